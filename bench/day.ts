@@ -59,13 +59,6 @@ export async function fillDay(db: Database, quotes: number): Promise<void> {
       start,
       everyMs: DAY_MS / quotes,
     });
-  await db
-    .prepare(
-      `UPDATE streams SET last_seq = (SELECT max(e.seq) FROM stream_events e
-        WHERE e.stream_id = streams.stream_id)
-        WHERE stream_id IN (SELECT stream FROM bench_makers)`,
-    )
-    .run();
   await db.batch([db.prepare("DROP TABLE bench_makers"), db.prepare("DROP TABLE bench_books")]);
 }
 
@@ -77,7 +70,6 @@ type Chunk = {
 };
 
 async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Promise<void> {
-  const text = (bytes: number) => `'${"x".repeat(bytes)}'`;
   // Milliseconds, version and variant as in UUID v7, then the quote's number.
   const id = (number: string, kind: string) =>
     `unhex(printf('%012x70008${kind}%014x', at, ${number}))`;
@@ -123,11 +115,10 @@ async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Pro
       { length: EVENTS_PER_QUOTE },
       () =>
         [
-          "stream_events (stream_id, seq, written_group, run, at, type, body)",
-          `s.stream_id, (SELECT coalesce(max(e.seq), 0) FROM stream_events e
-              WHERE e.stream_id = s.stream_id) + 1 + (n - ${from}) / ${MAKERS}, seq, 1, at,
-            'quote.opened',
-            ${text(EVENT_BYTES)}
+          "event_runs (stream_id, last_seq, first_seq, written_group, at, events)",
+          `s.stream_id, s.last_seq + 1 + (n - ${from}) / ${MAKERS},
+            s.last_seq + 1 + (n - ${from}) / ${MAKERS}, seq, at,
+            '[["quote.opened",{"text":"${"x".repeat(EVENT_BYTES)}"}]]'
           FROM q JOIN streams s ON s.stream_id = ${maker("stream")} ORDER BY n`,
         ] as const,
     ),

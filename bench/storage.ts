@@ -227,10 +227,10 @@ async function trim({
     ),
     db.prepare("DELETE FROM idempotency_keys WHERE at > 0"),
     db.prepare(
-      "DELETE FROM stream_events WHERE seq < (SELECT s.last_seq FROM streams s WHERE s.stream_id = stream_events.stream_id)",
+      "DELETE FROM event_runs WHERE last_seq < (SELECT s.last_seq FROM streams s WHERE s.stream_id = event_runs.stream_id)",
     ),
     db.prepare(
-      "UPDATE streams SET first_seq = (SELECT min(seq) FROM stream_events e WHERE e.stream_id = streams.stream_id)",
+      "UPDATE streams SET first_seq = (SELECT min(r.first_seq) FROM event_runs r WHERE r.stream_id = streams.stream_id)",
     ),
     db.prepare("DELETE FROM commit_groups WHERE seq < (SELECT max(seq) FROM commit_groups)"),
   ]);
@@ -254,7 +254,7 @@ async function eventBytes(stack: BenchStack): Promise<number> {
     .prepare("SELECT count(*) AS events FROM stream_events")
     .first<{ events: number }>();
   const bytes = [...tables]
-    .filter(([name]) => name.includes("stream_events"))
+    .filter(([name]) => name.includes("event_runs"))
     .reduce((sum, [, size]) => sum + size, 0);
   return bytes / (row?.events ?? 0);
 }

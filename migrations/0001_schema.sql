@@ -1237,76 +1237,72 @@ CREATE TABLE removed_streams (
 ) STRICT;
 
 -- Events, written in the batch of the change that they report, so an event exists exactly when its
--- change does. Kept for a day, the newest thousand of each stream for as long as it exists.
+-- change does. A row is a run: the events that a commit group wrote to a stream, at most 256
+-- (src/platform/announce.ts). The view stream_events shows each of them. Kept for a day, the newest
+-- thousand of each stream for as long as it exists.
 --
 -- Example row:
---   stream_id 5, seq 2, written_group 91, run 1, at 1764551353797, type 'request.closed',
---   body '{"request_id":"019A…9EF4","reason":"matched"}'
-CREATE TABLE stream_events (
+--   stream_id 5, last_seq 2, first_seq 2, written_group 91, at 1764551353797,
+--   events '[["request.closed",{"request_id":"019A…9EF4","reason":"matched"}]]'
+CREATE TABLE event_runs (
   stream_id INTEGER NOT NULL,
-  seq INTEGER NOT NULL,  -- without gaps; only a restore skips numbers
+  last_seq INTEGER NOT NULL,   -- of the last event of the run
+  first_seq INTEGER NOT NULL,  -- of the first; without gaps, only a restore skips numbers
   written_group INTEGER NOT NULL,
-  run INTEGER,           -- of the first of the events that a statement wrote to the stream: their
-                         -- number. NULL: one of the others
   at INTEGER NOT NULL,
-  type TEXT NOT NULL,
-  body TEXT NOT NULL,    -- the record's columns as JSON; what the audience may not see is left out
-  PRIMARY KEY (stream_id, seq)
+  events TEXT NOT NULL,        -- JSON array of the type and the body of each, in order. A body has
+                               -- the record's columns; what the audience may not see is left out
+  PRIMARY KEY (stream_id, last_seq)
 ) STRICT, WITHOUT ROWID;
 
--- The events of a commit group (view group_events), which are pushed to subscribers. One row for
--- each run and not for each event.
-CREATE INDEX stream_events_written_group ON stream_events (written_group) WHERE run IS NOT NULL;
+-- The events of a commit group, which are pushed to subscribers and checked by the reconciliation.
+CREATE INDEX event_runs_written_group ON event_runs (written_group);
 
--- An event must have the next number of its stream, so two writers cannot leave a gap or share a
--- number. The stream's own number follows at the end of the commit group.
-CREATE TRIGGER stream_events_number BEFORE INSERT ON stream_events BEGIN
+-- A run has the next numbers of its stream, so two writers cannot leave a gap or share a number.
+-- The stream follows, its `active_at` only once an hour (ACTIVE_WITHIN_MS), because that changes an
+-- index.
+CREATE TRIGGER event_runs_number BEFORE INSERT ON event_runs BEGIN
   SELECT RAISE(ABORT, 'append-only: event number')
-    WHERE NEW.seq IS NOT 1 + (
-      SELECT max(s.last_seq, coalesce((SELECT max(e.seq) FROM stream_events e
-        WHERE e.stream_id = s.stream_id), 0))
-      FROM streams s WHERE s.stream_id = NEW.stream_id);
+    WHERE NEW.first_seq IS NOT (SELECT last_seq + 1 FROM streams WHERE stream_id = NEW.stream_id)
+      OR NEW.last_seq < NEW.first_seq
+      OR NEW.last_seq - NEW.first_seq + 1 IS NOT json_array_length(NEW.events);
 END;
 
--- A client may already have received the event.
-CREATE TRIGGER stream_events_update BEFORE UPDATE ON stream_events BEGIN
+CREATE TRIGGER event_runs_advance AFTER INSERT ON event_runs BEGIN
+  UPDATE streams SET last_seq = NEW.last_seq WHERE stream_id = NEW.stream_id;
+  UPDATE streams SET active_at = NEW.at
+    WHERE stream_id = NEW.stream_id AND active_at < NEW.at - 3600000;
+END;
+
+-- A client may already have received the events.
+CREATE TRIGGER event_runs_update BEFORE UPDATE ON event_runs BEGIN
   SELECT RAISE(ABORT, 'append-only: event');
 END;
 
--- Events that are about to be written. Those of a commit group are inserted by one statement
--- (src/platform/announce.ts), of each stream in order. Always empty: the trigger below writes the
--- events and stores no command.
+-- Runs of events that are about to be written. Those of a commit group are inserted by one
+-- statement (src/platform/announce.ts), of each stream in order. Always empty: the trigger below
+-- writes the runs and stores no command.
 --
 -- Example row:
---   stream 'book:venue_one:0x1', n 1, run 1, written_group 91, at 1764551353797,
---   type 'request.closed', body '{"request_id":"019A…9EF4","reason":"matched"}'
+--   stream 'book:venue_one:0x1', n 1, written_group 91, at 1764551353797,
+--   events '[["request.closed",{"request_id":"019A…9EF4","reason":"matched"}]]'
 CREATE TABLE event_commands (
   stream TEXT NOT NULL,
-  n INTEGER NOT NULL,    -- among the events that the statement writes to the stream, from 1
-  run INTEGER NOT NULL,  -- how many those are
+  n INTEGER NOT NULL,  -- how many events
   written_group INTEGER NOT NULL,
   at INTEGER NOT NULL,
-  type TEXT NOT NULL,
-  body TEXT NOT NULL
+  events TEXT NOT NULL
 ) STRICT;
 
--- Opens the stream, writes the event with the next number, and advances the stream once, after its
--- last event. `active_at` changes an index, so it follows only once an hour (ACTIVE_WITHIN_MS).
+-- Opens the stream, and writes the run with its next numbers.
 CREATE TRIGGER event_commands_write BEFORE INSERT ON event_commands BEGIN
   INSERT INTO streams (name, last_seq, pushed_seq, first_seq, active_at)
     SELECT NEW.stream, r.last_seq, r.last_seq, r.last_seq + 1, NEW.at
     FROM (SELECT coalesce(max(last_seq), 0) AS last_seq FROM removed_streams) r
-    WHERE NEW.n = 1 AND NOT EXISTS (SELECT 1 FROM streams s WHERE s.name = NEW.stream);
-  INSERT INTO stream_events (stream_id, seq, written_group, run, at, type, body)
-    SELECT s.stream_id, 1 + max(s.last_seq, coalesce((SELECT max(e.seq) FROM stream_events e
-        WHERE e.stream_id = s.stream_id), 0)),
-      NEW.written_group, iif(NEW.n = 1, NEW.run, NULL), NEW.at, NEW.type, NEW.body
+    WHERE NOT EXISTS (SELECT 1 FROM streams s WHERE s.name = NEW.stream);
+  INSERT INTO event_runs (stream_id, last_seq, first_seq, written_group, at, events)
+    SELECT s.stream_id, s.last_seq + NEW.n, s.last_seq + 1, NEW.written_group, NEW.at, NEW.events
     FROM streams s WHERE s.name = NEW.stream;
-  UPDATE streams SET last_seq = (SELECT max(e.seq) FROM stream_events e
-      WHERE e.stream_id = streams.stream_id)
-    WHERE NEW.n = NEW.run AND name = NEW.stream;
-  UPDATE streams SET active_at = NEW.at
-    WHERE NEW.n = NEW.run AND name = NEW.stream AND active_at < NEW.at - 3600000;
   SELECT RAISE(IGNORE);
 END;
 

@@ -62,7 +62,6 @@ export class Peer extends DurableObject {
       const maker = makers[this.#seq++ % makers.length];
       const quote = crypto.randomUUID().replaceAll("-", "");
       maker.stream.last += 1;
-      requester.last += 1;
       const body = JSON.stringify({
         quote_id: quote,
         request_id: quote,
@@ -81,14 +80,22 @@ export class Peer extends DurableObject {
         maker: maker.owner,
         from: maker.available,
         to: maker.pending,
-        body,
-        events: [
-          [maker.stream.id, maker.stream.last, "quote.opened"],
-          [requester.id, requester.last, "quote.received"],
-        ],
+        event: {
+          stream: maker.stream.id,
+          first: maker.stream.last,
+          last: maker.stream.last,
+          events: `[["quote.opened",${body}]]`,
+        },
       });
     }
-    return rows;
+    requester.last += count;
+    const received = {
+      stream: requester.id,
+      first: requester.last - count + 1,
+      last: requester.last,
+      events: JSON.stringify(rows.map(({ event }) => JSON.parse(event.events)[0])),
+    };
+    return { rows, runs: [...rows.map(({ event }) => event), received] };
   }
 
   #begin() {
@@ -113,32 +120,26 @@ export class Peer extends DurableObject {
       `INSERT INTO idempotency_keys (period, key_hash, terms_hash, record_id, at)
        VALUES (1, randomblob(16), randomblob(16), unhex(?), ?)`,
     );
-    const event = db.prepare(
-      "INSERT INTO stream_events (stream_id, seq, written_group, run, at, type, body) VALUES (?, ?, 1, NULL, ?, ?, ?)",
+    const run = db.prepare(
+      "INSERT INTO event_runs (stream_id, last_seq, first_seq, written_group, at, events) VALUES (?, ?, ?, 1, ?, ?)",
     );
-    const rows = this.#rows(count, accounts, asset);
+    const { rows, runs } = this.#rows(count, accounts, asset);
     return [
       this.#begin(),
       ...rows.flatMap((row) => [
         quote.bind(row.quote, row.quote, row.maker, row.maker, asset, asset, now, now + 300_000),
         transfer.bind(row.from, row.to, row.quote, now),
         key.bind(row.quote, now),
-        ...row.events.map(([stream, seq, type]) => event.bind(stream, seq, now, type, row.body)),
       ]),
-      this.#advance(rows),
+      ...runs.map(({ stream, first, last, events }) => run.bind(stream, last, first, now, events)),
     ];
   }
 
   #sets(count, accounts, asset) {
     const db = this.env.DB;
     const now = Date.now();
-    const rows = this.#rows(count, accounts, asset);
+    const { rows, runs } = this.#rows(count, accounts, asset);
     const list = JSON.stringify(rows);
-    const events = JSON.stringify(
-      rows.flatMap((row) =>
-        row.events.map(([stream, seq, type]) => ({ stream, seq, type, body: row.body })),
-      ),
-    );
     return [
       this.#begin(),
       db
@@ -158,9 +159,9 @@ export class Peer extends DurableObject {
         .bind(now, list),
       db
         .prepare(
-          "INSERT INTO stream_events (stream_id, seq, written_group, run, at, type, body) SELECT e.value ->> 'stream', e.value ->> 'seq', 1, NULL, ?, e.value ->> 'type', e.value ->> 'body' FROM json_each(?) e ORDER BY e.key",
+          "INSERT INTO event_runs (stream_id, last_seq, first_seq, written_group, at, events) SELECT e.value ->> 'stream', e.value ->> 'last', e.value ->> 'first', 1, ?, e.value ->> 'events' FROM json_each(?) e ORDER BY e.key",
         )
-        .bind(now, events),
+        .bind(now, JSON.stringify(runs)),
       db
         .prepare(
           `INSERT INTO idempotency_keys (period, key_hash, terms_hash, record_id, at)
@@ -168,18 +169,7 @@ export class Peer extends DurableObject {
              FROM json_each(?) r`,
         )
         .bind(now, list),
-      this.#advance(rows),
     ];
-  }
-
-  /** Advances each stream once, as a group does. */
-  #advance(rows) {
-    const streams = rows.flatMap(({ events }) => events.map(([stream]) => stream));
-    return this.env.DB.prepare(
-      `UPDATE streams SET last_seq = (SELECT max(e.seq) FROM stream_events e
-         WHERE e.stream_id = streams.stream_id)
-       WHERE stream_id IN (SELECT value FROM json_each(?))`,
-    ).bind(JSON.stringify(streams));
   }
 }
 

@@ -125,8 +125,14 @@ export const SCHEMA_MUTANTS: readonly Mutant[] = [
     ],
     [
       "event numbers skip",
-      "    WHERE NEW.seq IS NOT 1 + (",
-      "    WHERE NEW.seq < 1 + (",
+      "    WHERE NEW.first_seq IS NOT (SELECT last_seq + 1",
+      "    WHERE NEW.first_seq < (SELECT last_seq + 1",
+      [APPEND_ONLY],
+    ],
+    [
+      "events not counted",
+      "      OR NEW.last_seq - NEW.first_seq + 1 IS NOT json_array_length(NEW.events);",
+      "      ;",
       [APPEND_ONLY],
     ],
     ["event changed", "  SELECT RAISE(ABORT, 'append-only: event');", "  SELECT 1;", [APPEND_ONLY]],

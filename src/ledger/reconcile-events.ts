@@ -55,13 +55,13 @@ function gap({ stream, detail }: GapRow): Difference {
   return { check: "event_mismatch", account: stream, amount: "0", detail };
 }
 
-/** Events of the chunk whose predecessor is missing. */
+/** Runs of the chunk whose predecessor is missing. */
 function gapsBefore(chunk: Chunk): Sql {
-  return sql`SELECT s.name AS stream, 'event ' || (e.seq - 1) || ' is missing' AS detail
-    FROM group_events e JOIN streams s ON s.stream_id = e.stream_id
-    WHERE ${within("e.written_group", chunk)} AND e.seq > s.first_seq
-      AND NOT EXISTS (SELECT 1 FROM stream_events p
-        WHERE p.stream_id = e.stream_id AND p.seq = e.seq - 1)
+  return sql`SELECT s.name AS stream, 'event ' || (r.first_seq - 1) || ' is missing' AS detail
+    FROM event_runs r JOIN streams s ON s.stream_id = r.stream_id
+    WHERE ${within("r.written_group", chunk)} AND r.first_seq > s.first_seq
+      AND NOT EXISTS (SELECT 1 FROM event_runs p
+        WHERE p.stream_id = r.stream_id AND p.last_seq = r.first_seq - 1)
     LIMIT ${MAX_PER_CHUNK}`;
 }
 
@@ -70,19 +70,18 @@ function gapsBefore(chunk: Chunk): Sql {
  * below the first number (restore-payments.ts).
  */
 function brokenStreams(walk: Walk, chunk: Chunk): Sql {
+  const kept = sql`FROM event_runs r WHERE r.stream_id = s.stream_id AND r.last_seq >= s.first_seq`;
   const count =
     walk === "full"
-      ? sql`(SELECT count(*) FROM stream_events e
-          WHERE e.stream_id = s.stream_id AND e.seq >= s.first_seq)`
+      ? sql`(SELECT coalesce(sum(iif(json_valid(r.events), json_array_length(r.events), 0)), 0)
+          ${kept})`
       : sql`s.last_seq - s.first_seq + 1`;
   return sql`SELECT name AS stream, 'has events ' || coalesce(lowest, 'none') || ' to '
       || coalesce(highest, 'none') || ', ' || n || ' in all; expected ' || first_seq || ' to '
       || last_seq AS detail
     FROM (SELECT s.name, s.first_seq, s.last_seq, ${count} AS n,
-        (SELECT min(e.seq) FROM stream_events e
-          WHERE e.stream_id = s.stream_id AND e.seq >= s.first_seq) AS lowest,
-        (SELECT max(e.seq) FROM stream_events e
-          WHERE e.stream_id = s.stream_id AND e.seq >= s.first_seq) AS highest
+        (SELECT r.first_seq ${kept} ORDER BY r.last_seq LIMIT 1) AS lowest,
+        (SELECT max(r.last_seq) ${kept}) AS highest
       FROM streams s WHERE ${within("s.stream_id", chunk)})
     WHERE n <> last_seq - first_seq + 1 OR coalesce(lowest, first_seq) <> first_seq
       OR coalesce(highest, first_seq - 1) <> last_seq
@@ -260,7 +259,7 @@ function wrongEvents(kind: string, changes: readonly Change[], chunk: Chunk): Sq
       SELECT s.name AS stream, e.type, e.written_group AS grp,
         iif(json_valid(e.body), json_extract(e.body, ${`$.${kind === "trade" ? "match" : kind}_id`}), NULL) AS id,
         iif(json_valid(e.body), json_extract(e.body, ${raw(paths)}), NULL) AS facts
-      FROM group_events e JOIN streams s ON s.stream_id = e.stream_id
+      FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id
       WHERE ${within("e.written_group", chunk)} AND e.type >= ${`${kind}.`}
         AND e.type < ${`${kind}/`}),
     counted AS (

@@ -12,10 +12,13 @@ export function accountStreamOf(column: string): Expr {
 }
 
 /**
- * `active_at` of a stream is at most this far behind its last event. The trigger of `event_commands`
- * has the same number.
+ * `active_at` of a stream is at most this far behind its last event. The trigger
+ * `event_runs_advance` contains the same number.
  */
 export const ACTIVE_WITHIN_MS = 3_600_000;
+
+/** Events in a row of `event_runs`, so that none comes near D1's limit of 2 MB. */
+const MAX_RUN = 256;
 
 /** Opens the streams of `source` (a SELECT of `stream`) that do not exist yet. */
 export function openStreams(source: Sql, at: Expr): Sql {
@@ -29,7 +32,7 @@ export function openStreams(source: Sql, at: Expr): Sql {
  * The statement that writes one event per row of each source, in the order of the sources. A source
  * is a SELECT that names `stream`, `type`, `body` (JSON text of the record's columns, rendered when
  * it is sent) and `ord` (the order within the source). The trigger of `event_commands` opens the
- * streams that do not exist yet, and advances each stream once.
+ * streams that do not exist yet.
  */
 export function announce(group: Group, ...sources: readonly Sql[]): Sql[] {
   const events = join(
@@ -40,9 +43,12 @@ export function announce(group: Group, ...sources: readonly Sql[]): Sql[] {
     " UNION ALL ",
   );
   return [
-    sql`INSERT INTO event_commands (stream, n, run, written_group, at, type, body)
-      SELECT e.stream, row_number() OVER (PARTITION BY e.stream ORDER BY e.source, e.ord) AS n,
-        count(*) OVER (PARTITION BY e.stream), ${group.seq}, ${group.at}, e.type, e.body
-      FROM (${events}) e ORDER BY e.stream, n`,
+    sql`INSERT INTO event_commands (stream, n, written_group, at, events)
+      SELECT stream, count(*), ${group.seq}, ${group.at},
+        json_group_array(json_array(type, json(body)) ORDER BY n)
+      FROM (SELECT e.stream, e.type, e.body,
+          row_number() OVER (PARTITION BY e.stream ORDER BY e.source, e.ord) AS n
+        FROM (${events}) e)
+      GROUP BY stream, (n - 1) / ${literal(MAX_RUN)} ORDER BY stream, min(n)`,
   ];
 }

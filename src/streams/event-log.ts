@@ -5,7 +5,6 @@
  */
 import type { Committed, Group } from "../platform/commit.ts";
 import { all, type Sql, sql } from "../platform/sql.ts";
-import type { streamEvents } from "./tables.ts";
 
 export { accountStreamOf, ACTIVE_WITHIN_MS, announce, openStreams } from "../platform/announce.ts";
 
@@ -18,19 +17,25 @@ export const userOfStream = (stream: string): string | undefined =>
   stream.startsWith("account:") ? stream.slice("account:".length) : undefined;
 
 /** One stored event. `body` is the JSON text of the record's columns. */
-export type StreamEvent = Readonly<
-  Pick<typeof streamEvents.$inferSelect, "seq" | "at" | "type" | "body">
-> & { readonly stream: string };
+export type StreamEvent = {
+  readonly stream: string;
+  readonly seq: number;
+  readonly at: number;
+  readonly type: string;
+  readonly body: string;
+};
 
 /**
  * The group's events on streams that have subscribers. It is the last statement of a batch, so that
  * D1's order of commits decides which subscribers are notified.
  */
 export function eventsToPush(group: Group): Sql {
+  // Reads the events only of streams that have subscribers.
   return sql`SELECT s.name AS stream, e.seq, e.at, e.type, e.body
-    FROM group_events e JOIN streams s ON s.stream_id = e.stream_id
-      JOIN stream_subscribers r ON r.name = s.name
-    WHERE e.written_group = ${group.seq} ORDER BY e.stream_id, e.seq`;
+    FROM event_runs g CROSS JOIN streams s ON s.stream_id = g.stream_id
+      CROSS JOIN stream_subscribers r ON r.name = s.name
+      CROSS JOIN stream_events e ON e.stream_id = g.stream_id AND e.run_seq = g.last_seq
+    WHERE g.written_group = ${group.seq} ORDER BY e.stream_id, e.seq`;
 }
 
 /**

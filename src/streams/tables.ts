@@ -28,33 +28,28 @@ export const removedStreams = sqliteTable(
   () => [check("removed_streams_only", sql`only = 1`)],
 );
 
-export const streamEvents = sqliteTable(
-  "stream_events",
+export const eventRuns = sqliteTable(
+  "event_runs",
   {
     streamId: integer("stream_id").notNull(),
-    seq: integer("seq").notNull(),
+    lastSeq: integer("last_seq").notNull(),
+    firstSeq: integer("first_seq").notNull(),
     writtenGroup: integer("written_group").notNull(),
-    run: integer("run"),
     at: integer("at").notNull(),
-    type: text("type").notNull(),
-    body: text("body").notNull(),
+    events: text("events").notNull(),
   },
   (t) => [
-    primaryKey({ columns: [t.streamId, t.seq] }),
-    index("stream_events_written_group")
-      .on(t.writtenGroup)
-      .where(sql`run IS NOT NULL`),
+    primaryKey({ columns: [t.streamId, t.lastSeq] }),
+    index("event_runs_written_group").on(t.writtenGroup),
   ],
 );
 
 export const eventCommands = sqliteTable("event_commands", {
   stream: text("stream").notNull(),
   n: integer("n").notNull(),
-  run: integer("run").notNull(),
   writtenGroup: integer("written_group").notNull(),
   at: integer("at").notNull(),
-  type: text("type").notNull(),
-  body: text("body").notNull(),
+  events: text("events").notNull(),
 });
 
 export const streamSubscribers = sqliteTable("stream_subscribers", {

@@ -28,19 +28,21 @@ async function trimEvents(db: D1Database): Promise<void> {
     sql`SELECT s.stream_id AS id, s.last_seq AS last, s.first_seq AS first
       FROM streams s INDEXED BY streams_long
       WHERE s.last_seq - s.first_seq >= 1000
-        AND (SELECT e.at FROM stream_events e WHERE e.stream_id = s.stream_id ORDER BY e.seq
-          LIMIT 1) < ${NOW} - ${KEEP_MS}
+        AND (SELECT r.at < ${NOW} - ${KEEP_MS} AND r.last_seq <= s.last_seq - ${KEEP_EVENTS}
+          FROM event_runs r WHERE r.stream_id = s.stream_id ORDER BY r.last_seq LIMIT 1)
       LIMIT ${STREAMS_PER_RUN}`,
   );
   for (const { id, last, first } of long) {
-    const below = Math.min(last - KEEP_EVENTS + 1, first + EVENTS_PER_STREAM);
+    const upTo = Math.min(last - KEEP_EVENTS, first + EVENTS_PER_STREAM);
     const group = newGroup();
     await commit(db, group, [
-      sql`DELETE FROM stream_events WHERE stream_id = ${id} AND seq < ${below}
+      sql`DELETE FROM event_runs WHERE stream_id = ${id} AND last_seq <= ${upTo}
         AND at < ${group.at} - ${KEEP_MS}`,
       // After a restore older events may be left below the first number.
-      sql`UPDATE streams SET first_seq = (SELECT min(seq) FROM stream_events
-        WHERE stream_id = ${id} AND seq >= streams.first_seq) WHERE stream_id = ${id}`,
+      sql`UPDATE streams SET first_seq = (SELECT r.first_seq FROM event_runs r
+          WHERE r.stream_id = ${id} AND r.last_seq >= streams.first_seq
+          ORDER BY r.last_seq LIMIT 1)
+        WHERE stream_id = ${id}`,
     ]);
   }
 }
@@ -120,7 +122,7 @@ async function remove(db: D1Database, ids: readonly number[]): Promise<void> {
     sql`INSERT INTO removed_streams (only, last_seq)
       SELECT 1, max(last_seq) FROM streams WHERE ${dormant} HAVING count(*) > 0
       ON CONFLICT (only) DO UPDATE SET last_seq = max(last_seq, excluded.last_seq)`,
-    sql`DELETE FROM stream_events
+    sql`DELETE FROM event_runs
       WHERE stream_id IN (SELECT stream_id FROM streams WHERE ${dormant})`,
     sql`DELETE FROM streams WHERE ${dormant}`,
   ]);

@@ -377,9 +377,9 @@ it("expects the close reason in the maker's event and its mask in the requester'
   const { quote: other } = await quotedMarket();
   await cancelAsService(other.quote_id, "protection");
   await tamper(
-    "stream_events_update",
-    sql`UPDATE stream_events SET body = replace(body, 'protection', 'cancelled')
-      WHERE body LIKE ${`%${hexOf(other.quote_id)}%protection%`}`,
+    "event_runs_update",
+    sql`UPDATE event_runs SET events = replace(events, 'protection', 'cancelled')
+      WHERE events LIKE ${`%${hexOf(other.quote_id)}%protection%`}`,
   );
   expect(await foundWithEvents(hexOf(other.quote_id).toLowerCase(), true)).toMatchObject([
     { check: "event_mismatch" },

@@ -10,7 +10,7 @@ import { reasonCode } from "../../src/ledger/codes.ts";
 import type { Check, Difference } from "../../src/ledger/difference.ts";
 import { FEES_OWNER } from "../../src/ledger/post.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import { all, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { all, expr, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
 import { edit, endWithdrawal, newAsset, queueWithdrawal } from "../support/ledger.ts";
 import { command, commitCommand, matchOf } from "../support/market.ts";
@@ -75,8 +75,12 @@ const withoutTransfer = (ref: string): Sql[] => [
   sql`UPDATE accounts SET balance = balance - t.amount FROM transfers t
     WHERE t.transfer_id = (${transferOf(ref)}) AND account_id = t.to_account`,
 ];
-const eventOf = (stream: string, type: string) =>
-  sql`stream_id = (SELECT stream_id FROM streams WHERE name = ${stream}) AND type = ${type}`;
+const runOf = (stream: string, type: string) =>
+  sql`stream_id = (SELECT stream_id FROM streams WHERE name = ${stream})
+    AND ${placeOf(type)} IS NOT NULL`;
+/** The path of the first event of a type in a run. */
+const placeOf = (type: string) => expr`SELECT '$[' || e.key || ']' FROM json_each(events) e
+  WHERE e.value ->> 0 = ${type} LIMIT 1`;
 
 const EDITS: readonly Edit[] = [
   {
@@ -189,36 +193,45 @@ const EDITS: readonly Edit[] = [
     finds: ["record_mismatch", "running_balance_broken"],
   },
   {
-    title: "an event deleted from the middle",
-    table: "stream_events",
+    title: "events deleted from the middle",
+    table: "event_runs",
     statements: (of) => [
-      sql`DELETE FROM stream_events WHERE ${eventOf(of.requesterStream, "match.created")}`,
+      sql`DELETE FROM event_runs WHERE ${runOf(of.requesterStream, "match.created")}`,
+    ],
+    finds: ["event_mismatch"],
+  },
+  {
+    title: "one event of a commit group deleted",
+    table: "event_runs",
+    statements: (of) => [
+      sql`UPDATE event_runs SET events = json_remove(events, ${placeOf("match.created")})
+        WHERE ${runOf(of.requesterStream, "match.created")}`,
     ],
     finds: ["event_mismatch"],
   },
   {
     title: "the last event of a stream deleted",
-    table: "stream_events",
+    table: "event_runs",
     statements: (of) => [
-      sql`DELETE FROM stream_events WHERE ${eventOf(of.requesterStream, "withdrawal.settled")}`,
+      sql`DELETE FROM event_runs WHERE ${runOf(of.requesterStream, "withdrawal.settled")}`,
     ],
     finds: ["event_mismatch"],
   },
   {
     title: "an event's body falsified",
-    table: "stream_events",
+    table: "event_runs",
     statements: (of) => [
-      sql`UPDATE stream_events SET body = json_set(body, '$.usdc_amount', '1')
-        WHERE ${eventOf(of.requesterStream, "match.created")}`,
+      sql`UPDATE event_runs
+        SET events = json_set(events, ${placeOf("match.created")} || '[1].usdc_amount', '1')
+        WHERE ${runOf(of.requesterStream, "match.created")}`,
     ],
     finds: ["event_mismatch"],
   },
   {
-    title: "an event's body replaced by garbage",
-    table: "stream_events",
+    title: "events replaced by garbage",
+    table: "event_runs",
     statements: (of) => [
-      sql`UPDATE stream_events SET body = '{' WHERE
-        ${eventOf(of.requesterStream, "match.created")}`,
+      sql`UPDATE event_runs SET events = '{' WHERE ${runOf(of.requesterStream, "match.created")}`,
     ],
     finds: ["event_mismatch"],
   },

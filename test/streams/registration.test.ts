@@ -216,7 +216,7 @@ awakeAndEvicted("subscribers", (maybeEvict) => {
     for (let count = 0; count < 3; count++) await writeNotice(stream);
     await all(
       env.DB,
-      sql`DELETE FROM stream_events WHERE seq = 2
+      sql`DELETE FROM event_runs WHERE last_seq = 2
         AND stream_id = (SELECT stream_id FROM streams WHERE name = ${stream})`,
     );
     await maybeEvict(stream);

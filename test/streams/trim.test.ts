@@ -100,12 +100,13 @@ it("continues above every number that a removed stream has used", async () => {
 it("keeps the first number above the gap that a restore left", async () => {
   const user = await newUser();
   const stream = accountStream(user.userId);
-  await write(user, 2);
+  await write(user);
+  await write(user);
   const id = sql`(SELECT stream_id FROM streams WHERE name = ${stream})`;
   await tamper(
-    "stream_events_update",
-    sql`UPDATE stream_events SET at = at - ${2 * DAY_MS} WHERE stream_id = ${id}
-      AND seq = (SELECT first_seq FROM streams WHERE name = ${stream})`,
+    "event_runs_update",
+    sql`UPDATE event_runs SET at = at - ${2 * DAY_MS} WHERE stream_id = ${id}
+      AND first_seq = (SELECT first_seq FROM streams WHERE name = ${stream})`,
   );
   // As in a restore (restore-payments.ts).
   await all(
