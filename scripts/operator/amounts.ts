@@ -7,6 +7,8 @@ const USDC_FIELDS: ReadonlySet<string> = new Set([
   "taker_fee",
   "maker_fee",
   "held",
+  "max_usdc_per_trade",
+  "max_usdc_per_day",
 ]);
 /** Fields in the asset of the record. */
 const ASSET_FIELDS: ReadonlySet<string> = new Set([

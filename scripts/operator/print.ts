@@ -67,6 +67,11 @@ function shortened(text: string): string {
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return "-";
+  if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(cell).join(", ");
+  if (isRecord(value))
+    return Object.keys(value)
+      .map((name) => `${name} ${fieldText(value, name)}`)
+      .join(", ");
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 

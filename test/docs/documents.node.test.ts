@@ -72,6 +72,32 @@ describe("reference documentation", () => {
     );
     expect(listed).toEqual(expect.arrayContaining(COMMANDS.map(({ words }) => words.join(" "))));
   });
+
+  it("tells operators only commands that exist, and which of them need two", () => {
+    const page = read("docs/operators.md");
+    const commands = COMMANDS.map(({ words }) => words.join(" "));
+    const groups = new Set(commands.map((command) => command.split(" ")[0]));
+    const inline = [
+      ...page.matchAll(/`(?:npm run operator -- )?([a-z][a-z-]*(?: [a-z-]+)*)[^`]*`/g),
+    ];
+    const blocks = [...page.matchAll(/^npm run operator -- ([a-z-]+(?: [a-z]+)?)/gm)];
+    const named = [...inline, ...blocks]
+      .map(([, words = ""]) => words.replace(/ -.*/, ""))
+      .filter((words) => groups.has(words.split(" ")[0]));
+    expect(named.length).toBeGreaterThan(40);
+    const starts = (words: string) =>
+      commands.some((command) => words === command || words.startsWith(`${command} `));
+    expect(named.filter((words) => !starts(words))).toEqual([]);
+
+    const [, needing = ""] =
+      /NEEDS_TWO = new Set\(\[([^\]]*)\]/.exec(read("src/operator/approvals.ts")) ?? [];
+    const two = [...needing.matchAll(/"([^"]+)"/g)].map(([, words = ""]) => words);
+    const [, listed = ""] = /these orders need a second operator: ([^.]*)\./.exec(page) ?? [];
+    expect([...listed.matchAll(/`([^`]+)`/g)].map(([, words = ""]) => words).toSorted()).toEqual(
+      two.toSorted(),
+    );
+    expect(two.length).toBeGreaterThan(5);
+  });
 });
 
 /** A path from the root in backticks, unless `(new)` follows. */

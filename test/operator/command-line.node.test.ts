@@ -156,6 +156,24 @@ describe("formatResult", () => {
     expect(formatResult([{ address }], { wide: true })).toContain(address);
   });
 
+  it("formats lists and records within a record as text, not as JSON", () => {
+    const row = {
+      chain: "local",
+      withdrawals: { queued: 0, submitted: 2 },
+      limits: { venues: null, max_usdc_per_trade: "0xf4240" },
+      scopes: ["read", "trade"],
+    };
+    expect(formatResult([row])).toBe(
+      [
+        "  chain  withdrawals            limits                               scopes",
+        "  local  queued 0, submitted 2  venues -, max_usdc_per_trade 1 USDC  read, trade",
+      ].join("\n"),
+    );
+    expect(formatResult({ ok: true, differences: [] })).toBe(
+      "ok           true\ndifferences  none",
+    );
+  });
+
   it("formats lists in records as tables", () => {
     expect(formatResult({ ok: true, rows: [{ x: 1 }] })).toBe("ok    true\nrows:\n  x\n  1");
   });

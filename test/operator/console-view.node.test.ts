@@ -145,7 +145,7 @@ describe("the view of the operator's console", () => {
         title: "Result",
         facts: [
           { name: "User id", value: "u", bad: false },
-          { name: "More", value: "[]", bad: false },
+          { name: "More", value: "none", bad: false },
         ],
       },
       { title: "Balances", table: { columns: ["Balance"], rows: [{ cells: ["1 USDC"] }] } },
