@@ -18,6 +18,7 @@ import { comeToRest } from "./soak/rest.ts";
 import { type RpcProxy, startRpcProxy } from "./soak/rpc-proxy.ts";
 import { Tally } from "./soak/tally.ts";
 import { judge } from "./soak/verdict.ts";
+import { VerbUse } from "./soak/verb-use.ts";
 import { localSettings, makeSecrets } from "./stack/local-settings.ts";
 import { freePort } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
@@ -28,6 +29,9 @@ const CONFIRMATIONS = 4;
 const REPLACE_AFTER_SECS = 5;
 /** Of each asset, for each user. Without funds the first minute would be rejections. */
 const FIRST_DEPOSIT = 2_000_000_000n;
+const MINUTES_FOR_ALL_VERBS = 4;
+/** The first users need a one-time code for large withdrawals. */
+const WITH_APPROVALS = 3;
 const PROGRESS_EVERY_MS = 5_000;
 /** How often senders resend what a reorg, an emptied mempool or a bad node has lost. */
 const SEND_AGAIN_EVERY_MS = 2_000;
@@ -64,6 +68,9 @@ await runScript(async (onStop) => {
   await play(world, seed, positive(values.hands, "--hands"));
   console.log("soak: no more faults; coming to rest");
   const findings = await restAndJudge(world);
+  // A short run cannot reach all of them.
+  if (minutes >= MINUTES_FOR_ALL_VERBS)
+    findings.push(...world.verbs.unused().map((name) => `${name} was never used with success`));
   tell(world, minutes, seed);
   for (const finding of findings) console.log(`  differs: ${finding}`);
   console.log(
@@ -126,8 +133,11 @@ async function people(
   const liar = new Dice(`${seed}/liar`).pick(proxies);
   const chain = await openChain(stack.rpcUrl, stack.deployment, new Dice(`${seed}/chain`));
   const everyone = [];
-  for (let index = 0; index < count; index++)
-    everyone.push(await introduce(stack, `person-${index}`));
+  const verbs = new VerbUse();
+  for (let index = 0; index < count; index++) {
+    const approves = index < WITH_APPROVALS;
+    everyone.push(await introduce({ stack, verbs }, `person-${index}`, { approves }));
+  }
   const refuser = await chain.deployRefuser();
   for (const { addresses } of everyone) {
     for (const asset of ASSETS)
@@ -139,6 +149,7 @@ async function people(
     people: everyone,
     refuser,
     tally: new Tally(),
+    verbs,
     ...ending,
     proxies,
     liar,
@@ -188,7 +199,7 @@ async function progress(world: Faults, startedAt: number): Promise<void> {
   }
 }
 
-function tell({ tally, proxies }: Faults, minutes: number, seed: string): void {
+function tell({ tally, proxies, verbs }: Faults, minutes: number, seed: string): void {
   const units = (amount: bigint) =>
     (Number(amount) / 1e6).toLocaleString("en", { maximumFractionDigits: 0 });
   const tokens = (how: "deposited" | "withdrawn") =>
@@ -199,6 +210,7 @@ soak: ${minutes} minutes, seed ${seed}
   rejected    ${tally.total("refused")}: ${tally.list("refused")}
   no response ${tally.total("lost")}: ${tally.list("lost")}
   faults      ${tally.total("fault")}: ${tally.list("fault")}
+  not used    ${verbs.unused().join(", ") || "none"}
   RPC calls   ${proxies.reduce((sum, proxy) => sum + proxy.calls(), 0)}
   USDC        deposited ${units(tally.money("deposited", USDC))}, traded ${units(tally.money("traded", USDC))}, withdrawn ${units(tally.money("withdrawn", USDC))}
   tokens      deposited ${tokens("deposited")}, withdrawn ${tokens("withdrawn")}`);

@@ -2,15 +2,10 @@
 import { Secret, TOTP } from "otpauth";
 import type { Dice } from "../soak/dice.ts";
 
-export type Key = { readonly apiKeyId: string; readonly secret: string };
+type Key = { readonly apiKeyId: string; readonly secret: string };
 
-export type Caller = {
-  readonly email: string;
-  /** Each has a network of their own, because wrong codes are counted by network. */
-  readonly ip: string;
-  password: string;
-  token: string;
-  keys: Key[];
+/** What one-time codes are made of. */
+export type CodeSource = {
   /** In base32, once TOTP is on. */
   totpSecret: string | undefined;
   /** Shown by POST /auth/totp and not yet confirmed. */
@@ -20,13 +15,22 @@ export type Caller = {
   totpStep: number;
 };
 
+export type Caller = CodeSource & {
+  readonly email: string;
+  /** Each has a network of their own, because wrong codes are counted by network. */
+  readonly ip: string;
+  password: string;
+  token: string;
+  keys: Key[];
+};
+
 const STEP_MS = 30_000;
 
 /**
  * A code that was not used before, of a step that the service accepts. Undefined if there is none
  * yet, and without TOTP. `confirms`: of the new secret.
  */
-export function nextCode(caller: Caller, { confirms = false } = {}): string | undefined {
+export function nextCode(caller: CodeSource, { confirms = false } = {}): string | undefined {
   const now = Date.now();
   const secret = confirms ? caller.newTotpSecret : caller.totpSecret;
   const present = Math.floor(now / STEP_MS);

@@ -7,7 +7,8 @@ import { tokensOfVenue } from "../stack/deploy-contracts.ts";
 import { openFaucet } from "../stack/faucet.ts";
 import type { OperatorRequest } from "../stack/operator-call.ts";
 import type { Stack } from "../stack/start-stack.ts";
-import type { Caller, Key } from "./callers.ts";
+import { withdrawKey } from "../stack/withdraw-key.ts";
+import type { Caller } from "./callers.ts";
 import { BOOKS } from "./values.ts";
 
 const FUNDS = 1_000_000_000_000n;
@@ -42,7 +43,7 @@ export async function makeCallers(stack: Stack, dice: Dice, count: number): Prom
       recoveryCodes: [],
       totpStep: 0,
     };
-    await addKey(stack, caller);
+    await addWithdrawKey(stack, caller, client);
     made.push({ caller, client });
   }
   await Promise.all(made.map(({ client }) => untilFunded(client)));
@@ -57,16 +58,23 @@ async function untilFunded(client: Client): Promise<void> {
   }
 }
 
-/** A key of all scopes, which only the operator can make at once. */
+/** A key that trades, which the operator makes at once. */
 export async function addKey(stack: Stack, caller: Caller): Promise<void> {
-  const options = { email: caller.email, scopes: "read,trade,withdraw" };
+  const options = { email: caller.email, scopes: "read,trade" };
   // Safe cast: the documented result of the command.
-  const key = (await order(stack, { command: ["api-key", "create"], options })) as {
-    api_key_id: string;
-    secret: string;
-  };
-  const made: Key = { apiKeyId: key.api_key_id, secret: key.secret };
-  caller.keys = [...caller.keys.slice(-2), made];
+  const key = (await order(stack, { command: ["api-key", "create"], options })) as NewKey;
+  keep(caller, key);
+}
+
+/** A key of all scopes. It needs a session of a user without TOTP. */
+async function addWithdrawKey(stack: Stack, caller: Caller, client: Client): Promise<void> {
+  keep(caller, await withdrawKey(stack, client, { scopes: ["read", "trade", "withdraw"] }));
+}
+
+type NewKey = { readonly api_key_id: string; readonly secret: string };
+
+function keep(caller: Caller, { api_key_id: apiKeyId, secret }: NewKey): void {
+  caller.keys = [...caller.keys.slice(-2), { apiKeyId, secret }];
 }
 
 /** Ends a freeze. */
@@ -81,7 +89,6 @@ export async function logInAgain(stack: Stack, caller: Caller): Promise<void> {
     await order(stack, { command: ["user", "reset-totp"], options: { email } });
     caller.totpSecret = undefined;
     caller.recoveryCodes = [];
-    await addKey(stack, caller);
   }
   const response = await fetch(`${stack.directUrl}/auth/login`, {
     method: "POST",
@@ -90,7 +97,9 @@ export async function logInAgain(stack: Stack, caller: Caller): Promise<void> {
   });
   if (!response.ok) throw new Error(`${email} cannot log in: ${await response.text()}`);
   // Safe cast: the published response.
-  caller.token = ((await response.json()) as { access_token: string }).access_token;
+  const session = (await response.json()) as { access_token: string };
+  caller.token = session.access_token;
+  await addWithdrawKey(stack, caller, new Client({ baseUrl: stack.baseUrl }).withSession(session));
 }
 
 async function order(stack: Stack, command: OperatorRequest): Promise<unknown> {

@@ -3,7 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { OperatorRequest } from "../stack/operator-call.ts";
 import { ASSETS } from "./assets.ts";
 import type { Dice } from "./dice.ts";
-import { newKey, type World } from "./people.ts";
+import { newKey } from "./people.ts";
+import { withSession, type World } from "./world.ts";
 import type { Lie } from "./lies.ts";
 import { RPC_FAULTS, type RpcProxy } from "./rpc-proxy.ts";
 import { depositWithSweep } from "./sweep-block.ts";
@@ -97,7 +98,11 @@ const BREAK: Readonly<Record<keyof typeof WEIGHTS, (world: Faults, dice: Dice) =
       // A kill may lose the response. An extra key is harmless.
       for (let tries = 0; ; tries++) {
         try {
-          return void Object.assign(person, await newKey(world.stack, person.session));
+          const { codes } = person;
+          const made = await withSession(person, (session) =>
+            newKey(world.stack, { session, codes }),
+          );
+          return void Object.assign(person, made);
         } catch (error) {
           if (tries === ORDER_TRIES) throw error;
           await sleep(500);

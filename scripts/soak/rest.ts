@@ -1,7 +1,7 @@
 /** Lets all work finish after the last fault, with only what an operator and cron would do. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Faults, order } from "./faults.ts";
-import { note, type Person, type World } from "./people.ts";
+import { note, type Person, type World } from "./world.ts";
 
 /**
  * The longest wait of the service. A withdrawal that the vault cannot pay waits 15 s, several
@@ -35,6 +35,14 @@ export async function comeToRest(world: Faults): Promise<void> {
 }
 
 async function closeAll({ tally }: World, { client }: Person): Promise<void> {
+  await client.rfq.saveProtection({ window_secs: 1, max_matches: null, cooldown_secs: null });
+  await client.rfq.resetProtection();
+  for (const { withdrawal_id } of await client.custody
+    .withdrawals({ status: "awaiting_approval" })
+    .all())
+    await client.custody
+      .cancelWithdrawal({ withdrawal_id })
+      .catch((error: unknown) => note(tally, "cancel a withdrawal", error));
   await client.rfq.cancelQuotes();
   for (const { request_id } of await client.rfq.myRequests().all()) {
     await client.rfq
@@ -46,13 +54,14 @@ async function closeAll({ tally }: World, { client }: Person): Promise<void> {
 async function unfinished(people: readonly Person[]): Promise<string[]> {
   const left = await Promise.all(
     people.map(async ({ email, client }) => {
-      const [queued, submitted, confirming] = await Promise.all([
+      const [queued, waiting, submitted, confirming] = await Promise.all([
         client.custody.withdrawals({ status: "queued" }).all(),
+        client.custody.withdrawals({ status: "awaiting_approval" }).all(),
         client.custody.withdrawals({ status: "submitted" }).all(),
         client.custody.deposits({ status: "confirming" }).all(),
       ]);
       return [
-        ...[...queued, ...submitted].map(
+        ...[...queued, ...waiting, ...submitted].map(
           (one) => `${email}: withdrawal ${one.withdrawal_id} is ${one.status}`,
         ),
         ...confirming.map((one) => `${email}: deposit ${one.transaction_hash} is ${one.status}`),

@@ -6,7 +6,8 @@ import { cloneAddress } from "../../src/chain/addresses.ts";
 import type { Deployment } from "../stack/deploy-contracts.ts";
 import { type Asset, ASSETS, USDC } from "./assets.ts";
 import type { Dice } from "./dice.ts";
-import { note, withdrawAmount, type World } from "./people.ts";
+import { withdrawAmount } from "./withdrawals.ts";
+import { note, type World } from "./world.ts";
 import { tokensOfVenue } from "../stack/deploy-contracts.ts";
 
 type PendingTransaction = { hash: Hex; to: Address | null; input: Hex; maxFeePerGas?: Hex };

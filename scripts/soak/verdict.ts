@@ -9,7 +9,7 @@ import { paymentId } from "../../src/chain/payment-id.ts";
 import type { Deposit, Withdrawal } from "../../packages/client/src/index.ts";
 import { ASSETS, nameOf, nameOfRecord, USDC } from "./assets.ts";
 import { order } from "./faults.ts";
-import type { Person, World } from "./people.ts";
+import type { Person, World } from "./world.ts";
 
 /**
  * Alerts that faults explain and that may stay open. Every other open alert is a finding, for

@@ -8,13 +8,18 @@ const DAY_MS = 86_400_000;
 export async function withdrawKey(
   { operator }: Pick<Stack, "operator">,
   session: Client,
-  { label = "withdrawals", scopes }: { label?: string; scopes: readonly Scope[] },
+  {
+    label = "withdrawals",
+    scopes,
+    totp_code,
+  }: { label?: string; scopes: readonly Scope[]; totp_code?: string | undefined },
   by?: string,
 ): Promise<NewApiKey> {
   const key = await session.auth.createApiKey({
     label,
     scopes: [...scopes],
     request_approval: true,
+    ...(totp_code === undefined ? {} : { totp_code }),
     allowed_ips: ["0.0.0.0/0", "::/0"],
     expires_at: new Date(Date.now() + 365 * DAY_MS).toISOString(),
   });
