@@ -57,6 +57,7 @@ export function acceptQuote(
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
+    makes: "match",
     names: [quoteId],
     binding: true,
     ...(cancelsOthers ? { fallback: () => acceptQuote(command, settings, false) } : {}),

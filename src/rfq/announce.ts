@@ -7,6 +7,7 @@ import type { Group } from "../platform/commit.ts";
 import { type Expr, raw, type Sql, sql, jsonObject, atom, expr } from "../platform/sql.ts";
 import { accountStreamOf, announce } from "../streams/event-log.ts";
 import { protectionsTripped } from "./protection-record.ts";
+import type { RecordKind } from "./operation.ts";
 import {
   matchColumns,
   newQuoteColumns,
@@ -16,14 +17,18 @@ import {
   TRADE,
 } from "./records.ts";
 
-export function announceRfq(group: Group): Sql[] {
+/** Of a group that only ends records. */
+export const NOTHING_MADE: ReadonlySet<RecordKind> = new Set();
+
+/** `made` are the kinds of records that the group can have made. Every group can end some. */
+export function announceRfq(group: Group, made: ReadonlySet<RecordKind>): Sql[] {
   return announce(
     group,
-    requestsOpened(group),
-    quotesOpened(group),
+    ...(made.has("request") ? [requestsOpened(group)] : []),
+    ...(made.has("quote") ? [quotesOpened(group)] : []),
     quotesClosed(group),
     requestsClosed(group),
-    matchesCreated(group),
+    ...(made.has("match") ? [matchesCreated(group)] : []),
   );
 }
 

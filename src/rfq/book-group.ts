@@ -3,7 +3,7 @@
  * their events and reads back what they did.
  */
 import { commit, type Group, newGroup, type NotCommitted } from "../platform/commit.ts";
-import { all, type Sql, sql, jsonObject, atom } from "../platform/sql.ts";
+import { all, atom, join, jsonObject, type Sql, sql } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce.ts";
 import { expireDue, expireOnly, type ExpiryScope, nextDue, type Records } from "./expire.ts";
@@ -15,7 +15,12 @@ import {
   type QuoteRow,
   type RequestRow,
 } from "./records.ts";
-import { composeOperations, type GroupEffects, type Operation } from "./operation.ts";
+import {
+  composeOperations,
+  type GroupEffects,
+  type Operation,
+  type RecordKind,
+} from "./operation.ts";
 
 export type GroupDone = {
   readonly committed: true;
@@ -37,12 +42,13 @@ export async function commitOperations(
   expiry: Expiry = "due",
 ): Promise<GroupDone | NotCommitted> {
   const group = newGroup();
+  const made = new Set(operations.flatMap(({ makes }) => (makes === null ? [] : [makes])));
   const work = [
     ...expiryStatements(group, expiry, expiryScope(asset, operations)),
     ...composeOperations(group, operations),
-    ...announceRfq(group),
+    ...announceRfq(group, made),
   ];
-  const report = reportStatements(group, asset);
+  const report = reportStatements(group, asset, made);
   const outcome = await commit(db, group, [...work, ...report]);
   if (!outcome.committed) return outcome;
   // When D1's response was lost, the stamped rows still say what happened, so the report is read
@@ -64,26 +70,38 @@ function expiryStatements(group: Group, expiry: Expiry, scope: ExpiryScope): Sql
 }
 
 /** What the group did, as rows of a kind and the JSON of their columns, then the events. */
-function reportStatements(group: Group, asset: string): Sql[] {
-  const requester = { kind: "user", userId: atom("r.requester_id") } as const;
-  return [
-    sql`SELECT 'request' AS kind, ${jsonObject(newRequestColumns(requester))} AS row
-      FROM requests r WHERE r.opened_group = ${group.seq}
-      UNION ALL SELECT 'quote', ${jsonObject(newQuoteColumns("maker"))}
-      FROM quotes q WHERE q.opened_group = ${group.seq}
-      UNION ALL SELECT 'match', ${jsonObject(matchColumns(atom("m.requester_id")))}
-      FROM matches m WHERE m.matched_group = ${group.seq}
-      UNION ALL SELECT 'ended', json_object('operation', hex(e.ended_by)) FROM (
+function reportStatements(group: Group, asset: string, made: ReadonlySet<RecordKind>): Sql[] {
+  const kinds = [
+    ...RECORD_KINDS.filter((kind) => made.has(kind)).map((kind) => madeRows(group, kind)),
+    sql`SELECT 'ended' AS kind, json_object('operation', hex(e.ended_by)) AS row FROM (
         SELECT ended_by FROM quotes WHERE ended_group = ${group.seq} UNION
-        SELECT ended_by FROM requests WHERE ended_group = ${group.seq}) e
-      UNION ALL SELECT 'due', json_object('due', d.due, 'at', d.at)
+        SELECT ended_by FROM requests WHERE ended_group = ${group.seq}) e`,
+    sql`SELECT 'due' AS kind, json_object('due', d.due, 'at', d.at) AS row
       FROM (${nextDue(asset, group.at)}) d`,
-    eventsToPush(group),
   ];
+  return [join(kinds, " UNION ALL "), eventsToPush(group)];
+}
+
+const RECORD_KINDS = ["request", "quote", "match"] as const;
+
+function madeRows(group: Group, kind: RecordKind): Sql {
+  switch (kind) {
+    case "request": {
+      const columns = newRequestColumns({ kind: "user", userId: atom("r.requester_id") });
+      return sql`SELECT 'request' AS kind, ${jsonObject(columns)} AS row
+        FROM requests r WHERE r.opened_group = ${group.seq}`;
+    }
+    case "quote":
+      return sql`SELECT 'quote' AS kind, ${jsonObject(newQuoteColumns("maker"))} AS row
+        FROM quotes q WHERE q.opened_group = ${group.seq}`;
+    case "match":
+      return sql`SELECT 'match' AS kind, ${jsonObject(matchColumns(atom("m.requester_id")))} AS row
+        FROM matches m WHERE m.matched_group = ${group.seq}`;
+  }
 }
 
 type ReportRow = {
-  readonly kind: "request" | "quote" | "match" | "ended" | "due";
+  readonly kind: RecordKind | "ended" | "due";
   readonly row: string;
 };
 

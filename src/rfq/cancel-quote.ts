@@ -36,6 +36,7 @@ export function cancelQuote(command: CancelQuote): Operation {
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
+    makes: null,
     names: [quoteId],
     set: { kind: CANCELLED_QUOTES, row },
     statements: (group) => CANCELLED_QUOTES.statements(group, [row]),

@@ -8,7 +8,7 @@ import { all, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
-import { announceRfq } from "./announce.ts";
+import { announceRfq, NOTHING_MADE } from "./announce.ts";
 import { readIds } from "./expire.ts";
 import { releaseQuotesEndedBy } from "./release.ts";
 import { findCulprits, setAside } from "./set-aside.ts";
@@ -68,7 +68,7 @@ async function cancelOpen(
       WHERE maker_id = ${uuid(actor.userId)} AND status = 'open' AND stuck_at IS NULL
         AND expires_at > ${group.at} AND ${mayWrite(actor, group.at)} AND ${which}`,
     releaseQuotesEndedBy(group, operation),
-    ...announceRfq(group),
+    ...announceRfq(group, NOTHING_MADE),
   ]);
   if (!outcome.committed) return outcome.reason;
   const [cancelled] = await read(env.DB, ({ select }) =>

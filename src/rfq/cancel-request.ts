@@ -13,6 +13,7 @@ export function cancelRequest(command: CancelRequest): Operation {
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
+    makes: null,
     names: [requestId],
     statements: (group) => [
       sql`UPDATE requests SET status = 'cancelled', ended_by = ${uuid(operationId)},

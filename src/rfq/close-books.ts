@@ -9,7 +9,7 @@ import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
-import { announceRfq } from "./announce.ts";
+import { announceRfq, NOTHING_MADE } from "./announce.ts";
 import { readIds } from "./expire.ts";
 import { endedAs, endedBy, releaseQuotesEndedBy } from "./release.ts";
 import { findCulprits, setAside } from "./set-aside.ts";
@@ -35,7 +35,7 @@ export function closeAllOf(group: Group, userId: string, applied: Sql): Sql[] {
       ended_group = ${group.seq}
       WHERE maker_id = ${uuid(userId)} AND ${ENDABLE} AND ${applied}`,
     ...endRequests(group, operation, sql`requester_id = ${uuid(userId)} AND ${applied}`),
-    ...announceRfq(group),
+    ...announceRfq(group, NOTHING_MADE),
   ];
 }
 
@@ -136,7 +136,7 @@ async function endQuotesOneByOne(
 
 /** Returns false if a constraint failed, so that nothing was written. */
 async function commitClose(env: Env, group: Group, statements: readonly Sql[]): Promise<boolean> {
-  const outcome = await commit(env.DB, group, [...statements, ...announceRfq(group)]);
+  const outcome = await commit(env.DB, group, [...statements, ...announceRfq(group, NOTHING_MADE)]);
   if (outcome.committed)
     await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
   // The freeze or the pause has taken effect, and so have the batches before.

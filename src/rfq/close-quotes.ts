@@ -5,7 +5,7 @@ import { type Expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { committedEvents, eventsToPush } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
-import { announceRfq } from "./announce.ts";
+import { announceRfq, NOTHING_MADE } from "./announce.ts";
 import { readIds } from "./expire.ts";
 import { endedAs, releaseQuotesEndedBy } from "./release.ts";
 import { findCulprits, setAside } from "./set-aside.ts";
@@ -30,7 +30,7 @@ function closeStatements(group: Group, { reason, which }: Closing): Sql[] {
         ended_by = ${uuid(operation)}, ended_group = ${group.seq}
       WHERE status = 'open' AND stuck_at IS NULL AND ${which(group.at)}`,
     releaseQuotesEndedBy(group, operation),
-    ...announceRfq(group),
+    ...announceRfq(group, NOTHING_MADE),
   ];
 }
 

@@ -6,7 +6,7 @@ import { all, type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
-import { announceRfq } from "./announce.ts";
+import { announceRfq, NOTHING_MADE } from "./announce.ts";
 import { endedAs, endedBy } from "./release.ts";
 
 /**
@@ -46,7 +46,7 @@ export async function endStuck(
     }),
     sql`UPDATE alerts SET resolved_at = ${group.at}
       WHERE kind = 'record_stuck' AND subject = ${id} AND resolved_at IS NULL AND ${ended}`,
-    ...announceRfq(group),
+    ...announceRfq(group, NOTHING_MADE),
     ...alongside(group, ended),
   ]);
   await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));

@@ -26,6 +26,8 @@ export type Operation = {
   readonly receivedAt: number;
   /** A quote or an accept. It binds a price to an instant, so it stops while the clock is wrong. */
   readonly binding?: true;
+  /** The kind of record that it makes, whose events and report the group needs. */
+  readonly makes: RecordKind | null;
   /** The records that the command names. Commands that name the same one keep their order. */
   readonly names: readonly string[];
   /** Composes this operation together with others of its kind, by the same statements. */
@@ -42,6 +44,8 @@ export type Operation = {
    */
   rejection(): Question<Result>;
 };
+
+export type RecordKind = "request" | "quote" | "match";
 
 /** An operation as a row of its set. `kind` is a constant of the verb that names the set. */
 type InSet = {

@@ -181,6 +181,7 @@ export function placeQuote(
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
+    makes: "quote",
     binding: true,
     names: command.replaces === null ? [requestId] : [requestId, command.replaces],
     set: { kind: PLACED_QUOTES, row },

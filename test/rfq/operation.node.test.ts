@@ -22,6 +22,7 @@ const operation = ([kind, id, userId, named = id]: Sketch): Operation => {
   return {
     userId,
     receivedAt: 0,
+    makes: null,
     names: [named],
     ...(set === undefined ? {} : { set: { kind: set, row: { id } } }),
     statements: () => [raw(`${kind} ${id}`)],

@@ -10,7 +10,7 @@ import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { now, setClock } from "../../src/platform/time.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Venue } from "../../src/platform/venues.ts";
-import { announceRfq } from "../../src/rfq/announce.ts";
+import { announceRfq, NOTHING_MADE } from "../../src/rfq/announce.ts";
 import { acceptQuote } from "../../src/rfq/accept-quote.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
@@ -239,7 +239,7 @@ export async function cancelAsService(
       ended_by = ${uuid(operation)}, ended_group = ${group.seq}
       WHERE quote_id = ${uuid(quoteId)}`,
     releaseQuotesEndedBy(group, operation),
-    ...announceRfq(group),
+    ...announceRfq(group, NOTHING_MADE),
   ]);
   if (!outcome.committed) throw new Error("not cancelled", { cause: outcome.cause });
 }
