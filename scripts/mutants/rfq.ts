@@ -97,7 +97,7 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
     ],
     [
       "losers keep their reserve",
-      "      releaseQuotesEndedBy(group, matchId),\n",
+      "    releaseOf(group, sql`= ${uuid(matchId)}`),\n",
       "",
       [BOOK, MODEL],
     ],

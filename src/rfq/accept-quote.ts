@@ -1,6 +1,6 @@
 import { USDC } from "../assets/asset.ts";
 import { countTraded } from "../auth/exposure.ts";
-import { availableText, canReceive, FEES_OWNER, post, transfer } from "../ledger/post.ts";
+import { availableText, canReceive, FEES_OWNER, postTogether } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { beforeDeadline, type InstantFact } from "../platform/deadline.ts";
@@ -35,7 +35,7 @@ import {
   venuePaused,
 } from "./rejections.ts";
 import { quotesOfTripped } from "./protection-record.ts";
-import { endedBy, releaseQuotesEndedBy } from "./release.ts";
+import { endedBy, releaseOf } from "./release.ts";
 import { limitFacts, type LimitFacts, traderOf, withinLimits } from "./trade-limits.ts";
 
 /**
@@ -88,7 +88,6 @@ export function acceptQuote(
           SELECT quote_id FROM quotes WHERE status = 'open' AND request_id = (${ofMatch})
           ${cancelsOthers ? sql`UNION ALL ${quotesOfTripped(matchId)}` : sql``})`,
       ...settle(group, matchId),
-      releaseQuotesEndedBy(group, matchId),
       countTraded(givenBySides(group, actor, matchId), group.at),
     ],
     result: (effects) => {
@@ -221,21 +220,23 @@ function givenBySides(group: Group, actor: Actor, matchId: string): Sql {
 
 const USDC_KEY = atom("?", [USDC]);
 
+/** Both sides' entries, and the release of what the match rejected or cancelled. */
 function settle(group: Group, matchId: string): Sql[] {
   const ofMatch = sql`FROM match_sides m WHERE m.match_id = ${uuid(matchId)}`;
-  return [
-    transfer(group, {
+  return postTogether(group, [
+    {
       reason: "reserve_trade",
       step: "reserve",
       from: "available",
       to: "pending",
+      toExists: true,
       source: sql`SELECT m.requester_id AS from_owner, m.requester_id AS to_owner,
         m.given_asset AS asset,
         m.given_amount AS amount, m.match_id AS ref, 0 AS line ${ofMatch}`,
-    }),
+    },
     // The maker's leg carries the quote's id and the step `end`, as a release of that quote would
     // (match_sides). The ledger shows it under the match's id.
-    ...post(group, {
+    {
       reason: "trade",
       step: "end",
       from: "pending",
@@ -244,24 +245,25 @@ function settle(group: Group, matchId: string): Sql[] {
           m.usdc_amount AS amount, m.buyer_ref AS ref, 0 AS line ${ofMatch}
         UNION ALL
         SELECT m.seller_id, m.buyer_id, m.asset, m.amount, m.seller_ref, 0 ${ofMatch}`,
-    }),
-    ...post(group, {
+    },
+    {
       reason: "fee",
       step: "match",
       from: "pending",
       to: "fees",
       source: sql`SELECT m.buyer_id AS from_owner, ${FEES_OWNER} AS to_owner, ${USDC} AS asset,
         m.buyer_fee AS amount, m.match_id AS ref, 0 AS line ${ofMatch}`,
-    }),
-    ...post(group, {
+    },
+    {
       reason: "fee",
       step: "match",
       from: "available",
       to: "fees",
       source: sql`SELECT m.seller_id AS from_owner, ${FEES_OWNER} AS to_owner, ${USDC} AS asset,
         m.seller_fee AS amount, m.match_id AS ref, 1 AS line ${ofMatch}`,
-    }),
-  ];
+    },
+    releaseOf(group, sql`= ${uuid(matchId)}`),
+  ]);
 }
 
 /** The match of an earlier accept of the same quote by the same requester, as JSON text. */

@@ -1,5 +1,5 @@
 /** Releases the reserve of a quote. A reserve ends only by a release or by a trade. */
-import { transfer } from "../ledger/post.ts";
+import { type Posting, transfer } from "../ledger/post.ts";
 import type { Group } from "../platform/commit.ts";
 import { type Expr, expr, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 
@@ -29,7 +29,13 @@ export function releaseQuotesEndedBy(group: Group, operationIds: string | readon
 
 /** The same, where `ended` compares an operation's id. A trigger can contain it. */
 export function releaseQuotes(group: Pick<Group, "at" | "seq">, ended: Sql): Sql {
-  return transfer(group, {
+  return transfer(group, releaseOf(group, ended));
+}
+
+/** The release as a posting among others. */
+export function releaseOf(group: Pick<Group, "at" | "seq">, ended: Sql): Posting {
+  return {
+    toExists: true,
     reason: "release",
     step: "end",
     from: "pending",
@@ -39,5 +45,5 @@ export function releaseQuotes(group: Pick<Group, "at" | "seq">, ended: Sql): Sql
       q.quote_id AS ref, 0 AS line FROM quotes q
       WHERE q.ended_group = ${group.seq} AND q.ended_by ${ended}
         AND q.status IN ('cancelled', 'expired', 'rejected')`,
-  });
+  };
 }
