@@ -133,15 +133,16 @@ CREATE UNIQUE INDEX users_email_unique ON users (email);
 
 -- Credentials of programs. Users mint them, and a key with the scope withdraw needs the operator's
 -- approval. The operator mints keys without it. Written by src/auth/mint-key.ts and
--- src/auth/approve-key.ts; src/auth/key-use.ts notes last_used_at. Deleted 30 days after
--- they were revoked or expired. Their audit events stay.
+-- src/auth/approve-key.ts; src/auth/key-use.ts notes last_used_at, and key-networks.ts
+-- the networks. Deleted 30 days after they were revoked or expired. Their audit events stay.
 --
 -- Example row:
 --   api_key_id 019a…77aa, user_id 01a2…c585, label 'bot', scopes 'read,withdraw',
 --   secret_sealed 'q83vEjRWeJASNFZ4', master_key_id 'k1', allowed_ips '["198.51.100.0/24"]',
 --   limits '{"venues":null,"max_usdc_per_trade":5000000,"max_usdc_per_day":null}',
 --   require_idempotency 1, minted_by 'operator', active_from 1764633600000, approved_at NULL,
---   created_at 1764547200000, expires_at NULL, last_used_at 1764635000000, revoked_at NULL
+--   created_at 1764547200000, expires_at NULL, last_used_at 1764635000000, revoked_at NULL,
+--   networks '{"v4:c63364":[20423,20423]}'
 CREATE TABLE api_keys (
   api_key_id BLOB PRIMARY KEY NOT NULL,
   user_id BLOB NOT NULL,
@@ -162,6 +163,8 @@ CREATE TABLE api_keys (
   expires_at INTEGER,            -- NULL: never
   last_used_at INTEGER,          -- at most one write a minute, by the isolate's clock
   revoked_at INTEGER,
+  networks TEXT,                 -- JSON: the networks that used the key, at most eight, with the
+                                 -- days of the first and of the last use; NULL: none yet
   CONSTRAINT api_keys_require_idempotency CHECK (require_idempotency IN (0, 1))
 ) STRICT;
 

@@ -18,6 +18,14 @@ import {
 } from "./mutant.ts";
 
 export const AUTH_MUTANTS: readonly Mutant[] = [
+  ...of("key networks", "src/auth/key-networks.ts", [
+    [
+      "new networks without bound",
+      "!isKnown && newToday >= MAX_NEW_PER_DAY",
+      "!isKnown && newToday < 0",
+      [node("test/auth/key-networks.node.test.ts")],
+    ],
+  ]),
   ...of("rights", "src/auth/rights.ts", [
     [
       "an undone revocation unseen",

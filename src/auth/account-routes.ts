@@ -153,6 +153,7 @@ function registerFreezeRoutes(app: Api): void {
         clientIp,
       });
       waitUntil(closeSessionsAndKeys(api, env, { userId, apiKeyIds: revokedKeys }));
+      waitUntil(api.pushNotices(env, userId));
       return { user_id: userId, revoked_keys: unfrozen && body.revoke_keys };
     },
   });

@@ -21,6 +21,7 @@ const AUDIT_KINDS = [
   "login",
   "login_failed",
   "login_new_network",
+  "api_key_new_network",
   "sessions_ended",
   "api_key_created",
   "api_key_revoked",
@@ -124,6 +125,7 @@ export function audited(id: string): Expr {
  */
 const NOTICE_KINDS = [
   "login_new_network",
+  "api_key_new_network",
   "api_key_created",
   "api_key_revoked",
   "api_key_approved",

@@ -13,6 +13,7 @@ import { accountFrozen } from "./frozen.ts";
 import { HELD_SCOPES } from "./scope.ts";
 import { canonicalMessage, describeSigned, parseTimestampMs, verifySignature } from "./hmac.ts";
 import { ipAllowed } from "../http/ip-range.ts";
+import { watchNetwork } from "./key-networks.ts";
 import { recordKeyUse } from "./key-use.ts";
 import { permissionProblem } from "./permit.ts";
 import { readSession } from "./session.ts";
@@ -73,6 +74,7 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
   context.userId = key.userId;
   checkKey(key, now, context.clientIp);
   recordKeyUse(incoming, key.apiKeyId, now);
+  watchNetwork(incoming, key, now);
   // Before `activeFrom`, a key of the operator, or one that he approves, is valid but has no scopes.
   const active = key.activeFrom !== null && key.activeFrom <= now;
   const { userId, apiKeyId, requireIdempotency } = key;

@@ -27,7 +27,7 @@ import {
 import { now } from "../platform/time.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { blockOf, networkOf } from "../http/ip-range.ts";
+import { blockOf, networkOf, widerNetworkOf } from "../http/ip-range.ts";
 import { SharedRead } from "../platform/shared-read.ts";
 import { type HashCaller, hasRoom, tooBusy } from "./hash-turns.ts";
 
@@ -306,9 +306,7 @@ export function attemptSucceeded(attempt: Attempt, applied: Sql): Sql {
  * Evaluated before `rememberNetwork`.
  */
 export function isNewNetwork(login: { userId: string; clientIp: string }): Expr {
-  const network = networkOf(login.clientIp);
-  // Four bits a digit, after `v4:` or `v6:`.
-  const prefix = network.slice(0, 3 + (network.startsWith("v4:") ? 24 : 48) / 4);
+  const prefix = widerNetworkOf(login.clientIp) ?? networkOf(login.clientIp);
   const known = sql`SELECT 1 FROM login_networks n
     WHERE n.user_id = ${uuid(login.userId)} AND n.at > ${NOW} - ${KNOWN_NETWORK_MS}`;
   return expr`EXISTS (${known}) AND NOT EXISTS (

@@ -119,7 +119,12 @@ function registerSessionRoutes(app: Api): void {
     ),
     response: SessionToken,
     problems: ["login_failed", "account_frozen", ...SECOND_FACTOR_PROBLEMS],
-    handler: ({ db, settings, body, clientIp }) => login(db, settings, { ...body, ip: clientIp }),
+    handler: async ({ api, env, db, settings, body, clientIp, waitUntil }) => {
+      const session = await login(db, settings, { ...body, ip: clientIp });
+      // Of a new network, or of a recovery code that was used.
+      waitUntil(api.pushNotices(env, session.user_id));
+      return session;
+    },
   });
   route(app, {
     method: "post",

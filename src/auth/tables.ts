@@ -69,6 +69,7 @@ export const apiKeys = sqliteTable(
     expiresAt: integer("expires_at"),
     lastUsedAt: integer("last_used_at"),
     revokedAt: integer("revoked_at"),
+    networks: text("networks"),
   },
   (t) => [
     index("api_keys_user").on(t.userId, t.createdAt),

@@ -47,6 +47,15 @@ export function networkOf(ip: string | undefined): string {
     : `v6:${(bits >> 64n).toString(16).padStart(16, "0")}`;
 }
 
+/** The IPv4 /24 or IPv6 /48 of an address, a prefix of `networkOf`. Undefined if it is no address. */
+export function widerNetworkOf(ip: string | undefined): string | undefined {
+  const network = networkOf(ip);
+  // Four bits a digit, after `v4:` or `v6:`.
+  return network === "unknown"
+    ? undefined
+    : network.slice(0, 3 + (network.startsWith("v4:") ? 24 : 48) / 4);
+}
+
 /** The /48 of an IPv6 address, a prefix of `networkOf`. Undefined for IPv4. */
 export function blockOf(ip: string | undefined): string | undefined {
   const bits = ip === undefined ? undefined : parseIp(ip);

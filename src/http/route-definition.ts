@@ -57,6 +57,7 @@ export type Authenticate = (
     env: Cloudflare.Env;
     settings: Config;
     context: RequestContext;
+    pushNotices: Api["pushNotices"];
   },
   needs: {
     credential: Exclude<Credential, "public">;

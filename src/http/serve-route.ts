@@ -66,6 +66,7 @@ export async function serve<
     env: c.env,
     settings,
     context,
+    pushNotices: api.pushNotices,
   });
   read.checkContentType(request, bytes);
   const input = readInput(definition, { request, bytes, actor, settings });

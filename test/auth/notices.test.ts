@@ -1,13 +1,21 @@
 /** Whatever changes who may act for a user is an audit event and a notice on their stream. */
 import { env } from "cloudflare:workers";
-import { expect, it, vi } from "vitest";
-import { all, sql } from "../../src/platform/sql.ts";
+import { describe, expect, it, vi } from "vitest";
+import { MAX_NEW_PER_DAY } from "../../src/auth/key-networks.ts";
+import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
-import { anyIp, apiOf, send } from "../support/http.ts";
+import { anyIp, apiOf, send, sendSigned } from "../support/http.ts";
 import { orderOf, sendOrder } from "../support/operator.ts";
 import { connect } from "../support/sockets.ts";
 import { enrol, freshCode } from "../support/totp.ts";
-import { newUser, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
+import {
+  newKey,
+  newUser,
+  newUserWithPassword,
+  PASSWORD,
+  type TestKey,
+  type TestUser,
+} from "../support/users.ts";
 
 // scrypt is slow on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
@@ -113,6 +121,76 @@ it("reports a login from a network that is new to the user, once", async () => {
     expect((await login(ip)).status).toBe(200);
   const notice = { kind: "login_new_network", subject_id: user.userId, api_key_id: null };
   expect(await noticesOf(user)).toEqual(seen.map((ip) => ({ ...notice, ip })));
+});
+
+it("sends the notice of a login from a new network at once to open sockets", async () => {
+  const user = await newUserWithPassword();
+  const login = (ip: string) =>
+    send("/auth/login", {
+      method: "POST",
+      headers: { "cf-connecting-ip": ip },
+      body: JSON.stringify({ email: user.email, password: PASSWORD }),
+    });
+  await login("203.0.113.7");
+  const subscriber = await connect(user, accountStream(user.userId));
+  await login("203.0.112.7");
+  const { data } = await subscriber.until("account.notice");
+  expect(data).toMatchObject({ kind: "login_new_network", ip: "203.0.112.7" });
+});
+
+describe("a key's use from a network that is new to the key", () => {
+  const use = async (key: TestKey, ip: string) => {
+    const response = await sendSigned(key, "/auth/whoami", { headers: { "cf-connecting-ip": ip } });
+    expect(response.status).toBe(200);
+  };
+
+  it("is reported once, at once, and not for its first network", async () => {
+    const user = await newUser();
+    const key = await newKey(user, ["read"]);
+    for (const ip of ["203.0.113.7", "203.0.113.250"]) await use(key, ip);
+    const subscriber = await connect(user, accountStream(user.userId));
+    await use(key, "2001:db8:1:2::1");
+    const { data } = await subscriber.until("account.notice");
+    expect(data).toEqual({
+      kind: "api_key_new_network",
+      subject_id: key.apiKeyId,
+      api_key_id: key.apiKeyId,
+      ip: "2001:db8:1:2::1",
+    });
+    for (const ip of ["2001:db8:1:ffff::1", "203.0.113.9"]) await use(key, ip);
+    expect(await kindsOf(user)).toEqual(["api_key_created", "api_key_new_network"]);
+  });
+
+  it("reads and writes nothing more of a network that the isolate has seen", async () => {
+    const key = await newKey(await newUser(), ["read"]);
+    const ip = "203.0.113.7";
+    await use(key, ip);
+    await all(
+      env.DB,
+      sql`UPDATE api_keys SET networks = NULL
+      WHERE api_key_id = ${uuid(key.apiKeyId)}`,
+    );
+    await use(key, ip);
+    expect(await networksOf(key)).toBeNull();
+  });
+
+  it("is reported five times a day, whatever the number of networks", async () => {
+    const user = await newUser();
+    const key = await newKey(user, ["read"]);
+    for (let network = 0; network < 12; network++) await use(key, `198.51.${network}.1`);
+    const kinds = (await kindsOf(user)).filter((kind) => kind === "api_key_new_network");
+    // The first network counts, and is not reported.
+    expect(kinds).toHaveLength(MAX_NEW_PER_DAY - 1);
+    expect(Object.keys(JSON.parse((await networksOf(key)) ?? "{}"))).toHaveLength(MAX_NEW_PER_DAY);
+  });
+
+  const networksOf = async ({ apiKeyId }: TestKey): Promise<string | null> =>
+    (
+      await first<{ networks: string | null }>(
+        env.DB,
+        sql`SELECT networks FROM api_keys WHERE api_key_id = ${uuid(apiKeyId)}`,
+      )
+    )?.networks ?? null;
 });
 
 it("writes nothing for a change that did not apply", async () => {

@@ -78,7 +78,8 @@ export async function sendSigned(
     ...(sent.body === undefined ? {} : { body: sent.body }),
     ...(timestamp === undefined ? {} : { timestamp }),
   });
-  return send(target, { ...rest, headers: { ...signed, ...sent.headers } });
+  const headers = { "cf-connecting-ip": anyIpOf(key), ...signed, ...sent.headers };
+  return send(target, { ...rest, headers });
 }
 
 type TestResponse = {
@@ -144,6 +145,14 @@ export function anyIp(): string {
 
 export async function problemOf(response: Response): Promise<Record<string, unknown>> {
   return { ...(await response.json<Record<string, unknown>>()) };
+}
+
+/** In the key's own /24, because a key's use from a new network is an event. */
+function anyIpOf({ apiKeyId }: Signer): string {
+  const [b, c] = [apiKeyId.slice(0, 2), apiKeyId.slice(2, 4)].map((hex) =>
+    Number.parseInt(hex, 16),
+  );
+  return `10.${b}.${c}.${anyIp().split(".")[3]}`;
 }
 
 /** Status and code of a problem, such as `403 scope_missing`. */

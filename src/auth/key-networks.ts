@@ -1,0 +1,130 @@
+/**
+ * Reports an API key's use from a network that it was not used from before, as for logins. The key's
+ * row remembers a few networks. An isolate asks D1 once an hour for a key and network, so requests
+ * of a key in use cost nothing.
+ *
+ * Only signed requests come here. A thief who sends them from many networks still writes little:
+ * a key reports MAX_NEW_PER_DAY networks a day, and after that an isolate does not ask for a while.
+ */
+import { errorFields, log } from "../platform/log.ts";
+import { all, type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
+import type { RequestContext } from "../http/request-context.ts";
+import { widerNetworkOf } from "../http/ip-range.ts";
+import { commitAudited } from "./audit.ts";
+
+const DAY_MS = 86_400_000;
+/** Of one key. More are forgotten, the one that was used longest ago first. */
+const MAX_NETWORKS = 8;
+export const MAX_NEW_PER_DAY = 5;
+/** As networks of logins. */
+const KNOWN_DAYS = 30;
+/** Until the row of a known network is written again. */
+const REFRESH_DAYS = 7;
+
+/** The days since 1970 of the first and of the last use that is stored, by network. */
+export type KeyNetworks = Readonly<Record<string, readonly [first: number, last: number]>>;
+
+type Use = {
+  readonly kind: "known" | "refreshed" | "first" | "new" | "too_many";
+  /** What to store. Undefined: nothing changes. */
+  readonly networks?: KeyNetworks;
+};
+
+/** A key's first use is no news, because the owner has just made the key. */
+export function useNetwork(stored: KeyNetworks, network: string, day: number): Use {
+  const known = Object.entries(stored).filter(([, [, last]]) => last > day - KNOWN_DAYS);
+  const [begin, last] = stored[network] ?? [day, day - KNOWN_DAYS];
+  if (last > day - REFRESH_DAYS) return { kind: "known" };
+  const others = known.filter(([name]) => name !== network);
+  const isKnown = others.length < known.length;
+  const newToday = known.filter(([, [since]]) => since === day).length;
+  if (!isKnown && newToday >= MAX_NEW_PER_DAY) return { kind: "too_many" };
+  const kept = others
+    .toSorted(([, [, one]], [, [, other]]) => other - one)
+    .slice(0, MAX_NETWORKS - 1);
+  return {
+    kind: isKnown ? "refreshed" : known.length === 0 ? "first" : "new",
+    networks: { ...Object.fromEntries(kept), [network]: [isKnown ? begin : day, day] },
+  };
+}
+
+const SEEN_MS = 3_600_000;
+/** After a key has reported its networks of the day, and while one is being looked up. */
+const TOO_MANY_MS = 600_000;
+const LOOKING_UP_MS = 5_000;
+const MAX_ENTRIES = 20_000;
+/** Until when this isolate asks nothing, by key and network. */
+const seen = new Map<string, number>();
+/** The same, by key. */
+const quiet = new Map<string, number>();
+
+type Incoming = {
+  readonly env: Cloudflare.Env;
+  readonly context: RequestContext;
+  readonly pushNotices: (env: Cloudflare.Env, userId: string) => Promise<void>;
+};
+type Key = { readonly apiKeyId: string; readonly userId: string };
+
+/** Looks a network up beside the request, unless this isolate knows it. */
+export function watchNetwork(incoming: Incoming, key: Key, now: number): void {
+  const { env, context } = incoming;
+  const network = widerNetworkOf(context.clientIp);
+  if (network === undefined) return;
+  const id = `${key.apiKeyId} ${network}`;
+  if ((seen.get(id) ?? 0) > now || (quiet.get(key.apiKeyId) ?? 0) > now) return;
+  remember(quiet, key.apiKeyId, now + LOOKING_UP_MS);
+  const lookUp = async () => {
+    const kind = await recordUse(env.DB, { key, network, ip: context.clientIp ?? null, now });
+    if (kind === "too_many") return remember(quiet, key.apiKeyId, now + TOO_MANY_MS);
+    quiet.delete(key.apiKeyId);
+    if (kind === "raced") return;
+    remember(seen, id, now + SEEN_MS);
+    if (kind === "new") await incoming.pushNotices(env, key.userId);
+  };
+  context.waitUntil(
+    lookUp().catch((error: unknown) => log("warn", "key_network.not_recorded", errorFields(error))),
+  );
+}
+
+function remember(until: Map<string, number>, id: string, at: number): void {
+  if (until.size >= MAX_ENTRIES) until.clear();
+  until.set(id, at);
+}
+
+/** `raced`: another isolate has just written the row. */
+async function recordUse(
+  db: D1Database,
+  used: { key: Key; network: string; ip: string | null; now: number },
+): Promise<Use["kind"] | "raced"> {
+  const { key, network, ip, now } = used;
+  const mine = expr`api_key_id = ${uuid(key.apiKeyId)}`;
+  const row = await first<{ networks: string | null }>(
+    db,
+    sql`SELECT networks FROM api_keys WHERE ${mine}`,
+  );
+  if (row === undefined) return "raced";
+  const { kind, networks } = useNetwork(
+    row.networks === null ? {} : (JSON.parse(row.networks) as KeyNetworks),
+    network,
+    Math.floor(now / DAY_MS),
+  );
+  if (networks === undefined) return kind;
+  const store = (when: Expr) =>
+    sql`UPDATE api_keys SET networks = ${JSON.stringify(networks)} WHERE ${mine} AND ${when}
+      RETURNING 1 AS stored`;
+  const unchanged = expr`networks IS ${row.networks}`;
+  if (kind !== "new") return (await all(db, store(unchanged))).length > 0 ? kind : "raced";
+  const applied = await commitAudited(db, {
+    record: {
+      kind: "api_key_new_network",
+      actor: "api_key",
+      userId: key.userId,
+      apiKeyId: key.apiKeyId,
+      ip,
+      subjectId: key.apiKeyId,
+    },
+    when: () => sql`EXISTS (SELECT 1 FROM api_keys WHERE ${mine} AND ${unchanged})`,
+    statements: (_, written) => [store(expr`${written}`)],
+  });
+  return applied ? kind : "raced";
+}
