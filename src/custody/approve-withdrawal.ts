@@ -40,6 +40,11 @@ export async function approveWithdrawal(
   const { secondFactor } = await stepUp(db, settings, { actor, fields, clientIp });
   if (secondFactor === "off")
     throw problem("totp_not_enabled", "An approval needs a one-time code. Turn TOTP on first.");
+  return approveAfterStepUp(db, approval);
+}
+
+/** The approval itself. Only `approveWithdrawal` may be called for a request. */
+export function approveAfterStepUp(db: D1Database, approval: Approval): Promise<Approved> {
   return runOperation(db, approve(approval));
 }
 

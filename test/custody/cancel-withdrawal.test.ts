@@ -1,14 +1,12 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { takeLease } from "../../src/custody/payer/payer-lease.ts";
-import { storeTransaction } from "../../src/custody/payer/store-transaction.ts";
 import { cancelWithdrawal } from "../../src/custody/cancel-withdrawal.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
-import { Problem } from "../../src/platform/problem.ts";
-import { all, first, raw, readUuid, sql, uuid } from "../../src/platform/sql.ts";
+import { all, raw, readUuid, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { apiOf, codeOf, settings } from "../support/http.ts";
-import { balances, fund, newAddress, newAsset, randomHex } from "../support/ledger.ts";
+import { balances, fund, newAddress, newAsset } from "../support/ledger.ts";
+import { newPayer } from "../support/payer.ts";
 import { newKey, newUser, type TestKey, type TestUser } from "../support/users.ts";
 
 const db = env.DB;
@@ -163,106 +161,3 @@ it("waits while payments on the chain are halted", async () => {
   await expect(cancelled).rejects.toMatchObject({ data: { code: "withdrawals_paused" } });
   expect(await balances(user.userId, asset)).toEqual([0n, 10n]);
 });
-
-/** A chain of the test's own, whose payer stores payments with its own statements. */
-async function newPayer() {
-  const chain = `race-${uuidv7()}`;
-  const token = uuidv7();
-  const vault = newAddress() as `0x${string}`;
-  await takeLease(db, chain, token);
-  await all(
-    db,
-    sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,
-        scanned_hash, head_number, moved_group, moved_at)
-      VALUES (${chain}, 1, zeroblob(32), 1, zeroblob(32), 1, 0, 0)`,
-  );
-  const context = {
-    db,
-    settings: settings(),
-    chain: { ...settings().CHAINS[0]!, chain },
-    token,
-    push: () => Promise.resolve(),
-    saveRecords: () => Promise.resolve(),
-  };
-  const account = {
-    address: newAddress() as `0x${string}`,
-    sign: () =>
-      Promise.resolve({
-        hash: randomHex(32) as `0x${string}`,
-        raw: randomHex(40) as `0x${string}`,
-      }),
-  };
-  let nonce = 0;
-  const pay = (withdrawalId: string) => {
-    nonce += 1;
-    return storeTransaction(context, account, {
-      kind: "pay",
-      call: { to: vault, data: "0x01", gasLimit: 1n },
-      nonce,
-      fees: { maxFee: 1n, priorityFee: 1n },
-      headNumber: 1,
-      batchNo: nonce,
-      members: [withdrawalId],
-    });
-  };
-  return { chain, pay };
-}
-
-it(
-  "exactly one of cancel and payment applies, a thousand times",
-  { timeout: 120_000 },
-  async () => {
-    const RACES = 1_000;
-    const { key: asset } = newAsset();
-    const { chain, pay } = await newPayer();
-    const user = await newUser();
-    await fund(user.userId, asset, BigInt(RACES), { chain });
-    const { actor } = await newKey(user);
-    const outcomes = { cancelled: 0, paid: 0 };
-    for (let race = 0; race < RACES; race++) {
-      const { row } = await withdraw(
-        db,
-        { ...settings(), WITHDRAWAL_DAILY_COUNT: 100_000 },
-        {
-          actor,
-          ip: undefined,
-          terms: {
-            clientWithdrawalId: `race-${race}`,
-            amount: 1n,
-            toAddress: newAddress(),
-            chain,
-            asset,
-          },
-        },
-      );
-      const id = readUuid(row.withdrawal_id);
-      const cancel = () =>
-        cancelWithdrawal(db, { actor, id: { withdrawal_id: id }, ip: undefined }).then(
-          () => "cancelled" as const,
-          (error: unknown) => {
-            if (error instanceof Problem) return error.data.code;
-            throw error;
-          },
-        );
-      const [cancelled, stored] = await (race % 2 === 0
-        ? Promise.all([cancel(), pay(id)])
-        : Promise.all([pay(id), cancel()]).then(([first_, second]) => [second, first_] as const));
-      const won = stored === undefined ? "cancelled" : "withdrawal_not_cancellable";
-      expect(cancelled).toBe(won);
-      outcomes[stored === undefined ? "cancelled" : "paid"] += 1;
-    }
-    expect(outcomes.cancelled + outcomes.paid).toBe(RACES);
-    expect(Math.min(outcomes.cancelled, outcomes.paid)).toBeGreaterThan(0);
-    expect(await balances(user.userId, asset)).toEqual([
-      BigInt(outcomes.cancelled),
-      BigInt(outcomes.paid),
-    ]);
-    const both = await first<{ n: number }>(
-      db,
-      sql`SELECT count(*) AS n FROM withdrawals w
-      JOIN batch_members m ON m.withdrawal_id = w.withdrawal_id
-      WHERE w.user_id = ${uuid(user.userId)} AND w.status <> 'submitted'`,
-    );
-    expect(both).toEqual({ n: 0 });
-  },
-);
