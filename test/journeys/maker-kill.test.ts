@@ -57,6 +57,54 @@ it("a protection that trips just before the kill has cancelled the other quotes"
   await lost;
 });
 
+it("an accept and a replace queued behind a trip change nothing", async () => {
+  const { requester, maker, asset } = market;
+  await maker.client.rfq.saveProtection({ window_secs: 60, max_matches: 1, cooldown_secs: 300 });
+  const [first, second, third] = [await quoteBid(), await quoteBid(), await quoteBid()];
+  const { request_id, side } = third;
+  const replacing = { request_id, side, replaces: third.quote_id, price: 400_000 };
+
+  const reached = stack.stopAt("match_committed");
+  const lost = requester.client.rfq.accept(first).catch((error: unknown) => error);
+  await reached;
+  // The book waits, so both are in its queue or fail with it. The client sends them again.
+  const accepted = requester.client.rfq.accept(second).catch((error: unknown) => error);
+  const replaced = maker.client.rfq.quote(replacing, SLOW_MACHINE).catch((error: unknown) => error);
+  await stack.killWorkerd();
+  await untilServing(stack);
+
+  expect(await accepted).toMatchObject({ code: "quote_not_open" });
+  expect(["protection_tripped", "quote_not_open"]).toContain(
+    ((await replaced) as { code?: string }).code,
+  );
+  expect([await closedAs(second), await closedAs(third)]).toEqual(["protection", "protection"]);
+  expect((await requester.client.rfq.accept(first)).quote_id).toBe(first.quote_id);
+  expect(await maker.client.rfq.myQuotes({ status: "open" }).all()).toEqual([]);
+  expect(await maker.client.custody.balance(asset)).toMatchObject({ pending_balance: 0n });
+  await maker.client.rfq.resetProtection();
+  await maker.client.rfq.saveProtection({ window_secs: 60, max_matches: null });
+  await lost;
+});
+
+it("a reconnected socket takes over from the one that was killed", async () => {
+  const { maker } = market;
+  const quote = await quoteBid();
+  const stream = maker.client.accountStream({ cancel_on_disconnect: true });
+  await stream.ready();
+  await stack.killWorkerd();
+  await untilServing(stack);
+  // Over the new socket, so it is armed. The row of the dead one is still there.
+  await until("the stream to reconnect", CLOSE_MS, async () => {
+    const { quote_id } = quote;
+    const answer = await stream.accept({ quote_id }).catch((error: { code?: string }) => error);
+    return "code" in answer && answer.code === "not_request_owner" ? true : null;
+  });
+  await stack.runCron();
+  expect((await maker.client.rfq.getQuote(quote)).status).toBe("open");
+  stream.close();
+  expect(await closedAs(quote)).toBe("disconnect");
+});
+
 it("cron cancels the quotes of an armed socket whose object was killed", async () => {
   const { maker } = market;
   const quote = await quoteBid();
