@@ -10,6 +10,7 @@ import { type Bench, type Figure, printFigures, verdict } from "./figures.ts";
 import { benchChain } from "./chain.ts";
 import { benchKit } from "./kit.ts";
 import { benchNetwork } from "./network.ts";
+import { benchOpenQuotes } from "./open-quotes.ts";
 import { benchRfq } from "./rfq.ts";
 import { benchStorage } from "./storage.ts";
 import { benchStreams } from "./streams.ts";
@@ -17,6 +18,7 @@ import { benchStreams } from "./streams.ts";
 const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   auth: { title: "Signed requests", bench: benchAuth },
   rfq: { title: "Quotes and accepts", bench: benchRfq },
+  "open-quotes": { title: "A quote beside many open quotes", bench: benchOpenQuotes },
   kit: { title: "The trading kit", bench: benchKit },
   network: { title: "Verbs over Cloudflare's distances", bench: benchNetwork },
   streams: { title: "Streams", bench: benchStreams },

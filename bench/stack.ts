@@ -119,17 +119,12 @@ function bundled(): Promise<{ dir: string; modules: BundledModule[] }> {
   return bundle;
 }
 
-export async function startBenchStack(options: StackOptions = {}): Promise<BenchStack> {
-  Object.assign(process.env, OFFLINE);
-  const { dir, modules } = await bundled();
-  const inMemory = options.inMemory === true && existsSync(MEMORY_FOLDER);
-  const state = temporaryFolder("bench-state-", inMemory ? MEMORY_FOLDER : tmpdir());
-  const logFile = join(state, "worker.log");
-  const [port, peerPort] = [await freePort(), await freePort()];
-  const secrets = makeSecrets();
-  const masterKeys = { m1: secrets.masterKey };
-  const wrapper = WRAPPERS.find((name) => options[name] === true) ?? null;
-  const settings = {
+/** The settings of a Worker that no limit stops, with `more` settings of its own. */
+export function benchSettings(
+  more: Record<string, string> = {},
+  secrets = makeSecrets(),
+): Record<string, string> {
+  return {
     AUTH_REGISTRATION: "closed",
     CHAINS: JSON.stringify([
       {
@@ -147,13 +142,26 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
       { venue_id: "venue_one", chain: LOCAL_CHAIN, outcome_tokens: ADDRESS },
     ]),
     SESSION_SECRETS: JSON.stringify({ s1: secrets.sessionSecret }),
-    MASTER_KEYS: JSON.stringify(masterKeys),
+    MASTER_KEYS: JSON.stringify({ m1: secrets.masterKey }),
     AUDIT_KEYS: JSON.stringify({ a1: randomBytes(32).toString("base64url") }),
     ADDRESS_KEY: secrets.addressKey,
     PAYER_KEYS: JSON.stringify({ [LOCAL_CHAIN]: secrets.payerKey }),
     ...SETTINGS,
-    ...options.settings,
+    ...more,
   };
+}
+
+export async function startBenchStack(options: StackOptions = {}): Promise<BenchStack> {
+  Object.assign(process.env, OFFLINE);
+  const { dir, modules } = await bundled();
+  const inMemory = options.inMemory === true && existsSync(MEMORY_FOLDER);
+  const state = temporaryFolder("bench-state-", inMemory ? MEMORY_FOLDER : tmpdir());
+  const logFile = join(state, "worker.log");
+  const [port, peerPort] = [await freePort(), await freePort()];
+  const secrets = makeSecrets();
+  const masterKeys = { m1: secrets.masterKey };
+  const wrapper = WRAPPERS.find((name) => options[name] === true) ?? null;
+  const settings = benchSettings(options.settings, secrets);
   const before = new Set(childrenNamed("workerd"));
   const { workerOptions } = unstable_getMiniflareWorkerOptions(WRANGLER_CONFIG);
   // The bundler has already applied the module rules, and Miniflare rejects them.

@@ -1,0 +1,202 @@
+/**
+ * The SQL of a quote when its maker and its request have 800 open quotes, compared with 30. A
+ * book's commit groups run in SQLite in this process, each in a transaction that is rolled back, so
+ * that the numbers of open quotes stay.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { config, type Config } from "../src/platform/config.ts";
+import { now } from "../src/platform/time.ts";
+import { uuidv7 } from "../src/platform/uuid.ts";
+import { commitOperations } from "../src/rfq/book-group.ts";
+import { openRequest } from "../src/rfq/open-request.ts";
+import type { Operation } from "../src/rfq/operation.ts";
+import { placeQuote } from "../src/rfq/place-quote.ts";
+import { type Bench, median } from "./figures.ts";
+import { fund, newToken } from "./people.ts";
+import { benchSettings, type Database } from "./stack.ts";
+
+const MAKERS = 64;
+const REQUESTS = 64;
+const FEW = 30;
+const MANY = 800;
+const AMOUNT = 1_000;
+const LIFE_SECS = 3_600;
+const MIGRATIONS = join(import.meta.dirname, "../migrations");
+
+export const benchOpenQuotes: Bench = async ({ quick, say }) => {
+  const rounds = quick ? 30 : 200;
+  const settings = config(benchSettings());
+  const folder = mkdtempSync(join(tmpdir(), "bench-open-"));
+  const books: Book[] = [];
+  try {
+    for (const open of [FEW, MANY])
+      books.push(await Book.open(join(folder, `${open}.sqlite`), settings, open));
+    const times = books.map((): number[] => []);
+    for (let round = 0; round < rounds; round++)
+      for (const [index, book] of books.entries()) times[index]?.push(await book.measure());
+    const [few, many] = times.map((list) => median(list) / MAKERS);
+    say(`  ${rounds} groups of ${MAKERS} quotes each, of as many makers on ${REQUESTS} requests`);
+    return [
+      {
+        what: `SQL of a quote at ${MANY} open quotes of its maker and on its request`,
+        unit: "µs",
+        ours: many ?? Number.NaN,
+        peer: { name: `at ${FEW}`, value: few ?? Number.NaN },
+        target: { atMost: 1.2 },
+      },
+    ];
+  } finally {
+    for (const book of books) book.close();
+    rmSync(folder, { recursive: true });
+  }
+};
+
+/** One book with its database. */
+class Book {
+  readonly #sqlite: DatabaseSync;
+  readonly #settings: Config;
+  readonly #asset = newToken().asset;
+  readonly #makers = Array.from({ length: MAKERS }, () => ({ userId: uuidv7(), key: uuidv7() }));
+  readonly #requests = Array.from({ length: REQUESTS }, () => uuidv7());
+  #placed = 0;
+  #keeps = true;
+  #micros = 0;
+
+  static async open(file: string, settings: Config, openQuotes: number): Promise<Book> {
+    const book = new Book(file, settings);
+    await book.#fill(openQuotes);
+    return book;
+  }
+
+  private constructor(file: string, settings: Config) {
+    this.#sqlite = new DatabaseSync(file);
+    this.#settings = settings;
+    this.#sqlite.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF");
+    for (const name of readdirSync(MIGRATIONS).toSorted())
+      if (name.endsWith(".sql")) this.#sqlite.exec(readFileSync(join(MIGRATIONS, name), "utf8"));
+  }
+
+  close(): void {
+    this.#sqlite.close();
+  }
+
+  /** Microseconds of SQLite for a group of one quote of each maker. */
+  async measure(): Promise<number> {
+    this.#keeps = false;
+    this.#micros = 0;
+    await this.#commit(this.#quotes());
+    return this.#micros;
+  }
+
+  async #fill(openQuotes: number): Promise<void> {
+    const requester = uuidv7();
+    const users = [requester, ...this.#makers.map(({ userId }) => userId)];
+    const user = this.#sqlite.prepare(
+      `INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
+       VALUES (unhex(?, '-'), ?, 'none', 0, 0)`,
+    );
+    const key = this.#sqlite.prepare(
+      `INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
+        require_idempotency, minted_by, active_from, created_at)
+       VALUES (unhex(?, '-'), unhex(?, '-'), 'bench', 'read,trade', '', '', 0, 'operator', 0, 0)`,
+    );
+    for (const id of users) user.run(id, `${id}@bench.example`);
+    for (const maker of this.#makers) key.run(maker.key, maker.userId);
+    const requesterKey = uuidv7();
+    key.run(requesterKey, requester);
+    await fund(this.#d1 as unknown as Database, users, ["usdc", this.#asset], 10 ** 12);
+    await this.#commit(
+      this.#requests.map((requestId) =>
+        openRequest(
+          {
+            op: "open_request",
+            requestId,
+            actor: actorOf({ userId: requester, key: requesterKey }),
+            receivedAt: now(),
+            asset: this.#asset,
+            amount: String(AMOUNT),
+            usdcAmount: null,
+            side: "Bid",
+            disclosed: false,
+            expiresInSecs: LIFE_SECS,
+            label: null,
+          },
+          this.#settings,
+        ),
+      ),
+    );
+    // As many on each request as of each maker.
+    for (let done = 0; done < openQuotes; done++) await this.#commit(this.#quotes());
+  }
+
+  /** One quote of each maker, each on another request. */
+  #quotes(): Operation[] {
+    this.#placed += 1;
+    return this.#makers.map((maker, index) =>
+      placeQuote(
+        {
+          op: "place_quote",
+          quoteId: uuidv7(),
+          requestId: this.#requests[(index + this.#placed) % REQUESTS] ?? "",
+          actor: actorOf(maker),
+          receivedAt: now(),
+          price: 500_000,
+          side: null,
+          replaces: null,
+          expiresInSecs: 300,
+          label: null,
+          idempotency: { key: uuidv7(), terms: "{}" },
+        },
+        { asset: this.#asset, amount: BigInt(AMOUNT), usdcAmount: null, side: "Bid" },
+        this.#settings,
+      ),
+    );
+  }
+
+  async #commit(operations: readonly Operation[]): Promise<void> {
+    const outcome = await commitOperations(this.#d1, this.#asset, operations);
+    if (!outcome.committed) throw outcome.cause;
+    const { requests, quotes } = outcome.effects;
+    if (requests.size + quotes.size !== operations.length) throw new Error("a guard rejected");
+  }
+
+  /** The part of D1 that a group uses. */
+  get #d1(): D1Database {
+    type Bound = { readonly text: string; readonly params: SQLInputValue[] };
+    const prepare = (text: string) => ({
+      bind: (...params: SQLInputValue[]): Bound => ({ text, params }),
+    });
+    const batch = (statements: readonly Bound[]) => {
+      // Prepared before the clock starts, because D1 caches statements.
+      const prepared = statements.map(({ text }) => this.#prepare(text));
+      const started = performance.now();
+      this.#sqlite.exec("BEGIN");
+      const results = prepared.map((statement, index) => ({
+        results: statement.all(...(statements[index]?.params ?? [])),
+      }));
+      this.#sqlite.exec(this.#keeps ? "COMMIT" : "ROLLBACK");
+      this.#micros += 1_000 * (performance.now() - started);
+      return Promise.resolve(results);
+    };
+    return { prepare, batch } as unknown as D1Database;
+  }
+
+  readonly #cache = new Map<string, ReturnType<DatabaseSync["prepare"]>>();
+
+  #prepare(text: string): ReturnType<DatabaseSync["prepare"]> {
+    const statement = this.#cache.get(text) ?? this.#sqlite.prepare(text);
+    this.#cache.set(text, statement);
+    return statement;
+  }
+}
+
+function actorOf({ userId, key }: { readonly userId: string; readonly key: string }) {
+  return {
+    userId,
+    scopes: ["read", "trade"],
+    credential: { kind: "api_key", apiKeyId: key },
+  } as const;
+}
