@@ -83,6 +83,7 @@ function inWorkerd(project: {
             SEALED_DB: "sealed",
             RELEASED_DB: "released",
             COLD_DB: "cold",
+            RECORDS_DB: "records",
           },
         },
       }),

@@ -1,4 +1,4 @@
-import { RELEASE, SCHEMA, SEALER, of, type Mutant } from "./mutant.ts";
+import { COLD_RECORDS, RELEASE, SCHEMA, SEALER, of, type Mutant } from "./mutant.ts";
 
 export const ARCHIVE_MUTANTS: readonly Mutant[] = [
   ...of("archive", "src/archive/release.ts", [
@@ -63,6 +63,49 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
       "    WHERE (SELECT matches_released_at FROM journal_seals WHERE last_at >= OLD.at\n",
       "    WHERE 0 AND (SELECT matches_released_at FROM journal_seals WHERE last_at >= OLD.at\n",
       [RELEASE],
+    ],
+  ]),
+  ...of("archive", "src/rfq/examined-page.ts", [
+    [
+      "a page that the archive should fill ends early",
+      "here.completeTo.at > (newest ?? 0);",
+      "here.completeTo.at > 0;",
+      [COLD_RECORDS],
+    ],
+    [
+      "a page lists what is not known to be complete",
+      "completeTo: a === null || b === null ? (a ?? b) : isOlder(a, b) ? b : a,",
+      "completeTo: a,",
+      [COLD_RECORDS],
+    ],
+    [
+      "a record on both sides is listed twice",
+      "[position(row).id, row]",
+      "[row, row]",
+      [COLD_RECORDS],
+    ],
+  ]),
+  ...of("archive", "src/archive/block-index.ts", [
+    [
+      "a block that overlaps the page is skipped",
+      "positionOf(last).at > block.lastRecordAt",
+      "positionOf(last).at > block.firstRecordAt",
+      [COLD_RECORDS],
+    ],
+    [
+      "blocks of lost seals are read",
+      "WHERE linked = 1 AND number <= ? AND ${where}",
+      "WHERE number <= ? + 1000 AND ${where}",
+      [COLD_RECORDS],
+    ],
+  ]),
+  ...of("archive", "src/rfq/recall.ts", [
+    ["a repeated accept is unknown", 'command.op !== "accept"', "true", [COLD_RECORDS]],
+    [
+      "an accept of someone else's quote repeated",
+      'if (row.role === "requester") return',
+      "if (row.match_id !== '') return",
+      [COLD_RECORDS],
     ],
   ]),
   ...of("archive", "src/archive/seal-round.ts", [

@@ -11,6 +11,16 @@ import { SealMalformed } from "./bytes.ts";
 import { type ColdFilter, entriesOf, mayContain } from "./cold-page.ts";
 import type { ColdRow } from "../ledger/cold-entries.ts";
 import type { OwnerBlock, SealId } from "./footer.ts";
+import {
+  isOlder,
+  positionOf,
+  type RecordFilter,
+  type RecordKey,
+  type RecordPosition,
+  recordsIn,
+  recordWith,
+  type SealedRecord,
+} from "./record-page.ts";
 import { readBlock, readFooterAt } from "./seal-store.ts";
 
 /** Footers that one call reads at most. A call that needs more fails, and the next one continues. */
@@ -25,6 +35,41 @@ export type ColdPage = {
   readonly rows: readonly ColdRow[];
   /** Continue below this position; null if nothing is left. */
   readonly before: bigint | null;
+};
+
+export type RecordsRequest = {
+  readonly newest: SealId;
+  readonly filter: RecordFilter;
+  /** Records after this position. Null: from the first one. */
+  readonly after: RecordPosition | null;
+  readonly limit: number;
+  /** Where the last call ended. */
+  readonly from: BlockPosition | null;
+};
+
+/** Blocks by the newest record that they may contain, then by their seal. */
+export type BlockPosition = { readonly at: number; readonly number: number };
+
+export type RecordsPage = {
+  /** At most `limit`, in the order of the list. */
+  readonly records: readonly SealedRecord[];
+  /** The next block that may contain more; null if none does. */
+  readonly next: BlockPosition | null;
+};
+
+export type FindRequest = {
+  readonly newest: SealId;
+  readonly key: RecordKey;
+  /** When the record was opened or made, at the earliest and at the latest. */
+  readonly between: readonly [number, number];
+  /** Where the last call ended. */
+  readonly above: number;
+};
+
+export type Found = {
+  readonly record: SealedRecord | null;
+  /** Continue above this seal; null if nothing is left. */
+  readonly above: number | null;
 };
 
 export type ColdRequest = {
@@ -51,7 +96,76 @@ export class BlockIndex {
     storage.exec(`CREATE TABLE IF NOT EXISTS blocks (
       number INTEGER NOT NULL, epoch INTEGER NOT NULL, first_entry INTEGER NOT NULL,
       entries INTEGER NOT NULL, linked INTEGER NOT NULL, block TEXT NOT NULL,
+      requests INTEGER NOT NULL, quotes INTEGER NOT NULL, matches INTEGER NOT NULL,
+      first_record INTEGER NOT NULL, last_record INTEGER NOT NULL,
       PRIMARY KEY (number, epoch))`);
+    storage.exec("CREATE INDEX IF NOT EXISTS blocks_last ON blocks (last_record, number)");
+  }
+
+  /** A part of a list of records. The caller merges the parts and continues at `next`. */
+  async records(owner: string, request: RecordsRequest): Promise<RecordsPage> {
+    const { newest, filter, after, limit } = request;
+    await this.follow(owner, newest);
+    let records: SealedRecord[] = [];
+    const blocks = this.#blocksByRecord(request);
+    for (const [opened, { id, block }] of blocks.entries()) {
+      const at = { at: block.lastRecordAt, number: id.number };
+      const last = records[limit - 1];
+      const isFull = last !== undefined && positionOf(last).at > block.lastRecordAt;
+      if (isFull || opened === BLOCKS_PER_CALL) return { records, next: at };
+      const content = await readBlock(this.#source.bucket, id, block);
+      records = records
+        .concat(recordsIn(content, owner, filter, after))
+        .toSorted((a, b) => (isOlder(positionOf(a), positionOf(b)) ? 1 : -1))
+        .slice(0, limit);
+    }
+    return { records, next: null };
+  }
+
+  /** One record. The oldest blocks first, because most records end soon. */
+  async find(owner: string, { newest, key, between, above }: FindRequest): Promise<Found> {
+    await this.follow(owner, newest);
+    const entries = this.#entries(
+      `${key.kind} > 0 AND number > ? AND first_record <= ? AND last_record >= ?
+        ORDER BY number LIMIT ?`,
+      newest,
+      [above, between[1], between[0], BLOCKS_PER_CALL],
+    );
+    for (const { id, block } of entries) {
+      const record = recordWith(await readBlock(this.#source.bucket, id, block), key);
+      if (record !== undefined) return { record, above: null };
+    }
+    const last = entries.at(-1);
+    const ended = last === undefined || entries.length < BLOCKS_PER_CALL;
+    return { record: null, above: ended ? null : last.id.number };
+  }
+
+  /** The blocks of a list from a position on, and one more than a call opens. */
+  #blocksByRecord({ newest, filter, after, from }: RecordsRequest): Entry[] {
+    const until = Math.min(after?.at ?? Number.MAX_SAFE_INTEGER, filter.to ?? Infinity);
+    const start = from ?? { at: Number.MAX_SAFE_INTEGER, number: Number.MAX_SAFE_INTEGER };
+    return this.#entries(
+      `${filter.kind} > 0 AND first_record <= ? AND last_record >= ?
+        AND (last_record, number) <= (?, ?) ORDER BY last_record DESC, number DESC LIMIT ?`,
+      newest,
+      [until, filter.from ?? 0, start.at, start.number, BLOCKS_PER_CALL + 1],
+    );
+  }
+
+  /** `where` is trusted text. Everything up to `newest` is linked, and nothing else is. */
+  #entries(where: string, newest: SealId, params: readonly number[]): Entry[] {
+    return this.#sql
+      .exec<{ number: number; epoch: number; block: string }>(
+        `SELECT number, epoch, block FROM blocks
+          WHERE linked = 1 AND number <= ? AND ${where}`,
+        newest.number,
+        ...params,
+      )
+      .toArray()
+      .flatMap(({ number, epoch, block: text }) => {
+        const block = fromText(text);
+        return block === null ? [] : [{ id: { number, epoch }, block }];
+      });
   }
 
   async page(owner: string, { newest, filter, before, limit }: ColdRequest): Promise<ColdPage> {
@@ -107,12 +221,17 @@ export class BlockIndex {
 
   #add({ number, epoch }: SealId, block: OwnerBlock): void {
     this.#sql.exec(
-      "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, 0, ?)",
+      "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)",
       number,
       epoch,
       block.firstEntry,
       block.entries,
       toText(block),
+      block.requests,
+      block.quotes,
+      block.matches,
+      block.firstRecordAt,
+      block.lastRecordAt,
     );
   }
 
@@ -129,10 +248,16 @@ export class BlockIndex {
 
   #link(newest: SealId, known: SealId | null): void {
     for (let at: SealId | null = newest; at !== null; at = this.#previousOf(at)) {
-      if (at.number === known?.number) return;
       const { number, epoch } = at;
       this.#sql.exec("DELETE FROM blocks WHERE number = ? AND epoch <> ?", number, epoch);
+      if (number === known?.number) return;
       this.#sql.exec("UPDATE blocks SET linked = 1 WHERE number = ?", number);
+      // Blocks between two links are of seals that a restore has lost.
+      this.#sql.exec(
+        "DELETE FROM blocks WHERE number > ? AND number < ?",
+        this.#previousOf(at)?.number ?? 0,
+        number,
+      );
     }
   }
 

@@ -57,7 +57,7 @@ export function coldEntries({ db, history }: Archive, userId: string): ColdEntri
 }
 
 /** A page that needs the history is never short. */
-async function orUnavailable<Result>(read: () => Promise<Result>): Promise<Result> {
+export async function orUnavailable<Result>(read: () => Promise<Result>): Promise<Result> {
   try {
     return await read();
   } catch (error) {

@@ -1,6 +1,14 @@
 /** The history of one owner: a Durable Object around the index of the owner's blocks. */
 import { DurableObject } from "cloudflare:workers";
-import { BlockIndex, type ColdPage, type ColdRequest } from "./block-index.ts";
+import {
+  BlockIndex,
+  type ColdPage,
+  type ColdRequest,
+  type FindRequest,
+  type Found,
+  type RecordsPage,
+  type RecordsRequest,
+} from "./block-index.ts";
 import type { SealId } from "./footer.ts";
 
 export class History extends DurableObject<Env> {
@@ -18,6 +26,14 @@ export class History extends DurableObject<Env> {
 
   page(owner: string, request: ColdRequest): Promise<ColdPage> {
     return this.#index.page(owner, request);
+  }
+
+  records(owner: string, request: RecordsRequest): Promise<RecordsPage> {
+    return this.#index.records(owner, request);
+  }
+
+  find(owner: string, request: FindRequest): Promise<Found> {
+    return this.#index.find(owner, request);
   }
 
   count(owner: string, request: Omit<ColdRequest, "limit">): Promise<number> {

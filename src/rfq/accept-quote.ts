@@ -111,7 +111,7 @@ export function acceptQuote(
         },
         apart: { ...actorFacts(actor), ...existingMatchFacts(actor.userId, quoteId) },
         from: sql`FROM quote_sides s WHERE s.quote_id = ${uuid(quoteId)}`,
-        // The quote may have been trimmed by age, but its match still serves a repeated accept.
+        // The quote may have left the database, but its match still serves a repeated accept.
         missing: ({ existing }) =>
           existingMatch(existing) ?? reject("quote_unknown", `There is no quote ${quoteId}.`),
       }),

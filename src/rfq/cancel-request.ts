@@ -1,11 +1,11 @@
 import { NOW } from "../platform/commit.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
-import { type Expr, expr, readUuid, sql, uuid } from "../platform/sql.ts";
+import { type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type CancelRequest, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./operation.ts";
 import { endedAs, endedBy, releaseQuotesEndedBy } from "./release.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
-import { actorMayWrite, cancelled } from "./rejections.ts";
+import { actorMayWrite, cancelled, requestMatched } from "./rejections.ts";
 
 /** Cancels a request. Its open quotes are rejected and released in the same operation. */
 export function cancelRequest(command: CancelRequest): Operation {
@@ -62,12 +62,7 @@ function preconditions(
     },
     {
       expr: expr`requests.status <> 'matched'`,
-      reject: ({ match_id }) =>
-        reject(
-          "request_not_open",
-          `Request ${requestId} is matched.`,
-          match_id === null ? {} : { match_id: readUuid(match_id) },
-        ),
+      reject: ({ match_id }) => requestMatched(requestId, match_id),
     },
     {
       expr: expr`requests.status = 'open' AND requests.expires_at > ${at}`,

@@ -14,7 +14,9 @@ import {
   pageOf,
   type TimeId,
 } from "../http/cursor.ts";
-import { all, and, type Expr, expr, prepare, raw, type Sql, sql } from "../platform/sql.ts";
+import { coldPage, type Left, leftOf, type RecordArchive } from "../archive/cold-records.ts";
+import { isOlder, type RecordFilter, type SealedRecord } from "../archive/record-page.ts";
+import { and, type Expr, expr, prepare, raw, readUuid, type Sql, sql } from "../platform/sql.ts";
 
 /** Records that a page with filters examines. */
 export const MAX_EXAMINED = 5_000;
@@ -40,25 +42,118 @@ type ExaminedList<Row, Item> = {
   readonly filters: readonly Expr[];
   readonly view: (row: Row) => Item;
   readonly position: (row: Row) => TimeId;
+  /** The same list in the archive. Absent if only open records fit. */
+  readonly cold?: ColdList<Row>;
 };
 
+type ColdList<Row> = {
+  readonly filter: RecordFilter;
+  readonly row: (record: SealedRecord) => Row;
+};
+
+/** Rows in order. All that fit are listed down to `completeTo`; null: to the last one. */
+type Part<Row> = { readonly rows: readonly Row[]; readonly completeTo: TimeId | null };
+
+/**
+ * A page of the user's own records: those of the database, and those that have left it. A record
+ * that is leaving may be in both. The archive is not asked if everything in it is older than the
+ * page.
+ */
 export async function examinedPage<Row, Item>(
-  db: D1Database,
+  archive: RecordArchive,
+  userId: string,
   page: PageQuery<TimeId>,
-  { rows, order, filters, view, position }: ExaminedList<Row, Item>,
+  list: ExaminedList<Row, Item>,
 ): Promise<Page<Item>> {
-  if (filters.length === 0)
-    return pageOf(page, await all<Row>(db, rows(fetchCount(page))), view, position);
+  const { view, position, cold } = list;
+  if (page.limit === 0) return pageOf(page, [], view, position);
+  const { left, ...here } = await readHere(archive.db, userId, page, list);
+  const newest = left?.[cold?.filter.kind ?? "requests"] ?? null;
+  const isNewer = here.completeTo !== null && here.completeTo.at > (newest ?? 0);
+  if (cold === undefined || left === undefined || newest === null || isNewer)
+    return pageTo(page, list, here);
+  if (newest < (cold.filter.from ?? 0)) return pageTo(page, list, here);
+  const there = await readCold(archive, { userId, left }, page, cold);
+  return pageTo(page, list, merge(here, there, position));
+}
+
+/** One batch, so that all see the same records. */
+async function readHere<Row, Item>(
+  db: D1Database,
+  userId: string,
+  page: PageQuery<TimeId>,
+  { rows, order, filters, position, cold }: ExaminedList<Row, Item>,
+): Promise<Part<Row> & { readonly left: Left | undefined }> {
   const examined = sql`SELECT * FROM (${rows(MAX_EXAMINED)})`;
-  // One batch, so that both see the same records.
-  const [matching, last] = await db.batch<Row>(
+  const [left, last, matching] = await db.batch(
     [
-      sql`${examined} WHERE ${and(filters)} ORDER BY ${order} LIMIT ${fetchCount(page)}`,
-      sql`${examined} ORDER BY ${order} LIMIT 1 OFFSET ${MAX_EXAMINED - 1}`,
+      cold === undefined ? NO_ROW : leftOf(userId),
+      filters.length === 0
+        ? NO_ROW
+        : sql`${examined} ORDER BY ${order} LIMIT 1 OFFSET ${MAX_EXAMINED - 1}`,
+      filters.length === 0
+        ? rows(fetchCount(page))
+        : sql`${examined} WHERE ${and(filters)} ORDER BY ${order} LIMIT ${fetchCount(page)}`,
     ].map((statement) => prepare(db, statement)),
   );
-  const found = pageOf(page, matching?.results ?? [], view, position);
-  const end = last?.results[0];
-  if (page.limit === 0 || found.next_cursor !== null || end === undefined) return found;
-  return { ...found, next_cursor: encodeCursor(position(end)) };
+  // Safe casts: the statements select these columns.
+  const found = (matching?.results ?? []) as Row[];
+  const [end] = (last?.results ?? []) as Row[];
+  const extra = found[page.limit];
+  const until = extra ?? end;
+  return {
+    rows: found,
+    completeTo: until === undefined ? null : position(until),
+    left: ((left?.results ?? []) as Left[])[0],
+  };
+}
+
+const NO_ROW = sql`SELECT 1 WHERE 0`;
+
+async function readCold<Row>(
+  archive: RecordArchive,
+  { userId, left }: { readonly userId: string; readonly left: Left },
+  page: PageQuery<TimeId>,
+  { filter, row }: ColdList<Row>,
+): Promise<Part<Row>> {
+  const after = page.last_cursor?.position;
+  const { epoch, number } = left;
+  const { records, completeTo } = await coldPage(archive, userId, {
+    newest: { epoch, number },
+    filter,
+    after: after === undefined ? null : { at: after.at, id: hexOf(after.id) },
+    limit: fetchCount(page),
+  });
+  return {
+    rows: records.map(row),
+    completeTo: completeTo === null ? null : { at: completeTo.at, id: readUuid(completeTo.id) },
+  };
+}
+
+function hexOf(id: string): string {
+  return id.replaceAll("-", "").toLowerCase();
+}
+
+function merge<Row>(here: Part<Row>, there: Part<Row>, position: (row: Row) => TimeId): Part<Row> {
+  const byId = new Map([...there.rows, ...here.rows].map((row) => [position(row).id, row]));
+  const [a, b] = [here.completeTo, there.completeTo];
+  return {
+    rows: [...byId.values()].toSorted((one, other) =>
+      isOlder(position(one), position(other)) ? 1 : -1,
+    ),
+    completeTo: a === null || b === null ? (a ?? b) : isOlder(a, b) ? b : a,
+  };
+}
+
+/** The page ends early where the list is not known to be complete. */
+function pageTo<Row, Item>(
+  page: PageQuery<TimeId>,
+  { view, position }: ExaminedList<Row, Item>,
+  { rows, completeTo }: Part<Row>,
+): Page<Item> {
+  const complete =
+    completeTo === null ? rows : rows.filter((row) => !isOlder(position(row), completeTo));
+  const found = pageOf(page, complete, view, position);
+  if (found.next_cursor !== null || completeTo === null) return found;
+  return { ...found, next_cursor: encodeCursor(completeTo) };
 }

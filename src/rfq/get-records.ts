@@ -1,4 +1,9 @@
-/** Reads one request, quote or match by its id. Another user's record is unknown to the caller. */
+/**
+ * Reads one request, quote or match by its id. Another user's record is unknown to the caller. The
+ * caller's own old ones are in the archive.
+ */
+import { findCold, type RecordArchive } from "../archive/cold-records.ts";
+import type { RecordKey } from "../archive/record-page.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import { type Expr, expr, first, select, sql, uuid } from "../platform/sql.ts";
@@ -14,32 +19,36 @@ import {
   type RequestRow,
   requestView,
 } from "./records.ts";
+import { matchRow, quoteRow, requestRow } from "./sealed-rows.ts";
 
 /** The caller's own request in any status, or another user's while it is open. */
 export async function getRequest(
-  db: D1Database,
+  archive: RecordArchive,
   userId: string,
   requestId: string,
 ): Promise<ReturnType<typeof requestView>> {
   const row = await first<RequestRow>(
-    db,
+    archive.db,
     sql`SELECT ${select(requestColumns(reader(userId)))} FROM requests r
       WHERE r.request_id = ${uuid(requestId)} AND (r.requester_id = ${uuid(userId)}
         OR (r.status = 'open' AND r.expires_at > ${NOW}))`,
   );
-  if (row === undefined) throw problem("request_unknown", `There is no request ${requestId}.`);
-  return requestView(row);
+  if (row !== undefined) return requestView(row);
+  const key = { kind: "requests", by: "request_id", id: requestId } as const;
+  const old = await findCold(archive, userId, key);
+  if (old === undefined) throw problem("request_unknown", `There is no request ${requestId}.`);
+  return requestView(requestRow(old));
 }
 
 /** The caller's own quote, or a quote on their request as the requester sees it. */
 export async function getQuote(
-  db: D1Database,
+  archive: RecordArchive,
   userId: string,
   quoteId: string,
 ): Promise<ReturnType<typeof quoteView>> {
   // Nobody quotes their own request, so at most one of the two finds it.
   const row = await first<QuoteRow>(
-    db,
+    archive.db,
     sql`SELECT ${select(quoteColumns("maker"))} FROM quotes q
         WHERE q.quote_id = ${uuid(quoteId)} AND q.maker_id = ${uuid(userId)}
       UNION ALL
@@ -47,8 +56,10 @@ export async function getQuote(
         CROSS JOIN requests r ON r.request_id = q.request_id
         WHERE q.quote_id = ${uuid(quoteId)} AND r.requester_id = ${uuid(userId)}`,
   );
-  if (row === undefined) throw problem("quote_unknown", `There is no quote ${quoteId}.`);
-  return quoteView(row);
+  if (row !== undefined) return quoteView(row);
+  const old = await findCold(archive, userId, { kind: "quotes", by: "quote_id", id: quoteId });
+  if (old === undefined) throw problem("quote_unknown", `There is no quote ${quoteId}.`);
+  return quoteView(quoteRow(old));
 }
 
 /** Exactly one of the ids. A request and a quote match at most once. */
@@ -60,18 +71,26 @@ export type MatchLookup = {
 
 /** The caller's match as requester or maker. */
 export async function getMatch(
-  db: D1Database,
+  archive: RecordArchive,
   userId: string,
   lookup: MatchLookup,
 ): Promise<ReturnType<typeof matchView>> {
   const caller = uuid(userId);
   const row = await first<MatchRow>(
-    db,
+    archive.db,
     sql`SELECT ${select(matchColumns(caller))} FROM matches m
       WHERE ${named(lookup)} AND (m.requester_id = ${caller} OR m.maker_id = ${caller})`,
   );
-  if (row === undefined) throw problem("match_unknown", "You have no such match.");
-  return matchView(row);
+  if (row !== undefined) return matchView(row);
+  const old = await findCold(archive, userId, { kind: "matches", ...keyOf(lookup) });
+  if (old === undefined) throw problem("match_unknown", "You have no such match.");
+  return matchView(matchRow(old, userId));
+}
+
+function keyOf({ match_id, quote_id, request_id }: MatchLookup): Pick<RecordKey, "by" | "id"> {
+  if (match_id !== undefined) return { by: "match_id", id: match_id };
+  if (quote_id !== undefined) return { by: "quote_id", id: quote_id };
+  return { by: "request_id", id: request_id ?? "" };
 }
 
 function named({ match_id, quote_id, request_id }: MatchLookup): Expr {

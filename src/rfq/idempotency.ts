@@ -1,6 +1,6 @@
 /**
  * Idempotency keys. The key is written in the batch of the effect, and the guard of that batch
- * checks it. A repeat reads the result from the record, which outlives the key.
+ * checks it. A repeat reads the result from the record, which may be in the archive by then.
  *
  * Keys and terms are stored as hashes, because most quotes carry a key: a row takes a tenth of the
  * text. The hash of a key covers its user, so no user can take another one's.
@@ -18,10 +18,12 @@ import {
   type Columns,
   type Expr,
   expr,
+  first,
   jsonObject,
   join,
   jsonText,
   literal,
+  readUuid,
   type Sql,
   sql,
 } from "../platform/sql.ts";
@@ -80,22 +82,32 @@ export function hashIsUnused(hash: Expr, at: Expr): Expr {
 }
 
 /**
- * Hash of the terms and result of the command that used the key before, as JSON text. Null if none
- * did.
+ * Hash of the terms, result and record's id of the command that used the key before, as JSON text.
+ * The id is null unless the record has left the database. Null if no command did.
  */
 export type EarlierFacts = { readonly earlier: string | null };
+
+const REQUEST = atom("r.request_id");
+const QUOTE = atom("q.quote_id");
+
+/** As `earlierFacts`, for a command whose request has left the database. */
+export async function readEarlier(db: D1Database, use: KeyUse): Promise<Result | undefined> {
+  const row = await first<EarlierFacts>(db, sql`SELECT (${earlierFacts(use).earlier}) AS earlier`);
+  return recallResult(use, row?.earlier ?? null);
+}
 
 export function earlierFacts(use: KeyUse): Readonly<Record<"earlier", Expr>> {
   const { userId, kind, idempotency } = use;
   if (idempotency === undefined) return { earlier: atom("NULL") };
   // What the record was when it was made: its terms never change.
-  const [result, record] =
+  const [result, record, id] =
     kind === "request"
-      ? [newRequestColumns(reader(userId)), sql`requests r ON r.request_id = k.record_id`]
-      : [newQuoteColumns("maker"), sql`quotes q ON q.quote_id = k.record_id`];
+      ? [newRequestColumns(reader(userId)), sql`requests r ON r.request_id = k.record_id`, REQUEST]
+      : [newQuoteColumns("maker"), sql`quotes q ON q.quote_id = k.record_id`, QUOTE];
+  const left = expr`iif(${id} IS NULL, hex(k.record_id), NULL)`;
   return {
-    earlier: expr`SELECT ${jsonText(expr`json_array(hex(k.terms_hash), ${jsonObject(result)})`)}
-      FROM idempotency_keys k JOIN ${record}
+    earlier: expr`SELECT ${jsonText(expr`json_array(hex(k.terms_hash), ${jsonObject(result)}, ${left})`)}
+      FROM idempotency_keys k LEFT JOIN ${record}
       WHERE ${isLive(keyHash(use), NOW)}`,
   };
 }
@@ -161,6 +173,8 @@ function hashOf(text: string): string {
   return bytesToHex(sha256(utf8ToBytes(text)).subarray(0, HASH_BYTES)).toUpperCase();
 }
 
+type Earlier = readonly [terms: string, row: RequestRow | QuoteRow, left: string | null];
+
 /**
  * The earlier result of this key, or a rejection when its terms differ. Undefined when the key has
  * expired meanwhile.
@@ -171,10 +185,12 @@ export function recallResult(
 ): Result | undefined {
   if (earlier === null || idempotency === undefined) return undefined;
   // Safe cast: `earlierFacts` selects the hash and the columns of the row type.
-  const [terms, row] = JSON.parse(earlier) as [string, RequestRow | QuoteRow];
+  const [terms, row, left] = JSON.parse(earlier) as Earlier;
   if (terms !== hashOf(idempotency.terms)) {
     return reject("idempotency_key_reused", "This idempotency key was used with another body.");
   }
+  if (left !== null)
+    return { ok: true, kind: "archived", of: kind, id: readUuid(left), replayed: true };
   // Safe casts: the kind decided which columns were read.
   return kind === "request"
     ? { ok: true, kind, row: row as RequestRow, replayed: true }

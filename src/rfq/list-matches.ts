@@ -1,7 +1,9 @@
 import { olderThan, type Page, type PageQuery, type TimeId } from "../http/cursor.ts";
+import type { RecordArchive } from "../archive/cold-records.ts";
 import { and, expr, raw, readUuid, select, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
 import { matchColumns, type MatchRow, matchView } from "./records.ts";
+import { matchRow } from "./sealed-rows.ts";
 
 export type MatchFilter = BookFilter & {
   readonly role?: "requester" | "maker" | undefined;
@@ -13,10 +15,10 @@ export type MatchFilter = BookFilter & {
 
 /**
  * The caller's matches as requester or maker, newest first. Each role is read from its own index,
- * and matches with a label from the index on it.
+ * and matches with a label from the index on it. Old ones are in the archive.
  */
 export function listMatches(
-  db: D1Database,
+  archive: RecordArchive,
   userId: string,
   filter: MatchFilter,
   page: PageQuery<TimeId>,
@@ -34,7 +36,7 @@ export function listMatches(
     role === undefined
       ? sql`${side("requester", limit)} UNION ${side("maker", limit)}`
       : side(role, limit);
-  return examinedPage<MatchRow, ReturnType<typeof matchView>>(db, page, {
+  return examinedPage<MatchRow, ReturnType<typeof matchView>>(archive, userId, page, {
     filters: inBook("asset", filter),
     rows: (limit) => sql`SELECT ${select(matchColumns(uuid(userId)))} FROM matches m
       JOIN (${sides(limit)}) own ON own.id = m.match_id
@@ -42,5 +44,9 @@ export function listMatches(
     order: raw("at DESC, match_id DESC"),
     view: matchView,
     position: (row) => ({ at: row.at, id: readUuid(row.match_id) }),
+    cold: {
+      filter: { kind: "matches", ...filter },
+      row: (record) => matchRow(record, userId),
+    },
   });
 }

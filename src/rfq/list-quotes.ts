@@ -6,6 +6,7 @@ import {
   pageOf,
   type TimeId,
 } from "../http/cursor.ts";
+import { findCold, type RecordArchive } from "../archive/cold-records.ts";
 import { problem } from "../platform/problem.ts";
 import {
   expr,
@@ -21,6 +22,7 @@ import {
 } from "../platform/sql.ts";
 import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
 import { quoteColumns, type QuoteRow, quoteView } from "./records.ts";
+import { quoteRow } from "./sealed-rows.ts";
 import type { Side } from "../assets/fields.ts";
 import { inStatuses } from "./status-ranges.ts";
 import { QUOTE_STATUSES, type QuoteStatus } from "./tables.ts";
@@ -42,11 +44,12 @@ type QuotesFilter = {
  * request that is not two-way leaves one empty.
  */
 export async function listQuotesOnRequest(
-  db: D1Database,
+  archive: RecordArchive,
   userId: string,
   query: QuotesFilter,
   page: PageQuery<QuotePosition>,
 ): Promise<QuotePage> {
+  const { db } = archive;
   const [found, bid, ask] = await db.batch(
     [
       sql`SELECT requester_id = ${uuid(userId)} AS own FROM requests
@@ -58,8 +61,7 @@ export async function listQuotesOnRequest(
   // Safe casts: the statements select these columns.
   const [request] = (found?.results ?? []) as { own: number }[];
   const rows = [...(bid?.results ?? []), ...(ask?.results ?? [])] as QuoteRow[];
-  if (request === undefined)
-    throw problem("request_unknown", `There is no request ${query.requestId}.`);
+  if (request === undefined) return listOnOldRequest(archive, userId, query.requestId, page);
   if (request.own !== 1) throw problem("not_request_owner", "The request belongs to someone else.");
   return pageOf(page, rows, quoteView, (row) => [
     row.side,
@@ -67,6 +69,19 @@ export async function listQuotesOnRequest(
     row.opened_at,
     readUuid(row.quote_id),
   ]);
+}
+
+/** A request leaves the database after all quotes on it, which only their makers can read then. */
+async function listOnOldRequest(
+  archive: RecordArchive,
+  userId: string,
+  requestId: string,
+  page: PageQuery<QuotePosition>,
+): Promise<QuotePage> {
+  const key = { kind: "requests", by: "request_id", id: requestId } as const;
+  if ((await findCold(archive, userId, key)) === undefined)
+    throw problem("request_unknown", `There is no request ${requestId}.`);
+  return { items: [], next_cursor: page.limit === 0 ? (page.last_cursor?.text ?? null) : null };
 }
 
 /** The quotes of one side, if the request is the caller's. */
@@ -99,18 +114,20 @@ export type OwnQuotesFilter = BookFilter & {
 
 /** The caller's own quotes, newest first. Those with a label are read from the index on it. */
 export function listOwnQuotes(
-  db: D1Database,
+  archive: RecordArchive,
   userId: string,
   { status, requestId, label, ...book }: OwnQuotesFilter,
   page: PageQuery<TimeId>,
 ): Promise<QuotePage> {
   const columns = select(quoteColumns("maker"));
+  const ofArchive = requestId?.replaceAll("-", "").toLowerCase();
+  const coldFilter = { kind: "quotes", status, label, ...book, requestId: ofArchive } as const;
   const own = sql`q.maker_id = ${uuid(userId)}
     AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`;
   const order = raw("opened_at DESC, quote_id DESC");
   const inStatus = label === undefined || status === undefined ? [] : [expr`status = ${status}`];
   const ofRequest = requestId === undefined ? [] : [expr`request_id = hex(${uuid(requestId)})`];
-  return examinedPage<QuoteRow, ReturnType<typeof quoteView>>(db, page, {
+  return examinedPage<QuoteRow, ReturnType<typeof quoteView>>(archive, userId, page, {
     filters: [...inStatus, ...ofRequest, ...inBook("asset", book)],
     rows: (limit) =>
       label === undefined
@@ -128,6 +145,7 @@ export function listOwnQuotes(
     order,
     view: quoteView,
     position: (row) => ({ at: row.opened_at, id: readUuid(row.quote_id) }),
+    ...(status === "open" ? {} : { cold: { filter: coldFilter, row: quoteRow } }),
   });
 }
 

@@ -6,9 +6,11 @@ import {
   pageOf,
   type TimeId,
 } from "../http/cursor.ts";
+import type { RecordArchive } from "../archive/cold-records.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, and, expr, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
 import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
+import { requestRow } from "./sealed-rows.ts";
 import { reader, type RequestRow, requestColumns, requestView } from "./records.ts";
 import { inStatuses } from "./status-ranges.ts";
 import { REQUEST_STATUSES } from "./tables.ts";
@@ -32,12 +34,11 @@ export type OwnRequestsFilter = BookFilter & {
 };
 
 /**
- * The caller's own requests, newest first. Open ones are few, because their number is limited. All
- * of them are those that have not been deleted by age. Those with a label are read from the index on
- * it.
+ * The caller's own requests, newest first. Open ones are few, because their number is limited. Old
+ * ones are in the archive. Those with a label are read from the index on it.
  */
 export function listOwnRequests(
-  db: D1Database,
+  archive: RecordArchive,
   userId: string,
   { status, label, ...book }: OwnRequestsFilter,
   page: PageQuery<TimeId>,
@@ -45,7 +46,7 @@ export function listOwnRequests(
   const own = sql`r.requester_id = ${uuid(userId)}`;
   // The plus sign keeps the index of the user's requests. That of the book has everybody's.
   if (status === "open" && label === undefined)
-    return list(db, userId, page, sql`${own} AND ${and(inBook("+r.asset", book))}`);
+    return list(archive.db, userId, page, sql`${own} AND ${and(inBook("+r.asset", book))}`);
   const order = raw("opened_at DESC, request_id DESC");
   const columns = raw("r.opened_at, r.request_id");
   const where = sql`${own} AND ${olderThan(page, { at: "r.opened_at", id: "r.request_id" })}`;
@@ -62,7 +63,7 @@ export function listOwnRequests(
         })
       : sql`SELECT ${columns} FROM requests r WHERE r.label = ${label} AND ${where}
           ORDER BY r.opened_at DESC, r.request_id DESC LIMIT ${limit}`;
-  return examinedPage<RequestRow, ReturnType<typeof requestView>>(db, page, {
+  return examinedPage<RequestRow, ReturnType<typeof requestView>>(archive, userId, page, {
     filters: [...(status === "open" ? [expr`status = 'open'`] : []), ...inBook("asset", book)],
     rows: (limit) => sql`SELECT ${select(requestColumns(reader(userId)))}
       FROM (${ids(limit)}) own CROSS JOIN requests r ON r.request_id = own.request_id
@@ -70,6 +71,9 @@ export function listOwnRequests(
     order,
     view: requestView,
     position: (row) => ({ at: row.opened_at, id: readUuid(row.request_id) }),
+    ...(status === "open"
+      ? {}
+      : { cold: { filter: { kind: "requests", label, ...book }, row: requestRow } }),
   });
 }
 

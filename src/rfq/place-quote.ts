@@ -250,7 +250,7 @@ function lifeMs({ expiresInSecs }: PlaceQuote): number {
   return expiresInSecs * 1_000;
 }
 
-function keyUse({ actor, idempotency }: PlaceQuote): KeyUse {
+export function keyUse({ actor, idempotency }: PlaceQuote): KeyUse {
   return { userId: actor.userId, route: ROUTE, kind: "quote", idempotency };
 }
 

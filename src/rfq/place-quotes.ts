@@ -11,6 +11,7 @@ import { MAX_CLOCK_LEAD_MS, now, sleep } from "../platform/time.ts";
 import { bookObject } from "../streams/notify.ts";
 import { type PlaceQuote, reject, type Result } from "./command.ts";
 import { quoteView } from "./records.ts";
+import { recall, recalling } from "./recall.ts";
 import { limitRefusalsOfQuotes } from "./refusals.ts";
 import { tooManyInFlight } from "./rejections.ts";
 import { type Book, booksOf, rememberBook } from "./submit.ts";
@@ -31,7 +32,14 @@ export async function placeQuotes(
   own?: Book,
 ): Promise<readonly Result[]> {
   const results = await inFlight.run(actor.userId, () =>
-    limitRefusalsOfQuotes(env, actor, () => sendToBooks(env, commands, own)),
+    limitRefusalsOfQuotes(env, actor, async () => {
+      const sent = await sendToBooks(env, commands, own);
+      return Promise.all(
+        commands.map((command, index) =>
+          recall(recalling(env), command, sent[index] ?? UNKNOWN_OUTCOME),
+        ),
+      );
+    }),
   );
   if (results !== undefined) return results;
   throw new Problem(tooManyInFlight(MAX_QUOTE_CALLS_IN_FLIGHT, "the route for several quotes"));

@@ -1,5 +1,6 @@
 /** Routes that read one request, quote or match by its id, and the tape of all trades. */
 import { z } from "@hono/zod-openapi";
+import { recordArchive } from "../archive/cold-records.ts";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
 import { described, uuidField } from "../http/fields.ts";
 import { route } from "../http/define-route.ts";
@@ -34,7 +35,8 @@ export function registerRecordRoutes(api: Api): void {
     query: z.strictObject({ request_id: described(uuidField, "Id of the request") }),
     response: RequestItem,
     problems: ["request_unknown"],
-    handler: ({ db, actor, query }) => getRequest(db, actor.userId, query.request_id),
+    handler: ({ env, actor, query }) =>
+      getRequest(recordArchive(env), actor.userId, query.request_id),
   });
   route(api, {
     ...READ,
@@ -44,7 +46,7 @@ export function registerRecordRoutes(api: Api): void {
     query: z.strictObject({ quote_id: described(uuidField, "Id of the quote") }),
     response: Quote,
     problems: ["quote_unknown"],
-    handler: ({ db, actor, query }) => getQuote(db, actor.userId, query.quote_id),
+    handler: ({ env, actor, query }) => getQuote(recordArchive(env), actor.userId, query.quote_id),
   });
   route(api, {
     ...READ,
@@ -63,7 +65,7 @@ export function registerRecordRoutes(api: Api): void {
       }),
     response: Match,
     problems: ["match_unknown"],
-    handler: ({ db, actor, query }) => getMatch(db, actor.userId, query),
+    handler: ({ env, actor, query }) => getMatch(recordArchive(env), actor.userId, query),
   });
   route(api, {
     ...READ,

@@ -119,6 +119,14 @@ export function quoteNotOpen(quoteId: string, status: QuoteStatus, matchId: stri
   });
 }
 
+export function requestMatched(requestId: string, matchId: string | null): Result {
+  return reject(
+    "request_not_open",
+    `Request ${requestId} is matched.`,
+    matchId === null ? {} : { match_id: readUuid(matchId) },
+  );
+}
+
 export function cancelled(id: string, { replayed }: { replayed: boolean }): Result {
   return { ok: true, kind: "cancelled", id, replayed };
 }

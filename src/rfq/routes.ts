@@ -1,4 +1,5 @@
 import { z } from "@hono/zod-openapi";
+import { recordArchive } from "../archive/cold-records.ts";
 import { SIDES } from "../assets/fields.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { pageFields, pageSchema, timeIdPage } from "../http/cursor.ts";
@@ -146,9 +147,14 @@ function registerRequestRoutes(api: Api): void {
       })
       .refine(hasVenue, venueOfAsset),
     response: pageSchema(RequestItem),
-    handler: ({ db, actor, query }) => {
+    handler: ({ env, actor, query }) => {
       const { status, label } = query;
-      return listOwnRequests(db, actor.userId, { status, label, ...bookOf(query) }, query);
+      return listOwnRequests(
+        recordArchive(env),
+        actor.userId,
+        { status, label, ...bookOf(query) },
+        query,
+      );
     },
   });
 }
@@ -234,9 +240,9 @@ function registerQuoteRoutes(api: Api): void {
     }),
     response: pageSchema(Quote),
     problems: ["request_unknown", "not_request_owner"],
-    handler: ({ db, actor, query }) =>
+    handler: ({ env, actor, query }) =>
       listQuotesOnRequest(
-        db,
+        recordArchive(env),
         actor.userId,
         { requestId: query.request_id, side: query.side, status: query.status },
         query,
@@ -306,10 +312,10 @@ function registerQuoteRoutes(api: Api): void {
       })
       .refine(hasVenue, venueOfAsset),
     response: pageSchema(Quote),
-    handler: ({ db, actor, query }) => {
+    handler: ({ env, actor, query }) => {
       const { status, request_id: requestId, label } = query;
       const filter = { status, requestId, label, ...bookOf(query) };
-      return listOwnQuotes(db, actor.userId, filter, query);
+      return listOwnQuotes(recordArchive(env), actor.userId, filter, query);
     },
   });
 }
@@ -373,9 +379,10 @@ function registerMatchRoutes(api: Api): void {
       .refine(hasVenue, venueOfAsset)
       .refine(inOrder, afterFrom),
     response: pageSchema(Match),
-    handler: ({ db, actor, query }) => {
+    handler: ({ env, actor, query }) => {
       const { role, label, from, to } = query;
-      return listMatches(db, actor.userId, { role, label, from, to, ...bookOf(query) }, query);
+      const filter = { role, label, from, to, ...bookOf(query) };
+      return listMatches(recordArchive(env), actor.userId, filter, query);
     },
   });
 }

@@ -4,6 +4,7 @@ import { unionAll } from "drizzle-orm/sqlite-core";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
 import { type Result, type Command, type PlaceQuote, reject } from "./command.ts";
+import { recall, recalling } from "./recall.ts";
 import { limitRefusals } from "./refusals.ts";
 import { matches, quotes, requests } from "./tables.ts";
 import { read } from "../platform/read.ts";
@@ -35,7 +36,9 @@ export type Book = {
  * through its stub would cost as much as one from another object.
  */
 export function submitCommand(env: Env, command: Command, own?: Book): Promise<Result> {
-  return limitRefusals(env, command, () => sendToBook(env, command, own));
+  return limitRefusals(env, command, async () =>
+    recall(recalling(env), command, await sendToBook(env, command, own)),
+  );
 }
 
 async function sendToBook(env: Env, command: Command, own: Book | undefined): Promise<Result> {
@@ -101,10 +104,7 @@ export async function booksOf(
   return found;
 }
 
-/**
- * A quote that was accepted long ago has been trimmed, but its match still serves a repeated
- * accept.
- */
+/** An accepted quote leaves before its match, which serves a repeated accept. */
 async function assetOfQuote(db: D1Database, quoteId: string): Promise<string | undefined> {
   const [found] = await read(db, ({ select }) =>
     unionAll(

@@ -5,8 +5,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it, vi } from "vitest";
-import { BlockIndex } from "../../src/archive/block-index.ts";
-import { type Archive, coldEntries } from "../../src/archive/cold-entries.ts";
+import { coldEntries } from "../../src/archive/cold-entries.ts";
 import { releaseRound } from "../../src/archive/release.ts";
 import type { SealBucket } from "../../src/archive/seal-store.ts";
 import type { History } from "../../src/archive/history.ts";
@@ -31,22 +30,7 @@ beforeAll(() => journal.open());
 const TIMEOUT_MS = 60_000;
 vi.setConfig({ testTimeout: TIMEOUT_MS });
 
-/** The histories of this database, in objects of their own. */
-function archiveOf(bucket: Pick<SealBucket, "get"> = sealing.bucket): Archive {
-  const call = <Result>(name: string, use: (index: BlockIndex) => Promise<Result>) =>
-    runInDurableObject(env.HISTORY.getByName(name), (_history: History, { storage }) =>
-      use(new BlockIndex(storage.sql, { db, bucket })),
-    );
-  return {
-    db,
-    history: {
-      getByName: (name) => ({
-        page: (owner, request) => call(name, (index) => index.page(owner, request)),
-        count: (owner, request) => call(name, (index) => index.count(owner, request)),
-      }),
-    },
-  };
-}
+const archiveOf = (bucket?: Pick<SealBucket, "get">) => journal.archive(bucket);
 
 async function allPages(
   userId: string,
@@ -227,7 +211,8 @@ it("leaves out the seals that a restore has lost", async () => {
     (_history: History, { storage }) => {
       const copy = (number: string, epoch: string) =>
         storage.sql.exec(`INSERT INTO blocks SELECT ${number}, ${epoch}, first_entry, entries, 1,
-          block FROM blocks ORDER BY number DESC LIMIT 1`);
+          block, requests, quotes, matches, first_record, last_record
+          FROM blocks ORDER BY number DESC LIMIT 1`);
       copy("number", "epoch + 7");
       copy("number + 1", "epoch + 7");
     },

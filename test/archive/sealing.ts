@@ -1,6 +1,10 @@
 /** A journal in a database of its own, its archive, and sealers that tests run round by round. */
-import { applyD1Migrations } from "cloudflare:test";
+import { applyD1Migrations, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
+import { BlockIndex } from "../../src/archive/block-index.ts";
+import type { Archive } from "../../src/archive/cold-entries.ts";
+import type { RecordArchive } from "../../src/archive/cold-records.ts";
+import type { History } from "../../src/archive/history.ts";
 import { type Round, type RoundContext, sealRound } from "../../src/archive/seal-round.ts";
 import type { SealBucket } from "../../src/archive/seal-store.ts";
 import { FIRST_MEMORY, type SealerMemory } from "../../src/archive/sealer-memory.ts";
@@ -70,6 +74,26 @@ export class SealedJournal {
   constructor(db: D1Database, name: string) {
     this.db = db;
     this.bucket = bucketOf(name);
+  }
+
+  /** The histories of this database, in objects of their own. */
+  archive(bucket: Pick<SealBucket, "get"> = this.bucket): Archive & RecordArchive {
+    const { db } = this;
+    const call = <Result>(name: string, use: (index: BlockIndex) => Promise<Result>) =>
+      runInDurableObject(env.HISTORY.getByName(name), (_history: History, { storage }) =>
+        use(new BlockIndex(storage.sql, { db, bucket })),
+      );
+    return {
+      db,
+      history: {
+        getByName: (name) => ({
+          page: (owner, request) => call(name, (index) => index.page(owner, request)),
+          count: (owner, request) => call(name, (index) => index.count(owner, request)),
+          records: (owner, request) => call(name, (index) => index.records(owner, request)),
+          find: (owner, request) => call(name, (index) => index.find(owner, request)),
+        }),
+      },
+    };
   }
 
   async open(): Promise<void> {

@@ -11,6 +11,7 @@ declare namespace Cloudflare {
     RELEASED_DB: D1Database;
     /** A database whose older entries are in the archive only. */
     COLD_DB: D1Database;
+    RECORDS_DB: D1Database;
   }
 }
 

@@ -1,0 +1,89 @@
+/** Requests, quotes and matches of blocks: what a list or a lookup selects. Pure. */
+import type { Block } from "./block.ts";
+import type { Owner, Records, SealedMatch, SealedQuote, SealedRequest } from "./records.ts";
+
+export type RecordKind = keyof Records;
+export type SealedRecord = SealedRequest | SealedQuote | SealedMatch;
+
+/** The order of lists: newest first, then by id. Ids are hexadecimal. */
+export type RecordPosition = { readonly at: number; readonly id: string };
+
+export type RecordFilter = {
+  readonly kind: RecordKind;
+  /** The reader's own label. */
+  readonly label?: string | undefined;
+  readonly status?: string | undefined;
+  readonly requestId?: string | undefined;
+  /** Of matches: the reader's part. */
+  readonly role?: "requester" | "maker" | undefined;
+  readonly venue?: string | undefined;
+  readonly assetId?: string | undefined;
+  /** Unix milliseconds, both included. */
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+};
+
+/** Names one record of the reader: by its own id, or a match by that of its quote or request. */
+export type RecordKey = {
+  readonly kind: RecordKind;
+  readonly by: "request_id" | "quote_id" | "match_id";
+  readonly id: string;
+};
+
+export function positionOf(record: SealedRecord): RecordPosition {
+  if ("match_id" in record) return { at: record.at, id: record.match_id };
+  const id = "quote_id" in record ? record.quote_id : record.request_id;
+  return { at: record.opened_at, id };
+}
+
+/** Whether `a` comes after `b` in a list: it is older. */
+export function isOlder(a: RecordPosition, b: RecordPosition): boolean {
+  return a.at === b.at ? a.id < b.id : a.at < b.at;
+}
+
+/** The records of the owner's block that fit and come after a position, in the order of the list. */
+export function recordsIn(
+  block: Block,
+  owner: Owner,
+  filter: RecordFilter,
+  after: RecordPosition | null,
+): SealedRecord[] {
+  const all: readonly SealedRecord[] = block[filter.kind];
+  return all
+    .filter((record) => fits(record, owner, filter))
+    .filter((record) => after === null || isOlder(positionOf(record), after))
+    .toSorted((a, b) => (isOlder(positionOf(a), positionOf(b)) ? 1 : -1));
+}
+
+export function recordWith(block: Block, { kind, by, id }: RecordKey): SealedRecord | undefined {
+  const all: readonly SealedRecord[] = block[kind];
+  return all.find((record) => by in record && Reflect.get(record, by) === id);
+}
+
+function fits(record: SealedRecord, owner: Owner, filter: RecordFilter): boolean {
+  const { at } = positionOf(record);
+  return (
+    at >= (filter.from ?? 0) &&
+    at <= (filter.to ?? Number.MAX_SAFE_INTEGER) &&
+    fitsBook(record.asset, filter) &&
+    (filter.label === undefined || labelOf(record, owner) === filter.label) &&
+    (filter.role === undefined || roleOf(record, owner) === filter.role) &&
+    (filter.status === undefined || ("status" in record && record.status === filter.status)) &&
+    (filter.requestId === undefined || record.request_id === filter.requestId)
+  );
+}
+
+function fitsBook(asset: string, { venue, assetId }: RecordFilter): boolean {
+  if (venue === undefined) return true;
+  return assetId === undefined ? asset.startsWith(`${venue}:`) : asset === `${venue}:${assetId}`;
+}
+
+function roleOf(record: SealedRecord, owner: Owner): "requester" | "maker" | undefined {
+  if (!("match_id" in record)) return undefined;
+  return record.maker_id === owner ? "maker" : "requester";
+}
+
+function labelOf(record: SealedRecord, owner: Owner): string | null {
+  if (!("match_id" in record)) return record.label;
+  return record.maker_id === owner ? record.maker_label : record.requester_label;
+}

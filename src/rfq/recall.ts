@@ -1,0 +1,142 @@
+/**
+ * Commands that concern a record in the archive. The book does not know it any more, but the user
+ * whose record it is gets the same result as before it left the database.
+ */
+import { findCold, type RecordArchive, recordArchive } from "../archive/cold-records.ts";
+import type { RecordKey, SealedRecord } from "../archive/record-page.ts";
+import { type Config, config } from "../platform/config.ts";
+import { Problem, unavailable } from "../platform/problem.ts";
+import { now } from "../platform/time.ts";
+import { windowsOf } from "../platform/windows.ts";
+import { type Command, reject, type Result } from "./command.ts";
+import { readEarlier } from "./idempotency.ts";
+import { keyUse } from "./place-quote.ts";
+import { cancelled, quoteNotOpen, requestMatched } from "./rejections.ts";
+import { matchRow, quoteRow, requestRow } from "./sealed-rows.ts";
+
+type Recalling = {
+  readonly archive: RecordArchive;
+  readonly settings: Pick<Config, "HOT_WINDOWS_DIVISOR">;
+};
+
+export function recalling(env: Env): Recalling {
+  return { archive: recordArchive(env), settings: config(env) };
+}
+
+/** The result of a command that the book has carried out or refused. */
+export async function recall(
+  { archive, settings }: Recalling,
+  command: Command,
+  result: Result,
+): Promise<Result> {
+  try {
+    const mayHaveLeft = (one: Result) => isUnknown(one) && isOld(settings, command);
+    const known = mayHaveLeft(result) ? await readKey(archive.db, command, result) : result;
+    if (known.ok) return known.kind === "archived" ? await replay(archive, command, known) : known;
+    if (!mayHaveLeft(known)) return known;
+    return (await recallUnknown(archive, command, known.problem.code)) ?? known;
+  } catch (error) {
+    if (error instanceof Problem) return { ok: false, problem: error.data };
+    throw error;
+  }
+}
+
+type Archived = Extract<Result, { kind: "archived" }>;
+
+/** The record as it was when it was made. */
+async function replay(
+  archive: RecordArchive,
+  { actor }: Command,
+  { of, id }: Archived,
+): Promise<Result> {
+  const key: RecordKey =
+    of === "request"
+      ? { kind: "requests", by: "request_id", id }
+      : { kind: "quotes", by: "quote_id", id };
+  const record = await findCold(archive, actor.userId, key);
+  if (record === undefined) throw new Problem(unavailable("none").data);
+  if (of === "request") {
+    const row = { ...requestRow(record), status: "open" } as const;
+    return { ok: true, kind: "request", row, replayed: true };
+  }
+  const opened = { status: "open", close_reason: null, replaced_by: null } as const;
+  return { ok: true, kind: "quote", row: { ...quoteRow(record), ...opened }, replayed: true };
+}
+
+/** A quote's key outlives its request, without which the book does not look at the key. */
+async function readKey(db: D1Database, command: Command, result: Result): Promise<Result> {
+  if (command.op !== "place_quote" || command.idempotency === undefined) return result;
+  return (await readEarlier(db, keyUse(command))) ?? result;
+}
+
+const UNKNOWN: ReadonlySet<string> = new Set(["request_unknown", "quote_unknown"]);
+
+async function recallUnknown(
+  archive: RecordArchive,
+  command: Command,
+  code: string,
+): Promise<Result | undefined> {
+  const { userId } = command.actor;
+  if (command.op === "cancel_request" && code === "request_unknown")
+    return recallCancelledRequest(archive, userId, command.requestId);
+  if (code !== "quote_unknown") return undefined;
+  if (command.op === "cancel_quote") return recallQuote(archive, userId, command.quoteId);
+  if (command.op === "place_quote" && command.replaces !== null) {
+    const found = await recallQuote(archive, userId, command.replaces);
+    return found?.ok === true ? quoteNotOpen(command.replaces, "cancelled", null) : found;
+  }
+  if (command.op !== "accept") return undefined;
+  const key = { kind: "matches", by: "quote_id", id: command.quoteId } as const;
+  const match = await findCold(archive, userId, key);
+  if (match === undefined) return undefined;
+  const row = matchRow(match, userId);
+  if (row.role === "requester") return { ok: true, kind: "match", row, replayed: true };
+  return reject("not_request_owner", "Only the requester may accept a quote.");
+}
+
+/** What a cancel of the maker's old quote returns. */
+async function recallQuote(
+  archive: RecordArchive,
+  userId: string,
+  id: string,
+): Promise<Result | undefined> {
+  const record = await findCold(archive, userId, { kind: "quotes", by: "quote_id", id });
+  if (record === undefined) return undefined;
+  const { status } = quoteRow(record);
+  if (status === "cancelled") return cancelled(id, { replayed: true });
+  return quoteNotOpen(id, status, status === "accepted" ? endedBy(record) : null);
+}
+
+async function recallCancelledRequest(
+  archive: RecordArchive,
+  userId: string,
+  id: string,
+): Promise<Result | undefined> {
+  const record = await findCold(archive, userId, { kind: "requests", by: "request_id", id });
+  if (record === undefined) return undefined;
+  const { status } = requestRow(record);
+  if (status === "cancelled") return cancelled(id, { replayed: true });
+  return status === "matched"
+    ? requestMatched(id, endedBy(record))
+    : reject("request_expired", `Request ${id} has expired.`);
+}
+
+function isUnknown(result: Result): boolean {
+  return !result.ok && UNKNOWN.has(result.problem.code);
+}
+
+/** Whether the record that the command names may have left the database. Its id has its time. */
+function isOld(settings: Recalling["settings"], command: Command): boolean {
+  const id = namedBy(command)?.replaceAll("-", "") ?? "";
+  return Number.parseInt(id.slice(0, 12), 16) < now() - windowsOf(settings).ended;
+}
+
+function endedBy(record: SealedRecord): string | null {
+  return "ended_by" in record ? record.ended_by : null;
+}
+
+function namedBy(command: Command): string | undefined {
+  if (command.op === "open_request") return undefined;
+  if (command.op === "place_quote") return command.requestId;
+  return command.op === "cancel_request" ? command.requestId : command.quoteId;
+}

@@ -1,0 +1,325 @@
+/**
+ * Lists of a user's own records, and each record by its ids, over both sides: every page of every
+ * filter is the same while seal after seal leaves the database.
+ */
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeAll, expect, it, vi } from "vitest";
+import { Dice } from "../../scripts/soak/dice.ts";
+import type { History } from "../../src/archive/history.ts";
+import { releaseRound } from "../../src/archive/release.ts";
+import type { SealBucket } from "../../src/archive/seal-store.ts";
+import { config } from "../../src/platform/config.ts";
+import type { Page, PageQuery, TimeId } from "../../src/http/cursor.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import type { Command, Result } from "../../src/rfq/command.ts";
+import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
+import { listMatches } from "../../src/rfq/list-matches.ts";
+import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts";
+import { listOwnRequests } from "../../src/rfq/list-requests.ts";
+import { recall } from "../../src/rfq/recall.ts";
+import { QUOTE_STATUSES } from "../../src/rfq/tables.ts";
+import { newAsset } from "../support/ledger.ts";
+import { command, commitCommand } from "../support/market.ts";
+import { newUser, type TestUser } from "../support/users.ts";
+import { SealedJournal, Sealing } from "./sealing.ts";
+
+const journal = new SealedJournal(env.RECORDS_DB, "records");
+const { db } = journal;
+const sealing = new Sealing(journal);
+
+beforeAll(() => journal.open());
+
+/** The tests read many pages. */
+vi.setConfig({ testTimeout: 120_000 });
+
+const DAY_MS = 86_400_000;
+const round = (matchesMs: number) =>
+  releaseRound({ db, bucket: sealing.bucket, lagMs: 0, matchesMs });
+
+async function releaseAll(): Promise<void> {
+  while ((await round(0)).status !== "idle");
+}
+
+type List = (page: PageQuery<TimeId>) => Promise<Page<unknown>>;
+
+const LABELS = ["a", "b"];
+
+/** Every list of a user's own records, with every filter. */
+function listsOf(userId: string, archive: ReturnType<typeof journal.archive>, more: Filters) {
+  const books = [{}, ...more.books];
+  const labels = [undefined, ...LABELS];
+  const lists = new Map<string, List>();
+  const add = (name: string, filter: object, list: List) =>
+    lists.set(`${userId} ${name} ${JSON.stringify(filter)}`, list);
+  for (const book of books) {
+    for (const label of labels) {
+      const request = { status: "all", label, ...book } as const;
+      add("requests", request, (page) => listOwnRequests(archive, userId, request, page));
+      for (const status of [undefined, ...QUOTE_STATUSES]) {
+        const quote = { status, label, ...book };
+        add("quotes", quote, (page) => listOwnQuotes(archive, userId, quote, page));
+      }
+      for (const role of [undefined, "maker", "requester"] as const) {
+        const match = { role, label, ...book };
+        add("matches", match, (page) => listMatches(archive, userId, match, page));
+      }
+    }
+  }
+  for (const requestId of more.requests)
+    add("quotes", { requestId }, (page) => listOwnQuotes(archive, userId, { requestId }, page));
+  for (const period of [{ from: more.middle }, { to: more.middle }])
+    add("matches", period, (page) => listMatches(archive, userId, period, page));
+  return lists;
+}
+
+type Filters = {
+  readonly books: readonly { venue: "venue_one" | "venue_two"; assetId?: string }[];
+  readonly requests: readonly string[];
+  readonly middle: number;
+};
+
+async function allPages(list: List, limit: number): Promise<unknown[]> {
+  const items: unknown[] = [];
+  let cursor: PageQuery<TimeId>["last_cursor"];
+  for (let pages = 0; ; pages++) {
+    const page = await list({ limit, last_cursor: cursor });
+    items.push(...page.items);
+    expect(page.items.length).toBeLessThanOrEqual(limit);
+    if (page.next_cursor === null) return items;
+    const [at, id] = JSON.parse(Buffer.from(page.next_cursor, "base64url").toString()) as [
+      number,
+      string,
+    ];
+    cursor = { text: page.next_cursor, position: { at, id } };
+    if (pages > 500) throw new Error("the pages do not end");
+  }
+}
+
+/** Random trading of three users on two books, sealed now and then at random places. */
+async function trading(dice: Dice) {
+  const books = [newAsset("venue_one").key, newAsset("venue_two").key];
+  const funds = { usdc: 1_000_000n, ...Object.fromEntries(books.map((key) => [key, 1_000_000n])) };
+  const users: TestUser[] = [];
+  for (let n = 0; n < 3; n++) users.push(await newUser(funds, db));
+  const requests: { id: string; by: TestUser; book: string }[] = [];
+  const quotes: { id: string; by: TestUser; on: (typeof requests)[number] }[] = [];
+  const matches: { id: string; quoteId: string; requestId: string }[] = [];
+  const send = (book: string, sent: Command): Promise<Result> => commitCommand(book, sent, db);
+  const label = () => (dice.chance(0.5) ? null : dice.pick(LABELS));
+  for (let step = 0; step < 70; step++) {
+    const by = dice.pick(users);
+    const request = requests.length === 0 ? undefined : dice.pick(requests.slice(-6));
+    const others = users.filter(({ userId }) => userId !== request?.by.userId);
+    const quote = quotes.length === 0 ? undefined : dice.pick(quotes.slice(-8));
+    const does = dice.weighted({ request: 3, quote: 8, accept: 3, cancel: 2, close: 1, seal: 1 });
+    if (does === "request" || request === undefined) {
+      const book = dice.pick(books);
+      const open = command.openRequest(by, book, { amount: 10n, side: dice.pick(["Bid", "Ask"]) });
+      await send(book, { ...open, label: label(), expiresInSecs: 3_600 });
+      requests.push({ id: open.requestId, by, book });
+    } else if (does === "quote") {
+      const maker = dice.pick(others);
+      const place = command.placeQuote(maker, request.id, dice.between(1, 900_000), 300);
+      const result = await send(request.book, { ...place, label: label() });
+      if (result.ok) quotes.push({ id: place.quoteId, by: maker, on: request });
+    } else if (does === "close") {
+      await send(request.book, command.cancelRequest(request.by, request.id));
+    } else if (does === "accept" && quote !== undefined) {
+      const accept = command.accept(quote.on.by, quote.id);
+      const result = await send(quote.on.book, accept);
+      if (result.ok && result.kind === "match" && !result.replayed)
+        matches.push({ id: accept.matchId, quoteId: quote.id, requestId: quote.on.id });
+    } else if (does === "cancel" && quote !== undefined) {
+      await send(quote.on.book, command.cancelQuote(quote.by, quote.id));
+    } else if (does === "seal") await sealing.sealAll({ limit: dice.between(1, 12) });
+  }
+  return { users, books, requests, quotes, matches };
+}
+
+it.each(["one", "two", "three"])("returns the same pages and records: seed %s", async (seed) => {
+  const dice = new Dice(seed);
+  await releaseAll();
+  const { users, books, requests, quotes, matches } = await trading(dice);
+  const archive = journal.archive();
+  const more: Filters = {
+    books: [{ venue: "venue_one" }, { venue: "venue_two", assetId: books[1]?.split(":")[1] ?? "" }],
+    requests: requests.slice(0, 3).map(({ id }) => id),
+    middle: Number.parseInt(
+      matches[Math.floor(matches.length / 2)]?.id.slice(0, 13).replace("-", "") ?? "0",
+      16,
+    ),
+  };
+  const lists = new Map(users.flatMap(({ userId }) => [...listsOf(userId, archive, more)]));
+  const expected = new Map<string, unknown[]>();
+  for (const [name, list] of lists) expected.set(name, await allPages(list, 500));
+  const one = new Map<string, () => Promise<unknown>>();
+  for (const { id, by } of requests)
+    one.set(`request ${id}`, () => getRequest(archive, by.userId, id));
+  for (const { id, by } of quotes) one.set(`quote ${id}`, () => getQuote(archive, by.userId, id));
+  for (const match of matches) {
+    for (const lookup of [
+      { match_id: match.id },
+      { quote_id: match.quoteId },
+      { request_id: match.requestId },
+    ])
+      for (const { userId } of users)
+        one.set(`match ${JSON.stringify(lookup)} of ${userId}`, () =>
+          getMatch(archive, userId, lookup).catch(() => null),
+        );
+  }
+  const records = new Map<string, unknown>();
+  for (const [name, read] of one) records.set(name, await read());
+  expect(quotes.length).toBeGreaterThan(15);
+  expect(matches.length).toBeGreaterThan(1);
+  const before = await journal.count("quotes");
+  await sealing.sealAll({ limit: 7 });
+  for (let matchesMs = DAY_MS, ended = false; !ended;) {
+    const { status } = await round(matchesMs);
+    if (status === "mismatch") throw new Error("nothing was released");
+    if (status === "idle") [ended, matchesMs] = [matchesMs === 0, 0];
+    // Every state would take minutes, so each seed looks at some of them, and at the last one.
+    if (status === "delivered" || (!ended && dice.chance(0.8))) continue;
+    for (const [name, list] of lists) {
+      if (!ended && dice.chance(0.8)) continue;
+      const items = expected.get(name) ?? [];
+      const limit = dice.pick([1, 2, 3, 5, 500]);
+      expect(await allPages(list, limit), `${name} by ${limit}`).toEqual(items);
+    }
+    for (const [name, read] of one)
+      if (ended || dice.chance(0.1)) expect(await read(), name).toEqual(records.get(name));
+  }
+  expect(await journal.count("quotes")).toBeLessThan(before);
+});
+
+const ofArchive = (archive: ReturnType<typeof journal.archive>) => ({
+  archive,
+  settings: { ...config(env), HOT_WINDOWS_DIVISOR: 3_600_000 },
+});
+
+it("repeats what accepts, cancels and keyed quotes returned", async () => {
+  const { requester, maker, book, requestId, openRequestId, quotes } = await journal.trade();
+  const key = { key: uuidv7(), terms: "the terms" };
+  const keyed = { ...command.placeQuote(maker, openRequestId, 400_000), idempotency: key };
+  const placed = await commitCommand(book, keyed, db);
+  const sent: readonly Command[] = [
+    command.accept(requester, quotes.accepted),
+    command.cancelQuote(maker, quotes.cancelled),
+    command.cancelQuote(maker, quotes.accepted),
+    command.cancelQuote(maker, quotes.rejected),
+    command.cancelRequest(requester, requestId),
+    command.cancelRequest(requester, openRequestId),
+  ];
+  const again = async (one: Command) => {
+    // The book has no terms of a request that has left.
+    const gone = { ok: false, problem: { code: "request_unknown", detail: "" } } as const;
+    const known = one.op !== "place_quote" || (await journal.count(ofRequest(one.requestId))) === 1;
+    const result = known ? await commitCommand(book, one, db) : gone;
+    return recall(ofArchive(journal.archive()), one, result);
+  };
+  await commitCommand(book, command.cancelRequest(requester, openRequestId), db);
+  const before: Result[] = [];
+  for (const one of sent) before.push(await again(one));
+  expect(before.map(({ ok }) => ok)).toEqual([true, true, false, false, false, true]);
+  await sealing.sealAll();
+  await releaseAll();
+  expect(await journal.count(ofRequest(openRequestId))).toBe(0);
+  for (const [index, one] of sent.entries()) expect(await again(one)).toEqual(before[index]);
+  expect(await again({ ...keyed, quoteId: uuidv7() })).toEqual({ ...placed, replayed: true });
+  const other = { ...keyed, idempotency: { ...key, terms: "other terms" } };
+  expect(await again(other)).toMatchObject({ problem: { code: "idempotency_key_reused" } });
+  expect(await again(command.accept(maker, quotes.accepted))).toMatchObject({
+    problem: { code: "not_request_owner" },
+  });
+  // Others' old records are unknown.
+  const stranger = await newUser({}, db);
+  for (const one of [
+    command.accept(maker, quotes.rejected),
+    command.accept(stranger, quotes.accepted),
+    command.cancelQuote(stranger, quotes.cancelled),
+  ])
+    expect(await again(one)).toMatchObject({ problem: { code: "quote_unknown" } });
+});
+
+const ofRequest = (id: string) => `requests WHERE request_id = x'${id.replaceAll("-", "")}'`;
+
+it("knows one's own old request without its quotes, and nothing of others", async () => {
+  const { requester, maker, requestId, quotes } = await journal.trade();
+  await newUser({ usdc: 1n }, db);
+  await sealing.sealAll();
+  await releaseAll();
+  const archive = journal.archive();
+  const list = (userId: string) =>
+    listQuotesOnRequest(archive, userId, { requestId }, { limit: 5 });
+  expect(await list(requester.userId)).toEqual({ items: [], next_cursor: null });
+  const code = (one: string) => ({ data: { code: one } });
+  await expect(list(maker.userId)).rejects.toMatchObject(code("request_unknown"));
+  await expect(getRequest(archive, maker.userId, requestId)).rejects.toMatchObject(
+    code("request_unknown"),
+  );
+  await expect(getQuote(archive, requester.userId, quotes.rejected)).rejects.toMatchObject(
+    code("quote_unknown"),
+  );
+});
+
+it("is 503 for the readers of old records only while the archive is away", async () => {
+  const { requester, maker, requestId, quotes, openRequestId } = await journal.trade();
+  await newUser({ usdc: 1n }, db);
+  await sealing.sealAll();
+  await releaseAll();
+  const get = () => Promise.reject(new Error("10001: internal error"));
+  const archive = journal.archive({ get } as unknown as SealBucket);
+  const away = { status: 503 };
+  await expect(getRequest(archive, requester.userId, requestId)).rejects.toMatchObject(away);
+  await expect(getQuote(archive, maker.userId, quotes.rejected)).rejects.toMatchObject(away);
+  await expect(listOwnQuotes(archive, maker.userId, {}, { limit: 5 })).rejects.toMatchObject(away);
+  const cancel = command.cancelQuote(maker, quotes.cancelled);
+  const unknown = { ok: false, problem: { code: "quote_unknown", detail: "" } } as const;
+  expect(await recall(ofArchive(archive), cancel, unknown)).toMatchObject({
+    problem: { code: "unavailable" },
+  });
+  // What is here needs no archive: an open record, the newest page, and other users.
+  expect(await getRequest(archive, requester.userId, openRequestId)).toMatchObject({
+    status: "open",
+  });
+  const open = { status: "open" } as const;
+  expect((await listOwnQuotes(archive, maker.userId, open, { limit: 5 })).items).toHaveLength(1);
+  const stranger = await newUser({}, db);
+  expect((await listOwnQuotes(archive, stranger.userId, {}, { limit: 5 })).items).toEqual([]);
+});
+
+it("does not ask the archive for a page that is newer than everything in it", async () => {
+  const { book, requester, maker } = await journal.trade();
+  await newUser({ usdc: 1n }, db);
+  await sealing.sealAll();
+  await releaseAll();
+  const request = command.openRequest(requester, book, { amount: 10n });
+  await commitCommand(book, request, db);
+  for (const price of [1, 2, 3])
+    await commitCommand(book, command.placeQuote(maker, request.requestId, price), db);
+  const away = { get: () => Promise.reject(new Error("down")) } as unknown as SealBucket;
+  const page = (limit: number) => listOwnQuotes(journal.archive(away), maker.userId, {}, { limit });
+  expect((await page(2)).items).toHaveLength(2);
+  await expect(page(4)).rejects.toMatchObject({ status: 503 });
+});
+
+it("leaves out the records of seals that a restore has lost", async () => {
+  const { maker } = await journal.trade();
+  await newUser({ usdc: 1n }, db);
+  await sealing.sealAll();
+  await releaseAll();
+  const list = () => listOwnQuotes(journal.archive(), maker.userId, {}, { limit: 50 });
+  const before = await list();
+  expect(before.items.length).toBeGreaterThan(2);
+  const name = `history:${maker.userId.replaceAll("-", "")}`;
+  await runInDurableObject(env.HISTORY.getByName(name), (_history: History, { storage }) => {
+    const copy = (number: string, epoch: string, linked: number) =>
+      storage.sql.exec(`INSERT INTO blocks SELECT ${number}, ${epoch}, first_entry, entries,
+        ${linked}, block, requests, quotes, matches, first_record, last_record
+        FROM blocks ORDER BY number DESC LIMIT 1`);
+    copy("number", "epoch + 7", 1);
+    copy("number + 1", "epoch + 7", 1);
+    copy("number - 1", "epoch + 7", 0);
+  });
+  expect(await list()).toEqual(before);
+});
