@@ -48,7 +48,7 @@ export type RecordsRequest = {
 };
 
 /** Blocks by the newest record that they may contain, then by their seal. */
-export type BlockPosition = { readonly at: number; readonly number: number };
+type BlockPosition = { readonly at: number; readonly number: number };
 
 export type RecordsPage = {
   /** At most `limit`, in the order of the list. */
