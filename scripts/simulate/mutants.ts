@@ -49,15 +49,15 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "join-sends-nothing",
     file: "src/streams/socket-host.ts",
-    find: "upTo: this.#lastPushed ?? stands }",
+    find: "upTo: this.#position.last ?? stands }",
     replace: "upTo: stands }",
     breaks: "sockets receive a prefix without a gap",
   },
   {
     name: "joined-from-memory-off-by-one",
-    file: "src/streams/socket-host.ts",
-    find: "if (since + 1 < (this.#recent[0]?.seq ?? last + 1)) return;",
-    replace: "if (since < (this.#recent[0]?.seq ?? last + 1) - 5) return;",
+    file: "src/streams/sent-position.ts",
+    find: "if (since + 1 < (this.#recent[0]?.seq ?? last + 1)) return undefined;",
+    replace: "if (since < (this.#recent[0]?.seq ?? last + 1) - 5) return undefined;",
     breaks: "sockets receive a prefix without a gap",
   },
   {

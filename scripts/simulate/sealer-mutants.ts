@@ -13,8 +13,8 @@ export const SEALER_MUTANTS: readonly Mutant[] = [
   {
     name: "release-unverified",
     file: "src/archive/release.ts",
-    find: "const wrong = await mismatchOf(bucket, next);",
-    replace: "const wrong = mismatchOf.name === bucket ? next : undefined;",
+    find: "if (stored.sha256 === next.sha256) return stored;",
+    replace: "if (stored.sha256 !== next.number) return stored;",
     breaks: "a transfer is deleted only while the archive has it",
   },
   {
@@ -71,8 +71,8 @@ export const SEALER_MUTANTS: readonly Mutant[] = [
   {
     name: "newest-seal-unknown",
     file: "src/archive/seal-row.ts",
-    find: "SET balance = excluded.balance, last_seal = excluded.last_seal",
-    replace: "SET balance = excluded.balance",
+    find: "SET last_seal = excluded.last_seal,",
+    replace: "SET last_seal = sealed_owners.last_seal,",
     breaks: "a history contains the newest seal of its owner",
   },
 ];
