@@ -1,0 +1,87 @@
+/** Commands about deposits, withdrawals and chains. */
+import { ID, LIMIT, type Command } from "./command.ts";
+
+export const CUSTODY_COMMANDS: readonly Command[] = [
+  {
+    words: ["deposits", "list"],
+    flags: [
+      {
+        name: "status",
+        value: "<status>",
+        help: "confirming, credited, orphaned, quarantined or below_minimum",
+      },
+      LIMIT,
+    ],
+    help: "list deposits of all users, newest first",
+  },
+  {
+    words: ["deposits", "reviewed"],
+    flags: [
+      { name: "reason", value: "<text>", required: true, help: "reason for the audit event" },
+    ],
+    help: "close the alerts about quarantined deposits; the deposits stay quarantined",
+  },
+  {
+    words: ["withdrawals", "list"],
+    flags: [
+      { name: "status", value: "<status>", help: "queued, submitted, settled or failed" },
+      LIMIT,
+    ],
+    help: "list withdrawals of all users, newest first",
+  },
+  { words: ["withdrawals", "retry"], flags: [ID], help: "retry a stuck withdrawal" },
+  {
+    words: ["withdrawals", "fail"],
+    flags: [ID],
+    help: "void the payment on chain, or find it paid on other terms, then return the funds",
+  },
+  {
+    words: ["withdrawals", "rescue"],
+    flags: [
+      { name: "token", value: "<0x…|native>", required: true, help: "contract of the token" },
+      { name: "token-id", value: "<id>", help: "id of an ERC-1155 token" },
+      { name: "to", value: "<0x…>", required: true, help: "address that receives it" },
+      { name: "amount", value: "<units>", required: true, help: "native units" },
+      {
+        name: "from",
+        value: "<0x…>",
+        help: "the deposit address that received it; default: the vault received it",
+      },
+      { name: "chain", value: "<chain>", help: "default: the deployment's default chain" },
+      { name: "send", value: "", help: "make the calls; only on the local stack" },
+    ],
+    help: "show the vault admin's calls that return a token sent by mistake; changes nothing",
+  },
+  { words: ["withdrawals", "pause"], help: "reject new withdrawals; queued ones wait" },
+  { words: ["withdrawals", "resume"], help: "end the pause" },
+  {
+    words: ["chain", "status"],
+    argument: { name: "chain", required: false },
+    help: "show how far each chain is scanned and paid, halts, open alerts, switches and storage",
+  },
+  {
+    words: ["chain", "resume"],
+    argument: { name: "chain", required: true },
+    help: "let the watcher and payer continue after a halt and its review",
+  },
+  {
+    words: ["chain", "rescan"],
+    argument: { name: "chain", required: true },
+    flags: [
+      { name: "from", value: "<block>", required: true, help: "first block to read" },
+      { name: "to", value: "<block>", required: true, help: "last block to read" },
+    ],
+    help: "read confirmed blocks again and credit what was missed; safe to repeat",
+  },
+  {
+    words: ["chain", "forget-deposit"],
+    flags: [ID],
+    help: "orphan a deposit that can never confirm or is below the minimum",
+  },
+  {
+    words: ["chain", "resweep"],
+    argument: { name: "chain", required: true },
+    flags: [{ name: "address", value: "<0x…>", required: true, help: "the deposit address" }],
+    help: "put a deposit address back on the list of those to sweep",
+  },
+];

@@ -1,0 +1,69 @@
+/** Commands about the service: restore, reconciliation, operators and the audit log. */
+import { ID, LIMIT, type Command } from "./command.ts";
+
+export const SERVICE_COMMANDS: readonly Command[] = [
+  {
+    words: ["restore"],
+    flags: [
+      { name: "yes", value: "", help: "restore although neither a payer nor a chain is halted" },
+      {
+        name: "accept-payment",
+        value: "<payment id>",
+        help: "instead, accept a payment of the vault that the service did not order",
+      },
+      { name: "as", value: "<loss|rescue>", help: "a loss is booked; a rescue was never credited" },
+      { name: "reason", value: "<text>", help: "reason for the acceptance" },
+    ],
+    help: "rebuild from the chains what a restored database does not contain",
+  },
+  {
+    words: ["reconcile"],
+    flags: [
+      {
+        name: "resolve",
+        value: "<reason>",
+        help: "first close all differences found before, with this reason for the audit event",
+      },
+    ],
+    help: "compare journal, balances and chains; exits with 1 on a difference or unread chain",
+  },
+  {
+    words: ["journal", "verify"],
+    flags: [{ name: "from", value: "<n>", help: "the first seal to read; default 1" }],
+    help: "verify the archive's seals and compare them with balances; exits with 1 on a discrepancy",
+  },
+  {
+    words: ["storage"],
+    flags: [LIMIT],
+    help: "show bytes by table and by user, growth a day and the day the database is full; reads all rows",
+  },
+  {
+    words: ["key", "create"],
+    flags: [
+      { name: "name", value: "<name>", required: true, help: "your name in the secret OPERATORS" },
+      {
+        name: "deployment",
+        value: "<name>",
+        help: "the setting DEPLOYMENT of the service; default rfq-custody",
+      },
+    ],
+    help: "make your key, with which you sign orders; prints the public half to deploy",
+  },
+  {
+    words: ["console"],
+    flags: [{ name: "port", value: "<n>", help: "port on 127.0.0.1; default: a free one" }],
+    help: "serve a page on this machine that shows whether all is well; ends on Ctrl-C",
+  },
+  { words: ["approvals", "list"], help: "list orders that wait for a second operator" },
+  { words: ["approve"], flags: [ID], help: "approve another operator's order and carry it out" },
+  { words: ["reject"], flags: [ID], help: "reject an order that waits for a second operator" },
+  {
+    words: ["audit", "list"],
+    flags: [LIMIT],
+    help: "list audit events of all users, newest first",
+  },
+  {
+    words: ["audit", "verify"],
+    help: "verify the audit chain from its first row; exits with 1 if it is broken",
+  },
+];

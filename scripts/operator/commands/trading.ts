@@ -1,0 +1,106 @@
+/** Commands about venues, trades, what the house owes and earns, and markets. */
+import { ID, LIMIT, type Command, type Flag } from "./command.ts";
+
+const OF_USER: readonly Flag[] = [
+  { name: "email", value: "<email>", help: "only of the user with this email address" },
+  { name: "user-id", value: "<id>", help: "only of the user with this id" },
+];
+
+const MARKET: readonly Flag[] = [
+  { name: "venue", value: "<venue>", required: true, help: "venue of the asset" },
+  { name: "asset-id", value: "<0x…>", required: true, help: "outcome token of the venue" },
+];
+
+export const TRADING_COMMANDS: readonly Command[] = [
+  {
+    words: ["venue", "pause"],
+    argument: { name: "venue", required: true },
+    help: "stop trading; open requests are cancelled and their quotes rejected",
+  },
+  {
+    words: ["venue", "resume"],
+    argument: { name: "venue", required: true },
+    help: "resume trading; ended requests and quotes stay ended",
+  },
+  {
+    words: ["requests", "list"],
+    flags: [
+      ...OF_USER,
+      { name: "status", value: "<status>", help: "open, matched, cancelled or expired" },
+      LIMIT,
+    ],
+    help: "list requests, newest first; ended ones are kept for 48 hours",
+  },
+  {
+    words: ["quotes", "list"],
+    flags: [
+      ...OF_USER,
+      { name: "status", value: "<status>", help: "open, accepted, cancelled, expired or rejected" },
+      LIMIT,
+    ],
+    help: "list quotes, newest first; ended ones are kept for 48 hours",
+  },
+  {
+    words: ["matches", "list"],
+    flags: [...OF_USER, LIMIT],
+    help: "list trades with both parties and their fees, newest first",
+  },
+  {
+    words: ["liabilities"],
+    flags: [LIMIT],
+    help: "show what the service owes its users, by asset and chain",
+  },
+  {
+    words: ["fees"],
+    flags: [{ name: "days", value: "<n>", help: "period, 1 to 31 days; default 1" }],
+    help: "show trades, volume and fees by venue, and the fees held",
+  },
+  {
+    words: ["market", "set"],
+    flags: [
+      ...MARKET,
+      { name: "title", value: "<text>", required: true, help: "the question that it settles" },
+      { name: "outcome", value: "<text>", required: true, help: "for which the token pays" },
+      { name: "url", value: "<url>", help: "where the venue describes it" },
+      {
+        name: "closes-at",
+        value: "<time>",
+        help: "RFC 3339; an earlier one cancels what is open; default: never",
+      },
+      { name: "reopen", value: "", help: "open it again after `market close`" },
+    ],
+    help: "list a market, or replace what is stated about it",
+  },
+  {
+    words: ["market", "import"],
+    flags: [
+      {
+        name: "file",
+        value: "<path>",
+        required: true,
+        help: "JSON list of up to 1 000 markets, with the fields of GET /markets but status",
+      },
+    ],
+    help: "list many markets in one commit; others stay as they are",
+  },
+  {
+    words: ["market", "close"],
+    flags: [...MARKET],
+    help: "stop trading in a market; open requests are cancelled and their quotes rejected",
+  },
+  {
+    words: ["market", "list"],
+    flags: [
+      { name: "venue", value: "<venue>", help: "only markets of this venue" },
+      { name: "status", value: "<status>", help: "open or closed" },
+      { name: "q", value: "<words>", help: "only titles and outcomes that contain every word" },
+      LIMIT,
+    ],
+    help: "list markets by title and outcome",
+  },
+  {
+    words: ["stuck", "end"],
+    flags: [ID],
+    help: "end a quote or request that was set aside; releases what the journal has reserved for it",
+  },
+];
