@@ -10,6 +10,9 @@ import {
 } from "./mutant.ts";
 
 export const CUSTODY_MUTANTS: readonly Mutant[] = [
+  ...of("change of a withdrawal", "src/custody/change-withdrawal.ts", [
+    ["owner unchecked", " AND w.user_id = ${uuid(actor.userId)}`;", "`;", [WHO]],
+  ]),
   ...of("cancel", "src/custody/cancel-withdrawal.ts", [
     [
       "signed withdrawal cancelled",
@@ -34,13 +37,6 @@ export const CUSTODY_MUTANTS: readonly Mutant[] = [
       "w.ended_by = ${uuid(group.id)} AND w.status = 'cancelled'`,",
       "w.ended_by = ${uuid(group.id)} AND w.status = 'failed'`,",
       [CANCEL],
-    ],
-    [
-      "owner unchecked",
-      " AND w.user_id = ${uuid(actor.userId)}`;",
-      "`;",
-      [CANCEL],
-      "findWithdrawal has found the owner's withdrawal by the same id",
     ],
   ]),
   ...of("withdrawal-policy", "src/custody/withdraw.ts", [

@@ -2,19 +2,16 @@
  * POST /custody/approve-withdrawal: a session with a fresh one-time code approves a withdrawal that
  * a key has asked for. Two keys of one thief do not suffice, nor does a session alone.
  */
-import { auditRow, recordOf } from "../auth/audit.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import { stepUp, type StepUpFields } from "../auth/step-up.ts";
 import type { SessionActor } from "../platform/actor.ts";
-import { type Group, NOW } from "../platform/commit.ts";
+import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { type Operation, runOperation } from "../platform/operation.ts";
-import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
+import type { Precondition } from "../platform/preconditions.ts";
 import { problem } from "../platform/problem.ts";
-import { atom, type Expr, expr, select, sql, uuid } from "../platform/sql.ts";
-import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
-import { announceWithdrawals } from "./announce.ts";
-import { WITHDRAWAL, type WithdrawalRow } from "./records.ts";
+import { atom, type Expr, expr, sql } from "../platform/sql.ts";
+import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
 import type { WithdrawalStatus } from "./tables.ts";
 import {
   addressAllowed,
@@ -28,14 +25,13 @@ type Approval = {
   readonly withdrawalId: string;
   readonly ip: string | undefined;
 };
-type Approved = { readonly row: WithdrawalRow; readonly events: readonly StreamEvent[] };
 
 /** Throws `STEP_UP_PROBLEMS`, `totp_not_enabled` and what the preconditions below say. */
 export async function approveWithdrawal(
   db: D1Database,
   settings: Config,
   { fields, ...approval }: Approval & { readonly fields: StepUpFields },
-): Promise<Approved> {
+): Promise<Changed> {
   const { actor, ip: clientIp } = approval;
   const { secondFactor } = await stepUp(db, settings, { actor, fields, clientIp });
   if (secondFactor === "off")
@@ -44,47 +40,25 @@ export async function approveWithdrawal(
 }
 
 /** The approval itself. Only `approveWithdrawal` may be called for a request. */
-export function approveAfterStepUp(db: D1Database, approval: Approval): Promise<Approved> {
+export function approveAfterStepUp(db: D1Database, approval: Approval): Promise<Changed> {
   return runOperation(db, approve(approval));
 }
 
-function approve({ actor, withdrawalId, ip }: Approval): Operation<Approved> {
-  const mine = sql`w.withdrawal_id = ${uuid(withdrawalId)} AND w.user_id = ${uuid(actor.userId)}`;
-  const approved = (group: Group) =>
-    sql`FROM withdrawals w WHERE ${mine} AND w.changed_group = ${group.seq}`;
-  return {
-    statements: (group) => [
-      sql`UPDATE withdrawals AS w SET status = 'queued', approved_at = ${group.at},
-          updated_at = ${group.at}, changed_group = ${group.seq}
-        WHERE ${mine} AND ${guardOf(preconditions(actor, group.at))}`,
-      auditRow(
-        recordOf(actor, "withdrawal_approved", { ip, subjectId: withdrawalId }),
-        group.at,
-        expr`EXISTS (SELECT 1 ${approved(group)})`,
-      ),
-      ...announceWithdrawals(group),
-    ],
-    report: (group) => [sql`SELECT ${select(WITHDRAWAL)} ${approved(group)}`, eventsToPush(group)],
-    result: ([rows, events]) => {
-      // Safe casts: the report above selects the columns of the row types.
-      const [row] = (rows ?? []) as WithdrawalRow[];
-      return row && { row, events: (events ?? []) as StreamEvent[] };
+function approve({ actor, withdrawalId, ip }: Approval): Operation<Changed> {
+  return changeWithdrawal({
+    actor,
+    withdrawalId,
+    ip,
+    kind: "withdrawal_approved",
+    set: (group) => sql`status = 'queued', approved_at = ${group.at}`,
+    preconditions: (at) => preconditions(actor, at),
+    facts: {
+      status: atom("w.status"),
+      expired: expr`ifnull(w.approval_expires_at <= ${NOW}, 0)`,
+      ...addressFacts(targetOf(actor)),
     },
-    rejection: () =>
-      questionOf({
-        preconditions: preconditions(actor, NOW),
-        facts: {
-          status: atom("w.status"),
-          expired: expr`ifnull(w.approval_expires_at <= ${NOW}, 0)`,
-          ...addressFacts(targetOf(actor)),
-        },
-        apart: actorFacts(actor),
-        from: sql`FROM withdrawals w WHERE ${mine}`,
-        missing: (): never => {
-          throw problem("withdrawal_unknown", "You have no such withdrawal.");
-        },
-      }),
-  };
+    apart: actorFacts(actor),
+  });
 }
 
 type Facts = ActorFacts &
@@ -96,7 +70,7 @@ function targetOf({ userId }: SessionActor) {
 }
 
 /** Over `withdrawals w`. */
-function preconditions(actor: SessionActor, at: Expr): readonly Precondition<Facts, Approved>[] {
+function preconditions(actor: SessionActor, at: Expr): readonly Precondition<Facts, Changed>[] {
   return [
     actorPrecondition(actor, at),
     {

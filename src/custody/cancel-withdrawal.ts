@@ -3,13 +3,12 @@
  * returns its amount. The guard requires that no batch of the payer contains it, and the payer's
  * guard requires that it is queued, so exactly one of the two applies.
  */
-import { auditRow, recordOf } from "../auth/audit.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import { transfer } from "../ledger/post.ts";
 import type { Actor } from "../platform/actor.ts";
-import { type Group, NOW } from "../platform/commit.ts";
+import type { Group } from "../platform/commit.ts";
 import { type Operation, runOperation } from "../platform/operation.ts";
-import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
+import type { Precondition } from "../platform/preconditions.ts";
 import { problem } from "../platform/problem.ts";
 import {
   atom,
@@ -18,13 +17,11 @@ import {
   jsonObject,
   jsonText,
   readUuid,
-  select,
   type Sql,
   sql,
   uuid,
 } from "../platform/sql.ts";
-import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
-import { announceWithdrawals } from "./announce.ts";
+import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
 import { findWithdrawal, type WithdrawalLookup } from "./get-withdrawal.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./records.ts";
 import type { WithdrawalStatus } from "./tables.ts";
@@ -34,9 +31,6 @@ type Cancellation = {
   readonly id: WithdrawalLookup;
   readonly ip: string | undefined;
 };
-
-/** Events are for `notifyStreams`. There are none if the withdrawal was cancelled before. */
-type Changed = { readonly row: WithdrawalRow; readonly events: readonly StreamEvent[] };
 
 /** Throws `withdrawal_unknown`, `withdrawal_not_cancellable` and `withdrawals_paused`. */
 export async function cancelWithdrawal(
@@ -53,40 +47,15 @@ function cancel(of: {
   readonly withdrawalId: string;
   readonly ip: string | undefined;
 }): Operation<Changed> {
-  const { actor, withdrawalId, ip } = of;
-  const mine = sql`w.withdrawal_id = ${uuid(withdrawalId)} AND w.user_id = ${uuid(actor.userId)}`;
-  const cancelled = (group: Group) =>
-    sql`FROM withdrawals w WHERE ${mine} AND w.ended_by = ${uuid(group.id)}`;
-  return {
-    statements: (group) => [
-      sql`UPDATE withdrawals AS w SET status = 'cancelled', updated_at = ${group.at},
-          changed_group = ${group.seq}, ended_by = ${uuid(group.id)}
-        WHERE ${mine} AND ${guardOf(preconditions(actor, group.at))}`,
-      releaseCancelled(group),
-      auditRow(
-        recordOf(actor, "withdrawal_cancelled", { ip, subjectId: withdrawalId }),
-        group.at,
-        expr`EXISTS (SELECT 1 ${cancelled(group)})`,
-      ),
-      ...announceWithdrawals(group),
-    ],
-    report: (group) => [sql`SELECT ${select(WITHDRAWAL)} ${cancelled(group)}`, eventsToPush(group)],
-    result: ([rows, events]) => {
-      // Safe casts: the report above selects the columns of the row types.
-      const [row] = (rows ?? []) as WithdrawalRow[];
-      return row && { row, events: (events ?? []) as StreamEvent[] };
-    },
-    rejection: () =>
-      questionOf({
-        preconditions: preconditions(actor, NOW),
-        facts: { status: atom("w.status"), row: jsonText(jsonObject(WITHDRAWAL)) },
-        apart: actorFacts(actor),
-        from: sql`FROM withdrawals w WHERE ${mine}`,
-        missing: (): never => {
-          throw problem("withdrawal_unknown", "You have no such withdrawal.");
-        },
-      }),
-  };
+  return changeWithdrawal({
+    ...of,
+    kind: "withdrawal_cancelled",
+    set: (group) => sql`status = 'cancelled', ended_by = ${uuid(group.id)}`,
+    also: (group) => [releaseCancelled(group)],
+    preconditions: (at) => preconditions(of.actor, at),
+    facts: { status: atom("w.status"), row: jsonText(jsonObject(WITHDRAWAL)) },
+    apart: actorFacts(of.actor),
+  });
 }
 
 type Facts = ActorFacts & { readonly status: WithdrawalStatus; readonly row: string };

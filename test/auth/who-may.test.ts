@@ -25,7 +25,10 @@ import {
   placeQuote,
   quotedMarket,
 } from "../support/market.ts";
-import { newKey, newUser } from "../support/users.ts";
+import { newKey, newUser, newUserWithPassword } from "../support/users.ts";
+import { ACCOUNT_VERBS } from "../support/account-verbs.ts";
+import { describedRoutes } from "../support/http.ts";
+import { INVALID, INVALID_SESSIONS } from "../support/invalid-credentials.ts";
 
 const db = env.DB;
 
@@ -67,50 +70,51 @@ const LIMITS = {
 
 const PROTECTION = { windowSecs: 60, maxMatches: 1, maxUsdc: null, cooldownSecs: null };
 
+/** By the operation id of their route. */
 const VERBS: Readonly<Record<string, Verb>> = {
-  "open a request": {
+  createRequest: {
     by: "requester",
     call: (actor, market) =>
       ofBook(market, command.openRequest({ actor }, market.book, { amount: 1n })),
     effects: (actor) => sql`SELECT count(*) AS n FROM requests
       WHERE requester_id = ${uuid(actor.userId)} AND amount = '1'`,
   },
-  "place a quote": {
+  createQuote: {
     by: "maker",
     call: (actor, market) =>
       ofBook(market, command.placeQuote({ actor }, market.request.request_id, 1)),
     effects: (actor) => sql`SELECT count(*) AS n FROM quotes
       WHERE maker_id = ${uuid(actor.userId)} AND price = 1`,
   },
-  "cancel a quote": {
+  cancelQuote: {
     by: "maker",
     call: (actor, market) => ofBook(market, command.cancelQuote({ actor }, market.quote.quote_id)),
     effects: (_, market) => ended("quotes", market.quote.quote_id),
   },
-  "cancel all quotes": {
+  cancelQuotes: {
     by: "maker",
     call: (actor) => codeOf(cancelQuotes(env, actor, {})),
     effects: (_, market) => ended("quotes", market.quote.quote_id),
   },
-  "set a cancel-after timer": {
+  setCancelAfter: {
     by: "maker",
     call: (actor) => codeOf(cancelAfter(env, actor, 60)),
     effects: (actor) =>
       sql`SELECT count(*) AS n FROM cancel_timers WHERE user_id = ${uuid(actor.userId)}`,
   },
-  "save a protection": {
+  setProtection: {
     by: "maker",
     call: (actor) => codeOf(saveProtection(env, actor, PROTECTION)),
     effects: (actor) =>
       sql`SELECT count(*) AS n FROM protections WHERE user_id = ${uuid(actor.userId)}`,
   },
-  "cancel a request": {
+  cancelRequest: {
     by: "requester",
     call: (actor, market) =>
       ofBook(market, command.cancelRequest({ actor }, market.request.request_id)),
     effects: (_, market) => ended("requests", market.request.request_id),
   },
-  "accept a quote": {
+  acceptQuote: {
     by: "requester",
     call: (actor, market) => ofBook(market, command.accept({ actor }, market.quote.quote_id)),
     effects: (_, market) => ended("quotes", market.quote.quote_id),
@@ -134,7 +138,7 @@ const VERBS: Readonly<Record<string, Verb>> = {
     effects: (actor) =>
       sql`SELECT count(*) AS n FROM withdrawals WHERE user_id = ${uuid(actor.userId)}`,
   },
-  "get a ticket": {
+  createTicket: {
     by: "requester",
     call: (actor) => codeOf(issueTicket(db, config(env), { actor, scopes: ["read"] })),
     effects: (actor) =>
@@ -146,51 +150,54 @@ async function count(statement: Sql): Promise<number> {
   return (await first<{ n: number }>(db, statement))?.n ?? -1;
 }
 
-/** What can be wrong with a credential, and the code that says so. */
-const INVALID: Readonly<
-  Record<string, (party: { userId: string; actor: Actor }) => Promise<[Actor, string]>>
-> = {
-  "a frozen user's session": async ({ userId, actor }) => {
-    await all(db, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(userId)}`);
-    return [actor, "account_frozen"];
-  },
-  "a frozen user's key": async ({ userId }) => {
-    const { actor } = await newKey({ userId });
-    await all(db, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(userId)}`);
-    return [actor, "account_frozen"];
-  },
-  "an ended session": async ({ userId, actor }) => {
-    await all(db, sql`UPDATE users SET session_epoch = 7 WHERE user_id = ${uuid(userId)}`);
-    return [actor, "session_invalid"];
-  },
-  "an expired session": async ({ actor }) => [
-    { ...actor, credential: { kind: "session", epoch: 0, expiresAtMs: 1 } },
-    "session_expired",
-  ],
-  "a revoked key": async ({ userId }) => {
-    const { actor, apiKeyId } = await newKey({ userId });
-    await all(db, sql`UPDATE api_keys SET revoked_at = 1 WHERE api_key_id = ${uuid(apiKeyId)}`);
-    return [actor, "api_key_revoked"];
-  },
-  "an expired key": async ({ userId }) => {
-    const { actor, apiKeyId } = await newKey({ userId });
-    await all(db, sql`UPDATE api_keys SET expires_at = 1 WHERE api_key_id = ${uuid(apiKeyId)}`);
-    return [actor, "api_key_expired"];
-  },
-  "a key that is not active yet": async ({ userId }) => {
-    const { actor } = await newKey({ userId }, ["read", "trade", "withdraw"], {
-      delaySecs: 3_600,
-    });
-    return [actor, "scope_missing"];
-  },
-  "another user's key": async ({ userId }) => {
-    const { apiKeyId } = await newKey(await newUser());
-    return [
-      { userId, scopes: ["read", "trade"], credential: { kind: "api_key", apiKeyId } },
-      "api_key_unknown",
-    ];
-  },
+/** Routes without a row of their own. */
+const COVERED: Readonly<Record<string, string>> = {
+  createQuotes: "each quote has the guard of createQuote",
+  createSignedTicket: "the verb of createTicket",
+  resetProtection: "below",
 };
+
+it("has a row for every route that changes something", async () => {
+  const changing = (await describedRoutes()).filter(
+    ({ method, credential }) => method !== "GET" && credential !== "public",
+  );
+  const rows = [VERBS, ACCOUNT_VERBS, COVERED].flatMap((table) => Object.keys(table));
+  expect(rows.toSorted()).toEqual(
+    changing.map(({ operation }) => operation.operationId).toSorted(),
+  );
+});
+
+describe.each(Object.entries(ACCOUNT_VERBS))("%s", (_, verb) => {
+  const changes = async (userId: string) =>
+    (
+      await first<{ n: number }>(
+        db,
+        sql`SELECT count(*) AS n FROM audit_events
+          WHERE user_id = ${uuid(userId)} AND kind = ${verb.kind}`,
+      )
+    )?.n;
+
+  it.each(verb.by)("takes effect once with a %s", async (kind) => {
+    const user = await newUserWithPassword({ usdc: 100n });
+    const key = kind === "session" ? undefined : await newKey(user);
+    const prepared = await verb.prepare?.(user, key);
+    const before = (await changes(user.userId)) ?? 0;
+    await verb.call(key?.actor ?? user.actor, prepared);
+    expect(await changes(user.userId)).toBe(before + 1);
+  });
+
+  it.each(verb.by.includes("key") ? Object.entries(INVALID) : INVALID_SESSIONS)(
+    "has no effect with %s",
+    async (__, invalidate) => {
+      const user = await newUserWithPassword({ usdc: 100n });
+      const prepared = await verb.prepare?.(user, undefined);
+      const [actor, code] = await invalidate(user);
+      const before = await changes(user.userId);
+      expect(await codeOf(verb.call(actor, prepared))).toBe(code);
+      expect(await changes(user.userId)).toBe(before);
+    },
+  );
+});
 
 describe.each(Object.entries(VERBS))("%s", (_, verb) => {
   it("takes effect once for the party with a session, and with a key", async () => {
@@ -220,11 +227,11 @@ describe.each(["a stranger with funds", "the other party"] as const)("%s", (who)
       : newUser({ ...funds, [market.book]: 10_000n });
 
   it.each([
-    ["accept a quote", "not_request_owner"],
-    ["cancel a request", "not_request_owner"],
-    ["cancel a quote", "not_quote_owner"],
+    ["acceptQuote", "not_request_owner"],
+    ["cancelRequest", "not_request_owner"],
+    ["cancelQuote", "not_quote_owner"],
     // It cancels the caller's own quotes, of which there are none.
-    ["cancel all quotes", "ok"],
+    ["cancelQuotes", "ok"],
   ] as const)("may not %s of somebody else", async (name, code) => {
     const market = await quotedMarket();
     const verb = VERBS[name];

@@ -162,6 +162,7 @@ export async function codeOf(response: Response | TestResponse): Promise<string>
 }
 
 type DescribedOperation = {
+  readonly operationId: string;
   "x-credential": "public" | "any" | "session" | "api_key";
   "x-scope"?: "read" | "trade" | "withdraw";
   "x-stream"?: boolean;

@@ -1,0 +1,72 @@
+/**
+ * What approving and cancelling a withdrawal share: a guarded change of its row with an audit row
+ * and events, or the reason why the guard did not apply.
+ */
+import { type AuditKind, auditRow, recordOf } from "../auth/audit.ts";
+import type { Actor } from "../platform/actor.ts";
+import { type Group, NOW } from "../platform/commit.ts";
+import type { Operation } from "../platform/operation.ts";
+import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
+import { problem } from "../platform/problem.ts";
+import { type Columns, type Expr, expr, select, type Sql, sql, uuid } from "../platform/sql.ts";
+import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
+import { announceWithdrawals } from "./announce.ts";
+import { WITHDRAWAL, type WithdrawalRow } from "./records.ts";
+
+/** Events are for `notifyStreams`. There are none if the change was made before. */
+export type Changed = { readonly row: WithdrawalRow; readonly events: readonly StreamEvent[] };
+
+/** A change of one withdrawal of the actor. SQL is over `withdrawals w`. */
+type Change<Facts, Own extends keyof Facts & string> = {
+  readonly actor: Actor;
+  readonly withdrawalId: string;
+  readonly ip: string | undefined;
+  readonly kind: AuditKind;
+  /** What the UPDATE sets beside `updated_at` and `changed_group`. */
+  readonly set: (group: Group) => Sql;
+  /** Further statements of the batch, after the UPDATE. */
+  readonly also?: (group: Group) => readonly Sql[];
+  readonly preconditions: (at: Expr) => readonly Precondition<Facts, Changed>[];
+  /** Values of the withdrawal that the rejections report, and those of the credential. */
+  readonly facts: Columns<Own>;
+  readonly apart: Columns<Exclude<keyof Facts & string, Own>>;
+};
+
+export function changeWithdrawal<Facts, Own extends keyof Facts & string>(
+  change: Change<Facts, Own>,
+): Operation<Changed> {
+  const { actor, withdrawalId, ip, preconditions } = change;
+  const mine = sql`w.withdrawal_id = ${uuid(withdrawalId)} AND w.user_id = ${uuid(actor.userId)}`;
+  const changed = (group: Group) =>
+    sql`FROM withdrawals w WHERE ${mine} AND w.changed_group = ${group.seq}`;
+  return {
+    statements: (group) => [
+      sql`UPDATE withdrawals AS w SET ${change.set(group)}, updated_at = ${group.at},
+          changed_group = ${group.seq}
+        WHERE ${mine} AND ${guardOf(preconditions(group.at))}`,
+      ...(change.also?.(group) ?? []),
+      auditRow(
+        recordOf(actor, change.kind, { ip, subjectId: withdrawalId }),
+        group.at,
+        expr`EXISTS (SELECT 1 ${changed(group)})`,
+      ),
+      ...announceWithdrawals(group),
+    ],
+    report: (group) => [sql`SELECT ${select(WITHDRAWAL)} ${changed(group)}`, eventsToPush(group)],
+    result: ([rows, events]) => {
+      // Safe casts: the report above selects the columns of the row types.
+      const [row] = (rows ?? []) as WithdrawalRow[];
+      return row && { row, events: (events ?? []) as StreamEvent[] };
+    },
+    rejection: () =>
+      questionOf({
+        preconditions: preconditions(NOW),
+        facts: change.facts,
+        apart: change.apart,
+        from: sql`FROM withdrawals w WHERE ${mine}`,
+        missing: (): never => {
+          throw problem("withdrawal_unknown", "You have no such withdrawal.");
+        },
+      }),
+  };
+}
