@@ -60,6 +60,11 @@ export class Bucket {
     return this.#damage?.key === key ? this.#damage.since : undefined;
   }
 
+  get disturbed(): boolean {
+    const away = this.awayUntil > this.#time.now;
+    return away || this.lie !== undefined || this.#damage !== undefined;
+  }
+
   heal(): void {
     this.weather = CLEAR;
     this.awayUntil = 0;

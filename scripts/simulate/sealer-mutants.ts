@@ -11,13 +11,6 @@ export const SEALER_MUTANTS: readonly Mutant[] = [
     breaks: "a seal is stored only if the archive has it",
   },
   {
-    name: "release-unverified",
-    file: "src/archive/release.ts",
-    find: "if (stored.sha256 === next.sha256) return stored;",
-    replace: "if (stored.sha256 !== next.number) return stored;",
-    breaks: "a transfer is deleted only while the archive has it",
-  },
-  {
     name: "release-while-open",
     file: "src/archive/release.ts",
     find: "OR EXISTS (SELECT 1 FROM quotes q WHERE q.quote_id = t.ref AND q.status = 'open')",

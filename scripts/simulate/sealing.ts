@@ -15,7 +15,7 @@ import { Reading } from "./reading.ts";
 import type { Scene } from "./scene.ts";
 import { Violation } from "./violation.ts";
 
-const MAX_AWAY_MS = 30_000;
+const MAX_AWAY_MS = 90_000;
 /** More transfers than `restore` jumps over. */
 const MANY_TRANSFERS = 3_000_000;
 
@@ -59,6 +59,10 @@ export class Sealing {
     if (kind !== "archive_lies") return;
     this.#bucket.lie = dice.pick(LIES);
     time.after(until - time.now, () => (this.#bucket.lie = undefined));
+  }
+
+  get disturbed(): boolean {
+    return this.#bucket.disturbed;
   }
 
   heal(): void {

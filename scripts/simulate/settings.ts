@@ -29,7 +29,7 @@ export function settings(): Record<string, string> {
     WITHDRAWAL_DAILY_COUNT: "100000",
     DEPOSIT_DAILY_ADDRESSES: "1000",
     // Windows of seconds, so that every seed seals, releases and reads what was sealed.
-    HOT_WINDOWS_DIVISOR: "180",
+    HOT_WINDOWS_DIVISOR: "720",
     SESSION_SECRETS: ring,
     MASTER_KEYS: ring,
     AUDIT_KEYS: JSON.stringify({ a1: "c2ltdWxhdGVkLWF1ZGl0LXNlZWQtMDEyMzQ1Njc4OWE" }),

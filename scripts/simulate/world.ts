@@ -55,6 +55,8 @@ import { CLEAR, WEATHERS } from "./weather.ts";
 const CRON_MS = 60_000;
 /** Two runs of cron, the second after every late call has arrived. */
 const QUIET_MS = 130_000;
+/** Cron has run at least once while the archive was disturbed. */
+const ARCHIVE_MS = 70_000;
 /** Longer than a writer tries to learn whether its batch has committed. */
 const MAX_OUTAGE_MS = 40_000;
 const USERS = 5;
@@ -435,6 +437,8 @@ export class World {
     this.#time.note("quiet");
     this.#setWeather("clear");
     this.#custody.heal();
+    // Sealing goes on in a calm, so what disturbs it lasts longer.
+    if (this.#sealing.disturbed) await this.#advance(ARCHIVE_MS);
     this.#sealing.heal();
     const calmSince = this.#time.now;
     await this.#advance(QUIET_MS);
