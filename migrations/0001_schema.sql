@@ -1200,7 +1200,7 @@ CREATE INDEX markets_changed_group ON markets (changed_group, asset);
 -- ================================================================================================
 
 -- Numbered sequences of events. Opened by the first event or subscriber (src/streams/event-log.ts).
--- Removed when the last event is older than a day and nobody subscribes (src/streams/trim.ts).
+-- Removed when nothing has happened for three hours and nobody subscribes (src/streams/trim.ts).
 --
 -- Example row:
 --   stream_id 5, name 'book:venue_one:0x1', last_seq 2, pushed_seq 2, first_seq 1,
@@ -1211,7 +1211,8 @@ CREATE TABLE streams (
   last_seq INTEGER NOT NULL,    -- the newest event's number
   pushed_seq INTEGER NOT NULL,  -- up to here the stream's object has pushed; cron notifies it again
                                 -- when it is behind
-  first_seq INTEGER NOT NULL,   -- the oldest event's number that is still kept
+  first_seq INTEGER NOT NULL,   -- the oldest event's number that is still kept; the next one's if
+                                -- none is
   active_at INTEGER NOT NULL    -- when it was opened or had an event, at most an hour behind, so
                                 -- that most events write no index row; also the last time that cron
                                 -- asked its object whether it has sockets
@@ -1219,10 +1220,6 @@ CREATE TABLE streams (
 
 -- Events, subscriptions and replays find the stream by it.
 CREATE UNIQUE INDEX streams_name_unique ON streams (name);
-
--- Cron finds the streams that have more events than are kept. 1000 is KEEP_EVENTS in
--- src/streams/trim.ts.
-CREATE INDEX streams_long ON streams (stream_id) WHERE last_seq - first_seq >= 1000;
 
 -- Cron finds the streams that may be dormant.
 CREATE INDEX streams_idle ON streams (active_at);
@@ -1241,8 +1238,7 @@ CREATE TABLE removed_streams (
 
 -- Events, written in the batch of the change that they report, so an event exists exactly when its
 -- change does. A row is a run: the events that a commit group wrote to a stream, at most 256
--- (src/platform/announce.ts). The view stream_events shows each of them. Kept for a day, the newest
--- thousand of each stream for as long as it exists.
+-- (src/platform/announce.ts). The view stream_events shows each of them. Kept for two hours.
 --
 -- Example row:
 --   stream_id 5, last_seq 2, first_seq 2, written_group 91, at 1764551353797,

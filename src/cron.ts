@@ -17,6 +17,7 @@ import { trimOrders } from "./operator/order.ts";
 import { config } from "./platform/config.ts";
 import { trimDailyCounts } from "./platform/daily-limit.ts";
 import { errorFields, log } from "./platform/log.ts";
+import { windowsOf } from "./platform/windows.ts";
 import { watchStorage } from "./platform/storage.ts";
 import { trimGroups } from "./platform/trim-groups.ts";
 import { endLostSockets } from "./rfq/armed-sockets.ts";
@@ -59,7 +60,7 @@ const TASKS: readonly Task[] = [
   ["trim_proposals", ({ DB }) => trimProposals(DB)],
   ["trim_streams", trimStreams],
   ["trim_rfq", ({ DB }) => trimRfq(DB)],
-  ["trim_groups", ({ DB }) => trimGroups(DB)],
+  ["trim_groups", (env) => trimGroups(env.DB, windowsOf(config(env)).commitGroups)],
 ];
 
 function reconcileNow(env: Env): Promise<unknown> {

@@ -22,7 +22,7 @@ import { BODY_LIMIT_BYTES } from "./http/request.ts";
 import { LEASE_MS } from "./ledger/statement-lease.ts";
 import { MAX_STATEMENT_ROWS } from "./ledger/statement.ts";
 import type { Config } from "./platform/config.ts";
-import { READ } from "./platform/windows.ts";
+import { KEPT, READ } from "./platform/windows.ts";
 import { MAX_FIELD_ERRORS } from "./platform/problem.ts";
 import { MAX_NATIVE_UNITS } from "./platform/sql.ts";
 import { CANCEL_AFTER_SECS } from "./rfq/cancel-after.ts";
@@ -42,7 +42,6 @@ import { MAX_FRAME_BYTES, MAX_FRAMES, MAX_MALFORMED_FRAMES } from "./rfq/socket-
 import { MAX_SILENCE_MS } from "./streams/armed-sockets.ts";
 import { MAX_REPLAY, MAX_SNAPSHOT_FRAME_BYTES } from "./streams/replay.ts";
 import { MAX_UNANSWERED_BYTES } from "./streams/silent-sockets.ts";
-import { KEEP_MS } from "./streams/trim.ts";
 
 type Limit = {
   readonly description: string;
@@ -262,7 +261,7 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   },
   event_life_secs: {
     description: "Seconds for which `since` can replay an event",
-    value: KEEP_MS / 1_000,
+    value: KEPT.events / 1_000,
   },
   replay_events: { description: "Events that `since` replays", value: MAX_REPLAY },
   deposit_addresses_per_user_and_chain: {

@@ -21,26 +21,28 @@ export type Snapshot = {
   readonly noted: readonly (readonly Row[])[];
 };
 
-/** Tables whose rows are deleted after they were sealed, by the column of their id. */
-const RELEASED = {
-  transfers: "transfer_id",
-  requests: "request_id",
-  quotes: "quote_id",
-  matches: "match_id",
+/** Tables whose rows are deleted while the simulator still checks them, with their keys. */
+const DELETED_FROM = {
+  transfers: ["transfer_id"],
+  requests: ["request_id"],
+  quotes: ["quote_id"],
+  matches: ["match_id"],
+  event_runs: ["stream_id", "last_seq"],
 } as const;
-const DELETED = Object.keys(RELEASED).map((table) => `released_${table}`);
+const DELETED = Object.keys(DELETED_FROM).map((table) => `released_${table}`);
 
 /**
  * Keeps what was deleted, for the simulator's own checks, and joins it with what is there as
  * `every_…`. A deletion that is rolled back is not noted.
  */
-const NOTE_DELETIONS = Object.entries(RELEASED)
+const NOTE_DELETIONS = Object.entries(DELETED_FROM)
   .map(
-    ([table, id]) => `
+    ([table, keys]) => `
       CREATE TEMP TABLE released_${table} AS SELECT * FROM ${table} WHERE 0;
       CREATE TEMP TRIGGER note_${table} BEFORE DELETE ON main.${table} BEGIN
-        SELECT note_deletion('${table}', OLD.${id});
-        INSERT INTO released_${table} SELECT * FROM ${table} WHERE ${id} = OLD.${id};
+        SELECT note_deletion('${table}', OLD.${keys[0]});
+        INSERT INTO released_${table} SELECT * FROM ${table}
+          WHERE ${keys.map((key) => `${key} = OLD.${key}`).join(" AND ")};
       END;
       CREATE TEMP VIEW every_${table} AS
         SELECT * FROM ${table} UNION ALL SELECT * FROM released_${table};`,

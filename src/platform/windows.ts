@@ -14,6 +14,8 @@ export const KEPT = {
   matches: 3 * DAY,
   /** Numbers and instants of commit groups. */
   commitGroups: HOUR,
+  /** `event_life_secs`: events, also after their record has left. */
+  events: 2 * HOUR,
   idempotencyKeys: DAY,
   /** Hourly sums of what users and credentials gave. */
   tradedHours: DAY,
@@ -33,6 +35,8 @@ export const READ = {
   coldGroup: { of: "commitGroups", ms: HOUR },
   /** D1 ends a batch after 30 s. Until then its fence needs the group. */
   batchFence: { of: "commitGroups", ms: 30 * SECOND },
+  /** The reconciliation compares the events of each group that it knows. */
+  eventsOfGroups: { of: "events", ms: HOUR },
   replayByKey: { of: "idempotencyKeys", ms: DAY },
   /** The limits of a key and of an account for a day. */
   dayLimits: { of: "tradedHours", ms: DAY },
@@ -58,6 +62,8 @@ export type Windows = {
   readonly ended: number;
   readonly matches: number;
   readonly tape: number;
+  readonly commitGroups: number;
+  readonly events: number;
   /** A range that is smaller than a full seal waits so long after the last one. */
   readonly sealEvery: number;
   /** Between delivery and release: longer than any request reads the ledger. */
@@ -68,6 +74,9 @@ export type Windows = {
 
 /** Requests are not faster in a simulation. */
 const LEAST_LAG = 5 * SECOND;
+/** No batch lasts longer, and events are kept longer than the groups that wrote them. */
+const LEAST_GROUPS = 40 * SECOND;
+const LEAST_EVENTS = 60 * SECOND;
 const LEAST_POLL = SECOND;
 
 export function windowsOf(settings: { readonly HOT_WINDOWS_DIVISOR: number }): Windows {
@@ -76,6 +85,8 @@ export function windowsOf(settings: { readonly HOT_WINDOWS_DIVISOR: number }): W
     ended: KEPT.ended / divisor,
     matches: KEPT.matches / divisor,
     tape: READ.tape.ms / divisor,
+    commitGroups: Math.max(KEPT.commitGroups / divisor, LEAST_GROUPS),
+    events: Math.max(KEPT.events / divisor, LEAST_EVENTS),
     sealEvery: (600 * SECOND) / divisor,
     releaseLag: Math.max((120 * SECOND) / divisor, LEAST_LAG),
     sealerPoll: Math.max((60 * SECOND) / divisor, LEAST_POLL),

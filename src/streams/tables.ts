@@ -11,12 +11,7 @@ export const streams = sqliteTable(
     firstSeq: integer("first_seq").notNull(),
     activeAt: integer("active_at").notNull(),
   },
-  (t) => [
-    index("streams_long")
-      .on(t.streamId)
-      .where(sql`last_seq - first_seq >= 1000`),
-    index("streams_idle").on(t.activeAt),
-  ],
+  (t) => [index("streams_idle").on(t.activeAt)],
 );
 
 export const removedStreams = sqliteTable(

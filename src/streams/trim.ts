@@ -1,55 +1,53 @@
 /**
- * Cron: deletes events older than a day, except the last thousand of each stream, and removes
- * dormant streams: those whose last event is older than a day and that nobody subscribes to. Any
- * asset id opens a stream, so keeping them would let one user fill the database.
+ * Cron: deletes old events, and removes dormant streams: those without an event for hours that
+ * nobody subscribes to. Any asset id opens a stream, so keeping them would let one user fill the
+ * database.
  */
 import { commit, newGroup, NOW } from "../platform/commit.ts";
-import { all, expr, sql } from "../platform/sql.ts";
+import { config } from "../platform/config.ts";
+import { all, expr, first, sql } from "../platform/sql.ts";
+import { KEPT, windowsOf } from "../platform/windows.ts";
 import { ACTIVE_WITHIN_MS } from "./event-log.ts";
 import { catchUpStreams } from "./notify.ts";
 
-export const KEEP_MS = 24 * 3_600_000;
-/**
- * The partial index `streams_long`, which finds the streams that have more, contains the same
- * number.
- */
-const KEEP_EVENTS = 1_000;
-const STREAMS_PER_RUN = 100;
-const EVENTS_PER_STREAM = 5_000;
+const BUDGET_MS = 10_000;
+/** Runs that one batch deletes, unless a single group has written more. */
+const RUNS_PER_BATCH = 2_000;
 
 export async function trimStreams(env: Env): Promise<void> {
-  await trimEvents(env.DB);
+  await trimEvents(env.DB, windowsOf(config(env)).events);
   await removeDormant(env);
 }
 
-async function trimEvents(db: D1Database): Promise<void> {
-  const long = await all<{ id: number; last: number; first: number }>(
-    db,
-    sql`SELECT s.stream_id AS id, s.last_seq AS last, s.first_seq AS first
-      FROM streams s INDEXED BY streams_long
-      WHERE s.last_seq - s.first_seq >= 1000
-        AND (SELECT r.at < ${NOW} - ${KEEP_MS} AND r.last_seq <= s.last_seq - ${KEEP_EVENTS}
-          FROM event_runs r WHERE r.stream_id = s.stream_id ORDER BY r.last_seq LIMIT 1)
-      LIMIT ${STREAMS_PER_RUN}`,
-  );
-  for (const { id, last, first } of long) {
-    const upTo = Math.min(last - KEEP_EVENTS, first + EVENTS_PER_STREAM);
-    const group = newGroup();
-    await commit(db, group, [
-      sql`DELETE FROM event_runs WHERE stream_id = ${id} AND last_seq <= ${upTo}
-        AND at < ${group.at} - ${KEEP_MS}`,
-      // After a restore older events may be left below the first number.
-      sql`UPDATE streams SET first_seq = (SELECT r.first_seq FROM event_runs r
-          WHERE r.stream_id = ${id} AND r.last_seq >= streams.first_seq
-          ORDER BY r.last_seq LIMIT 1)
-        WHERE stream_id = ${id}`,
+/** The oldest first, of whole groups, and only what the reconciliation has compared. */
+async function trimEvents(db: D1Database, keepMs: number): Promise<void> {
+  const started = Date.now();
+  while (Date.now() - started < BUDGET_MS) {
+    const old = await first<{ group: number | null; runs: number }>(
+      db,
+      sql`SELECT max(written_group) AS "group", count(*) AS runs FROM (
+          SELECT written_group, at FROM event_runs INDEXED BY event_runs_written_group
+          ORDER BY written_group LIMIT ${RUNS_PER_BATCH})
+        WHERE at < ${NOW} - ${keepMs} AND written_group <= coalesce(
+          (SELECT position FROM ledger_checkpoints WHERE scan = 'groups'), 0)`,
+    );
+    const upTo = old?.group ?? null;
+    if (upTo === null) return;
+    await commit(db, newGroup(), [
+      // The next number if the last event goes. After a restore older events may be left below it.
+      sql`UPDATE streams SET first_seq = coalesce((SELECT r.first_seq FROM event_runs r
+            WHERE r.stream_id = streams.stream_id AND r.last_seq >= streams.first_seq
+              AND r.written_group > ${upTo}
+            ORDER BY r.last_seq LIMIT 1), last_seq + 1)
+        WHERE stream_id IN (SELECT stream_id FROM event_runs WHERE written_group <= ${upTo})`,
+      sql`DELETE FROM event_runs WHERE written_group <= ${upTo}`,
     ]);
+    if ((old?.runs ?? 0) < RUNS_PER_BATCH) return;
   }
 }
 
-const IDLE_MS = KEEP_MS + ACTIVE_WITHIN_MS;
+const IDLE_MS = KEPT.events + ACTIVE_WITHIN_MS;
 const IDLE_PER_PASS = 500;
-const BUDGET_MS = 10_000;
 /** Events that one batch removes, unless a single stream has more. */
 const EVENTS_PER_BATCH = 5_000;
 
@@ -58,7 +56,7 @@ type Idle = { id: number; name: string; events: number; subscribed: number };
 async function removeDormant(env: Env): Promise<void> {
   const started = Date.now();
   for (;;) {
-    // Longer streams are shortened first.
+    // The events of longer streams are deleted first.
     const idle = await all<Idle>(
       env.DB,
       sql`SELECT s.stream_id AS id, s.name, s.last_seq - s.first_seq + 1 AS events,

@@ -6,6 +6,7 @@ import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { trimGroups } from "../../src/platform/trim-groups.ts";
+import { KEPT } from "../../src/platform/windows.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { expireMissed } from "../../src/rfq/expire-missed.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
@@ -279,7 +280,7 @@ describe("trimming", () => {
       `SELECT seq FROM (SELECT seq, at FROM commit_groups ORDER BY seq LIMIT 5000) WHERE at < 1`,
     ).run();
     expect(meta.rows_read).toBeLessThan(6_000);
-    await trimGroups(env.DB);
+    await trimGroups(env.DB, KEPT.commitGroups);
     expect(await all(env.DB, sql`SELECT 1 FROM commit_groups LIMIT 1`)).toHaveLength(1);
   });
 });
