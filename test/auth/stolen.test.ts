@@ -1,7 +1,7 @@
 /**
  * What a thief can do at most with each stolen thing, and for how long, as docs/security.md says.
- * The owner has TOTP and a policy. The payer's key opens nothing over HTTP: the vault limits what it
- * pays (test/contracts), and settlement trusts only confirmed events (test/custody).
+ * The owner has TOTP and a policy. The payer's key opens nothing over HTTP:
+ * test/contracts/stolen-payer.ts tries it on the chain.
  */
 import { createHash } from "node:crypto";
 import { env } from "cloudflare:workers";

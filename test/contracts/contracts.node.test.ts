@@ -8,6 +8,7 @@ import { limitTests } from "./limits.ts";
 import { migrationTests } from "./migration.ts";
 import { payTests } from "./pay.ts";
 import { rescueTests } from "./rescue.ts";
+import { stolenPayerTests } from "./stolen-payer.ts";
 import { runSequences } from "./sequences.ts";
 
 // The gas scans send hundreds of transactions each; a loaded machine takes its time.
@@ -21,6 +22,7 @@ describe("Vault: hostile tokens and recipients", () => hostileTests(chain));
 describe("Vault: limits", () => limitTests(chain));
 describe("Vault: roles, pause, migration", () => migrationTests(chain));
 describe("Vault: rescue", () => rescueTests(chain));
+describe("a thief with the payer's key", () => stolenPayerTests(chain));
 describe("DepositFactory", () => factoryTests(chain));
 describe("gas limits", () => gasTests(chain));
 describe("random sequences", () => {
