@@ -21,7 +21,7 @@ import {
   recordWith,
   type SealedRecord,
 } from "./record-page.ts";
-import { readBlock, readFooterAt } from "./seal-store.ts";
+import { readBlock, readEntries, readFooterAt } from "./seal-store.ts";
 
 /** Footers that one call reads at most. A call that needs more fails, and the next one continues. */
 const FOOTERS_PER_CALL = 200;
@@ -174,7 +174,7 @@ export class BlockIndex {
     let opened = 0;
     for (const { id, block } of this.#blocksBelow(newest, before)) {
       if (!mayContain(block, filter, before)) continue;
-      const content = await readBlock(this.#source.bucket, id, block);
+      const content = await readEntries(this.#source.bucket, id, block);
       rows.push(...entriesOf(content, filter, before));
       if (rows.length >= limit) return { rows: rows.slice(0, limit), before: null };
       if (++opened === BLOCKS_PER_CALL) return { rows, before: BigInt(block.firstEntry) };

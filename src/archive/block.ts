@@ -106,21 +106,42 @@ export function encodeBlock(block: Block): Uint8Array<ArrayBuffer> {
 export function decodeBlock(bytes: Uint8Array): Block {
   const reader = new ByteReader(bytes);
   const ids = readIds(reader);
-  const moves = splitReserves(readTable(reader, RESERVES, ids)).concat(
-    readTable(reader, MOVES, ids),
-  );
-  const balances = new RunningBalances();
-  const transfers = moves
-    .toSorted((a, b) => a.transfer_id - b.transfer_id)
-    .map((move) => transferOf(move, reader, balances));
   const block: Block = {
-    transfers,
+    transfers: readTransfers(reader, ids),
     requests: readTable(reader, REQUESTS.columns, ids),
     quotes: readTable(reader, QUOTES.columns, ids),
     matches: readTable(reader, MATCHES.columns, ids),
   };
   requireCanonical(reader, bytes, () => encodeBlock(block));
   return block;
+}
+
+/** What a page of the ledger needs of a block. */
+export type BlockEntries = Pick<Block, "transfers" | "matches">;
+
+/**
+ * The same without the other records, which are most of a block, and without proof that this
+ * service wrote it. The caller has compared its hash. Matches are read if a transfer is a trade.
+ */
+export function decodeEntries(bytes: Uint8Array): BlockEntries {
+  const reader = new ByteReader(bytes);
+  const ids = readIds(reader);
+  const transfers = readTransfers(reader, ids);
+  if (transfers.every(({ reason }) => reason !== reasonNumber("trade")))
+    return { transfers, matches: [] };
+  readTable(reader, REQUESTS.columns, ids);
+  readTable(reader, QUOTES.columns, ids);
+  return { transfers, matches: readTable(reader, MATCHES.columns, ids) };
+}
+
+function readTransfers(reader: ByteReader, ids: readonly string[]): BlockTransfer[] {
+  const moves = splitReserves(readTable(reader, RESERVES, ids)).concat(
+    readTable(reader, MOVES, ids),
+  );
+  const balances = new RunningBalances();
+  return moves
+    .toSorted((a, b) => a.transfer_id - b.transfer_id)
+    .map((move) => transferOf(move, reader, balances));
 }
 
 function moveOf(transfer: BlockTransfer): Move {

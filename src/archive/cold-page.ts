@@ -3,7 +3,7 @@ import { USDC } from "../assets/asset.ts";
 import { readReason, reasonNumber } from "../ledger/codes.ts";
 import type { ColdRow } from "../ledger/cold-entries.ts";
 import { amountBounds, type LedgerFilter } from "../ledger/filter.ts";
-import type { Block, BlockTransfer, Side } from "./block.ts";
+import type { BlockEntries, BlockTransfer, Side } from "./block.ts";
 import type { OwnerBlock } from "./footer.ts";
 
 /**
@@ -47,7 +47,7 @@ function timeOf(id: string): number {
 }
 
 /** The entries of a block that fit and are below `before`, newest first. */
-export function entriesOf(block: Block, filter: ColdFilter, before: bigint): ColdRow[] {
+export function entriesOf(block: BlockEntries, filter: ColdFilter, before: bigint): ColdRow[] {
   const matchOf = new Map(block.matches.map((row) => [row.quote_id, row.match_id]));
   const { least, most } = amountBounds(filter);
   const rows: ColdRow[] = [];

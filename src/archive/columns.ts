@@ -209,10 +209,13 @@ export function readTable<Table extends Columns>(
   const earlier = new Map<string, readonly unknown[]>();
   for (const [column, type] of Object.entries(columns))
     earlier.set(column, columnOf(type).read(reader, rows, { ids, positions: new Map(), earlier }));
+  const made: Record<string, unknown>[] = times(rows, () => ({}));
+  for (const [column, values] of earlier)
+    made.forEach((one, row) => {
+      one[column] = values[row];
+    });
   // Safe cast: each column has just returned one value of its own type for each row.
-  return times(rows, (row) =>
-    Object.fromEntries([...earlier].map(([column, values]) => [column, values[row]])),
-  ) as RowOf<Table>[];
+  return made as RowOf<Table>[];
 }
 
 /** Safe cast: `RowOf` ties the values of a row to the types of their columns. */

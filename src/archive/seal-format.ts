@@ -9,7 +9,15 @@
  * single block can be verified without the others. The footer also contains the hash of the previous
  * seal: the last hash vouches for every seal before it.
  */
-import { type Block, type BlockTransfer, decodeBlock, encodeBlock, type Side } from "./block.ts";
+import {
+  type Block,
+  type BlockEntries,
+  type BlockTransfer,
+  decodeBlock,
+  decodeEntries,
+  encodeBlock,
+  type Side,
+} from "./block.ts";
 import { concat, equalBytes, SealMalformed, sha256 } from "./bytes.ts";
 import { compress, decompress } from "./compress.ts";
 import {
@@ -111,13 +119,28 @@ export async function openBlock(
   bytes: Uint8Array<ArrayBuffer>,
   stored: OwnerBlock,
 ): Promise<Block> {
-  const content = await decompress(bytes, stored.contentLength);
-  if (sha256(content) !== stored.sha256)
-    throw new SealMalformed("a block has another hash than its footer states");
-  const block = decodeBlock(content);
+  const block = decodeBlock(await contentOf(bytes, stored));
   const claimed = { ...stored, ...summaryOf(block) };
   if (!sameBlock(claimed, stored)) throw new SealMalformed("a block is not what its footer states");
   return block;
+}
+
+/** The transfers of a block whose footer the database vouches for. Only the hash is verified. */
+export async function openEntries(
+  bytes: Uint8Array<ArrayBuffer>,
+  stored: OwnerBlock,
+): Promise<BlockEntries> {
+  return decodeEntries(await contentOf(bytes, stored));
+}
+
+async function contentOf(
+  bytes: Uint8Array<ArrayBuffer>,
+  { contentLength, sha256: stated }: OwnerBlock,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const content = await decompress(bytes, contentLength);
+  if (sha256(content) !== stated)
+    throw new SealMalformed("a block has another hash than its footer states");
+  return content;
 }
 
 /** The footer of an object, from its last bytes, or how many of these are needed. */

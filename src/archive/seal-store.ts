@@ -1,8 +1,15 @@
 /** Seals as objects in R2. An object is written once and never changed or deleted. */
-import type { Block } from "./block.ts";
+import type { Block, BlockEntries } from "./block.ts";
 import { SealMalformed } from "./bytes.ts";
 import type { Footer, OwnerBlock, SealHead, SealId } from "./footer.ts";
-import { decodeSeal, type EncodedSeal, openBlock, readFooterOf, type Seal } from "./seal-format.ts";
+import {
+  decodeSeal,
+  type EncodedSeal,
+  openBlock,
+  openEntries,
+  readFooterOf,
+  type Seal,
+} from "./seal-format.ts";
 
 export type SealBucket = Pick<R2Bucket, "get" | "put">;
 
@@ -70,6 +77,16 @@ export async function readBlock(
 ): Promise<Block> {
   const { offset, length } = block;
   return openBlock(await readBytes(bucket, id, { offset, length }), block);
+}
+
+/** Its transfers alone, for a footer that the database vouches for. */
+export async function readEntries(
+  bucket: Pick<R2Bucket, "get">,
+  id: SealId,
+  block: OwnerBlock,
+): Promise<BlockEntries> {
+  const { offset, length } = block;
+  return openEntries(await readBytes(bucket, id, { offset, length }), block);
 }
 
 async function readBytes(
