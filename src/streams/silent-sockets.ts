@@ -24,9 +24,9 @@ export class SilentSockets {
 
   /** Counts a message to a socket. Returns whether the socket has been silent for too long. */
   count(socket: WebSocket, bytes: number): boolean {
-    const sent = this.#sent.get(socket) ?? { since: now(), bytes: 0 };
+    let sent = this.#sent.get(socket);
+    if (sent === undefined) this.#sent.set(socket, (sent = { since: now(), bytes: 0 }));
     sent.bytes += bytes;
-    this.#sent.set(socket, sent);
     if (sent.bytes <= MAX_UNANSWERED_BYTES) return false;
     // The runtime answers a ping without us and notes only when the last one came.
     const pingedAt = this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0;

@@ -132,14 +132,15 @@ export class SocketHost {
   /** Sends committed events of this stream to every socket, in order, each once. */
   push(events: readonly StreamEvent[]): Promise<void> {
     return this.#inOrder(async () => {
-      if (this.#ctx.getWebSockets().length === 0) return this.#unsubscribe();
+      const sockets = this.#ctx.getWebSockets();
+      if (sockets.length === 0) return this.#unsubscribe();
       const lastPushed = await this.#position.read();
       const fresh = events.filter((event) => event.seq > lastPushed);
       const next = fresh[0];
       const last = fresh.at(-1);
       if (next === undefined || last === undefined) return;
       if (next.seq === lastPushed + 1 && last.seq === lastPushed + fresh.length)
-        this.#broadcast(fresh);
+        this.#broadcast(fresh, this.#subscribers(sockets));
       else await this.#catchUpTo(last.seq);
     });
   }
@@ -321,15 +322,18 @@ export class SocketHost {
    * The sockets that have received everything up to the position. Those that are catching up are
    * left out.
    */
-  #subscribers(): WebSocket[] {
-    return this.#ctx.getWebSockets().filter((socket) => !this.#syncing.has(socket));
+  #subscribers(sockets = this.#ctx.getWebSockets()): WebSocket[] {
+    return this.#syncing.size === 0
+      ? sockets
+      : sockets.filter((socket) => !this.#syncing.has(socket));
   }
 
   async #catchUpTo(lastSeq: number): Promise<void> {
     const stands = await this.#position.read();
     try {
       const missed = { after: stands, upTo: lastSeq };
-      for await (const page of eventsBetween(this.#db, this.#stream, missed)) this.#broadcast(page);
+      for await (const page of eventsBetween(this.#db, this.#stream, missed))
+        this.#broadcast(page, this.#subscribers());
     } catch (error) {
       if (!(error instanceof EventsMissing)) throw error;
       log("error", "streams.events_missing", { stream: this.#stream, ...errorFields(error) });
@@ -341,8 +345,7 @@ export class SocketHost {
     }
   }
 
-  #broadcast(events: readonly StreamEvent[]): void {
-    const sockets = this.#subscribers();
+  #broadcast(events: readonly StreamEvent[], sockets: readonly WebSocket[]): void {
     for (const event of events) {
       const message = renderEvent(this.#views, event);
       for (const socket of sockets) {
