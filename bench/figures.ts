@@ -24,6 +24,8 @@ type BenchOptions = {
   readonly quick: boolean;
   /** The bench `abuse` runs its control and the attacks whose name contains this. */
   readonly only: string | undefined;
+  /** Of the reader of the bench `archive`. */
+  readonly entries: number | undefined;
   readonly say: (line: string) => void;
   /** Registers what an interrupted run must stop. */
   readonly onStop: (stop: () => Promise<void>) => void;

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { runScript } from "../scripts/stack/shutdown.ts";
 import { benchAbuse } from "./abuse.ts";
+import { benchArchive } from "./archive.ts";
 import { benchAuth } from "./auth.ts";
 import { type Bench, type Figure, printFigures, verdict } from "./figures.ts";
 import { benchChain } from "./chain.ts";
@@ -23,6 +24,7 @@ const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   network: { title: "Verbs over Cloudflare's distances", bench: benchNetwork },
   streams: { title: "Streams", bench: benchStreams },
   storage: { title: "Storage", bench: benchStorage },
+  archive: { title: "Ledger pages from the archive", bench: benchArchive },
   abuse: { title: "Bystanders during an attack", bench: benchAbuse },
   chain: { title: "Watching a busy chain", bench: benchChain },
 };
@@ -34,9 +36,9 @@ const SCRIPTS: Readonly<Record<string, string>> = {
 
 await runScript(async (onStop) => {
   const known = [...Object.keys(OWN), ...Object.keys(SCRIPTS)];
-  const usage = `Benches: ${known.join(", ")}; --quick for short runs; --d1 and --object: milliseconds for network; --only: attacks whose name contains this.`;
+  const usage = `Benches: ${known.join(", ")}; --quick for short runs; --d1 and --object: milliseconds for network; --only: attacks whose name contains this; --entries: of the archive's reader.`;
   let named: readonly string[];
-  let options: { quick: boolean; d1: string; object: string; only?: string };
+  let options: { quick: boolean; d1: string; object: string; only?: string; entries?: string };
   try {
     ({ positionals: named, values: options } = parseArgs({
       allowPositionals: true,
@@ -45,6 +47,7 @@ await runScript(async (onStop) => {
         d1: { type: "string", default: "10" },
         object: { type: "string", default: "5" },
         only: { type: "string" },
+        entries: { type: "string" },
       },
     }));
     const strange = named.filter((name) => !known.includes(name));
@@ -54,6 +57,11 @@ await runScript(async (onStop) => {
     return 2;
   }
   const { quick, only } = options;
+  const entries = options.entries === undefined ? undefined : Number(options.entries);
+  if (entries !== undefined && !(entries > 0)) {
+    console.error(`--entries is a number. ${usage}`);
+    return 2;
+  }
   const network = { d1Ms: Number(options.d1), objectMs: Number(options.object) };
   if (!(network.d1Ms >= 0 && network.objectMs >= 0)) {
     console.error(`--d1 and --object are milliseconds. ${usage}`);
@@ -72,7 +80,7 @@ await runScript(async (onStop) => {
     const started = performance.now();
     say(`\n— ${name}`);
     if (own !== undefined) {
-      const figures = await own.bench({ quick, say, onStop, network, only });
+      const figures = await own.bench({ quick, say, onStop, network, only, entries });
       printFigures(own.title, figures);
       all.push(...figures);
     } else if (script !== undefined) await runChild(script, quick, onStop);

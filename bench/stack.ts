@@ -30,6 +30,7 @@ import { applyMigrations } from "../scripts/stack/migrate.ts";
 import { freePort } from "../scripts/stack/ports.ts";
 
 export type Database = Awaited<ReturnType<Miniflare["getD1Database"]>>;
+type Bucket = Awaited<ReturnType<Miniflare["getR2Bucket"]>>;
 
 export type BenchStack = {
   /** Port of the Worker itself, without Miniflare's entry worker. */
@@ -39,6 +40,8 @@ export type BenchStack = {
   readonly masterKeys: Record<string, string>;
   readonly addressKey: string;
   readonly db: Database;
+  /** The sealed objects. */
+  readonly archive: Bucket;
   /** The peer's own database, with the same tables. */
   readonly peerDb: Database;
   /** Resident memory of workerd, in MB. */
@@ -216,6 +219,7 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
     watchdog = endWithUs(pid);
     const db = await miniflare.getD1Database("DB", "rfq-custody");
     await applyMigrations(db);
+    const archive = await miniflare.getR2Bucket("ARCHIVE", "rfq-custody");
     const peerDb = options.peer === undefined ? db : await miniflare.getD1Database("DB", "peer");
     if (options.peer === "batches") await applyMigrations(peerDb);
     const stats = () => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
@@ -225,6 +229,7 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
       masterKeys,
       addressKey: secrets.addressKey,
       db,
+      archive,
       peerDb,
       rssMb: () =>
         Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1_024,

@@ -1,0 +1,300 @@
+/**
+ * Ledger pages of a reader whose old entries are in the archive. The sealed objects are written by
+ * the service's own writer and read by the real `History` object from Miniflare's R2.
+ */
+import { randomBytes } from "node:crypto";
+import { GENESIS, type SealHead, type SealId } from "../src/archive/footer.ts";
+import type { SealedQuote, SealedTransfer } from "../src/archive/records.ts";
+import { encodeSeal } from "../src/archive/seal-format.ts";
+import { keyOf } from "../src/archive/seal-store.ts";
+import { reasonNumber, stepNumber } from "../src/ledger/codes.ts";
+import { skipTransfers } from "../src/ledger/skip-transfers.ts";
+import { type Bench, type Figure, number, percentile } from "./figures.ts";
+import { run } from "./load.ts";
+import { makePeople, type Person, signed } from "./people.ts";
+import { type BenchStack, startBenchStack } from "./stack.ts";
+
+/** As the sealer makes them while it is behind. */
+const TRANSFERS_PER_SEAL = 10_000;
+const QUOTES_PER_SEAL = TRANSFERS_PER_SEAL / 2;
+/** Both sides of a reserve and of a release are the reader's. */
+const ENTRIES_PER_SEAL = 2 * TRANSFERS_PER_SEAL;
+const DEFAULT_ENTRIES = 1_000_000;
+const QUICK_ENTRIES = 100_000;
+const HOT_TRANSFERS = 200;
+/** As in src/archive/block-index.ts. */
+const FOOTERS_PER_CALL = 200;
+const PAGES = 60;
+/** Milliseconds between two quotes of the reader. */
+const EVERY_MS = 100;
+const DAY_MS = 86_400_000;
+/** Native units. The oldest seal contains one reserve far below all others. */
+const [SMALLEST, LARGEST, ODD] = [1_000_000, 500_000_000, 777];
+
+export const benchArchive: Bench = async ({ entries, quick, say, onStop }) => {
+  const stack = await startBenchStack({});
+  onStop(stack.stop);
+  try {
+    const [reader, newcomer] = (await makePeople(stack, 2, ["usdc"])) as [Person, Person];
+    const wanted = entries ?? (quick ? QUICK_ENTRIES : DEFAULT_ENTRIES);
+    const seals = Math.max(1, Math.round(wanted / ENTRIES_PER_SEAL));
+    const started = Date.now() - DAY_MS - seals * QUOTES_PER_SEAL * EVERY_MS;
+    const writing = performance.now();
+    const bytes = await writeSeals(stack, reader, { seals, started });
+    const took = (performance.now() - writing) / 1_000;
+    say(
+      `  ${number(seals * ENTRIES_PER_SEAL)} entries in ${seals} seals of ${number(bytes / seals / 1_000)} kB, written in ${number(took)} s`,
+    );
+    const last = await addHotEntries(stack, [reader, newcomer], seals * TRANSFERS_PER_SEAL);
+    const ask = (person: Person, query: string) => timed(stack, person, query);
+    const following = performance.now();
+    await followAll(stack, reader, seals);
+    say(
+      `  its history has read all footers after ${number((performance.now() - following) / 1_000)} s`,
+    );
+    const hot: number[] = [];
+    const hotPeer: number[] = [];
+    const across: number[] = [];
+    const cold: number[] = [];
+    const mark = 2 * (seals * TRANSFERS_PER_SEAL + 1);
+    for (let step = 0; step < PAGES; step++) {
+      hot.push(await ask(reader, `limit=50&last_cursor=${last - step}`));
+      hotPeer.push(await ask(newcomer, `limit=50&last_cursor=${last - step}`));
+      across.push(await ask(reader, `limit=50&last_cursor=${mark + 100 + step}`));
+      const place = Math.floor(mark * ((step * 0.618) % 1)) + 200;
+      cold.push(await ask(reader, `limit=50&last_cursor=${place}`));
+    }
+    const filtered = async (query: string) => {
+      const times: number[] = [];
+      for (let step = 0; step < 5; step++) times.push(await ask(reader, `limit=50&${query}`));
+      return times;
+    };
+    const rare = await filtered(`max_amount=${ODD}`);
+    const none = await filtered(`max_amount=${ODD - 1}`);
+    const p50 = (list: readonly number[]) => percentile(list, 0.5);
+    const figures: Figure[] = [
+      {
+        what: "ledger page, hot",
+        unit: "ms",
+        ours: p50(hot),
+        peer: { name: "reader without an archive", value: p50(hotPeer) },
+        target: { atMost: 1.1 },
+      },
+      {
+        what: "ledger page across the mark: one more hop",
+        unit: "ms",
+        ours: p50(across),
+        peer: { name: "hot", value: p50(hot) },
+      },
+      {
+        what: `ledger page, cold at ${number(seals * ENTRIES_PER_SEAL)} entries`,
+        unit: "ms",
+        ours: p50(cold),
+        target: { atMost: 150 },
+        note: `p99 ${number(percentile(cold, 0.99))} ms`,
+      },
+      {
+        what: "amount filter, one reserve of the oldest seal fits",
+        unit: "ms",
+        ours: p50(rare),
+        target: { atMost: 1_500 },
+      },
+      {
+        what: "amount filter, nothing fits",
+        unit: "ms",
+        ours: p50(none),
+        target: { atMost: 1_500 },
+      },
+    ];
+    return figures;
+  } finally {
+    await stack.stop();
+  }
+};
+
+async function timed(stack: BenchStack, person: Person, query: string): Promise<number> {
+  const request = await signed(person, "GET", `/custody/get-ledger?${query}`);
+  const { firstFailure, latencies } = await run({ port: stack.port, lanes: [[request]] });
+  if (firstFailure !== null) throw new Error(`?${query}: ${firstFailure}`);
+  return latencies[0] ?? Number.NaN;
+}
+
+/** In service a history follows each seal. A call of one that is behind reads 200 footers. */
+async function followAll(stack: BenchStack, reader: Person, seals: number): Promise<void> {
+  const query = `/custody/get-ledger?last_cursor=${2 * seals * TRANSFERS_PER_SEAL}`;
+  for (let call = 0; call <= seals; call += FOOTERS_PER_CALL) {
+    const request = await signed(reader, "GET", query);
+    const { statuses } = await run({ port: stack.port, lanes: [[request]] });
+    if (statuses[200] === 1) return;
+  }
+  throw new Error("the history does not become complete");
+}
+
+/** Deposits of one unit to each. Returns the last entry's number. */
+async function addHotEntries(
+  stack: BenchStack,
+  people: readonly Person[],
+  upTo: number,
+): Promise<number> {
+  const skip = skipTransfers(upTo).map(({ text, params }) =>
+    stack.db.prepare(text).bind(...params),
+  );
+  await stack.db.batch([
+    ...skip,
+    stack.db
+      .prepare(
+        `WITH RECURSIVE v(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM v WHERE n < ${HOT_TRANSFERS})
+        INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+        SELECT e.account_id, t.account_id, 1, ${reasonNumber("deposit")}, randomblob(16),
+          ${stepNumber("credit")}, 0, ? FROM v CROSS JOIN json_each(?) u
+        CROSS JOIN accounts e ON e.owner = CAST('external:local' AS BLOB) AND e.asset = 'usdc'
+          AND e.kind = 'external'
+        CROSS JOIN accounts t ON t.owner = unhex(u.value, '-') AND t.asset = 'usdc'
+          AND t.kind = 'available'`,
+      )
+      .bind(Date.now(), JSON.stringify(people.map(({ userId }) => userId))),
+  ]);
+  return 2 * (upTo + HOT_TRANSFERS * people.length) + 2;
+}
+
+/** Seals of nothing but the reader's quotes, each reserved and released. Returns their bytes. */
+async function writeSeals(
+  stack: BenchStack,
+  reader: Person,
+  { seals, started }: { seals: number; started: number },
+): Promise<number> {
+  const owner = reader.userId.replaceAll("-", "");
+  let previous = { sha256: GENESIS, id: null as SealId | null };
+  let total = 0;
+  for (let number = 1; number <= seals; number++) {
+    const after = (number - 1) * TRANSFERS_PER_SEAL;
+    const head = {
+      epoch: 1,
+      number,
+      previous: previous.sha256,
+      after,
+      upTo: after + TRANSFERS_PER_SEAL,
+      afterGroup: after,
+      upToGroup: after + TRANSFERS_PER_SEAL,
+    };
+    const content = contentOf(owner, after, {
+      at: started + after * (EVERY_MS / 2),
+      odd: number === 1,
+    });
+    const links = new Map(previous.id === null ? [] : [[owner, previous.id]]);
+    const { bytes, sha256 } = await encodeSeal({ ...head, ...content }, links);
+    await stack.archive.put(keyOf(head), bytes);
+    await insertSeal(stack, { ...head, sha256, bytes: bytes.length }, content.lastAt);
+    previous = { sha256, id: { epoch: 1, number } };
+    total += bytes.length;
+  }
+  await stack.db
+    .prepare("INSERT INTO sealed_owners (owner, first_seal, last_seal) VALUES (unhex(?), 1, ?)")
+    .bind(owner, seals)
+    .run();
+  return total;
+}
+
+async function insertSeal(
+  stack: BenchStack,
+  seal: SealHead & { readonly sha256: string; readonly bytes: number },
+  lastAt: number,
+): Promise<void> {
+  await stack.db
+    .prepare(
+      `INSERT INTO journal_seals (number, epoch, after_transfer, up_to_transfer, after_group,
+        up_to_group, transfers, requests, quotes, matches, last_at, bytes, previous, sha256,
+        sealed_at, delivered_at, released_at, held)
+      VALUES (?, 1, ?, ?, ?, ?, ${TRANSFERS_PER_SEAL}, 0, ${QUOTES_PER_SEAL}, 0, ?, ?, unhex(?),
+        unhex(?), ?, ?, ?, 0)`,
+    )
+    .bind(
+      seal.number,
+      seal.after,
+      seal.upTo,
+      seal.afterGroup,
+      seal.upToGroup,
+      lastAt,
+      seal.bytes,
+      seal.previous,
+      seal.sha256,
+      lastAt,
+      lastAt,
+      lastAt,
+    )
+    .run();
+}
+
+type Place = { readonly at: number; readonly odd: boolean };
+
+/** Quotes that are each reserved, and released at once. */
+function contentOf(owner: string, after: number, { at: start, odd }: Place) {
+  const random = randomBytes(26 * QUOTES_PER_SEAL);
+  const transfers: SealedTransfer[] = [];
+  const quotes: SealedQuote[] = [];
+  const idOf = (at: number, from: number) =>
+    at.toString(16).padStart(12, "0") + random.toString("hex", from, from + 10);
+  const funds = 10n ** 15n;
+  const [available, pending] = [
+    { owner, kind: "available" },
+    { owner, kind: "pending" },
+  ] as const;
+  for (let n = 0; n < QUOTES_PER_SEAL; n++) {
+    const at = start + n * EVERY_MS;
+    const units = SMALLEST + (random.readUInt32LE(26 * n) % (LARGEST - SMALLEST));
+    const reserve = BigInt(odd && n === 0 ? ODD : units);
+    const quoteId = idOf(at, 26 * n + 4);
+    const shared = { asset: "usdc", amount: reserve, line: 0, ref: quoteId };
+    transfers.push(
+      {
+        ...shared,
+        transferId: after + 2 * n + 1,
+        from: available,
+        to: pending,
+        reason: reasonNumber("reserve_rfq"),
+        step: stepNumber("reserve"),
+        at,
+        fromBalance: funds - reserve,
+        toBalance: reserve,
+      },
+      {
+        ...shared,
+        transferId: after + 2 * n + 2,
+        from: pending,
+        to: available,
+        reason: reasonNumber("release"),
+        step: stepNumber("end"),
+        at: at + EVERY_MS / 2,
+        fromBalance: 0n,
+        toBalance: funds,
+      },
+    );
+    quotes.push({
+      quote_id: quoteId,
+      request_id: idOf(start, 26 * (n - (n % 10)) + 14),
+      maker_id: owner,
+      credential: owner,
+      asset: `venue_one:0x${(n % 20).toString(16)}`,
+      amount: 2n * reserve,
+      side: "Bid",
+      price: 500_000,
+      usdc_amount: reserve,
+      taker_fee: 0n,
+      maker_fee: 0n,
+      reserve_asset: "usdc",
+      reserve,
+      status: "cancelled",
+      opened_at: at,
+      expires_at: at + 60_000,
+      opened_group: after + 2 * n + 1,
+      label: null,
+      cancel_reason: null,
+      replaced_by: null,
+      ended_by: idOf(at, 26 * n + 14),
+      ended_group: after + 2 * n + 2,
+      stuck_at: null,
+    });
+  }
+  const lastAt = transfers.at(-1)?.at ?? start;
+  return { transfers, requests: [], quotes, matches: [], lastAt };
+}
