@@ -166,11 +166,11 @@ async function writeSeals(
   const owner = reader.userId.replaceAll("-", "");
   let previous = { sha256: GENESIS, id: null as SealId | null };
   let total = 0;
-  for (let number = 1; number <= seals; number++) {
-    const after = (number - 1) * TRANSFERS_PER_SEAL;
+  for (let place = 1; place <= seals; place++) {
+    const after = (place - 1) * TRANSFERS_PER_SEAL;
     const head = {
       epoch: 1,
-      number,
+      number: place,
       previous: previous.sha256,
       after,
       upTo: after + TRANSFERS_PER_SEAL,
@@ -179,13 +179,13 @@ async function writeSeals(
     };
     const content = contentOf(owner, after, {
       at: started + after * (EVERY_MS / 2),
-      odd: number === 1,
+      odd: place === 1,
     });
     const links = new Map(previous.id === null ? [] : [[owner, previous.id]]);
     const { bytes, sha256 } = await encodeSeal({ ...head, ...content }, links);
     await stack.archive.put(keyOf(head), bytes);
     await insertSeal(stack, { ...head, sha256, bytes: bytes.length }, content.lastAt);
-    previous = { sha256, id: { epoch: 1, number } };
+    previous = { sha256, id: { epoch: 1, number: place } };
     total += bytes.length;
   }
   await stack.db
