@@ -22,20 +22,36 @@ import { type BenchStack, startBenchStack } from "./stack.ts";
 /** A busy machine must not end the bench with a 503. One maker has 50 commands in flight. */
 const PATIENT = { RFQ_COMMAND_MAX_WAIT_MS: "60000", RFQ_COMMANDS_IN_FLIGHT_PER_USER: "200" };
 const MASS = 50;
-/** What one user may have in flight: calls of several quotes, and single commands of a book. */
-const MASS_CALLS = 2;
-const SINGLE_CALLS = 16;
 const LANES = 16;
 const MAKERS = 4;
+const SLICES = 8;
 
 type Cost = { readonly perSecond: number; readonly cpuMicros: number };
 type Sizes = {
   readonly commands: number;
-  /** Makers one after the other, with `MASS` quotes on as many requests in each of 8 calls. */
+  /** Each has `MASS` quotes on as many requests in each of `CALLS_PER_MAKER` calls. */
   readonly massMakers: number;
 };
 /** So that a maker ends with 400 open quotes, as a busy one has. */
 const CALLS_PER_MAKER = 8;
+
+/** How the same quotes of 8 makers are sent. */
+type Sending = {
+  /** In calls of `MASS`, else in single calls. */
+  readonly mass: boolean;
+  /** The makers send one after the other, else in turn. */
+  readonly alone: boolean;
+  readonly inFlight: number;
+};
+const SENDINGS = {
+  mass: { mass: true, alone: false, inFlight: 8 },
+  single: { mass: false, alone: false, inFlight: MASS },
+  // What the service lets one user have in flight.
+  massAlone: { mass: true, alone: true, inFlight: 2 },
+  singleAlone: { mass: false, alone: true, inFlight: 16 },
+} as const satisfies Record<string, Sending>;
+type SendingName = keyof typeof SENDINGS;
+const names = (table: typeof SENDINGS) => Object.keys(table) as SendingName[];
 
 export const benchKit: Bench = async ({ quick, say, onStop }) => {
   const rounds = quick ? 1 : 8;
@@ -47,29 +63,23 @@ export const benchKit: Bench = async ({ quick, say, onStop }) => {
     const measured = {
       quote: [] as Cost[],
       replace: [] as Cost[],
-      single: [] as Cost[],
-      allowed: [] as Cost[],
       mass: [] as Cost[],
+      single: [] as Cost[],
+      massAlone: [] as Cost[],
+      singleAlone: [] as Cost[],
       plain: [] as Cost[],
       limited: [] as Cost[],
     };
     for (let round = 0; round < rounds; round++) {
-      const { quote, replace } = await quotesAndReplaces(stack, sizes);
+      const [quote, replace] = await quotesAndReplaces(stack, sizes);
       measured.quote.push(quote);
       measured.replace.push(replace);
+      const [plain, limited] = await acceptsInTurn(stack, sizes);
+      measured.plain.push(plain);
+      measured.limited.push(limited);
       // The one that runs first alternates, because the machine is not equally fast all the time.
-      const order = round % 2 === 0 ? [false, true] : [true, false];
-      for (const mass of order)
-        measured[mass ? "mass" : "single"].push(
-          await quotesOfOneMaker(
-            stack,
-            sizes,
-            mass ? { mass, lanes: MASS_CALLS } : { lanes: MASS },
-          ),
-        );
-      measured.allowed.push(await quotesOfOneMaker(stack, sizes, { lanes: SINGLE_CALLS }));
-      for (const limited of order)
-        measured[limited ? "limited" : "plain"].push(await accepts(stack, sizes, limited));
+      for (const name of round % 2 === 0 ? names(SENDINGS) : names(SENDINGS).toReversed())
+        measured[name].push(await quotesOfMakers(stack, sizes, SENDINGS[name]));
       const last = Object.entries(measured).map(([name, costs]) => {
         const { perSecond, cpuMicros } = costs.at(-1) ?? { perSecond: 0, cpuMicros: 0 };
         return `${name} ${number(perSecond)}/s ${number(cpuMicros)} µs`;
@@ -85,13 +95,32 @@ export const benchKit: Bench = async ({ quick, say, onStop }) => {
 };
 
 type Measured = Readonly<
-  Record<"quote" | "replace" | "single" | "allowed" | "mass" | "plain" | "limited", readonly Cost[]>
+  Record<"quote" | "replace" | "plain" | "limited" | SendingName, readonly Cost[]>
 >;
 
 function figuresOf(measured: Measured): Figure[] {
   const of = (name: keyof Measured, pick: keyof Cost) =>
     median(measured[name].map((round) => round[pick]));
   const cpu = "cpuMicros";
+  const massFigures = (row: { what: string; ours: SendingName; peer: SendingName }): Figure[] => {
+    const name = `${SENDINGS[row.peer].inFlight} single calls`;
+    return [
+      {
+        what: row.what,
+        unit: "/s",
+        ours: of(row.ours, "perSecond"),
+        peer: { name, value: of(row.peer, "perSecond") },
+        target: { atLeast: 5 },
+      },
+      {
+        what: "  processor time of workerd per quote",
+        unit: "µs",
+        ours: of(row.ours, cpu),
+        peer: { name, value: of(row.peer, cpu) },
+        target: { atMost: 0.2 },
+      },
+    ];
+  };
   return [
     {
       what: "processor time of workerd per replace",
@@ -106,25 +135,15 @@ function figuresOf(measured: Measured): Figure[] {
       ours: of("replace", "perSecond"),
       peer: { name: "quotes", value: of("quote", "perSecond") },
     },
-    ...(["single", "allowed"] as const).flatMap((single): Figure[] => {
-      const calls = single === "single" ? MASS : SINGLE_CALLS;
-      const name = `${calls} single calls in flight`;
-      return [
-        {
-          what: `quotes of one maker, ${MASS} a call, ${MASS_CALLS} calls in flight`,
-          unit: "/s",
-          ours: of("mass", "perSecond"),
-          peer: { name, value: of(single, "perSecond") },
-          target: { atLeast: 5 },
-        },
-        {
-          what: "  processor time of workerd per quote",
-          unit: "µs",
-          ours: of("mass", cpu),
-          peer: { name, value: of(single, cpu) },
-          target: { atMost: 0.2 },
-        },
-      ];
+    ...massFigures({
+      what: `quotes of 8 makers, ${MASS} a call, one call of each`,
+      ours: "mass",
+      peer: "single",
+    }),
+    ...massFigures({
+      what: `quotes of one maker, ${MASS} a call, 2 calls`,
+      ours: "massAlone",
+      peer: "singleAlone",
     }),
     {
       what: "processor time per accept with limits and protection",
@@ -136,17 +155,16 @@ function figuresOf(measured: Measured): Figure[] {
   ];
 }
 
-/** Every request gets one quote. Then each quote is replaced. */
-async function quotesAndReplaces(
-  stack: BenchStack,
-  { commands }: Sizes,
-): Promise<{ quote: Cost; replace: Cost }> {
+/** One quote on each of new requests, and replaces of quotes on as many others. */
+async function quotesAndReplaces(stack: BenchStack, { commands }: Sizes): Promise<[Cost, Cost]> {
   const market = await openMarket(stack, MAKERS);
   const requestIds = await openRequests(stack, market, commands);
-  const quote = await cost(stack, requestIds.length, await quotesOn(market, requestIds));
-  const quoteIds = quote.bodies.map((body) => String(body["quote_id"]));
-  const replaces = await quotesOn(market, requestIds, quoteIds);
-  return { quote, replace: await cost(stack, requestIds.length, replaces) };
+  const quoteIds = await quoteEach(stack, market, requestIds);
+  const others = await openRequests(stack, market, commands);
+  return inTurn(stack, [
+    await quotesOn(market, others),
+    await quotesOn(market, requestIds, quoteIds),
+  ]);
 }
 
 /** One quote of the makers in turn on each request. It replaces the one of the same index. */
@@ -166,17 +184,17 @@ function quotesOn(
   );
 }
 
-/** The same quotes with keys, either in calls of 50 or in single calls. */
-async function quotesOfOneMaker(
+async function quotesOfMakers(
   stack: BenchStack,
-  sizes: Sizes,
-  { lanes, mass = false }: { lanes: number; mass?: boolean },
+  { massMakers }: Sizes,
+  { mass, alone, inFlight }: Sending,
 ): Promise<Cost> {
-  const market = await openMarket(stack, sizes.massMakers);
+  const market = await openMarket(stack, massMakers);
   const requestIds = await openRequests(stack, market, MASS);
-  const calls = market.makers.flatMap((maker) =>
-    Array.from({ length: CALLS_PER_MAKER }, (_, call) => ({ maker, call })),
-  );
+  const rounds = Array.from({ length: CALLS_PER_MAKER }, (_, call) => call);
+  const calls = alone
+    ? market.makers.flatMap((maker) => rounds.map((call) => ({ maker, call })))
+    : rounds.flatMap((call) => market.makers.map((maker) => ({ maker, call })));
   const quotes = calls.length * MASS;
   if (!mass) {
     const singles = calls.flatMap(({ maker }) =>
@@ -184,7 +202,7 @@ async function quotesOfOneMaker(
         signed(maker, "POST", "/rfq/quote", quoteFields(id), { "idempotency-key": FRESH_KEY }),
       ),
     );
-    return cost(stack, quotes, await Promise.all(singles), lanes);
+    return cost(stack, quotes, await Promise.all(singles), inFlight);
   }
   const bodies = calls.map(({ maker, call }) =>
     signed(maker, "POST", "/rfq/quotes", {
@@ -194,7 +212,7 @@ async function quotesOfOneMaker(
       })),
     }),
   );
-  const done = await cost(stack, quotes, await Promise.all(bodies), lanes);
+  const done = await cost(stack, quotes, await Promise.all(bodies), inFlight);
   const placed = done.bodies.flatMap((body) => body["results"] as { quote: object | null }[]);
   if (placed.length !== quotes || placed.some(({ quote }) => quote === null))
     throw new Error("a quote of several was rejected");
@@ -202,16 +220,49 @@ async function quotesOfOneMaker(
 }
 
 /**
- * One requester accepts one quote on each request. With limits, the keys of both sides and their
- * accounts have all limits, and the makers have protection. None is reached.
+ * In each of two markets one requester accepts one quote on each request. In the second, the keys
+ * of both sides and their accounts have all limits, and the makers have protection.
  */
-async function accepts(stack: BenchStack, { commands }: Sizes, limited: boolean): Promise<Cost> {
-  const market = await openMarket(stack, MAKERS, { limited });
-  if (limited) await limitPeople(stack.db, [market.requester, ...market.makers]);
-  const requestIds = await openRequests(stack, market, commands);
-  const quoteIds = await quoteEach(stack, market, requestIds);
-  return cost(stack, commands, await acceptsOf(market, quoteIds));
+async function acceptsInTurn(stack: BenchStack, { commands }: Sizes): Promise<[Cost, Cost]> {
+  const prepare = async (limited: boolean) => {
+    const market = await openMarket(stack, MAKERS, { limited });
+    if (limited) await limitPeople(stack.db, [market.requester, ...market.makers]);
+    const requestIds = await openRequests(stack, market, commands);
+    return { market, quoteIds: await quoteEach(stack, market, requestIds) };
+  };
+  const [plain, limited] = [await prepare(false), await prepare(true)];
+  return inTurn(stack, [
+    await acceptsOf(plain.market, plain.quoteIds),
+    await acceptsOf(limited.market, limited.quoteIds),
+  ]);
 }
+
+/** Sends two lists of requests in slices by turns, so that both meet the same machine. */
+async function inTurn(
+  stack: BenchStack,
+  lists: readonly [readonly Uint8Array[], readonly Uint8Array[]],
+): Promise<[Cost, Cost]> {
+  const [first, second]: [Cost[], Cost[]] = [[], []];
+  for (let slice = 0; slice < SLICES; slice++) {
+    const part = (list: readonly Uint8Array[]) => {
+      const size = list.length / SLICES;
+      return list.slice(slice * size, (slice + 1) * size);
+    };
+    const both = [
+      { costs: first, requests: part(lists[0]) },
+      { costs: second, requests: part(lists[1]) },
+    ];
+    for (const { costs, requests } of slice % 2 === 0 ? both : both.toReversed())
+      costs.push(await cost(stack, requests.length, requests));
+  }
+  const mean = (costs: readonly Cost[]): Cost => ({
+    perSecond: SLICES / sum(costs.map(({ perSecond }) => 1 / perSecond)),
+    cpuMicros: sum(costs.map(({ cpuMicros }) => cpuMicros)) / SLICES,
+  });
+  return [mean(first), mean(second)];
+}
+
+const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
 /** Sends each request once, over several connections. The bodies have the order of the requests. */
 async function cost(

@@ -6,7 +6,7 @@
  * text. The hash of a key covers its user, so no user can take another one's.
  */
 import { sha256 } from "@noble/hashes/sha2.js";
-import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import { bytesToHex } from "@noble/hashes/utils.js";
 import type { Group } from "../platform/commit.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Precondition } from "../platform/preconditions.ts";
@@ -165,12 +165,14 @@ function hashOfKey({ userId, route, idempotency }: KeyUse): string {
   return hashOf(JSON.stringify([userId.toLowerCase(), route, idempotency?.key ?? ""]));
 }
 
+const utf8 = new TextEncoder();
+
 /**
  * Upper-case, as SQLite's `hex()` writes it. In JavaScript, because for a text this short a call
  * into the runtime takes longer than the hash.
  */
 function hashOf(text: string): string {
-  return bytesToHex(sha256(utf8ToBytes(text)).subarray(0, HASH_BYTES)).toUpperCase();
+  return bytesToHex(sha256(utf8.encode(text)).subarray(0, HASH_BYTES)).toUpperCase();
 }
 
 type Earlier = readonly [terms: string, row: RequestRow | QuoteRow, left: string | null];

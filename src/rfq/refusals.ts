@@ -53,13 +53,17 @@ export async function limitRefusalsOfQuotes(
   const known = usedUpProblem(key);
   if (known !== undefined) throw new Problem(known);
   const results = await carryOut();
-  for (const result of results)
+  for (const result of results.filter(isRefusal))
     if (usedUpProblem(key) === undefined) await countRefused(env, key, result);
   return results;
 }
 
+function isRefusal(result: Result): boolean {
+  return !result.ok && !NOT_REFUSED.has(result.problem.code);
+}
+
 async function countRefused(env: Env, key: string, result: Result): Promise<void> {
-  if (result.ok || NOT_REFUSED.has(result.problem.code)) return;
+  if (!isRefusal(result)) return;
   const problem = await countRefusal(env, config(env), key).catch((error: unknown) => {
     // The command was refused all the same.
     log("warn", "rfq.refusal_not_counted", errorFields(error));
