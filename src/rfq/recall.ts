@@ -5,6 +5,7 @@
 import { findCold, type RecordArchive, recordArchive } from "../archive/cold-records.ts";
 import type { RecordKey, SealedRecord } from "../archive/record-page.ts";
 import { type Config, config } from "../platform/config.ts";
+import { errorFields, log } from "../platform/log.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
 import { now } from "../platform/time.ts";
 import { windowsOf } from "../platform/windows.ts";
@@ -37,7 +38,8 @@ export async function recall(
     return (await recallUnknown(archive, command, known.problem.code)) ?? known;
   } catch (error) {
     if (error instanceof Problem) return { ok: false, problem: error.data };
-    throw error;
+    log("error", "rfq.recall_failed", { op: command.op, ...errorFields(error) });
+    return { ok: false, problem: unavailable("none").data };
   }
 }
 

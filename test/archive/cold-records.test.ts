@@ -323,3 +323,20 @@ it("leaves out the records of seals that a restore has lost", async () => {
   });
   expect(await list()).toEqual(before);
 });
+
+it("is 503 without an effect when the database does not answer", async () => {
+  const { maker, openRequestId } = await journal.trade();
+  const key = { key: uuidv7(), terms: "the terms" };
+  const keyed = { ...command.placeQuote(maker, openRequestId, 400_000), idempotency: key };
+  const silent: D1Database = new Proxy(db, {
+    get: () => () => {
+      throw new Error("D1_ERROR: Network connection lost.");
+    },
+  });
+  const unknown = { ok: false, problem: { code: "request_unknown", detail: "" } } as const;
+  const archive = { ...journal.archive(), db: silent };
+  expect(await recall(ofArchive(archive), keyed, unknown)).toMatchObject({
+    ok: false,
+    problem: { code: "unavailable", extensions: { outcome: "none" } },
+  });
+});
