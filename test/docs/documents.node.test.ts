@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import { COMMANDS } from "../../scripts/operator/commands.ts";
 import { PROBLEM_CODES } from "../../src/platform/problem.ts";
 
@@ -71,6 +72,17 @@ describe("reference documentation", () => {
       ([, noun = "", verbs]) => (verbs?.split("|") ?? [""]).map((verb) => `${noun} ${verb}`.trim()),
     );
     expect(listed).toEqual(expect.arrayContaining(COMMANDS.map(({ words }) => words.join(" "))));
+  });
+
+  it("names the schema of the data of every stream message", () => {
+    const { components } = parse(read("docs/asyncapi.yaml")) as {
+      components: { schemas: Record<string, { properties?: { data?: { $ref?: string } } }> };
+    };
+    const data = Object.entries(components.schemas).flatMap(([name, { properties }]) =>
+      properties?.data === undefined ? [] : [{ name, named: "$ref" in properties.data }],
+    );
+    expect(data.length).toBeGreaterThan(12);
+    expect(data.filter(({ named }) => !named)).toEqual([]);
   });
 
   it("tells operators only commands that exist, and which of them need two", () => {
