@@ -88,10 +88,13 @@ export type ArchiveSource = {
 export class BlockIndex {
   readonly #sql: SqlStorage;
   readonly #source: ArchiveSource;
+  readonly #blocksPerCall: number;
 
-  constructor(storage: SqlStorage, source: ArchiveSource) {
+  /** Tests read fewer blocks a call. */
+  constructor(storage: SqlStorage, source: ArchiveSource, blocksPerCall = BLOCKS_PER_CALL) {
     this.#sql = storage;
     this.#source = source;
+    this.#blocksPerCall = blocksPerCall;
     // `linked`: the chain from this block to the first one is complete.
     storage.exec(`CREATE TABLE IF NOT EXISTS blocks (
       number INTEGER NOT NULL, epoch INTEGER NOT NULL, first_entry INTEGER NOT NULL,
@@ -112,7 +115,7 @@ export class BlockIndex {
       const at = { at: block.lastRecordAt, number: id.number };
       const last = records[limit - 1];
       const isFull = last !== undefined && positionOf(last).at > block.lastRecordAt;
-      if (isFull || opened === BLOCKS_PER_CALL) return { records, next: at };
+      if (isFull || opened === this.#blocksPerCall) return { records, next: at };
       const content = await readBlock(this.#source.bucket, id, block);
       records = records
         .concat(recordsIn(content, owner, filter, after))
@@ -129,14 +132,14 @@ export class BlockIndex {
       `${key.kind} > 0 AND number > ? AND first_record <= ? AND last_record >= ?
         ORDER BY number LIMIT ?`,
       newest,
-      [above, between[1], between[0], BLOCKS_PER_CALL],
+      [above, between[1], between[0], this.#blocksPerCall],
     );
     for (const { id, block } of entries) {
       const record = recordWith(await readBlock(this.#source.bucket, id, block), key);
       if (record !== undefined) return { record, above: null };
     }
     const last = entries.at(-1);
-    const ended = last === undefined || entries.length < BLOCKS_PER_CALL;
+    const ended = last === undefined || entries.length < this.#blocksPerCall;
     return { record: null, above: ended ? null : last.id.number };
   }
 
@@ -148,7 +151,7 @@ export class BlockIndex {
       `${filter.kind} > 0 AND first_record <= ? AND last_record >= ?
         AND (last_record, number) <= (?, ?) ORDER BY last_record DESC, number DESC LIMIT ?`,
       newest,
-      [until, filter.from ?? 0, start.at, start.number, BLOCKS_PER_CALL + 1],
+      [until, filter.from ?? 0, start.at, start.number, this.#blocksPerCall + 1],
     );
   }
 
@@ -177,7 +180,7 @@ export class BlockIndex {
       const content = await readEntries(this.#source.bucket, id, block);
       rows.push(...entriesOf(content, filter, before));
       if (rows.length >= limit) return { rows: rows.slice(0, limit), before: null };
-      if (++opened === BLOCKS_PER_CALL) return { rows, before: BigInt(block.firstEntry) };
+      if (++opened === this.#blocksPerCall) return { rows, before: BigInt(block.firstEntry) };
     }
     return { rows, before: null };
   }

@@ -107,11 +107,11 @@ async function trading(dice: Dice) {
   const matches: { id: string; quoteId: string; requestId: string }[] = [];
   const send = (book: string, sent: Command): Promise<Result> => commitCommand(book, sent, db);
   const label = () => (dice.chance(0.5) ? null : dice.pick(LABELS));
-  for (let step = 0; step < 70; step++) {
+  for (let step = 0; step < 90; step++) {
     const by = dice.pick(users);
     const request = requests.length === 0 ? undefined : dice.pick(requests.slice(-6));
     const others = users.filter(({ userId }) => userId !== request?.by.userId);
-    const quote = quotes.length === 0 ? undefined : dice.pick(quotes.slice(-8));
+    const quote = quotes.length === 0 ? undefined : dice.pick(quotes.slice(-20));
     const does = dice.weighted({ request: 3, quote: 8, accept: 3, cancel: 2, close: 1, seal: 1 });
     if (does === "request" || request === undefined) {
       const book = dice.pick(books);
@@ -132,7 +132,7 @@ async function trading(dice: Dice) {
         matches.push({ id: accept.matchId, quoteId: quote.id, requestId: quote.on.id });
     } else if (does === "cancel" && quote !== undefined) {
       await send(quote.on.book, command.cancelQuote(quote.by, quote.id));
-    } else if (does === "seal") await sealing.sealAll({ limit: dice.between(1, 12) });
+    } else if (does === "seal") await sealing.sealAll({ limit: dice.pick([2, 10, 40]) });
   }
   return { users, books, requests, quotes, matches };
 }
@@ -141,7 +141,8 @@ it.each(["one", "two", "three"])("returns the same pages and records: seed %s", 
   const dice = new Dice(seed);
   await releaseAll();
   const { users, books, requests, quotes, matches } = await trading(dice);
-  const archive = journal.archive();
+  // Few blocks a call, so that pages take several, and filtered ones end early.
+  const archive = journal.archive(undefined, 3);
   const more: Filters = {
     books: [{ venue: "venue_one" }, { venue: "venue_two", assetId: books[1]?.split(":")[1] ?? "" }],
     requests: requests.slice(0, 3).map(({ id }) => id),
@@ -183,7 +184,7 @@ it.each(["one", "two", "three"])("returns the same pages and records: seed %s", 
     for (const [name, list] of lists) {
       if (!ended && dice.chance(0.8)) continue;
       const items = expected.get(name) ?? [];
-      const limit = dice.pick([1, 2, 3, 5, 500]);
+      const limit = dice.pick([1, 2, 3, 4, 500]);
       expect(await allPages(list, limit), `${name} by ${limit}`).toEqual(items);
     }
     for (const [name, read] of one)

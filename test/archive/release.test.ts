@@ -81,6 +81,7 @@ it("deletes requests and quotes that ended, and matches three days later", async
 it("keeps a request until its last quote is sealed", async () => {
   const { openRequestId, quotes, book, requester } = await journal.trade();
   await releaseAll();
+  for (let count = 0; count < 3; count++) await newUser({ usdc: 1n }, db);
   await commitCommand(book, command.cancelRequest(requester, openRequestId), db);
   await newUser({ usdc: 1n }, db);
   await sealing.sealAll({ limit: 1 });
@@ -276,7 +277,10 @@ it("deletes nothing that the archive does not have", async () => {
   const [last] = await lastSeals(db, 1);
   if (last === undefined) throw new Error("nothing is sealed");
   const { seal } = await readSeal(sealing.bucket, last);
-  const other = await encodeSeal({ ...seal, quotes: [] });
+  const other = await encodeSeal({
+    ...seal,
+    quotes: seal.quotes.map((quote) => ({ ...quote, price: 1 })),
+  });
   for (const body of [null, new Response(other.bytes.slice(1)), new Response(other.bytes)]) {
     const bucket = { get: () => Promise.resolve(body) } as unknown as typeof sealing.bucket;
     expect(await round({ bucket })).toMatchObject({ status: "mismatch" });

@@ -77,11 +77,14 @@ export class SealedJournal {
   }
 
   /** The histories of this database, in objects of their own. */
-  archive(bucket: Pick<SealBucket, "get"> = this.bucket): Archive & RecordArchive {
+  archive(
+    bucket: Pick<SealBucket, "get"> = this.bucket,
+    blocksPerCall?: number,
+  ): Archive & RecordArchive {
     const { db } = this;
     const call = <Result>(name: string, use: (index: BlockIndex) => Promise<Result>) =>
       runInDurableObject(env.HISTORY.getByName(name), (_history: History, { storage }) =>
-        use(new BlockIndex(storage.sql, { db, bucket })),
+        use(new BlockIndex(storage.sql, { db, bucket }, blocksPerCall)),
       );
     return {
       db,
