@@ -30,10 +30,10 @@ const MANY_BOOKS = 256;
 const REQUESTS_PER_BOOK = 4;
 
 /** A busy machine or a first commit with cold caches must not end the bench with a 503. */
-const PATIENT = { RFQ_COMMAND_MAX_WAIT_MS: "60000" };
+export const PATIENT = { RFQ_COMMAND_MAX_WAIT_MS: "60000" };
 
 type Bare = { readonly perSecond: number; readonly cpuMicros: number };
-type Rate = {
+export type Rate = {
   readonly perSecond: number;
   readonly p50: number;
   readonly p99: number;
@@ -216,7 +216,7 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
   }
 };
 
-async function quotesOverRest(stack: BenchStack, forMs: number): Promise<Rate> {
+export async function quotesOverRest(stack: BenchStack, forMs: number): Promise<Rate> {
   const market = await openMarket(stack, MAKERS);
   const requestIds = await openRequests(stack, market, REQUESTS);
   const lanes = await Promise.all(
@@ -243,7 +243,7 @@ async function quotesOverRest(stack: BenchStack, forMs: number): Promise<Rate> {
 }
 
 /** Each of as many connections as for one book quotes in books of its own, in turn. */
-async function quotesOverBooks(stack: BenchStack, forMs: number): Promise<Rate> {
+export async function quotesOverBooks(stack: BenchStack, forMs: number): Promise<Rate> {
   const markets: Market[] = [];
   for (let book = 0; book < MANY_BOOKS; book++) markets.push(await openMarket(stack, 1));
   const targets = markets.flatMap((market) =>

@@ -9,6 +9,7 @@ import { benchArchive } from "./archive.ts";
 import { benchAuth } from "./auth.ts";
 import { type Bench, type Figure, printFigures, verdict } from "./figures.ts";
 import { benchChain } from "./chain.ts";
+import { benchCommitter } from "./committer.ts";
 import { benchKit } from "./kit.ts";
 import { benchNetwork } from "./network.ts";
 import { benchOpenQuotes } from "./open-quotes.ts";
@@ -25,6 +26,7 @@ const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   streams: { title: "Streams", bench: benchStreams },
   storage: { title: "Storage", bench: benchStorage },
   archive: { title: "Ledger pages from the archive", bench: benchArchive },
+  committer: { title: "Books that share a committer", bench: benchCommitter },
   abuse: { title: "Bystanders during an attack", bench: benchAbuse },
   chain: { title: "Watching a busy chain", bench: benchChain },
 };

@@ -89,6 +89,8 @@ export type StackOptions = {
   readonly probe?: boolean;
   /** Wraps the bundle with bench/peers/meter.mjs, which adds latency and counts rows and calls. */
   readonly meter?: boolean;
+  /** Wraps the bundle with bench/peers/committer.mjs, whose objects commit for many books. */
+  readonly committer?: boolean;
   /** Wraps the bundle with bench/peers/limits.mjs, which counts rate limits in memory. */
   readonly limits?: boolean;
   /** Keeps the files of D1 in memory, so that the disk delays no commit. Linux only. */
@@ -107,7 +109,7 @@ const SETTINGS = {
 };
 
 const METER_SETTLES_MS = 300;
-const WRAPPERS = ["meter", "probe", "limits"] as const;
+const WRAPPERS = ["meter", "probe", "limits", "committer"] as const;
 /** A file system in memory. */
 const MEMORY_FOLDER = "/dev/shm";
 
