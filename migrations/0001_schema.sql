@@ -485,13 +485,15 @@ CREATE INDEX operator_orders_age ON operator_orders (at);
 --
 -- Example row:
 --   proposal_id 019a…66e1, operator 'alice', content '{"proposal_id":"019a…"}', status 'open',
---   decided_by NULL, at 1764551698000
+--   decided_by NULL, seal 'q83vEjRWeJASNFZ4', master_key_id 'k1', at 1764551698000
 CREATE TABLE operator_proposals (
   proposal_id BLOB PRIMARY KEY NOT NULL,
   operator TEXT NOT NULL,      -- who proposed it
   content TEXT NOT NULL,       -- JSON; the approver signs its SHA-256
   status TEXT NOT NULL,
   decided_by TEXT,             -- who approved or rejected it
+  seal TEXT NOT NULL,          -- over content, so that a row written by SQL is not carried out
+  master_key_id TEXT NOT NULL, -- of MASTER_KEYS, with which the seal is made
   at INTEGER NOT NULL,
   CONSTRAINT operator_proposals_status CHECK (status IN ('open', 'approved', 'rejected'))
 ) STRICT;

@@ -18,6 +18,14 @@ import {
 } from "./mutant.ts";
 
 export const AUTH_MUTANTS: readonly Mutant[] = [
+  ...of("proposal", "src/operator/approvals.ts", [
+    [
+      "altered by SQL",
+      "if (!(await isOurs(settings, proposal)))",
+      'if (proposal.seal === "")',
+      [workers("test/operator/orders.test.ts")],
+    ],
+  ]),
   ...of("key networks", "src/auth/key-networks.ts", [
     [
       "new networks without bound",

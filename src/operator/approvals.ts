@@ -6,6 +6,7 @@
 import { desc, eq } from "drizzle-orm";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
+import { openSecret, sealSecret } from "../auth/secret-box.ts";
 import { read } from "../platform/read.ts";
 import { expr, first, sql, uuid } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
@@ -27,6 +28,8 @@ const NEEDS_TWO = new Set([
   "chain forget-deposit",
   "venue resume",
 ]);
+
+type Proposal = typeof operatorProposals.$inferSelect;
 
 const LIFE_MS = 86_400_000;
 const KEPT_MS = 30 * LIFE_MS;
@@ -57,10 +60,14 @@ export async function propose(
   // The approver's tool makes the password, so that it is in no table.
   const { password: _, ...kept } = options;
   const content: Content = { proposal_id: proposalId, operator, command, options: kept };
+  const text = JSON.stringify(content);
+  const { sealed, masterKeyId } = await sealSecret(settings.MASTER_KEYS, "", boundTo(text));
   const group = newGroup();
   await commitOrThrow(env.DB, group, [
-    sql`INSERT INTO operator_proposals (proposal_id, operator, content, status, at)
-      VALUES (${uuid(proposalId)}, ${operator}, ${JSON.stringify(content)}, 'open', ${group.at})`,
+    sql`INSERT INTO operator_proposals
+        (proposal_id, operator, content, status, seal, master_key_id, at)
+      VALUES (${uuid(proposalId)}, ${operator}, ${text}, 'open', ${sealed}, ${masterKeyId},
+        ${group.at})`,
   ]);
   return {
     proposal_id: proposalId,
@@ -99,12 +106,34 @@ export async function approve(context: OperatorContext): Promise<Content> {
     throw new OperatorRejection("approver_is_proposer", "Another operator must approve it.");
   if (!Object.hasOwn(settings.OPERATORS, proposal.operator))
     throw notOpen(`${proposal.operator} is no operator any more, so their proposals are void.`);
+  if (!(await isOurs(settings, proposal)))
+    throw notOpen("Its row was altered, or was not written by this service.");
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(proposal.content));
   if (option(context, "sha256") !== Buffer.from(digest).toString("hex"))
     throw notOpen("The signed hash is not that of this proposal.");
   if (!(await decide(env.DB, { proposalId, operator, status: "approved" })))
     throw notOpen("It was decided before, or is older than a day.");
   return JSON.parse(proposal.content) as Content;
+}
+
+/**
+ * A seal of nothing, bound to the content, which names the proposal and its operator. A writer to
+ * the database with one operator's key cannot invent the other operator's proposal.
+ */
+function boundTo(content: string): string {
+  return `operator-proposal:${content}`;
+}
+
+/** Whether this service wrote the content for this proposal of this operator. */
+async function isOurs(settings: Config, row: Proposal): Promise<boolean> {
+  const box = { sealed: row.seal, masterKeyId: row.masterKeyId };
+  try {
+    await openSecret(settings.MASTER_KEYS, box, boundTo(row.content));
+  } catch {
+    return false;
+  }
+  const { proposal_id, operator } = JSON.parse(row.content) as Content;
+  return proposal_id === row.proposalId && operator === row.operator;
 }
 
 /** Ends a proposal. Its proposer may do it too. */

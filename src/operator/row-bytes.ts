@@ -52,7 +52,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   opened_streams: { bytes: 178, user: "t.user_id" },
   notice_cursor: { bytes: 20 },
   operator_orders: { bytes: 109 },
-  operator_proposals: { bytes: 117 },
+  operator_proposals: { bytes: 161 },
   paused_venues: { bytes: 60 },
   payer_leases: { bytes: 100 },
   protection_counts: { bytes: 37, user: "t.user_id", withoutRowid: true },

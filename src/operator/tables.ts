@@ -24,6 +24,8 @@ export const operatorProposals = sqliteTable(
     content: text("content").notNull(),
     status: text("status").notNull(),
     decidedBy: text("decided_by"),
+    seal: text("seal").notNull(),
+    masterKeyId: text("master_key_id").notNull(),
     at: integer("at").notNull(),
   },
   (t) => [

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { trimProposals } from "../../src/operator/approvals.ts";
 import { trimOrders } from "../../src/operator/order.ts";
 import { Settings } from "../../src/platform/config.ts";
-import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { all, first, sql, uuid, raw, readUuid } from "../../src/platform/sql.ts";
 import { orderOf, sendOrder } from "../support/operator.ts";
 import { newUser } from "../support/users.ts";
 import { testSettings } from "../support/settings.ts";
@@ -193,6 +193,24 @@ describe("with two approvals", () => {
     const { second } = JSON.parse(testSettings()["OPERATORS"] ?? "") as Record<string, string>;
     const without = { ...TWO, OPERATORS: JSON.stringify({ second }) } as Partial<Env>;
     expect(await approve(orphan, "second", without)).toMatchObject(refused("proposal_not_open"));
+  });
+
+  it.each([
+    ["with another command", "content = replace(content, 'resume', 'pause')"],
+    ["of another operator", "operator = 'second'"],
+    ["copied from another one", "proposal_id = randomblob(16)"],
+  ])("does not carry out a proposal that was edited by SQL, %s", async (_, change) => {
+    const id = await propose("venue resume venue_three");
+    await all(
+      env.DB,
+      sql`UPDATE operator_proposals SET ${raw(change)} WHERE proposal_id = ${uuid(id)}`,
+    );
+    const [row] = await all<{ id: string; operator: "test" | "second" }>(
+      env.DB,
+      sql`SELECT hex(proposal_id) AS id, operator FROM operator_proposals ORDER BY rowid DESC LIMIT 1`,
+    );
+    const by = row?.operator === "test" ? "second" : "test";
+    expect(await approve(readUuid(row?.id ?? ""), by)).toMatchObject(refused("proposal_not_open"));
   });
 
   it("keeps a new password out of the proposal", async () => {
