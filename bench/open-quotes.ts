@@ -1,7 +1,8 @@
 /**
- * The SQL of a quote when its maker and its request have 800 open quotes, compared with 30. A
- * book's commit groups run in SQLite in this process, each in a transaction that is rolled back, so
- * that the numbers of open quotes stay.
+ * The SQL of a quote when its maker has 800 open quotes, compared with 30. Both books have as many
+ * open quotes in all, and 30 on each request, so that only the maker's own number differs. A book's
+ * commit groups run in SQLite in this process, each in a transaction that is rolled back, so that
+ * these numbers stay.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,10 +19,12 @@ import { type Bench, median } from "./figures.ts";
 import { fund, newToken } from "./people.ts";
 import { benchSettings, type Database } from "./stack.ts";
 
-const MAKERS = 64;
-const REQUESTS = 64;
+/** Quotes of a group, each of another maker. */
+const GROUP = 64;
 const FEW = 30;
 const MANY = 800;
+const OPEN = GROUP * MANY;
+const REQUESTS = Math.ceil(OPEN / FEW);
 const AMOUNT = 1_000;
 const LIFE_SECS = 3_600;
 const MIGRATIONS = join(import.meta.dirname, "../migrations");
@@ -33,15 +36,15 @@ export const benchOpenQuotes: Bench = async ({ quick, say }) => {
   const books: Book[] = [];
   try {
     for (const open of [FEW, MANY])
-      books.push(await Book.open(join(folder, `${open}.sqlite`), settings, open));
+      books.push(await Book.open(join(folder, `${open}.sqlite`), settings, Math.ceil(OPEN / open)));
     const times = books.map((): number[] => []);
     for (let round = 0; round < rounds; round++)
       for (const [index, book] of books.entries()) times[index]?.push(await book.measure());
-    const [few, many] = times.map((list) => median(list) / MAKERS);
-    say(`  ${rounds} groups of ${MAKERS} quotes each, of as many makers on ${REQUESTS} requests`);
+    const [few, many] = times.map((list) => median(list) / GROUP);
+    say(`  ${rounds} groups of ${GROUP} quotes, beside ${OPEN} open ones on ${REQUESTS} requests`);
     return [
       {
-        what: `SQL of a quote at ${MANY} open quotes of its maker and on its request`,
+        what: `SQL of a quote at ${MANY} open quotes of its maker`,
         unit: "µs",
         ours: many ?? Number.NaN,
         peer: { name: `at ${FEW}`, value: few ?? Number.NaN },
@@ -59,19 +62,20 @@ class Book {
   readonly #sqlite: DatabaseSync;
   readonly #settings: Config;
   readonly #asset = newToken().asset;
-  readonly #makers = Array.from({ length: MAKERS }, () => ({ userId: uuidv7(), key: uuidv7() }));
+  readonly #makers: readonly { readonly userId: string; readonly key: string }[];
   readonly #requests = Array.from({ length: REQUESTS }, () => uuidv7());
   #placed = 0;
   #keeps = true;
   #micros = 0;
 
-  static async open(file: string, settings: Config, openQuotes: number): Promise<Book> {
-    const book = new Book(file, settings);
-    await book.#fill(openQuotes);
+  static async open(file: string, settings: Config, makers: number): Promise<Book> {
+    const book = new Book(file, settings, makers);
+    await book.#fill();
     return book;
   }
 
-  private constructor(file: string, settings: Config) {
+  private constructor(file: string, settings: Config, makers: number) {
+    this.#makers = Array.from({ length: makers }, () => ({ userId: uuidv7(), key: uuidv7() }));
     this.#sqlite = new DatabaseSync(file);
     this.#settings = settings;
     this.#sqlite.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF");
@@ -83,7 +87,7 @@ class Book {
     this.#sqlite.close();
   }
 
-  /** Microseconds of SQLite for a group of one quote of each maker. */
+  /** Microseconds of processor time that SQLite takes for a group of quotes. */
   async measure(): Promise<number> {
     this.#keeps = false;
     this.#micros = 0;
@@ -91,7 +95,7 @@ class Book {
     return this.#micros;
   }
 
-  async #fill(openQuotes: number): Promise<void> {
+  async #fill(): Promise<void> {
     const requester = uuidv7();
     const users = [requester, ...this.#makers.map(({ userId }) => userId)];
     const user = this.#sqlite.prepare(
@@ -108,13 +112,23 @@ class Book {
     const requesterKey = uuidv7();
     key.run(requesterKey, requester);
     await fund(this.#d1 as unknown as Database, users, ["usdc", this.#asset], 10 ** 12);
+    for (let from = 0; from < REQUESTS; from += GROUP)
+      await this.#openRequests(requester, requesterKey, this.#requests.slice(from, from + GROUP));
+    for (let open = 0; open < OPEN; open += GROUP) await this.#commit(this.#quotes());
+  }
+
+  async #openRequests(
+    requester: string,
+    key: string,
+    requestIds: readonly string[],
+  ): Promise<void> {
     await this.#commit(
-      this.#requests.map((requestId) =>
+      requestIds.map((requestId) =>
         openRequest(
           {
             op: "open_request",
             requestId,
-            actor: actorOf({ userId: requester, key: requesterKey }),
+            actor: actorOf({ userId: requester, key }),
             receivedAt: now(),
             asset: this.#asset,
             amount: String(AMOUNT),
@@ -128,19 +142,21 @@ class Book {
         ),
       ),
     );
-    // As many on each request as of each maker.
-    for (let done = 0; done < openQuotes; done++) await this.#commit(this.#quotes());
   }
 
-  /** One quote of each maker, each on another request. */
+  /** Of the next makers in turn, each on another request. */
   #quotes(): Operation[] {
-    this.#placed += 1;
-    return this.#makers.map((maker, index) =>
-      placeQuote(
+    return Array.from({ length: GROUP }, () => {
+      const n = this.#placed++;
+      const maker = this.#makers[n % this.#makers.length];
+      if (maker === undefined) throw new Error("no maker");
+      // In each turn a maker meets other requests.
+      const turn = Math.floor(n / this.#makers.length);
+      return placeQuote(
         {
           op: "place_quote",
           quoteId: uuidv7(),
-          requestId: this.#requests[(index + this.#placed) % REQUESTS] ?? "",
+          requestId: this.#requests[(n + turn) % REQUESTS] ?? "",
           actor: actorOf(maker),
           receivedAt: now(),
           price: 500_000,
@@ -152,8 +168,8 @@ class Book {
         },
         { asset: this.#asset, amount: BigInt(AMOUNT), usdcAmount: null, side: "Bid" },
         this.#settings,
-      ),
-    );
+      );
+    });
   }
 
   async #commit(operations: readonly Operation[]): Promise<void> {
@@ -172,13 +188,14 @@ class Book {
     const batch = (statements: readonly Bound[]) => {
       // Prepared before the clock starts, because D1 caches statements.
       const prepared = statements.map(({ text }) => this.#prepare(text));
-      const started = performance.now();
+      const before = process.cpuUsage();
       this.#sqlite.exec("BEGIN");
       const results = prepared.map((statement, index) => ({
         results: statement.all(...(statements[index]?.params ?? [])),
       }));
       this.#sqlite.exec(this.#keeps ? "COMMIT" : "ROLLBACK");
-      this.#micros += 1_000 * (performance.now() - started);
+      const { user, system } = process.cpuUsage(before);
+      this.#micros += user + system;
       return Promise.resolve(results);
     };
     return { prepare, batch } as unknown as D1Database;

@@ -810,7 +810,8 @@ END;
 --   asset 'venue_one:0x1', amount '1000000', side 'Bid', price 317919, usdc_amount 317919,
 --   taker_fee 0, maker_fee 0, reserve_asset 'venue_one:0x1', reserve 1000000, status 'accepted',
 --   opened_at 1764551330000, expires_at 1764551390000, opened_group 88, label 'bot-7',
---   cancel_reason NULL, replaced_by NULL, ended_by 019a…94b0, ended_group 91, stuck_at NULL
+--   maker_open 3, cancel_reason NULL, replaced_by NULL, ended_by 019a…94b0, ended_group 91,
+--   stuck_at NULL
 CREATE TABLE quotes (
   quote_id BLOB PRIMARY KEY NOT NULL,
   request_id BLOB NOT NULL,
@@ -830,6 +831,8 @@ CREATE TABLE quotes (
   expires_at INTEGER NOT NULL,   -- from then on it is expired, even while status is still 'open'
   opened_group INTEGER NOT NULL,
   label TEXT,                    -- the maker's own; only they see it
+  maker_open INTEGER NOT NULL,   -- when it was placed, at most so many of the maker's quotes were
+                                 -- open, with this one (src/rfq/place-quote.ts)
   cancel_reason TEXT,            -- why a quote was cancelled that its maker did not cancel; only
                                  -- they see it
   replaced_by BLOB,              -- the quote that replaced it
@@ -854,14 +857,15 @@ CREATE TABLE quotes (
 CREATE INDEX quotes_request_status
   ON quotes (request_id, status, price, opened_at, quote_id, maker_id);
 
--- A maker's own quotes of one status, newest first. Lists of all statuses merge the five.
-CREATE INDEX quotes_maker_status ON quotes (maker_id, status, opened_at, quote_id);
+-- A maker's own quotes, newest first. The newest one bounds the number of those that are open.
+CREATE INDEX quotes_maker ON quotes (maker_id, opened_at, quote_id, maker_open);
 
 -- A maker's own quotes with a label, newest first.
 CREATE INDEX quotes_label ON quotes (maker_id, label, opened_at, quote_id)
   WHERE label IS NOT NULL;
 
--- A maker's open quotes: their number for the limit, those that are due, and what they reserve.
+-- A maker's open quotes: all of them, their number for the limit, those that are due, and what they
+-- reserve.
 CREATE INDEX quotes_open_maker ON quotes (maker_id, expires_at) WHERE status = 'open';
 
 -- What is due in a book, and its next expiry.
@@ -878,10 +882,10 @@ CREATE TRIGGER quotes_open BEFORE UPDATE ON quotes WHEN OLD.status = 'open' BEGI
   SELECT RAISE(ABORT, 'append-only: the terms of a quote')
     WHERE (NEW.quote_id, NEW.request_id, NEW.maker_id, NEW.credential, NEW.asset, NEW.amount,
         NEW.side, NEW.price, NEW.usdc_amount, NEW.taker_fee, NEW.maker_fee, NEW.reserve_asset,
-        NEW.reserve, NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label)
+        NEW.reserve, NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label, NEW.maker_open)
       IS NOT (OLD.quote_id, OLD.request_id, OLD.maker_id, OLD.credential, OLD.asset, OLD.amount,
         OLD.side, OLD.price, OLD.usdc_amount, OLD.taker_fee, OLD.maker_fee, OLD.reserve_asset,
-        OLD.reserve, OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label);
+        OLD.reserve, OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label, OLD.maker_open);
   SELECT RAISE(ABORT, 'append-only: a quote ends by an operation of the newest group')
     WHERE iif(NEW.status = 'open', NEW.ended_by IS NOT NULL OR NEW.ended_group IS NOT NULL,
       NEW.ended_by IS NULL OR NEW.ended_group IS NOT (SELECT max(seq) FROM commit_groups));

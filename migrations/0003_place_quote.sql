@@ -108,11 +108,29 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
         )
         AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
         AND (
-          (
-            SELECT count(*)
-            FROM quotes
-            WHERE maker_id = NEW.maker_id AND status = 'open' AND expires_at > NEW.at
-          ) - (NEW.replaces IS NOT NULL) < NEW.max_open_quotes
+          iif(
+            (
+              ifnull(
+                (
+                  SELECT max(maker_open)
+                  FROM quotes INDEXED BY quotes_maker
+                  WHERE maker_id = NEW.maker_id
+                    AND opened_at = (
+                      SELECT max(opened_at)
+                      FROM quotes INDEXED BY quotes_maker
+                      WHERE maker_id = NEW.maker_id
+                    )
+                ),
+                0
+              )
+            ) - (NEW.replaces IS NOT NULL) < NEW.max_open_quotes,
+            1,
+            (
+              SELECT count(*)
+              FROM quotes
+              WHERE maker_id = NEW.maker_id AND status = 'open' AND expires_at > NEW.at
+            ) - (NEW.replaces IS NOT NULL) < NEW.max_open_quotes
+          )
         )
         AND (
           (
@@ -269,7 +287,8 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
     opened_at,
     expires_at,
     opened_group,
-    label
+    label,
+    maker_open
   )
   SELECT NEW.quote_id,
     r.request_id,
@@ -288,7 +307,44 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
     NEW.at,
     min(r.expires_at, min(NEW.at, NEW.received_at) + NEW.life_ms),
     NEW.placed_group,
-    NEW.label
+    NEW.label,
+    1 + iif(
+      (
+        ifnull(
+          (
+            SELECT max(maker_open)
+            FROM quotes INDEXED BY quotes_maker
+            WHERE maker_id = NEW.maker_id
+              AND opened_at = (
+                SELECT max(opened_at)
+                FROM quotes INDEXED BY quotes_maker
+                WHERE maker_id = NEW.maker_id
+              )
+          ),
+          0
+        )
+      ) < NEW.max_open_quotes,
+      (
+        ifnull(
+          (
+            SELECT max(maker_open)
+            FROM quotes INDEXED BY quotes_maker
+            WHERE maker_id = NEW.maker_id
+              AND opened_at = (
+                SELECT max(opened_at)
+                FROM quotes INDEXED BY quotes_maker
+                WHERE maker_id = NEW.maker_id
+              )
+          ),
+          0
+        )
+      ),
+      (
+        SELECT count(*)
+        FROM quotes
+        WHERE maker_id = NEW.maker_id AND status = 'open' AND expires_at > NEW.at
+      )
+    )
   FROM requests r
   WHERE r.request_id = NEW.request_id;
   INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)

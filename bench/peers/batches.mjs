@@ -110,8 +110,8 @@ export class Peer extends DurableObject {
     const quote = db.prepare(
       `INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
         usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at,
-        opened_group)
-       VALUES (unhex(?), unhex(?), unhex(?), unhex(?), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?, 1)`,
+        opened_group, maker_open)
+       VALUES (unhex(?), unhex(?), unhex(?), unhex(?), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?, 1, 1)`,
     );
     const transfer = db.prepare(
       "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, 1000, 3, unhex(?), 1, 0, ?)",
@@ -146,10 +146,10 @@ export class Peer extends DurableObject {
         .prepare(
           `INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
             usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at,
-            expires_at, opened_group)
+            expires_at, opened_group, maker_open)
            SELECT unhex(r.value ->> 'quote'), unhex(r.value ->> 'quote'),
              unhex(r.value ->> 'maker'), unhex(r.value ->> 'maker'), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open',
-             ?, ?, 1 FROM json_each(?) r`,
+             ?, ?, 1, 1 FROM json_each(?) r`,
         )
         .bind(asset, asset, now, now + 300_000, list),
       db

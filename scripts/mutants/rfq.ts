@@ -180,8 +180,20 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
     ["deadline ignored", "OR NEW.at < NEW.not_after", "OR 1", [DEADLINES]],
     [
       "limit of own quotes dropped",
-      ") < NEW.max_open_quotes",
-      ") < NEW.max_open_quotes + 1",
+      "            ) - (NEW.replaces IS NOT NULL) < NEW.max_open_quotes\n          )",
+      "            ) - (NEW.replaces IS NOT NULL) < NEW.max_open_quotes + 1\n          )",
+      [PRECONDITIONS],
+    ],
+    [
+      "own quotes counted by their newest alone",
+      "            ) - (NEW.replaces IS NOT NULL) < NEW.max_open_quotes,\n            1,",
+      "            ) - (NEW.replaces IS NOT NULL) < NEW.max_open_quotes + 1,\n            1,",
+      [PRECONDITIONS],
+    ],
+    [
+      "a quote states what the one before it did",
+      "    1 + iif(\n",
+      "    0 + iif(\n",
       [PRECONDITIONS],
     ],
     ["nothing reserved", "NEW.reserve AS amount", "0 AS amount", [BOOK]],

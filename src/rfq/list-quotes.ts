@@ -7,6 +7,7 @@ import {
   type TimeId,
 } from "../http/cursor.ts";
 import { findCold, type RecordArchive } from "../archive/cold-records.ts";
+import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import {
   expr,
@@ -112,7 +113,10 @@ export type OwnQuotesFilter = BookFilter & {
   readonly label?: string | undefined;
 };
 
-/** The caller's own quotes, newest first. Those with a label are read from the index on it. */
+/**
+ * The caller's own quotes, newest first. Those with a label are read from the index on it. Only
+ * open ones are sorted, of which there are few.
+ */
 export function listOwnQuotes(
   archive: RecordArchive,
   userId: string,
@@ -125,23 +129,17 @@ export function listOwnQuotes(
   const own = sql`q.maker_id = ${uuid(userId)}
     AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`;
   const order = raw("opened_at DESC, quote_id DESC");
-  const inStatus = label === undefined || status === undefined ? [] : [expr`status = ${status}`];
+  // The open ones have an index of their own.
+  const onlyOpen = label === undefined && status === "open";
+  const inStatus = onlyOpen || status === undefined ? [] : [expr`status = ${status}`];
   const ofRequest = requestId === undefined ? [] : [expr`request_id = hex(${uuid(requestId)})`];
   return examinedPage<QuoteRow, ReturnType<typeof quoteView>>(archive, userId, page, {
     filters: [...inStatus, ...ofRequest, ...inBook("asset", book)],
-    rows: (limit) =>
-      label === undefined
-        ? inStatuses(status, {
-            table: "q",
-            statuses: QUOTE_STATUSES,
-            columns,
-            from: raw("quotes q"),
-            where: own,
-            order,
-            limit,
-          })
-        : sql`SELECT ${columns} FROM quotes q WHERE q.label = ${label} AND ${own}
-            ORDER BY q.opened_at DESC, q.quote_id DESC LIMIT ${limit}`,
+    rows: (limit) => sql`SELECT ${columns}
+      FROM quotes q ${raw(onlyOpen ? "INDEXED BY quotes_open_maker" : "")} WHERE ${own}
+      AND ${label === undefined ? TRUE : expr`q.label = ${label}`}
+      AND ${onlyOpen ? expr`q.status = 'open' AND q.expires_at > ${NOW}` : TRUE}
+      ORDER BY q.opened_at DESC, q.quote_id DESC LIMIT ${limit}`,
     order,
     view: quoteView,
     position: (row) => ({ at: row.opened_at, id: readUuid(row.quote_id) }),

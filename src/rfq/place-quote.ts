@@ -367,8 +367,8 @@ const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: (facts) => storageLeft.reject(facts),
   },
   {
-    expr: (c) => expr`${openQuotesOf(c.maker_id, c.at)} - ${replacedCount(c)}
-      < ${c.max_open_quotes}`,
+    expr: (c) => expr`iif(${openBoundOf(c.maker_id)} - ${replacedCount(c)} < ${c.max_open_quotes},
+      1, ${openQuotesOf(c.maker_id, c.at)} - ${replacedCount(c)} < ${c.max_open_quotes})`,
     reject: (_, { settings }) => tooManyOpen("You have", settings.RFQ_OPEN_QUOTES_PER_USER, ""),
   },
   {
@@ -418,6 +418,19 @@ function tooManyOpen(whoHas: string, limit: number, where: string): Result {
   return reject("open_quote_limit", `${whoHas} reached the limit of ${limit} open quotes${where}.`);
 }
 
+/**
+ * A number that the maker's open quotes do not exceed, because counting them for each quote would
+ * take longer the more there are. It is what the maker's newest quote states, or the largest of
+ * those of the newest instant: whatever was placed later has ended. Each quote states one more than
+ * the one before it. Once that reaches the limit, the quotes are counted, and the next one states
+ * their number.
+ */
+function openBoundOf(makerId: Expr): Expr {
+  return expr`ifnull((SELECT max(maker_open) FROM quotes INDEXED BY quotes_maker
+    WHERE maker_id = ${makerId} AND opened_at = (SELECT max(opened_at)
+      FROM quotes INDEXED BY quotes_maker WHERE maker_id = ${makerId})), 0)`;
+}
+
 function openQuotesOf(makerId: Expr, at: Expr): Expr {
   return expr`SELECT count(*) FROM quotes
     WHERE maker_id = ${makerId} AND status = 'open' AND expires_at > ${at}`;
@@ -453,12 +466,13 @@ function placed(c: Columns<Field | keyof typeof STAMPS>): Sql[] {
     ...endReplaced(c),
     sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
         usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at,
-        opened_group, label)
+        opened_group, label, maker_open)
       SELECT ${c.quote_id}, r.request_id, ${c.maker_id}, ${rowCredential(c.maker_id, c)},
         r.asset, ${c.amount}, ${c.side}, ${c.price},
         ${c.usdc_amount}, ${c.taker_fee}, ${c.maker_fee}, ${c.reserve_asset}, ${c.reserve}, 'open',
         ${c.at}, min(r.expires_at, min(${c.at}, ${c.received_at}) + ${c.life_ms}), ${c.placed_group},
-        ${c.label}
+        ${c.label}, 1 + iif(${openBoundOf(c.maker_id)} < ${c.max_open_quotes},
+          ${openBoundOf(c.maker_id)}, ${openQuotesOf(c.maker_id, c.at)})
       FROM requests r WHERE r.request_id = ${c.request_id}`,
     transfer(c, {
       reason: "reserve_rfq",

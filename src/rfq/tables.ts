@@ -94,6 +94,7 @@ export const quotes = sqliteTable(
     expiresAt: integer("expires_at").notNull(),
     openedGroup: integer("opened_group").notNull(),
     label: text("label"),
+    makerOpen: integer("maker_open").notNull(),
     cancelReason: text("cancel_reason", { enum: CANCEL_REASONS }),
     replacedBy: uuid("replaced_by"),
     endedBy: uuid("ended_by"),
@@ -101,7 +102,7 @@ export const quotes = sqliteTable(
     stuckAt: integer("stuck_at"),
   },
   (t) => [
-    index("quotes_maker_status").on(t.makerId, t.status, t.openedAt, t.quoteId),
+    index("quotes_maker").on(t.makerId, t.openedAt, t.quoteId, t.makerOpen),
     index("quotes_request_status").on(
       t.requestId,
       t.status,

@@ -1,6 +1,7 @@
 /** Preconditions whose loss another one would hide, each alone against the guard. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
+import type { AssetKey } from "../../src/assets/asset.ts";
 import { config } from "../../src/platform/config.ts";
 import { first, sql, uuid } from "../../src/platform/sql.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
@@ -70,6 +71,33 @@ describe("the limit of open quotes", () => {
     expect([await place(10), await place(100), await place(100)]).toEqual([true, true, false]);
     await advanceClock(11_000);
     expect([await place(100), await place(100)]).toEqual([true, false]);
+  });
+
+  // Each quote states a bound of the number, so it must hold for any order of quotes and ends.
+  it("places as many as are left, in groups of any size and in any book", async () => {
+    const limit = 4;
+    const settings = { ...config(env), RFQ_OPEN_QUOTES_PER_USER: limit };
+    const markets = [await openMarket(), await openMarket()];
+    const maker = await newUser(Object.fromEntries(markets.map(({ book }) => [book, 1_000_000n])));
+    const open: { book: AssetKey; quoteId: string }[] = [];
+    for (let step = 0; step < 60; step++) {
+      const { book, request } = markets[step % 5 === 0 ? 1 : 0] as (typeof markets)[number];
+      const sent = Array.from({ length: 1 + ((step * 7) % 4) }, () =>
+        command.placeQuote(maker, request.request_id, 1, 300),
+      );
+      const operations = await Promise.all(sent.map((one) => operationOf(one, settings)));
+      const done = await commitOperations(env.DB, book, operations);
+      const placed = sent.filter(
+        (_, index) => done.committed && operations[index]?.result(done.effects)?.ok === true,
+      );
+      expect(placed).toHaveLength(Math.min(sent.length, limit - open.length));
+      open.push(...placed.map(({ quoteId }) => ({ book, quoteId })));
+      for (let ended = (step * 5) % 4; ended > 0 && open.length > 0; ended--) {
+        const [quote] = open.splice((step * 3) % open.length, 1);
+        if (quote !== undefined)
+          await commitCommand(quote.book, command.cancelQuote(maker, quote.quoteId));
+      }
+    }
   });
 });
 

@@ -27,6 +27,7 @@ const QUOTE_TERMS: readonly (readonly [column: string, value: Expr])[] = [
   ["expires_at", expr`expires_at + 1`],
   ["opened_group", expr`opened_group - 1`],
   ["label", expr`'other'`],
+  ["maker_open", expr`maker_open - 1`],
 ];
 const REQUEST_TERMS: typeof QUOTE_TERMS = [
   ["request_id", anId()],
