@@ -156,7 +156,14 @@ async function fund(stack: Stack, faucet: Faucet, clients: Client[]): Promise<vo
 }
 
 function greet({ baseUrl, rpcUrl, dir, workerLog }: Stack, { quotes }: { quotes: boolean }): void {
-  const [taker] = USERS;
+  const [taker, , ownMaker] = USERS;
+  const quoted = quotes
+    ? "sleep 1"
+    : `MAKER=$(curl -s $RFQ_URL/auth/login -H 'content-type: application/json' \\
+  -d '{"email":"${ownMaker?.email}","password":"${ownMaker?.password}"}' | pick access_token)
+TAKER=$TOKEN TOKEN=$MAKER
+call /rfq/quote -d '{"request_id":"'$REQUEST_ID'","price":650000}'
+TOKEN=$TAKER`;
   const isDefault = dir === DEFAULT_STACK_DIR;
   const again = `npm run dev -- ${isDefault ? "" : `--dir ${dir} `}--keep`;
   console.log(`
@@ -166,7 +173,7 @@ Console: ${baseUrl}/console/
 Users (each began with 100 000 USDC, and 100 000 of asset 0x1 on every venue):
 ${USERS.map(({ role, email, password }) => `  ${role}  ${email}  ${password}`).join("\n")}
 ${quotes ? "" : "\nNobody quotes, because of --no-maker. Start your own maker (examples/README.md).\n"}
-Log in, ask for a quote, see what makers offer, and accept it:
+Log in, ask for a quote, see ${quotes ? "what makers offer" : "the one of your own maker"}, and accept it:
 export RFQ_URL=${baseUrl} RPC_URL=${rpcUrl}${isDefault ? "" : ` RFQ_DIR=${dir}`}
 pick() { sed 's/.*"'$1'":"\\([^"]*\\)".*/\\1/'; }
 TOKEN=$(curl -s $RFQ_URL/auth/login -H 'content-type: application/json' \\
@@ -176,7 +183,7 @@ call() { curl -s "$RFQ_URL$1" -H "authorization: Bearer $TOKEN" \\
 call /custody/get-usdc-balance
 REQUEST_ID=$(call /rfq/request \\
   -d '{"venue_id":"venue_one","asset_id":"0x1","amount":"1000000","side":"Bid"}' | pick request_id)
-sleep 1
+${quoted}
 call "/rfq/quote?request_id=$REQUEST_ID"
 QUOTE_ID=$(call "/rfq/quote?request_id=$REQUEST_ID&limit=1" | pick quote_id)
 call /rfq/accept -d '{"quote_id":"'$QUOTE_ID'"}'

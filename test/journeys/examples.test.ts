@@ -1,6 +1,9 @@
 /** Runs every example as a process of its own, with its arguments and the environment only. */
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { mkdirSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { afterAll, beforeAll, expect, it, type TestContext } from "vitest";
+import { install } from "../support/node/install.ts";
 import {
   fund,
   newAsset,
@@ -49,7 +52,7 @@ async function run(
   const ran = {
     output: "",
     child,
-    ended: new Promise<number | null>((resolve) => child.once("close", resolve)),
+    ended: new Promise<number | null>((done) => child.once("close", done)),
   };
   child.stdout.on("data", (chunk: Buffer) => (ran.output += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (ran.output += chunk.toString()));
@@ -191,48 +194,126 @@ it.each(signers)(
   },
 );
 
-const hasWebsockets = spawnSync("python3", ["-c", "import websockets.sync.client"]).status === 0;
+/** A Python with the package websockets, installed in a folder of its own if it is missing. */
+let withWebsockets: Promise<string> | undefined;
+async function pythonWithWebsockets(skip: TestContext["skip"]): Promise<string> {
+  skip(!has("python3"), "Python is not installed");
+  const asked = ["-c", "import websockets.sync.client"];
+  if (spawnSync("python3", asked).status === 0) return "python3";
+  const folder = resolve(".stack", `examples-${process.pid}`);
+  withWebsockets ??= (async () => {
+    mkdirSync(folder, { recursive: true });
+    await install(skip, "python3", ["-m", "venv", "venv"], { cwd: folder });
+    const packages = ["install", "--quiet", "websockets==16.0"];
+    await install(skip, join(folder, "venv/bin/pip"), packages, { cwd: folder });
+    return join(folder, "venv/bin/python");
+  })();
+  return withWebsockets;
+}
+afterAll(() =>
+  rmSync(resolve(".stack", `examples-${process.pid}`), { recursive: true, force: true }),
+);
 
-it("maker.py quotes, reconnects, and cancels its quotes when it stops", async () => {
-  if (!hasWebsockets) return console.warn("skipped: Python's websockets is not installed");
-  const asset = newAsset("venue_three");
-  const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
-  await fund(stack, [
-    { trader: maker, usdc: 10_000_000n },
-    { trader: requester, tokens: { asset, amount: 1_000_000n } },
-  ]);
-  const making = await run(maker, ["python3", "examples/maker.py", "venue_three"]);
-  const quotesOf = async () => {
-    const { request_id } = await requester.client.rfq.request({
-      ...asset,
-      amount: 1_000_000n,
-      side: "Ask",
+it(
+  "maker.py quotes, reconnects, and cancels its quotes when it stops",
+  {
+    timeout: 240_000,
+  },
+  async ({ skip }) => {
+    const python = await pythonWithWebsockets(skip);
+    const asset = newAsset("venue_three");
+    const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
+    await fund(stack, [
+      { trader: maker, usdc: 10_000_000n },
+      { trader: requester, tokens: { asset, amount: 1_000_000n } },
+    ]);
+    const making = await run(maker, [python, "examples/maker.py", "venue_three"]);
+    const quotesOf = async () => {
+      const { request_id } = await requester.client.rfq.request({
+        ...asset,
+        amount: 1_000_000n,
+        side: "Ask",
+      });
+      return until(`a quote: ${making.output}`, 30_000, async () => {
+        const quotes = await requester.client.rfq.quotes({ request_id }).all();
+        return quotes.length > 0 ? quotes : null;
+      });
+    };
+    try {
+      expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
+      await stack.killWorkerd();
+      expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
+      const [sold] = await quotesOf();
+      if (sold === undefined) throw new Error("unreachable: there is a quote");
+      await requester.client.rfq.accept({ quote_id: sold.quote_id });
+      await until(`its own trade: ${making.output}`, 10_000, async () =>
+        making.output.includes("traded: Ask 1000000 at 490000") ? true : null,
+      );
+    } finally {
+      making.child.kill("SIGTERM");
+    }
+    // The quote of before the kill may have ended with the lost connection.
+    expect([await making.ended, making.output]).toEqual([
+      0,
+      expect.stringMatching(/stopped: \{"cancelled":[12]\}/),
+    ]);
+    expect(await maker.client.rfq.myQuotes({ status: "open" }).all()).toEqual([]);
+  },
+);
+
+it(
+  "maker.py keeps its inventory limit and replaces its quotes after a trade",
+  {
+    timeout: 240_000,
+  },
+  async ({ skip }) => {
+    const python = await pythonWithWebsockets(skip);
+    const asset = newAsset("venue_one");
+    const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
+    await fund(stack, [
+      { trader: requester, usdc: 10_000_000n, tokens: { asset, amount: 5_000_000n } },
+      { trader: maker, usdc: 10_000_000n, tokens: { asset, amount: 4_000_000n } },
+    ]);
+    const making = await run(maker, [python, "examples/maker.py", "venue_one"], {
+      MAX_POSITION: "4000000",
+      INVENTORY_SKEW: "40000",
     });
-    return until(`a quote: ${making.output}`, 30_000, async () => {
-      const quotes = await requester.client.rfq.quotes({ request_id }).all();
-      return quotes.length > 0 ? quotes : null;
-    });
-  };
-  try {
-    expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
-    await stack.killWorkerd();
-    expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
-    const [sold] = await quotesOf();
-    if (sold === undefined) throw new Error("unreachable: there is a quote");
-    await requester.client.rfq.accept({ quote_id: sold.quote_id });
-    await until(`its own trade: ${making.output}`, 10_000, async () =>
-      making.output.includes("traded: Ask 1000000 at 490000") ? true : null,
-    );
-  } finally {
-    making.child.kill("SIGTERM");
-  }
-  // The quote of before the kill may have ended with the lost connection.
-  expect([await making.ended, making.output]).toEqual([
-    0,
-    expect.stringMatching(/stopped: \{"cancelled":[12]\}/),
-  ]);
-  expect(await maker.client.rfq.myQuotes({ status: "open" }).all()).toEqual([]);
-});
+    try {
+      await until(`the maker to quote: ${making.output}`, 15_000, async () =>
+        making.output.includes("quoting venue_one") ? true : null,
+      );
+      const ask = (side: "Bid" | "Ask", amount: bigint) =>
+        requester.client.rfq.request({ ...asset, amount, side });
+      const quoteOf = (request_id: string, price: number) =>
+        until(`a quote at ${price}: ${making.output}`, 10_000, async () => {
+          const quotes = await requester.client.rfq.quotes({ request_id, status: "open" }).all();
+          return quotes.length === 1 && quotes[0]?.price === price ? quotes[0] : null;
+        });
+      await ask("Ask", 1_000_000n);
+      await until(`the limit: ${making.output}`, 10_000, async () =>
+        making.output.includes("passed: 1000000 of") ? true : null,
+      );
+      const [first, second] = [await ask("Bid", 1_000_000n), await ask("Bid", 1_000_000n)];
+      // It holds all of MAX_POSITION, so that its price of 0.51 is 0.04 lower.
+      await quoteOf(second.request_id, 470_000);
+      await requester.client.rfq.accept(await quoteOf(first.request_id, 470_000));
+      await quoteOf(second.request_id, 480_000);
+      const sized = await requester.client.rfq.request({
+        ...asset,
+        usdc_amount: 300_000n,
+        side: "Ask",
+      });
+      // 0.49 less three quarters of the skew, and within the limit at that price.
+      await quoteOf(sized.request_id, 460_000);
+    } finally {
+      making.child.kill("SIGTERM");
+    }
+    expect([await making.ended, making.output]).toEqual([
+      0,
+      expect.stringContaining('stopped: {"cancelled":2}'),
+    ]);
+  },
+);
 
 const wrongCalls: readonly [
   what: string,

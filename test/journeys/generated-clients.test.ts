@@ -7,7 +7,8 @@ import { execFile, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, it, type TestContext } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { install } from "../support/node/install.ts";
 import { openMarket, startTestStack, type TestStack } from "../support/node/stack.ts";
 
 const run = promisify(execFile);
@@ -38,25 +39,6 @@ async function argumentsOf(): Promise<string[]> {
 }
 
 const TRADED = { balance: "0x989680", price: 650_000, cost: "0x9eb10" };
-
-const NO_NETWORK =
-  /Connection|Max retries|ProxyError|name resolution|dial tcp|no such host|i\/o timeout/;
-
-/** Runs an installation. Skips the test if the registry cannot be reached. */
-async function install(
-  skip: TestContext["skip"],
-  program: string,
-  args: readonly string[],
-  options: { cwd: string },
-): Promise<void> {
-  try {
-    await run(program, [...args], { ...options, maxBuffer: 2 ** 26 });
-  } catch (error) {
-    const output = String((error as { stderr?: string }).stderr ?? error);
-    skip(NO_NETWORK.test(output), `${program} cannot reach its registry`);
-    throw error;
-  }
-}
 
 /** Uses nothing of this repository but the generated types. */
 const PROGRAM = `
