@@ -697,7 +697,8 @@ CREATE TRIGGER transfers_delete BEFORE DELETE ON transfers BEGIN
       OR OLD.transfer_id >= (SELECT max(transfer_id) FROM transfers)
       OR EXISTS (SELECT 1 FROM quotes WHERE quote_id = OLD.ref AND status = 'open')
       OR EXISTS (SELECT 1 FROM withdrawals
-        WHERE withdrawal_id = OLD.ref AND status IN ('queued', 'submitted'));
+        WHERE withdrawal_id = OLD.ref
+          AND status IN ('awaiting_approval', 'queued', 'submitted'));
 END;
 
 -- The CSV statements that are being written, one of a user (src/ledger/statement-lease.ts). Deleted

@@ -212,6 +212,6 @@ function isHeld(upTo: number): Expr {
   return expr`t.ref = (SELECT ref FROM transfers ORDER BY transfer_id DESC LIMIT 1)
     OR EXISTS (SELECT 1 FROM quotes q WHERE q.quote_id = t.ref AND q.status = 'open')
     OR EXISTS (SELECT 1 FROM withdrawals w
-      WHERE w.withdrawal_id = t.ref AND w.status IN ('queued', 'submitted'))
+      WHERE w.withdrawal_id = t.ref AND w.status IN ('awaiting_approval', 'queued', 'submitted'))
     OR EXISTS (SELECT 1 FROM transfers n WHERE n.ref = t.ref AND n.transfer_id > ${upTo})`;
 }

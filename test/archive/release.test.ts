@@ -172,6 +172,26 @@ it("deletes what was held once its record has ended and is sealed", async () => 
   expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
 });
 
+it("holds a withdrawal that waits for its owner's approval", async () => {
+  const { requester } = await journal.trade();
+  const withdrawal = await queueWithdrawal(requester, "usdc", 10n, { db });
+  const become = (status: string) =>
+    all(
+      db,
+      sql`UPDATE withdrawals SET status = ${status}
+        WHERE withdrawal_id = ${uuid(withdrawal.withdrawalId)}`,
+    );
+  // Events are compared with the status only once.
+  expect(await reconciled()).toMatchObject({ ok: true });
+  await become("awaiting_approval");
+  await newUser({ usdc: 1n }, db);
+  await releaseAll();
+  expect(await transfersOf(withdrawal.withdrawalId)).toBe(1);
+  await become("queued");
+  await endWithdrawal(withdrawal, "Paid", db);
+  expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
+});
+
 it("keeps a transfer until the last one of its record is sealed", async () => {
   const { quotes, book, maker } = await journal.trade();
   await deliverAll();

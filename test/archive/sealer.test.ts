@@ -162,11 +162,18 @@ it.each(["before the batch", "after the batch"])(
 );
 
 const nothing = () => Promise.resolve(null);
-const LIES: readonly (readonly [string, Partial<Record<"get" | "put", () => unknown>>])[] = [
+const LIES: readonly (readonly [string, Partial<Record<"get" | "put", (key: unknown) => unknown>>])[] = [
   ["loses what is put", { put: nothing }],
   ["returns nothing", { get: nothing }],
   ["returns other bytes", { get: () => Promise.resolve(objectOf(new Uint8Array(100))) }],
+  ["returns the object of an older seal", { get: () => sealing.bucket.get("journal/1/1") }],
+  ["returns a truncated object", { get: truncated }],
 ];
+
+async function truncated(key: unknown): Promise<unknown> {
+  const object = await sealing.bucket.get(String(key));
+  return object === null ? null : objectOf(new Uint8Array(await object.arrayBuffer()).slice(0, -1));
+}
 
 it.each(LIES)("stores no seal of an archive that %s", async (_title, lie) => {
   await sealing.sealAll();
@@ -181,6 +188,42 @@ it.each(LIES)("stores no seal of an archive that %s", async (_title, lie) => {
 });
 
 const objectOf = (bytes: Uint8Array) => ({ arrayBuffer: () => Promise.resolve(bytes.buffer) });
+
+it("takes the object of a put whose answer was lost", async () => {
+  await sealing.sealAll();
+  await journal.trade();
+  await journal.walked();
+  const { bucket } = sealing;
+  const put = async (...request: Parameters<typeof bucket.put>) => {
+    await bucket.put(...request);
+    throw new Error("10001: internal error");
+  };
+  const lost = { get: bucket.get, put } as unknown as typeof bucket;
+  await expect(sealing.round({ bucket: lost })).rejects.toThrow("10001");
+  const { chosen, last } = sealing.memory;
+  // More is committed meanwhile, so a new choice would be another one.
+  await journal.trade();
+  expect(await sealing.round()).toMatchObject({
+    status: "sealed",
+    seal: { number: last.number + 1, upTo: chosen?.upTo },
+  });
+});
+
+it("continues if its memory could not be stored", async () => {
+  await sealing.sealAll();
+  await journal.trade();
+  await journal.walked();
+  let stores = 0;
+  const remember = async (memory: typeof sealing.memory) => {
+    if (++stores === 2) throw new Error("storage failed");
+    sealing.memory = memory;
+  };
+  await expect(sealing.round({ remember })).rejects.toThrow("storage failed");
+  const number = await journal.count("journal_seals");
+  expect((await sealing.sealAll()).at(-1)).toMatchObject({ status: "idle" });
+  expect(await journal.count("journal_seals")).toBe(number);
+  expect(sealing.memory).toMatchObject({ last: { number }, chosen: null });
+});
 
 it("stores no seal if the archive fails", async () => {
   await journal.trade();

@@ -14,7 +14,7 @@ import { newAsset } from "../support/ledger.ts";
 import { command, commitCommand, matchOf } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
 
-export type Overrides = Partial<Pick<RoundContext, "bucket" | "failpoint" | "db">> & {
+export type Overrides = Partial<Pick<RoundContext, "bucket" | "failpoint" | "db" | "remember">> & {
   readonly limit?: number;
   readonly everyMs?: number;
   readonly hotMs?: number;
