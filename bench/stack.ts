@@ -52,6 +52,8 @@ export type BenchStack = {
   databaseFile: () => string;
   /** Errors that the Worker logged. */
   failures: () => string[];
+  /** Runs the Worker's scheduled handler once. Only of a stack with `cron`. */
+  runCron: () => Promise<void>;
   /** From now on, adds these milliseconds to each call. Only of a stack with `meter`. */
   setNetwork: (network: Network) => Promise<void>;
   /** What Cloudflare bills, since the last call. Only of a stack with `meter`. */
@@ -93,6 +95,8 @@ export type StackOptions = {
   readonly committer?: boolean;
   /** Wraps the bundle with bench/peers/limits.mjs, which counts rate limits in memory. */
   readonly limits?: boolean;
+  /** Wraps the bundle with bench/peers/cron.mjs, which runs the scheduled handler on request. */
+  readonly cron?: boolean;
   /** Keeps the files of D1 in memory, so that the disk delays no commit. Linux only. */
   readonly inMemory?: boolean;
 };
@@ -109,7 +113,7 @@ const SETTINGS = {
 };
 
 const METER_SETTLES_MS = 300;
-const WRAPPERS = ["meter", "probe", "limits", "committer"] as const;
+const WRAPPERS = ["meter", "probe", "limits", "committer", "cron"] as const;
 /** A file system in memory. */
 const MEMORY_FOLDER = "/dev/shm";
 
@@ -244,6 +248,10 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
               .split("\n")
               .filter((line) => line !== "")
           : [],
+      runCron: async () => {
+        const response = await fetch(`http://127.0.0.1:${port}/bench/cron`, { method: "POST" });
+        if (!response.ok) throw new Error(`the scheduled handler ended with ${response.status}`);
+      },
       setNetwork: async (network) => {
         const body = JSON.stringify(network);
         await fetch(`http://127.0.0.1:${port}/bench/network`, { method: "POST", body });

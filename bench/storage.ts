@@ -5,14 +5,11 @@
  * deletes the last thousand events of each stream, which trimming keeps. They are a cost of a user
  * or a book, not of a quote, and have their own figure. Rows are counted by D1's own meter.
  */
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Bench, type Figure, number } from "./figures.ts";
 import { acceptsOf, type Market, openMarket, openRequests, quoteEach, sendAll } from "./market.ts";
 import { signed } from "./people.ts";
+import { type Sizes, sizesOf } from "./size.ts";
 import { type BenchStack, startBenchStack } from "./stack.ts";
 
 /** In an ordinary request three makers quote and one quote is accepted. */
@@ -33,7 +30,7 @@ export const benchStorage: Bench = async ({ quick, say, onStop }) => {
     await loseQuotes(stack, market, 200);
     await takeQuotes(stack, market, 200);
     await trim(stack);
-    const start = await sizes(stack);
+    const start = sizesOf(stack);
     const before = await transfersIn(stack);
     await stack.readMeter();
     await loseQuotes(stack, market, lost);
@@ -42,12 +39,12 @@ export const benchStorage: Bench = async ({ quick, say, onStop }) => {
     // Each is deleted when its seal is released, long after this bench.
     const released = (await transfersIn(stack)) - before;
     const event = await eventBytes(stack);
-    const kept = await sizes(stack);
+    const kept = sizesOf(stack);
     const trimmed = await trim(stack);
-    const afterLost = await sizes(stack);
+    const afterLost = sizesOf(stack);
     await takeQuotes(stack, market, taken);
     await trim(stack);
-    const afterTaken = await sizes(stack);
+    const afterTaken = sizesOf(stack);
     const trades = quick ? 100 : 500;
     const accepted3 = await acceptOneOfThree(stack, market, trades);
     sayRows(say, "an accept of one quote among three", accepted3, trades);
@@ -249,7 +246,7 @@ async function transfersIn({ db }: BenchStack): Promise<number> {
 }
 
 async function eventBytes(stack: BenchStack): Promise<number> {
-  const { tables } = await sizes(stack);
+  const { tables } = sizesOf(stack);
   const row = await stack.db
     .prepare("SELECT count(*) AS events FROM stream_events")
     .first<{ events: number }>();
@@ -257,37 +254,4 @@ async function eventBytes(stack: BenchStack): Promise<number> {
     .filter(([name]) => name.includes("event_runs"))
     .reduce((sum, [, size]) => sum + size, 0);
   return bytes / (row?.events ?? 0);
-}
-
-type Sizes = {
-  readonly inUse: number;
-  readonly vacuumed: number;
-  readonly tables: ReadonlyMap<string, number>;
-};
-
-/** Measured with SQLite on a copy of the file, because D1 exposes neither pages nor dbstat. */
-async function sizes(stack: BenchStack): Promise<Sizes> {
-  const folder = mkdtempSync(join(tmpdir(), "bench-copy-"));
-  try {
-    const file = stack.databaseFile();
-    for (const end of ["", "-wal"])
-      if (existsSync(file + end)) copyFileSync(file + end, join(folder, `copy.sqlite${end}`));
-    const copy = new DatabaseSync(join(folder, "copy.sqlite"));
-    const pragma = (name: string) =>
-      Number(Object.values(copy.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
-    const inUse = (pragma("page_count") - pragma("freelist_count")) * pragma("page_size");
-    copy.exec("VACUUM");
-    const tables = copy
-      .prepare("SELECT name, sum(pgsize) AS bytes FROM dbstat GROUP BY name")
-      .all();
-    const measured = {
-      inUse,
-      vacuumed: pragma("page_count") * pragma("page_size"),
-      tables: new Map(tables.map(({ name, bytes }) => [String(name), Number(bytes)])),
-    };
-    copy.close();
-    return measured;
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
 }

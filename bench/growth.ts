@@ -1,0 +1,268 @@
+/**
+ * How large the database gets at 300 quotes a second, sustained. All windows through which data
+ * leaves it are shortened by one divisor, so that minutes show what takes days. Quotes carry
+ * idempotency keys. Cron and the sealer run as they do deployed, only more often.
+ *
+ * The size is level when what arrives and what leaves are the same. Its projection multiplies the
+ * bytes of each table by how much longer its window is without the divisor.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { KEPT, type Windows, windowsOf } from "../src/platform/windows.ts";
+import { TRANSFERS_PER_SEAL } from "../src/archive/choose-range.ts";
+import { type Bench, type Figure, number } from "./figures.ts";
+import { FRESH_KEY } from "./load.ts";
+import {
+  acceptsOf,
+  type Market,
+  openMarket,
+  quoteFields,
+  requestFields,
+  sendAll,
+} from "./market.ts";
+import { signed } from "./people.ts";
+import { type Sizes, sizesOf } from "./size.ts";
+import { type BenchStack, startBenchStack } from "./stack.ts";
+
+const QUOTES_PER_SEC = 300;
+const BOOKS = 8;
+const MAKERS_PER_BOOK = 8;
+/** Of each second. Half of them end with an accept, the others and their quotes expire. */
+const REQUESTS_PER_SEC = 20;
+const QUOTES_PER_REQUEST = QUOTES_PER_SEC / REQUESTS_PER_SEC;
+const TRANSFERS_PER_QUOTE = 2;
+/** Cron runs every minute. The bench cannot run it as often as the divisor says. */
+const CRON_MS = 60_000;
+const CRON_EVERY_SECS = 2;
+const GB = 1e9;
+const TARGET_GB = 4;
+/** Of the size, from the middle of the run to its end. */
+const TARGET_GROWTH = 0.05;
+
+type Plan = { readonly divisor: number; readonly forMs: number; readonly everyMs: number };
+const FULL: Plan = { divisor: 720, forMs: 900_000, everyMs: 30_000 };
+const QUICK: Plan = { divisor: 3_600, forMs: 180_000, everyMs: 10_000 };
+
+export const benchGrowth: Bench = async ({ quick, say, onStop }) => {
+  const plan = quick ? QUICK : FULL;
+  const settings = {
+    HOT_WINDOWS_DIVISOR: String(plan.divisor),
+    RFQ_COMMAND_MAX_WAIT_MS: "60000",
+  };
+  const stack = await startBenchStack({ settings, cron: true });
+  onStop(stack.stop);
+  try {
+    const markets = await Promise.all(
+      Array.from({ length: BOOKS }, () => openMarket(stack, MAKERS_PER_BOOK)),
+    );
+    const run = await trade(stack, markets, plan, say);
+    for (const failure of stack.failures().slice(0, 5)) say(`  ${failure.slice(0, 300)}`);
+    return figuresOf(run, plan, say);
+  } finally {
+    await stack.stop();
+  }
+};
+
+/** Between two seconds of trading, because both would wait for the same thread. */
+async function runCron(
+  stack: BenchStack,
+  divisor: number,
+  say: (line: string) => void,
+): Promise<void> {
+  await stack.runCron().catch((error: unknown) => say(`  cron: ${String(error)}`));
+  // The service trims keys by periods of their life, which its statements contain.
+  await stack.db
+    .prepare("DELETE FROM idempotency_keys WHERE at < unixepoch('subsec') * 1000 - ?")
+    .bind(KEYS_MS / divisor)
+    .run();
+}
+
+type Sample = { readonly at: number; readonly quotes: number; readonly sizes: Sizes };
+type Run = {
+  readonly samples: readonly Sample[];
+  readonly seals: number;
+  /** Mean time between two runs of cron. On a busy machine a second takes longer. */
+  readonly cronMs: number;
+};
+
+/** Places so many quotes a second, and measures the file now and then. */
+async function trade(
+  stack: BenchStack,
+  markets: readonly Market[],
+  { divisor, forMs, everyMs }: Plan,
+  say: (line: string) => void,
+): Promise<Run> {
+  const started = performance.now();
+  const elapsed = () => performance.now() - started;
+  const samples: Sample[] = [];
+  let [quotes, crons] = [0, 0];
+  for (let second = 0; elapsed() < forMs; second++) {
+    quotes += await tradeASecond(stack, markets, second);
+    if (second % CRON_EVERY_SECS === 0) {
+      await runCron(stack, divisor, say);
+      crons++;
+    }
+    await sleep(Math.max(0, (second + 1) * 1_000 - elapsed()));
+    if (elapsed() < (samples.length + 1) * everyMs) continue;
+    const sample = { at: elapsed(), quotes, sizes: sizesOf(stack) };
+    samples.push(sample);
+    say(
+      `  ${number(sample.at / 1_000)} s: ${number(quotes)} quotes ` +
+        `(${number((1_000 * quotes) / sample.at)} a second), ` +
+        `${number(sample.sizes.inUse / 1e6)} MB in use: ${largest(sample.sizes)}`,
+    );
+  }
+  const row = await stack.db
+    .prepare("SELECT count(*) AS seals FROM journal_seals")
+    .first<{ seals: number }>();
+  return { samples, seals: row?.seals ?? 0, cronMs: elapsed() / Math.max(1, crons) };
+}
+
+/** Returns the number of quotes. */
+async function tradeASecond(
+  stack: BenchStack,
+  markets: readonly Market[],
+  second: number,
+): Promise<number> {
+  const turns = Array.from({ length: REQUESTS_PER_SEC }, (_, index) => {
+    // Safe: the index is below the length.
+    const market = markets[(second + index) % markets.length] as Market;
+    return { market, accepted: index % 2 === 0 };
+  });
+  const opened = await sendAll(
+    stack,
+    await Promise.all(
+      turns.map(({ market, accepted }) =>
+        signed(
+          market.requester,
+          "POST",
+          "/rfq/request",
+          requestFields(market, accepted ? 60 : 10),
+          {
+            "idempotency-key": FRESH_KEY,
+          },
+        ),
+      ),
+    ),
+  );
+  const placing = turns.flatMap(({ market, accepted }, turn) =>
+    Array.from({ length: QUOTES_PER_REQUEST }, (_, index) =>
+      signed(
+        market.makers[index % market.makers.length] ?? market.requester,
+        "POST",
+        "/rfq/quote",
+        quoteFields(String(opened[turn]?.["request_id"]), accepted ? 30 : 5),
+        { "idempotency-key": FRESH_KEY },
+      ),
+    ),
+  );
+  const placed = await sendAll(stack, await Promise.all(placing));
+  const accepts = turns.flatMap(({ market, accepted }, turn) =>
+    accepted ? [acceptsOf(market, [String(placed[turn * QUOTES_PER_REQUEST]?.["quote_id"])])] : [],
+  );
+  await sendAll(stack, (await Promise.all(accepts)).flat());
+  return placed.length;
+}
+
+/** The tables with the most bytes, each with its indexes. */
+function largest({ whole }: Sizes): string {
+  return [...whole]
+    .toSorted((a, b) => b[1] - a[1])
+    .slice(0, 5)
+    .map(([name, bytes]) => `${name} ${number(bytes / 1e6)}`)
+    .join(", ");
+}
+
+type Stays = Windows & { readonly idempotencyKeys: number; readonly cron: number };
+
+/** How long rows of each table stay, from their first instant until they are deleted. */
+function staysOf(table: string, stays: Stays): number | undefined {
+  const { ended, sealEvery, releaseLag, sealerPoll, cron } = stays;
+  switch (table) {
+    case "transfers":
+    case "quotes":
+    case "requests":
+      return ended + sealEvery + releaseLag + sealerPoll + cron;
+    case "matches":
+      return stays.matches + sealEvery + sealerPoll + cron;
+    case "idempotency_keys":
+      return stays.idempotencyKeys + cron;
+    case "event_runs":
+    case "stream_events":
+      return stays.events + cron;
+    case "commit_groups":
+      return stays.commitGroups + cron;
+    default:
+      return undefined;
+  }
+}
+
+/** A key stays for its life and up to a quarter more, because keys are trimmed by period. */
+const KEYS_MS = 1.25 * KEPT.idempotencyKeys;
+
+function figuresOf(
+  { samples, seals, cronMs }: Run,
+  { divisor }: Plan,
+  say: (line: string) => void,
+): Figure[] {
+  const last = samples.at(-1);
+  const middle = samples[Math.floor(samples.length / 2)];
+  if (last === undefined || middle === undefined) throw new Error("nothing was measured");
+  const perSecond = (1_000 * last.quotes) / last.at;
+  const scaled: Stays = {
+    ...windowsOf({ HOT_WINDOWS_DIVISOR: divisor }),
+    idempotencyKeys: KEYS_MS / divisor,
+    cron: cronMs,
+  };
+  const whole: Stays = {
+    ...windowsOf({ HOT_WINDOWS_DIVISOR: 1 }),
+    idempotencyKeys: KEYS_MS,
+    cron: CRON_MS,
+  };
+  let [projected, fixed] = [0, 0];
+  const lines: string[] = [];
+  for (const [table, bytes] of last.sizes.whole) {
+    const [short, long] = [staysOf(table, scaled), staysOf(table, whole)];
+    if (short === undefined || long === undefined) {
+      if (table !== "journal_seals") fixed += bytes;
+      continue;
+    }
+    // A window that is longer than the run has not filled yet.
+    const size = (bytes * long * QUOTES_PER_SEC) / (Math.min(short, last.at) * perSecond);
+    projected += size;
+    lines.push(`${table} ${number(size / 1e6)}`);
+  }
+  say(`  without the divisor, MB: ${lines.join(", ")}, everything else ${number(fixed / 1e6)}`);
+  const sealBytes = (last.sizes.whole.get("journal_seals") ?? 0) / Math.max(1, seals);
+  const sealsPerMonth = (30 * 86_400 * QUOTES_PER_SEC * TRANSFERS_PER_QUOTE) / TRANSFERS_PER_SEAL;
+  return [
+    {
+      what: "quotes placed, with keys",
+      unit: "/s",
+      ours: perSecond,
+      note: `of ${QUOTES_PER_SEC}; the projection is for ${QUOTES_PER_SEC}`,
+    },
+    {
+      what: `size of D1 after ${number(last.at / 1_000)} s, windows divided by ${divisor}`,
+      unit: "MB",
+      ours: last.sizes.inUse / 1e6,
+    },
+    {
+      what: "  growth in the second half of the run",
+      unit: "",
+      ours: last.sizes.inUse / middle.sizes.inUse - 1,
+      target: { atMost: TARGET_GROWTH },
+      note: "level",
+    },
+    {
+      what: "size of D1 without the divisor, level",
+      unit: "GB",
+      ours: (projected + fixed) / GB,
+      target: { atMost: TARGET_GB },
+    },
+    {
+      what: "  what stays for ever: one row a seal",
+      unit: "MB a month",
+      ours: (sealBytes * sealsPerMonth) / 1e6,
+    },
+  ];
+}
