@@ -162,7 +162,10 @@ it.each(["before the batch", "after the batch"])(
 );
 
 const nothing = () => Promise.resolve(null);
-const LIES: readonly (readonly [string, Partial<Record<"get" | "put", (key: unknown) => unknown>>])[] = [
+const LIES: readonly (readonly [
+  string,
+  Partial<Record<"get" | "put", (key: unknown) => unknown>>,
+])[] = [
   ["loses what is put", { put: nothing }],
   ["returns nothing", { get: nothing }],
   ["returns other bytes", { get: () => Promise.resolve(objectOf(new Uint8Array(100))) }],
