@@ -300,6 +300,19 @@ describe("npm run dev", () => {
       expect.stringContaining("Start without --keep"),
     ]);
   });
+
+  it("prints a block that trades without the market maker", async () => {
+    await startDev("--no-maker");
+    const [block = ""] = /^export RFQ_URL=[^]*?rfq\/accept.*$/m.exec(script.output()) ?? [];
+    const bash = spawn("bash", ["-eu"], { env: { ...process.env, NO_COLOR: "1" } });
+    bash.stdin.end(block);
+    let output = "";
+    for (const stream of [bash.stdout, bash.stderr])
+      stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
+    expect(await new Promise((resolve) => bash.once("close", resolve)), output).toBe(0);
+    expect(output.trim().split("\n").at(-1)).toContain('"price":650000');
+    expect(output).toContain('"match_id"');
+  });
 });
 
 /** Sends calls from the published account that mints, and waits until they are mined. */
