@@ -137,7 +137,7 @@ function registerRequestRoutes(api: Api): void {
     path: "/rfq/get-requests",
     operationId: "listMyRequests",
     summary: "List your requests, by default the open ones, newest first",
-    description: `Ended ones are listed for 48 hours. ${EXAMINED}`,
+    description: EXAMINED,
     query: z
       .strictObject({
         status: requestListing,
@@ -231,7 +231,8 @@ function registerQuoteRoutes(api: Api): void {
     path: "/rfq/quote",
     operationId: "listQuotesOnRequest",
     summary: "List the quotes on one of your requests, best first",
-    description: "On a two-way request Bid precedes Ask.",
+    description:
+      "On a two-way request Bid precedes Ask. A quote is listed until `hot_window_secs` after it ended.",
     query: z.strictObject({
       request_id: described(uuidField, "Id of your request"),
       side: described(oneOf(SIDES), "Only quotes of this side").optional(),

@@ -62,7 +62,7 @@ export class RfqRecords {
 
   /**
    * Lists the user's own requests, newest first, with `best_price` and `quote_count`: the open ones,
-   * or with `status: "all"` those of the last 48 hours.
+   * or with `status: "all"` all of them.
    *
    * @example
    * ```ts
