@@ -87,15 +87,17 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
   ]),
   ...of("archive", "src/archive/block-index.ts", [
     [
-      "a block that overlaps the page is skipped",
-      "positionOf(last).at > block.lastRecordAt",
-      "positionOf(last).at > block.firstRecordAt",
+      "blocks of lost seals are read",
+      "AND b.linked = 1 AND z.number <= ? AND",
+      "AND z.number <= ? + 1000 AND",
       [COLD_RECORDS],
     ],
+  ]),
+  ...of("archive", "src/archive/cold-records.ts", [
     [
-      "blocks of lost seals are read",
-      "WHERE linked = 1 AND number <= ? AND ${where}",
-      "WHERE number <= ? + 1000 AND ${where}",
+      "a block that overlaps the page is skipped",
+      "if (last !== undefined && positionOf(last).at > page.next.at)",
+      "if (last !== undefined)",
       [COLD_RECORDS],
     ],
   ]),

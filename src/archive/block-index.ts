@@ -16,6 +16,7 @@ import {
   positionOf,
   type RecordFilter,
   type RecordKey,
+  type RecordKind,
   type RecordPosition,
   recordsIn,
   recordWith,
@@ -99,10 +100,12 @@ export class BlockIndex {
     storage.exec(`CREATE TABLE IF NOT EXISTS blocks (
       number INTEGER NOT NULL, epoch INTEGER NOT NULL, first_entry INTEGER NOT NULL,
       entries INTEGER NOT NULL, linked INTEGER NOT NULL, block TEXT NOT NULL,
-      requests INTEGER NOT NULL, quotes INTEGER NOT NULL, matches INTEGER NOT NULL,
-      first_record INTEGER NOT NULL, last_record INTEGER NOT NULL,
       PRIMARY KEY (number, epoch))`);
-    storage.exec("CREATE INDEX IF NOT EXISTS blocks_last ON blocks (last_record, number)");
+    // When the records of one kind in a block were opened or made.
+    storage.exec(`CREATE TABLE IF NOT EXISTS zones (
+      kind TEXT NOT NULL, last_at INTEGER NOT NULL, number INTEGER NOT NULL,
+      epoch INTEGER NOT NULL, first_at INTEGER NOT NULL,
+      PRIMARY KEY (kind, last_at, number, epoch, first_at)) WITHOUT ROWID`);
   }
 
   /** A part of a list of records. The caller merges the parts and continues at `next`. */
@@ -112,10 +115,11 @@ export class BlockIndex {
     let records: SealedRecord[] = [];
     const blocks = this.#blocksByRecord(request);
     for (const [opened, { id, block }] of blocks.entries()) {
-      const at = { at: block.lastRecordAt, number: id.number };
+      const { lastAt } = block[filter.kind];
       const last = records[limit - 1];
-      const isFull = last !== undefined && positionOf(last).at > block.lastRecordAt;
-      if (isFull || opened === this.#blocksPerCall) return { records, next: at };
+      const isFull = last !== undefined && positionOf(last).at > lastAt;
+      if (isFull || opened === this.#blocksPerCall)
+        return { records, next: { at: lastAt, number: id.number } };
       const content = await readBlock(this.#source.bucket, id, block);
       records = records
         .concat(recordsIn(content, owner, filter, after))
@@ -129,9 +133,8 @@ export class BlockIndex {
   async find(owner: string, { newest, key, between, above }: FindRequest): Promise<Found> {
     await this.follow(owner, newest);
     const entries = this.#entries(
-      `${key.kind} > 0 AND number > ? AND first_record <= ? AND last_record >= ?
-        ORDER BY number LIMIT ?`,
-      newest,
+      "z.number > ? AND z.first_at <= ? AND z.last_at >= ? ORDER BY z.number LIMIT ?",
+      { kind: key.kind, newest },
       [above, between[1], between[0], this.#blocksPerCall],
     );
     for (const { id, block } of entries) {
@@ -148,19 +151,28 @@ export class BlockIndex {
     const until = Math.min(after?.at ?? Number.MAX_SAFE_INTEGER, filter.to ?? Infinity);
     const start = from ?? { at: Number.MAX_SAFE_INTEGER, number: Number.MAX_SAFE_INTEGER };
     return this.#entries(
-      `${filter.kind} > 0 AND first_record <= ? AND last_record >= ?
-        AND (last_record, number) <= (?, ?) ORDER BY last_record DESC, number DESC LIMIT ?`,
-      newest,
+      `z.first_at <= ? AND z.last_at >= ? AND (z.last_at, z.number) <= (?, ?)
+        ORDER BY z.last_at DESC, z.number DESC LIMIT ?`,
+      { kind: filter.kind, newest },
       [until, filter.from ?? 0, start.at, start.number, this.#blocksPerCall + 1],
     );
   }
 
-  /** `where` is trusted text. Everything up to `newest` is linked, and nothing else is. */
-  #entries(where: string, newest: SealId, params: readonly number[]): Entry[] {
+  /**
+   * Blocks with records of a kind. `where` is trusted text over their zone `z`. Everything up to
+   * `newest` is linked, and nothing else is.
+   */
+  #entries(
+    where: string,
+    { kind, newest }: { readonly kind: RecordKind; readonly newest: SealId },
+    params: readonly number[],
+  ): Entry[] {
     return this.#sql
       .exec<{ number: number; epoch: number; block: string }>(
-        `SELECT number, epoch, block FROM blocks
-          WHERE linked = 1 AND number <= ? AND ${where}`,
+        `SELECT b.number, b.epoch, b.block
+          FROM zones z CROSS JOIN blocks b ON b.number = z.number AND b.epoch = z.epoch
+          WHERE z.kind = ? AND b.linked = 1 AND z.number <= ? AND ${where}`,
+        kind,
         newest.number,
         ...params,
       )
@@ -224,18 +236,25 @@ export class BlockIndex {
 
   #add({ number, epoch }: SealId, block: OwnerBlock): void {
     this.#sql.exec(
-      "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, 0, ?)",
       number,
       epoch,
       block.firstEntry,
       block.entries,
       toText(block),
-      block.requests,
-      block.quotes,
-      block.matches,
-      block.firstRecordAt,
-      block.lastRecordAt,
     );
+    for (const kind of ["requests", "quotes", "matches"] as const) {
+      const { count, firstAt, lastAt } = block[kind];
+      if (count === 0) continue;
+      this.#sql.exec(
+        "INSERT OR REPLACE INTO zones VALUES (?, ?, ?, ?, ?)",
+        kind,
+        lastAt,
+        number,
+        epoch,
+        firstAt,
+      );
+    }
   }
 
   #previousOf({ number, epoch }: SealId): SealId | null {

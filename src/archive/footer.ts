@@ -52,12 +52,16 @@ export type OwnerBlock = {
   /** Bit `n` is set if a transfer has the reason with the code `n`. */
   readonly reasons: number;
   readonly assets: readonly string[];
-  readonly requests: number;
-  readonly quotes: number;
-  readonly matches: number;
-  /** When the first and the last of these records were opened or made. */
-  readonly firstRecordAt: number;
-  readonly lastRecordAt: number;
+  readonly requests: RecordZone;
+  readonly quotes: RecordZone;
+  readonly matches: RecordZone;
+};
+
+/** Records of one kind: how many, and when the first and the last were opened or made. */
+export type RecordZone = {
+  readonly count: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
 };
 
 export type Footer = {
@@ -115,11 +119,11 @@ function numbersOf(block: OwnerBlock): number[] {
     block.firstAt,
     block.lastAt - block.firstAt,
     block.reasons,
-    block.requests,
-    block.quotes,
-    block.matches,
-    block.firstRecordAt,
-    block.lastRecordAt - block.firstRecordAt,
+    ...[block.requests, block.quotes, block.matches].flatMap(({ count, firstAt, lastAt }) => [
+      count,
+      firstAt,
+      lastAt - firstAt,
+    ]),
   ];
 }
 
@@ -161,11 +165,9 @@ function readBlock(reader: ByteReader, assets: readonly string[]): OwnerBlock {
   const firstAt = reader.uint();
   const lastAt = firstAt + reader.uint();
   const reasons = reader.uint();
-  const requests = reader.uint();
-  const quotes = reader.uint();
-  const matches = reader.uint();
-  const firstRecordAt = reader.uint();
-  const lastRecordAt = firstRecordAt + reader.uint();
+  const requests = readZone(reader);
+  const quotes = readZone(reader);
+  const matches = readZone(reader);
   const smallest = reader.bigint();
   const largest = smallest + reader.bigint();
   const own = Array.from({ length: reader.count() }, () => {
@@ -192,7 +194,11 @@ function readBlock(reader: ByteReader, assets: readonly string[]): OwnerBlock {
     requests,
     quotes,
     matches,
-    firstRecordAt,
-    lastRecordAt,
   };
+}
+
+function readZone(reader: ByteReader): RecordZone {
+  const count = reader.uint();
+  const firstAt = reader.uint();
+  return { count, firstAt, lastAt: firstAt + reader.uint() };
 }

@@ -25,6 +25,7 @@ import {
   encodeFooter,
   type Footer,
   type OwnerBlock,
+  type RecordZone,
   type SealHead,
   type SealId,
 } from "./footer.ts";
@@ -295,11 +296,6 @@ function summaryOf(
   ]);
   const times = transfers.map(({ at }) => at);
   const amounts = transfers.map(({ amount }) => amount).toSorted((a, b) => (a < b ? -1 : 1));
-  const recordTimes = [
-    ...requests.map((row) => row.opened_at),
-    ...quotes.map((row) => row.opened_at),
-    ...matches.map((row) => row.at),
-  ];
   return {
     entries: entries.length,
     firstEntry: least(entries),
@@ -310,12 +306,14 @@ function summaryOf(
     largest: amounts.at(-1) ?? 0n,
     reasons: transfers.reduce((set, { reason }) => set | (1 << reason), 0),
     assets: [...new Set(transfers.map(({ asset }) => asset))].toSorted(ASSET_ORDER),
-    requests: requests.length,
-    quotes: quotes.length,
-    matches: matches.length,
-    firstRecordAt: least(recordTimes),
-    lastRecordAt: most(recordTimes),
+    requests: zoneOf(requests.map((row) => row.opened_at)),
+    quotes: zoneOf(quotes.map((row) => row.opened_at)),
+    matches: zoneOf(matches.map((row) => row.at)),
   };
+}
+
+function zoneOf(times: readonly number[]): RecordZone {
+  return { count: times.length, firstAt: least(times), lastAt: most(times) };
 }
 
 function least(values: readonly number[]): number {

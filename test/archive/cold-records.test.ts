@@ -314,10 +314,14 @@ it("leaves out the records of seals that a restore has lost", async () => {
   expect(before.items.length).toBeGreaterThan(2);
   const name = `history:${maker.userId.replaceAll("-", "")}`;
   await runInDurableObject(env.HISTORY.getByName(name), (_history: History, { storage }) => {
-    const copy = (number: string, epoch: string, linked: number) =>
-      storage.sql.exec(`INSERT INTO blocks SELECT ${number}, ${epoch}, first_entry, entries,
-        ${linked}, block, requests, quotes, matches, first_record, last_record
-        FROM blocks ORDER BY number DESC LIMIT 1`);
+    const copy = (number: string, epoch: string, linked: number) => {
+      for (const table of [
+        `blocks SELECT ${number}, ${epoch}, first_entry, entries, ${linked}, block`,
+        `zones SELECT kind, last_at, ${number}, ${epoch}, first_at`,
+      ])
+        storage.sql.exec(`INSERT INTO ${table} FROM ${table.split(" ")[0]}
+          WHERE number = (SELECT max(number) FROM blocks WHERE linked = 1 AND epoch < 7)`);
+    };
     copy("number", "epoch + 7", 1);
     copy("number + 1", "epoch + 7", 1);
     copy("number - 1", "epoch + 7", 0);
@@ -340,4 +344,56 @@ it("is 503 without an effect when the database does not answer", async () => {
     ok: false,
     problem: { code: "unavailable", extensions: { outcome: "none" } },
   });
+});
+
+it("ends a page with filters where the archive was read to, and continues there", async () => {
+  const { book, requester, maker } = await journal.trade();
+  const request = command.openRequest(requester, book, { amount: 10n, expiresInSecs: 3_600 });
+  await commitCommand(book, request, db);
+  const quoted: string[] = [];
+  for (let seals = 0; seals < 7; seals++) {
+    const quote = command.placeQuote(maker, request.requestId, 1_000 + seals, 300);
+    await commitCommand(book, quote, db);
+    quoted.unshift(quote.quoteId);
+    // The first one stays open, so it is older than all that are in the archive.
+    if (seals > 0) await commitCommand(book, command.cancelQuote(maker, quote.quoteId), db);
+    await newUser({ usdc: 1n }, db);
+    await sealing.sealAll();
+  }
+  await releaseAll();
+  const archive = journal.archive(undefined, 1);
+  const filter = { venue: "venue_two", requestId: request.requestId } as const;
+  const first = await listOwnQuotes(archive, maker.userId, filter, { limit: 50 });
+  expect(first.items.length).toBeLessThan(quoted.length);
+  expect(first.next_cursor).not.toBeNull();
+  const items = await allPages((page) => listOwnQuotes(archive, maker.userId, filter, page), 50);
+  expect(items).toMatchObject(quoted.map((quote_id) => ({ quote_id })));
+});
+
+it("merges seals whose records overlap in time", async () => {
+  const { book, requester, maker } = await journal.trade();
+  const request = command.openRequest(requester, book, { amount: 10n, expiresInSecs: 3_600 });
+  await commitCommand(book, request, db);
+  const quoted: string[] = [];
+  for (let price = 1; price <= 5; price++) {
+    const quote = command.placeQuote(maker, request.requestId, price, 300);
+    await commitCommand(book, quote, db);
+    quoted.push(quote.quoteId);
+    await scheduler.wait(2);
+  }
+  for (const ended of [
+    [0, 3],
+    [1, 2, 4],
+  ]) {
+    for (const index of ended)
+      await commitCommand(book, command.cancelQuote(maker, quoted[index] ?? ""), db);
+    await newUser({ usdc: 1n }, db);
+    await sealing.sealAll();
+  }
+  await releaseAll();
+  const filter = { requestId: request.requestId };
+  // One block a call.
+  const archive = journal.archive(undefined, 1);
+  const items = await allPages((page) => listOwnQuotes(archive, maker.userId, filter, page), 1);
+  expect(items).toMatchObject(quoted.toReversed().map((quote_id) => ({ quote_id })));
 });
