@@ -62,7 +62,7 @@ export const benchAuth: Bench = async ({ quick, say, onStop }) => {
         what: "  by processor time of one core",
         unit: "/s",
         ...pair(runs, (one) => 1_000_000 / one.cpuMicros),
-        target: { atLeast: 0.6 },
+        target: { atLeast: 0.9 },
       },
       {
         what: "  processor time of workerd per request",

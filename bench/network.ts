@@ -17,6 +17,7 @@ import {
   succeeded,
 } from "./market.ts";
 import { type Person, signed } from "./people.ts";
+import { dollarsOf } from "./prices.ts";
 import { type BenchSocket, driveSockets, openSocket } from "./sockets.ts";
 import { type BenchStack, type Meter, startBenchStack } from "./stack.ts";
 
@@ -24,17 +25,8 @@ const BOOKS = 16;
 const MAKERS_PER_BOOK = 4;
 const KEY = { "idempotency-key": FRESH_KEY };
 
-/** Dollars for a million, list prices of the paid plan (docs/costs.md names the source). */
-const PRICE = {
-  requests: 0.3,
-  objectCalls: 0.15,
-  frames: 0.15 / 20,
-  rowsRead: 0.001,
-  rowsWritten: 1,
-};
-
 /** Few connections show the time of a call, many show the throughput. */
-type Loads = readonly [light: Load, full: Load];
+export type Loads = readonly [light: Load, full: Load];
 type Load = { readonly lanes: number; readonly each: number };
 type Lane = { readonly market: Market; readonly maker: Person };
 /** Ids by load, lane and step. */
@@ -115,7 +107,7 @@ function figuresOf(ours: Measured, peer: Measured, [light, full]: Loads): Figure
   ];
 }
 
-async function measureVerbs(stack: BenchStack, loads: Loads): Promise<Measured[]> {
+export async function measureVerbs(stack: BenchStack, loads: Loads): Promise<Measured[]> {
   const markets = await Promise.all(
     Array.from({ length: BOOKS }, () => openMarket(stack, MAKERS_PER_BOOK)),
   );
@@ -274,14 +266,8 @@ function sayBills(verbs: readonly Measured[], say: (line: string) => void): void
   say("  What Cloudflare bills for a call, and dollars for a million of them:");
   for (const { verb, bill } of verbs) {
     const each = (name: keyof Meter) => bill.meter[name] / bill.calls;
-    const dollars =
-      each("requests") * PRICE.requests +
-      each("objectCalls") * PRICE.objectCalls +
-      each("frames") * PRICE.frames +
-      each("rowsRead") * PRICE.rowsRead +
-      each("rowsWritten") * PRICE.rowsWritten;
     say(
-      `  ${verb}: ${number(each("requests"))} requests, ${number(each("objectCalls"))} object calls, ${number(each("frames"))} frames, ${number(each("d1Calls"))} D1 calls, ${number(each("rowsRead"))} rows read, ${number(each("rowsWritten"))} written, $${dollars.toFixed(2)}`,
+      `  ${verb}: ${number(each("requests"))} requests, ${number(each("objectCalls"))} object calls, ${number(each("frames"))} frames, ${number(each("d1Calls"))} D1 calls, ${number(each("rowsRead"))} rows read, ${number(each("rowsWritten"))} written, $${dollarsOf(bill).toFixed(2)}`,
     );
   }
 }

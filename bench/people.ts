@@ -26,7 +26,11 @@ export async function makePeople(
   stack: BenchStack,
   count: number,
   assets: readonly string[],
-  { units = 10 ** 12, limited = false }: { units?: number; limited?: boolean } = {},
+  {
+    units = 10 ** 12,
+    limited = false,
+    scopes = "read,trade",
+  }: { units?: number; limited?: boolean; scopes?: string } = {},
 ): Promise<Person[]> {
   const limits = limited ? KEY_LIMITS : null;
   const people: (Person & { sealed: string; masterKeyId: string })[] = [];
@@ -43,7 +47,7 @@ export async function makePeople(
       ...(await sealKey(stack.masterKeys, secret, {
         apiKeyId,
         userId,
-        scopes: "read,trade",
+        scopes,
         limits,
         requireIdempotency: 0,
         allowedIps: null,
@@ -74,10 +78,10 @@ export async function makePeople(
         `INSERT INTO api_keys (api_key_id, user_id, label, scopes, limits, secret_sealed, master_key_id,
           require_idempotency, minted_by, active_from, created_at)
          SELECT unhex(p.value ->> 'apiKeyId', '-'), unhex(p.value ->> 'userId', '-'), 'bench',
-           'read,trade', ?, p.value ->> 'sealed',
+           ?, ?, p.value ->> 'sealed',
            p.value ->> 'masterKeyId', 0, 'operator', 0, 0 FROM json_each(?) p`,
       )
-      .bind(limits, list),
+      .bind(scopes, limits, list),
   ]);
   if (assets.length > 0)
     await fund(

@@ -10,6 +10,7 @@ import { benchAuth } from "./auth.ts";
 import { type Bench, type Figure, printFigures, verdict } from "./figures.ts";
 import { benchChain } from "./chain.ts";
 import { benchCommitter } from "./committer.ts";
+import { benchCosts } from "./costs.ts";
 import { benchKit } from "./kit.ts";
 import { benchGrowth } from "./growth.ts";
 import { benchNetwork } from "./network.ts";
@@ -27,6 +28,7 @@ const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   streams: { title: "Streams", bench: benchStreams },
   storage: { title: "Storage", bench: benchStorage },
   archive: { title: "Ledger pages from the archive", bench: benchArchive },
+  costs: { title: "Costs", bench: benchCosts },
   committer: { title: "Books that share a committer", bench: benchCommitter },
   growth: { title: "Size of D1 at 300 quotes a second", bench: benchGrowth },
   abuse: { title: "Bystanders during an attack", bench: benchAbuse },

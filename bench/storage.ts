@@ -126,7 +126,7 @@ export const benchStorage: Bench = async ({ quick, say, onStop }) => {
 };
 
 /** Places quotes that expire after a second, ten per request, and cancels the requests. */
-async function loseQuotes(stack: BenchStack, market: Market, count: number): Promise<void> {
+export async function loseQuotes(stack: BenchStack, market: Market, count: number): Promise<void> {
   const requestIds = await openRequests(stack, market, count / QUOTES_PER_REQUEST, 60);
   // In lots, so that no signature and no request expires.
   for (let done = 0; done < count; done += 1_000) {
@@ -170,7 +170,11 @@ async function takeQuotes(stack: BenchStack, market: Market, count: number): Pro
 }
 
 /** Returns the bill of the accepts alone. */
-async function acceptOneOfThree(stack: BenchStack, market: Market, count: number): Promise<Bill> {
+export async function acceptOneOfThree(
+  stack: BenchStack,
+  market: Market,
+  count: number,
+): Promise<Bill> {
   const requestIds = await openRequests(stack, market, count);
   const quoteIds = await quoteEach(stack, market, requestIds);
   for (let other = 1; other < QUOTES_OF_A_TRADE; other++)
@@ -211,7 +215,7 @@ async function untilNoneOpen(stack: BenchStack, table: "quotes" | "requests"): P
 }
 
 /** Returns what D1 bills for it. */
-async function trim({
+export async function trim({
   db,
 }: BenchStack): Promise<{ readonly rowsRead: number; readonly rowsWritten: number }> {
   // Nothing is sealed here, so the guards of these tables would refuse it.
@@ -240,7 +244,7 @@ async function trim({
   );
 }
 
-async function transfersIn({ db }: BenchStack): Promise<number> {
+export async function transfersIn({ db }: BenchStack): Promise<number> {
   const row = await db.prepare("SELECT count(*) AS n FROM transfers").first<{ n: number }>();
   return row?.n ?? 0;
 }
