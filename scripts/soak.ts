@@ -1,15 +1,17 @@
 /**
  * `npm run soak -- --minutes N [--seed S] [--people P] [--hands H]`: users deposit, trade and
  * withdraw through the public interface while processes are killed, blocks are reorganised, RPC
- * nodes return wrong data and operators interfere. The seed determines operations and faults. When
- * all work has ended, it runs the reconciliation and compares its own sums. It exits with 1 if
- * anything differs.
+ * nodes return wrong data and operators interfere. The seed determines operations and faults. Data
+ * leaves the database within seconds. When all work has ended, it runs the reconciliation and
+ * compares its own sums, puts the database back to before seals, restores and compares again. It
+ * exits with 1 if anything differs.
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ASSETS, TOKENS, USDC, nameOf } from "./soak/assets.ts";
+import { archiveDiffers, CRON_EVERY_MS, SECONDS_WINDOWS, travel } from "./soak/archive.ts";
 import { openChain } from "./soak/chain.ts";
 import { Dice } from "./soak/dice.ts";
 import { breakThings, type Faults, order } from "./soak/faults.ts";
@@ -68,10 +70,12 @@ await runScript(async (onStop) => {
   await play(world, seed, positive(values.hands, "--hands"));
   console.log("soak: no more faults; coming to rest");
   const findings = await restAndJudge(world);
+  tell(world, minutes, seed);
+  console.log("soak: putting the database back to before seals");
+  findings.push(...(await travelAndJudge(world, new Dice(`${seed}/travel`))));
   // A short run cannot reach all of them.
   if (minutes >= MINUTES_FOR_ALL_VERBS)
     findings.push(...world.verbs.unused().map((name) => `${name} was never used with success`));
-  tell(world, minutes, seed);
   for (const finding of findings) console.log(`  differs: ${finding}`);
   console.log(
     findings.length === 0
@@ -88,7 +92,20 @@ async function restAndJudge(world: Faults): Promise<string[]> {
   } catch (error) {
     world.tally.odd.push(String(error));
   }
-  return judge(world);
+  return [...(await judge(world)), ...(await archiveDiffers(world))];
+}
+
+async function travelAndJudge(world: Faults, dice: Dice): Promise<string[]> {
+  const reported = world.tally.odd.length;
+  try {
+    const findings = await travel(world, dice);
+    world.tally.odd.splice(0, reported);
+    return [...findings, ...(await judge(world)), ...(await archiveDiffers(world))].map(
+      (finding) => `after the restore: ${finding}`,
+    );
+  } catch (error) {
+    return [`the restore: ${String(error)}`];
+  }
 }
 
 /** Two RPC endpoints that may fail, more confirmations, one venue with fees, no rate limits. */
@@ -118,6 +135,7 @@ function harder(stack: Stack, proxies: readonly RpcProxy[]): Record<string, stri
     AUTH_DAILY_API_KEYS: "10000",
     DEPOSIT_DAILY_ADDRESSES: "1000",
     AUTH_SESSION_TTL_SECS: "604800",
+    ...SECONDS_WINDOWS,
   };
 }
 
@@ -169,6 +187,7 @@ async function play(world: Faults, seed: string, hands: number): Promise<void> {
   };
   const background = Promise.all([
     repeat(SEND_AGAIN_EVERY_MS, () => world.chain.sendAgain().catch(() => {})),
+    repeat(CRON_EVERY_MS, () => world.stack.runCron().catch(() => {})),
     repeat(PROGRESS_EVERY_MS, () => progress(world, startedAt).catch(() => {})),
   ]);
   const acting = Array.from({ length: hands }, (_, hand) =>
