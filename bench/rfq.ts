@@ -28,6 +28,9 @@ const REQUESTS = 64;
 const BOOKS = 16;
 const MANY_BOOKS = 256;
 const REQUESTS_PER_BOOK = 4;
+/** Quotes of a `POST /rfq/quotes`, the most that it takes. */
+const MASS = 50;
+const MASS_MAKERS = 16;
 
 /** A busy machine or a first commit with cold caches must not end the bench with a 503. */
 export const PATIENT = { RFQ_COMMAND_MAX_WAIT_MS: "60000" };
@@ -44,6 +47,7 @@ export type Rate = {
 export const benchRfq: Bench = async ({ quick, say, onStop }) => {
   const [rounds, forMs] = quick ? [1, 2_000] : [5, 5_000];
   const acceptsPerBook = quick ? 16 : 64;
+  const callsPerMaker = quick ? 4 : 20;
   const day = quick ? QUOTES_OF_A_QUICK_DAY : QUOTES_OF_A_DAY;
   const grouped = await startBenchStack({ peer: "batches", settings: PATIENT });
   onStop(grouped.stop);
@@ -58,6 +62,8 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
       await fillDay(single.db, day);
       const rest: Record<"grouped" | "single", Rate[]> = { grouped: [], single: [] };
       const sockets: Rate[] = [];
+      const mass: Rate[] = [];
+      const bareMass: Bare[] = [];
       const manyBooks: Rate[] = [];
       const accepts: Record<"grouped" | "single", Rate[]> = { grouped: [], single: [] };
       const bare: Record<"each" | "sets", Bare[]> = { each: [], sets: [] };
@@ -65,16 +71,25 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
         rest.grouped.push(await quotesOverRest(grouped, forMs));
         rest.single.push(await quotesOverRest(single, forMs));
         sockets.push(await quotesOverSockets(grouped, forMs));
+        mass.push(await quotesInCalls(grouped, callsPerMaker));
+        bareMass.push(
+          await bareBatches(grouped, {
+            quotes: Math.round(mass.at(-1)?.perCommit ?? MASS),
+            perMaker: MASS,
+            ms: forMs,
+            style: "each",
+          }),
+        );
         manyBooks.push(await quotesOverBooks(grouped, forMs));
         const quotes = Math.max(1, Math.round(rest.grouped.at(-1)?.perCommit ?? 1));
         for (const style of ["each", "sets"] as const)
-          bare[style].push(await bareBatches(grouped, { quotes, ms: forMs, style }));
+          bare[style].push(await bareBatches(grouped, { quotes, perMaker: 1, ms: forMs, style }));
         accepts.grouped.push(await acceptsOverBooks(grouped, acceptsPerBook));
         accepts.single.push(await acceptsOverBooks(single, acceptsPerBook));
         const last = (list: readonly Rate[]) =>
           `${number(list.at(-1)?.perSecond ?? 0)}/s (${number(list.at(-1)?.perCommit ?? 0)} per commit)`;
         say(
-          `  round ${round + 1}: REST ${last(rest.grouped)}, one at a time ${last(rest.single)}, sockets ${last(sockets)}, ${MANY_BOOKS} books ${last(manyBooks)}, bare ${number(bare.each.at(-1)?.perSecond ?? 0)}/s and ${number(bare.sets.at(-1)?.perSecond ?? 0)}/s, accepts ${last(accepts.grouped)}, one at a time ${last(accepts.single)}`,
+          `  round ${round + 1}: REST ${last(rest.grouped)}, one at a time ${last(rest.single)}, sockets ${last(sockets)}, ${MASS} a call ${last(mass)}, ${MANY_BOOKS} books ${last(manyBooks)}, bare ${number(bare.each.at(-1)?.perSecond ?? 0)}/s and ${number(bare.sets.at(-1)?.perSecond ?? 0)}/s, accepts ${last(accepts.grouped)}, one at a time ${last(accepts.single)}`,
         );
       }
       reportFailures([...grouped.failures(), ...single.failures()], say);
@@ -163,6 +178,7 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
           unit: "/s",
           ours: of(rest.grouped),
           peer: batches("each", (rate) => rate.perSecond),
+          target: { atLeast: 0.8 },
         },
         {
           what: "quotes over REST, and their bare rows: an INSERT per table",
@@ -175,7 +191,22 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
           unit: "/s",
           ours: of(sockets),
           peer: batches("each", (rate) => rate.perSecond),
+          target: { atLeast: 1.2 },
         },
+        {
+          what: `quotes by ${MASS} a call, and their bare rows: an INSERT per row`,
+          unit: "/s",
+          ours: of(mass),
+          peer: { name: "D1 batches", value: median(bareMass.map((rate) => rate.perSecond)) },
+          target: { atLeast: 1.7 },
+        },
+        {
+          what: "  by processor time",
+          unit: "µs",
+          ours: of(mass, (rate) => rate.cpuMicros),
+          peer: { name: "D1 batches", value: median(bareMass.map((rate) => rate.cpuMicros)) },
+        },
+        { what: "  quotes per commit", unit: "", ours: of(mass, (rate) => rate.perCommit) },
         ...(["REST", "sockets"] as const).map((way) => ({
           what: `  by processor time, over ${way}: an INSERT per row`,
           unit: "µs",
@@ -313,6 +344,36 @@ async function quotesOverSockets(stack: BenchStack, forMs: number): Promise<Rate
   return rateOf(result, cpuMs, await perCommit(stack, [market], "quotes"));
 }
 
+/** Each maker sends one call at a time, of a quote on each of as many requests. */
+async function quotesInCalls(stack: BenchStack, callsPerMaker: number): Promise<Rate> {
+  const market = await openMarket(stack, MASS_MAKERS);
+  const requestIds = await openRequests(stack, market, REQUESTS);
+  const lanes = await Promise.all(
+    market.makers.map((maker, index) =>
+      Promise.all(
+        Array.from({ length: callsPerMaker }, (_, call) =>
+          signed(maker, "POST", "/rfq/quotes", {
+            quotes: Array.from({ length: MASS }, (_quote, n) => ({
+              ...quoteFields(requestIds[(index + call + n) % REQUESTS] ?? ""),
+              idempotency_key: `bench-${call}-${n}`,
+            })),
+          }),
+        ),
+      ),
+    ),
+  );
+  const before = stack.cpuMs();
+  const result = succeeded(await drive({ port: stack.port, lanes, collect: true }));
+  const cpuMs = stack.cpuMs() - before;
+  const placed = result.bodies
+    .flat()
+    .flatMap((body) => (JSON.parse(body) as { results: { quote: object | null }[] }).results);
+  if (placed.length !== result.all * MASS || placed.some(({ quote }) => quote === null))
+    throw new Error("a quote of several was rejected");
+  const rate = rateOf(result, cpuMs, await perCommit(stack, [market], "quotes"));
+  return { ...rate, perSecond: rate.perSecond * MASS, cpuMicros: rate.cpuMicros / MASS };
+}
+
 /** In each book one requester accepts `each` quotes once, over four connections. */
 async function acceptsOverBooks(stack: BenchStack, each: number): Promise<Rate> {
   const books = [];
@@ -335,7 +396,7 @@ async function acceptsOverBooks(stack: BenchStack, each: number): Promise<Rate> 
 
 async function bareBatches(
   stack: BenchStack,
-  load: { quotes: number; ms: number; style: "each" | "sets" },
+  load: { quotes: number; perMaker: number; ms: number; style: "each" | "sets" },
 ): Promise<Bare> {
   const { asset } = newToken();
   const makers = Array.from({ length: MAKERS }, () => crypto.randomUUID());

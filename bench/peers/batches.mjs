@@ -7,9 +7,14 @@ import { DurableObject } from "cloudflare:workers";
 
 export class Peer extends DurableObject {
   #seq = 0;
+  #perMaker = 1;
 
-  /** Writes groups of so many quotes for `ms` milliseconds. */
-  async run({ quotes, ms, style, makers, asset }) {
+  /**
+   * Writes groups of so many quotes for `ms` milliseconds. Each maker places `perMaker` of them
+   * before the next one.
+   */
+  async run({ quotes, perMaker, ms, style, makers, asset }) {
+    this.#perMaker = perMaker;
     const db = this.env.DB;
     const accounts = await this.#accounts(makers, asset);
     const [started, until] = [Date.now(), Date.now() + ms];
@@ -58,10 +63,10 @@ export class Peer extends DurableObject {
 
   #rows(count, { makers, requester }, asset) {
     const rows = [];
+    const bodies = new Map();
     for (let i = 0; i < count; i++) {
-      const maker = makers[this.#seq++ % makers.length];
+      const maker = makers[Math.floor(this.#seq++ / this.#perMaker) % makers.length];
       const quote = crypto.randomUUID().replaceAll("-", "");
-      maker.stream.last += 1;
       const body = JSON.stringify({
         quote_id: quote,
         request_id: quote,
@@ -80,22 +85,14 @@ export class Peer extends DurableObject {
         maker: maker.owner,
         from: maker.available,
         to: maker.pending,
-        event: {
-          stream: maker.stream.id,
-          first: maker.stream.last,
-          last: maker.stream.last,
-          events: `[["quote.opened",${body}]]`,
-        },
       });
+      bodies.set(maker.stream, [...(bodies.get(maker.stream) ?? []), body]);
     }
-    requester.last += count;
-    const received = {
-      stream: requester.id,
-      first: requester.last - count + 1,
-      last: requester.last,
-      events: JSON.stringify(rows.map(({ event }) => JSON.parse(event.events)[0])),
+    const runs = [...bodies].map(([stream, own]) => runOf(stream, "quote.opened", own));
+    return {
+      rows,
+      runs: [...runs, runOf(requester, "quote.received", [...bodies.values()].flat())],
     };
-    return { rows, runs: [...rows.map(({ event }) => event), received] };
   }
 
   #begin() {
@@ -171,6 +168,14 @@ export class Peer extends DurableObject {
         .bind(now, list),
     ];
   }
+}
+
+/** The next events of a stream, as a row of `event_runs`. */
+function runOf(stream, type, bodies) {
+  const first = stream.last + 1;
+  stream.last += bodies.length;
+  const events = `[${bodies.map((body) => `["${type}",${body}]`).join(",")}]`;
+  return { stream: stream.id, first, last: stream.last, events };
 }
 
 export default {
