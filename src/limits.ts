@@ -9,7 +9,7 @@ import { MIN_PASSWORD_CHARS } from "./auth/fields.ts";
 import { MAX_WAITING_PER_CALLER, MAX_WAITING_PER_NETWORK } from "./auth/hash-turns.ts";
 import { LOGIN_LIMITS } from "./auth/login-throttle.ts";
 import { MAX_PASSWORD_BYTES } from "./auth/password.ts";
-import { MAX_ALLOWED_IPS } from "./auth/routes.ts";
+import { MAX_ALLOWED_IPS } from "./auth/fields.ts";
 import { CODE_LIMITS } from "./auth/second-factor.ts";
 import { TICKET_LIFETIME_MS } from "./auth/ws-ticket.ts";
 import { MAX_DEPOSIT_ADDRESSES } from "./custody/deposit-address.ts";

@@ -1,6 +1,7 @@
-/** The fields of an account, for registration and for the operator. */
-import type { z } from "@hono/zod-openapi";
+/** The fields of an account and of its keys, for the routes and for the operator. */
+import { z } from "@hono/zod-openapi";
 import { described, textField } from "../http/fields.ts";
+import { parseIpRange } from "../http/ip-range.ts";
 import type { GivenCodes } from "./second-factor.ts";
 
 /** Checks only the shape of the address, not whether the mailbox exists. */
@@ -46,6 +47,20 @@ export const recoveryCode = textField(
     description: "A recovery code. Case, spaces and hyphens are ignored. It is valid once.",
   },
 );
+
+const ipRange = textField(
+  (given) => (parseIpRange(given) === undefined ? undefined : given),
+  "must be an IPv4 or IPv6 address or CIDR range",
+  { type: "string", description: "IPv4 or IPv6 address or CIDR range" },
+);
+
+/** Ranges in the allow list of an API key. */
+export const MAX_ALLOWED_IPS = 32;
+
+export const ipRanges = z
+  .array(ipRange, "must be a list of addresses")
+  .min(1, "must contain at least one address, or be omitted to allow any")
+  .max(MAX_ALLOWED_IPS);
 
 /** The rule that a body contains one code at most. The example contains no recovery code. */
 export function oneCode<Body extends z.ZodType<GivenCodes>>(body: Body, example: object): Body {

@@ -1,14 +1,6 @@
 import { z } from "@hono/zod-openapi";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
-import {
-  boolean,
-  boundedText,
-  described,
-  oneOf,
-  textField,
-  timestamp,
-  uuidField,
-} from "../http/fields.ts";
+import { boolean, boundedText, described, oneOf, timestamp, uuidField } from "../http/fields.ts";
 import { type FieldError, invalidRequest } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -19,8 +11,15 @@ import { AuditEvent, auditPage, listAuditEvents } from "./audit.ts";
 import { endSessions } from "./end-sessions.ts";
 import { closeSocketsOf } from "./ended-sockets.ts";
 import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
-import { anyPassword, email, newPassword, oneCode, recoveryCode, totpCode } from "./fields.ts";
-import { parseIpRange } from "../http/ip-range.ts";
+import {
+  anyPassword,
+  email,
+  ipRanges,
+  newPassword,
+  oneCode,
+  recoveryCode,
+  totpCode,
+} from "./fields.ts";
 import { checkLimits, KeyLimitsField, KeyLimitsOut, limitsView } from "./key-limits.ts";
 import { readUsedByKey } from "./exposure.ts";
 import { toHex } from "../assets/amount.ts";
@@ -43,15 +42,6 @@ const Ticket = z
     scopes: described(Scopes, "Scopes of the socket"),
   })
   .openapi("Ticket");
-
-const ipRange = textField(
-  (given) => (parseIpRange(given) === undefined ? undefined : given),
-  "must be an IPv4 or IPv6 address or CIDR range",
-  { type: "string", description: "IPv4 or IPv6 address or CIDR range" },
-);
-
-/** Ranges in the allow list of an API key. */
-export const MAX_ALLOWED_IPS = 32;
 
 export function registerAuthRoutes(app: Api): void {
   registerSessionRoutes(app);
@@ -220,10 +210,7 @@ function registerKeyRoutes(app: Api): void {
           description: "Must be in the future. Null or omitted: the key never expires.",
           examples: ["2030-01-01T00:00:00.000Z"],
         }),
-      allowed_ips: z
-        .array(ipRange, "must be a list of addresses")
-        .min(1, "must contain at least one address, or be omitted to allow any")
-        .max(MAX_ALLOWED_IPS)
+      allowed_ips: ipRanges
         .nullable()
         .optional()
         .openapi({ description: "IP addresses and CIDR ranges that may use the key. Null: any." }),

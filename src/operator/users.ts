@@ -1,6 +1,7 @@
 import { ownerOfKey } from "../auth/api-key.ts";
 import {
   createOperatorApiKey,
+  isFuture,
   OPERATOR_KEY_SCOPES,
   type OperatorKeyScope,
 } from "../auth/mint-key.ts";
@@ -10,7 +11,8 @@ import { createUser, findUser, findUserId } from "../auth/user.ts";
 import { freezeUser, unfreezeUser } from "../auth/freeze-user.ts";
 import { type ResetResult, resetTotp, setPassword } from "../auth/reset-account.ts";
 import { openedStreams } from "../auth/ws-ticket.ts";
-import { email, newPassword } from "../auth/fields.ts";
+import { email, ipRanges, newPassword } from "../auth/fields.ts";
+import { timestamp } from "../http/fields.ts";
 import { inHashTurn, OPERATOR } from "../auth/hash-turns.ts";
 import { hashPassword } from "../auth/password.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
@@ -126,8 +128,8 @@ export async function createKey(context: OperatorContext): Promise<unknown> {
     key: {
       label: optional(context, "label") ?? "operator",
       scopes: scopesOf(option(context, "scopes")),
-      expiresAt: null,
-      allowedIps: null,
+      expiresAt: await expiryOf(context),
+      allowedIps: ipsOf(context),
       limits: null,
       requireIdempotency: false,
     },
@@ -198,6 +200,23 @@ function unknownUser(by: "email" | "user-id", given: string): OperatorRejection 
       ? `--email: no user has the email address ${given}`
       : `--user-id: there is no user ${given}`,
   );
+}
+
+/** When the key of `--expires-at` ends. Null: never. */
+async function expiryOf(context: OperatorContext): Promise<number | null> {
+  if (context.options["expires-at"] === undefined) return null;
+  const at = fieldOption(context, "expires-at", timestamp);
+  if (!(await isFuture(context.env.DB, at))) throw badOption("expires-at", "must be in the future");
+  return at;
+}
+
+/** The addresses of `--allowed-ips`. Null: any. */
+function ipsOf(context: OperatorContext): readonly string[] | null {
+  const list = optional(context, "allowed-ips");
+  if (list === undefined) return null;
+  const parsed = ipRanges.safeParse(list.split(",").map((range) => range.trim()));
+  if (parsed.success) return parsed.data;
+  throw badOption("allowed-ips", parsed.error.issues[0]?.message ?? "is not valid");
 }
 
 function scopesOf(list: string): OperatorKeyScope[] {

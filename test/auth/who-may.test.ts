@@ -199,6 +199,19 @@ describe.each(Object.entries(ACCOUNT_VERBS))("%s", (_, verb) => {
   );
 });
 
+it.each([
+  ["approveWithdrawal", "withdrawal_unknown"],
+  ["cancelWithdrawal", "withdrawal_unknown"],
+  ["removeWithdrawalAddress", "withdrawal_address_unknown"],
+  ["revokeApiKey", "api_key_unknown_id"],
+] as const)("%s of somebody else is %s", async (name, code) => {
+  const verb = ACCOUNT_VERBS[name];
+  const owner = await newUserWithPassword({ usdc: 100n });
+  const stranger = await newUserWithPassword({ usdc: 100n });
+  const prepared = await verb?.prepare?.(owner, undefined);
+  expect(await codeOf(verb?.call(stranger.actor, prepared) ?? Promise.resolve())).toBe(code);
+});
+
 describe.each(Object.entries(VERBS))("%s", (_, verb) => {
   it("takes effect once for the party with a session, and with a key", async () => {
     for (const credential of ["session", "key"] as const) {

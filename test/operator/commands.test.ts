@@ -73,6 +73,32 @@ describe("options", () => {
     }
   });
 
+  it("makes keys that are bound to addresses and end, and that do not withdraw", async () => {
+    const { email } = await newUser();
+    const create = (options: Record<string, string>) =>
+      execute("api-key create", { email, scopes: "read,trade", ...options });
+    const bound = {
+      "allowed-ips": "203.0.113.7, 2001:db8::/32",
+      "expires-at": "2199-01-01T00:00:00Z",
+    };
+    expect(await create(bound)).toMatchObject({
+      result: {
+        scopes: ["read", "trade"],
+        allowed_ips: ["203.0.113.7", "2001:db8::/32"],
+        expires_at: "2199-01-01T00:00:00.000Z",
+      },
+    });
+    for (const [option, value] of [
+      ["allowed-ips", "somewhere"],
+      ["expires-at", "2001-01-01T00:00:00Z"],
+      ["scopes", "read,withdraw"],
+      ["scopes", "read,everything"],
+    ] as const)
+      expect(await create({ [option]: value })).toMatchObject(
+        rejection("invalid_request", `--${option}`),
+      );
+  });
+
   it("rejects unknown keys, chains and users with separate codes", async () => {
     expect(await execute("api-key revoke", { id: uuidv7() })).toMatchObject(
       rejection("api_key_unknown_id", "There is no API key"),

@@ -71,6 +71,12 @@ export const ACCOUNTS_COMMANDS: readonly Command[] = [
         help: "comma-separated list of read, trade",
       },
       { name: "label", value: "<text>", help: "name of the key in the user's list" },
+      { name: "allowed-ips", value: "<list>", help: "addresses and ranges that may use it" },
+      {
+        name: "expires-at",
+        value: "<time>",
+        help: "when it expires, such as 2027-01-01T00:00:00Z",
+      },
     ],
     help: "create an API key that reads or trades; shows its secret once",
   },
