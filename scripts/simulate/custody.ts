@@ -298,7 +298,7 @@ export class Custody {
     const { state } = this.#chain.head;
     if (database.count("SELECT count(*) FROM kill_switches") > 0) this.#stoppedAt = time.now;
     const rows = database.rows(
-      `SELECT lower(hex(w.payment_id)) AS id, w.status, w.created_at, w.not_before,
+      `SELECT lower(hex(w.payment_id)) AS id, w.status, w.created_at, w.approved_at, w.not_before,
           (SELECT email FROM users u WHERE u.user_id = w.user_id) AS email,
           (SELECT frozen_at FROM users u WHERE u.user_id = w.user_id) AS frozen_at,
           (SELECT count(*) FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id
@@ -323,7 +323,8 @@ export class Custody {
       // Withdrawals of a frozen user wait, and so do all while withdrawals are paused.
       const person = this.#orders.find((order) => order.person.email === row["email"])?.person;
       const resumed = person?.frozen === false ? (person.frozenChangedAt ?? time.now) : time.now;
-      const since = Math.max(Number(row["created_at"]), this.#stoppedAt, resumed);
+      const asked = Number(row["approved_at"] ?? row["created_at"]);
+      const since = Math.max(asked, this.#stoppedAt, resumed);
       if (open && since < time.now - MAX_OPEN_MS && row["not_before"] === null)
         throw new Violation("none_forgotten [W8]", `${about}; alerts ${this.#alerts()}`);
     }

@@ -66,6 +66,10 @@ export class Database {
   awayUntil = 0;
   /** Requests sent before then arrive when the outage ends. Later ones are refused. */
   hangsUntil = 0;
+  /** Called after each commit group, with its number, at no time. */
+  onGroup: (seq: number) => void = () => {};
+  /** Called before each call that reads or writes cancel-after timers, at no time. */
+  onTimers: () => void = () => {};
   /** Called within the transaction, before a transfer is deleted. */
   onDelete: (transferId: number) => void = () => {};
 
@@ -179,6 +183,7 @@ export class Database {
       if (away && time.now >= this.hangsUntil) return settle(process.dice.between(5, 2_000), lost);
       if (fate.there + wait > TIMEOUT_MS) settle(TIMEOUT_MS, lost);
       time.after(fate.there + wait, () => {
+        if (queries.some(({ text }) => text.includes("cancel_timers"))) this.onTimers();
         const outcome = attempt(run);
         const label = queries.length === 1 ? queries[0]!.text.slice(0, 40) : `batch`;
         time.note(
@@ -200,8 +205,11 @@ export class Database {
     try {
       const results = queries.map((query) => this.#result(query));
       this.#sqlite.exec("COMMIT");
-      if (queries[0]?.text.startsWith("INSERT INTO commit_groups") === true)
-        this.batchSentAt.set(this.count("SELECT max(seq) FROM commit_groups"), sentAt);
+      if (queries[0]?.text.startsWith("INSERT INTO commit_groups") === true) {
+        const seq = this.count("SELECT max(seq) FROM commit_groups");
+        this.batchSentAt.set(seq, sentAt);
+        this.onGroup(seq);
+      }
       return results;
     } catch (error) {
       this.#sqlite.exec("ROLLBACK");

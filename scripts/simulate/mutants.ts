@@ -1,4 +1,5 @@
 /** Source patches that undo a guard. The simulator must find each of them. */
+import { SAFEGUARD_MUTANTS } from "./safeguard-mutants.ts";
 import { SEALER_MUTANTS } from "./sealer-mutants.ts";
 
 export type Mutant = {
@@ -126,4 +127,5 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: "a restarted watcher follows the chain",
   },
   ...SEALER_MUTANTS,
+  ...SAFEGUARD_MUTANTS,
 ];

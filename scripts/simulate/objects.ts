@@ -299,6 +299,8 @@ export class Objects {
         if (isCurrent()) durable.pong = pair;
       },
       getWebSocketAutoResponse: () => durable.pong,
+      // Clients send no pings, so armed sockets end by their silence.
+      getWebSocketAutoResponseTimestamp: () => null,
     };
   }
 

@@ -1,5 +1,6 @@
 /** The users, their credentials, and the commands that they have sent. */
 import { type AuditRecord, auditRow } from "../../src/auth/audit.ts";
+import { DEFAULT_POLICY, policyView } from "../../src/auth/policy.ts";
 import { type KeyRights, rightsDetails } from "../../src/auth/rights.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { sql, uuid } from "../../src/platform/sql.ts";
@@ -57,6 +58,8 @@ export class People {
   /** Those of them that were answered with success. */
   readonly knownRequests: typeof this.requests = [];
   readonly knownQuotes: typeof this.quotes = [];
+  /** The armed sockets on which quotes were sent, by quote. */
+  readonly socketOf = new Map<string, string>();
   /** Commands since the last quiet point. */
   sent: Sent[] = [];
   commands = 0;
@@ -153,6 +156,26 @@ export const insertKey = (userId: string, apiKeyId: string, now: number) => {
         allowed_ips, require_idempotency, minted_by, active_from, created_at)
       VALUES (${uuid(apiKeyId)}, ${uuid(userId)}, 'simulated', ${rights.scopes}, '', 'k1', NULL,
         0, ${rights.mintedBy}, ${now}, ${now})`,
+    auditRow(event, sql`${now}`, sql`1`),
+  ];
+};
+
+/** A policy under which withdrawals wait for approval, with its audit event. */
+export const insertPolicy = (userId: string, approvalAbove: bigint, now: number) => {
+  const policy = { ...DEFAULT_POLICY, withdraw_approval_above: approvalAbove };
+  const event: AuditRecord = {
+    kind: "policy_changed",
+    actor: "session",
+    userId,
+    apiKeyId: null,
+    ip: null,
+    subjectId: userId,
+    details: rightsDetails("policy_changed", [{ afterMs: 0, policy: policyView(policy) }]),
+  };
+  return [
+    sql`INSERT INTO account_policies (user_id, active_from, version, sessions_trade,
+        withdraw_listed_only, withdraw_approval_above)
+      VALUES (${uuid(userId)}, ${now}, 1, 1, 0, ${Number(approvalAbove)})`,
     auditRow(event, sql`${now}`, sql`1`),
   ];
 };

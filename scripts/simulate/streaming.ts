@@ -15,14 +15,18 @@ import { Violation } from "./violation.ts";
 /** A late call may close a socket this long after its cause was undone. */
 const CLOSE_GRACE_MS = 10_000;
 
+/** Of the sockets of keys. */
+const ARMED_CHANCE = 0.4;
+
 export class Streaming {
   readonly #scene: Scene;
   readonly #people: People;
-  readonly subscribers = new Subscribers();
+  readonly subscribers: Subscribers;
 
   constructor(scene: Scene, people: People) {
     this.#scene = scene;
     this.#people = people;
+    this.subscribers = new Subscribers(() => scene.time.now);
     this.subscribers.onClose = (subscriber, code) => this.#closed(subscriber, code);
   }
 
@@ -53,7 +57,8 @@ export class Streaming {
       clientIp: undefined,
       stream,
     });
-    const headers = { [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: expiresAtMs }) };
+    const armed = actor.credential.kind === "api_key" && dice.chance(ARMED_CHANCE);
+    const headers = { [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: expiresAtMs, armed }) };
     const query = since === undefined ? "" : `?since=${since}`;
     const request = new Request(`https://stream.internal/${query}`, { headers });
     const response = await streamObject(this.#scene.env, stream).fetch(request);
@@ -61,7 +66,7 @@ export class Streaming {
     if (client === undefined) return;
     const openedAt = this.#scene.time.now;
     this.subscribers.attach(
-      { stream, person, credential, since, openedAt, open: true, last: undefined },
+      { stream, person, credential, since, openedAt, armed, open: true, last: undefined },
       client,
     );
   }
@@ -80,7 +85,7 @@ export class Streaming {
     this.#scene.time.after(leaveAfter, () => {
       for (const subscriber of leaving) {
         if (!subscriber.open) continue;
-        subscriber.open = false;
+        this.subscribers.leave(subscriber);
         subscriber.client?.close(1000);
       }
     });
@@ -91,7 +96,7 @@ export class Streaming {
   closeAll(): void {
     for (const subscriber of this.subscribers.all) {
       if (!subscriber.open) continue;
-      subscriber.open = false;
+      this.subscribers.leave(subscriber);
       subscriber.client?.close(1000);
     }
   }

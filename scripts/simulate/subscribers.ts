@@ -19,8 +19,12 @@ export type Subscriber = {
   readonly credential: Credential;
   readonly since: number | undefined;
   readonly openedAt: number;
+  /** Its end cancels the quotes of its key. */
+  readonly armed: boolean;
   client?: ClientEnd;
   open: boolean;
+  /** When the client left or learned that the socket was closed. */
+  endedAt?: number;
   /** The number of the last event, or of the snapshot. */
   last: number | undefined;
 };
@@ -29,7 +33,12 @@ export class Subscribers {
   readonly #texts = new Map<string, string>();
   all: Subscriber[] = [];
   frames = 0;
+  readonly #now: () => number;
   onClose: (subscriber: Subscriber, code: number) => void = () => {};
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
 
   attach(subscriber: Subscriber, client: ClientEnd): void {
     subscriber.client = client;
@@ -38,10 +47,15 @@ export class Subscribers {
     client.listen({
       onMessage: (text) => this.#receive(subscriber, text),
       onClose: (code) => {
-        subscriber.open = false;
+        this.leave(subscriber);
         this.onClose(subscriber, code);
       },
     });
+  }
+
+  leave(subscriber: Subscriber): void {
+    subscriber.open = false;
+    subscriber.endedAt ??= this.#now();
   }
 
   /** Forgets texts and closed sockets. Called at a quiet point. */

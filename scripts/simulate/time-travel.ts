@@ -4,6 +4,7 @@ import { unfreeze } from "../../src/operator/users.ts";
 import { resume } from "../../src/operator/venues.ts";
 import { Dice } from "../soak/dice.ts";
 import { BOOKS, type People, sessionOf } from "./people.ts";
+import type { Safeguards } from "./safeguards.ts";
 import type { Scene } from "./scene.ts";
 import type { Sealing } from "./sealing.ts";
 import type { Streaming } from "./streaming.ts";
@@ -22,6 +23,7 @@ export type Parts = {
   readonly trading: Trading;
   readonly streaming: Streaming;
   readonly sealing: Sealing;
+  readonly safeguards: Safeguards;
   readonly context: (words: string[], options: Record<string, string>) => OperatorContext;
   readonly advance: (ms: number) => Promise<void>;
   /** Lets everything settle and checks all invariants. */
@@ -29,10 +31,11 @@ export type Parts = {
 };
 
 export async function timeTravel(parts: Parts): Promise<void> {
-  const { scene, people, streaming, sealing, context, advance } = parts;
+  const { scene, people, streaming, sealing, safeguards, context, advance } = parts;
   const dice = new Dice(`${scene.seed}/time-travel`);
   streaming.closeAll();
   await admitAll(parts);
+  safeguards.calm();
   const snapshot = scene.database.snapshot();
   await trade(parts, dice);
   await sealing.loseMany();
@@ -42,6 +45,7 @@ export async function timeTravel(parts: Parts): Promise<void> {
   await trade(parts, dice);
   sealing.putBack(snapshot);
   people.forget();
+  safeguards.forget();
   await trade(parts, dice);
   await advance(NOTICED_MS);
   await sealing.restore(context([], {}));

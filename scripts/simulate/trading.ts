@@ -1,8 +1,12 @@
 /** Commands of the users, and what their senders learn of them. */
 import { REQUEST_SIDES, SIDES } from "../../src/assets/fields.ts";
+import type { Actor } from "../../src/platform/actor.ts";
+import { readUuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
-import type { Command } from "../../src/rfq/command.ts";
+import { Problem } from "../../src/platform/problem.ts";
+import type { Command, PlaceQuote, Result } from "../../src/rfq/command.ts";
+import { placeQuotes } from "../../src/rfq/place-quotes.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import { quoteTermsText, requestTermsText } from "../../src/rfq/terms-text.ts";
 import type { Dice } from "../soak/dice.ts";
@@ -12,12 +16,14 @@ import type { Scene } from "./scene.ts";
 import { Process } from "./virtual-time.ts";
 
 const LABELS = [null, "a", "b"];
+/** Of one call. */
+const MAX_QUOTES = 6;
 
 export class Trading {
   readonly #scene: Scene;
   readonly #people: People;
   /** Calls of Workers that have not answered yet. */
-  readonly #workers = new Set<{ readonly process: Process; readonly sent: Sent }>();
+  readonly #workers = new Set<{ readonly process: Process; readonly sent: readonly Sent[] }>();
 
   constructor(scene: Scene, people: People) {
     this.#scene = scene;
@@ -36,7 +42,7 @@ export class Trading {
     const worker = dice.pick(running);
     this.#workers.delete(worker);
     worker.process.alive = false;
-    worker.sent.killed = true;
+    for (const sent of worker.sent) sent.killed = true;
   }
 
   /** The client did not hear the answer, or could not wait: the same command with a new id. */
@@ -118,11 +124,14 @@ export class Trading {
         expiresInSecs: dice.pick([1, 2, 5, 30, 60]),
         label: dice.pick(LABELS),
       };
+      const by = replaced === undefined || stranger ? actor : credentialOf(replaced.by, dice).actor;
+      const quoteId = this.#id(dice);
       return {
         op: "place_quote",
-        actor: replaced === undefined || stranger ? actor : credentialOf(replaced.by, dice).actor,
+        actor: by,
         receivedAt,
-        quoteId: this.#id(dice),
+        quoteId,
+        ...this.#onSocket(by, quoteId, dice),
         ...terms,
         ...(keyed && { idempotency: { ...keyed, terms: quoteTermsText(terms) } }),
       };
@@ -143,32 +152,88 @@ export class Trading {
     return { op: "accept", actor, receivedAt, matchId: this.#id(dice), quoteId: quote.id };
   }
 
+  /** Sometimes the quote arrives on an armed socket of its key, if there is one. */
+  #onSocket({ credential }: Actor, quoteId: string, dice: Dice): { readonly socketId?: string } {
+    if (credential.kind !== "api_key" || dice.chance(0.5)) return {};
+    const [row] = this.#scene.database.rows(
+      `SELECT lower(hex(socket_id)) AS id FROM armed_sockets
+        WHERE api_key_id = unhex(?) AND taken_over_at IS NULL ORDER BY armed_id DESC LIMIT 1`,
+      credential.apiKeyId.replaceAll("-", ""),
+    );
+    if (row === undefined) return {};
+    const socketId = readUuid(String(row["id"]));
+    this.#people.socketOf.set(quoteId, socketId);
+    return { socketId };
+  }
+
   /** A UUID v7 from the step's own dice. */
   #id(dice: Dice): string {
     return this.#scene.time.runAs(new Process("id", dice), () => uuidv7());
   }
 
+  /** Several quotes of one user in one call. */
+  severalQuotes(step: Step, dice: Dice): void {
+    const { env } = this.#scene;
+    const commands: PlaceQuote[] = [];
+    for (let count = dice.between(1, MAX_QUOTES); count > 0; count--) {
+      const command = this.#commandOf("place_quote", dice);
+      if (command?.op === "place_quote") commands.push(command);
+    }
+    const [first] = commands;
+    if (first === undefined) return;
+    const { actor } = first;
+    const own = commands.map((command) => ({ ...command, actor }));
+    this.#submit(step, dice, own, () => placeQuotes(env, actor, own));
+  }
+
   #send(step: Step, dice: Dice, command: Command): void {
+    this.#submit(step, dice, [command], async () => [
+      await submitCommand(this.#scene.env, command),
+    ]);
+  }
+
+  #submit(
+    step: Step,
+    dice: Dice,
+    commands: readonly Command[],
+    submit: () => Promise<readonly Result[]>,
+  ): void {
     const people = this.#people;
-    const by = people.all.find(({ userId }) => userId === command.actor.userId);
-    if (by !== undefined) people.remember(command, by);
-    const sent: Sent = { command, sentAt: this.#scene.time.now, step: step.index };
-    people.sent.push(sent);
-    people.commands++;
-    const worker: { process: Process; readonly sent: Sent } = {
+    const { time } = this.#scene;
+    const sent = commands.map((command): Sent => {
+      const by = people.all.find(({ userId }) => userId === command.actor.userId);
+      if (by !== undefined) people.remember(command, by);
+      return { command, sentAt: time.now, step: step.index };
+    });
+    people.sent.push(...sent);
+    people.commands += commands.length;
+    const worker: { process: Process; readonly sent: readonly Sent[] } = {
       process: new Process("none", dice),
       sent,
     };
-    worker.process = this.#scene.start(`${command.op}@${step.index}`, dice, async () => {
-      const result = await submitCommand(this.#scene.env, command);
-      sent.result = result;
-      sent.answeredAt = this.#scene.time.now;
+    const name = `${commands.length > 1 ? "quotes" : commands[0]?.op}@${step.index}`;
+    worker.process = this.#scene.start(name, dice, async () => {
+      const results = await submit().catch(refusedAll(commands));
       this.#workers.delete(worker);
-      if (result.ok) people.confirm(command);
-      this.#scene.time.note(result.ok ? "ok" : result.problem.code);
+      for (const [index, one] of sent.entries()) {
+        const result = results[index];
+        if (result === undefined) continue;
+        one.result = result;
+        one.answeredAt = time.now;
+        if (result.ok) people.confirm(one.command);
+        time.note(result.ok ? "ok" : result.problem.code);
+      }
     });
     this.#workers.add(worker);
   }
+}
+
+/** A call that is refused as a whole. Any other error is one of the program. */
+function refusedAll(commands: readonly Command[]): (error: unknown) => readonly Result[] {
+  return (error) => {
+    if (!(error instanceof Problem)) throw error;
+    return commands.map(() => ({ ok: false, problem: error.data }));
+  };
 }
 
 function sizeOf(dice: Dice): { amount: string | null; usdcAmount: string | null } {

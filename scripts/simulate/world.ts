@@ -2,25 +2,18 @@
 import { Dice } from "../soak/dice.ts";
 import { runCron } from "../../src/cron.ts";
 import { NO_ANCHORS, verifyAudit } from "../../src/auth/audit-seal.ts";
-import { endSessions } from "../../src/auth/end-sessions.ts";
 import { History } from "../../src/archive/history.ts";
 import { Sealer } from "../../src/archive/sealer.ts";
 import { Payer } from "../../src/custody/payer/payer.ts";
 import { ChainWatcher } from "../../src/custody/watcher/chain-watcher.ts";
 import { Feed } from "../../src/feeds/feed.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import type { OperatorContext } from "../../src/operator/context.ts";
-import { freeze, revokeKey, unfreeze } from "../../src/operator/users.ts";
-import { pause, resume } from "../../src/operator/venues.ts";
-import type { SessionActor } from "../../src/platform/actor.ts";
 import { config } from "../../src/platform/config.ts";
-import { all } from "../../src/platform/sql.ts";
-import { uuidv7 } from "../../src/platform/uuid.ts";
 import { RfqBook } from "../../src/rfq/rfq-book.ts";
+import { Approvals } from "./approvals.ts";
 import { Bucket } from "./bucket.ts";
 import { Custody } from "./custody.ts";
 import { Database } from "./database.ts";
-import { fund } from "./funds.ts";
 import {
   checkCommands,
   checkDue,
@@ -30,18 +23,12 @@ import {
   checkWaits,
 } from "./invariants.ts";
 import { Objects } from "./objects.ts";
-import {
-  BOOKS,
-  credentialOf,
-  insertKey,
-  insertUser,
-  keyOf,
-  type Person,
-  People,
-  sessionOf,
-} from "./people.ts";
+import { Operating } from "./operating.ts";
+import { credentialOf, People } from "./people.ts";
 import type { Step } from "./plan.ts";
+import { Safeguards } from "./safeguards.ts";
 import { Sealing } from "./sealing.ts";
+import { setUp } from "./set-up.ts";
 import { settings } from "./settings.ts";
 import type { Scene } from "./scene.ts";
 import { useSockets } from "./sockets.ts";
@@ -59,11 +46,10 @@ const QUIET_MS = 130_000;
 const ARCHIVE_MS = 70_000;
 /** Longer than a writer tries to learn whether its batch has committed. */
 const MAX_OUTAGE_MS = 40_000;
-const USERS = 5;
 /** The full reconciliation reads the whole journal, so not every quiet point runs it. */
 const FULL_EVERY = 8;
-/** Time that an alarm may take while D1 is well. */
-const MAX_ALARM_MS = 5_000;
+/** Time that an alarm may take while D1 is well. It makes several calls, of a second if D1 is slow. */
+const MAX_ALARM_MS = 10_000;
 
 export class World {
   readonly #time: VirtualTime;
@@ -78,6 +64,9 @@ export class World {
   readonly #streaming: Streaming;
   readonly #bucket: Bucket;
   readonly #sealing: Sealing;
+  readonly #operating: Operating;
+  readonly #safeguards: Safeguards;
+  readonly #approvals: Approvals;
   readonly #events = { quiet: 0, checkedGroup: 0, troubledUntil: 0, constraint: "" };
   #fault: Violation | undefined;
 
@@ -118,6 +107,9 @@ export class World {
     this.#trading = new Trading(scene, this.#people);
     this.#streaming = new Streaming(scene, this.#people);
     this.#sealing = new Sealing(scene, this.#people, this.#bucket);
+    this.#operating = new Operating(scene, this.#people, this.#custody);
+    this.#safeguards = new Safeguards(scene, this.#people, this.#streaming.subscribers);
+    this.#approvals = new Approvals(scene, this.#people);
     this.#objects.onAlarm = (what, tookMs) => this.#alarmEnded(what, tookMs);
     useSockets(time, () => time.current().dice.between(0, 20));
   }
@@ -140,6 +132,11 @@ export class World {
       settled: count("withdrawals WHERE status = 'settled'"),
       failed: count("withdrawals WHERE status = 'failed'"),
       cancelled: count("withdrawals WHERE status = 'cancelled'"),
+      approved: count("withdrawals WHERE approved_at IS NOT NULL"),
+      "ended by a protection": count("every_quotes WHERE cancel_reason = 'protection'"),
+      "ended by a timer": count("every_quotes WHERE cancel_reason = 'timeout'"),
+      "ended by a disconnect": count("every_quotes WHERE cancel_reason = 'disconnect'"),
+      replaced: count("every_quotes WHERE cancel_reason = 'replaced'"),
       frames: this.frames,
       seals: count("journal_seals"),
       released: count("released_transfers"),
@@ -181,7 +178,8 @@ export class World {
       trading: this.#trading,
       streaming: this.#streaming,
       sealing: this.#sealing,
-      context: (words, options) => this.#context(words, options),
+      context: (words, options) => this.#operating.context(words, options),
+      safeguards: this.#safeguards,
       advance: (ms) => this.#advance(ms),
       quiet: () => this.#quiet(true),
     });
@@ -218,43 +216,14 @@ export class World {
   }
 
   async #begin(): Promise<void> {
-    const { now } = this.#time;
-    const totals = new Map<string, bigint>();
-    await this.#finish("setup", new Dice(`${this.#seed}/setup`), async () => {
-      for (let index = 0; index < USERS; index++) {
-        const person: Person = {
-          userId: uuidv7(),
-          name: `user${index}`,
-          email: `user${index}@simulated.example`,
-          epoch: 0,
-          credentials: [],
-          frozenChangedAt: 0,
-          freezesInFlight: 0,
-          frozen: false,
-        };
-        await all(this.#env.DB, insertUser(person, now));
-        this.#people.all.push(person);
-        person.credentials.push(sessionOf(person, now));
-        await this.#newKey(person);
-        // The last one is poor, so that commands fail for lack of funds.
-        const amount = index === USERS - 1 ? 3_000_000n : 50_000_000_000n;
-        for (const asset of ["usdc", ...BOOKS.map((book) => book.asset)]) {
-          totals.set(asset, (totals.get(asset) ?? 0n) + amount);
-          await fund(this.#env.DB, person.userId, asset, amount);
-        }
-      }
-      this.#custody.fillVault(totals);
-      for (const person of this.#people.all)
-        await this.#custody.newAddress(person, person.credentials[0]!.actor);
-    });
+    await this.#finish("setup", new Dice(`${this.#seed}/setup`), () =>
+      setUp(this.#scene, {
+        people: this.#people,
+        custody: this.#custody,
+        operating: this.#operating,
+      }),
+    );
     this.#scheduleCron();
-  }
-
-  async #newKey(person: Person): Promise<void> {
-    const key = keyOf(person);
-    for (const statement of insertKey(person.userId, key.apiKeyId, this.#time.now))
-      await all(this.#env.DB, statement);
-    person.credentials.push(key);
   }
 
   #scheduleCron(): void {
@@ -300,6 +269,14 @@ export class World {
         return this.#trading.repeat(step, dice);
       case "cancel_quotes":
         return this.#trading.cancelQuotes(step, dice);
+      case "several_quotes":
+        return this.#trading.severalQuotes(step, dice);
+      case "save_protection":
+      case "reset_protection":
+      case "cancel_after":
+        return this.#safeguards.act(kind, `${kind}@${step.index}`, dice);
+      case "approve":
+        return this.#approvals.approve(`${kind}@${step.index}`, dice);
       case "freeze":
       case "unfreeze":
       case "revoke_key":
@@ -310,7 +287,7 @@ export class World {
       case "retry":
       case "pause_withdrawals":
       case "resume_withdrawals":
-        return this.#operate(kind, step, dice);
+        return this.#operating.act(kind, step, dice);
       case "reorganise":
       case "node_away":
       case "evict":
@@ -358,74 +335,6 @@ export class World {
     this.#start(name, dice, () => this.#custody.newAddress(person, actor));
   }
 
-  #operate(kind: Step["kind"], step: Step, dice: Dice): void {
-    const frozen = this.#people.all.filter((one) => one.frozen);
-    const person = dice.pick(kind === "unfreeze" && frozen.length > 0 ? frozen : this.#people.all);
-    const { venue } = dice.pick(BOOKS);
-    const context = (words: string[], options: Record<string, string>) =>
-      this.#context(words, options);
-    this.#start(`${kind}@${step.index}`, dice, async () => {
-      switch (kind) {
-        case "freeze":
-        case "unfreeze": {
-          person.freezesInFlight++;
-          person.frozenChangedAt = undefined;
-          person.frozen = kind === "freeze";
-          try {
-            await (kind === "freeze" ? freeze : unfreeze)(
-              context([], { "user-id": person.userId }),
-            );
-          } finally {
-            person.freezesInFlight--;
-            if (person.freezesInFlight === 0) person.frozenChangedAt = this.#time.now;
-          }
-          return;
-        }
-        case "revoke_key":
-          return this.#revokeKey(person, (apiKeyId) => revokeKey(context([], { id: apiKeyId })));
-        case "end_sessions":
-          return this.#endSessions(person);
-        case "fail":
-        case "retry":
-        case "pause_withdrawals":
-        case "resume_withdrawals":
-          return void (await this.#custody.operate(kind, (options) => context([], options), dice));
-        case "pause_venue":
-          return void (await pause(context([venue], {})));
-        default:
-          for (const book of BOOKS) await resume(context([book.venue], {}));
-      }
-    });
-  }
-
-  #context(words: string[], options: Record<string, string>): OperatorContext {
-    const env = this.#env;
-    return { env, settings: config(env), operator: "ann", words, options };
-  }
-
-  async #revokeKey(person: Person, revoke: (id: string) => Promise<unknown>): Promise<void> {
-    const key = person.credentials.find(({ actor }) => actor.credential.kind === "api_key");
-    if (key === undefined || key.actor.credential.kind !== "api_key") return;
-    key.ending = true;
-    await revoke(key.actor.credential.apiKeyId);
-    person.credentials = person.credentials.filter((known) => known !== key);
-    await this.#newKey(person);
-  }
-
-  async #endSessions(person: Person): Promise<void> {
-    const session = person.credentials.find(({ actor }) => actor.credential.kind === "session");
-    if (session === undefined) return;
-    session.ending = true;
-    await endSessions(this.#env.DB, {
-      actor: session.actor as SessionActor,
-      revokeKeys: false,
-      ip: undefined,
-    });
-    person.epoch++;
-    person.credentials = person.credentials.filter((known) => known !== session);
-    person.credentials.push(sessionOf(person, this.#time.now));
-  }
-
   #alarmEnded(what: string, tookMs: number): void {
     if (!what.startsWith("RfqBook/") && !what.startsWith("Feed/")) return;
     if (tookMs > MAX_ALARM_MS && this.#time.now > this.#events.troubledUntil)
@@ -451,6 +360,8 @@ export class World {
     checkRecords(database, this.#events.checkedGroup);
     checkDue(database, this.#time.now);
     this.#custody.check();
+    this.#approvals.check();
+    this.#safeguards.check();
     checkSockets(database, this.#streaming.subscribers);
     await this.#sealing.check(calmSince, new Dice(`${this.#seed}/archive/${calmSince}`));
     await this.#reconcile(last || ++this.#events.quiet % FULL_EVERY === 0);

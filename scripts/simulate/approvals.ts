@@ -1,0 +1,95 @@
+/** Withdrawals that wait for approval. An approval races with a cancel and with the payer. */
+import { approveAfterStepUp } from "../../src/custody/approve-withdrawal.ts";
+import { cancelWithdrawal } from "../../src/custody/cancel-withdrawal.ts";
+import type { SessionActor } from "../../src/platform/actor.ts";
+import { Problem } from "../../src/platform/problem.ts";
+import { readUuid } from "../../src/platform/sql.ts";
+import { notifyStreams } from "../../src/streams/notify.ts";
+import type { Dice } from "../soak/dice.ts";
+import type { People, Person } from "./people.ts";
+import type { Scene } from "./scene.ts";
+import { Violation } from "./violation.ts";
+
+/** Native units that these users withdraw in a day without approval. */
+export const APPROVAL_ABOVE = 60_000_000n;
+const CANCEL_CHANCE = 0.4;
+const MAX_APART_MS = 100;
+
+export class Approvals {
+  readonly #scene: Scene;
+  readonly #people: People;
+
+  constructor(scene: Scene, people: People) {
+    this.#scene = scene;
+    this.#people = people;
+  }
+
+  /** Approves one of the latest that wait, and sometimes cancels it at the same time. */
+  approve(name: string, dice: Dice): void {
+    const { database, start, time } = this.#scene;
+    const waiting = database.rows(
+      `SELECT lower(hex(withdrawal_id)) AS id, lower(hex(user_id)) AS user FROM withdrawals
+        WHERE status = 'awaiting_approval' ORDER BY created_at DESC, withdrawal_id LIMIT 5`,
+    );
+    if (waiting.length === 0) return;
+    const { id, user } = dice.pick(waiting);
+    const withdrawalId = readUuid(String(id));
+    const person = this.#people.all.find(({ userId }) => userId === readUuid(String(user)));
+    if (person === undefined) return;
+    time.after(dice.between(0, MAX_APART_MS), () =>
+      start(name, dice, () => this.#approve(person, withdrawalId)),
+    );
+    if (!dice.chance(CANCEL_CHANCE)) return;
+    time.after(dice.between(0, MAX_APART_MS), () =>
+      start(`cancel/${name}`, dice, () => this.#cancel(person, withdrawalId)),
+    );
+  }
+
+  async #approve(person: Person, withdrawalId: string): Promise<void> {
+    const { env } = this.#scene;
+    const actor = sessionActorOf(person);
+    if (actor === undefined) return;
+    await unlessRejected(async () => {
+      const approval = { actor, withdrawalId, ip: undefined };
+      const { row, events } = await approveAfterStepUp(env.DB, approval);
+      const sent = env.WITHDRAWALS.send({ withdrawal_id: withdrawalId, chain: row.chain });
+      await Promise.all([notifyStreams(env, events), sent]);
+    });
+  }
+
+  async #cancel(person: Person, withdrawalId: string): Promise<void> {
+    const { env } = this.#scene;
+    const actor = sessionActorOf(person);
+    if (actor === undefined) return;
+    await unlessRejected(async () => {
+      const id = { withdrawal_id: withdrawalId };
+      const { events } = await cancelWithdrawal(env.DB, { actor, id, ip: undefined });
+      await notifyStreams(env, events);
+    });
+  }
+
+  /** [W12] What was paid without approval is within the policy. A seed lasts less than a day. */
+  check(): void {
+    const over = this.#scene.database.rows(
+      `SELECT hex(w.user_id) AS user, sum(w.amount) AS unapproved, p.withdraw_approval_above AS above
+        FROM withdrawals w JOIN account_policies p ON p.user_id = w.user_id
+        WHERE w.approved_at IS NULL AND w.status IN ('queued', 'submitted', 'settled')
+        GROUP BY 1, 3 HAVING sum(w.amount) > p.withdraw_approval_above`,
+    );
+    if (over.length > 0) throw new Violation("approved_above_the_policy", JSON.stringify(over));
+  }
+}
+
+async function unlessRejected(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+  }
+}
+
+function sessionActorOf(person: Person): SessionActor | undefined {
+  const session = person.credentials.find(({ actor }) => actor.credential.kind === "session");
+  // Safe cast: its credential is a session.
+  return session?.actor as SessionActor | undefined;
+}

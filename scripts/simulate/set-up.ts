@@ -1,0 +1,54 @@
+/** The users of a seed, with their credentials, funds and deposit addresses. */
+import { all } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { APPROVAL_ABOVE } from "./approvals.ts";
+import type { Custody } from "./custody.ts";
+import { fund } from "./funds.ts";
+import type { Operating } from "./operating.ts";
+import { BOOKS, insertPolicy, insertUser, type People, type Person, sessionOf } from "./people.ts";
+import type { Scene } from "./scene.ts";
+
+const USERS = 5;
+/** Large withdrawals of the first users wait for approval. */
+const WITH_APPROVALS = 2;
+const FUNDS = 50_000_000_000n;
+/** Of the last one, so that commands fail for lack of funds. */
+const FEW_FUNDS = 3_000_000n;
+
+type Parts = {
+  readonly people: People;
+  readonly custody: Custody;
+  readonly operating: Operating;
+};
+
+export async function setUp(scene: Scene, { people, custody, operating }: Parts): Promise<void> {
+  const { env, time } = scene;
+  const { now } = time;
+  const totals = new Map<string, bigint>();
+  for (let index = 0; index < USERS; index++) {
+    const person: Person = {
+      userId: uuidv7(),
+      name: `user${index}`,
+      email: `user${index}@simulated.example`,
+      epoch: 0,
+      credentials: [],
+      frozenChangedAt: 0,
+      freezesInFlight: 0,
+      frozen: false,
+    };
+    await all(env.DB, insertUser(person, now));
+    people.all.push(person);
+    person.credentials.push(sessionOf(person, now));
+    await operating.newKey(person);
+    if (index < WITH_APPROVALS)
+      for (const statement of insertPolicy(person.userId, APPROVAL_ABOVE, time.now))
+        await all(env.DB, statement);
+    const amount = index === USERS - 1 ? FEW_FUNDS : FUNDS;
+    for (const asset of ["usdc", ...BOOKS.map((book) => book.asset)]) {
+      totals.set(asset, (totals.get(asset) ?? 0n) + amount);
+      await fund(env.DB, person.userId, asset, amount);
+    }
+  }
+  custody.fillVault(totals);
+  for (const person of people.all) await custody.newAddress(person, person.credentials[0]!.actor);
+}
