@@ -11,7 +11,7 @@ import type { Scene } from "./scene.ts";
 import { Violation } from "./violation.ts";
 
 /** Native units that these users withdraw in a day without approval. */
-export const APPROVAL_ABOVE = 60_000_000n;
+export const APPROVAL_ABOVE = 20_000_000n;
 const CANCEL_CHANCE = 0.4;
 const MAX_APART_MS = 100;
 

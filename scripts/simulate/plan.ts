@@ -13,7 +13,7 @@ const ACTIONS = {
   cancel_request: 30,
   cancel_quotes: 12,
   several_quotes: 40,
-  save_protection: 16,
+  save_protection: 24,
   reset_protection: 16,
   cancel_after: 24,
   repeat: 60,
@@ -33,7 +33,7 @@ const ACTIONS = {
   outage: 5,
   deposit: 25,
   withdraw: 25,
-  approve: 12,
+  approve: 24,
   new_address: 2,
   fail: 3,
   retry: 2,
@@ -65,6 +65,12 @@ export type Step = {
 const PHASE = 800;
 /** Mean milliseconds between two steps of a phase. */
 const PACES = [2, 20, 100];
+/** Actions that stop makers from quoting. Half of the phases have none, so that more is traded. */
+const SAFEGUARDS: ReadonlySet<Action> = new Set([
+  "save_protection",
+  "reset_protection",
+  "cancel_after",
+]);
 /** Actions that disturb. A phase in clear weather has none of them. */
 const DISTURBANCES: ReadonlySet<Action> = new Set([
   "restart",
@@ -83,12 +89,14 @@ export function planOf(seed: string, steps: number, phaseSteps = PHASE): Step[] 
     const dice = new Dice(`${seed}/phase/${phase}`);
     const weather = dice.weighted(WEATHER_WEIGHTS);
     const calm = weather === "clear" || weather === "slow";
+    const guarded = dice.chance(0.5);
     // In slow weather a book is never idle, so work that waits for idleness shows.
     const pace = weather === "slow" ? 40 : dice.pick(PACES);
     add("weather", 0, weather);
     for (let count = 0; count < phaseSteps && done < steps; count++, done++) {
       let action = dice.weighted(ACTIONS);
-      if (calm && DISTURBANCES.has(action)) action = "place_quote";
+      if ((calm && DISTURBANCES.has(action)) || (!guarded && SAFEGUARDS.has(action)))
+        action = "place_quote";
       add(action, dice.between(0, 2 * pace), weather);
     }
     add("quiet", 0, "clear");

@@ -69,7 +69,7 @@ export class Safeguards {
     else
       await saveProtection(env, actor, {
         windowSecs: dice.pick([1, 10, 600]),
-        maxMatches: dice.chance(0.8) ? dice.between(1, 3) : null,
+        maxMatches: dice.chance(0.8) ? dice.between(1, 2) : null,
         maxUsdc: dice.chance(0.4) ? BigInt(dice.between(1, 4_000_000)) : null,
         cooldownSecs: dice.chance(0.8) ? dice.between(1, 20) : null,
       });

@@ -10,7 +10,7 @@ import type { Scene } from "./scene.ts";
 
 const USERS = 5;
 /** Large withdrawals of the first users wait for approval. */
-const WITH_APPROVALS = 2;
+const WITH_APPROVALS = 3;
 const FUNDS = 50_000_000_000n;
 /** Of the last one, so that commands fail for lack of funds. */
 const FEW_FUNDS = 3_000_000n;

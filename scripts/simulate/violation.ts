@@ -7,3 +7,8 @@ export class Violation extends Error {
     this.property = property;
   }
 }
+
+/** By its text, because an error that crossed a call has lost its class. */
+export function isProgrammingError(error: unknown): boolean {
+  return /is not a function|not iterable|Cannot read properties|is not defined/.test(String(error));
+}

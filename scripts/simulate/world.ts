@@ -35,7 +35,7 @@ import { useSockets } from "./sockets.ts";
 import { Streaming } from "./streaming.ts";
 import { timeTravel } from "./time-travel.ts";
 import { Trading } from "./trading.ts";
-import { Violation } from "./violation.ts";
+import { isProgrammingError, Violation } from "./violation.ts";
 import { Process, type VirtualTime } from "./virtual-time.ts";
 import { CLEAR, WEATHERS } from "./weather.ts";
 
@@ -368,6 +368,7 @@ export class World {
     this.#events.checkedGroup = database.count("SELECT max(seq) FROM commit_groups");
     this.#people.sent = this.#people.sent.slice(-20).filter(({ result }) => result !== undefined);
     this.#streaming.subscribers.forget();
+    this.#safeguards.calm();
   }
 
   async #reconcile(full: boolean): Promise<void> {
@@ -390,11 +391,6 @@ export class World {
       if (waits > 10_000) throw new Violation("work_ends", name);
     }
   }
-}
-
-/** By its text, because an error that crossed a call has lost its class. */
-function isProgrammingError(error: unknown): boolean {
-  return /is not a function|not iterable|Cannot read properties|is not defined/.test(String(error));
 }
 
 /** Safe cast: the service reads these bindings only; a missing one fails its first use. */
