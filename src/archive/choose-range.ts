@@ -52,16 +52,29 @@ export async function chooseRange(
   };
 }
 
+/** Whether something is cold that the reconciliation has not walked. */
+export async function isWalkBehind(db: D1Database, hotMs: number): Promise<boolean> {
+  const { cold, unchecked } = await bounds(db, hotMs);
+  return unchecked !== null && unchecked < cold;
+}
+
 /** Everything before this instant is cold, and the reconciliation has walked its transfers. */
 async function sealedBefore(db: D1Database, hotMs: number): Promise<number> {
+  const { cold, unchecked } = await bounds(db, hotMs);
+  return Math.min(cold, unchecked ?? cold);
+}
+
+async function bounds(
+  db: D1Database,
+  hotMs: number,
+): Promise<{ readonly cold: number; readonly unchecked: number | null }> {
   const checked = await positionOf(db, "transfers");
   const row = await first<{ cold: number; unchecked: number | null }>(
     db,
     sql`SELECT ${NOW} - ${hotMs} AS cold, (SELECT at FROM transfers
       WHERE transfer_id > ${checked} ORDER BY transfer_id LIMIT 1) AS unchecked`,
   );
-  const cold = row?.cold ?? 0;
-  return Math.min(cold, row?.unchecked ?? cold);
+  return { cold: row?.cold ?? 0, unchecked: row?.unchecked ?? null };
 }
 
 async function chooseTransfers(
