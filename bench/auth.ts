@@ -1,6 +1,6 @@
 /**
  * The cost of authentication: signed GET /auth/whoami, compared with the same Worker's public
- * /time.
+ * /time, and with a bare Hono app in the same workerd.
  */
 import { type Bench, type Figure, median, number, percentile } from "./figures.ts";
 import { drive, httpRequest } from "./load.ts";
@@ -13,12 +13,14 @@ const CONNECTIONS = 32;
 const KEYS = CONNECTIONS;
 
 export const benchAuth: Bench = async ({ quick, say, onStop }) => {
-  const stack = await startBenchStack();
+  const stack = await startBenchStack({ peer: "hono" });
   onStop(stack.stop);
   try {
     const [rounds, forMs] = quick ? [2, 1_500] : [5, 5_000];
     const people = await makePeople(stack, KEYS, []);
     const time = [httpRequest({ method: "GET", target: "/time" })];
+    const bare = [httpRequest({ method: "GET", target: "/auth/whoami" })];
+    const hono: Measured[] = [];
     const rssAtRest = stack.rssMb();
     const runs: Record<"time" | "whoami", Measured[]> = { time: [], whoami: [] };
     const alone: Record<"time" | "whoami", Measured[]> = { time: [], whoami: [] };
@@ -37,6 +39,12 @@ export const benchAuth: Bench = async ({ quick, say, onStop }) => {
         );
         into.whoami.push(await measured(stack, { lanes, forMs }));
       }
+      hono.push(
+        await measured(
+          { ...stack, port: stack.peerPort },
+          { lanes: Array.from({ length: CONNECTIONS }, () => bare), forMs },
+        ),
+      );
       const [ours, peer] = [runs.whoami.at(-1), runs.time.at(-1)];
       say(
         `  round ${round + 1}: whoami ${number(ours?.perSecond ?? 0)}/s, time ${number(peer?.perSecond ?? 0)}/s, workerd used ${number(100 * (ours?.cpuShare ?? 0))} % and ${number(100 * (peer?.cpuShare ?? 0))} % of a core, holds ${number(stack.rssMb())} MB`,
@@ -63,6 +71,13 @@ export const benchAuth: Bench = async ({ quick, say, onStop }) => {
         unit: "/s",
         ...pair(runs, (one) => 1_000_000 / one.cpuMicros),
         target: { atLeast: 0.9 },
+      },
+      {
+        what: "  against bare Hono, by processor time",
+        unit: "/s",
+        ours: of(runs.whoami, (one) => 1_000_000 / one.cpuMicros),
+        peer: { name: "bare Hono", value: of(hono, (one) => 1_000_000 / one.cpuMicros) },
+        target: { atLeast: 0.55 },
       },
       {
         what: "  processor time of workerd per request",

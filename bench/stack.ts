@@ -23,6 +23,7 @@ import {
   type BundledModule,
   bundleWorker,
   OFFLINE,
+  ROOT,
   WRANGLER_CONFIG,
 } from "../scripts/stack/bundle.ts";
 import { LOCAL_CHAIN, makeSecrets } from "../scripts/stack/local-settings.ts";
@@ -84,7 +85,7 @@ type StatementMeter = {
 export type StackOptions = {
   readonly settings?: Record<string, string>;
   /** A Worker of bench/peers/ with its own database and its class as the Durable Object `PEER`. */
-  readonly peer?: "batches" | "broadcast";
+  readonly peer?: "batches" | "broadcast" | "hono";
   /**
    * Wraps the bundle with bench/peers/probe.mjs, which counts D1 calls and records when they end.
    */
@@ -282,13 +283,28 @@ function rateLimits(workerOptions: object): Record<string, unknown> {
 function peerWorker(peer: string, port: number, compatibilityDate: unknown) {
   return {
     name: "peer",
-    modules: [{ type: "ESModule", path: join(import.meta.dirname, "peers", `${peer}.mjs`) }],
-    modulesRoot: join(import.meta.dirname, "peers"),
+    modules: [
+      join(import.meta.dirname, "peers", `${peer}.mjs`),
+      ...(peer === "hono" ? honoFiles() : []),
+    ].map((path) => ({ type: "ESModule", path })),
+    modulesRoot: ROOT,
     compatibilityDate: String(compatibilityDate),
     d1Databases: { DB: "bench-peer" },
     durableObjects: { PEER: { className: "Peer", useSQLite: true } },
     unsafeDirectSockets: [{ host: "127.0.0.1", port }],
   };
+}
+
+/** Those that the app imports are among them. A module that nobody imports is not run. */
+function honoFiles(): string[] {
+  const dist = join(ROOT, "node_modules/hono/dist");
+  return ["", "utils", "request", "router", "helper", "validator"]
+    .flatMap((folder) =>
+      readdirSync(join(dist, folder), { recursive: folder !== "", encoding: "utf8" }).map((name) =>
+        join(dist, folder, name),
+      ),
+    )
+    .filter((path) => path.endsWith(".js"));
 }
 
 /** The wrapper is copied to the bundle, because it imports the bundle's main module by name. */

@@ -1,0 +1,10 @@
+/** The second peer of `auth`: the router of the service and nothing else. */
+import { Hono } from "../../node_modules/hono/dist/index.js";
+
+const app = new Hono();
+app.get("/auth/whoami", (context) =>
+  context.json({ user_id: "01a2c585-0000-7000-8000-000000000001", scopes: ["read", "trade"] }),
+);
+
+export class Peer {}
+export default app;
