@@ -174,8 +174,15 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
   const settings = benchSettings(options.settings, secrets);
   const before = new Set(childrenNamed("workerd"));
   const { workerOptions } = unstable_getMiniflareWorkerOptions(WRANGLER_CONFIG);
-  // The bundler has already applied the module rules, and Miniflare rejects them.
-  const { modulesRules: _, ...wrangler } = workerOptions;
+  // The bundler has already applied the module rules, and Miniflare rejects them. With assets it
+  // puts Workers of its own in front, which would take most of the time of a small request.
+  const {
+    modulesRules: _,
+    assets: __,
+    ...wrangler
+  } = workerOptions as typeof workerOptions & {
+    assets?: unknown;
+  };
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
       workers: [
