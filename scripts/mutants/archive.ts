@@ -15,6 +15,12 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
       [RELEASE],
     ],
     [
+      "the transfer of a withdrawal that awaits approval deleted",
+      "w.status IN ('awaiting_approval', 'queued', 'submitted')",
+      "w.status IN ('queued', 'submitted')",
+      [RELEASE],
+    ],
+    [
       "object not read",
       "if (stored.sha256 === next.sha256) return stored;",
       "if (stored.sha256 !== '') return stored;",
@@ -124,8 +130,8 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
   ...of("archive", "src/archive/choose-range.ts", [
     [
       "unwalked transfers sealed",
-      "return Math.min(cold, row?.unchecked ?? cold);",
-      "return Math.min(cold, cold + (row?.unchecked ?? 0));",
+      "return Math.min(cold, unchecked ?? cold);",
+      "return Math.min(cold, cold + (unchecked ?? 0));",
       [SEALER],
     ],
   ]),

@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { beforeAll, expect, it } from "vitest";
 import { encodeSeal, type Seal } from "../../src/archive/seal-format.ts";
+import { chooseRange } from "../../src/archive/choose-range.ts";
 import { readState } from "../../src/archive/seal-round.ts";
 import { lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
 import { putIfAbsent, readSeal } from "../../src/archive/seal-store.ts";
@@ -62,6 +63,8 @@ it("never seals what is hot, or what it has not walked itself", async () => {
   await scheduler.wait(5);
   expect(await sealing.round({ hotMs: 60_000 })).toMatchObject({ status: "idle" });
   expect(await positionOf(db, "transfers")).toBe(sealed);
+  const options = { hotMs: 0, limit: 10_000 };
+  expect(await chooseRange(db, sealing.memory.last, options)).toBeUndefined();
   // Cron does not run, so the sealer continues the reconciliation's walk.
   expect(await sealing.round()).toMatchObject({ status: "sealed" });
   expect(sealing.memory.last.upTo).toBeGreaterThan(sealed);
