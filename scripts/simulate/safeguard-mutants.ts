@@ -44,4 +44,11 @@ export const SAFEGUARD_MUTANTS: readonly Mutant[] = [
     replace: "AND w.status IN ('queued', 'submitted'))",
     breaks: "a transfer whose record can still move is not released",
   },
+  {
+    name: "disconnect-cancels-nothing",
+    file: "src/rfq/armed-sockets.ts",
+    find: "which: () => sql`maker_id",
+    replace: "which: () => sql`0 AND maker_id",
+    breaks: "the end of an armed socket cancels its key's quotes",
+  },
 ];

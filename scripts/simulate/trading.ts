@@ -121,7 +121,7 @@ export class Trading {
         price: dice.between(1, 1_000_000),
         side: dice.chance(0.8) ? null : dice.pick(SIDES),
         replaces: replaced?.id ?? null,
-        expiresInSecs: dice.pick([1, 2, 5, 30, 60]),
+        expiresInSecs: dice.pick([1, 2, 5, 30, 60, 300]),
         label: dice.pick(LABELS),
       };
       const by = replaced === undefined || stranger ? actor : credentialOf(replaced.by, dice).actor;
