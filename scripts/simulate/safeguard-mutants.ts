@@ -51,4 +51,18 @@ export const SAFEGUARD_MUTANTS: readonly Mutant[] = [
     replace: "which: () => sql`0 AND maker_id",
     breaks: "the end of an armed socket cancels its key's quotes",
   },
+  {
+    name: "tripped-maker-quotes",
+    file: "migrations/0003_place_quote.sql",
+    find: "FROM protections p\n",
+    replace: "FROM (SELECT * FROM protections WHERE 0) p\n",
+    breaks: "a tripped maker places no quote",
+  },
+  {
+    name: "quote-outlives-its-socket",
+    file: "migrations/0003_place_quote.sql",
+    find: "OR EXISTS (SELECT 1 FROM armed_sockets a WHERE a.socket_id = NEW.socket_id)",
+    replace: "OR 1",
+    breaks: "a quote that arrived on a socket is not placed after its end",
+  },
 ];
