@@ -22,6 +22,7 @@ import {
   recordWith,
   type SealedRecord,
 } from "./record-page.ts";
+import { readAhead } from "./read-ahead.ts";
 import { readBlock, readEntries, readFooterAt } from "./seal-store.ts";
 
 /** Footers that one call reads at most. A call that needs more fails, and the next one continues. */
@@ -114,19 +115,23 @@ export class BlockIndex {
     await this.follow(owner, newest);
     let records: SealedRecord[] = [];
     const blocks = this.#blocksByRecord(request);
-    for (const [opened, { id, block }] of blocks.entries()) {
-      const { lastAt } = block[filter.kind];
+    const opened = blocks.slice(0, this.#blocksPerCall);
+    for (const { item, content } of this.#read(opened, readBlock)) {
+      const { lastAt } = item.block[filter.kind];
       const last = records[limit - 1];
       const isFull = last !== undefined && positionOf(last).at > lastAt;
-      if (isFull || opened === this.#blocksPerCall)
-        return { records, next: { at: lastAt, number: id.number } };
-      const content = await readBlock(this.#source.bucket, id, block);
+      if (isFull) return { records, next: { at: lastAt, number: item.id.number } };
       records = records
-        .concat(recordsIn(content, owner, filter, after))
+        .concat(recordsIn(await content, owner, filter, after))
         .toSorted((a, b) => (isOlder(positionOf(a), positionOf(b)) ? 1 : -1))
         .slice(0, limit);
     }
-    return { records, next: null };
+    const rest = blocks[this.#blocksPerCall];
+    return {
+      records,
+      next:
+        rest === undefined ? null : { at: rest.block[filter.kind].lastAt, number: rest.id.number },
+    };
   }
 
   /** One record. The oldest blocks first, because most records end soon. */
@@ -137,8 +142,8 @@ export class BlockIndex {
       { kind: key.kind, newest },
       [above, between[1], between[0], this.#blocksPerCall],
     );
-    for (const { id, block } of entries) {
-      const record = recordWith(await readBlock(this.#source.bucket, id, block), key);
+    for (const { content } of this.#read(entries, readBlock)) {
+      const record = recordWith(await content, key);
       if (record !== undefined) return { record, above: null };
     }
     const last = entries.at(-1);
@@ -187,14 +192,27 @@ export class BlockIndex {
     await this.follow(owner, newest);
     const rows: ColdRow[] = [];
     let opened = 0;
-    for (const { id, block } of this.#blocksBelow(newest, before)) {
-      if (!mayContain(block, filter, before)) continue;
-      const content = await readEntries(this.#source.bucket, id, block);
-      rows.push(...entriesOf(content, filter, before));
+    for (const { item, content } of this.#read(
+      this.#blocksThatMayFit({ newest, filter, before }),
+      readEntries,
+    )) {
+      rows.push(...entriesOf(await content, filter, before));
       if (rows.length >= limit) return { rows: rows.slice(0, limit), before: null };
-      if (++opened === this.#blocksPerCall) return { rows, before: BigInt(block.firstEntry) };
+      if (++opened === this.#blocksPerCall) return { rows, before: BigInt(item.block.firstEntry) };
     }
     return { rows, before: null };
+  }
+
+  *#blocksThatMayFit({ newest, filter, before }: Omit<ColdRequest, "limit">): Generator<Entry> {
+    for (const entry of this.#blocksBelow(newest, before))
+      if (mayContain(entry.block, filter, before)) yield entry;
+  }
+
+  #read<Content>(
+    entries: Iterable<Entry>,
+    read: (bucket: ArchiveSource["bucket"], id: SealId, block: OwnerBlock) => Promise<Content>,
+  ) {
+    return readAhead(entries, ({ id, block }) => read(this.#source.bucket, id, block));
   }
 
   /** The number of entries in the blocks that may contain one that fits. */
@@ -204,8 +222,8 @@ export class BlockIndex {
   ): Promise<number> {
     await this.follow(owner, newest);
     let entries = 0;
-    for (const { block } of this.#blocksBelow(newest, before))
-      if (mayContain(block, filter, before)) entries += block.entries;
+    for (const { block } of this.#blocksThatMayFit({ newest, filter, before }))
+      entries += block.entries;
     return entries;
   }
 

@@ -518,7 +518,7 @@ it("states on /config every other limit that rejects or ends something", async (
     statements_per_user: 1,
     statement_idle_secs: 60,
     snapshot_frame_bytes: 262_144,
-    event_life_secs: 86_400,
+    event_life_secs: 7_200,
     hot_window_secs: 3_600,
   });
 });
