@@ -84,6 +84,7 @@ function inWorkerd(project: {
             RELEASED_DB: "released",
             COLD_DB: "cold",
             RECORDS_DB: "records",
+            SEALER_DB: "sealer",
           },
         },
       }),

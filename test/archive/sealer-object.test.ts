@@ -1,34 +1,55 @@
 /** The sealer as an object, with histories of the deployment: one that always throws. */
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { expect, it, vi } from "vitest";
+import { beforeAll, expect, it, vi } from "vitest";
 import { coldEntries, historyName } from "../../src/archive/cold-entries.ts";
+import { History } from "../../src/archive/history.ts";
 import { releaseRound } from "../../src/archive/release.ts";
 import { Sealer } from "../../src/archive/sealer.ts";
 import { NEWEST, readEntries } from "../../src/ledger/history.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { endWithdrawal, queueWithdrawal } from "../support/ledger.ts";
-import { newUser, type TestUser } from "../support/users.ts";
+import { command, commitCommand } from "../support/market.ts";
+import type { TestUser } from "../support/users.ts";
+import { SealedJournal } from "./sealing.ts";
 
-const { DB: db } = env;
-/** Ended data is sealed after a second. */
-const SECONDS = { ...env, HOT_WINDOWS_DIVISOR: "3600" };
+const journal = new SealedJournal(env.SEALER_DB, "sealer");
+const { db, bucket } = journal;
+beforeAll(() => journal.open());
+
+/** The objects of histories, with the database and the archive of this file. */
+const histories = {
+  getByName: (name: string) => {
+    const call = <Result>(use: (history: History) => Promise<Result>) =>
+      runInDurableObject(env.HISTORY.getByName(name), (_: History, ctx) =>
+        use(new History(ctx, { ...env, DB: db, ARCHIVE: bucket as R2Bucket })),
+      );
+    return {
+      follow: (...args: Parameters<History["follow"]>) => call((one) => one.follow(...args)),
+      page: (...args: Parameters<History["page"]>) => call((one) => one.page(...args)),
+      count: (...args: Parameters<History["count"]>) => call((one) => one.count(...args)),
+    };
+  },
+};
+/** Ended data is sealed after a second. Safe casts: only these methods are called. */
+const SECONDS = {
+  ...env,
+  DB: db,
+  ARCHIVE: bucket as R2Bucket,
+  HISTORY: histories as unknown as Env["HISTORY"],
+  HOT_WINDOWS_DIVISOR: "3600",
+};
 const COLD_MS = 1_100;
 const stub = env.SEALER.getByName(uuidv7());
 
 /** A round of a sealer with windows of seconds, in an object of the deployment. */
 async function round(): Promise<void> {
-  await reconcile(db, { chains: [] });
-  await runInDurableObject(stub, (_: Sealer, ctx) => new Sealer(ctx, SECONDS).alarm());
-}
-
-async function userWithEntries(): Promise<TestUser> {
-  const user = await newUser({ usdc: 1_000n });
-  for (let count = 0; count < 3; count++)
-    await endWithdrawal(await queueWithdrawal(user, "usdc", 10n), "Paid");
-  return user;
+  await journal.walked();
+  await runInDurableObject(stub, async (_: Sealer, ctx) => {
+    await new Sealer(ctx, SECONDS).alarm();
+    // The deployment's own sealer would run next, in the database of the other tests.
+    await ctx.storage.deleteAlarm();
+  });
 }
 
 const pageOf = ({ userId }: TestUser) =>
@@ -37,7 +58,7 @@ const pageOf = ({ userId }: TestUser) =>
     userId,
     {},
     { before: NEWEST, limit: 50 },
-    coldEntries({ db, history: env.HISTORY }, userId),
+    coldEntries({ db, history: histories }, userId),
   );
 
 async function countOf(column: string): Promise<number> {
@@ -52,7 +73,8 @@ async function countOf(column: string): Promise<number> {
 vi.setConfig({ testTimeout: 60_000 });
 
 it("seals on and serves all others while a history always throws", async () => {
-  const [broken, other] = [await userWithEntries(), await userWithEntries()];
+  const { maker: broken, book, openRequestId } = await journal.trade();
+  const { maker: other } = await journal.trade();
   const [mine, others] = [await pageOf(broken), await pageOf(other)];
   // Each statement on the table of blocks now fails, also after a restart.
   const history = env.HISTORY.getByName(historyName(broken.userId.replaceAll("-", "")));
@@ -63,16 +85,15 @@ it("seals on and serves all others while a history always throws", async () => {
   await scheduler.wait(COLD_MS);
   await round();
   expect(await countOf("delivered")).toBe(1);
-  while (
-    (await releaseRound({ db, bucket: env.ARCHIVE, lagMs: 0, matchesMs: 0 })).status !== "idle"
-  );
+  while ((await releaseRound({ db, bucket, lagMs: 0, matchesMs: 0 })).status !== "idle");
   expect(await countOf("released")).toBe(1);
 
   await expect(pageOf(broken)).rejects.toMatchObject({ status: 503 });
   expect(await pageOf(other)).toEqual(others);
   // The next seal has entries of the same user.
-  await endWithdrawal(await queueWithdrawal(broken, "usdc", 10n), "Paid");
-  await newUser({ usdc: 1n });
+  const quote = command.placeQuote(broken, openRequestId, 830_000, 300);
+  await commitCommand(book, quote, db);
+  await commitCommand(book, command.cancelQuote(broken, quote.quoteId), db);
   await scheduler.wait(COLD_MS);
   await round();
   expect(await countOf("delivered")).toBe(2);

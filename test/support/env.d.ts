@@ -12,6 +12,7 @@ declare namespace Cloudflare {
     /** A database whose older entries are in the archive only. */
     COLD_DB: D1Database;
     RECORDS_DB: D1Database;
+    SEALER_DB: D1Database;
   }
 }
 
