@@ -1,11 +1,12 @@
 /** Reads who may act for a chunk of users, and compares it with their audit events (rights.ts). */
 import { NOW } from "../platform/commit.ts";
-import { atom, type Expr, prepare, readUuid, select, type Sql, sql } from "../platform/sql.ts";
+import { type Expr, expr, prepare, readUuid, select, type Sql, sql } from "../platform/sql.ts";
 import { uuidTextOf } from "./audit.ts";
 import { KEY_SEAL_COLUMNS, type SealedKeyRow } from "./key-seal.ts";
 import type { Policy } from "./policy.ts";
 import {
   type AccountRights,
+  CANCEL_KINDS,
   History,
   KINDS,
   type RightsEvent,
@@ -25,8 +26,8 @@ export async function compareRights(
   db: D1Database,
   users: Users,
 ): Promise<readonly (WrongRight & { readonly userId: string })[]> {
-  const { accounts, events } = await readRights(db, users);
-  const history = new History(events);
+  const { accounts, events, cancels } = await readRights(db, users);
+  const history = new History(events, cancels);
   return accounts.flatMap((account) =>
     wrongRights(account, history).map((wrong) => ({ ...wrong, userId: account.userId })),
   );
@@ -36,16 +37,20 @@ type Owned = { readonly userHex: string };
 type PolicyRow = Owned &
   Readonly<Record<"activeFrom" | "sessionsTrade" | "listedOnly", number>> &
   Readonly<Record<"maxTrade" | "withdrawMax" | "approvalAbove", number | null>>;
-async function readRights(
-  db: D1Database,
-  { after, upTo }: Users,
-): Promise<{ accounts: readonly AccountRights[]; events: readonly RightsEvent[] }> {
+type Rights = {
+  readonly accounts: readonly AccountRights[];
+  readonly events: readonly RightsEvent[];
+  readonly cancels: readonly RightsEvent[];
+};
+
+async function readRights(db: D1Database, { after, upTo }: Users): Promise<Rights> {
   const chunk = sql`u.rowid > ${after} AND u.rowid <= ${upTo}`;
   const owned = sql`user_id IN (SELECT u.user_id FROM users u WHERE ${chunk})`;
   const liveKeys = sql`FROM users u JOIN api_keys k INDEXED BY api_keys_live
     ON k.user_id = u.user_id AND k.revoked_at IS NULL WHERE ${chunk}`;
   const addresses = sql`FROM users u JOIN withdrawal_addresses b ON b.user_id = u.user_id
     WHERE ${chunk}`;
+  const userId = uuidTextOf("u.user_id");
   const results = await db.batch<never>(
     [
       sql`SELECT hex(u.user_id) AS userHex, u.password_hash AS passwordHash,
@@ -62,10 +67,12 @@ async function readRights(
       sql`SELECT ${select(KEY_SEAL_COLUMNS)} ${liveKeys}`,
       sql`SELECT hex(b.user_id) AS userHex, ${uuidTextOf("b.address_id")} AS addressId, b.chain,
           lower(hex(b.address)) AS address, b.active_from AS activeFrom ${addresses}`,
-      lastEvents(
-        sql`SELECT ${uuidTextOf("u.user_id")} AS subject FROM users u WHERE ${chunk}`,
-        KINDS.user,
-      ),
+      firstCancels(sql`SELECT ${userId} AS subject,
+          ${lastSeq(userId, expr`k.value`)} AS seq FROM users u
+          JOIN json_each('["policy_changed","totp_removal_requested"]') k WHERE ${chunk}
+        UNION ALL SELECT ${uuidTextOf("b.user_id")},
+          ${lastSeq(uuidTextOf("b.address_id"), expr`'withdrawal_address_created'`)} ${addresses}`),
+      lastEvents(sql`SELECT ${userId} AS subject FROM users u WHERE ${chunk}`, KINDS.user),
       lastEvents(sql`SELECT ${uuidTextOf("k.api_key_id")} AS subject ${liveKeys}`, KINDS.key),
       lastEvents(sql`SELECT ${uuidTextOf("b.address_id")} AS subject ${addresses}`, KINDS.address),
     ].map((statement) => prepare(db, statement)),
@@ -75,29 +82,41 @@ async function readRights(
 
 /** The last event of each kind about each subject. */
 function lastEvents(subjects: Sql, kinds: readonly string[]): Sql {
-  const newest: Expr = atom(`(SELECT max(e.audit_seq)
-    FROM audit_events e INDEXED BY audit_events_rights
-    WHERE e.subject_id = s.subject AND e.kind = k.value AND e.details IS NOT NULL)`);
   return sql`SELECT s.subject, a.kind, a.audit_seq AS seq, a.at, a.actor, a.details
     FROM (${subjects}) s JOIN json_each(${JSON.stringify(kinds)}) k
-    JOIN audit_events a ON a.audit_seq = ${newest}`;
+    JOIN audit_events a ON a.audit_seq = ${lastSeq(expr`s.subject`, expr`k.value`)}`;
+}
+
+function lastSeq(subject: Expr, kind: Expr): Expr {
+  return expr`(SELECT max(e.audit_seq) ${eventsOf(subject, kind)})`;
+}
+
+/** The first event of each kind that cancels, about the user and after `seq` of each request. */
+function firstCancels(requests: Sql): Sql {
+  return sql`SELECT s.subject, a.kind, a.audit_seq AS seq, a.at, a.actor, a.details
+    FROM (${requests}) s JOIN json_each(${JSON.stringify(CANCEL_KINDS)}) k
+    JOIN audit_events a ON a.audit_seq = (SELECT min(e.audit_seq)
+      ${eventsOf(expr`s.subject`, expr`k.value`)} AND e.audit_seq > s.seq)`;
+}
+
+function eventsOf(subject: Expr, kind: Expr): Sql {
+  return sql`FROM audit_events e INDEXED BY audit_events_rights
+    WHERE e.subject_id = ${subject} AND e.kind = ${kind} AND e.details IS NOT NULL`;
 }
 
 type UserRow = Owned &
   Pick<AccountRights, "now" | "passwordHash" | "frozenAt" | "frozenBy" | "holdUntil">;
 
 /** Safe cast: these are the columns that the statements select, in their order. */
-function rightsOf(results: readonly (readonly unknown[])[]): {
-  accounts: readonly AccountRights[];
-  events: readonly RightsEvent[];
-} {
-  const [users, policies, totp, codes, keys, addresses, ...events] = results as [
+function rightsOf(results: readonly (readonly unknown[])[]): Rights {
+  const [users, policies, totp, codes, keys, addresses, cancels, ...events] = results as [
     readonly UserRow[],
     readonly PolicyRow[],
     readonly (Owned & NonNullable<AccountRights["totp"]>)[],
     readonly (Owned & { readonly hash: string })[],
     readonly SealedKeyRow[],
     readonly (Owned & AccountRights["addresses"][number])[],
+    readonly RightsEvent[],
     ...(readonly RightsEvent[])[],
   ];
   const [policiesOf, totpOf, codesOf, keysOf, addressesOf] = [
@@ -133,7 +152,7 @@ function rightsOf(results: readonly (readonly unknown[])[]): {
       activeFrom,
     })),
   }));
-  return { accounts, events: events.flat() };
+  return { accounts, events: events.flat(), cancels };
 }
 
 function byUser<Row extends Owned>(rows: readonly Row[]): (userHex: string) => readonly Row[] {

@@ -79,6 +79,9 @@ export const KINDS = {
 } as const;
 type Kind = (typeof KINDS)[keyof typeof KINDS][number];
 
+/** Kinds that cancel what waits to take effect (waiting-changes.ts). */
+export const CANCEL_KINDS = ["account_frozen", "password_set", "totp_reset"] as const;
+
 export type RightsEvent = {
   readonly subject: string;
   readonly kind: Kind;
@@ -117,11 +120,23 @@ export type WrongRight = {
   readonly detail: string;
 };
 
-/** The last event of each kind about each subject. */
+/**
+ * The last event of each kind about each subject, and `cancels`: for each request that waits to take
+ * effect the first event of each of `CANCEL_KINDS` after it.
+ */
 export class History {
   readonly #events: ReadonlyMap<string, RightsEvent>;
-  constructor(events: readonly RightsEvent[]) {
+  readonly #cancels: ReadonlyMap<string, readonly RightsEvent[]>;
+  constructor(events: readonly RightsEvent[], cancels: readonly RightsEvent[]) {
     this.#events = new Map(events.map((event) => [`${event.subject} ${event.kind}`, event]));
+    this.#cancels = Map.groupBy(cancels, ({ subject }) => subject);
+  }
+
+  /** The first event that cancelled what waited when `request` was made. */
+  firstCancel(userId: string, request: RightsEvent): RightsEvent | undefined {
+    return (this.#cancels.get(userId) ?? [])
+      .filter(({ seq }) => seq > request.seq)
+      .toSorted((one, other) => one.seq - other.seq)[0];
   }
 
   last(subject: string, ...kinds: readonly Kind[]): RightsEvent | undefined {
@@ -181,15 +196,16 @@ function wrongFreeze(account: AccountRights, history: History): WrongRight[] {
 
 /**
  * A freeze and a reset cancel what waits: of the policies, addresses and the removal of TOTP those
- * that an earlier event requested and that had not taken effect.
+ * that an earlier event requested and that had not taken effect. The first one decides, because a
+ * later one may come after the instant at which the change would have taken effect.
  */
 function cancelled(
   { userId }: AccountRights,
   history: History,
   { request, from }: { request: RightsEvent; from: number },
 ): boolean {
-  const cancel = history.last(userId, "account_frozen", "password_set", "totp_reset");
-  return cancel !== undefined && cancel.seq > request.seq && from > cancel.at;
+  const cancel = history.firstCancel(userId, request);
+  return cancel !== undefined && from > cancel.at;
 }
 
 function wrongPolicy(account: AccountRights, history: History): WrongRight[] {

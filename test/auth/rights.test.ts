@@ -269,6 +269,29 @@ it("finds no difference after every way to change a right", async () => {
   expect(await wrong()).toEqual([]);
 });
 
+it("compares a request with the first freeze after it, not with the last", async () => {
+  const user = await newUserWithPassword();
+  users.add(user.userId);
+  const { email } = user;
+  const { secret, codes } = await enrol(user);
+  const soon = apiOf(user, { AUTH_SECURITY_DELAY_SECS: "8" });
+  for (const withdraw_listed_only of [true, false]) {
+    const stepUp = { password: PASSWORD, totp_code: await freshCode(user, secret) };
+    const changed = await soon.post("/auth/policy", { ...stepUp, withdraw_listed_only });
+    expect(changed.json).toHaveProperty("policy.withdraw_listed_only", true);
+  }
+  await soon.post("/auth/remove-totp", { password: PASSWORD, recovery_code: codes[0] });
+  await execute("user freeze", { email });
+  // Both would have taken effect by now.
+  await new Promise((resolve) => setTimeout(resolve, 8_100));
+  await execute("user unfreeze", { email });
+  await execute("user set-password", { email, password: PASSWORD });
+  expect(await wrong()).toEqual([]);
+  await all(db, sql`DELETE FROM totp_secrets WHERE ${mine({ user })}`);
+  expect(await wrong()).toMatchObject([{ userId: user.userId, what: "TOTP" }]);
+  users.delete(user.userId);
+});
+
 it("`reconcile` names the row and the next command", async () => {
   const user = await newUserWithPassword();
   const { apiKeyId } = await newKey(user, ["read"]);
