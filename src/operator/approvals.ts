@@ -10,7 +10,7 @@ import { openSecret, sealSecret } from "../auth/secret-box.ts";
 import { read } from "../platform/read.ts";
 import { expr, first, sql, uuid } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
-import { uuidv7 } from "../platform/uuid.ts";
+import { instantOf, uuidv7 } from "../platform/uuid.ts";
 import { idOption, option, type OperatorContext } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import { operatorProposals } from "./tables.ts";
@@ -108,6 +108,7 @@ export async function approve(context: OperatorContext): Promise<Content> {
     throw notOpen(`${proposal.operator} is no operator any more, so their proposals are void.`);
   if (!(await isOurs(settings, proposal)))
     throw notOpen("Its row was altered, or was not written by this service.");
+  if (instantOf(proposalId) <= Date.now() - LIFE_MS) throw notOpen("It is older than a day.");
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(proposal.content));
   if (option(context, "sha256") !== Buffer.from(digest).toString("hex"))
     throw notOpen("The signed hash is not that of this proposal.");
@@ -118,7 +119,8 @@ export async function approve(context: OperatorContext): Promise<Content> {
 
 /**
  * A seal of nothing, bound to the content, which names the proposal and its operator. A writer to
- * the database with one operator's key cannot invent the other operator's proposal.
+ * the database with one operator's key cannot invent the other operator's proposal. The id contains
+ * the instant at which it was proposed, so they cannot open an old one again either.
  */
 function boundTo(content: string): string {
   return `operator-proposal:${content}`;

@@ -12,6 +12,11 @@ export function uuidv7(now: number = Date.now()): string {
   return readUuid(bytesToHex(bytes));
 }
 
+/** The Unix milliseconds that a UUID v7 contains. */
+export function instantOf(id: string): number {
+  return Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16);
+}
+
 /** SQL for a UUID v7 as a BLOB, for statements whose number of rows is known only to D1. */
 export function uuidv7Sql(at: Sql): Sql {
   return sql`unhex(printf('%012x', ${at}) || '7' || substr(hex(randomblob(2)), 2)

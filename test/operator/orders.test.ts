@@ -1,7 +1,7 @@
 /** Signed orders, and orders that two operators must agree on. */
 import { createHash } from "node:crypto";
 import { env } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { trimProposals } from "../../src/operator/approvals.ts";
 import { trimOrders } from "../../src/operator/order.ts";
 import { Settings } from "../../src/platform/config.ts";
@@ -134,8 +134,12 @@ describe("an order", () => {
 });
 
 describe("with two approvals", () => {
-  const propose = async (line: string, options: Record<string, string> = {}) => {
-    const answer = await sendOrder(orderOf(line.split(" "), options), TWO);
+  const propose = async (
+    line: string,
+    options: Record<string, string> = {},
+    signedAtMs = Date.now(),
+  ) => {
+    const answer = await sendOrder(orderOf(line.split(" "), options, "test", signedAtMs), TWO);
     expect(answer).toMatchObject({ ok: true, result: { status: "open" } });
     return String(answer.result["proposal_id"]);
   };
@@ -211,6 +215,14 @@ describe("with two approvals", () => {
     );
     const by = row?.operator === "test" ? "second" : "test";
     expect(await approve(readUuid(row?.id ?? ""), by)).toMatchObject(refused("proposal_not_open"));
+  });
+
+  it("does not carry out an old proposal that SQL has made new", async () => {
+    // The row's own time is D1's, as if it had been edited.
+    const clock = vi.spyOn(Date, "now").mockReturnValue(Date.now() - 86_400_001);
+    const id = await propose("venue resume venue_three", {}, Date.now() + 86_400_001);
+    clock.mockRestore();
+    expect(await approve(id)).toMatchObject(refused("proposal_not_open"));
   });
 
   it("keeps a new password out of the proposal", async () => {
