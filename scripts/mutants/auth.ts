@@ -25,6 +25,12 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
       'if (proposal.seal === "")',
       [workers("test/operator/orders.test.ts")],
     ],
+    [
+      "an old one made new by SQL",
+      "if (instantOf(proposalId) <= Date.now() - LIFE_MS)",
+      "if (instantOf(proposalId) < 0)",
+      [workers("test/operator/orders.test.ts")],
+    ],
   ]),
   ...of("key networks", "src/auth/key-networks.ts", [
     [
@@ -49,8 +55,14 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
     ],
     [
       "a cancelled change still waits",
-      "cancel.seq > request.seq && from > cancel.at",
-      "cancel.seq > request.seq && from < 0",
+      "cancel !== undefined && from > cancel.at",
+      "cancel !== undefined && from < 0",
+      [RIGHTS],
+    ],
+    [
+      "the last freeze compared",
+      "(one, other) => one.seq - other.seq",
+      "(one, other) => other.seq - one.seq",
       [RIGHTS],
     ],
   ]),
