@@ -30,11 +30,15 @@ type Use = {
   readonly networks?: KeyNetworks;
 };
 
-/** A key's first use is no news, because the owner has just made the key. */
+/**
+ * A key's first use is no news, because the owner has just made the key. The use of a key that
+ * rested for longer than networks are known is news.
+ */
 export function useNetwork(stored: KeyNetworks, network: string, day: number): Use {
   const known = Object.entries(stored).filter(([, [, last]]) => last > day - KNOWN_DAYS);
   const [begin, last] = stored[network] ?? [day, day - KNOWN_DAYS];
   if (last > day - REFRESH_DAYS) return { kind: "known" };
+  const isFirst = Object.keys(stored).length === 0;
   const others = known.filter(([name]) => name !== network);
   const isKnown = others.length < known.length;
   const newToday = known.filter(([, [since]]) => since === day).length;
@@ -43,7 +47,7 @@ export function useNetwork(stored: KeyNetworks, network: string, day: number): U
     .toSorted(([, [, one]], [, [, other]]) => other - one)
     .slice(0, MAX_NETWORKS - 1);
   return {
-    kind: isKnown ? "refreshed" : known.length === 0 ? "first" : "new",
+    kind: isKnown ? "refreshed" : isFirst ? "first" : "new",
     networks: { ...Object.fromEntries(kept), [network]: [isKnown ? begin : day, day] },
   };
 }

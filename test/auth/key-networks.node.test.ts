@@ -19,6 +19,11 @@ it("knows a network for 30 days after its last use, and stores that use once a w
   });
 });
 
+it("reports the use of a key that rested for longer than 30 days", () => {
+  const { networks = {} } = useNetwork({}, HOME, 100);
+  expect(useNetwork(networks, "v4:cb0071", 131).kind).toBe("new");
+});
+
 it("remembers the eight networks that were used last, and bounds the new ones of a day", () => {
   let networks: KeyNetworks = {};
   for (let day = 0; day < 20; day++)
