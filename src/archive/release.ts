@@ -16,7 +16,7 @@
 import { commit, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { abandonFullWalk } from "../ledger/released.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
-import { blob, type Expr, expr, first, type Sql, sql } from "../platform/sql.ts";
+import { blob, type Expr, expr, first, join, raw, type Sql, sql } from "../platform/sql.ts";
 import { addVenueDays } from "./venue-days.ts";
 import { SealMalformed } from "./bytes.ts";
 import type { SealId } from "./footer.ts";
@@ -29,8 +29,13 @@ export type ReleaseContext = {
   readonly lagMs: number;
   /** Matches stay so long after they were made. */
   readonly matchesMs: number;
+  /** Tests name fewer. */
+  readonly idsPerStatement?: number;
   readonly failpoint?: Failpoint;
 };
+
+/** A statement binds a text of at most 2 MB, which has room for 57 000 ids. */
+const IDS_PER_STATEMENT = 20_000;
 
 export type Released =
   | { readonly status: "idle" }
@@ -139,11 +144,20 @@ function deliver(group: Group, { number, up_to: upTo, sha256 }: Next): Step {
 }
 
 /** The triggers of `journal_seals` count transfers before and after, and roll the batch back. */
-function release(group: Group, next: Next, seal: Seal, { lagMs }: ReleaseContext): Step {
+function release(
+  group: Group,
+  next: Next,
+  seal: Seal,
+  { lagMs, idsPerStatement = IDS_PER_STATEMENT }: ReleaseContext,
+): Step {
   const { number, after, up_to: upTo, after_group: afterGroup, sha256 } = next;
   const ofRange = sql`t.transfer_id > ${after} AND t.transfer_id <= ${upTo}`;
   const applied = sealIs(number, expr`released_at = ${group.at} AND held IS NULL`);
-  const quotes = listed(seal.quotes.map((row) => row.quote_id));
+  // A freeze may end 200 000 quotes at one instant, which is sealed as a whole.
+  const quotes = slices(
+    seal.quotes.map((row) => row.quote_id),
+    idsPerStatement,
+  ).map(listed);
   const requests = listed(seal.requests.map((row) => row.request_id));
   const unquoted = expr`NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id)`;
   return {
@@ -152,10 +166,10 @@ function release(group: Group, next: Next, seal: Seal, { lagMs }: ReleaseContext
       sql`UPDATE journal_seals SET released_at = ${group.at}
         WHERE number = ${number} AND sha256 = ${blob(sha256)} AND released_at IS NULL
           AND delivered_at + ${lagMs} <= ${group.at}
-          AND quotes = (SELECT count(*) FROM quotes WHERE quote_id IN (${quotes}))
+          AND quotes = ${join([raw("0"), ...quotes.map(countOf)], " + ")}
           AND requests = (SELECT count(*) FROM requests WHERE request_id IN (${requests}))`,
       // Before the transfers, which show that a quote is sealed.
-      sql`DELETE FROM quotes WHERE quote_id IN (${quotes}) AND ${applied}`,
+      ...quotes.map((ids) => sql`DELETE FROM quotes WHERE quote_id IN (${ids}) AND ${applied}`),
       sql`DELETE FROM requests AS r WHERE r.request_id IN (${requests}) AND ${unquoted}
         AND ${applied}`,
       sql`DELETE FROM transfers AS t WHERE ${ofRange} AND NOT ${isHeld(upTo)} AND ${applied}`,
@@ -197,6 +211,16 @@ function releaseMatches(
 
 function sealIs(number: number, condition: Expr): Expr {
   return expr`EXISTS (SELECT 1 FROM journal_seals WHERE number = ${number} AND ${condition})`;
+}
+
+function countOf(quotes: Sql): Sql {
+  return sql`(SELECT count(*) FROM quotes WHERE quote_id IN (${quotes}))`;
+}
+
+function slices(ids: readonly string[], size: number): string[][] {
+  return Array.from({ length: Math.ceil(ids.length / size) }, (_, index) =>
+    ids.slice(index * size, (index + 1) * size),
+  );
 }
 
 /** Selects ids of the archive, which are hexadecimal. */

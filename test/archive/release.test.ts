@@ -78,6 +78,27 @@ it("deletes requests and quotes that ended, and matches three days later", async
   expect(await verifyJournal(db, sealing.bucket)).toMatchObject({ ok: true });
 });
 
+/** A freeze may end more quotes at one instant than one statement can name. */
+it("names the quotes of a seal in several statements", async () => {
+  const { quotes } = await journal.trade();
+  await newUser({ usdc: 1n }, db);
+  await sealing.sealAll();
+  const [seal] = await lastSeals(db, 1);
+  expect(seal?.quotes).toBe(3);
+  const statements: number[] = [];
+  const counting = withBatch(db, (batch) => {
+    statements.push(batch.length);
+    return db.batch(batch);
+  });
+  while ((await round({ idsPerStatement: 2, db: counting })).status !== "idle");
+  // Delivered, then released: the last one deletes quotes by two statements.
+  expect(statements.slice(-2)).toEqual([3, 9]);
+  for (const ended of [quotes.accepted, quotes.rejected, quotes.cancelled])
+    expect(await recordOf("quotes", "quote_id", ended)).toBe(0);
+  expect(await recordOf("quotes", "quote_id", quotes.open)).toBe(1);
+  expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
+});
+
 it("keeps a request until its last quote is sealed", async () => {
   const { openRequestId, quotes, book, requester } = await journal.trade();
   await releaseAll();
