@@ -8,6 +8,7 @@ import { FailureAlert } from "../chain/failure-alert.ts";
 import { config } from "../platform/config.ts";
 import { type Failpoint, failpointOf } from "../platform/failpoint.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { now, sleep } from "../platform/time.ts";
 import { type Windows, windowsOf } from "../platform/windows.ts";
 import { TRANSFERS_PER_SEAL } from "./choose-range.ts";
 import { releaseRound } from "./release.ts";
@@ -22,7 +23,10 @@ import { compareWithMemory, FIRST_MEMORY, nextEpoch, type SealerMemory } from ".
 const BEHIND_WAIT_MS = 500;
 /** Seals that one round delivers or releases, each in a batch of its own. */
 const RELEASES_PER_ROUND = 20;
+/** Histories that are told of a seal, and how long that may take. */
+const HISTORIES_TOLD = 200;
 const HISTORIES_AT_ONCE = 20;
+const TELL_MS = 5_000;
 const MEMORY = "memory";
 
 /** Users have ids of 16 bytes, house accounts have names. */
@@ -126,18 +130,25 @@ export class Sealer extends DurableObject<Env> {
 
   /**
    * Has the histories of the seal's users read its footer now. It only saves their next reader the
-   * time, so a failure is ignored.
+   * time, so a failure is ignored, and one that does not answer delays the seals only so long. Of
+   * many users, each seal tells others.
    */
   async #tellHistories(id: SealId): Promise<void> {
     try {
       const { footer } = await readFooterAt(this.env.ARCHIVE, id);
       const users = footer.blocks.filter(({ owner }) => isUser(owner));
-      for (let start = 0; start < users.length; start += HISTORIES_AT_ONCE)
-        await Promise.allSettled(
-          users
-            .slice(start, start + HISTORIES_AT_ONCE)
-            .map(({ owner }) => this.env.HISTORY.getByName(historyName(owner)).follow(owner, id)),
-        );
+      const first = (id.number * HISTORIES_TOLD) % Math.max(users.length, 1);
+      const told = [...users.slice(first), ...users.slice(0, first)].slice(0, HISTORIES_TOLD);
+      const until = now() + TELL_MS;
+      for (let start = 0; start < told.length && now() < until; start += HISTORIES_AT_ONCE)
+        await Promise.race([
+          sleep(until - now()),
+          Promise.allSettled(
+            told
+              .slice(start, start + HISTORIES_AT_ONCE)
+              .map(({ owner }) => this.env.HISTORY.getByName(historyName(owner)).follow(owner, id)),
+          ),
+        ]);
     } catch (error) {
       log("warn", "sealer.histories_not_told", errorFields(error));
     }

@@ -43,10 +43,10 @@ const COLD_MS = 1_100;
 const stub = env.SEALER.getByName(uuidv7());
 
 /** A round of a sealer with windows of seconds, in an object of the deployment. */
-async function round(): Promise<void> {
+async function round(settings = SECONDS): Promise<void> {
   await journal.walked();
   await runInDurableObject(stub, async (_: Sealer, ctx) => {
-    await new Sealer(ctx, SECONDS).alarm();
+    await new Sealer(ctx, settings).alarm();
     // The deployment's own sealer would run next, in the database of the other tests.
     await ctx.storage.deleteAlarm();
   });
@@ -109,4 +109,15 @@ it("seals on and serves all others while a history always throws", async () => {
   }).catch(() => {});
   const page = await pageOf(broken);
   expect(page.rows.slice(-mine.rows.length)).toEqual(mine.rows);
+});
+
+it("seals on while a history never answers", async () => {
+  const { maker } = await journal.trade();
+  await scheduler.wait(COLD_MS);
+  const delivered = await countOf("delivered");
+  const hanging = { getByName: () => ({ follow: () => new Promise(() => {}) }) };
+  // Safe cast: only this method is called.
+  await round({ ...SECONDS, HISTORY: hanging as unknown as Env["HISTORY"] });
+  expect(await countOf("delivered")).toBe(delivered + 1);
+  expect((await pageOf(maker)).rows).not.toEqual([]);
 });
