@@ -15,6 +15,7 @@ import { all, sql } from "../../src/platform/sql.ts";
 import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts";
+import { ownOpenRecords } from "../../src/rfq/snapshot.ts";
 import { QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/tables.ts";
 import type { RecordArchive } from "../../src/archive/cold-records.ts";
 import { listTrades } from "../../src/rfq/list-trades.ts";
@@ -154,6 +155,11 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     (db) => listOwnQuotes(archive(db), user, { status: "open" }, next),
     ["quotes_open_maker"],
   ],
+  ...ownOpenRecords(user).map(({ name, statement }): [string, Read, string[]] => [
+    `the ${name} of an account's snapshot`,
+    (db) => all(db, statement),
+    [name === "quotes" ? "quotes_open_maker" : "requests_user_status"],
+  ]),
   [
     "a maker's quotes with a label",
     (db) => listOwnQuotes(archive(db), user, { label: "l", status: "open", ...book }, next),
