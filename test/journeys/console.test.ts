@@ -89,9 +89,9 @@ describe("the console", () => {
     inBrowser(async (browser) => {
       const owner = await newTrader(stack);
       await fund(stack, [{ trader: owner, usdc: 100_000_000n }]);
-      const paying = await withdrawKey(owner);
       const page = await signIn(browser, owner);
       await page.getByRole("link", { name: "Account" }).click();
+      const paying = await withdrawKey(page);
       await makeAndRevokeKey(page);
       const totp = await turnTotpOn(page, owner);
 
@@ -248,13 +248,24 @@ async function replace(page: Page): Promise<void> {
 
 type Key = { api_key_id: string; secret: string };
 
-async function withdrawKey({ email }: Trader): Promise<Key> {
-  const made = await stack.operator({
-    command: ["api-key", "create"],
-    options: { email, scopes: "read,withdraw" },
-  });
-  if (!made.ok) throw new Error(JSON.stringify(made.problem));
-  return made.result as Key;
+/** Asks for a key that withdraws, and has the operator approve it. */
+async function withdrawKey(page: Page): Promise<Key> {
+  const keys = page.getByRole("region", { name: "API keys", exact: true });
+  await keys.getByText("New key").click();
+  await keys.getByLabel("Label").fill("payments");
+  await keys.getByLabel("withdraw, once the operator has approved the key").check();
+  await keys.getByLabel("Allowed addresses").fill("127.0.0.1, ::1");
+  await keys.getByLabel("Expires after days").fill("30");
+  await keys.getByRole("button", { name: "Create the key" }).click();
+  const receipt = keys.getByRole("status").filter({ hasText: "It is shown once." });
+  await receipt.waitFor();
+  const [id = "", secret = ""] = await receipt.locator("code").allInnerTexts();
+  await keys.getByText("waits for approval").waitFor();
+  const approved = await stack.operator({ command: ["api-key", "approve"], options: { id } });
+  expect(approved).toMatchObject({ ok: true });
+  await keys.getByRole("button", { name: "I have copied it" }).click();
+  await keys.getByText("New key").click();
+  return { api_key_id: id, secret };
 }
 
 async function makeAndRevokeKey(page: Page): Promise<void> {

@@ -30,7 +30,15 @@ export function ApiKeys() {
         columns={[
           { title: "Label", cell: ({ label }) => label },
           { title: "Id", cell: ({ api_key_id }) => <code>{api_key_id}</code> },
-          { title: "Scopes", cell: ({ scopes }) => scopes.join(", ") || "waits for approval" },
+          {
+            title: "Scopes",
+            cell: ({ scopes, active_from: from }) =>
+              `${scopes.join(", ")}${from === null ? " (waits for approval)" : ""}`,
+          },
+          {
+            title: "Works from",
+            cell: ({ active_from: from }) => (from === null ? "" : formatTime(from)),
+          },
           {
             title: "Limits",
             cell: ({ limits }) =>
@@ -74,8 +82,9 @@ function NewKey() {
   const queries = useQueryClient();
   const { data: config } = useConfig();
   const [created, setCreated] = useState<NewApiKey | null>(null);
-  // A key that trades takes a code of users who have the app.
+  // A key that does more than read takes a code of users who have the app.
   const [trades, setTrades] = useState(false);
+  const [withdraws, setWithdraws] = useState(false);
   return (
     <details>
       <summary>New key</summary>
@@ -109,13 +118,25 @@ function NewKey() {
             label="Allowed addresses"
             name="ips"
             hint="IP addresses or ranges, by commas"
+            required={withdraws}
           />
-          <TextField label="Expires after days" name="days" inputMode="numeric" />
+          <TextField
+            label="Expires after days"
+            name="days"
+            inputMode="numeric"
+            required={withdraws}
+          />
         </div>
         <fieldset>
           <legend>It may</legend>
           <CheckField label="read" name="scope" value="read" checked />
           <CheckField label="trade" name="scope" value="trade" onChange={setTrades} />
+          <CheckField
+            label="withdraw, once the operator has approved the key"
+            name="scope"
+            value="withdraw"
+            onChange={setWithdraws}
+          />
         </fieldset>
         <fieldset>
           <legend>Only on these venues (none: all)</legend>
@@ -124,14 +145,15 @@ function NewKey() {
           ))}
         </fieldset>
         <CheckField label="Each request and quote needs an idempotency key" name="idempotency" />
-        <CodeIfOn needed={trades} />
+        <CodeIfOn needed={trades || withdraws} />
       </Form>
     </details>
   );
 }
 
 function terms(values: FormValues) {
-  const scopes = values.all("scope").filter((scope): scope is Scope => scope !== "withdraw");
+  // Safe cast: the values of the checkboxes.
+  const scopes = values.all("scope") as Scope[];
   const venues = values.all("venue") as Venue[];
   const ips = values
     .text("ips")
@@ -142,6 +164,7 @@ function terms(values: FormValues) {
   return {
     label: values.text("label"),
     scopes,
+    request_approval: scopes.includes("withdraw"),
     limits: {
       venues: venues.length === 0 ? null : venues,
       max_usdc_per_trade: trade === undefined ? null : values.units("trade"),
