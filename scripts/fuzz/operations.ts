@@ -86,11 +86,13 @@ export function readSocketCommands(): SocketCommand[] {
   const { components } = parse(readFileSync(join(ROOT, "docs", "asyncapi.yaml"), "utf8")) as {
     components: { schemas: Record<string, Schema> };
   };
+  // Some refer to those of docs/openapi.json.
+  const schemas = { ...readOpenApi().components.schemas, ...components.schemas };
   return Object.values(components.schemas).flatMap(({ properties, ...schema }) => {
     const op = properties?.["op"]?.const;
     if (typeof op !== "string" || properties === undefined) return [];
     const { id: _id, op: _op, ...others } = properties;
-    const fields = fieldsOf(resolved({ ...schema, properties: others }, components.schemas));
+    const fields = fieldsOf(resolved({ ...schema, properties: others }, schemas));
     return [{ op, fields }];
   });
 }
