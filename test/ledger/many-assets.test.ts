@@ -4,9 +4,10 @@ import { beforeAll, expect, it } from "vitest";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import { countEntries, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
+import { checkAccounts } from "../../src/ledger/reconcile-journal.ts";
 import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { CountingDatabase } from "../support/counting-database.ts";
+import { CountingDatabase, rowsReadBy } from "../support/counting-database.ts";
 import { newAsset } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 
@@ -80,4 +81,36 @@ it("all assets of an owner count as one sub-account", async () => {
     { kind: "pending", numbers: 1 },
   ]);
   expect(await countEntries(env.DB, many, {}, { before: NEWEST, most: 10_000 })).toBe(MANY);
+});
+
+it("the check of an account reads as many rows after 500 trades as after 5", async () => {
+  const rowsAfter = async (trades: number) => {
+    const seller = await newUser({ usdc: BigInt(trades) });
+    const buyer = await newUser();
+    const group = newGroup();
+    const source = (from: string, to: string) => sql`SELECT ${uuid(from)} AS from_owner,
+      ${uuid(to)} AS to_owner, 'usdc' AS asset, 1 AS amount, randomblob(16) AS ref, 0 AS line
+      FROM json_each(${JSON.stringify(Array.from({ length: trades }, () => 0))})`;
+    const reserved = source(seller.userId, seller.userId);
+    const traded = source(seller.userId, buyer.userId);
+    await commitOrThrow(env.DB, group, [
+      ...post(group, {
+        reason: "reserve_rfq",
+        step: "reserve",
+        from: "available",
+        to: "pending",
+        source: reserved,
+      }),
+      ...post(group, {
+        reason: "trade",
+        step: "end",
+        from: "pending",
+        to: "available",
+        source: traded,
+      }),
+    ]);
+    const accounts = sql`SELECT account_id FROM accounts WHERE owner = ${uuid(seller.userId)}`;
+    return rowsReadBy((db) => checkAccounts(db, accounts));
+  };
+  expect(await rowsAfter(500)).toBeLessThanOrEqual(1.5 * (await rowsAfter(5)));
 });
