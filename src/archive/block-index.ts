@@ -8,7 +8,7 @@
  */
 import { first, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./bytes.ts";
-import { type ColdFilter, entriesOf, mayContain } from "./cold-page.ts";
+import { CLOCK_MARGIN_MS, type ColdFilter, entriesOf, mayContain, timeOf } from "./cold-page.ts";
 import type { ColdRow } from "../ledger/cold-entries.ts";
 import type { OwnerBlock, SealId } from "./footer.ts";
 import {
@@ -29,6 +29,9 @@ import { readBlock, readEntries, readFooterAt } from "./seal-store.ts";
 const FOOTERS_PER_CALL = 200;
 /** Blocks that one call reads at most. The caller continues below the last one. */
 const BLOCKS_PER_CALL = 50;
+
+/** A quote ends, and a match is settled, at most so long after its id was made. */
+const SOON_MS = 600_000;
 
 /** A block of the owner, and the seal that contains it. */
 type Entry = { readonly id: SealId; readonly block: OwnerBlock };
@@ -188,8 +191,10 @@ export class BlockIndex {
       });
   }
 
-  async page(owner: string, { newest, filter, before, limit }: ColdRequest): Promise<ColdPage> {
+  async page(owner: string, { limit, ...request }: ColdRequest): Promise<ColdPage> {
+    const { newest } = request;
     await this.follow(owner, newest);
+    const { filter, before } = await this.#narrowed(request);
     const rows: ColdRow[] = [];
     let opened = 0;
     for (const { item, content } of this.#read(
@@ -201,6 +206,34 @@ export class BlockIndex {
       if (++opened === this.#blocksPerCall) return { rows, before: BigInt(item.block.firstEntry) };
     }
     return { rows, before: null };
+  }
+
+  /**
+   * A quote or match has no transfers later than the block with the quote's record, and all
+   * transfers of a match have one instant. Without this, a page of one record would read every
+   * block that is newer.
+   */
+  async #narrowed(request: Omit<ColdRequest, "limit">): Promise<Omit<ColdRequest, "limit">> {
+    const { newest, filter, before } = request;
+    const id = filter.refs?.ids[0];
+    if (filter.refs?.brief !== true || id === undefined) return request;
+    const at = timeOf(id);
+    const entries = this.#entries(
+      "z.first_at <= ? AND z.last_at >= ? ORDER BY z.number LIMIT ?",
+      { kind: "quotes", newest },
+      [at + CLOCK_MARGIN_MS, at - CLOCK_MARGIN_MS, this.#blocksPerCall],
+    );
+    for (const { item, content } of this.#read(entries, readBlock)) {
+      if (recordWith(await content, { kind: "quotes", by: "quote_id", id }) === undefined) continue;
+      const end = BigInt(item.block.lastEntry) + 1n;
+      return { newest, filter, before: before < end ? before : end };
+    }
+    if (entries.length === this.#blocksPerCall) return request;
+    return {
+      newest,
+      filter: { ...filter, to: Math.min(filter.to ?? Infinity, at + SOON_MS) },
+      before,
+    };
   }
 
   *#blocksThatMayFit({ newest, filter, before }: Omit<ColdRequest, "limit">): Generator<Entry> {

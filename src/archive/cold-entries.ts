@@ -82,8 +82,18 @@ async function coldFilter(
   { refId, ...filter }: LedgerFilter,
 ): Promise<ColdFilter> {
   if (refId === undefined) return filter;
-  if (!refId.startsWith("0x"))
-    return { ...filter, refs: { deposits: false, ids: [refId.replaceAll("-", "").toLowerCase()] } };
+  if (!refId.startsWith("0x")) {
+    const ids = [refId.replaceAll("-", "").toLowerCase()];
+    // It moves for the last time when it ends, which may be days after its id was made.
+    const withdrawal = await first<{ at: number }>(
+      db,
+      sql`SELECT updated_at AS at FROM withdrawals
+        WHERE withdrawal_id = ${uuid(refId)} AND user_id = ${uuid(userId)}`,
+    );
+    if (withdrawal === undefined) return { ...filter, refs: { deposits: false, ids, brief: true } };
+    const to = Math.min(filter.to ?? withdrawal.at, withdrawal.at);
+    return { ...filter, to, refs: { deposits: false, ids } };
+  }
   const rows = await all<{ id: string }>(
     db,
     sql`SELECT lower(hex(deposit_id)) AS id FROM deposits INDEXED BY deposits_hash

@@ -11,7 +11,14 @@ import type { OwnerBlock } from "./footer.ts";
  * resolved to the ids of its deposits first, because blocks contain no hashes.
  */
 export type ColdFilter = Omit<LedgerFilter, "refId"> & {
-  readonly refs?: { readonly deposits: boolean; readonly ids: readonly string[] } | undefined;
+  readonly refs?:
+    | {
+        readonly deposits: boolean;
+        readonly ids: readonly string[];
+        /** The id may be of a quote or match, whose transfers are soon after it. */
+        readonly brief?: boolean | undefined;
+      }
+    | undefined;
 };
 
 /** Whether the block may contain an entry that fits. */
@@ -40,9 +47,9 @@ export function mayContain(
 }
 
 /** A Worker makes an id before D1 stamps its transfers. Its clock is ahead by less than this. */
-const CLOCK_MARGIN_MS = 60_000;
+export const CLOCK_MARGIN_MS = 60_000;
 
-function timeOf(id: string): number {
+export function timeOf(id: string): number {
   return Number.parseInt(id.slice(0, 12), 16);
 }
 

@@ -17,7 +17,7 @@ import { readStatement } from "../../src/ledger/statement.ts";
 import { readUuid } from "../../src/platform/sql.ts";
 import { endWithdrawal, queueWithdrawal } from "../support/ledger.ts";
 import { command, commitCommand } from "../support/market.ts";
-import { newUser } from "../support/users.ts";
+import { newUser, type TestUser } from "../support/users.ts";
 import { SealedJournal, Sealing } from "./sealing.ts";
 
 const journal = new SealedJournal(env.COLD_DB, "cold");
@@ -159,6 +159,44 @@ it("shows a match as a whole while the newest transfers of the journal are held"
     0,
   );
   expect(await pages()).toEqual(before);
+});
+
+it("reads no block that is newer than the record", async () => {
+  const { maker, requester, matchId, quotes, openRequestId, book } = await journal.trade();
+  const paid = await queueWithdrawal(maker, book, 10n, { db });
+  await endWithdrawal(paid, "Paid", db);
+  await sealing.sealAll();
+  for (let count = 0; count < 6; count++) {
+    const quote = command.placeQuote(maker, openRequestId, 830_000, 300);
+    await commitCommand(book, quote, db);
+    await commitCommand(book, command.cancelQuote(maker, quote.quoteId), db);
+    await sealing.sealAll();
+  }
+  await newUser({ usdc: 1n }, db);
+  await sealing.sealAll();
+  let read = 0;
+  const get = (...args: Parameters<SealBucket["get"]>) => {
+    read++;
+    return sealing.bucket.get(...args);
+  };
+  // Safe cast: the archive calls nothing else.
+  const archive = archiveOf({ get } as Pick<SealBucket, "get">);
+  const records: readonly (readonly [TestUser, string])[] = [
+    [maker, quotes.cancelled],
+    [maker, paid.withdrawalId],
+    [maker, matchId],
+    [requester, matchId],
+  ];
+  const pages = () =>
+    Promise.all(records.map(([{ userId }, refId]) => allPages(userId, { refId }, 100)));
+  const before = await pages();
+  await release();
+  expect(await pages()).toEqual(before);
+  for (const refId of [quotes.cancelled, paid.withdrawalId]) {
+    read = 0;
+    expect((await allPages(maker.userId, { refId }, 100, archive)).length).toBeGreaterThan(1);
+    expect(read).toBeLessThan(4);
+  }
 });
 
 it("writes a statement over both sides", async () => {
