@@ -94,12 +94,21 @@ async function coldFilter(
     const to = Math.min(filter.to ?? withdrawal.at, withdrawal.at);
     return { ...filter, to, refs: { deposits: false, ids } };
   }
-  const rows = await all<{ id: string }>(
+  const rows = await all<{ id: string; at: number }>(
     db,
-    sql`SELECT lower(hex(deposit_id)) AS id FROM deposits INDEXED BY deposits_hash
-      WHERE transaction_hash = ${blob(refId)} AND user_id = ${uuid(userId)}`,
+    sql`SELECT lower(hex(deposit_id)) AS id, credited_at AS at
+      FROM deposits INDEXED BY deposits_hash
+      WHERE transaction_hash = ${blob(refId)} AND user_id = ${uuid(userId)}
+        AND credited_at IS NOT NULL`,
   );
-  return { ...filter, refs: { deposits: true, ids: rows.map(({ id }) => id) } };
+  const times = rows.map(({ at }) => at);
+  return {
+    ...filter,
+    // No block has them if there is no such deposit.
+    from: Math.max(filter.from ?? 0, Math.min(...times)),
+    to: Math.min(filter.to ?? Infinity, Math.max(...times)),
+    refs: { deposits: true, ids: rows.map(({ id }) => id) },
+  };
 }
 
 async function withHashes(db: D1Database, rows: readonly ColdRow[]): Promise<ColdRow[]> {
