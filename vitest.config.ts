@@ -54,7 +54,9 @@ export default defineConfig({
           include: ["test/journeys/**/*.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          fileParallelism: false,
+          // They wait for blocks and restarts more than they compute.
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
         },
       },
     ],
