@@ -169,7 +169,7 @@ export async function restore(context: OperatorContext): Promise<unknown> {
     );
   }
   await recordCommand(context, "restored", null);
-  const journal = await restoreJournal(context.env);
+  const journal = await restoreJournal(context.env, flag(context, "yes"));
   const restoreChain = async (chain: string) => {
     // Restore addresses first, because their deposits fund the withdrawals that are rebuilt.
     const addresses = await context.env.CHAIN_WATCHER.getByName(chain).restore(chain);

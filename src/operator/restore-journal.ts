@@ -20,12 +20,14 @@ export async function isSealerHalted(env: Env): Promise<boolean> {
 
 /**
  * Lets the sealer continue in a new epoch, above every transfer that it has seen. Undefined if it
- * was not halted.
+ * is not halted and the operator does not insist: the sealer does not notice the loss of what was
+ * posted after its last round.
  */
 export async function restoreJournal(
   env: Env,
+  insists: boolean,
 ): Promise<{ epoch: number; sealed: number } | undefined> {
-  if (!(await isSealerHalted(env))) return undefined;
+  if (!insists && !(await isSealerHalted(env))) return undefined;
   const sealer = env.SEALER.getByName(SEALER_NAME);
   // The sealer has not seen what was posted after its last round, and events are in no seal.
   const skipped = (await sealer.highestTransfer()) + SEQUENCE_JUMP;
