@@ -33,6 +33,9 @@ const BLOCKS_PER_CALL = 50;
 /** A quote ends, and a match is settled, at most so long after its id was made. */
 const SOON_MS = 600_000;
 
+/** Most pages need one block. */
+const BLOCKS_PER_SELECT = 16;
+
 /** A block of the owner, and the seal that contains it. */
 type Entry = { readonly id: SealId; readonly block: OwnerBlock };
 
@@ -105,6 +108,8 @@ export class BlockIndex {
       number INTEGER NOT NULL, epoch INTEGER NOT NULL, first_entry INTEGER NOT NULL,
       entries INTEGER NOT NULL, linked INTEGER NOT NULL, block TEXT NOT NULL,
       PRIMARY KEY (number, epoch))`);
+    storage.exec(`CREATE INDEX IF NOT EXISTS blocks_by_entry ON blocks (linked, first_entry)
+      WHERE entries > 0`);
     // When the records of one kind in a block were opened or made.
     storage.exec(`CREATE TABLE IF NOT EXISTS zones (
       kind TEXT NOT NULL, last_at INTEGER NOT NULL, number INTEGER NOT NULL,
@@ -334,20 +339,26 @@ export class BlockIndex {
     }
   }
 
-  /** The owner's chain from `newest` on, below a position, the newest first. */
+  /** The blocks with entries below a position, the newest first. Linked: see `#entries`. */
   *#blocksBelow(newest: SealId, before: bigint): Generator<Entry> {
-    for (let at: SealId | null = newest; at !== null;) {
+    for (let below = before; ;) {
       const rows = this.#sql
-        .exec<{ block: string }>(
-          "SELECT block FROM blocks WHERE number = ? AND epoch = ?",
-          at.number,
-          at.epoch,
+        .exec<{ number: number; epoch: number; block: string }>(
+          `SELECT number, epoch, block FROM blocks INDEXED BY blocks_by_entry
+            WHERE linked = 1 AND first_entry < CAST(? AS INTEGER) AND number <= ? AND entries > 0
+            ORDER BY first_entry DESC LIMIT ?`,
+          String(below),
+          newest.number,
+          BLOCKS_PER_SELECT,
         )
         .toArray();
-      const block = fromText(rows[0]?.block ?? "null");
-      if (block === null) throw new Error("the chain of blocks is broken");
-      if (BigInt(block.firstEntry) < before) yield { id: at, block };
-      at = block.previous;
+      for (const { number, epoch, block: text } of rows) {
+        const block = fromText(text);
+        if (block === null) throw new Error("the index has no block");
+        below = BigInt(block.firstEntry);
+        yield { id: { number, epoch }, block };
+      }
+      if (rows.length < BLOCKS_PER_SELECT) return;
     }
   }
 
