@@ -28,7 +28,7 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
     ],
     [
       "quotes deleted although one is missing",
-      "          AND quotes = (SELECT count(*) FROM quotes WHERE quote_id IN (${quotes}))\n",
+      '          AND quotes = ${join([raw("0"), ...quotes.map(countOf)], " + ")}\n',
       "",
       [RELEASE],
     ],

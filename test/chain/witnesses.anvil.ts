@@ -57,6 +57,11 @@ function inventTransfer(stage: Stage, block: number, user: Depositor): Change {
 
 const omitLogs: Change = (method, result) => (method === "eth_getLogs" ? [] : result);
 
+/** A block that is not mined yet, also when the set-up took more blocks than usual. */
+async function blockAhead(stage: Stage): Promise<number> {
+  return Number(await stage.client.getBlockNumber()) + 2;
+}
+
 /** Mines up to a block, so that a transfer invented there can be confirmed. */
 async function mineTo(stage: Stage, block: number): Promise<void> {
   const now = Number(await stage.client.getBlockNumber());
@@ -71,10 +76,11 @@ describe("a deposit that one endpoint of two invent", () => {
     const stage = await openStage();
     const user = await stage.user();
     const changes = [unchanged, unchanged];
-    changes[faulty] = inventTransfer(stage, 12, user);
+    const block = await blockAhead(stage);
+    changes[faulty] = inventTransfer(stage, block, user);
     const watcher = await watcherOver(stage, changes);
     await watchChain(watcher);
-    await mineTo(stage, 12);
+    await mineTo(stage, block);
     await watchChain(watcher);
     await stage.mine(3);
 
@@ -96,11 +102,12 @@ describe("a faulty endpoint among three", () => {
     const stage = await openStage();
     const [user, other] = [await stage.user(), await stage.user()];
     const changes = [unchanged, unchanged, unchanged];
-    changes[faulty] = inventTransfer(stage, 12, other);
+    const block = await blockAhead(stage);
+    changes[faulty] = inventTransfer(stage, block, other);
     const watcher = await watcherOver(stage, changes);
     await watchChain(watcher);
     await stage.mintUsdc(user.address, 500n);
-    await mineTo(stage, 12);
+    await mineTo(stage, block);
     await watchChain(watcher);
     await stage.mine(3);
     await watchChain(watcher);
@@ -208,13 +215,14 @@ describe("a single endpoint", () => {
   it("orphans a transfer that it no longer returns", async () => {
     const stage = await openStage();
     const [phantom, victim] = [await stage.user(), await stage.user()];
-    const invent = inventTransfer(stage, 12, phantom);
+    const block = await blockAhead(stage);
+    const invent = inventTransfer(stage, block, phantom);
     let faulty = true;
     const watcher = await watcherOver(stage, [
       (method, result, params) => (faulty ? invent(method, result, params) : result),
     ]);
     await watchChain(watcher);
-    await mineTo(stage, 12);
+    await mineTo(stage, block);
     await watchChain(watcher);
     expect(await stage.deposits(phantom.userId)).toMatchObject([{ status: "confirming" }]);
     faulty = false;
