@@ -55,7 +55,7 @@ const names = (table: typeof SENDINGS) => Object.keys(table) as SendingName[];
 
 export const benchKit: Bench = async ({ quick, say, onStop }) => {
   const rounds = quick ? 1 : 8;
-  const sizes = quick ? { commands: 64, massMakers: 1 } : { commands: 1_024, massMakers: 8 };
+  const sizes = { commands: quick ? 64 : 1_024, massMakers: 8 };
   const stack = await startBenchStack({ settings: PATIENT, inMemory: true });
   onStop(stack.stop);
   try {
