@@ -49,6 +49,8 @@ const SENDINGS = {
   // What the service lets one user have in flight.
   massAlone: { mass: true, alone: true, inFlight: 2 },
   singleAlone: { mass: false, alone: true, inFlight: 16 },
+  massInTurn: { mass: true, alone: true, inFlight: 1 },
+  singleInTurn: { mass: false, alone: true, inFlight: 1 },
 } as const satisfies Record<string, Sending>;
 type SendingName = keyof typeof SENDINGS;
 const names = (table: typeof SENDINGS) => Object.keys(table) as SendingName[];
@@ -67,6 +69,8 @@ export const benchKit: Bench = async ({ quick, say, onStop }) => {
       single: [] as Cost[],
       massAlone: [] as Cost[],
       singleAlone: [] as Cost[],
+      massInTurn: [] as Cost[],
+      singleInTurn: [] as Cost[],
       plain: [] as Cost[],
       limited: [] as Cost[],
     };
@@ -103,7 +107,8 @@ function figuresOf(measured: Measured): Figure[] {
     median(measured[name].map((round) => round[pick]));
   const cpu = "cpuMicros";
   const massFigures = (row: { what: string; ours: SendingName; peer: SendingName }): Figure[] => {
-    const name = `${SENDINGS[row.peer].inFlight} single calls`;
+    const { inFlight } = SENDINGS[row.peer];
+    const name = inFlight === 1 ? "calls in turn" : `${inFlight} single calls`;
     return [
       {
         what: row.what,
@@ -144,6 +149,11 @@ function figuresOf(measured: Measured): Figure[] {
       what: `quotes of one maker, ${MASS} a call, 2 calls`,
       ours: "massAlone",
       peer: "singleAlone",
+    }),
+    ...massFigures({
+      what: `quotes of one maker, ${MASS} a call, 1 call`,
+      ours: "massInTurn",
+      peer: "singleInTurn",
     }),
     {
       what: "processor time per accept with limits and protection",
