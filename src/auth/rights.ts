@@ -287,7 +287,7 @@ function wrongAddresses(account: AccountRights, history: History): WrongRight[] 
   });
 }
 
-/** Of values of JSON, whatever the order of their members. */
+/** Of values of JSON, in any order of their members. */
 function same(one: unknown, other: unknown): boolean {
   return canonical(one) === canonical(other);
 }

@@ -174,7 +174,7 @@ describe("a key's use from a network that is new to the key", () => {
     expect(await networksOf(key)).toBeNull();
   });
 
-  it("is reported five times a day, whatever the number of networks", async () => {
+  it("is reported at most five times a day, from any number of networks", async () => {
     const user = await newUser();
     const key = await newKey(user, ["read"]);
     for (let network = 0; network < 12; network++) await use(key, `198.51.${network}.1`);

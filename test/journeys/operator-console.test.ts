@@ -89,7 +89,7 @@ describe("the operator's console", () => {
     expect(await statusOf(`${url}constructor`)).toMatchObject({ status: 404 });
   });
 
-  it("shows whether all is well, and what stands in the way", () =>
+  it("shows whether all is well, and what prevents it", () =>
     inBrowser(async (browser) => {
       const page = await open(browser);
       await text(page, "All is well");
