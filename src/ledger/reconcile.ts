@@ -5,18 +5,15 @@
  * It reads bounded chunks from checkpoints, so that D1 is never blocked for long. Each statement
  * sees one state of the database, so that operations in flight cause no differences.
  *
- * The recent walk follows the newest rows, minute by minute. The full walk starts again from the first
- * row: once a day in chunks, and at once when the operator asks.
- *
- * A difference becomes an alert that stays open until the operator resolves it, because the scan
- * that found it has moved on.
+ * The recent walk follows the newest rows, minute by minute. The full walk starts again from the
+ * first row: once a day in chunks, and at once when the operator asks.
  */
-import { and, desc, eq, isNull } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
-import { log } from "../platform/log.ts";
 import { all, first, prepare, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import type { Check, Difference } from "./difference.ts";
+import type { Difference } from "./difference.ts";
+import { openDifferences, report, reportStanding, resolve } from "./difference-alerts.ts";
 import { checkHoldings, type HoldingsAt, type Surplus } from "./reconcile-holdings.ts";
 import { checkEvents, checkStreams, nextStreams } from "./reconcile-events.ts";
 import {
@@ -39,7 +36,6 @@ import { DELIVERED } from "./released.ts";
 import { checkLatePostings, checkOverdue, checkRecords } from "./reconcile-records.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { read } from "../platform/read.ts";
-import { alerts } from "../platform/tables.ts";
 
 export type { HoldingsAt } from "./reconcile-holdings.ts";
 
@@ -87,7 +83,6 @@ const MAX_CHUNKS_FULL = 100_000;
 /** Chunks of the daily walk in one run of cron. A journal of 50 million transfers takes a day. */
 const FULL_CHUNKS_PER_RUN = 20;
 const FULL_EVERY_MS = 86_400_000;
-const MAX_LISTED = 200;
 
 const SCAN_KINDS = ["transfers", "groups", "accounts", "streams", "rights"] as const;
 const FULL_SCANS = JSON.stringify(SCAN_KINDS.map((kind) => scanName("full", kind)));
@@ -347,75 +342,4 @@ async function compareHoldings(
     for (const account of checked.cleared) await resolve(db, "holdings_short", account);
   }
   return { block, surplus };
-}
-
-/** Raises an alert for each difference that has none yet, and logs it. */
-async function report(db: D1Database, differences: readonly Difference[]): Promise<void> {
-  for (const difference of differences) {
-    const subject = subjectOf(difference);
-    const raised = await all(
-      db,
-      sql`INSERT INTO alerts (kind, subject, detail, at)
-        SELECT 'reconciliation', ${subject}, ${JSON.stringify(difference)}, ${NOW}
-        WHERE NOT EXISTS (SELECT 1 FROM alerts
-          WHERE kind = 'reconciliation' AND subject = ${subject} AND resolved_at IS NULL)
-        RETURNING alert_id`,
-    );
-    if (raised.length > 0) log("error", "ledger.difference", { ...difference });
-  }
-}
-
-/** As `report`, but differences of this check that are no longer found are resolved. */
-async function reportStanding(
-  db: D1Database,
-  check: Check,
-  differences: readonly Difference[],
-): Promise<void> {
-  await report(db, differences);
-  const standing = JSON.stringify(differences.map(subjectOf));
-  await all(
-    db,
-    sql`UPDATE alerts SET resolved_at = ${NOW}
-      WHERE kind = 'reconciliation' AND resolved_at IS NULL AND subject LIKE ${`${check} %`}
-        AND subject NOT IN (SELECT value FROM json_each(${standing}))`,
-  );
-}
-
-/** Checks that compare the same account again and again, with an amount that may change. */
-const CHECKS_OF_ACCOUNTS: ReadonlySet<Check> = new Set([
-  "balance_mismatch",
-  "pending_mismatch",
-  "holdings_short",
-  "expiry_overdue",
-  "rights_mismatch",
-]);
-
-/** The alert's key: one per account for these checks, otherwise one per entry or record. */
-function subjectOf({ check, account, detail }: Difference): string {
-  const subject = `${check} ${account}`;
-  return CHECKS_OF_ACCOUNTS.has(check) ? subject : `${subject}: ${detail}`;
-}
-
-async function resolve(db: D1Database, check: Check, account: string): Promise<void> {
-  await all(
-    db,
-    sql`UPDATE alerts SET resolved_at = ${NOW}
-      WHERE kind = 'reconciliation' AND subject = ${`${check} ${account}`} AND resolved_at IS NULL`,
-  );
-}
-
-async function openDifferences(db: D1Database): Promise<Difference[]> {
-  const rows = await read(db, ({ select }) =>
-    select({ detail: alerts.detail })
-      .from(alerts)
-      .where(and(eq(alerts.kind, "reconciliation"), isNull(alerts.resolvedAt)))
-      .orderBy(desc(alerts.alertId))
-      .limit(MAX_LISTED),
-  );
-  return rows.map((row) => readDifference(row.detail));
-}
-
-/** Safe cast: only `report` writes these details. */
-function readDifference(detail: string): Difference {
-  return JSON.parse(detail) as Difference;
 }
