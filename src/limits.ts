@@ -35,7 +35,10 @@ import {
   MAX_QUOTES_PER_CALL,
   MAX_QUOTES_PER_FRAME,
 } from "./rfq/place-quotes.ts";
-import { MAX_OPEN_QUOTES_PER_MAKER, MAX_OPEN_QUOTES_PER_REQUEST } from "./rfq/place-quote.ts";
+import {
+  MAX_OPEN_QUOTES_PER_MAKER,
+  MAX_OPEN_QUOTES_PER_REQUEST,
+} from "./rfq/quote-preconditions.ts";
 import { MAX_COOLDOWN_SECS, MAX_WINDOW_SECS } from "./rfq/protection.ts";
 import { QUOTE_LIFE, REQUEST_LIFE } from "./rfq/schemas.ts";
 import { MAX_FRAME_BYTES, MAX_FRAMES, MAX_MALFORMED_FRAMES } from "./rfq/socket-commands.ts";

@@ -1,6 +1,6 @@
 /**
  * A maker's safeguards: protection that trips, cancel-after timers that run out, and sockets whose
- * end cancels. Each checks what the maker may rely on, whatever faults happen meanwhile.
+ * end cancels. Each checks what the maker may rely on, also when faults happen meanwhile.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client, Quote, Stream } from "../../packages/client/src/index.ts";

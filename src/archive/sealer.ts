@@ -23,7 +23,7 @@ import { compareWithMemory, FIRST_MEMORY, nextEpoch, type SealerMemory } from ".
 const BEHIND_WAIT_MS = 500;
 /** Seals that one round delivers or releases, each in a batch of its own. */
 const RELEASES_PER_ROUND = 20;
-/** Histories that are told of a seal, and how long that may take. */
+/** Histories that read a new seal at once, and how long they may take. */
 const HISTORIES_TOLD = 200;
 const HISTORIES_AT_ONCE = 20;
 const TELL_MS = 5_000;

@@ -11,7 +11,7 @@ import { now } from "../platform/time.ts";
 import { windowsOf } from "../platform/windows.ts";
 import { type Command, reject, type Result } from "./command.ts";
 import { readEarlier } from "./idempotency.ts";
-import { keyUse } from "./place-quote.ts";
+import { keyUse } from "./quote-command.ts";
 import { cancelled, quoteNotOpen, requestMatched } from "./rejections.ts";
 import { matchRow, quoteRow, requestRow } from "./sealed-rows.ts";
 

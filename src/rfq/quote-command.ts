@@ -1,0 +1,107 @@
+/** A quote as the service carries it to the database: a row of `quote_commands`, and its terms. */
+import type { CommandRow } from "../platform/command-rows.ts";
+import { type Config, venueConfig } from "../platform/config.ts";
+import type { Columns } from "../platform/sql.ts";
+import { MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
+import { ACTOR_FIELDS, actorRow } from "../auth/may-write.ts";
+import { readAssetKey } from "../assets/asset.ts";
+import type { Side } from "../assets/fields.ts";
+import type { PlaceQuote } from "./command.ts";
+import { KEY_FIELDS, keyRow, type KeyUse } from "./idempotency.ts";
+import type { RequestTerms } from "./request-terms.ts";
+import { quotedAmount, tradeTerms, type TradeTerms } from "./trade-terms.ts";
+
+const ROUTE = "POST /rfq/quote";
+/** A command as a row of `quote_commands`. */
+export const QUOTE_FIELDS = {
+  quote_id: "blob",
+  request_id: "blob",
+  maker_id: "blob",
+  ...ACTOR_FIELDS,
+  price: "integer",
+  amount: "text",
+  side: "text",
+  usdc_amount: "amount",
+  taker_fee: "amount",
+  maker_fee: "amount",
+  reserve_asset: "text",
+  reserve: "amount",
+  received_at: "integer",
+  life_ms: "integer",
+  commit_before: "integer",
+  not_after: "integer",
+  label: "text",
+  replaces: "blob",
+  max_open_quotes: "integer",
+  socket_id: "blob",
+  ...KEY_FIELDS,
+} as const;
+export type QuoteField = keyof typeof QUOTE_FIELDS;
+/** `at` is the instant of the group. */
+export type CommandColumns = Columns<QuoteField | "at">;
+
+export function quoteCommandRow(
+  command: PlaceQuote,
+  terms: QuoteTerms,
+  settings: Config,
+): CommandRow<QuoteField> {
+  const { actor, receivedAt } = command;
+  return {
+    quote_id: command.quoteId,
+    request_id: command.requestId,
+    maker_id: actor.userId,
+    ...actorRow(actor),
+    price: command.price,
+    amount: terms.amount.toString(),
+    side: terms.side,
+    usdc_amount: terms.usdcAmount.toString(),
+    taker_fee: terms.takerFee.toString(),
+    maker_fee: terms.makerFee.toString(),
+    reserve_asset: terms.reserveAsset,
+    reserve: terms.reserve.toString(),
+    received_at: receivedAt,
+    life_ms: lifeMs(command),
+    commit_before: receivedAt + settings.RFQ_COMMAND_MAX_WAIT_MS + MAX_CLOCK_LEAD_MS,
+    not_after: command.notAfter ?? null,
+    label: command.label,
+    replaces: command.replaces,
+    max_open_quotes: settings.RFQ_OPEN_QUOTES_PER_USER,
+    socket_id: command.socketId ?? null,
+    ...keyRow(keyUse(command)),
+  };
+}
+
+/** `side` is null if the quote has none, although the request is two-way. Then it is rejected. */
+export type QuoteTerms = TradeTerms & { readonly side: Side | null; readonly amount: bigint };
+
+export function quoteTerms(
+  command: PlaceQuote,
+  request: RequestTerms,
+  settings: Config,
+): QuoteTerms {
+  const fees = venueConfig(settings, readAssetKey(request.asset)?.venue ?? "");
+  const price = BigInt(command.price);
+  const side = command.side ?? (request.side === "TwoWay" ? null : request.side);
+  const amount = quotedAmount(request, price);
+  const terms = tradeTerms({
+    side: side ?? "Bid",
+    asset: request.asset,
+    amount,
+    price,
+    takerFeeBps: BigInt(fees.taker_fee_bps),
+    makerFeeBps: BigInt(fees.maker_fee_bps),
+  });
+  return { ...terms, side, amount };
+}
+
+/**
+ * A quote's life counts from when the service received it, so that a delay shortens the time for
+ * which the maker is bound.
+ */
+function lifeMs({ expiresInSecs }: PlaceQuote): number {
+  return expiresInSecs * 1_000;
+}
+
+export function keyUse({ actor, idempotency }: PlaceQuote): KeyUse {
+  return { userId: actor.userId, route: ROUTE, kind: "quote", idempotency };
+}

@@ -1,0 +1,246 @@
+/**
+ * What must hold for a quote, in the order in which errors are reported. The trigger of
+ * `quote_commands` checks it, and a rejection asks it again.
+ */
+import { ownerHasAvailable } from "../ledger/post.ts";
+import type { Config } from "../platform/config.ts";
+import { deadlinePassed, type InstantFact } from "../platform/deadline.ts";
+import { atom, type Expr, expr, literal, TRUE } from "../platform/sql.ts";
+import { toWireTime } from "../platform/time.ts";
+import {
+  type ActorFacts,
+  actorRejectionOf,
+  rowCredential,
+  rowMayWrite,
+} from "../auth/may-write.ts";
+import { readAssetKey } from "../assets/asset.ts";
+import { socketNotEnded } from "./armed-sockets.ts";
+import { cancelAfterPassed, type TimerFacts, timerNotPassed } from "./cancel-timer.ts";
+import { type PlaceQuote, reject, type Result } from "./command.ts";
+import { type EarlierFacts, hashIsUnused, recallResult } from "./idempotency.ts";
+import {
+  type ProtectionFacts,
+  protectionNotTripped,
+  protectionTripped,
+} from "./protection-record.ts";
+import {
+  socketEnded,
+  insufficientFunds,
+  late,
+  marketClosed,
+  marketOpen,
+  storageLeft,
+  tookTooLong,
+  venuePaused,
+} from "./rejections.ts";
+import { notReplaceable, replaceable, replacedCount, replacedReserve } from "./replaced-quote.ts";
+import type { RequestTerms } from "./request-terms.ts";
+import {
+  accountAllows,
+  accountLimit,
+  keyAllows,
+  keyLimit,
+  type LimitFacts,
+  sessionAllowed,
+  sessionRejected,
+} from "./trade-limits.ts";
+import type { RequestStatus } from "./tables.ts";
+import { type CommandColumns, type QuoteTerms, keyUse } from "./quote-command.ts";
+
+/**
+ * Bounds the work of the accept that rejects them all; a request with more quotes needs no further
+ * one.
+ */
+export const MAX_OPEN_QUOTES_PER_REQUEST = 1_000;
+/**
+ * Far below the other limit: worthless quotes cost almost nothing, and one maker must not keep the
+ * others out.
+ */
+export const MAX_OPEN_QUOTES_PER_MAKER = 50;
+
+export type Facts = InstantFact &
+  ActorFacts &
+  EarlierFacts &
+  ProtectionFacts &
+  TimerFacts &
+  LimitFacts & {
+    /** The request's, as readers see it: an open one past its time is expired. */
+    readonly status: RequestStatus;
+    /** With the reserve of the quote that is replaced. */
+    readonly available: string;
+    readonly replaced: string | null;
+  };
+
+type Given = {
+  readonly command: PlaceQuote;
+  readonly request: RequestTerms;
+  readonly terms: QuoteTerms;
+  readonly settings: Config;
+};
+
+/**
+ * `expr` is over the columns `c` of the command and `requests r`. It has no parameters, because a
+ * trigger cannot have any. `reject` returns undefined if the command should be retried.
+ */
+type QuotePrecondition = {
+  readonly expr: (c: CommandColumns) => Expr;
+  readonly reject: (facts: Facts, given: Given) => Result | undefined;
+};
+
+/** Over `requests r`. */
+export const REQUEST_VENUE = atom("substr(r.asset, 1, instr(r.asset, ':') - 1)");
+
+export function traderOf(c: CommandColumns) {
+  return { user: c.maker_id, key: c.api_key_id, replaces: c.replaces };
+}
+
+/** In the order in which errors are reported. */
+export const PRECONDITIONS: readonly QuotePrecondition[] = [
+  {
+    expr: (c) => rowMayWrite(c.maker_id, c, c.at),
+    reject: (facts, { command }) => {
+      const problem = actorRejectionOf(command.actor, facts);
+      return problem && { ok: false, problem };
+    },
+  },
+  {
+    expr: (c) => hashIsUnused(c.key_hash, c.at),
+    reject: ({ earlier }, { command }) => recallResult(keyUse(command), earlier),
+  },
+  {
+    expr: (c) => expr`${c.not_after} IS NULL OR ${c.at} < ${c.not_after}`,
+    reject: ({ instant }, { command }) =>
+      late(
+        deadlinePassed(
+          instant,
+          `The command was not carried out before ${toWireTime(command.notAfter ?? instant)}.`,
+        ),
+      ),
+  },
+  {
+    expr: (c) => expr`${c.at} < ${c.received_at} + ${c.life_ms}`,
+    reject: ({ instant }) =>
+      late(deadlinePassed(instant, "The quote had expired before it could be placed.")),
+  },
+  {
+    expr: (c) => expr`${c.at} <= ${c.commit_before}`,
+    reject: tookTooLong,
+  },
+  {
+    expr: (c) => socketNotEnded(c.socket_id),
+    reject: socketEnded,
+  },
+  {
+    expr: (c) => expr`r.requester_id <> ${c.maker_id}`,
+    reject: () => reject("own_request", "You cannot quote your own request."),
+  },
+  {
+    expr: (c) => expr`r.status = 'open' AND r.expires_at > ${c.at}`,
+    reject: ({ status }, { command: { requestId } }) =>
+      status === "expired"
+        ? reject("request_expired", `Request ${requestId} has expired.`)
+        : reject("request_not_open", `Request ${requestId} is ${status}.`),
+  },
+  {
+    expr: (c) => marketOpen(atom("r.asset"), c.at).expr,
+    reject: () => marketClosed(),
+  },
+  {
+    expr: () => expr`NOT EXISTS (SELECT 1 FROM paused_venues p
+      WHERE p.venue = substr(r.asset, 1, instr(r.asset, ':') - 1))`,
+    reject: (_, { request }) => venuePaused(readAssetKey(request.asset)?.venue ?? ""),
+  },
+  {
+    expr: (c) => expr`${c.side} IS NOT NULL AND r.side IN (${c.side}, 'TwoWay')`,
+    reject: (_, { request, command }) => sideMismatch(request, command),
+  },
+  {
+    expr: replaceable,
+    reject: ({ replaced }, { command }) => notReplaceable(command, replaced),
+  },
+  {
+    expr: (c) => timerNotPassed(rowCredential(c.maker_id, c), c.at),
+    reject: ({ cancel_at: cancelAt }) => cancelAfterPassed(cancelAt),
+  },
+  {
+    expr: (c) => protectionNotTripped(c.maker_id, c.at),
+    reject: ({ blocked_until: until }) => protectionTripped(until),
+  },
+  {
+    expr: () => storageLeft.expr,
+    reject: (facts) => storageLeft.reject(facts),
+  },
+  {
+    expr: (c) => expr`iif(${openBoundOf(c.maker_id)} - ${replacedCount(c)} < ${c.max_open_quotes},
+      1, ${openQuotesOf(c.maker_id, c.at)} - ${replacedCount(c)} < ${c.max_open_quotes})`,
+    reject: (_, { settings }) => tooManyOpen("You have", settings.RFQ_OPEN_QUOTES_PER_USER, ""),
+  },
+  {
+    expr: (c) =>
+      expr`${openQuotesOn(c.request_id, expr`maker_id = ${c.maker_id}`)} - ${replacedCount(c)}
+        < ${literal(MAX_OPEN_QUOTES_PER_MAKER)}`,
+    reject: () => tooManyOpen("You have", MAX_OPEN_QUOTES_PER_MAKER, " on one request"),
+  },
+  {
+    expr: (c) => expr`${openQuotesOn(c.request_id)} - ${replacedCount(c)}
+      < ${literal(MAX_OPEN_QUOTES_PER_REQUEST)}`,
+    reject: () => tooManyOpen("The request has", MAX_OPEN_QUOTES_PER_REQUEST, ""),
+  },
+  {
+    expr: (c) => sessionAllowed(traderOf(c), c.at),
+    reject: (_, { command }) => sessionRejected(command.actor),
+  },
+  {
+    expr: (c) => keyAllows(traderOf(c), { venue: REQUEST_VENUE, exposure: c.reserve }, c.at),
+    reject: (facts, { terms }) => keyLimit(facts, terms.reserve),
+  },
+  {
+    expr: (c) => accountAllows(traderOf(c), c.reserve, c.at),
+    reject: (facts, { terms }) => accountLimit(facts, terms.reserve),
+  },
+  {
+    expr: (c) =>
+      ownerHasAvailable(c.maker_id, c.reserve_asset, expr`${c.reserve} - ${replacedReserve(c)}`),
+    reject: ({ available }, { terms }) =>
+      insufficientFunds(terms.reserve, BigInt(available), terms.reserveAsset),
+  },
+  {
+    expr: (c) => expr`NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = ${c.quote_id})`,
+    reject: () => undefined,
+  },
+];
+
+function sideMismatch(request: RequestTerms, { requestId, side }: PlaceQuote): Result {
+  const why =
+    side === null
+      ? `Request ${requestId} is two-way, so a quote on it names its side.`
+      : `Request ${requestId} is for ${request.side}, not ${side}.`;
+  return reject("side_mismatch", why);
+}
+
+function tooManyOpen(whoHas: string, limit: number, where: string): Result {
+  return reject("open_quote_limit", `${whoHas} reached the limit of ${limit} open quotes${where}.`);
+}
+
+/**
+ * A number that the maker's open quotes do not exceed, because counting them for each quote would
+ * take longer the more there are. It is what the maker's newest quote states, or the largest of
+ * those of the newest instant: what was placed later has ended. Each quote states one more than
+ * the one before it. Once that reaches the limit, the quotes are counted, and the next one states
+ * their number.
+ */
+export function openBoundOf(makerId: Expr): Expr {
+  return expr`ifnull((SELECT max(maker_open) FROM quotes INDEXED BY quotes_maker
+    WHERE maker_id = ${makerId} AND opened_at = (SELECT max(opened_at)
+      FROM quotes INDEXED BY quotes_maker WHERE maker_id = ${makerId})), 0)`;
+}
+
+export function openQuotesOf(makerId: Expr, at: Expr): Expr {
+  return expr`SELECT count(*) FROM quotes
+    WHERE maker_id = ${makerId} AND status = 'open' AND expires_at > ${at}`;
+}
+
+function openQuotesOn(requestId: Expr, whose: Expr = TRUE): Expr {
+  return expr`SELECT count(*) FROM quotes INDEXED BY quotes_request_status
+    WHERE request_id = ${requestId} AND status = 'open' AND ${whose}`;
+}
