@@ -33,9 +33,6 @@ const BLOCKS_PER_CALL = 50;
 /** A quote ends, and a match is settled, at most so long after its id was made. */
 const SOON_MS = 600_000;
 
-/** Most pages need one block. */
-const BLOCKS_PER_SELECT = 16;
-
 /** A block of the owner, and the seal that contains it. */
 type Entry = { readonly id: SealId; readonly block: OwnerBlock };
 
@@ -349,7 +346,7 @@ export class BlockIndex {
             ORDER BY first_entry DESC LIMIT ?`,
           String(below),
           newest.number,
-          BLOCKS_PER_SELECT,
+          this.#blocksPerCall,
         )
         .toArray();
       for (const { number, epoch, block: text } of rows) {
@@ -358,7 +355,7 @@ export class BlockIndex {
         below = BigInt(block.firstEntry);
         yield { id: { number, epoch }, block };
       }
-      if (rows.length < BLOCKS_PER_SELECT) return;
+      if (rows.length < this.#blocksPerCall) return;
     }
   }
 
