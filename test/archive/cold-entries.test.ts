@@ -235,7 +235,7 @@ it("answers 503 rather than a short page if the archive is missing, lies or fail
     () => Promise.reject(new Error("10001: internal error")),
   ];
   for (const get of lies) {
-    const archive = archiveOf({ get } as unknown as SealBucket);
+    const archive = archiveOf({ get } as Pick<SealBucket, "get">);
     await expect(allPages(requester.userId, {}, 100, archive)).rejects.toMatchObject({
       status: 503,
     });
@@ -244,7 +244,7 @@ it("answers 503 rather than a short page if the archive is missing, lies or fail
   // Who has no old entries needs no archive.
   const stranger = await newUser({ usdc: 5n }, db);
   const { get } = { get: lies[2] };
-  const archive = archiveOf({ get } as unknown as SealBucket);
+  const archive = archiveOf({ get } as Pick<SealBucket, "get">);
   expect(await allPages(stranger.userId, {}, 100, archive)).toHaveLength(1);
 });
 

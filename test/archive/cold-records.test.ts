@@ -269,7 +269,7 @@ it("is 503 for the readers of old records only while the archive is away", async
   await sealing.sealAll();
   await releaseAll();
   const get = () => Promise.reject(new Error("10001: internal error"));
-  const archive = journal.archive({ get } as unknown as SealBucket);
+  const archive = journal.archive({ get } as Pick<SealBucket, "get">);
   const away = { status: 503 };
   await expect(getRequest(archive, requester.userId, requestId)).rejects.toMatchObject(away);
   await expect(getQuote(archive, maker.userId, quotes.rejected)).rejects.toMatchObject(away);
@@ -298,7 +298,7 @@ it("does not ask the archive for a page that is newer than everything in it", as
   await commitCommand(book, request, db);
   for (const price of [1, 2, 3])
     await commitCommand(book, command.placeQuote(maker, request.requestId, price), db);
-  const away = { get: () => Promise.reject(new Error("down")) } as unknown as SealBucket;
+  const away = { get: () => Promise.reject(new Error("down")) } as Pick<SealBucket, "get">;
   const page = (limit: number) => listOwnQuotes(journal.archive(away), maker.userId, {}, { limit });
   expect((await page(2)).items).toHaveLength(2);
   await expect(page(4)).rejects.toMatchObject({ status: 503 });

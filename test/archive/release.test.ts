@@ -12,7 +12,7 @@ import { edit, endWithdrawal, queueWithdrawal } from "../support/ledger.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { withBatch } from "../support/slow-database.ts";
 import { newUser } from "../support/users.ts";
-import { SealedJournal, Sealing } from "./sealing.ts";
+import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
 
 const journal = new SealedJournal(env.RELEASED_DB, "released");
 const { db } = journal;
@@ -323,7 +323,7 @@ it("deletes nothing that the archive does not have", async () => {
     quotes: seal.quotes.map((quote) => ({ ...quote, price: 1 })),
   });
   for (const body of [null, new Response(other.bytes.slice(1)), new Response(other.bytes)]) {
-    const bucket = { get: () => Promise.resolve(body) } as unknown as typeof sealing.bucket;
+    const bucket = bucketWith(sealing.bucket, { get: () => Promise.resolve(body) });
     expect(await round({ bucket })).toMatchObject({ status: "mismatch" });
     expect(await journal.count("transfers")).toBe(before);
   }

@@ -12,7 +12,7 @@ import { all, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { withBatch } from "../support/slow-database.ts";
 import { positionOf } from "../../src/ledger/reconcile-journal.ts";
-import { SealedJournal, Sealing } from "./sealing.ts";
+import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
 
 const journal = new SealedJournal(env.SEALED_DB, "sealed");
 const { db } = journal;
@@ -243,7 +243,7 @@ it("takes the object of a put whose answer was lost", async () => {
     await bucket.put(...request);
     throw new Error("10001: internal error");
   };
-  const lost = { get: bucket.get, put } as unknown as typeof bucket;
+  const lost = bucketWith(bucket, { put });
   await expect(sealing.round({ bucket: lost })).rejects.toThrow("10001");
   const { chosen, last } = sealing.memory;
   // More is committed meanwhile, so a new choice would be another one.
@@ -275,7 +275,7 @@ it("stores no seal if the archive fails", async () => {
   await journal.walked();
   const before = await journal.count("journal_seals");
   const put = () => Promise.reject(new Error("10001: internal error"));
-  const bucket = { get: sealing.bucket.get, put } as unknown as typeof sealing.bucket;
+  const bucket = bucketWith(sealing.bucket, { put });
   await expect(sealing.round({ bucket })).rejects.toThrow("10001");
   expect(await journal.count("journal_seals")).toBe(before);
   await sealing.sealAll();

@@ -6,7 +6,7 @@ import { lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
 import { verifyJournal } from "../../src/archive/verify-journal.ts";
 import { raw, sql } from "../../src/platform/sql.ts";
 import { edit } from "../support/ledger.ts";
-import { SealedJournal, Sealing } from "./sealing.ts";
+import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
 
 const journal = new SealedJournal(env.SEALED_DB, "sealed");
 const { db } = journal;
@@ -29,7 +29,7 @@ function withObject(bytes: Uint8Array<ArrayBuffer> | null): SealBucket {
     key === keyOf(last)
       ? Promise.resolve(bytes === null ? null : new Response(bytes))
       : sealing.bucket.get(key);
-  return { get, put: sealing.bucket.put } as unknown as SealBucket;
+  return bucketWith(sealing.bucket, { get });
 }
 
 async function encoded(change: (seal: Seal) => Seal): Promise<Uint8Array<ArrayBuffer>> {

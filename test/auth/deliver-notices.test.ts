@@ -15,6 +15,8 @@ const ON = settings({ NOTICE_URL: URL });
 type Call = { url: string; headers: Headers; body: string };
 
 /** A receiver that answers with this status, or cannot be reached. */
+type Notice = Readonly<Record<string, unknown>>;
+
 function receiver(status: number | "away") {
   const calls: Call[] = [];
   const call = async (input: RequestInfo | URL, init?: RequestInit) => {
@@ -23,7 +25,8 @@ function receiver(status: number | "away") {
     if (status === "away") throw new Error("connection refused");
     return new Response("accepted", { status });
   };
-  const notices = () => calls.flatMap(({ body }) => JSON.parse(body).notices as any[]);
+  const notices = () =>
+    calls.flatMap(({ body }) => (JSON.parse(body) as { notices: Notice[] }).notices);
   return { calls, notices, call: call as typeof fetch };
 }
 

@@ -314,8 +314,9 @@ describe("a thief with a session, the password and codes", () => {
     const { access_token: token } = await login.json<{ access_token: string }>();
     const mine = apiOf({ token });
     expect((await mine.get("/auth/policy")).json).toMatchObject({ pending: null });
-    const { items } = (await mine.get("/custody/get-withdrawal-addresses")).json as any;
-    expect(items.map(({ address }: any) => address.toLowerCase())).toEqual([owner.listed]);
+    const { json } = await mine.get("/custody/get-withdrawal-addresses");
+    const items = json["items"] as readonly { address: string }[];
+    expect(items.map(({ address }) => address.toLowerCase())).toEqual([owner.listed]);
   });
 });
 
@@ -383,8 +384,9 @@ describe("a thief with one operator's key, of two who must agree", () => {
     expect(await codeOf(await trade(1n)(thief, owner))).toBe("403 scope_missing");
     const active = Date.parse(String(result["active_from"]));
     expect(Math.abs(active - Date.now() - DAY_MS)).toBeLessThan(60_000);
-    const { items } = (await apiOf(user).get("/auth/get-audit-events")).json as any;
-    const created = items.find(({ kind }: { kind: string }) => kind === "api_key_created");
+    const { json } = await apiOf(user).get("/auth/get-audit-events");
+    const items = json["items"] as readonly { kind: string }[];
+    const created = items.find(({ kind }) => kind === "api_key_created");
     expect(created).toMatchObject({ actor: "operator:test", subject_id: key.apiKeyId });
     await apiOf(user).delete("/auth/api-keys", { api_key_id: key.apiKeyId });
     expect(await codeOf(await thief.get("/auth/whoami"))).toBe("401 api_key_revoked");
