@@ -56,6 +56,9 @@ async function launch(binary: string, port: number, options: AnvilOptions): Prom
     String(port),
     "--chain-id",
     String(ANVIL_CHAIN_ID),
+    // Old states stay in memory. On disk they would remain after each kill, gigabytes a test run.
+    "--max-persisted-states",
+    "0",
   ];
   if (options.blockTimeSecs !== undefined) args.push("--block-time", String(options.blockTimeSecs));
   args.push(...(options.args ?? []));
