@@ -275,8 +275,8 @@ CREATE INDEX login_attempts_network ON login_attempts (network, at);
 CREATE INDEX login_attempts_age ON login_attempts (at);
 
 -- The networks that have logged a user in. Failures of strangers do not count against them. Written
--- by src/auth/login-throttle.ts at each login, at most 20 rows per user. Cron deletes rows older
--- than 30 days.
+-- by src/auth/login-throttle.ts at each login, at most 20 rows per user. A network is known for 30
+-- days. Its row stays, because it shows that the user has logged in before.
 --
 -- Example row:
 --   user_id 01a2…c585, network 'v4:c6336407', at 1764547200700
@@ -289,9 +289,6 @@ CREATE TABLE login_networks (
 
 -- Counting the accounts that a network has registered.
 CREATE INDEX login_networks_network ON login_networks (network, at);
-
--- Deleting old rows.
-CREATE INDEX login_networks_age ON login_networks (at);
 
 -- TOTP secrets (RFC 6238): the confirmed one of a user, and one that awaits its confirmation.
 -- Written by src/auth/enrol-totp.ts and remove-totp.ts; src/auth/second-factor.ts notes the last

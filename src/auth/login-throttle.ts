@@ -25,7 +25,6 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { now } from "../platform/time.ts";
-import { trimUntilDone } from "../platform/trim.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { blockOf, networkOf, widerNetworkOf } from "../http/ip-range.ts";
 import { SharedRead } from "../platform/shared-read.ts";
@@ -302,15 +301,15 @@ export function attemptSucceeded(attempt: Attempt, applied: Sql): Sql {
 }
 
 /**
- * Whether the user has logged in within 30 days, but from no address of this IPv4 /24 or IPv6 /48.
- * Evaluated before `rememberNetwork`.
+ * Whether the user has logged in before, but within 30 days from no address of this IPv4 /24 or
+ * IPv6 /48. Evaluated before `rememberNetwork`. Keys follow the same rule (key-networks.ts).
  */
 export function isNewNetwork(login: { userId: string; clientIp: string }): Expr {
   const prefix = widerNetworkOf(login.clientIp) ?? networkOf(login.clientIp);
-  const known = sql`SELECT 1 FROM login_networks n
-    WHERE n.user_id = ${uuid(login.userId)} AND n.at > ${NOW} - ${KNOWN_NETWORK_MS}`;
-  return expr`EXISTS (${known}) AND NOT EXISTS (
-    ${known} AND n.network >= ${prefix} AND n.network < ${prefix} || 'g')`;
+  const used = sql`SELECT 1 FROM login_networks n WHERE n.user_id = ${uuid(login.userId)}`;
+  return expr`EXISTS (${used}) AND NOT EXISTS (
+    ${used} AND n.at > ${NOW} - ${KNOWN_NETWORK_MS}
+      AND n.network >= ${prefix} AND n.network < ${prefix} || 'g')`;
 }
 
 /** Makes the network known for the user. */
@@ -332,13 +331,10 @@ export function rememberNetwork(
   ];
 }
 
-/** Cron task: deletes attempts that no limit counts any more, and networks no longer known. */
+/**
+ * Cron task: deletes attempts that no limit counts any more. Networks stay, because without them the
+ * next login of a user who rested would look like their first one.
+ */
 export async function trimLoginAttempts(db: D1Database): Promise<void> {
   await all(db, sql`DELETE FROM login_attempts WHERE at < ${NOW} - ${4 * LOGIN_LIMITS.windowMs}`);
-  await trimUntilDone(
-    db,
-    (rows) => sql`DELETE FROM login_networks WHERE (user_id, network) IN (
-    SELECT user_id, network FROM login_networks WHERE at < ${NOW} - ${KNOWN_NETWORK_MS}
-    ORDER BY at LIMIT ${rows}) RETURNING 1`,
-  );
 }

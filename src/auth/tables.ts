@@ -163,7 +163,6 @@ export const loginNetworks = sqliteTable(
   (t) => [
     primaryKey({ columns: [t.userId, t.network] }),
     index("login_networks_network").on(t.network, t.at),
-    index("login_networks_age").on(t.at),
   ],
 );
 

@@ -2,6 +2,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { MAX_NEW_PER_DAY } from "../../src/auth/key-networks.ts";
+import { KNOWN_NETWORK_MS, trimLoginAttempts } from "../../src/auth/login-throttle.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
 import { anyIp, apiOf, send, sendSigned } from "../support/http.ts";
@@ -121,6 +122,30 @@ it("reports a login from a network that is new to the user, once", async () => {
     expect((await login(ip)).status).toBe(200);
   const notice = { kind: "login_new_network", subject_id: user.userId, api_key_id: null };
   expect(await noticesOf(user)).toEqual(seen.map((ip) => ({ ...notice, ip })));
+});
+
+it("reports a login after 30 days without one, from a network of before too", async () => {
+  const user = await newUserWithPassword();
+  const login = (ip: string) =>
+    send("/auth/login", {
+      method: "POST",
+      headers: { "cf-connecting-ip": ip },
+      body: JSON.stringify({ email: user.email, password: PASSWORD }),
+    });
+  const rest = async () => {
+    await all(
+      env.DB,
+      sql`UPDATE login_networks SET at = at - ${KNOWN_NETWORK_MS}
+        WHERE user_id = ${uuid(user.userId)}`,
+    );
+    await trimLoginAttempts(env.DB);
+  };
+  await login("203.0.113.7");
+  for (const ip of ["203.0.112.7", "203.0.112.7"]) {
+    await rest();
+    expect((await login(ip)).status).toBe(200);
+  }
+  expect(await kindsOf(user)).toEqual(["login_new_network", "login_new_network"]);
 });
 
 it("sends the notice of a login from a new network at once to open sockets", async () => {
