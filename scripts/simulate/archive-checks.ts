@@ -48,15 +48,20 @@ export class ArchiveChecks {
     this.#model = model;
   }
 
-  /** A transfer is deleted only while the archive has it. */
-  checkDeletion(transferId: number, now: number): void {
+  /**
+   * A transfer is deleted only if the archive had it when its seal was released. The release may
+   * hold it, then it is deleted later.
+   */
+  checkDeletion(transferId: number): void {
     const [row] = this.#database.rows(
-      `SELECT epoch, number FROM journal_seals WHERE up_to_transfer >= ? ORDER BY number LIMIT 1`,
+      `SELECT epoch, number, released_at FROM journal_seals WHERE up_to_transfer >= ?
+        ORDER BY number LIMIT 1`,
       transferId,
     );
     const key = keyOf({ epoch: Number(row?.["epoch"]), number: Number(row?.["number"]) });
+    const released = Number(row?.["released_at"] ?? Number.POSITIVE_INFINITY);
     const since = this.#bucket.damagedSince(key);
-    if (!this.#bucket.keys().includes(key) || (since !== undefined && since < now - ROUND_MS))
+    if (!this.#bucket.keys().includes(key) || (since !== undefined && since < released - ROUND_MS))
       throw new Violation("deleted_while_archived", `transfer ${transferId} of ${key}`);
   }
 

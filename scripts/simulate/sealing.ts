@@ -37,7 +37,7 @@ export class Sealing {
     this.reading = new Reading(scene, people, this.#model);
     scene.database.onDelete = (id) => {
       try {
-        this.#checks.checkDeletion(id, scene.time.now);
+        this.#checks.checkDeletion(id);
       } catch (error) {
         if (error instanceof Violation) scene.fail(error);
       }
