@@ -16,6 +16,7 @@ const BOOKS = 256;
 const QUOTES_PER_REQUEST = 3;
 /** Events of a quote: its opening and its end, to the maker and to the requester. */
 const EVENTS_PER_QUOTE = 4;
+const EVENTS_OF_A_QUOTE = JSON.stringify([...Array(EVENTS_PER_QUOTE).keys()]);
 const QUOTES_PER_GROUP = 8;
 const CHUNK = 4_000;
 /** Bytes of text in real rows. */
@@ -81,6 +82,7 @@ async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Pro
   const request = `unhex(printf('%032x', request))`;
   const book = `(SELECT asset FROM bench_books WHERE n = request % ${BOOKS})`;
   const maker = (column: string) => `(SELECT ${column} FROM bench_makers WHERE n = maker)`;
+  const event = `s.last_seq + 1 + (n - ${from}) / ${MAKERS} * ${EVENTS_PER_QUOTE} + k`;
   const inserts: readonly (readonly [into: string, select: string])[] = [
     [
       "commit_groups (seq, group_id, at, voided)",
@@ -111,17 +113,14 @@ async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Pro
             ${stepCode(step).text}, 0, ${Math.floor(start + from * everyMs)} FROM q`,
         ] as const,
     ),
-    ...Array.from(
-      { length: EVENTS_PER_QUOTE },
-      () =>
-        [
-          "event_runs (stream_id, last_seq, first_seq, written_group, at, events)",
-          `s.stream_id, s.last_seq + 1 + (n - ${from}) / ${MAKERS},
-            s.last_seq + 1 + (n - ${from}) / ${MAKERS}, seq, at,
-            '[["quote.opened",{"text":"${"x".repeat(EVENT_BYTES)}"}]]'
-          FROM q JOIN streams s ON s.stream_id = ${maker("stream")} ORDER BY n`,
-        ] as const,
-    ),
+    [
+      "event_runs (run_id, stream_id, last_seq, first_seq, at, events)",
+      `(seq << 20) + n % ${QUOTES_PER_GROUP} * ${EVENTS_PER_QUOTE} + k, s.stream_id, ${event},
+        ${event}, at, '[["quote.opened",{"text":"${"x".repeat(EVENT_BYTES)}"}]]'
+      FROM q JOIN streams s ON s.stream_id = ${maker("stream")}
+        CROSS JOIN (SELECT value AS k FROM json_each('${EVENTS_OF_A_QUOTE}'))
+      ORDER BY n, k`,
+    ],
     [
       "idempotency_keys (period, key_hash, terms_hash, record_id, at)",
       `at / 21600000, randomblob(16), randomblob(16), ${quote}, at FROM q`,

@@ -1244,22 +1244,26 @@ CREATE TABLE removed_streams (
 -- change does. A row is a run: the events that a commit group wrote to a stream, at most 256
 -- (src/platform/announce.ts). The view stream_events shows each of them. Kept for two hours.
 --
+-- Rows are appended: `run_id` is the commit group's number times 2^20, plus the run's place in the
+-- group. So pages are full, a group's runs are a range, and trimming frees whole pages. A key that
+-- begins with the stream would split a page at each of many places and leave it half full. A table
+-- without rowid keeps only 1 kB of a row on its page; a long run would take a page of its own.
+--
 -- Example row:
---   stream_id 5, last_seq 2, first_seq 2, written_group 91, at 1764551353797,
+--   run_id 95420416, stream_id 5, last_seq 2, first_seq 2, at 1764551353797,
 --   events '[["request.closed",{"request_id":"019A…9EF4","reason":"matched"}]]'
 CREATE TABLE event_runs (
+  run_id INTEGER PRIMARY KEY NOT NULL,
   stream_id INTEGER NOT NULL,
   last_seq INTEGER NOT NULL,   -- of the last event of the run
   first_seq INTEGER NOT NULL,  -- of the first; without gaps, only a restore skips numbers
-  written_group INTEGER NOT NULL,
   at INTEGER NOT NULL,
-  events TEXT NOT NULL,        -- JSON array of the type and the body of each, in order. A body has
+  events TEXT NOT NULL         -- JSON array of the type and the body of each, in order. A body has
                                -- the record's columns; what the audience may not see is left out
-  PRIMARY KEY (stream_id, last_seq)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
--- The events of a commit group, which are pushed to subscribers and checked by the reconciliation.
-CREATE INDEX event_runs_written_group ON event_runs (written_group);
+-- Replays and the checks of a stream read its runs in order.
+CREATE UNIQUE INDEX event_runs_stream ON event_runs (stream_id, last_seq);
 
 -- A run has the next numbers of its stream, so two writers cannot leave a gap or share a number.
 -- The stream follows, its `active_at` only once an hour (ACTIVE_WITHIN_MS), because that changes an
@@ -1303,8 +1307,12 @@ CREATE TRIGGER event_commands_write BEFORE INSERT ON event_commands BEGIN
     SELECT NEW.stream, r.last_seq, r.last_seq, r.last_seq + 1, NEW.at
     FROM (SELECT coalesce(max(last_seq), 0) AS last_seq FROM removed_streams) r
     WHERE NOT EXISTS (SELECT 1 FROM streams s WHERE s.name = NEW.stream);
-  INSERT INTO event_runs (stream_id, last_seq, first_seq, written_group, at, events)
-    SELECT s.stream_id, s.last_seq + NEW.n, s.last_seq + 1, NEW.written_group, NEW.at, NEW.events
+  INSERT INTO event_runs (run_id, stream_id, last_seq, first_seq, at, events)
+    SELECT coalesce(
+        (SELECT max(r.run_id) + 1 FROM event_runs r
+          WHERE r.run_id >= NEW.written_group << 20 AND r.run_id < (NEW.written_group + 1) << 20),
+        NEW.written_group << 20),
+      s.stream_id, s.last_seq + NEW.n, s.last_seq + 1, NEW.at, NEW.events
     FROM streams s WHERE s.name = NEW.stream;
   SELECT RAISE(IGNORE);
 END;

@@ -58,14 +58,14 @@ SELECT s.small_id, s.key, s.due, s.deposit_id, s.chain, s.transaction_hash, s.to
 FROM small_deposits s CROSS JOIN deposit_addresses a
   ON a.user_id = s.user_id AND a.chain = s.chain AND a.nonce = s.nonce;
 
--- The events of streams, each as a row. `run_seq` is the number of the last event of its run, which
--- the primary key of event_runs contains. A damaged run shows none.
+-- The events of streams, each as a row. `run_id` and `run_seq` (the number of the run's last
+-- event) find its run by an index. A damaged run shows none.
 --
---   stream_id  run_seq  seq  written_group  at             type            body
---   5          2        2    91             1764551353797  request.closed  {"request_id":"019A…",…}
+--   run_id    stream_id  run_seq  seq  at             type            body
+--   95420416  5          2        2    1764551353797  request.closed  {"request_id":"019A…",…}
 --
 -- CROSS JOIN keeps the order of an index of event_runs.
 CREATE VIEW stream_events AS
-SELECT r.stream_id, r.last_seq AS run_seq, r.first_seq + e.key AS seq, r.written_group, r.at,
+SELECT r.run_id, r.stream_id, r.last_seq AS run_seq, r.first_seq + e.key AS seq, r.at,
   e.value ->> 0 AS type, e.value -> 1 AS body
 FROM event_runs r CROSS JOIN json_each(iif(json_valid(r.events), r.events, '[]')) e;

@@ -118,7 +118,7 @@ export class Peer extends DurableObject {
        VALUES (1, randomblob(16), randomblob(16), unhex(?), ?)`,
     );
     const run = db.prepare(
-      "INSERT INTO event_runs (stream_id, last_seq, first_seq, written_group, at, events) VALUES (?, ?, ?, 1, ?, ?)",
+      "INSERT INTO event_runs (stream_id, last_seq, first_seq, at, events) VALUES (?, ?, ?, ?, ?)",
     );
     const { rows, runs } = this.#rows(count, accounts, asset);
     return [
@@ -156,7 +156,7 @@ export class Peer extends DurableObject {
         .bind(now, list),
       db
         .prepare(
-          "INSERT INTO event_runs (stream_id, last_seq, first_seq, written_group, at, events) SELECT e.value ->> 'stream', e.value ->> 'last', e.value ->> 'first', 1, ?, e.value ->> 'events' FROM json_each(?) e ORDER BY e.key",
+          "INSERT INTO event_runs (stream_id, last_seq, first_seq, at, events) SELECT e.value ->> 'stream', e.value ->> 'last', e.value ->> 'first', ?, e.value ->> 'events' FROM json_each(?) e ORDER BY e.key",
         )
         .bind(now, JSON.stringify(runs)),
       db

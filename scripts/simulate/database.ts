@@ -27,7 +27,7 @@ const DELETED_FROM = {
   requests: ["request_id"],
   quotes: ["quote_id"],
   matches: ["match_id"],
-  event_runs: ["stream_id", "last_seq"],
+  event_runs: ["run_id"],
 } as const;
 const DELETED = Object.keys(DELETED_FROM).map((table) => `released_${table}`);
 

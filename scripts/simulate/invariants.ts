@@ -199,7 +199,7 @@ const NEVER: Readonly<Record<string, string>> = {
     SELECT 'match' AS name, (SELECT count(*) FROM every_matches WHERE matched_group > :after) * 2
         AS records,
       (SELECT count(*) FROM every_event_runs r CROSS JOIN json_each(r.events) e
-        WHERE r.written_group > :after AND e.value ->> 0 = 'match.created') AS events)
+        WHERE r.run_id >= (:after + 1) << 20 AND e.value ->> 0 = 'match.created') AS events)
     WHERE events <> records`,
 };
 

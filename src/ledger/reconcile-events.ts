@@ -2,7 +2,8 @@
  * The checks of streams (`event_mismatch`): each change of a record has exactly the events that it
  * calls for, with the record's terms, and the numbers of each stream have no gap.
  */
-import { all, type Expr, first, join, raw, type Sql, sql } from "../platform/sql.ts";
+import { firstRunOf, groupOfRun } from "../platform/announce.ts";
+import { all, atom, type Expr, first, join, literal, raw, type Sql, sql } from "../platform/sql.ts";
 import type { Difference } from "./difference.ts";
 import { type Chunk, type Walk, within } from "./reconcile-journal.ts";
 import { MATCHES_LEFT_BEFORE, RECORDS_LEFT_BEFORE } from "./released.ts";
@@ -55,11 +56,18 @@ function gap({ stream, detail }: GapRow): Difference {
   return { check: "event_mismatch", account: stream, amount: "0", detail };
 }
 
+/** The runs that the groups of a chunk wrote. */
+function runsOf(table: string, { after, upTo }: Chunk): Sql {
+  const runId = raw(`${table}.run_id`);
+  return sql`${runId} >= ${firstRunOf(literal(after + 1))}
+    AND ${runId} < ${firstRunOf(literal(upTo + 1))}`;
+}
+
 /** Runs of the chunk whose predecessor is missing. */
 function gapsBefore(chunk: Chunk): Sql {
   return sql`SELECT s.name AS stream, 'event ' || (r.first_seq - 1) || ' is missing' AS detail
     FROM event_runs r JOIN streams s ON s.stream_id = r.stream_id
-    WHERE ${within("r.written_group", chunk)} AND r.first_seq > s.first_seq
+    WHERE ${runsOf("r", chunk)} AND r.first_seq > s.first_seq
       AND NOT EXISTS (SELECT 1 FROM event_runs p
         WHERE p.stream_id = r.stream_id AND p.last_seq = r.first_seq - 1)
     LIMIT ${MAX_PER_CHUNK}`;
@@ -256,11 +264,11 @@ function wrongEvents(kind: string, changes: readonly Change[], chunk: Chunk): Sq
   }[kind];
   const paths = FACTS.map((fact) => `'$.${fact}'`).join(", ");
   return sql`WITH written AS MATERIALIZED (
-      SELECT s.name AS stream, e.type, e.written_group AS grp,
+      SELECT s.name AS stream, e.type, ${groupOfRun(atom("e.run_id"))} AS grp,
         iif(json_valid(e.body), json_extract(e.body, ${`$.${kind === "trade" ? "match" : kind}_id`}), NULL) AS id,
         iif(json_valid(e.body), json_extract(e.body, ${raw(paths)}), NULL) AS facts
       FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id
-      WHERE ${within("e.written_group", chunk)} AND e.type >= ${`${kind}.`}
+      WHERE ${runsOf("e", chunk)} AND e.type >= ${`${kind}.`}
         AND e.type < ${`${kind}/`}),
     counted AS (
       ${join(

@@ -1,6 +1,6 @@
 /** Writes events of streams (src/streams/) in the batch of the change that they report. */
 import type { Group } from "./commit.ts";
-import { atom, type Expr, join, literal, type Sql, sql } from "./sql.ts";
+import { atom, type Expr, expr, join, literal, type Sql, sql } from "./sql.ts";
 
 /** SQL for `account:<uuid>` from a BLOB column. */
 export function accountStreamOf(column: string): Expr {
@@ -19,6 +19,19 @@ export const ACTIVE_WITHIN_MS = 3_600_000;
 
 /** Events in a row of `event_runs`, so that none comes near D1's limit of 2 MB. */
 const MAX_RUN = 256;
+
+/**
+ * The smallest `run_id` of a commit group, whose events are below that of the next group. The
+ * trigger `event_commands_write` contains the same number of bits.
+ */
+export function firstRunOf(group: Expr): Expr {
+  return expr`${group} << 20`;
+}
+
+/** The commit group of a `run_id`. */
+export function groupOfRun(runId: Expr): Expr {
+  return expr`${runId} >> 20`;
+}
 
 /** Opens the streams of `source` (a SELECT of `stream`) that do not exist yet. */
 export function openStreams(source: Sql, at: Expr): Sql {

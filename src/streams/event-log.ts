@@ -4,9 +4,17 @@
  * out here, when the row is written.
  */
 import type { Committed, Group } from "../platform/commit.ts";
-import { all, type Sql, sql } from "../platform/sql.ts";
+import { firstRunOf } from "../platform/announce.ts";
+import { all, expr, type Sql, sql } from "../platform/sql.ts";
 
-export { accountStreamOf, ACTIVE_WITHIN_MS, announce, openStreams } from "../platform/announce.ts";
+export {
+  accountStreamOf,
+  ACTIVE_WITHIN_MS,
+  announce,
+  firstRunOf,
+  groupOfRun,
+  openStreams,
+} from "../platform/announce.ts";
 
 export const bookStream = (asset: string): string => `book:${asset}`;
 export const venueStream = (venue: string): string => `venue:${venue}`;
@@ -34,8 +42,9 @@ export function eventsToPush(group: Group): Sql {
   return sql`SELECT s.name AS stream, e.seq, e.at, e.type, e.body
     FROM event_runs g CROSS JOIN streams s ON s.stream_id = g.stream_id
       CROSS JOIN stream_subscribers r ON r.name = s.name
-      CROSS JOIN stream_events e ON e.stream_id = g.stream_id AND e.run_seq = g.last_seq
-    WHERE g.written_group = ${group.seq} ORDER BY e.stream_id, e.seq`;
+      CROSS JOIN stream_events e ON e.run_id = g.run_id
+    WHERE g.run_id >= ${firstRunOf(group.seq)} AND g.run_id < ${firstRunOf(expr`${group.seq} + 1`)}
+    ORDER BY e.stream_id, e.seq`;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Tables of the streams. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
-import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { check, index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 export const streams = sqliteTable(
   "streams",
   {
@@ -26,17 +26,14 @@ export const removedStreams = sqliteTable(
 export const eventRuns = sqliteTable(
   "event_runs",
   {
+    runId: integer("run_id").primaryKey(),
     streamId: integer("stream_id").notNull(),
     lastSeq: integer("last_seq").notNull(),
     firstSeq: integer("first_seq").notNull(),
-    writtenGroup: integer("written_group").notNull(),
     at: integer("at").notNull(),
     events: text("events").notNull(),
   },
-  (t) => [
-    primaryKey({ columns: [t.streamId, t.lastSeq] }),
-    index("event_runs_written_group").on(t.writtenGroup),
-  ],
+  (t) => [uniqueIndex("event_runs_stream").on(t.streamId, t.lastSeq)],
 );
 
 export const eventCommands = sqliteTable("event_commands", {

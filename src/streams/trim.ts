@@ -5,9 +5,9 @@
  */
 import { commit, newGroup, NOW } from "../platform/commit.ts";
 import { config } from "../platform/config.ts";
-import { all, expr, first, sql } from "../platform/sql.ts";
+import { all, atom, expr, first, literal, sql } from "../platform/sql.ts";
 import { KEPT, windowsOf } from "../platform/windows.ts";
-import { ACTIVE_WITHIN_MS } from "./event-log.ts";
+import { ACTIVE_WITHIN_MS, firstRunOf, groupOfRun } from "./event-log.ts";
 import { catchUpStreams } from "./notify.ts";
 
 const BUDGET_MS = 10_000;
@@ -25,24 +25,24 @@ async function trimEvents(db: D1Database, keepMs: number): Promise<void> {
   while (Date.now() - started < BUDGET_MS) {
     const old = await first<{ group: number | null; runs: number }>(
       db,
-      sql`SELECT max(written_group) AS "group", count(*) AS runs FROM (
-          SELECT written_group, at FROM event_runs INDEXED BY event_runs_written_group
-          ORDER BY written_group LIMIT ${RUNS_PER_BATCH})
-        WHERE at < ${NOW} - ${keepMs} AND written_group <= coalesce(
+      sql`SELECT max("group") AS "group", count(*) AS runs FROM (
+          SELECT ${groupOfRun(atom("run_id"))} AS "group", at FROM event_runs
+          ORDER BY run_id LIMIT ${RUNS_PER_BATCH})
+        WHERE at < ${NOW} - ${keepMs} AND "group" <= coalesce(
           (SELECT position FROM ledger_checkpoints WHERE scan = 'groups'), 0)`,
     );
-    const upTo = old?.group ?? null;
-    if (upTo === null) return;
+    if (old === undefined || old.group === null) return;
+    const kept = firstRunOf(literal(old.group + 1));
     await commit(db, newGroup(), [
       // The next number if the last event goes. After a restore older events may be left below it.
       sql`UPDATE streams SET first_seq = coalesce((SELECT r.first_seq FROM event_runs r
             WHERE r.stream_id = streams.stream_id AND r.last_seq >= streams.first_seq
-              AND r.written_group > ${upTo}
+              AND r.run_id >= ${kept}
             ORDER BY r.last_seq LIMIT 1), last_seq + 1)
-        WHERE stream_id IN (SELECT stream_id FROM event_runs WHERE written_group <= ${upTo})`,
-      sql`DELETE FROM event_runs WHERE written_group <= ${upTo}`,
+        WHERE stream_id IN (SELECT stream_id FROM event_runs WHERE run_id < ${kept})`,
+      sql`DELETE FROM event_runs WHERE run_id < ${kept}`,
     ]);
-    if ((old?.runs ?? 0) < RUNS_PER_BATCH) return;
+    if (old.runs < RUNS_PER_BATCH) return;
   }
 }
 

@@ -11,6 +11,7 @@ import { listDeposits } from "../../src/custody/list-deposits.ts";
 import { listWithdrawals } from "../../src/custody/list-withdrawals.ts";
 import { liveMembers, readOpenTransactions } from "../../src/custody/payer/open-transactions.ts";
 import { config } from "../../src/platform/config.ts";
+import { newGroup } from "../../src/platform/commit.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
@@ -20,6 +21,7 @@ import { QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/tables.ts";
 import type { RecordArchive } from "../../src/archive/cold-records.ts";
 import { listTrades } from "../../src/rfq/list-trades.ts";
 import { listOpenRequests, listOwnRequests } from "../../src/rfq/list-requests.ts";
+import { eventsToPush } from "../../src/streams/event-log.ts";
 import { eventsBetween } from "../../src/streams/replay.ts";
 import { RecordingDatabase } from "../support/node/recording-database.ts";
 import { migratedDatabase } from "../support/node/schema.ts";
@@ -96,7 +98,19 @@ it.each<[name: string, read: Read, indexes: string[]]>([
       eventsBetween(db, "venue:venue_one", { after: 0, upTo: 5 })
         .next()
         .catch(() => {}),
-    ["streams_name_unique", "the primary key"],
+    ["streams_name_unique", "event_runs_stream"],
+  ],
+  [
+    "the events of a commit group",
+    (db) => all(db, eventsToPush(newGroup())),
+    [
+      "the primary key",
+      "commit_groups_group_id_unique",
+      "commit_groups_group_id_unique",
+      "the primary key",
+      "the primary key",
+      "the primary key",
+    ],
   ],
   ["everybody's open requests", (db) => listOpenRequests(db, user, {}, next), ["requests_open_at"]],
   [
