@@ -122,8 +122,8 @@ async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Pro
       ORDER BY n, k`,
     ],
     [
-      "idempotency_keys (period, key_hash, terms_hash, record_id, at)",
-      `at / 21600000, randomblob(16), randomblob(16), ${quote}, at FROM q`,
+      "idempotency_keys (key_hash, terms_hash, record_id)",
+      `randomblob(12), randomblob(6), ${quote} FROM q`,
     ],
   ];
   await db.batch(

@@ -9,6 +9,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { KEPT, type Windows, windowsOf } from "../src/platform/windows.ts";
 import { TRANSFERS_PER_SEAL } from "../src/archive/choose-range.ts";
+import { TRIM_ROUND_MINUTES } from "../src/rfq/idempotency.ts";
 import { type Bench, type Figure, number } from "./figures.ts";
 import { FRESH_KEY } from "./load.ts";
 import {
@@ -69,9 +70,12 @@ async function runCron(
   say: (line: string) => void,
 ): Promise<void> {
   await stack.runCron().catch((error: unknown) => say(`  cron: ${String(error)}`));
-  // The service trims keys by periods of their life, which its statements contain.
+  // The service's own statements contain the life of a key.
   await stack.db
-    .prepare("DELETE FROM idempotency_keys WHERE at < unixepoch('subsec') * 1000 - ?")
+    .prepare(
+      `DELETE FROM idempotency_keys WHERE record_id <
+        unhex(printf('%012x', unixepoch('subsec') * 1000 - ?))`,
+    )
     .bind(KEYS_MS / divisor)
     .run();
 }
@@ -196,8 +200,8 @@ function staysOf(table: string, stays: Stays): number | undefined {
   }
 }
 
-/** A key stays for its life and up to a quarter more, because keys are trimmed by period. */
-const KEYS_MS = 1.25 * KEPT.idempotencyKeys;
+/** After its life a key stays for half a round of its trimming, on average. */
+const KEYS_MS = KEPT.idempotencyKeys + (TRIM_ROUND_MINUTES / 2) * 60_000;
 
 function figuresOf(
   { samples, seals, cronMs }: Run,

@@ -1153,19 +1153,15 @@ CREATE TABLE traded_hours (
 CREATE INDEX traded_hours_age ON traded_hours (hour);
 
 -- A client's own key for one command, written in the commit of the effect (src/rfq/idempotency.ts).
--- A repeat within 24 hours returns the record as it was when it was made. The key begins with the
--- time, so that old rows are deleted without an index by age. Deleted after 24 to 30 hours.
+-- A repeat within 24 hours returns the record as it was when it was made. Deleted after 24 to 27
+-- hours, without an index by age: cron reads a part of all keys each minute.
 --
 -- Example row:
---   period 81691, key_hash 0x5b1e…07c2, terms_hash 0x91f4…d35a, record_id 019a…9ef4,
---   at 1764551300000
+--   key_hash 0x5b1e…07c2, terms_hash 0x91f4…d35a, record_id 019a…9ef4
 CREATE TABLE idempotency_keys (
-  period INTEGER NOT NULL,    -- of six hours, since 1970; a look-up asks the last five
-  key_hash BLOB NOT NULL,     -- of user, route and the header Idempotency-Key: 16 bytes
-  terms_hash BLOB NOT NULL,   -- a repeat with other terms is rejected
-  record_id BLOB NOT NULL,    -- the request or quote
-  at INTEGER NOT NULL,
-  PRIMARY KEY (period, key_hash)
+  key_hash BLOB PRIMARY KEY NOT NULL,  -- of user, route and the header Idempotency-Key: 12 bytes
+  terms_hash BLOB NOT NULL,            -- 6 bytes; a repeat with other terms is rejected
+  record_id BLOB NOT NULL              -- the request or quote; the key's age is that of the id
 ) STRICT, WITHOUT ROWID;
 
 -- Venues that take no new business while their row exists. Written by the operator commands `venue

@@ -42,15 +42,8 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
             SELECT 1
             FROM idempotency_keys k
             WHERE (
-              k.period IN (
-                (NEW.at / 21600000),
-                ((NEW.at / 21600000) - 1),
-                ((NEW.at / 21600000) - 2),
-                ((NEW.at / 21600000) - 3),
-                ((NEW.at / 21600000) - 4)
-              )
-              AND k.key_hash = NEW.key_hash
-              AND k.at > NEW.at - 86400000
+              k.key_hash = NEW.key_hash
+              AND k.record_id > (unhex(printf('%012x', (NEW.at - 86520000))))
             )
           )
         )
@@ -361,8 +354,10 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
   LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = 'pending'
   WHERE s.amount <> 0
   ORDER BY s.ref, s.line;
-  INSERT INTO idempotency_keys (period, key_hash, terms_hash, record_id, at)
-  SELECT (NEW.at / 21600000), NEW.key_hash, NEW.terms_hash, a.id, NEW.at
+  DELETE FROM idempotency_keys
+  WHERE key_hash = NEW.key_hash AND record_id < (unhex(printf('%012x', (NEW.at - 86520000))));
+  INSERT INTO idempotency_keys (key_hash, terms_hash, record_id)
+  SELECT NEW.key_hash, NEW.terms_hash, a.id
   FROM (SELECT NEW.quote_id AS id WHERE NEW.key_hash IS NOT NULL) a;
   SELECT RAISE(IGNORE);
 END;

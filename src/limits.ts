@@ -27,7 +27,6 @@ import { MAX_FIELD_ERRORS } from "./platform/problem.ts";
 import { MAX_NATIVE_UNITS } from "./platform/sql.ts";
 import { CANCEL_AFTER_SECS } from "./rfq/cancel-after.ts";
 import { MAX_WAITING_COMMANDS } from "./rfq/group-committer.ts";
-import { KEY_LIFE_MS } from "./rfq/idempotency.ts";
 import { MAX_EXAMINED } from "./rfq/examined-page.ts";
 import { TAPE_MS } from "./rfq/list-trades.ts";
 import {
@@ -239,7 +238,7 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   },
   idempotency_key_life_secs: {
     description: "Seconds for which an idempotency key is remembered",
-    value: KEY_LIFE_MS / 1_000,
+    value: READ.replayByKey.ms / 1_000,
   },
   sockets_per_user: {
     description: "Open sockets of a user over all streams",

@@ -114,8 +114,8 @@ export class Peer extends DurableObject {
       "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, 1000, 3, unhex(?), 1, 0, ?)",
     );
     const key = db.prepare(
-      `INSERT INTO idempotency_keys (period, key_hash, terms_hash, record_id, at)
-       VALUES (1, randomblob(16), randomblob(16), unhex(?), ?)`,
+      `INSERT INTO idempotency_keys (key_hash, terms_hash, record_id)
+       VALUES (randomblob(12), randomblob(6), unhex(?))`,
     );
     const run = db.prepare(
       "INSERT INTO event_runs (stream_id, last_seq, first_seq, at, events) VALUES (?, ?, ?, ?, ?)",
@@ -126,7 +126,7 @@ export class Peer extends DurableObject {
       ...rows.flatMap((row) => [
         quote.bind(row.quote, row.quote, row.maker, row.maker, asset, asset, now, now + 300_000),
         transfer.bind(row.from, row.to, row.quote, now),
-        key.bind(row.quote, now),
+        key.bind(row.quote),
       ]),
       ...runs.map(({ stream, first, last, events }) => run.bind(stream, last, first, now, events)),
     ];
@@ -161,11 +161,10 @@ export class Peer extends DurableObject {
         .bind(now, JSON.stringify(runs)),
       db
         .prepare(
-          `INSERT INTO idempotency_keys (period, key_hash, terms_hash, record_id, at)
-           SELECT 1, randomblob(16), randomblob(16), unhex(r.value ->> 'quote'), ?
-             FROM json_each(?) r`,
+          `INSERT INTO idempotency_keys (key_hash, terms_hash, record_id)
+           SELECT randomblob(12), randomblob(6), unhex(r.value ->> 'quote') FROM json_each(?) r`,
         )
-        .bind(now, list),
+        .bind(list),
     ];
   }
 }

@@ -176,7 +176,7 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
     ["side not needed", "NEW.side IS NOT NULL AND r.side", "1 AND r.side", [TWO_WAY]],
     ["full database ignored", "WHERE name = 'storage_full'", "WHERE 0", [LIMITS]],
     ["funds unchecked", "AND balance >= (", "AND 0 <= (", [BOOK]],
-    ["key unchecked", "AND k.key_hash = NEW.key_hash", "AND 0", [BOOK, MODEL, RACES]],
+    ["key unchecked", "k.key_hash = NEW.key_hash", "0", [BOOK, MODEL, RACES]],
     ["deadline ignored", "OR NEW.at < NEW.not_after", "OR 1", [DEADLINES]],
     [
       "limit of own quotes dropped",
@@ -198,7 +198,18 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
     ],
     ["nothing reserved", "NEW.reserve AS amount", "0 AS amount", [BOOK]],
     ["key forgotten", "WHERE NEW.key_hash IS NOT NULL", "WHERE 0", [BOOK, MODEL]],
-    ["key lives on", "AND k.at > NEW.at - 86400000", "", [MODEL]],
+    [
+      "expired key stays in the way",
+      "WHERE key_hash = NEW.key_hash AND record_id <",
+      "WHERE 0 AND record_id <",
+      [PRECONDITIONS],
+    ],
+    [
+      "key lives on",
+      "AND k.record_id > (unhex(printf('%012x', (NEW.at - 86520000))))",
+      "",
+      [PRECONDITIONS],
+    ],
   ]),
   ...of("group", "src/rfq/operation.ts", [
     [
@@ -324,11 +335,29 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
   ...of("idempotency", "src/rfq/idempotency.ts", [
     [
       "terms not compared",
-      "  if (terms !== hashOf(idempotency.terms)) {",
+      "  if (terms !== hashOfTerms(idempotency)) {",
       '  if (terms === "") {',
       [BOOK, workers("test/rfq/routes.test.ts")],
     ],
-    ["key lives on", "\n    AND k.at > ${at} - ${literal(KEY_LIFE_MS)}`", "`", [PRECONDITIONS]],
+    ["key lives on", " AND k.record_id > ${oldestLive(at)}`", "`", [PRECONDITIONS]],
+    [
+      "life counts from the receipt",
+      "literal(KEPT.idempotencyKeys)",
+      "literal(86_400_000)",
+      [PRECONDITIONS],
+    ],
+    [
+      "expired key stays in the way",
+      "AND record_id < ${oldestLive(at)}`",
+      "AND record_id < x''`",
+      [PRECONDITIONS],
+    ],
+    [
+      "trims live keys",
+      "\n          AND record_id < ${oldestLive(NOW)} LIMIT",
+      " LIMIT",
+      [workers("test/rfq/trim-keys.test.ts")],
+    ],
   ]),
   ...of("committer", "src/rfq/group-committer.ts", [
     [

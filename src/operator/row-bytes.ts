@@ -41,7 +41,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   event_commands: { bytes: 121 },
   event_runs: { bytes: 131 },
   expiry_commands: { bytes: 78 },
-  idempotency_keys: { bytes: 104, withoutRowid: true },
+  idempotency_keys: { bytes: 52, withoutRowid: true },
   journal_seals: { bytes: 193 },
   kill_switches: { bytes: 80 },
   ledger_checkpoints: { bytes: 60 },

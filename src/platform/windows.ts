@@ -16,7 +16,11 @@ export const KEPT = {
   commitGroups: HOUR,
   /** `event_life_secs`: events, also after their record has left. */
   events: 2 * HOUR,
-  idempotencyKeys: DAY,
+  /**
+   * A day from the commit of the record. Its id was made when the command was received: at most
+   * RFQ_COMMAND_MAX_WAIT_MS and MAX_CLOCK_LEAD_MS before.
+   */
+  idempotencyKeys: DAY + 120 * SECOND,
   /** Hourly sums of what users and credentials gave. */
   tradedHours: DAY,
   /** Matches that a maker's protection has counted. */

@@ -2,8 +2,8 @@
  * Idempotency keys. The key is written in the batch of the effect, and the guard of that batch
  * checks it. A repeat reads the result from the record, which may be in the archive by then.
  *
- * Keys and terms are stored as hashes, because most quotes carry a key: a row takes a tenth of the
- * text. The hash of a key covers its user, so no user can take another one's.
+ * Most quotes carry a key, and a day of keys stays in the database. So a row is small: hashes of the
+ * key and the terms, and the record's id, which contains its time.
  */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
@@ -11,7 +11,10 @@ import type { Group } from "../platform/commit.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import type { CommandRow } from "../platform/command-rows.ts";
-import { READ } from "../platform/windows.ts";
+import { now } from "../platform/time.ts";
+import { trimUntilDone } from "../platform/trim.ts";
+import { idsFrom } from "../platform/uuid.ts";
+import { KEPT } from "../platform/windows.ts";
 import {
   atom,
   blob,
@@ -20,7 +23,6 @@ import {
   expr,
   first,
   jsonObject,
-  join,
   jsonText,
   literal,
   readUuid,
@@ -36,13 +38,15 @@ import {
   type RequestRow,
 } from "./records.ts";
 
-export const KEY_LIFE_MS = READ.replayByKey.ms;
+/**
+ * 96 bits. The hash covers the user and the route. So the hash of another user's key cannot be hit,
+ * by accident or on purpose: that takes some 2^96 attempts. Two keys of one user with the same hash
+ * can be found, but then the second command is rejected, which concerns only that user.
+ */
+const KEY_HASH_BYTES = 12;
 
-/** Keys are stored by periods, of which this many are a life. */
-const PERIODS = 4;
-
-/** 128 bits: a second key of the same hash cannot be found. */
-const HASH_BYTES = 16;
+/** 48 bits. It only reveals that the user has repeated a key with other terms by mistake. */
+const TERMS_HASH_BYTES = 6;
 
 export type KeyUse = {
   readonly userId: string;
@@ -73,7 +77,7 @@ export function keyRow(use: KeyUse): CommandRow<keyof typeof KEY_FIELDS> {
   const { idempotency } = use;
   return idempotency === undefined
     ? { key_hash: null, terms_hash: null }
-    : { key_hash: hashOfKey(use), terms_hash: hashOf(idempotency.terms) };
+    : { key_hash: hashOfKey(use), terms_hash: hashOfTerms(idempotency) };
 }
 
 /** True without a key, because NULL equals nothing. */
@@ -121,8 +125,8 @@ export function rememberKey(
 ): Sql[] {
   const { group, idempotency, record } = memory;
   if (idempotency === undefined) return [];
-  const key = { key_hash: keyHash(memory), terms_hash: blob(hashOf(idempotency.terms)) };
-  return [rememberRow({ key, record, at: group.at })];
+  const key = { key_hash: keyHash(memory), terms_hash: blob(hashOfTerms(idempotency)) };
+  return rememberRow({ key, record, at: group.at });
 }
 
 /** The same over the columns of a command row. `record` selects no row without a key. */
@@ -130,31 +134,58 @@ export function rememberRow(memory: {
   readonly key: KeyColumns;
   readonly record: Sql;
   readonly at: Expr;
-}): Sql {
+}): Sql[] {
   const { key, record, at } = memory;
-  return sql`INSERT INTO idempotency_keys (period, key_hash, terms_hash, record_id, at)
-    SELECT ${keyPeriod(at)}, ${key.key_hash}, ${key.terms_hash}, a.id, ${at} FROM (${record}) a`;
+  return [
+    // Of a key that has expired, but has not been trimmed yet.
+    sql`DELETE FROM idempotency_keys
+      WHERE key_hash = ${key.key_hash} AND record_id < ${oldestLive(at)}`,
+    sql`INSERT INTO idempotency_keys (key_hash, terms_hash, record_id)
+      SELECT ${key.key_hash}, ${key.terms_hash}, a.id FROM (${record}) a`,
+  ];
 }
 
-/** Over \`idempotency_keys k\`: the row of this hash, if it is younger than the life of a key. */
+/** Over `idempotency_keys k`: the row of this hash, if it is younger than the life of a key. */
 function isLive(hash: Expr, at: Expr): Expr {
-  const periods = Array.from({ length: PERIODS + 1 }, (_, back) =>
-    back === 0 ? keyPeriod(at) : expr`${keyPeriod(at)} - ${literal(back)}`,
-  );
-  return expr`k.period IN (${join(periods, ", ")}) AND k.key_hash = ${hash}
-    AND k.at > ${at} - ${literal(KEY_LIFE_MS)}`;
+  return expr`k.key_hash = ${hash} AND k.record_id > ${oldestLive(at)}`;
 }
 
-/** The number of the period of an instant. Rows of periods before the live ones are trimmed. */
-function keyPeriod(at: Expr): Expr {
-  return expr`${at} / ${literal(KEY_LIFE_MS / PERIODS)}`;
+/**
+ * The Worker makes the record's id when it receives the command. The guard of the command limits by
+ * how much that may precede `at` (`inTime`), which `KEPT` includes.
+ */
+function oldestLive(at: Expr): Expr {
+  return idsFrom(expr`${at} - ${literal(KEPT.idempotencyKeys)}`);
 }
 
-/** Deletes keys that are older than their life. */
-export function trimKeys(rows: number): Sql {
-  return sql`DELETE FROM idempotency_keys WHERE (period, key_hash) IN (
-    SELECT period, key_hash FROM idempotency_keys
-    WHERE period < ${keyPeriod(NOW)} - ${literal(PERIODS)} LIMIT ${rows}) RETURNING 1`;
+/**
+ * Keys have no index by age, because it would take as much room as the keys themselves. Instead,
+ * cron reads all keys in turn, some of these parts each minute, by the first two bytes of the hash.
+ */
+const PARTS = 1_024;
+const PARTS_PER_MINUTE = 8;
+const HASHES_PER_PART = 2 ** 16 / PARTS;
+
+/** Deletes those keys that have expired, of the parts that are due in this minute. */
+export async function trimKeys(db: D1Database, minute = Math.floor(now() / 60_000)): Promise<void> {
+  for (let part = 0; part < PARTS_PER_MINUTE; part++) {
+    const from = ((minute * PARTS_PER_MINUTE + part) % PARTS) * HASHES_PER_PART;
+    const lowest = blob(prefix(from));
+    const highest = blob(prefix(from + HASHES_PER_PART - 1).padEnd(2 * KEY_HASH_BYTES, "f"));
+    await trimUntilDone(
+      db,
+      (rows) => sql`DELETE FROM idempotency_keys WHERE key_hash IN (
+        SELECT key_hash FROM idempotency_keys WHERE key_hash BETWEEN ${lowest} AND ${highest}
+          AND record_id < ${oldestLive(NOW)} LIMIT ${rows}) RETURNING 1`,
+    );
+  }
+}
+
+/** The minutes in which cron reads all keys once. */
+export const TRIM_ROUND_MINUTES = PARTS / PARTS_PER_MINUTE;
+
+function prefix(number: number): string {
+  return number.toString(16).padStart(4, "0");
 }
 
 function keyHash(use: KeyUse): Expr {
@@ -162,7 +193,12 @@ function keyHash(use: KeyUse): Expr {
 }
 
 function hashOfKey({ userId, route, idempotency }: KeyUse): string {
-  return hashOf(JSON.stringify([userId.toLowerCase(), route, idempotency?.key ?? ""]));
+  const text = JSON.stringify([userId.toLowerCase(), route, idempotency?.key ?? ""]);
+  return hashOf(text, KEY_HASH_BYTES);
+}
+
+function hashOfTerms({ terms }: Idempotency): string {
+  return hashOf(terms, TERMS_HASH_BYTES);
 }
 
 const utf8 = new TextEncoder();
@@ -171,8 +207,8 @@ const utf8 = new TextEncoder();
  * Upper-case, as SQLite's `hex()` writes it. In JavaScript, because for a text this short a call
  * into the runtime takes longer than the hash.
  */
-function hashOf(text: string): string {
-  return bytesToHex(sha256(utf8.encode(text)).subarray(0, HASH_BYTES)).toUpperCase();
+function hashOf(text: string, bytes: number): string {
+  return bytesToHex(sha256(utf8.encode(text)).subarray(0, bytes)).toUpperCase();
 }
 
 type Earlier = readonly [terms: string, row: RequestRow | QuoteRow, left: string | null];
@@ -188,7 +224,7 @@ export function recallResult(
   if (earlier === null || idempotency === undefined) return undefined;
   // Safe cast: `earlierFacts` selects the hash and the columns of the row type.
   const [terms, row, left] = JSON.parse(earlier) as Earlier;
-  if (terms !== hashOf(idempotency.terms)) {
+  if (terms !== hashOfTerms(idempotency)) {
     return reject("idempotency_key_reused", "This idempotency key was used with another body.");
   }
   if (left !== null)

@@ -145,7 +145,7 @@ function placed(c: Columns<QuoteField | keyof typeof STAMPS>): Sql[] {
       source: sql`SELECT ${c.maker_id} AS from_owner, ${c.maker_id} AS to_owner,
         ${c.reserve_asset} AS asset, ${c.reserve} AS amount, ${c.quote_id} AS ref, 0 AS line`,
     }),
-    rememberRow({
+    ...rememberRow({
       key: c,
       record: sql`SELECT ${c.quote_id} AS id WHERE ${c.key_hash} IS NOT NULL`,
       at: c.at,

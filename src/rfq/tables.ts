@@ -285,17 +285,11 @@ export const tradedHours = sqliteTable(
   (t) => [primaryKey({ columns: [t.subject, t.hour] }), index("traded_hours_age").on(t.hour)],
 );
 
-export const idempotencyKeys = sqliteTable(
-  "idempotency_keys",
-  {
-    period: integer("period").notNull(),
-    keyHash: hex("key_hash").notNull(),
-    termsHash: hex("terms_hash").notNull(),
-    recordId: uuid("record_id").notNull(),
-    at: integer("at").notNull(),
-  },
-  (t) => [primaryKey({ columns: [t.period, t.keyHash] })],
-);
+export const idempotencyKeys = sqliteTable("idempotency_keys", {
+  keyHash: hex("key_hash").primaryKey(),
+  termsHash: hex("terms_hash").notNull(),
+  recordId: uuid("record_id").notNull(),
+});
 
 export const pausedVenues = sqliteTable("paused_venues", {
   venue: text("venue").primaryKey(),

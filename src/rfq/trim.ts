@@ -21,5 +21,5 @@ export async function trimRfq(db: D1Database): Promise<void> {
       ON c.user_id = p.user_id AND c.period = p.period AND c.at <= ${NOW} - ${KEPT.protectionCounts}
     LIMIT ${rows}) RETURNING 1`,
   );
-  await trimUntilDone(db, trimKeys);
+  await trimKeys(db);
 }

@@ -54,41 +54,40 @@ WHERE (
       SELECT 1
       FROM idempotency_keys k
       WHERE (
-        k.period IN (
-          ((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) / 21600000),
-          (((SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) / 21600000) - 1),
-          (((SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) / 21600000) - 2),
-          (((SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-')) / 21600000) - 3),
-          (((SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-')) / 21600000) - 4)
+        k.key_hash = unhex(?21)
+        AND k.record_id > (
+          unhex(
+            printf(
+              '%012x', ((SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) - 86520000)
+            )
+          )
         )
-        AND k.key_hash = unhex(?26)
-        AND k.at > (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) - 86400000
       )
     )
   )
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?28,'-')) < ?29)
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?30,'-')) <= ?31)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) < ?24)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-')) <= ?26)
   AND (
     NOT EXISTS (
       SELECT 1
       FROM markets k
-      WHERE k.asset = ?32
+      WHERE k.asset = ?27
         AND (
           k.closed_at IS NOT NULL
-          OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?33,'-'))
+          OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?28,'-'))
         )
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?34))
+  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?29))
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (
       SELECT count(*)
       FROM requests
-      WHERE requester_id = unhex(?35,'-')
+      WHERE requester_id = unhex(?30,'-')
         AND status = 'open'
-        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?36,'-'))
-    ) < ?37
+        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?31,'-'))
+    ) < ?32
   )
   AND (
     coalesce(
@@ -96,30 +95,30 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?38,'-')) / CAST(?39 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?33,'-')) / CAST(?34 AS INTEGER)
         )
-          AND user_id = unhex(?40,'-')
-          AND kind = ?41
+          AND user_id = unhex(?35,'-')
+          AND kind = ?36
       ),
       0
-    ) < ?42
+    ) < ?37
   )
   AND (
     NOT EXISTS (
       SELECT 1
       FROM api_keys k
-      WHERE k.api_key_id = unhex(?43,'-')
+      WHERE k.api_key_id = unhex(?38,'-')
         AND k.limits IS NOT NULL
         AND (
           (
             k.limits ->> 'venues' IS NOT NULL
-            AND ?44 NOT IN (SELECT value FROM json_each(k.limits, '$.venues'))
+            AND ?39 NOT IN (SELECT value FROM json_each(k.limits, '$.venues'))
           )
           OR (0)
         )
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?45,'-')))
+  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?40,'-')))
 )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -141,31 +140,26 @@ WHERE (
 -- ?18 = "<id 2>"
 -- ?19 = "<id 3>"
 -- ?20 = "<id 3>"
--- ?21 = "<id 3>"
+-- ?21 = "57CDE58AB73C3220B5BA1241"
 -- ?22 = "<id 3>"
 -- ?23 = "<id 3>"
--- ?24 = "<id 3>"
+-- ?24 = 1764551331000
 -- ?25 = "<id 3>"
--- ?26 = "57CDE58AB73C3220B5BA1241FD678106"
--- ?27 = "<id 3>"
+-- ?26 = 1764551361000
+-- ?27 = "venue_one:0x1"
 -- ?28 = "<id 3>"
--- ?29 = 1764551331000
--- ?30 = "<id 3>"
--- ?31 = 1764551361000
--- ?32 = "venue_one:0x1"
+-- ?29 = "venue_one"
+-- ?30 = "<id 2>"
+-- ?31 = "<id 3>"
+-- ?32 = 200
 -- ?33 = "<id 3>"
--- ?34 = "venue_one"
+-- ?34 = "86400000"
 -- ?35 = "<id 2>"
--- ?36 = "<id 3>"
--- ?37 = 200
--- ?38 = "<id 3>"
--- ?39 = "86400000"
--- ?40 = "<id 2>"
--- ?41 = "requests"
--- ?42 = 10000
--- ?43 = "<id 4>"
--- ?44 = "venue_one"
--- ?45 = "<id 1>"
+-- ?36 = "requests"
+-- ?37 = 10000
+-- ?38 = "<id 4>"
+-- ?39 = "venue_one"
+-- ?40 = "<id 1>"
 
 -- Place a quote: its trigger has the guard (migrations/0003_place_quote.sql)
 INSERT INTO quote_commands (
@@ -228,7 +222,7 @@ CROSS JOIN (
 ) c
 WHERE g.group_id = unhex(?2,'-')
 -- ?1 = [
---   ["0196f0c2-0000-7000-8000-000000000003","0196f0c2-0000-7000-8000-000000000002","0196f0c2-0000-7000-8000-000000000001","0196f0c2-0000-7000-8000-000000000004",null,null,650000,"100","Bid","65","0","0","venue_one:0x1","100",1764551330000,30000,1764551361000,1764551331000,null,null,1000,null,"556364527B7EA6DCF4883047693CA5FB","44136FA355B3678A1146AD16F7E8649E"]
+--   ["0196f0c2-0000-7000-8000-000000000003","0196f0c2-0000-7000-8000-000000000002","0196f0c2-0000-7000-8000-000000000001","0196f0c2-0000-7000-8000-000000000004",null,null,650000,"100","Bid","65","0","0","venue_one:0x1","100",1764551330000,30000,1764551361000,1764551331000,null,null,1000,null,"556364527B7EA6DCF4883047","44136FA355B3"]
 -- ]
 -- ?2 = "<id 1>"
 

@@ -6,7 +6,7 @@ import { config } from "../../src/platform/config.ts";
 import { first, sql, uuid } from "../../src/platform/sql.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
-import { KEY_LIFE_MS } from "../../src/rfq/idempotency.ts";
+import { KEPT, READ } from "../../src/platform/windows.ts";
 import { balances, newAsset } from "../support/ledger.ts";
 import {
   advanceClock,
@@ -19,6 +19,9 @@ import {
   placeQuote,
   quotedMarket,
 } from "../support/market.ts";
+import { now } from "../../src/platform/time.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import type { OpenRequest, PlaceQuote } from "../../src/rfq/command.ts";
 import { newKey, newUser } from "../support/users.ts";
 
 const statusOf = async (table: "quotes" | "requests", id: string) => {
@@ -154,23 +157,42 @@ describe("an expiry", () => {
 
 // Last, because no session outlives it.
 describe("an idempotency key", () => {
-  it("repeats a request within a day and opens another one afterwards", async () => {
-    const { key: book } = newAsset();
+  const idempotency = { key: "once", terms: "terms" };
+  const { key: book } = newAsset();
+  /** The Worker makes the id when it receives the command, up to a minute before the commit. */
+  const earlyId = () => uuidv7(now() - 60_000);
+
+  async function sendTwice(make: () => OpenRequest | PlaceQuote) {
+    const results = [];
+    for (let time = 0; time < 2; time++) {
+      const result = await commitCommand(book, make());
+      if (!result.ok || !("replayed" in result)) throw new Error(JSON.stringify(result));
+      results.push(result.replayed);
+    }
+    return results;
+  }
+
+  it("repeats a command within a day and carries out another one afterwards", async () => {
     const requester = await newKey(await newUser());
-    const idempotency = { key: "once", terms: "terms" };
-    const open = async () => {
-      const sent = { ...command.openRequest(requester, book, { amount: 1n }), idempotency };
-      const result = await commitCommand(book, sent);
-      return result.ok && result.kind === "request"
-        ? [result.row.request_id, result.replayed]
-        : outcomeOf(result);
+    const maker = await newKey(await newUser({ [book]: 10n }));
+    const send = async () => {
+      const sent = command.openRequest(requester, book, { amount: 1n });
+      const { request_id: requestId } = await openRequest(requester, book, { amount: 1n });
+      const quote = command.placeQuote(maker, requestId, 500_000);
+      return [
+        await sendTwice(() => ({ ...sent, requestId: earlyId(), idempotency })),
+        await sendTwice(() => ({ ...quote, quoteId: earlyId(), idempotency })),
+      ];
     };
-    const [id] = (await open()) as [string, boolean];
-    expect(await open()).toEqual([id, true]);
-    await advanceClock(KEY_LIFE_MS + 1);
-    const [another, replayed] = (await open()) as [string, boolean];
-    expect(replayed).toBe(false);
-    expect(another).not.toBe(id);
-    expect(await open()).toEqual([another, true]);
+    const [done, repeated] = [
+      [false, true],
+      [true, true],
+    ];
+    expect(await send()).toEqual([done, done]);
+    await advanceClock(READ.replayByKey.ms);
+    expect(await send()).toEqual([repeated, repeated]);
+    // The rows have expired, but are not trimmed yet.
+    await advanceClock(KEPT.idempotencyKeys - READ.replayByKey.ms);
+    expect(await send()).toEqual([done, done]);
   });
 });

@@ -7,7 +7,14 @@ import { migratedDatabase, readMigration } from "./schema.ts";
 
 const ROWS = 2_000;
 /** Bytes of the BLOBs that are no ids, by the name of their column. */
-const BLOBS: Readonly<Record<string, number>> = { signed: 400, data: 300, address: 20, token: 20 };
+const BLOBS: Readonly<Record<string, number>> = {
+  signed: 400,
+  data: 300,
+  address: 20,
+  token: 20,
+  key_hash: 12,
+  terms_hash: 6,
+};
 const BLOB_NAMES: readonly (readonly [RegExp, number])[] = [
   [/(^|_)hash$|^salt$|^payment_id$|_ref$/, 32],
   [/address$|^(vault|factory|sender)$/, 20],
