@@ -1,4 +1,7 @@
-/** `npm run bench [-- name…] [--quick]`: every bench, or those named, one after the other on an otherwise idle machine. */
+/**
+ * `npm run bench [-- name…] [--quick]`: every bench, or those named, one after the other on an
+ * otherwise idle machine.
+ */
 import { spawn } from "node:child_process";
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { join } from "node:path";
@@ -8,6 +11,7 @@ import { benchAbuse } from "./abuse.ts";
 import { benchArchive } from "./archive.ts";
 import { benchAuth } from "./auth.ts";
 import { type Bench, type Figure, printFigures, verdict } from "./figures.ts";
+import { benchCatchUp } from "./catch-up.ts";
 import { benchChain } from "./chain.ts";
 import { benchCommitter } from "./committer.ts";
 import { benchCosts } from "./costs.ts";
@@ -28,6 +32,7 @@ const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   streams: { title: "Streams", bench: benchStreams },
   storage: { title: "Storage", bench: benchStorage },
   archive: { title: "Ledger pages from the archive", bench: benchArchive },
+  "catch-up": { title: "The sealer after an outage", bench: benchCatchUp },
   costs: { title: "Costs", bench: benchCosts },
   committer: { title: "Books that share a committer", bench: benchCommitter },
   growth: { title: "Size of D1 at 300 quotes a second", bench: benchGrowth },
@@ -42,7 +47,13 @@ const SCRIPTS: Readonly<Record<string, string>> = {
 
 await runScript(async (onStop) => {
   const known = [...Object.keys(OWN), ...Object.keys(SCRIPTS)];
-  const usage = `Benches: ${known.join(", ")}; --quick for short runs; --d1 and --object: milliseconds for network; --only: attacks whose name contains this; --entries: of the archive's reader.`;
+  const usage = [
+    `Benches: ${known.join(", ")}`,
+    "--quick for short runs",
+    "--d1 and --object: milliseconds for network",
+    "--only: attacks whose name contains this",
+    "--entries: of the archive's reader.",
+  ].join("; ");
   let named: readonly string[];
   let options: { quick: boolean; d1: string; object: string; only?: string; entries?: string };
   try {
