@@ -3,7 +3,7 @@
  *
  * Errors are checked in the order of contract.md section 2: 404 and 405 here, then 413, 429 by
  * address, 401, 403, 429 by credential, 415 and 400 in serve-route.ts, then those of the verbs.
- * Every response passes through `finish`.
+ * Every handler runs in `respond` (http/edge.ts).
  */
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { USDC } from "./assets/asset.ts";
@@ -13,12 +13,12 @@ import { registerAuthRoutes } from "./auth/routes.ts";
 import { paymentLimit } from "./chain/payment-limit.ts";
 import { registerCustodyRoutes } from "./custody/routes.ts";
 import { registerDocsRoutes } from "./http/reference/routes.ts";
-import { type Config, config } from "./platform/config.ts";
-import { type EdgeContext, type EdgeEnv, newRequestContext } from "./http/request-context.ts";
+import { respond } from "./http/edge.ts";
+import { config } from "./platform/config.ts";
+import type { EdgeContext, EdgeEnv, RequestContext } from "./http/request-context.ts";
 import { problem } from "./platform/problem.ts";
-import { RequestLog } from "./http/request-log.ts";
 import { registerPublicRoutes } from "./http/public-routes.ts";
-import { addCors, addRatePolicies, errorResponse, finish, preflight } from "./http/respond.ts";
+import { errorResponse, preflight } from "./http/respond.ts";
 import { freezeAccount } from "./rfq/freeze-account.ts";
 import { registerRfqRoutes } from "./rfq/routes.ts";
 import { Limits, limitsOf } from "./limits.ts";
@@ -26,9 +26,6 @@ import { pushNotices } from "./streams/notice.ts";
 import { closeSockets } from "./streams/notify.ts";
 import { registerStreamRoutes } from "./streams/routes.ts";
 import type { Api, CredentialsEnded, FreezeOwnAccount } from "./http/route-definition.ts";
-
-/** Of this isolate, like the counts in it. */
-const requestLog = new RequestLog();
 
 export function createApp(): Api {
   const hono = new OpenAPIHono<EdgeEnv>();
@@ -40,9 +37,7 @@ export function createApp(): Api {
     pushNotices,
     methods: new Map(),
   };
-  hono.use(edge);
-  hono.onError((error, c) => errorResponse(error, c.get("context")));
-  hono.notFound((c) => unrouted(app, c));
+  hono.notFound((c) => respond(c, (context) => unrouted(app, c, context)));
   registerPublicRoutes(app, {
     usdcLimit: (settings, chain) => paymentLimit(settings, chain, USDC),
     limits: { schema: Limits, of: limitsOf },
@@ -71,33 +66,7 @@ const endSockets: CredentialsEnded = (env, { userId, which, streams }) => {
   );
 };
 
-/**
- * Wraps every request: makes its id, turns a thrown value into a response, adds the common headers
- * and logs the request.
- */
-async function edge(c: EdgeContext, next: () => Promise<void>): Promise<void> {
-  const context = newRequestContext(c.req.raw, (work) => c.executionCtx.waitUntil(work));
-  c.set("context", context);
-  try {
-    await next();
-  } catch (error) {
-    // Hono passes only Error objects to onError. Other thrown values arrive here.
-    c.res = errorResponse(error, context);
-  }
-  finish(c.res, context);
-  let settings: Config | undefined;
-  try {
-    settings = config(c.env);
-    addRatePolicies(c.res, context, settings);
-    addCors(c.res, c.req.raw, settings);
-  } catch {
-    // The settings are invalid. The error response above already reports this.
-  }
-  requestLog.add(context, { method: c.req.method, status: c.res.status }, settings);
-}
-
-function unrouted(app: Api, c: EdgeContext): Response {
-  const context = c.get("context");
+function unrouted(app: Api, c: EdgeContext, context: RequestContext): Response {
   const methods = app.methods.get(c.req.path);
   if (methods === undefined)
     return errorResponse(problem("route_unknown", "No such path."), context);

@@ -9,8 +9,9 @@ export function canonicalMessage(parts: {
   method: string;
   target: string;
   body: Uint8Array;
-}): Uint8Array<ArrayBuffer> {
+}): Uint8Array {
   const head = utf8.encode(`${parts.timestamp}\n${parts.method}\n${parts.target}\n`);
+  if (parts.body.byteLength === 0) return head;
   const message = new Uint8Array(head.byteLength + parts.body.byteLength);
   message.set(head);
   message.set(parts.body, head.byteLength);
@@ -33,7 +34,7 @@ export function importHmacKey(secret: string): Promise<CryptoKey> {
  */
 export async function verifySignature(
   key: CryptoKey,
-  message: Uint8Array<ArrayBuffer>,
+  message: Uint8Array,
   signature: string,
 ): Promise<boolean> {
   if (!/^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(signature)) return false;

@@ -1,6 +1,7 @@
 /** Registers routes with Hono and adds them to the OpenAPI description. */
 import { createRoute, z } from "@hono/zod-openapi";
 import type { Credential } from "../platform/actor.ts";
+import { respond } from "./edge.ts";
 import { describeRoute } from "./openapi.ts";
 import type { Api, NoFields, RouteDefinition, StreamDefinition } from "./route-definition.ts";
 import { serve, serveStream } from "./serve-route.ts";
@@ -15,7 +16,9 @@ export function route<
   checkDefinition(definition);
   addMethod(api, definition.path, definition.method);
   api.hono.openAPIRegistry.registerPath(createRoute(describeRoute(definition)));
-  api.hono.on(definition.method.toUpperCase(), definition.path, (c) => serve(api, definition, c));
+  api.hono.on(definition.method.toUpperCase(), definition.path, (c) =>
+    respond(c, (context) => serve(api, definition, c, context)),
+  );
 }
 
 /** Registers a websocket stream. Its only credential is the ticket, which the handler consumes. */
@@ -33,7 +36,9 @@ export function streamRoute<Query extends z.ZodType>(
   } as const;
   addMethod(api, definition.path, "get");
   api.hono.openAPIRegistry.registerPath(createRoute(describeRoute(documented)));
-  api.hono.get(definition.path, (c) => serveStream(api, definition, c));
+  api.hono.get(definition.path, (c) =>
+    respond(c, (context) => serveStream(api, definition, c, context)),
+  );
 }
 
 function addMethod(api: Api, path: string, method: string): void {

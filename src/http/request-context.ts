@@ -26,7 +26,7 @@ export type RequestContext = {
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
-export type EdgeEnv = { Bindings: Cloudflare.Env; Variables: { context: RequestContext } };
+export type EdgeEnv = { Bindings: Cloudflare.Env };
 export type EdgeContext = Parameters<Parameters<Hono<EdgeEnv>["notFound"]>[0]>[0];
 
 export function newRequestContext(

@@ -22,8 +22,9 @@ export async function serveStream<Query extends z.ZodType>(
   api: Api,
   definition: StreamDefinition<Query>,
   c: EdgeContext,
+  context: RequestContext,
 ): Promise<Response> {
-  const { context, settings, body } = await enter(c, definition.path);
+  const { settings, body } = await enter(c, context, definition.path);
   if (c.req.raw.headers.get("upgrade")?.toLowerCase() !== "websocket")
     throw problem("websocket_required", "This path requires a websocket upgrade.");
   read.checkContentType(c.req.raw, body);
@@ -57,8 +58,9 @@ export async function serve<
   api: Api,
   definition: RouteDefinition<Query, Body, Fields, ResponseSchema, C>,
   c: EdgeContext,
+  context: RequestContext,
 ): Promise<Response> {
-  const { context, settings, body: bytes } = await enter(c, definition.path);
+  const { settings, body: bytes } = await enter(c, context, definition.path);
   const request = c.req.raw;
   const actor = await authenticate(api, definition, {
     request,
@@ -88,14 +90,14 @@ export async function serve<
 /** The checks before any credential: 413, then 429 by address. The router checks 404 and 405. */
 async function enter(
   c: EdgeContext,
+  context: RequestContext,
   path: string,
-): Promise<{ context: RequestContext; settings: Config; body: Uint8Array }> {
-  const context = c.get("context");
+): Promise<{ settings: Config; body: Uint8Array }> {
   context.route = path;
   const settings = config(c.env);
   const body = await read.readBody(c.req.raw);
   await limitAddress(c.env, settings, context.clientIp);
-  return { context, settings, body };
+  return { settings, body };
 }
 
 async function authenticate<C extends Credential>(

@@ -293,6 +293,24 @@ streamRoute(fixture, {
 
 const sendFixture = (target: string, sent: Sent = {}) => send(target, { ...sent, app: fixture });
 
+it("reads a whole body although Content-Length is absent or wrong", async () => {
+  const echo = (body: string, length: string | undefined) =>
+    sendFixture("/fixture/echo", {
+      method: "POST",
+      body,
+      ...(length === undefined ? {} : { headers: { "content-length": length } }),
+    });
+  for (const length of [undefined, "7", "0", "1", "6", "8", "65536", "+7", "x", ""])
+    expect([length, await (await echo('{"n":3}', length)).json()]).toEqual([
+      length,
+      { n: 3, key: null },
+    ]);
+  const body = `{"n":3${" ".repeat(65_530)}}`;
+  for (const length of [undefined, "7", "65536", "65537"])
+    expect([length, (await echo(body, length)).status]).toEqual([length, 413]);
+  expect((await echo(body.replace("  ", " "), "7")).status).toBe(201);
+});
+
 it("maps thrown values to problems with an outcome and without internals", async () => {
   for (const [name, status, outcomeOfGet, outcomeOfPost] of [
     ["bug", 500, "none", "unknown"],

@@ -1,6 +1,7 @@
 /** The API reference: the OpenAPI description, and a page to read it and to send requests. */
 import { z } from "@hono/zod-openapi";
 import { route } from "../define-route.ts";
+import { respond } from "../edge.ts";
 import { described, oneOf } from "../fields.ts";
 import { describeApi } from "./describe.ts";
 import { pageResponse } from "./page.ts";
@@ -62,12 +63,12 @@ export function registerDocsRoutes(app: Api): void {
   });
   // The script is not in the description, because it is a part of the page.
   app.methods.set(SCRIPT_PATH, new Set(["GET", "HEAD"]));
-  app.hono.get(SCRIPT_PATH, (c) => scriptResponse(c.req.raw));
+  app.hono.get(SCRIPT_PATH, (c) => respond(c, () => scriptResponse(c.req.raw)));
   for (const path of ["/", "/docs/"]) app.hono.get(path, redirectBrowser);
 }
 
 /** Redirects a browser to the page. Other clients receive 404. */
 function redirectBrowser(c: EdgeContext): Response | Promise<Response> {
   const accepted = c.req.header("accept") ?? "";
-  return accepted.includes("text/html") ? c.redirect("/docs") : c.notFound();
+  return accepted.includes("text/html") ? respond(c, () => c.redirect("/docs")) : c.notFound();
 }
