@@ -28,8 +28,12 @@ const PAGES = 60;
 /** Milliseconds between two quotes of the reader. */
 const EVERY_MS = 100;
 const DAY_MS = 86_400_000;
-/** Native units. The oldest seal contains one reserve far below all others. */
-const [SMALLEST, LARGEST, ODD] = [1_000_000, 500_000_000, 777];
+/** Native units of the reserves, which are even and spread evenly. */
+const [SMALLEST, LARGEST] = [1_000_000, 500_000_000];
+/** A reserve of the oldest seal, far below all others. */
+const TINY = 777;
+/** Amounts within those of every seal: of a reserve in two seals, and of none. */
+const [SCARCE, ABSENT] = [250_000_001, 250_000_003];
 
 export const benchArchive: Bench = async ({ entries, quick, say, onStop }) => {
   const stack = await startBenchStack({});
@@ -69,8 +73,10 @@ export const benchArchive: Bench = async ({ entries, quick, say, onStop }) => {
       for (let step = 0; step < 5; step++) times.push(await ask(reader, `limit=50&${query}`));
       return times;
     };
-    const rare = await filtered(`max_amount=${ODD}`);
-    const none = await filtered(`max_amount=${ODD - 1}`);
+    const tiny = await filtered(`max_amount=${TINY}`);
+    const belowAll = await filtered(`max_amount=${TINY - 1}`);
+    const scarce = await filtered(`min_amount=${SCARCE}&max_amount=${SCARCE}`);
+    const absent = await filtered(`min_amount=${ABSENT}&max_amount=${ABSENT}`);
     const p50 = (list: readonly number[]) => percentile(list, 0.5);
     const figures: Figure[] = [
       {
@@ -93,18 +99,17 @@ export const benchArchive: Bench = async ({ entries, quick, say, onStop }) => {
         target: { atMost: 150 },
         note: `p99 ${number(percentile(cold, 0.99))} ms`,
       },
-      {
-        what: "amount filter, one reserve of the oldest seal fits",
+      ...[
+        { which: "one reserve of the oldest seal fits", times: tiny },
+        { which: "below every amount", times: belowAll },
+        { which: "within every seal's amounts, two reserves fit", times: scarce },
+        { which: "within every seal's amounts, nothing fits", times: absent },
+      ].map(({ which, times }) => ({
+        what: `amount filter, ${which}`,
         unit: "ms",
-        ours: p50(rare),
+        ours: p50(times),
         target: { atMost: 1_500 },
-      },
-      {
-        what: "amount filter, nothing fits",
-        unit: "ms",
-        ours: p50(none),
-        target: { atMost: 1_500 },
-      },
+      })),
     ];
     return figures;
   } finally {
@@ -179,7 +184,10 @@ async function writeSeals(
     };
     const content = contentOf(owner, after, {
       at: started + after * (EVERY_MS / 2),
-      odd: place === 1,
+      planted: [
+        ...(place === 1 ? [TINY] : []),
+        ...(place === 1 || place === Math.ceil(seals / 2) ? [SCARCE] : []),
+      ],
     });
     const links = new Map(previous.id === null ? [] : [[owner, previous.id]]);
     const { bytes, sha256 } = await encodeSeal({ ...head, ...content }, links);
@@ -225,10 +233,11 @@ async function insertSeal(
     .run();
 }
 
-type Place = { readonly at: number; readonly odd: boolean };
+/** When a seal's content starts, and its first amounts. The others are random. */
+type Place = { readonly at: number; readonly planted: readonly number[] };
 
 /** Quotes that are each reserved, and released at once. */
-function contentOf(owner: string, after: number, { at: start, odd }: Place) {
+function contentOf(owner: string, after: number, { at: start, planted }: Place) {
   const random = randomBytes(26 * QUOTES_PER_SEAL);
   const transfers: SealedTransfer[] = [];
   const quotes: SealedQuote[] = [];
@@ -241,8 +250,8 @@ function contentOf(owner: string, after: number, { at: start, odd }: Place) {
   ] as const;
   for (let n = 0; n < QUOTES_PER_SEAL; n++) {
     const at = start + n * EVERY_MS;
-    const units = SMALLEST + (random.readUInt32LE(26 * n) % (LARGEST - SMALLEST));
-    const reserve = BigInt(odd && n === 0 ? ODD : units);
+    const units = SMALLEST + 2 * (random.readUInt32LE(26 * n) % ((LARGEST - SMALLEST) / 2));
+    const reserve = BigInt(planted[n] ?? units);
     const quoteId = idOf(at, 26 * n + 4);
     const shared = { asset: "usdc", amount: reserve, line: 0, ref: quoteId };
     transfers.push(
