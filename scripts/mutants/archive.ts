@@ -91,7 +91,7 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
       [COLD_RECORDS],
     ],
   ]),
-  ...of("archive", "src/archive/block-index.ts", [
+  ...of("archive", "src/archive/stored-blocks.ts", [
     [
       "blocks of lost seals are read",
       "AND b.linked = 1 AND z.number <= ? AND",

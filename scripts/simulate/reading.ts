@@ -63,8 +63,8 @@ export class Reading {
       const page = { before, limit };
       const read = await this.#page(userId, filter, page);
       this.#compare(userId, filter, page, read);
-      if (!read.more) return;
-      before = BigInt(read.rows.at(-1)?.entry_id ?? 0);
+      if (read.next === null) return;
+      before = read.next;
     }
     throw new Violation("pages_end", userId);
   }
@@ -82,20 +82,26 @@ export class Reading {
     userId: string,
     filter: LedgerFilter,
     { before, limit }: { readonly before: bigint; readonly limit: number },
-    { rows, more }: EntryPage,
+    { rows, next }: EntryPage,
   ): void {
     const all = this.#model.entries(userId, filter, before);
-    const expected = all.slice(0, limit).map(textOf);
+    // A page with a filter may end early, at its cursor.
+    const expected = all
+      .filter(({ entry_id }) => BigInt(entry_id) >= (next ?? 0n))
+      .slice(0, limit)
+      .map(textOf);
     const read = rows.map(textOf);
     const wrong = read.findIndex((text, index) => text !== expected[index]);
-    if (wrong < 0 && read.length === expected.length && more === all.length > limit) return;
+    const mayContinue = all.length > limit || (Object.keys(filter).length > 0 && next !== null);
+    const continues = (next !== null) === mayContinue;
+    if (wrong < 0 && read.length === expected.length && continues) return;
     const about = JSON.stringify(filter, (_, value: unknown) =>
       typeof value === "bigint" ? String(value) : value,
     );
     throw new Violation(
       "page_is_the_journal",
       `${userId} ${about} below ${before}: ${read.length} entries of ${expected.length}, then ` +
-        `${more ? "more" : "none"}; ${read[wrong] ?? ""} instead of ${expected[wrong] ?? ""}`,
+        `${next === null ? "none" : "more"}; ${read[wrong] ?? ""} instead of ${expected[wrong] ?? ""}`,
     );
   }
 }

@@ -5,7 +5,7 @@ import type { LedgerFilter } from "../ledger/filter.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, blob, first, sql, uuid } from "../platform/sql.ts";
 import type { ColdPage, ColdRequest } from "./block-index.ts";
-import type { ColdFilter } from "./cold-page.ts";
+import { CLOCK_MARGIN_MS, type ColdFilter, timeOf } from "./cold-page.ts";
 import type { SealId } from "./footer.ts";
 
 /** The calls of a `History` that a page makes. */
@@ -24,8 +24,13 @@ export function historyName(owner: string): string {
   return `history:${owner}`;
 }
 
-/** A page asks the history this many times. Each answer has read up to 50 blocks. */
+/**
+ * Calls after which a page ends early. Each has opened up to 50 blocks, or examined 5 000. Without
+ * filters every block has an entry, so that a page of 500 is never short.
+ */
 const MAX_CALLS = 20;
+/** The same of a page with filters, of which a block may have none. */
+const FILTERED_CALLS = 4;
 
 export function coldEntries({ db, history }: Archive, userId: string): ColdEntries {
   const owner = userId.replaceAll("-", "");
@@ -34,18 +39,18 @@ export function coldEntries({ db, history }: Archive, userId: string): ColdEntri
     read: (filter, page) =>
       orUnavailable(async () => {
         const newest = await newestSeal(db, userId);
-        if (newest === undefined) return [];
+        if (newest === undefined) return { rows: [], before: null };
         const cold = await coldFilter(db, userId, filter);
+        const most = isFiltered(filter) ? FILTERED_CALLS : MAX_CALLS;
         const rows: ColdRow[] = [];
         let before: bigint | null = page.before;
-        for (let calls = 0; before !== null && rows.length < page.limit; calls++) {
-          if (calls === MAX_CALLS) throw new Error("the page needs too many blocks");
+        for (let calls = 0; before !== null && calls < most; calls++) {
           const limit = page.limit - rows.length;
-          const found = await stub.page(owner, { newest, filter: cold, before, limit });
+          const found: ColdPage = await stub.page(owner, { newest, filter: cold, before, limit });
           rows.push(...found.rows);
-          before = found.before;
+          before = rows.length < page.limit ? found.before : null;
         }
-        return withHashes(db, rows);
+        return { rows: await withHashes(db, rows), before };
       }),
     count: (filter, before) =>
       orUnavailable(async () => {
@@ -56,7 +61,12 @@ export function coldEntries({ db, history }: Archive, userId: string): ColdEntri
   };
 }
 
-/** A page that needs the history is never short. */
+/** `venues` is no condition: it lists what the deployment has. */
+function isFiltered(filter: LedgerFilter): boolean {
+  return Object.entries(filter).some(([name, value]) => name !== "venues" && value !== undefined);
+}
+
+/** A read that needs the history fails if that cannot be reached. */
 export async function orUnavailable<Result>(read: () => Promise<Result>): Promise<Result> {
   try {
     return await read();
@@ -84,15 +94,17 @@ async function coldFilter(
   if (refId === undefined) return filter;
   if (!refId.startsWith("0x")) {
     const ids = [refId.replaceAll("-", "").toLowerCase()];
+    const from = Math.max(filter.from ?? 0, ...ids.map((id) => timeOf(id) - CLOCK_MARGIN_MS));
     // It moves for the last time when it ends, which may be days after its id was made.
     const withdrawal = await first<{ at: number }>(
       db,
       sql`SELECT updated_at AS at FROM withdrawals
         WHERE withdrawal_id = ${uuid(refId)} AND user_id = ${uuid(userId)}`,
     );
-    if (withdrawal === undefined) return { ...filter, refs: { deposits: false, ids, brief: true } };
+    if (withdrawal === undefined)
+      return { ...filter, from, refs: { deposits: false, ids, brief: true } };
     const to = Math.min(filter.to ?? withdrawal.at, withdrawal.at);
-    return { ...filter, to, refs: { deposits: false, ids } };
+    return { ...filter, from, to, refs: { deposits: false, ids } };
   }
   const rows = await all<{ id: string; at: number }>(
     db,

@@ -39,11 +39,16 @@ export function mayContain(
     block.smallest <= most &&
     (filter.reasons === undefined ||
       filter.reasons.some((reason) => (block.reasons & (1 << reasonNumber(reason))) !== 0)) &&
-    block.assets.some((asset) => fitsAsset(asset, filter)) &&
-    (filter.refs === undefined ||
-      filter.refs.deposits ||
-      filter.refs.ids.some((id) => timeOf(id) <= block.lastAt + CLOCK_MARGIN_MS))
+    wantedAssets(block, filter).includes(true)
   );
+}
+
+/** Which of the block's assets the filter selects, in their order. */
+export function wantedAssets(
+  { assets }: Pick<OwnerBlock, "assets">,
+  filter: ColdFilter,
+): readonly boolean[] {
+  return assets.map((asset) => fitsAsset(asset, filter));
 }
 
 /** A Worker makes an id before D1 stamps its transfers. Its clock is ahead by less than this. */

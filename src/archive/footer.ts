@@ -2,6 +2,7 @@
 import {
   ByteReader,
   ByteWriter,
+  equalBytes,
   fromHex,
   requireCanonical,
   SealMalformed,
@@ -55,6 +56,10 @@ export type OwnerBlock = {
   readonly requests: RecordZone;
   readonly quotes: RecordZone;
   readonly matches: RecordZone;
+  /** Written by summary.ts: the amounts of each of `assets`. */
+  readonly amounts: Uint8Array;
+  /** Written by summary.ts: marks of the requests of the block's requests and matches. */
+  readonly requestMarks: Uint8Array;
 };
 
 /** Records of one kind: how many, and when the first and the last were opened or made. */
@@ -91,20 +96,42 @@ export function encodeFooter({ head, counts, blocks }: Footer): Uint8Array<Array
   writer.uint(assets.length);
   assets.forEach((asset) => writer.text(asset));
   writer.uint(blocks.length);
-  for (const block of blocks) {
-    const owner = fromHex(block.owner);
-    writer.uint(owner.length);
-    writer.raw(owner);
-    writer.raw(fromHex(block.sha256));
-    writer.uint(block.previous?.epoch ?? 0);
-    writer.uint(block.previous?.number ?? 0);
-    for (const value of numbersOf(block)) writer.uint(value);
-    writer.bigint(block.smallest);
-    writer.bigint(block.largest - block.smallest);
-    writer.uint(block.assets.length);
-    for (const asset of block.assets) writer.uint(positions.get(asset) ?? 0);
-  }
+  for (const block of blocks) writeBlock(writer, block, positions);
   return writer.finish();
+}
+
+function writeBlock(
+  writer: ByteWriter,
+  block: OwnerBlock,
+  positions: ReadonlyMap<string, number>,
+): void {
+  writeBytes(writer, fromHex(block.owner));
+  writer.raw(fromHex(block.sha256));
+  writer.uint(block.previous?.epoch ?? 0);
+  writer.uint(block.previous?.number ?? 0);
+  for (const value of numbersOf(block)) writer.uint(value);
+  writer.bigint(block.smallest);
+  writer.bigint(block.largest - block.smallest);
+  writer.uint(block.assets.length);
+  for (const asset of block.assets) writer.uint(positions.get(asset) ?? 0);
+  writeBytes(writer, block.amounts);
+  writeBytes(writer, block.requestMarks);
+}
+
+function writeBytes(writer: ByteWriter, bytes: Uint8Array): void {
+  writer.uint(bytes.length);
+  writer.raw(bytes);
+}
+
+/** Whether the two blocks of one footer state the same. */
+export function sameBlock(a: OwnerBlock, b: OwnerBlock): boolean {
+  const positions = new Map([...a.assets, ...b.assets].map((asset, place) => [asset, place]));
+  const [one, other] = [a, b].map((block) => {
+    const writer = new ByteWriter();
+    writeBlock(writer, block, positions);
+    return writer.finish();
+  });
+  return one !== undefined && other !== undefined && equalBytes(one, other);
 }
 
 /** In the order in which they are written, the last of each range as a difference. */
@@ -153,7 +180,7 @@ export function decodeFooter(bytes: Uint8Array): Footer {
 }
 
 function readBlock(reader: ByteReader, assets: readonly string[]): OwnerBlock {
-  const owner = toHex(reader.raw(reader.uint()));
+  const owner = toHex(readBytes(reader));
   const sha256 = toHex(reader.raw(HASH_BYTES));
   const before = { epoch: reader.uint(), number: reader.uint() };
   const offset = reader.uint();
@@ -175,6 +202,8 @@ function readBlock(reader: ByteReader, assets: readonly string[]): OwnerBlock {
     if (asset === undefined) throw new SealMalformed("an asset is not in its list");
     return asset;
   });
+  const amounts = readBytes(reader);
+  const requestMarks = readBytes(reader);
   return {
     owner,
     previous: before.number === 0 ? null : before,
@@ -194,7 +223,13 @@ function readBlock(reader: ByteReader, assets: readonly string[]): OwnerBlock {
     requests,
     quotes,
     matches,
+    amounts,
+    requestMarks,
   };
+}
+
+function readBytes(reader: ByteReader): Uint8Array {
+  return reader.raw(reader.uint());
 }
 
 function readZone(reader: ByteReader): RecordZone {

@@ -26,6 +26,7 @@ import {
   type Footer,
   type OwnerBlock,
   type RecordZone,
+  sameBlock,
   type SealHead,
   type SealId,
 } from "./footer.ts";
@@ -37,6 +38,7 @@ import {
   REQUESTS,
   type SealedTransfer,
 } from "./records.ts";
+import { encodeAmounts, encodeMarks } from "./summary.ts";
 
 /** The version is the last character. */
 const MAGIC = new TextEncoder().encode("RFQSEAL1");
@@ -99,7 +101,10 @@ export async function decodeSeal(
   for (const one of footer.blocks) {
     if (one.offset !== offset) throw new SealMalformed("blocks do not follow each other");
     offset += one.length;
-    blocks.set(one.owner, await openBlock(bytes.slice(one.offset, offset), one));
+    const block = await openBlock(bytes.slice(one.offset, offset), one);
+    if (!sameBlock({ ...one, ...summaryOf(block) }, one))
+      throw new SealMalformed("a block is not what its footer states");
+    blocks.set(one.owner, block);
   }
   if (offset !== start) throw new SealMalformed("blocks do not end at the footer");
   const seal: Seal = { ...footer.head, ...joinBlocks(blocks) };
@@ -115,28 +120,28 @@ export async function decodeSeal(
   return { seal, sha256: hash, footer };
 }
 
-/** One block, verified against the footer that names it. */
+/** What a reader needs to open a block. */
+export type BlockPlace = Pick<OwnerBlock, "offset" | "length" | "contentLength" | "sha256">;
+
+/** One block of a footer that the database vouches for: its hash proves it. */
 export async function openBlock(
   bytes: Uint8Array<ArrayBuffer>,
-  stored: OwnerBlock,
+  stored: BlockPlace,
 ): Promise<Block> {
-  const block = decodeBlock(await contentOf(bytes, stored));
-  const claimed = { ...stored, ...summaryOf(block) };
-  if (!sameBlock(claimed, stored)) throw new SealMalformed("a block is not what its footer states");
-  return block;
+  return decodeBlock(await contentOf(bytes, stored));
 }
 
-/** The transfers of a block whose footer the database vouches for. Only the hash is verified. */
+/** Its transfers alone. */
 export async function openEntries(
   bytes: Uint8Array<ArrayBuffer>,
-  stored: OwnerBlock,
+  stored: BlockPlace,
 ): Promise<BlockEntries> {
   return decodeEntries(await contentOf(bytes, stored));
 }
 
 async function contentOf(
   bytes: Uint8Array<ArrayBuffer>,
-  { contentLength, sha256: stated }: OwnerBlock,
+  { contentLength, sha256: stated }: BlockPlace,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const content = await decompress(bytes, contentLength);
   if (sha256(content) !== stated)
@@ -296,6 +301,7 @@ function summaryOf(
   ]);
   const times = transfers.map(({ at }) => at);
   const amounts = transfers.map(({ amount }) => amount).toSorted((a, b) => (a < b ? -1 : 1));
+  const assets = [...new Set(transfers.map(({ asset }) => asset))].toSorted(ASSET_ORDER);
   return {
     entries: entries.length,
     firstEntry: least(entries),
@@ -305,10 +311,12 @@ function summaryOf(
     smallest: amounts[0] ?? 0n,
     largest: amounts.at(-1) ?? 0n,
     reasons: transfers.reduce((set, { reason }) => set | (1 << reason), 0),
-    assets: [...new Set(transfers.map(({ asset }) => asset))].toSorted(ASSET_ORDER),
+    assets,
     requests: zoneOf(requests.map((row) => row.opened_at)),
     quotes: zoneOf(quotes.map((row) => row.opened_at)),
     matches: zoneOf(matches.map((row) => row.at)),
+    amounts: encodeAmounts(assets, transfers),
+    requestMarks: encodeMarks([...requests, ...matches].map((row) => row.request_id)),
   };
 }
 
@@ -322,12 +330,6 @@ function least(values: readonly number[]): number {
 
 function most(values: readonly number[]): number {
   return values.reduce((a, b) => Math.max(a, b), 0);
-}
-
-function sameBlock(a: OwnerBlock, b: OwnerBlock): boolean {
-  const text = (block: OwnerBlock) =>
-    JSON.stringify(block, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value));
-  return text(a) === text(b);
 }
 
 function requireSame(a: Uint8Array, b: Uint8Array, what: string): void {

@@ -1,8 +1,9 @@
 /** Seals as objects in R2. An object is written once and never changed or deleted. */
 import type { Block, BlockEntries } from "./block.ts";
 import { SealMalformed } from "./bytes.ts";
-import type { Footer, OwnerBlock, SealHead, SealId } from "./footer.ts";
+import type { Footer, SealHead, SealId } from "./footer.ts";
 import {
+  type BlockPlace,
   decodeSeal,
   type EncodedSeal,
   openBlock,
@@ -69,21 +70,21 @@ export async function readFooterAt(
   }
 }
 
-/** One owner's block, verified against the footer that names it. */
+/** One owner's block, for a footer that the database vouches for. */
 export async function readBlock(
   bucket: Pick<R2Bucket, "get">,
   id: SealId,
-  block: OwnerBlock,
+  block: BlockPlace,
 ): Promise<Block> {
   const { offset, length } = block;
   return openBlock(await readBytes(bucket, id, { offset, length }), block);
 }
 
-/** Its transfers alone, for a footer that the database vouches for. */
+/** Its transfers alone. */
 export async function readEntries(
   bucket: Pick<R2Bucket, "get">,
   id: SealId,
-  block: OwnerBlock,
+  block: BlockPlace,
 ): Promise<BlockEntries> {
   const { offset, length } = block;
   return openEntries(await readBytes(bucket, id, { offset, length }), block);

@@ -35,7 +35,7 @@ export function filterOf(query: LedgerRequest, venues: readonly Venue[]): Ledger
   };
 }
 
-/** The cursor is the last entry_id. Any integer is a position (docs/contract.md, section 4). */
+/** The cursor is the last entry_id, or a position that a short page has reached (section 4). */
 export async function listEntries(
   db: D1Database,
   userId: string,
@@ -45,7 +45,7 @@ export async function listEntries(
 ): Promise<Page<EntryWire>> {
   const limit = query.limit ?? DEFAULT_PAGE;
   if (limit === 0) return { items: [], next_cursor: query.last_cursor?.text ?? null };
-  const { rows, more } = await readEntries(
+  const { rows, next } = await readEntries(
     db,
     userId,
     filterOf(query, venues),
@@ -55,7 +55,7 @@ export async function listEntries(
     },
     cold,
   );
-  return { items: rows.map(entryView), next_cursor: more ? String(rows.at(-1)?.entry_id) : null };
+  return { items: rows.map(entryView), next_cursor: next === null ? null : String(next) };
 }
 
 export function entryView(row: EntryRow): EntryWire {

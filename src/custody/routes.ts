@@ -137,7 +137,8 @@ function registerLedgerRoute(app: Api): void {
     operationId: "listLedgerEntries",
     summary: "List ledger entries, newest first",
     description:
-      "An entry must match all filters. `next_cursor` is the entry_id of the last item. With " +
+      "An entry must match all filters. `next_cursor` is the entry_id of the last item. A page with " +
+      "filters that few old entries match may be short, with a `next_cursor` to continue. With " +
       "`accept: text/csv` the response is a statement of all matching entries. Its last line is " +
       "`# end,<rows>`. Without that line it is incomplete.",
     query: schema.LedgerQuery,

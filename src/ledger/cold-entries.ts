@@ -17,17 +17,26 @@ export type ColdRow = {
   readonly at: number;
 };
 
+type ColdRows = {
+  readonly rows: readonly ColdRow[];
+  /** Where to continue if the archive has not been searched to its end; otherwise null. */
+  readonly before: bigint | null;
+};
+
 export type ColdEntries = {
-  /** Up to `limit` entries below `before`, newest first. Fewer only if there are no others. */
+  /**
+   * Up to `limit` entries below `before`, newest first. Fewer only if there are no others, or if
+   * they fit so rarely that the search ended early, at `before` of the result.
+   */
   readonly read: (
     filter: LedgerFilter,
     page: { readonly before: bigint; readonly limit: number },
-  ) => Promise<readonly ColdRow[]>;
+  ) => Promise<ColdRows>;
   /** At least the number of entries that fit. */
   readonly count: (filter: LedgerFilter, before: bigint) => Promise<number>;
 };
 
-/** A page that needs entries which cannot be reached is 503, never short. */
+/** A page that needs entries which cannot be reached is 503. */
 export function unreachable(): Problem {
   return new Problem(unavailable("none", "The older entries cannot be reached.").data);
 }

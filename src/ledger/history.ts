@@ -37,12 +37,17 @@ export type EntryRow = {
 /** A row as the database returns it. */
 type CodedRow = Omit<EntryRow, "reason"> & { readonly reason: number };
 
-export type EntryPage = { readonly rows: readonly EntryRow[]; readonly more: boolean };
+export type EntryPage = {
+  readonly rows: readonly EntryRow[];
+  /** The page continues below this position; null if no more entries match. */
+  readonly next: bigint | null;
+};
 type PageRequest = { readonly before: bigint; readonly limit: number };
 
 /**
  * Returns up to `limit` of the user's entries below `before`, newest first. `cold` reads those that
- * are only in the archive.
+ * are only in the archive. A page with fewer entries than `limit` may continue, if few of the
+ * archive's entries match.
  */
 export async function readEntries(
   db: D1Database,
@@ -51,16 +56,22 @@ export async function readEntries(
   { before, limit }: PageRequest,
   cold: ColdEntries = UNREACHABLE,
 ): Promise<EntryPage> {
-  if (selectsNothing(filter)) return { rows: [], more: false };
+  if (selectsNothing(filter)) return { rows: [], next: null };
   // One more than asked for shows whether more follow.
   const page = { before, limit: limit + 1 };
   const here = await readRows(db, userId, filter, page);
-  const rows = await withArchived(here, filter, page, cold);
-  return { rows: rows.slice(0, limit).map(withReasonName), more: rows.length > limit };
+  const { rows, before: unsearched } = await withArchived(here, filter, page, cold);
+  const shown = rows.slice(0, limit).map(withReasonName);
+  const last = shown[limit - 1];
+  const more = rows.length > limit || unsearched !== null;
+  return { rows: shown, next: more && last !== undefined ? BigInt(last.entry_id) : unsearched };
 }
 
 /** Rows of the database, and what the archive may have beside them. */
 type Here = { readonly rows: CodedRow[]; readonly archive: Archived };
+
+/** Rows, and where the archive has not been searched yet. */
+type Merged = { readonly rows: readonly CodedRow[]; readonly before: bigint | null };
 
 /** Adds the entries that are only in the archive to those of the database. */
 async function withArchived(
@@ -68,30 +79,35 @@ async function withArchived(
   filter: LedgerFilter,
   page: PageRequest,
   cold: ColdEntries,
-): Promise<CodedRow[]> {
-  if (rows.length >= page.limit || archive.archived !== 1) return rows;
+): Promise<Merged> {
+  if (rows.length >= page.limit || archive.archived !== 1) return { rows, before: null };
   const [newest] = rows;
   const last = rows.at(-1);
   if (filter.refId === undefined) {
     // The database was read above the archived part, and completely.
     const before = last === undefined ? page.before : BigInt(last.entry_id);
-    return rows.concat(await read(cold, filter, { before, limit: page.limit - rows.length }));
+    const older = await read(cold, filter, { before, limit: page.limit - rows.length });
+    return { ...older, rows: rows.concat(older.rows) };
   }
   // A record that has moved above the archived part is here as a whole. Of another one, the
   // transfers that are held may be here as well as in the archive.
-  if (newest !== undefined && newest.entry_id >= 2 * (archive.delivered + 1)) return rows;
-  const byId = new Map(rows.map((row) => [row.entry_id, row]));
-  for (const row of await read(cold, filter, page)) byId.set(row.entry_id, row);
-  return [...byId.values()].toSorted((a, b) => b.entry_id - a.entry_id).slice(0, page.limit);
+  if (newest !== undefined && newest.entry_id >= 2 * (archive.delivered + 1))
+    return { rows, before: null };
+  const older = await read(cold, filter, page);
+  const byId = new Map(rows.concat(older.rows).map((row) => [row.entry_id, row]));
+  return {
+    rows: [...byId.values()]
+      // The next page has the others.
+      .filter(({ entry_id }) => BigInt(entry_id) >= (older.before ?? 0n))
+      .toSorted((a, b) => b.entry_id - a.entry_id)
+      .slice(0, page.limit),
+    before: older.before,
+  };
 }
 
 /** Safe cast: the archive contains the keys of assets as the journal had them. */
-async function read(
-  cold: ColdEntries,
-  filter: LedgerFilter,
-  page: PageRequest,
-): Promise<readonly CodedRow[]> {
-  return (await cold.read(filter, page)) as readonly CodedRow[];
+async function read(cold: ColdEntries, filter: LedgerFilter, page: PageRequest): Promise<Merged> {
+  return (await cold.read(filter, page)) as Merged;
 }
 
 async function readRows(

@@ -64,12 +64,14 @@ async function streamEntries(
   await rejectIfTooLong(db, { userId, cold }, filter, before);
   const text = new TextEncoder();
   let rows = 0;
+  let isFirst = true;
   const readChunk = async () => {
     // A client that reads slowly may lose the lease to its next statement.
-    if (rows > 0 && !(await lease.renew())) throw new Error("another statement has begun");
-    if (rows > 0 && !(await mayContinue())) throw new Error("the credential has ended");
+    if (!isFirst && !(await lease.renew())) throw new Error("another statement has begun");
+    if (!isFirst && !(await mayContinue())) throw new Error("the credential has ended");
+    isFirst = false;
     const chunk = await readEntries(db, userId, filter, { before, limit: CHUNK_ROWS }, cold);
-    if (!chunk.more) await lease.release();
+    if (chunk.next === null) await lease.release();
     return chunk;
   };
   return new ReadableStream<Uint8Array>({
@@ -81,9 +83,10 @@ async function streamEntries(
       });
       rows += chunk.rows.length;
       const lines = chunk.rows.map(format.line).join("");
-      controller.enqueue(text.encode(chunk.more ? lines : lines + format.end(rows)));
-      if (!chunk.more) return controller.close();
-      before = BigInt(chunk.rows.at(-1)?.entry_id ?? 0);
+      const ended = chunk.next === null;
+      controller.enqueue(text.encode(ended ? lines + format.end(rows) : lines));
+      if (chunk.next === null) return controller.close();
+      before = chunk.next;
     },
     cancel: () => lease.release(),
   });

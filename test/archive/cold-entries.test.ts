@@ -7,11 +7,18 @@ import { env } from "cloudflare:workers";
 import { beforeAll, expect, it, vi } from "vitest";
 import { coldEntries } from "../../src/archive/cold-entries.ts";
 import { releaseRound } from "../../src/archive/release.ts";
+import type { IndexLimits } from "../../src/archive/block-index.ts";
 import type { SealBucket } from "../../src/archive/seal-store.ts";
 import type { History } from "../../src/archive/history.ts";
 import { REASONS } from "../../src/ledger/codes.ts";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
-import { countEntries, type EntryRow, NEWEST, readEntries } from "../../src/ledger/history.ts";
+import {
+  countEntries,
+  type EntryPage,
+  type EntryRow,
+  NEWEST,
+  readEntries,
+} from "../../src/ledger/history.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { readStatement } from "../../src/ledger/statement.ts";
 import { readUuid } from "../../src/platform/sql.ts";
@@ -30,8 +37,8 @@ beforeAll(() => journal.open());
 const TIMEOUT_MS = 60_000;
 vi.setConfig({ testTimeout: TIMEOUT_MS });
 
-/** Histories that read two blocks a call, so that pages take several calls. */
-const archiveOf = (bucket?: Pick<SealBucket, "get">) => journal.archive(bucket, 2);
+/** Histories that open two blocks a call, so that pages take several calls. */
+const archiveOf = (bucket?: Pick<SealBucket, "get">) => journal.archive(bucket, { opened: 2 });
 
 async function allPages(
   userId: string,
@@ -44,9 +51,9 @@ async function allPages(
   for (let before = NEWEST; ;) {
     const page = await readEntries(db, userId, filter, { before, limit }, cold);
     rows.push(...page.rows);
-    if (!page.more) return rows;
+    if (page.next === null) return rows;
     expect(page.rows).toHaveLength(limit);
-    before = BigInt(page.rows.at(-1)?.entry_id ?? 0);
+    before = page.next;
   }
 }
 
@@ -209,6 +216,87 @@ it("reads no block that is newer than the record", async () => {
   expect(read).toBe(0);
 });
 
+/** Six seals with withdrawals of 10 and 90 each, and one with an amount of its own between. */
+async function sealedWithdrawals() {
+  const user = await newUser({ usdc: 10_000n }, db);
+  for (let seal = 0n; seal < 6n; seal++) {
+    for (const amount of [10n, 40n + 2n * seal, 90n]) {
+      const withdrawal = await queueWithdrawal(user, "usdc", amount, { db });
+      await endWithdrawal(withdrawal, "Failed", db);
+    }
+    await sealing.sealAll();
+  }
+  await newUser({ usdc: 1n }, db);
+  await sealing.sealAll();
+  const read = { gets: 0 };
+  const get: SealBucket["get"] = (...args: Parameters<SealBucket["get"]>) => {
+    read.gets++;
+    return sealing.bucket.get(...args);
+  };
+  const cold = (limits: Partial<IndexLimits>) =>
+    // Safe cast: the archive calls nothing else.
+    coldEntries(journal.archive({ get } as Pick<SealBucket, "get">, limits), user.userId);
+  return { user, read, cold };
+}
+
+it("opens only blocks with a fitting amount, though all have a smaller and a larger", async () => {
+  const { user, read, cold } = await sealedWithdrawals();
+  const page = { before: NEWEST, limit: 100 };
+  const archive = cold({});
+  const amounts = async (filter: LedgerFilter) => {
+    read.gets = 0;
+    const { rows, next } = await readEntries(db, user.userId, filter, page, archive);
+    expect(next).toBeNull();
+    return [...new Set(rows.map(({ delta }) => Math.abs(Number(delta))))];
+  };
+  await release();
+  // Reads the footers.
+  expect(await amounts({})).toContain(44);
+  expect(await amounts({ minAmount: 41n, maxAmount: 41n })).toEqual([]);
+  expect(read.gets).toBe(0);
+  expect(await amounts({ minAmount: 43n, maxAmount: 46n })).toEqual([46, 44]);
+  expect(read.gets).toBe(2);
+  expect(await amounts({ minAmount: 40n, maxAmount: 40n, usdc: false })).toEqual([]);
+  expect(read.gets).toBe(0);
+});
+
+it("ends a page with filters early and continues at its cursor", async () => {
+  const { user, cold } = await sealedWithdrawals();
+  const filters: readonly LedgerFilter[] = [
+    { minAmount: 40n, maxAmount: 40n },
+    { minAmount: 41n, maxAmount: 41n },
+    { reasons: ["deposit"] },
+    {},
+  ];
+  const before = await Promise.all(filters.map((filter) => allPages(user.userId, filter, 100)));
+  await release();
+  const lengths: number[][] = [];
+  for (const [index, filter] of filters.entries()) {
+    const rows: EntryRow[] = [];
+    const sizes: number[] = [];
+    for (let next: bigint | null = NEWEST; next !== null;) {
+      const request = { before: next, limit: 30 };
+      const archive = cold({ opened: 1, examined: 1 });
+      const page: EntryPage = await readEntries(db, user.userId, filter, request, archive);
+      rows.push(...page.rows);
+      sizes.push(page.rows.length);
+      ({ next } = page);
+    }
+    expect(rows).toEqual(before[index]);
+    lengths.push(sizes);
+  }
+  // Four blocks a page with filters.
+  expect(lengths).toEqual([[0, 4], [0, 0], [0, 1], expect.arrayContaining([30])]);
+  const reader = {
+    userId: user.userId,
+    cold: cold({ opened: 1, examined: 1 }),
+    mayContinue: async () => true,
+  };
+  const format = { header: "", line: () => "-", end: (rows: number) => `end ${rows}` };
+  const statement = await readStatement(db, reader, { maxAmount: 40n }, format);
+  expect(await new Response(statement).text()).toMatch(/^-+end 28$/);
+});
+
 it("writes a statement over both sides", async () => {
   const { requester } = await twoSides();
   await release();
@@ -259,7 +347,7 @@ it("leaves out the seals that a restore has lost", async () => {
     (_history: History, { storage }) => {
       const copy = (number: string, epoch: string) =>
         storage.sql.exec(`INSERT INTO blocks SELECT ${number}, ${epoch}, first_entry, entries, 1,
-          block FROM blocks ORDER BY number DESC LIMIT 1`);
+          block, request_marks, amounts FROM blocks ORDER BY number DESC LIMIT 1`);
       copy("number", "epoch + 7");
       copy("number + 1", "epoch + 7");
     },

@@ -142,7 +142,7 @@ it.each(["one", "two", "three"])("returns the same pages and records: seed %s", 
   await releaseAll();
   const { users, books, requests, quotes, matches } = await trading(dice);
   // Few blocks a call, so that pages take several, and filtered ones end early.
-  const archive = journal.archive(undefined, 3);
+  const archive = journal.archive(undefined, { opened: 3 });
   const more: Filters = {
     books: [{ venue: "venue_one" }, { venue: "venue_two", assetId: books[1]?.split(":")[1] ?? "" }],
     requests: requests.slice(0, 3).map(({ id }) => id),
@@ -316,7 +316,8 @@ it("leaves out the records of seals that a restore has lost", async () => {
   await runInDurableObject(env.HISTORY.getByName(name), (_history: History, { storage }) => {
     const copy = (number: string, epoch: string, linked: number) => {
       for (const table of [
-        `blocks SELECT ${number}, ${epoch}, first_entry, entries, ${linked}, block`,
+        `blocks SELECT ${number}, ${epoch}, first_entry, entries, ${linked}, block,
+          request_marks, amounts`,
         `zones SELECT kind, last_at, ${number}, ${epoch}, first_at`,
       ])
         storage.sql.exec(`INSERT INTO ${table} FROM ${table.split(" ")[0]}
@@ -361,13 +362,51 @@ it("ends a page with filters where the archive was read to, and continues there"
     await sealing.sealAll();
   }
   await releaseAll();
-  const archive = journal.archive(undefined, 1);
+  const archive = journal.archive(undefined, { opened: 1 });
   const filter = { venue: "venue_two", requestId: request.requestId } as const;
   const first = await listOwnQuotes(archive, maker.userId, filter, { limit: 50 });
   expect(first.items.length).toBeLessThan(quoted.length);
   expect(first.next_cursor).not.toBeNull();
   const items = await allPages((page) => listOwnQuotes(archive, maker.userId, filter, page), 50);
   expect(items).toMatchObject(quoted.map((quote_id) => ({ quote_id })));
+});
+
+it("finds a request and its match without opening the other blocks", async () => {
+  const { book, requester, maker } = await journal.trade();
+  const matched: string[] = [];
+  for (let seals = 0; seals < 5; seals++) {
+    const request = command.openRequest(requester, book, { amount: 10n });
+    const quote = command.placeQuote(maker, request.requestId, 600_000);
+    for (const sent of [request, quote, command.accept(requester, quote.quoteId)])
+      await commitCommand(book, sent, db);
+    matched.push(request.requestId);
+    await newUser({ usdc: 1n }, db);
+    await sealing.sealAll();
+  }
+  await releaseAll();
+  let opened = 0;
+  const get: SealBucket["get"] = (...args: Parameters<SealBucket["get"]>) => {
+    opened++;
+    return sealing.bucket.get(...args);
+  };
+  // Safe cast: the archive calls nothing else.
+  const archive = journal.archive({ get } as Pick<SealBucket, "get">, { opened: 1, examined: 2 });
+  const last = matched.at(-1) ?? "";
+  const lookup = { request_id: last };
+  // Reads the footers.
+  const { match_id } = await getMatch(archive, maker.userId, lookup);
+  opened = 0;
+  expect(await getMatch(archive, maker.userId, lookup)).toMatchObject({ match_id });
+  expect(opened).toBe(1);
+  await getRequest(archive, requester.userId, last);
+  opened = 0;
+  expect(await getRequest(archive, requester.userId, last)).toMatchObject({ status: "matched" });
+  expect(opened).toBe(1);
+  opened = 0;
+  await expect(getMatch(archive, maker.userId, { request_id: uuidv7() })).rejects.toMatchObject({
+    data: { code: "match_unknown" },
+  });
+  expect(opened).toBe(0);
 });
 
 it("merges seals whose records overlap in time", async () => {
@@ -393,7 +432,7 @@ it("merges seals whose records overlap in time", async () => {
   await releaseAll();
   const filter = { requestId: request.requestId };
   // One block a call.
-  const archive = journal.archive(undefined, 1);
+  const archive = journal.archive(undefined, { opened: 1 });
   const items = await allPages((page) => listOwnQuotes(archive, maker.userId, filter, page), 1);
   expect(items).toMatchObject(quoted.toReversed().map((quote_id) => ({ quote_id })));
 });

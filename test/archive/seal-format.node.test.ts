@@ -6,8 +6,10 @@ import {
   encodeSeal,
   openBlock,
 } from "../../src/archive/seal-format.ts";
-import { SealMalformed } from "../../src/archive/bytes.ts";
-import { GENESIS } from "../../src/archive/footer.ts";
+import { concat, SealMalformed } from "../../src/archive/bytes.ts";
+import { compress } from "../../src/archive/compress.ts";
+import { encodeFooter, GENESIS, type OwnerBlock } from "../../src/archive/footer.ts";
+import { encodeAmounts, encodeMarks } from "../../src/archive/summary.ts";
 import { slices } from "./journal-model.ts";
 
 it("returns exactly what was sealed", async () => {
@@ -96,9 +98,32 @@ it("refuses a block under the summary of another", async () => {
   if (first === undefined || second === undefined) throw new Error("two owners have blocks");
   const bytes = sealed.bytes.slice(first.offset, first.offset + first.length);
   await expect(openBlock(bytes, second)).rejects.toThrow(SealMalformed);
-  const lying = { ...first, largest: first.largest + 1n };
-  await expect(openBlock(bytes, lying)).rejects.toThrow("not what its footer states");
+  const lies: readonly Partial<OwnerBlock>[] = [
+    { largest: first.largest + 1n },
+    { amounts: encodeAmounts(first.assets, [{ asset: "usdc", amount: 6n }]) },
+    { requestMarks: encodeMarks(["ab".repeat(16)]) },
+  ];
+  for (const lie of lies)
+    await expect(decodeSeal(await withFirstBlock(sealed, lie))).rejects.toThrow(
+      "not what its footer states",
+    );
 });
+
+/** The same seal, whose footer states something else of its first block. */
+async function withFirstBlock(
+  { bytes, footer }: EncodedSeal,
+  lie: Partial<OwnerBlock>,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const blocks = footer.blocks.map((block, place) => (place === 0 ? { ...block, ...lie } : block));
+  const last = footer.blocks.at(-1);
+  const content = encodeFooter({ ...footer, blocks });
+  const compressed = await compress(content);
+  const sizes = new DataView(new ArrayBuffer(8));
+  sizes.setUint32(0, compressed.length);
+  sizes.setUint32(4, content.length);
+  const end = (last?.offset ?? 0) + (last?.length ?? 0);
+  return concat([bytes.slice(0, end), compressed, new Uint8Array(sizes.buffer)]);
+}
 
 it("gives another hash to another place in the chain", async () => {
   const hashes = await Promise.all(

@@ -1,7 +1,7 @@
 /** A journal in a database of its own, its archive, and sealers that tests run round by round. */
 import { applyD1Migrations, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { BlockIndex } from "../../src/archive/block-index.ts";
+import { BlockIndex, type IndexLimits } from "../../src/archive/block-index.ts";
 import type { Archive } from "../../src/archive/cold-entries.ts";
 import type { RecordArchive } from "../../src/archive/cold-records.ts";
 import type { History } from "../../src/archive/history.ts";
@@ -87,12 +87,12 @@ export class SealedJournal {
   /** The histories of this database, in objects of their own. */
   archive(
     bucket: Pick<SealBucket, "get"> = this.bucket,
-    blocksPerCall?: number,
+    limits?: Partial<IndexLimits>,
   ): Archive & RecordArchive {
     const { db } = this;
     const call = <Result>(name: string, use: (index: BlockIndex) => Promise<Result>) =>
       runInDurableObject(env.HISTORY.getByName(name), (_history: History, { storage }) =>
-        use(new BlockIndex(storage.sql, { db, bucket }, blocksPerCall)),
+        use(new BlockIndex(storage.sql, { db, bucket }, limits)),
       );
     return {
       db,

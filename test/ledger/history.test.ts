@@ -198,8 +198,8 @@ it("pages neither skip nor repeat while entries are written", async () => {
   for (let more = true; more;) {
     const page = await readEntries(db, userId, {}, { before, limit: 5 });
     seen.push(...page.rows.map((row) => row.delta));
-    before = BigInt(page.rows.at(-1)?.entry_id ?? 0);
-    more = page.more;
+    before = page.next ?? 0n;
+    more = page.next !== null;
     await fund(userId, "usdc", 99n);
   }
   expect(seen).toEqual(Array.from({ length: 12 }, (_, i) => String(12 - i)));
@@ -209,14 +209,14 @@ it("a full last page reports that no more follow", async () => {
   const { userId } = await newUser();
   for (let i = 0; i < 4; i++) await fund(userId, "usdc", 5n);
   expect(await readEntries(db, userId, {}, { before: NEWEST, limit: 4 })).toMatchObject({
-    more: false,
+    next: null,
   });
   expect(
     await readEntries(db, userId, { minAmount: 5n }, { before: NEWEST, limit: 4 }),
-  ).toMatchObject({ more: false });
+  ).toMatchObject({ next: null });
   expect(await readEntries(db, userId, { minAmount: 6n }, { before: NEWEST, limit: 4 })).toEqual({
     rows: [],
-    more: false,
+    next: null,
   });
 });
 

@@ -108,9 +108,9 @@ export async function readAll(
   for (;;) {
     const page = await readEntries(db, userId, filter, { before, limit });
     rows.push(...page.rows);
-    if (!page.more) return rows;
+    if (page.next === null) return rows;
     expect(page.rows).toHaveLength(limit);
-    before = BigInt(page.rows.at(-1)?.entry_id ?? 0);
+    before = page.next;
   }
 }
 

@@ -2,7 +2,7 @@
 import type { CallOptions, Transport } from "./transport.ts";
 import type { QueryValue } from "./wire.ts";
 
-/** One page. `next_cursor` is null if and only if no items follow. */
+/** One page. The list ends where `next_cursor` is null. Some pages with filters are short. */
 export type Page<T> = { items: T[]; next_cursor: string | null };
 
 /** Page size and position. */

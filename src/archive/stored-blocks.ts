@@ -1,0 +1,182 @@
+/** The tables of one owner's index: a row for each block, with what its footer states of it. */
+import type { OwnerBlock, SealId } from "./footer.ts";
+import type { RecordKind } from "./record-page.ts";
+
+/** A block, without the lists that only some reads need. */
+export type IndexedBlock = Omit<OwnerBlock, "amounts" | "requestMarks">;
+
+/** A block of the owner, and the seal that contains it. */
+export type Entry = { readonly id: SealId; readonly block: IndexedBlock };
+
+/** Rows of one read of the index. */
+const ROWS_PER_READ = 100;
+
+type Row = { readonly number: number; readonly epoch: number; readonly block: string };
+
+export class StoredBlocks {
+  readonly #sql: SqlStorage;
+
+  constructor(storage: SqlStorage) {
+    this.#sql = storage;
+    // `linked`: the chain from this block to the first one is complete. The lists come last, so
+    // that SQLite reads them only if they are selected.
+    storage.exec(`CREATE TABLE IF NOT EXISTS blocks (
+      number INTEGER NOT NULL, epoch INTEGER NOT NULL, first_entry INTEGER NOT NULL,
+      entries INTEGER NOT NULL, linked INTEGER NOT NULL, block TEXT NOT NULL,
+      request_marks BLOB NOT NULL, amounts BLOB NOT NULL,
+      PRIMARY KEY (number, epoch))`);
+    storage.exec(`CREATE INDEX IF NOT EXISTS blocks_by_entry ON blocks (linked, first_entry)
+      WHERE entries > 0`);
+    // When the records of one kind in a block were opened or made.
+    storage.exec(`CREATE TABLE IF NOT EXISTS zones (
+      kind TEXT NOT NULL, last_at INTEGER NOT NULL, number INTEGER NOT NULL,
+      epoch INTEGER NOT NULL, first_at INTEGER NOT NULL,
+      PRIMARY KEY (kind, last_at, number, epoch, first_at)) WITHOUT ROWID`);
+  }
+
+  has({ number, epoch }: SealId, linked: boolean): boolean {
+    const found = this.#sql.exec(
+      "SELECT 1 FROM blocks WHERE number = ? AND epoch = ? AND linked >= ?",
+      number,
+      epoch,
+      linked ? 1 : 0,
+    );
+    return found.toArray().length > 0;
+  }
+
+  add({ number, epoch }: SealId, { amounts, requestMarks, ...block }: OwnerBlock): void {
+    this.#sql.exec(
+      "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, 0, ?, ?, ?)",
+      number,
+      epoch,
+      block.firstEntry,
+      block.entries,
+      toText(block),
+      requestMarks.slice().buffer,
+      amounts.slice().buffer,
+    );
+    for (const kind of ["requests", "quotes", "matches"] as const) {
+      const { count, firstAt, lastAt } = block[kind];
+      if (count === 0) continue;
+      this.#sql.exec(
+        "INSERT OR REPLACE INTO zones VALUES (?, ?, ?, ?, ?)",
+        kind,
+        lastAt,
+        number,
+        epoch,
+        firstAt,
+      );
+    }
+  }
+
+  previousOf({ number, epoch }: SealId): SealId | null {
+    const rows = this.#sql
+      .exec<{ block: string }>(
+        "SELECT block FROM blocks WHERE number = ? AND epoch = ?",
+        number,
+        epoch,
+      )
+      .toArray();
+    return fromText(rows[0]?.block ?? "null")?.previous ?? null;
+  }
+
+  /** Links the chain from `newest` to a block that is linked, or to the first one. */
+  link(newest: SealId, known: SealId | null): void {
+    for (let at: SealId | null = newest; at !== null; at = this.previousOf(at)) {
+      const { number, epoch } = at;
+      this.#sql.exec("DELETE FROM blocks WHERE number = ? AND epoch <> ?", number, epoch);
+      if (number === known?.number) return;
+      this.#sql.exec("UPDATE blocks SET linked = 1 WHERE number = ?", number);
+      // Blocks between two links are of seals that a restore has lost.
+      this.#sql.exec(
+        "DELETE FROM blocks WHERE number > ? AND number < ?",
+        this.previousOf(at)?.number ?? 0,
+        number,
+      );
+    }
+  }
+
+  /**
+   * Blocks with records of a kind. `where` is trusted text over their zone `z`. Everything up to
+   * `newest` is linked, and nothing else is.
+   */
+  withRecords(
+    where: string,
+    { kind, newest }: { readonly kind: RecordKind; readonly newest: SealId },
+    params: readonly number[],
+  ): Entry[] {
+    return this.#sql
+      .exec<Row>(
+        `SELECT b.number, b.epoch, b.block
+          FROM zones z CROSS JOIN blocks b ON b.number = z.number AND b.epoch = z.epoch
+          WHERE z.kind = ? AND b.linked = 1 AND z.number <= ? AND ${where}`,
+        kind,
+        newest.number,
+        ...params,
+      )
+      .toArray()
+      .map(entryOf);
+  }
+
+  /** The blocks with entries below a position, the newest first. Linked: see `withRecords`. */
+  *below(newest: SealId, before: bigint): Generator<Entry> {
+    for (let below = before; ;) {
+      const rows = this.#sql
+        .exec<Row>(
+          `SELECT number, epoch, block FROM blocks INDEXED BY blocks_by_entry
+            WHERE linked = 1 AND first_entry < CAST(? AS INTEGER) AND number <= ? AND entries > 0
+            ORDER BY first_entry DESC LIMIT ${ROWS_PER_READ}`,
+          String(below),
+          newest.number,
+        )
+        .toArray();
+      for (const row of rows) {
+        const entry = entryOf(row);
+        below = BigInt(entry.block.firstEntry);
+        yield entry;
+      }
+      if (rows.length < ROWS_PER_READ) return;
+    }
+  }
+
+  amountsOf(id: SealId): Uint8Array {
+    return this.#listOf(id, "amounts");
+  }
+
+  requestMarksOf(id: SealId): Uint8Array {
+    return this.#listOf(id, "request_marks");
+  }
+
+  #listOf({ number, epoch }: SealId, column: "amounts" | "request_marks"): Uint8Array {
+    const { list } = this.#sql
+      .exec<{ list: ArrayBuffer }>(
+        `SELECT ${column} AS list FROM blocks WHERE number = ? AND epoch = ?`,
+        number,
+        epoch,
+      )
+      .one();
+    return new Uint8Array(list);
+  }
+}
+
+function entryOf({ number, epoch, block: text }: Row): Entry {
+  const block = fromText(text);
+  if (block === null) throw new Error("the index has no block");
+  return { id: { number, epoch }, block };
+}
+
+/** Amounts as text, because JSON has no integers of that size. */
+function toText(block: IndexedBlock): string {
+  return JSON.stringify({
+    ...block,
+    smallest: String(block.smallest),
+    largest: String(block.largest),
+  });
+}
+
+function fromText(text: string): IndexedBlock | null {
+  // Safe cast: only `toText` writes these texts.
+  const stored = JSON.parse(text) as (IndexedBlock & { smallest: string; largest: string }) | null;
+  if (stored === null) return null;
+  return { ...stored, smallest: BigInt(stored.smallest), largest: BigInt(stored.largest) };
+}
