@@ -967,7 +967,7 @@ CREATE TABLE expiry_commands (
 ) STRICT;
 
 -- Trades. Written by src/rfq/accept-quote.ts in the commit that settles them. Sealed with their
--- transfers, and deleted three days later (src/archive/release.ts).
+-- transfers, and deleted a day later (src/archive/release.ts).
 --
 -- Example row:
 --   match_id 019a…94b0, request_id 019a…9ef4, quote_id 019a…fd49, requester_id 01a2…c585,

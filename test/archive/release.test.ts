@@ -61,7 +61,7 @@ it("deletes what is sealed and holds what can still move", async () => {
 const recordOf = (table: string, column: string, id: string) =>
   journal.count(`${table} WHERE ${column} = x'${hexOf(id)}'`);
 
-it("deletes requests and quotes that ended, and matches three days later", async () => {
+it("deletes requests and quotes that ended, and matches a day later", async () => {
   const { requestId, openRequestId, quotes, matchId } = await journal.trade();
   await newUser({ usdc: 1n }, db);
   await releaseAll();

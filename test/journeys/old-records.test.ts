@@ -10,7 +10,7 @@ import {
 } from "../support/node/stack.ts";
 
 const AMOUNT = 1_000_000n;
-/** Windows of seconds: an hour is one, and three days are 72. */
+/** Windows of seconds: an hour is one, and a day is 24. */
 const SHORT = { HOT_WINDOWS_DIVISOR: "3600" };
 const RELEASE_MS = 90_000;
 
