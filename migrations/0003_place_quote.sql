@@ -126,18 +126,13 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
           )
         )
         AND (
-          (
+          NOT EXISTS (
             SELECT count(*)
             FROM quotes INDEXED BY quotes_request_status
-            WHERE request_id = NEW.request_id AND status = 'open' AND (maker_id = NEW.maker_id)
-          ) - (NEW.replaces IS NOT NULL) < 50
-        )
-        AND (
-          (
-            SELECT count(*)
-            FROM quotes INDEXED BY quotes_request_status
-            WHERE request_id = NEW.request_id AND status = 'open' AND 1
-          ) - (NEW.replaces IS NOT NULL) < 1000
+            WHERE request_id = NEW.request_id AND status = 'open'
+            HAVING count(*) - (NEW.replaces IS NOT NULL) >= 1000
+              OR count(*) FILTER (WHERE maker_id = NEW.maker_id) - (NEW.replaces IS NOT NULL) >= 50
+          )
         )
         AND (
           NEW.api_key_id IS NOT NULL
@@ -301,41 +296,24 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
     min(r.expires_at, min(NEW.at, NEW.received_at) + NEW.life_ms),
     NEW.placed_group,
     NEW.label,
-    1 + iif(
-      (
-        ifnull(
-          (
-            SELECT max(maker_open)
-            FROM quotes INDEXED BY quotes_maker
-            WHERE maker_id = NEW.maker_id
-              AND opened_at = (
-                SELECT max(opened_at)
-                FROM quotes INDEXED BY quotes_maker
-                WHERE maker_id = NEW.maker_id
-              )
-          ),
-          0
+    (
+      1 + coalesce(
+        (
+          SELECT max(maker_open)
+          FROM quotes INDEXED BY quotes_maker
+          WHERE maker_id = NEW.maker_id
+            AND opened_at = (
+              SELECT max(opened_at)
+              FROM quotes INDEXED BY quotes_maker
+              WHERE maker_id = NEW.maker_id
+            )
+          HAVING max(maker_open) < NEW.max_open_quotes
+        ),
+        (
+          SELECT count(*)
+          FROM quotes
+          WHERE maker_id = NEW.maker_id AND status = 'open' AND expires_at > NEW.at
         )
-      ) < NEW.max_open_quotes,
-      (
-        ifnull(
-          (
-            SELECT max(maker_open)
-            FROM quotes INDEXED BY quotes_maker
-            WHERE maker_id = NEW.maker_id
-              AND opened_at = (
-                SELECT max(opened_at)
-                FROM quotes INDEXED BY quotes_maker
-                WHERE maker_id = NEW.maker_id
-              )
-          ),
-          0
-        )
-      ),
-      (
-        SELECT count(*)
-        FROM quotes
-        WHERE maker_id = NEW.maker_id AND status = 'open' AND expires_at > NEW.at
       )
     )
   FROM requests r

@@ -24,6 +24,7 @@ export const BOOK = workers("test/rfq/book.test.ts");
 export const LIMITS = workers("test/rfq/limits.test.ts");
 export const CLOSE = workers("test/rfq/close.test.ts");
 export const MARKETS = workers("test/rfq/markets.test.ts");
+export const PLACE = workers("test/rfq/place-quote.test.ts");
 export const REPLACE = workers("test/rfq/replace.test.ts");
 export const TWO_WAY = workers("test/rfq/two-way.test.ts");
 export const RACES = clock("test/rfq/races.clock.test.ts");

@@ -46,8 +46,8 @@ import {
   type Facts,
   traderOf,
   REQUEST_VENUE,
-  openBoundOf,
-  openQuotesOf,
+  nextOpenBound,
+  ownOpenQuotes,
 } from "./quote-preconditions.ts";
 
 export function placeQuote(
@@ -83,6 +83,7 @@ export function placeQuote(
           status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
           available: usableText(bound),
           replaced: replacedFact(bound),
+          own_open: ownOpenQuotes(bound),
           ...protectionFacts(actor.userId),
           ...timerFacts(actor),
           ...limitFacts(traderOf(bound), REQUEST_VENUE),
@@ -134,8 +135,7 @@ function placed(c: Columns<QuoteField | keyof typeof STAMPS>): Sql[] {
         r.asset, ${c.amount}, ${c.side}, ${c.price},
         ${c.usdc_amount}, ${c.taker_fee}, ${c.maker_fee}, ${c.reserve_asset}, ${c.reserve}, 'open',
         ${c.at}, min(r.expires_at, min(${c.at}, ${c.received_at}) + ${c.life_ms}), ${c.placed_group},
-        ${c.label}, 1 + iif(${openBoundOf(c.maker_id)} < ${c.max_open_quotes},
-          ${openBoundOf(c.maker_id)}, ${openQuotesOf(c.maker_id, c.at)})
+        ${c.label}, ${nextOpenBound(c)}
       FROM requests r WHERE r.request_id = ${c.request_id}`,
     transfer(c, {
       reason: "reserve_rfq",

@@ -5,7 +5,7 @@
 import { ownerHasAvailable } from "../ledger/post.ts";
 import type { Config } from "../platform/config.ts";
 import { deadlinePassed, type InstantFact } from "../platform/deadline.ts";
-import { atom, type Expr, expr, literal, TRUE } from "../platform/sql.ts";
+import { atom, type Expr, expr, literal, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import {
   type ActorFacts,
@@ -69,6 +69,7 @@ export type Facts = InstantFact &
     /** With the reserve of the quote that is replaced. */
     readonly available: string;
     readonly replaced: string | null;
+    readonly own_open: number;
   };
 
 type Given = {
@@ -176,15 +177,11 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: (_, { settings }) => tooManyOpen("You have", settings.RFQ_OPEN_QUOTES_PER_USER, ""),
   },
   {
-    expr: (c) =>
-      expr`${openQuotesOn(c.request_id, expr`maker_id = ${c.maker_id}`)} - ${replacedCount(c)}
-        < ${literal(MAX_OPEN_QUOTES_PER_MAKER)}`,
-    reject: () => tooManyOpen("You have", MAX_OPEN_QUOTES_PER_MAKER, " on one request"),
-  },
-  {
-    expr: (c) => expr`${openQuotesOn(c.request_id)} - ${replacedCount(c)}
-      < ${literal(MAX_OPEN_QUOTES_PER_REQUEST)}`,
-    reject: () => tooManyOpen("The request has", MAX_OPEN_QUOTES_PER_REQUEST, ""),
+    expr: requestTakesQuote,
+    reject: ({ own_open: own }, { command }) =>
+      own - (command.replaces === null ? 0 : 1) >= MAX_OPEN_QUOTES_PER_MAKER
+        ? tooManyOpen("You have", MAX_OPEN_QUOTES_PER_MAKER, " on one request")
+        : tooManyOpen("The request has", MAX_OPEN_QUOTES_PER_REQUEST, ""),
   },
   {
     expr: (c) => sessionAllowed(traderOf(c), c.at),
@@ -229,18 +226,44 @@ function tooManyOpen(whoHas: string, limit: number, where: string): Result {
  * the one before it. Once that reaches the limit, the quotes are counted, and the next one states
  * their number.
  */
-export function openBoundOf(makerId: Expr): Expr {
-  return expr`ifnull((SELECT max(maker_open) FROM quotes INDEXED BY quotes_maker
-    WHERE maker_id = ${makerId} AND opened_at = (SELECT max(opened_at)
-      FROM quotes INDEXED BY quotes_maker WHERE maker_id = ${makerId})), 0)`;
+function openBoundOf(makerId: Expr): Expr {
+  return expr`ifnull((${newestBoundOf(makerId)}), 0)`;
 }
 
-export function openQuotesOf(makerId: Expr, at: Expr): Expr {
+function newestBoundOf(makerId: Expr): Sql {
+  return sql`SELECT max(maker_open) FROM quotes INDEXED BY quotes_maker
+    WHERE maker_id = ${makerId} AND opened_at = (SELECT max(opened_at)
+      FROM quotes INDEXED BY quotes_maker WHERE maker_id = ${makerId})`;
+}
+
+/** What the maker's next quote states: the bound with itself, or the number once that is needed. */
+export function nextOpenBound(c: CommandColumns): Expr {
+  return expr`1 + coalesce((${newestBoundOf(c.maker_id)} HAVING max(maker_open) < ${c.max_open_quotes}),
+    ${openQuotesOf(c.maker_id, c.at)})`;
+}
+
+function openQuotesOf(makerId: Expr, at: Expr): Expr {
   return expr`SELECT count(*) FROM quotes
     WHERE maker_id = ${makerId} AND status = 'open' AND expires_at > ${at}`;
 }
 
-function openQuotesOn(requestId: Expr, whose: Expr = TRUE): Expr {
-  return expr`SELECT count(*) FROM quotes INDEXED BY quotes_request_status
-    WHERE request_id = ${requestId} AND status = 'open' AND ${whose}`;
+/**
+ * The maker's open quotes on the request, and those of all makers, are below their limits. One look
+ * counts both, because it reads each open quote of the request.
+ */
+function requestTakesQuote(c: CommandColumns): Expr {
+  return expr`NOT EXISTS (SELECT count(*) FROM ${openQuotesOn(c.request_id)}
+    HAVING count(*) - ${replacedCount(c)} >= ${literal(MAX_OPEN_QUOTES_PER_REQUEST)}
+      OR count(*) FILTER (WHERE maker_id = ${c.maker_id}) - ${replacedCount(c)}
+        >= ${literal(MAX_OPEN_QUOTES_PER_MAKER)})`;
+}
+
+/** The number of the maker's open quotes on the request. */
+export function ownOpenQuotes(c: CommandColumns): Expr {
+  return expr`SELECT count(*) FROM ${openQuotesOn(c.request_id)} AND maker_id = ${c.maker_id}`;
+}
+
+function openQuotesOn(requestId: Expr): Sql {
+  return sql`quotes INDEXED BY quotes_request_status
+    WHERE request_id = ${requestId} AND status = 'open'`;
 }

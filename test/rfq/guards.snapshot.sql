@@ -193,36 +193,37 @@ INSERT INTO quote_commands (
 SELECT c.*, g.at, g.seq
 FROM commit_groups g
 CROSS JOIN (
-  SELECT unhex(value ->> 0,'-') AS quote_id,
-    unhex(value ->> 1,'-') AS request_id,
-    unhex(value ->> 2,'-') AS maker_id,
-    unhex(value ->> 3,'-') AS api_key_id,
-    value ->> 4 AS session_epoch,
-    value ->> 5 AS session_expires_at,
-    value ->> 6 AS price,
-    value ->> 7 AS amount,
-    value ->> 8 AS side,
-    CAST(value ->> 9 AS INTEGER) AS usdc_amount,
-    CAST(value ->> 10 AS INTEGER) AS taker_fee,
-    CAST(value ->> 11 AS INTEGER) AS maker_fee,
-    value ->> 12 AS reserve_asset,
-    CAST(value ->> 13 AS INTEGER) AS reserve,
-    value ->> 14 AS received_at,
-    value ->> 15 AS life_ms,
-    value ->> 16 AS commit_before,
-    value ->> 17 AS not_after,
-    value ->> 18 AS label,
-    unhex(value ->> 19,'-') AS replaces,
-    value ->> 20 AS max_open_quotes,
-    unhex(value ->> 21,'-') AS socket_id,
-    unhex(value ->> 22,'-') AS key_hash,
-    unhex(value ->> 23,'-') AS terms_hash
-  FROM json_each(?1)
+  WITH packed AS MATERIALIZED (SELECT key, value, unhex(value ->> 0, '-') AS ids FROM json_each(?1))
+  SELECT substr(ids, 1, 16) AS quote_id,
+    substr(ids, 17, 16) AS request_id,
+    substr(ids, 33, 16) AS maker_id,
+    substr(ids, 49, 16) AS api_key_id,
+    NULL AS session_epoch,
+    NULL AS session_expires_at,
+    value ->> 1 AS price,
+    value ->> 2 AS amount,
+    value ->> 3 AS side,
+    CAST(value ->> 4 AS INTEGER) AS usdc_amount,
+    CAST(value ->> 5 AS INTEGER) AS taker_fee,
+    CAST(value ->> 6 AS INTEGER) AS maker_fee,
+    value ->> 7 AS reserve_asset,
+    CAST(value ->> 8 AS INTEGER) AS reserve,
+    value ->> 9 AS received_at,
+    value ->> 10 AS life_ms,
+    value ->> 11 AS commit_before,
+    value ->> 12 AS not_after,
+    NULL AS label,
+    NULL AS replaces,
+    value ->> 13 AS max_open_quotes,
+    NULL AS socket_id,
+    unhex(value ->> 14,'-') AS key_hash,
+    unhex(value ->> 15,'-') AS terms_hash
+  FROM packed
   ORDER BY key
 ) c
 WHERE g.group_id = unhex(?2,'-')
 -- ?1 = [
---   ["0196f0c2-0000-7000-8000-000000000003","0196f0c2-0000-7000-8000-000000000002","0196f0c2-0000-7000-8000-000000000001","0196f0c2-0000-7000-8000-000000000004",null,null,650000,"100","Bid","65","0","0","venue_one:0x1","100",1764551330000,30000,1764551361000,1764551331000,null,null,1000,null,"556364527B7EA6DCF4883047","44136FA355B3"]
+--   ["0196f0c2-0000-7000-8000-0000000000030196f0c2-0000-7000-8000-0000000000020196f0c2-0000-7000-8000-0000000000010196f0c2-0000-7000-8000-000000000004",650000,"100","Bid","65","0","0","venue_one:0x1","100",1764551330000,30000,1764551361000,1764551331000,1000,"556364527B7EA6DCF4883047","44136FA355B3"]
 -- ]
 -- ?2 = "<id 1>"
 
@@ -608,13 +609,15 @@ UPDATE quotes
 SET status = 'cancelled', ended_by = c.operation_id, ended_group = g.seq
 FROM commit_groups g,
   (
-    SELECT unhex(value ->> 0,'-') AS operation_id,
-      unhex(value ->> 1,'-') AS quote_id,
-      unhex(value ->> 2,'-') AS user_id,
-      unhex(value ->> 3,'-') AS api_key_id,
-      value ->> 4 AS session_epoch,
-      value ->> 5 AS session_expires_at
-    FROM json_each(?1)
+    WITH
+      packed AS MATERIALIZED (SELECT key, value, unhex(value ->> 0, '-') AS ids FROM json_each(?1))
+    SELECT substr(ids, 1, 16) AS operation_id,
+      substr(ids, 17, 16) AS quote_id,
+      substr(ids, 33, 16) AS user_id,
+      substr(ids, 49, 16) AS api_key_id,
+      NULL AS session_epoch,
+      NULL AS session_expires_at
+    FROM packed
     ORDER BY key
   ) c
 WHERE g.group_id = unhex(?2,'-')
@@ -650,7 +653,7 @@ WHERE g.group_id = unhex(?2,'-')
     AND (quotes.status = 'open' AND quotes.expires_at > g.at)
   )
 -- ?1 = [
---   ["0196f0c2-0000-7000-8000-000000000003","0196f0c2-0000-7000-8000-000000000002","0196f0c2-0000-7000-8000-000000000001","0196f0c2-0000-7000-8000-000000000004",null,null]
+--   ["0196f0c2-0000-7000-8000-0000000000030196f0c2-0000-7000-8000-0000000000020196f0c2-0000-7000-8000-0000000000010196f0c2-0000-7000-8000-000000000004"]
 -- ]
 -- ?2 = "<id 1>"
 

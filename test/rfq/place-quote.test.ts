@@ -1,10 +1,14 @@
 /** The quotes of one commit group, which one statement places. */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
+import { config } from "../../src/platform/config.ts";
 import { first, sql } from "../../src/platform/sql.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import type { PlaceQuote } from "../../src/rfq/command.ts";
+import { placeQuote } from "../../src/rfq/place-quote.ts";
+import { readTerms } from "../../src/rfq/request-terms.ts";
 import { balances } from "../support/ledger.ts";
+import { newUser } from "../support/users.ts";
 import {
   command,
   openMarket,
@@ -45,6 +49,22 @@ it("counts each quote towards the limits of the next one", async () => {
   const outcomes = await commitTogether(book, placed);
   expect(outcomes.slice(0, 50).every((outcome) => outcome === "ok")).toBe(true);
   expect(outcomes.slice(50)).toEqual(["open_quote_limit", "open_quote_limit"]);
+});
+
+it("limits the open quotes of a request", async () => {
+  const { book, maker: last, request } = await openMarket();
+  const [terms] = await readTerms(env.DB, [request.request_id]);
+  if (terms === undefined) throw new Error("no request");
+  for (let n = 0; n < 20; n++) {
+    const maker = await newUser({ [book]: 500n });
+    const operations = Array.from({ length: 50 }, () =>
+      placeQuote(command.placeQuote(maker, request.request_id, 1), terms, config(env)),
+    );
+    const done = await commitOperations(env.DB, book, operations);
+    expect(done.committed && done.effects.quotes.size).toBe(50);
+  }
+  const more = command.placeQuote(last, request.request_id, 1);
+  expect(await commitTogether(book, [more])).toEqual(["open_quote_limit"]);
 });
 
 it("places one quote for a key that comes twice", async () => {
