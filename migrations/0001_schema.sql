@@ -351,7 +351,7 @@ CREATE INDEX totp_attempts_age ON totp_attempts (at);
 -- Example row:
 --   audit_seq 1, audit_event_id 019a…e001, kind 'withdrawal_queued', actor 'api_key',
 --   user_id 01a2…c585, api_key_id 019a…77aa, ip '198.51.100.7', subject_id '019a…d8ee',
---   details NULL, at 1764551698000
+--   details NULL, mac NULL, at 1764551698000
 CREATE TABLE audit_events (
   -- given by the database, without gaps: the order of commits
   audit_seq INTEGER PRIMARY KEY NOT NULL,
@@ -364,6 +364,8 @@ CREATE TABLE audit_events (
   subject_id TEXT,               -- what it was done to: an id, an address, a chain, a reason
   details TEXT,                  -- JSON: of a change of rights, what it changed, and of an
                                  -- operator's order, its id, time, hash and signature
+  mac TEXT,                      -- of an event with details: the key of AUDIT_KEYS and the MAC
+                                 -- (src/auth/event-mac.ts); NULL if the database composed it
   at INTEGER NOT NULL
 ) STRICT;
 

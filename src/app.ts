@@ -52,7 +52,7 @@ export function createApp(): Api {
 
 const freezeOwnAccount: FreezeOwnAccount = async (env, request) => {
   await freezeAccount(env, request.actor.userId, async (alongside) => {
-    await freezeOwn(env.DB, request, alongside);
+    await freezeOwn(env.DB, config(env), request, alongside);
     return true;
   });
 };

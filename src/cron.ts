@@ -67,6 +67,7 @@ function reconcileNow(env: Env): Promise<unknown> {
   const settings = config(env);
   return reconcile(env.DB, {
     chains: settings.CHAINS.map(({ chain }) => chain),
+    macKeys: settings,
     holdingsAt: trackedHoldings(env.DB, settings),
   });
 }

@@ -1,5 +1,6 @@
 import {
   CHANGE_PASSWORD,
+  EVENT_MAC,
   FREEZE,
   KEY_SEAL,
   POLICY,
@@ -31,6 +32,12 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
       "if (instantOf(proposalId) < 0)",
       [workers("test/operator/orders.test.ts")],
     ],
+    [
+      "a decided one opened by SQL",
+      "kind = ${kind} AND details IS NOT NULL",
+      "kind = '' AND details IS NOT NULL",
+      [workers("test/operator/orders.test.ts")],
+    ],
   ]),
   ...of("key networks", "src/auth/key-networks.ts", [
     [
@@ -40,7 +47,42 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
       [node("test/auth/key-networks.node.test.ts")],
     ],
   ]),
+  ...of("event mac", "src/auth/event-mac.ts", [
+    ["its id not covered", "    DEPLOYMENT,\n    id,\n", "    DEPLOYMENT,\n", [EVENT_MAC, RIGHTS]],
+    ["its details not covered", "    subjectId,\n    details,\n", "    subjectId,\n", [EVENT_MAC]],
+  ]),
+  ...of("forged event", "src/auth/compare-rights.ts", [
+    ["unseen", "needsMac(event) && !isGenuine(keys, event)", "event.seq < 0", [RIGHTS]],
+  ]),
+  ...of("forged event", "src/auth/audit-seal.ts", [
+    [
+      "unseen in the log",
+      'isAuthentic(settings, row) ? undefined : "forged"',
+      "undefined",
+      [RIGHTS],
+    ],
+    [
+      "unseen before its seal",
+      "if (!isAuthentic(settings, row))",
+      "if (row.auditSeq < 0)",
+      [RIGHTS],
+    ],
+  ]),
+  ...of("login networks", "src/auth/login-throttle.ts", [
+    [
+      "a rest makes the next login the first one",
+      "return expr`EXISTS (${used}) AND NOT EXISTS (",
+      "return expr`EXISTS (${used} AND n.at > ${NOW} - ${KNOWN_NETWORK_MS}) AND NOT EXISTS (",
+      [workers("test/auth/notices.test.ts")],
+    ],
+  ]),
   ...of("rights", "src/auth/rights.ts", [
+    [
+      "revived sessions unseen",
+      "return sessionEpoch < sessionsEnded",
+      "return sessionEpoch < 0",
+      [RIGHTS],
+    ],
     [
       "an undone revocation unseen",
       "if (revoked !== undefined)",
@@ -136,8 +178,8 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
     ],
     [
       "sessions stay",
-      "          session_epoch = session_epoch + 1\n        WHERE user_id = ${uuid(userId)} AND ${written}`,\n      auditRow({",
-      "          session_epoch = session_epoch\n        WHERE user_id = ${uuid(userId)} AND ${written}`,\n      auditRow({",
+      "          session_epoch = session_epoch + 1\n        WHERE user_id = ${uuid(userId)} AND ${written}`,\n      auditRow(event(",
+      "          session_epoch = session_epoch\n        WHERE user_id = ${uuid(userId)} AND ${written}`,\n      auditRow(event(",
       [FREEZE],
     ],
   ]),

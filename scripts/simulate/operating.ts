@@ -81,7 +81,7 @@ export class Operating {
     const session = person.credentials.find(({ actor }) => actor.credential.kind === "session");
     if (session === undefined) return;
     session.ending = true;
-    await endSessions(this.#scene.env.DB, {
+    await endSessions(this.#scene.env.DB, config(this.#scene.env), {
       actor: session.actor as SessionActor,
       revokeKeys: false,
       ip: undefined,
@@ -93,13 +93,11 @@ export class Operating {
 
   async newKey(person: Person): Promise<void> {
     const key = keyOf(person);
-    const { DB } = this.#scene.env;
+    const { env, time } = this.#scene;
+    const { userId } = person;
+    const statements = insertKey(config(env), { userId, apiKeyId: key.apiKeyId, now: time.now });
     // Together, because the reconciliation compares the key with its audit event.
-    await DB.batch(
-      insertKey(person.userId, key.apiKeyId, this.#scene.time.now).map((statement) =>
-        prepare(DB, statement),
-      ),
-    );
+    await env.DB.batch(statements.map((statement) => prepare(env.DB, statement)));
     person.credentials.push(key);
   }
 }

@@ -1,7 +1,8 @@
 /** The users, their credentials, and the commands that they have sent. */
 import { type AuditRecord, auditRow } from "../../src/auth/audit.ts";
+import type { MacKeys } from "../../src/auth/event-mac.ts";
 import { DEFAULT_POLICY, policyView } from "../../src/auth/policy.ts";
-import { type KeyRights, rightsDetails } from "../../src/auth/rights.ts";
+import { detailsOf, type KeyRights } from "../../src/auth/rights.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
@@ -132,7 +133,10 @@ export const insertUser = ({ userId, email }: Person, now: number) =>
     VALUES (${uuid(userId)}, ${email}, '', 0, ${now})`;
 
 /** The key and its audit event, with which the reconciliation compares it. */
-export const insertKey = (userId: string, apiKeyId: string, now: number) => {
+export const insertKey = (
+  keys: MacKeys,
+  { userId, apiKeyId, now }: { userId: string; apiKeyId: string; now: number },
+) => {
   const rights: KeyRights = {
     scopes: "read,trade,withdraw",
     limits: null,
@@ -149,7 +153,7 @@ export const insertKey = (userId: string, apiKeyId: string, now: number) => {
     apiKeyId: null,
     ip: null,
     subjectId: apiKeyId,
-    details: rightsDetails("api_key_created", rights),
+    details: detailsOf(keys, "api_key_created", rights),
   };
   return [
     sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
@@ -161,7 +165,10 @@ export const insertKey = (userId: string, apiKeyId: string, now: number) => {
 };
 
 /** A policy under which withdrawals wait for approval, with its audit event. */
-export const insertPolicy = (userId: string, approvalAbove: bigint, now: number) => {
+export const insertPolicy = (
+  keys: MacKeys,
+  { userId, approvalAbove, now }: { userId: string; approvalAbove: bigint; now: number },
+) => {
   const policy = { ...DEFAULT_POLICY, withdraw_approval_above: approvalAbove };
   const event: AuditRecord = {
     kind: "policy_changed",
@@ -170,7 +177,7 @@ export const insertPolicy = (userId: string, approvalAbove: bigint, now: number)
     apiKeyId: null,
     ip: null,
     subjectId: userId,
-    details: rightsDetails("policy_changed", [{ afterMs: 0, policy: policyView(policy) }]),
+    details: detailsOf(keys, "policy_changed", [{ afterMs: 0, policy: policyView(policy) }]),
   };
   return [
     sql`INSERT INTO account_policies (user_id, active_from, version, sessions_trade,

@@ -1,4 +1,5 @@
 /** The users of a seed, with their credentials, funds and deposit addresses. */
+import { config } from "../../src/platform/config.ts";
 import { all } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { APPROVAL_ABOVE } from "./approvals.ts";
@@ -41,7 +42,11 @@ export async function setUp(scene: Scene, { people, custody, operating }: Parts)
     person.credentials.push(sessionOf(person, now));
     await operating.newKey(person);
     if (index < WITH_APPROVALS)
-      for (const statement of insertPolicy(person.userId, APPROVAL_ABOVE, time.now))
+      for (const statement of insertPolicy(config(env), {
+        userId: person.userId,
+        approvalAbove: APPROVAL_ABOVE,
+        now: time.now,
+      }))
         await all(env.DB, statement);
     const amount = index === USERS - 1 ? FEW_FUNDS : FUNDS;
     for (const asset of ["usdc", ...BOOKS.map((book) => book.asset)]) {

@@ -373,7 +373,11 @@ export class World {
 
   async #reconcile(full: boolean): Promise<void> {
     await this.#finish("reconcile", new Dice("reconcile"), async () => {
-      const { ok, differences } = await reconcile(this.#env.DB, { chains: [], full });
+      const { ok, differences } = await reconcile(this.#env.DB, {
+        chains: [],
+        macKeys: config(this.#env),
+        full,
+      });
       if (!ok) throw new Violation("reconciliation", JSON.stringify(differences));
       if (full) {
         const audit = await verifyAudit(this.#env.DB, config(this.#env), NO_ANCHORS);

@@ -231,8 +231,8 @@ function registerTotpRoutes(app: Api): void {
     credential: "session",
     body: z.strictObject({}),
     response: Totp,
-    handler: async ({ db, actor, clientIp, waitUntil }) => {
-      await cancelTotpRemoval(db, { actor, clientIp });
+    handler: async ({ db, settings, actor, clientIp, waitUntil }) => {
+      await cancelTotpRemoval(db, settings, { actor, clientIp });
       return shownTotp(db, actor.userId, waitUntil);
     },
   });

@@ -7,7 +7,7 @@ import { NOW } from "../platform/commit.ts";
 import { type Expr, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
 import { commitAudited } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
-import { rightsDetails } from "./rights.ts";
+import { detailsOf } from "./rights.ts";
 import { KEY_SEAL_COLUMNS, openKey, type SealedKeyRow, sealKey } from "./key-seal.ts";
 
 /** How long a key waits for approval. After it cron deletes the key. */
@@ -62,7 +62,7 @@ export async function approveApiKey(
       apiKeyId: null,
       ip: null,
       subjectId: apiKeyId,
-      details: rightsDetails("api_key_approved", { activeFrom }),
+      details: detailsOf(settings, "api_key_approved", { activeFrom }),
     },
     when: ({ at }) => sql`EXISTS (SELECT 1 FROM api_keys k WHERE ${same} AND ${waits(at)})`,
     statements: ({ at }, written) => [

@@ -5,13 +5,15 @@
  * to the log and to R2 (audit-anchor.ts), which show if rows were deleted from its end.
  */
 import { createHash } from "node:crypto";
-import { count, desc, gt, max } from "drizzle-orm";
+import { desc, gt } from "drizzle-orm";
 import { commit, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { log } from "../platform/log.ts";
 import { read } from "../platform/read.ts";
 import { sql } from "../platform/sql.ts";
 import { headVerifies, type SignedHead, signHead } from "./audit-keys.ts";
+import { isGenuine } from "./event-mac.ts";
+import { needsMac } from "./rights.ts";
 import { auditEvents, auditSeals } from "./tables.ts";
 
 const PAGE = 500;
@@ -58,7 +60,8 @@ export async function sealAudit(db: D1Database, settings: Config): Promise<Head>
 export type AuditReport = {
   readonly ok: boolean;
   /**
-   * `forged`: a row was changed, removed or signed by nobody. `anchor_missing`: the bucket with the
+   * `forged`: a row was changed, removed, inserted by somebody else or signed by nobody.
+   * `anchor_missing`: the bucket with the
    * heads cannot be read, or its newest head is more than an hour behind.
    */
   readonly verdict: "ok" | "forged" | "anchor_missing";
@@ -71,8 +74,11 @@ export type AuditReport = {
 };
 type Discrepancy = {
   readonly auditSeq: number;
-  /** `unsigned`: no key of AUDIT_KEYS signed this head. `anchor`: R2 has another hash. */
-  readonly kind: "changed" | "missing" | "truncated" | "unsigned" | "anchor";
+  /**
+   * `forged`: the event has no valid MAC, so this service did not write it. `unsigned`: no key of
+   * AUDIT_KEYS signed this head. `anchor`: R2 has another hash.
+   */
+  readonly kind: "changed" | "forged" | "missing" | "truncated" | "unsigned" | "anchor";
 };
 
 /** The heads that R2 keeps, as far as they are readable. */
@@ -120,8 +126,7 @@ export async function verifyAudit(
       for (let seq = head.seq + 1; seq < auditSeq; seq++)
         discrepancies.push({ auditSeq: seq, kind: "missing" });
       const row = rows.get(auditSeq);
-      const kind =
-        row === undefined ? "missing" : linkOf(head.hash, row) === hash ? undefined : "changed";
+      const kind = wrongIn(settings, seal, { row, previous: head.hash });
       if (kind === undefined) verified++;
       else discrepancies.push({ auditSeq, kind });
       if (await isSigned(settings, seal)) signedSeq = auditSeq;
@@ -140,7 +145,7 @@ export async function verifyAudit(
   const { newest } = anchors;
   if (newest !== null && newest.seq > head.seq && (await headVerifies(settings, newest)))
     discrepancies.push({ auditSeq: head.seq + 1, kind: "truncated" });
-  const tail = await checkUnsealed(db, sealed.seq);
+  const tail = await checkUnsealed(db, settings, sealed.seq);
   discrepancies.push(...tail.discrepancies);
   const verdict =
     discrepancies.length > 0
@@ -161,24 +166,44 @@ function isSigned(
   return headVerifies(settings, { seq, hash, keyId, signature });
 }
 
+/** What is wrong with a sealed row, if anything is. */
+function wrongIn(
+  settings: Config,
+  { hash }: Pick<Head, "hash">,
+  { row, previous }: { row: Row | undefined; previous: string },
+): Discrepancy["kind"] | undefined {
+  if (row === undefined) return "missing";
+  if (linkOf(previous, row) !== hash) return "changed";
+  return isAuthentic(settings, row) ? undefined : "forged";
+}
+
+/** Whether the service wrote the event, as far as a MAC says so. Events without details have none. */
+function isAuthentic(settings: Config, row: Row): boolean {
+  return !needsMac(row) || isGenuine(settings, { ...row, id: row.auditEventId });
+}
+
 /**
  * Unsealed rows are numbered without gaps. A gap shows that a row was deleted before it was sealed.
  */
 async function checkUnsealed(
   db: D1Database,
+  settings: Config,
   sealedSeq: number,
 ): Promise<{ unsealed: number; discrepancies: Discrepancy[] }> {
-  const [tail] = await read(db, ({ select }) =>
-    select({ count: count(), last: max(auditEvents.auditSeq) })
-      .from(auditEvents)
-      .where(gt(auditEvents.auditSeq, sealedSeq)),
-  );
-  const unsealed = tail?.count ?? 0;
-  const expected = (tail?.last ?? sealedSeq) - sealedSeq;
-  return {
-    unsealed,
-    discrepancies: expected === unsealed ? [] : [{ auditSeq: sealedSeq + 1, kind: "missing" }],
-  };
+  const discrepancies: Discrepancy[] = [];
+  let [unsealed, last] = [0, sealedSeq];
+  for (;;) {
+    const rows = await rowsAfter(db, last);
+    for (const row of rows)
+      if (!isAuthentic(settings, row))
+        discrepancies.push({ auditSeq: row.auditSeq, kind: "forged" });
+    unsealed += rows.length;
+    last = rows.at(-1)?.auditSeq ?? last;
+    if (rows.length < PAGE) break;
+  }
+  if (last - sealedSeq !== unsealed)
+    discrepancies.push({ auditSeq: sealedSeq + 1, kind: "missing" });
+  return { unsealed, discrepancies };
 }
 
 async function sealedHead(db: D1Database): Promise<Head> {
@@ -221,6 +246,7 @@ function linkOf(previous: string, row: Row): string {
     row.ip,
     row.subjectId,
     row.details,
+    row.mac,
     row.at,
   ]);
   return `0x${createHash("sha256").update(previous).update(text).digest("hex")}`;

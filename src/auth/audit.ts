@@ -14,7 +14,8 @@ import { uuidv7 } from "../platform/uuid.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import type { Actor } from "../platform/actor.ts";
 import { fragment, read } from "../platform/read.ts";
-import { plainDetails } from "./rights.ts";
+import { eventMac } from "./event-mac.ts";
+import { type DetailedKind, type Details, REVOCATION_DETAILS } from "./rights.ts";
 import { auditEvents } from "./tables.ts";
 
 const AUDIT_KINDS = [
@@ -69,6 +70,7 @@ type OperatorAuditKind =
   | "deposits_reviewed"
   | "stuck_ended"
   | "operator_order"
+  | "proposal_decided"
   | "operators_changed";
 
 /**
@@ -76,24 +78,29 @@ type OperatorAuditKind =
  */
 export type AuditActor = "session" | "api_key" | "password" | "unknown" | `operator:${string}`;
 
-export type AuditRecord = {
-  readonly kind: AuditKind | OperatorAuditKind;
+/** Kinds whose events need no details. */
+export type PlainKind = Exclude<AuditKind | OperatorAuditKind, DetailedKind> | "login";
+
+type Common = {
   readonly actor: AuditActor;
   /** The user that the event concerns. get-audit-events shows it to them. */
   readonly userId: string | null;
   readonly apiKeyId: string | null;
   readonly ip: string | null;
   readonly subjectId: string | null;
-  /** JSON. Of a change of rights: what it changed (rights.ts). Of an operator's order: its proof. */
-  readonly details?: string;
 };
+export type AuditRecord = Common &
+  (
+    | { readonly kind: PlainKind; readonly details?: Details }
+    | { readonly kind: DetailedKind; readonly details: Details }
+  );
 
 /** The record of a change that `actor` makes to their own account. */
-export function recordOf(
+export function recordOf<Of extends AuditKind>(
   actor: Actor,
-  kind: AuditKind,
+  kind: Of,
   details: { ip: string | undefined; subjectId: string | null },
-): AuditRecord {
+): Common & { readonly kind: Of } {
   const apiKeyId = actor.credential.kind === "api_key" ? actor.credential.apiKeyId : null;
   return {
     kind,
@@ -107,11 +114,14 @@ export function recordOf(
 
 /** Inserts an audit row if `when` is true. Returns one row if it did. */
 export function auditRow(record: AuditRecord, at: Sql, when: Sql, id: string = uuidv7()): Sql {
+  const { kind, details: given } = record;
+  const details = given?.json ?? (kind === "api_key_revoked" ? REVOCATION_DETAILS : null);
+  const mac = given === undefined ? null : eventMac(given.keys, { ...record, id, details });
   return sql`INSERT INTO audit_events
-      (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, at)
-    SELECT ${uuid(id)}, ${record.kind}, ${record.actor}, ${optionalUuid(record.userId)},
+      (audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, mac, at)
+    SELECT ${uuid(id)}, ${kind}, ${record.actor}, ${optionalUuid(record.userId)},
       ${optionalUuid(record.apiKeyId)}, ${record.ip}, ${record.subjectId},
-      ${record.details ?? plainDetails(record.kind)}, ${at}
+      ${details}, ${mac}, ${at}
     WHERE ${when} RETURNING 1 AS applied`;
 }
 

@@ -10,7 +10,7 @@ import { type SessionResponse, sessionResponse } from "./login.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { hashPassword } from "./password.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
-import { passwordSha256, rightsDetails } from "./rights.ts";
+import { detailsOf, passwordSha256 } from "./rights.ts";
 import { readSessionsTrade } from "./policy.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
@@ -38,19 +38,24 @@ export async function changePassword(
   );
   const keys = { userId, which: "session_minted" } as const;
   const revokedKeys = change.revokeKeys ? await liveKeysOf(db, keys) : [];
-  const record = (kind: "password_changed" | "sessions_ended") =>
-    recordOf(actor, kind, { ip: clientIp, subjectId: userId });
+  const about = { ip: clientIp, subjectId: userId };
+  const ended = {
+    ...recordOf(actor, "sessions_ended", about),
+    details: detailsOf(settings, "sessions_ended", {}),
+  };
   const applied = await commitAudited(db, {
     record: {
-      ...record("password_changed"),
-      details: rightsDetails("password_changed", { passwordSha256: passwordSha256(passwordHash) }),
+      ...recordOf(actor, "password_changed", about),
+      details: detailsOf(settings, "password_changed", {
+        passwordSha256: passwordSha256(passwordHash),
+      }),
     },
     when: ({ at }) => mayWrite(actor, at),
     statements: ({ at }, written) => [
       // The guard has compared the epoch with the session's.
       sql`UPDATE users SET password_hash = ${passwordHash}, session_epoch = ${epoch + 1}
         WHERE user_id = ${uuid(userId)} AND ${written}`,
-      auditRow(record("sessions_ended"), at, written),
+      auditRow(ended, at, written),
       ...(change.revokeKeys
         ? revokeKeys(keys, { actor: "session", ip: clientIp ?? null }, { at, applied: written })
         : []),

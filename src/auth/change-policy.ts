@@ -19,7 +19,7 @@ import {
   type PolicyState,
   policyView,
 } from "./policy.ts";
-import { rightsDetails } from "./rights.ts";
+import { detailsOf } from "./rights.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
 type Stored = {
@@ -126,7 +126,8 @@ export async function changePolicy(
     const applied = await commitAudited(db, {
       record: {
         ...recordOf(actor, "policy_changed", { ip: clientIp, subjectId: userId }),
-        details: rightsDetails(
+        details: detailsOf(
+          settings,
           "policy_changed",
           rows.map(({ afterMs, policy }) => ({ afterMs, policy: policyView(policy) })),
         ),

@@ -1,7 +1,18 @@
 /** Reads who may act for a chunk of users, and compares it with their audit events (rights.ts). */
 import { NOW } from "../platform/commit.ts";
-import { type Expr, expr, prepare, readUuid, select, type Sql, sql } from "../platform/sql.ts";
+import {
+  atom,
+  type Columns,
+  type Expr,
+  expr,
+  prepare,
+  readUuid,
+  select,
+  type Sql,
+  sql,
+} from "../platform/sql.ts";
 import { uuidTextOf } from "./audit.ts";
+import { isGenuine, type MacKeys } from "./event-mac.ts";
 import { KEY_SEAL_COLUMNS, type SealedKeyRow } from "./key-seal.ts";
 import type { Policy } from "./policy.ts";
 import {
@@ -9,6 +20,7 @@ import {
   CANCEL_KINDS,
   History,
   KINDS,
+  needsMac,
   type RightsEvent,
   type WrongRight,
   wrongRights,
@@ -24,13 +36,38 @@ type Users = { readonly after: number; readonly upTo: number };
 /** One batch, so that rows and events are those of one instant. */
 export async function compareRights(
   db: D1Database,
+  keys: MacKeys,
   users: Users,
 ): Promise<readonly (WrongRight & { readonly userId: string })[]> {
   const { accounts, events, cancels } = await readRights(db, users);
   const history = new History(events, cancels);
-  return accounts.flatMap((account) =>
-    wrongRights(account, history).map((wrong) => ({ ...wrong, userId: account.userId })),
+  const forged = [...events, ...cancels].filter(
+    (event) => needsMac(event) && !isGenuine(keys, event),
   );
+  return accounts.flatMap((account) =>
+    [...wrongRights(account, history), ...forgedEvents(account, forged)].map((wrong) => ({
+      ...wrong,
+      userId: account.userId,
+    })),
+  );
+}
+
+function forgedEvents(
+  { userId, keys, addresses }: AccountRights,
+  forged: readonly RightsEvent[],
+): WrongRight[] {
+  if (forged.length === 0) return [];
+  const subjects = new Set([
+    userId,
+    ...keys.map(({ apiKeyId }) => apiKeyId),
+    ...addresses.map(({ addressId }) => addressId),
+  ]);
+  return forged
+    .filter(({ subjectId }) => subjects.has(subjectId))
+    .map(({ seq, kind }) => ({
+      what: `event/${seq}`,
+      detail: `the audit event ${kind} has no valid MAC, so this service did not write it`,
+    }));
 }
 
 type Owned = { readonly userHex: string };
@@ -55,6 +92,8 @@ async function readRights(db: D1Database, { after, upTo }: Users): Promise<Right
     [
       sql`SELECT hex(u.user_id) AS userHex, u.password_hash AS passwordHash,
           u.frozen_at AS frozenAt, u.frozen_by AS frozenBy, u.hold_until AS holdUntil,
+          u.session_epoch AS sessionEpoch,
+          (SELECT count(*) ${eventsOf(userId, expr`'sessions_ended'`)}) AS sessionsEnded,
           ${NOW} AS now FROM users u WHERE ${chunk}`,
       sql`SELECT hex(user_id) AS userHex, active_from AS activeFrom,
           sessions_trade AS sessionsTrade, max_trade_usdc_per_day AS maxTrade,
@@ -80,9 +119,23 @@ async function readRights(db: D1Database, { after, upTo }: Users): Promise<Right
   return rightsOf(results.map(({ results: rows }) => rows));
 }
 
+const EVENT: Columns<keyof RightsEvent> = {
+  id: uuidTextOf("a.audit_event_id"),
+  kind: atom("a.kind"),
+  actor: atom("a.actor"),
+  userId: uuidTextOf("a.user_id"),
+  apiKeyId: uuidTextOf("a.api_key_id"),
+  ip: atom("a.ip"),
+  subjectId: atom("a.subject_id"),
+  details: atom("a.details"),
+  mac: atom("a.mac"),
+  seq: atom("a.audit_seq"),
+  at: atom("a.at"),
+};
+
 /** The last event of each kind about each subject. */
 function lastEvents(subjects: Sql, kinds: readonly string[]): Sql {
-  return sql`SELECT s.subject, a.kind, a.audit_seq AS seq, a.at, a.actor, a.details
+  return sql`SELECT ${select(EVENT)}
     FROM (${subjects}) s JOIN json_each(${JSON.stringify(kinds)}) k
     JOIN audit_events a ON a.audit_seq = ${lastSeq(expr`s.subject`, expr`k.value`)}`;
 }
@@ -93,7 +146,7 @@ function lastSeq(subject: Expr, kind: Expr): Expr {
 
 /** The first event of each kind that cancels, about the user and after `seq` of each request. */
 function firstCancels(requests: Sql): Sql {
-  return sql`SELECT s.subject, a.kind, a.audit_seq AS seq, a.at, a.actor, a.details
+  return sql`SELECT ${select(EVENT)}
     FROM (${requests}) s JOIN json_each(${JSON.stringify(CANCEL_KINDS)}) k
     JOIN audit_events a ON a.audit_seq = (SELECT min(e.audit_seq)
       ${eventsOf(expr`s.subject`, expr`k.value`)} AND e.audit_seq > s.seq)`;
@@ -105,7 +158,16 @@ function eventsOf(subject: Expr, kind: Expr): Sql {
 }
 
 type UserRow = Owned &
-  Pick<AccountRights, "now" | "passwordHash" | "frozenAt" | "frozenBy" | "holdUntil">;
+  Pick<
+    AccountRights,
+    | "now"
+    | "passwordHash"
+    | "frozenAt"
+    | "frozenBy"
+    | "holdUntil"
+    | "sessionEpoch"
+    | "sessionsEnded"
+  >;
 
 /** Safe cast: these are the columns that the statements select, in their order. */
 function rightsOf(results: readonly (readonly unknown[])[]): Rights {

@@ -4,11 +4,14 @@ import { sql, uuid } from "../platform/sql.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
+import type { MacKeys } from "./event-mac.ts";
+import { detailsOf } from "./rights.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
 import type { SessionActor } from "../platform/actor.ts";
 
 export async function endSessions(
   db: D1Database,
+  settings: MacKeys,
   request: { actor: SessionActor; revokeKeys: boolean; ip: string | undefined },
 ): Promise<void> {
   const { actor, ip } = request;
@@ -17,7 +20,10 @@ export async function endSessions(
   // A key that is minted meanwhile is not in this isolate's cache, or for a few seconds only.
   const liveKeys = request.revokeKeys ? await liveKeysOf(db, keys) : [];
   const applied = await commitAudited(db, {
-    record: recordOf(actor, "sessions_ended", { ip, subjectId: actor.userId }),
+    record: {
+      ...recordOf(actor, "sessions_ended", { ip, subjectId: actor.userId }),
+      details: detailsOf(settings, "sessions_ended", {}),
+    },
     when: ({ at }) => mayWrite(actor, at),
     statements: ({ at }, written) => [
       sql`UPDATE users SET session_epoch = session_epoch + 1 WHERE ${mine} AND ${written}`,

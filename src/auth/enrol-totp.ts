@@ -8,7 +8,7 @@ import { commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { invalidCode } from "./second-factor.ts";
-import { codeMark, rightsDetails } from "./rights.ts";
+import { codeMark, detailsOf } from "./rights.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import {
   hashOfRecoveryCode,
@@ -77,7 +77,7 @@ export async function confirmTotp(
   const applied = await commitAudited(db, {
     record: {
       ...recordOf(actor, "totp_enabled", { ip: clientIp, subjectId: userId }),
-      details: rightsDetails("totp_enabled", {
+      details: detailsOf(settings, "totp_enabled", {
         codes: codes.map((code) => codeMark(hashOfRecoveryCode(userId, code))),
       }),
     },

@@ -15,7 +15,9 @@ import { forgetCredentials } from "./credential-cache.ts";
 import { accountFrozen, type FrozenBy, frozenByOf } from "./frozen.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
+import type { MacKeys } from "./event-mac.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
+import { detailsOf } from "./rights.ts";
 import { checkSecondFactor } from "./second-factor.ts";
 import { findUser, normalizeEmail } from "./user.ts";
 import { cancelWaiting } from "./waiting-changes.ts";
@@ -28,14 +30,15 @@ export type Alongside = (group: Group, applied: Sql) => readonly Sql[];
  */
 export function freezeUser(
   db: D1Database,
+  settings: MacKeys,
   user: { userId: string; operator: string },
   alongside: Alongside = () => [],
 ): Promise<boolean> {
   return freeze(
     db,
+    settings,
     {
       record: {
-        kind: "account_frozen",
         actor: `operator:${user.operator}`,
         userId: user.userId,
         apiKeyId: null,
@@ -54,32 +57,46 @@ export function freezeUser(
 /** Freezes the caller's own account. Throws what is wrong with the credential. */
 export async function freezeOwnAccount(
   db: D1Database,
+  settings: MacKeys,
   { actor, clientIp }: { actor: Actor; clientIp: string | undefined },
   alongside: Alongside = () => [],
 ): Promise<void> {
   const { userId } = actor;
   const record = recordOf(actor, "account_frozen", { ip: clientIp, subjectId: userId });
   const allowed = (at: Expr) => mayWrite(actor, at);
-  if (await freeze(db, { record, userId, by: "self", allowed }, alongside)) return;
+  if (await freeze(db, settings, { record, userId, by: "self", allowed }, alongside)) return;
   const rejection = await actorRejection(db, actor);
   if (rejection !== undefined) throw new Problem(rejection);
   throw new Error("the guard did not apply, but its preconditions hold");
 }
 
+type Frozen = {
+  readonly record: Omit<AuditRecord, "kind" | "details">;
+  readonly userId: string;
+  readonly by: FrozenBy;
+  readonly allowed: (at: Expr) => Expr;
+};
+
 async function freeze(
   db: D1Database,
-  frozen: { record: AuditRecord; userId: string; by: FrozenBy; allowed: (at: Expr) => Expr },
+  settings: MacKeys,
+  frozen: Frozen,
   alongside: Alongside,
 ): Promise<boolean> {
   const { record, userId, by } = frozen;
+  const event = (kind: "account_frozen" | "sessions_ended"): AuditRecord => ({
+    ...record,
+    kind,
+    details: detailsOf(settings, kind, {}),
+  });
   const applied = await commitAudited(db, {
-    record,
+    record: event("account_frozen"),
     when: ({ at }) => frozen.allowed(at),
     statements: (group, written) => [
       sql`UPDATE users SET frozen_at = coalesce(frozen_at, ${group.at}), frozen_by = ${by},
           session_epoch = session_epoch + 1
         WHERE user_id = ${uuid(userId)} AND ${written}`,
-      auditRow({ ...record, kind: "sessions_ended" }, group.at, written),
+      auditRow(event("sessions_ended"), group.at, written),
       ...cancelWaiting(userId, { at: group.at, applied: written }),
       ...alongside(group, written),
     ],
@@ -91,6 +108,7 @@ async function freeze(
 /** Ends a freeze for the operator. Returns false if the user is not frozen or does not exist. */
 export function unfreezeUser(
   db: D1Database,
+  settings: MacKeys,
   user: { userId: string; operator: string },
 ): Promise<boolean> {
   return commitAudited(db, {
@@ -101,6 +119,7 @@ export function unfreezeUser(
       apiKeyId: null,
       ip: null,
       subjectId: user.userId,
+      details: detailsOf(settings, "account_unfrozen", {}),
     },
     when: () =>
       sql`EXISTS (
@@ -152,9 +171,16 @@ export async function unfreezeOwnAccount(
   const keys = { userId, which: "session_minted" } as const;
   const revokedKeys = request.revokeKeys ? await liveKeysOf(db, keys) : [];
   const ip = clientIp ?? null;
-  const subjectId = userId;
   const applied = await commitAudited(db, {
-    record: { kind: "account_unfrozen", actor: "password", userId, apiKeyId: null, ip, subjectId },
+    record: {
+      kind: "account_unfrozen",
+      actor: "password",
+      userId,
+      apiKeyId: null,
+      ip,
+      subjectId: userId,
+      details: detailsOf(settings, "account_unfrozen", {}),
+    },
     when: () => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)}
       AND frozen_at IS NOT NULL AND frozen_by IS 'self' AND session_epoch = ${epoch}
       AND password_hash = ${passwordHash})`,

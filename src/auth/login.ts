@@ -17,7 +17,7 @@ import {
   rememberNetwork,
 } from "./login-throttle.ts";
 import { hashPassword } from "./password.ts";
-import { passwordSha256, rightsDetails } from "./rights.ts";
+import { detailsOf, passwordSha256 } from "./rights.ts";
 import { checkRegistrations } from "./registration-limit.ts";
 import { checkSecondFactor, type GivenCodes } from "./second-factor.ts";
 import { HELD_SCOPES } from "./scope.ts";
@@ -74,7 +74,7 @@ export async function login(
       ...(upgraded === undefined
         ? {}
         : {
-            details: rightsDetails("login", { passwordSha256: passwordSha256(upgraded) }),
+            details: detailsOf(settings, "login", { passwordSha256: passwordSha256(upgraded) }),
           }),
     },
     when: () => unchanged,
@@ -109,6 +109,7 @@ export async function register(
     const passwordHash = await hashPassword(credentials.password);
     return createUser(
       db,
+      settings,
       { email: credentials.email, passwordHash, by: "password", ip: credentials.ip },
       (id, group, created) => [
         attemptSucceeded(attempt, created),

@@ -16,7 +16,7 @@ import { newKeyId } from "./key-id.ts";
 import { type KeyLimits, writeLimits } from "./key-limits.ts";
 import { scopeMissing } from "./permit.ts";
 import { sessionsMayTrade } from "./policy.ts";
-import { type KeyRights, rightsDetails } from "./rights.ts";
+import { detailsOf, type KeyRights } from "./rights.ts";
 import { capScopes, writeScopes } from "./scope.ts";
 import { checkSecondFactor } from "./second-factor.ts";
 import { sealKey } from "./key-seal.ts";
@@ -139,7 +139,7 @@ type Insertion = {
   mintedBy: "session" | "operator";
   /** Until the key has its scopes. Null: it waits for approval. */
   delayMs: number | null;
-  record: (apiKeyId: string) => AuditRecord;
+  record: (apiKeyId: string) => Omit<AuditRecord, "kind" | "details">;
   allowed: (at: Expr) => Expr;
   /** The daily limit that the key counts for. An operator's key counts for none. */
   daily?: DailyUse;
@@ -173,7 +173,8 @@ async function insertKey(
   const applied = await commitAudited(db, {
     record: {
       ...insertion.record(apiKeyId),
-      details: rightsDetails("api_key_created", rights),
+      kind: "api_key_created",
+      details: detailsOf(settings, "api_key_created", rights),
     },
     when: ({ at }) => insertion.allowed(at),
     statements: (group, written) => [

@@ -9,10 +9,11 @@ import { Problem, problem } from "../platform/problem.ts";
 import { expr, type Expr, first, prepare, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { trimUntilDone } from "../platform/trim.ts";
-import { type AuditKind, commitAudited, recordOf } from "./audit.ts";
+import { commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
-import { rightsDetails } from "./rights.ts";
+import type { MacKeys } from "./event-mac.ts";
+import { type Details, detailsOf } from "./rights.ts";
 import { CODE_LIMITS } from "./second-factor.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import { validSecret } from "./totp-secret.ts";
@@ -30,7 +31,7 @@ export async function removeTotp(
     actor,
     clientIp,
     kind: "totp_removal_requested",
-    details: rightsDetails("totp_removal_requested", { afterMs: delayMs }),
+    details: detailsOf(settings, "totp_removal_requested", { afterMs: delayMs }),
     when: (own) => expr`${own} AND ends_at IS NULL`,
     endsAt: (at) => expr`${at} + ${delayMs}`,
   });
@@ -48,11 +49,13 @@ export async function removeTotp(
 /** Cancels a removal that has not taken effect. Idempotent. */
 export async function cancelTotpRemoval(
   db: D1Database,
+  settings: MacKeys,
   request: { actor: SessionActor; clientIp: string | undefined },
 ): Promise<void> {
   const applied = await change(db, {
     ...request,
     kind: "totp_removal_cancelled",
+    details: detailsOf(settings, "totp_removal_cancelled", {}),
     when: (own) => expr`${own} AND ends_at IS NOT NULL`,
     endsAt: () => expr`NULL`,
   });
@@ -64,8 +67,8 @@ async function change(
   request: {
     actor: SessionActor;
     clientIp: string | undefined;
-    kind: AuditKind;
-    details?: string;
+    kind: "totp_removal_requested" | "totp_removal_cancelled";
+    details: Details;
     when: (own: Sql) => Expr;
     endsAt: (at: Expr) => Expr;
   },
@@ -76,7 +79,7 @@ async function change(
   const applied = await commitAudited(db, {
     record: {
       ...recordOf(actor, kind, { ip: clientIp, subjectId: userId }),
-      ...(request.details === undefined ? {} : { details: request.details }),
+      details: request.details,
     },
     when: ({ at }) => sql`${mayWrite(actor, at)} AND EXISTS ${request.when(own(at))}`,
     statements: ({ at }, written) => [

@@ -11,7 +11,7 @@ import { type AuditRecord, auditRow, commitAudited } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import type { Alongside } from "./freeze-user.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
-import { passwordSha256, rightsDetails } from "./rights.ts";
+import { type Details, detailsOf, passwordSha256 } from "./rights.ts";
 import { normalizeEmail } from "./user.ts";
 import { cancelWaiting } from "./waiting-changes.ts";
 
@@ -37,7 +37,7 @@ export async function setPassword(
     ...request,
     kind: "password_set",
     details: (holdMs) =>
-      rightsDetails("password_set", {
+      detailsOf(settings, "password_set", {
         passwordSha256: passwordSha256(request.passwordHash),
         holdMs,
       }),
@@ -62,7 +62,7 @@ export function resetTotp(db: D1Database, settings: Config, request: Reset): Pro
   return reset(db, settings, {
     ...request,
     kind: "totp_reset",
-    details: (holdMs) => rightsDetails("totp_reset", { holdMs }),
+    details: (holdMs) => detailsOf(settings, "totp_reset", { holdMs }),
     allowed: expr`1`,
     statements: (_, applied) => [
       sql`DELETE FROM totp_secrets WHERE ${mine} AND ${applied}`,
@@ -76,7 +76,7 @@ async function reset(
   settings: Config,
   request: Reset & {
     kind: "password_set" | "totp_reset";
-    details: (holdMs: number) => string;
+    details: (holdMs: number) => Details;
     allowed: Expr;
     statements: Alongside;
   },
@@ -86,16 +86,20 @@ async function reset(
   const holdMs = settings.AUTH_SECURITY_DELAY_SECS * 1_000;
   const keys = { userId, which: "session_minted" } as const;
   const revokedKeys = keepKeys ? [] : await liveKeysOf(db, keys);
-  const record: AuditRecord = {
-    kind: request.kind,
+  const about = {
     actor: `operator:${request.operator}`,
     userId,
     apiKeyId: null,
     ip: null,
     subjectId: userId,
+  } as const;
+  const ended: AuditRecord = {
+    ...about,
+    kind: "sessions_ended",
+    details: detailsOf(settings, "sessions_ended", {}),
   };
   const changed = await commitAudited(db, {
-    record: { ...record, details: request.details(holdMs) },
+    record: { ...about, kind: request.kind, details: request.details(holdMs) },
     when: () => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND ${request.allowed}`,
     statements: (group, applied) =>
       [
@@ -103,11 +107,11 @@ async function reset(
         sql`UPDATE users SET session_epoch = session_epoch + 1,
           hold_until = max(coalesce(hold_until, 0), ${group.at} + ${holdMs})
         WHERE ${mine} AND ${applied}`,
-        auditRow({ ...record, kind: "sessions_ended" }, group.at, applied),
+        auditRow(ended, group.at, applied),
         ...cancelWaiting(userId, { at: group.at, applied }),
         ...(keepKeys
           ? []
-          : revokeKeys(keys, { actor: record.actor, ip: null }, { at: group.at, applied })),
+          : revokeKeys(keys, { actor: about.actor, ip: null }, { at: group.at, applied })),
       ] satisfies readonly Sql[],
   });
   forgetCredentials({ userId, apiKeyIds: revokedKeys });

@@ -2,7 +2,7 @@
 import { all, type Expr, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
 import type { AuditRecord } from "./audit.ts";
-import { plainDetails } from "./rights.ts";
+import { REVOCATION_DETAILS } from "./rights.ts";
 
 /** `session_minted`: those that sessions minted. An operator's key stays. */
 export type KeysOf = { readonly userId: string; readonly which: "all" | "session_minted" };
@@ -19,7 +19,7 @@ export function revokeKeys(
     sql`INSERT INTO audit_events
         (audit_event_id, kind, actor, user_id, ip, subject_id, details, at)
       SELECT ${uuidv7Sql(at)}, 'api_key_revoked', ${by.actor}, user_id, ${by.ip}, ${UUID_TEXT},
-        ${plainDetails("api_key_revoked")}, ${at}
+        ${REVOCATION_DETAILS}, ${at}
       FROM api_keys INDEXED BY api_keys_live WHERE ${live}`,
     sql`UPDATE api_keys INDEXED BY api_keys_live SET revoked_at = ${at} WHERE ${live}`,
   ];

@@ -1,11 +1,13 @@
 /**
  * Who may act for an account, as its audit events say. An event that changes a right stores in
- * `details` what it changed it to, and the signed audit chain covers `details`. So the rows can be
- * compared with what the events made of them: a row that was edited by SQL differs.
+ * `details` what it changed it to, with a MAC (event-mac.ts), and the signed audit chain covers
+ * both. So the rows can be compared with what the events made of them: a row that was edited by SQL
+ * differs.
  *
  * Pure: compare-rights.ts reads the rows and events.
  */
 import { createHash } from "node:crypto";
+import type { EventContent, MacKeys } from "./event-mac.ts";
 import type { KeyAttributes } from "./key-seal.ts";
 import { DEFAULT_POLICY, type Policy, policyView } from "./policy.ts";
 
@@ -13,40 +15,59 @@ export type KeyRights = Omit<KeyAttributes, "apiKeyId" | "userId">;
 /** One of the policies that a change leaves: it applies `afterMs` after the event. */
 type PolicyFrom = { readonly afterMs: number; readonly policy: ReturnType<typeof policyView> };
 
-/** What `details` of an event stores. Other kinds that change rights store `{}`. */
-type Details = {
+/** What `details` of an event stores. */
+type Stored = {
   readonly user_created: { passwordSha256: string };
   /** Of a login that upgraded the hash. Other logins store nothing. */
   readonly login: { passwordSha256: string };
+  readonly sessions_ended: Nothing;
+  readonly account_frozen: Nothing;
+  readonly account_unfrozen: Nothing;
   readonly password_changed: { passwordSha256: string };
   readonly password_set: { passwordSha256: string; holdMs: number };
   readonly totp_reset: { holdMs: number };
   readonly totp_enabled: { codes: readonly string[] };
   readonly totp_removal_requested: { afterMs: number };
+  readonly totp_removal_cancelled: Nothing;
   readonly policy_changed: readonly PolicyFrom[];
   readonly api_key_created: KeyRights;
   readonly api_key_approved: { activeFrom: number };
   readonly withdrawal_address_created: { chain: string; address: string; afterMs: number };
+  readonly withdrawal_address_removed: Nothing;
+  /** An operator approved or rejected the proposal. */
+  readonly proposal_decided: { status: "approved" | "rejected" };
+  readonly operator_order: {
+    order_id: string;
+    signed_at_ms: number;
+    sha256: string;
+    signature: string;
+  };
 };
-type DetailedKind = keyof Details;
+/** The kind says it all. */
+type Nothing = Readonly<Record<string, never>>;
+/** Kinds whose events store details, with a MAC. */
+export type DetailedKind = keyof Stored;
 
-/** Kinds that change a right by themselves, without more to store. */
-const PLAIN_KINDS = [
-  "account_frozen",
-  "account_unfrozen",
-  "totp_removal_cancelled",
-  "api_key_revoked",
-  "withdrawal_address_removed",
-] as const;
+/** `details` of an event, and the keys for its MAC. */
+export type Details = { readonly json: string; readonly keys: MacKeys };
 
-/** `details` of an event. */
-export function rightsDetails<Of extends DetailedKind>(_: Of, stored: Details[Of]): string {
-  return JSON.stringify(stored);
+export function detailsOf<Of extends DetailedKind>(
+  keys: MacKeys,
+  _: Of,
+  stored: Stored[Of],
+): Details {
+  return { json: JSON.stringify(stored), keys };
 }
 
-/** `details` of an event that was given none. Null: its kind changes no right. */
-export function plainDetails(kind: string): string | null {
-  return PLAIN_KINDS.some((plain) => plain === kind) ? "{}" : null;
+/**
+ * `details` of a revocation. It has no MAC, because SQL composes those of many keys at once. A
+ * forged one hides nothing: it only makes a key differ that is not revoked.
+ */
+export const REVOCATION_DETAILS = "{}";
+
+/** Whether an event with these details must have a MAC. */
+export function needsMac({ kind, details }: Pick<EventContent, "kind" | "details">): boolean {
+  return details !== null && kind !== "api_key_revoked";
 }
 
 /** The hash of a stored password hash. It shows that a hash was replaced, and reveals nothing. */
@@ -82,13 +103,13 @@ type Kind = (typeof KINDS)[keyof typeof KINDS][number];
 /** Kinds that cancel what waits to take effect (waiting-changes.ts). */
 export const CANCEL_KINDS = ["account_frozen", "password_set", "totp_reset"] as const;
 
-export type RightsEvent = {
-  readonly subject: string;
+export type RightsEvent = EventContent & {
   readonly kind: Kind;
+  readonly subjectId: string;
+  readonly details: string;
+  readonly mac: string | null;
   readonly seq: number;
   readonly at: number;
-  readonly actor: string;
-  readonly details: string;
 };
 
 export type AccountRights = {
@@ -99,6 +120,9 @@ export type AccountRights = {
   readonly frozenAt: number | null;
   readonly frozenBy: string | null;
   readonly holdUntil: number | null;
+  readonly sessionEpoch: number;
+  /** How many events ended all of the user's sessions. Each raised the epoch by one. */
+  readonly sessionsEnded: number;
   readonly policies: readonly { readonly activeFrom: number; readonly policy: Policy }[];
   readonly totp: { readonly createdAt: number; readonly endsAt: number | null } | null;
   /** Stored hashes of recovery codes. */
@@ -128,8 +152,8 @@ export class History {
   readonly #events: ReadonlyMap<string, RightsEvent>;
   readonly #cancels: ReadonlyMap<string, readonly RightsEvent[]>;
   constructor(events: readonly RightsEvent[], cancels: readonly RightsEvent[]) {
-    this.#events = new Map(events.map((event) => [`${event.subject} ${event.kind}`, event]));
-    this.#cancels = Map.groupBy(cancels, ({ subject }) => subject);
+    this.#events = new Map(events.map((event) => [`${event.subjectId} ${event.kind}`, event]));
+    this.#cancels = Map.groupBy(cancels, ({ subjectId }) => subjectId);
   }
 
   /** The first event that cancelled what waited when `request` was made. */
@@ -147,14 +171,15 @@ export class History {
 }
 
 /** Safe cast: the event's writer stored what its kind stores. */
-function read<Of extends DetailedKind>(event: RightsEvent & { kind: Of | Kind }): Details[Of] {
-  return JSON.parse(event.details) as Details[Of];
+function read<Of extends DetailedKind>(event: RightsEvent & { kind: Of | Kind }): Stored[Of] {
+  return JSON.parse(event.details) as Stored[Of];
 }
 
 /** The rows of an account that differ from what its events say. */
 export function wrongRights(account: AccountRights, history: History): readonly WrongRight[] {
   return [
     ...wrongPassword(account, history),
+    ...wrongSessions(account),
     ...wrongFreeze(account, history),
     ...wrongPolicy(account, history),
     ...wrongTotp(account, history),
@@ -178,6 +203,13 @@ function wrongPassword({ userId, passwordHash }: AccountRights, history: History
   return expected === passwordSha256(passwordHash)
     ? []
     : [{ what: "password", detail: `the password hash is not that of audit event ${set.seq}` }];
+}
+
+/** A lower epoch revives sessions that were ended. A higher one ends some, so it is no difference. */
+function wrongSessions({ sessionEpoch, sessionsEnded }: AccountRights): WrongRight[] {
+  return sessionEpoch < sessionsEnded
+    ? [differs("sessions", { session_epoch: sessionEpoch }, { session_epoch: sessionsEnded })]
+    : [];
 }
 
 /** A freeze or a hold without an event narrows, so it is no difference. */

@@ -148,9 +148,9 @@ function registerSessionRoutes(app: Api): void {
       user_id: described(z.uuid(), "Id of the user"),
       revoked_keys: described(z.boolean(), "Whether the API keys were revoked"),
     }),
-    handler: async ({ api, env, db, actor, fields, clientIp, waitUntil }) => {
+    handler: async ({ api, env, db, settings, actor, fields, clientIp, waitUntil }) => {
       const revokeKeys = fields.revoke_keys ?? false;
-      await endSessions(db, { actor, revokeKeys, ip: clientIp });
+      await endSessions(db, settings, { actor, revokeKeys, ip: clientIp });
       waitUntil(
         closeSocketsOf(api, env, {
           userId: actor.userId,

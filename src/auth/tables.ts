@@ -219,6 +219,7 @@ export const auditEvents = sqliteTable(
     ip: text("ip"),
     subjectId: text("subject_id"),
     details: text("details"),
+    mac: text("mac"),
     at: integer("at").notNull(),
   },
   (t) => [

@@ -5,7 +5,8 @@ import { problem } from "../platform/problem.ts";
 import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, auditRow } from "./audit.ts";
-import { passwordSha256, rightsDetails } from "./rights.ts";
+import type { MacKeys } from "./event-mac.ts";
+import { detailsOf, passwordSha256 } from "./rights.ts";
 import { users } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
@@ -20,6 +21,7 @@ export function normalizeEmail(email: string): string {
  */
 export async function createUser(
   db: D1Database,
+  settings: MacKeys,
   user: { email: string; passwordHash: string; by: AuditActor; ip?: string | undefined },
   alongside: (userId: string, group: Group, created: Sql) => readonly Sql[] = () => [],
 ): Promise<{ userId: string }> {
@@ -39,7 +41,7 @@ export async function createUser(
         apiKeyId: null,
         ip: user.ip ?? null,
         subjectId: userId,
-        details: rightsDetails("user_created", {
+        details: detailsOf(settings, "user_created", {
           passwordSha256: passwordSha256(user.passwordHash),
         }),
       },

@@ -2,7 +2,7 @@
  * What approving and cancelling a withdrawal share: a guarded change of its row with an audit row
  * and events, or the reason why the guard did not apply.
  */
-import { type AuditKind, auditRow, recordOf } from "../auth/audit.ts";
+import { auditRow, recordOf } from "../auth/audit.ts";
 import type { Actor } from "../platform/actor.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Operation } from "../platform/operation.ts";
@@ -21,7 +21,7 @@ type Change<Facts, Own extends keyof Facts & string> = {
   readonly actor: Actor;
   readonly withdrawalId: string;
   readonly ip: string | undefined;
-  readonly kind: AuditKind;
+  readonly kind: "withdrawal_approved" | "withdrawal_cancelled";
   /** What the UPDATE sets beside `updated_at` and `changed_group`. */
   readonly set: (group: Group) => Sql;
   /** Further statements of the batch, after the UPDATE. */

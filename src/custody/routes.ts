@@ -346,8 +346,8 @@ function registerAddressBookRoutes(app: Api): void {
     response: WithdrawalAddress,
     notices: true,
     problems: ["withdrawal_address_unknown"],
-    handler: ({ db, actor, fields, clientIp }) =>
-      removeWithdrawalAddress(db, { actor, ip: clientIp, addressId: fields.address_id }),
+    handler: ({ db, settings, actor, fields, clientIp }) =>
+      removeWithdrawalAddress(db, settings, { actor, ip: clientIp, addressId: fields.address_id }),
   });
 }
 

@@ -7,9 +7,10 @@ import { z } from "@hono/zod-openapi";
 import { and, desc, eq } from "drizzle-orm";
 import { checksumAddress } from "../assets/address.ts";
 import { commitAudited, recordOf } from "../auth/audit.ts";
+import type { MacKeys } from "../auth/event-mac.ts";
 import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import { effectivePolicy } from "../auth/policy.ts";
-import { rightsDetails } from "../auth/rights.ts";
+import { detailsOf } from "../auth/rights.ts";
 import {
   afterCursor,
   fetchCount,
@@ -51,7 +52,7 @@ type By = { readonly actor: SessionActor; readonly ip: string | undefined };
  */
 export async function createWithdrawalAddress(
   db: D1Database,
-  settings: Pick<Config, "AUTH_SECURITY_DELAY_SECS">,
+  settings: Pick<Config, "AUTH_SECURITY_DELAY_SECS"> & MacKeys,
   { actor, ip, ...entry }: By & Destination & { readonly label: string },
 ): Promise<Entry> {
   const { userId } = actor;
@@ -61,7 +62,7 @@ export async function createWithdrawalAddress(
   const applied = await commitAudited(db, {
     record: {
       ...recordOf(actor, "withdrawal_address_created", { ip, subjectId: addressId }),
-      details: rightsDetails("withdrawal_address_created", {
+      details: detailsOf(settings, "withdrawal_address_created", {
         chain: entry.chain,
         address: hexOf(entry.address).slice(2),
         afterMs,
@@ -102,6 +103,7 @@ export async function createWithdrawalAddress(
 /** Removes an address. Throws `withdrawal_address_unknown`. */
 export async function removeWithdrawalAddress(
   db: D1Database,
+  settings: MacKeys,
   { actor, ip, addressId }: By & { readonly addressId: string },
 ): Promise<Entry> {
   const { userId } = actor;
@@ -116,7 +118,10 @@ export async function removeWithdrawalAddress(
   const applied =
     row !== undefined &&
     (await commitAudited(db, {
-      record: recordOf(actor, "withdrawal_address_removed", { ip, subjectId: addressId }),
+      record: {
+        ...recordOf(actor, "withdrawal_address_removed", { ip, subjectId: addressId }),
+        details: detailsOf(settings, "withdrawal_address_removed", {}),
+      },
       when: ({ at }) => sql`${mayWrite(actor, at)}
         AND EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${mine})`,
       statements: (_, written) => [

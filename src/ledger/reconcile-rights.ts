@@ -1,10 +1,15 @@
 /** Compares who may act for a chunk of users with their signed audit events. */
 import { compareRights } from "../auth/compare-rights.ts";
+import type { MacKeys } from "../auth/event-mac.ts";
 import type { Difference } from "./difference.ts";
 import type { Chunk } from "./reconcile-journal.ts";
 
-export async function checkRights(db: D1Database, users: Chunk): Promise<Difference[]> {
-  const wrong = await compareRights(db, users);
+export async function checkRights(
+  db: D1Database,
+  keys: MacKeys,
+  users: Chunk,
+): Promise<Difference[]> {
+  const wrong = await compareRights(db, keys, users);
   return wrong.map(({ userId, what, detail }) => ({
     check: "rights_mismatch",
     account: `${userId}/${what}`,

@@ -30,6 +30,7 @@ import {
   scanName,
   type Walk,
 } from "./reconcile-journal.ts";
+import type { MacKeys } from "../auth/event-mac.ts";
 import { nextUsers } from "../auth/compare-rights.ts";
 import { checkRights } from "./reconcile-rights.ts";
 import { DELIVERED } from "./released.ts";
@@ -67,6 +68,8 @@ export type ReconcileOptions = {
   /** Chains whose holdings are compared, if `holdingsAt` is given. */
   readonly chains: readonly string[];
   readonly holdingsAt?: HoldingsAt | undefined;
+  /** Verify that the service wrote the audit events that rights are compared with. */
+  readonly macKeys: MacKeys;
   /** Checks everything from the first row on. Without it a part of the daily walk is checked. */
   readonly full?: boolean | undefined;
 };
@@ -94,10 +97,11 @@ export async function reconcile(
   options: ReconcileOptions,
 ): Promise<Reconciliation> {
   await openScans(db);
-  const recentDone = await walkRecent(db);
+  const recentDone = await walkRecent(db, options.macKeys);
   if (options.full === true) await startFull(db);
   else await startFullIfDue(db);
-  await walkFull(db, options.full === true ? MAX_CHUNKS_FULL : FULL_CHUNKS_PER_RUN);
+  const chunks = options.full === true ? MAX_CHUNKS_FULL : FULL_CHUNKS_PER_RUN;
+  await walkFull(db, chunks, options.macKeys);
   await reportStanding(db, "expiry_overdue", await checkOverdue(db));
   const { block, surplus } = await compareHoldings(db, options);
   const now = await first<{ at: number }>(db, sql`SELECT ${NOW} AS at`);
@@ -115,13 +119,13 @@ export async function reconcile(
 }
 
 /** Follows the newest rows. Returns whether they have all been checked. */
-async function walkRecent(db: D1Database): Promise<boolean> {
+async function walkRecent(db: D1Database, macKeys: MacKeys): Promise<boolean> {
   const transfersDone = await scanTransfers(db, "recent", MAX_CHUNKS);
   const groupsDone = await scanGroups(db, "recent", MAX_CHUNKS);
   // Accounts, streams and users without recent changes are checked in turn.
   await scanAccounts(db, "recent", 1);
   await scanStreams(db, "recent", 1);
-  await scanRights(db, "recent", 1);
+  await scanRights(db, "recent", 1, macKeys);
   return transfersDone && groupsDone;
 }
 
@@ -135,7 +139,7 @@ export async function walkOn(db: D1Database, chunks: number): Promise<void> {
   await scanGroups(db, "recent", chunks);
 }
 
-type Scan = (db: D1Database, walk: Walk, chunks: number) => Promise<boolean>;
+type Scan = (db: D1Database, walk: Walk, chunks: number, macKeys: MacKeys) => Promise<boolean>;
 
 const SCANS: Readonly<Record<ScanKind, Scan>> = {
   transfers: scanTransfers,
@@ -146,14 +150,14 @@ const SCANS: Readonly<Record<ScanKind, Scan>> = {
 };
 
 /** Continues the full walk, if one is running. Each scan reads at most so many chunks. */
-async function walkFull(db: D1Database, chunks: number): Promise<void> {
+async function walkFull(db: D1Database, chunks: number, macKeys: MacKeys): Promise<void> {
   for (const kind of SCAN_KINDS) {
     const scan = scanName("full", kind);
     const [row] = await read(db, ({ select }) =>
       select().from(ledgerCheckpoints).where(eq(ledgerCheckpoints.scan, scan)),
     );
     if (row?.mark !== RUNNING) continue;
-    if (!(await SCANS[kind](db, "full", chunks))) return;
+    if (!(await SCANS[kind](db, "full", chunks, macKeys))) return;
     await all(db, sql`UPDATE ledger_checkpoints SET mark = '' WHERE scan = ${scan}`);
   }
 }
@@ -278,10 +282,15 @@ function scanStreams(db: D1Database, walk: Walk, chunks: number): Promise<boolea
 }
 
 /** Compares in turn who may act for each user with their audit events. */
-function scanRights(db: D1Database, walk: Walk, chunks: number): Promise<boolean> {
+function scanRights(
+  db: D1Database,
+  walk: Walk,
+  chunks: number,
+  macKeys: MacKeys,
+): Promise<boolean> {
   return scanInTurn(db, scanName(walk, "rights"), chunks, {
     next: (after) => nextUsers(after, USERS_PER_CHUNK),
-    check: (chunk) => checkRights(db, chunk),
+    check: (chunk) => checkRights(db, macKeys, chunk),
   });
 }
 

@@ -4,11 +4,13 @@
  * stops something never waits: freezing, pausing, revoking and rejecting.
  */
 import { desc, eq } from "drizzle-orm";
+import { commitAudited } from "../auth/audit.ts";
+import { detailsOf } from "../auth/rights.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { openSecret, sealSecret } from "../auth/secret-box.ts";
 import { read } from "../platform/read.ts";
-import { expr, first, sql, uuid } from "../platform/sql.ts";
+import { expr, sql, uuid } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 import { instantOf, uuidv7 } from "../platform/uuid.ts";
 import { idOption, option, type OperatorContext } from "./context.ts";
@@ -112,7 +114,7 @@ export async function approve(context: OperatorContext): Promise<Content> {
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(proposal.content));
   if (option(context, "sha256") !== Buffer.from(digest).toString("hex"))
     throw notOpen("The signed hash is not that of this proposal.");
-  if (!(await decide(env.DB, { proposalId, operator, status: "approved" })))
+  if (!(await decide(context, { proposalId, status: "approved" })))
     throw notOpen("It was decided before, or is older than a day.");
   return JSON.parse(proposal.content) as Content;
 }
@@ -141,26 +143,40 @@ async function isOurs(settings: Config, row: Proposal): Promise<boolean> {
 /** Ends a proposal. Its proposer may do it too. */
 export async function reject(context: OperatorContext): Promise<unknown> {
   const proposalId = idOption(context, "id");
-  const { env, operator } = context;
-  if (!(await decide(env.DB, { proposalId, operator, status: "rejected" })))
+  if (!(await decide(context, { proposalId, status: "rejected" })))
     throw notOpen("It was decided before, is older than a day, or does not exist.");
   return { proposal_id: proposalId, status: "rejected" };
 }
 
-/** Whether this call decided. Of two at once, one does. */
-async function decide(
-  db: D1Database,
-  decision: { proposalId: string; operator: string; status: "approved" | "rejected" },
+/**
+ * Whether this call decided. Of two at once, one does. The decision is an audit event. A proposal
+ * that has one is not open, even if SQL has set its status back.
+ */
+function decide(
+  { env, settings, operator }: OperatorContext,
+  { proposalId, status }: { proposalId: string; status: "approved" | "rejected" },
 ): Promise<boolean> {
-  const { proposalId, operator, status } = decision;
-  const row = await first(
-    db,
-    sql`UPDATE operator_proposals SET status = ${status}, decided_by = ${operator}
-      WHERE proposal_id = ${uuid(proposalId)} AND status = 'open' AND at > ${NOW} - ${LIFE_MS}
-        AND ${status === "rejected" ? expr`1` : expr`operator <> ${operator}`}
-      RETURNING 1 AS decided`,
-  );
-  return row !== null && row !== undefined;
+  const kind = "proposal_decided";
+  return commitAudited(env.DB, {
+    record: {
+      kind,
+      actor: `operator:${operator}`,
+      userId: null,
+      apiKeyId: null,
+      ip: null,
+      subjectId: proposalId,
+      details: detailsOf(settings, kind, { status }),
+    },
+    when: ({ at }) => sql`EXISTS (SELECT 1 FROM operator_proposals
+        WHERE proposal_id = ${uuid(proposalId)} AND status = 'open' AND at > ${at} - ${LIFE_MS}
+          AND ${status === "rejected" ? expr`1` : expr`operator <> ${operator}`})
+      AND NOT EXISTS (SELECT 1 FROM audit_events INDEXED BY audit_events_rights
+        WHERE subject_id = ${proposalId} AND kind = ${kind} AND details IS NOT NULL)`,
+    statements: (_, applied) => [
+      sql`UPDATE operator_proposals SET status = ${status}, decided_by = ${operator}
+        WHERE proposal_id = ${uuid(proposalId)} AND ${applied}`,
+    ],
+  });
 }
 
 function notOpen(detail: string): OperatorRejection {

@@ -1,5 +1,5 @@
 import { and, desc, eq, isNull } from "drizzle-orm";
-import { type AuditRecord, auditRow } from "../auth/audit.ts";
+import { type AuditRecord, auditRow, type PlainKind } from "../auth/audit.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -14,7 +14,7 @@ import { auditEvents } from "../auth/tables.ts";
  */
 export async function recordCommand(
   context: OperatorContext,
-  kind: AuditRecord["kind"],
+  kind: PlainKind,
   subjectId: string | null,
   effects: (group: Group) => Sql[] = () => [],
 ): Promise<void> {
@@ -37,7 +37,7 @@ export async function recordCommand(
 export async function closeAlerts(
   context: OperatorContext,
   kind: string,
-  audited: { kind: AuditRecord["kind"]; reason: string },
+  audited: { kind: PlainKind; reason: string },
 ): Promise<string[]> {
   const found = await read(context.env.DB, ({ select }) =>
     select({ subject: alerts.subject })

@@ -1,6 +1,6 @@
 import { and, inArray, isNotNull } from "drizzle-orm";
 import { address as addressField } from "../assets/fields.ts";
-import { type AuditActor, type AuditRecord, auditRow } from "../auth/audit.ts";
+import { type AuditActor, auditRow, type PlainKind } from "../auth/audit.ts";
 import { readCursor } from "../chain/cursor.ts";
 import {
   chainStatus,
@@ -102,8 +102,8 @@ export async function resweep(context: OperatorContext): Promise<unknown> {
   throw new OperatorRejection("no_credited_deposit", `No deposit to ${address} was credited.`);
 }
 
-function recordFor(actor: AuditActor, kind: AuditRecord["kind"]): Omit<AuditRecord, "subjectId"> {
-  return { kind, actor, userId: null, apiKeyId: null, ip: null };
+function recordFor(actor: AuditActor, kind: PlainKind) {
+  return { kind, actor, userId: null, apiKeyId: null, ip: null } as const;
 }
 
 function blockOption(context: OperatorContext, name: "from" | "to"): number {
@@ -131,6 +131,7 @@ export async function reconcileAll(context: OperatorContext): Promise<unknown> {
   const { surplus, ...report } = await reconcile(context.env.DB, {
     chains: context.settings.CHAINS.map(({ chain }) => chain),
     holdingsAt: trackedHoldings(context.env.DB, context.settings),
+    macKeys: context.settings,
     full: true,
   });
   return {

@@ -5,6 +5,7 @@
  * An order is carried out once. Its result is kept for a day, sealed, and a repeat returns it.
  */
 import { type AuditRecord, auditRow } from "../auth/audit.ts";
+import { detailsOf } from "../auth/rights.ts";
 import { openSecret, sealSecret } from "../auth/secret-box.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
@@ -121,7 +122,7 @@ export async function claimOrder(
         AND NOT EXISTS (SELECT 1 FROM operator_orders WHERE order_id = ${uuid(order.orderId)})
       RETURNING 1 AS claimed`,
     auditRow(
-      recordOf(order),
+      recordOf(settings, order),
       group.at,
       expr`${changes ? 1 : 0} AND EXISTS (SELECT 1 FROM operator_orders
         WHERE order_id = ${uuid(order.orderId)} AND audit_event_id = ${uuid(auditEventId)})`,
@@ -133,7 +134,7 @@ export async function claimOrder(
   return { answer: await earlierAnswer(db, settings, order) };
 }
 
-function recordOf({ operator, command, orderId, ...signed }: Order): AuditRecord {
+function recordOf(settings: Config, { operator, command, orderId, ...signed }: Order): AuditRecord {
   return {
     kind: "operator_order",
     actor: `operator:${operator}`,
@@ -142,7 +143,7 @@ function recordOf({ operator, command, orderId, ...signed }: Order): AuditRecord
     ip: null,
     subjectId: command.join(" "),
     // What verifies the signature later, together with the public key of that time.
-    details: JSON.stringify({
+    details: detailsOf(settings, "operator_order", {
       order_id: orderId,
       signed_at_ms: signed.signedAtMs,
       sha256: signed.sha256,

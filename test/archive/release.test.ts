@@ -13,6 +13,7 @@ import { command, commitCommand } from "../support/market.ts";
 import { withBatch } from "../support/slow-database.ts";
 import { newUser } from "../support/users.ts";
 import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
+import { settings } from "../support/http.ts";
 
 const journal = new SealedJournal(env.RELEASED_DB, "released");
 const { db } = journal;
@@ -44,7 +45,7 @@ async function deliverAll(): Promise<void> {
 
 const transfersOf = (id: string) => journal.count(`transfers WHERE ref = x'${hexOf(id)}'`);
 const hexOf = (id: string) => id.replaceAll("-", "");
-const reconciled = () => reconcile(db, { chains: [], full: true });
+const reconciled = () => reconcile(db, { macKeys: settings(), chains: [], full: true });
 
 it("deletes what is sealed and holds what can still move", async () => {
   const { quotes, matchId } = await journal.trade();

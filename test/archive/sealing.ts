@@ -13,6 +13,7 @@ import { all, raw, sql } from "../../src/platform/sql.ts";
 import { newAsset } from "../support/ledger.ts";
 import { command, commitCommand, matchOf } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
+import { settings } from "../support/http.ts";
 
 export type Overrides = Partial<Pick<RoundContext, "bucket" | "failpoint" | "db" | "remember">> & {
   readonly limit?: number;
@@ -113,7 +114,7 @@ export class SealedJournal {
 
   /** Has the reconciliation walk everything, and lets an instant pass, so that all of it is cold. */
   async walked(): Promise<void> {
-    await reconcile(this.db, { chains: [] });
+    await reconcile(this.db, { macKeys: settings(), chains: [] });
     await scheduler.wait(5);
   }
 

@@ -4,7 +4,7 @@ import { expect, it, vi } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { freezeUser, unfreezeUser } from "../../src/auth/freeze-user.ts";
 import { first, sql, uuid } from "../../src/platform/sql.ts";
-import { anyIp, apiOf, codeOf, problemOf, send } from "../support/http.ts";
+import { anyIp, apiOf, codeOf, problemOf, send, settings } from "../support/http.ts";
 import { quotedMarket } from "../support/market.ts";
 import { enrol, freshCode } from "../support/totp.ts";
 import { newKey, newUser, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
@@ -94,12 +94,16 @@ it("is ended by the operator only without TOTP, or after the operator's freeze",
   const user = await newUserWithPassword();
   const { secret } = await enrol(user);
   await freeze(user);
-  expect(await freezeUser(env.DB, { userId: user.userId, operator: "test" })).toBe(true);
+  expect(await freezeUser(env.DB, settings(), { userId: user.userId, operator: "test" })).toBe(
+    true,
+  );
   expect(await problemOf(await unfreeze(user, await freshCode(user, secret)))).toMatchObject({
     code: "account_frozen",
     frozen_by: "operator",
   });
-  expect(await unfreezeUser(env.DB, { userId: user.userId, operator: "test" })).toBe(true);
+  expect(await unfreezeUser(env.DB, settings(), { userId: user.userId, operator: "test" })).toBe(
+    true,
+  );
   const code = { totp_code: await freshCode(user, secret) };
   expect((await login(user, code)).status).toBe(200);
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { apiOf, codeOf } from "../support/http.ts";
+import { apiOf, codeOf, settings } from "../support/http.ts";
 import { newAsset } from "../support/ledger.ts";
 import { command, openRequest, outcomeOf, placeQuote, submit } from "../support/market.ts";
 import { newKey, newUser, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
@@ -19,8 +19,8 @@ const DEFAULTS = {
 };
 
 const get = async (user: TestUser) => (await apiOf(user).get("/auth/policy")).json;
-const set = (user: TestUser, change: object, settings: Record<string, string> = DAY) =>
-  apiOf(user, settings).post("/auth/policy", { password: PASSWORD, ...change });
+const set = (user: TestUser, change: object, changes: Record<string, string> = DAY) =>
+  apiOf(user, changes).post("/auth/policy", { password: PASSWORD, ...change });
 /** Lets the delay of what waits pass. */
 const pass = (user: TestUser) =>
   all(
@@ -93,7 +93,7 @@ describe("the account policy", () => {
     const user = await newUserWithPassword();
     await set(user, { max_trade_usdc_per_day: 1 });
     await set(user, { max_trade_usdc_per_day: null });
-    await freezeUser(db, { userId: user.userId, operator: "test" });
+    await freezeUser(db, settings(), { userId: user.userId, operator: "test" });
     const rows = await all(
       db,
       sql`SELECT max_trade_usdc_per_day AS amount FROM account_policies

@@ -2,10 +2,12 @@
 import { env } from "cloudflare:workers";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { compareRights } from "../../src/auth/compare-rights.ts";
+import { NO_ANCHORS, sealAudit, verifyAudit } from "../../src/auth/audit-seal.ts";
+import { passwordSha256 } from "../../src/auth/rights.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import { all, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
-import { apiOf, send } from "../support/http.ts";
-import { newAddress } from "../support/ledger.ts";
+import { all, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { apiOf, send, settings } from "../support/http.ts";
+import { edit as withoutTriggers, newAddress } from "../support/ledger.ts";
 import { orderOf, sendOrder } from "../support/operator.ts";
 import { enrol, freshCode } from "../support/totp.ts";
 import { newKey, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
@@ -148,6 +150,11 @@ const EDITS_OF_FROZEN: typeof EDITS = [
     () => "password",
   ],
   [
+    "ended sessions revived",
+    (owner) => set("users", "session_epoch = session_epoch - 1", mine(owner)),
+    () => "sessions",
+  ],
+  [
     "a freeze deleted",
     (owner) => set("users", "frozen_at = NULL, frozen_by = NULL", mine(owner)),
     () => "freeze",
@@ -174,7 +181,7 @@ let owner: Owner;
 /** Of these tests. Other files edit rows of their own users. */
 const users = new Set<string>();
 const wrong = async () => {
-  const found = await compareRights(db, EVERYBODY);
+  const found = await compareRights(db, settings(), EVERYBODY);
   return found.filter(({ userId }) => users.has(userId));
 };
 
@@ -298,11 +305,88 @@ it("compares a request with the first freeze after it, not with the last", async
   users.delete(user.userId);
 });
 
+describe("an event that SQL inserts to explain an edit", () => {
+  let user: TestUser;
+  /** Columns of an event that this service wrote about the user. */
+  const copyOf = (kind: string) =>
+    sql`SELECT actor, user_id, ip, details, mac, at FROM audit_events
+      WHERE subject_id = ${user.userId} AND kind = ${kind} ORDER BY audit_seq LIMIT 1`;
+  const lastSeq = async () =>
+    (await first<{ seq: number }>(db, sql`SELECT max(audit_seq) AS seq FROM audit_events`))?.seq;
+
+  beforeAll(async () => {
+    user = await newUserWithPassword();
+    users.add(user.userId);
+    for (const withdraw_listed_only of [false, true])
+      await apiOf(user).post("/auth/policy", { password: PASSWORD, withdraw_listed_only });
+    await execute("user set-password", { email: user.email, password: PASSWORD });
+    await execute("user freeze", { email: user.email });
+    await sealAudit(db, settings());
+  });
+
+  it.each<[string, table: string, change: string, kind: string, columns: () => Sql]>([
+    [
+      "as a copy of an earlier event",
+      "account_policies",
+      `withdraw_listed_only = 0, active_from = (SELECT min(at) FROM audit_events e
+        WHERE e.user_id = account_policies.user_id AND e.kind = 'policy_changed')`,
+      "policy_changed",
+      () => copyOf("policy_changed"),
+    ],
+    [
+      "with another event's MAC",
+      "users",
+      "frozen_at = NULL, frozen_by = NULL",
+      "account_unfrozen",
+      () => copyOf("account_frozen"),
+    ],
+    [
+      "without a MAC",
+      "users",
+      "password_hash = 'of the thief'",
+      "password_changed",
+      () => sql`SELECT 'session', ${uuid(user.userId)}, NULL,
+        ${JSON.stringify({ passwordSha256: passwordSha256("of the thief") })}, NULL, ${Date.now()}`,
+    ],
+  ])("%s is forged", async (_, table, change, kind, columns) => {
+    await all(db, sql`CREATE TABLE before AS SELECT * FROM ${raw(table)} WHERE ${mine({ user })}`);
+    await all(db, set(table, change, mine({ user })));
+    expect(await wrong()).toHaveLength(1);
+    const sealed = await lastSeq();
+    await all(
+      db,
+      sql`INSERT INTO audit_events (audit_event_id, kind, subject_id, actor, user_id, ip, details,
+          mac, at)
+        SELECT randomblob(16), ${kind}, ${user.userId}, * FROM (${columns()})`,
+    );
+    const seq = await lastSeq();
+    expect(seq).toBe((sealed ?? 0) + 1);
+    expect(await wrong()).toEqual([
+      {
+        userId: user.userId,
+        what: `event/${seq}`,
+        detail: expect.stringContaining("no valid MAC"),
+      },
+    ]);
+    const verified = async () => (await verifyAudit(db, settings(), NO_ANCHORS)).discrepancies;
+    expect(await verified()).toEqual([{ auditSeq: seq, kind: "forged" }]);
+    await sealAudit(db, settings());
+    expect(await verified()).toEqual([{ auditSeq: seq, kind: "forged" }]);
+
+    for (const log of ["audit_seals", "audit_events"])
+      await withoutTriggers(db, log, [sql`DELETE FROM ${raw(log)} WHERE audit_seq = ${seq ?? 0}`]);
+    await all(db, sql`DELETE FROM ${raw(table)} WHERE ${mine({ user })}`);
+    await all(db, sql`INSERT INTO ${raw(table)} SELECT * FROM before`);
+    await all(db, sql`DROP TABLE before`);
+    expect(await wrong()).toEqual([]);
+  });
+});
+
 it("`reconcile` names the row and the next command", async () => {
   const user = await newUserWithPassword();
   const { apiKeyId } = await newKey(user, ["read"]);
   await all(db, set("api_keys", "scopes = 'read,trade'", keyOf(apiKeyId)));
-  const { ok, differences } = await reconcile(db, { chains: [], full: true });
+  const { ok, differences } = await reconcile(db, { macKeys: settings(), chains: [], full: true });
   expect(ok).toBe(false);
   expect(differences).toContainEqual({
     check: "rights_mismatch",

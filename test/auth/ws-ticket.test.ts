@@ -7,7 +7,7 @@ import { Problem } from "../../src/platform/problem.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { config } from "../../src/platform/config.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
-import { apiOf, codeOf, send } from "../support/http.ts";
+import { apiOf, codeOf, send, settings } from "../support/http.ts";
 import { connect } from "../support/sockets.ts";
 import { newKey, newUser, type TestKey, type TestUser } from "../support/users.ts";
 
@@ -116,7 +116,7 @@ it("checks key and user in D1 when a ticket is used", async () => {
 
   const ticket = await ticketOf(user);
   const ofFrozen = await signedTicket(await newKey(user, ["read"], { allowedIps: ["10.0.0.0/8"] }));
-  await freezeUser(env.DB, { userId: user.userId, operator: "test" });
+  await freezeUser(env.DB, settings(), { userId: user.userId, operator: "test" });
   expect(await rejectionOf(ofFrozen, "192.0.2.1")).toBe("account_frozen");
   expect(await rejectionOf(ticket)).toBe("account_frozen");
 });

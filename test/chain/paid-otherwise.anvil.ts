@@ -13,6 +13,7 @@ import { reconcile } from "../../src/ledger/reconcile.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { openStage, type Stage, someone } from "./support/stage.ts";
+import { settings } from "../support/http.ts";
 
 type Terms = { kind: number; token: Address; tokenId: bigint; to: Address };
 
@@ -202,6 +203,7 @@ it.each(["loss", "rescue"] as const)(
     expect(await stage.alerts()).toEqual([]);
     await expectRest(stage);
     const report = await reconcile(env.DB, {
+      macKeys: settings(),
       chains: [chain],
       holdingsAt: trackedHoldings(env.DB, stage.settings),
       full: true,

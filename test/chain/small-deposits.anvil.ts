@@ -26,6 +26,7 @@ const available = async (userId: string) => (await readBalance(env.DB, userId, U
 /** The chain's USDC and the user's events in the reconciliation. */
 async function holdings({ chain, settings }: Stage, userId: string) {
   const { surplus, differences } = await reconcile(env.DB, {
+    macKeys: settings,
     chains: [chain.chain],
     holdingsAt: trackedHoldings(env.DB, settings),
   });

@@ -4,7 +4,7 @@ import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { expireApprovals } from "../../src/custody/expire-approvals.ts";
 import { MAX_WITHDRAWAL_ADDRESSES } from "../../src/custody/withdrawal-addresses.ts";
 import { all, raw, sql, uuid } from "../../src/platform/sql.ts";
-import { apiOf, codeOf } from "../support/http.ts";
+import { apiOf, codeOf, settings } from "../support/http.ts";
 import { balances, newAddress, newAsset } from "../support/ledger.ts";
 import { enrol, freshCode } from "../support/totp.ts";
 import { newKey, newUser, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
@@ -44,8 +44,8 @@ const setPolicy = async (user: TestUser, column: string, value: number) => {
   );
 };
 
-const add = (user: TestUser, body: object, settings: Record<string, string> = {}) =>
-  apiOf(user, settings).post(ADD, { password: PASSWORD, label: "wallet", ...body });
+const add = (user: TestUser, body: object, changes: Record<string, string> = {}) =>
+  apiOf(user, changes).post(ADD, { password: PASSWORD, label: "wallet", ...body });
 
 describe("the address book", () => {
   it("adds, lists and removes addresses", async () => {
@@ -107,7 +107,7 @@ describe("the address book", () => {
     const user = await newUserWithPassword();
     const active = await add(user, { address: newAddress() });
     await add(user, { address: newAddress() }, DAY);
-    await freezeUser(db, { userId: user.userId, operator: "test" });
+    await freezeUser(db, settings(), { userId: user.userId, operator: "test" });
     const rows = await all(
       db,
       sql`SELECT lower(hex(address_id)) AS id FROM withdrawal_addresses

@@ -5,6 +5,7 @@ import { type HoldingsAt, reconcile } from "../../src/ledger/reconcile.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
 import { fund, insertWithdrawal, newAsset, randomHex, tamper } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
+import { settings } from "../support/http.ts";
 
 const db = env.DB;
 
@@ -37,7 +38,7 @@ async function chainAt(block: number) {
       queries.push(query);
       return new Map(held === undefined ? [] : query.assets.map((asset) => [asset, held]));
     };
-    const result = await reconcile(db, { chains: [chain], holdingsAt });
+    const result = await reconcile(db, { macKeys: settings(), chains: [chain], holdingsAt });
     return {
       block: result.block[chain],
       queries,
@@ -92,6 +93,7 @@ it("pauses withdrawals when a second block shows a shortfall", async () => {
 it("is neither ok nor complete if a chain cannot be read", async () => {
   const { chain } = await chainAt(40);
   const result = await reconcile(db, {
+    macKeys: settings(),
     chains: [chain, "unknown"],
     holdingsAt: () => Promise.reject(new Error("node is down")),
   });
@@ -110,9 +112,15 @@ it("reads a chain again if its confirmed block moved", async () => {
       throw new Error("the confirmed block has moved on");
     };
   };
-  expect((await reconcile(db, { chains: [chain], holdingsAt: movesOn(2) })).block[chain]).toBe(42);
   expect(
-    (await reconcile(db, { chains: [chain], holdingsAt: movesOn(9) })).block[chain],
+    (await reconcile(db, { macKeys: settings(), chains: [chain], holdingsAt: movesOn(2) })).block[
+      chain
+    ],
+  ).toBe(42);
+  expect(
+    (await reconcile(db, { macKeys: settings(), chains: [chain], holdingsAt: movesOn(9) })).block[
+      chain
+    ],
   ).toBeNull();
 });
 

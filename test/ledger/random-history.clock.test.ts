@@ -16,6 +16,7 @@ import {
 } from "../support/ledger.ts";
 import { newKey, newUser, type TestKey } from "../support/users.ts";
 import { advanceClock, command, commitCommand } from "../support/market.ts";
+import { settings } from "../support/http.ts";
 
 const db = env.DB;
 const PRICE_SCALE = 1_000_000n;
@@ -275,7 +276,7 @@ const steps = fc.array(
 );
 
 it("random histories agree with the model and reconcile after every step", async () => {
-  await reconcile(db, { chains: [] });
+  await reconcile(db, { macKeys: settings(), chains: [] });
   await fc.assert(
     fc.asyncProperty(steps, async (history) => {
       const users = await Promise.all([newUser(), newUser(), newUser()]);
@@ -295,7 +296,7 @@ it("random histories agree with the model and reconcile after every step", async
             );
           }
         }
-        const { differences } = await reconcile(db, { chains: [] });
+        const { differences } = await reconcile(db, { macKeys: settings(), chains: [] });
         expect(
           differences.filter((difference) =>
             names.some((name) => difference.account.includes(name)),

@@ -16,6 +16,7 @@ import {
   submit,
 } from "../support/market.ts";
 import type { Difference } from "../../src/ledger/difference.ts";
+import { settings } from "../support/http.ts";
 
 const db = env.DB;
 
@@ -38,7 +39,7 @@ async function found(name: string, full = false): Promise<Difference[]> {
 
 /** As `found`, but with the events that contradict a changed record. tampering.test.ts covers them. */
 async function foundWithEvents(name: string, full: boolean): Promise<Difference[]> {
-  await reconcile(db, { chains: [], full });
+  await reconcile(db, { macKeys: settings(), chains: [], full });
   const open = await all<{ detail: string }>(
     db,
     sql`SELECT detail FROM alerts WHERE kind = 'reconciliation' AND resolved_at IS NULL`,
@@ -85,7 +86,7 @@ async function holder(amount = 100n) {
 it("finds no difference in a sound journal", async () => {
   const { userId } = await holder();
   expect(await found(userId)).toEqual([]);
-  const again = await reconcile(db, { chains: [] });
+  const again = await reconcile(db, { macKeys: settings(), chains: [] });
   expect(again.complete).toBe(true);
 });
 
@@ -321,9 +322,9 @@ it("concurrent reconciliations leave one checkpoint", async () => {
   for (let i = 0; i < 3; i++) await holder();
   const { userId } = await holder();
   const results = await Promise.all([
-    reconcile(db, { chains: [] }),
-    reconcile(db, { chains: [] }),
-    reconcile(db, { chains: [] }),
+    reconcile(db, { macKeys: settings(), chains: [] }),
+    reconcile(db, { macKeys: settings(), chains: [] }),
+    reconcile(db, { macKeys: settings(), chains: [] }),
   ]);
   for (const result of results)
     expect(result.differences.filter((one) => one.account.includes(userId))).toEqual([]);

@@ -15,6 +15,7 @@ import { accountStream } from "../../src/streams/event-log.ts";
 import { edit, endWithdrawal, newAsset, queueWithdrawal } from "../support/ledger.ts";
 import { command, commitCommand, matchOf } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
+import { settings } from "../support/http.ts";
 
 const db = env.SPARE_DB;
 
@@ -277,14 +278,14 @@ const EDITS: readonly Edit[] = [
 describe.each(["recent", "full"] as const)("the %s walk", { timeout: 30_000 }, (walk) => {
   it.each(EDITS)("finds $title", async ({ table, statements, finds }) => {
     const of = await history();
-    if (walk === "full") await reconcile(db, { chains: [] });
+    if (walk === "full") await reconcile(db, { macKeys: settings(), chains: [] });
     const found = await newDifferences(walk, () => edit(db, table, statements(of)));
     expect(found.map((one) => one.check)).toEqual(expect.arrayContaining([...finds]));
   });
 
   it("finds a deleted transfer whose balances were adjusted", async () => {
     const of = await history();
-    if (walk === "full") await reconcile(db, { chains: [] });
+    if (walk === "full") await reconcile(db, { macKeys: settings(), chains: [] });
     const found = await newDifferences(walk, async () => {
       await edit(db, "accounts", withoutTransfer(of.withdrawalId));
       await edit(db, "transfers", [
@@ -297,7 +298,7 @@ describe.each(["recent", "full"] as const)("the %s walk", { timeout: 30_000 }, (
   // The guards let these pass: the transfer is valid and its record exists.
   it.each(["fee", "deposit"] as const)("finds a second %s under an old record", async (reason) => {
     const of = await history();
-    await reconcile(db, { chains: [] });
+    await reconcile(db, { macKeys: settings(), chains: [] });
     const found = await newDifferences(walk, () =>
       all(
         db,
@@ -328,7 +329,10 @@ it("raises no difference for a history that nobody edited", async () => {
 
 it("says when each walk last finished, and starts the full one once a day", async () => {
   const read = async () => {
-    const { recent_finished_at, full_finished_at } = await reconcile(db, { chains: [] });
+    const { recent_finished_at, full_finished_at } = await reconcile(db, {
+      macKeys: settings(),
+      chains: [],
+    });
     return [Date.parse(recent_finished_at ?? ""), Date.parse(full_finished_at ?? "")] as const;
   };
   const [recent, full] = await read();
@@ -346,7 +350,7 @@ it("says when each walk last finished, and starts the full one once a day", asyn
 it("reports a book whose expiries do not happen until they do", async () => {
   const of = await history();
   const overdue = async () =>
-    (await reconcile(db, { chains: [] })).differences.filter(
+    (await reconcile(db, { macKeys: settings(), chains: [] })).differences.filter(
       (one) => one.check === "expiry_overdue" && one.account.endsWith(of.book),
     );
   expect(await overdue()).toEqual([]);
@@ -371,7 +375,7 @@ async function newDifferences(
     sql`SELECT coalesce(max(alert_id), 0) AS id FROM alerts`,
   );
   await change();
-  await reconcile(db, { chains: [], full: walk === "full" });
+  await reconcile(db, { macKeys: settings(), chains: [], full: walk === "full" });
   const rows = await all<{ detail: string }>(
     db,
     sql`SELECT detail FROM alerts WHERE alert_id > ${last?.id ?? 0} AND kind = 'reconciliation'`,

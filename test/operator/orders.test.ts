@@ -217,6 +217,25 @@ describe("with two approvals", () => {
     expect(await approve(readUuid(row?.id ?? ""), by)).toMatchObject(refused("proposal_not_open"));
   });
 
+  it.each(["approve", "reject"])("SQL opens no proposal again after `%s`", async (decision) => {
+    const id = await propose("venue resume venue_three");
+    if (decision === "approve") expect(await approve(id)).toMatchObject({ ok: true });
+    else expect(await sendOrder(orderOf(["reject"], { id }))).toMatchObject({ ok: true });
+    const status = async () =>
+      (await first<{ status: string }>(
+        env.DB,
+        sql`SELECT status FROM operator_proposals WHERE proposal_id = ${uuid(id)}`,
+      ))!.status;
+    expect(await status()).toBe(decision === "approve" ? "approved" : "rejected");
+    await all(
+      env.DB,
+      sql`UPDATE operator_proposals SET status = 'open', decided_by = NULL
+        WHERE proposal_id = ${uuid(id)}`,
+    );
+    expect(await approve(id)).toMatchObject(refused("proposal_not_open"));
+    expect(await status()).toBe("open");
+  });
+
   it("does not carry out an old proposal that SQL has made new", async () => {
     // The row's own time is D1's, as if it had been edited.
     const clock = vi.spyOn(Date, "now").mockReturnValue(Date.now() - 86_400_001);

@@ -8,7 +8,7 @@ import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { config } from "../../src/platform/config.ts";
 import { trimDailyCounts } from "../../src/platform/daily-limit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { apiOf } from "../support/http.ts";
+import { apiOf, settings } from "../support/http.ts";
 import { newAsset, queueWithdrawal } from "../support/ledger.ts";
 import { command, openMarket, outcomeOf, placeQuote, submit } from "../support/market.ts";
 import { newKey, newUser, type TestUser } from "../support/users.ts";
@@ -53,12 +53,12 @@ const COUNTED: readonly (readonly [limit: string, setting: string, Attempt])[] =
 
 /** Leaves the user one more of the kind today. */
 async function useAllButOne(user: TestUser, setting: string, limit: string): Promise<void> {
-  const settings: Record<string, unknown> = { ...config(env) };
+  const defaults: Record<string, unknown> = { ...config(env) };
   await all(
     env.DB,
     sql`INSERT INTO daily_counts (day, user_id, kind, count)
       VALUES (unixepoch() / 86400, ${uuid(user.userId)}, ${limit.replace("_per_day", "")},
-        ${Number(settings[setting]) - 1})`,
+        ${Number(defaults[setting]) - 1})`,
   );
 }
 
@@ -146,6 +146,8 @@ describe("a nearly full database", () => {
     expect([outcomeOf(cancelled), outcomeOf(accepted)]).toEqual(["ok", "ok"]);
     expect((await queueWithdrawal(key, book, 1n)).amount).toBe(1n);
     expect(await revokeApiKey(env.DB, { apiKeyId: key.apiKeyId, operator: "test" })).toBe(true);
-    expect(await freezeUser(env.DB, { userId: maker.userId, operator: "test" })).toBe(true);
+    expect(await freezeUser(env.DB, settings(), { userId: maker.userId, operator: "test" })).toBe(
+      true,
+    );
   });
 });

@@ -178,7 +178,10 @@ it("compiles every guard to the reviewed SQL", async () => {
         }),
       ),
     ],
-    ["Freeze a user", await guardOf((db) => freezeUser(db, { userId, operator: "alice" }))],
+    [
+      "Freeze a user",
+      await guardOf((db) => freezeUser(db, settings, { userId, operator: "alice" })),
+    ],
     [
       "Store a signed payment",
       await guardOf((db) => storeTransaction({ ...payer, db }, account, pay)),

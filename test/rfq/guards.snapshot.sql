@@ -954,7 +954,7 @@ WHERE (
 
 -- Create a deposit address
 INSERT INTO audit_events (
-  audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, at
+  audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, mac, at
 )
 SELECT unhex(?1,'-'),
   ?2,
@@ -964,15 +964,16 @@ SELECT unhex(?1,'-'),
   ?5,
   ?6,
   ?7,
-  (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-'))
+  ?8,
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-'))
 WHERE (
   (
     EXISTS (
       SELECT 1
       FROM users
-      WHERE user_id = unhex(?9,'-') AND frozen_at IS NULL AND session_epoch = ?10
+      WHERE user_id = unhex(?10,'-') AND frozen_at IS NULL AND session_epoch = ?11
     )
-    AND (SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')) < ?12
+    AND (SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')) < ?13
   )
   AND 1
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
@@ -982,18 +983,18 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?13,'-')) / CAST(?14 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?14,'-')) / CAST(?15 AS INTEGER)
         )
-          AND user_id = unhex(?15,'-')
-          AND kind = ?16
+          AND user_id = unhex(?16,'-')
+          AND kind = ?17
       ),
       0
-    ) < ?17
+    ) < ?18
   )
   AND (
-    (SELECT count(*) FROM deposit_addresses WHERE user_id = unhex(?18,'-') AND chain = ?19) = ?20
+    (SELECT count(*) FROM deposit_addresses WHERE user_id = unhex(?19,'-') AND chain = ?20) = ?21
   )
-  AND (NOT EXISTS (SELECT 1 FROM deposit_addresses WHERE chain = ?21 AND address = unhex(?22)))
+  AND (NOT EXISTS (SELECT 1 FROM deposit_addresses WHERE chain = ?22 AND address = unhex(?23)))
 )
 RETURNING 1 AS applied
 -- ?1 = "<id 1>"
@@ -1003,25 +1004,26 @@ RETURNING 1 AS applied
 -- ?5 = null
 -- ?6 = "0x3cB4C78DbD5c0F2Dc2a29F6A0Ccc56a33c759B36"
 -- ?7 = null
--- ?8 = "<id 3>"
--- ?9 = "<id 2>"
--- ?10 = 0
--- ?11 = "<id 3>"
--- ?12 = 1800000000000
--- ?13 = "<id 3>"
--- ?14 = "86400000"
--- ?15 = "<id 2>"
--- ?16 = "deposit_addresses"
--- ?17 = 100
--- ?18 = "<id 2>"
--- ?19 = "local"
--- ?20 = 0
--- ?21 = "local"
--- ?22 = "3cB4C78DbD5c0F2Dc2a29F6A0Ccc56a33c759B36"
+-- ?8 = null
+-- ?9 = "<id 3>"
+-- ?10 = "<id 2>"
+-- ?11 = 0
+-- ?12 = "<id 3>"
+-- ?13 = 1800000000000
+-- ?14 = "<id 3>"
+-- ?15 = "86400000"
+-- ?16 = "<id 2>"
+-- ?17 = "deposit_addresses"
+-- ?18 = 100
+-- ?19 = "<id 2>"
+-- ?20 = "local"
+-- ?21 = 0
+-- ?22 = "local"
+-- ?23 = "3cB4C78DbD5c0F2Dc2a29F6A0Ccc56a33c759B36"
 
 -- Mint an API key
 INSERT INTO audit_events (
-  audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, at
+  audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, mac, at
 )
 SELECT unhex(?1,'-'),
   ?2,
@@ -1031,28 +1033,29 @@ SELECT unhex(?1,'-'),
   ?5,
   ?6,
   ?7,
-  (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-'))
+  ?8,
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-'))
 WHERE (
   (
     EXISTS (
       SELECT 1
       FROM users
-      WHERE user_id = unhex(?9,'-') AND frozen_at IS NULL AND session_epoch = ?10
+      WHERE user_id = unhex(?10,'-') AND frozen_at IS NULL AND session_epoch = ?11
     )
-    AND (SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')) < ?12
+    AND (SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')) < ?13
   )
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (
       SELECT count(*)
       FROM api_keys INDEXED BY api_keys_live
-      WHERE user_id = unhex(?13,'-')
+      WHERE user_id = unhex(?14,'-')
         AND revoked_at IS NULL
         AND (
           expires_at IS NULL
-          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?14,'-'))
+          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?15,'-'))
         )
-    ) < ?15
+    ) < ?16
   )
   AND (
     coalesce(
@@ -1060,13 +1063,13 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?16,'-')) / CAST(?17 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?17,'-')) / CAST(?18 AS INTEGER)
         )
-          AND user_id = unhex(?18,'-')
-          AND kind = ?19
+          AND user_id = unhex(?19,'-')
+          AND kind = ?20
       ),
       0
-    ) < ?20
+    ) < ?21
   )
 )
 RETURNING 1 AS applied
@@ -1077,23 +1080,24 @@ RETURNING 1 AS applied
 -- ?5 = null
 -- ?6 = "<id 3>"
 -- ?7 = "{\"scopes\":\"read\",\"limits\":null,\"requireIdempotency\":0,\"allowedIps\":null,\"activeFrom\":1764551330000,\"expiresAt\":null,\"mintedBy\":\"session\"}"
--- ?8 = "<id 4>"
--- ?9 = "<id 2>"
--- ?10 = 0
--- ?11 = "<id 4>"
--- ?12 = 1800000000000
--- ?13 = "<id 2>"
--- ?14 = "<id 4>"
--- ?15 = 100
--- ?16 = "<id 4>"
--- ?17 = "86400000"
--- ?18 = "<id 2>"
--- ?19 = "api_keys"
--- ?20 = 1000
+-- ?8 = "<mac>"
+-- ?9 = "<id 4>"
+-- ?10 = "<id 2>"
+-- ?11 = 0
+-- ?12 = "<id 4>"
+-- ?13 = 1800000000000
+-- ?14 = "<id 2>"
+-- ?15 = "<id 4>"
+-- ?16 = 100
+-- ?17 = "<id 4>"
+-- ?18 = "86400000"
+-- ?19 = "<id 2>"
+-- ?20 = "api_keys"
+-- ?21 = 1000
 
 -- Freeze a user
 INSERT INTO audit_events (
-  audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, at
+  audit_event_id, kind, actor, user_id, api_key_id, ip, subject_id, details, mac, at
 )
 SELECT unhex(?1,'-'),
   ?2,
@@ -1103,12 +1107,13 @@ SELECT unhex(?1,'-'),
   ?5,
   ?6,
   ?7,
-  (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-'))
+  ?8,
+  (SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-'))
 WHERE (
   EXISTS (
     SELECT 1
     FROM users
-    WHERE user_id = unhex(?9,'-') AND (frozen_at IS NULL OR frozen_by IS 'self')
+    WHERE user_id = unhex(?10,'-') AND (frozen_at IS NULL OR frozen_by IS 'self')
   )
 )
 RETURNING 1 AS applied
@@ -1119,8 +1124,9 @@ RETURNING 1 AS applied
 -- ?5 = null
 -- ?6 = "<id 2>"
 -- ?7 = "{}"
--- ?8 = "<id 3>"
--- ?9 = "<id 2>"
+-- ?8 = "<mac>"
+-- ?9 = "<id 3>"
+-- ?10 = "<id 2>"
 
 -- Store a signed payment
 INSERT INTO chain_transactions (

@@ -5,7 +5,7 @@ import { reconcile } from "../../src/ledger/reconcile.ts";
 import type { AssetKey } from "../../src/assets/asset.ts";
 import { sql, uuid } from "../../src/platform/sql.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
-import { apiOf } from "../support/http.ts";
+import { apiOf, settings } from "../support/http.ts";
 import { balances, tamper } from "../support/ledger.ts";
 import { openMarket } from "../support/market.ts";
 import type { TestUser } from "../support/users.ts";
@@ -176,7 +176,11 @@ describe("the size of a request", () => {
     const match = await api.requester.post("/rfq/accept", { quote_id: placed.json["quote_id"] });
     const { match_id } = match.json;
     const found = async () => {
-      const { differences } = await reconcile(env.DB, { chains: [], full: true });
+      const { differences } = await reconcile(env.DB, {
+        macKeys: settings(),
+        chains: [],
+        full: true,
+      });
       return differences.filter(
         ({ check, detail }) =>
           check === "terms_mismatch" && detail.includes(match_id.replaceAll("-", "")),

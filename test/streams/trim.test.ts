@@ -10,6 +10,7 @@ import { newAsset, tamper } from "../support/ledger.ts";
 import { openRequest } from "../support/market.ts";
 import { connect, evict, type Subscriber } from "../support/sockets.ts";
 import { newUser, type TestUser } from "../support/users.ts";
+import { settings } from "../support/http.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -100,7 +101,7 @@ it("continues above every number that a removed stream has used", async () => {
 
 /** Makes all events look as if they were written days ago, and has the reconciliation compare them. */
 async function ageEvents(): Promise<void> {
-  await reconcile(env.DB, { chains: [] });
+  await reconcile(env.DB, { macKeys: settings(), chains: [] });
   await tamper("event_runs_update", sql`UPDATE event_runs SET at = at - ${2 * DAY_MS}`);
 }
 
@@ -128,14 +129,14 @@ it("deletes old events, and the stream continues its numbers", async () => {
   await current.until("account.notice");
   expect(numbers(current)).toEqual([last + 1]);
   expect(await headOf(stream)).toEqual([{ first: last + 1, last: last + 1 }]);
-  const { differences } = await reconcile(env.DB, { chains: [], full: true });
+  const { differences } = await reconcile(env.DB, { macKeys: settings(), chains: [], full: true });
   expect(differences.filter(({ account }) => account === stream)).toEqual([]);
 });
 
 it("keeps young events, and those that the reconciliation has not compared", async () => {
   const [compared, fresh] = [await newUser(), await newUser()];
   await write(compared);
-  await reconcile(env.DB, { chains: [] });
+  await reconcile(env.DB, { macKeys: settings(), chains: [] });
   await trimStreams(env);
   expect(await rowsOf(accountStream(compared.userId))).toEqual([1, 1]);
   await write(fresh);
@@ -151,7 +152,7 @@ it("keeps the first number above the gap that a restore left", async () => {
   await write(user);
   await ageEvents();
   await write(user);
-  await reconcile(env.DB, { chains: [] });
+  await reconcile(env.DB, { macKeys: settings(), chains: [] });
   // As in a restore (skip-events.ts).
   await all(
     env.DB,

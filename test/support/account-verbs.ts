@@ -108,7 +108,7 @@ const VERBS: Readonly<Record<string, AccountVerb>> = {
   endSessions: {
     by: ["session"],
     kind: "sessions_ended",
-    call: (actor) => endSessions(db, { actor: session(actor), revokeKeys: false, ip }),
+    call: (actor) => endSessions(db, settings, { actor: session(actor), revokeKeys: false, ip }),
   },
   changePassword: {
     by: ["session"],
@@ -175,12 +175,12 @@ const VERBS: Readonly<Record<string, AccountVerb>> = {
       );
       return "";
     },
-    call: (actor) => cancelTotpRemoval(db, { actor: session(actor), clientIp }),
+    call: (actor) => cancelTotpRemoval(db, settings, { actor: session(actor), clientIp }),
   },
   freezeAccount: {
     by: ["session", "key"],
     kind: "account_frozen",
-    call: (actor) => freezeOwnAccount(db, { actor, clientIp }),
+    call: (actor) => freezeOwnAccount(db, settings, { actor, clientIp }),
   },
   createDepositAddress: {
     by: ["session", "key"],
@@ -208,7 +208,7 @@ const VERBS: Readonly<Record<string, AccountVerb>> = {
       return (await createWithdrawalAddress(db, settings, entry)).address_id;
     },
     call: (actor, addressId) =>
-      removeWithdrawalAddress(db, { actor: session(actor), ip, addressId }),
+      removeWithdrawalAddress(db, settings, { actor: session(actor), ip, addressId }),
   },
   approveWithdrawal: {
     by: ["session"],

@@ -33,7 +33,7 @@ export class RecordingDatabase {
   }
 }
 
-/** Ids and instants differ from run to run; a snapshot shows only where each one recurs. */
+/** Ids and MACs over them differ from run to run; a snapshot shows only where each id recurs. */
 export function printStable({ text, params }: Recorded): string {
   const names = new Map<string, string>();
   const stable = params.map((param) => {
@@ -41,7 +41,8 @@ export function printStable({ text, params }: Recorded): string {
       if (!names.has(param)) names.set(param, `<id ${names.size + 1}>`);
       return names.get(param) ?? param;
     }
-    return param;
+    const isMac = typeof param === "string" && /^a2\.[\w-]{43}$/.test(param);
+    return isMac ? "<mac>" : param;
   });
   return printSql({ text, params: stable });
 }

@@ -1,0 +1,63 @@
+/**
+ * The MAC of an audit event whose `details` state what it changed. Who can write SQL can insert an
+ * event, and the chain seals it like any other. They cannot make its MAC, which takes a key of
+ * AUDIT_KEYS. The database sets the number and the time of an event, so the MAC does not cover them.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { Config } from "../platform/config.ts";
+
+export type MacKeys = Pick<Config, "AUDIT_KEYS" | "DEPLOYMENT">;
+
+/** What the Worker knows of an event before its batch. Ids are text in lower case. */
+export type EventContent = Readonly<
+  Record<"id" | "kind" | "actor", string> &
+    Record<"userId" | "apiKeyId" | "ip" | "subjectId" | "details", string | null>
+>;
+
+/** Keys by seed. They differ from the Ed25519 keys of the same seeds, which sign heads. */
+const derived = new Map<string, Buffer>();
+
+/** The MAC by the first key of the ring, with the id of the key. */
+export function eventMac(keys: MacKeys, event: EventContent): string {
+  const [keyId, seed] = Object.entries(keys.AUDIT_KEYS)[0] ?? [];
+  if (keyId === undefined || seed === undefined) throw new Error("AUDIT_KEYS is empty");
+  return `${keyId}.${macBy(seed, keys, event).toString("base64url")}`;
+}
+
+/** False also if the key is not in the ring. */
+export function isGenuine(
+  keys: MacKeys,
+  event: EventContent & { readonly mac: string | null },
+): boolean {
+  const [keyId = "", mac = ""] = event.mac?.split(".") ?? [];
+  const seed = Object.hasOwn(keys.AUDIT_KEYS, keyId) ? keys.AUDIT_KEYS[keyId] : undefined;
+  if (seed === undefined) return false;
+  const [given, expected] = [Buffer.from(mac, "base64url"), macBy(seed, keys, event)];
+  return given.length === expected.length && timingSafeEqual(given, expected);
+}
+
+/** Hashes a JSON array, because its encoding is unambiguous for any text. */
+function macBy(seed: string, { DEPLOYMENT }: MacKeys, event: EventContent): Buffer {
+  const { id, kind, actor, userId, apiKeyId, ip, subjectId, details } = event;
+  const text = JSON.stringify([
+    DEPLOYMENT,
+    id,
+    kind,
+    actor,
+    userId,
+    apiKeyId,
+    ip,
+    subjectId,
+    details,
+  ]);
+  return createHmac("sha256", keyOf(seed)).update(text).digest();
+}
+
+function keyOf(seed: string): Buffer {
+  let key = derived.get(seed);
+  if (key === undefined) {
+    key = createHmac("sha256", seed).update("rfq-custody audit event v1").digest();
+    derived.set(seed, key);
+  }
+  return key;
+}
