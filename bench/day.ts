@@ -19,8 +19,9 @@ const EVENTS_PER_QUOTE = 4;
 const EVENTS_OF_A_QUOTE = JSON.stringify([...Array(EVENTS_PER_QUOTE).keys()]);
 const QUOTES_PER_GROUP = 8;
 const CHUNK = 4_000;
-/** Bytes of text in real rows. */
-const EVENT_BYTES = 380;
+/** The mean event of a quote, as it is stored: bytes of ids, and the code and values. */
+const EVENT_IDS = 48;
+const EVENT = '[[0,3,"venue_one","Bid","1000",500000,"500","0"]]';
 
 /**
  * Inserts ended quotes with everything that is kept of them for a day: requests, transfers, events,
@@ -114,9 +115,9 @@ async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Pro
         ] as const,
     ),
     [
-      "event_runs (run_id, stream_id, last_seq, first_seq, at, events)",
+      "event_runs (run_id, stream_id, last_seq, first_seq, at, ids, events)",
       `(seq << 20) + n % ${QUOTES_PER_GROUP} * ${EVENTS_PER_QUOTE} + k, s.stream_id, ${event},
-        ${event}, at, '[["quote.opened",{"text":"${"x".repeat(EVENT_BYTES)}"}]]'
+        ${event}, at, randomblob(${EVENT_IDS}), '${EVENT}'
       FROM q JOIN streams s ON s.stream_id = ${maker("stream")}
         CROSS JOIN (SELECT value AS k FROM json_each('${EVENTS_OF_A_QUOTE}'))
       ORDER BY n, k`,

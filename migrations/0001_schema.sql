@@ -1249,15 +1249,17 @@ CREATE TABLE removed_streams (
 --
 -- Example row:
 --   run_id 95420416, stream_id 5, last_seq 2, first_seq 2, at 1764551353797,
---   events '[["request.closed",{"request_id":"019A…9EF4","reason":"matched"}]]'
+--   ids x'019a…9ef4', events '[[0,2,"matched"]]'
 CREATE TABLE event_runs (
   run_id INTEGER PRIMARY KEY NOT NULL,
   stream_id INTEGER NOT NULL,
   last_seq INTEGER NOT NULL,   -- of the last event of the run
   first_seq INTEGER NOT NULL,  -- of the first; without gaps, only a restore skips numbers
   at INTEGER NOT NULL,
-  events TEXT NOT NULL         -- JSON array of the type and the body of each, in order. A body has
-                               -- the record's columns; what the audience may not see is left out
+  ids BLOB NOT NULL,           -- of the events, one after the other
+  events TEXT NOT NULL         -- JSON array of the code and the values of each, in order
+                               -- (src/platform/event-forms.ts). What the audience may not see is
+                               -- left out
 ) STRICT;
 
 -- Replays and the checks of a stream read its runs in order.
@@ -1289,13 +1291,14 @@ END;
 -- writes the runs and stores no command.
 --
 -- Example row:
---   stream 'book:venue_one:0x1', n 1, written_group 91, at 1764551353797,
---   events '[["request.closed",{"request_id":"019A…9EF4","reason":"matched"}]]'
+--   stream 'book:venue_one:0x1', n 1, written_group 91, at 1764551353797, ids x'019a…9ef4',
+--   events '[[0,2,"matched"]]'
 CREATE TABLE event_commands (
   stream TEXT NOT NULL,
   n INTEGER NOT NULL,  -- how many events
   written_group INTEGER NOT NULL,
   at INTEGER NOT NULL,
+  ids BLOB NOT NULL,
   events TEXT NOT NULL
 ) STRICT;
 
@@ -1305,12 +1308,12 @@ CREATE TRIGGER event_commands_write BEFORE INSERT ON event_commands BEGIN
     SELECT NEW.stream, r.last_seq, r.last_seq, r.last_seq + 1, NEW.at
     FROM (SELECT coalesce(max(last_seq), 0) AS last_seq FROM removed_streams) r
     WHERE NOT EXISTS (SELECT 1 FROM streams s WHERE s.name = NEW.stream);
-  INSERT INTO event_runs (run_id, stream_id, last_seq, first_seq, at, events)
+  INSERT INTO event_runs (run_id, stream_id, last_seq, first_seq, at, ids, events)
     SELECT coalesce(
         (SELECT max(r.run_id) + 1 FROM event_runs r
           WHERE r.run_id >= NEW.written_group << 20 AND r.run_id < (NEW.written_group + 1) << 20),
         NEW.written_group << 20),
-      s.stream_id, s.last_seq + NEW.n, s.last_seq + 1, NEW.at, NEW.events
+      s.stream_id, s.last_seq + NEW.n, s.last_seq + 1, NEW.at, NEW.ids, NEW.events
     FROM streams s WHERE s.name = NEW.stream;
   SELECT RAISE(IGNORE);
 END;

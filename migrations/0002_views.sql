@@ -59,13 +59,40 @@ FROM small_deposits s CROSS JOIN deposit_addresses a
   ON a.user_id = s.user_id AND a.chain = s.chain AND a.nonce = s.nonce;
 
 -- The events of streams, each as a row. `run_id` and `run_seq` (the number of the run's last
--- event) find its run by an index. A damaged run shows none.
+-- event) find its run by an index. src/platform/event-forms.ts explains `code`, `ids` and `body`.
+-- `ids` begins with the event's own, as hex text: at most 80 bytes. A damaged run shows none.
 --
---   run_id    stream_id  run_seq  seq  at             type            body
---   95420416  5          2        2    1764551353797  request.closed  {"request_id":"019A…",…}
+--   run_id    stream_id  run_seq  seq  at     code  type            ids        body
+--   95420416  5          2        2    1764…  2     request.closed  019A…9EF4  [0,2,"matched"]
 --
 -- CROSS JOIN keeps the order of an index of event_runs.
 CREATE VIEW stream_events AS
 SELECT r.run_id, r.stream_id, r.last_seq AS run_seq, r.first_seq + e.key AS seq, r.at,
-  e.value ->> 0 AS type, e.value -> 1 AS body
+  e.value ->> 1 AS code,
+  CASE e.value ->> 1
+    WHEN 1 THEN 'request.opened'
+    WHEN 2 THEN 'request.closed'
+    WHEN 3 THEN 'quote.opened'
+    WHEN 4 THEN 'quote.received'
+    WHEN 5 THEN 'quote.closed'
+    WHEN 6 THEN 'quote.closed'
+    WHEN 7 THEN 'match.created'
+    WHEN 8 THEN 'trade.printed'
+    WHEN 9 THEN 'protection.tripped'
+    WHEN 10 THEN 'protection.reset'
+    WHEN 11 THEN 'deposit.detected'
+    WHEN 12 THEN 'deposit.credited'
+    WHEN 13 THEN 'deposit.orphaned'
+    WHEN 14 THEN 'deposit.quarantined'
+    WHEN 15 THEN 'deposit.below_minimum'
+    WHEN 16 THEN 'withdrawal.awaiting_approval'
+    WHEN 17 THEN 'withdrawal.queued'
+    WHEN 18 THEN 'withdrawal.submitted'
+    WHEN 19 THEN 'withdrawal.settled'
+    WHEN 20 THEN 'withdrawal.failed'
+    WHEN 21 THEN 'withdrawal.cancelled'
+    WHEN 22 THEN 'account.notice'
+  END AS type,
+  hex(substr(r.ids, 1 + 16 * ((e.value ->> 0) - (r.events ->> '$[0][0]')), 80)) AS ids,
+  e.value AS body
 FROM event_runs r CROSS JOIN json_each(iif(json_valid(r.events), r.events, '[]')) e;

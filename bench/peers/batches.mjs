@@ -63,36 +63,30 @@ export class Peer extends DurableObject {
 
   #rows(count, { makers, requester }, asset) {
     const rows = [];
-    const bodies = new Map();
+    const events = new Map();
+    const [venue, assetId] = asset.split(":0x");
     for (let i = 0; i < count; i++) {
       const maker = makers[Math.floor(this.#seq++ / this.#perMaker) % makers.length];
       const quote = crypto.randomUUID().replaceAll("-", "");
-      const body = JSON.stringify({
-        quote_id: quote,
-        request_id: quote,
-        asset,
-        amount: "1000",
-        side: "Bid",
-        price: 500_000,
-        usdc_amount: "500",
-        fee: "0",
-        status: "open",
-        opened_at: 1_790_000_000_000,
-        expires_at: 1_790_000_300_000,
-      });
+      const ids = quote + quote + assetId.padStart(64, "0");
+      const values = [venue, "Bid", "1000", 500_000, "500", "0", 300_000];
       rows.push({
         quote,
         maker: maker.owner,
         from: maker.available,
         to: maker.pending,
       });
-      bodies.set(maker.stream, [...(bodies.get(maker.stream) ?? []), body]);
+      events.set(maker.stream, [...(events.get(maker.stream) ?? []), { ids, values }]);
     }
-    const runs = [...bodies].map(([stream, own]) => runOf(stream, "quote.opened", own));
-    return {
-      rows,
-      runs: [...runs, runOf(requester, "quote.received", [...bodies.values()].flat())],
-    };
+    const received = [...events.values()].flat();
+    const opened = [...events].map(([stream, own]) =>
+      runOf(
+        stream,
+        QUOTE_OPENED,
+        own.map(({ ids, values }) => ({ ids, values: [...values, "1000"] })),
+      ),
+    );
+    return { rows, runs: [...opened, runOf(requester, QUOTE_RECEIVED, received)] };
   }
 
   #begin() {
@@ -118,7 +112,7 @@ export class Peer extends DurableObject {
        VALUES (randomblob(12), randomblob(6), unhex(?))`,
     );
     const run = db.prepare(
-      "INSERT INTO event_runs (stream_id, last_seq, first_seq, at, events) VALUES (?, ?, ?, ?, ?)",
+      "INSERT INTO event_runs (stream_id, last_seq, first_seq, at, ids, events) VALUES (?, ?, ?, ?, unhex(?), ?)",
     );
     const { rows, runs } = this.#rows(count, accounts, asset);
     return [
@@ -128,7 +122,9 @@ export class Peer extends DurableObject {
         transfer.bind(row.from, row.to, row.quote, now),
         key.bind(row.quote),
       ]),
-      ...runs.map(({ stream, first, last, events }) => run.bind(stream, last, first, now, events)),
+      ...runs.map(({ stream, first, last, ids, events }) =>
+        run.bind(stream, last, first, now, ids, events),
+      ),
     ];
   }
 
@@ -156,7 +152,7 @@ export class Peer extends DurableObject {
         .bind(now, list),
       db
         .prepare(
-          "INSERT INTO event_runs (stream_id, last_seq, first_seq, at, events) SELECT e.value ->> 'stream', e.value ->> 'last', e.value ->> 'first', ?, e.value ->> 'events' FROM json_each(?) e ORDER BY e.key",
+          "INSERT INTO event_runs (stream_id, last_seq, first_seq, at, ids, events) SELECT e.value ->> 'stream', e.value ->> 'last', e.value ->> 'first', ?, unhex(e.value ->> 'ids'), e.value ->> 'events' FROM json_each(?) e ORDER BY e.key",
         )
         .bind(now, JSON.stringify(runs)),
       db
@@ -169,12 +165,23 @@ export class Peer extends DurableObject {
   }
 }
 
+/** Codes of events and the units of 16 bytes that the ids of one take (event-forms.ts). */
+const QUOTE_OPENED = 3;
+const QUOTE_RECEIVED = 4;
+const IDS_OF_EVENT = 4;
+
 /** The next events of a stream, as a row of `event_runs`. */
-function runOf(stream, type, bodies) {
+function runOf(stream, code, own) {
   const first = stream.last + 1;
-  stream.last += bodies.length;
-  const events = `[${bodies.map((body) => `["${type}",${body}]`).join(",")}]`;
-  return { stream: stream.id, first, last: stream.last, events };
+  stream.last += own.length;
+  const events = own.map(({ values }, index) => [index * IDS_OF_EVENT, code, ...values]);
+  return {
+    stream: stream.id,
+    first,
+    last: stream.last,
+    ids: own.map(({ ids }) => ids).join(""),
+    events: JSON.stringify(events),
+  };
 }
 
 export default {

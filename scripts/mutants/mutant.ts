@@ -66,6 +66,7 @@ export const RELEASE = workers("test/archive/release.test.ts");
 export const COLD = workers("test/archive/cold-entries.test.ts");
 export const COLD_RECORDS = workers("test/archive/cold-records.test.ts");
 export const TERMS = node("test/rfq/trade-terms.node.test.ts");
+export const EVENT_FORMS = node("test/platform/event-forms.node.test.ts");
 
 type Change = readonly [
   what: string,

@@ -1,4 +1,4 @@
-import { REGISTRATION, STREAMS, of, type Mutant } from "./mutant.ts";
+import { EVENT_FORMS, REGISTRATION, STREAMS, of, type Mutant } from "./mutant.ts";
 
 export const STREAMS_MUTANTS: readonly Mutant[] = [
   ...of("streams", "src/streams/socket-host.ts", [
@@ -37,6 +37,17 @@ export const STREAMS_MUTANTS: readonly Mutant[] = [
   ]),
   ...of("streams", "src/streams/subscription.ts", [
     ["token not renewed", "    this.#ctx.storage.kv.delete(TOKEN);\n", "", [REGISTRATION]],
+  ]),
+  ...of("streams", "src/platform/announce.ts", [
+    [
+      "another event's ids",
+      "OVER earlier - length(e.ids)) / 32",
+      "OVER earlier) / 32",
+      [EVENT_FORMS],
+    ],
+  ]),
+  ...of("streams", "src/platform/event-forms.ts", [
+    ["values end too early", "',nul]') AS body", "',nul]\"') AS body", [EVENT_FORMS]],
   ]),
   ...of("streams", "src/streams/replay.ts", [
     [

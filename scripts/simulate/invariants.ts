@@ -2,6 +2,7 @@
  * What must hold at a quiet point, besides the project's own reconciliation. The statements here
  * share nothing with the code that they check. Names in brackets are those of docs/invariants.md.
  */
+import { MATCH_CREATED } from "../../src/platform/event-forms.ts";
 import type { Database } from "./database.ts";
 import type { Command } from "../../src/rfq/command.ts";
 import type { People, Sent } from "./people.ts";
@@ -199,7 +200,7 @@ const NEVER: Readonly<Record<string, string>> = {
     SELECT 'match' AS name, (SELECT count(*) FROM every_matches WHERE matched_group > :after) * 2
         AS records,
       (SELECT count(*) FROM every_event_runs r CROSS JOIN json_each(r.events) e
-        WHERE r.run_id >= (:after + 1) << 20 AND e.value ->> 0 = 'match.created') AS events)
+        WHERE r.run_id >= (:after + 1) << 20 AND e.value ->> 1 = ${MATCH_CREATED.codes["match.created"]}) AS events)
     WHERE events <> records`,
 };
 

@@ -6,6 +6,7 @@
 import { z } from "@hono/zod-openapi";
 import { and, desc, eq, lt, type SQL } from "drizzle-orm";
 import { accountStreamOf, announce } from "../platform/announce.ts";
+import { NOTICE_GIVEN, storedEvent } from "../platform/event-forms.ts";
 import { atom, type Expr, expr, first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
 import { described } from "../http/fields.ts";
@@ -162,9 +163,13 @@ export function isNoticeKind(kind: string): boolean {
  * guard did not apply.
  */
 function noticesSince(id: string): Sql {
-  return sql`SELECT ${accountStreamOf("a.user_id")} AS stream, 'account.notice' AS type,
-      json_object('kind', a.kind, 'subject_id', a.subject_id,
-        'api_key_id', ${uuidTextOf("a.api_key_id")}, 'ip', a.ip) AS body, a.audit_seq AS ord
+  const notice = storedEvent(NOTICE_GIVEN, "account.notice", {
+    kind: atom("a.kind"),
+    subject_id: atom("a.subject_id"),
+    api_key_id: uuidTextOf("a.api_key_id"),
+    ip: atom("a.ip"),
+  });
+  return sql`SELECT ${accountStreamOf("a.user_id")} AS stream, ${notice}, a.audit_seq AS ord
     FROM audit_events a
     WHERE a.audit_seq >= (SELECT audit_seq FROM audit_events WHERE audit_event_id = ${uuid(id)})
       AND a.user_id IS NOT NULL AND a.kind IN (${raw(NOTICE_KINDS.map((kind) => `'${kind}'`).join(", "))})`;

@@ -1,4 +1,5 @@
-/** Renders deposit and withdrawal events. An event's body is the record's row as JSON text. */
+/** Renders deposit and withdrawal events. An event has the columns of the record's row. */
+import type { EventRow } from "../platform/event-forms.ts";
 import type { EventViews } from "../streams/render.ts";
 import { type DepositRow, depositView, type WithdrawalRow, withdrawalView } from "./records.ts";
 
@@ -17,10 +18,10 @@ export const CUSTODY_EVENTS: EventViews = {
 };
 
 /** Safe casts: announce.ts writes the columns of the row types (records.ts). */
-function deposit(body: string): ReturnType<typeof depositView> {
-  return depositView(JSON.parse(body) as DepositRow);
+function deposit(row: EventRow): ReturnType<typeof depositView> {
+  return depositView(row as DepositRow);
 }
 
-function withdrawal(body: string): ReturnType<typeof withdrawalView> {
-  return withdrawalView(JSON.parse(body) as WithdrawalRow);
+function withdrawal(row: EventRow): ReturnType<typeof withdrawalView> {
+  return withdrawalView(row as WithdrawalRow);
 }

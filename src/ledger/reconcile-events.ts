@@ -3,7 +3,19 @@
  * calls for, with the record's terms, and the numbers of each stream have no gap.
  */
 import { firstRunOf, groupOfRun } from "../platform/announce.ts";
-import { all, atom, type Expr, first, join, literal, raw, type Sql, sql } from "../platform/sql.ts";
+import { codesOf, eventColumn } from "../platform/event-forms.ts";
+import {
+  all,
+  atom,
+  type Expr,
+  first,
+  join,
+  jsonArray,
+  literal,
+  raw,
+  type Sql,
+  sql,
+} from "../platform/sql.ts";
 import type { Difference } from "./difference.ts";
 import { type Chunk, type Walk, within } from "./reconcile-journal.ts";
 import { MATCHES_LEFT_BEFORE, RECORDS_LEFT_BEFORE } from "./released.ts";
@@ -262,14 +274,14 @@ function wrongEvents(kind: string, changes: readonly Change[], chunk: Chunk): Sq
     withdrawal: raw(`AND EXISTS (SELECT 1 FROM withdrawals w WHERE w.withdrawal_id = unhex(id)
       AND w.changed_group = grp)`),
   }[kind];
-  const paths = FACTS.map((fact) => `'$.${fact}'`).join(", ");
+  const codes = codesOf(`${kind}.`);
+  const id = eventColumn(`${kind === "trade" ? "match" : kind}_id`, codes);
+  const facts = FACTS.map((fact) => eventColumn(fact, codes));
   return sql`WITH written AS MATERIALIZED (
       SELECT s.name AS stream, e.type, ${groupOfRun(atom("e.run_id"))} AS grp,
-        iif(json_valid(e.body), json_extract(e.body, ${`$.${kind === "trade" ? "match" : kind}_id`}), NULL) AS id,
-        iif(json_valid(e.body), json_extract(e.body, ${raw(paths)}), NULL) AS facts
+        nullif(${id}, '') AS id, ${jsonArray(facts)} AS facts
       FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id
-      WHERE ${runsOf("e", chunk)} AND e.type >= ${`${kind}.`}
-        AND e.type < ${`${kind}/`}),
+      WHERE ${runsOf("e", chunk)} AND e.code IN (${raw(codes.join(", "))})),
     counted AS (
       ${join(
         changes.map((change) => expectedEvents(change, chunk)),

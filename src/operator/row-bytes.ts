@@ -39,7 +39,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   deposit_addresses: { bytes: 178, user: "t.user_id" },
   deposits: { bytes: 575, user: "t.user_id" },
   event_commands: { bytes: 121 },
-  event_runs: { bytes: 131 },
+  event_runs: { bytes: 82 },
   expiry_commands: { bytes: 78 },
   idempotency_keys: { bytes: 52, withoutRowid: true },
   journal_seals: { bytes: 193 },

@@ -43,25 +43,28 @@ export function openStreams(source: Sql, at: Expr): Sql {
 
 /**
  * The statement that writes one event per row of each source, in the order of the sources. A source
- * is a SELECT that names `stream`, `type`, `body` (JSON text of the record's columns, rendered when
- * it is sent) and `ord` (the order within the source). The trigger of `event_commands` opens the
- * streams that do not exist yet.
+ * is a SELECT that names `stream`, `ids` and `body` (`storedEvent`, event-forms.ts) and `ord` (the
+ * order within the source). The trigger of `event_commands` opens the streams that do not exist
+ * yet.
  */
 export function announce(group: Group, ...sources: readonly Sql[]): Sql[] {
   const events = join(
     sources.map(
       (source, index) =>
-        sql`SELECT stream, type, body, ${literal(index)} AS source, ord FROM (${source})`,
+        sql`SELECT stream, ids, body, ${literal(index)} AS source, ord FROM (${source})`,
     ),
     " UNION ALL ",
   );
   return [
-    sql`INSERT INTO event_commands (stream, n, written_group, at, events)
+    sql`INSERT INTO event_commands (stream, n, written_group, at, ids, events)
       SELECT stream, count(*), ${group.seq}, ${group.at},
-        json_group_array(json_array(type, json(body)) ORDER BY n)
-      FROM (SELECT e.stream, e.type, e.body,
-          row_number() OVER (PARTITION BY e.stream ORDER BY e.source, e.ord) AS n
-        FROM (${events}) e)
+        unhex(group_concat(ids, '' ORDER BY n)),
+        '[' || group_concat('[' || place || ',' || substr(body, 2) || ']', ',' ORDER BY n) || ']'
+      FROM (SELECT e.stream, e.ids, e.body, row_number() OVER earlier AS n,
+          (sum(length(e.ids)) OVER earlier - length(e.ids)) / 32 AS place
+        FROM (${events}) e
+        WINDOW earlier AS (PARTITION BY e.stream ORDER BY e.source, e.ord
+          ROWS UNBOUNDED PRECEDING))
       GROUP BY stream, (n - 1) / ${literal(MAX_RUN)} ORDER BY stream, min(n)`,
   ];
 }

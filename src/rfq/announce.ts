@@ -4,11 +4,23 @@
  * stream, causes come before effects.
  */
 import type { Group } from "../platform/commit.ts";
-import { type Expr, raw, type Sql, sql, jsonObject, atom, expr } from "../platform/sql.ts";
+import {
+  MATCH_CREATED,
+  OWN_QUOTE_CLOSED,
+  QUOTE_CLOSED,
+  QUOTE_OPENED,
+  REQUEST_CLOSED,
+  REQUEST_OPENED,
+  storedAsset,
+  storedEvent,
+  TRADE_PRINTED,
+} from "../platform/event-forms.ts";
+import { atom, type Expr, expr, raw, type Sql, sql } from "../platform/sql.ts";
 import { accountStreamOf, announce } from "../streams/event-log.ts";
 import { protectionsTripped } from "./protection-record.ts";
 import type { RecordKind } from "./operation.ts";
 import {
+  type Audience,
   matchColumns,
   newQuoteColumns,
   newRequestColumns,
@@ -40,33 +52,43 @@ const venueOf = (table: "r" | "m"): Expr => {
 
 function requestsOpened(group: Group): Sql {
   const rows = sql`FROM requests r WHERE r.opened_group = ${group.seq}`;
-  const toPublic = jsonObject(newRequestColumns(PUBLIC));
-  const toOwner = jsonObject(newRequestColumns({ kind: "user", userId: atom("r.requester_id") }));
-  return sql`SELECT ${bookOf("r")} AS stream, 'request.opened' AS type, ${toPublic} AS body,
-    r.request_id AS ord ${rows}
-    UNION ALL SELECT ${venueOf("r")}, 'request.opened', ${toPublic}, r.request_id ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'request.opened', ${toOwner},
-      r.request_id ${rows}`;
+  const stored = {
+    ...storedAsset("r.asset"),
+    life_ms: expr`r.expires_at - r.opened_at`,
+  };
+  const eventTo = (audience: Audience) =>
+    storedEvent(REQUEST_OPENED, "request.opened", { ...newRequestColumns(audience), ...stored });
+  const toPublic = eventTo(PUBLIC);
+  const toOwner = eventTo({ kind: "user", userId: atom("r.requester_id") });
+  return sql`SELECT ${bookOf("r")} AS stream, ${toPublic}, r.request_id AS ord ${rows}
+    UNION ALL SELECT ${venueOf("r")}, ${toPublic}, r.request_id ${rows}
+    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, ${toOwner}, r.request_id ${rows}`;
 }
 
 function requestsClosed(group: Group): Sql {
   const rows = sql`FROM requests r WHERE r.ended_group = ${group.seq}`;
-  const body = raw("json_object('request_id', hex(r.request_id), 'reason', r.status)");
-  return sql`SELECT ${bookOf("r")} AS stream, 'request.closed' AS type, ${body} AS body,
-    r.request_id AS ord ${rows}
-    UNION ALL SELECT ${venueOf("r")}, 'request.closed', ${body}, r.request_id ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'request.closed', ${body},
-      r.request_id ${rows}`;
+  const event = storedEvent(REQUEST_CLOSED, "request.closed", {
+    request_id: atom("hex(r.request_id)"),
+    reason: atom("r.status"),
+  });
+  return sql`SELECT ${bookOf("r")} AS stream, ${event}, r.request_id AS ord ${rows}
+    UNION ALL SELECT ${venueOf("r")}, ${event}, r.request_id ${rows}
+    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, ${event}, r.request_id ${rows}`;
 }
 
 function quotesOpened(group: Group): Sql {
   const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id
     WHERE q.opened_group = ${group.seq}`;
-  return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, 'quote.opened' AS type,
-    ${jsonObject(newQuoteColumns("maker"))} AS body,
-      q.quote_id AS ord ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.received',
-      ${jsonObject(newQuoteColumns("requester"))}, q.quote_id ${rows}`;
+  const stored = {
+    ...storedAsset("q.asset"),
+    life_ms: expr`q.expires_at - q.opened_at`,
+  };
+  const toMaker = { ...newQuoteColumns("maker"), ...stored };
+  const toRequester = { ...newQuoteColumns("requester"), ...stored };
+  return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream,
+      ${storedEvent(QUOTE_OPENED, "quote.opened", toMaker)}, q.quote_id AS ord ${rows}
+    UNION ALL SELECT ${accountStreamOf("r.requester_id")},
+      ${storedEvent(QUOTE_OPENED, "quote.received", toRequester)}, q.quote_id ${rows}`;
 }
 
 /** What the quote lost to, if another one of the same side won. The tape shows it to everybody. */
@@ -77,29 +99,32 @@ function quotesClosed(group: Group): Sql {
   const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id
     WHERE q.ended_group = ${group.seq}`;
   const ids = { quote_id: atom("hex(q.quote_id)"), request_id: atom("hex(q.request_id)") };
-  const toRequester = jsonObject({ ...ids, reason: atom("q.status") });
-  const toMaker = jsonObject({
+  const toRequester = storedEvent(QUOTE_CLOSED, "quote.closed", {
+    ...ids,
+    reason: atom("q.status"),
+  });
+  const toMaker = storedEvent(OWN_QUOTE_CLOSED, "quote.closed", {
     ...ids,
     reason: atom("coalesce(q.cancel_reason, q.status)"),
     replaced_by: REPLACED_BY,
     label: atom("q.label"),
     winning_price: WINNING_PRICE,
   });
-  return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, 'quote.closed' AS type,
-    ${toMaker} AS body, q.quote_id AS ord ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, 'quote.closed', ${toRequester},
-      q.quote_id ${rows}`;
+  return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, ${toMaker}, q.quote_id AS ord ${rows}
+    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, ${toRequester}, q.quote_id ${rows}`;
 }
 
 function matchesCreated(group: Group): Sql {
   const rows = sql`FROM matches m WHERE m.matched_group = ${group.seq}`;
-  const trade = jsonObject(TRADE);
-  return sql`SELECT ${accountStreamOf("m.requester_id")} AS stream, 'match.created' AS type,
-    ${jsonObject(matchColumns(atom("m.requester_id")))} AS body,
-      m.match_id AS ord ${rows}
-    UNION ALL SELECT ${accountStreamOf("m.maker_id")}, 'match.created',
-      ${jsonObject(matchColumns(atom("m.maker_id")))}, m.match_id ${rows}
-    UNION ALL SELECT ${bookOf("m")}, 'trade.printed', ${trade}, m.match_id ${rows}
-    UNION ALL SELECT ${venueOf("m")}, 'trade.printed', ${trade}, m.match_id ${rows}
+  const stored = storedAsset("m.asset");
+  const matchOf = (userId: Expr) =>
+    storedEvent(MATCH_CREATED, "match.created", { ...matchColumns(userId), ...stored });
+  const trade = storedEvent(TRADE_PRINTED, "trade.printed", { ...TRADE, ...stored });
+  return sql`SELECT ${accountStreamOf("m.requester_id")} AS stream,
+      ${matchOf(atom("m.requester_id"))}, m.match_id AS ord ${rows}
+    UNION ALL SELECT ${accountStreamOf("m.maker_id")}, ${matchOf(atom("m.maker_id"))}, m.match_id
+      ${rows}
+    UNION ALL SELECT ${bookOf("m")}, ${trade}, m.match_id ${rows}
+    UNION ALL SELECT ${venueOf("m")}, ${trade}, m.match_id ${rows}
     UNION ALL ${protectionsTripped(group)}`;
 }

@@ -1,7 +1,8 @@
 /**
- * The wire form of RFQ events. A stored body is a `json_object` of the columns that the row type
- * lists.
+ * The wire form of RFQ events. Records are rendered as reads render them: what every event of a
+ * type has in common is not stored (src/platform/event-forms.ts) and added here.
  */
+import { type EventRow, readAsset } from "../platform/event-forms.ts";
 import { readUuid } from "../platform/sql.ts";
 import type { EventViews } from "../streams/render.ts";
 import { protectionEventView, type ProtectionRow } from "./protection-record.ts";
@@ -17,20 +18,58 @@ import {
 } from "./records.ts";
 
 export const RFQ_EVENTS: EventViews = {
-  "request.opened": (body) => requestView(stored<RequestRow>(body)),
+  "request.opened": requestOpenedView,
   "request.closed": requestClosedView,
-  "quote.opened": (body) => quoteView(stored<QuoteRow>(body)),
-  "quote.received": (body) => quoteView(stored<QuoteRow>(body)),
+  "quote.opened": quoteOpenedView,
+  "quote.received": quoteOpenedView,
   "quote.closed": quoteClosedView,
-  "protection.tripped": (body) => protectionEventView(stored<ProtectionRow>(body)),
-  "protection.reset": (body) => protectionEventView(stored<ProtectionRow>(body)),
-  "match.created": (body) => matchView(stored<MatchRow>(body)),
-  "trade.printed": (body) => tradeView(stored<TradeRow>(body)),
+  "protection.tripped": (row) => protectionEventView(stored<ProtectionRow>(row)),
+  "protection.reset": (row) => protectionEventView(stored<ProtectionRow>(row)),
+  "match.created": (row, at) => matchView({ ...traded<Stored<MatchRow, "at">>(row), at }),
+  "trade.printed": (row, at) => tradeView({ ...traded<Stored<TradeRow, "at">>(row), at }),
 };
 
-function requestClosedView(body: string) {
-  const row = stored<{ request_id: string; reason: string }>(body);
-  return { ...row, request_id: readUuid(row.request_id) };
+/** The columns of a row that an event stores, without those that are added here. */
+type Stored<Row extends { asset: string }, Added extends keyof Row> = Omit<Row, "asset" | Added> & {
+  readonly venue: string;
+  readonly asset_id: string;
+};
+type Life = { readonly life_ms: number };
+
+type Bests = "best_bid" | "best_ask" | "quote_count";
+
+function requestOpenedView(row: EventRow, at: number) {
+  const request = traded<Stored<RequestRow, "status" | "opened_at" | "expires_at" | Bests> & Life>(
+    row,
+  );
+  return requestView({
+    ...request,
+    status: "open",
+    opened_at: at,
+    expires_at: at + request.life_ms,
+    best_bid: null,
+    best_ask: null,
+    quote_count: 0,
+  });
+}
+
+function quoteOpenedView(row: EventRow, at: number) {
+  const quote = traded<
+    Stored<QuoteRow, "status" | "opened_at" | "expires_at" | "close_reason" | "replaced_by"> & Life
+  >(row);
+  return quoteView({
+    ...quote,
+    status: "open",
+    opened_at: at,
+    expires_at: at + quote.life_ms,
+    close_reason: null,
+    replaced_by: null,
+  });
+}
+
+function requestClosedView(row: EventRow) {
+  const { request_id, reason } = stored<{ request_id: string; reason: string }>(row);
+  return { request_id: readUuid(request_id), reason };
 }
 
 type QuoteClosed = {
@@ -43,8 +82,8 @@ type QuoteClosed = {
   readonly winning_price?: number | null;
 };
 
-function quoteClosedView(body: string): QuoteClosed {
-  const row = stored<QuoteClosed>(body);
+function quoteClosedView(event: EventRow): QuoteClosed {
+  const row = stored<QuoteClosed>(event);
   return {
     ...row,
     quote_id: readUuid(row.quote_id),
@@ -53,7 +92,12 @@ function quoteClosedView(body: string): QuoteClosed {
   };
 }
 
-/** Safe cast: announce.ts builds each body from the columns of the row type. */
-function stored<Row>(body: string): Row {
-  return JSON.parse(body) as Row;
+function traded<Row extends { venue: string; asset_id: string }>(row: EventRow) {
+  const own = stored<Row>(row);
+  return { ...own, asset: readAsset(own) };
+}
+
+/** Safe cast: announce.ts writes the columns of the form, which are those of the row type. */
+function stored<Row>(row: EventRow): Row {
+  return row as Row;
 }

@@ -5,12 +5,12 @@
 import { toHex } from "../assets/amount.ts";
 import type { JsonRow } from "../platform/columns.ts";
 import type { Group } from "../platform/commit.ts";
+import { PROTECTION_CHANGED, storedEvent } from "../platform/event-forms.ts";
 import {
   atom,
   type Columns,
   type Expr,
   expr,
-  jsonObject,
   readUuid,
   type Sql,
   sql,
@@ -106,8 +106,9 @@ export function quotesOfTripped(matchId: string): Sql {
 /** `protection.tripped` for each protection that the group's matches tripped. */
 export function protectionsTripped(group: Group): Sql {
   // Sorts behind every match id, so that the match comes before its effect.
-  return sql`SELECT ${accountStreamOf("p.user_id")} AS stream, 'protection.tripped' AS type,
-      ${jsonObject(protectionColumns(group.at))} AS body, x'FF' AS ord
+  return sql`SELECT ${accountStreamOf("p.user_id")} AS stream,
+      ${storedEvent(PROTECTION_CHANGED, "protection.tripped", protectionColumns(group.at))},
+      x'FF' AS ord
     FROM matches m JOIN protections p ON p.user_id = m.maker_id AND p.tripped_by = m.match_id
     WHERE m.matched_group = ${group.seq}`;
 }

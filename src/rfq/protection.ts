@@ -6,18 +6,9 @@
 import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import type { Actor } from "../platform/actor.ts";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
+import { PROTECTION_CHANGED, storedEvent } from "../platform/event-forms.ts";
 import { Problem } from "../platform/problem.ts";
-import {
-  all,
-  type Expr,
-  first,
-  jsonObject,
-  readUuid,
-  select,
-  type Sql,
-  sql,
-  uuid,
-} from "../platform/sql.ts";
+import { all, type Expr, first, readUuid, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { READ } from "../platform/windows.ts";
 import { accountStreamOf, announce, committedEvents, eventsToPush } from "../streams/event-log.ts";
@@ -81,8 +72,8 @@ export async function resetProtection(env: Env, actor: Actor) {
       WHERE ${mine} AND ${mayWrite(actor, group.at)}`,
     ...announce(
       group,
-      sql`SELECT ${accountStreamOf("p.user_id")} AS stream, 'protection.reset' AS type,
-        ${jsonObject(protectionColumns(group.at))} AS body, 0 AS ord
+      sql`SELECT ${accountStreamOf("p.user_id")} AS stream,
+        ${storedEvent(PROTECTION_CHANGED, "protection.reset", protectionColumns(group.at))}, 0 AS ord
         FROM protections p WHERE p.${mine} AND p.changed_group = ${group.seq}`,
     ),
   ]);

@@ -5,6 +5,7 @@
  */
 import type { Committed, Group } from "../platform/commit.ts";
 import { firstRunOf } from "../platform/announce.ts";
+import type { StoredEvent } from "../platform/event-forms.ts";
 import { all, expr, type Sql, sql } from "../platform/sql.ts";
 
 export {
@@ -24,13 +25,11 @@ export const accountStream = (userId: string): string => `account:${userId.toLow
 export const userOfStream = (stream: string): string | undefined =>
   stream.startsWith("account:") ? stream.slice("account:".length) : undefined;
 
-/** One stored event. `body` is the JSON text of the record's columns. */
-export type StreamEvent = {
+/** One event as it is stored. `readEvent` (platform/event-forms.ts) reads its columns. */
+export type StreamEvent = StoredEvent & {
   readonly stream: string;
   readonly seq: number;
   readonly at: number;
-  readonly type: string;
-  readonly body: string;
 };
 
 /**
@@ -39,7 +38,7 @@ export type StreamEvent = {
  */
 export function eventsToPush(group: Group): Sql {
   // Reads the events only of streams that have subscribers.
-  return sql`SELECT s.name AS stream, e.seq, e.at, e.type, e.body
+  return sql`SELECT s.name AS stream, e.seq, e.at, e.ids, e.body
     FROM event_runs g CROSS JOIN streams s ON s.stream_id = g.stream_id
       CROSS JOIN stream_subscribers r ON r.name = s.name
       CROSS JOIN stream_events e ON e.run_id = g.run_id

@@ -3,7 +3,8 @@
  * those of audit events in the batch of the change. Others are operators' actions.
  */
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
-import { all, type Sql, sql, uuid } from "../platform/sql.ts";
+import { NOTICE_GIVEN, storedEvent } from "../platform/event-forms.ts";
+import { all, atom, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import {
   accountStream,
   accountStreamOf,
@@ -15,7 +16,7 @@ import { catchUpStreams, notifyStreams } from "./notify.ts";
 import type { EventViews } from "./render.ts";
 
 export const NOTICE_EVENTS: EventViews = {
-  "account.notice": (body) => JSON.parse(body),
+  "account.notice": (row) => row,
 };
 
 export function announceNotice(
@@ -24,9 +25,13 @@ export function announceNotice(
 ): Sql[] {
   return announce(
     group,
-    sql`SELECT ${accountStreamOf("n.user_id")} AS stream, 'account.notice' AS type,
-      json_object('kind', ${notice.kind}, 'subject_id', ${notice.subjectId},
-        'api_key_id', NULL, 'ip', NULL) AS body, 0 AS ord
+    sql`SELECT ${accountStreamOf("n.user_id")} AS stream,
+        ${storedEvent(NOTICE_GIVEN, "account.notice", {
+          kind: expr`${notice.kind}`,
+          subject_id: expr`${notice.subjectId}`,
+          api_key_id: atom("NULL"),
+          ip: atom("NULL"),
+        })}, 0 AS ord
       FROM (SELECT ${uuid(notice.userId)} AS user_id) n WHERE ${notice.when}`,
   );
 }

@@ -1,19 +1,21 @@
 /** Renders stored events as wire messages, once per event for any number of sockets. */
+import { type EventRow, readEvent } from "../platform/event-forms.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { StreamEvent } from "./event-log.ts";
 
 /**
- * The wire form of each event type: from the JSON text that its domain stored to the message's
- * `data`. Each domain exports a table; the objects that hold sockets pass in the tables of the
- * streams they serve.
+ * The wire form of each event type: from the columns that its domain stored and the instant of the
+ * event to the message's `data`. Each domain exports a table; the objects that hold sockets pass in
+ * the tables of the streams they serve.
  */
-export type EventViews = Readonly<Record<string, (body: string) => unknown>>;
+export type EventViews = Readonly<Record<string, (row: EventRow, at: number) => unknown>>;
 
 export function renderEvent(views: EventViews, event: StreamEvent): string {
-  const { type, stream, seq, at, body } = event;
+  const { stream, seq, at } = event;
+  const { type, row } = readEvent(event);
   const view = views[type];
   if (view === undefined) throw new Error(`stream ${stream} has an event of unknown type ${type}`);
-  return JSON.stringify({ type, stream, seq, at: toWireTime(at), data: view(body) });
+  return JSON.stringify({ type, stream, seq, at: toWireTime(at), data: view(row, at) });
 }
 
 /** `hello`, `snapshot` and `resync` carry the stream's last number without using one up. */

@@ -118,7 +118,7 @@ export async function* eventsBetween(
 
 /** A page of the events after a number, oldest first, that also fulfil `and`. */
 function eventsAfter(stream: string, after: number, and: Sql): Sql {
-  return sql`SELECT s.name AS stream, e.seq, e.at, e.type, e.body
+  return sql`SELECT s.name AS stream, e.seq, e.at, e.ids, e.body
     FROM streams s CROSS JOIN stream_events e ON e.stream_id = s.stream_id
     WHERE s.name = ${stream} AND e.run_seq > ${after} AND e.seq > ${after} AND ${and}
     ORDER BY e.run_seq, e.seq LIMIT ${PAGE}`;

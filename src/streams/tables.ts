@@ -1,6 +1,14 @@
 /** Tables of the streams. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
-import { check, index, integer, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import {
+  blob,
+  check,
+  index,
+  integer,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from "drizzle-orm/sqlite-core";
 export const streams = sqliteTable(
   "streams",
   {
@@ -31,6 +39,7 @@ export const eventRuns = sqliteTable(
     lastSeq: integer("last_seq").notNull(),
     firstSeq: integer("first_seq").notNull(),
     at: integer("at").notNull(),
+    ids: blob("ids").notNull(),
     events: text("events").notNull(),
   },
   (t) => [uniqueIndex("event_runs_stream").on(t.streamId, t.lastSeq)],
@@ -41,6 +50,7 @@ export const eventCommands = sqliteTable("event_commands", {
   n: integer("n").notNull(),
   writtenGroup: integer("written_group").notNull(),
   at: integer("at").notNull(),
+  ids: blob("ids").notNull(),
   events: text("events").notNull(),
 });
 

@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { MAX_NEW_PER_DAY } from "../../src/auth/key-networks.ts";
 import { KNOWN_NETWORK_MS, trimLoginAttempts } from "../../src/auth/login-throttle.ts";
+import { readEvent, type StoredEvent } from "../../src/platform/event-forms.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
 import { anyIp, apiOf, send, sendSigned } from "../support/http.ts";
@@ -22,12 +23,12 @@ import {
 vi.setConfig({ testTimeout: 30_000 });
 
 async function noticesOf({ userId }: { userId: string }): Promise<Record<string, unknown>[]> {
-  const rows = await all<{ body: string }>(
+  const rows = await all<StoredEvent>(
     env.DB,
-    sql`SELECT e.body FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id
+    sql`SELECT e.ids, e.body FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id
       WHERE s.name = ${accountStream(userId)} AND e.type = 'account.notice' ORDER BY e.seq`,
   );
-  return rows.map(({ body }) => JSON.parse(body));
+  return rows.map((event) => readEvent(event).row);
 }
 const kindsOf = async (user: TestUser) => (await noticesOf(user)).map(({ kind }) => kind);
 const execute = (line: string, options: Record<string, string>) =>

@@ -10,7 +10,8 @@ import { reasonCode } from "../../src/ledger/codes.ts";
 import type { Check, Difference } from "../../src/ledger/difference.ts";
 import { FEES_OWNER } from "../../src/ledger/post.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import { all, expr, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { codesOf } from "../../src/platform/event-forms.ts";
+import { all, expr, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
 import { edit, endWithdrawal, newAsset, queueWithdrawal } from "../support/ledger.ts";
 import { command, commitCommand, matchOf } from "../support/market.ts";
@@ -81,7 +82,7 @@ const runOf = (stream: string, type: string) =>
     AND ${placeOf(type)} IS NOT NULL`;
 /** The path of the first event of a type in a run. */
 const placeOf = (type: string) => expr`SELECT '$[' || e.key || ']' FROM json_each(events) e
-  WHERE e.value ->> 0 = ${type} LIMIT 1`;
+  WHERE e.value ->> 1 IN (${raw(codesOf(type).join(", "))}) LIMIT 1`;
 
 const EDITS: readonly Edit[] = [
   {
@@ -223,7 +224,25 @@ const EDITS: readonly Edit[] = [
     table: "event_runs",
     statements: (of) => [
       sql`UPDATE event_runs
-        SET events = json_set(events, ${placeOf("match.created")} || '[1].usdc_amount', '1')
+        SET events = json_set(events, ${placeOf("match.created")} || '[6]', '1')
+        WHERE ${runOf(of.requesterStream, "match.created")}`,
+    ],
+    finds: ["event_mismatch"],
+  },
+  {
+    title: "an event's id falsified",
+    table: "event_runs",
+    statements: (of) => [
+      sql`UPDATE event_runs SET ids = CAST(randomblob(16) || substr(ids, 17) AS BLOB)
+        WHERE ${runOf(of.requesterStream, "match.created")}`,
+    ],
+    finds: ["event_mismatch"],
+  },
+  {
+    title: "an event made another",
+    table: "event_runs",
+    statements: (of) => [
+      sql`UPDATE event_runs SET events = json_set(events, ${placeOf("match.created")} || '[1]', 1)
         WHERE ${runOf(of.requesterStream, "match.created")}`,
     ],
     finds: ["event_mismatch"],

@@ -43,17 +43,16 @@ const CHANGES: Readonly<Record<string, (of: History, clause: Sql) => Sql>> = {
   "changing an event": (of, clause) =>
     sql`UPDATE ${clause} event_runs SET events = '[]' WHERE ${eventOf(of)}`,
   "skipping an event's number": (of, clause) =>
-    sql`INSERT ${clause} INTO event_runs (run_id, stream_id, last_seq, first_seq, at, events)
-      SELECT 1, stream_id, last_seq + 2, last_seq + 2, 1, '[["account.notice",{}]]' FROM streams
+    sql`INSERT ${clause} INTO event_runs (run_id, stream_id, last_seq, first_seq, at, ids, events)
+      SELECT 1, stream_id, last_seq + 2, last_seq + 2, 1, x'', '[[0,22]]' FROM streams
       WHERE name = ${of.stream}`,
   "writing an event's number twice": (of, clause) =>
-    sql`INSERT ${clause} INTO event_runs (run_id, stream_id, last_seq, first_seq, at, events)
-      SELECT 1, stream_id, last_seq + 1, last_seq, 1,
-        '[["account.notice",{}],["account.notice",{}]]'
+    sql`INSERT ${clause} INTO event_runs (run_id, stream_id, last_seq, first_seq, at, ids, events)
+      SELECT 1, stream_id, last_seq + 1, last_seq, 1, x'', '[[0,22],[0,22]]'
       FROM streams WHERE name = ${of.stream}`,
   "numbering more events than there are": (of, clause) =>
-    sql`INSERT ${clause} INTO event_runs (run_id, stream_id, last_seq, first_seq, at, events)
-      SELECT 1, stream_id, last_seq + 2, last_seq + 1, 1, '[["account.notice",{}]]' FROM streams
+    sql`INSERT ${clause} INTO event_runs (run_id, stream_id, last_seq, first_seq, at, ids, events)
+      SELECT 1, stream_id, last_seq + 2, last_seq + 1, 1, x'', '[[0,22]]' FROM streams
       WHERE name = ${of.stream}`,
   "paying a withdrawal elsewhere": ({ queued }, clause) =>
     sql`UPDATE ${clause} withdrawals SET to_address = randomblob(20)

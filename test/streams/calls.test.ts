@@ -10,6 +10,7 @@ import { all, sql } from "../../src/platform/sql.ts";
 import { accountStream, announce, venueStream } from "../../src/streams/event-log.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
 import { countingCalls } from "../support/counting-database.ts";
+import { emptyNotice } from "../support/events.ts";
 import { apiOf } from "../support/http.ts";
 import { newKey, newUser, type TestUser } from "../support/users.ts";
 
@@ -59,8 +60,7 @@ it("a subscriber resumes with one call of D1", async () => {
   const user = await newUser();
   const stream = accountStream(user.userId);
   const group = newGroup();
-  const three = sql`SELECT ${stream} AS stream, 'account.notice' AS type, '{}' AS body, value AS ord
-    FROM json_each('[1,2,3]')`;
+  const three = sql`SELECT ${stream} AS stream, ${emptyNotice}, value AS ord FROM json_each('[1,2,3]')`;
   await commitOrThrow(env.DB, group, announce(group, three));
   const [head] = await all<{ last: number }>(
     env.DB,

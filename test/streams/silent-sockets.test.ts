@@ -19,12 +19,10 @@ awakeAndEvicted("4 MiB of events", (maybeEvict) => {
     ];
     await maybeEvict(stream);
     let { seq } = await silent.until("hello");
-    const body = JSON.stringify("a".repeat(MEBIBYTE));
+    const body = JSON.stringify([0, 22, "a".repeat(MEBIBYTE)]);
     for (let n = 0; n < 8; n++) {
       seq += 1;
-      await streamObject(env, stream).push([
-        { stream, seq, at: Date.now(), type: "account.notice", body },
-      ]);
+      await streamObject(env, stream).push([{ stream, seq, at: Date.now(), ids: "", body }]);
       await pinging.untilEvent(seq);
       pinging.send("ping");
       sending.send({ id: "x", op: "none" });

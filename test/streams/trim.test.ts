@@ -6,6 +6,7 @@ import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { announce, accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { trimStreams } from "../../src/streams/trim.ts";
+import { emptyNotice } from "../support/events.ts";
 import { newAsset, tamper } from "../support/ledger.ts";
 import { openRequest } from "../support/market.ts";
 import { connect, evict, type Subscriber } from "../support/sockets.ts";
@@ -23,8 +24,8 @@ async function write(user: TestUser, count = 1): Promise<void> {
     group,
     announce(
       group,
-      sql`SELECT ${accountStream(user.userId)} AS stream, 'account.notice' AS type,
-        '{}' AS body, j.value AS ord FROM json_each(${notices}) j`,
+      sql`SELECT ${accountStream(user.userId)} AS stream, ${emptyNotice}, j.value AS ord
+        FROM json_each(${notices}) j`,
     ),
   );
 }

@@ -9,9 +9,9 @@
 import { readAssetKey } from "../../assets/asset.ts";
 import type { Group } from "../../platform/commit.ts";
 import type { ChainConfig } from "../../platform/config.ts";
-import { type Expr, expr, jsonObject, raw, type Sql, sql } from "../../platform/sql.ts";
+import { type Expr, expr, raw, type Sql, sql } from "../../platform/sql.ts";
 import { accountStreamOf, announce } from "../../streams/event-log.ts";
-import { DEPOSIT } from "../records.ts";
+import { depositChanged } from "../announce.ts";
 import { chunksOf, fromOutside, recordedDeposit, type SeenTransfer } from "./detect-deposits.ts";
 import { KEY_END, PAIR_DIGITS } from "./small-deposit-key.ts";
 
@@ -131,8 +131,8 @@ export function announceSmallDeposits(group: Group, transfers: readonly SeenTran
   return smallIds(transfers).flatMap((rows) =>
     announce(
       group,
-      sql`SELECT ${accountStreamOf("d.user_id")} AS stream, 'deposit.' || d.status AS type,
-          ${jsonObject(DEPOSIT)} AS body, hex(d.deposit_id) AS ord
+      sql`SELECT ${accountStreamOf("d.user_id")} AS stream, ${depositChanged()},
+          hex(d.deposit_id) AS ord
         FROM ${recordedNow(rows)}`,
     ),
   );

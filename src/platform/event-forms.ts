@@ -1,0 +1,281 @@
+/**
+ * How events are stored. A run of events (`event_runs`, migrations/0001_schema.sql) has two parts:
+ * `ids`, the ids of its events as bytes, one after the other, and `events`, a JSON array with an
+ * array for each event:
+ *
+ *   [place, code, ...values]
+ *
+ * `place` is where the event's ids begin in `ids`, in units of 16 bytes, counted from the place of
+ * the run's first event. `code` stands for the type and the form below. The values have no names
+ * and end with the last that is not null. What an audience may not see is null. Written by
+ * `storedEvent`, read by `readEvent` and, in SQL, by `eventColumn`.
+ *
+ * A later column is appended to `values`; it is null in events that were stored before. A later id
+ * is such a column, as hex text. Events are kept for two hours. After that a form may change in any
+ * way, but under a new code.
+ */
+import { atom, type Columns, type Expr, expr, join, jsonArray, literal, raw, sql } from "./sql.ts";
+import type { Sql } from "./sql.ts";
+
+export type EventForm = {
+  /** The types that are stored in this form, each with its code. */
+  readonly codes: Readonly<Record<string, number>>;
+  /** Columns of ids with their lengths in bytes, which are multiples of 16. Never null. */
+  readonly ids: Readonly<Record<string, number>>;
+  readonly values: readonly string[];
+};
+
+/** The instant of its opening is the event's. `life_ms` is how long it stays open. */
+export const REQUEST_OPENED = {
+  codes: { "request.opened": 1 },
+  ids: { request_id: 16, asset_id: 32 },
+  values: [
+    "venue",
+    "side",
+    "amount",
+    "usdc_amount",
+    "life_ms",
+    "disclosed",
+    "owned",
+    "user_id",
+    "label",
+  ],
+} as const satisfies EventForm;
+
+export const REQUEST_CLOSED = {
+  codes: { "request.closed": 2 },
+  ids: { request_id: 16 },
+  values: ["reason"],
+} as const satisfies EventForm;
+
+/** The instant of its opening is the event's. `life_ms` is how long it stays open. */
+export const QUOTE_OPENED = {
+  codes: { "quote.opened": 3, "quote.received": 4 },
+  ids: { quote_id: 16, request_id: 16, asset_id: 32 },
+  values: ["venue", "side", "amount", "price", "usdc_amount", "fee", "life_ms", "reserve", "label"],
+} as const satisfies EventForm;
+
+/** As the requester sees it. */
+export const QUOTE_CLOSED = {
+  codes: { "quote.closed": 5 },
+  ids: { quote_id: 16, request_id: 16 },
+  values: ["reason"],
+} as const satisfies EventForm;
+
+export const OWN_QUOTE_CLOSED = {
+  codes: { "quote.closed": 6 },
+  ids: { quote_id: 16, request_id: 16 },
+  values: ["reason", "replaced_by", "label", "winning_price"],
+} as const satisfies EventForm;
+
+/** The instant of the match is the event's. */
+export const MATCH_CREATED = {
+  codes: { "match.created": 7 },
+  ids: { match_id: 16, request_id: 16, quote_id: 16, asset_id: 32 },
+  values: ["venue", "side", "amount", "price", "usdc_amount", "fee", "role", "label"],
+} as const satisfies EventForm;
+
+/** The instant of the trade is the event's. */
+export const TRADE_PRINTED = {
+  codes: { "trade.printed": 8 },
+  ids: { match_id: 16, asset_id: 32 },
+  values: ["venue", "side", "amount", "price", "usdc_amount"],
+} as const satisfies EventForm;
+
+export const PROTECTION_CHANGED = {
+  codes: { "protection.tripped": 9, "protection.reset": 10 },
+  ids: {},
+  values: [
+    "window_secs",
+    "max_matches",
+    "max_usdc",
+    "cooldown_secs",
+    "tripped_at",
+    "blocked_until",
+    "tripped_by",
+  ],
+} as const satisfies EventForm;
+
+export const DEPOSIT_CHANGED = {
+  codes: {
+    "deposit.detected": 11,
+    "deposit.credited": 12,
+    "deposit.orphaned": 13,
+    "deposit.quarantined": 14,
+    "deposit.below_minimum": 15,
+  },
+  ids: { deposit_id: 16 },
+  values: [
+    "chain",
+    "address",
+    "asset",
+    "amount",
+    "transaction_hash",
+    "block_number",
+    "confirmations",
+    "required_confirmations",
+    "status",
+    "detected_at",
+    "credited_at",
+  ],
+} as const satisfies EventForm;
+
+export const WITHDRAWAL_CHANGED = {
+  codes: {
+    "withdrawal.awaiting_approval": 16,
+    "withdrawal.queued": 17,
+    "withdrawal.submitted": 18,
+    "withdrawal.settled": 19,
+    "withdrawal.failed": 20,
+    "withdrawal.cancelled": 21,
+  },
+  ids: { withdrawal_id: 16, job_id: 16 },
+  values: [
+    "client_withdrawal_id",
+    "chain",
+    "asset",
+    "amount",
+    "to_address",
+    "status",
+    "created_at",
+    "updated_at",
+    "approval_expires_at",
+    "transaction_hash",
+    "failure_code",
+    "failure_message",
+  ],
+} as const satisfies EventForm;
+
+export const NOTICE_GIVEN = {
+  codes: { "account.notice": 22 },
+  ids: {},
+  values: ["kind", "subject_id", "api_key_id", "ip"],
+} as const satisfies EventForm;
+
+export const EVENT_FORMS: readonly EventForm[] = [
+  REQUEST_OPENED,
+  REQUEST_CLOSED,
+  QUOTE_OPENED,
+  QUOTE_CLOSED,
+  OWN_QUOTE_CLOSED,
+  MATCH_CREATED,
+  TRADE_PRINTED,
+  PROTECTION_CHANGED,
+  DEPOSIT_CHANGED,
+  WITHDRAWAL_CHANGED,
+  NOTICE_GIVEN,
+];
+
+type Name<Form extends EventForm> = (keyof Form["ids"] & string) | Form["values"][number];
+
+/**
+ * Columns of an event's source (`announce`): `ids` as hex text, and `body`, which is the JSON array
+ * of its code and values without the nulls at its end and without its last bracket. `type` is
+ * one of the form's types, or SQL for one of them.
+ */
+export function storedEvent<Form extends EventForm>(
+  form: Form,
+  type: (keyof Form["codes"] & string) | Expr,
+  columns: Columns<Name<Form>>,
+): Sql {
+  const own: Columns = columns;
+  const of = (name: string): Expr => {
+    const column = own[name];
+    if (column === undefined) throw new Error(`an event has no column ${name}`);
+    return column;
+  };
+  const ids = Object.keys(form.ids).map(of);
+  const body = jsonArray([codeOf(form, type), ...form.values.map(of)]);
+  // No value ends in one of these characters: texts end in a quotation mark, numbers in a digit.
+  return sql`${ids.length === 0 ? raw("''") : join(ids, " || ")} AS ids,
+    rtrim(${body}, ',nul]') AS body`;
+}
+
+function codeOf(form: EventForm, type: string | Expr): Expr {
+  if (typeof type === "string") return literal(form.codes[type] ?? Number.NaN);
+  const codes = Object.entries(form.codes).map(([name, code]) => `WHEN '${name}' THEN ${code}`);
+  return expr`CASE ${type} ${raw(codes.join(" "))} END`;
+}
+
+/** An event as the view `stream_events` shows it. */
+export type StoredEvent = {
+  /** Upper-case hex. More than the event's own may follow. */
+  readonly ids: string;
+  readonly body: string;
+};
+
+/** The columns of an event. Ids are upper-case hex. */
+export type EventRow = Readonly<Record<string, unknown>>;
+
+export function readEvent({ ids, body }: StoredEvent): { type: string; row: EventRow } {
+  // Safe cast: `storedEvent` and `announce` write an array.
+  const [, code, ...values] = JSON.parse(body) as unknown[];
+  const kind = KINDS.get(Number(code));
+  if (kind === undefined) throw new Error(`an event has the unknown code ${String(code)}`);
+  const { type, form } = kind;
+  const row: Record<string, unknown> = {};
+  let from = 0;
+  for (const [name, bytes] of Object.entries(form.ids)) {
+    row[name] = ids.slice(from, from + 2 * bytes);
+    from += 2 * bytes;
+  }
+  for (const [index, name] of form.values.entries()) row[name] = values[index] ?? null;
+  return { type, row };
+}
+
+const KINDS = new Map(
+  EVENT_FORMS.flatMap((form) =>
+    Object.entries(form.codes).map(([type, code]) => [code, { type, form }] as const),
+  ),
+);
+
+/** The codes of all types that begin so, such as `quote.`. */
+export function codesOf(prefix: string): number[] {
+  return [...KINDS].filter(([, { type }]) => type.startsWith(prefix)).map(([code]) => code);
+}
+
+/**
+ * SQL for a column of the events with these codes, over rows `e` of `stream_events`. NULL if an
+ * event has no such column.
+ */
+export function eventColumn(name: string, codes: readonly number[]): Expr {
+  const cases = codes.flatMap((code) => {
+    const form = KINDS.get(code)?.form;
+    const column = form === undefined ? undefined : columnOf(form, name);
+    return column === undefined ? [] : [sql`WHEN ${literal(code)} THEN ${column}`];
+  });
+  return cases.length === 0 ? atom("NULL") : expr`CASE e.code ${join(cases, " ")} END`;
+}
+
+function columnOf(form: EventForm, name: string): Expr | undefined {
+  const index = form.values.indexOf(name);
+  if (index >= 0) return atom(`(e.body ->> ${index + 2})`);
+  let from = 1;
+  for (const [id, bytes] of Object.entries(form.ids)) {
+    if (id === name) return atom(`substr(e.ids, ${from}, ${2 * bytes})`);
+    from += 2 * bytes;
+  }
+  const [venue, assetId] = [columnOfAsset(form, "venue"), columnOfAsset(form, "asset_id")];
+  return name === "asset" && venue !== undefined && assetId !== undefined
+    ? expr`${venue} || ':0x' || coalesce(nullif(ltrim(lower(${assetId}), '0'), ''), '0')`
+    : undefined;
+}
+
+function columnOfAsset(form: EventForm, name: "venue" | "asset_id"): Expr | undefined {
+  return form.values.includes(name) || name in form.ids ? columnOf(form, name) : undefined;
+}
+
+/** An outcome token's key (`<venue>:<asset_id>`) in a column, as columns of an event. */
+export function storedAsset(column: string): Columns<"venue" | "asset_id"> {
+  return {
+    venue: atom(`substr(${column}, 1, instr(${column}, ':') - 1)`),
+    asset_id: atom(
+      `substr(hex(zeroblob(32)) || substr(${column}, instr(${column}, ':') + 3), -64)`,
+    ),
+  };
+}
+
+/** The key that `storedAsset` has taken apart. */
+export function readAsset({ venue, asset_id }: { venue: string; asset_id: string }): string {
+  return `${venue}:0x${BigInt(`0x${asset_id}`).toString(16)}`;
+}
