@@ -2,7 +2,7 @@
  * A book with its users, and their commands over signed REST. Each round has its own market, so
  * rounds share no rows.
  */
-import { drive, FRESH_KEY, type LoadResult } from "./load.ts";
+import { FRESH_KEY, type LoadResult, run } from "./load.ts";
 import { makePeople, newToken, type Person, signed } from "./people.ts";
 import type { BenchStack } from "./stack.ts";
 
@@ -100,10 +100,11 @@ export function acceptsOf(market: Market, quoteIds: readonly string[]): Promise<
 export async function sendAll(
   stack: BenchStack,
   requests: readonly Uint8Array[],
+  connections = LANES,
 ): Promise<Record<string, unknown>[]> {
-  const lanes = spread(requests, LANES);
+  const lanes = spread(requests, connections);
   const { bodies } = succeeded(
-    await drive({ port: stack.port, lanes, collect: true, freshKeys: true }),
+    await run({ port: stack.port, lanes, collect: true, freshKeys: true }),
   );
   return requests.map(
     (_, index) =>

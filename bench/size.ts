@@ -8,9 +8,9 @@ import type { BenchStack } from "./stack.ts";
 export type Sizes = {
   readonly inUse: number;
   readonly vacuumed: number;
-  /** Bytes of each table and of each index, by its name. */
+  /** Bytes of each table and of each index, by its name, in the vacuumed file. */
   readonly tables: ReadonlyMap<string, number>;
-  /** Bytes of each table with its indexes. */
+  /** Bytes of each table with its indexes, as they are in the file. */
   readonly whole: ReadonlyMap<string, number>;
 };
 
@@ -24,7 +24,6 @@ export function sizesOf(stack: BenchStack): Sizes {
     const pragma = (name: string) =>
       Number(Object.values(copy.prepare(`PRAGMA ${name}`).get() ?? {})[0]);
     const inUse = (pragma("page_count") - pragma("freelist_count")) * pragma("page_size");
-    copy.exec("VACUUM");
     const read = (text: string) =>
       new Map(
         copy
@@ -32,12 +31,14 @@ export function sizesOf(stack: BenchStack): Sizes {
           .all()
           .map(({ name, bytes }) => [String(name), Number(bytes)]),
       );
+    const whole = read(`SELECT coalesce(m.tbl_name, d.name) AS name, sum(d.pgsize) AS bytes
+      FROM dbstat d LEFT JOIN sqlite_schema m ON m.name = d.name GROUP BY 1`);
+    copy.exec("VACUUM");
     const measured = {
       inUse,
+      whole,
       vacuumed: pragma("page_count") * pragma("page_size"),
       tables: read("SELECT name, sum(pgsize) AS bytes FROM dbstat GROUP BY name"),
-      whole: read(`SELECT coalesce(m.tbl_name, d.name) AS name, sum(d.pgsize) AS bytes
-        FROM dbstat d LEFT JOIN sqlite_schema m ON m.name = d.name GROUP BY 1`),
     };
     copy.close();
     return measured;
