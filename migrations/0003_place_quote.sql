@@ -159,10 +159,9 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
               AND (
                 (
                   k.limits ->> 'venues' IS NOT NULL
-                  AND substr(r.asset, 1, instr(r.asset, ':') - 1) NOT IN (
-                    SELECT value
-                    FROM json_each(k.limits, '$.venues')
-                  )
+                  AND instr(
+                    k.limits ->> 'venues', '"' || substr(r.asset, 1, instr(r.asset, ':') - 1) || '"'
+                  ) = 0
                 )
                 OR (
                   NEW.reserve > (k.limits ->> 'max_usdc_per_trade')

@@ -64,8 +64,10 @@ export function acceptQuote(
     statements: (group) => [
       sql`UPDATE quotes SET status = 'accepted', ended_by = ${uuid(matchId)},
         ended_group = ${group.seq}
-        WHERE quote_id = ${uuid(quoteId)} AND EXISTS (SELECT 1 FROM quote_sides s
-          WHERE s.quote_id = quotes.quote_id AND ${guardOf(checks(group.at))})`,
+        WHERE quote_id = ${uuid(quoteId)} AND EXISTS (
+          SELECT 1 FROM commit_groups g CROSS JOIN quote_sides s
+          WHERE g.group_id = ${uuid(group.id)} AND s.quote_id = quotes.quote_id
+            AND ${guardOf(checks(atom("g.at")))})`,
       sql`INSERT INTO matches (match_id, request_id, quote_id, requester_id, maker_id, asset, side,
         amount, price,
           usdc_amount, taker_fee, maker_fee, at, matched_group, requester_label, maker_label)

@@ -45,7 +45,7 @@ export function keyAllows(trader: Trader, { venue, exposure }: Trade, at: Expr):
   return expr`NOT EXISTS (SELECT 1 FROM api_keys k WHERE k.api_key_id = ${trader.key}
     AND k.limits IS NOT NULL
     AND ((k.limits ->> 'venues' IS NOT NULL
-        AND ${venue} NOT IN (SELECT value FROM json_each(k.limits, '$.venues')))
+        AND instr(k.limits ->> 'venues', '"' || ${venue} || '"') = 0)
       OR ${exceeded}))`;
 }
 

@@ -112,7 +112,7 @@ WHERE (
         AND (
           (
             k.limits ->> 'venues' IS NOT NULL
-            AND ?39 NOT IN (SELECT value FROM json_each(k.limits, '$.venues'))
+            AND instr(k.limits ->> 'venues', '"' || ?39 || '"') = 0
           )
           OR (0)
         )
@@ -235,53 +235,47 @@ SET status = 'accepted',
 WHERE quote_id = unhex(?3,'-')
   AND EXISTS (
     SELECT 1
-    FROM quote_sides s
-    WHERE s.quote_id = quotes.quote_id
+    FROM commit_groups g
+    CROSS JOIN quote_sides s
+    WHERE g.group_id = unhex(?4,'-')
+      AND s.quote_id = quotes.quote_id
       AND (
         (
-          EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?4,'-') AND frozen_at IS NULL)
+          EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?5,'-') AND frozen_at IS NULL)
           AND EXISTS (
             SELECT 1
             FROM api_keys
-            WHERE api_key_id = unhex(?5,'-')
-              AND user_id = unhex(?6,'-')
+            WHERE api_key_id = unhex(?6,'-')
+              AND user_id = unhex(?7,'-')
               AND revoked_at IS NULL
-              AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
-              AND (
-                expires_at IS NULL
-                OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?8,'-'))
-              )
+              AND active_from <= g.at
+              AND (expires_at IS NULL OR expires_at > g.at)
           )
         )
-        AND (s.requester_id = unhex(?9,'-'))
+        AND (s.requester_id = unhex(?8,'-'))
         AND (s.status <> 'accepted')
-        AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?10,'-')) < ?11)
-        AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')) <= ?13)
+        AND (g.at < ?9)
+        AND (g.at <= ?10)
         AND (s.status NOT IN ('cancelled', 'rejected'))
         AND (s.request_status NOT IN ('cancelled', 'matched'))
         AND (
           s.status = 'open'
-          AND s.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?14,'-'))
+          AND s.expires_at > g.at
           AND s.request_status = 'open'
-          AND s.request_expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?15,'-'))
+          AND s.request_expires_at > g.at
         )
         AND (
           NOT EXISTS (
             SELECT 1
             FROM markets k
-            WHERE k.asset = s.asset
-              AND (
-                k.closed_at IS NOT NULL
-                OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?16,'-'))
-              )
+            WHERE k.asset = s.asset AND (k.closed_at IS NOT NULL OR k.closes_at <= g.at)
           )
         )
         AND (
           NOT EXISTS (
             SELECT 1
             FROM cancel_timers t
-            WHERE t.credential = s.credential
-              AND t.cancel_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?17,'-'))
+            WHERE t.credential = s.credential AND t.cancel_at <= g.at
           )
         )
         AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
@@ -289,12 +283,12 @@ WHERE quote_id = unhex(?3,'-')
           NOT EXISTS (
             SELECT 1
             FROM api_keys k
-            WHERE k.api_key_id = unhex(?18,'-')
+            WHERE k.api_key_id = unhex(?11,'-')
               AND k.limits IS NOT NULL
               AND (
                 (
                   k.limits ->> 'venues' IS NOT NULL
-                  AND s.venue NOT IN (SELECT value FROM json_each(k.limits, '$.venues'))
+                  AND instr(k.limits ->> 'venues', '"' || s.venue || '"') = 0
                 )
                 OR (
                   s.given_amount > (k.limits ->> 'max_usdc_per_trade')
@@ -305,21 +299,14 @@ WHERE quote_id = unhex(?3,'-')
                       FROM (
                         SELECT usdc
                         FROM traded_hours
-                        WHERE subject = unhex(?19,'-')
-                          AND hour > (
-                            (SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-')) / 3600000
-                          ) - 24
+                        WHERE subject = unhex(?12,'-') AND hour > (g.at / 3600000) - 24
                         UNION ALL
                         SELECT reserve
                         FROM quotes INDEXED BY quotes_open_maker
-                        WHERE maker_id = unhex(?21,'-')
+                        WHERE maker_id = unhex(?13,'-')
                           AND status = 'open'
-                          AND expires_at > (
-                            SELECT at
-                            FROM commit_groups
-                            WHERE group_id = unhex(?22,'-')
-                          )
-                          AND credential = unhex(?23,'-')
+                          AND expires_at > g.at
+                          AND credential = unhex(?14,'-')
                       ) u
                     ) + s.given_amount > (k.limits ->> 'max_usdc_per_day')
                   )
@@ -333,8 +320,7 @@ WHERE quote_id = unhex(?3,'-')
             FROM (
               SELECT *
               FROM account_policies
-              WHERE user_id = unhex(?24,'-')
-                AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-'))
+              WHERE user_id = unhex(?15,'-') AND active_from <= g.at
               ORDER BY active_from DESC
               LIMIT 1
             ) p
@@ -344,16 +330,11 @@ WHERE quote_id = unhex(?3,'-')
                 FROM (
                   SELECT usdc
                   FROM traded_hours
-                  WHERE subject = unhex(?26,'-')
-                    AND hour > (
-                      (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) / 3600000
-                    ) - 24
+                  WHERE subject = unhex(?16,'-') AND hour > (g.at / 3600000) - 24
                   UNION ALL
                   SELECT reserve
                   FROM quotes INDEXED BY quotes_open_maker
-                  WHERE maker_id = unhex(?28,'-')
-                    AND status = 'open'
-                    AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-'))
+                  WHERE maker_id = unhex(?17,'-') AND status = 'open' AND expires_at > g.at
                 ) u
               ) + s.given_amount > p.max_trade_usdc_per_day
           )
@@ -362,7 +343,7 @@ WHERE quote_id = unhex(?3,'-')
           EXISTS (
             SELECT 1
             FROM accounts a
-            WHERE a.owner = unhex(?30,'-')
+            WHERE a.owner = unhex(?18,'-')
               AND a.asset = s.given_asset
               AND a.kind = 'available'
               AND a.balance >= s.given_amount
@@ -371,9 +352,9 @@ WHERE quote_id = unhex(?3,'-')
         AND (
           (
             coalesce(
-              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?31),
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?19),
               0
-            ) <= CAST(?32 AS INTEGER) - s.usdc_amount
+            ) <= CAST(?20 AS INTEGER) - s.usdc_amount
           )
           AND (
             coalesce(
@@ -383,17 +364,17 @@ WHERE quote_id = unhex(?3,'-')
                 WHERE a.owner = s.buyer_id AND a.asset = s.asset
               ),
               0
-            ) <= CAST(?33 AS INTEGER) - (CAST(s.amount AS INTEGER))
+            ) <= CAST(?21 AS INTEGER) - (CAST(s.amount AS INTEGER))
           )
           AND (
             coalesce(
               (
                 SELECT sum(a.balance)
                 FROM accounts a
-                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?34
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?22
               ),
               0
-            ) <= CAST(?35 AS INTEGER) - (s.taker_fee + s.maker_fee)
+            ) <= CAST(?23 AS INTEGER) - (s.taker_fee + s.maker_fee)
           )
         )
       )
@@ -401,38 +382,26 @@ WHERE quote_id = unhex(?3,'-')
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
 -- ?3 = "<id 3>"
--- ?4 = "<id 4>"
--- ?5 = "<id 5>"
--- ?6 = "<id 4>"
--- ?7 = "<id 2>"
--- ?8 = "<id 2>"
--- ?9 = "<id 4>"
--- ?10 = "<id 2>"
--- ?11 = 1764551331000
--- ?12 = "<id 2>"
--- ?13 = 1764551361000
--- ?14 = "<id 2>"
--- ?15 = "<id 2>"
--- ?16 = "<id 2>"
--- ?17 = "<id 2>"
--- ?18 = "<id 5>"
--- ?19 = "<id 5>"
--- ?20 = "<id 2>"
--- ?21 = "<id 4>"
--- ?22 = "<id 2>"
--- ?23 = "<id 5>"
--- ?24 = "<id 4>"
--- ?25 = "<id 2>"
--- ?26 = "<id 4>"
--- ?27 = "<id 2>"
--- ?28 = "<id 4>"
--- ?29 = "<id 2>"
--- ?30 = "<id 4>"
--- ?31 = "usdc"
--- ?32 = "4611686018427387904"
--- ?33 = "4611686018427387904"
--- ?34 = "usdc"
--- ?35 = "4611686018427387904"
+-- ?4 = "<id 2>"
+-- ?5 = "<id 4>"
+-- ?6 = "<id 5>"
+-- ?7 = "<id 4>"
+-- ?8 = "<id 4>"
+-- ?9 = 1764551331000
+-- ?10 = 1764551361000
+-- ?11 = "<id 5>"
+-- ?12 = "<id 5>"
+-- ?13 = "<id 4>"
+-- ?14 = "<id 5>"
+-- ?15 = "<id 4>"
+-- ?16 = "<id 4>"
+-- ?17 = "<id 4>"
+-- ?18 = "<id 4>"
+-- ?19 = "usdc"
+-- ?20 = "4611686018427387904"
+-- ?21 = "4611686018427387904"
+-- ?22 = "usdc"
+-- ?23 = "4611686018427387904"
 
 -- Accept a quote, by a session
 UPDATE quotes
@@ -442,46 +411,43 @@ SET status = 'accepted',
 WHERE quote_id = unhex(?3,'-')
   AND EXISTS (
     SELECT 1
-    FROM quote_sides s
-    WHERE s.quote_id = quotes.quote_id
+    FROM commit_groups g
+    CROSS JOIN quote_sides s
+    WHERE g.group_id = unhex(?4,'-')
+      AND s.quote_id = quotes.quote_id
       AND (
         (
           EXISTS (
             SELECT 1
             FROM users
-            WHERE user_id = unhex(?4,'-') AND frozen_at IS NULL AND session_epoch = ?5
+            WHERE user_id = unhex(?5,'-') AND frozen_at IS NULL AND session_epoch = ?6
           )
-          AND (SELECT at FROM commit_groups WHERE group_id = unhex(?6,'-')) < ?7
+          AND g.at < ?7
         )
         AND (s.requester_id = unhex(?8,'-'))
         AND (s.status <> 'accepted')
-        AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-')) < ?10)
-        AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-')) <= ?12)
+        AND (g.at < ?9)
+        AND (g.at <= ?10)
         AND (s.status NOT IN ('cancelled', 'rejected'))
         AND (s.request_status NOT IN ('cancelled', 'matched'))
         AND (
           s.status = 'open'
-          AND s.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?13,'-'))
+          AND s.expires_at > g.at
           AND s.request_status = 'open'
-          AND s.request_expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?14,'-'))
+          AND s.request_expires_at > g.at
         )
         AND (
           NOT EXISTS (
             SELECT 1
             FROM markets k
-            WHERE k.asset = s.asset
-              AND (
-                k.closed_at IS NOT NULL
-                OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?15,'-'))
-              )
+            WHERE k.asset = s.asset AND (k.closed_at IS NOT NULL OR k.closes_at <= g.at)
           )
         )
         AND (
           NOT EXISTS (
             SELECT 1
             FROM cancel_timers t
-            WHERE t.credential = s.credential
-              AND t.cancel_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?16,'-'))
+            WHERE t.credential = s.credential AND t.cancel_at <= g.at
           )
         )
         AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
@@ -493,8 +459,7 @@ WHERE quote_id = unhex(?3,'-')
               FROM (
                 SELECT *
                 FROM account_policies
-                WHERE user_id = unhex(?17,'-')
-                  AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-'))
+                WHERE user_id = unhex(?11,'-') AND active_from <= g.at
                 ORDER BY active_from DESC
                 LIMIT 1
               ) p
@@ -508,8 +473,7 @@ WHERE quote_id = unhex(?3,'-')
             FROM (
               SELECT *
               FROM account_policies
-              WHERE user_id = unhex(?19,'-')
-                AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-'))
+              WHERE user_id = unhex(?12,'-') AND active_from <= g.at
               ORDER BY active_from DESC
               LIMIT 1
             ) p
@@ -519,16 +483,11 @@ WHERE quote_id = unhex(?3,'-')
                 FROM (
                   SELECT usdc
                   FROM traded_hours
-                  WHERE subject = unhex(?21,'-')
-                    AND hour > (
-                      (SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) / 3600000
-                    ) - 24
+                  WHERE subject = unhex(?13,'-') AND hour > (g.at / 3600000) - 24
                   UNION ALL
                   SELECT reserve
                   FROM quotes INDEXED BY quotes_open_maker
-                  WHERE maker_id = unhex(?23,'-')
-                    AND status = 'open'
-                    AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-'))
+                  WHERE maker_id = unhex(?14,'-') AND status = 'open' AND expires_at > g.at
                 ) u
               ) + s.given_amount > p.max_trade_usdc_per_day
           )
@@ -537,7 +496,7 @@ WHERE quote_id = unhex(?3,'-')
           EXISTS (
             SELECT 1
             FROM accounts a
-            WHERE a.owner = unhex(?25,'-')
+            WHERE a.owner = unhex(?15,'-')
               AND a.asset = s.given_asset
               AND a.kind = 'available'
               AND a.balance >= s.given_amount
@@ -546,9 +505,9 @@ WHERE quote_id = unhex(?3,'-')
         AND (
           (
             coalesce(
-              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?26),
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?16),
               0
-            ) <= CAST(?27 AS INTEGER) - s.usdc_amount
+            ) <= CAST(?17 AS INTEGER) - s.usdc_amount
           )
           AND (
             coalesce(
@@ -558,17 +517,17 @@ WHERE quote_id = unhex(?3,'-')
                 WHERE a.owner = s.buyer_id AND a.asset = s.asset
               ),
               0
-            ) <= CAST(?28 AS INTEGER) - (CAST(s.amount AS INTEGER))
+            ) <= CAST(?18 AS INTEGER) - (CAST(s.amount AS INTEGER))
           )
           AND (
             coalesce(
               (
                 SELECT sum(a.balance)
                 FROM accounts a
-                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?29
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?19
               ),
               0
-            ) <= CAST(?30 AS INTEGER) - (s.taker_fee + s.maker_fee)
+            ) <= CAST(?20 AS INTEGER) - (s.taker_fee + s.maker_fee)
           )
         )
       )
@@ -576,33 +535,23 @@ WHERE quote_id = unhex(?3,'-')
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
 -- ?3 = "<id 3>"
--- ?4 = "<id 4>"
--- ?5 = 0
--- ?6 = "<id 2>"
+-- ?4 = "<id 2>"
+-- ?5 = "<id 4>"
+-- ?6 = 0
 -- ?7 = 1800000000000
 -- ?8 = "<id 4>"
--- ?9 = "<id 2>"
--- ?10 = 1764551331000
--- ?11 = "<id 2>"
--- ?12 = 1764551361000
--- ?13 = "<id 2>"
--- ?14 = "<id 2>"
--- ?15 = "<id 2>"
--- ?16 = "<id 2>"
--- ?17 = "<id 4>"
--- ?18 = "<id 2>"
--- ?19 = "<id 4>"
--- ?20 = "<id 2>"
--- ?21 = "<id 4>"
--- ?22 = "<id 2>"
--- ?23 = "<id 4>"
--- ?24 = "<id 2>"
--- ?25 = "<id 4>"
--- ?26 = "usdc"
--- ?27 = "4611686018427387904"
--- ?28 = "4611686018427387904"
--- ?29 = "usdc"
--- ?30 = "4611686018427387904"
+-- ?9 = 1764551331000
+-- ?10 = 1764551361000
+-- ?11 = "<id 4>"
+-- ?12 = "<id 4>"
+-- ?13 = "<id 4>"
+-- ?14 = "<id 4>"
+-- ?15 = "<id 4>"
+-- ?16 = "usdc"
+-- ?17 = "4611686018427387904"
+-- ?18 = "4611686018427387904"
+-- ?19 = "usdc"
+-- ?20 = "4611686018427387904"
 
 -- Cancel a quote
 UPDATE quotes
