@@ -1,16 +1,11 @@
-import { bytesToHex } from "@noble/hashes/utils.js";
-import { type Expr, expr, readUuid, type Sql, sql } from "./sql.ts";
+import { type Expr, expr, type Sql, sql } from "./sql.ts";
 import { now } from "./time.ts";
 
 /** A UUID v7 (RFC 9562): 48 bits of Unix milliseconds, then random bits. Ids sort by time. */
 export function uuidv7(at: number = now()): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  const view = new DataView(bytes.buffer);
-  view.setUint16(0, Math.floor(at / 2 ** 32));
-  view.setUint32(2, at % 2 ** 32);
-  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x70;
-  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  return readUuid(bytesToHex(bytes));
+  const time = Math.floor(at).toString(16).padStart(12, "0");
+  // The version digit of a random UUID is replaced. Its variant is that of all versions.
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${crypto.randomUUID().slice(15)}`;
 }
 
 /** The Unix milliseconds that a UUID v7 contains. */
