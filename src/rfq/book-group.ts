@@ -7,18 +7,12 @@ import { all, atom, join, jsonObject, type Sql, sql } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce.ts";
 import { expireDue, expireOnly, type ExpiryScope, nextDue, type Records } from "./expire.ts";
-import {
-  type MatchRow,
-  matchColumns,
-  newQuoteColumns,
-  newRequestColumns,
-  type QuoteRow,
-  type RequestRow,
-} from "./records.ts";
+import { type MatchRow, matchColumns, newRequestColumns, type RequestRow } from "./records.ts";
 import {
   composeOperations,
   type GroupEffects,
   type Operation,
+  type PlacedQuote,
   type RecordKind,
 } from "./operation.ts";
 
@@ -92,7 +86,8 @@ function madeRows(group: Group, kind: RecordKind): Sql {
         FROM requests r WHERE r.opened_group = ${group.seq}`;
     }
     case "quote":
-      return sql`SELECT 'quote' AS kind, ${jsonObject(newQuoteColumns("maker"))} AS row
+      return sql`SELECT 'quote' AS kind, json_group_array(
+          json_array(hex(q.quote_id), q.opened_at, q.expires_at)) AS row
         FROM quotes q WHERE q.opened_group = ${group.seq}`;
     case "match":
       return sql`SELECT 'match' AS kind, ${jsonObject(matchColumns(atom("m.requester_id")))} AS row
@@ -115,7 +110,7 @@ function readReport(rows: readonly (readonly unknown[])[]): GroupDone {
     committed: true,
     effects: {
       requests: new Map(of<RequestRow>("request").map((row) => [row.request_id, row])),
-      quotes: new Map(of<QuoteRow>("quote").map((row) => [row.quote_id, row])),
+      quotes: new Map(of<readonly Placed[]>("quote").flat().map(placedQuote)),
       matches: new Map(of<MatchRow>("match").map((row) => [row.match_id, row])),
       endedBy: new Set(of<{ operation: string }>("ended").map(({ operation }) => operation)),
     },
@@ -123,6 +118,12 @@ function readReport(rows: readonly (readonly unknown[])[]): GroupDone {
     nextDue: due.due,
     events: typed<StreamEvent>(rows[1]),
   };
+}
+
+type Placed = readonly [quoteId: string, openedAt: number, expiresAt: number];
+
+function placedQuote([id, openedAt, expiresAt]: Placed): [string, PlacedQuote] {
+  return [id, { opened_at: openedAt, expires_at: expiresAt }];
 }
 
 /** Safe cast: `Row` mirrors the columns of the JSON above. */

@@ -2,7 +2,7 @@ import type { Group } from "../platform/commit.ts";
 import type { Question } from "../platform/preconditions.ts";
 import type { Sql } from "../platform/sql.ts";
 import type { Result } from "./command.ts";
-import type { MatchRow, QuoteRow, RequestRow } from "./records.ts";
+import type { MatchRow, RequestRow } from "./records.ts";
 
 /**
  * What a group did, read from the rows that it stamped, so it is the same after a lost response.
@@ -10,11 +10,14 @@ import type { MatchRow, QuoteRow, RequestRow } from "./records.ts";
  */
 export type GroupEffects = {
   readonly requests: ReadonlyMap<string, RequestRow>;
-  readonly quotes: ReadonlyMap<string, QuoteRow>;
+  readonly quotes: ReadonlyMap<string, PlacedQuote>;
   readonly matches: ReadonlyMap<string, MatchRow>;
   /** Operations that ended a request or a quote. */
   readonly endedBy: ReadonlySet<string>;
 };
+
+/** What the group decided about a quote. The command says the rest. */
+export type PlacedQuote = { readonly opened_at: number; readonly expires_at: number };
 
 /**
  * One command as part of a commit group. `statements` begins with the guard. Everything after it

@@ -29,8 +29,9 @@ import { actorFacts, rowCredential } from "../auth/may-write.ts";
 import { timerFacts } from "./cancel-timer.ts";
 import { type PlaceQuote, reject } from "./command.ts";
 import { earlierFacts, rememberRow } from "./idempotency.ts";
-import { hexId, type Operation } from "./operation.ts";
+import { hexId, type Operation, type PlacedQuote } from "./operation.ts";
 import { protectionFacts } from "./protection-record.ts";
+import type { QuoteRow } from "./records.ts";
 import { endReplaced, replacedFact, usableText } from "./replaced-quote.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import { limitFacts } from "./trade-limits.ts";
@@ -44,6 +45,7 @@ import {
 import {
   PRECONDITIONS,
   type Facts,
+  type Given,
   traderOf,
   REQUEST_VENUE,
   nextOpenBound,
@@ -68,8 +70,9 @@ export function placeQuote(
     set: { kind: PLACED_QUOTES, row },
     statements: (group) => PLACED_QUOTES.statements(group, [row]),
     result: (effects) => {
-      const quote = effects.quotes.get(hexId(quoteId));
-      return quote && { ok: true, kind: "quote", row: quote, replayed: false };
+      const times = effects.quotes.get(hexId(quoteId));
+      if (times === undefined) return undefined;
+      return { ok: true, kind: "quote", row: newQuoteRow(given, times), replayed: false };
     },
     rejection: () => {
       const bound = { ...boundColumns(QUOTE_FIELDS, row), at: NOW };
@@ -93,6 +96,27 @@ export function placeQuote(
         missing: () => reject("request_unknown", `There is no request ${requestId}.`),
       });
     },
+  };
+}
+
+/** The columns of `newQuoteColumns`, as the maker reads them. */
+function newQuoteRow({ command, request, terms }: Given, times: PlacedQuote): QuoteRow {
+  if (terms.side === null) throw new Error("a quote without a side was placed");
+  return {
+    quote_id: hexId(command.quoteId),
+    request_id: hexId(command.requestId),
+    asset: request.asset,
+    amount: terms.amount.toString(),
+    side: terms.side,
+    price: command.price,
+    usdc_amount: terms.usdcAmount.toString(),
+    fee: terms.makerFee.toString(),
+    status: "open",
+    ...times,
+    reserve: terms.reserve.toString(),
+    label: command.label,
+    close_reason: null,
+    replaced_by: null,
   };
 }
 

@@ -72,7 +72,7 @@ export type Facts = InstantFact &
     readonly own_open: number;
   };
 
-type Given = {
+export type Given = {
   readonly command: PlaceQuote;
   readonly request: RequestTerms;
   readonly terms: QuoteTerms;

@@ -2,7 +2,8 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { config } from "../../src/platform/config.ts";
-import { first, sql } from "../../src/platform/sql.ts";
+import { first, jsonObject, sql, uuid } from "../../src/platform/sql.ts";
+import { newQuoteColumns } from "../../src/rfq/records.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import type { PlaceQuote } from "../../src/rfq/command.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
@@ -65,6 +66,35 @@ it("limits the open quotes of a request", async () => {
   }
   const more = command.placeQuote(last, request.request_id, 1);
   expect(await commitTogether(book, [more])).toEqual(["open_quote_limit"]);
+});
+
+it("returns each quote as it is stored", async () => {
+  const { book, requester, maker } = await openMarket();
+  const terms = [
+    { side: "Bid", amount: 10n },
+    { side: "Ask", amount: 7n },
+    { side: "Bid", amount: 9n, usdcAmount: 9n },
+    { side: "TwoWay", amount: 5n },
+  ] as const;
+  for (const term of terms) {
+    const { request_id } = await openRequest(requester, book, term);
+    const sent = command.placeQuote(maker, request_id, 333_333);
+    const side = term.side === "TwoWay" ? "Ask" : null;
+    const operation = await operationOf({ ...sent, side, label: `to ${term.side}` });
+    const done = await commitOperations(env.DB, book, [operation]);
+    const result = done.committed ? operation.result(done.effects) : undefined;
+    const stored = await first<{ row: string }>(
+      env.DB,
+      sql`SELECT ${jsonObject(newQuoteColumns("maker"))} AS row FROM quotes q
+        WHERE q.quote_id = ${uuid(sent.quoteId)}`,
+    );
+    expect(result).toEqual({
+      ok: true,
+      kind: "quote",
+      row: JSON.parse(stored?.row ?? "null"),
+      replayed: false,
+    });
+  }
 });
 
 it("places one quote for a key that comes twice", async () => {
