@@ -38,7 +38,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   daily_counts: { bytes: 82, user: "t.user_id" },
   deposit_addresses: { bytes: 178, user: "t.user_id" },
   deposits: { bytes: 575, user: "t.user_id" },
-  event_commands: { bytes: 121 },
+  event_commands: { bytes: 78 },
   event_runs: { bytes: 82 },
   expiry_commands: { bytes: 78 },
   idempotency_keys: { bytes: 52, withoutRowid: true },
