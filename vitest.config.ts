@@ -84,6 +84,7 @@ function inWorkerd(project: {
             DAMAGED_DB: "damaged",
             SEALED_DB: "sealed",
             RELEASED_DB: "released",
+            WALKED_DB: "walked",
             COLD_DB: "cold",
             RECORDS_DB: "records",
             SEALER_DB: "sealer",

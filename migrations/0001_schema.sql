@@ -2017,8 +2017,8 @@ CREATE TABLE ledger_checkpoints (
                                    -- also with 'full_' before it, or 'assets:<chain>'
   position INTEGER NOT NULL,       -- the last transfer, commit group, account, stream or user
                                    -- checked
-  mark TEXT NOT NULL,              -- of 'assets:<chain>': the last asset; of a full scan: 'running'
-                                   -- until it ends
+  mark TEXT NOT NULL,              -- of 'assets:<chain>': the last asset; of a full scan until it
+                                   -- ends: 'running', or the last transfer that it checks
   finished_at INTEGER              -- when the scan last reached the end
 ) STRICT;
 

@@ -1,7 +1,13 @@
-import { COLD, RECONCILE, RELEASE, TAMPERING, of, type Mutant } from "./mutant.ts";
+import { COLD, FULL_WALK, RECONCILE, RELEASE, TAMPERING, of, type Mutant } from "./mutant.ts";
 
 export const LEDGER_MUTANTS: readonly Mutant[] = [
   ...of("reconcile", "src/ledger/reconcile-journal.ts", [
+    [
+      "a chunk is compared although it has been released",
+      " AND ${DELIVERED} <= ${after}`",
+      "`",
+      [FULL_WALK],
+    ],
     [
       "stuck reserves ignored",
       "GROUP BY owner, asset HAVING sum(balance) <> sum(expected)",
@@ -26,8 +32,8 @@ export const LEDGER_MUTANTS: readonly Mutant[] = [
   ...of("archive", "src/ledger/history.ts", [
     [
       "archive not asked",
-      "  if (rows.length >= page.limit || archive.archived !== 1) return rows;",
-      "  if (rows.length >= page.limit || archive.archived !== 2) return rows;",
+      "  if (rows.length >= page.limit || archive.archived !== 1) return {",
+      "  if (rows.length >= page.limit || archive.archived !== 2) return {",
       [RELEASE, COLD],
     ],
     [

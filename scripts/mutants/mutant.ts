@@ -63,6 +63,7 @@ export const PROTECTION = workers("test/rfq/protection.test.ts");
 export const PROTECTION_CLOCK = clock("test/rfq/protection.clock.test.ts");
 export const SEALER = workers("test/archive/sealer.test.ts");
 export const RELEASE = workers("test/archive/release.test.ts");
+export const FULL_WALK = workers("test/archive/full-walk.test.ts");
 export const COLD = workers("test/archive/cold-entries.test.ts");
 export const COLD_RECORDS = workers("test/archive/cold-records.test.ts");
 export const TERMS = node("test/rfq/trade-terms.node.test.ts");

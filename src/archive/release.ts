@@ -14,7 +14,6 @@
  * is held while a quote on it is here.
  */
 import { commit, type Group, newGroup, NOW } from "../platform/commit.ts";
-import { abandonFullWalk } from "../ledger/released.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
 import { blob, type Expr, expr, first, join, raw, type Sql, sql } from "../platform/sql.ts";
 import { addVenueDays } from "./venue-days.ts";
@@ -131,13 +130,12 @@ function stepOf(group: Group, next: Next, seal: Seal, context: ReleaseContext): 
   return next.delivered === 1 ? release(group, next, seal, context) : deliver(group, next);
 }
 
-function deliver(group: Group, { number, up_to: upTo, sha256 }: Next): Step {
+function deliver(group: Group, { number, sha256 }: Next): Step {
   return {
     status: "delivered",
     statements: [
       sql`UPDATE journal_seals SET delivered_at = ${group.at}
         WHERE number = ${number} AND sha256 = ${blob(sha256)} AND delivered_at IS NULL`,
-      abandonFullWalk(upTo),
     ],
     applied: sealIs(number, expr`delivered_at IS NOT NULL`),
   };

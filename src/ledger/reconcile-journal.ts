@@ -163,7 +163,7 @@ function brokenBalances(walk: Walk, chunk: Chunk): Sql {
       LEFT JOIN checked_balances c ON c.scan = ${scanName(walk, "transfers")}
         AND c.account_id = x.account_id) e
     LEFT JOIN accounts a ON a.account_id = e.account_id
-    WHERE e.after IS NOT e.expected AND ${startsAtCheckpoint(walk, chunk)} LIMIT ${MAX_PER_CHUNK}`;
+    WHERE e.after IS NOT e.expected AND ${isNext(walk, chunk)} LIMIT ${MAX_PER_CHUNK}`;
 }
 
 /** Both entries of each transfer of a chunk, as `account_id, entry_id, delta, after`. */
@@ -176,9 +176,10 @@ function entries(chunk: Chunk): Sql {
     FROM transfers WHERE ${within("transfer_id", chunk)}`;
 }
 
-function startsAtCheckpoint(walk: Walk, { after }: Chunk): Sql {
-  return sql`(SELECT position FROM ledger_checkpoints
-    WHERE scan = ${scanName(walk, "transfers")}) = ${after}`;
+/** The chunk starts at the checkpoint, and none of it has been released since it was chosen. */
+function isNext(walk: Walk, { after }: Chunk): Expr {
+  return expr`(SELECT position FROM ledger_checkpoints
+    WHERE scan = ${scanName(walk, "transfers")}) = ${after} AND ${DELIVERED} <= ${after}`;
 }
 
 export function within(column: string, { after, upTo }: Chunk): Sql {
@@ -191,10 +192,10 @@ export async function advanceTransferScan(db: D1Database, walk: Walk, chunk: Chu
   const store = sql`INSERT INTO checked_balances (scan, account_id, balance)
     SELECT ${scan}, account_id, coalesce(after, 0)
     FROM (SELECT account_id, after, max(entry_id) FROM (${entries(chunk)}) GROUP BY account_id)
-    WHERE ${startsAtCheckpoint(walk, chunk)}
+    WHERE ${isNext(walk, chunk)}
     ON CONFLICT (scan, account_id) DO UPDATE SET balance = excluded.balance`;
   const advance = sql`UPDATE ledger_checkpoints SET position = ${chunk.upTo}
-    WHERE scan = ${scan} AND position = ${chunk.after}`;
+    WHERE scan = ${scan} AND ${isNext(walk, chunk)}`;
   await db.batch([prepare(db, store), prepare(db, advance)]);
 }
 

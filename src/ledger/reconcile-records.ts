@@ -4,7 +4,7 @@
  * matches and quotes (`request_mismatch`), and a settled withdrawal has its payment on the chain
  * (`payment_mismatch`). Records are found by the commit group that opened or ended them.
  */
-import { all, join, raw, type Sql, sql } from "../platform/sql.ts";
+import { all, type Expr, expr, join, literal, raw, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, reasonCode } from "./codes.ts";
 import { accountName, type Difference } from "./difference.ts";
 import { ARCHIVED_RECORD, MATCHES_LEFT_GROUP } from "./released.ts";
@@ -36,6 +36,47 @@ export function checkLatePostings(
 
 /** A table of records. `groups` are the columns of the groups that moved a record, latest first. */
 type Records = { readonly table: string; readonly id: string; readonly groups: readonly string[] };
+
+const DEPOSITS: Records = { table: "deposits", id: "deposit_id", groups: ["ended_group"] };
+const QUOTES: Records = {
+  table: "quotes",
+  id: "quote_id",
+  groups: ["ended_group", "opened_group"],
+};
+const MATCHES: Records = { table: "matches", id: "match_id", groups: ["matched_group"] };
+const WITHDRAWALS: Records = {
+  table: "withdrawals",
+  id: "withdrawal_id",
+  groups: ["changed_group"],
+};
+const ACCEPTED_PAYMENTS: Records = {
+  table: "accepted_payments",
+  id: "acceptance_id",
+  groups: ["accepted_group"],
+};
+const REQUESTS: Records = {
+  table: "requests",
+  id: "request_id",
+  groups: ["ended_group", "opened_group"],
+};
+
+const NO_GROUP = literal(Number.MAX_SAFE_INTEGER);
+
+/**
+ * Scalar: the first group after this one that is kept or has moved a record. Most groups are old and
+ * their records have left, so a walk over each number would take longer every day.
+ */
+export function nextChange(after: number): Expr {
+  const columns = [DEPOSITS, QUOTES, MATCHES, WITHDRAWALS, ACCEPTED_PAYMENTS, REQUESTS].flatMap(
+    ({ table, groups }) => groups.map((group) => ({ table, group })),
+  );
+  const firsts = [...columns, { table: "commit_groups", group: "seq" }].map(
+    ({ table, group }) =>
+      sql`coalesce((SELECT min(${raw(group)}) FROM ${raw(table)} WHERE ${raw(group)} > ${after}),
+        ${NO_GROUP})`,
+  );
+  return expr`min(${join(firsts, ", ")})`;
+}
 
 /** Selects the `id` of the records that a check compares. */
 type Selection = (records: Records) => Sql;
@@ -113,7 +154,7 @@ function compare(records: Sql, expected: Sql): Sql {
 
 function deposits(select: Selection): Sql {
   return compare(
-    select({ table: "deposits", id: "deposit_id", groups: ["ended_group"] }),
+    select(DEPOSITS),
     sql`SELECT d.deposit_id AS ref, ${reasonCode("deposit")} AS reason,
         CAST('external:' || d.chain AS BLOB) AS from_owner, 'external' AS from_kind,
         d.user_id AS to_owner, 'available' AS to_kind, d.asset, CAST(d.amount AS INTEGER) AS amount
@@ -125,7 +166,7 @@ function deposits(select: Selection): Sql {
 function quotes(select: Selection): Sql {
   const q = sql`FROM records CROSS JOIN quotes q ON q.quote_id = records.id`;
   return compare(
-    select({ table: "quotes", id: "quote_id", groups: ["ended_group", "opened_group"] }),
+    select(QUOTES),
     sql`SELECT q.quote_id AS ref, ${reasonCode("reserve_rfq")} AS reason, q.maker_id AS from_owner,
         'available' AS from_kind, q.maker_id AS to_owner, 'pending' AS to_kind,
         q.reserve_asset AS asset, q.reserve AS amount ${q}
@@ -149,7 +190,7 @@ function quotes(select: Selection): Sql {
 function matches(select: Selection): Sql {
   const m = sql`FROM records CROSS JOIN matches m ON m.match_id = records.id`;
   return compare(
-    select({ table: "matches", id: "match_id", groups: ["matched_group"] }),
+    select(MATCHES),
     sql`SELECT m.match_id AS ref, ${reasonCode("reserve_trade")} AS reason,
         m.requester_id AS from_owner, 'available' AS from_kind,
         m.requester_id AS to_owner, 'pending' AS to_kind,
@@ -173,7 +214,7 @@ function matches(select: Selection): Sql {
 function withdrawals(select: Selection): Sql {
   const w = sql`FROM records CROSS JOIN withdrawals w ON w.withdrawal_id = records.id`;
   return compare(
-    select({ table: "withdrawals", id: "withdrawal_id", groups: ["changed_group"] }),
+    select(WITHDRAWALS),
     sql`SELECT w.withdrawal_id AS ref, ${reasonCode("withdrawal")} AS reason,
         w.user_id AS from_owner, 'available' AS from_kind,
         w.user_id AS to_owner, 'pending' AS to_kind, w.asset, w.amount ${w}
@@ -191,7 +232,7 @@ function withdrawals(select: Selection): Sql {
 /** A payment that nobody ordered and that the operator has accepted as a loss. */
 function acceptedPayments(select: Selection): Sql {
   return compare(
-    select({ table: "accepted_payments", id: "acceptance_id", groups: ["accepted_group"] }),
+    select(ACCEPTED_PAYMENTS),
     sql`SELECT a.acceptance_id AS ref, ${reasonCode("withdrawal")} AS reason,
         ${LOSSES_OWNER} AS from_owner, 'external' AS from_kind,
         CAST('external:' || a.chain AS BLOB) AS to_owner, 'external' AS to_kind, a.asset, a.amount

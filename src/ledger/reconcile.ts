@@ -33,9 +33,9 @@ import {
 import type { MacKeys } from "../auth/event-mac.ts";
 import { nextUsers } from "../auth/compare-rights.ts";
 import { checkRights } from "./reconcile-rights.ts";
-import { DELIVERED } from "./released.ts";
-import { checkLatePostings, checkOverdue, checkRecords } from "./reconcile-records.ts";
+import { checkLatePostings, checkOverdue, checkRecords, nextChange } from "./reconcile-records.ts";
 import { ledgerCheckpoints } from "./tables.ts";
+import { nextTransfers, stepOverReleased } from "./transfer-scan.ts";
 import { read } from "../platform/read.ts";
 
 export type { HoldingsAt } from "./reconcile-holdings.ts";
@@ -83,13 +83,13 @@ const USERS_PER_CHUNK = 100;
 /** Chunks of each scan in one reconciliation: more than the busiest journal fills in a minute. */
 const MAX_CHUNKS = 60;
 const MAX_CHUNKS_FULL = 100_000;
-/** Chunks of the daily walk in one run of cron. A journal of 50 million transfers takes a day. */
+/** Chunks of the daily walk in one run of cron. What is in the archive is not walked. */
 const FULL_CHUNKS_PER_RUN = 20;
 const FULL_EVERY_MS = 86_400_000;
 
 const SCAN_KINDS = ["transfers", "groups", "accounts", "streams", "rights"] as const;
 const FULL_SCANS = JSON.stringify(SCAN_KINDS.map((kind) => scanName("full", kind)));
-/** Mark of a full scan that has not ended. */
+/** Mark of a full scan that has not ended. The one over transfers is marked with its end. */
 const RUNNING = "running";
 
 export async function reconcile(
@@ -156,7 +156,7 @@ async function walkFull(db: D1Database, chunks: number, macKeys: MacKeys): Promi
     const [row] = await read(db, ({ select }) =>
       select().from(ledgerCheckpoints).where(eq(ledgerCheckpoints.scan, scan)),
     );
-    if (row?.mark !== RUNNING) continue;
+    if (row === undefined || row.mark === "") continue;
     if (!(await SCANS[kind](db, "full", chunks, macKeys))) return;
     await all(db, sql`UPDATE ledger_checkpoints SET mark = '' WHERE scan = ${scan}`);
   }
@@ -165,7 +165,7 @@ async function walkFull(db: D1Database, chunks: number, macKeys: MacKeys): Promi
 async function startFullIfDue(db: D1Database): Promise<void> {
   const row = await first<{ due: number }>(
     db,
-    sql`SELECT total(mark = ${RUNNING}) = 0 AND (count(finished_at) < count(*)
+    sql`SELECT total(mark <> '') = 0 AND (count(finished_at) < count(*)
         OR min(finished_at) < ${NOW} - ${FULL_EVERY_MS}) AS due
       FROM ledger_checkpoints WHERE scan IN (SELECT value FROM json_each(${FULL_SCANS}))`,
   );
@@ -177,13 +177,10 @@ async function startFull(db: D1Database): Promise<void> {
     sql`DELETE FROM checked_balances WHERE scan = ${scanName("full", "transfers")}`,
     sql`UPDATE ledger_checkpoints SET position = 0, mark = ${RUNNING}
       WHERE scan IN (SELECT value FROM json_each(${FULL_SCANS}))`,
-    // Earlier transfers are in the archive, which `journal verify` checks.
+    // Its end, so that it ends although transfers are posted faster than it walks.
     sql`UPDATE ledger_checkpoints
-      SET position = (SELECT up_to_transfer FROM journal_seals ORDER BY number DESC LIMIT 1)
-      WHERE scan = ${scanName("full", "transfers")} AND ${DELIVERED} > 0`,
-    sql`INSERT INTO checked_balances (scan, account_id, balance)
-      SELECT ${scanName("full", "transfers")}, account_id, balance FROM sealed_balances
-      WHERE ${DELIVERED} > 0`,
+      SET mark = (SELECT CAST(coalesce(max(transfer_id), 0) AS TEXT) FROM transfers)
+      WHERE scan = ${scanName("full", "transfers")}`,
   ];
   await db.batch(restart.map((statement) => prepare(db, statement)));
 }
@@ -226,13 +223,12 @@ export async function lastFinished(
  */
 async function scanTransfers(db: D1Database, walk: Walk, chunks: number): Promise<boolean> {
   for (let count = 0; count < chunks; count++) {
-    const after = await positionOf(db, scanName(walk, "transfers"));
     const checkedGroup = await positionOf(db, scanName(walk, "groups"));
-    const upTo = await lastId(
-      db,
-      sql`SELECT transfer_id AS id FROM transfers WHERE transfer_id > ${after}
-        ORDER BY transfer_id LIMIT ${TRANSFERS_PER_CHUNK}`,
-    );
+    const { after, upTo, released } = await nextTransfers(db, walk, TRANSFERS_PER_CHUNK);
+    if (walk === "full" && released) {
+      await stepOverReleased(db);
+      continue;
+    }
     if (upTo === null) {
       await report(db, await checkTotals(db, walk));
       return finish(db, scanName(walk, "transfers"));
@@ -254,8 +250,9 @@ async function scanGroups(db: D1Database, walk: Walk, chunks: number): Promise<b
     // ended must still be read in bounded chunks.
     const upTo = await lastId(
       db,
-      sql`SELECT min(max(seq), ${after + GROUPS_PER_CHUNK}) AS id FROM commit_groups
-        HAVING max(seq) > ${after}`,
+      sql`SELECT min(newest.seq, ${nextChange(after)} + ${GROUPS_PER_CHUNK - 1}) AS id
+        FROM (SELECT seq FROM commit_groups ORDER BY seq DESC LIMIT 1) newest
+        WHERE newest.seq > ${after}`,
     );
     if (upTo === null) return finish(db, scan);
     await report(db, await checkRecords(db, { after, upTo }));

@@ -34,15 +34,6 @@ export const MATCHES_LEFT_GROUP: Expr = expr`coalesce((SELECT up_to_group FROM j
   INDEXED BY journal_seals_matches_released WHERE matches_released_at IS NOT NULL
   ORDER BY number DESC LIMIT 1), 0)`;
 
-/**
- * Statement for the batch that delivers a seal: a walk over all transfers that is still below the
- * seal's end would miss what is deleted. The next one starts at the last seal.
- */
-export function abandonFullWalk(upTo: number): Sql {
-  return sql`UPDATE ledger_checkpoints SET mark = ''
-    WHERE scan = 'full_transfers' AND position < ${upTo}`;
-}
-
 export type Archived = { readonly archived: number; readonly delivered: number };
 
 /**
