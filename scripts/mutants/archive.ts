@@ -1,6 +1,31 @@
-import { COLD_RECORDS, RELEASE, SCHEMA, SEALER, of, type Mutant } from "./mutant.ts";
+import {
+  COLD_RECORDS,
+  RELEASE,
+  SCHEMA,
+  SEALER,
+  VERIFY_JOURNAL,
+  of,
+  type Mutant,
+} from "./mutant.ts";
 
 export const ARCHIVE_MUTANTS: readonly Mutant[] = [
+  ...of("archive", "src/archive/verify-journal.ts", [
+    [
+      "a seal without an event verifies",
+      "return found ? [] : [{",
+      "return found || row.number > 0 ? [] : [{",
+      [VERIFY_JOURNAL],
+    ],
+    [
+      "a deleted last seal unseen",
+      "events.some(({ number }) => number === end + 1)",
+      "events.length < 0",
+      [VERIFY_JOURNAL],
+    ],
+  ]),
+  ...of("archive", "src/archive/seal-event.ts", [
+    ["a forged event counts", "isGenuine(keys, event)", "event.mac !== null", [VERIFY_JOURNAL]],
+  ]),
   ...of("archive", "src/archive/release.ts", [
     [
       "a record's first transfer deleted before its last is sealed",

@@ -48,6 +48,7 @@ export const KEY_LIMITS = workers("test/auth/key-limits.test.ts");
 export const TOTP = workers("test/auth/totp.test.ts");
 export const FREEZE = workers("test/auth/freeze.test.ts");
 export const RESET = workers("test/operator/reset-account.test.ts");
+export const VERIFY_JOURNAL = workers("test/archive/verify-journal.test.ts");
 export const EVENT_MAC = node("test/auth/event-mac.node.test.ts");
 export const KEY_SEAL = workers("test/auth/key-seal.test.ts");
 export const TICKETS = workers("test/auth/ws-ticket.test.ts");

@@ -1,4 +1,5 @@
 /** The archive of the simulated deployment: its faults, its readers, and a restored database. */
+import { config } from "../../src/platform/config.ts";
 import { skipTransfers } from "../../src/ledger/skip-transfers.ts";
 import { keyOf } from "../../src/archive/seal-store.ts";
 import { verifyJournal } from "../../src/archive/verify-journal.ts";
@@ -82,7 +83,7 @@ export class Sealing {
   async verify(): Promise<void> {
     const { env, finish } = this.#scene;
     await finish("verify", new Dice("verify"), async () => {
-      const report = await verifyJournal(env.DB, env.ARCHIVE);
+      const report = await verifyJournal(env.DB, env.ARCHIVE, config(env));
       if (!report.ok) throw new Violation("journal_verify", JSON.stringify(report.discrepancies));
     });
   }

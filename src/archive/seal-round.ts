@@ -10,6 +10,7 @@
  * Two sealers at once are safe: they cannot overwrite an object, and the chain accepts one seal of
  * each number.
  */
+import type { MacKeys } from "../auth/event-mac.ts";
 import { first, sql } from "../platform/sql.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
 import { SealMalformed } from "./bytes.ts";
@@ -37,6 +38,8 @@ import { compareWithMemory, type DatabaseState, type SealerMemory } from "./seal
 export type RoundContext = {
   readonly db: D1Database;
   readonly bucket: SealBucket;
+  /** For the audit event of the seal. */
+  readonly macKeys: MacKeys;
   readonly memory: SealerMemory;
   /** Resolves once the memory is stored durably. */
   readonly remember: (memory: SealerMemory) => Promise<void>;
@@ -79,7 +82,7 @@ export async function sealRound(context: RoundContext): Promise<Round> {
   const proven = await prove(context, memory, choice);
   if ("mismatch" in proven) return { status: "mismatch", detail: proven.mismatch };
   await context.failpoint?.("seal_proven");
-  const stored = await storeSeal(db, proven);
+  const stored = await storeSeal(db, context.macKeys, proven);
   await context.failpoint?.("seal_stored");
   const [last] = await lastSeals(db, 1);
   if (!stored || last?.sha256 !== proven.sha256)

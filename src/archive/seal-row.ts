@@ -3,9 +3,11 @@ import { desc } from "drizzle-orm";
 import { commit, newGroup } from "../platform/commit.ts";
 import { read } from "../platform/read.ts";
 import { all, blob, raw, type Sql, sql } from "../platform/sql.ts";
+import type { MacKeys } from "../auth/event-mac.ts";
 import type { SealHead, SealId } from "./footer.ts";
 import type { Owner, SealedAccount } from "./records.ts";
 import { ownersIn, type Seal } from "./seal-format.ts";
+import { sealEvent } from "./seal-event.ts";
 import type { StoredSeal } from "./seal-store.ts";
 import { journalSeals } from "./tables.ts";
 
@@ -50,12 +52,13 @@ export function sealRow(row: Row): SealRow {
 }
 
 /**
- * Stores a seal that was read back, with the balances that it ends with. The trigger of the table
+ * Stores a seal that was read back, with the balances that it ends with and its audit event. The trigger of the table
  * rejects a seal that does not continue the last one, and the batch with it. Returns whether the
  * seal is stored; if not, the next round finds out why.
  */
 export async function storeSeal(
   db: D1Database,
+  macKeys: MacKeys,
   { seal, sha256, bytes }: StoredSeal,
 ): Promise<boolean> {
   const group = newGroup();
@@ -71,6 +74,7 @@ export async function storeSeal(
         ${bytes}, ${blob(seal.previous)}, ${blob(sha256)}, ${group.at}`,
     ...storeBalances(closingBalances(seal)),
     ...storeOwners(seal),
+    sealEvent(macKeys, { ...seal, sha256 }, group),
   ]);
   return result.committed;
 }

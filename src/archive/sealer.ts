@@ -92,6 +92,7 @@ export class Sealer extends DurableObject<Env> {
     const round = await sealRound({
       db: this.env.DB,
       bucket: this.env.ARCHIVE,
+      macKeys: settings,
       memory: await this.#memory(),
       remember: (memory) => this.ctx.storage.put(MEMORY, memory),
       options: {

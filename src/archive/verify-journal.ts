@@ -1,14 +1,16 @@
 /**
- * Verifies the archive: each seal's object against its row, the chain of hashes, the running
- * balances across all seals, and the balances that they end with against the database.
+ * Verifies the archive: each seal's object against its row, the row against the signed audit event
+ * of the seal, the chain of hashes, the running balances across all seals, and the balances that they end with against the database.
  */
 import { asc, gte } from "drizzle-orm";
+import type { MacKeys } from "../auth/event-mac.ts";
 import { all, first, sql } from "../platform/sql.ts";
 import { read } from "../platform/read.ts";
 import { SealMalformed } from "./bytes.ts";
 import { GENESIS } from "./footer.ts";
 import type { SealedAccount } from "./records.ts";
 import type { Seal } from "./seal-format.ts";
+import { readSealEvents, type SealedAs } from "./seal-event.ts";
 import { readSeal, type SealBucket, SealMissing, type StoredSeal } from "./seal-store.ts";
 import { type SealRow, sealRow } from "./seal-row.ts";
 import { journalSeals } from "./tables.ts";
@@ -37,11 +39,12 @@ export type JournalReport = {
 type Discrepancy = {
   readonly seal: number;
   /**
-   * `missing`, `malformed`, `changed`: the object. `chain`: the row does not continue the one
-   * before. `balance`: a balance does not follow from the one before, or differs from the
+   * `missing`, `malformed`, `changed`: the object, or the row of a seal whose event exists. `chain`:
+   * the row does not continue the one before. `unsigned`: no genuine audit event states this hash,
+   * so this service did not make the seal. `balance`: a balance does not follow from the one before, or differs from the
    * database's.
    */
-  readonly kind: "missing" | "malformed" | "changed" | "chain" | "balance";
+  readonly kind: "missing" | "malformed" | "changed" | "chain" | "unsigned" | "balance";
   readonly detail: string;
 };
 
@@ -52,6 +55,7 @@ type Discrepancy = {
 export async function verifyJournal(
   db: D1Database,
   bucket: SealBucket,
+  macKeys: MacKeys,
   { from = 1, limit = SEALS_PER_CALL }: { from?: number; limit?: number } = {},
 ): Promise<JournalReport> {
   const start = Math.max(1, from - 1);
@@ -70,15 +74,22 @@ export async function verifyJournal(
   const discrepancies: Discrepancy[] = [];
   let previous = before?.sha256 ?? GENESIS;
   let [verified, transfers, bytes] = [0, 0, 0];
+  const last = rows.at(-1);
+  const end = last?.number ?? from - 1;
+  const events = await readSealEvents(db, macKeys, [...rows.map(({ number }) => number), end + 1]);
   for (const row of rows) {
-    const wrong = await verifySeal(bucket, row, previous, balances);
+    const wrong = [
+      ...unsigned(row, events),
+      ...(await verifySeal(bucket, row, previous, balances)),
+    ];
     discrepancies.push(...wrong);
     if (wrong.length === 0) verified++;
     transfers += row.transfers;
     bytes += row.bytes;
     previous = row.sha256;
   }
-  const last = rows.at(-1);
+  if (next === null && events.some(({ number }) => number === end + 1))
+    discrepancies.push({ seal: end + 1, kind: "missing", detail: "its row is missing" });
   if (next === null && last !== undefined)
     discrepancies.push(...(await compareWithDatabase(db, last, balances)));
   return {
@@ -91,6 +102,15 @@ export async function verifyJournal(
     next,
     discrepancies: discrepancies.slice(0, MAX_LISTED),
   };
+}
+
+function unsigned(row: SealRow, events: readonly SealedAs[]): Discrepancy[] {
+  const found = events.some(
+    ({ number, epoch, sha256 }) =>
+      number === row.number && epoch === row.epoch && sha256 === row.sha256,
+  );
+  const detail = "no genuine audit event states its hash";
+  return found ? [] : [{ seal: row.number, kind: "unsigned", detail }];
 }
 
 async function verifySeal(

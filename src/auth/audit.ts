@@ -7,7 +7,17 @@ import { z } from "@hono/zod-openapi";
 import { and, desc, eq, lt, type SQL } from "drizzle-orm";
 import { accountStreamOf, announce } from "../platform/announce.ts";
 import { NOTICE_GIVEN, storedEvent } from "../platform/event-forms.ts";
-import { atom, type Expr, expr, first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  atom,
+  type Columns,
+  type Expr,
+  expr,
+  first,
+  raw,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
 import { described } from "../http/fields.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -15,7 +25,7 @@ import { uuidv7 } from "../platform/uuid.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import type { Actor } from "../platform/actor.ts";
 import { fragment, read } from "../platform/read.ts";
-import { eventMac } from "./event-mac.ts";
+import { type EventContent, eventMac } from "./event-mac.ts";
 import { type DetailedKind, type Details, REVOCATION_DETAILS } from "./rights.ts";
 import { auditEvents } from "./tables.ts";
 
@@ -72,6 +82,7 @@ type OperatorAuditKind =
   | "stuck_ended"
   | "operator_order"
   | "proposal_decided"
+  | "journal_sealed"
   | "operators_changed";
 
 /**
@@ -174,6 +185,19 @@ function noticesSince(id: string): Sql {
     WHERE a.audit_seq >= (SELECT audit_seq FROM audit_events WHERE audit_event_id = ${uuid(id)})
       AND a.user_id IS NOT NULL AND a.kind IN (${raw(NOTICE_KINDS.map((kind) => `'${kind}'`).join(", "))})`;
 }
+
+/** The columns of `audit_events a` that a MAC covers, and the MAC. */
+export const EVENT_CONTENT: Columns<keyof EventContent | "mac"> = {
+  id: uuidTextOf("a.audit_event_id"),
+  kind: atom("a.kind"),
+  actor: atom("a.actor"),
+  userId: uuidTextOf("a.user_id"),
+  apiKeyId: uuidTextOf("a.api_key_id"),
+  ip: atom("a.ip"),
+  subjectId: atom("a.subject_id"),
+  details: atom("a.details"),
+  mac: atom("a.mac"),
+};
 
 /** SQL for a UUID in a BLOB column as text. NULL for NULL. */
 export function uuidTextOf(column: string): Expr {

@@ -11,7 +11,7 @@ import {
   type Sql,
   sql,
 } from "../platform/sql.ts";
-import { uuidTextOf } from "./audit.ts";
+import { EVENT_CONTENT, uuidTextOf } from "./audit.ts";
 import { isGenuine, type MacKeys } from "./event-mac.ts";
 import { KEY_SEAL_COLUMNS, type SealedKeyRow } from "./key-seal.ts";
 import type { Policy } from "./policy.ts";
@@ -120,15 +120,7 @@ async function readRights(db: D1Database, { after, upTo }: Users): Promise<Right
 }
 
 const EVENT: Columns<keyof RightsEvent> = {
-  id: uuidTextOf("a.audit_event_id"),
-  kind: atom("a.kind"),
-  actor: atom("a.actor"),
-  userId: uuidTextOf("a.user_id"),
-  apiKeyId: uuidTextOf("a.api_key_id"),
-  ip: atom("a.ip"),
-  subjectId: atom("a.subject_id"),
-  details: atom("a.details"),
-  mac: atom("a.mac"),
+  ...EVENT_CONTENT,
   seq: atom("a.audit_seq"),
   at: atom("a.at"),
 };

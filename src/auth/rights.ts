@@ -36,6 +36,8 @@ type Stored = {
   readonly withdrawal_address_removed: Nothing;
   /** An operator approved or rejected the proposal. */
   readonly proposal_decided: { status: "approved" | "rejected" };
+  /** The journal up to the seal whose number is the subject. */
+  readonly journal_sealed: { epoch: number; sha256: string };
   readonly operator_order: {
     order_id: string;
     signed_at_ms: number;

@@ -5,5 +5,6 @@ import { badOption, type OperatorContext, optional } from "./context.ts";
 export function verify(context: OperatorContext): Promise<unknown> {
   const text = optional(context, "from") ?? "1";
   if (!/^[1-9]\d{0,9}$/.test(text)) throw badOption("from", "must be the number of a seal");
-  return verifyJournal(context.env.DB, context.env.ARCHIVE, { from: Number(text) });
+  const { env, settings } = context;
+  return verifyJournal(env.DB, env.ARCHIVE, settings, { from: Number(text) });
 }

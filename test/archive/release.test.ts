@@ -56,7 +56,7 @@ it("deletes what is sealed and holds what can still move", async () => {
   for (const ended of [quotes.accepted, quotes.rejected, quotes.cancelled, matchId])
     expect(await transfersOf(ended)).toBe(0);
   expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
-  expect(await verifyJournal(db, sealing.bucket)).toMatchObject({ ok: true });
+  expect(await verifyJournal(db, sealing.bucket, settings())).toMatchObject({ ok: true });
 });
 
 const recordOf = (table: string, column: string, id: string) =>
@@ -76,7 +76,7 @@ it("deletes requests and quotes that ended, and matches a day later", async () =
   await releaseMatches();
   expect(await recordOf("matches", "match_id", matchId)).toBe(0);
   expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
-  expect(await verifyJournal(db, sealing.bucket)).toMatchObject({ ok: true });
+  expect(await verifyJournal(db, sealing.bucket, settings())).toMatchObject({ ok: true });
 });
 
 /** A freeze may end more quotes at one instant than one statement can name. */

@@ -55,6 +55,7 @@ export class Sealing {
     return sealRound({
       db: this.journal.db,
       bucket: this.bucket,
+      macKeys: settings(),
       memory: this.memory,
       remember: async (memory) => {
         this.memory = memory;

@@ -1,10 +1,11 @@
 import { env } from "cloudflare:workers";
-import { beforeAll, beforeEach, expect, it } from "vitest";
+import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { encodeSeal, type Seal } from "../../src/archive/seal-format.ts";
 import { keyOf, readSeal, type SealBucket } from "../../src/archive/seal-store.ts";
 import { lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
 import { verifyJournal } from "../../src/archive/verify-journal.ts";
-import { raw, sql } from "../../src/platform/sql.ts";
+import { all, blob, raw, sql } from "../../src/platform/sql.ts";
+import { settings } from "../support/http.ts";
 import { edit } from "../support/ledger.ts";
 import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
 
@@ -38,7 +39,7 @@ async function encoded(change: (seal: Seal) => Seal): Promise<Uint8Array<ArrayBu
 
 it("verifies the whole chain, with transfers after it", async () => {
   await journal.trade();
-  const report = await verifyJournal(db, sealing.bucket);
+  const report = await verifyJournal(db, sealing.bucket, settings());
   expect(report).toMatchObject({ ok: true, next: null, discrepancies: [] });
   expect(report.verified).toBe(await journal.count("journal_seals"));
   expect(report.head).toEqual({ epoch: last.epoch, number: last.number, sha256: last.sha256 });
@@ -46,15 +47,18 @@ it("verifies the whole chain, with transfers after it", async () => {
 
 it("continues from a seal", async () => {
   await sealing.sealAll({ limit: 1 });
-  const first = await verifyJournal(db, sealing.bucket, { limit: 1 });
+  const first = await verifyJournal(db, sealing.bucket, settings(), { limit: 1 });
   expect(first).toMatchObject({ ok: true, verified: 1, next: 2 });
-  const second = await verifyJournal(db, sealing.bucket, { from: last.number, limit: 2 });
+  const second = await verifyJournal(db, sealing.bucket, settings(), {
+    from: last.number,
+    limit: 2,
+  });
   expect(second).toMatchObject({ ok: true, verified: 1, next: null });
 });
 
 it("names a seal whose object is missing, damaged or another one", async () => {
   const kindsOf = async (bucket: SealBucket) =>
-    (await verifyJournal(db, bucket, { from: last.number })).discrepancies.map(
+    (await verifyJournal(db, bucket, settings(), { from: last.number })).discrepancies.map(
       ({ seal, kind }) => [seal, kind] as const,
     );
   expect(await kindsOf(withObject(null))).toEqual([[last.number, "missing"]]);
@@ -78,12 +82,67 @@ it("names a balance of the database that the seals contradict", async () => {
           WHERE account_id = ${one}`,
       ]);
     await move(1);
-    const report = await verifyJournal(db, sealing.bucket);
+    const report = await verifyJournal(db, sealing.bucket, settings());
     await move(-1);
     expect(report.ok).toBe(false);
     expect(report.discrepancies).toEqual([
       { seal: last.number, kind: "balance", detail: expect.stringContaining("/fees/usdc") },
     ]);
   }
-  expect(await verifyJournal(db, sealing.bucket)).toMatchObject({ ok: true });
+  expect(await verifyJournal(db, sealing.bucket, settings())).toMatchObject({ ok: true });
+});
+
+describe("a forger who can write to the database and to the bucket", () => {
+  const kinds = async (bucket: SealBucket) =>
+    (await verifyJournal(db, bucket, settings())).discrepancies.map(({ seal, kind }) => [
+      seal,
+      kind,
+    ]);
+
+  it("writes another seal with a row that fits, which is unsigned", async () => {
+    const other = await encodeSeal({ ...(await readSeal(sealing.bucket, last)).seal, quotes: [] });
+    const bucket = withObject(other.bytes);
+    const write = (sha256: string, quotes: number) =>
+      edit(db, "journal_seals", [
+        sql`UPDATE journal_seals SET sha256 = ${blob(sha256)}, quotes = ${quotes}
+          WHERE number = ${last.number}`,
+      ]);
+    await write(other.sha256, 0);
+    const found = await kinds(bucket);
+    await write(last.sha256, last.quotes);
+    expect(found).toEqual([[last.number, "unsigned"]]);
+    expect(await kinds(sealing.bucket)).toEqual([]);
+  });
+
+  it("copies the events of seals, which signs nothing", async () => {
+    await all(db, sql`CREATE TABLE sealed_events AS SELECT * FROM audit_events`);
+    const seals = await journal.count("journal_seals");
+    await edit(db, "audit_events", [
+      sql`DELETE FROM audit_events`,
+      sql`INSERT INTO audit_events SELECT audit_seq, randomblob(16), kind, actor, user_id,
+          api_key_id, ip, subject_id, details, mac, at FROM sealed_events`,
+    ]);
+    const found = await kinds(sealing.bucket);
+    await edit(db, "audit_events", [
+      sql`DELETE FROM audit_events`,
+      sql`INSERT INTO audit_events SELECT * FROM sealed_events`,
+    ]);
+    await all(db, sql`DROP TABLE sealed_events`);
+    expect(found.filter(([, kind]) => kind === "unsigned")).toHaveLength(seals);
+    expect(await kinds(sealing.bucket)).toEqual([]);
+  });
+
+  it("deletes the row of the last seal, which is missing", async () => {
+    await all(
+      db,
+      sql`CREATE TABLE last_seal AS SELECT * FROM journal_seals
+      WHERE number = ${last.number}`,
+    );
+    await edit(db, "journal_seals", [sql`DELETE FROM journal_seals WHERE number = ${last.number}`]);
+    const found = await kinds(sealing.bucket);
+    await edit(db, "journal_seals", [sql`INSERT INTO journal_seals SELECT * FROM last_seal`]);
+    await all(db, sql`DROP TABLE last_seal`);
+    expect(found).toContainEqual([last.number, "missing"]);
+    expect(await kinds(sealing.bucket)).toEqual([]);
+  });
 });

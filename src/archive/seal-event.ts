@@ -1,0 +1,48 @@
+/**
+ * The audit event of a seal. Somebody who can write to the database and to the bucket can make
+ * another seal and a row that fits. They cannot make its event: it has a MAC by a key of AUDIT_KEYS
+ * and is part of the audit log, whose signed heads are kept outside the database.
+ */
+import { auditRow, EVENT_CONTENT } from "../auth/audit.ts";
+import { type EventContent, isGenuine, type MacKeys } from "../auth/event-mac.ts";
+import { detailsOf } from "../auth/rights.ts";
+import type { Group } from "../platform/commit.ts";
+import { all, expr, select, type Sql, sql } from "../platform/sql.ts";
+import type { SealId } from "./footer.ts";
+
+/** `sha256` is that of the object, without `0x`. */
+export type SealedAs = SealId & { readonly sha256: string };
+
+export function sealEvent(keys: MacKeys, { epoch, number, sha256 }: SealedAs, group: Group): Sql {
+  const record = {
+    kind: "journal_sealed",
+    actor: "operator:sealer",
+    userId: null,
+    apiKeyId: null,
+    ip: null,
+    subjectId: String(number),
+    details: detailsOf(keys, "journal_sealed", { epoch, sha256 }),
+  } as const;
+  return auditRow(record, group.at, expr`1`);
+}
+
+/** What the service has sealed under these numbers, as genuine audit events say. */
+export async function readSealEvents(
+  db: D1Database,
+  keys: MacKeys,
+  numbers: readonly number[],
+): Promise<readonly SealedAs[]> {
+  const events = await all<EventContent & { readonly mac: string | null }>(
+    db,
+    sql`SELECT ${select(EVENT_CONTENT)} FROM json_each(${JSON.stringify(numbers.map(String))}) n
+      CROSS JOIN audit_events a INDEXED BY audit_events_rights
+        ON a.subject_id = n.value AND a.kind = 'journal_sealed' AND a.details IS NOT NULL`,
+  );
+  return events
+    .filter((event) => isGenuine(keys, event))
+    .map(({ subjectId, details }) => ({
+      // Safe cast: only `sealEvent` writes genuine events of this kind.
+      ...(JSON.parse(details ?? "") as Omit<SealedAs, "number">),
+      number: Number(subjectId),
+    }));
+}
