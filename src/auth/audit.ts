@@ -5,7 +5,7 @@
  */
 import { z } from "@hono/zod-openapi";
 import { and, desc, eq, lt, type SQL } from "drizzle-orm";
-import { accountStreamOf, announce } from "../platform/announce.ts";
+import { announce } from "../platform/announce.ts";
 import { NOTICE_GIVEN, storedEvent } from "../platform/event-forms.ts";
 import {
   atom,
@@ -180,7 +180,7 @@ function noticesSince(id: string): Sql {
     api_key_id: uuidTextOf("a.api_key_id"),
     ip: atom("a.ip"),
   });
-  return sql`SELECT ${accountStreamOf("a.user_id")} AS stream, ${notice}, a.audit_seq AS ord
+  return sql`SELECT a.user_id AS stream, ${notice}, a.audit_seq AS ord
     FROM audit_events a
     WHERE a.audit_seq >= (SELECT audit_seq FROM audit_events WHERE audit_event_id = ${uuid(id)})
       AND a.user_id IS NOT NULL AND a.kind IN (${raw(NOTICE_KINDS.map((kind) => `'${kind}'`).join(", "))})`;

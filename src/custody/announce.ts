@@ -2,7 +2,7 @@
 import type { Group } from "../platform/commit.ts";
 import { DEPOSIT_CHANGED, storedEvent, WITHDRAWAL_CHANGED } from "../platform/event-forms.ts";
 import { expr, type Sql, sql } from "../platform/sql.ts";
-import { accountStreamOf, announce } from "../streams/event-log.ts";
+import { announce } from "../streams/event-log.ts";
 import { DEPOSIT, WITHDRAWAL } from "./records.ts";
 
 /** The event of a deposit's status, over `deposits d`. */
@@ -14,11 +14,11 @@ export function depositChanged(): Sql {
 export function announceDeposits(group: Group): Sql[] {
   return announce(
     group,
-    sql`SELECT ${accountStreamOf("d.user_id")} AS stream, ${depositChanged()},
+    sql`SELECT d.user_id AS stream, ${depositChanged()},
         hex(d.deposit_id) AS ord
       FROM deposits d WHERE d.ended_group = ${group.seq}
       UNION ALL
-      SELECT ${accountStreamOf("d.user_id")},
+      SELECT d.user_id,
         ${storedEvent(DEPOSIT_CHANGED, "deposit.detected", DEPOSIT)}, hex(d.deposit_id)
       FROM deposits d WHERE d.detected_group = ${group.seq} AND d.ended_group IS NULL`,
   );
@@ -28,7 +28,7 @@ export function announceDeposits(group: Group): Sql[] {
 export function announceWithdrawals(group: Group): Sql[] {
   return announce(
     group,
-    sql`SELECT ${accountStreamOf("w.user_id")} AS stream,
+    sql`SELECT w.user_id AS stream,
         ${storedEvent(WITHDRAWAL_CHANGED, expr`'withdrawal.' || w.status`, WITHDRAWAL)},
         hex(w.withdrawal_id) AS ord
       FROM withdrawals w WHERE w.changed_group = ${group.seq}`,

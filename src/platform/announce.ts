@@ -43,8 +43,8 @@ export function openStreams(source: Sql, at: Expr): Sql {
 
 /**
  * The statement that writes one event per row of each source, in the order of the sources. A source
- * is a SELECT that names `stream`, `ids` and `body` (`storedEvent`, event-forms.ts) and `ord` (the
- * order within the source). The trigger of `event_commands` opens the streams that do not exist
+ * is a SELECT that names `stream` (its name, or the user's id for an account's stream), `ids` and
+ * `body` (`storedEvent`, event-forms.ts) and `ord` (the order within the source). The trigger of `event_commands` opens the streams that do not exist
  * yet.
  */
 export function announce(group: Group, ...sources: readonly Sql[]): Sql[] {
@@ -57,7 +57,8 @@ export function announce(group: Group, ...sources: readonly Sql[]): Sql[] {
   );
   return [
     sql`INSERT INTO event_commands (stream, n, written_group, at, ids, events)
-      SELECT stream, count(*), ${group.seq}, ${group.at},
+      SELECT iif(typeof(stream) = 'blob', ${accountStreamOf("stream")}, stream), count(*),
+        ${group.seq}, ${group.at},
         unhex(group_concat(ids, '' ORDER BY n)),
         '[' || group_concat('[' || place || ',' || substr(body, 2) || ']', ',' ORDER BY n) || ']'
       FROM (SELECT e.stream, e.ids, e.body, row_number() OVER earlier AS n,

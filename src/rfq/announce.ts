@@ -16,7 +16,7 @@ import {
   TRADE_PRINTED,
 } from "../platform/event-forms.ts";
 import { atom, type Expr, expr, raw, type Sql, sql } from "../platform/sql.ts";
-import { accountStreamOf, announce } from "../streams/event-log.ts";
+import { announce } from "../streams/event-log.ts";
 import { protectionsTripped } from "./protection-record.ts";
 import type { RecordKind } from "./operation.ts";
 import {
@@ -62,7 +62,7 @@ function requestsOpened(group: Group): Sql {
   const toOwner = eventTo({ kind: "user", userId: atom("r.requester_id") });
   return sql`SELECT ${bookOf("r")} AS stream, ${toPublic}, r.request_id AS ord ${rows}
     UNION ALL SELECT ${venueOf("r")}, ${toPublic}, r.request_id ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, ${toOwner}, r.request_id ${rows}`;
+    UNION ALL SELECT r.requester_id, ${toOwner}, r.request_id ${rows}`;
 }
 
 function requestsClosed(group: Group): Sql {
@@ -73,7 +73,7 @@ function requestsClosed(group: Group): Sql {
   });
   return sql`SELECT ${bookOf("r")} AS stream, ${event}, r.request_id AS ord ${rows}
     UNION ALL SELECT ${venueOf("r")}, ${event}, r.request_id ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, ${event}, r.request_id ${rows}`;
+    UNION ALL SELECT r.requester_id, ${event}, r.request_id ${rows}`;
 }
 
 function quotesOpened(group: Group): Sql {
@@ -85,9 +85,9 @@ function quotesOpened(group: Group): Sql {
   };
   const toMaker = { ...newQuoteColumns("maker"), ...stored };
   const toRequester = { ...newQuoteColumns("requester"), ...stored };
-  return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream,
+  return sql`SELECT q.maker_id AS stream,
       ${storedEvent(QUOTE_OPENED, "quote.opened", toMaker)}, q.quote_id AS ord ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")},
+    UNION ALL SELECT r.requester_id,
       ${storedEvent(QUOTE_OPENED, "quote.received", toRequester)}, q.quote_id ${rows}`;
 }
 
@@ -110,8 +110,8 @@ function quotesClosed(group: Group): Sql {
     label: atom("q.label"),
     winning_price: WINNING_PRICE,
   });
-  return sql`SELECT ${accountStreamOf("q.maker_id")} AS stream, ${toMaker}, q.quote_id AS ord ${rows}
-    UNION ALL SELECT ${accountStreamOf("r.requester_id")}, ${toRequester}, q.quote_id ${rows}`;
+  return sql`SELECT q.maker_id AS stream, ${toMaker}, q.quote_id AS ord ${rows}
+    UNION ALL SELECT r.requester_id, ${toRequester}, q.quote_id ${rows}`;
 }
 
 function matchesCreated(group: Group): Sql {
@@ -120,9 +120,9 @@ function matchesCreated(group: Group): Sql {
   const matchOf = (userId: Expr) =>
     storedEvent(MATCH_CREATED, "match.created", { ...matchColumns(userId), ...stored });
   const trade = storedEvent(TRADE_PRINTED, "trade.printed", { ...TRADE, ...stored });
-  return sql`SELECT ${accountStreamOf("m.requester_id")} AS stream,
+  return sql`SELECT m.requester_id AS stream,
       ${matchOf(atom("m.requester_id"))}, m.match_id AS ord ${rows}
-    UNION ALL SELECT ${accountStreamOf("m.maker_id")}, ${matchOf(atom("m.maker_id"))}, m.match_id
+    UNION ALL SELECT m.maker_id, ${matchOf(atom("m.maker_id"))}, m.match_id
       ${rows}
     UNION ALL SELECT ${bookOf("m")}, ${trade}, m.match_id ${rows}
     UNION ALL SELECT ${venueOf("m")}, ${trade}, m.match_id ${rows}

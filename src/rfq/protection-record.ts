@@ -17,7 +17,6 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import { accountStreamOf } from "../streams/event-log.ts";
 import { reject, type Result } from "./command.ts";
 import type { protections } from "./tables.ts";
 
@@ -106,7 +105,7 @@ export function quotesOfTripped(matchId: string): Sql {
 /** `protection.tripped` for each protection that the group's matches tripped. */
 export function protectionsTripped(group: Group): Sql {
   // Sorts behind every match id, so that the match comes before its effect.
-  return sql`SELECT ${accountStreamOf("p.user_id")} AS stream,
+  return sql`SELECT p.user_id AS stream,
       ${storedEvent(PROTECTION_CHANGED, "protection.tripped", protectionColumns(group.at))},
       x'FF' AS ord
     FROM matches m JOIN protections p ON p.user_id = m.maker_id AND p.tripped_by = m.match_id

@@ -11,7 +11,7 @@ import { Problem } from "../platform/problem.ts";
 import { all, type Expr, first, readUuid, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { READ } from "../platform/windows.ts";
-import { accountStreamOf, announce, committedEvents, eventsToPush } from "../streams/event-log.ts";
+import { announce, committedEvents, eventsToPush } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { type TimerFacts, timerFacts } from "./cancel-timer.ts";
 import { closeQuotes } from "./close-quotes.ts";
@@ -72,7 +72,7 @@ export async function resetProtection(env: Env, actor: Actor) {
       WHERE ${mine} AND ${mayWrite(actor, group.at)}`,
     ...announce(
       group,
-      sql`SELECT ${accountStreamOf("p.user_id")} AS stream,
+      sql`SELECT p.user_id AS stream,
         ${storedEvent(PROTECTION_CHANGED, "protection.reset", protectionColumns(group.at))}, 0 AS ord
         FROM protections p WHERE p.${mine} AND p.changed_group = ${group.seq}`,
     ),

@@ -5,13 +5,7 @@
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { NOTICE_GIVEN, storedEvent } from "../platform/event-forms.ts";
 import { all, atom, expr, type Sql, sql, uuid } from "../platform/sql.ts";
-import {
-  accountStream,
-  accountStreamOf,
-  announce,
-  eventsToPush,
-  type StreamEvent,
-} from "./event-log.ts";
+import { accountStream, announce, eventsToPush, type StreamEvent } from "./event-log.ts";
 import { catchUpStreams, notifyStreams } from "./notify.ts";
 import type { EventViews } from "./render.ts";
 
@@ -25,7 +19,7 @@ export function announceNotice(
 ): Sql[] {
   return announce(
     group,
-    sql`SELECT ${accountStreamOf("n.user_id")} AS stream,
+    sql`SELECT n.user_id AS stream,
         ${storedEvent(NOTICE_GIVEN, "account.notice", {
           kind: expr`${notice.kind}`,
           subject_id: expr`${notice.subjectId}`,

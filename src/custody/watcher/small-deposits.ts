@@ -10,7 +10,7 @@ import { readAssetKey } from "../../assets/asset.ts";
 import type { Group } from "../../platform/commit.ts";
 import type { ChainConfig } from "../../platform/config.ts";
 import { type Expr, expr, raw, type Sql, sql } from "../../platform/sql.ts";
-import { accountStreamOf, announce } from "../../streams/event-log.ts";
+import { announce } from "../../streams/event-log.ts";
 import { depositChanged } from "../announce.ts";
 import { chunksOf, fromOutside, recordedDeposit, type SeenTransfer } from "./detect-deposits.ts";
 import { KEY_END, PAIR_DIGITS } from "./small-deposit-key.ts";
@@ -131,7 +131,7 @@ export function announceSmallDeposits(group: Group, transfers: readonly SeenTran
   return smallIds(transfers).flatMap((rows) =>
     announce(
       group,
-      sql`SELECT ${accountStreamOf("d.user_id")} AS stream, ${depositChanged()},
+      sql`SELECT d.user_id AS stream, ${depositChanged()},
           hex(d.deposit_id) AS ord
         FROM ${recordedNow(rows)}`,
     ),
