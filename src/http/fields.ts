@@ -33,25 +33,33 @@ export type Source = "query" | "string" | "number";
  * A field whose text is converted once, at the edge. `convert` returns undefined for invalid text.
  * `message` states the rule and never contains the value.
  */
-export function field<T>(
-  convert: (text: string, source: Source) => T | undefined,
-  message: string,
-  documented: Documented,
-) {
-  return z
-    .custom<string | JsonNumber | QueryText>(
-      (value) =>
-        typeof value === "string" || value instanceof JsonNumber || value instanceof QueryText,
-      message,
-    )
+export function field<T>(convert: Convert<T>, message: string, documented: Documented) {
+  const schema = z
+    .custom<string | JsonNumber | QueryText>((value) => sourceText(value) !== undefined, message)
     .transform((value, context): T => {
-      if (value instanceof JsonNumber)
-        return convert(value.source, "number") ?? addError(context, message);
-      if (value instanceof QueryText)
-        return convert(value.text, "query") ?? addError(context, message);
-      return convert(value, "string") ?? addError(context, message);
-    })
-    .openapi(documentation(documented));
+      const read = sourceText(value);
+      const converted = read && convert(read.text, read.source);
+      return converted ?? addError(context, message);
+    });
+  converters.set(schema.def, convert);
+  return schema.openapi(documentation(documented));
+}
+
+type Convert<T> = (text: string, source: Source) => T | undefined;
+
+/** By the definition of the schema, which copies with a description share. */
+const converters = new WeakMap<object, Convert<unknown>>();
+
+/** The conversion of a `field`. Undefined for another type. */
+export function converterOf({ _zod: type }: z.core.$ZodType): Convert<unknown> | undefined {
+  return converters.get(type.def);
+}
+
+/** The text of a field. Undefined for a value that is none. */
+export function sourceText(value: unknown): { text: string; source: Source } | undefined {
+  if (typeof value === "string") return { text: value, source: "string" };
+  if (value instanceof JsonNumber) return { text: value.source, source: "number" };
+  return value instanceof QueryText ? { text: value.text, source: "query" } : undefined;
 }
 
 /** A field that must be text. A JSON number is invalid. */

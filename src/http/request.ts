@@ -4,6 +4,7 @@
  */
 import { z } from "@hono/zod-openapi";
 import { QueryText } from "./fields.ts";
+import { quickParse } from "./quick-parse.ts";
 import {
   type FieldError,
   invalidRequest,
@@ -128,6 +129,8 @@ export function validate<Schema extends z.ZodType>(
   where: string | ((name: string) => string),
   errors: FieldError[],
 ): z.output<Schema> | undefined {
+  const quick = quickParse(schema, given);
+  if (quick !== undefined) return quick;
   const result = schema.safeParse(given);
   if (result.success) return result.data;
   // Report a rule of a list's items once, although several items may break it.

@@ -5,8 +5,7 @@
  * Most quotes carry a key, and a day of keys stays in the database. So a row is small: hashes of the
  * key and the terms, and the record's id, which contains its time.
  */
-import { sha256 } from "@noble/hashes/sha2.js";
-import { bytesToHex } from "@noble/hashes/utils.js";
+import { hash as digestOf } from "node:crypto";
 import type { Group } from "../platform/commit.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Precondition } from "../platform/preconditions.ts";
@@ -201,14 +200,11 @@ function hashOfTerms({ terms }: Idempotency): string {
   return hashOf(terms, TERMS_HASH_BYTES);
 }
 
-const utf8 = new TextEncoder();
-
-/**
- * Upper-case, as SQLite's `hex()` writes it. In JavaScript, because for a text this short a call
- * into the runtime takes longer than the hash.
- */
+/** Upper-case, as SQLite's `hex()` writes it. */
 function hashOf(text: string, bytes: number): string {
-  return bytesToHex(sha256(utf8.encode(text)).subarray(0, bytes)).toUpperCase();
+  return digestOf("sha256", text, "hex")
+    .slice(0, 2 * bytes)
+    .toUpperCase();
 }
 
 type Earlier = readonly [terms: string, row: RequestRow | QuoteRow, left: string | null];
