@@ -29,7 +29,7 @@ export const TRADING_COMMANDS: readonly Command[] = [
       { name: "status", value: "<status>", help: "open, matched, cancelled or expired" },
       LIMIT,
     ],
-    help: "list requests, newest first; ended ones are kept for 48 hours",
+    help: "list requests that are open or ended within the hour; their users can read older ones",
   },
   {
     words: ["quotes", "list"],
@@ -38,12 +38,12 @@ export const TRADING_COMMANDS: readonly Command[] = [
       { name: "status", value: "<status>", help: "open, accepted, cancelled, expired or rejected" },
       LIMIT,
     ],
-    help: "list quotes, newest first; ended ones are kept for 48 hours",
+    help: "list quotes that are open or ended within the hour; their users can read older ones",
   },
   {
     words: ["matches", "list"],
     flags: [...OF_USER, LIMIT],
-    help: "list trades with both parties and their fees, newest first",
+    help: "list trades of the last day, with both parties and fees; these can read older ones",
   },
   {
     words: ["liabilities"],
