@@ -4,11 +4,9 @@ import { atom, type Expr, expr, join, literal, type Sql, sql } from "./sql.ts";
 
 /** SQL for `account:<uuid>` from a BLOB column. */
 export function accountStreamOf(column: string): Expr {
-  const h = `lower(hex(${column}))`;
-  return atom(
-    `('account:' || substr(${h},1,8) || '-' || substr(${h},9,4) || '-' || substr(${h},13,4)
-      || '-' || substr(${h},17,4) || '-' || substr(${h},21))`,
-  );
+  const part = (from: number, bytes: number) => `hex(substr(${column},${from},${bytes}))`;
+  const id = [part(1, 4), part(5, 2), part(7, 2), part(9, 2), part(11, 6)].join(" || '-' || ");
+  return atom(`lower('account:' || ${id})`);
 }
 
 /**

@@ -29,42 +29,50 @@ export function boundColumns<Name extends string>(
   return mapFields(fields, (kind, name) => decoded(kind, expr`${row[name]}`));
 }
 
-/** The length of an id or hash as text: with the dashes of a UUID, or without. */
-const ID_LENGTHS: ReadonlySet<unknown> = new Set([32, 36]);
-const ID_BYTES = 16;
-
 /**
  * A SELECT of the commands, one row each, in their order, with the fields as columns. SQLite takes
- * a third of a microsecond for each field that it reads from JSON. So the ids that every row has
- * are one text, and a field that no row has is not read.
+ * a third of a microsecond for each field that it reads from JSON. So the ids and hashes that every
+ * row has are one text, and a field that no row has is not read.
  */
 export function selectRows<Name extends string>(
   fields: Fields<Name>,
   rows: readonly CommandRow<Name>[],
 ): Sql {
   const names = namesOf(fields).filter((name) => rows.some((row) => row[name] !== null));
-  const ids = names.filter(
-    (name) => fields[name] === "blob" && rows.every((row) => isId(row[name])),
+  const packed = names.filter(
+    (name) => fields[name] === "blob" && new Set(rows.map((row) => lengthOf(row[name]))).size === 1,
   );
-  const others = names.filter((name) => !ids.includes(name));
+  const others = names.filter((name) => !packed.includes(name));
+  let from = 1;
   const columns = namesOf(fields).map((name) => {
-    const [id, other] = [ids.indexOf(name), others.indexOf(name)];
-    if (id >= 0)
-      return sql`substr(ids, ${raw(`${1 + id * ID_BYTES}, ${ID_BYTES}`)}) AS ${raw(name)}`;
+    if (packed.includes(name)) {
+      const bytes = bytesOf(rows[0]?.[name]);
+      from += bytes;
+      return raw(`substr(packed, ${from - bytes}, ${bytes}) AS ${name}`);
+    }
+    const other = others.indexOf(name);
     if (other < 0) return raw(`NULL AS ${name}`);
     return sql`${decoded(fields[name], atom(`value ->> ${1 + other}`))} AS ${raw(name)}`;
   });
   const json = JSON.stringify(
-    rows.map((row) => [ids.map((name) => row[name]).join(""), ...others.map((name) => row[name])]),
+    rows.map((row) => [
+      packed.map((name) => row[name]).join(""),
+      ...others.map((name) => row[name]),
+    ]),
   );
-  // MATERIALIZED, because the text would be converted again for each id.
-  return sql`WITH packed AS MATERIALIZED (
-      SELECT key, value, unhex(value ->> 0, '-') AS ids FROM json_each(${json}))
-    SELECT ${join(columns, ", ")} FROM packed ORDER BY key`;
+  // MATERIALIZED, because the text would be converted again for each column.
+  return sql`WITH commands AS MATERIALIZED (
+      SELECT key, value, unhex(value ->> 0, '-') AS packed FROM json_each(${json}))
+    SELECT ${join(columns, ", ")} FROM commands ORDER BY key`;
 }
 
-function isId(value: string | number | null): boolean {
-  return typeof value === "string" && ID_LENGTHS.has(value.length);
+/** Of hexadecimal text. Zero for null. */
+function lengthOf(value: string | number | null): number {
+  return String(value ?? "").length;
+}
+
+function bytesOf(value: string | number | null | undefined): number {
+  return String(value).replaceAll("-", "").length / 2;
 }
 
 function decoded(kind: Kind, value: Expr): Expr {

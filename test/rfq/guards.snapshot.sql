@@ -193,11 +193,15 @@ INSERT INTO quote_commands (
 SELECT c.*, g.at, g.seq
 FROM commit_groups g
 CROSS JOIN (
-  WITH packed AS MATERIALIZED (SELECT key, value, unhex(value ->> 0, '-') AS ids FROM json_each(?1))
-  SELECT substr(ids, 1, 16) AS quote_id,
-    substr(ids, 17, 16) AS request_id,
-    substr(ids, 33, 16) AS maker_id,
-    substr(ids, 49, 16) AS api_key_id,
+  WITH
+    commands AS MATERIALIZED (
+      SELECT key, value, unhex(value ->> 0, '-') AS packed
+      FROM json_each(?1)
+    )
+  SELECT substr(packed, 1, 16) AS quote_id,
+    substr(packed, 17, 16) AS request_id,
+    substr(packed, 33, 16) AS maker_id,
+    substr(packed, 49, 16) AS api_key_id,
     NULL AS session_epoch,
     NULL AS session_expires_at,
     value ->> 1 AS price,
@@ -216,14 +220,14 @@ CROSS JOIN (
     NULL AS replaces,
     value ->> 13 AS max_open_quotes,
     NULL AS socket_id,
-    unhex(value ->> 14,'-') AS key_hash,
-    unhex(value ->> 15,'-') AS terms_hash
-  FROM packed
+    substr(packed, 65, 12) AS key_hash,
+    substr(packed, 77, 6) AS terms_hash
+  FROM commands
   ORDER BY key
 ) c
 WHERE g.group_id = unhex(?2,'-')
 -- ?1 = [
---   ["0196f0c2-0000-7000-8000-0000000000030196f0c2-0000-7000-8000-0000000000020196f0c2-0000-7000-8000-0000000000010196f0c2-0000-7000-8000-000000000004",650000,"100","Bid","65","0","0","venue_one:0x1","100",1764551330000,30000,1764551361000,1764551331000,1000,"556364527B7EA6DCF4883047","44136FA355B3"]
+--   ["0196f0c2-0000-7000-8000-0000000000030196f0c2-0000-7000-8000-0000000000020196f0c2-0000-7000-8000-0000000000010196f0c2-0000-7000-8000-000000000004556364527B7EA6DCF488304744136FA355B3",650000,"100","Bid","65","0","0","venue_one:0x1","100",1764551330000,30000,1764551361000,1764551331000,1000]
 -- ]
 -- ?2 = "<id 1>"
 
@@ -559,14 +563,17 @@ SET status = 'cancelled', ended_by = c.operation_id, ended_group = g.seq
 FROM commit_groups g,
   (
     WITH
-      packed AS MATERIALIZED (SELECT key, value, unhex(value ->> 0, '-') AS ids FROM json_each(?1))
-    SELECT substr(ids, 1, 16) AS operation_id,
-      substr(ids, 17, 16) AS quote_id,
-      substr(ids, 33, 16) AS user_id,
-      substr(ids, 49, 16) AS api_key_id,
+      commands AS MATERIALIZED (
+        SELECT key, value, unhex(value ->> 0, '-') AS packed
+        FROM json_each(?1)
+      )
+    SELECT substr(packed, 1, 16) AS operation_id,
+      substr(packed, 17, 16) AS quote_id,
+      substr(packed, 33, 16) AS user_id,
+      substr(packed, 49, 16) AS api_key_id,
       NULL AS session_epoch,
       NULL AS session_expires_at
-    FROM packed
+    FROM commands
     ORDER BY key
   ) c
 WHERE g.group_id = unhex(?2,'-')
