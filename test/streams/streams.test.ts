@@ -8,7 +8,14 @@ import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { announceNotice } from "../../src/streams/notice.ts";
 import { renotify, streamObject } from "../../src/streams/notify.ts";
 import { newAsset } from "../support/ledger.ts";
-import { command, openMarket, openRequest, placeQuote, submit } from "../support/market.ts";
+import {
+  command,
+  matchOf,
+  openMarket,
+  openRequest,
+  placeQuote,
+  submit,
+} from "../support/market.ts";
 import { awakeAndEvicted, connect, evict } from "../support/sockets.ts";
 import { newKey, newUser } from "../support/users.ts";
 
@@ -157,6 +164,25 @@ awakeAndEvicted("an account stream", (maybeEvict) => {
     expect(types(ofMaker.events())).toEqual(["quote.opened", "quote.closed", "match.created"]);
     expect(JSON.stringify(ofRequester.messages)).not.toContain(maker.userId);
     expect(JSON.stringify(ofMaker.messages)).not.toContain(requester.userId);
+  });
+
+  it("sends records as the verbs return them", async () => {
+    const { book, requester, maker } = await openMarket();
+    const [ofRequester, ofMaker] = [
+      await connect(requester, accountStream(requester.userId)),
+      await connect(maker, accountStream(maker.userId)),
+    ];
+    const request = await openRequest(requester, book, { amount: 20n });
+    const quote = await placeQuote(maker, request.request_id, 500_000);
+    const match = matchOf(await submit(command.accept(requester, quote.quote_id)));
+    expect((await ofRequester.until("request.opened")).data).toEqual(request);
+    expect((await ofMaker.until("quote.opened")).data).toEqual(quote);
+    expect((await ofRequester.until("quote.received")).data).toEqual({
+      ...quote,
+      reserve: null,
+      fee: match.fee,
+    });
+    expect((await ofRequester.until("match.created")).data).toEqual(match);
   });
 
   it("sends an event by cron if its notification was lost", async () => {
