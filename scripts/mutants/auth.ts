@@ -176,11 +176,14 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
       'if (frozen === "self" && secondFactor === "off" && epoch < 0)',
       [FREEZE],
     ],
+    ["sessions stay", "      raiseEpoch(userId, written),\n", "", [FREEZE]],
+  ]),
+  ...of("session epoch", "src/auth/session-epoch.ts", [
     [
-      "sessions stay",
-      "          session_epoch = session_epoch + 1\n        WHERE user_id = ${uuid(userId)} AND ${written}`,\n      auditRow(event(",
-      "          session_epoch = session_epoch\n        WHERE user_id = ${uuid(userId)} AND ${written}`,\n      auditRow(event(",
-      [FREEZE],
+      "sessions that SQL revived stay",
+      "max(session_epoch + 1, ${sessionsEnded(expr`${userId}`)})",
+      "session_epoch + 1",
+      [RIGHTS],
     ],
   ]),
   ...of("reset", "src/auth/reset-account.ts", [

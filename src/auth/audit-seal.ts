@@ -11,6 +11,7 @@ import type { Config } from "../platform/config.ts";
 import { log } from "../platform/log.ts";
 import { read } from "../platform/read.ts";
 import { sql } from "../platform/sql.ts";
+import { toWireTime } from "../platform/time.ts";
 import { headVerifies, type SignedHead, signHead } from "./audit-keys.ts";
 import { isGenuine } from "./event-mac.ts";
 import { needsMac } from "./rights.ts";
@@ -70,6 +71,8 @@ export type AuditReport = {
   /** Number of rows that are not sealed yet. */
   readonly unsealed: number;
   readonly head: Head;
+  /** The newest head in the bucket, and when it was put there. Null: none, or it cannot be read. */
+  readonly anchor: { readonly seq: number; readonly at: string } | null;
   readonly discrepancies: readonly Discrepancy[];
 };
 type Discrepancy = {
@@ -154,7 +157,8 @@ export async function verifyAudit(
         ? "anchor_missing"
         : "ok";
   const ok = verdict === "ok";
-  return { ok, verdict, verified, unsealed: tail.unsealed, head, discrepancies };
+  const anchor = newest && { seq: newest.seq, at: toWireTime(newest.at) };
+  return { ok, verdict, verified, unsealed: tail.unsealed, head, anchor, discrepancies };
 }
 
 function isSigned(

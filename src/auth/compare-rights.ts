@@ -25,6 +25,7 @@ import {
   type WrongRight,
   wrongRights,
 } from "./rights.ts";
+import { sessionsEnded } from "./session-epoch.ts";
 
 /** The rowid of the last of the next users. */
 export function nextUsers(after: number, limit: number): Sql {
@@ -93,7 +94,7 @@ async function readRights(db: D1Database, { after, upTo }: Users): Promise<Right
       sql`SELECT hex(u.user_id) AS userHex, u.password_hash AS passwordHash,
           u.frozen_at AS frozenAt, u.frozen_by AS frozenBy, u.hold_until AS holdUntil,
           u.session_epoch AS sessionEpoch,
-          (SELECT count(*) ${eventsOf(userId, expr`'sessions_ended'`)}) AS sessionsEnded,
+          ${sessionsEnded(userId)} AS sessionsEnded,
           ${NOW} AS now FROM users u WHERE ${chunk}`,
       sql`SELECT hex(user_id) AS userHex, active_from AS activeFrom,
           sessions_trade AS sessionsTrade, max_trade_usdc_per_day AS maxTrade,

@@ -1,12 +1,12 @@
 /** Ends all sessions of a user by raising the epoch that their tokens contain. */
 import { Problem } from "../platform/problem.ts";
-import { sql, uuid } from "../platform/sql.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
 import { commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import type { MacKeys } from "./event-mac.ts";
 import { detailsOf } from "./rights.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
+import { raiseEpoch } from "./session-epoch.ts";
 import type { SessionActor } from "../platform/actor.ts";
 
 export async function endSessions(
@@ -15,7 +15,6 @@ export async function endSessions(
   request: { actor: SessionActor; revokeKeys: boolean; ip: string | undefined },
 ): Promise<void> {
   const { actor, ip } = request;
-  const mine = sql`user_id = ${uuid(actor.userId)}`;
   const keys = { userId: actor.userId, which: "all" } as const;
   // A key that is minted meanwhile is not in this isolate's cache, or for a few seconds only.
   const liveKeys = request.revokeKeys ? await liveKeysOf(db, keys) : [];
@@ -26,7 +25,7 @@ export async function endSessions(
     },
     when: ({ at }) => mayWrite(actor, at),
     statements: ({ at }, written) => [
-      sql`UPDATE users SET session_epoch = session_epoch + 1 WHERE ${mine} AND ${written}`,
+      raiseEpoch(actor.userId, written),
       ...(request.revokeKeys
         ? revokeKeys(keys, { actor: "session", ip: ip ?? null }, { at, applied: written })
         : []),

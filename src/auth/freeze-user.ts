@@ -18,6 +18,7 @@ import { actorRejection, mayWrite } from "./may-write.ts";
 import type { MacKeys } from "./event-mac.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
 import { detailsOf } from "./rights.ts";
+import { raiseEpoch } from "./session-epoch.ts";
 import { checkSecondFactor } from "./second-factor.ts";
 import { findUser, normalizeEmail } from "./user.ts";
 import { cancelWaiting } from "./waiting-changes.ts";
@@ -93,10 +94,10 @@ async function freeze(
     record: event("account_frozen"),
     when: ({ at }) => frozen.allowed(at),
     statements: (group, written) => [
-      sql`UPDATE users SET frozen_at = coalesce(frozen_at, ${group.at}), frozen_by = ${by},
-          session_epoch = session_epoch + 1
+      sql`UPDATE users SET frozen_at = coalesce(frozen_at, ${group.at}), frozen_by = ${by}
         WHERE user_id = ${uuid(userId)} AND ${written}`,
       auditRow(event("sessions_ended"), group.at, written),
+      raiseEpoch(userId, written),
       ...cancelWaiting(userId, { at: group.at, applied: written }),
       ...alongside(group, written),
     ],

@@ -12,6 +12,7 @@ import { forgetCredentials } from "./credential-cache.ts";
 import type { Alongside } from "./freeze-user.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
 import { type Details, detailsOf, passwordSha256 } from "./rights.ts";
+import { raiseEpoch } from "./session-epoch.ts";
 import { normalizeEmail } from "./user.ts";
 import { cancelWaiting } from "./waiting-changes.ts";
 
@@ -104,10 +105,11 @@ async function reset(
     statements: (group, applied) =>
       [
         ...request.statements(group, applied),
-        sql`UPDATE users SET session_epoch = session_epoch + 1,
-          hold_until = max(coalesce(hold_until, 0), ${group.at} + ${holdMs})
-        WHERE ${mine} AND ${applied}`,
+        sql`UPDATE users SET
+            hold_until = max(coalesce(hold_until, 0), ${group.at} + ${holdMs})
+          WHERE ${mine} AND ${applied}`,
         auditRow(ended, group.at, applied),
+        raiseEpoch(userId, applied),
         ...cancelWaiting(userId, { at: group.at, applied }),
         ...(keepKeys
           ? []

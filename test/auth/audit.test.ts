@@ -175,10 +175,13 @@ it("says that the anchor is missing, and verifies the rest", async () => {
   const away: AuditBucket = { put: unreachable, list: unreachable };
   await newKey(await newUser(), ["read"]);
   await anchorAudit(env.DB, away, settings);
-  expect(await verify(away)).toMatchObject({ verdict: "anchor_missing", discrepancies: [] });
+  const missing = { verdict: "anchor_missing", anchor: null, discrepancies: [] };
+  expect(await verify(away)).toMatchObject(missing);
+  expect(await verify(memoryBucket())).toMatchObject(missing);
   const bucket = memoryBucket();
   await anchorAudit(env.DB, bucket, settings);
-  expect((await verify(bucket)).verdict).toBe("ok");
+  const { verdict, anchor, head } = await verify(bucket);
+  expect({ verdict, seq: anchor?.seq }).toEqual({ verdict: "ok", seq: head.seq });
   await newKey(await newUser(), ["read"]);
   await sealAudit(env.DB, settings);
   await tamper("UPDATE audit_seals SET sealed_at = sealed_at + 3700000");

@@ -305,6 +305,23 @@ it("compares a request with the first freeze after it, not with the last", async
   users.delete(user.userId);
 });
 
+it("a freeze ends sessions that SQL has revived", async () => {
+  const user = await newUserWithPassword();
+  users.add(user.userId);
+  for (const command of ["user freeze", "user unfreeze", "user freeze", "user unfreeze"])
+    await execute(command, { email: user.email });
+  const epoch = async () =>
+    (await first<{ epoch: number }>(
+      db,
+      sql`SELECT session_epoch AS epoch FROM users WHERE ${mine({ user })}`,
+    ))!.epoch;
+  const before = await epoch();
+  await all(db, set("users", "session_epoch = 0", mine({ user })));
+  await execute("user freeze", { email: user.email });
+  expect(await epoch()).toBe(before + 1);
+  expect(await wrong()).toEqual([]);
+});
+
 describe("an event that SQL inserts to explain an edit", () => {
   let user: TestUser;
   /** Columns of an event that this service wrote about the user. */

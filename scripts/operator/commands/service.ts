@@ -1,5 +1,7 @@
 /** Commands about the service: restore, reconciliation, operators and the audit log. */
-import { ID, LIMIT, type Command } from "./command.ts";
+import { ID, LIMIT, type Command, type Flag } from "./command.ts";
+
+const PROPOSAL_ID: Flag = { ...ID, help: "id of the proposal, of `approvals list --wide`" };
 
 export const SERVICE_COMMANDS: readonly Command[] = [
   {
@@ -55,8 +57,16 @@ export const SERVICE_COMMANDS: readonly Command[] = [
     help: "serve a page on this machine that shows whether all is well; ends on Ctrl-C",
   },
   { words: ["approvals", "list"], help: "list orders that wait for a second operator" },
-  { words: ["approve"], flags: [ID], help: "approve another operator's order and carry it out" },
-  { words: ["reject"], flags: [ID], help: "reject an order that waits for a second operator" },
+  {
+    words: ["approve"],
+    flags: [PROPOSAL_ID],
+    help: "approve another operator's order and carry it out",
+  },
+  {
+    words: ["reject"],
+    flags: [PROPOSAL_ID],
+    help: "reject an order that waits for a second operator",
+  },
   {
     words: ["audit", "list"],
     flags: [LIMIT],

@@ -1,0 +1,18 @@
+/** The number that the tokens of a user's sessions contain. Raising it ends them all. */
+import { type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
+
+/** How many audit events ended all sessions of the user, whose id is SQL text. */
+export function sessionsEnded(userId: Expr): Expr {
+  return expr`(SELECT count(*) FROM audit_events INDEXED BY audit_events_rights
+    WHERE subject_id = ${userId} AND kind = 'sessions_ended' AND details IS NOT NULL)`;
+}
+
+/**
+ * Raises the epoch, after the event `sessions_ended` of the same batch. An epoch that SQL has lowered
+ * is raised above the tokens that were ended before.
+ */
+export function raiseEpoch(userId: string, applied: Sql): Sql {
+  return sql`UPDATE users SET
+      session_epoch = max(session_epoch + 1, ${sessionsEnded(expr`${userId}`)})
+    WHERE user_id = ${uuid(userId)} AND ${applied}`;
+}
