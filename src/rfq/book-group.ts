@@ -3,7 +3,7 @@
  * their events and reads back what they did.
  */
 import { commit, type Group, newGroup, type NotCommitted } from "../platform/commit.ts";
-import { all, atom, join, jsonObject, type Sql, sql } from "../platform/sql.ts";
+import { all, atom, join, jsonObject, jsonText, type Sql, sql } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce.ts";
 import { expireDue, expireOnly, type ExpiryScope, nextDue, type Records } from "./expire.ts";
@@ -42,15 +42,13 @@ export async function commitOperations(
     ...composeOperations(group, operations),
     ...announceRfq(group, made),
   ];
-  const report = reportStatements(group, asset, made);
-  const outcome = await commit(db, group, [...work, ...report]);
+  const report = reportOf(group, asset, made);
+  const outcome = await commit(db, group, [...work, report]);
   if (!outcome.committed) return outcome;
   // When D1's response was lost, the stamped rows still say what happened, so the report is read
-  // again.
-  const rows =
-    outcome.rows?.slice(work.length) ??
-    (await Promise.all(report.map((statement) => all(db, statement))));
-  return readReport(rows);
+  // again. Safe cast: it selects the columns of ReportRow.
+  const rows = outcome.rows?.at(-1) ?? (await all(db, report));
+  return readReport(rows as readonly ReportRow[]);
 }
 
 /** What a book ends with these operations. */
@@ -63,17 +61,20 @@ function expiryStatements(group: Group, expiry: Expiry, scope: ExpiryScope): Sql
   return expiry === "due" ? expireDue(group, scope) : expireOnly(group, expiry);
 }
 
-/** What the group did, as rows of a kind and the JSON of their columns, then the events. */
-function reportStatements(group: Group, asset: string, made: ReadonlySet<RecordKind>): Sql[] {
+/** What the group did, as rows of a kind and their JSON. One statement, because each takes time. */
+function reportOf(group: Group, asset: string, made: ReadonlySet<RecordKind>): Sql {
   const kinds = [
     ...RECORD_KINDS.filter((kind) => made.has(kind)).map((kind) => madeRows(group, kind)),
-    sql`SELECT 'ended' AS kind, json_object('operation', hex(e.ended_by)) AS row FROM (
-        SELECT ended_by FROM quotes WHERE ended_group = ${group.seq} UNION
-        SELECT ended_by FROM requests WHERE ended_group = ${group.seq}) e`,
-    sql`SELECT 'due' AS kind, json_object('due', d.due, 'at', d.at) AS row
+    sql`SELECT 'group' AS kind, json_object('due', d.due, 'at', d.at, 'ended', json((
+        SELECT json_group_array(hex(e.ended_by)) FROM (
+          SELECT ended_by FROM quotes WHERE ended_group = ${group.seq} UNION
+          SELECT ended_by FROM requests WHERE ended_group = ${group.seq}) e))) AS row
       FROM (${nextDue(asset, group.at)}) d`,
+    sql`SELECT 'event' AS kind, json_object('stream', e.stream, 'seq', e.seq, 'at', e.at,
+        'ids', e.ids, 'body', ${jsonText(atom("e.body"))}) AS row
+      FROM (${eventsToPush(group)}) e`,
   ];
-  return [join(kinds, " UNION ALL "), eventsToPush(group)];
+  return join(kinds, " UNION ALL ");
 }
 
 const RECORD_KINDS = ["request", "quote", "match"] as const;
@@ -96,27 +97,33 @@ function madeRows(group: Group, kind: RecordKind): Sql {
 }
 
 type ReportRow = {
-  readonly kind: RecordKind | "ended" | "due";
+  readonly kind: RecordKind | "group" | "event";
   readonly row: string;
 };
+type GroupRow = {
+  readonly due: number | null;
+  readonly at: number;
+  readonly ended: readonly string[];
+};
 
-function readReport(rows: readonly (readonly unknown[])[]): GroupDone {
-  const report = Map.groupBy(typed<ReportRow>(rows[0]), ({ kind }) => kind);
+function readReport(rows: readonly ReportRow[]): GroupDone {
+  const report = Map.groupBy(rows, ({ kind }) => kind);
   const of = <Row>(kind: ReportRow["kind"]) =>
     (report.get(kind) ?? []).map(({ row }) => parsed<Row>(row));
-  const [due] = of<{ due: number | null; at: number }>("due");
-  if (due === undefined) throw new Error("the group has no instant");
+  const [group] = of<GroupRow>("group");
+  if (group === undefined) throw new Error("the group has no instant");
   return {
     committed: true,
     effects: {
       requests: new Map(of<RequestRow>("request").map((row) => [row.request_id, row])),
       quotes: new Map(of<readonly Placed[]>("quote").flat().map(placedQuote)),
       matches: new Map(of<MatchRow>("match").map((row) => [row.match_id, row])),
-      endedBy: new Set(of<{ operation: string }>("ended").map(({ operation }) => operation)),
+      endedBy: new Set(group.ended),
     },
-    at: due.at,
-    nextDue: due.due,
-    events: typed<StreamEvent>(rows[1]),
+    at: group.at,
+    nextDue: group.due,
+    // The rows of a UNION have no order. A push needs that of each stream.
+    events: of<StreamEvent>("event").toSorted((one, other) => one.seq - other.seq),
   };
 }
 
@@ -129,9 +136,4 @@ function placedQuote([id, openedAt, expiresAt]: Placed): [string, PlacedQuote] {
 /** Safe cast: `Row` mirrors the columns of the JSON above. */
 function parsed<Row>(row: string): Row {
   return JSON.parse(row) as Row;
-}
-
-/** Safe cast: `Row` mirrors the column list of the SELECT above. */
-function typed<Row>(rows: readonly unknown[] | undefined): readonly Row[] {
-  return (rows ?? []) as readonly Row[];
 }
