@@ -34,9 +34,18 @@ export function sleep(ms: number): Promise<void> {
   return clock.sleep(ms);
 }
 
+/** Texts of instants. The records of a commit group share most of theirs. */
+const wireTimes = new Map<number, string>();
+const MAX_WIRE_TIMES = 1_000;
+
 /** A timestamp on the wire: RFC 3339, UTC, with milliseconds. D1 stores Unix milliseconds. */
 export function toWireTime(unixMs: number): string {
-  return new Date(unixMs).toISOString();
+  const known = wireTimes.get(unixMs);
+  if (known !== undefined) return known;
+  const text = new Date(unixMs).toISOString();
+  if (wireTimes.size >= MAX_WIRE_TIMES) wireTimes.clear();
+  wireTimes.set(unixMs, text);
+  return text;
 }
 
 export function toWireTimeOrNull(unixMs: number | null): string | null {
