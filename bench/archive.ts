@@ -3,15 +3,12 @@
  * the service's own writer and read by the real `History` object from Miniflare's R2.
  */
 import { randomBytes } from "node:crypto";
-import { GENESIS, type SealHead, type SealId } from "../src/archive/footer.ts";
 import type { SealedQuote, SealedTransfer } from "../src/archive/records.ts";
-import { encodeSeal } from "../src/archive/seal-format.ts";
-import { keyOf } from "../src/archive/seal-store.ts";
 import { reasonNumber, stepNumber } from "../src/ledger/codes.ts";
 import { skipTransfers } from "../src/ledger/skip-transfers.ts";
 import { type Bench, type Figure, number, percentile } from "./figures.ts";
-import { run } from "./load.ts";
-import { makePeople, type Person, signed } from "./people.ts";
+import { makePeople, type Person } from "./people.ts";
+import { followAll, SealWriter, timed } from "./seals.ts";
 import { type BenchStack, startBenchStack } from "./stack.ts";
 
 /** As the sealer makes them while it is behind. */
@@ -22,8 +19,6 @@ const ENTRIES_PER_SEAL = 2 * TRANSFERS_PER_SEAL;
 const DEFAULT_ENTRIES = 1_000_000;
 const QUICK_ENTRIES = 100_000;
 const HOT_TRANSFERS = 200;
-/** As in src/archive/block-index.ts. */
-const FOOTERS_PER_CALL = 200;
 const PAGES = 60;
 const HOT_ROUNDS = 4;
 /** Milliseconds between two quotes of the reader. */
@@ -53,7 +48,7 @@ export const benchArchive: Bench = async ({ entries, quick, say, onStop }) => {
     const last = await addHotEntries(stack, [reader, newcomer], seals * TRANSFERS_PER_SEAL);
     const ask = (person: Person, query: string) => timed(stack, person, query);
     const following = performance.now();
-    await followAll(stack, reader, seals);
+    await followAll(stack, reader, { seals, cursor: 2 * seals * TRANSFERS_PER_SEAL });
     say(
       `  its history has read all footers after ${number((performance.now() - following) / 1_000)} s`,
     );
@@ -125,24 +120,6 @@ export const benchArchive: Bench = async ({ entries, quick, say, onStop }) => {
   }
 };
 
-async function timed(stack: BenchStack, person: Person, query: string): Promise<number> {
-  const request = await signed(person, "GET", `/custody/get-ledger?${query}`);
-  const { firstFailure, latencies } = await run({ port: stack.port, lanes: [[request]] });
-  if (firstFailure !== null) throw new Error(`?${query}: ${firstFailure}`);
-  return latencies[0] ?? Number.NaN;
-}
-
-/** In service a history follows each seal. A call of one that is behind reads 200 footers. */
-async function followAll(stack: BenchStack, reader: Person, seals: number): Promise<void> {
-  const query = `/custody/get-ledger?last_cursor=${2 * seals * TRANSFERS_PER_SEAL}`;
-  for (let call = 0; call <= seals; call += FOOTERS_PER_CALL) {
-    const request = await signed(reader, "GET", query);
-    const { statuses } = await run({ port: stack.port, lanes: [[request]] });
-    if (statuses[200] === 1) return;
-  }
-  throw new Error("the history does not become complete");
-}
-
 /** Deposits of one unit to each. Returns the last entry's number. */
 async function addHotEntries(
   stack: BenchStack,
@@ -177,19 +154,9 @@ async function writeSeals(
   { seals, started }: { seals: number; started: number },
 ): Promise<number> {
   const owner = reader.userId.replaceAll("-", "");
-  let previous = { sha256: GENESIS, id: null as SealId | null };
-  let total = 0;
+  const writer = new SealWriter(stack);
   for (let place = 1; place <= seals; place++) {
     const after = (place - 1) * TRANSFERS_PER_SEAL;
-    const head = {
-      epoch: 1,
-      number: place,
-      previous: previous.sha256,
-      after,
-      upTo: after + TRANSFERS_PER_SEAL,
-      afterGroup: after,
-      upToGroup: after + TRANSFERS_PER_SEAL,
-    };
     const content = contentOf(owner, after, {
       at: started + after * (EVERY_MS / 2),
       planted: [
@@ -197,48 +164,10 @@ async function writeSeals(
         ...(place === 1 || place === Math.ceil(seals / 2) ? [SCARCE] : []),
       ],
     });
-    const links = new Map(previous.id === null ? [] : [[owner, previous.id]]);
-    const { bytes, sha256 } = await encodeSeal({ ...head, ...content }, links);
-    await stack.archive.put(keyOf(head), bytes);
-    await insertSeal(stack, { ...head, sha256, bytes: bytes.length }, content.lastAt);
-    previous = { sha256, id: { epoch: 1, number: place } };
-    total += bytes.length;
+    await writer.add(content);
   }
-  await stack.db
-    .prepare("INSERT INTO sealed_owners (owner, first_seal, last_seal) VALUES (unhex(?), 1, ?)")
-    .bind(owner, seals)
-    .run();
-  return total;
-}
-
-async function insertSeal(
-  stack: BenchStack,
-  seal: SealHead & { readonly sha256: string; readonly bytes: number },
-  lastAt: number,
-): Promise<void> {
-  await stack.db
-    .prepare(
-      `INSERT INTO journal_seals (number, epoch, after_transfer, up_to_transfer, after_group,
-        up_to_group, transfers, requests, quotes, matches, last_at, bytes, previous, sha256,
-        sealed_at, delivered_at, released_at, held)
-      VALUES (?, 1, ?, ?, ?, ?, ${TRANSFERS_PER_SEAL}, 0, ${QUOTES_PER_SEAL}, 0, ?, ?, unhex(?),
-        unhex(?), ?, ?, ?, 0)`,
-    )
-    .bind(
-      seal.number,
-      seal.after,
-      seal.upTo,
-      seal.afterGroup,
-      seal.upToGroup,
-      lastAt,
-      seal.bytes,
-      seal.previous,
-      seal.sha256,
-      lastAt,
-      lastAt,
-      lastAt,
-    )
-    .run();
+  await writer.finish([owner]);
+  return writer.bytes;
 }
 
 /** When a seal's content starts, and its first amounts. The others are random. */
@@ -312,6 +241,5 @@ function contentOf(owner: string, after: number, { at: start, planted }: Place) 
       stuck_at: null,
     });
   }
-  const lastAt = transfers.at(-1)?.at ?? start;
-  return { transfers, requests: [], quotes, matches: [], lastAt };
+  return { transfers, quotes };
 }

@@ -20,6 +20,7 @@ import { benchGrowth } from "./growth.ts";
 import { benchNetwork } from "./network.ts";
 import { benchOpenQuotes } from "./open-quotes.ts";
 import { benchRfq } from "./rfq.ts";
+import { benchSmallBlocks } from "./small-blocks.ts";
 import { benchStorage } from "./storage.ts";
 import { benchStreams } from "./streams.ts";
 
@@ -33,6 +34,7 @@ const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   storage: { title: "Storage", bench: benchStorage },
   archive: { title: "Ledger pages from the archive", bench: benchArchive },
   "catch-up": { title: "The sealer after an outage", bench: benchCatchUp },
+  "small-blocks": { title: "Ledger pages from small blocks", bench: benchSmallBlocks },
   costs: { title: "Costs", bench: benchCosts },
   committer: { title: "Books that share a committer", bench: benchCommitter },
   growth: { title: "Size of D1 at 300 quotes a second", bench: benchGrowth },

@@ -30,8 +30,9 @@ import {
   type SealedRecord,
 } from "./record-page.ts";
 import { readAhead } from "./read-ahead.ts";
-import { readBlock, readEntries, readFooterAt } from "./seal-store.ts";
-import { type Entry, type IndexedBlock, StoredBlocks } from "./stored-blocks.ts";
+import { type BlockPlace, openBlock, openEntries } from "./seal-format.ts";
+import { readBlockBytes, readFooterAt } from "./seal-store.ts";
+import { type Entry, StoredBlocks } from "./stored-blocks.ts";
 import { hasAmount, hasMark } from "./summary.ts";
 
 /** Footers that one call reads at most. A call that needs more fails, and the next one continues. */
@@ -40,6 +41,12 @@ const FOOTERS_PER_CALL = 200;
 const BLOCKS_PER_CALL = 50;
 /** Blocks that one call examines at most by what the index states of them. */
 const EXAMINED_PER_CALL = 5_000;
+
+/**
+ * Blocks of at most so many bytes are kept in the index, because a page of few entries a block would
+ * otherwise read an object for each. A larger one has some twenty entries or more.
+ */
+const KEPT_BYTES = 512;
 
 /** A quote ends, and a match is settled, at most so long after its id was made. */
 const SOON_MS = 600_000;
@@ -101,8 +108,12 @@ export type ArchiveSource = {
   readonly bucket: Pick<R2Bucket, "get">;
 };
 
-/** Blocks that one call opens, and examines, at most. Tests name fewer. */
-export type IndexLimits = { readonly opened: number; readonly examined: number };
+/** Blocks that one call opens, and examines, at most, and the bytes of those kept. For tests. */
+export type IndexLimits = {
+  readonly opened: number;
+  readonly examined: number;
+  readonly kept: number;
+};
 
 export class BlockIndex {
   readonly #stored: StoredBlocks;
@@ -112,7 +123,8 @@ export class BlockIndex {
   constructor(storage: SqlStorage, source: ArchiveSource, limits: Partial<IndexLimits> = {}) {
     this.#stored = new StoredBlocks(storage);
     this.#source = source;
-    this.#limits = { opened: BLOCKS_PER_CALL, examined: EXAMINED_PER_CALL, ...limits };
+    const usual = { opened: BLOCKS_PER_CALL, examined: EXAMINED_PER_CALL, kept: KEPT_BYTES };
+    this.#limits = { ...usual, ...limits };
   }
 
   /** A part of a list of records. The caller merges the parts and continues at `next`. */
@@ -122,7 +134,7 @@ export class BlockIndex {
     let records: SealedRecord[] = [];
     const blocks = this.#blocksByRecord(request);
     const opened = blocks.slice(0, this.#limits.opened);
-    for (const { item, content } of this.#read(opened, readBlock)) {
+    for (const { item, content } of this.#read(opened, openBlock)) {
       const { lastAt } = item.block[filter.kind];
       const last = records[limit - 1];
       const isFull = last !== undefined && positionOf(last).at > lastAt;
@@ -153,7 +165,7 @@ export class BlockIndex {
       ({ id }) => key.by !== "request_id" || hasMark(this.#stored.requestMarksOf(id), key.id),
     );
     const read = named.slice(0, opened);
-    for (const { content } of this.#read(read, readBlock)) {
+    for (const { content } of this.#read(read, openBlock)) {
       const record = recordWith(await content, key);
       if (record !== undefined) return { record, above: null };
     }
@@ -182,7 +194,7 @@ export class BlockIndex {
     const examination: Examination = { endedAt: null };
     const blocks = this.#blocksThatMayFit({ newest, filter, before }, examination);
     let opened = 0;
-    for (const { item, content } of this.#read(blocks, readEntries)) {
+    for (const { item, content } of this.#read(blocks, openEntries)) {
       rows.push(...entriesOf(await content, filter, before));
       if (rows.length >= limit) return { rows: rows.slice(0, limit), before: null };
       if (++opened === this.#limits.opened) return { rows, before: BigInt(item.block.firstEntry) };
@@ -205,7 +217,7 @@ export class BlockIndex {
       { kind: "quotes", newest },
       [at + CLOCK_MARGIN_MS, at - CLOCK_MARGIN_MS, this.#limits.opened],
     );
-    for (const { item, content } of this.#read(entries, readBlock)) {
+    for (const { item, content } of this.#read(entries, openBlock)) {
       if (recordWith(await content, { kind: "quotes", by: "quote_id", id }) === undefined) continue;
       const end = BigInt(item.block.lastEntry) + 1n;
       return { newest, filter, before: before < end ? before : end };
@@ -243,9 +255,14 @@ export class BlockIndex {
 
   #read<Content>(
     entries: Iterable<Entry>,
-    read: (bucket: ArchiveSource["bucket"], id: SealId, block: IndexedBlock) => Promise<Content>,
+    open: (bytes: Uint8Array<ArrayBuffer>, block: BlockPlace) => Promise<Content>,
   ) {
-    return readAhead(entries, ({ id, block }) => read(this.#source.bucket, id, block));
+    return readAhead(entries, async ({ id, block }) =>
+      open(
+        this.#stored.contentOf(id) ?? (await readBlockBytes(this.#source.bucket, id, block)),
+        block,
+      ),
+    );
   }
 
   /** The number of entries in the blocks that may contain one that fits. */
@@ -267,12 +284,21 @@ export class BlockIndex {
     while (next !== null && !this.#stored.has(next, true)) {
       if (!this.#stored.has(next, false)) {
         if (read++ === FOOTERS_PER_CALL) throw new Error(`the history of ${owner} is behind`);
-        this.#stored.add(next, await this.#blockOf(owner, next));
+        const block = await this.#blockOf(owner, next);
+        this.#stored.add(next, block, await this.#contentToKeep(next, block));
       }
       next = this.#stored.previousOf(next);
     }
     // Everything from here to `newest` is linked now. Blocks of lost seals are not in the chain.
     this.#stored.link(newest, next);
+  }
+
+  async #contentToKeep(id: SealId, block: OwnerBlock): Promise<Uint8Array | null> {
+    if (block.length > this.#limits.kept) return null;
+    const bytes = await readBlockBytes(this.#source.bucket, id, block);
+    // What is kept must be right, because it is not read again.
+    await openEntries(bytes, block);
+    return bytes;
   }
 
   /** The owner's block in a seal, from the seal's footer, which the database vouches for. */

@@ -1,13 +1,10 @@
 /** Seals as objects in R2. An object is written once and never changed or deleted. */
-import type { Block, BlockEntries } from "./block.ts";
 import { SealMalformed } from "./bytes.ts";
 import type { Footer, SealHead, SealId } from "./footer.ts";
 import {
   type BlockPlace,
   decodeSeal,
   type EncodedSeal,
-  openBlock,
-  openEntries,
   readFooterOf,
   type Seal,
 } from "./seal-format.ts";
@@ -70,24 +67,13 @@ export async function readFooterAt(
   }
 }
 
-/** One owner's block, for a footer that the database vouches for. */
-export async function readBlock(
+/** One owner's block as it is stored. Its hash is verified when it is opened. */
+export function readBlockBytes(
   bucket: Pick<R2Bucket, "get">,
   id: SealId,
-  block: BlockPlace,
-): Promise<Block> {
-  const { offset, length } = block;
-  return openBlock(await readBytes(bucket, id, { offset, length }), block);
-}
-
-/** Its transfers alone. */
-export async function readEntries(
-  bucket: Pick<R2Bucket, "get">,
-  id: SealId,
-  block: BlockPlace,
-): Promise<BlockEntries> {
-  const { offset, length } = block;
-  return openEntries(await readBytes(bucket, id, { offset, length }), block);
+  { offset, length }: BlockPlace,
+): Promise<Uint8Array<ArrayBuffer>> {
+  return readBytes(bucket, id, { offset, length });
 }
 
 async function readBytes(

@@ -3,7 +3,7 @@ import type { OwnerBlock, SealId } from "./footer.ts";
 import type { RecordKind } from "./record-page.ts";
 
 /** A block, without the lists that only some reads need. */
-export type IndexedBlock = Omit<OwnerBlock, "amounts" | "requestMarks">;
+type IndexedBlock = Omit<OwnerBlock, "amounts" | "requestMarks">;
 
 /** A block of the owner, and the seal that contains it. */
 export type Entry = { readonly id: SealId; readonly block: IndexedBlock };
@@ -18,12 +18,12 @@ export class StoredBlocks {
 
   constructor(storage: SqlStorage) {
     this.#sql = storage;
-    // `linked`: the chain from this block to the first one is complete. The lists come last, so
-    // that SQLite reads them only if they are selected.
+    // `linked`: the chain from this block to the first one is complete. `content`: of small blocks,
+    // as in the archive. SQLite reads the large columns, the last ones, only if they are selected.
     storage.exec(`CREATE TABLE IF NOT EXISTS blocks (
       number INTEGER NOT NULL, epoch INTEGER NOT NULL, first_entry INTEGER NOT NULL,
       entries INTEGER NOT NULL, linked INTEGER NOT NULL, block TEXT NOT NULL,
-      request_marks BLOB NOT NULL, amounts BLOB NOT NULL,
+      request_marks BLOB NOT NULL, amounts BLOB NOT NULL, content BLOB,
       PRIMARY KEY (number, epoch))`);
     storage.exec(`CREATE INDEX IF NOT EXISTS blocks_by_entry ON blocks (linked, first_entry)
       WHERE entries > 0`);
@@ -44,9 +44,14 @@ export class StoredBlocks {
     return found.toArray().length > 0;
   }
 
-  add({ number, epoch }: SealId, { amounts, requestMarks, ...block }: OwnerBlock): void {
+  /** `content` is kept for readers, unless it is null. */
+  add(
+    { number, epoch }: SealId,
+    { amounts, requestMarks, ...block }: OwnerBlock,
+    content: Uint8Array | null,
+  ): void {
     this.#sql.exec(
-      "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, 0, ?, ?, ?)",
+      "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?)",
       number,
       epoch,
       block.firstEntry,
@@ -54,6 +59,7 @@ export class StoredBlocks {
       toText(block),
       requestMarks.slice().buffer,
       amounts.slice().buffer,
+      content === null ? null : content.slice().buffer,
     );
     for (const kind of ["requests", "quotes", "matches"] as const) {
       const { count, firstAt, lastAt } = block[kind];
@@ -140,22 +146,30 @@ export class StoredBlocks {
   }
 
   amountsOf(id: SealId): Uint8Array {
-    return this.#listOf(id, "amounts");
+    return new Uint8Array(this.#bytesOf(id, "amounts") ?? []);
   }
 
   requestMarksOf(id: SealId): Uint8Array {
-    return this.#listOf(id, "request_marks");
+    return new Uint8Array(this.#bytesOf(id, "request_marks") ?? []);
   }
 
-  #listOf({ number, epoch }: SealId, column: "amounts" | "request_marks"): Uint8Array {
-    const { list } = this.#sql
-      .exec<{ list: ArrayBuffer }>(
-        `SELECT ${column} AS list FROM blocks WHERE number = ? AND epoch = ?`,
+  /** Null unless the content is kept here. */
+  contentOf(id: SealId): Uint8Array<ArrayBuffer> | null {
+    const content = this.#bytesOf(id, "content");
+    return content === null ? null : new Uint8Array(content);
+  }
+
+  #bytesOf(
+    { number, epoch }: SealId,
+    column: "amounts" | "request_marks" | "content",
+  ): ArrayBuffer | null {
+    return this.#sql
+      .exec<{ bytes: ArrayBuffer | null }>(
+        `SELECT ${column} AS bytes FROM blocks WHERE number = ? AND epoch = ?`,
         number,
         epoch,
       )
-      .one();
-    return new Uint8Array(list);
+      .one().bytes;
   }
 }
 

@@ -242,7 +242,7 @@ async function sealedWithdrawals() {
 it("opens only blocks with a fitting amount, though all have a smaller and a larger", async () => {
   const { user, read, cold } = await sealedWithdrawals();
   const page = { before: NEWEST, limit: 100 };
-  const archive = cold({});
+  const archive = cold({ kept: 0 });
   const amounts = async (filter: LedgerFilter) => {
     read.gets = 0;
     const { rows, next } = await readEntries(db, user.userId, filter, page, archive);
@@ -257,6 +257,24 @@ it("opens only blocks with a fitting amount, though all have a smaller and a lar
   expect(await amounts({ minAmount: 43n, maxAmount: 46n })).toEqual([46, 44]);
   expect(read.gets).toBe(2);
   expect(await amounts({ minAmount: 40n, maxAmount: 40n, usdc: false })).toEqual([]);
+  expect(read.gets).toBe(0);
+});
+
+it("keeps small blocks, unless the archive lies about them", async () => {
+  const { user, read, cold } = await sealedWithdrawals();
+  const before = await allPages(user.userId, {}, 100);
+  await release();
+  const lie = (key: string, options: { range: R2Range }) =>
+    "offset" in options.range
+      ? Promise.resolve(new Response(new Uint8Array(options.range.length ?? 0)))
+      : sealing.bucket.get(key, options);
+  const lying = archiveOf({ get: lie } as Pick<SealBucket, "get">);
+  await expect(allPages(user.userId, {}, 100, lying)).rejects.toMatchObject({ status: 503 });
+  const page = { before: NEWEST, limit: 100 };
+  const pages = async () => (await readEntries(db, user.userId, {}, page, cold({}))).rows;
+  expect(await pages()).toEqual(before);
+  read.gets = 0;
+  expect(await pages()).toEqual(before);
   expect(read.gets).toBe(0);
 });
 
@@ -276,7 +294,7 @@ it("ends a page with filters early and continues at its cursor", async () => {
     const sizes: number[] = [];
     for (let next: bigint | null = NEWEST; next !== null;) {
       const request = { before: next, limit: 30 };
-      const archive = cold({ opened: 1, examined: 1 });
+      const archive = cold({ opened: 1, examined: 1, kept: 0 });
       const page: EntryPage = await readEntries(db, user.userId, filter, request, archive);
       rows.push(...page.rows);
       sizes.push(page.rows.length);
@@ -289,7 +307,7 @@ it("ends a page with filters early and continues at its cursor", async () => {
   expect(lengths).toEqual([[0, 4], [0, 0], [0, 1], expect.arrayContaining([30])]);
   const reader = {
     userId: user.userId,
-    cold: cold({ opened: 1, examined: 1 }),
+    cold: cold({ opened: 1, examined: 1, kept: 0 }),
     mayContinue: async () => true,
   };
   const format = { header: "", line: () => "-", end: (rows: number) => `end ${rows}` };
@@ -347,7 +365,7 @@ it("leaves out the seals that a restore has lost", async () => {
     (_history: History, { storage }) => {
       const copy = (number: string, epoch: string) =>
         storage.sql.exec(`INSERT INTO blocks SELECT ${number}, ${epoch}, first_entry, entries, 1,
-          block, request_marks, amounts FROM blocks ORDER BY number DESC LIMIT 1`);
+          block, request_marks, amounts, content FROM blocks ORDER BY number DESC LIMIT 1`);
       copy("number", "epoch + 7");
       copy("number + 1", "epoch + 7");
     },

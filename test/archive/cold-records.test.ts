@@ -317,7 +317,7 @@ it("leaves out the records of seals that a restore has lost", async () => {
     const copy = (number: string, epoch: string, linked: number) => {
       for (const table of [
         `blocks SELECT ${number}, ${epoch}, first_entry, entries, ${linked}, block,
-          request_marks, amounts`,
+          request_marks, amounts, content`,
         `zones SELECT kind, last_at, ${number}, ${epoch}, first_at`,
       ])
         storage.sql.exec(`INSERT INTO ${table} FROM ${table.split(" ")[0]}
@@ -390,7 +390,11 @@ it("finds a request and its match without opening the other blocks", async () =>
     return sealing.bucket.get(...args);
   };
   // Safe cast: the archive calls nothing else.
-  const archive = journal.archive({ get } as Pick<SealBucket, "get">, { opened: 1, examined: 2 });
+  const archive = journal.archive({ get } as Pick<SealBucket, "get">, {
+    opened: 1,
+    examined: 2,
+    kept: 0,
+  });
   const last = matched.at(-1) ?? "";
   const lookup = { request_id: last };
   // Reads the footers.
