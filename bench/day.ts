@@ -97,11 +97,11 @@ async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Pro
     ],
     [
       `quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
-        usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at, opened_group, maker_open,
+        usdc_amount, taker_fee, maker_fee, reserve, status, opened_at, expires_at, opened_group, maker_open,
         ended_by, ended_group)`,
       `${quote}, ${request}, ${maker("user_id")}, ${maker("user_id")}, ${book}, '1000', 'Bid',
         500000, 500, 0, 0,
-        'usdc', 500, 'expired', at, at + 30000, seq, 1, randomblob(16), seq FROM q`,
+        500, 'expired', at, at + 30000, seq, 1, randomblob(16), seq FROM q`,
     ],
     ...[
       ["free", "held", "reserve_rfq", "reserve"] as const,

@@ -808,10 +808,9 @@ END;
 -- Example row:
 --   quote_id 019a…fd49, request_id 019a…9ef4, maker_id 01a2…b1a6, credential 019a…77ab,
 --   asset 'venue_one:0x1', amount '1000000', side 'Bid', price 317919, usdc_amount 317919,
---   taker_fee 0, maker_fee 0, reserve_asset 'venue_one:0x1', reserve 1000000, status 'accepted',
---   opened_at 1764551330000, expires_at 1764551390000, opened_group 88, label 'bot-7',
---   maker_open 3, cancel_reason NULL, replaced_by NULL, ended_by 019a…94b0, ended_group 91,
---   stuck_at NULL
+--   taker_fee 0, maker_fee 0, reserve 1000000, status 'accepted', opened_at 1764551330000,
+--   expires_at 1764551390000, opened_group 88, label 'bot-7', maker_open 3, cancel_reason NULL,
+--   replaced_by NULL, ended_by 019a…94b0, ended_group 91, stuck_at NULL
 CREATE TABLE quotes (
   quote_id BLOB PRIMARY KEY NOT NULL,
   request_id BLOB NOT NULL,
@@ -824,7 +823,8 @@ CREATE TABLE quotes (
   usdc_amount INTEGER NOT NULL,  -- amount × price, rounded up
   taker_fee INTEGER NOT NULL,    -- USDC that the requester would pay
   maker_fee INTEGER NOT NULL,    -- USDC that the maker would pay
-  reserve_asset TEXT NOT NULL,   -- what the maker has set aside
+  -- what the maker has set aside, and how much of it
+  reserve_asset TEXT NOT NULL GENERATED ALWAYS AS (iif(side = 'Bid', asset, 'usdc')) VIRTUAL,
   reserve INTEGER NOT NULL,
   status TEXT NOT NULL,
   opened_at INTEGER NOT NULL,
@@ -881,11 +881,11 @@ CREATE INDEX quotes_ended_group ON quotes (ended_group, ended_by) WHERE ended_gr
 CREATE TRIGGER quotes_open BEFORE UPDATE ON quotes WHEN OLD.status = 'open' BEGIN
   SELECT RAISE(ABORT, 'append-only: the terms of a quote')
     WHERE (NEW.quote_id, NEW.request_id, NEW.maker_id, NEW.credential, NEW.asset, NEW.amount,
-        NEW.side, NEW.price, NEW.usdc_amount, NEW.taker_fee, NEW.maker_fee, NEW.reserve_asset,
-        NEW.reserve, NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label, NEW.maker_open)
+        NEW.side, NEW.price, NEW.usdc_amount, NEW.taker_fee, NEW.maker_fee, NEW.reserve,
+        NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label, NEW.maker_open)
       IS NOT (OLD.quote_id, OLD.request_id, OLD.maker_id, OLD.credential, OLD.asset, OLD.amount,
-        OLD.side, OLD.price, OLD.usdc_amount, OLD.taker_fee, OLD.maker_fee, OLD.reserve_asset,
-        OLD.reserve, OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label, OLD.maker_open);
+        OLD.side, OLD.price, OLD.usdc_amount, OLD.taker_fee, OLD.maker_fee, OLD.reserve,
+        OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label, OLD.maker_open);
   SELECT RAISE(ABORT, 'append-only: a quote ends by an operation of the newest group')
     WHERE iif(NEW.status = 'open', NEW.ended_by IS NOT NULL OR NEW.ended_group IS NOT NULL,
       NEW.ended_by IS NULL OR NEW.ended_group IS NOT (SELECT max(seq) FROM commit_groups));

@@ -100,9 +100,9 @@ export class Peer extends DurableObject {
     const now = Date.now();
     const quote = db.prepare(
       `INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
-        usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at,
+        usdc_amount, taker_fee, maker_fee, reserve, status, opened_at, expires_at,
         opened_group, maker_open)
-       VALUES (unhex(?), unhex(?), unhex(?), unhex(?), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open', ?, ?, 1, 1)`,
+       VALUES (unhex(?), unhex(?), unhex(?), unhex(?), ?, '1000', 'Bid', 500000, 500, 0, 0, 1000, 'open', ?, ?, 1, 1)`,
     );
     const transfer = db.prepare(
       "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, 1000, 3, unhex(?), 1, 0, ?)",
@@ -118,7 +118,7 @@ export class Peer extends DurableObject {
     return [
       this.#begin(),
       ...rows.flatMap((row) => [
-        quote.bind(row.quote, row.quote, row.maker, row.maker, asset, asset, now, now + 300_000),
+        quote.bind(row.quote, row.quote, row.maker, row.maker, asset, now, now + 300_000),
         transfer.bind(row.from, row.to, row.quote, now),
         key.bind(row.quote),
       ]),
@@ -138,13 +138,13 @@ export class Peer extends DurableObject {
       db
         .prepare(
           `INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
-            usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at,
+            usdc_amount, taker_fee, maker_fee, reserve, status, opened_at,
             expires_at, opened_group, maker_open)
            SELECT unhex(r.value ->> 'quote'), unhex(r.value ->> 'quote'),
-             unhex(r.value ->> 'maker'), unhex(r.value ->> 'maker'), ?, '1000', 'Bid', 500000, 500, 0, 0, ?, 1000, 'open',
+             unhex(r.value ->> 'maker'), unhex(r.value ->> 'maker'), ?, '1000', 'Bid', 500000, 500, 0, 0, 1000, 'open',
              ?, ?, 1, 1 FROM json_each(?) r`,
         )
-        .bind(asset, asset, now, now + 300_000, list),
+        .bind(asset, now, now + 300_000, list),
       db
         .prepare(
           "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) SELECT r.value ->> 'from', r.value ->> 'to', 1000, 3, unhex(r.value ->> 'quote'), 1, 0, ? FROM json_each(?) r",

@@ -153,11 +153,11 @@ function placed(c: Columns<QuoteField | keyof typeof STAMPS>): Sql[] {
   return [
     ...endReplaced(c),
     sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
-        usdc_amount, taker_fee, maker_fee, reserve_asset, reserve, status, opened_at, expires_at,
+        usdc_amount, taker_fee, maker_fee, reserve, status, opened_at, expires_at,
         opened_group, label, maker_open)
       SELECT ${c.quote_id}, r.request_id, ${c.maker_id}, ${rowCredential(c.maker_id, c)},
         r.asset, ${c.amount}, ${c.side}, ${c.price},
-        ${c.usdc_amount}, ${c.taker_fee}, ${c.maker_fee}, ${c.reserve_asset}, ${c.reserve}, 'open',
+        ${c.usdc_amount}, ${c.taker_fee}, ${c.maker_fee}, ${c.reserve}, 'open',
         ${c.at}, min(r.expires_at, min(${c.at}, ${c.received_at}) + ${c.life_ms}), ${c.placed_group},
         ${c.label}, ${nextOpenBound(c)}
       FROM requests r WHERE r.request_id = ${c.request_id}`,

@@ -87,7 +87,9 @@ export const quotes = sqliteTable(
     usdcAmount: amount("usdc_amount").notNull(),
     takerFee: amount("taker_fee").notNull(),
     makerFee: amount("maker_fee").notNull(),
-    reserveAsset: text("reserve_asset").notNull(),
+    reserveAsset: text("reserve_asset")
+      .notNull()
+      .generatedAlwaysAs(sql`iif(side = 'Bid', asset, 'usdc')`, { mode: "virtual" }),
     reserve: amount("reserve").notNull(),
     status: text("status", { enum: QUOTE_STATUSES }).notNull(),
     openedAt: integer("opened_at").notNull(),

@@ -44,7 +44,10 @@ describe("the annotated schema", () => {
     expect(purpose?.length).toBeGreaterThan(20);
     const row = readRow(example ?? "");
     expect([...row.keys()]).toEqual(
-      migrated.get(name)?.columns.map((column) => column.split(" ", 1)[0]),
+      migrated
+        .get(name)
+        ?.columns.filter((column) => !column.includes(" GENERATED"))
+        .map((column) => column.split(" ", 1)[0]),
     );
     insert(name, row);
   });

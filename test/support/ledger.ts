@@ -235,3 +235,12 @@ export async function tamper(triggers: string | readonly string[], statement: Sq
     await all(env.DB, raw(trigger?.sql ?? ""));
   }
 }
+
+/** The columns of a table that its rows store, for a copy of a row. */
+export async function storedColumns(db: D1Database, table: string): Promise<Sql> {
+  const columns = await all<{ name: string }>(
+    db,
+    sql`SELECT name FROM pragma_table_info(${table})`,
+  );
+  return raw(columns.map(({ name }) => name).join(", "));
+}

@@ -148,7 +148,7 @@ function shapeOfTable(table: SQLiteTable): TableShape {
     columns: config.columns.map((part) =>
       column({
         name: part.name,
-        type: part.getSQLType().toUpperCase(),
+        type: part.getSQLType().toUpperCase() + (part.generated === undefined ? "" : " GENERATED"),
         notNull: part.notNull,
         default: part.default === undefined ? undefined : JSON.stringify(part.default),
       }),
