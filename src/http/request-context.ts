@@ -35,7 +35,10 @@ export function newRequestContext(
 ): RequestContext {
   return {
     requestId: crypto.randomUUID(),
-    inboundRequestId: request.headers.get("x-request-id")?.slice(0, 128) ?? null,
+    // Only the requests that are logged read it.
+    get inboundRequestId() {
+      return request.headers.get("x-request-id")?.slice(0, 128) ?? null;
+    },
     startedAt: now(),
     clientIp: request.headers.get("cf-connecting-ip") ?? undefined,
     route: null,

@@ -30,10 +30,10 @@ const NO_BYTES = new Uint8Array();
 
 /** Reads the exact bytes of the body. Content-Length may be absent or wrong, so bytes are counted. */
 export async function readBody(request: Request): Promise<Uint8Array> {
-  const stated = request.headers.get("content-length");
-  if (Number(stated ?? "0") > BODY_LIMIT_BYTES) throw bodyTooLarge();
   const { body } = request;
   if (body === null) return NO_BYTES;
+  const stated = request.headers.get("content-length");
+  if (Number(stated ?? "0") > BODY_LIMIT_BYTES) throw bodyTooLarge();
   if (stated === null || !/^\d+$/.test(stated)) return readRest(body, []);
   const first = await readStated(body, Number(stated));
   if (first.byteLength > BODY_LIMIT_BYTES) throw bodyTooLarge();
