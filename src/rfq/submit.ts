@@ -69,8 +69,10 @@ async function bookOf(db: D1Database, command: Command): Promise<string | undefi
       rememberBook(command.requestId, command.asset);
       return command.asset;
     case "place_quote":
-    case "cancel_request":
-      return (await booksOf(db, [command.requestId])).get(command.requestId);
+    case "cancel_request": {
+      const { requestId } = command;
+      return books.get(requestId) ?? (await booksOf(db, [requestId])).get(requestId);
+    }
     case "cancel_quote":
     case "accept":
       return cached(command.quoteId, () => assetOfQuote(db, command.quoteId));
