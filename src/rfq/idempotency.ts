@@ -44,11 +44,7 @@ import {
  */
 const KEY_HASH_BYTES = 12;
 
-/**
- * 48 bits. It only reveals that the user has repeated a key with other terms by mistake. Who makes
- * other terms with the same hash gets the result of their own first command, so the hash need not
- * be cryptographic.
- */
+/** 48 bits. It only reveals that the user has repeated a key with other terms by mistake. */
 const TERMS_HASH_BYTES = 6;
 
 export type KeyUse = {
@@ -200,25 +196,8 @@ function hashOfKey({ userId, route, idempotency }: KeyUse): string {
   return hashOf(text, KEY_HASH_BYTES);
 }
 
-/** The finalizer of MurmurHash3 over two sums of 32 bits. Takes a tenth of the time of SHA-256. */
 function hashOfTerms({ terms }: Idempotency): string {
-  let high = 0xdeadbeef;
-  let low = 0x41c6ce57;
-  for (let index = 0; index < terms.length; index++) {
-    const unit = terms.charCodeAt(index);
-    high = Math.imul(high ^ unit, 2_654_435_761);
-    low = Math.imul(low ^ unit, 1_597_334_677);
-  }
-  const mixed = [mix(high, low), mix(low, high)].map((half) => half.toString(16).padStart(8, "0"));
-  return mixed
-    .join("")
-    .slice(-2 * TERMS_HASH_BYTES)
-    .toUpperCase();
-}
-
-function mix(one: number, other: number): number {
-  const left = Math.imul(one ^ (one >>> 16), 2_246_822_507);
-  return (left ^ Math.imul(other ^ (other >>> 13), 3_266_489_909)) >>> 0;
+  return hashOf(terms, TERMS_HASH_BYTES);
 }
 
 /** Upper-case, as SQLite's `hex()` writes it. */
