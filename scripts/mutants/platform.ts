@@ -1,4 +1,14 @@
-import { AMOUNTS, DEADLINES, KEY_LIMITS, RACES, REGISTRATION, of, type Mutant } from "./mutant.ts";
+import {
+  AMOUNTS,
+  DEADLINES,
+  KEY_LIMITS,
+  node,
+  of,
+  RACES,
+  REGISTRATION,
+  workers,
+  type Mutant,
+} from "./mutant.ts";
 
 export const PLATFORM_MUTANTS: readonly Mutant[] = [
   ...of("idempotency", "src/http/serve-route.ts", [
@@ -7,6 +17,48 @@ export const PLATFORM_MUTANTS: readonly Mutant[] = [
       '  return actor?.credential.kind === "api_key" && actor.credential.requireIdempotency === true;',
       "  return actor === undefined;",
       [KEY_LIMITS],
+    ],
+  ]),
+  ...of("quick-parse", "src/http/quick-parse.ts", [
+    [
+      "unknown fields accepted",
+      "    return found === Object.keys(given).length ? parsed : INVALID;",
+      "    return parsed;",
+      [node("test/http/quick-parse.node.test.ts")],
+    ],
+    [
+      "rules over several fields ignored",
+      "  if (!isStrict || (schema.def.checks ?? []).length > 0) return null;",
+      "  if (!isStrict) return null;",
+      [node("test/http/quick-parse.node.test.ts")],
+    ],
+  ]),
+  ...of("json", "src/http/json.ts", [
+    [
+      "any text taken as canonical",
+      " && JSON.stringify(value) === text;",
+      ";",
+      [node("test/http/json.node.test.ts")],
+    ],
+    [
+      "escapes taken as canonical",
+      'return !text.includes("\\\\u") && isWithinLimits',
+      "return isWithinLimits",
+      [node("test/http/json.node.test.ts")],
+    ],
+  ]),
+  ...of("body", "src/http/request.ts", [
+    [
+      "the stated length believed",
+      "  return first.byteLength <= Number(stated) ? first : readRest(body, [first]);",
+      "  return first;",
+      [workers("test/http/edge.test.ts")],
+    ],
+    [
+      "a byte too many accepted",
+      "  if (first.byteLength > BODY_LIMIT_BYTES) throw bodyTooLarge();\n",
+      "",
+      [workers("test/http/edge.test.ts")],
     ],
   ]),
   ...of("commit", "src/platform/commit.ts", [
