@@ -107,24 +107,29 @@ async function trade(
   for (let second = 0; elapsed() < forMs; second++) {
     accepts = await tradeASecond(stack, markets, second, accepts);
     quotes += QUOTES_PER_SEC;
-    if (second % CRON_EVERY_SECS === 0) {
-      await runCron(stack, divisor, say);
-      crons++;
-    }
     await sleep(Math.max(0, (second + 1) * 1_000 - elapsed()));
-    if (elapsed() < (samples.length + 1) * everyMs) continue;
-    const sample = { at: elapsed(), quotes, sizes: sizesOf(stack) };
-    samples.push(sample);
-    say(
-      `  ${number(sample.at / 1_000)} s: ${number(quotes)} quotes ` +
-        `(${number((1_000 * quotes) / sample.at)} a second), ` +
-        `${number(sample.sizes.inUse / 1e6)} MB in use: ${largest(sample.sizes)}`,
-    );
+    if ((second + 1) % CRON_EVERY_SECS !== 0) continue;
+    // Before cron, so that a window has its rows of a whole interval too.
+    if (elapsed() >= (samples.length + 1) * everyMs) {
+      const sample = { at: elapsed(), quotes, sizes: sizesOf(stack) };
+      samples.push(sample);
+      say(textOf(sample));
+    }
+    await runCron(stack, divisor, say);
+    crons++;
   }
   const row = await stack.db
     .prepare("SELECT count(*) AS seals FROM journal_seals")
     .first<{ seals: number }>();
   return { samples, seals: row?.seals ?? 0, cronMs: elapsed() / Math.max(1, crons) };
+}
+
+function textOf({ at, quotes, sizes }: Sample): string {
+  return (
+    `  ${number(at / 1_000)} s: ${number(quotes)} quotes ` +
+    `(${number((1_000 * quotes) / at)} a second), ` +
+    `${number(sizes.inUse / 1e6)} MB in use: ${largest(sizes)}`
+  );
 }
 
 /** Sends `accepts` too. Returns the accepts of this second's quotes. */
@@ -226,6 +231,8 @@ function figuresOf({ samples, seals, cronMs }: Run, { divisor }: Plan): Figure[]
   };
   const whole: Stays = {
     ...windowsOf({ HOT_WINDOWS_DIVISOR: 1 }),
+    // A seal is full long before it is due.
+    sealEvery: (1_000 * TRANSFERS_PER_SEAL) / (TRANSFERS_PER_QUOTE * QUOTES_PER_SEC),
     idempotencyKeys: KEYS_MS,
     cron: CRON_MS,
   };
