@@ -124,7 +124,7 @@ async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Pro
     ],
     [
       "idempotency_keys (key_hash, terms_hash, record_id)",
-      `randomblob(12), randomblob(6), ${quote} FROM q`,
+      `randomblob(12), randomblob(4), ${quote} FROM q`,
     ],
   ];
   await db.batch(

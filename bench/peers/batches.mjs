@@ -109,7 +109,7 @@ export class Peer extends DurableObject {
     );
     const key = db.prepare(
       `INSERT INTO idempotency_keys (key_hash, terms_hash, record_id)
-       VALUES (randomblob(12), randomblob(6), unhex(?))`,
+       VALUES (randomblob(12), randomblob(4), unhex(?))`,
     );
     const run = db.prepare(
       "INSERT INTO event_runs (stream_id, last_seq, first_seq, at, ids, events) VALUES (?, ?, ?, ?, unhex(?), ?)",
@@ -158,7 +158,7 @@ export class Peer extends DurableObject {
       db
         .prepare(
           `INSERT INTO idempotency_keys (key_hash, terms_hash, record_id)
-           SELECT randomblob(12), randomblob(6), unhex(r.value ->> 'quote') FROM json_each(?) r`,
+           SELECT randomblob(12), randomblob(4), unhex(r.value ->> 'quote') FROM json_each(?) r`,
         )
         .bind(list),
     ];

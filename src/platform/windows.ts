@@ -11,7 +11,7 @@ export const KEPT = {
   /** Transfers, and requests and quotes after they ended. Then they are sealed and deleted. */
   ended: HOUR,
   /** Matches. They are sealed with their transfers and deleted later than these. */
-  matches: DAY + HOUR,
+  matches: DAY,
   /** Numbers and instants of commit groups. */
   commitGroups: HOUR,
   /** `event_life_secs`: events, also after their record has left. */

@@ -44,8 +44,12 @@ import {
  */
 const KEY_HASH_BYTES = 12;
 
-/** 48 bits. It only reveals that the user has repeated a key with other terms by mistake. */
-const TERMS_HASH_BYTES = 6;
+/**
+ * 32 bits. It only reveals that the user has repeated a key with other terms by mistake, of which
+ * one in four billion is missed: then the user gets the result of the first command, which shows
+ * its terms.
+ */
+const TERMS_HASH_BYTES = 4;
 
 export type KeyUse = {
   readonly userId: string;
@@ -162,7 +166,7 @@ function oldestLive(at: Expr): Expr {
  * cron reads all keys in turn, some of these parts each minute, by the first two bytes of the hash.
  */
 const PARTS = 1_024;
-const PARTS_PER_MINUTE = 8;
+const PARTS_PER_MINUTE = 16;
 const HASHES_PER_PART = 2 ** 16 / PARTS;
 
 /** Deletes those keys that have expired, of the parts that are due in this minute. */

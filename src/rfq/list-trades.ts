@@ -40,9 +40,12 @@ export async function listTrades(
   return pageOf(page, rows, tradeView, (row) => ({ at: row.at, id: readUuid(row.match_id) }));
 }
 
-/** The index on the venue contains this very expression. */
+/** The indexes on the book and on the venue contain these very expressions. */
 function inBook({ venue, assetId }: BookFilter): Expr {
   if (venue === undefined) return TRUE;
-  if (assetId !== undefined) return expr`m.asset = ${`${venue}:${assetId}`}`;
+  if (assetId !== undefined) {
+    const asset = `${venue}:${assetId}`;
+    return expr`substr(m.asset, -16) = ${asset.slice(-16)} AND m.asset = ${asset}`;
+  }
   return expr`substr(m.asset, 1, instr(m.asset, ':') - 1) = ${venue}`;
 }

@@ -204,7 +204,7 @@ export const matches = sqliteTable(
       .on(t.makerId, t.makerLabel, t.at, t.matchId)
       .where(sql`maker_label IS NOT NULL`),
     index("matches_at").on(t.at, t.matchId),
-    index("matches_asset").on(t.asset, t.at, t.matchId),
+    index("matches_asset").on(sql`substr(asset, -16)`, t.at, t.matchId),
     index("matches_venue").on(sql`substr(asset, 1, instr(asset, ':') - 1)`, t.at, t.matchId),
     index("matches_matched_group").on(t.matchedGroup),
   ],

@@ -19,7 +19,7 @@ async function insert(hashes: readonly string[], bornAt: number): Promise<void> 
   for (let from = 0; from < hashes.length; from += 30) {
     const rows = hashes
       .slice(from, from + 30)
-      .map((hash) => sql`(${blob(hash)}, unhex('0102030405aa'), ${id})`);
+      .map((hash) => sql`(${blob(hash)}, unhex('010203aa'), ${id})`);
     await all(
       env.DB,
       sql`INSERT INTO idempotency_keys (key_hash, terms_hash, record_id) VALUES ${join(rows, ", ")}`,
@@ -31,7 +31,7 @@ async function stored(): Promise<string[]> {
   const rows = await all<{ hash: string }>(
     env.DB,
     sql`SELECT lower(hex(key_hash)) AS hash FROM idempotency_keys
-      WHERE terms_hash = unhex('0102030405aa') ORDER BY 1`,
+      WHERE terms_hash = unhex('010203aa') ORDER BY 1`,
   );
   return rows.map(({ hash }) => hash);
 }

@@ -13,7 +13,7 @@ const BLOBS: Readonly<Record<string, number>> = {
   address: 20,
   token: 20,
   key_hash: 12,
-  terms_hash: 6,
+  terms_hash: 4,
 };
 const BLOB_NAMES: readonly (readonly [RegExp, number])[] = [
   [/(^|_)hash$|^salt$|^payment_id$|_ref$/, 32],
