@@ -185,6 +185,12 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
       "session_epoch + 1",
       [RIGHTS],
     ],
+    [
+      "sessions that SQL revived outlive a new password",
+      "Math.max(epoch, row?.ended ?? 0) + 1",
+      "Math.max(epoch, (row?.ended ?? 0) * 0) + 1",
+      [RIGHTS],
+    ],
   ]),
   ...of("reset", "src/auth/reset-account.ts", [
     ["no hold", "${group.at} + ${holdMs})", "${group.at})", [RESET]],

@@ -12,6 +12,7 @@ import { hashPassword } from "./password.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
 import { detailsOf, passwordSha256 } from "./rights.ts";
 import { readSessionsTrade } from "./policy.ts";
+import { nextEpoch } from "./session-epoch.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
 type PasswordChange = {
@@ -30,12 +31,12 @@ export async function changePassword(
 ): Promise<{ session: SessionResponse; revokedKeys: readonly string[] }> {
   const { actor, fields, clientIp } = change;
   const { userId } = actor;
-  const { epoch } = actor.credential;
   const request = { actor, fields, clientIp };
   const { holdUntil } = await stepUp(db, settings, request, { duringHold: true });
   const passwordHash = await inHashTurn({ lane: "known", who: userId }, () =>
     hashPassword(fields.new_password),
   );
+  const epoch = await nextEpoch(db, { userId, epoch: actor.credential.epoch });
   const keys = { userId, which: "session_minted" } as const;
   const revokedKeys = change.revokeKeys ? await liveKeysOf(db, keys) : [];
   const about = { ip: clientIp, subjectId: userId };
@@ -53,7 +54,7 @@ export async function changePassword(
     when: ({ at }) => mayWrite(actor, at),
     statements: ({ at }, written) => [
       // The guard has compared the epoch with the session's.
-      sql`UPDATE users SET password_hash = ${passwordHash}, session_epoch = ${epoch + 1}
+      sql`UPDATE users SET password_hash = ${passwordHash}, session_epoch = ${epoch}
         WHERE user_id = ${uuid(userId)} AND ${written}`,
       auditRow(ended, at, written),
       ...(change.revokeKeys
@@ -70,7 +71,7 @@ export async function changePassword(
   return {
     session: await sessionResponse(settings, {
       userId,
-      epoch: epoch + 1,
+      epoch,
       holdUntil,
       sessionsTrade: await readSessionsTrade(db, userId),
     }),

@@ -1,5 +1,5 @@
 /** The number that the tokens of a user's sessions contain. Raising it ends them all. */
-import { type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 
 /** How many audit events ended all sessions of the user, whose id is SQL text. */
 export function sessionsEnded(userId: Expr): Expr {
@@ -15,4 +15,19 @@ export function raiseEpoch(userId: string, applied: Sql): Sql {
   return sql`UPDATE users SET
       session_epoch = max(session_epoch + 1, ${sessionsEnded(expr`${userId}`)})
     WHERE user_id = ${uuid(userId)} AND ${applied}`;
+}
+
+/**
+ * The epoch after the next event that ends all sessions, if the epoch is `epoch` until then. A guard
+ * that compares it holds only if no session was ended meanwhile.
+ */
+export async function nextEpoch(
+  db: D1Database,
+  { userId, epoch }: { userId: string; epoch: number },
+): Promise<number> {
+  const row = await first<{ ended: number }>(
+    db,
+    sql`SELECT ${sessionsEnded(expr`${userId}`)} AS ended`,
+  );
+  return Math.max(epoch, row?.ended ?? 0) + 1;
 }

@@ -2,8 +2,10 @@
 import { env } from "cloudflare:workers";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { compareRights } from "../../src/auth/compare-rights.ts";
+import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { NO_ANCHORS, sealAudit, verifyAudit } from "../../src/auth/audit-seal.ts";
 import { passwordSha256 } from "../../src/auth/rights.ts";
+import { issueSession } from "../../src/auth/session.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { all, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, send, settings } from "../support/http.ts";
@@ -319,6 +321,24 @@ it("a freeze ends sessions that SQL has revived", async () => {
   await all(db, set("users", "session_epoch = 0", mine({ user })));
   await execute("user freeze", { email: user.email });
   expect(await epoch()).toBe(before + 1);
+  expect(await wrong()).toEqual([]);
+});
+
+it("a change of the password ends sessions that SQL has revived", async () => {
+  const user = await newUserWithPassword();
+  users.add(user.userId);
+  for (const command of ["user freeze", "user unfreeze", "user freeze", "user unfreeze"])
+    await execute(command, { email: user.email });
+  const ended = await issueSession(settings(), { userId: user.userId, epoch: 1 });
+  await all(db, set("users", "session_epoch = 0", mine({ user })));
+  forgetAllCredentials();
+  const fields = { password: PASSWORD, new_password: `new ${PASSWORD}`, revoke_keys: false };
+  const { status, json } = await apiOf(user).post("/auth/change-password", fields);
+  expect(status).toBe(200);
+  forgetAllCredentials();
+  const whoami = (token: string) => apiOf({ token }).get("/auth/whoami");
+  expect((await whoami(ended.accessToken)).status).toBe(401);
+  expect((await whoami(json["access_token"])).status).toBe(200);
   expect(await wrong()).toEqual([]);
 });
 
