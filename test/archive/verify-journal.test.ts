@@ -56,6 +56,24 @@ it("continues from a seal", async () => {
   expect(second).toMatchObject({ ok: true, verified: 1, next: null });
 });
 
+it("continues with a seal that was stored meanwhile", async () => {
+  let stored = false;
+  const get = async (key: string) => {
+    const object = await sealing.bucket.get(key);
+    if (!stored) {
+      stored = true;
+      await journal.trade();
+      await sealing.sealAll();
+    }
+    return object;
+  };
+  const bucket = bucketWith(sealing.bucket, { get });
+  const report = await verifyJournal(db, bucket, settings());
+  expect(report).toMatchObject({ ok: true, next: last.number + 1, discrepancies: [] });
+  const rest = await verifyJournal(db, bucket, settings(), { from: last.number + 1 });
+  expect(rest).toMatchObject({ ok: true, next: null });
+});
+
 it("names a seal whose object is missing, damaged or another one", async () => {
   const kindsOf = async (bucket: SealBucket) =>
     (await verifyJournal(db, bucket, settings(), { from: last.number })).discrepancies.map(
