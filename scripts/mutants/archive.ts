@@ -1,4 +1,5 @@
 import {
+  COLD,
   COLD_RECORDS,
   RELEASE,
   SCHEMA,
@@ -114,6 +115,31 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
       "[position(row).id, row]",
       "[row, row]",
       [COLD_RECORDS],
+    ],
+  ]),
+  ...of("archive", "src/archive/block-index.ts", [
+    ["a block is kept unverified", "    await openEntries(bytes, block);\n", "", [COLD]],
+    [
+      "a page that examined enough blocks is the last one",
+      "return { rows, before: examination.endedAt };",
+      "return { rows, before: null };",
+      [COLD],
+    ],
+  ]),
+  ...of("archive", "src/archive/cold-entries.ts", [
+    [
+      "a page that ended early is the last one",
+      "return { rows: await withHashes(db, rows), before };",
+      "return { rows: await withHashes(db, rows), before: null };",
+      [COLD],
+    ],
+  ]),
+  ...of("archive", "src/ledger/history.ts", [
+    [
+      "a page repeats entries of the next one",
+      ".filter(({ entry_id }) => BigInt(entry_id) >= (older.before ?? 0n))",
+      "",
+      [COLD],
     ],
   ]),
   ...of("archive", "src/archive/stored-blocks.ts", [
