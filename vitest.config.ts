@@ -7,6 +7,8 @@ import { testSettings } from "./test/support/settings.ts";
 // wrangler builds these before it bundles; the plugin for tests does not.
 await buildReference();
 await buildConsole();
+/** Much longer than any test takes, because a busy machine must not fail one. */
+const PATIENCE_MS = 30_000;
 const migrations = await readD1Migrations("./migrations");
 
 export default defineConfig({
@@ -21,6 +23,7 @@ export default defineConfig({
           environment: "node",
           include: ["test/**/*.node.test.ts"],
           exclude: ["test/contracts/**", "test/journeys/**"],
+          testTimeout: PATIENCE_MS,
         },
       },
       {
@@ -28,13 +31,14 @@ export default defineConfig({
           name: "contracts",
           environment: "node",
           include: ["test/contracts/**/*.node.test.ts"],
-          testTimeout: 30_000,
+          testTimeout: PATIENCE_MS,
         },
       },
       inWorkerd({
         name: "workers",
         include: ["test/**/*.test.ts"],
         exclude: ["test/**/*.node.test.ts", "test/**/*.clock.test.ts", "test/journeys/**"],
+        testTimeout: PATIENCE_MS,
       }),
       // Tests that need a chain: anvil runs beside workerd.
       inWorkerd({
@@ -46,7 +50,12 @@ export default defineConfig({
         testTimeout: 60_000,
       }),
       // Tests that move D1's clock, which all files of a project share.
-      inWorkerd({ name: "clock", include: ["test/**/*.clock.test.ts"], exclude: [] }),
+      inWorkerd({
+        name: "clock",
+        include: ["test/**/*.clock.test.ts"],
+        exclude: [],
+        testTimeout: PATIENCE_MS,
+      }),
       {
         test: {
           name: "journeys",
