@@ -51,6 +51,14 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
     ["its id not covered", "    DEPLOYMENT,\n    id,\n", "    DEPLOYMENT,\n", [EVENT_MAC, RIGHTS]],
     ["its details not covered", "    subjectId,\n    details,\n", "    subjectId,\n", [EVENT_MAC]],
   ]),
+  ...of("forged event", "src/auth/rights.ts", [
+    [
+      "genuine without details",
+      "details !== null || Object.hasOwn(DETAILED, kind)",
+      "details !== null",
+      [RIGHTS],
+    ],
+  ]),
   ...of("forged event", "src/auth/compare-rights.ts", [
     ["unseen", "needsMac(event) && !isGenuine(keys, event)", "event.seq < 0", [RIGHTS]],
   ]),

@@ -181,7 +181,7 @@ function wrongIn(
   return isAuthentic(settings, row) ? undefined : "forged";
 }
 
-/** Whether the service wrote the event, as far as a MAC says so. Events without details have none. */
+/** Whether the service wrote the event, as far as a MAC says so. Some kinds have none. */
 function isAuthentic(settings: Config, row: Row): boolean {
   return !needsMac(row) || isGenuine(settings, { ...row, id: row.auditEventId });
 }

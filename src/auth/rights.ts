@@ -67,9 +67,31 @@ export function detailsOf<Of extends DetailedKind>(
  */
 export const REVOCATION_DETAILS = "{}";
 
-/** Whether an event with these details must have a MAC. */
+/** Kinds whose events always have details. */
+const DETAILED: Readonly<Record<Exclude<DetailedKind, "login">, true>> = {
+  user_created: true,
+  sessions_ended: true,
+  account_frozen: true,
+  account_unfrozen: true,
+  password_changed: true,
+  password_set: true,
+  totp_reset: true,
+  totp_enabled: true,
+  totp_removal_requested: true,
+  totp_removal_cancelled: true,
+  policy_changed: true,
+  api_key_created: true,
+  api_key_approved: true,
+  withdrawal_address_created: true,
+  withdrawal_address_removed: true,
+  proposal_decided: true,
+  journal_sealed: true,
+  operator_order: true,
+};
+
+/** Whether an event must have a MAC. SQL can leave the details out, too. */
 export function needsMac({ kind, details }: Pick<EventContent, "kind" | "details">): boolean {
-  return details !== null && kind !== "api_key_revoked";
+  return kind !== "api_key_revoked" && (details !== null || Object.hasOwn(DETAILED, kind));
 }
 
 /** The hash of a stored password hash. It shows that a hash was replaced, and reveals nothing. */

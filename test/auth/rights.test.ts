@@ -361,6 +361,23 @@ describe("an event that SQL inserts to explain an edit", () => {
     await sealAudit(db, settings());
   });
 
+  it.each(["operator_order", "proposal_decided", "user_created"])(
+    "without the details of a %s is forged",
+    async (kind) => {
+      await all(
+        db,
+        sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, subject_id, at)
+          VALUES (randomblob(16), ${kind}, 'operator:ann', NULL, 'user freeze', ${Date.now()})`,
+      );
+      const seq = (await lastSeq()) ?? 0;
+      const { discrepancies } = await verifyAudit(db, settings(), NO_ANCHORS);
+      await withoutTriggers(db, "audit_events", [
+        sql`DELETE FROM audit_events WHERE audit_seq = ${seq}`,
+      ]);
+      expect(discrepancies).toEqual([{ auditSeq: seq, kind: "forged" }]);
+    },
+  );
+
   it.each<[string, table: string, change: string, kind: string, columns: () => Sql]>([
     [
       "as a copy of an earlier event",
