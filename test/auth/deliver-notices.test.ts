@@ -115,7 +115,7 @@ it("delivers a backlog in calls of a bounded size", async () => {
   await all(
     env.DB,
     sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, at)
-      SELECT randomblob(16), 'account_frozen', 'session', ${uuid(user.userId)}, ${Date.now()}
+      SELECT randomblob(16), 'login_new_network', 'password', ${uuid(user.userId)}, ${Date.now()}
       FROM json_each(${JSON.stringify(Array.from({ length: NOTICE_PAGE + 1 }))})`,
   );
   const mail = receiver(200);

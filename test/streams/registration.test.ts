@@ -5,7 +5,6 @@ import { describe, expect, it } from "vitest";
 import type { Feed } from "../../src/feeds/feed.ts";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { uuidv7 } from "../../src/platform/uuid.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { closeEndedSockets } from "../../src/streams/close-ended.ts";
 import {
@@ -20,6 +19,7 @@ import { renotify, streamObject } from "../../src/streams/notify.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
 import type { AssetKey } from "../../src/assets/asset.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
+import { insertEvent } from "../support/audit.ts";
 import { emptyNotice } from "../support/events.ts";
 import { newAsset } from "../support/ledger.ts";
 import { command, openMarket, operationOf } from "../support/market.ts";
@@ -273,12 +273,7 @@ it("a subscriber receives what is pushed while it joins", async () => {
 });
 
 describe("the sockets of a frozen user", () => {
-  const freezeEvent = (userId: string) =>
-    all(
-      env.DB,
-      sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, at)
-        VALUES (${uuid(uuidv7())}, 'account_frozen', 'operator:test', ${uuid(userId)}, ${NOW})`,
-    );
+  const freezeEvent = (userId: string) => insertEvent("account_frozen", userId);
 
   it("are closed again by cron while the freeze lasts", async () => {
     const { user, subscriber } = await connectedUser();

@@ -7,6 +7,7 @@ import { closeEndedSockets } from "../../src/streams/close-ended.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { announceNotice } from "../../src/streams/notice.ts";
 import { renotify, streamObject } from "../../src/streams/notify.ts";
+import { insertEvent } from "../support/audit.ts";
 import { newAsset } from "../support/ledger.ts";
 import {
   command,
@@ -219,11 +220,7 @@ awakeAndEvicted("an account stream", (maybeEvict) => {
     ];
     // What `endSessions` commits. The process died before it closed the sockets.
     await all(env.DB, sql`UPDATE users SET session_epoch = 1 WHERE user_id = ${uuid(user.userId)}`);
-    await all(
-      env.DB,
-      sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, at)
-        VALUES (${uuid(uuidv7())}, 'sessions_ended', 'session', ${uuid(user.userId)}, ${NOW})`,
-    );
+    await insertEvent("sessions_ended", user.userId);
     await all(
       env.DB,
       sql`INSERT INTO opened_streams (user_id, opener, stream, opened_at)
