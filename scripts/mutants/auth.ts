@@ -319,12 +319,6 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
       [TRADE_LIMITS],
     ],
     [
-      "replaced quote counted",
-      "sql` AND quote_id IS NOT ${replaces}`",
-      "sql` AND ${replaces} IS NOT 0`",
-      [TRADE_LIMITS],
-    ],
-    [
       "total overflows",
       "      SET usdc = min(usdc + excluded.usdc, 4611686018427387904)`;",
       "      SET usdc = usdc + excluded.usdc`;",
