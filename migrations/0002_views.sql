@@ -60,16 +60,17 @@ FROM small_deposits s CROSS JOIN deposit_addresses a
 
 -- The events of streams, each as a row. `run_id` and `run_seq` (the number of the run's last
 -- event) find its run by an index. src/platform/event-forms.ts explains `code`, `ids` and `body`.
--- `ids` begins with the event's own, as hex text: at most 80 bytes. A damaged run shows none.
+-- `ids` begins with the event's own, as hex text: at most 80 bytes. A damaged run shows none, or
+-- events without a code.
 --
 --   run_id    stream_id  run_seq  seq  at     code  type            ids        body
 --   95420416  5          2        2    1764…  2     request.closed  019A…9EF4  [0,2,"matched"]
 --
 -- CROSS JOIN keeps the order of an index of event_runs.
 CREATE VIEW stream_events AS
-SELECT r.run_id, r.stream_id, r.last_seq AS run_seq, r.first_seq + e.key AS seq, r.at,
-  e.value ->> 1 AS code,
-  CASE e.value ->> 1
+SELECT r.run_id, r.stream_id, r.last_seq AS run_seq, r.first_seq + r.key AS seq, r.at,
+  r.event ->> 1 AS code,
+  CASE r.event ->> 1
     WHEN 1 THEN 'request.opened'
     WHEN 2 THEN 'request.closed'
     WHEN 3 THEN 'quote.opened'
@@ -93,6 +94,9 @@ SELECT r.run_id, r.stream_id, r.last_seq AS run_seq, r.first_seq + e.key AS seq,
     WHEN 21 THEN 'withdrawal.cancelled'
     WHEN 22 THEN 'account.notice'
   END AS type,
-  hex(substr(r.ids, 1 + 16 * ((e.value ->> 0) - (r.events ->> '$[0][0]')), 80)) AS ids,
-  e.value AS body
-FROM event_runs r CROSS JOIN json_each(iif(json_valid(r.events), r.events, '[]')) e;
+  hex(substr(r.ids, 1 + 16 * ((r.event ->> 0) - (r.events ->> '$[0][0]')), 80)) AS ids,
+  r.event AS body
+FROM (
+  SELECT r.*, e.key, iif(e.type = 'array', e.value, '[]') AS event
+  FROM event_runs r CROSS JOIN json_each(iif(json_valid(r.events), r.events, '[]')) e
+) r;

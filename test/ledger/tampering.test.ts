@@ -256,6 +256,15 @@ const EDITS: readonly Edit[] = [
     finds: ["event_mismatch"],
   },
   {
+    title: "events replaced by texts",
+    table: "event_runs",
+    statements: (of) => [
+      sql`UPDATE event_runs SET events = '["x"]'
+        WHERE ${runOf(of.requesterStream, "match.created")}`,
+    ],
+    finds: ["event_mismatch"],
+  },
+  {
     title: "a request matched without a match",
     table: "requests",
     statements: (of) => [
