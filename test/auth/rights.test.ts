@@ -378,6 +378,21 @@ describe("an event that SQL inserts to explain an edit", () => {
     },
   );
 
+  it.each(["x", "5"])("with the details %j is forged", async (details) => {
+    await all(
+      db,
+      sql`INSERT INTO audit_events (audit_event_id, kind, actor, user_id, subject_id, details, at)
+        VALUES (randomblob(16), 'policy_changed', 'session', ${uuid(user.userId)}, ${user.userId},
+          ${details}, ${Date.now()})`,
+    );
+    const seq = (await lastSeq()) ?? 0;
+    const found = await wrong().catch(String);
+    await withoutTriggers(db, "audit_events", [
+      sql`DELETE FROM audit_events WHERE audit_seq = ${seq}`,
+    ]);
+    expect(found).toMatchObject([{ userId: user.userId, what: `event/${seq}` }]);
+  });
+
   it.each<[string, table: string, change: string, kind: string, columns: () => Sql]>([
     [
       "as a copy of an earlier event",
