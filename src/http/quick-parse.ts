@@ -109,8 +109,12 @@ function objectPlan(schema: z.ZodObject): Parse | null {
 }
 
 function memberOf(name: string, type: z.core.$ZodType): Member {
-  if (type instanceof z.ZodOptional)
-    return { name, parse: planOf(type.def.innerType), required: false, fallback: undefined };
+  if (type instanceof z.ZodOptional) {
+    const { _zod: inner } = type.def.innerType;
+    // A default inside decides what an absent member is.
+    if (inner.optin === undefined)
+      return { name, parse: planOf(type.def.innerType), required: false, fallback: undefined };
+  }
   if (type instanceof z.ZodDefault) {
     const fallback: unknown = type.def.defaultValue;
     // A default that is an object would be shared by all requests.

@@ -116,6 +116,12 @@ it("gives each request its own default of a list", () => {
   expect(quickParse(z.strictObject({ a: z.array(z.string()).default([]) }), {})).toBeUndefined();
 });
 
+it("leaves an absent optional member with a default to zod", () => {
+  const schema = z.strictObject({ a: integer(1, 9).default(3).optional() });
+  expect(quickParse(schema, {})).toBeUndefined();
+  expect(quickParse(schema, { a: new JsonNumber("4") })).toEqual({ a: 4 });
+});
+
 it("leaves a schema with a rule over several fields to zod", () => {
   const schema = z
     .strictObject({ a: integer(1, 9).optional(), b: integer(1, 9).optional() })
