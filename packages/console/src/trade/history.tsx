@@ -3,6 +3,7 @@ import { useState } from "react";
 import { useAssetName, useConfig } from "../markets.ts";
 import { useClient } from "../session/session.tsx";
 import { SelectField } from "../ui/form.tsx";
+import { emptyText } from "../ui/empty-text.ts";
 import { PageButtons, usePages } from "../ui/pages.tsx";
 import { Table } from "../ui/table.tsx";
 import { formatPrice, formatTime, formatUnits } from "../units.ts";
@@ -60,7 +61,7 @@ export function History() {
         caption="Your trades, newest first"
         rows={page?.items}
         rowKey={({ match_id, role: side }) => `${match_id} ${side}`}
-        empty="No trades yet."
+        empty={emptyText(page, "No trades yet.")}
         columns={[
           { title: "Time", cell: ({ created_at }) => formatTime(created_at) },
           { title: "Market", cell: (match) => nameOf(match) },

@@ -5,6 +5,7 @@ import { useState } from "react";
 import { useAssetName } from "../markets.ts";
 import { useClient } from "../session/session.tsx";
 import { ActionButton } from "../ui/button.tsx";
+import { emptyText } from "../ui/empty-text.ts";
 import { Form, type FormValues, SelectField, TextField } from "../ui/form.tsx";
 import { PageButtons, usePages } from "../ui/pages.tsx";
 import { Table } from "../ui/table.tsx";
@@ -44,7 +45,7 @@ export function Ledger() {
         caption="Ledger entries, newest first"
         rows={page?.items}
         rowKey={({ entry_id }) => String(entry_id)}
-        empty="No entries match."
+        empty={emptyText(page, "No entries match.")}
         columns={[
           { title: "Entry", cell: ({ entry_id }) => entry_id, number: true },
           { title: "Time", cell: ({ created_at }) => formatTime(created_at) },
