@@ -43,14 +43,16 @@ export const benchArchive: Bench = async ({ entries, quick, say, onStop }) => {
     const bytes = await writeSeals(stack, reader, { seals, started });
     const took = (performance.now() - writing) / 1_000;
     say(
-      `  ${number(seals * ENTRIES_PER_SEAL)} entries in ${seals} seals of ${number(bytes / seals / 1_000)} kB, written in ${number(took)} s`,
+      `  ${number(seals * ENTRIES_PER_SEAL)} entries in ${seals} seals of ` +
+        `${number(bytes / seals / 1_000)} kB, written in ${number(took)} s`,
     );
     const last = await addHotEntries(stack, [reader, newcomer], seals * TRANSFERS_PER_SEAL);
     const ask = (person: Person, query: string) => timed(stack, person, query);
     const following = performance.now();
     await followAll(stack, reader, { seals, cursor: 2 * seals * TRANSFERS_PER_SEAL });
     say(
-      `  its history has read all footers after ${number((performance.now() - following) / 1_000)} s`,
+      `  its history has read all footers after ` +
+        `${number((performance.now() - following) / 1_000)} s`,
     );
     const hot: number[] = [];
     const hotPeer: number[] = [];

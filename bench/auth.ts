@@ -47,7 +47,10 @@ export const benchAuth: Bench = async ({ quick, say, onStop }) => {
       );
       const [ours, peer] = [runs.whoami.at(-1), runs.time.at(-1)];
       say(
-        `  round ${round + 1}: whoami ${number(ours?.perSecond ?? 0)}/s, time ${number(peer?.perSecond ?? 0)}/s, workerd used ${number(100 * (ours?.cpuShare ?? 0))} % and ${number(100 * (peer?.cpuShare ?? 0))} % of a core, holds ${number(stack.rssMb())} MB`,
+        `  round ${round + 1}: whoami ${number(ours?.perSecond ?? 0)}/s, time ` +
+          `${number(peer?.perSecond ?? 0)}/s, workerd used ` +
+          `${number(100 * (ours?.cpuShare ?? 0))} % and ${number(100 * (peer?.cpuShare ?? 0))} ` +
+          `% of a core, holds ${number(stack.rssMb())} MB`,
       );
     }
     const rssLoaded = stack.rssMb();
@@ -98,7 +101,9 @@ export const benchAuth: Bench = async ({ quick, say, onStop }) => {
         what: `D1 calls in ${number(d1.requests)} signed requests with a warm key`,
         unit: "calls",
         ours: d1.calls,
-        note: `over ${number(d1.ms / 1_000)} s; every 3 s one request reads the key again beside its own work`,
+        note:
+          `over ${number(d1.ms / 1_000)} s; every 3 s one request reads the key again beside ` +
+          `its own work`,
       },
     ];
     return figures;

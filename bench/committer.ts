@@ -29,7 +29,9 @@ export const benchCommitter: Bench = async ({ quick, say, onStop }) => {
       }
       const last = SHARDS.map((shards) => manyBooks.get(shards)?.at(-1));
       say(
-        `  round ${round + 1}: one book ${number(oneBook.at(-1)?.cpuMicros ?? 0)} µs a quote; 256 books with ${SHARDS.join(", ")} committers ${last.map((rate) => number(rate?.cpuMicros ?? 0)).join(", ")} µs`,
+        `  round ${round + 1}: one book ${number(oneBook.at(-1)?.cpuMicros ?? 0)} µs a ` +
+          `quote; 256 books with ${SHARDS.join(", ")} committers ` +
+          `${last.map((rate) => number(rate?.cpuMicros ?? 0)).join(", ")} µs`,
       );
     }
     const of = (list: readonly Rate[], pick: (rate: Rate) => number) => median(list.map(pick));
@@ -48,7 +50,9 @@ export const benchCommitter: Bench = async ({ quick, say, onStop }) => {
           unit: "µs",
           ours: of(rates, (rate) => rate.cpuMicros),
           peer: { name: "one book", value: of(oneBook, (rate) => rate.cpuMicros) },
-          note: `${number(median(perBatch.get(shards) ?? []))} groups in a batch, p99 ${number(of(rates, (rate) => rate.p99))} ms`,
+          note:
+            `${number(median(perBatch.get(shards) ?? []))} groups in a batch, p99 ` +
+            `${number(of(rates, (rate) => rate.p99))} ms`,
         },
       ];
     });

@@ -57,7 +57,9 @@ export const benchCosts: Bench = async ({ quick, say, onStop }) => {
     ]);
     const life = await lifeOf(stack);
     say(
-      `\n  a quote's life: ${number(life.rowsWritten)} rows written, ${number(life.rowsRead)} read; an accept of one among three: ${number(life.rowsOfAccept)} rows written\n`,
+      `\n  a quote's life: ${number(life.rowsWritten)} rows written, ` +
+        `${number(life.rowsRead)} read; an accept of one among three: ` +
+        `${number(life.rowsOfAccept)} rows written\n`,
     );
     sayMonths(say, life);
     return [];
@@ -120,7 +122,8 @@ function sayMonths(say: (line: string) => void, life: Life): void {
     const { rows, requests, storage, sum } = billOf(month);
     const dollars = [rows, requests, storage, sum].map((amount) => number(Math.round(amount)));
     say(
-      `| ${rate} | ${number(Math.round(month.rowsWritten / 1e6))} million | ${dollars.join(" | ")} |`,
+      `| ${rate} | ${number(Math.round(month.rowsWritten / 1e6))} million | ` +
+        `${dollars.join(" | ")} |`,
     );
   }
 }

@@ -50,14 +50,16 @@ export function runSqlite(seconds: number, migrations: readonly string[]): Rate[
     for (const statement of migrations) if (statement.trim() !== "") db.exec(statement);
     db.exec("BEGIN");
     const open = db.prepare(
-      "INSERT INTO accounts (account_id, owner, asset, kind, balance) VALUES (?, randomblob(16), 'usdc', ?, 0)",
+      `INSERT INTO accounts (account_id, owner, asset, kind, balance)
+        VALUES (?, randomblob(16), 'usdc', ?, 0)`,
     );
     open.run(1, "external");
     for (let user = 0; user < USERS; user++)
       for (const side of [0, 1])
         open.run(2 + 2 * user + side, side === 0 ? "available" : "pending");
     const insert = db.prepare(
-      "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, ?, ?, randomblob(16), ?, 0, ?)",
+      `INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+        VALUES (?, ?, ?, ?, randomblob(16), ?, 0, ?)`,
     );
     for (let user = 0; user < USERS; user++) insert.run(1, 2 + 2 * user, 1_000_000_000, 1, 4, 1);
     db.exec("COMMIT");

@@ -113,7 +113,8 @@ const owner = (user: Sql): Sql => sql`unhex(printf('%032d', ${user}))`;
 async function openAccounts(batch: Batch): Promise<void> {
   for (const statement of MIGRATIONS) await batch([raw(statement)]);
   const assets = raw(
-    `json_each('${JSON.stringify(Array.from({ length: ASSETS }, (_, i) => (i === 0 ? "usdc" : `venue_one:0x${i.toString(16)}`)))}') a`,
+    `json_each('${JSON.stringify(Array.from({ length: ASSETS }, (_, i) => (i === 0 ? "usdc" : `venue_one:0x${i.toString(16)}`)))}') ` +
+      `a`,
   );
   const users = raw(`json_each('${JSON.stringify(Array.from({ length: USERS }, (_, i) => i))}') u`);
   await batch([
@@ -200,7 +201,8 @@ async function pages(batches: readonly Batch[], newest: readonly number[]): Prom
         ({ p50, p99 }) => `${p50.toFixed(2).padStart(7)} ${p99.toFixed(2).padStart(6)}`,
       );
       console.log(
-        `  ${`${who}: ${name}`.padEnd(40)} ${columns.join("  ")}  ${((times.at(-1)?.p50 ?? 0) / small).toFixed(2).padStart(6)}x`,
+        `  ${`${who}: ${name}`.padEnd(40)} ${columns.join("  ")}  ` +
+          `${((times.at(-1)?.p50 ?? 0) / small).toFixed(2).padStart(6)}x`,
       );
     }
   }
@@ -285,7 +287,9 @@ async function main(): Promise<void> {
       newest.push(FIRST_INSTANT + size - 1);
     }
     console.log(
-      `\nA page of get-ledger, 50 items: p50 and p99 in ms at ${SIZES.map((size) => size.toLocaleString("en")).join(", ")} transfers; last p50 over first`,
+      `\nA page of get-ledger, 50 items: p50 and p99 in ms at ` +
+        `${SIZES.map((size) => size.toLocaleString("en")).join(", ")} transfers; last p50 ` +
+        `over first`,
     );
     await pages(d1.batches, newest);
     const largest = d1.batches.at(-1);
@@ -293,7 +297,8 @@ async function main(): Promise<void> {
     // The bench worker adds the database's size as the last result.
     const size = (await largest([raw("SELECT 1")])).at(-1)?.[0] as { bytes: number } | undefined;
     console.log(
-      `\nBytes that a transfer leaves, with its indexes: ${Math.round((size?.bytes ?? 0) / (SIZES.at(-1) ?? 1))}`,
+      `\nBytes that a transfer leaves, with its indexes: ` +
+        `${Math.round((size?.bytes ?? 0) / (SIZES.at(-1) ?? 1))}`,
     );
     const rates = [
       ...(await ours(largest)),
@@ -303,7 +308,9 @@ async function main(): Promise<void> {
     console.log("\nTransfers per second");
     for (const rate of rates)
       console.log(
-        `  ${rate.who.padEnd(34)} ${rate.hot ? "hot account  " : "1 000 accounts"} ${String(rate.clients).padStart(3)} clients ${Math.round(rate.perSecond).toLocaleString("en").padStart(9)}/s`,
+        `  ${rate.who.padEnd(34)} ${rate.hot ? "hot account  " : "1 000 accounts"} ` +
+          `${String(rate.clients).padStart(3)} clients ` +
+          `${Math.round(rate.perSecond).toLocaleString("en").padStart(9)}/s`,
       );
   } finally {
     await d1.stop();

@@ -267,7 +267,10 @@ function sayBills(verbs: readonly Measured[], say: (line: string) => void): void
   for (const { verb, bill } of verbs) {
     const each = (name: keyof Meter) => bill.meter[name] / bill.calls;
     say(
-      `  ${verb}: ${number(each("requests"))} requests, ${number(each("objectCalls"))} object calls, ${number(each("frames"))} frames, ${number(each("d1Calls"))} D1 calls, ${number(each("rowsRead"))} rows read, ${number(each("rowsWritten"))} written, $${dollarsOf(bill).toFixed(2)}`,
+      `  ${verb}: ${number(each("requests"))} requests, ${number(each("objectCalls"))} ` +
+        `object calls, ${number(each("frames"))} frames, ${number(each("d1Calls"))} D1 ` +
+        `calls, ${number(each("rowsRead"))} rows read, ${number(each("rowsWritten"))} ` +
+        `written, $${dollarsOf(bill).toFixed(2)}`,
     );
   }
 }

@@ -130,7 +130,8 @@ export async function fund(
 ): Promise<void> {
   const [users, given] = [JSON.stringify(userIds), JSON.stringify(assets)];
   const missing =
-    "NOT EXISTS (SELECT 1 FROM accounts x WHERE x.owner = CAST('external:local' AS BLOB) AND x.asset = a.value AND x.kind = 'external')";
+    "NOT EXISTS (SELECT 1 FROM accounts x WHERE x.owner = CAST('external:local' AS BLOB) " +
+    "AND x.asset = a.value AND x.kind = 'external')";
   await db.batch([
     db
       .prepare(
@@ -142,7 +143,8 @@ export async function fund(
     ...["available", "pending"].map((kind) =>
       db
         .prepare(
-          "INSERT INTO accounts (owner, asset, kind, balance) SELECT unhex(u.value, '-'), a.value, ?, 0 FROM json_each(?) u, json_each(?) a",
+          `INSERT INTO accounts (owner, asset, kind, balance)
+            SELECT unhex(u.value, '-'), a.value, ?, 0 FROM json_each(?) u, json_each(?) a`,
         )
         .bind(kind, users, given),
     ),

@@ -87,9 +87,15 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
         accepts.grouped.push(await acceptsOverBooks(grouped, acceptsPerBook));
         accepts.single.push(await acceptsOverBooks(single, acceptsPerBook));
         const last = (list: readonly Rate[]) =>
-          `${number(list.at(-1)?.perSecond ?? 0)}/s (${number(list.at(-1)?.perCommit ?? 0)} per commit)`;
+          `${number(list.at(-1)?.perSecond ?? 0)}/s (${number(list.at(-1)?.perCommit ?? 0)} ` +
+          `per commit)`;
         say(
-          `  round ${round + 1}: REST ${last(rest.grouped)}, one at a time ${last(rest.single)}, sockets ${last(sockets)}, ${MASS} a call ${last(mass)}, ${MANY_BOOKS} books ${last(manyBooks)}, bare ${number(bare.each.at(-1)?.perSecond ?? 0)}/s and ${number(bare.sets.at(-1)?.perSecond ?? 0)}/s, accepts ${last(accepts.grouped)}, one at a time ${last(accepts.single)}`,
+          `  round ${round + 1}: REST ${last(rest.grouped)}, one at a time ` +
+            `${last(rest.single)}, sockets ${last(sockets)}, ${MASS} a call ${last(mass)}, ` +
+            `${MANY_BOOKS} books ${last(manyBooks)}, bare ` +
+            `${number(bare.each.at(-1)?.perSecond ?? 0)}/s and ` +
+            `${number(bare.sets.at(-1)?.perSecond ?? 0)}/s, accepts ${last(accepts.grouped)}, ` +
+            `one at a time ${last(accepts.single)}`,
         );
       }
       reportFailures([...grouped.failures(), ...single.failures()], say);

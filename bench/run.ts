@@ -108,7 +108,8 @@ await runScript(async (onStop) => {
   const aimed = all.filter((figure) => figure.target !== undefined);
   if (aimed.length > 0)
     printFigures(
-      `Targets: ${aimed.filter((figure) => verdict(figure) === "holds").length} of ${aimed.length} hold`,
+      `Targets: ${aimed.filter((figure) => verdict(figure) === "holds").length} of ` +
+        `${aimed.length} hold`,
       aimed,
     );
   return 0;

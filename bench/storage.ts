@@ -86,7 +86,10 @@ export const benchStorage: Bench = async ({ quick, say, onStop }) => {
         unit: "",
         ours: (lived.rowsWritten + trimmed.rowsWritten + released) / lost,
         target: { atMost: TARGET_ROWS },
-        note: `${number(trimmed.rowsWritten / lost)} of them by trimming, ${number(released / lost)} by releasing its transfers; with a key and a tenth of a request`,
+        note:
+          `${number(trimmed.rowsWritten / lost)} of them by trimming, ` +
+          `${number(released / lost)} by releasing its transfers; with a key and a tenth of a ` +
+          `request`,
       },
       {
         what: "  rows read",
@@ -198,7 +201,8 @@ function sayRows(
   ))
     if (rowsWritten / count >= 0.05)
       say(
-        `    ${(rowsWritten / count).toFixed(2).padStart(6)} in ${(calls / count).toFixed(3)} calls: ${name}`,
+        `    ${(rowsWritten / count).toFixed(2).padStart(6)} in ` +
+          `${(calls / count).toFixed(3)} calls: ${name}`,
       );
 }
 
@@ -224,14 +228,17 @@ export async function trim({
   const results = await db.batch([
     db.prepare("DELETE FROM quotes WHERE status <> 'open'"),
     db.prepare(
-      "DELETE FROM requests WHERE status <> 'open' AND NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = requests.request_id)",
+      `DELETE FROM requests WHERE status <> 'open' AND NOT EXISTS (SELECT 1 FROM quotes q
+        WHERE q.request_id = requests.request_id)`,
     ),
     db.prepare("DELETE FROM idempotency_keys WHERE true"),
     db.prepare(
-      "DELETE FROM event_runs WHERE last_seq < (SELECT s.last_seq FROM streams s WHERE s.stream_id = event_runs.stream_id)",
+      `DELETE FROM event_runs WHERE last_seq < (SELECT s.last_seq FROM streams s
+        WHERE s.stream_id = event_runs.stream_id)`,
     ),
     db.prepare(
-      "UPDATE streams SET first_seq = (SELECT min(r.first_seq) FROM event_runs r WHERE r.stream_id = streams.stream_id)",
+      `UPDATE streams SET first_seq = (SELECT min(r.first_seq) FROM event_runs r
+        WHERE r.stream_id = streams.stream_id)`,
     ),
     db.prepare("DELETE FROM commit_groups WHERE seq < (SELECT max(seq) FROM commit_groups)"),
   ]);

@@ -33,7 +33,8 @@ export const benchStreams: Bench = async ({ quick, say, onStop }) => {
     const { ours, peer, fromClock, storedPeer } = await arrivals(count, events, onStop);
     const label = `a request to ${number(count)} ${count === 1 ? "socket" : "sockets"}`;
     say(
-      `  ${label}: p50 ${number(percentile(ours.all, 0.5))} ms, bare ${number(percentile(peer.all, 0.5))} ms`,
+      `  ${label}: p50 ${number(percentile(ours.all, 0.5))} ms, bare ` +
+        `${number(percentile(peer.all, 0.5))} ms`,
     );
     const pair = (pick: (one: Arrivals) => number) => ({
       unit: "ms",

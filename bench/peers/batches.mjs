@@ -45,14 +45,17 @@ export class Peer extends DurableObject {
     await db.batch([
       db
         .prepare(
-          "INSERT INTO streams (name, last_seq, pushed_seq, first_seq, active_at) SELECT 'account:' || u.value, 0, 0, 1, 0 FROM json_each(?) u WHERE NOT EXISTS (SELECT 1 FROM streams WHERE name = 'account:' || u.value)",
+          `INSERT INTO streams (name, last_seq, pushed_seq, first_seq, active_at)
+            SELECT 'account:' || u.value, 0, 0, 1, 0 FROM json_each(?) u
+            WHERE NOT EXISTS (SELECT 1 FROM streams WHERE name = 'account:' || u.value)`,
         )
         .bind(names),
     ]);
     const streams = (
       await db
         .prepare(
-          "SELECT s.stream_id AS id, s.last_seq AS last FROM json_each(?) u JOIN streams s ON s.name = 'account:' || u.value ORDER BY u.key",
+          `SELECT s.stream_id AS id, s.last_seq AS last FROM json_each(?) u
+            JOIN streams s ON s.name = 'account:' || u.value ORDER BY u.key`,
         )
         .bind(names)
         .all()
@@ -105,14 +108,16 @@ export class Peer extends DurableObject {
        VALUES (unhex(?), unhex(?), unhex(?), unhex(?), ?, '1000', 'Bid', 500000, 500, 0, 0, 1000, 'open', ?, ?, 1, 1)`,
     );
     const transfer = db.prepare(
-      "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) VALUES (?, ?, 1000, 3, unhex(?), 1, 0, ?)",
+      `INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+        VALUES (?, ?, 1000, 3, unhex(?), 1, 0, ?)`,
     );
     const key = db.prepare(
       `INSERT INTO idempotency_keys (key_hash, terms_hash, record_id)
        VALUES (randomblob(12), randomblob(4), unhex(?))`,
     );
     const run = db.prepare(
-      "INSERT INTO event_runs (stream_id, last_seq, first_seq, at, ids, events) VALUES (?, ?, ?, ?, unhex(?), ?)",
+      `INSERT INTO event_runs (stream_id, last_seq, first_seq, at, ids, events)
+        VALUES (?, ?, ?, ?, unhex(?), ?)`,
     );
     const { rows, runs } = this.#rows(count, accounts, asset);
     return [
@@ -147,12 +152,16 @@ export class Peer extends DurableObject {
         .bind(asset, now, now + 300_000, list),
       db
         .prepare(
-          "INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at) SELECT r.value ->> 'from', r.value ->> 'to', 1000, 3, unhex(r.value ->> 'quote'), 1, 0, ? FROM json_each(?) r",
+          `INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+            SELECT r.value ->> 'from', r.value ->> 'to', 1000, 3, unhex(r.value ->> 'quote'), 1, 0, ?
+            FROM json_each(?) r`,
         )
         .bind(now, list),
       db
         .prepare(
-          "INSERT INTO event_runs (stream_id, last_seq, first_seq, at, ids, events) SELECT e.value ->> 'stream', e.value ->> 'last', e.value ->> 'first', ?, unhex(e.value ->> 'ids'), e.value ->> 'events' FROM json_each(?) e ORDER BY e.key",
+          `INSERT INTO event_runs (stream_id, last_seq, first_seq, at, ids, events)
+            SELECT e.value ->> 'stream', e.value ->> 'last', e.value ->> 'first', ?, unhex(e.value ->> 'ids'), e.value ->> 'events'
+            FROM json_each(?) e ORDER BY e.key`,
         )
         .bind(now, JSON.stringify(runs)),
       db

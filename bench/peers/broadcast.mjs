@@ -25,7 +25,8 @@ export class Peer extends DurableObject {
   async #store(message) {
     const [result] = await this.env.DB.batch([
       this.env.DB.prepare(
-        "INSERT INTO events (body) VALUES (?) RETURNING CAST(round(unixepoch('subsec') * 1000) AS INTEGER) AS at",
+        `INSERT INTO events (body)
+          VALUES (?) RETURNING CAST(round(unixepoch('subsec') * 1000) AS INTEGER) AS at`,
       ).bind(message),
     ]);
     return result.results[0].at;
