@@ -206,7 +206,7 @@ export const Settings = z.object({
   RFQ_COMMAND_MAX_WAIT_MS: integer(2_000, 100, 60_000),
   /** Where the platform creates books that do not exist yet: the location of D1. Empty: anywhere. */
   BOOK_LOCATION: z.enum(["", "wnam", "enam", "weur", "eeur", "apac", "oc"]).default(""),
-  /** An accept takes 7 statements and no other command takes more, so a batch has some 1,800. */
+  /** Quotes. Of other commands a group contains a quarter as many. */
   RFQ_GROUP_MAX_OPERATIONS: integer(256, 1, 256),
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
   /** D1 allows 10 GB on a paid plan, 500 MB on the free one. */

@@ -39,13 +39,17 @@ export class FairQueue<Item extends { readonly userId: string }> {
     }
   }
 
-  /** Takes up to `max` items, one of each user per round. */
-  take(max: number): Item[] {
+  /** Takes items, one of each user per round, until they weigh `max`. The last may exceed it. */
+  take(max: number, weightOf: (item: Item) => number = () => 1): Item[] {
     const taken: Item[] = [];
+    let weight = 0;
     for (const [userId, items] of this.#byUser) {
-      if (taken.length === max) break;
+      if (weight >= max) break;
       const item = items.shift();
-      if (item !== undefined) taken.push(item);
+      if (item !== undefined) {
+        taken.push(item);
+        weight += weightOf(item);
+      }
       this.#byUser.delete(userId);
       // The loop visits a user who is set again once more, after all others.
       if (items.length > 0) this.#byUser.set(userId, items);

@@ -59,6 +59,11 @@ type Waiting = {
  */
 export const MAX_WAITING_COMMANDS = 2_000;
 /**
+ * Quotes of a group share one statement. Other commands have up to seven each, and Cloudflare may
+ * count those of a batch against the 1 000 queries that it allows an invocation.
+ */
+const STATEMENTS_OF_OWN = 4;
+/**
  * A guard can lose to a condition that no longer holds when the reason is read. Then the operation
  * is retried.
  */
@@ -140,7 +145,7 @@ export class GroupCommitter {
       while (this.#waiting.size > 0 || this.#nextBatch !== undefined) {
         if (this.#settings.waitMs > 0 && (this.#lastSize > 1 || this.#waiting.size > 1))
           await sleep(this.#settings.waitMs);
-        const group = this.#waiting.take(this.#settings.maxOperations);
+        const group = this.#waiting.take(this.#settings.maxOperations, weightOf);
         this.#lastSize = group.length;
         const batch = this.#nextBatch;
         this.#nextBatch = undefined;
@@ -328,4 +333,9 @@ export class GroupCommitter {
     // The alarms of the meantime found no batch to wait for.
     this.#settings.onFailed();
   }
+}
+
+/** An accept weighs as much as four quotes, so at most 64 of them share a batch. */
+function weightOf({ operation }: Waiting): number {
+  return operation.set === undefined ? STATEMENTS_OF_OWN : 1;
 }

@@ -34,3 +34,9 @@ it("keeps each user's order when items are put back", () => {
   const order = names(queue.take(4));
   expect(order.filter((name) => name.startsWith("a"))).toEqual(["a1", "a2", "a3"]);
 });
+
+it("stops when what it took weighs enough", () => {
+  const queue = queueOf(["a", 4], ["a", 1], ["b", 4], ["c", 1], ["d", 1]);
+  expect(names(queue.take(8, ({ n }) => n))).toEqual(["a4", "b4"]);
+  expect(names(queue.take(8, ({ n }) => n))).toEqual(["c1", "d1", "a1"]);
+});
