@@ -386,7 +386,7 @@ describe("an event that SQL inserts to explain an edit", () => {
           ${details}, ${Date.now()})`,
     );
     const seq = (await lastSeq()) ?? 0;
-    const found = await wrong().catch(String);
+    const found = await wrong().catch(() => "it failed");
     await withoutTriggers(db, "audit_events", [
       sql`DELETE FROM audit_events WHERE audit_seq = ${seq}`,
     ]);
