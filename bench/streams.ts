@@ -211,8 +211,8 @@ async function post(port: number, request: Uint8Array): Promise<string> {
 /** When the book's latest batch returned, by the object's clock. */
 async function lastBatch(stack: BenchStack, book: string): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${stack.port}/bench/batches?book=${book}`);
-  const batches = (await response.json()) as { at: number; statements: number }[];
-  const groups = batches.filter(({ statements }) => statements > 10);
+  const batches = (await response.json()) as { at: number; first?: string }[];
+  const groups = batches.filter(({ first }) => first?.startsWith("INSERT INTO commit_groups"));
   if (groups.length !== 1) throw new Error(`${groups.length} commit groups for one request`);
   return groups[0]?.at ?? 0;
 }

@@ -2,9 +2,9 @@
  * Wraps the bundle to observe D1: counts the Worker's calls and records when a book's batches
  * returned. Throughput is measured without it.
  */
-import worker, { ChainWatcher, Feed, Operator, Payer, RfqBook, Sealer } from "./worker.js";
+import worker, { ChainWatcher, Feed, History, Operator, Payer, RfqBook, Sealer } from "./worker.js";
 
-export { ChainWatcher, Feed, Operator, Payer, Sealer };
+export { ChainWatcher, Feed, History, Operator, Payer, Sealer };
 
 let calls = 0;
 const ofWorker = new WeakMap();
@@ -29,17 +29,17 @@ function watched(env, onCall, onBatch) {
 
 function watchedDatabase(db, onCall, onBatch) {
   return {
-    prepare: (text) => watchedStatement(db.prepare(text), onCall),
+    prepare: (text) => watchedStatement(db.prepare(text), text, onCall),
     batch: async (statements) => {
       onCall();
       const results = await db.batch(statements.map((statement) => statement.inner ?? statement));
-      onBatch(statements.length, Date.now());
+      onBatch(statements[0]?.text, Date.now());
       return results;
     },
   };
 }
 
-function watchedStatement(inner, onCall) {
+function watchedStatement(inner, text, onCall) {
   const counted =
     (method) =>
     (...args) => {
@@ -48,7 +48,8 @@ function watchedStatement(inner, onCall) {
     };
   return {
     inner,
-    bind: (...params) => watchedStatement(inner.bind(...params), onCall),
+    text,
+    bind: (...params) => watchedStatement(inner.bind(...params), text, onCall),
     all: counted("all"),
     first: counted("first"),
     run: counted("run"),
@@ -64,7 +65,7 @@ class WatchedBook extends RfqBook {
       watched(
         env,
         () => {},
-        (statements, at) => batches.push({ statements, at }),
+        (first, at) => batches.push({ first, at }),
       ),
     );
     this.batches = batches;
