@@ -11,6 +11,7 @@ import { CUSTODY_MUTANTS } from "./custody.ts";
 import { LEDGER_MUTANTS } from "./ledger.ts";
 import { PLATFORM_MUTANTS } from "./platform.ts";
 import { PROTECTION_MUTANTS } from "./protection.ts";
+import { QUOTE_MUTANTS } from "./quotes.ts";
 import { RFQ_MUTANTS } from "./rfq.ts";
 import { SCHEMA_MUTANTS } from "./schema.ts";
 import { STREAMS_MUTANTS } from "./streams.ts";
@@ -23,6 +24,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...LEDGER_MUTANTS,
   ...PLATFORM_MUTANTS,
   ...PROTECTION_MUTANTS,
+  ...QUOTE_MUTANTS,
   ...RFQ_MUTANTS,
   ...SCHEMA_MUTANTS,
   ...STREAMS_MUTANTS,

@@ -15,7 +15,7 @@
  *    (quote-command.ts), and a column to `quote_commands` (migrations/0001_schema.sql, tables.ts).
  * 3. Write the trigger again with
  *    `npm run test -- --project node test/rfq/place-quote.node.test.ts -u`.
- * 4. Add a mutant of the trigger to scripts/mutants/rfq.ts.
+ * 4. Add a mutant of the trigger to scripts/mutants/quotes.ts.
  *
  * What else a placed quote does belongs into `placed`.
  */
