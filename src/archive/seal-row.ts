@@ -52,9 +52,9 @@ export function sealRow(row: Row): SealRow {
 }
 
 /**
- * Stores a seal that was read back, with the balances that it ends with and its audit event. The trigger of the table
- * rejects a seal that does not continue the last one, and the batch with it. Returns whether the
- * seal is stored; if not, the next round finds out why.
+ * Stores a seal that was read back, with the balances that it ends with and its audit event. The
+ * trigger of the table rejects a seal that does not continue the last one, and the batch with it.
+ * Returns whether the seal is stored; if not, the next round finds out why.
  */
 export async function storeSeal(
   db: D1Database,

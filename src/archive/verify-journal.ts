@@ -1,6 +1,7 @@
 /**
  * Verifies the archive: each seal's object against its row, the row against the signed audit event
- * of the seal, the chain of hashes, the running balances across all seals, and the balances that they end with against the database.
+ * of the seal, the chain of hashes, the running balances across all seals, and the balances that
+ * they end with against the database.
  */
 import { asc, gte } from "drizzle-orm";
 import type { MacKeys } from "../auth/event-mac.ts";
@@ -41,8 +42,8 @@ type Discrepancy = {
   /**
    * `missing`, `malformed`, `changed`: the object, or the row of a seal whose event exists. `chain`:
    * the row does not continue the one before. `unsigned`: no genuine audit event states this hash,
-   * so this service did not make the seal. `balance`: a balance does not follow from the one before, or differs from the
-   * database's.
+   * so this service did not make the seal. `balance`: a balance does not follow from the one
+   * before, or differs from the database's.
    */
   readonly kind: "missing" | "malformed" | "changed" | "chain" | "unsigned" | "balance";
   readonly detail: string;

@@ -1,6 +1,7 @@
 /**
  * Websocket tickets: 24 random bytes and their mark, stored hashed, valid for 30 seconds and one
- * socket. A ticket without the mark is rejected without a read of D1. A used ticket leaves a row of `opened_streams`, which says where the credential may have a socket.
+ * socket. A ticket without the mark is rejected without a read of D1. A used ticket leaves a row of
+ * `opened_streams`, which says where the credential may have a socket.
  */
 import { createHash } from "node:crypto";
 import { and, eq } from "drizzle-orm";
@@ -118,8 +119,8 @@ export type TicketActor = Actor & { readonly expiresAtMs: number | null };
 
 /**
  * Consumes a ticket for one socket on `stream` and checks its credential and user, with one call of
- * D1. `stream` is SQL if it depends on the ticket's user. Throws, in this order: `ticket_invalid`, the 401 of
- * the key or session, `account_frozen`, `ip_not_allowed`, `scope_missing`.
+ * D1. `stream` is SQL if it depends on the ticket's user. Throws, in this order: `ticket_invalid`,
+ * the 401 of the key or session, `account_frozen`, `ip_not_allowed`, `scope_missing`.
  */
 export async function consumeTicket(
   db: D1Database,

@@ -85,7 +85,10 @@ export function limitActor(
   ]);
 }
 
-/** Counts a refused command or upgrade. Returns `rate_limited` for the next one if the limit is reached. */
+/**
+ * Counts a refused command or upgrade. Returns `rate_limited` for the next one if the limit is
+ * reached.
+ */
 export function countRefusal(
   env: object,
   settings: Config,

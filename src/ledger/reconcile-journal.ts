@@ -239,9 +239,9 @@ export async function checkAccounts(db: D1Database, accounts: Sql): Promise<Diff
 
 /**
  * Accounts whose balance differs from what their newest entry left. The credit of a reserve or of a
- * release is found by its debit on the owner's other account of the asset. As long as the running balances
- * are sound, that is the sum of all entries. An account that has not moved since the last delivered
- * seal has the balance that the seals leave.
+ * release is found by its debit on the owner's other account of the asset. As long as the running
+ * balances are sound, that is the sum of all entries. An account that has not moved since the last
+ * delivered seal has the balance that the seals leave.
  */
 function wrongBalances(accounts: Sql): Sql {
   const newest = (credit: 0 | 1, index: "from" | "to", which: Expr) =>

@@ -48,8 +48,8 @@ export class Live<Key, Value> implements Iterable<Value> {
   }
 
   /**
-   * Connects unless another map of the client has, and resolves when there is a snapshot. Retries like `Stream.ready` and
-   * throws the same `Problem`s. Throws `Error` if the map is closed before.
+   * Connects unless another map of the client has, and resolves when there is a snapshot. Retries
+   * like `Stream.ready` and throws the same `Problem`s. Throws `Error` if the map is closed before.
    *
    * @example
    * ```ts
