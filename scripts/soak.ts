@@ -100,7 +100,8 @@ async function travelAndJudge(world: Faults, dice: Dice): Promise<string[]> {
   try {
     const findings = await travel(world, dice);
     world.tally.odd.splice(0, reported);
-    return [...findings, ...(await judge(world)), ...(await archiveDiffers(world))].map(
+    const judged = await judge(world, { restored: true });
+    return [...findings, ...judged, ...(await archiveDiffers(world))].map(
       (finding) => `after the restore: ${finding}`,
     );
   } catch (error) {
