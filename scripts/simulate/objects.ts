@@ -260,7 +260,12 @@ export class Objects {
             storage(() => {
               durable.tables ??= new DatabaseSync(":memory:");
               const rows = durable.tables.prepare(text).all(...params);
-              return { toArray: () => rows };
+              const one = () => {
+                const [row, ...more] = rows;
+                if (row === undefined || more.length > 0) throw new Error("not one row");
+                return row;
+              };
+              return { toArray: () => rows, one };
             }),
         },
         get: async (key: string) => storage(() => durable.stored.get(key)),

@@ -20,10 +20,11 @@ export class StoredBlocks {
     this.#sql = storage;
     // `linked`: the chain from this block to the first one is complete. `content`: of small blocks,
     // as in the archive. SQLite reads the large columns, the last ones, only if they are selected.
+    // An empty list of marks or of amounts may be bound as NULL.
     storage.exec(`CREATE TABLE IF NOT EXISTS blocks (
       number INTEGER NOT NULL, epoch INTEGER NOT NULL, first_entry INTEGER NOT NULL,
       entries INTEGER NOT NULL, linked INTEGER NOT NULL, block TEXT NOT NULL,
-      request_marks BLOB NOT NULL, amounts BLOB NOT NULL, content BLOB,
+      request_marks BLOB, amounts BLOB, content BLOB,
       PRIMARY KEY (number, epoch))`);
     storage.exec(`CREATE INDEX IF NOT EXISTS blocks_by_entry ON blocks (linked, first_entry)
       WHERE entries > 0`);
