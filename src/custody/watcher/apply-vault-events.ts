@@ -4,6 +4,7 @@ import type { Group } from "../../platform/commit.ts";
 import type { Sql } from "../../platform/sql.ts";
 import type { WatcherContext } from "./commit-move.ts";
 import { failUnpayable } from "./fail-withdrawal.ts";
+import { haltOnForeignBatch } from "./foreign-batch.ts";
 import {
   alertUnexpectedPayments,
   closeFails,
@@ -28,5 +29,6 @@ export function applyVaultEvents(
     requeueSkipped(group),
     closeFails(group),
     ...alertUnexpectedPayments(group, chain),
+    ...haltOnForeignBatch(group, chain),
   ];
 }
