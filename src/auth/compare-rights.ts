@@ -23,7 +23,6 @@ import {
   needsMac,
   type RightsEvent,
   type WrongRight,
-  wrongRights,
 } from "./rights.ts";
 import { sessionsEnded } from "./session-epoch.ts";
 
@@ -34,35 +33,17 @@ export function nextUsers(after: number, limit: number): Sql {
 
 type Users = { readonly after: number; readonly upTo: number };
 
-/** One batch, so that rows and events are those of one instant. */
-export async function compareRights(
-  db: D1Database,
-  keys: MacKeys,
-  users: Users,
-): Promise<readonly (WrongRight & { readonly userId: string })[]> {
-  const { accounts, events, cancels } = await readRights(db, users);
-  const history = new History(events, cancels);
+/** Of a chunk of users. One batch, so that rows and events are those of one instant. */
+export async function readRights(db: D1Database, keys: MacKeys, users: Users) {
+  const { accounts, events, cancels } = await readRows(db, users);
   const forged = [...events, ...cancels].filter(
     (event) => needsMac(event) && !isGenuine(keys, event),
   );
-  return accounts.flatMap((account) => {
-    const inserted = forgedEvents(account, forged);
-    const wrong =
-      inserted.length === 0 ? wrongRights(account, history) : tryWrong(account, history);
-    return [...wrong, ...inserted].map((one) => ({ ...one, userId: account.userId }));
-  });
+  return { accounts, history: new History(events, cancels), forged };
 }
 
-/** The details of a forged event may be anything. Then only the event itself is a difference. */
-function tryWrong(account: AccountRights, history: History): readonly WrongRight[] {
-  try {
-    return wrongRights(account, history);
-  } catch {
-    return [];
-  }
-}
-
-function forgedEvents(
+/** The account's events that this service did not write. */
+export function forgedEvents(
   { userId, keys, addresses }: AccountRights,
   forged: readonly RightsEvent[],
 ): WrongRight[] {
@@ -90,7 +71,7 @@ type Rights = {
   readonly cancels: readonly RightsEvent[];
 };
 
-async function readRights(db: D1Database, { after, upTo }: Users): Promise<Rights> {
+async function readRows(db: D1Database, { after, upTo }: Users): Promise<Rights> {
   const chunk = sql`u.rowid > ${after} AND u.rowid <= ${upTo}`;
   const owned = sql`user_id IN (SELECT u.user_id FROM users u WHERE ${chunk})`;
   const liveKeys = sql`FROM users u JOIN api_keys k INDEXED BY api_keys_live

@@ -8,6 +8,7 @@ import { log } from "../platform/log.ts";
 import { read } from "../platform/read.ts";
 import { all, sql } from "../platform/sql.ts";
 import { alerts } from "../platform/tables.ts";
+import { mapAlone } from "./check-alone.ts";
 import type { Check, Difference } from "./difference.ts";
 
 const MAX_LISTED = 200;
@@ -69,13 +70,17 @@ export async function resolve(db: D1Database, check: Check, account: string): Pr
 
 export async function openDifferences(db: D1Database): Promise<Difference[]> {
   const rows = await read(db, ({ select }) =>
-    select({ detail: alerts.detail })
+    select({ id: alerts.alertId, detail: alerts.detail })
       .from(alerts)
       .where(and(eq(alerts.kind, "reconciliation"), isNull(alerts.resolvedAt)))
       .orderBy(desc(alerts.alertId))
       .limit(MAX_LISTED),
   );
-  return rows.map((row) => readDifference(row.detail));
+  const { results, failed } = mapAlone("open differences", rows, {
+    of: ({ detail }) => readDifference(detail),
+    nameOf: ({ id }) => `alert ${id}`,
+  });
+  return [...results, ...failed];
 }
 
 /** Safe cast: only `report` writes these details. */

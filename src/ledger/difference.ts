@@ -16,14 +16,15 @@ export type Check =
   | "event_mismatch"
   | "expiry_overdue"
   | "rights_mismatch"
-  | "holdings_short";
+  | "holdings_short"
+  | "check_failed";
 
 export type Difference = {
   readonly check: Check;
   /**
    * `<owner>/<kind>/<asset>`, where the owner is a user id, `fees`, `external:<chain>` or `all`. Of
    * `event_mismatch`: the name of the stream. Of `rights_mismatch`: `<user id>/<what>`, such as
-   * `/policy` or `/key/<api_key_id>`.
+   * `/policy` or `/key/<api_key_id>`. Of `check_failed`: `all/check/<name of the check>`.
    */
   readonly account: string;
   /** Native units, signed: what is there less what should be there. */

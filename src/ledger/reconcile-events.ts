@@ -16,8 +16,9 @@ import {
   type Sql,
   sql,
 } from "../platform/sql.ts";
+import { checkRowsAlone, type Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
-import { type Chunk, type Walk, within } from "./reconcile-journal.ts";
+import { type Walk, within } from "./reconcile-journal.ts";
 import { MATCHES_LEFT_BEFORE, RECORDS_LEFT_BEFORE } from "./released.ts";
 
 const MAX_PER_CHUNK = 100;
@@ -26,22 +27,30 @@ const MAX_PER_CHUNK = 100;
 export async function checkEvents(db: D1Database, chunk: Chunk): Promise<Difference[]> {
   const kept = await withGroups(db, chunk);
   if (kept === undefined) return [];
-  const gaps = await all<GapRow>(db, gapsBefore(kept));
+  const alone = (name: string, check: (part: Chunk) => Promise<Difference[]>) =>
+    checkRowsAlone({ name, rows: "group", chunk: kept }, check);
+  const gaps = await alone("gaps of streams", async (part) =>
+    (await all<GapRow>(db, gapsBefore(part))).map(gap),
+  );
   const mismatches = await Promise.all(
     Object.entries(CHANGES).map(([kind, changes]) =>
-      all<EventRow>(db, wrongEvents(kind, changes, kept)),
+      alone(`events of ${kind}`, async (part) =>
+        (await all<EventRow>(db, wrongEvents(kind, changes, part))).map(mismatch),
+      ),
     ),
   );
-  return [...gaps.map(gap), ...mismatches.flat().map(mismatch)];
+  return [...gaps, ...mismatches.flat()];
 }
 
 /** Checks that the events of streams reach from the first to the last number. */
-export async function checkStreams(
+export function checkStreams(
   db: D1Database,
   walk: Walk,
   chunk: Chunk,
-): Promise<Difference[]> {
-  return (await all<GapRow>(db, brokenStreams(walk, chunk))).map(gap);
+): Promise<readonly Difference[]> {
+  return checkRowsAlone({ name: "numbers of streams", rows: "stream", chunk }, async (part) =>
+    (await all<GapRow>(db, brokenStreams(walk, part))).map(gap),
+  );
 }
 
 export function nextStreams(after: number, limit: number): Sql {
@@ -93,8 +102,7 @@ function brokenStreams(walk: Walk, chunk: Chunk): Sql {
   const kept = sql`FROM event_runs r WHERE r.stream_id = s.stream_id AND r.last_seq >= s.first_seq`;
   const count =
     walk === "full"
-      ? sql`(SELECT coalesce(sum(iif(json_valid(r.events), json_array_length(r.events), 0)), 0)
-          ${kept})`
+      ? sql`(SELECT coalesce(sum(json_array_length(r.events)), 0) ${kept})`
       : sql`s.last_seq - s.first_seq + 1`;
   return sql`SELECT name AS stream, 'has events ' || coalesce(lowest, 'none') || ' to '
       || coalesce(highest, 'none') || ', ' || n || ' in all; expected ' || first_seq || ' to '

@@ -12,6 +12,7 @@ import { USDC } from "../assets/asset.ts";
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, first, prepare, type Sql, sql } from "../platform/sql.ts";
+import { mapAlone } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { externalOwner } from "./post.ts";
 import { ledgerCheckpoints } from "./tables.ts";
@@ -60,7 +61,7 @@ export async function checkHoldings(
 ): Promise<HoldingsChecked> {
   const issued = await readIssued(db, chain);
   if (issued === undefined) return NOT_CHECKED;
-  const { block, blockHash, assets } = issued;
+  const { block, blockHash, assets, failed } = issued;
   let holdings: ReadonlyMap<AssetKey, bigint>;
   try {
     holdings = await holdingsAt({ chain, block, blockHash, assets: assets.map(({ key }) => key) });
@@ -72,7 +73,7 @@ export async function checkHoldings(
     return NOT_CHECKED;
   }
   await advanceAssetScan(db, issued);
-  const differences: Difference[] = [];
+  const differences: Difference[] = [...failed];
   const cleared: string[] = [];
   const surplus: Surplus[] = [];
   for (const { key, amount } of assets) {
@@ -99,6 +100,8 @@ type Issued = {
   readonly block: number;
   readonly blockHash: string;
   readonly assets: readonly { key: AssetKey; amount: bigint }[];
+  /** Assets whose issued amount cannot be read. */
+  readonly failed: readonly Difference[];
   readonly chunk: { readonly scan: string; readonly after: string; readonly upTo: string };
 };
 type AssetRow = { readonly asset: AssetKey; readonly issued: string; readonly paid: string };
@@ -119,13 +122,15 @@ async function readIssued(db: D1Database, chain: string): Promise<Issued | undef
   );
   const [at] = readRows<{ block: number; hash: string }>(found);
   if (at === undefined) return undefined;
+  const { results, failed } = mapAlone(`holdings of ${chain}`, readRows<AssetRow>(assets), {
+    of: (row) => ({ key: row.asset, amount: BigInt(row.issued) - BigInt(row.paid) }),
+    nameOf: ({ asset }) => asset,
+  });
   return {
     block: at.block,
     blockHash: `0x${at.hash}`,
-    assets: readRows<AssetRow>(assets).map((row) => ({
-      key: row.asset,
-      amount: BigInt(row.issued) - BigInt(row.paid),
-    })),
+    assets: results,
+    failed,
     chunk: { scan, after, upTo: readRows<{ mark: string }>(last)[0]?.mark ?? "" },
   };
 }

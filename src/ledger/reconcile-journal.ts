@@ -4,15 +4,13 @@
  */
 import { eq } from "drizzle-orm";
 import { all, type Expr, expr, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
+import { checkAlone, checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.ts";
 import { describeReason, REASONS, reasonCode, reasonNumber } from "./codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
 import { DELIVERED } from "./released.ts";
 import { INDEXED_CREDITS, TRANSFER_TYPES } from "./transfer-types.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { read } from "../platform/read.ts";
-
-/** Rows with `after < id <= upTo`. */
-export type Chunk = { readonly after: number; readonly upTo: number };
 
 /**
  * `recent` follows the newest rows, minute by minute. `full` starts again from the first row, once a
@@ -35,26 +33,38 @@ export async function checkTransfers(
   walk: Walk,
   chunk: Chunk,
 ): Promise<Difference[]> {
-  const [invalid, broken] = await Promise.all([
-    all<InvalidRow>(db, invalidTransfers(chunk)),
-    all<BrokenRow>(db, brokenBalances(walk, chunk)),
-  ]);
+  const singly = await checkRowsAlone({ name: "transfers", rows: "transfer", chunk }, (part) =>
+    checkSingly(db, part),
+  );
+  const running = await checkAlone("running balances", () => checkRunning(db, walk, chunk));
+  return [...singly, ...running];
+}
+
+async function checkSingly(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  const invalid = await all<InvalidRow>(db, invalidTransfers(chunk));
   return [
     ...unlisted(invalid, chunk),
-    ...unlisted(broken, chunk),
     ...invalid.map((row): Difference => ({
       check: row.failed,
       account: accountName(row),
       amount: row.amount ?? "0",
       detail: `transfer ${row.transfer_id} (${describeReason(row.reason)})`,
     })),
-    ...broken.map((row): Difference => ({
+  ];
+}
+
+async function checkRunning(db: D1Database, walk: Walk, chunk: Chunk): Promise<Difference[]> {
+  const broken = await all<BrokenRow>(db, brokenBalances(walk, chunk));
+  const { results, failed } = mapAlone("running balances", broken, {
+    of: (row): Difference => ({
       check: "running_balance_broken",
       account: accountName(row),
       amount: (BigInt(row.after ?? "0") - BigInt(row.expected)).toString(),
       detail: `entry ${row.entry_id} leaves ${row.after ?? "nothing"}; expected ${row.expected}`,
-    })),
-  ];
+    }),
+    nameOf: ({ entry_id }) => `entry ${entry_id}`,
+  });
+  return [...unlisted(broken, chunk), ...results, ...failed];
 }
 
 /** Says that the list is cut. The scan moves on, so only a full reconciliation finds the others. */
@@ -200,13 +210,13 @@ export async function advanceTransferScan(db: D1Database, walk: Walk, chunk: Chu
 }
 
 /** The accounts of a chunk of transfers. */
-export function accountsInTransfers(chunk: Chunk): Sql {
+function accountsInTransfers(chunk: Chunk): Sql {
   return sql`SELECT from_account FROM transfers WHERE ${within("transfer_id", chunk)}
     UNION SELECT to_account FROM transfers WHERE ${within("transfer_id", chunk)}`;
 }
 
 /** The accounts of a chunk of accounts. */
-export function accountsIn(chunk: Chunk): Sql {
+function accountsIn(chunk: Chunk): Sql {
   return sql`SELECT account_id FROM accounts WHERE ${within("account_id", chunk)}`;
 }
 
@@ -217,12 +227,13 @@ export function nextAccounts(after: number, limit: number): Sql {
 
 type BalanceRow = AccountRow & { readonly balance: string; readonly expected: string };
 
-/** Checks the balances of a set of accounts as they are now. `accounts` selects their ids. */
-export async function checkAccounts(db: D1Database, accounts: Sql): Promise<Difference[]> {
-  const [balances, pending] = await Promise.all([
-    all<BalanceRow>(db, wrongBalances(accounts)),
-    all<BalanceRow>(db, wrongPending(accounts)),
-  ]);
+/** Checks the balances of the accounts of a chunk as they are now. */
+export async function checkAccounts(
+  db: D1Database,
+  rows: Extract<Rows, "account" | "transfer">,
+  chunk: Chunk,
+): Promise<Difference[]> {
+  const accountsOf = rows === "account" ? accountsIn : accountsInTransfers;
   const difference =
     (check: Check, what: string) =>
     (row: BalanceRow): Difference => ({
@@ -231,10 +242,17 @@ export async function checkAccounts(db: D1Database, accounts: Sql): Promise<Diff
       amount: (BigInt(row.balance) - BigInt(row.expected)).toString(),
       detail: `holds ${row.balance}; ${what} ${row.expected}`,
     });
-  return [
-    ...balances.map(difference("balance_mismatch", "its entries sum to")),
-    ...pending.map(difference("pending_mismatch", "open quotes and withdrawals in flight reserve")),
-  ];
+  const sums = difference("balance_mismatch", "its entries sum to");
+  const reserves = difference("pending_mismatch", "open quotes and withdrawals in flight reserve");
+  const [balances, pending] = await Promise.all([
+    checkRowsAlone({ name: "balances", rows, chunk }, async (part) =>
+      (await all<BalanceRow>(db, wrongBalances(accountsOf(part)))).map(sums),
+    ),
+    checkRowsAlone({ name: "pending balances", rows, chunk }, async (part) =>
+      (await all<BalanceRow>(db, wrongPending(accountsOf(part)))).map(reserves),
+    ),
+  ]);
+  return [...balances, ...pending];
 }
 
 /**

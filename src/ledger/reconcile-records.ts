@@ -11,14 +11,17 @@ import { ARCHIVED_RECORD, MATCHES_LEFT_GROUP } from "./released.ts";
 import { FEES_OWNER, LOSSES_OWNER } from "./post.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
-import { type Chunk, within } from "./reconcile-journal.ts";
+import { checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.ts";
+import { within } from "./reconcile-journal.ts";
 
 export async function checkRecords(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  const alone = (name: string, check: typeof checkTerms) =>
+    checkRowsAlone({ name, rows: "group", chunk }, (part) => check(db, part));
   return [
-    ...(await checkTransfersOf(db, changedIn(chunk))),
-    ...(await checkTerms(db, chunk)),
-    ...(await checkRequests(db, chunk)),
-    ...(await checkPayments(db, chunk)),
+    ...(await checkTransfersOf(db, { rows: "group", chunk, select: changedIn })),
+    ...(await alone("terms", checkTerms)),
+    ...(await alone("requests", checkRequests)),
+    ...(await alone("payments", checkPayments)),
   ];
 }
 
@@ -31,7 +34,8 @@ export function checkLatePostings(
   chunk: Chunk,
   checkedGroup: number,
 ): Promise<Difference[]> {
-  return checkTransfersOf(db, postedIn(chunk, checkedGroup));
+  const select = (part: Chunk) => postedIn(part, checkedGroup);
+  return checkTransfersOf(db, { rows: "transfer", chunk, select });
 }
 
 /** A table of records. `groups` are the columns of the groups that moved a record, latest first. */
@@ -97,13 +101,19 @@ function postedIn(chunk: Chunk, checkedGroup: number): Selection {
       AND coalesce(${raw(groups.join(", "))}, 0) <= ${checkedGroup}`;
 }
 
-async function checkTransfersOf(db: D1Database, selection: Selection): Promise<Difference[]> {
+async function checkTransfersOf(
+  db: D1Database,
+  { rows, chunk, select }: { rows: Rows; chunk: Chunk; select: (part: Chunk) => Selection },
+): Promise<Difference[]> {
+  const kinds = { deposits, quotes, matches, withdrawals, "accepted payments": acceptedPayments };
   const found = await Promise.all(
-    [deposits, quotes, matches, withdrawals, acceptedPayments].map((kind) =>
-      all<MismatchRow>(db, kind(selection)),
+    Object.entries(kinds).map(([kind, wrongIn]) =>
+      checkRowsAlone({ name: `transfers of ${kind}`, rows, chunk }, async (part) =>
+        (await all<MismatchRow>(db, wrongIn(select(part)))).map(mismatch),
+      ),
     ),
   );
-  return found.flat().map(mismatch);
+  return found.flat();
 }
 
 /** A transfer that the journal contains too often (`surplus` above zero) or not often enough. */
@@ -363,7 +373,7 @@ async function checkPayments(db: D1Database, chunk: Chunk): Promise<Difference[]
 const OVERDUE_MS = 600_000;
 
 /** Books whose expiries do not happen, with the number of open records that are overdue. */
-export async function checkOverdue(db: D1Database): Promise<Difference[]> {
+export async function checkOverdue(db: D1Database) {
   const rows = await all<{ asset: string; n: number; oldest: number }>(
     db,
     sql`WITH due AS (SELECT ${NOW} - ${OVERDUE_MS} AS at)
@@ -375,10 +385,13 @@ export async function checkOverdue(db: D1Database): Promise<Difference[]> {
         WHERE status = 'open' AND expires_at <= (SELECT at FROM due))
       GROUP BY asset LIMIT 100`,
   );
-  return rows.map(({ asset, n, oldest }) => ({
-    check: "expiry_overdue",
-    account: `all/book/${asset}`,
-    amount: n.toString(),
-    detail: `open since their expiry, the oldest since ${toWireTime(oldest)}`,
-  }));
+  return mapAlone("expiries", rows, {
+    of: ({ asset, n, oldest }): Difference => ({
+      check: "expiry_overdue",
+      account: `all/book/${asset}`,
+      amount: n.toString(),
+      detail: `open since their expiry, the oldest since ${toWireTime(oldest)}`,
+    }),
+    nameOf: ({ asset }) => `book ${asset}`,
+  });
 }

@@ -1,21 +1,37 @@
 /** Compares who may act for a chunk of users with their signed audit events. */
-import { compareRights } from "../auth/compare-rights.ts";
+import { forgedEvents, readRights } from "../auth/compare-rights.ts";
 import type { MacKeys } from "../auth/event-mac.ts";
+import { type WrongRight, wrongRights } from "../auth/rights.ts";
+import { checkRowsAlone, type Chunk, mapAlone } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
-import type { Chunk } from "./reconcile-journal.ts";
 
-export async function checkRights(
+export function checkRights(
   db: D1Database,
   keys: MacKeys,
-  users: Chunk,
-): Promise<Difference[]> {
-  const wrong = await compareRights(db, keys, users);
-  return wrong.map(({ userId, what, detail }) => ({
+  chunk: Chunk,
+): Promise<readonly Difference[]> {
+  return checkRowsAlone({ name: "rights", rows: "user", chunk }, async (part) => {
+    const { accounts, history, forged } = await readRights(db, keys, part);
+    // Details of a forged event may be anything. The event itself is named in any case.
+    const inserted = accounts.flatMap((account) =>
+      forgedEvents(account, forged).map((wrong) => difference(account.userId, wrong)),
+    );
+    const { results, failed } = mapAlone("rights", accounts, {
+      of: (account) =>
+        wrongRights(account, history).map((wrong) => difference(account.userId, wrong)),
+      nameOf: ({ userId }) => `user ${userId}`,
+    });
+    return [...results.flat(), ...inserted, ...failed];
+  });
+}
+
+function difference(userId: string, { what, detail }: WrongRight): Difference {
+  return {
     check: "rights_mismatch",
     account: `${userId}/${what}`,
     amount: "0",
     detail: `${detail}. Next: npm run operator -- ${nextCommand(userId, what)}`,
-  }));
+  };
 }
 
 /** What stops the harm first. A freeze stops keys too, but a single key need not stop its owner. */

@@ -12,18 +12,16 @@ import { eq } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
 import { all, first, prepare, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
+import { checkAlone, type Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { openDifferences, report, reportStanding, resolve } from "./difference-alerts.ts";
 import { checkHoldings, type HoldingsAt, type Surplus } from "./reconcile-holdings.ts";
 import { checkEvents, checkStreams, nextStreams } from "./reconcile-events.ts";
 import {
-  accountsInTransfers,
-  accountsIn,
   advanceTransferScan,
   checkAccounts,
   checkTotals,
   checkTransfers,
-  type Chunk,
   nextAccounts,
   positionOf,
   type ScanKind,
@@ -102,7 +100,7 @@ export async function reconcile(
   else await startFullIfDue(db);
   const chunks = options.full === true ? MAX_CHUNKS_FULL : FULL_CHUNKS_PER_RUN;
   await walkFull(db, chunks, options.macKeys);
-  await reportStanding(db, "expiry_overdue", await checkOverdue(db));
+  await report(db, await checkAlone("expiries", () => overdue(db)));
   const { block, surplus } = await compareHoldings(db, options);
   const now = await first<{ at: number }>(db, sql`SELECT ${NOW} AS at`);
   const differences = await openDifferences(db);
@@ -116,6 +114,13 @@ export async function reconcile(
     surplus,
     complete,
   };
+}
+
+/** Resolves those that are no longer found, unless the check failed. */
+async function overdue(db: D1Database): Promise<readonly Difference[]> {
+  const { results, failed } = await checkOverdue(db);
+  if (failed.length === 0) await reportStanding(db, "expiry_overdue", results);
+  return [...results, ...failed];
 }
 
 /** Follows the newest rows. Returns whether they have all been checked. */
@@ -230,12 +235,12 @@ async function scanTransfers(db: D1Database, walk: Walk, chunks: number): Promis
       continue;
     }
     if (upTo === null) {
-      await report(db, await checkTotals(db, walk));
+      await report(db, await checkAlone("sums", () => checkTotals(db, walk)));
       return finish(db, scanName(walk, "transfers"));
     }
     await report(db, await checkTransfers(db, walk, { after, upTo }));
     await report(db, await checkLatePostings(db, { after, upTo }, checkedGroup));
-    await report(db, await checkAccounts(db, accountsInTransfers({ after, upTo })));
+    await report(db, await checkAccounts(db, "transfer", { after, upTo }));
     // Last, so that a reconciliation that is interrupted before checks the chunk again.
     await advanceTransferScan(db, walk, { after, upTo });
   }
@@ -266,7 +271,7 @@ async function scanGroups(db: D1Database, walk: Walk, chunks: number): Promise<b
 function scanAccounts(db: D1Database, walk: Walk, chunks: number): Promise<boolean> {
   return scanInTurn(db, scanName(walk, "accounts"), chunks, {
     next: (after) => nextAccounts(after, ACCOUNTS_PER_CHUNK),
-    check: (chunk) => checkAccounts(db, accountsIn(chunk)),
+    check: (chunk) => checkAccounts(db, "account", chunk),
   });
 }
 
@@ -298,7 +303,7 @@ async function scanInTurn(
   chunks: number,
   rows: {
     readonly next: (after: number) => Sql;
-    readonly check: (chunk: Chunk) => Promise<Difference[]>;
+    readonly check: (chunk: Chunk) => Promise<readonly Difference[]>;
   },
 ): Promise<boolean> {
   for (let count = 0; count < chunks; count++) {
@@ -341,11 +346,15 @@ async function compareHoldings(
   const surplus: Surplus[] = [];
   if (holdingsAt === undefined) return { block, surplus };
   for (const chain of chains) {
-    const checked = await checkHoldings(db, chain, holdingsAt);
-    block[chain] = checked.block;
-    surplus.push(...checked.surplus);
-    await report(db, checked.differences);
-    for (const account of checked.cleared) await resolve(db, "holdings_short", account);
+    block[chain] = null;
+    const differences = await checkAlone(`holdings of ${chain}`, async () => {
+      const checked = await checkHoldings(db, chain, holdingsAt);
+      block[chain] = checked.block;
+      surplus.push(...checked.surplus);
+      for (const account of checked.cleared) await resolve(db, "holdings_short", account);
+      return checked.differences;
+    });
+    await report(db, differences);
   }
   return { block, surplus };
 }

@@ -1,12 +1,12 @@
 /** Rows that say who may act, edited by SQL: the reconciliation compares them with audit events. */
 import { env } from "cloudflare:workers";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { compareRights } from "../../src/auth/compare-rights.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { NO_ANCHORS, sealAudit, verifyAudit } from "../../src/auth/audit-seal.ts";
 import { passwordSha256 } from "../../src/auth/rights.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
+import { checkRights } from "../../src/ledger/reconcile-rights.ts";
 import { all, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, send, settings } from "../support/http.ts";
 import { edit as withoutTriggers, newAddress } from "../support/ledger.ts";
@@ -183,8 +183,14 @@ let owner: Owner;
 /** Of these tests. Other files edit rows of their own users. */
 const users = new Set<string>();
 const wrong = async () => {
-  const found = await compareRights(db, settings(), EVERYBODY);
-  return found.filter(({ userId }) => users.has(userId));
+  const found = await checkRights(db, settings(), EVERYBODY);
+  return found
+    .map(({ account, detail }) => ({
+      userId: account.slice(0, 36),
+      what: account.slice(37),
+      detail,
+    }))
+    .filter(({ userId }) => users.has(userId));
 };
 
 const copyTo = async (prefix: string) => {

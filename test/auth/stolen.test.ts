@@ -7,10 +7,10 @@ import { createHash } from "node:crypto";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it, vi } from "vitest";
 import { anchorAudit } from "../../src/auth/audit-anchor.ts";
-import { compareRights } from "../../src/auth/compare-rights.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import type { KeyLimits } from "../../src/auth/key-limits.ts";
+import { checkRights } from "../../src/ledger/reconcile-rights.ts";
 import { all, first, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { type Api, apiOf, codeOf, send, settings } from "../support/http.ts";
 import { edit, insertWithdrawal, newAddress, newAsset } from "../support/ledger.ts";
@@ -445,8 +445,10 @@ describe("a thief with write access by SQL", () => {
     await all(env.DB, sql`UPDATE users SET session_epoch = 0 WHERE user_id = ${uuid(userId)}`);
     expect(await ask()).toBe(200);
     const everybody = { after: 0, upTo: 1_000_000 };
-    const wrong = await compareRights(env.DB, settings(), everybody);
-    expect(wrong.filter((one) => one.userId === userId)).toMatchObject([{ what: "sessions" }]);
+    const wrong = await checkRights(env.DB, settings(), everybody);
+    expect(wrong.filter(({ account }) => account.startsWith(userId))).toMatchObject([
+      { account: `${userId}/sessions` },
+    ]);
     for (const command of ["freeze", "unfreeze"])
       expect(await sendOrder(orderOf(["user", command], { "user-id": userId }))).toMatchObject({
         ok: true,

@@ -109,8 +109,12 @@ it("the check of an account reads as many rows after 500 trades as after 5", asy
         source: traded,
       }),
     ]);
-    const accounts = sql`SELECT account_id FROM accounts WHERE owner = ${uuid(seller.userId)}`;
-    return rowsReadBy((db) => checkAccounts(db, accounts));
+    const [chunk] = await all<{ after: number; upTo: number }>(
+      env.DB,
+      sql`SELECT min(account_id) - 1 AS after, max(account_id) AS upTo FROM accounts
+        WHERE owner = ${uuid(seller.userId)}`,
+    );
+    return rowsReadBy((db) => checkAccounts(db, "account", chunk ?? { after: 0, upTo: 0 }));
   };
   expect(await rowsAfter(500)).toBeLessThanOrEqual(1.5 * (await rowsAfter(5)));
 });

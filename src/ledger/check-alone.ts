@@ -1,0 +1,81 @@
+/**
+ * Runs each check of the reconciliation alone. Somebody who can write SQL can set a row to a value
+ * on which a check throws. Then that is a difference (`check_failed`), and all other checks run.
+ */
+import { errorFields, log } from "../platform/log.ts";
+import type { Difference } from "./difference.ts";
+
+/** Rows with `after < id <= upTo`. */
+export type Chunk = { readonly after: number; readonly upTo: number };
+type ChunkCheck = { readonly name: string; readonly rows: Rows; readonly chunk: Chunk };
+/** What the ids of a chunk number. */
+export type Rows = "transfer" | "group" | "account" | "stream" | "user";
+
+/** Rows to which a check that throws is narrowed down. Each costs the reads of some chunks. */
+const MAX_ROWS_NAMED = 10;
+const MAX_REASON = 200;
+
+/** Returns what the check finds, or the difference `check_failed` if it throws. */
+export async function checkAlone(
+  name: string,
+  check: () => Promise<readonly Difference[]>,
+): Promise<readonly Difference[]> {
+  try {
+    return await check();
+  } catch (error) {
+    return [checkFailed(name, "the whole check", error)];
+  }
+}
+
+/**
+ * As `checkAlone`. If the check throws, each half of the chunk is checked, and so on, until the row
+ * is known. So the other rows of the chunk are checked, too.
+ */
+export async function checkRowsAlone(
+  { name, rows, chunk }: ChunkCheck,
+  check: (part: Chunk) => Promise<readonly Difference[]>,
+): Promise<readonly Difference[]> {
+  let named = 0;
+  const checkPart = async (part: Chunk): Promise<readonly Difference[]> => {
+    const { after, upTo } = part;
+    try {
+      return await check(part);
+    } catch (error) {
+      const middle = after + Math.floor((upTo - after) / 2);
+      // Not even a number between the two: a row, or numbers above those that doubles tell apart.
+      if (middle <= after || middle >= upTo || named >= MAX_ROWS_NAMED) {
+        named++;
+        const where = `${rows} ${after + 1 === upTo ? upTo : `${after + 1} to ${upTo}`}`;
+        return [checkFailed(name, where, error)];
+      }
+      const below = await checkPart({ after, upTo: middle });
+      return [...below, ...(await checkPart({ after: middle, upTo }))];
+    }
+  };
+  return checkPart(chunk);
+}
+
+/** Makes something of each row. A row on which that throws is the difference `check_failed`. */
+export function mapAlone<Row, Result>(
+  name: string,
+  rows: readonly Row[],
+  use: { readonly of: (row: Row) => Result; readonly nameOf: (row: Row) => string },
+): { readonly results: readonly Result[]; readonly failed: readonly Difference[] } {
+  const results: Result[] = [];
+  const failed: Difference[] = [];
+  for (const row of rows) {
+    try {
+      results.push(use.of(row));
+    } catch (error) {
+      failed.push(checkFailed(name, use.nameOf(row), error));
+    }
+  }
+  return { results, failed };
+}
+
+function checkFailed(name: string, where: string, error: unknown): Difference {
+  log("error", "ledger.check_failed", { check: name, where, ...errorFields(error) });
+  const reason = String(errorFields(error)["message"] ?? "it threw no error").slice(0, MAX_REASON);
+  const account = `all/check/${name}`;
+  return { check: "check_failed", account, amount: "0", detail: `${where}: ${reason}` };
+}
