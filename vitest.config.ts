@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
 import { buildConsole } from "./packages/console/build.ts";
@@ -8,13 +9,15 @@ import { testSettings } from "./test/support/settings.ts";
 await buildReference();
 await buildConsole();
 /** Much longer than any test takes, because a busy machine must not fail one. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 120_000;
 const migrations = await readD1Migrations("./migrations");
 
 export default defineConfig({
   test: {
     // Every request logs a line; a failing test shows its own.
     silent: "passed-only",
+    // Vitest would leave one core idle, which doubles the time on two.
+    maxWorkers: availableParallelism(),
     reporters: ["default", "./test/support/node/closing-line.ts"],
     projects: [
       {
@@ -47,7 +50,8 @@ export default defineConfig({
         exclude: [],
         globalSetup: ["./test/chain/support/anvil.setup.ts"],
         fileParallelism: false,
-        testTimeout: 60_000,
+        testTimeout: PATIENCE_MS,
+        sequence: { groupOrder: 2 },
       }),
       // Tests that move D1's clock, which all files of a project share.
       inWorkerd({
@@ -61,8 +65,8 @@ export default defineConfig({
           name: "journeys",
           environment: "node",
           include: ["test/journeys/**/*.test.ts"],
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
+          testTimeout: PATIENCE_MS,
+          hookTimeout: PATIENCE_MS,
           // They wait for blocks and restarts more than they compute.
           maxWorkers: 2,
           sequence: { groupOrder: 1 },
@@ -79,7 +83,8 @@ function inWorkerd(project: {
   exclude: string[];
   globalSetup?: string[];
   fileParallelism?: boolean;
-  testTimeout?: number;
+  testTimeout: number;
+  sequence?: { groupOrder: number };
 }) {
   return {
     plugins: [
