@@ -101,10 +101,6 @@ export class ContractState {
           functionName,
           result: args[0].map((id) => this.outcomeOf(id)),
         });
-      case "payGasLimit":
-        return word(600_000n + 150_000n * (args[0] + args[1]));
-      case "voidGasLimit":
-        return word(80_000n + 35_000n * args[0]);
       case "paymentLimitOf":
         return concatHex([word(2n ** 256n - 1n), word(2n ** 256n - 1n)]);
       default:
@@ -114,9 +110,8 @@ export class ContractState {
   }
 
   #factoryView(data: Hex): Hex {
-    const { functionName, args } = decodeFunctionData({ abi: depositFactoryAbi, data });
+    const { functionName } = decodeFunctionData({ abi: depositFactoryAbi, data });
     if (functionName === "vault") return pad(this.vault);
-    if (functionName === "sweepGasLimit") return word(100_000n + 150_000n * args[0]);
     this.copy().#factoryCall(data);
     return "0x";
   }

@@ -73,8 +73,7 @@ export async function voidCommandedPayments(context: HeadView): Promise<boolean>
     await clearAlert(context.db, "payment_refused", refusalSubject(context.chain.chain, "void"));
     return false;
   }
-  const call = await voidCall(
-    context.endpoint,
+  const call = voidCall(
     context.chain,
     rows.map((row) => `0x${row.payment}` as const),
   );

@@ -66,7 +66,7 @@ async function payChosen(
     amount: job.amount,
     to: job.to,
   }));
-  const call = await payCall(context.endpoint, context.chain, {
+  const call = payCall(context.chain, {
     batchNo,
     deadline: context.head.timestamp + DEADLINE_SECS,
     payments,

@@ -12,7 +12,7 @@ import { type Cursor, readCursor } from "../../chain/cursor.ts";
 import { feeLimits, firstFees } from "../../chain/fees.ts";
 import { payerAccount } from "../../chain/payer-account.ts";
 import { askAny, describe, type Endpoint, noncesAtBlock, readHead } from "../../chain/rpc.ts";
-import { MAX_PAYMENTS, readOutcomes, readVaultStatus } from "../../chain/vault.ts";
+import { gasLimits, MAX_PAYMENTS, readOutcomes, readVaultStatus } from "../../chain/vault.ts";
 import { log } from "../../platform/log.ts";
 import { haltIfRemoved, resumePayer } from "./reopen-transactions.ts";
 import { closeCommands, voidCommandedPayments } from "./carry-out-commands.ts";
@@ -32,8 +32,8 @@ export type PayRound = { readonly status: "lease_lost" | "halted" | "idle" | "bu
 
 /** Payments that the operator account should be able to pay gas for at the current fees. */
 const GAS_RESERVE_PAYMENTS = 100n;
-/** Gas limit of a batch of 50 payments: `payGasLimit(0, 50)` of Vault.sol. */
-const FULL_BATCH_GAS = 8_000_000n;
+/** Upper bound of the gas limit of a full batch. */
+const FULL_BATCH_GAS = gasLimits.pay(0, MAX_PAYMENTS);
 /** Priority fee in wei if the node does not suggest one: 1 gwei. */
 const DEFAULT_TIP = 1_000_000_000n;
 

@@ -16,6 +16,8 @@ import { chainTransactions, sweepable } from "../../chain/tables.ts";
 import { type Token, tokenOf } from "../../chain/token.ts";
 import {
   decodeSweep,
+  gasLimits,
+  MAX_PAYMENTS,
   MAX_SWEEPS,
   readSweepTarget,
   sweepCall,
@@ -37,8 +39,8 @@ const MAX_OPEN_SWEEPS = 32;
 /** Addresses read at a time. Pages, because any number of addresses may turn out to be empty. */
 const PAGE = 300;
 const MAX_PAGES = 10;
-/** Upper bound of a payment's gas limit: `payGasLimit(0, 50)` of Vault.sol. */
-const PAYMENT_GAS = 8_000_000n;
+/** Upper bound of a payment's gas limit. */
+const PAYMENT_GAS = gasLimits.pay(0, MAX_PAYMENTS);
 /** Literal, because the index of open transactions serves no other condition. */
 const OPEN = fragment(sql`status = 'open'`);
 
@@ -192,7 +194,7 @@ async function sendSweeps(
   let left = balance - BigInt(made) * PAYMENT_GAS * maxFee;
   let sweeps = 0;
   for (let start = 0; start < items.length; start += MAX_SWEEPS) {
-    const call = await sweepCall(endpoint, chain, items.slice(start, start + MAX_SWEEPS));
+    const call = sweepCall(chain, items.slice(start, start + MAX_SWEEPS));
     left -= call.gasLimit * maxFee;
     // The first transaction of a round is made in any case. Alerts report what is wrong with it.
     if (made + sweeps > 0 && left < 0n) break;
