@@ -328,6 +328,13 @@ function withSecretUrls(settings: Config): Config {
   return { ...settings, CHAINS: chains };
 }
 
+/** Host, port and path of a URL. Its user and query are credentials, which make no other endpoint. */
+function endpointOf(url: string): string {
+  const { hostname, port, pathname } = new URL(url);
+  const host = hostname.replace(/\.$/, "") + (port === "" ? "" : `:${port}`);
+  return host + pathname.replace(/\/*$/, "/");
+}
+
 function checkTables(settings: Config): Config {
   const chains = new Set(settings.CHAINS.map((chain) => chain.chain));
   if (chains.size !== settings.CHAINS.length)
@@ -354,6 +361,12 @@ function checkTables(settings: Config): Config {
   for (const { chain, rpc_urls } of settings.CHAINS) {
     if (rpc_urls.length === 0)
       throw new Error(`Settings are not valid: CHAINS and RPC_URLS have no URL for ${chain}`);
+    const twice = rpc_urls.map(endpointOf).find((one, index, all) => all.indexOf(one) !== index);
+    if (twice !== undefined)
+      throw new Error(
+        `Settings are not valid: the RPC URLs of ${chain} name one endpoint of ` +
+          `${twice.slice(0, twice.indexOf("/"))} twice, but endpoints are each other's witnesses`,
+      );
   }
   for (const { chain, min_tip_gwei = 0, max_tip_gwei } of settings.CHAINS) {
     // Else no replacement could raise the tip.

@@ -32,6 +32,29 @@ describe("RPC URLs from a secret", () => {
     expect(() => config(wrong)).toThrow("RPC_URLS has an unknown chain locl");
   });
 
+  it.each([
+    ["the same text", "https://node.example/v2"],
+    ["a slash at the end", "https://node.example/v2/"],
+    ["capitals in the host", "https://Node.EXAMPLE/v2"],
+    ["the default port", "https://node.example:443/v2"],
+    ["a dot after the host", "https://node.example./v2"],
+    ["another user", "https://other:secret@node.example/v2"],
+    ["another query", "https://node.example/v2?key=secret"],
+    ["another fragment", "https://node.example/v2#secret"],
+    ["no TLS", "http://node.example/v2"],
+  ])("that name one endpoint twice are rejected: %s", (_, second) => {
+    const urls = { local: ["https://node.example/v2", "https://third.example", second] };
+    const load = () => config({ ...testSettings(), RPC_URLS: JSON.stringify(urls) });
+    expect(load).toThrow("the RPC URLs of local name one endpoint of node.example twice");
+    expect(load).not.toThrow("secret");
+  });
+
+  it("that differ in their port or path are two endpoints", () => {
+    const local = ["https://node.example/a", "https://node.example/b", "https://node.example:1/a"];
+    const settings = config({ ...testSettings(), RPC_URLS: JSON.stringify({ local }) });
+    expect(defaultChain(settings).rpc_urls).toEqual(local);
+  });
+
   it("never reach the log with their paths", () => {
     const cause = new HttpRequestError({ url: KEYED, body: {}, status: 401 });
     const fields = errorFields(new Error(`asking ${KEYED}?apikey=1 failed`, { cause }));
