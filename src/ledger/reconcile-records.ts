@@ -7,10 +7,11 @@
 import { all, type Expr, expr, join, literal, raw, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, reasonCode } from "./codes.ts";
 import { accountName, type Difference } from "./difference.ts";
-import { ARCHIVED_RECORD, MATCHES_LEFT_GROUP } from "./released.ts";
+import { ARCHIVED_RECORD, MATCHES_LEFT_BEFORE } from "./released.ts";
 import { FEES_OWNER, LOSSES_OWNER } from "./post.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
+import { idsFrom } from "../platform/uuid.ts";
 import { checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.ts";
 import { within } from "./reconcile-journal.ts";
 
@@ -307,7 +308,8 @@ type RequestRow = { readonly asset: string; readonly detail: string };
 
 /**
  * Requests against their matches and quotes: matched exactly if there is a match of the same
- * parties and terms, and no open quote on an ended request.
+ * parties and terms, and no open quote on an ended request. A match may leave the database before
+ * its request, because a seal bounds transfers and groups apart. Its id says when it was made.
  */
 async function checkRequests(db: D1Database, chunk: Chunk): Promise<Difference[]> {
   const rows = await all<RequestRow>(
@@ -320,7 +322,7 @@ async function checkRequests(db: D1Database, chunk: Chunk): Promise<Difference[]
         AS detail
       FROM (SELECT r.request_id, r.asset, r.status, CASE
           WHEN r.status = 'matched' AND m.match_id IS NULL
-            AND r.ended_group > ${MATCHES_LEFT_GROUP} THEN 'has no match'
+            AND coalesce(r.ended_by, x'ff') >= ${idsFrom(MATCHES_LEFT_BEFORE)} THEN 'has no match'
           WHEN r.status <> 'matched' AND m.match_id IS NOT NULL THEN 'has a match'
           WHEN m.requester_id <> r.requester_id OR m.asset <> r.asset
             OR r.side NOT IN (m.side, 'TwoWay') OR CAST(m.amount AS TEXT) <> r.amount

@@ -29,11 +29,6 @@ export const MATCHES_LEFT_BEFORE: Expr = expr`coalesce((SELECT last_at + ${CLOCK
   INDEXED BY journal_seals_matches_released WHERE matches_released_at IS NOT NULL
   ORDER BY number DESC LIMIT 1), 0)`;
 
-/** Scalar: matches of requests that ended in this group or earlier may have left the database. */
-export const MATCHES_LEFT_GROUP: Expr = expr`coalesce((SELECT up_to_group FROM journal_seals
-  INDEXED BY journal_seals_matches_released WHERE matches_released_at IS NOT NULL
-  ORDER BY number DESC LIMIT 1), 0)`;
-
 export type Archived = { readonly archived: number; readonly delivered: number };
 
 /**

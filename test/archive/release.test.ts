@@ -79,6 +79,23 @@ it("deletes requests and quotes that ended, and matches a day later", async () =
   expect(await verifyJournal(db, sealing.bucket, settings())).toMatchObject({ ok: true });
 });
 
+/** After a long outage the walk over groups is behind, so a seal may contain transfers only. */
+it("finds no difference when a match leaves before its request is sealed", async () => {
+  const { requestId, matchId } = await journal.trade();
+  await newUser({ usdc: 1n }, db);
+  await journal.walked();
+  await all(
+    db,
+    sql`UPDATE ledger_checkpoints SET position = coalesce((SELECT max(up_to_group) FROM journal_seals), 0)
+      WHERE scan = 'groups'`,
+  );
+  expect(await sealing.round()).toMatchObject({ status: "sealed" });
+  await releaseMatches();
+  expect(await recordOf("matches", "match_id", matchId)).toBe(0);
+  expect(await recordOf("requests", "request_id", requestId)).toBe(1);
+  expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
+});
+
 /** A freeze may end more quotes at one instant than one statement can name. */
 it("names the quotes of a seal in several statements", async () => {
   const { quotes } = await journal.trade();
