@@ -1,13 +1,12 @@
 /** Changes the password of a user, which ends every session that was made with the old one. */
 import type { SessionActor } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
-import { Problem } from "../platform/problem.ts";
 import { sql, uuid } from "../platform/sql.ts";
 import { auditRow, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import { type SessionResponse, sessionResponse } from "./login.ts";
-import { actorRejection, mayWrite } from "./may-write.ts";
+import { mayWrite, throwNotApplied } from "./may-write.ts";
 import { hashPassword } from "./password.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
 import { detailsOf, passwordSha256 } from "./rights.ts";
@@ -63,11 +62,7 @@ export async function changePassword(
     ],
   });
   forgetCredentials({ userId, apiKeyIds: revokedKeys });
-  if (!applied) {
-    const rejection = await actorRejection(db, actor);
-    if (rejection !== undefined) throw new Problem(rejection);
-    throw new Error("the guard did not apply, but its preconditions hold");
-  }
+  if (!applied) await throwNotApplied(db, actor);
   return {
     session: await sessionResponse(settings, {
       userId,

@@ -1,6 +1,5 @@
 /** Ends all sessions of a user by raising the epoch that their tokens contain. */
-import { Problem } from "../platform/problem.ts";
-import { actorRejection, mayWrite } from "./may-write.ts";
+import { mayWrite, throwNotApplied } from "./may-write.ts";
 import { commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import type { MacKeys } from "./event-mac.ts";
@@ -32,8 +31,5 @@ export async function endSessions(
     ],
   });
   forgetCredentials({ userId: actor.userId, apiKeyIds: liveKeys });
-  if (applied) return;
-  const rejection = await actorRejection(db, actor);
-  if (rejection !== undefined) throw new Problem(rejection);
-  throw new Error("the guard did not apply, but its preconditions hold");
+  if (!applied) await throwNotApplied(db, actor);
 }

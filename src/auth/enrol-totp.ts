@@ -6,7 +6,7 @@ import { Problem, problem } from "../platform/problem.ts";
 import { all, blob, type Sql, sql, uuid } from "../platform/sql.ts";
 import { commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
-import { actorRejection, mayWrite } from "./may-write.ts";
+import { actorRejection, mayWrite, throwNotApplied } from "./may-write.ts";
 import { invalidCode } from "./second-factor.ts";
 import { codeMark, detailsOf } from "./rights.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
@@ -47,7 +47,7 @@ export async function startTotp(
         WHERE ${written}`,
     ],
   });
-  if (!applied) throw await notApplied(db, actor);
+  if (!applied) await throwNotApplied(db, actor);
   return { secret, otpauth_uri: otpauthUri(secret, email) };
 }
 
@@ -118,12 +118,4 @@ async function countEnrolmentCode(db: D1Database, userId: string): Promise<void>
   );
   if (counted.length === 0)
     throw problem("totp_invalid", "No secret awaits its confirmation. POST /auth/totp makes one.");
-}
-
-/** Why the guard, which only contains `mayWrite`, did not apply. */
-async function notApplied(db: D1Database, actor: SessionActor): Promise<Error> {
-  const rejection = await actorRejection(db, actor);
-  return rejection === undefined
-    ? new Error("the guard did not apply, but its preconditions hold")
-    : new Problem(rejection);
 }

@@ -14,7 +14,7 @@ import { checkPassword } from "./check-password.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { accountFrozen, type FrozenBy, frozenByOf } from "./frozen.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
-import { actorRejection, mayWrite } from "./may-write.ts";
+import { mayWrite, throwNotApplied } from "./may-write.ts";
 import type { MacKeys } from "./event-mac.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
 import { detailsOf } from "./rights.ts";
@@ -65,10 +65,8 @@ export async function freezeOwnAccount(
   const { userId } = actor;
   const record = recordOf(actor, "account_frozen", { ip: clientIp, subjectId: userId });
   const allowed = (at: Expr) => mayWrite(actor, at);
-  if (await freeze(db, settings, { record, userId, by: "self", allowed }, alongside)) return;
-  const rejection = await actorRejection(db, actor);
-  if (rejection !== undefined) throw new Problem(rejection);
-  throw new Error("the guard did not apply, but its preconditions hold");
+  const own = { record, userId, by: "self", allowed } as const;
+  if (!(await freeze(db, settings, own, alongside))) await throwNotApplied(db, actor);
 }
 
 type Frozen = {

@@ -3,7 +3,7 @@
  * cache may be a few seconds old.
  */
 import type { Precondition } from "../platform/preconditions.ts";
-import { Problem, type ProblemData } from "../platform/problem.ts";
+import { Problem, type ProblemData, unavailable } from "../platform/problem.ts";
 import {
   all,
   atom,
@@ -156,6 +156,19 @@ export async function actorRejection(
 ): Promise<ProblemData | undefined> {
   const [facts] = await all<ActorFacts>(db, sql`SELECT ${actorFacts(actor).actor} AS actor`);
   return actorRejectionOf(actor, facts ?? { actor: null });
+}
+
+/**
+ * Throws why a guard with `mayWrite` did not apply. What stopped it may have ended since, as a freeze
+ * does. Then nothing happened, and the caller can try again.
+ */
+export async function throwNotApplied(db: D1Database, actor: Actor): Promise<never> {
+  const rejection = await actorRejection(db, actor);
+  throw rejection === undefined ? changedMeanwhile() : new Problem(rejection);
+}
+
+export function changedMeanwhile(): Problem {
+  return unavailable("none", "The account changed meanwhile. Try again.");
 }
 
 /** Why `mayWrite` is false, in the order of contract.md section 2. Undefined if it is true. */

@@ -5,7 +5,7 @@ import type { Config } from "../platform/config.ts";
 import { described } from "../http/fields.ts";
 import { problem, type Problem } from "../platform/problem.ts";
 import { type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
-import { actorFacts, actorPrecondition } from "./may-write.ts";
+import { actorFacts, actorPrecondition, changedMeanwhile } from "./may-write.ts";
 import { countDaily, dailyPrecondition, type DailyUse, dailyUse } from "../platform/daily-limit.ts";
 import { ask, guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { storagePrecondition } from "../platform/storage.ts";
@@ -92,7 +92,7 @@ export async function mintApiKey(
   if (minted !== undefined) return minted;
   const why = questionOf({ preconditions: checks(NOW), facts: {}, apart: actorFacts(actor) });
   await ask(db, [why]);
-  throw new Error("the guard did not apply, but its preconditions hold");
+  throw changedMeanwhile();
 }
 
 /** Scopes that the operator's keys can have. A key that withdraws is asked for by its user. */

@@ -11,7 +11,7 @@ import { toWireTime } from "../platform/time.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 import { commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
-import { actorRejection, mayWrite } from "./may-write.ts";
+import { actorRejection, changedMeanwhile, mayWrite } from "./may-write.ts";
 import type { MacKeys } from "./event-mac.ts";
 import { type Details, detailsOf } from "./rights.ts";
 import { CODE_LIMITS } from "./second-factor.ts";
@@ -59,7 +59,13 @@ export async function cancelTotpRemoval(
     when: (own) => expr`${own} AND ends_at IS NOT NULL`,
     endsAt: () => expr`NULL`,
   });
-  if (!applied) await rejectActor(db, request.actor);
+  if (applied) return;
+  await rejectActor(db, request.actor);
+  const { userId } = request.actor;
+  const valid = validSecret({ userId, status: "confirmed" }, NOW);
+  // A freeze was in the way, and has ended since.
+  if ((await first(db, sql`SELECT 1 ${valid} AND ends_at IS NOT NULL`)) !== undefined)
+    throw changedMeanwhile();
 }
 
 async function change(

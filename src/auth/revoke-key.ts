@@ -5,7 +5,7 @@ import type { Actor } from "../platform/actor.ts";
 import { findKey, type KeyRecord, ownerOfKey } from "./api-key.ts";
 import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
-import { actorRejection, mayWrite } from "./may-write.ts";
+import { actorRejection, changedMeanwhile, mayWrite } from "./may-write.ts";
 
 /**
  * Revokes a key of the actor's user. A session can revoke any of them, a key only itself.
@@ -37,7 +37,14 @@ export async function revokeOwnApiKey(
   }
   const key = await findKey(db, { apiKeyId, userId: actor.userId });
   if (key === undefined) throw problem("api_key_unknown_id", "You have no API key with this id.");
+  if (!applied && key.revoked_at === null) throw await notRevoked(db, actor);
   return key;
+}
+
+/** A freeze was in the way, which may have ended since. */
+async function notRevoked(db: D1Database, actor: Actor): Promise<Problem> {
+  const rejection = await actorRejection(db, actor);
+  return rejection?.code === "account_frozen" ? new Problem(rejection) : changedMeanwhile();
 }
 
 /** Revokes a key for the operator. False if the key is unknown or already revoked. */

@@ -21,7 +21,13 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { actorFacts, actorFactsOf, actorPrecondition, actorRejectionOf } from "./may-write.ts";
+import {
+  actorFacts,
+  actorFactsOf,
+  actorPrecondition,
+  actorRejectionOf,
+  changedMeanwhile,
+} from "./may-write.ts";
 import { ask, guardOf, questionOf } from "../platform/preconditions.ts";
 import type { Config } from "../platform/config.ts";
 import { countDaily, dailyPrecondition, dailyUse } from "../platform/daily-limit.ts";
@@ -95,7 +101,7 @@ export async function issueTicket(
   if (row === undefined) {
     const why = questionOf({ preconditions: checks(NOW), facts: {}, apart: actorFacts(actor) });
     await ask(db, [why]);
-    throw new Error("the guard did not apply, but its preconditions hold");
+    throw changedMeanwhile();
   }
   return { ticket, expires_at: toWireTime(row.expires_at), scopes: [...scopes] };
 }
