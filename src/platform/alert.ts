@@ -17,6 +17,7 @@ export type AlertKind =
   | "payer_failing"
   | "withdrawal_late"
   | "withdrawal_parked"
+  | "chain_removed"
   | "payment_unknown"
   | "payment_terms"
   | "payment_skipped"

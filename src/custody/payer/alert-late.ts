@@ -1,11 +1,11 @@
 /**
- * Reports withdrawals that take too long. The alert does not depend on the reason, because cron
- * raises it from the database alone.
+ * Reports withdrawals that take too long, or whose chain nobody serves any more. The alerts do not
+ * depend on the reason, because cron raises them from the database alone.
  */
 import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { NOW } from "../../platform/commit.ts";
 import type { Config } from "../../platform/config.ts";
-import { first, readUuid, sql } from "../../platform/sql.ts";
+import { all, first, readUuid, sql } from "../../platform/sql.ts";
 import { toWireTime } from "../../platform/time.ts";
 
 /** Only a parked withdrawal waits this long (park-over-limit.ts). */
@@ -19,6 +19,7 @@ export async function alertLateWithdrawals(
   db: D1Database,
   settings: Pick<Config, "CHAINS">,
 ): Promise<void> {
+  await alertRemovedChains(db, settings);
   for (const { chain, late_after_secs } of settings.CHAINS) {
     const late = await first<{ n: number; oldest: string; since: number }>(
       db,
@@ -39,4 +40,32 @@ export async function alertLateWithdrawals(
       await raiseAlert(db, "withdrawal_late", chain, detail);
     }
   }
+}
+
+/**
+ * A chain that was removed from the settings has no payer, so its withdrawals neither settle nor
+ * fail. Its watcher is needed too, because a payment may have been sent.
+ */
+async function alertRemovedChains(db: D1Database, settings: Pick<Config, "CHAINS">): Promise<void> {
+  const served = JSON.stringify(settings.CHAINS.map(({ chain }) => chain));
+  const removed = await all<{ chain: string; n: number; oldest: string; since: number }>(
+    db,
+    sql`SELECT w.chain, count(*) AS n, hex(w.withdrawal_id) AS oldest, min(w.created_at) AS since
+      FROM withdrawals w INDEXED BY withdrawals_open
+      WHERE w.status IN ('queued', 'submitted')
+        AND w.chain NOT IN (SELECT value FROM json_each(${served}))
+      GROUP BY w.chain`,
+  );
+  for (const { chain, n, oldest, since } of removed) {
+    const detail =
+      `${n} withdrawals wait, the oldest is ${readUuid(oldest)} of ${toWireTime(since)}: ` +
+      `put ${chain} back into CHAINS and deploy`;
+    await raiseAlert(db, "chain_removed", chain, detail);
+  }
+  const waiting = JSON.stringify(removed.map(({ chain }) => chain));
+  await all(
+    db,
+    sql`UPDATE alerts SET resolved_at = ${NOW} WHERE kind = 'chain_removed'
+      AND resolved_at IS NULL AND subject NOT IN (SELECT value FROM json_each(${waiting}))`,
+  );
 }
