@@ -7,7 +7,16 @@ import type { AssetKey } from "../assets/asset.ts";
 import { externalOwner, LOSSES_OWNER, openExternalAccounts, post } from "../ledger/post.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { blob, type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  blob,
+  type Expr,
+  expr,
+  first,
+  MAX_NATIVE_UNITS,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { isLost } from "./payer/restore-payments.ts";
 import type { ACCEPTANCE_KINDS } from "./tables.ts";
@@ -21,9 +30,9 @@ export type Acceptance = {
 
 export type Accepted =
   | { readonly status: "accepted" | "accepted_before"; readonly chain: string }
-  | { readonly status: "not_paid" | "has_withdrawal" | "unknown_asset" };
+  | { readonly status: "not_paid" | "has_withdrawal" | "unknown_asset" | "too_large" };
 
-type Paid = { chain: string; asset: AssetKey | null };
+type Paid = { chain: string; asset: AssetKey | null; amount: string };
 
 export async function acceptPayment(
   db: D1Database,
@@ -37,7 +46,7 @@ export async function acceptPayment(
   const paid = await first<Paid>(
     db,
     // A thief can pay one id on two chains. Repeating the command accepts the other one.
-    sql`SELECT e.chain, e.asset FROM vault_events e
+    sql`SELECT e.chain, e.asset, e.amount FROM vault_events e
       WHERE e.payment_id = ${id} AND e.kind = 'Paid'
         AND e.chain IN (SELECT value FROM json_each(${chains}))
       ORDER BY EXISTS (SELECT 1 FROM accepted_payments p
@@ -46,6 +55,7 @@ export async function acceptPayment(
   const chain = settings.CHAINS.find((candidate) => candidate.chain === paid?.chain);
   if (paid === undefined || chain === undefined) return { status: "not_paid" };
   if (kind === "loss" && paid.asset === null) return { status: "unknown_asset" };
+  if (kind === "loss" && !(await canPostLoss(db, paid))) return { status: "too_large" };
 
   const acceptanceId = uuidv7();
   const group = newGroup();
@@ -88,6 +98,26 @@ export async function acceptPayment(
     ...alongside(group.at, applied),
   ]);
   return outcomeOf(db, chain.chain, { paymentId, acceptanceId });
+}
+
+/**
+ * Whether the accounts have room for the loss. A token of which more than 2^62 units exist has no
+ * value, and the service has never credited as much. Two losses at once are decided by the journal.
+ */
+async function canPostLoss(
+  db: D1Database,
+  { chain, asset, amount }: { chain: string; asset: string | null; amount: string },
+): Promise<boolean> {
+  const row = await first<{ lost: string; outside: string }>(
+    db,
+    sql`SELECT
+      CAST(coalesce((SELECT -balance FROM accounts WHERE owner = ${LOSSES_OWNER}
+        AND kind = 'external' AND asset = ${asset}), 0) AS TEXT) AS lost,
+      CAST(coalesce((SELECT balance FROM accounts WHERE owner = ${externalOwner(chain)}
+        AND kind = 'external' AND asset = ${asset}), 0) AS TEXT) AS outside`,
+  );
+  const used = [row?.lost ?? "0", row?.outside ?? "0"].map(BigInt);
+  return used.every((units) => units + BigInt(amount) <= MAX_NATIVE_UNITS);
 }
 
 async function outcomeOf(

@@ -218,6 +218,9 @@ const NOT_ACCEPTABLE = {
   not_paid: "No payment of that id was read from the vault.",
   has_withdrawal: "The payment belongs to a withdrawal. If its terms differ, run withdrawals fail.",
   unknown_asset: "The service does not credit that token, so it lost nothing. Use --as rescue.",
+  too_large:
+    "The ledger holds at most 2^62 units of an asset, and losses of it would exceed that. Use --as " +
+    "rescue, which posts nothing. Then run reconcile: holdings_short is what users have lost of it.",
 } as const;
 
 /** Rebuilds lost payments page by page, as far as one command goes. */

@@ -339,7 +339,7 @@ describe("withdrawals rescue", () => {
 
 describe("restore --accept-payment", () => {
   /** Records a payment that the service did not order, of an asset or of an unknown token. */
-  async function foreignPayment(asset: string | null): Promise<string> {
+  async function foreignPayment(asset: string | null, amount = "5"): Promise<string> {
     const id = randomHex(32);
     await all(
       env.DB,
@@ -347,7 +347,7 @@ describe("restore --accept-payment", () => {
           batch_no, token, token_id, asset, amount, to_address, block_number, block_hash,
           recorded_group)
         VALUES ('local', ${blob(randomHex(32))}, 0, 'Paid', ${blob(id)}, ${blob(randomHex(20))}, 1,
-          ${blob(randomHex(20))}, '0', ${asset}, '5', ${blob(randomHex(20))}, 1,
+          ${blob(randomHex(20))}, '0', ${asset}, ${amount}, ${blob(randomHex(20))}, 1,
           ${blob(randomHex(32))}, -1)`,
     );
     return id;
@@ -400,6 +400,34 @@ describe("restore --accept-payment", () => {
     expect(await accept(id, "rescue")).toMatchObject({ ok: true, result: { status: "accepted" } });
     expect(await booked(id)).toEqual([{ amount: null, kind: "rescue", reason: "incident 7" }]);
     expect(await audited(id)).toHaveLength(1);
+  });
+
+  it.each([2n ** 62n + 1n, 2n ** 63n, 2n ** 256n - 1n])(
+    "rejects a loss of %d units, and names the way out",
+    async (amount) => {
+      const id = await foreignPayment(`venue_one:${randomHex(8)}`, String(amount));
+      expect(await accept(id, "loss")).toMatchObject(
+        rejection("payment_not_acceptable", "Use --as rescue"),
+      );
+      expect(await audited(id)).toEqual([]);
+      expect(await accept(id, "rescue")).toMatchObject({
+        ok: true,
+        result: { status: "accepted" },
+      });
+    },
+  );
+
+  it("rejects a loss that makes the losses of an asset too large", async () => {
+    const asset = `venue_one:${randomHex(8)}`;
+    const [one, two] = [
+      await foreignPayment(asset, String(2n ** 62n)),
+      await foreignPayment(asset, "1"),
+    ];
+    expect(await accept(one, "loss")).toMatchObject({ ok: true });
+    expect(await accept(two, "loss")).toMatchObject(
+      rejection("payment_not_acceptable", "Use --as rescue"),
+    );
+    expect(await accept(two, "rescue")).toMatchObject({ ok: true });
   });
 
   it("rejects a payment that is unknown or belongs to a withdrawal", async () => {
