@@ -251,8 +251,9 @@ function attempt<T>(run: () => T): Outcome<T> {
     if (!(error instanceof Error)) throw error;
     const code: unknown = Reflect.get(error, "errcode");
     // 19 is SQLITE_CONSTRAINT, in the low byte of an extended code.
-    const suffix = typeof code === "number" && (code & 0xff) === 19 ? ": SQLITE_CONSTRAINT" : "";
-    return { error: new Error(`D1_ERROR: ${error.message}${suffix}`) };
+    const name =
+      typeof code === "number" && (code & 0xff) === 19 ? "SQLITE_CONSTRAINT" : "SQLITE_ERROR";
+    return { error: new Error(`D1_ERROR: ${error.message}: ${name}`) };
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * Runs each check of the reconciliation alone. Somebody who can write SQL can set a row to a value
- * on which a check throws. Then that is a difference (`check_failed`), and all other checks run.
+ * on which a check throws. Then that is a difference (`check_failed`), and all other checks run. If D1
+ * did not respond the reconciliation ends, and the next one continues.
  */
 import { errorFields, log } from "../platform/log.ts";
 import type { Difference } from "./difference.ts";
@@ -23,6 +24,7 @@ export async function checkAlone(
   try {
     return await check();
   } catch (error) {
+    if (isAway(error)) throw error;
     return [checkFailed(name, "the whole check", error)];
   }
 }
@@ -41,6 +43,7 @@ export async function checkRowsAlone(
     try {
       return await check(part);
     } catch (error) {
+      if (isAway(error)) throw error;
       const middle = after + Math.floor((upTo - after) / 2);
       // Not even a number between the two: a row, or numbers above those that doubles tell apart.
       if (middle <= after || middle >= upTo || named >= MAX_ROWS_NAMED) {
@@ -71,6 +74,15 @@ export function mapAlone<Row, Result>(
     }
   }
   return { results, failed };
+}
+
+/** D1 has not carried out the statement, so no row is wrong. An error of SQLite has its code. */
+function isAway(error: unknown): boolean {
+  const text = `${String(error)} ${error instanceof Error ? String(error.cause) : ""}`;
+  return (
+    /D1_ERROR|Network connection lost|internal error|was reset/i.test(text) &&
+    !text.includes("SQLITE_")
+  );
 }
 
 function checkFailed(name: string, where: string, error: unknown): Difference {

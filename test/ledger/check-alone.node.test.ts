@@ -61,3 +61,22 @@ it("reports a check of no rows, and a row that cannot be described", async () =>
     "check_failed all/check/sums asset x: Cannot convert x to a BigInt",
   ]);
 });
+
+it.each([
+  "D1_ERROR: Network connection lost.",
+  "Network connection lost.",
+  "D1_ERROR: D1 DB is overloaded. Requests queued for too long.",
+  "internal error; reference = abc",
+])("reports no difference if D1 fails with %s", async (message) => {
+  const away = () => Promise.reject(new Error(message));
+  await expect(checkAlone("sums", away)).rejects.toThrow(message);
+  const chunk = { after: 0, upTo: 2_000 };
+  await expect(checkRowsAlone({ ...TERMS, chunk }, away)).rejects.toThrow(message);
+});
+
+it("reports what SQLite refuses", async () => {
+  const refuse = () => Promise.reject(new Error("D1_ERROR: malformed JSON: SQLITE_ERROR"));
+  expect(texts(await checkAlone("sums", refuse))).toEqual([
+    "check_failed all/check/sums the whole check: D1_ERROR: malformed JSON: SQLITE_ERROR",
+  ]);
+});
