@@ -620,7 +620,7 @@ CREATE INDEX transfers_from_sub_account ON transfers (from_sub_account, reason)
 CREATE INDEX transfers_to_sub_account ON transfers (to_sub_account, reason)
   WHERE to_sub_account IS NOT NULL;
 CREATE INDEX transfers_from ON transfers (from_account, reason);
-CREATE INDEX transfers_to ON transfers (to_account, reason) WHERE reason IN (1, 2, 6, 7);
+CREATE INDEX transfers_to ON transfers (to_account, reason) WHERE reason NOT BETWEEN 3 AND 5;
 
 -- Completes a row: computes what it leaves on both accounts, and inserts it so instead of the row
 -- without. A statement inserts its rows one after the other, so each sees those before it.
@@ -632,13 +632,13 @@ CREATE TRIGGER transfers_fill BEFORE INSERT ON transfers WHEN NEW.from_balance I
       OR NEW.to_sub_account IS NOT NULL;
   INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at,
       from_balance, to_balance, from_sub_account, to_sub_account)
-    SELECT f.account_id, t.account_id, NEW.amount, NEW.reason, NEW.ref, NEW.step, NEW.line, NEW.at,
-      f.balance - NEW.amount, t.balance + NEW.amount, f.sub_account,
-      iif(NEW.reason IN (1, 6), t.sub_account, NULL)
-    FROM accounts f, accounts t
-    WHERE f.account_id = NEW.from_account AND t.account_id = NEW.to_account
-      AND f.balance - NEW.amount >= iif(f.kind = 'external', -4611686018427387904, 0)
-      AND t.balance + NEW.amount <= 4611686018427387904;
+    VALUES (NEW.from_account, NEW.to_account, NEW.amount, NEW.reason, NEW.ref, NEW.step, NEW.line,
+      NEW.at,
+      (SELECT balance - NEW.amount FROM accounts WHERE account_id = NEW.from_account),
+      (SELECT balance + NEW.amount FROM accounts WHERE account_id = NEW.to_account),
+      (SELECT sub_account FROM accounts WHERE account_id = NEW.from_account),
+      iif(NEW.reason IN (1, 6),
+        (SELECT sub_account FROM accounts WHERE account_id = NEW.to_account), NULL));
   SELECT RAISE(ABORT, 'balance not moved') WHERE changes() <> 1;
   SELECT RAISE(IGNORE);
 END;
@@ -840,7 +840,7 @@ CREATE TABLE quotes (
   ended_group INTEGER,
   stuck_at INTEGER,              -- set aside by src/rfq/set-aside.ts, because ending it failed
   CONSTRAINT quotes_status CHECK (
-    status IN ('open', 'accepted', 'cancelled', 'expired', 'rejected')
+    status = 'open' OR status IN ('accepted', 'cancelled', 'expired', 'rejected')
   ),
   CONSTRAINT quotes_price CHECK (price BETWEEN 1 AND 1000000),
   CONSTRAINT quotes_reserve CHECK (reserve > 0),
@@ -1306,16 +1306,22 @@ CREATE TABLE event_commands (
 -- Opens the stream, and writes the run with its next numbers.
 CREATE TRIGGER event_commands_write BEFORE INSERT ON event_commands BEGIN
   INSERT INTO streams (name, last_seq, pushed_seq, first_seq, active_at)
-    SELECT NEW.stream, r.last_seq, r.last_seq, r.last_seq + 1, NEW.at
-    FROM (SELECT coalesce(max(last_seq), 0) AS last_seq FROM removed_streams) r
-    WHERE NOT EXISTS (SELECT 1 FROM streams s WHERE s.name = NEW.stream);
+    VALUES (NEW.stream,
+      coalesce((SELECT max(last_seq) FROM removed_streams), 0),
+      coalesce((SELECT max(last_seq) FROM removed_streams), 0),
+      coalesce((SELECT max(last_seq) FROM removed_streams), 0) + 1,
+      NEW.at)
+    ON CONFLICT (name) DO NOTHING;
   INSERT INTO event_runs (run_id, stream_id, last_seq, first_seq, at, ids, events)
-    SELECT coalesce(
+    VALUES (
+      coalesce(
         (SELECT max(r.run_id) + 1 FROM event_runs r
           WHERE r.run_id >= NEW.written_group << 20 AND r.run_id < (NEW.written_group + 1) << 20),
         NEW.written_group << 20),
-      s.stream_id, s.last_seq + NEW.n, s.last_seq + 1, NEW.at, NEW.ids, NEW.events
-    FROM streams s WHERE s.name = NEW.stream;
+      (SELECT stream_id FROM streams WHERE name = NEW.stream),
+      (SELECT last_seq FROM streams WHERE name = NEW.stream) + NEW.n,
+      (SELECT last_seq FROM streams WHERE name = NEW.stream) + 1,
+      NEW.at, NEW.ids, NEW.events);
   SELECT RAISE(IGNORE);
 END;
 

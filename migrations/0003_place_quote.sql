@@ -276,11 +276,12 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
     label,
     maker_open
   )
-  SELECT NEW.quote_id,
-    r.request_id,
+  VALUES (
+    NEW.quote_id,
+    NEW.request_id,
     NEW.maker_id,
     (coalesce(NEW.api_key_id, NEW.maker_id)),
-    r.asset,
+    (SELECT asset FROM requests WHERE request_id = NEW.request_id),
     NEW.amount,
     NEW.side,
     NEW.price,
@@ -290,7 +291,10 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
     NEW.reserve,
     'open',
     NEW.at,
-    min(r.expires_at, min(NEW.at, NEW.received_at) + NEW.life_ms),
+    min(
+      (SELECT expires_at FROM requests WHERE request_id = NEW.request_id),
+      min(NEW.at, NEW.received_at) + NEW.life_ms
+    ),
     NEW.placed_group,
     NEW.label,
     (
@@ -313,22 +317,26 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
         )
       )
     )
-  FROM requests r
-  WHERE r.request_id = NEW.request_id;
+  );
   INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-  SELECT f.account_id, t.account_id, s.amount, 3, s.ref, 1, s.line, NEW.at
-  FROM (
-    SELECT NEW.maker_id AS from_owner,
-      NEW.maker_id AS to_owner,
-      NEW.reserve_asset AS asset,
-      NEW.reserve AS amount,
-      NEW.quote_id AS ref,
-      0 AS line
-  ) s
-  LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = 'available'
-  LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = 'pending'
-  WHERE s.amount <> 0
-  ORDER BY s.ref, s.line;
+  VALUES (
+    (
+      SELECT account_id
+      FROM accounts
+      WHERE owner = NEW.maker_id AND asset = NEW.reserve_asset AND kind = 'available'
+    ),
+    (
+      SELECT account_id
+      FROM accounts
+      WHERE owner = NEW.maker_id AND asset = NEW.reserve_asset AND kind = 'pending'
+    ),
+    NEW.reserve,
+    3,
+    NEW.quote_id,
+    1,
+    0,
+    NEW.at
+  );
   DELETE FROM idempotency_keys
   WHERE key_hash = NEW.key_hash AND record_id < (unhex(printf('%012x', (NEW.at - 86520000))));
   INSERT INTO idempotency_keys (key_hash, terms_hash, record_id)

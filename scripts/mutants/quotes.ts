@@ -207,7 +207,7 @@ export const QUOTE_MUTANTS: readonly Mutant[] = [
       "      0 + coalesce(\n",
       [PRECONDITIONS],
     ],
-    ["nothing reserved", "NEW.reserve AS amount", "0 AS amount", [BOOK]],
+    ["too little reserved", "    NEW.reserve,\n    3,", "    1,\n    3,", [BOOK]],
     ["key forgotten", "WHERE NEW.key_hash IS NOT NULL", "WHERE 0", [BOOK, MODEL]],
     [
       "expired key stays in the way",

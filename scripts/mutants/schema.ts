@@ -61,14 +61,14 @@ export const SCHEMA_MUTANTS: readonly Mutant[] = [
     ],
     [
       "overdraft",
-      "      AND f.balance - NEW.amount >= iif(f.kind = 'external', -4611686018427387904, 0)\n",
-      "",
+      "\n      AND NEW.from_balance >= iif(kind = 'external', -4611686018427387904, 0);",
+      ";",
       [GUARDS],
       "The CHECK accounts_balance rejects it, too.",
     ],
     [
       "overflow",
-      "      AND t.balance + NEW.amount <= 4611686018427387904;",
+      " AND NEW.to_balance <= 4611686018427387904;",
       ";",
       [GUARDS, AMOUNTS],
       "The CHECK accounts_balance rejects it, too.",

@@ -48,7 +48,7 @@ import {
   runsOf,
 } from "./filter.ts";
 import { DELIVERED } from "./released.ts";
-import { INDEXED_CREDITS } from "./transfer-types.ts";
+import { isIndexedCredit } from "./transfer-types.ts";
 
 /** A position above every entry_id: the page starts with the newest entry. */
 export const NEWEST = 2n ** 62n;
@@ -180,8 +180,7 @@ function ofRun(run: RunAlias, side: Side, index: RunIndex): Expr {
     AND t.reason = ${raw(run)}.reason`;
   if (index === "sub_account" || side === "from") return equal;
   // SQLite uses a partial index only for a query that repeats the index's own condition.
-  const indexed = join(INDEXED_CREDITS.map(reasonCode), ", ");
-  return expr`${equal} AND t.reason IN (${indexed})`;
+  return expr`${equal} AND ${isIndexedCredit(atom("t.reason"))}`;
 }
 
 /** The rows of get-ledger for a table of `entry_id`, with further columns if given. */

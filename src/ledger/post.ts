@@ -6,6 +6,7 @@
 import type { Group } from "../platform/commit.ts";
 import {
   atom,
+  type Columns,
   type Expr,
   expr,
   FALSE,
@@ -67,6 +68,31 @@ export function transfer(
     LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = ${kindName(to)}
     WHERE s.amount <> 0
     ORDER BY s.ref, s.line`;
+}
+
+/**
+ * As `transfer`, of one user between their two sub-accounts. SQLite copies the rows of a SELECT to
+ * a temporary table before it inserts them into a table with triggers, but not these values.
+ */
+export function transferWithin(
+  { at }: Pick<Group, "at">,
+  {
+    reason,
+    step,
+    from,
+    to,
+    owner,
+    asset,
+    amount,
+    ref,
+  }: Pick<Posting, "reason" | "step" | "from" | "to"> &
+    Columns<"owner" | "asset" | "amount" | "ref">,
+): Sql {
+  const account = (kind: AccountKind) => expr`SELECT account_id FROM accounts
+    WHERE owner = ${owner} AND asset = ${asset} AND kind = ${kindName(kind)}`;
+  return sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+    VALUES (${account(from)}, ${account(to)}, ${amount}, ${reasonCode(reason)}, ${ref},
+      ${stepCode(step)}, 0, ${at})`;
 }
 
 /**

@@ -3,12 +3,12 @@
  * and the sum of each asset.
  */
 import { eq } from "drizzle-orm";
-import { all, type Expr, expr, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
+import { all, atom, type Expr, expr, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
 import { checkAlone, checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.ts";
 import { describeReason, REASONS, reasonCode, reasonNumber } from "./codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
 import { DELIVERED } from "./released.ts";
-import { INDEXED_CREDITS, TRANSFER_TYPES } from "./transfer-types.ts";
+import { isIndexedCredit, TRANSFER_TYPES } from "./transfer-types.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
@@ -266,13 +266,12 @@ function wrongBalances(accounts: Sql): Sql {
     expr`coalesce((SELECT 2 * t.transfer_id + ${raw(`${credit}`)}
       FROM transfers t INDEXED BY ${raw(`transfers_${index}`)}
       WHERE t.reason = r.value AND ${which} ORDER BY t.transfer_id DESC LIMIT 1), 0)`;
-  const indexed = join(INDEXED_CREDITS.map(reasonCode), ", ");
   const ends = join(
     [
       newest(0, "from", expr`t.from_account = a.account_id`),
-      newest(1, "to", expr`t.to_account = a.account_id AND t.reason IN (${indexed})`),
+      newest(1, "to", expr`t.to_account = a.account_id AND ${isIndexedCredit(atom("t.reason"))}`),
       // Trades leave the other account too, but never for this one. All of them would be read.
-      expr`iif(r.value IN (${indexed}), 0, ${newest(
+      expr`iif(${isIndexedCredit(atom("r.value"))}, 0, ${newest(
         1,
         "from",
         expr`t.from_account = a.other_account AND t.to_account = a.account_id`,

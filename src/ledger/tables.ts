@@ -66,7 +66,7 @@ export const transfers = sqliteTable(
     index("transfers_from").on(t.fromAccount, t.reason),
     index("transfers_to")
       .on(t.toAccount, t.reason)
-      .where(sql`reason IN (1, 2, 6, 7)`),
+      .where(sql`reason NOT BETWEEN 3 AND 5`),
     check("transfers_amount", sql`amount > 0 AND amount <= 4611686018427387904`),
     check("transfers_accounts", sql`from_account <> to_account`),
     check("transfers_reason", sql`reason BETWEEN 1 AND 7`),

@@ -2,7 +2,8 @@
  * The types of transfer in the journal (docs/contract.md, section 4). Reads look for these types,
  * and the reconciliation allows no others.
  */
-import type { Reason } from "./codes.ts";
+import { type Expr, expr } from "../platform/sql.ts";
+import { type Reason, reasonCode } from "./codes.ts";
 import type { AccountKind } from "./tables.ts";
 
 /** `[reason, from, to]`, where `from` and `to` are kinds of accounts. */
@@ -27,12 +28,10 @@ export const TRANSFER_TYPES: readonly (readonly [Reason, AccountKind, AccountKin
 export const COUNTERPARTY_CREDITS = ["deposit", "trade"] as const satisfies Reason[];
 
 /**
- * Reasons of the credits that the index `transfers_to` contains. Every other credit has its debit
- * on the other sub-account of the same owner and asset.
+ * Whether the index `transfers_to` contains credits of this reason. Every other credit (of a
+ * reserve or release) has its debit on the other sub-account of the same owner and asset. A list of
+ * more than two values would make SQLite build a table of them for each transfer that it inserts.
  */
-export const INDEXED_CREDITS = [
-  "deposit",
-  "withdrawal",
-  "trade",
-  "fee",
-] as const satisfies Reason[];
+export function isIndexedCredit(reason: Expr): Expr {
+  return expr`${reason} NOT BETWEEN ${reasonCode("reserve_rfq")} AND ${reasonCode("release")}`;
+}

@@ -19,7 +19,7 @@
  *
  * What else a placed quote does belongs into `placed`.
  */
-import { transfer } from "../ledger/post.ts";
+import { transferWithin } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import { boundColumns, columnsOf, type CommandRow, selectRows } from "../platform/command-rows.ts";
 import type { Config } from "../platform/config.ts";
@@ -150,24 +150,28 @@ const STAMPS = { at: "integer", placed_group: "integer" } as const;
  * first, so that its reserve is available again.
  */
 function placed(c: Columns<QuoteField | keyof typeof STAMPS>): Sql[] {
+  // Not a SELECT from requests, for the reason that `transferWithin` gives.
+  const ofRequest = (column: "asset" | "expires_at") =>
+    expr`SELECT ${raw(column)} FROM requests WHERE request_id = ${c.request_id}`;
   return [
     ...endReplaced(c),
     sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
         usdc_amount, taker_fee, maker_fee, reserve, status, opened_at, expires_at,
         opened_group, label, maker_open)
-      SELECT ${c.quote_id}, r.request_id, ${c.maker_id}, ${rowCredential(c.maker_id, c)},
-        r.asset, ${c.amount}, ${c.side}, ${c.price},
-        ${c.usdc_amount}, ${c.taker_fee}, ${c.maker_fee}, ${c.reserve}, 'open',
-        ${c.at}, min(r.expires_at, min(${c.at}, ${c.received_at}) + ${c.life_ms}), ${c.placed_group},
-        ${c.label}, ${nextOpenBound(c)}
-      FROM requests r WHERE r.request_id = ${c.request_id}`,
-    transfer(c, {
+      VALUES (${c.quote_id}, ${c.request_id}, ${c.maker_id}, ${rowCredential(c.maker_id, c)},
+        ${ofRequest("asset")}, ${c.amount}, ${c.side}, ${c.price},
+        ${c.usdc_amount}, ${c.taker_fee}, ${c.maker_fee}, ${c.reserve}, 'open', ${c.at},
+        min(${ofRequest("expires_at")}, min(${c.at}, ${c.received_at}) + ${c.life_ms}),
+        ${c.placed_group}, ${c.label}, ${nextOpenBound(c)})`,
+    transferWithin(c, {
       reason: "reserve_rfq",
       step: "reserve",
       from: "available",
       to: "pending",
-      source: sql`SELECT ${c.maker_id} AS from_owner, ${c.maker_id} AS to_owner,
-        ${c.reserve_asset} AS asset, ${c.reserve} AS amount, ${c.quote_id} AS ref, 0 AS line`,
+      owner: c.maker_id,
+      asset: c.reserve_asset,
+      amount: c.reserve,
+      ref: c.quote_id,
     }),
     ...rememberRow({
       key: c,

@@ -126,7 +126,7 @@ export const quotes = sqliteTable(
     index("quotes_ended_group")
       .on(t.endedGroup, t.endedBy)
       .where(sql`ended_group IS NOT NULL`),
-    check("quotes_status", oneOf("status", QUOTE_STATUSES)),
+    check("quotes_status", sql`status = 'open' OR ${oneOf("status", QUOTE_STATUSES.slice(1))}`),
     check("quotes_price", sql`price BETWEEN 1 AND 1000000`),
     check("quotes_reserve", sql`reserve > 0`),
     check(

@@ -241,7 +241,9 @@ WITH RECURSIVE
         (
           SELECT t.transfer_id
           FROM transfers t INDEXED BY transfers_to
-          WHERE ((t.to_account = r.indexed_at AND t.reason = r.reason) AND t.reason IN (1, 2, 6, 7))
+          WHERE (
+            (t.to_account = r.indexed_at AND t.reason = r.reason) AND (t.reason NOT BETWEEN 3 AND 5)
+          )
             AND (
               t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
               AND t.transfer_id >= b.floor
@@ -275,7 +277,9 @@ WITH RECURSIVE
         (
           SELECT t.transfer_id
           FROM transfers t INDEXED BY transfers_to
-          WHERE ((t.to_account = p.indexed_at AND t.reason = p.reason) AND t.reason IN (1, 2, 6, 7))
+          WHERE (
+            (t.to_account = p.indexed_at AND t.reason = p.reason) AND (t.reason NOT BETWEEN 3 AND 5)
+          )
             AND (t.transfer_id < p.entry_id >> 1 AND t.transfer_id >= p.floor)
           ORDER BY t.transfer_id DESC
           LIMIT 1
