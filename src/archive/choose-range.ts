@@ -64,6 +64,25 @@ async function sealedBefore(db: D1Database, hotMs: number): Promise<number> {
   return Math.min(cold, unchecked ?? cold);
 }
 
+/** Whether a range ends with what is cold, and between two instants. Its start is known. */
+export async function mayBeSealed(
+  db: D1Database,
+  { upTo, afterGroup, upToGroup }: Range,
+  hotMs: number,
+): Promise<boolean> {
+  const before = await sealedBefore(db, hotMs);
+  if (upTo > (await lastTransferBefore(db, before))) return false;
+  if (upToGroup > (await lastGroupBefore(db, afterGroup, before))) return false;
+  const row = await first<{ cut: number }>(
+    db,
+    sql`SELECT EXISTS (SELECT 1 FROM (SELECT at FROM transfers WHERE transfer_id <= ${upTo}
+          ORDER BY transfer_id DESC LIMIT 1) a
+        CROSS JOIN (SELECT at FROM transfers WHERE transfer_id > ${upTo}
+          ORDER BY transfer_id LIMIT 1) b WHERE b.at = a.at) AS cut`,
+  );
+  return row?.cut === 0;
+}
+
 async function bounds(
   db: D1Database,
   hotMs: number,
@@ -105,15 +124,7 @@ async function chooseGroups(
   after: number,
   { before, limit }: { before: number; limit: number },
 ): Promise<{ upTo: number; requests: number; full: boolean }> {
-  const checked = await positionOf(db, "groups");
-  const row = await first<{ cold: number | null }>(
-    db,
-    // Groups are deleted by age, the oldest first, so the scan ends soon.
-    sql`SELECT coalesce(
-      (SELECT seq - 1 FROM commit_groups WHERE at >= ${before} ORDER BY seq LIMIT 1),
-      (SELECT max(seq) FROM commit_groups)) AS cold`,
-  );
-  const end = Math.max(after, Math.min(row?.cold ?? 0, checked));
+  const end = await lastGroupBefore(db, after, before);
   const ofRange = sql`FROM requests WHERE ended_group > ${after} AND ended_group <= ${end}`;
   const next = await first<{ seq: number }>(
     db,
@@ -127,4 +138,17 @@ async function chooseGroups(
   const requests = await counted(next.seq - 1);
   if (requests > 0) return { upTo: next.seq - 1, requests, full: true };
   return { upTo: next.seq, requests: await counted(next.seq), full: true };
+}
+
+/** The last group before an instant that the reconciliation has walked; at least `after`. */
+async function lastGroupBefore(db: D1Database, after: number, before: number): Promise<number> {
+  const checked = await positionOf(db, "groups");
+  const row = await first<{ cold: number | null }>(
+    db,
+    // Groups are deleted by age, the oldest first, so the scan ends soon.
+    sql`SELECT coalesce(
+      (SELECT seq - 1 FROM commit_groups WHERE at >= ${before} ORDER BY seq LIMIT 1),
+      (SELECT max(seq) FROM commit_groups)) AS cold`,
+  );
+  return Math.max(after, Math.min(row?.cold ?? 0, checked));
 }

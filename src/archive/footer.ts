@@ -123,6 +123,18 @@ function writeBytes(writer: ByteWriter, bytes: Uint8Array): void {
   writer.raw(bytes);
 }
 
+/**
+ * Whether two seals have the same content. Another version of the runtime may compress it to other
+ * bytes, so the blocks may be elsewhere.
+ */
+export function sameContent(a: Footer, b: Footer): boolean {
+  return equalBytes(encodeFooter(withoutPlaces(a)), encodeFooter(withoutPlaces(b)));
+}
+
+function withoutPlaces({ blocks, ...footer }: Footer): Footer {
+  return { ...footer, blocks: blocks.map((block) => ({ ...block, offset: 0, length: 0 })) };
+}
+
 /** Whether the two blocks of one footer state the same. */
 export function sameBlock(a: OwnerBlock, b: OwnerBlock): boolean {
   const positions = new Map([...a.assets, ...b.assets].map((asset, place) => [asset, place]));

@@ -52,17 +52,18 @@ export type EncodedSeal = {
   readonly footer: Footer;
 };
 
-/** `links` names the seal before of each owner that has one. */
+/** `links` names the seal before of each owner that has one. Tests compress in another way. */
 export async function encodeSeal(
   seal: Seal,
   links: ReadonlyMap<Owner, SealId> = new Map(),
+  compressed: typeof compress = compress,
 ): Promise<EncodedSeal> {
   const blocks: OwnerBlock[] = [];
   const parts: Uint8Array[] = [MAGIC];
   let offset = MAGIC.length;
   for (const [owner, block] of blocksOf(seal)) {
     const content = encodeBlock(block);
-    const bytes = await compress(content);
+    const bytes = await compressed(content);
     blocks.push({
       owner,
       previous: links.get(owner) ?? null,
@@ -77,7 +78,7 @@ export async function encodeSeal(
   }
   const footer: Footer = { head: headOf(seal), counts: countsOf(seal), blocks };
   const content = encodeFooter(footer);
-  const bytes = await compress(content);
+  const bytes = await compressed(content);
   const sizes = new DataView(new ArrayBuffer(SIZES_BYTES));
   sizes.setUint32(0, bytes.length);
   sizes.setUint32(4, content.length);

@@ -20,9 +20,10 @@ import {
   chooseRange,
   type ChoiceOptions,
   isWalkBehind,
+  mayBeSealed,
   type Range,
 } from "./choose-range.ts";
-import type { SealHead } from "./footer.ts";
+import { sameContent, type SealHead } from "./footer.ts";
 import { readRange } from "./read-range.ts";
 import { type EncodedSeal, encodeSeal, ownersIn } from "./seal-format.ts";
 import {
@@ -135,17 +136,19 @@ async function prove(
   memory: SealerMemory,
   range: Range,
 ): Promise<StoredSeal | { readonly mismatch: string }> {
-  const { db, bucket } = context;
+  const { db, bucket, options } = context;
   const head = headOf(memory, range);
   const encoded = await encodeRange(db, head);
   await putIfAbsent(bucket, head, encoded);
   await context.failpoint?.("seal_put");
   const stored = await readBack(bucket, head);
-  if ("mismatch" in stored || stored.sha256 === encoded.sha256) return stored;
+  if ("mismatch" in stored || sameContent(stored.footer, encoded.footer)) return stored;
   const found = stored.seal;
-  const expected = headOf(memory, found);
-  const again = await encodeRange(db, expected);
-  if (again.sha256 === stored.sha256) return stored;
+  // Somebody else may have put it. What it claims too early would never be sealed.
+  if (!(await mayBeSealed(db, found, options.hotMs)))
+    return { mismatch: `the object of seal ${head.number} ends where no seal may end` };
+  const again = await encodeRange(db, headOf(memory, found));
+  if (sameContent(stored.footer, again.footer)) return stored;
   return { mismatch: `the object of seal ${head.number} has another content than the database` };
 }
 

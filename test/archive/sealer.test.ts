@@ -1,17 +1,21 @@
+import { deflateRawSync } from "node:zlib";
 import { env } from "cloudflare:workers";
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { beforeAll, expect, it } from "vitest";
-import { encodeSeal, type Seal } from "../../src/archive/seal-format.ts";
-import { chooseRange } from "../../src/archive/choose-range.ts";
+import { encodeSeal, ownersIn, type Seal } from "../../src/archive/seal-format.ts";
+import { chooseRange, type Range } from "../../src/archive/choose-range.ts";
+import { readRange } from "../../src/archive/read-range.ts";
 import { readState } from "../../src/archive/seal-round.ts";
-import { lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
+import { lastSealOf, lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
 import { putIfAbsent, readSeal } from "../../src/archive/seal-store.ts";
 import type { Sealer } from "../../src/archive/sealer.ts";
 import { nextEpoch } from "../../src/archive/sealer-memory.ts";
+import { verifyJournal } from "../../src/archive/verify-journal.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { withBatch } from "../support/slow-database.ts";
 import { positionOf } from "../../src/ledger/reconcile-journal.ts";
+import { settings } from "../support/http.ts";
 import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
 
 const journal = new SealedJournal(env.SEALED_DB, "sealed");
@@ -164,6 +168,74 @@ it("takes the object of an attempt that the sealer has forgotten", async () => {
   await journal.trade();
   await journal.walked();
   expect(await sealing.round()).toMatchObject({ status: "sealed", seal: { upTo } });
+});
+
+it("takes the object of a runtime that compresses in another way", async () => {
+  await sealing.sealAll();
+  await journal.trade();
+  await journal.walked();
+  const least = async (bytes: Uint8Array) => new Uint8Array(deflateRawSync(bytes, { level: 1 }));
+  const { bucket } = sealing;
+  const put = async (key: string) => {
+    const { chosen, epoch, last } = sealing.memory;
+    if (chosen === null) throw new Error("nothing is chosen");
+    const { sha256: previous, number } = last;
+    const head = { ...chosen, epoch, number: number + 1, previous };
+    const seal = { ...head, ...(await readRange(db, chosen)) };
+    const links = await lastSealOf(db, [...ownersIn(seal)]);
+    const other = await encodeSeal(seal, links, least);
+    expect(other.bytes.length).not.toBe((await encodeSeal(seal, links)).bytes.length);
+    await bucket.put(key, other.bytes);
+    throw new Killed();
+  };
+  await expect(sealing.round({ bucket: bucketWith(bucket, { put }) })).rejects.toThrow(Killed);
+  expect(await sealing.round()).toMatchObject({ status: "sealed" });
+  expect(await verifyJournal(db, bucket, settings())).toMatchObject({ ok: true });
+});
+
+it("refuses an object of what may not be sealed yet", async () => {
+  await sealing.sealAll();
+  await journal.trade();
+  await journal.walked();
+  const { memory, bucket } = sealing;
+  const [of] = await all<{ id: number; at: number }>(
+    db,
+    sql`SELECT transfer_id AS id, at FROM transfers ORDER BY transfer_id DESC LIMIT 1`,
+  );
+  const [cut] = await all<{ id: number }>(
+    db,
+    sql`SELECT a.transfer_id AS id FROM transfers a JOIN transfers b
+      ON b.transfer_id = a.transfer_id + 1 AND b.at = a.at
+      WHERE a.transfer_id > ${memory.last.upTo} LIMIT 1`,
+  );
+  const { upToGroup } = memory.last;
+  const lastId = of?.id ?? 0;
+  const refused: readonly Pick<Range, "upTo" | "upToGroup">[] = [
+    // Later transfers, and requests that end later, would be in no seal.
+    { upTo: lastId + 1_000, upToGroup },
+    { upTo: lastId, upToGroup: upToGroup + 1_000_000 },
+    { upTo: cut?.id ?? 0, upToGroup },
+  ];
+  for (const { upTo, upToGroup: group } of refused) {
+    const put = async (key: string) => {
+      const range = { after: memory.last.upTo, upTo, afterGroup: upToGroup, upToGroup: group };
+      const head = {
+        ...range,
+        epoch: sealing.memory.epoch,
+        number: memory.last.number + 1,
+        previous: memory.last.sha256,
+      };
+      const seal = { ...head, ...(await readRange(db, range)) };
+      const links = await lastSealOf(db, [...ownersIn(seal)]);
+      await bucket.put(key, (await encodeSeal(seal, links)).bytes);
+    };
+    expect(await sealing.round({ bucket: bucketWith(bucket, { put }) })).toMatchObject({
+      status: "mismatch",
+    });
+    expect(sealing.memory.last).toEqual(memory.last);
+    sealing.memory = { ...memory, epoch: sealing.memory.epoch + 1, chosen: null };
+  }
+  expect(await sealing.round()).toMatchObject({ status: "sealed", seal: { upTo: lastId } });
 });
 
 it("stores one of two seals that two sealers make of one range", async () => {
