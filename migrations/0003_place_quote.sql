@@ -49,7 +49,7 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
         )
         AND (NEW.not_after IS NULL OR NEW.at < NEW.not_after)
         AND (NEW.at < NEW.received_at + NEW.life_ms)
-        AND (NEW.at <= NEW.commit_before)
+        AND (NEW.at BETWEEN NEW.received_at - 60000 AND NEW.commit_before)
         AND (
           NEW.socket_id IS NULL
           OR EXISTS (SELECT 1 FROM armed_sockets a WHERE a.socket_id = NEW.socket_id)

@@ -1,31 +1,29 @@
 /** What of the journal is in the archive instead of the database (src/archive/release.ts). */
 import { expr, type Expr, type Sql, sql, uuid } from "../platform/sql.ts";
+import { ID_LEAD_MS } from "../platform/time.ts";
 
 /** Scalar: the last transfer that readers take from the archive, or 0. */
 export const DELIVERED: Expr = expr`coalesce((SELECT up_to_transfer FROM journal_seals
   INDEXED BY journal_seals_delivered WHERE delivered_at IS NOT NULL
   ORDER BY number DESC LIMIT 1), 0)`;
 
-/** A Worker makes the id before D1 stamps the transfers. Its clock is ahead by less than this. */
-const CLOCK_MARGIN_MS = 60_000;
-
 /**
  * Condition on a record's `id`: all its transfers may be in the archive. Then none is here, because
  * a record's transfers are released together.
  */
 export const ARCHIVED_RECORD: Expr = expr`id < coalesce((
-    SELECT unhex(printf('%012x', last_at + ${CLOCK_MARGIN_MS}) || '00000000000000000000')
+    SELECT unhex(printf('%012x', last_at + ${ID_LEAD_MS}) || '00000000000000000000')
     FROM journal_seals INDEXED BY journal_seals_delivered
     WHERE delivered_at IS NOT NULL ORDER BY number DESC LIMIT 1), x'')
   AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = id)`;
 
 /** Scalar: a request or quote whose id is earlier may have left the database. 0: none has. */
-export const RECORDS_LEFT_BEFORE: Expr = expr`coalesce((SELECT sealed_at + ${CLOCK_MARGIN_MS} FROM journal_seals
+export const RECORDS_LEFT_BEFORE: Expr = expr`coalesce((SELECT sealed_at + ${ID_LEAD_MS} FROM journal_seals
   INDEXED BY journal_seals_released WHERE released_at IS NOT NULL
   ORDER BY number DESC LIMIT 1), 0)`;
 
 /** Scalar: the same of matches. */
-export const MATCHES_LEFT_BEFORE: Expr = expr`coalesce((SELECT last_at + ${CLOCK_MARGIN_MS} FROM journal_seals
+export const MATCHES_LEFT_BEFORE: Expr = expr`coalesce((SELECT last_at + ${ID_LEAD_MS} FROM journal_seals
   INDEXED BY journal_seals_matches_released WHERE matches_released_at IS NOT NULL
   ORDER BY number DESC LIMIT 1), 0)`;
 

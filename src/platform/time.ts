@@ -25,6 +25,15 @@ export function setClock(replacement: Partial<Clock>): void {
 /** D1's clock may be this much ahead of the isolate's. Beyond it one of the two is wrong. */
 export const MAX_CLOCK_LEAD_MS = 1_000;
 
+/**
+ * The Worker that receives a command makes the id of its record, and D1 stamps the record. The id's
+ * time is at most this much later than the stamp, because the guards refuse the command of a Worker
+ * whose clock is further ahead, …
+ */
+export const ID_LEAD_MS = 60_000;
+/** … and at most this much earlier: the longest RFQ_COMMAND_MAX_WAIT_MS and MAX_CLOCK_LEAD_MS. */
+export const ID_LAG_MS = 61_000;
+
 /** Unix milliseconds, by the isolate's clock. */
 export function now(): number {
   return clock.now();

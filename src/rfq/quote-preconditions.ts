@@ -6,7 +6,7 @@ import { ownerHasAvailable } from "../ledger/post.ts";
 import type { Config } from "../platform/config.ts";
 import { deadlinePassed, type InstantFact } from "../platform/deadline.ts";
 import { atom, type Expr, expr, literal, type Sql, sql } from "../platform/sql.ts";
-import { toWireTime } from "../platform/time.ts";
+import { ID_LEAD_MS, toWireTime } from "../platform/time.ts";
 import {
   type ActorFacts,
   actorRejectionOf,
@@ -29,8 +29,8 @@ import {
   late,
   marketClosed,
   marketOpen,
+  notInTime,
   storageLeft,
-  tookTooLong,
   venuePaused,
 } from "./rejections.ts";
 import { notReplaceable, replaceable, replacedCount, replacedReserve } from "./replaced-quote.ts";
@@ -124,8 +124,9 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
       late(deadlinePassed(instant, "The quote had expired before it could be placed.")),
   },
   {
-    expr: (c) => expr`${c.at} <= ${c.commit_before}`,
-    reject: tookTooLong,
+    expr: (c) =>
+      expr`${c.at} BETWEEN ${c.received_at} - ${literal(ID_LEAD_MS)} AND ${c.commit_before}`,
+    reject: (facts, { command }) => notInTime(facts, command.receivedAt),
   },
   {
     expr: (c) => socketNotEnded(c.socket_id),

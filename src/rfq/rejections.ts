@@ -4,10 +4,11 @@ import { type ActorFacts, actorRejectionOf, mayWrite } from "../auth/may-write.t
 import type { Actor } from "../platform/actor.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import type { Config } from "../platform/config.ts";
+import type { InstantFact } from "../platform/deadline.ts";
 import { type Problem, type ProblemData, unavailable } from "../platform/problem.ts";
 import { type Expr, expr, readUuid } from "../platform/sql.ts";
 import { STORAGE_LEFT, storageFull } from "../platform/storage.ts";
-import { MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
+import { ID_LEAD_MS, MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
 import { reject, type Result, type Sent } from "./command.ts";
 import type { QuoteStatus } from "./tables.ts";
 
@@ -23,25 +24,27 @@ export function actorMayWrite(actor: Actor, at: Expr): Precondition<ActorFacts, 
 
 /**
  * Holds while the command was received recently enough. A batch that hung commits nothing late, and
- * neither does one whose clock is wrong.
+ * neither does one whose clock is wrong. The id of what is made was made with `receivedAt`, so that
+ * the archive finds it by its time.
  */
 export function inTime(
   { receivedAt }: Sent,
   at: Expr,
   settings: Pick<Config, "RFQ_COMMAND_MAX_WAIT_MS">,
-): Precondition<unknown, Result> {
+): Precondition<InstantFact, Result> {
   const latest = receivedAt + settings.RFQ_COMMAND_MAX_WAIT_MS + MAX_CLOCK_LEAD_MS;
   return {
-    expr: expr`${at} <= ${latest}`,
-    reject: tookTooLong,
+    expr: expr`${at} BETWEEN ${receivedAt - ID_LEAD_MS} AND ${latest}`,
+    reject: (facts) => notInTime(facts, receivedAt),
   };
 }
 
-export function tookTooLong(): Result {
-  return {
-    ok: false,
-    problem: unavailable("none", "The command took too long and was not carried out.").data,
-  };
+export function notInTime({ instant }: InstantFact, receivedAt: number): Result {
+  const why =
+    instant < receivedAt - ID_LEAD_MS
+      ? "The clock that received the command is ahead. Try again."
+      : "The command took too long and was not carried out.";
+  return { ok: false, problem: unavailable("none", why).data };
 }
 
 export function socketEnded(): Result {

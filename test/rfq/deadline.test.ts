@@ -158,6 +158,22 @@ describe("a batch that begins late", () => {
     expect(await balances(maker.userId, book)).toEqual([1_000n, 0n]);
   });
 
+  it("commits nothing of a Worker whose clock is far ahead", async () => {
+    const { book, requester, maker, request, quote } = await quotedMarket();
+    for (const [aheadMs, expected] of [
+      [61_000, { ok: false, problem: { code: "unavailable", extensions: { outcome: "none" } } }],
+      [50_000, { ok: true }],
+    ] as const) {
+      const receivedAt = now() + aheadMs;
+      for (const sent of [
+        { ...command.openRequest(requester, book, { amount: 10n }), receivedAt },
+        { ...command.placeQuote(maker, request.request_id, 1, 300), receivedAt },
+        { ...command.accept(requester, quote.quote_id), receivedAt },
+      ])
+        expect(await commitLate(book, sent, 0), sent.op).toMatchObject(expected);
+    }
+  });
+
   it("commits no quote and no accept long after it was received", async () => {
     const { book, requester, maker, request, quote } = await quotedMarket();
     // The setting of the tests, and one second for the difference of the clocks.
