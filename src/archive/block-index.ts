@@ -6,19 +6,17 @@
  * before. So the index is complete if it contains the chain from that seal on, and a seal that a
  * restore has lost is in no chain.
  */
-import { first, sql } from "../platform/sql.ts";
-import { SealMalformed } from "./bytes.ts";
-import {
-  CLOCK_MARGIN_MS,
-  type ColdFilter,
-  entriesOf,
-  mayContain,
-  timeOf,
-  wantedAssets,
-} from "./cold-page.ts";
+import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
+import { type ColdFilter, entriesOf, mayContain, timeOf, wantedAssets } from "./cold-page.ts";
 import type { ColdRow } from "../ledger/cold-entries.ts";
 import { amountBounds, hasAmounts } from "../ledger/filter.ts";
-import type { OwnerBlock, SealId } from "./footer.ts";
+import {
+  type ArchiveSource,
+  ChainFollower,
+  FOLLOW_LIMITS,
+  type FollowLimits,
+} from "./follow-chain.ts";
+import type { SealId } from "./footer.ts";
 import {
   isOlder,
   positionOf,
@@ -30,23 +28,22 @@ import {
   type SealedRecord,
 } from "./record-page.ts";
 import { readAhead } from "./read-ahead.ts";
+import { Room } from "./room.ts";
 import { type BlockPlace, openBlock, openEntries } from "./seal-format.ts";
-import { readBlockBytes, readFooterAt } from "./seal-store.ts";
+import { readBlockBytes } from "./seal-store.ts";
 import { type Entry, StoredBlocks } from "./stored-blocks.ts";
 import { hasAmount, hasMark } from "./summary.ts";
 
-/** Footers that one call reads at most. A call that needs more fails, and the next one continues. */
-const FOOTERS_PER_CALL = 200;
 /** Blocks that one call reads at most. The caller continues below the last one. */
 const BLOCKS_PER_CALL = 50;
 /** Blocks that one call examines at most by what the index states of them. */
 const EXAMINED_PER_CALL = 5_000;
 
 /**
- * Blocks of at most so many bytes are kept in the index, because a page of few entries a block would
- * otherwise read an object for each. A larger one has some twenty entries or more.
+ * Blocks that are open at once have at most so many bytes before compression, unless one alone has
+ * more. An open block takes some 30 times its bytes, of an object's 128 MB.
  */
-const KEPT_BYTES = 512;
+const OPEN_BYTES = 1_000_000;
 
 /** A quote ends, and a match is settled, at most so long after its id was made. */
 const SOON_MS = 600_000;
@@ -102,29 +99,44 @@ export type ColdRequest = {
   readonly limit: number;
 };
 
-/** Where the archive's objects are, and the database that vouches for them. */
-export type ArchiveSource = {
-  readonly db: D1Database;
-  readonly bucket: Pick<R2Bucket, "get">;
-};
-
-/** Blocks that one call opens, and examines, at most, and the bytes of those kept. For tests. */
-export type IndexLimits = {
+/** For tests. */
+export type IndexLimits = FollowLimits & {
+  /** Blocks that one call opens, and examines, at most. */
   readonly opened: number;
   readonly examined: number;
-  readonly kept: number;
+  /** Bytes of the blocks that are open at once. */
+  readonly open: number;
 };
 
 export class BlockIndex {
   readonly #stored: StoredBlocks;
   readonly #source: ArchiveSource;
   readonly #limits: IndexLimits;
+  readonly #room: Room;
+  readonly #chain: ChainFollower;
 
   constructor(storage: SqlStorage, source: ArchiveSource, limits: Partial<IndexLimits> = {}) {
     this.#stored = new StoredBlocks(storage);
     this.#source = source;
-    const usual = { opened: BLOCKS_PER_CALL, examined: EXAMINED_PER_CALL, kept: KEPT_BYTES };
+    const usual = {
+      opened: BLOCKS_PER_CALL,
+      examined: EXAMINED_PER_CALL,
+      open: OPEN_BYTES,
+      ...FOLLOW_LIMITS,
+    };
     this.#limits = { ...usual, ...limits };
+    this.#chain = new ChainFollower(this.#stored, source, this.#limits);
+    this.#room = new Room(this.#limits.open);
+  }
+
+  /** Extends the index to this seal, or throws `HistoryBehind`. */
+  follow(owner: string, newest: SealId): Promise<void> {
+    return this.#chain.follow(owner, newest);
+  }
+
+  /** Continues what a call left. Whether that is done. */
+  resume(): Promise<boolean> {
+    return this.#chain.resume();
   }
 
   /** A part of a list of records. The caller merges the parts and continues at `next`. */
@@ -215,7 +227,7 @@ export class BlockIndex {
     const entries = this.#stored.withRecords(
       "z.first_at <= ? AND z.last_at >= ? ORDER BY z.number LIMIT ?",
       { kind: "quotes", newest },
-      [at + CLOCK_MARGIN_MS, at - CLOCK_MARGIN_MS, this.#limits.opened],
+      [at + ID_LAG_MS, at - ID_LEAD_MS, this.#limits.opened],
     );
     for (const { item, content } of this.#read(entries, openBlock)) {
       if (recordWith(await content, { kind: "quotes", by: "quote_id", id }) === undefined) continue;
@@ -257,12 +269,19 @@ export class BlockIndex {
     entries: Iterable<Entry>,
     open: (bytes: Uint8Array<ArrayBuffer>, block: BlockPlace) => Promise<Content>,
   ) {
-    return readAhead(entries, async ({ id, block }) =>
-      open(
-        this.#stored.contentOf(id) ?? (await readBlockBytes(this.#source.bucket, id, block)),
-        block,
-      ),
-    );
+    const leave = ({ block }: Entry) => this.#room.leave(block.contentLength);
+    const read = async (entry: Entry) => {
+      const { id, block } = entry;
+      await this.#room.enter(block.contentLength);
+      try {
+        const kept = this.#stored.contentOf(id);
+        return await open(kept ?? (await readBlockBytes(this.#source.bucket, id, block)), block);
+      } catch (error) {
+        leave(entry);
+        throw error;
+      }
+    };
+    return readAhead(entries, read, leave);
   }
 
   /** The number of entries in the blocks that may contain one that fits. */
@@ -275,43 +294,5 @@ export class BlockIndex {
     for (const { block } of this.#blocksThatMayFit({ newest, filter, before }))
       entries += block.entries;
     return entries;
-  }
-
-  /** Extends the index to this seal. A repeat continues what a failed call has read. */
-  async follow(owner: string, newest: SealId): Promise<void> {
-    let read = 0;
-    let next: SealId | null = newest;
-    while (next !== null && !this.#stored.has(next, true)) {
-      if (!this.#stored.has(next, false)) {
-        if (read++ === FOOTERS_PER_CALL) throw new Error(`the history of ${owner} is behind`);
-        const block = await this.#blockOf(owner, next);
-        this.#stored.add(next, block, await this.#contentToKeep(next, block));
-      }
-      next = this.#stored.previousOf(next);
-    }
-    // Everything from here to `newest` is linked now. Blocks of lost seals are not in the chain.
-    this.#stored.link(newest, next);
-  }
-
-  async #contentToKeep(id: SealId, block: OwnerBlock): Promise<Uint8Array | null> {
-    if (block.length > this.#limits.kept) return null;
-    const bytes = await readBlockBytes(this.#source.bucket, id, block);
-    // What is kept must be right, because it is not read again.
-    await openEntries(bytes, block);
-    return bytes;
-  }
-
-  /** The owner's block in a seal, from the seal's footer, which the database vouches for. */
-  async #blockOf(owner: string, id: SealId): Promise<OwnerBlock> {
-    const { footer, sha256 } = await readFooterAt(this.#source.bucket, id);
-    const row = await first<{ sha256: string }>(
-      this.#source.db,
-      sql`SELECT lower(hex(sha256)) AS sha256 FROM journal_seals
-        WHERE number = ${id.number} AND epoch = ${id.epoch}`,
-    );
-    if (row?.sha256 !== sha256) throw new SealMalformed("the footer is not what the row states");
-    const block = footer.blocks.find((candidate) => candidate.owner === owner);
-    if (block === undefined) throw new SealMalformed("the seal has no block of the owner");
-    return block;
   }
 }

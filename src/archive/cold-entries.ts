@@ -4,8 +4,9 @@ import { reasonNumber } from "../ledger/codes.ts";
 import type { LedgerFilter } from "../ledger/filter.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, blob, first, sql, uuid } from "../platform/sql.ts";
+import { ID_LEAD_MS } from "../platform/time.ts";
 import type { ColdPage, ColdRequest } from "./block-index.ts";
-import { CLOCK_MARGIN_MS, type ColdFilter, timeOf } from "./cold-page.ts";
+import { type ColdFilter, timeOf } from "./cold-page.ts";
 import type { SealId } from "./footer.ts";
 
 /** The calls of a `History` that a page makes. */
@@ -93,18 +94,18 @@ async function coldFilter(
 ): Promise<ColdFilter> {
   if (refId === undefined) return filter;
   if (!refId.startsWith("0x")) {
-    const ids = [refId.replaceAll("-", "").toLowerCase()];
-    const from = Math.max(filter.from ?? 0, ...ids.map((id) => timeOf(id) - CLOCK_MARGIN_MS));
+    const id = refId.replaceAll("-", "").toLowerCase();
     // It moves for the last time when it ends, which may be days after its id was made.
-    const withdrawal = await first<{ at: number }>(
+    const withdrawal = await first<{ from: number; to: number }>(
       db,
-      sql`SELECT updated_at AS at FROM withdrawals
+      sql`SELECT created_at AS "from", updated_at AS "to" FROM withdrawals
         WHERE withdrawal_id = ${uuid(refId)} AND user_id = ${uuid(userId)}`,
     );
+    const from = Math.max(filter.from ?? 0, withdrawal?.from ?? timeOf(id) - ID_LEAD_MS);
     if (withdrawal === undefined)
-      return { ...filter, from, refs: { deposits: false, ids, brief: true } };
-    const to = Math.min(filter.to ?? withdrawal.at, withdrawal.at);
-    return { ...filter, from, to, refs: { deposits: false, ids } };
+      return { ...filter, from, refs: { deposits: false, ids: [id], brief: true } };
+    const to = Math.min(filter.to ?? withdrawal.to, withdrawal.to);
+    return { ...filter, from, to, refs: { deposits: false, ids: [id] } };
   }
   const rows = await all<{ id: string; at: number }>(
     db,

@@ -51,9 +51,6 @@ export function wantedAssets(
   return assets.map((asset) => fitsAsset(asset, filter));
 }
 
-/** A Worker makes an id before D1 stamps its transfers. Its clock is ahead by less than this. */
-export const CLOCK_MARGIN_MS = 60_000;
-
 export function timeOf(id: string): number {
   return Number.parseInt(id.slice(0, 12), 16);
 }

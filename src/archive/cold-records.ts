@@ -3,6 +3,7 @@
  * history, and is 503 if that cannot be reached.
  */
 import { expr, type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
 import type { FindRequest, Found, RecordsPage, RecordsRequest } from "./block-index.ts";
 import { historyName, orUnavailable } from "./cold-entries.ts";
 import type { SealId } from "./footer.ts";
@@ -104,9 +105,6 @@ export function coldPage(
 
 const LAST_ID = "f".repeat(32);
 
-/** A Worker makes an id before D1 stamps the record. Their clocks differ by less than this. */
-const CLOCK_MARGIN_MS = 60_000;
-
 /** A match is made at most so long after the record that names it was opened. */
 const LIFE_MS = { request_id: 86_400_000, quote_id: 300_000, match_id: 0 } as const;
 const OWN_ID = { requests: "request_id", quotes: "quote_id", matches: "match_id" } as const;
@@ -120,8 +118,8 @@ export function findCold(
   const owner = ownerOf(userId);
   // Ids are UUID v7: their first six bytes are milliseconds.
   const named = Number.parseInt(ownerOf(id).slice(0, 12), 16);
-  const earliest = named - CLOCK_MARGIN_MS;
-  const latest = named + CLOCK_MARGIN_MS + (by === OWN_ID[kind] ? 0 : LIFE_MS[by]);
+  const earliest = named - ID_LEAD_MS;
+  const latest = named + ID_LAG_MS + (by === OWN_ID[kind] ? 0 : LIFE_MS[by]);
   return orUnavailable(async () => {
     const left = await first<Left>(archive.db, leftOf(userId));
     if (left === undefined || (left[kind] ?? 0) < earliest) return undefined;

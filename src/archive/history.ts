@@ -1,4 +1,7 @@
-/** The history of one owner: a Durable Object around the index of the owner's blocks. */
+/**
+ * The history of one owner: a Durable Object around the index of the owner's blocks. An index that
+ * is far behind, because its storage was lost, is completed by the object's alarm.
+ */
 import { DurableObject } from "cloudflare:workers";
 import {
   BlockIndex,
@@ -9,7 +12,11 @@ import {
   type RecordsPage,
   type RecordsRequest,
 } from "./block-index.ts";
+import { HistoryBehind } from "./follow-chain.ts";
 import type { SealId } from "./footer.ts";
+
+/** Others are served in between. */
+const PAUSE_MS = 100;
 
 export class History extends DurableObject<Env> {
   readonly #index: BlockIndex;
@@ -21,22 +28,39 @@ export class History extends DurableObject<Env> {
 
   /** Extends the index, so that the next reader finds it complete. */
   follow(owner: string, newest: SealId): Promise<void> {
-    return this.#index.follow(owner, newest);
+    return this.#completing(this.#index.follow(owner, newest));
   }
 
   page(owner: string, request: ColdRequest): Promise<ColdPage> {
-    return this.#index.page(owner, request);
+    return this.#completing(this.#index.page(owner, request));
   }
 
   records(owner: string, request: RecordsRequest): Promise<RecordsPage> {
-    return this.#index.records(owner, request);
+    return this.#completing(this.#index.records(owner, request));
   }
 
   find(owner: string, request: FindRequest): Promise<Found> {
-    return this.#index.find(owner, request);
+    return this.#completing(this.#index.find(owner, request));
   }
 
   count(owner: string, request: Omit<ColdRequest, "limit">): Promise<number> {
-    return this.#index.count(owner, request);
+    return this.#completing(this.#index.count(owner, request));
+  }
+
+  override async alarm(): Promise<void> {
+    if (!(await this.#index.resume())) await this.#continue();
+  }
+
+  async #completing<Result>(call: Promise<Result>): Promise<Result> {
+    try {
+      return await call;
+    } catch (error) {
+      if (error instanceof HistoryBehind) await this.#continue();
+      throw error;
+    }
+  }
+
+  async #continue(): Promise<void> {
+    await this.ctx.storage.setAlarm(Date.now() + PAUSE_MS);
   }
 }

@@ -15,6 +15,7 @@ import {
   type BlockTransfer,
   decodeBlock,
   decodeEntries,
+  decodeProven,
   encodeBlock,
   type Side,
 } from "./block.ts";
@@ -102,7 +103,7 @@ export async function decodeSeal(
   for (const one of footer.blocks) {
     if (one.offset !== offset) throw new SealMalformed("blocks do not follow each other");
     offset += one.length;
-    const block = await openBlock(bytes.slice(one.offset, offset), one);
+    const block = decodeBlock(await contentOf(bytes.slice(one.offset, offset), one));
     if (!sameBlock({ ...one, ...summaryOf(block) }, one))
       throw new SealMalformed("a block is not what its footer states");
     blocks.set(one.owner, block);
@@ -129,7 +130,7 @@ export async function openBlock(
   bytes: Uint8Array<ArrayBuffer>,
   stored: BlockPlace,
 ): Promise<Block> {
-  return decodeBlock(await contentOf(bytes, stored));
+  return decodeProven(await contentOf(bytes, stored));
 }
 
 /** Its transfers alone. */

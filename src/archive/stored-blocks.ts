@@ -13,6 +13,9 @@ const ROWS_PER_READ = 100;
 
 type Row = { readonly number: number; readonly epoch: number; readonly block: string };
 
+/** A way down the chain that takes more than one call: from `top`, and now at `at`; null: ended. */
+export type Walk = { readonly owner: string; readonly top: SealId; readonly at: SealId | null };
+
 export class StoredBlocks {
   readonly #sql: SqlStorage;
 
@@ -28,6 +31,10 @@ export class StoredBlocks {
       PRIMARY KEY (number, epoch))`);
     storage.exec(`CREATE INDEX IF NOT EXISTS blocks_by_entry ON blocks (linked, first_entry)
       WHERE entries > 0`);
+    // The walk that the last call could not end.
+    storage.exec(`CREATE TABLE IF NOT EXISTS walks (
+      one INTEGER PRIMARY KEY CHECK (one = 1), owner TEXT NOT NULL, top_number INTEGER NOT NULL,
+      top_epoch INTEGER NOT NULL, at_number INTEGER, at_epoch INTEGER)`);
     // When the records of one kind in a block were opened or made.
     storage.exec(`CREATE TABLE IF NOT EXISTS zones (
       kind TEXT NOT NULL, last_at INTEGER NOT NULL, number INTEGER NOT NULL,
@@ -52,7 +59,7 @@ export class StoredBlocks {
     content: Uint8Array | null,
   ): void {
     this.#sql.exec(
-      "INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?)",
+      "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?)",
       number,
       epoch,
       block.firstEntry,
@@ -87,20 +94,77 @@ export class StoredBlocks {
     return fromText(rows[0]?.block ?? "null")?.previous ?? null;
   }
 
-  /** Links the chain from `newest` to a block that is linked, or to the first one. */
-  link(newest: SealId, known: SealId | null): void {
-    for (let at: SealId | null = newest; at !== null; at = this.previousOf(at)) {
-      const { number, epoch } = at;
-      this.#sql.exec("DELETE FROM blocks WHERE number = ? AND epoch <> ?", number, epoch);
-      if (number === known?.number) return;
-      this.#sql.exec("UPDATE blocks SET linked = 1 WHERE number = ?", number);
-      // Blocks between two links are of seals that a restore has lost.
-      this.#sql.exec(
-        "DELETE FROM blocks WHERE number > ? AND number < ?",
-        this.previousOf(at)?.number ?? 0,
-        number,
-      );
-    }
+  walk(): Walk | null {
+    const [row] = this.#sql
+      .exec<{
+        owner: string;
+        top_number: number;
+        top_epoch: number;
+        at_number: number | null;
+        at_epoch: number | null;
+      }>("SELECT * FROM walks")
+      .toArray();
+    if (row === undefined) return null;
+    const { owner, at_number: number, at_epoch: epoch } = row;
+    const at = number === null || epoch === null ? null : { number, epoch };
+    return { owner, top: { number: row.top_number, epoch: row.top_epoch }, at };
+  }
+
+  keepWalk({ owner, top, at }: Walk): void {
+    this.#sql.exec(
+      "INSERT OR REPLACE INTO walks VALUES (1, ?, ?, ?, ?, ?)",
+      owner,
+      top.number,
+      top.epoch,
+      at?.number ?? null,
+      at?.epoch ?? null,
+    );
+  }
+
+  endWalk(): void {
+    this.#sql.exec("DELETE FROM walks");
+  }
+
+  /** Blocks above the seal that the database names, and linked, are of seals that it has lost. */
+  unlinkAbove({ number }: SealId): void {
+    this.#sql.exec("DELETE FROM blocks WHERE number > ? AND linked = 1", number);
+  }
+
+  /** Blocks between two of the chain are of seals that a restore has lost. */
+  deleteBetween(low: SealId | null, high: SealId): void {
+    this.#sql.exec(
+      `DELETE FROM blocks WHERE number BETWEEN ? AND ?
+        AND (number, epoch) <> (?, ?) AND (number, epoch) <> (?, ?)`,
+      low?.number ?? 0,
+      high.number,
+      low?.number ?? 0,
+      low?.epoch ?? 0,
+      high.number,
+      high.epoch,
+    );
+  }
+
+  /**
+   * Links blocks up to `top`, above a linked one, at most so many. Nothing but the chain is there.
+   * Returns the last one that is linked.
+   */
+  link({ top, at }: Walk, most: number): SealId {
+    const [last] = this.#sql
+      .exec<{ number: number; epoch: number }>(
+        `SELECT number, epoch FROM blocks WHERE number > ? AND number <= ?
+          ORDER BY number LIMIT 1 OFFSET ?`,
+        at?.number ?? 0,
+        top.number,
+        most - 1,
+      )
+      .toArray();
+    const end = last ?? top;
+    this.#sql.exec(
+      "UPDATE blocks SET linked = 1 WHERE number > ? AND number <= ?",
+      at?.number ?? 0,
+      end.number,
+    );
+    return end;
   }
 
   /**

@@ -5,7 +5,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it, vi } from "vitest";
-import { coldEntries } from "../../src/archive/cold-entries.ts";
+import { coldEntries, historyName } from "../../src/archive/cold-entries.ts";
 import { releaseRound } from "../../src/archive/release.ts";
 import type { IndexLimits } from "../../src/archive/block-index.ts";
 import type { SealBucket } from "../../src/archive/seal-store.ts";
@@ -22,10 +22,11 @@ import {
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { readStatement } from "../../src/ledger/statement.ts";
 import { readUuid } from "../../src/platform/sql.ts";
+import { setClock } from "../../src/platform/time.ts";
 import { endWithdrawal, queueWithdrawal } from "../support/ledger.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { newUser, type TestUser } from "../support/users.ts";
-import { SealedJournal, Sealing } from "./sealing.ts";
+import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
 
 const journal = new SealedJournal(env.COLD_DB, "cold");
 const { db } = journal;
@@ -169,6 +170,19 @@ it("shows a match as a whole while the newest transfers of the journal are held"
   expect(await pages()).toEqual(before);
 });
 
+it("finds a withdrawal of a Worker whose clock was far ahead", async () => {
+  const { requester } = await journal.trade();
+  setClock({ now: () => Date.now() + 600_000 });
+  const paid = await queueWithdrawal(requester, "usdc", 10n, { db }).finally(() => setClock({}));
+  await endWithdrawal(paid, "Paid", db);
+  const before = await allPages(requester.userId, { refId: paid.withdrawalId }, 100);
+  await journal.trade();
+  await sealing.sealAll();
+  await release();
+  expect(before).toHaveLength(3);
+  expect(await allPages(requester.userId, { refId: paid.withdrawalId }, 100)).toEqual(before);
+});
+
 it("reads no block that is newer than the record", async () => {
   const { maker, requester, matchId, quotes, openRequestId, book } = await journal.trade();
   const paid = await queueWithdrawal(maker, book, 10n, { db });
@@ -282,6 +296,31 @@ it("keeps small blocks, unless the archive lies about them", async () => {
   expect(read.gets).toBe(0);
 });
 
+it("opens no more blocks at once than there is room for", async () => {
+  const { requester } = await journal.trade();
+  for (let n = 0; n < 6; n++) {
+    const paid = await queueWithdrawal(requester, "usdc", 10n, { db });
+    await endWithdrawal(paid, "Paid", db);
+    await sealing.sealAll();
+  }
+  await release();
+  let [now, most] = [0, 0];
+  const get = async (...request: Parameters<SealBucket["get"]>) => {
+    most = Math.max(most, ++now);
+    await scheduler.wait(1);
+    return sealing.bucket.get(...request).finally(() => now--);
+  };
+  const pages = (limits: Partial<IndexLimits>) => {
+    most = 0;
+    const bucket = bucketWith(sealing.bucket, { get });
+    return allPages(requester.userId, {}, 100, journal.archive(bucket, { kept: 0, ...limits }));
+  };
+  const rows = await pages({});
+  expect(most).toBeGreaterThan(1);
+  expect(await pages({ open: 1 })).toEqual(rows);
+  expect(most).toBe(1);
+});
+
 it("ends a page with filters early and continues at its cursor", async () => {
   const { user, inFlight, cold } = await sealedWithdrawals();
   const filters: readonly LedgerFilter[] = [
@@ -369,14 +408,56 @@ it("leaves out the seals that a restore has lost", async () => {
   await runInDurableObject(
     env.HISTORY.getByName(`history:${owner}`),
     (_history: History, { storage }) => {
-      const copy = (number: string, epoch: string) =>
-        storage.sql.exec(`INSERT INTO blocks SELECT ${number}, ${epoch}, first_entry, entries, 1,
-          block, request_marks, amounts, content FROM blocks ORDER BY number DESC LIMIT 1`);
-      copy("number", "epoch + 7");
-      copy("number + 1", "epoch + 7");
+      const newest = "number = (SELECT max(number) FROM blocks)";
+      storage.sql.exec(`UPDATE blocks SET epoch = epoch + 7 WHERE ${newest}`);
+      storage.sql.exec(`INSERT INTO blocks SELECT number + 1, epoch, first_entry, entries, 1,
+          block, request_marks, amounts, content FROM blocks WHERE ${newest}`);
     },
   );
   expect(await allPages(requester.userId, {}, 100)).toEqual(pages);
+});
+
+it("rebuilds an index that was lost, in bounded parts", async () => {
+  const { requester } = await journal.trade();
+  for (let n = 0; n < 7; n++) {
+    const paid = await queueWithdrawal(requester, "usdc", 10n, { db });
+    await endWithdrawal(paid, "Paid", db);
+    await sealing.sealAll();
+  }
+  await release();
+  const { userId } = requester;
+  const name = historyName(userId.replaceAll("-", ""));
+  const inHistory = <Result>(use: (storage: SqlStorage) => Result) =>
+    runInDurableObject(env.HISTORY.getByName(name), (_: History, { storage }) => use(storage.sql));
+  const rows = await allPages(userId, {}, 100);
+  for (const table of ["blocks", "zones", "walks"])
+    await inHistory((storage) => storage.exec(`DROP TABLE ${table}`));
+  let read = 0;
+  const get = (...request: Parameters<SealBucket["get"]>) => {
+    read++;
+    return sealing.bucket.get(...request);
+  };
+  // A call reads two footers, and links three blocks.
+  const archive = journal.archive(bucketWith(sealing.bucket, { get }), {
+    footers: 2,
+    followed: 3,
+    kept: 0,
+  });
+  const linked = () =>
+    inHistory((sql) => sql.exec("SELECT count(*) AS n FROM blocks WHERE linked = 1").one()["n"]);
+  const states: unknown[] = [];
+  for (;;) {
+    read = 0;
+    const found = await allPages(userId, {}, 100, archive).catch(() => null);
+    if (found !== null) {
+      expect(found).toEqual(rows);
+      break;
+    }
+    expect(read).toBeLessThanOrEqual(2);
+    states.push(await linked());
+    if (states.length > 20) throw new Error("the index is never complete");
+  }
+  expect(states).toEqual([0, 0, 0, 3, 6]);
 });
 
 it("shows a user's own old entries only", async () => {

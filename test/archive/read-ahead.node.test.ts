@@ -45,6 +45,21 @@ it("hides the error of a read that nobody needed, and no other", async () => {
   expect(reads.started).toContain(9);
 });
 
+it("closes each read once, also those ahead of a caller that ends", async () => {
+  const reads = new Reads();
+  const closed: number[] = [];
+  const open: number[] = [];
+  for (const { item, content } of readAhead(NUMBERS, reads.read, (one) => closed.push(one))) {
+    await content;
+    open.push(reads.started.length - closed.length);
+    if (item === 5) break;
+  }
+  await Promise.resolve();
+  // Item 9 has failed.
+  expect(closed).toEqual(reads.started.filter((item) => item !== 9));
+  expect(open).toEqual([1, 2, 3, 4, 5, 6]);
+});
+
 it("does nothing without items", () => {
   const reads = new Reads();
   expect([...readAhead([], reads.read)]).toEqual([]);
