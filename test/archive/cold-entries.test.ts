@@ -444,7 +444,9 @@ it("rebuilds an index that was lost, in bounded parts", async () => {
     kept: 0,
   });
   const linked = () =>
-    inHistory((sql) => sql.exec("SELECT count(*) AS n FROM blocks WHERE linked = 1").one()["n"]);
+    inHistory(
+      (storage) => storage.exec("SELECT count(*) AS n FROM blocks WHERE linked = 1").one()["n"],
+    );
   const states: unknown[] = [];
   for (;;) {
     read = 0;
