@@ -17,12 +17,13 @@ import {
 import { startConsole } from "./operator/console.ts";
 import { createOperatorKey } from "./operator/operator-key.ts";
 import { formatResult } from "./operator/print.ts";
-import { reportProgress } from "./operator/progress.ts";
+import { type Progress, reportProgress } from "./operator/progress.ts";
 import { sendRescue } from "./operator/send-rescue.ts";
 import { reserveStdout } from "./operator/stdout.ts";
 import type { OperatorProblem, OperatorRequest, OperatorResponse } from "./stack/operator-call.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { readStackFile } from "./stack/stack-file.ts";
+import { verifyJournal } from "./stack/verify-journal.ts";
 
 /** Read before the arguments are parsed, because usage errors are printed as JSON too. */
 const wantsJson = process.argv.includes("--json");
@@ -57,13 +58,18 @@ async function execute({
   if (send && remote)
     throw new UsageError("--send works only on the local stack", commandOf(command.command));
   withFile(command);
+  const words = command.command.join(" ");
+  const seal = words === "journal verify" ? command.options?.["from"] : undefined;
+  if (seal !== undefined && !/^[1-9]\d{0,9}$/.test(seal))
+    throw new UsageError("--from must be the number of a seal", commandOf(command.command));
   if (command.command[0] === "console") return showConsole(command, { remote, dir });
-  const stopProgress = reportProgress(command.command.join(" "));
+  const progress = reportProgress(words);
   const channel = openChannel({ remote, dir });
   const call = (order: OperatorRequest) => channel.call(order);
   let response: OperatorResponse;
   try {
-    if (command.command.join(" ") === "key create") response = makeKey(command);
+    if (words === "key create") response = makeKey(command);
+    else if (words === "journal verify") response = await verify(command, call, progress);
     else if (send)
       response = await sendRescue(readStackFile(dirOf(dir)).rpc_url, () => call(command));
     else {
@@ -76,7 +82,7 @@ async function execute({
     else console.error(detail);
     return 3;
   } finally {
-    stopProgress();
+    progress.stop();
     await channel.close();
   }
   if (wantsJson) print(JSON.stringify(response));
@@ -84,6 +90,35 @@ async function execute({
   else printProblem(command, response.problem);
   if (response.ok) for (const warning of warningsOf(response.result)) console.error(warning);
   return exitCodeOf(response);
+}
+
+/** An order reads a part of the journal, so a journal of any length takes as many as it needs. */
+async function verify(
+  { options = {}, ...command }: OperatorRequest,
+  call: (order: OperatorRequest) => Promise<OperatorResponse>,
+  { at }: Progress,
+): Promise<OperatorResponse> {
+  const from = Number(options["from"] ?? 1);
+  class Rejected extends Error {
+    readonly response: OperatorResponse;
+    constructor(response: OperatorResponse) {
+      super("rejected");
+      this.response = response;
+    }
+  }
+  const read = async (part: Record<string, string>) => {
+    const response = await call({ ...command, options: part });
+    if (!response.ok) throw new Rejected(response);
+    return response.result;
+  };
+  const isFinal = (error: unknown) => error instanceof Rejected;
+  try {
+    const result = await verifyJournal(read, { from, onProgress: at }, isFinal);
+    return { ok: true, result };
+  } catch (error) {
+    if (error instanceof Rejected) return error.response;
+    throw error;
+  }
 }
 
 /** Serves the page until Ctrl-C. */
@@ -198,7 +233,7 @@ function warningsOf(result: unknown): string[] {
   );
 }
 
-/** `reconcile`, `restore` and `audit verify` return `ok: false` if their check failed. */
+/** `reconcile`, `restore`, `audit verify` and `journal verify` return `ok: false` if their check failed. */
 function reportsFailure(result: unknown): boolean {
   return typeof result === "object" && result !== null && "ok" in result && result.ok === false;
 }

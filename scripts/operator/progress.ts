@@ -2,15 +2,26 @@
 const FIRST_MS = 2_000;
 const NEXT_MS = 10_000;
 
-/** Returns a function that stops the reports. */
-export function reportProgress(name: string): () => void {
+export type Progress = {
+  /** How far the command has come, for the next report. */
+  at: (where: string) => void;
+  /** Stops the reports. */
+  stop: () => void;
+};
+
+export function reportProgress(name: string): Progress {
   const start = performance.now();
+  let reached = "";
   const report = () => {
-    console.error(
-      `${name}: still running after ${Math.round((performance.now() - start) / 1_000)} s`,
-    );
+    const seconds = Math.round((performance.now() - start) / 1_000);
+    console.error(`${name}: still running after ${seconds} s${reached}`);
     timer = setTimeout(report, NEXT_MS);
   };
   let timer = setTimeout(report, FIRST_MS);
-  return () => clearTimeout(timer);
+  return {
+    at: (where) => {
+      reached = `, ${where}`;
+    },
+    stop: () => clearTimeout(timer),
+  };
 }

@@ -10,6 +10,7 @@ import type { Dice } from "./dice.ts";
 import { type Faults, order } from "./faults.ts";
 import { comeToRest } from "./rest.ts";
 import { trade } from "./trades.ts";
+import { verifyJournal } from "../stack/verify-journal.ts";
 import { note, type Person, type World } from "./world.ts";
 
 /** Ended records and transfers leave the database after 15 s. */
@@ -25,13 +26,13 @@ const PATIENCE_MS = 120_000;
 export async function archiveDiffers(world: World): Promise<string[]> {
   const findings: string[] = [];
   for (const person of world.people) findings.push(...(await ledgerDiffers(person)));
-  const report = (await order(world, { command: ["journal", "verify"] })) as JournalReport;
+  const report = await verifyJournal((options) =>
+    order(world, { command: ["journal", "verify"], options }),
+  );
   if (!report.ok) findings.push(`journal verify: ${JSON.stringify(report.discrepancies)}`);
   if (report.verified === 0) findings.push("nothing was sealed");
   return findings;
 }
-
-type JournalReport = { ok: boolean; verified: number; discrepancies: unknown[] };
 
 /** Each entry continues the balance of the one before, and the newest leaves today's balance. */
 async function ledgerDiffers({ client, email }: Person): Promise<string[]> {

@@ -1,11 +1,11 @@
 /**
- * Verifies the archive: each seal's object against its row, the row against the signed audit event
- * of the seal, the chain of hashes, the running balances across all seals, and the balances that
- * they end with against the database.
+ * The parts of `journal verify` (verify-whole.ts), each of which one call reads: seals, each against
+ * its row, the row against the signed audit event of the seal, and the chain of hashes; transfers
+ * that are in no seal; and the database's balances.
  */
 import { asc, gte } from "drizzle-orm";
 import type { MacKeys } from "../auth/event-mac.ts";
-import { all, first, sql } from "../platform/sql.ts";
+import { all, expr, type Expr, first, raw, sql } from "../platform/sql.ts";
 import { read } from "../platform/read.ts";
 import { SealMalformed } from "./bytes.ts";
 import { GENESIS } from "./footer.ts";
@@ -15,50 +15,59 @@ import { readSealEvents, type SealedAs } from "./seal-event.ts";
 import { readSeal, type SealBucket, SealMissing, type StoredSeal } from "./seal-store.ts";
 import { lastSeals, type SealRow, sealRow } from "./seal-row.ts";
 import { journalSeals } from "./tables.ts";
+import {
+  type AccountsPart,
+  type Discrepancy,
+  type JournalReport,
+  type Moved,
+  type SealsPart,
+  type TransfersPart,
+  type VerifyOptions,
+  verifyWhole,
+} from "./verify-whole.ts";
 
-/** Seals of one call. An invocation may read a thousand objects. */
-const SEALS_PER_CALL = 500;
+/** What one call reads at most. */
+export type PartLimits = {
+  /** An invocation may read a thousand objects. */
+  readonly seals: number;
+  /** Those of the seals together, unless one has more, and those of the database. */
+  readonly transfers: number;
+  readonly accounts: number;
+};
+
+const LIMITS: PartLimits = { seals: 500, transfers: 50_000, accounts: 5_000 };
 const MAX_LISTED = 100;
 
-export type JournalReport = {
-  readonly ok: boolean;
-  /** Seals whose object, place in the chain and balances are right. */
-  readonly verified: number;
-  readonly transfers: number;
-  readonly bytes: number;
-  /** The last seal that was read. Compare it with the line `journal_sealed` of the logs. */
-  readonly head: {
-    readonly epoch: number;
-    readonly number: number;
-    readonly sha256: string;
-  } | null;
-  /** The seal to continue with, also one that was stored meanwhile. Null: the last one was read. */
-  readonly next: number | null;
-  readonly discrepancies: readonly Discrepancy[];
-};
-
-type Discrepancy = {
-  readonly seal: number;
-  /**
-   * `missing`, `malformed`, `changed`: the object, or the row of a seal whose event exists. `chain`:
-   * the row does not continue the one before. `unsigned`: no genuine audit event states this hash,
-   * so this service did not make the seal. `balance`: a balance does not follow from the one
-   * before, or differs from the database's.
-   */
-  readonly kind: "missing" | "malformed" | "changed" | "chain" | "unsigned" | "balance";
-  readonly detail: string;
-};
-
-/**
- * Reads from seal `from` on. A call that starts at the first seal knows that every account starts
- * at zero. A later one takes the first balance of each account as given.
- */
-export async function verifyJournal(
+/** All parts of a database and a bucket, one after the other. */
+export function verifyJournal(
   db: D1Database,
   bucket: SealBucket,
   macKeys: MacKeys,
-  { from = 1, limit = SEALS_PER_CALL }: { from?: number; limit?: number } = {},
+  { limits = LIMITS, ...options }: VerifyOptions & { limits?: PartLimits } = {},
 ): Promise<JournalReport> {
+  const source = {
+    seals: (from: number, most?: number) =>
+      verifySeals({ db, bucket, macKeys, limits }, from, most),
+    transfers: (after: number, upTo: number) => readTransfers(db, { after, upTo }, limits),
+    accounts: (after: number) => readAccounts(db, after, limits),
+  };
+  return verifyWhole(source, options);
+}
+
+type SealsContext = {
+  readonly db: D1Database;
+  readonly bucket: SealBucket;
+  readonly macKeys: MacKeys;
+  readonly limits?: PartLimits;
+};
+
+/** Reads from seal `from` on. */
+export async function verifySeals(
+  { db, bucket, macKeys, limits = LIMITS }: SealsContext,
+  from: number,
+  most = limits.seals,
+): Promise<SealsPart> {
+  const limit = Math.min(most, limits.seals);
   const start = Math.max(1, from - 1);
   const found = await read(db, ({ select }) =>
     select()
@@ -68,16 +77,16 @@ export async function verifyJournal(
       // The one before, whose hash the first one names, and the one that would come next.
       .limit(limit + (from - start) + 1),
   );
-  const rows = found.map(sealRow);
-  const before = from > start ? rows.shift() : undefined;
-  let next = rows.length > limit ? (rows.pop()?.number ?? null) : null;
-  const balances = new Balances(from === 1);
-  const discrepancies: Discrepancy[] = [];
-  let previous = before?.sha256 ?? GENESIS;
-  let [verified, transfers, bytes] = [0, 0, 0];
+  const following = found.map(sealRow);
+  const before = from > start ? following.shift() : undefined;
+  const rows = following.slice(0, countWithin(following.slice(0, limit), limits.transfers));
   const last = rows.at(-1);
   const end = last?.number ?? from - 1;
   const events = await readSealEvents(db, macKeys, [...rows.map(({ number }) => number), end + 1]);
+  const balances = new Balances();
+  const discrepancies: Discrepancy[] = [];
+  let previous = before?.sha256 ?? GENESIS;
+  let [verified, transfers, bytes] = [0, 0, 0];
   for (const row of rows) {
     const wrong = [
       ...unsigned(row, events),
@@ -89,26 +98,34 @@ export async function verifyJournal(
     bytes += row.bytes;
     previous = row.sha256;
   }
-  if (next === null) {
-    const atEnd: Discrepancy[] =
-      last === undefined ? [] : await compareWithDatabase(db, last, balances);
-    if (events.some(({ number }) => number === end + 1))
-      atEnd.push({ seal: end + 1, kind: "missing", detail: "its row is missing" });
-    // A seal that was stored meanwhile has moved balances, so the next call compares them.
+  let more = following.length > rows.length;
+  if (!more) {
+    // One may have been stored meanwhile.
     const [newest] = await lastSeals(db, 1);
-    if (newest !== undefined && newest.number > end) next = end + 1;
-    else discrepancies.push(...atEnd);
+    more = (newest?.number ?? 0) > end;
+    if (!more && events.some(({ number }) => number === end + 1))
+      discrepancies.push({ seal: end + 1, kind: "missing", detail: "its row is missing" });
   }
   return {
-    ok: discrepancies.length === 0,
     verified,
     transfers,
     bytes,
-    head:
-      last === undefined ? null : { epoch: last.epoch, number: last.number, sha256: last.sha256 },
-    next,
+    head: last === undefined ? null : headOf(last),
+    more,
+    moved: balances.moved(),
     discrepancies: discrepancies.slice(0, MAX_LISTED),
   };
+}
+
+function headOf({ epoch, number, sha256, upTo }: SealRow) {
+  return { epoch, number, sha256, upTo };
+}
+
+/** How many of the first seals have so many transfers together; at least one. */
+function countWithin(rows: readonly SealRow[], transfers: number): number {
+  let sum = 0;
+  const beyond = rows.findIndex((row) => (sum += row.transfers) > transfers);
+  return beyond === -1 ? rows.length : Math.max(1, beyond);
 }
 
 function unsigned(row: SealRow, events: readonly SealedAs[]): Discrepancy[] {
@@ -158,40 +175,39 @@ function isSealOf(row: SealRow, { seal, sha256 }: StoredSeal): boolean {
   return told.every(([one, other]) => one === other);
 }
 
-/** The balance of each account, as the seals pass. */
+/** The balance of each account, as a part's transfers pass. The first one is taken as given. */
 class Balances {
-  readonly #fromZero: boolean;
-  readonly #balances = new Map<string, bigint>();
-
-  constructor(fromZero: boolean) {
-    this.#fromZero = fromZero;
-  }
+  readonly #moved = new Map<string, { before: bigint; after: bigint }>();
 
   /** Returns what does not follow. */
   follow({ transfers }: Pick<Seal, "transfers">): string[] {
     const wrong: string[] = [];
-    const step = (
-      account: SealedAccount,
-      asset: string,
-      delta: bigint,
-      left: bigint,
-      id: number,
-    ) => {
-      const key = keyOf(account, asset);
-      const before = this.#balances.get(key) ?? (this.#fromZero ? 0n : left - delta);
-      if (before + delta !== left)
-        wrong.push(`transfer ${id} leaves ${left} on ${key}; expected ${before + delta}`);
-      this.#balances.set(key, left);
+    const step = (account: string, delta: bigint, left: bigint, id: number) => {
+      const expected = this.move(account, delta, left);
+      if (expected !== left)
+        wrong.push(`transfer ${id} leaves ${left} on ${account}; expected ${expected}`);
     };
     for (const { transferId, from, to, asset, amount, ...left } of transfers) {
-      step(from, asset, -amount, left.fromBalance, transferId);
-      step(to, asset, amount, left.toBalance, transferId);
+      step(keyOf(from, asset), -amount, left.fromBalance, transferId);
+      step(keyOf(to, asset), amount, left.toBalance, transferId);
     }
     return wrong;
   }
 
-  get(account: SealedAccount, asset: string): bigint | undefined {
-    return this.#balances.get(keyOf(account, asset)) ?? (this.#fromZero ? 0n : undefined);
+  /** Returns the balance that is expected. Continues from the one that is stated. */
+  move(account: string, delta: bigint, left: bigint): bigint {
+    const known = this.#moved.get(account);
+    const { before, after } = known ?? { before: left - delta, after: left - delta };
+    this.#moved.set(account, { before, after: left });
+    return after + delta;
+  }
+
+  moved(): Moved[] {
+    return Array.from(this.#moved, ([account, { before, after }]) => ({
+      account,
+      before: String(before),
+      after: String(after),
+    }));
   }
 }
 
@@ -199,79 +215,80 @@ function keyOf({ owner, kind }: SealedAccount, asset: string): string {
   return `${owner}/${kind}/${asset}`;
 }
 
-const ACCOUNTS_PER_PAGE = 2_000;
+/** The same in SQL, of an account. */
+function keyIn(account: "a" | "f" | "g"): Expr {
+  return expr`lower(hex(${raw(account)}.owner)) || '/' || ${raw(account)}.kind || '/'
+    || ${raw(account)}.asset`;
+}
+
+/** Accounts, with what was newest when they were read: one statement sees one instant. */
+export async function readAccounts(
+  db: D1Database,
+  after: number,
+  { accounts: limit } = LIMITS,
+): Promise<AccountsPart> {
+  const rows = await all<AccountsPart["accounts"][number] & { seal: number; transfer: number }>(
+    db,
+    sql`SELECT a.account_id AS id, ${keyIn("a")} AS account, CAST(a.balance AS TEXT) AS balance,
+        CAST(coalesce(s.balance, 0) AS TEXT) AS sealed,
+        (SELECT coalesce(max(number), 0) FROM journal_seals) AS seal,
+        (SELECT coalesce(max(transfer_id), 0) FROM transfers) AS transfer
+      FROM accounts a LEFT JOIN sealed_balances s ON s.account_id = a.account_id
+      WHERE a.account_id > ${after} ORDER BY a.account_id LIMIT ${limit}`,
+  );
+  const { seal = 0, transfer = 0 } = rows[0] ?? {};
+  const accounts = rows.map(({ id, account, balance, sealed }) => ({
+    id,
+    account,
+    balance,
+    sealed,
+  }));
+  return { seal, transfer, accounts };
+}
+
 const TRANSFERS_PER_PAGE = 5_000;
 
-type AccountRow = SealedAccount & {
-  readonly account_id: number;
-  readonly asset: string;
-  readonly balance: string;
-  readonly sealed: string | null;
+type TransferRow = {
+  readonly id: number;
+  readonly from: string;
+  readonly to: string;
+  readonly amount: string;
+  readonly from_balance: string;
+  readonly to_balance: string;
 };
 
-/**
- * Compares the balances after the last seal with those of the database. An account without a later
- * transfer still has that balance; of the others, the first later transfer shows what was before.
- */
-async function compareWithDatabase(
+/** What transfers of the database have moved. */
+export async function readTransfers(
   db: D1Database,
-  last: SealRow,
-  balances: Balances,
-): Promise<Discrepancy[]> {
-  // Accounts first, so that none of them moves before the transfers are read.
-  const accounts = await readAccounts(db);
-  const opening = await readOpenings(db, last.upTo);
-  return accounts.flatMap((account) => {
-    const expected = balances.get(account, account.asset);
-    if (expected === undefined) return [];
-    const before = opening.get(account.account_id) ?? BigInt(account.balance);
-    const sealed = BigInt(account.sealed ?? "0");
-    if (before === expected && sealed === expected) return [];
-    const detail =
-      `${keyOf(account, account.asset)} was ${before} after the seal and is recorded as ` +
-      `${sealed}; the seals leave ${expected}`;
-    return [{ seal: last.number, kind: "balance" as const, detail }];
-  });
-}
-
-async function readAccounts(db: D1Database): Promise<AccountRow[]> {
-  const accounts: AccountRow[] = [];
-  for (let after = 0; ;) {
-    const page = await all<AccountRow>(
+  range: { readonly after: number; readonly upTo: number },
+  { transfers: limit } = LIMITS,
+): Promise<TransfersPart> {
+  const balances = new Balances();
+  let { after } = range;
+  for (let count = 0; after < range.upTo && count < limit;) {
+    const size = Math.min(TRANSFERS_PER_PAGE, limit - count);
+    const page = await all<TransferRow>(
       db,
-      sql`SELECT a.account_id, lower(hex(a.owner)) AS owner, a.kind, a.asset,
-          CAST(a.balance AS TEXT) AS balance, CAST(s.balance AS TEXT) AS sealed
-        FROM accounts a LEFT JOIN sealed_balances s ON s.account_id = a.account_id
-        WHERE a.account_id > ${after} ORDER BY a.account_id LIMIT ${ACCOUNTS_PER_PAGE}`,
+      sql`SELECT t.transfer_id AS id, ${keyIn("f")} AS "from", ${keyIn("g")} AS "to",
+          CAST(t.amount AS TEXT) AS amount, CAST(t.from_balance AS TEXT) AS from_balance,
+          CAST(t.to_balance AS TEXT) AS to_balance
+        FROM transfers t CROSS JOIN accounts f ON f.account_id = t.from_account
+          CROSS JOIN accounts g ON g.account_id = t.to_account
+        WHERE t.transfer_id > ${after} AND t.transfer_id <= ${range.upTo}
+        ORDER BY t.transfer_id LIMIT ${size}`,
     );
-    accounts.push(...page);
-    const end = page.at(-1);
-    if (end === undefined || page.length < ACCOUNTS_PER_PAGE) return accounts;
-    after = end.account_id;
+    for (const { from, to, amount, ...left } of page) {
+      balances.move(from, -BigInt(amount), BigInt(left.from_balance));
+      balances.move(to, BigInt(amount), BigInt(left.to_balance));
+    }
+    count += page.length;
+    after = page.length < size ? range.upTo : (page.at(-1)?.id ?? range.upTo);
   }
-}
-
-/** The balance before the first transfer above `upTo`, of each account that has one. */
-async function readOpenings(db: D1Database, upTo: number): Promise<Map<number, bigint>> {
-  const openings = new Map<number, bigint>();
-  const newest = await first<{ id: number | null }>(
+  // Asked afterwards, so that what left meanwhile is noticed.
+  const row = await first<{ left: number }>(
     db,
-    sql`SELECT max(transfer_id) AS id FROM transfers`,
+    sql`SELECT EXISTS (SELECT 1 FROM journal_seals INDEXED BY journal_seals_released
+      WHERE released_at IS NOT NULL AND up_to_transfer > ${range.after}) AS left`,
   );
-  for (let after = upTo; after < (newest?.id ?? 0);) {
-    const page = await all<{ id: number; account_id: number; before: string }>(
-      db,
-      sql`WITH page AS MATERIALIZED (SELECT * FROM transfers
-          WHERE transfer_id > ${after} AND transfer_id <= ${newest?.id ?? 0}
-          ORDER BY transfer_id LIMIT ${TRANSFERS_PER_PAGE})
-        SELECT transfer_id AS id, from_account AS account_id,
-          CAST(from_balance + amount AS TEXT) AS before FROM page
-        UNION ALL
-        SELECT transfer_id, to_account, CAST(to_balance - amount AS TEXT) FROM page ORDER BY id`,
-    );
-    for (const row of page)
-      if (!openings.has(row.account_id)) openings.set(row.account_id, BigInt(row.before));
-    after = page.at(-1)?.id ?? newest?.id ?? 0;
-  }
-  return openings;
+  return { upTo: after, left: row?.left === 1, moved: balances.moved() };
 }

@@ -1,10 +1,29 @@
-/** `journal verify`: the archive against its own chain and against the database. */
-import { verifyJournal } from "../archive/verify-journal.ts";
-import { badOption, type OperatorContext, optional } from "./context.ts";
+/**
+ * `journal verify`: the archive against its own chain and against the database. An order reads one
+ * part, and the tool puts them together (src/archive/verify-whole.ts).
+ */
+import { readAccounts, readTransfers, verifySeals } from "../archive/verify-journal.ts";
+import { badOption, oneOfOption, type OperatorContext, option, optional } from "./context.ts";
 
-export function verify(context: OperatorContext): Promise<unknown> {
-  const text = optional(context, "from") ?? "1";
-  if (!/^[1-9]\d{0,9}$/.test(text)) throw badOption("from", "must be the number of a seal");
+const PARTS = ["seals", "transfers", "accounts"] as const;
+
+export async function verify(context: OperatorContext): Promise<unknown> {
   const { env, settings } = context;
-  return verifyJournal(env.DB, env.ARCHIVE, settings, { from: Number(text) });
+  const { DB: db, ARCHIVE: bucket } = env;
+  const part = oneOfOption(context, "part", PARTS);
+  if (part === "accounts") return readAccounts(db, numberOption(context, "after"));
+  if (part === "transfers") {
+    const range = { after: numberOption(context, "after"), upTo: numberOption(context, "up-to") };
+    return readTransfers(db, range);
+  }
+  if (part === undefined) throw badOption("part", `must be one of ${PARTS.join(", ")}`);
+  const given = optional(context, "most");
+  const most = given === undefined ? undefined : numberOption(context, "most");
+  return verifySeals({ db, bucket, macKeys: settings }, numberOption(context, "from"), most);
+}
+
+function numberOption(context: OperatorContext, name: string): number {
+  const text = option(context, name);
+  if (!/^[1-9]\d{0,14}$|^0$/.test(text)) throw badOption(name, "must be a whole number");
+  return Number(text);
 }

@@ -1,5 +1,6 @@
 /** Kills workerd at each step of sealing and of releasing. */
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { verifyJournal } from "../../scripts/stack/verify-journal.ts";
 import {
   type FailpointStack,
   openMarket,
@@ -41,8 +42,13 @@ async function cronUntil<Result>(reached: Promise<Result>): Promise<Result> {
   }
 }
 
-async function operator<Result>(command: string): Promise<Result> {
-  const response = await stack.operator({ command: command.split(" ") });
+const verify = () => verifyJournal((options) => operator("journal verify", options));
+
+async function operator<Result>(
+  command: string,
+  options: Record<string, string> = {},
+): Promise<Result> {
+  const response = await stack.operator({ command: command.split(" "), options });
   if (!response.ok) throw new Error(JSON.stringify(response.problem));
   // Safe cast: the test names the result of the command.
   return response.result as Result;
@@ -65,15 +71,13 @@ it("seals everything once although it is killed at each step", async () => {
   expect(entries).toHaveLength(1 + 4 * STEPS.length);
   const sealed = (async () => {
     for (;;) {
-      const { verified, transfers } = await operator<{ verified: number; transfers: number }>(
-        "journal verify",
-      );
+      const { verified, transfers } = await verify();
       if (verified > 0 && transfers >= 2 + 2 * STEPS.length) return;
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   })();
   await cronUntil(sealed);
   expect(await maker.client.custody.ledger().all()).toEqual(entries);
-  expect(await operator("journal verify")).toMatchObject({ ok: true, discrepancies: [] });
+  expect(await verify()).toMatchObject({ ok: true, discrepancies: [] });
   expect(await operator("reconcile")).toMatchObject({ differences: [] });
 });

@@ -161,6 +161,58 @@ it("reports on stderr that a slow command is running", async () => {
   }
 });
 
+it("verifies a journal with as many orders as it takes, and says how far it is", async () => {
+  const account = "aa/available/usdc";
+  const moved = (before: string, after: string) => [{ account, before, after }];
+  const parts: Record<string, (options: Record<string, string>) => unknown> = {
+    seals: ({ from }) => ({
+      verified: 1,
+      transfers: 2,
+      bytes: 3,
+      head: { epoch: 1, number: Number(from), sha256: "ab", upTo: 2 * Number(from) },
+      more: from !== "3",
+      moved: from === "1" ? moved("0", "7") : [],
+      discrepancies: [],
+    }),
+    accounts: ({ after }) => ({
+      seal: 3,
+      transfer: 9,
+      accounts: after === "0" ? [{ id: 5, account, balance: "9", sealed: held }] : [],
+    }),
+    transfers: ({ after, "up-to": upTo }) => ({
+      upTo: Number(upTo),
+      left: false,
+      moved: after === "6" ? moved("7", "9") : [],
+    }),
+  };
+  let held = "7";
+  respond = ({ options }) => ({ ok: true, result: parts[options["part"] ?? ""]?.(options) });
+  delayMs = 500;
+  try {
+    const result = await tool("journal verify --json");
+    expect(objectOf(result).result).toEqual({
+      ok: true,
+      verified: 3,
+      transfers: 6,
+      bytes: 9,
+      accounts: 1,
+      unknown: 0,
+      head: { epoch: 1, number: 3, sha256: "ab" },
+      discrepancies: [],
+    });
+    expect(result.err).toMatch(/^journal verify: still running after 2 s, at \w+ \d\n$/);
+  } finally {
+    delayMs = 0;
+  }
+  held = "8";
+  const wrong = await tool("journal verify --json");
+  expect(wrong.code).toBe(1);
+  expect(objectOf(wrong).result).toMatchObject({ ok: false, discrepancies: [{ kind: "balance" }] });
+  respond = rejects("order_signature_invalid", "no");
+  expect(await tool("journal verify")).toMatchObject({ code: 1 });
+  expect((await tool("journal verify --from 0")).code).toBe(2);
+});
+
 it("makes a key of mode 600 once, and prints only its public half", async () => {
   const made = await tool("key create --name ada --json", { XDG_CONFIG_HOME: dir });
   const { file, public_key } = objectOf(made).result ?? {};
