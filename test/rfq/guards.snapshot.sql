@@ -66,28 +66,28 @@ WHERE (
     )
   )
   AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) < ?24)
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-')) <= ?26)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-')) BETWEEN ?26 AND ?27)
   AND (
     NOT EXISTS (
       SELECT 1
       FROM markets k
-      WHERE k.asset = ?27
+      WHERE k.asset = ?28
         AND (
           k.closed_at IS NOT NULL
-          OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?28,'-'))
+          OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-'))
         )
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?29))
+  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?30))
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (
       SELECT count(*)
       FROM requests
-      WHERE requester_id = unhex(?30,'-')
+      WHERE requester_id = unhex(?31,'-')
         AND status = 'open'
-        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?31,'-'))
-    ) < ?32
+        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?32,'-'))
+    ) < ?33
   )
   AND (
     coalesce(
@@ -95,30 +95,30 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?33,'-')) / CAST(?34 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?34,'-')) / CAST(?35 AS INTEGER)
         )
-          AND user_id = unhex(?35,'-')
-          AND kind = ?36
+          AND user_id = unhex(?36,'-')
+          AND kind = ?37
       ),
       0
-    ) < ?37
+    ) < ?38
   )
   AND (
     NOT EXISTS (
       SELECT 1
       FROM api_keys k
-      WHERE k.api_key_id = unhex(?38,'-')
+      WHERE k.api_key_id = unhex(?39,'-')
         AND k.limits IS NOT NULL
         AND (
           (
             k.limits ->> 'venues' IS NOT NULL
-            AND instr(k.limits ->> 'venues', '"' || ?39 || '"') = 0
+            AND instr(k.limits ->> 'venues', '"' || ?40 || '"') = 0
           )
           OR (0)
         )
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?40,'-')))
+  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?41,'-')))
 )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -145,21 +145,22 @@ WHERE (
 -- ?23 = "<id 3>"
 -- ?24 = 1764551331000
 -- ?25 = "<id 3>"
--- ?26 = 1764551361000
--- ?27 = "venue_one:0x1"
--- ?28 = "<id 3>"
--- ?29 = "venue_one"
--- ?30 = "<id 2>"
--- ?31 = "<id 3>"
--- ?32 = 200
--- ?33 = "<id 3>"
--- ?34 = "86400000"
--- ?35 = "<id 2>"
--- ?36 = "requests"
--- ?37 = 10000
--- ?38 = "<id 4>"
--- ?39 = "venue_one"
--- ?40 = "<id 1>"
+-- ?26 = 1764551270000
+-- ?27 = 1764551361000
+-- ?28 = "venue_one:0x1"
+-- ?29 = "<id 3>"
+-- ?30 = "venue_one"
+-- ?31 = "<id 2>"
+-- ?32 = "<id 3>"
+-- ?33 = 200
+-- ?34 = "<id 3>"
+-- ?35 = "86400000"
+-- ?36 = "<id 2>"
+-- ?37 = "requests"
+-- ?38 = 10000
+-- ?39 = "<id 4>"
+-- ?40 = "venue_one"
+-- ?41 = "<id 1>"
 
 -- Place a quote: its trigger has the guard (migrations/0003_place_quote.sql)
 INSERT INTO quote_commands (
@@ -259,7 +260,7 @@ WHERE quote_id = unhex(?3,'-')
         AND (s.requester_id = unhex(?8,'-'))
         AND (s.status <> 'accepted')
         AND (g.at < ?9)
-        AND (g.at <= ?10)
+        AND (g.at BETWEEN ?10 AND ?11)
         AND (s.status NOT IN ('cancelled', 'rejected'))
         AND (s.request_status NOT IN ('cancelled', 'matched'))
         AND (
@@ -287,7 +288,7 @@ WHERE quote_id = unhex(?3,'-')
           NOT EXISTS (
             SELECT 1
             FROM api_keys k
-            WHERE k.api_key_id = unhex(?11,'-')
+            WHERE k.api_key_id = unhex(?12,'-')
               AND k.limits IS NOT NULL
               AND (
                 (
@@ -303,14 +304,14 @@ WHERE quote_id = unhex(?3,'-')
                       FROM (
                         SELECT usdc
                         FROM traded_hours
-                        WHERE subject = unhex(?12,'-') AND hour > (g.at / 3600000) - 24
+                        WHERE subject = unhex(?13,'-') AND hour > (g.at / 3600000) - 24
                         UNION ALL
                         SELECT reserve
                         FROM quotes INDEXED BY quotes_open_maker
-                        WHERE maker_id = unhex(?13,'-')
+                        WHERE maker_id = unhex(?14,'-')
                           AND status = 'open'
                           AND expires_at > g.at
-                          AND credential = unhex(?14,'-')
+                          AND credential = unhex(?15,'-')
                       ) u
                     ) + s.given_amount > (k.limits ->> 'max_usdc_per_day')
                   )
@@ -324,7 +325,7 @@ WHERE quote_id = unhex(?3,'-')
             FROM (
               SELECT *
               FROM account_policies
-              WHERE user_id = unhex(?15,'-') AND active_from <= g.at
+              WHERE user_id = unhex(?16,'-') AND active_from <= g.at
               ORDER BY active_from DESC
               LIMIT 1
             ) p
@@ -334,11 +335,11 @@ WHERE quote_id = unhex(?3,'-')
                 FROM (
                   SELECT usdc
                   FROM traded_hours
-                  WHERE subject = unhex(?16,'-') AND hour > (g.at / 3600000) - 24
+                  WHERE subject = unhex(?17,'-') AND hour > (g.at / 3600000) - 24
                   UNION ALL
                   SELECT reserve
                   FROM quotes INDEXED BY quotes_open_maker
-                  WHERE maker_id = unhex(?17,'-') AND status = 'open' AND expires_at > g.at
+                  WHERE maker_id = unhex(?18,'-') AND status = 'open' AND expires_at > g.at
                 ) u
               ) + s.given_amount > p.max_trade_usdc_per_day
           )
@@ -347,7 +348,7 @@ WHERE quote_id = unhex(?3,'-')
           EXISTS (
             SELECT 1
             FROM accounts a
-            WHERE a.owner = unhex(?18,'-')
+            WHERE a.owner = unhex(?19,'-')
               AND a.asset = s.given_asset
               AND a.kind = 'available'
               AND a.balance >= s.given_amount
@@ -356,9 +357,9 @@ WHERE quote_id = unhex(?3,'-')
         AND (
           (
             coalesce(
-              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?19),
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?20),
               0
-            ) <= CAST(?20 AS INTEGER) - s.usdc_amount
+            ) <= CAST(?21 AS INTEGER) - s.usdc_amount
           )
           AND (
             coalesce(
@@ -368,17 +369,17 @@ WHERE quote_id = unhex(?3,'-')
                 WHERE a.owner = s.buyer_id AND a.asset = s.asset
               ),
               0
-            ) <= CAST(?21 AS INTEGER) - (CAST(s.amount AS INTEGER))
+            ) <= CAST(?22 AS INTEGER) - (CAST(s.amount AS INTEGER))
           )
           AND (
             coalesce(
               (
                 SELECT sum(a.balance)
                 FROM accounts a
-                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?22
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?23
               ),
               0
-            ) <= CAST(?23 AS INTEGER) - (s.taker_fee + s.maker_fee)
+            ) <= CAST(?24 AS INTEGER) - (s.taker_fee + s.maker_fee)
           )
         )
       )
@@ -392,20 +393,21 @@ WHERE quote_id = unhex(?3,'-')
 -- ?7 = "<id 4>"
 -- ?8 = "<id 4>"
 -- ?9 = 1764551331000
--- ?10 = 1764551361000
--- ?11 = "<id 5>"
+-- ?10 = 1764551270000
+-- ?11 = 1764551361000
 -- ?12 = "<id 5>"
--- ?13 = "<id 4>"
--- ?14 = "<id 5>"
--- ?15 = "<id 4>"
+-- ?13 = "<id 5>"
+-- ?14 = "<id 4>"
+-- ?15 = "<id 5>"
 -- ?16 = "<id 4>"
 -- ?17 = "<id 4>"
 -- ?18 = "<id 4>"
--- ?19 = "usdc"
--- ?20 = "4611686018427387904"
+-- ?19 = "<id 4>"
+-- ?20 = "usdc"
 -- ?21 = "4611686018427387904"
--- ?22 = "usdc"
--- ?23 = "4611686018427387904"
+-- ?22 = "4611686018427387904"
+-- ?23 = "usdc"
+-- ?24 = "4611686018427387904"
 
 -- Accept a quote, by a session
 UPDATE quotes
@@ -431,7 +433,7 @@ WHERE quote_id = unhex(?3,'-')
         AND (s.requester_id = unhex(?8,'-'))
         AND (s.status <> 'accepted')
         AND (g.at < ?9)
-        AND (g.at <= ?10)
+        AND (g.at BETWEEN ?10 AND ?11)
         AND (s.status NOT IN ('cancelled', 'rejected'))
         AND (s.request_status NOT IN ('cancelled', 'matched'))
         AND (
@@ -463,7 +465,7 @@ WHERE quote_id = unhex(?3,'-')
               FROM (
                 SELECT *
                 FROM account_policies
-                WHERE user_id = unhex(?11,'-') AND active_from <= g.at
+                WHERE user_id = unhex(?12,'-') AND active_from <= g.at
                 ORDER BY active_from DESC
                 LIMIT 1
               ) p
@@ -477,7 +479,7 @@ WHERE quote_id = unhex(?3,'-')
             FROM (
               SELECT *
               FROM account_policies
-              WHERE user_id = unhex(?12,'-') AND active_from <= g.at
+              WHERE user_id = unhex(?13,'-') AND active_from <= g.at
               ORDER BY active_from DESC
               LIMIT 1
             ) p
@@ -487,11 +489,11 @@ WHERE quote_id = unhex(?3,'-')
                 FROM (
                   SELECT usdc
                   FROM traded_hours
-                  WHERE subject = unhex(?13,'-') AND hour > (g.at / 3600000) - 24
+                  WHERE subject = unhex(?14,'-') AND hour > (g.at / 3600000) - 24
                   UNION ALL
                   SELECT reserve
                   FROM quotes INDEXED BY quotes_open_maker
-                  WHERE maker_id = unhex(?14,'-') AND status = 'open' AND expires_at > g.at
+                  WHERE maker_id = unhex(?15,'-') AND status = 'open' AND expires_at > g.at
                 ) u
               ) + s.given_amount > p.max_trade_usdc_per_day
           )
@@ -500,7 +502,7 @@ WHERE quote_id = unhex(?3,'-')
           EXISTS (
             SELECT 1
             FROM accounts a
-            WHERE a.owner = unhex(?15,'-')
+            WHERE a.owner = unhex(?16,'-')
               AND a.asset = s.given_asset
               AND a.kind = 'available'
               AND a.balance >= s.given_amount
@@ -509,9 +511,9 @@ WHERE quote_id = unhex(?3,'-')
         AND (
           (
             coalesce(
-              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?16),
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?17),
               0
-            ) <= CAST(?17 AS INTEGER) - s.usdc_amount
+            ) <= CAST(?18 AS INTEGER) - s.usdc_amount
           )
           AND (
             coalesce(
@@ -521,17 +523,17 @@ WHERE quote_id = unhex(?3,'-')
                 WHERE a.owner = s.buyer_id AND a.asset = s.asset
               ),
               0
-            ) <= CAST(?18 AS INTEGER) - (CAST(s.amount AS INTEGER))
+            ) <= CAST(?19 AS INTEGER) - (CAST(s.amount AS INTEGER))
           )
           AND (
             coalesce(
               (
                 SELECT sum(a.balance)
                 FROM accounts a
-                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?19
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?20
               ),
               0
-            ) <= CAST(?20 AS INTEGER) - (s.taker_fee + s.maker_fee)
+            ) <= CAST(?21 AS INTEGER) - (s.taker_fee + s.maker_fee)
           )
         )
       )
@@ -545,17 +547,18 @@ WHERE quote_id = unhex(?3,'-')
 -- ?7 = 1800000000000
 -- ?8 = "<id 4>"
 -- ?9 = 1764551331000
--- ?10 = 1764551361000
--- ?11 = "<id 4>"
+-- ?10 = 1764551270000
+-- ?11 = 1764551361000
 -- ?12 = "<id 4>"
 -- ?13 = "<id 4>"
 -- ?14 = "<id 4>"
 -- ?15 = "<id 4>"
--- ?16 = "usdc"
--- ?17 = "4611686018427387904"
+-- ?16 = "<id 4>"
+-- ?17 = "usdc"
 -- ?18 = "4611686018427387904"
--- ?19 = "usdc"
--- ?20 = "4611686018427387904"
+-- ?19 = "4611686018427387904"
+-- ?20 = "usdc"
+-- ?21 = "4611686018427387904"
 
 -- Cancel a quote
 UPDATE quotes
