@@ -23,7 +23,7 @@ import { wouldSucceed } from "./would-succeed.ts";
 /** Withdrawals read for one payment: twice what fits, so that some may wait without delaying it. */
 const MAX_JOBS = 2 * MAX_PAYMENTS;
 /** The vault rejects a batch that is mined later than this, so no forgotten batch is paid. */
-const DEADLINE_SECS = 86_400n;
+const DEADLINE_MS = 86_400_000;
 
 export async function payNextBatch(context: HeadView, batchNo: number): Promise<boolean> {
   const refusing = await readRefusingTokens(context);
@@ -68,7 +68,8 @@ async function payChosen(
   }));
   const call = payCall(context.chain, {
     batchNo,
-    deadline: context.head.timestamp + DEADLINE_SECS,
+    // Our own clock, because a node could state a time that keeps the batch payable for years.
+    deadline: BigInt(Math.floor((Date.now() + DEADLINE_MS) / 1_000)),
     payments,
   });
   if (!(await wouldSucceed(context, "pay", call))) return false;
