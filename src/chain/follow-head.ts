@@ -10,6 +10,7 @@ import {
   type BlockHeader,
   type Endpoint,
   endpoints,
+  hostOf,
   InconsistentNode,
   readHead,
   readHeader,
@@ -19,21 +20,16 @@ import { askHighest } from "./witnesses.ts";
 
 export type Block = { readonly number: number; readonly hash: Hex };
 
-export type HeadReading =
-  | {
-      readonly kind: "read";
-      readonly head: BlockHeader;
-      /** The highest block that was read, or that was known and is still in the chain. */
-      readonly readUpTo: number;
-      /** The highest block of an earlier scan that is still in the chain. */
-      readonly ancestor: number;
-      /** `blocks` and `transfers` are what was read above this height. */
-      readonly base: number;
-      readonly blocks: readonly Block[];
-      readonly transfers: readonly TokenTransfer[];
-    }
-  /** The confirmed block is no longer in the chain. */
-  | { readonly kind: "deep_reorg"; readonly head: BlockHeader; readonly canonical: Hex };
+export type HeadReading = {
+  /** The highest block that was read, or that was known and is still in the chain. */
+  readonly readUpTo: number;
+  /** The highest block of an earlier scan that is still in the chain. */
+  readonly ancestor: number;
+  /** `blocks` and `transfers` are what was read above this height. */
+  readonly base: number;
+  readonly blocks: readonly Block[];
+  readonly transfers: readonly TokenTransfer[];
+};
 
 /** Heights that enough endpoints have reached (witnesses.ts). */
 export type Heights = {
@@ -66,28 +62,15 @@ const HEADERS_PER_ROUND = 300;
 /**
  * Reads the blocks up to the head from one endpoint, so that they belong to the same fork. The
  * result is provisional, because confirm-blocks.ts reads the blocks again from enough endpoints.
- *
- * A deep reorg halts the chain, so every endpoint that does not lag must report it.
+ * Throws if no endpoint that responds has the confirmed block.
  */
-export async function followHead(
+export function followHead(
   chain: ChainConfig,
   known: KnownBlocks,
   target: number,
   contracts: Contracts,
 ): Promise<HeadReading> {
-  const reorgs: Extract<HeadReading, { kind: "deep_reorg" }>[] = [];
-  try {
-    return await askAny(chain, async (endpoint) => {
-      const reading = await readFrom(endpoint, chain, known, target, contracts);
-      if (reading.kind === "read") return reading;
-      reorgs.push(reading);
-      throw new InconsistentNode(`block ${known.confirmed.number} is not the confirmed block`);
-    });
-  } catch (error) {
-    const [reorg] = reorgs;
-    if (reorg === undefined || !(await allLackConfirmed(chain, known))) throw error;
-    return reorg;
-  }
+  return askAny(chain, (endpoint) => readFrom(endpoint, chain, known, target, contracts));
 }
 
 /** The highest block with enough confirmations. A block counts as its own first confirmation. */
@@ -113,13 +96,13 @@ async function readFrom(
       ? head
       : await readHeader(endpoint, known.confirmed.number);
   if (anchor.hash !== known.confirmed.hash)
-    return { kind: "deep_reorg", head, canonical: anchor.hash };
+    throw new InconsistentNode(`block ${known.confirmed.number} is not the confirmed block`);
 
   const ancestor = await commonAncestor(endpoint, known, head);
   // confirmBlocks reads the blocks up to `target`, so only the blocks above are read here.
   const base = Math.max(ancestor, Math.min(target, head.number));
   const to = Math.min(head.number, base + Math.min(chain.scan_range, HEADERS_PER_ROUND));
-  const read = { kind: "read", head, ancestor, base } as const;
+  const read = { ancestor, base };
   if (base >= to) return { ...read, readUpTo: base, blocks: [], transfers: [] };
 
   // A reorg has removed the known blocks above the ancestor.
@@ -174,16 +157,39 @@ async function readChainOfBlocks(
   return blocks;
 }
 
-/** True if enough endpoints do not lag and none of them still has the confirmed block. */
-async function allLackConfirmed(chain: ChainConfig, known: KnownBlocks): Promise<boolean> {
-  const hashes = await Promise.all(
-    endpoints(chain).map((endpoint) =>
-      readHead(endpoint, known.headNumber)
-        .then(() => readHeader(endpoint, known.confirmed.number))
-        .then(({ hash }) => hash)
-        .catch(() => undefined),
-    ),
+export type SeenHash = { readonly host: string; readonly hash: Hex };
+
+/** The hash of a block at each endpoint whose head is not below `headNumber`. */
+export async function hashesAt(
+  chain: ChainConfig,
+  number: number,
+  headNumber: number,
+): Promise<SeenHash[]> {
+  const seen = await Promise.all(
+    endpoints(chain).map(async (endpoint) => {
+      try {
+        await readHead(endpoint, headNumber);
+        const { hash } = await readHeader(endpoint, number);
+        return [{ host: hostOf(endpoint.url), hash }];
+      } catch {
+        return [];
+      }
+    }),
   );
-  const seen = hashes.filter((hash) => hash !== undefined);
-  return seen.length >= witnessesOf(chain) && !seen.includes(known.confirmed.hash);
+  return seen.flat();
+}
+
+/**
+ * The hash of the block that took the confirmed one's place after a deep reorg, which halts the
+ * chain. Enough endpoints must deny the confirmed block, and more than still show it: one that
+ * lies can neither halt the chain nor prevent the halt.
+ */
+export function replacementOf(
+  chain: ChainConfig,
+  confirmed: Hex,
+  seen: readonly SeenHash[],
+): Hex | undefined {
+  const deny = seen.filter(({ hash }) => hash !== confirmed);
+  const enough = deny.length >= witnessesOf(chain) && 2 * deny.length > seen.length;
+  return enough ? deny[0]?.hash : undefined;
 }

@@ -6,7 +6,7 @@
  * changes nothing, and of two watchers only one can move. A deposit is credited only after its
  * block was read at the confirmed height.
  */
-import { alertRow } from "../../platform/alert.ts";
+import { alertRow, raiseAlert } from "../../platform/alert.ts";
 import {
   type Cursor,
   storeBlocks,
@@ -17,16 +17,20 @@ import {
   readCursor,
 } from "../../chain/cursor.ts";
 import {
+  type Block,
   followHead,
+  hashesAt,
   type HeadReading,
   type Heights,
   readHeights,
+  replacementOf,
+  type SeenHash,
 } from "../../chain/follow-head.ts";
 import { type Endpoint, readHeader } from "../../chain/rpc.ts";
 import { watchedContracts } from "../../chain/scan.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
-import { commit, newGroup } from "../../platform/commit.ts";
-import { sql } from "../../platform/sql.ts";
+import { commitOrThrow, newGroup } from "../../platform/commit.ts";
+import { blob, sql } from "../../platform/sql.ts";
 import { announceDeposits } from "../announce.ts";
 import { alertFinality } from "./alert-finality.ts";
 import { type WatcherContext, commitMove, rangeLimit } from "./commit-move.ts";
@@ -50,25 +54,47 @@ export async function watchChain(context: WatcherContext): Promise<WatchRound> {
   if (cursor.haltedAt !== null) return { status: "halted", behind: false };
 
   const heights = await readHeights(chain);
+  try {
+    return await followChain(context, cursor, heights);
+  } catch (error) {
+    // Whichever step fails, a deep reorg may be the reason.
+    cursor = (await readCursor(db, chain.chain)) ?? cursor;
+    const seen = await hashesAt(
+      chain,
+      cursor.confirmed.number,
+      headToReach(context, cursor, heights),
+    );
+    const { number, hash } = cursor.confirmed;
+    const canonical = replacementOf(chain, hash, seen);
+    if (canonical === undefined) {
+      await alertFork(context, cursor.confirmed, seen);
+      throw error;
+    }
+    await haltChain(
+      context,
+      cursor,
+      `confirmed block ${number} changed from ${hash} to ${canonical}`,
+    );
+    return { status: "halted", behind: false };
+  }
+}
+
+async function followChain(
+  context: WatcherContext,
+  start: Cursor,
+  heights: Heights,
+): Promise<WatchRound> {
+  const { db, chain } = context;
   const known = {
-    confirmed: cursor.confirmed,
-    headNumber: witnessesOf(chain) === 2 ? heights.head : knownHead(cursor),
-    blocks: await readBlocks(db, chain.chain, cursor.confirmed.number),
+    confirmed: start.confirmed,
+    headNumber: headToReach(context, start, heights),
+    blocks: await readBlocks(db, chain.chain, start.confirmed.number),
   };
   const contracts = watchedContracts(context.settings, chain);
   const limited = { ...chain, scan_range: rangeLimit(context) };
   const reading = await followHead(limited, known, heights.target, contracts);
-  if (reading.kind === "deep_reorg") {
-    const { number, hash } = cursor.confirmed;
-    await haltChain(
-      context,
-      cursor,
-      `confirmed block ${number} changed from ${hash} to ${reading.canonical}`,
-    );
-    return { status: "halted", behind: false };
-  }
   await alertFinality(context, heights);
-  cursor = await detectDeposits(context, cursor, reading, heights);
+  let cursor = await detectDeposits(context, start, reading, heights);
   for (
     let ranges = 0;
     ranges < RANGES_PER_ROUND && cursor.confirmed.number < heights.target;
@@ -85,13 +111,45 @@ async function haltChain(
   cursor: Cursor,
   reason: string,
 ): Promise<void> {
+  const { confirmed } = cursor;
   const group = newGroup();
-  await commit(db, group, [
+  await commitOrThrow(db, group, [
+    // With the hash, because `chain resume` may have accepted the other block meanwhile.
     sql`UPDATE chain_cursors SET halted_at = ${group.at}, halt_reason = ${reason}
       WHERE chain = ${chain.chain} AND halted_at IS NULL
-        AND confirmed_number = ${cursor.confirmed.number}`,
-    alertRow({ kind: "chain_halted", subject: chain.chain, detail: reason, at: group.at }),
+        AND confirmed_number = ${confirmed.number} AND confirmed_hash = ${blob(confirmed.hash)}`,
+    alertRow({
+      kind: "chain_halted",
+      subject: chain.chain,
+      detail: reason,
+      at: group.at,
+      when: sql`EXISTS (SELECT 1 FROM chain_cursors
+        WHERE chain = ${chain.chain} AND halted_at = ${group.at})`,
+    }),
   ]);
+}
+
+/** Reports endpoints that contradict each other about the confirmed block. */
+async function alertFork(
+  { db, chain }: WatcherContext,
+  confirmed: Block,
+  seen: readonly SeenHash[],
+): Promise<void> {
+  const deny = seen.filter(({ hash }) => hash !== confirmed.hash).map(({ host }) => host);
+  if (deny.length === 0 || deny.length === seen.length) return;
+  const show = seen.filter(({ hash }) => hash === confirmed.hash).map(({ host }) => host);
+  await raiseAlert(
+    db,
+    "nodes_disagree",
+    chain.chain,
+    `${deny.join(" and ")} no longer has the confirmed block ${confirmed.number}, ` +
+      `but ${show.join(" and ")} has it`,
+  );
+}
+
+/** The head that an endpoint must have reached. Otherwise it lags and is not used. */
+function headToReach({ chain }: WatcherContext, cursor: Cursor, { head }: Heights): number {
+  return witnessesOf(chain) === 2 ? Math.max(head, cursor.confirmed.number) : knownHead(cursor);
 }
 
 async function startChain(context: WatcherContext): Promise<Cursor> {
@@ -109,7 +167,7 @@ async function startChain(context: WatcherContext): Promise<Cursor> {
 async function detectDeposits(
   context: WatcherContext,
   cursor: Cursor,
-  reading: Extract<HeadReading, { kind: "read" }>,
+  reading: HeadReading,
   heights: Heights,
 ): Promise<Cursor> {
   const { chain } = context;
