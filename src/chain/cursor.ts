@@ -14,7 +14,7 @@ export type Cursor = {
   readonly confirmed: Block;
   /** Deposits up to this block have been detected. Never below `confirmed`. */
   readonly scanned: Block;
-  /** The head at the last reading. */
+  /** The head at the last reading. Never below `confirmed`, because an endpoint may fall behind. */
   readonly headNumber: number;
   /** When the cursor last moved, in Unix milliseconds by D1's clock. */
   readonly movedAt: number;
@@ -65,7 +65,7 @@ export function moveScanned(
 ): Sql {
   return sql`UPDATE chain_cursors SET scanned_number = ${to.scanned.number},
     scanned_hash = ${blob(to.scanned.hash)},
-      head_number = ${to.headNumber}, moved_group = ${group.seq}, moved_at = ${group.at}
+      head_number = max(confirmed_number, ${to.headNumber}), moved_group = ${group.seq}, moved_at = ${group.at}
     WHERE ${isAt(chain, was)} RETURNING 1 AS moved`;
 }
 

@@ -48,6 +48,13 @@ export function endpoints(chain: ChainConfig): Endpoint[] {
   return chain.rpc_urls.map((url) => ({ url, client: clientOf(url) }));
 }
 
+/** The endpoints in order, with the one at index `first` before the others. */
+export function endpointsFrom(chain: ChainConfig, first: number): Endpoint[] {
+  const all = endpoints(chain);
+  const index = first % Math.max(all.length, 1);
+  return [...all.slice(index), ...all.slice(0, index)];
+}
+
 /**
  * Calls `ask` for one endpoint after the other until it returns. `ask` throws to reject a result.
  * `preferred` is the index of the first endpoint, so that a caller can verify with another node.
@@ -57,13 +64,10 @@ export async function askAny<T>(
   ask: (endpoint: Endpoint) => Promise<T>,
   preferred = 0,
 ): Promise<T> {
-  const all = endpoints(chain);
   const errors: unknown[] = [];
   for (let pass = 0; pass < PASSES; pass++) {
     if (pass > 0) await pause(BACKOFF_MS * 2 ** pass);
-    for (let index = 0; index < all.length; index++) {
-      const endpoint = all[(index + preferred) % all.length];
-      if (endpoint === undefined) continue;
+    for (const endpoint of endpointsFrom(chain, preferred)) {
       try {
         return await ask(endpoint);
       } catch (error) {

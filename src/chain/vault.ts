@@ -86,17 +86,21 @@ export function decodeSweep(data: Hex): readonly Omit<SweepItem, "kind">[] {
   return args[0];
 }
 
+/** Reads the vault's next batch number and whether it is paused, after a block. */
 export async function readVaultStatus(
-  { client }: Endpoint,
+  endpoint: Endpoint,
   chain: ChainConfig,
+  blockHash: Hex,
 ): Promise<{ nextBatchNo: number; paused: boolean }> {
-  const contract = { address: getAddress(chain.vault), abi: vaultAbi } as const;
-  const [nextBatchNo, paused] = await Promise.all([
-    client.readContract({ ...contract, functionName: "nextBatchNo" }),
-    client.readContract({ ...contract, functionName: "paused" }),
+  const call = { to: getAddress(chain.vault), data: encodeFunctionData(PAUSED) };
+  const [{ nextBatchNo }, data] = await Promise.all([
+    readOutcomes(endpoint, chain.vault, [], blockHash),
+    callAtBlock(endpoint, call, blockHash),
   ]);
-  return { nextBatchNo: Number(nextBatchNo), paused };
+  return { nextBatchNo, paused: decodeFunctionResult({ ...PAUSED, data }) };
 }
+
+const PAUSED = { abi: vaultAbi, functionName: "paused" } as const;
 
 /**
  * What the vault's limits leave of an asset: the largest payment that is ever possible, and the

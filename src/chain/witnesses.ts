@@ -6,7 +6,7 @@
  * correct ones are left. With a single endpoint its result is used.
  */
 import { type ChainConfig, witnessesOf } from "../platform/config.ts";
-import { type Endpoint, endpoints, hostOf, pause, RpcUnavailable } from "./rpc.ts";
+import { type Endpoint, endpoints, endpointsFrom, hostOf, pause, RpcUnavailable } from "./rpc.ts";
 
 /** Endpoints returned different results and not enough agreed. The message names their hosts. */
 export class EndpointsDisagree extends Error {
@@ -30,7 +30,8 @@ export type Agreed<T> = {
 /**
  * Calls `ask` for as many endpoints as `witnessesOf` demands, and for the others only if those
  * differ or fail. `ask` throws if its endpoint has no usable result, for example because it lags.
- * Two results agree if `textOf` returns the same text.
+ * Two results agree if `textOf` returns the same text. `preferred` is the index of the endpoint to
+ * begin with, so that no endpoint that lies is always the one that a caller goes on with.
  *
  * Throws `EndpointsDisagree` if results differ and no group is both large enough and the largest,
  * or `RpcUnavailable` if too few endpoints returned a result.
@@ -39,9 +40,10 @@ export async function askAgreed<T>(
   chain: ChainConfig,
   ask: (endpoint: Endpoint) => Promise<T>,
   textOf: (value: T) => string,
+  preferred = 0,
 ): Promise<Agreed<T>> {
   const needed = witnessesOf(chain);
-  const all = endpoints(chain);
+  const all = endpointsFrom(chain, preferred);
   const groups = new Map<string, { value: T; members: Endpoint[] }>();
   const errors: unknown[] = [];
   // Retries after a moment, because an endpoint that lags by a block then has it.

@@ -105,7 +105,10 @@ const ChainSchema = z.object({
     "Largest withdrawal of USDC in native units, hexadecimal. It is the vault's, at most a minute " +
       "old, if that is below the service's own.",
   ),
-  witnesses: described(z.int(), "RPC endpoints that must agree before money moves: 1 or 2"),
+  witnesses: described(
+    z.int(),
+    "RPC endpoints that must agree before a deposit is credited or a withdrawal ends: 1 or 2",
+  ),
   default: described(z.boolean(), "Whether requests without `chain` use this chain"),
 });
 

@@ -287,7 +287,7 @@ it(
       FROM json_each(${rows}) j`,
     );
     const payer = await stage.payer();
-    await haltPayer(env.DB, chain, "the database is older than the chain");
+    await haltPayer(payer.context, "the database is older than the chain");
     const records = new Map(lost.map((record) => [record.paymentId, record]));
     const restorePage = (after: number) =>
       restorePayments(stage.watcher, async () => records, after);

@@ -3,14 +3,14 @@
  * used it. The watcher has applied the vault's events up to that height. A member without an
  * outcome was therefore not paid and returns to the queue.
  */
-import { InconsistentNode, askAny, noncesAtBlock, readHeader } from "../../chain/rpc.ts";
-import { PAYMENT_STATE, readOutcomes } from "../../chain/vault.ts";
+import { PAYMENT_STATE } from "../../chain/vault.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
-import { first, sql, uuid } from "../../platform/sql.ts";
+import { sql, uuid } from "../../platform/sql.ts";
 import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
+import { confirmedNonces, confirmedOutcomes } from "./agreed-reads.ts";
 import { liveMembers, type OpenTransaction } from "./open-transactions.ts";
-import { haltPayer, hasLease } from "./payer-lease.ts";
+import { haltPayer, haltRows, hasLease } from "./payer-lease.ts";
 import type { HeadView } from "./payer-context.ts";
 
 /** Ends those of the open transactions that the confirmed chain has decided. */
@@ -20,56 +20,29 @@ export async function endConfirmed(
 ): Promise<void> {
   const mined = open.filter(({ nonce }) => nonce < context.usedNonces);
   if (mined.length === 0) return;
-  const { chain, cursor, account } = context;
-  const used = await askAny(chain, async (endpoint) => {
-    const confirmed = await readHeader(endpoint, cursor.confirmed.number);
-    if (confirmed.hash !== cursor.confirmed.hash)
-      throw new InconsistentNode(`block ${cursor.confirmed.number} is not the confirmed one`);
-    return noncesAtBlock(endpoint, account.address, cursor.confirmed.hash);
-  });
+  const used = await confirmedNonces(context, context.account.address);
   for (const transaction of mined)
     if (transaction.nonce < used) await endUnlessPaid(context, transaction);
 }
 
 /** Ends a transaction whose nonce is used, unless the vault knows more of it than its events. */
 async function endUnlessPaid(context: HeadView, transaction: OpenTransaction): Promise<void> {
-  const { db, chain, cursor } = context;
+  const { chain } = context;
   if (transaction.kind === "cancel") return endTransaction(context, transaction, "unused");
-  const ids = await liveMembers(db, transaction.id);
+  const ids = await liveMembers(context.db, transaction.id);
   if (ids.length === 0 && transaction.batchNo === null)
     return endTransaction(context, transaction, "done");
   // A payment or void may still be one of a previous vault's.
   const toVault = transaction.kind === "pay" || transaction.kind === "void";
   const vault = toVault ? transaction.to : chain.vault;
-  const outcomes = await askAny(chain, (endpoint) =>
-    readOutcomes(endpoint, vault, ids, cursor.confirmed.hash),
-  );
-  if (outcomes.states.some((state) => state !== PAYMENT_STATE.none)) {
-    await haltPayer(
-      db,
-      chain.chain,
+  const outcomes = await confirmedOutcomes(context, vault, ids);
+  if (outcomes.states.some((state) => state !== PAYMENT_STATE.none))
+    return haltPayer(
+      context,
       `the vault has an outcome for a member of nonce ${transaction.nonce} but no event for it`,
     );
-    return;
-  }
   const consumed = transaction.batchNo === null || outcomes.nextBatchNo > transaction.batchNo;
   await endTransaction(context, transaction, consumed ? "done" : "unused");
-  // Sent again after a deep reorg, but without effect this time, for instance past its deadline.
-  if (!consumed && (await hasSettled(db, transaction.id)))
-    await haltPayer(
-      db,
-      chain.chain,
-      `nonce ${transaction.nonce} no longer pays withdrawals that are settled`,
-    );
-}
-
-async function hasSettled(db: D1Database, transactionId: string): Promise<boolean> {
-  const row = await first(
-    db,
-    sql`SELECT 1 FROM batch_members
-      WHERE transaction_id = ${uuid(transactionId)} AND outcome = 'Paid' LIMIT 1`,
-  );
-  return row !== undefined;
 }
 
 async function endTransaction(
@@ -81,6 +54,11 @@ async function endTransaction(
   const group = newGroup();
   const ended = sql`SELECT 1 FROM chain_transactions t
     WHERE t.transaction_id = ${uuid(transaction.id)} AND t.ended_group = ${group.seq}`;
+  // Sent again after a deep reorg, but without effect this time, for instance past its deadline.
+  // In this batch, because a transaction ends only once, so a halt that is lost would never return.
+  const unpaid = sql`${status} = 'unused' AND EXISTS (${ended}) AND EXISTS (
+    SELECT 1 FROM batch_members
+    WHERE transaction_id = ${uuid(transaction.id)} AND outcome = 'Paid')`;
   const result = await commit(context.db, group, [
     sql`UPDATE chain_transactions SET status = ${status}, ended_group = ${group.seq}
       WHERE transaction_id = ${uuid(transaction.id)} AND status = 'open'
@@ -97,6 +75,10 @@ async function endTransaction(
     sql`UPDATE alerts SET resolved_at = ${group.at}
       WHERE kind = 'fee_ceiling' AND subject = ${`${chain}:${transaction.nonce}`}
         AND resolved_at IS NULL`,
+    ...haltRows(group, chain, {
+      reason: `nonce ${transaction.nonce} no longer pays withdrawals that are settled`,
+      when: unpaid,
+    }),
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);

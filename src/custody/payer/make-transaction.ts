@@ -1,6 +1,7 @@
 /** Makes one transaction of the operator account: fees, nonce, signature, storage, broadcast. */
 import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { feeLimits, firstFees } from "../../chain/fees.ts";
+import { confirmedNonces } from "./agreed-reads.ts";
 import { readNextNumbers } from "./open-transactions.ts";
 import type { HeadView } from "./payer-context.ts";
 import { broadcastSigned } from "./send-transaction.ts";
@@ -26,10 +27,9 @@ export async function makeTransaction(
     return false;
   }
   await clearAlert(context.db, "fee_ceiling", context.chain.chain);
-  const next = await readNextNumbers(context.db, context.chain, context.account.address);
-  const nonce = Math.max(next.nextNonce, context.usedNonces);
+  const nonce = await nextNonce(context);
   // A gap would keep it, and all later ones, from being mined.
-  if (nonce > context.usedNonces + made) return false;
+  if (nonce !== context.usedNonces + made) return false;
   const signed = await storeTransaction(context, context.account, {
     ...transaction,
     nonce,
@@ -40,4 +40,17 @@ export async function makeTransaction(
   await broadcastSigned(context, signed.raw);
   await context.failpoint?.("sent");
   return true;
+}
+
+/**
+ * Nonces that this database does not know were used with another copy of the key, or since a
+ * backup. They count only at the confirmed block: a nonce that an endpoint made up would leave a
+ * gap for ever.
+ */
+async function nextNonce(context: HeadView): Promise<number> {
+  const { db, chain, account, usedNonces } = context;
+  const { nextNonce: known } = await readNextNumbers(db, chain, account.address);
+  return known >= usedNonces
+    ? known
+    : Math.max(known, await confirmedNonces(context, account.address));
 }

@@ -4,6 +4,7 @@
  */
 import { alertRow } from "../../platform/alert.ts";
 import { readPaymentLimit } from "../../chain/vault.ts";
+import { askAgreed } from "../../chain/witnesses.ts";
 import { tokenOf } from "../../chain/token.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, sql, uuid } from "../../platform/sql.ts";
@@ -18,11 +19,16 @@ const PARKED_MS = 30 * 86_400_000;
 
 /** Returns the jobs without those that it parked. */
 export async function parkOverLimit(context: HeadView, jobs: readonly Job[]): Promise<Job[]> {
+  if (!context.agreed) return [...jobs];
   const skipped = await readOftenSkipped(context, jobs);
   const parked = new Set<Job>();
   for (const job of jobs.filter(({ paymentId }) => skipped.has(paymentId))) {
     const token = tokenOf(context.settings, context.chain, job.asset);
-    const { maximum } = await readPaymentLimit(context.endpoint, context.chain, token);
+    const { value: maximum } = await askAgreed(
+      context.chain,
+      async (endpoint) => (await readPaymentLimit(endpoint, context.chain, token)).maximum,
+      String,
+    );
     // A limit of zero stops the whole asset and says nothing about this withdrawal.
     if (maximum === 0n || job.amount <= maximum) continue;
     await park(context, job, maximum);

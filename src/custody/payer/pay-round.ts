@@ -11,9 +11,10 @@ import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { type Cursor, readCursor } from "../../chain/cursor.ts";
 import { feeLimits, firstFees } from "../../chain/fees.ts";
 import { payerAccount } from "../../chain/payer-account.ts";
-import { askAny, describe, type Endpoint, noncesAtBlock, readHead } from "../../chain/rpc.ts";
-import { gasLimits, MAX_PAYMENTS, readOutcomes, readVaultStatus } from "../../chain/vault.ts";
+import { describe } from "../../chain/rpc.ts";
+import { gasLimits, MAX_PAYMENTS } from "../../chain/vault.ts";
 import { log } from "../../platform/log.ts";
+import { confirmedOutcomes, readAgreedHead, vaultAtHead } from "./agreed-reads.ts";
 import { haltIfRemoved, resumePayer } from "./reopen-transactions.ts";
 import { closeCommands, voidCommandedPayments } from "./carry-out-commands.ts";
 import { endConfirmed } from "./end-transaction.ts";
@@ -45,18 +46,13 @@ export async function payRound(base: PayerContext): Promise<PayRound> {
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined || cursor.haltedAt !== null) return { status: "halted" };
 
-  const context = await askAny(
-    chain,
-    (endpoint) => readHeadView(endpoint, base, cursor),
-    base.firstEndpoint ?? 0,
-  );
+  const context = await readHeadView(base, cursor);
   // First, because a transaction that nobody can mine for lack of gas keeps later steps waiting.
   await alertLowGas(context);
-  if (resumes) {
-    await resumePayer(context);
-    lease = await readLease(db, chain.chain, base.token);
-  }
-  await endConfirmed(context, await readOpenTransactions(db, chain.chain));
+  if (resumes && context.agreed) await resumePayer(context);
+  if (context.agreed) await endConfirmed(context, await readOpenTransactions(db, chain.chain));
+  // Either may have changed it.
+  lease = await readLease(db, chain.chain, base.token);
   const open = await readOpenTransactions(db, chain.chain);
   const unmined = open.filter((transaction) => transaction.nonce >= context.usedNonces);
   if (lease.haltReason !== null) return sendVoidsOnly(context, unmined);
@@ -83,7 +79,7 @@ async function sendVoidsOnly(
 
 async function payQueued(context: HeadView, open: readonly OpenTransaction[]): Promise<boolean> {
   const next = await readNextNumbers(context.db, context.chain, context.account.address);
-  const status = await readVaultStatus(context.endpoint, context.chain);
+  const status = await vaultAtHead(context);
   if (await batchCountDiffers(context, next, status.nextBatchNo, open)) return false;
   if (status.paused) {
     await raiseAlert(
@@ -101,7 +97,8 @@ async function payQueued(context: HeadView, open: readonly OpenTransaction[]): P
 /**
  * Halts the payer if the vault and this database count different batches. If the vault is ahead,
  * the database is older than the chain, so a payment from it could repeat an earlier one. If the
- * vault is behind, the chain has lost payments, or the setting names another vault.
+ * vault is behind, the chain has lost payments, or the setting names another vault. On the word of
+ * one of several endpoints the payer only waits.
  */
 async function batchCountDiffers(
   context: HeadView,
@@ -109,22 +106,21 @@ async function batchCountDiffers(
   nextBatchNo: number,
   open: readonly OpenTransaction[],
 ): Promise<boolean> {
-  const { db, chain, cursor } = context;
+  const { chain } = context;
+  if (nextBatchNo === next.nextBatchNo) return false;
+  if (!context.agreed) return true;
   if (nextBatchNo > next.nextBatchNo) {
-    await haltPayer(db, chain.chain, batchNumbers(nextBatchNo, next.nextBatchNo));
+    await haltPayer(context, batchNumbers(nextBatchNo, next.nextBatchNo));
     return true;
   }
-  if (nextBatchNo === next.nextBatchNo) return false;
   // The vault is behind after one of our batches reverted or a reorg removed it. The payer waits
   // until that batch is confirmed or ended.
   const vault = chain.vault.toLowerCase();
   if (open.some(({ batchNo, to }) => batchNo !== null && to === vault)) return true;
-  // Every batch that ended was counted at the confirmed block. The head's node may only lag.
-  const confirmed = await askAny(chain, (endpoint) =>
-    readOutcomes(endpoint, chain.vault, [], cursor.confirmed.hash),
-  );
+  // Every batch that ended was counted at the confirmed block. A reorg above it may end.
+  const confirmed = await confirmedOutcomes(context, chain.vault, []);
   if (confirmed.nextBatchNo < next.nextBatchNo)
-    await haltPayer(db, chain.chain, batchNumbers(confirmed.nextBatchNo, next.nextBatchNo));
+    await haltPayer(context, batchNumbers(confirmed.nextBatchNo, next.nextBatchNo));
   return true;
 }
 
@@ -132,30 +128,15 @@ function batchNumbers(inVault: number, inDatabase: number): string {
   return `the next batch is ${inVault} in the vault and ${inDatabase} in the database`;
 }
 
-async function readHeadView(
-  endpoint: Endpoint,
-  base: PayerContext,
-  cursor: Cursor,
-): Promise<HeadView> {
-  const { chain, settings } = base;
+async function readHeadView(base: PayerContext, cursor: Cursor): Promise<HeadView> {
+  const { chain, settings, firstEndpoint: preferred = 0 } = base;
   const account = payerAccount(settings, chain);
-  const head = await readHead(endpoint, cursor.headNumber);
-  const [usedNonces, tip] = await Promise.all([
-    noncesAtBlock(endpoint, account.address, head.hash),
-    endpoint.client
-      .request({ method: "eth_maxPriorityFeePerGas" })
-      .then(BigInt)
-      .catch(() => DEFAULT_TIP),
-  ]);
-  return {
-    ...base,
-    account,
-    endpoint,
-    head,
-    usedNonces,
-    cursor,
-    market: { baseFee: head.baseFee, tip },
-  };
+  const view = await readAgreedHead({ chain, cursor, sender: account.address, preferred });
+  const tip = await view.endpoint.client
+    .request({ method: "eth_maxPriorityFeePerGas" })
+    .then(BigInt)
+    .catch(() => DEFAULT_TIP);
+  return { ...base, ...view, account, cursor, market: { baseFee: view.head.baseFee, tip } };
 }
 
 async function alertLowGas(context: HeadView): Promise<void> {

@@ -15,7 +15,7 @@ export type PayerContext = {
   /** UUID of this payer instance, stored in the lease. */
   readonly token: string;
   readonly push: (events: readonly StreamEvent[]) => Promise<void>;
-  /** Index of the first RPC endpoint to call. Another one after each failed round. */
+  /** Index of the first RPC endpoint to call. Another one in each round. */
   readonly firstEndpoint?: number;
   /** Saves recovery records outside the database before signing (restore-payments.ts). */
   readonly saveRecords: (records: readonly WithdrawalRecord[]) => Promise<void>;
@@ -23,10 +23,13 @@ export type PayerContext = {
   readonly failpoint?: Failpoint;
 };
 
-/** The payer's context with its view of the chain's head, all from one endpoint. */
+/** The payer's context with its view of the chain's head (agreed-reads.ts). */
 export type HeadView = PayerContext & {
   readonly account: OperatorAccount;
+  /** One of the endpoints that the view is from. It simulates calls and reads balances. */
   readonly endpoint: Endpoint;
+  /** Whether enough endpoints agree on the view. Otherwise nothing ends, reopens or halts. */
+  readonly agreed: boolean;
   readonly head: BlockHeader;
   readonly market: Market;
   /** Number of nonces used at the head. Nonces below it are mined. */

@@ -4,10 +4,11 @@
  */
 import { eq } from "drizzle-orm";
 import { alertRow } from "../../platform/alert.ts";
-import { commit, newGroup } from "../../platform/commit.ts";
-import { type Sql, sql, uuid } from "../../platform/sql.ts";
+import { commit, commitOrThrow, type Group, newGroup } from "../../platform/commit.ts";
+import { type Expr, expr, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { payerLeases } from "../../chain/tables.ts";
 import { read } from "../../platform/read.ts";
+import type { PayerContext } from "./payer-context.ts";
 
 export async function takeLease(db: D1Database, chain: string, token: string): Promise<void> {
   const group = newGroup();
@@ -47,12 +48,40 @@ export function mayPay(chain: string, token: string): Sql {
     AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL)`;
 }
 
-/** Stops payments on a chain because vault and database differ. Deposits are still credited. */
-export async function haltPayer(db: D1Database, chain: string, reason: string): Promise<void> {
+/**
+ * Statements that stop payments on a chain because vault and database differ. Deposits are still
+ * credited. A reason that a halted payer finds is added to the others, and makes the halt newer, so
+ * that no `chain resume` ends it that was given without knowing it.
+ */
+export function haltRows(
+  group: Group,
+  chain: string,
+  { reason, when }: { readonly reason: string | Expr; readonly when: Sql },
+): Sql[] {
+  const halted = sql`EXISTS (SELECT 1 FROM payer_leases
+    WHERE chain = ${chain} AND halted_at = ${group.at})`;
+  const reasons = expr`SELECT halt_reason FROM payer_leases WHERE chain = ${chain}`;
+  return [
+    sql`UPDATE payer_leases SET halted_at = ${group.at},
+        halt_reason = coalesce(halt_reason || '; ', '') || ${reason}
+      WHERE chain = ${chain} AND instr(coalesce(halt_reason, ''), ${reason}) = 0 AND ${when}`,
+    sql`UPDATE alerts SET detail = ${reasons}
+      WHERE kind = 'payer_halted' AND subject = ${chain} AND resolved_at IS NULL AND ${halted}`,
+    alertRow({
+      kind: "payer_halted",
+      subject: chain,
+      detail: reasons,
+      at: group.at,
+      when: halted,
+    }),
+  ];
+}
+
+/** Halts the payer, unless another instance has taken the lease since this one has looked. */
+export async function haltPayer(
+  { db, chain: { chain }, token }: Pick<PayerContext, "db" | "chain" | "token">,
+  reason: string,
+): Promise<void> {
   const group = newGroup();
-  await commit(db, group, [
-    sql`UPDATE payer_leases SET halted_at = ${group.at}, halt_reason = ${reason}
-      WHERE chain = ${chain} AND halted_at IS NULL`,
-    alertRow({ kind: "payer_halted", subject: chain, detail: reason, at: group.at }),
-  ]);
+  await commitOrThrow(db, group, haltRows(group, chain, { reason, when: hasLease(chain, token) }));
 }

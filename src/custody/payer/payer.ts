@@ -27,7 +27,7 @@ export class Payer extends DurableObject<Env> {
   readonly #token = uuidv7();
   #leased = false;
   readonly #failing = new FailureAlert("payer_failing");
-  /** The endpoint that the next round asks first. Another one after each failed round. */
+  /** The endpoint that the next round asks first. Another one each time, because one may lie. */
   #firstEndpoint = 0;
 
   /** Starts the next round now, because there may be something to pay on the chain. */
@@ -78,7 +78,7 @@ export class Payer extends DurableObject<Env> {
         settings,
         chain,
         token: this.#token,
-        firstEndpoint: this.#firstEndpoint,
+        firstEndpoint: this.#firstEndpoint++,
         push: (events) => notifyStreams(this.env, events),
         saveRecords: (records) => this.#saveRecords(records),
         ...(failpoint === undefined ? {} : { failpoint }),
@@ -93,7 +93,6 @@ export class Payer extends DurableObject<Env> {
       }
       await this.#failing.succeeded(this.env.DB, chain.chain);
     } catch (error) {
-      this.#firstEndpoint++;
       await this.#failing.failed(this.env.DB, chain.chain, describe(error));
       log("warn", "payer.round_failed", {
         chain: chain.chain,

@@ -6,13 +6,17 @@
  * since. Its nonce must be used before later ones, so it becomes a `cancel`: a transfer of nothing
  * to the account itself (send-transaction.ts).
  */
-import { InconsistentNode, askAny, noncesAtBlock, readHeader } from "../../chain/rpc.ts";
+import { InconsistentNode } from "../../chain/rpc.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";
-import { blob, first, sql } from "../../platform/sql.ts";
+import { blob, expr, first, sql } from "../../platform/sql.ts";
+import { confirmedNonces } from "./agreed-reads.ts";
 import type { HeadView } from "./payer-context.ts";
 import { haltPayer, hasLease } from "./payer-lease.ts";
 
-/** Halts the payer if the chain no longer has a transaction that has ended. */
+/**
+ * Halts the payer if the chain no longer has a transaction that has ended. Throws if only one of
+ * several endpoints says so.
+ */
 export async function haltIfRemoved(context: HeadView): Promise<boolean> {
   const { db, chain, account, usedNonces } = context;
   const row = await first<{ nonce: number }>(
@@ -22,42 +26,41 @@ export async function haltIfRemoved(context: HeadView): Promise<boolean> {
       ORDER BY nonce DESC LIMIT 1`,
   );
   if (row === undefined || row.nonce < usedNonces) return false;
-  await haltPayer(
-    db,
-    chain.chain,
-    `the chain has used ${usedNonces} nonces, but nonce ${row.nonce} has ended in the database`,
-  );
+  const reason = `the chain has used ${usedNonces} nonces, but nonce ${row.nonce} has ended in the database`;
+  if (!context.agreed) throw new InconsistentNode(`one endpoint says that ${reason}`);
+  await haltPayer(context, reason);
   return true;
 }
 
 /**
  * Carries out the payer's part of `chain resume`: opens ended transactions again whose nonce is
  * unused at the confirmed block, and ends the halt. One batch, so that nothing is resumed without
- * them. While the chain itself is halted, the command waits for the watcher.
+ * them. While the chain itself is halted, the command waits for the watcher. A halt that is newer
+ * than the command stays, because the operator has not reviewed it.
  */
 export async function resumePayer(context: HeadView): Promise<void> {
   const { db, cursor, account } = context;
   const { chain } = context.chain;
-  const used = await askAny(context.chain, async (endpoint) => {
-    const confirmed = await readHeader(endpoint, cursor.confirmed.number);
-    if (confirmed.hash !== cursor.confirmed.hash)
-      throw new InconsistentNode(`block ${cursor.confirmed.number} is not the confirmed one`);
-    return noncesAtBlock(endpoint, account.address, cursor.confirmed.hash);
-  });
+  const used = await confirmedNonces(context, account.address);
   const group = newGroup();
   const may = sql`${hasLease(chain, context.token)}
     AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL
       AND confirmed_hash = ${blob(cursor.confirmed.hash)})`;
+  const halted = expr`EXISTS (SELECT 1 FROM payer_leases
+    WHERE chain = ${chain} AND halted_at IS NOT NULL)`;
   await commitOrThrow(db, group, [
     sql`UPDATE chain_transactions SET status = 'open', ended_group = NULL,
         kind = iif(status = 'unused', 'cancel', kind), reopened_group = ${group.seq}
       WHERE chain = ${chain} AND sender = ${blob(account.address)} AND nonce >= ${used}
         AND status <> 'open' AND ${may}`,
     sql`UPDATE payer_leases SET halted_at = NULL, halt_reason = NULL
-      WHERE chain = ${chain} AND ${may}`,
+      WHERE chain = ${chain} AND ${may} AND halted_at <= (SELECT max(at) FROM chain_commands
+        WHERE chain = ${chain} AND kind = 'resume_payer' AND done_group IS NULL)`,
     sql`UPDATE alerts SET resolved_at = ${group.at}
-      WHERE kind = 'payer_halted' AND subject = ${chain} AND resolved_at IS NULL AND ${may}`,
-    sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'resumed'
+      WHERE kind = 'payer_halted' AND subject = ${chain} AND resolved_at IS NULL AND ${may}
+        AND NOT ${halted}`,
+    sql`UPDATE chain_commands SET done_group = ${group.seq},
+        result = iif(${halted}, 'halted again', 'resumed')
       WHERE chain = ${chain} AND kind = 'resume_payer' AND done_group IS NULL AND ${may}`,
   ]);
 }

@@ -9,8 +9,6 @@
  * operator's `restore` calls until no page is left.
  */
 import { paymentId } from "../../chain/payment-id.ts";
-import { askAny } from "../../chain/rpc.ts";
-import { readOutcomes } from "../../chain/vault.ts";
 import { readCursor } from "../../chain/cursor.ts";
 import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.ts";
 import type { ChainConfig } from "../../platform/config.ts";
@@ -20,6 +18,7 @@ import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
 import { SEQUENCE_JUMP, skipEvents } from "../../streams/skip-events.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { FAILURE_MESSAGES } from "../records.ts";
+import { confirmedOutcomes } from "./agreed-reads.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
 import type { WatcherContext } from "../watcher/commit-move.ts";
 
@@ -62,6 +61,10 @@ export async function restorePayments(
   const { db, chain } = context;
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined) throw new Error(`${chain.chain} has not been read yet`);
+  const halt = await first<{ at: number | null }>(
+    db,
+    sql`SELECT halted_at AS at FROM payer_leases WHERE chain = ${chain.chain}`,
+  );
   // This must come before the first row that would reuse an id issued after the backup.
   await advanceSequences(db, chain.chain);
   const lost = await lostEvents(db, chain.chain, after);
@@ -78,16 +81,14 @@ export async function restorePayments(
         reason,
       });
   }
-  const { nextBatchNo } = await askAny(chain, (endpoint) =>
-    readOutcomes(endpoint, chain.vault, [], cursor.confirmed.hash),
-  );
+  const { nextBatchNo } = await confirmedOutcomes({ chain, cursor }, chain.vault, []);
   const last = lost.at(-1)?.position ?? after;
   return {
     rebuilt,
     unresolved,
     remaining: await countLost(db, chain.chain, last),
     next: lost.length < PAGE ? null : last,
-    paying: await resumePaying(db, chain, nextBatchNo),
+    paying: await resumePaying(db, chain, { nextBatchNo, haltedAt: halt?.at ?? null }),
     next_batch: nextBatchNo,
   };
 }
@@ -225,27 +226,31 @@ async function advanceSequences(db: D1Database, chain: string): Promise<void> {
 }
 
 /**
- * Lets the payer continue unless a payment is lost. A lost failure does not keep it halted, because
- * it moved no money. Returns whether the payer may continue.
+ * Lets the payer continue unless a payment is lost, or it was halted anew since the call began. A
+ * lost failure does not keep it halted, because it moved no money. Returns whether the payer may
+ * continue.
  */
 async function resumePaying(
   db: D1Database,
   { chain, vault }: ChainConfig,
-  nextBatchNo: number,
+  { nextBatchNo, haltedAt }: { readonly nextBatchNo: number; readonly haltedAt: number | null },
 ): Promise<boolean> {
   const group = newGroup();
   const noneLost = expr`NOT EXISTS (
     SELECT 1 FROM vault_events e WHERE ${isLost(chain)} AND e.kind = 'Paid')`;
+  const halted = expr`EXISTS (
+    SELECT 1 FROM payer_leases WHERE chain = ${chain} AND halted_at IS NOT NULL)`;
   const result = await commit(db, group, [
-    sql`UPDATE payer_leases SET batch_floor = ${nextBatchNo}, floor_vault = ${blob(vault)},
-        halted_at = NULL, halt_reason = NULL
+    sql`UPDATE payer_leases SET batch_floor = ${nextBatchNo}, floor_vault = ${blob(vault)}
       WHERE chain = ${chain} AND ${noneLost}`,
+    sql`UPDATE payer_leases SET halted_at = NULL, halt_reason = NULL
+      WHERE chain = ${chain} AND ${noneLost} AND halted_at = ${haltedAt}`,
     sql`UPDATE alerts SET resolved_at = ${group.at}
       WHERE kind IN ('payer_halted', 'payment_unknown') AND subject = ${chain}
-        AND resolved_at IS NULL AND ${noneLost}`,
+        AND resolved_at IS NULL AND ${noneLost} AND (kind <> 'payer_halted' OR NOT ${halted})`,
   ]);
   if (!result.committed)
     throw new Error(`the payer of ${chain} was not resumed`, { cause: result.cause });
-  const lost = await first(db, sql`SELECT 1 WHERE NOT ${noneLost}`);
-  return lost === undefined;
+  const stopped = await first(db, sql`SELECT 1 WHERE ${halted} OR NOT ${noneLost}`);
+  return stopped === undefined;
 }

@@ -1,0 +1,222 @@
+/** Two or three RPC endpoints of which one lags or lies: what the payer ends, halts and still pays. */
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { decodeFunctionData, encodeFunctionResult, type Hex, keccak256 } from "viem";
+import { USDC } from "../../src/assets/asset.ts";
+import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { readCursor } from "../../src/chain/cursor.ts";
+import { OVER_LIMIT } from "../../src/custody/skip-reasons.ts";
+import { all, blob, first, sql } from "../../src/platform/sql.ts";
+import { drive, expectRest, funded } from "./support/drive.ts";
+import { type Lie, type Node, withNodes } from "./support/nodes.ts";
+import { openStage, someone, type Stage } from "./support/stage.ts";
+
+async function openNodes(count: 2 | 3) {
+  const stage = await openStage();
+  const user = await funded(stage);
+  const nodes = await withNodes(stage, count);
+  // Safe: there are two or three.
+  const [one, other] = nodes as [Node, Node];
+  const pay = (amount = 10n) => stage.withdraw(user.userId, USDC, amount, someone());
+  return { stage, one, other, pay };
+}
+
+const cursorOf = async ({ chain }: Stage) => {
+  const cursor = await readCursor(env.DB, chain.chain);
+  if (cursor === undefined) throw new Error("no cursor");
+  return cursor;
+};
+
+const transactionsOf = ({ chain }: Stage) =>
+  all<{ nonce: number; status: string }>(
+    env.DB,
+    sql`SELECT nonce, status FROM chain_transactions WHERE chain = ${chain.chain} ORDER BY nonce`,
+  );
+
+const nonces =
+  (used: Hex): Lie =>
+  (method, result) =>
+    method === "eth_getTransactionCount" ? used : result;
+
+/** Changes the result of one function of the vault. */
+const vaultReturns =
+  (name: "nextBatchNo" | "states" | "paymentLimitOf", data: Hex): Lie =>
+  (method, result, params) => {
+    if (method !== "eth_call") return result;
+    const [{ data: call }] = params as [{ data: Hex }];
+    try {
+      return decodeFunctionData({ abi: vaultAbi, data: call }).functionName === name
+        ? data
+        : result;
+    } catch {
+      return result;
+    }
+  };
+
+const batches = (result: bigint): Lie =>
+  vaultReturns(
+    "nextBatchNo",
+    encodeFunctionResult({ abi: vaultAbi, functionName: "nextBatchNo", result }),
+  );
+
+describe("one of two endpoints", () => {
+  it("does not halt the payer by falling behind, and payments go on", async () => {
+    const { stage, one, pay } = await openNodes(2);
+    const before = Number(await stage.client.getBlockNumber());
+    expect(await drive(stage, (await pay()).id)).toBe("settled");
+    one.stuckAt = before;
+    await stage.watch();
+    const { headNumber, confirmed } = await cursorOf(stage);
+    expect(headNumber).toBeGreaterThanOrEqual(confirmed.number);
+
+    const second = await pay();
+    const payer = await stage.payer();
+    expect(await payer.round()).toEqual({ status: "busy" });
+    await stage.mine();
+    expect(await stage.paidCount(second.paymentId)).toBe(1);
+    expect(await stage.alerts()).toEqual([]);
+  });
+
+  it("is away: the payer still pays, but ends nothing until it is back", async () => {
+    const { stage, one, pay } = await openNodes(2);
+    const { id, paymentId } = await pay();
+    const payer = await stage.payer();
+    one.away = true;
+    await payer.round();
+    await stage.mine(3);
+    expect(await stage.paidCount(paymentId)).toBe(1);
+    one.away = false;
+    await stage.watch();
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
+
+    one.away = true;
+    await payer.round();
+    expect(await transactionsOf(stage)).toEqual([{ nonce: 0, status: "open" }]);
+    one.away = false;
+    await payer.round();
+    expect(await transactionsOf(stage)).toEqual([{ nonce: 0, status: "done" }]);
+  });
+
+  it("cannot end a transaction by making up used nonces", async () => {
+    const { stage, one, pay } = await openNodes(2);
+    const { id } = await pay();
+    const payer = await stage.payer();
+    await payer.round();
+    await stage.rpc("anvil_dropAllTransactions", []);
+    await stage.mine(3);
+    await stage.watch();
+    one.lie = nonces("0x64");
+    await expect(payer.round()).rejects.toThrow(/disagree: .* against /);
+    expect(await transactionsOf(stage)).toEqual([{ nonce: 0, status: "open" }]);
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "submitted" });
+  });
+
+  it("cannot halt the payer by making up an outcome", async () => {
+    const { stage, one, pay } = await openNodes(2);
+    const { id } = await pay();
+    const payer = await stage.payer();
+    await payer.round();
+    // The payment reverts, because the vault is paused before it is mined.
+    await stage.rpc("anvil_dropAllTransactions", []);
+    await stage.vaultCall({ abi: vaultAbi, functionName: "pause" });
+    await stage.mine();
+    await payer.round();
+    await stage.mine(3);
+    await stage.watch();
+    one.lie = vaultReturns(
+      "states",
+      encodeFunctionResult({ abi: vaultAbi, functionName: "states", result: [1] }),
+    );
+    await expect(payer.round()).rejects.toThrow(/disagree/);
+    expect(await stage.alerts()).not.toContain("payer_halted");
+    one.lie = undefined;
+    await payer.round();
+    expect(await transactionsOf(stage)).toEqual([{ nonce: 0, status: "unused" }]);
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "queued" });
+  });
+
+  it("cannot leave a gap of nonces, even while the other is away", async () => {
+    const { stage, one: liar, other, pay } = await openNodes(2);
+    const { id } = await pay();
+    other.away = true;
+    liar.lie = nonces("0x64");
+    const payer = await stage.payer();
+    await payer.round().catch(() => {});
+    expect(await transactionsOf(stage)).toEqual([]);
+    liar.lie = undefined;
+    other.away = false;
+    expect(await drive(stage, id)).toBe("settled");
+  });
+
+  it("stops the payer by showing another confirmed block, and an alert names both", async () => {
+    const { stage, one, pay } = await openNodes(2);
+    await stage.mine(3);
+    await stage.watch();
+    await pay();
+    const { confirmed } = await cursorOf(stage);
+    const forked = (number: number, hash: Hex): Hex =>
+      number < confirmed.number ? hash : keccak256(hash);
+    one.lie = (method, result) => {
+      if (method !== "eth_getBlockByNumber" || result === null) return result;
+      const block = result as { number: Hex; hash: Hex; parentHash: Hex };
+      const number = Number(block.number);
+      return {
+        ...block,
+        hash: forked(number, block.hash),
+        parentHash: forked(number - 1, block.parentHash),
+      };
+    };
+    await stage.mine();
+    await expect(stage.watch()).rejects.toThrow();
+    const payer = await stage.payer();
+    await expect(payer.round()).rejects.toThrow(/disagree/);
+    expect(await transactionsOf(stage)).toEqual([]);
+    const alert = await first<{ detail: string }>(
+      env.DB,
+      sql`SELECT detail FROM alerts WHERE subject = ${stage.chain.chain}
+        AND kind = 'nodes_disagree' AND resolved_at IS NULL`,
+    );
+    for (const url of stage.chain.rpc_urls) expect(alert?.detail).toContain(new URL(url).host);
+    one.lie = undefined;
+    await stage.mine();
+    await stage.watch();
+    expect(await stage.alerts()).toEqual([]);
+  });
+});
+
+describe("one of three endpoints", () => {
+  const LIES: readonly [string, Lie][] = [
+    ["more nonces", nonces("0x64")],
+    ["fewer nonces", nonces("0x0")],
+    ["more batches", batches(99n)],
+    ["fewer batches", batches(1n)],
+  ];
+  it.each(LIES)("that counts %s neither stops nor halts payments", async (_, lie) => {
+    const { stage, one, pay } = await openNodes(3);
+    expect(await drive(stage, (await pay()).id)).toBe("settled");
+    one.lie = lie;
+    const { id, paymentId } = await pay();
+    expect(await drive(stage, id)).toBe("settled");
+    expect(await stage.paidCount(paymentId)).toBe(1);
+    expect(await stage.alerts()).toEqual([]);
+    await expectRest(stage);
+  });
+
+  it("cannot park a withdrawal by making up the vault's limit", async () => {
+    const { stage, one, pay } = await openNodes(3);
+    const { id, paymentId } = await pay();
+    await all(
+      env.DB,
+      sql`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 6)
+        INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
+          batch_no, skip_reason, block_number, block_hash, recorded_group)
+        SELECT ${stage.chain.chain}, randomblob(32), 0, 'Skipped', ${blob(paymentId)},
+          ${blob(stage.vault)}, 1, ${OVER_LIMIT}, 1, randomblob(32), -1 FROM n`,
+    );
+    const limits = { abi: vaultAbi, functionName: "paymentLimitOf", result: [1n, 1n] } as const;
+    one.lie = vaultReturns("paymentLimitOf", encodeFunctionResult(limits));
+    await (await stage.payer()).round();
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "submitted" });
+    expect(await stage.alerts()).toEqual([]);
+  });
+});
