@@ -79,7 +79,10 @@ export async function recordWithdrawalCommand(
   return { chain: withdrawal.chain, recorded: rows === null || rows[0]?.length === 1 };
 }
 
-/** `chain resume`: ends a halt of the watcher and of the payer after a review. */
+/**
+ * `chain resume`: ends a halt of the watcher and of the payer after a review. It ends no halt that
+ * is newer, so an open command is given anew.
+ */
 export async function recordResume(
   db: D1Database,
   chain: string,
@@ -87,12 +90,14 @@ export async function recordResume(
   alongside: (at: Sql) => readonly Sql[] = () => [],
 ): Promise<void> {
   const group = newGroup();
+  const openHere = sql`chain = ${chain} AND done_group IS NULL`;
   const insertCommand = (kind: "resume_chain" | "resume_payer") =>
     sql`INSERT INTO chain_commands (chain, kind, actor, at)
       SELECT ${chain}, ${kind}, ${actor}, ${group.at}
-      WHERE NOT EXISTS (SELECT 1 FROM chain_commands
-        WHERE chain = ${chain} AND kind = ${kind} AND done_group IS NULL)`;
+      WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE ${openHere} AND kind = ${kind})`;
   await commitOrThrow(db, group, [
+    sql`UPDATE chain_commands SET actor = ${actor}, at = ${group.at}
+      WHERE ${openHere} AND kind IN ('resume_chain', 'resume_payer')`,
     insertCommand("resume_chain"),
     insertCommand("resume_payer"),
     ...alongside(group.at),

@@ -5,6 +5,7 @@ import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { Deposit } from "../../src/custody/schemas.ts";
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
+import { recordResume } from "../../src/custody/operator-commands.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { listen, openStage, someone, type Stage } from "./support/stage.ts";
@@ -251,11 +252,7 @@ describe("reorganisations", () => {
     expect(await readBalance(env.DB, later.userId, USDC)).toEqual(NOTHING);
     expect(await stage.deposits(user.userId)).toMatchObject([{ status: "credited" }]);
     expect(await stage.alerts()).toEqual(["chain_halted"]);
-    await all(
-      env.DB,
-      sql`INSERT INTO chain_commands (chain, kind, actor, at)
-        VALUES (${stage.chain.chain}, 'resume_chain', 'operator:test', 0)`,
-    );
+    await recordResume(env.DB, stage.chain.chain, "operator:test");
     await stage.watch();
     await stage.confirm();
     expect(await readBalance(env.DB, later.userId, USDC)).toEqual({ available: 7n, pending: 0n });
