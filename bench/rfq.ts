@@ -31,6 +31,8 @@ const REQUESTS_PER_BOOK = 4;
 /** Quotes of a `POST /rfq/quotes`, the most that it takes. */
 const MASS = 50;
 const MASS_MAKERS = 16;
+/** Commands of a socket at once, of makers who do not wait for each result. */
+const DEEP = 4;
 
 /** A busy machine or a first commit with cold caches must not end the bench with a 503. */
 export const PATIENT = { RFQ_COMMAND_MAX_WAIT_MS: "60000" };
@@ -62,8 +64,13 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
       await fillDay(single.db, day);
       const rest: Record<"grouped" | "single", Rate[]> = { grouped: [], single: [] };
       const sockets: Rate[] = [];
+      const deep: Rate[] = [];
       const mass: Rate[] = [];
-      const bareMass: Bare[] = [];
+      const bareOf: Record<"sockets" | "deep" | "mass", Bare[]> = {
+        sockets: [],
+        deep: [],
+        mass: [],
+      };
       const manyBooks: Rate[] = [];
       const accepts: Record<"grouped" | "single", Rate[]> = { grouped: [], single: [] };
       const bare: Record<"each" | "sets", Bare[]> = { each: [], sets: [] };
@@ -71,15 +78,11 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
         rest.grouped.push(await quotesOverRest(grouped, forMs));
         rest.single.push(await quotesOverRest(single, forMs));
         sockets.push(await quotesOverSockets(grouped, forMs));
+        bareOf.sockets.push(await bareLike(grouped, sockets, 1, forMs));
+        deep.push(await quotesOverSockets(grouped, forMs, DEEP));
+        bareOf.deep.push(await bareLike(grouped, deep, 1, forMs));
         mass.push(await quotesInCalls(grouped, callsPerMaker));
-        bareMass.push(
-          await bareBatches(grouped, {
-            quotes: Math.round(mass.at(-1)?.perCommit ?? MASS),
-            perMaker: MASS,
-            ms: forMs,
-            style: "each",
-          }),
-        );
+        bareOf.mass.push(await bareLike(grouped, mass, MASS, forMs));
         manyBooks.push(await quotesOverBooks(grouped, forMs));
         const quotes = Math.max(1, Math.round(rest.grouped.at(-1)?.perCommit ?? 1));
         for (const style of ["each", "sets"] as const)
@@ -91,7 +94,8 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
           `per commit)`;
         say(
           `  round ${round + 1}: REST ${last(rest.grouped)}, one at a time ` +
-            `${last(rest.single)}, sockets ${last(sockets)}, ${MASS} a call ${last(mass)}, ` +
+            `${last(rest.single)}, sockets ${last(sockets)}, ${DEEP} in flight ${last(deep)}, ` +
+            `${MASS} a call ${last(mass)}, ` +
             `${MANY_BOOKS} books ${last(manyBooks)}, bare ` +
             `${number(bare.each.at(-1)?.perSecond ?? 0)}/s and ` +
             `${number(bare.sets.at(-1)?.perSecond ?? 0)}/s, accepts ${last(accepts.grouped)}, ` +
@@ -105,6 +109,10 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
       const batches = (style: "each" | "sets", pick: (rate: Bare) => number) => ({
         name: "D1 batches",
         value: median(bare[style].map(pick)),
+      });
+      const batchesLike = (way: keyof typeof bareOf, pick: (rate: Bare) => number) => ({
+        name: "D1 batches",
+        value: median(bareOf[way].map(pick)),
       });
       const oneBook = (value: number) => ({ name: "one book", value });
       const figures: Figure[] = [
@@ -196,28 +204,44 @@ export const benchRfq: Bench = async ({ quick, say, onStop }) => {
           what: "quotes over sockets, and their bare rows: an INSERT per row",
           unit: "/s",
           ours: of(sockets),
-          peer: batches("each", (rate) => rate.perSecond),
+          peer: batchesLike("sockets", (rate) => rate.perSecond),
           target: { atLeast: 1.2 },
         },
+        {
+          what: `the same, ${DEEP} in flight on each`,
+          unit: "/s",
+          ours: of(deep),
+          peer: batchesLike("deep", (rate) => rate.perSecond),
+        },
+        {
+          what: "  by processor time",
+          unit: "µs",
+          ours: of(deep, (rate) => rate.cpuMicros),
+          peer: batchesLike("deep", (rate) => rate.cpuMicros),
+        },
+        { what: "  quotes per commit", unit: "", ours: of(deep, (rate) => rate.perCommit) },
         {
           what: `quotes by ${MASS} a call, and their bare rows: an INSERT per row`,
           unit: "/s",
           ours: of(mass),
-          peer: { name: "D1 batches", value: median(bareMass.map((rate) => rate.perSecond)) },
+          peer: batchesLike("mass", (rate) => rate.perSecond),
           target: { atLeast: 1.7 },
         },
         {
           what: "  by processor time",
           unit: "µs",
           ours: of(mass, (rate) => rate.cpuMicros),
-          peer: { name: "D1 batches", value: median(bareMass.map((rate) => rate.cpuMicros)) },
+          peer: batchesLike("mass", (rate) => rate.cpuMicros),
         },
         { what: "  quotes per commit", unit: "", ours: of(mass, (rate) => rate.perCommit) },
         ...(["REST", "sockets"] as const).map((way) => ({
           what: `  by processor time, over ${way}: an INSERT per row`,
           unit: "µs",
           ours: of(way === "REST" ? rest.grouped : sockets, (rate) => rate.cpuMicros),
-          peer: batches("each", (rate) => rate.cpuMicros),
+          peer:
+            way === "REST"
+              ? batches("each", (rate) => rate.cpuMicros)
+              : batchesLike("sockets", (rate) => rate.cpuMicros),
         })),
         {
           what: `accepts over ${BOOKS} books, ${MAKERS} connections`,
@@ -326,8 +350,8 @@ export async function quotesOverBooks(stack: BenchStack, forMs: number): Promise
   return rateOf(result, stack.cpuMs() - before, await perCommit(stack, markets, "quotes"));
 }
 
-/** Each maker has one socket on the book's stream, with one command in flight. */
-async function quotesOverSockets(stack: BenchStack, forMs: number): Promise<Rate> {
+/** Each maker has one socket on the book's stream, with so many commands in flight. */
+async function quotesOverSockets(stack: BenchStack, forMs: number, inFlight = 1): Promise<Rate> {
   const market = await openMarket(stack, MAKERS);
   const requestIds = await openRequests(stack, market, REQUESTS);
   const sockets = await Promise.all(
@@ -339,6 +363,7 @@ async function quotesOverSockets(stack: BenchStack, forMs: number): Promise<Rate
   const result = await driveSockets(sockets, {
     forMs,
     warmUpMs: 500,
+    inFlight,
     commandOf: (socket, step) => ({
       op: "quote",
       idempotency_key: `bench-${step}`,
@@ -398,6 +423,17 @@ async function acceptsOverBooks(stack: BenchStack, each: number): Promise<Rate> 
   const cpuMs = stack.cpuMs() - before;
   const all = books.map(({ market }) => market);
   return rateOf(result, cpuMs, await perCommit(stack, all, "matches"));
+}
+
+/** Batches with as many quotes as the commits of the latest of these rounds. */
+function bareLike(
+  stack: BenchStack,
+  rounds: readonly Rate[],
+  perMaker: number,
+  ms: number,
+): Promise<Bare> {
+  const quotes = Math.max(1, Math.round(rounds.at(-1)?.perCommit ?? 1));
+  return bareBatches(stack, { quotes, perMaker, ms, style: "each" });
 }
 
 async function bareBatches(

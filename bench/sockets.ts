@@ -75,6 +75,8 @@ export type SocketLoad = {
   readonly warmUpMs?: number;
   /** Sends so many commands on each socket. */
   readonly each?: number;
+  /** So many commands of a socket wait for their result at once. */
+  readonly inFlight?: number;
 };
 
 export type SocketLoadResult = {
@@ -86,10 +88,10 @@ export type SocketLoadResult = {
   readonly results: readonly (readonly Readonly<Record<string, unknown>>[])[];
 };
 
-/** A closed loop: each socket sends its next command when the result of the last has arrived. */
+/** A closed loop: each socket sends its next command when a result has arrived. */
 export async function driveSockets(
   sockets: readonly BenchSocket[],
-  { commandOf, forMs, warmUpMs = 0, each = Number.POSITIVE_INFINITY }: SocketLoad,
+  { commandOf, forMs, warmUpMs = 0, each = Number.POSITIVE_INFINITY, inFlight = 1 }: SocketLoad,
 ): Promise<SocketLoadResult> {
   const latencies: number[] = [];
   const countFrom = performance.now() + warmUpMs;
@@ -100,24 +102,34 @@ export async function driveSockets(
       (socket, index) =>
         new Promise<Record<string, unknown>[]>((resolve, reject) => {
           const got: Record<string, unknown>[] = [];
-          let sentAt = 0;
+          const waiting = new Map<string, number>();
+          let step = 0;
           const send = () => {
-            sentAt = performance.now();
-            if (sentAt >= until || got.length >= each) return resolve(got);
-            const command = commandOf(index, got.length);
-            socket.send(JSON.stringify({ id: String(got.length), ...command }));
+            const at = performance.now();
+            if (at < until && step < each) {
+              const id = String(step);
+              waiting.set(id, at);
+              socket.send(JSON.stringify({ id, ...commandOf(index, step) }));
+              step += 1;
+            } else if (waiting.size === 0) resolve(got);
           };
           socket.onText = (text) => {
-            const message = JSON.parse(text) as { type: string; data?: Record<string, unknown> };
+            const message = JSON.parse(text) as {
+              type: string;
+              id?: string;
+              data?: Record<string, unknown>;
+            };
             if (message.type === "error") reject(new Error(text));
-            if (message.type !== "result") return;
+            const sentAt = waiting.get(message.id ?? "");
+            if (message.type !== "result" || sentAt === undefined) return;
+            waiting.delete(message.id ?? "");
             const now = performance.now();
             all += 1;
             got.push(message.data ?? {});
             if (now >= countFrom && now <= until) latencies.push(now - sentAt);
             send();
           };
-          send();
+          for (let first = 0; first < inFlight; first++) send();
         }),
     ),
   );
