@@ -43,6 +43,12 @@ import { read } from "../platform/read.ts";
  * a registration, so this is rare enough to cost little for streams with hibernating sockets.
  */
 const CHECK_MS = 600_000;
+/**
+ * Messages that are sent in one turn of the event loop. The runtime writes them to the network when
+ * the turn ends, so a single turn for a thousand sockets would delay all of them to the last.
+ */
+const SENDS_PER_TURN = 50;
+
 /** What the object that holds the sockets serves, given by the domains above. */
 export type StreamContent = {
   readonly stream: string;
@@ -140,7 +146,7 @@ export class SocketHost {
       const last = fresh.at(-1);
       if (next === undefined || last === undefined) return;
       if (next.seq === lastPushed + 1 && last.seq === lastPushed + fresh.length)
-        this.#broadcast(fresh, this.#subscribers(sockets));
+        await this.#broadcast(fresh, this.#subscribers(sockets));
       else await this.#catchUpTo(last.seq);
     });
   }
@@ -333,7 +339,7 @@ export class SocketHost {
     try {
       const missed = { after: stands, upTo: lastSeq };
       for await (const page of eventsBetween(this.#db, this.#stream, missed))
-        this.#broadcast(page, this.#subscribers());
+        await this.#broadcast(page, this.#subscribers());
     } catch (error) {
       if (!(error instanceof EventsMissing)) throw error;
       log("error", "streams.events_missing", { stream: this.#stream, ...errorFields(error) });
@@ -345,13 +351,22 @@ export class SocketHost {
     }
   }
 
-  #broadcast(events: readonly StreamEvent[], sockets: readonly WebSocket[]): void {
+  /**
+   * Runs inside the queue, so that no later event overtakes. Between its turns sockets may close.
+   * Those that open meanwhile are not in `sockets`, and join after it. The timer keeps the object
+   * from hibernating before the position has moved.
+   */
+  async #broadcast(events: readonly StreamEvent[], sockets: readonly WebSocket[]): Promise<void> {
+    let sends = 0;
     for (const event of events) {
       const message = renderEvent(this.#views, event);
       for (const socket of sockets) {
-        if (this.#silent.count(socket, message.length))
-          this.#close(socket, CLOSE_NOT_READING, "sent 4 MiB without a ping");
-        else this.#send(socket, message);
+        if (sends === SENDS_PER_TURN) {
+          await scheduler.wait(0);
+          sends = 0;
+        }
+        sends += 1;
+        this.#send(socket, message);
       }
       this.#position.sent({ seq: event.seq, message });
     }
@@ -367,6 +382,8 @@ export class SocketHost {
   }
 
   #send(socket: WebSocket, message: string): void {
+    if (this.#silent.count(socket, message.length))
+      return this.#close(socket, CLOSE_NOT_READING, "sent 4 MiB without a ping");
     try {
       socket.send(message);
     } catch {

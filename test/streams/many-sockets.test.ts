@@ -1,0 +1,97 @@
+/** An event for many sockets is sent in several turns, between which anything else may happen. */
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
+import { sql } from "../../src/platform/sql.ts";
+import { accountStream, committedEvents, eventsToPush } from "../../src/streams/event-log.ts";
+import { announceNotice } from "../../src/streams/notice.ts";
+import { streamObject } from "../../src/streams/notify.ts";
+import { readState } from "../../src/streams/socket.ts";
+import type { StreamObject } from "../../src/streams/stream-object.ts";
+import { awakeAndEvicted, connect, type Subscriber } from "../support/sockets.ts";
+import { newUser } from "../support/users.ts";
+
+const SOCKETS = 120;
+/** The default limit. */
+const SOCKETS_PER_USER = 20;
+
+/** A stream with many sockets. Each user holds twenty in a row. */
+async function manySockets() {
+  const { userId } = await newUser();
+  const owners = [];
+  for (let n = 0; n < SOCKETS / SOCKETS_PER_USER; n++) owners.push(await newUser());
+  const stream = accountStream(userId);
+  const subscribers: Subscriber[] = [];
+  for (const owner of owners)
+    for (let n = 0; n < SOCKETS_PER_USER; n++) subscribers.push(await connect(owner, stream));
+  return {
+    stream,
+    owners,
+    subscribers,
+    /** Commits an event of the stream and returns it. Nothing pushes it yet. */
+    commitEvent: async () => {
+      const group = newGroup();
+      const notice = { userId, kind: "test", subjectId: null, when: sql`1` };
+      const statements = [...announceNotice(group, notice), eventsToPush(group)];
+      const rows = await commitOrThrow(env.DB, group, statements);
+      return committedEvents(env.DB, group, { rows });
+    },
+  };
+}
+
+/** Runs in the object that holds the sockets of an account stream. */
+function inside<T>(stream: string, run: (feed: StreamObject, ctx: DurableObjectState) => T) {
+  return runInDurableObject(env.FEED.getByName(stream), run);
+}
+
+const seqs = (subscriber: Subscriber) => subscriber.events().map(({ seq }) => seq);
+
+awakeAndEvicted("an event for 120 sockets", (maybeEvict) => {
+  it("is not sent to a socket that closes before its turn", async () => {
+    const { stream, owners, subscribers, commitEvent } = await manySockets();
+    const events = await commitEvent();
+    await maybeEvict(stream);
+    const userId = await inside(stream, async (feed, ctx) => {
+      const pushed = feed.push(events);
+      await scheduler.wait(0);
+      const last = ctx.getWebSockets().at(-1);
+      const user = last === undefined ? "" : readState(last).actor.userId;
+      await feed.closeSockets({ userId: user });
+      await pushed;
+      return user;
+    });
+    const from = SOCKETS_PER_USER * owners.findIndex((owner) => owner.userId === userId);
+    const closed = subscribers.splice(from, SOCKETS_PER_USER);
+    for (const subscriber of closed) expect(await subscriber.untilClosed()).toBe(4401);
+    for (const subscriber of subscribers) await subscriber.untilEvent(1);
+    expect(closed.flatMap(seqs)).toEqual([]);
+    expect(subscribers.filter(({ closed: end }) => end !== undefined)).toEqual([]);
+  });
+
+  it("is not overtaken by the next one", async () => {
+    const { stream, subscribers, commitEvent } = await manySockets();
+    const [first, second] = [await commitEvent(), await commitEvent()];
+    await maybeEvict(stream);
+    await inside(stream, async (feed) => {
+      const pushed = feed.push(first);
+      await scheduler.wait(0);
+      await Promise.all([pushed, feed.push(second)]);
+    });
+    for (const subscriber of subscribers) await subscriber.untilEvent(2);
+    expect(subscribers.map(seqs)).toEqual(subscribers.map(() => [1, 2]));
+  });
+
+  it.each([undefined, 0])("reaches once a subscriber that joins with since %s", async (since) => {
+    const { stream, subscribers, commitEvent } = await manySockets();
+    const first = await commitEvent();
+    await maybeEvict(stream);
+    const pushed = streamObject(env, stream).push(first);
+    const joined = await connect(await newUser(), stream, since);
+    await pushed;
+    await streamObject(env, stream).push(await commitEvent());
+    for (const subscriber of [joined, ...subscribers]) await subscriber.untilEvent(2);
+    expect(seqs(joined)).toEqual(since === undefined ? [2] : [1, 2]);
+    expect(subscribers.map(seqs)).toEqual(subscribers.map(() => [1, 2]));
+  });
+});
