@@ -6,11 +6,18 @@ export async function compress(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Arr
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
+/**
+ * A part of an object has far less before compression, and so has an object after it: a quote with
+ * both transfers takes some 50 bytes. Who can write to the bucket must not exhaust a Worker's memory.
+ */
+export const MAX_BYTES = 32_000_000;
+
 /** Reads at most `length` bytes, because the input may claim to contain more. */
 export async function decompress(
   bytes: Uint8Array<ArrayBuffer>,
   length: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
+  if (length > MAX_BYTES) throw new SealMalformed("is too large");
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   const parts: Uint8Array[] = [];
   let read = 0;

@@ -1,5 +1,6 @@
 /** Seals as objects in R2. An object is written once and never changed or deleted. */
 import { SealMalformed } from "./bytes.ts";
+import { MAX_BYTES } from "./compress.ts";
 import type { Footer, SealHead, SealId } from "./footer.ts";
 import {
   type BlockPlace,
@@ -47,6 +48,7 @@ export async function putIfAbsent(
 export async function readSeal(bucket: SealBucket, head: SealId): Promise<StoredSeal> {
   const object = await bucket.get(keyOf(head));
   if (object === null) throw new SealMissing(keyOf(head));
+  if (object.size > MAX_BYTES) throw new SealMalformed("is too large");
   const bytes = new Uint8Array(await object.arrayBuffer());
   return { ...(await decodeSeal(bytes)), bytes: bytes.length };
 }

@@ -9,6 +9,7 @@ import {
 import { concat, SealMalformed } from "../../src/archive/bytes.ts";
 import { compress } from "../../src/archive/compress.ts";
 import { encodeFooter, GENESIS, type OwnerBlock } from "../../src/archive/footer.ts";
+import { readSeal, type SealBucket } from "../../src/archive/seal-store.ts";
 import { encodeAmounts, encodeMarks } from "../../src/archive/summary.ts";
 import { slices } from "./journal-model.ts";
 
@@ -107,6 +108,21 @@ it("refuses a block under the summary of another", async () => {
     await expect(decodeSeal(await withFirstBlock(sealed, lie))).rejects.toThrow(
       "not what its footer states",
     );
+});
+
+it("unpacks no object beyond what any seal has", async () => {
+  const bomb = await compress(new Uint8Array(40_000_000));
+  const sizes = new DataView(new ArrayBuffer(8));
+  sizes.setUint32(0, bomb.length);
+  sizes.setUint32(4, 40_000_000);
+  const { bytes } = await sealOfTwo();
+  const object = concat([bytes.slice(0, 8), bomb, new Uint8Array(sizes.buffer)]);
+  expect(object.length).toBeLessThan(100_000);
+  await expect(decodeSeal(object)).rejects.toThrow("is too large");
+  const body = () => Promise.reject(new Error("the object was read"));
+  const bucket = { get: () => Promise.resolve({ size: 40_000_000, arrayBuffer: body }) };
+  const id = { epoch: 1, number: 1 };
+  await expect(readSeal(bucket as unknown as SealBucket, id)).rejects.toThrow("is too large");
 });
 
 /** The same seal, whose footer states something else of its first block. */
