@@ -1,16 +1,10 @@
 /** Raw DEFLATE by the platform's streams. */
-import { concat, SealMalformed } from "./bytes.ts";
+import { concat, MAX_BYTES, SealMalformed } from "./bytes.ts";
 
 export async function compress(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
   const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream("deflate-raw"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
-
-/**
- * A part of an object has far less before compression, and so has an object after it: a quote with
- * both transfers takes some 50 bytes. Who can write to the bucket must not exhaust a Worker's memory.
- */
-export const MAX_BYTES = 32_000_000;
 
 /** Reads at most `length` bytes, because the input may claim to contain more. */
 export async function decompress(

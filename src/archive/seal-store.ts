@@ -1,6 +1,5 @@
 /** Seals as objects in R2. An object is written once and never changed or deleted. */
-import { SealMalformed } from "./bytes.ts";
-import { MAX_BYTES } from "./compress.ts";
+import { MAX_BYTES, SealMalformed } from "./bytes.ts";
 import type { Footer, SealHead, SealId } from "./footer.ts";
 import {
   type BlockPlace,
