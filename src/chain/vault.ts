@@ -8,6 +8,8 @@ import {
   encodeFunctionData,
   getAddress,
   type Hex,
+  keccak256,
+  toBytes,
   zeroHash,
 } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
@@ -172,4 +174,17 @@ export async function readOutcomes(
     states: decodeFunctionResult({ abi: vaultAbi, functionName: "states", data }),
     nextBatchNo,
   };
+}
+
+const HAS_ROLE = { abi: vaultAbi, functionName: "hasRole" } as const;
+const PAYER_ROLE = keccak256(toBytes("PAYER_ROLE"));
+
+/** Whether an account may pay from a vault after a block. */
+export async function hasPayerRole(
+  endpoint: Endpoint,
+  of: { readonly vault: string; readonly account: Hex; readonly blockHash: Hex },
+): Promise<boolean> {
+  const data = encodeFunctionData({ ...HAS_ROLE, args: [PAYER_ROLE, of.account] });
+  const result = await callAtBlock(endpoint, { to: getAddress(of.vault), data }, of.blockHash);
+  return decodeFunctionResult({ ...HAS_ROLE, data: result });
 }

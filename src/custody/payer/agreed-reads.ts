@@ -17,7 +17,7 @@ import {
   RpcUnavailable,
 } from "../../chain/rpc.ts";
 import type { Cursor } from "../../chain/cursor.ts";
-import { readOutcomes, readVaultStatus } from "../../chain/vault.ts";
+import { hasPayerRole, readOutcomes, readVaultStatus } from "../../chain/vault.ts";
 import { askAgreed, askHighest } from "../../chain/witnesses.ts";
 import { type ChainConfig, witnessesOf } from "../../platform/config.ts";
 import type { HeadView } from "./payer-context.ts";
@@ -116,6 +116,17 @@ export function confirmedOutcomes(
 ): ReturnType<typeof readOutcomes> {
   return atConfirmed(chain, cursor, (endpoint) =>
     readOutcomes(endpoint, vault, ids, cursor.confirmed.hash),
+  );
+}
+
+/** Whether an account may pay from a vault at the confirmed block. */
+export function confirmedPayerRole(
+  { chain, cursor }: Pick<HeadView, "chain" | "cursor">,
+  vault: string,
+  account: Hex,
+): Promise<boolean> {
+  return atConfirmed(chain, cursor, (endpoint) =>
+    hasPayerRole(endpoint, { vault, account, blockHash: cursor.confirmed.hash }),
   );
 }
 

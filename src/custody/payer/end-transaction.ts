@@ -9,6 +9,7 @@ import { sql, uuid } from "../../platform/sql.ts";
 import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
 import { confirmedNonces, confirmedOutcomes } from "./agreed-reads.ts";
+import { isFormer, isOver } from "./former-accounts.ts";
 import { liveMembers, type OpenTransaction } from "./open-transactions.ts";
 import { haltPayer, haltRows, hasLease } from "./payer-lease.ts";
 import type { HeadView } from "./payer-context.ts";
@@ -18,14 +19,18 @@ export async function endConfirmed(
   context: HeadView,
   open: readonly OpenTransaction[],
 ): Promise<void> {
-  const mined = open.filter(({ nonce }) => nonce < context.usedNonces);
+  for (const former of open.filter((transaction) => isFormer(context, transaction)))
+    if (await isOver(context, former)) await endUnlessPaid(context, former);
+  const mined = open.filter(
+    (transaction) => !isFormer(context, transaction) && transaction.nonce < context.usedNonces,
+  );
   if (mined.length === 0) return;
   const used = await confirmedNonces(context, context.account.address);
   for (const transaction of mined)
     if (transaction.nonce < used) await endUnlessPaid(context, transaction);
 }
 
-/** Ends a transaction whose nonce is used, unless the vault knows more of it than its events. */
+/** Ends a transaction that is decided, unless the vault knows more of it than its events. */
 async function endUnlessPaid(context: HeadView, transaction: OpenTransaction): Promise<void> {
   const { chain } = context;
   if (transaction.kind === "cancel") return endTransaction(context, transaction, "unused");

@@ -1,4 +1,4 @@
-/** Reads the operator account's transactions that are not confirmed, and the next free numbers. */
+/** Reads the operator accounts' transactions that are not confirmed, and the next free numbers. */
 import { and, eq, isNull } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import { NOW } from "../../platform/commit.ts";
@@ -13,6 +13,8 @@ import { fragment, read } from "../../platform/read.ts";
 export type OpenTransaction = {
   readonly id: string;
   readonly kind: "pay" | "sweep" | "void" | "cancel";
+  /** The account that signed it, which may have been replaced since (former-accounts.ts). */
+  readonly sender: Hex;
   readonly nonce: number;
   readonly batchNo: number | null;
   readonly to: Hex;
@@ -48,6 +50,7 @@ export async function readOpenTransactions(
     select({
       id: t.transactionId,
       kind: t.kind,
+      sender: t.sender,
       nonce: t.nonce,
       batchNo: t.batchNo,
       to: t.toAddress,

@@ -18,6 +18,7 @@ import { confirmedOutcomes, readAgreedHead, vaultAtHead } from "./agreed-reads.t
 import { haltIfRemoved, resumePayer } from "./reopen-transactions.ts";
 import { closeCommands, voidCommandedPayments } from "./carry-out-commands.ts";
 import { endConfirmed } from "./end-transaction.ts";
+import { isFormer, resendFormer } from "./former-accounts.ts";
 import {
   type NextNumbers,
   type OpenTransaction,
@@ -54,9 +55,13 @@ export async function payRound(base: PayerContext): Promise<PayRound> {
   // Either may have changed it.
   lease = await readLease(db, chain.chain, base.token);
   const open = await readOpenTransactions(db, chain.chain);
-  const unmined = open.filter((transaction) => transaction.nonce >= context.usedNonces);
+  const former = open.filter((transaction) => isFormer(context, transaction));
+  const unmined = open.filter(
+    (transaction) => !isFormer(context, transaction) && transaction.nonce >= context.usedNonces,
+  );
   if (lease.haltReason !== null) return sendVoidsOnly(context, unmined);
   if (await haltIfRemoved(context)) return { status: "halted" };
+  await resendFormer(context, former);
   for (const [index, transaction] of unmined.entries())
     await rebroadcastOrReplace(context, transaction, index === 0);
   if (unmined.length > 0) return { status: "busy" };
