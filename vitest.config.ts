@@ -96,6 +96,9 @@ function inWorkerd(project: {
           d1Databases: {
             SPARE_DB: "spare",
             DAMAGED_DB: "damaged",
+            UNREADABLE_DB: "unreadable",
+            AUDIT_DB: "audit",
+            LISTED_DB: "listed",
             SEALED_DB: "sealed",
             RELEASED_DB: "released",
             WALKED_DB: "walked",

@@ -116,11 +116,11 @@ export async function reconcile(
   };
 }
 
-/** Resolves those that are no longer found, unless the check failed. */
+/** Reports them itself, because it resolves those that are no longer found. */
 async function overdue(db: D1Database): Promise<readonly Difference[]> {
   const { results, failed } = await checkOverdue(db);
-  if (failed.length === 0) await reportStanding(db, "expiry_overdue", results);
-  return [...results, ...failed];
+  await reportStanding(db, "expiry_overdue", results);
+  return failed;
 }
 
 /** Follows the newest rows. Returns whether they have all been checked. */

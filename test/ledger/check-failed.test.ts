@@ -13,7 +13,7 @@ import { command, commitCommand, matchOf } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
 import { settings } from "../support/http.ts";
 
-const db = env.SPARE_DB;
+const db = env.UNREADABLE_DB;
 const HUGE = raw("9223372036854775807");
 
 beforeAll(() => applyD1Migrations(db, env.TEST_MIGRATIONS));

@@ -5,6 +5,12 @@ declare namespace Cloudflare {
     /** A database for tests that fill one, which would disturb the tests that share `DB`. */
     SPARE_DB: D1Database;
     DAMAGED_DB: D1Database;
+    /** A database with rows on which checks throw. */
+    UNREADABLE_DB: D1Database;
+    /** A database whose audit log is put back. */
+    AUDIT_DB: D1Database;
+    /** A database with many audit events. */
+    LISTED_DB: D1Database;
     /** A database whose journal is sealed. */
     SEALED_DB: D1Database;
     /** A database whose sealed transfers are deleted. */
