@@ -353,7 +353,8 @@ CREATE INDEX totp_attempts_age ON totp_attempts (at);
 --   user_id 01a2…c585, api_key_id 019a…77aa, ip '198.51.100.7', subject_id '019a…d8ee',
 --   details NULL, mac NULL, at 1764551698000
 CREATE TABLE audit_events (
-  -- given by the database, without gaps: the order of commits
+  -- given by the database, without gaps: the order of commits. Only the event of an epoch, after a
+  -- restore, chooses a higher one (src/auth/audit-epoch.ts)
   audit_seq INTEGER PRIMARY KEY NOT NULL,
   audit_event_id BLOB NOT NULL,  -- also the stamp that later statements of its batch select by
   kind TEXT NOT NULL,            -- AuditKind or OperatorAuditKind in src/auth/audit.ts
@@ -405,9 +406,12 @@ END;
 
 -- Only the database numbers events. A chosen number could leave a gap, which would look like a
 -- removed row, or stand before sealed rows. SQLite shows a number that it has yet to give as -1.
+-- An epoch of the log skips numbers that a restore has lost.
 CREATE TRIGGER audit_events_number BEFORE INSERT ON audit_events
 WHEN NEW.audit_seq IS NOT NULL AND NEW.audit_seq <> -1 BEGIN
-  SELECT RAISE(ABORT, 'append-only: the database numbers audit events');
+  SELECT RAISE(ABORT, 'append-only: the database numbers audit events')
+    WHERE NEW.kind <> 'audit_epoch_opened'
+      OR NEW.audit_seq <= (SELECT coalesce(max(audit_seq), 0) FROM audit_events);
 END;
 
 -- The SHA-256 chain over audit_events, one link per event. Written by one sealer
@@ -423,11 +427,14 @@ CREATE TABLE audit_seals (
   sealed_at INTEGER NOT NULL
 ) STRICT;
 
--- Links follow each other without a gap, and each has its event.
+-- Links follow each other without a gap, but for that of an epoch, and each has its event.
 CREATE TRIGGER audit_seals_insert BEFORE INSERT ON audit_seals BEGIN
   SELECT RAISE(ABORT, 'append-only: audit seal')
-    WHERE NEW.audit_seq IS NOT coalesce((SELECT max(audit_seq) FROM audit_seals), 0) + 1
-      OR NOT EXISTS (SELECT 1 FROM audit_events WHERE audit_seq = NEW.audit_seq);
+    WHERE NOT EXISTS (SELECT 1 FROM audit_events e,
+        (SELECT coalesce(max(audit_seq), 0) AS last FROM audit_seals)
+      WHERE e.audit_seq = NEW.audit_seq AND (e.audit_seq = last + 1
+        OR e.kind = 'audit_epoch_opened' AND e.audit_seq = (
+          SELECT min(n.audit_seq) FROM audit_events n WHERE n.audit_seq > last)));
 END;
 
 CREATE TRIGGER audit_seals_update BEFORE UPDATE ON audit_seals BEGIN

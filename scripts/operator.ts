@@ -20,6 +20,7 @@ import { formatResult } from "./operator/print.ts";
 import { type Progress, reportProgress } from "./operator/progress.ts";
 import { sendRescue } from "./operator/send-rescue.ts";
 import { reserveStdout } from "./operator/stdout.ts";
+import { verifyWhole } from "./operator/verify-whole.ts";
 import type { OperatorProblem, OperatorRequest, OperatorResponse } from "./stack/operator-call.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { readStackFile } from "./stack/stack-file.ts";
@@ -70,6 +71,8 @@ async function execute({
   try {
     if (words === "key create") response = makeKey(command);
     else if (words === "journal verify") response = await verify(command, call, progress);
+    else if (words === "audit verify")
+      response = await verifyWhole(command, call, (rows) => progress.at(`${rows} verified`));
     else if (send)
       response = await sendRescue(readStackFile(dirOf(dir)).rpc_url, () => call(command));
     else {

@@ -5,6 +5,7 @@ import { Client } from "../../packages/client/src/index.ts";
 import type { Dice } from "../soak/dice.ts";
 import { tokensOfVenue } from "../stack/deploy-contracts.ts";
 import { openFaucet } from "../stack/faucet.ts";
+import { verifyWhole } from "../operator/verify-whole.ts";
 import type { OperatorRequest } from "../stack/operator-call.ts";
 import type { Stack } from "../stack/start-stack.ts";
 import { withdrawKey } from "../stack/withdraw-key.ts";
@@ -112,10 +113,13 @@ async function order(stack: Stack, command: OperatorRequest): Promise<unknown> {
 /** What the operator's own checks find at the end. */
 export async function differences(stack: Stack): Promise<string[]> {
   const books = await order(stack, { command: ["reconcile"] });
-  const audit = await order(stack, { command: ["audit", "verify"] });
+  const audit = await verifyWhole({ command: ["audit", "verify"] }, async (part) => ({
+    ok: true,
+    result: await order(stack, part),
+  }));
   // Safe casts: the documented results of the commands.
   const { ok, complete } = books as { ok: boolean; complete: boolean };
-  const { verdict } = audit as { verdict: string };
+  const { verdict } = (audit.ok ? audit.result : {}) as { verdict?: string };
   return [
     ...(ok && complete ? [] : [`reconcile: ${JSON.stringify(books)}`]),
     ...(verdict === "forged" ? [`audit verify: ${JSON.stringify(audit)}`] : []),

@@ -95,7 +95,7 @@ export function overviewOf(results: Results, shown: Shown): Overview {
       alerts: alertTable(status.alerts, shown),
       withdrawals: withdrawalTable(results.withdrawals as Withdrawal[], shown),
       approvals: approvalTable(open, shown),
-      audit: auditTable(results.audit as AuditEvent[]),
+      audit: auditTable((results.audit as { events: AuditEvent[] }).events),
     },
   };
 }

@@ -1,7 +1,7 @@
 /** The simulated deployment: the service's own code, its database, its users and their steps. */
 import { Dice } from "../soak/dice.ts";
 import { runCron } from "../../src/cron.ts";
-import { NO_ANCHORS, verifyAudit } from "../../src/auth/audit-seal.ts";
+import { verifyAudit } from "../../src/auth/audit-verify.ts";
 import { History } from "../../src/archive/history.ts";
 import { Sealer } from "../../src/archive/sealer.ts";
 import { Payer } from "../../src/custody/payer/payer.ts";
@@ -380,7 +380,7 @@ export class World {
       });
       if (!ok) throw new Violation("reconciliation", JSON.stringify(differences));
       if (full) {
-        const audit = await verifyAudit(this.#env.DB, config(this.#env), NO_ANCHORS);
+        const audit = await verifyAudit(this.#env.DB, config(this.#env));
         if (audit.verdict === "forged")
           throw new Violation("audit_chain [A3]", JSON.stringify(audit));
       }

@@ -1,23 +1,35 @@
 /**
  * Heads of the audit log outside the database, in an R2 bucket with a retention lock: who can write
  * SQL cannot change them. A bucket that is away stops nothing. Its heads follow later.
+ *
+ * Who can write to the bucket can put objects there, but cannot sign a head. So a head counts only
+ * if a key of AUDIT_KEYS signed it and it stands under its own number. Others are reported.
  */
 import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, first, sql } from "../platform/sql.ts";
-import { type Anchors, type Head, NO_ANCHORS, sealAudit } from "./audit-seal.ts";
-import { type SignedHead, signHead } from "./audit-keys.ts";
+import { type Head, sealAudit } from "./audit-seal.ts";
+import { headVerifies, type SignedHead, signHead } from "./audit-keys.ts";
 
 export type AuditBucket = Pick<R2Bucket, "put" | "list">;
-/** An anchor as R2 lists it. */
-type Anchor = SignedHead & { readonly at: number };
+/** A head as R2 lists it. `at` is when R2 received it. */
+export type Anchor = SignedHead & { readonly at: number; readonly key: string };
 
 const PREFIX = "audit/";
 /** Keys count down, so that R2, which lists them in order, lists the newest first. */
 const LAST_SEQ = 999_999_999_999;
+/**
+ * `audit/<countdown>-<start of the hash>`: after a restore a number can have a second head. Without
+ * the hash is what earlier releases wrote.
+ */
+const KEY = /^audit\/(\d{12})(?:-[0-9a-f]{16})?$/;
 const LATE_MS = 15 * 60_000;
+/** Objects that R2 lists at once. */
+const LISTED = 1_000;
+/** Pages that one reading lists. A month has 45 full pages of heads, so others put the rest. */
+const MAX_PAGES = 400;
 
 /** Seals new events and puts the head into the bucket. Alerts if no head got there for long. */
 export async function anchorAudit(
@@ -27,8 +39,7 @@ export async function anchorAudit(
 ): Promise<void> {
   const head = await sealAudit(db, settings);
   try {
-    const anchored = (await newestAnchor(bucket))?.seq ?? 0;
-    if (anchored < head.seq) await putAnchor(bucket, settings, head);
+    if (head.seq > 0) await putAnchor(bucket, settings, head);
   } catch (error) {
     log("warn", "audit_anchor_failed", errorFields(error));
     return alertIfLate(db);
@@ -42,11 +53,15 @@ export async function anchorAudit(
   await clearAlert(db, "anchor_late", "audit");
 }
 
+/** Asks for this very head, because another one in the bucket says nothing about it. */
 async function putAnchor(bucket: AuditBucket, settings: Config, head: Head): Promise<void> {
+  const key = `${keyOf(head.seq)}-${head.hash.slice(2, 18)}`;
+  const { objects } = await bucket.list({ prefix: key, limit: 1 });
+  if (objects.length > 0) return;
   const { seq, hash, keyId, signature } = await signHead(settings, head);
   const customMetadata = { seq: String(seq), hash, keyId, signature, at: String(Date.now()) };
   // The list carries the metadata. The body is for people.
-  await bucket.put(keyOf(seq), `${JSON.stringify(customMetadata)}\n`, {
+  await bucket.put(key, `${JSON.stringify(customMetadata)}\n`, {
     onlyIf: { etagDoesNotMatch: "*" },
     httpMetadata: { contentType: "application/json" },
     customMetadata,
@@ -57,57 +72,95 @@ async function putAnchor(bucket: AuditBucket, settings: Config, head: Head): Pro
 async function alertIfLate(db: D1Database): Promise<void> {
   const late = await first<{ late: number }>(
     db,
-    sql`SELECT EXISTS (SELECT 1 FROM audit_seals
-      WHERE audit_seq = coalesce((SELECT audit_seq FROM audit_anchor), 0) + 1
-        AND sealed_at < ${NOW} - ${LATE_MS}) AS late`,
+    sql`SELECT coalesce((SELECT sealed_at FROM audit_seals
+        WHERE audit_seq > coalesce((SELECT audit_seq FROM audit_anchor), 0)
+        ORDER BY audit_seq LIMIT 1) < ${NOW} - ${LATE_MS}, 0) AS late`,
   );
   if (late?.late === 1)
     await raiseAlert(db, "anchor_late", "audit", "R2 has had no new head of the audit log");
 }
 
-/** The newest head in the bucket. Its signature is not verified yet. */
-async function newestAnchor(bucket: AuditBucket): Promise<Anchor | undefined> {
-  return (await listAnchors(bucket, { limit: 1 }))[0];
-}
+/** Reads the heads in the bucket. Remembers the keys of objects that are no signed heads. */
+export class AnchorReader {
+  readonly #bucket: AuditBucket;
+  readonly #settings: Config;
+  readonly #ignored = new Set<string>();
 
-/** What the verification reads of the bucket. None of it if the bucket cannot be read. */
-export async function readAnchors(bucket: AuditBucket): Promise<Anchors> {
-  try {
-    const newest = (await newestAnchor(bucket)) ?? null;
-    return { newest, between: (from, to) => anchorsBetween(bucket, from, to) };
-  } catch (error) {
-    log("warn", "audit_anchor_failed", errorFields(error));
-    return NO_ANCHORS;
+  constructor(bucket: AuditBucket, settings: Config) {
+    this.#bucket = bucket;
+    this.#settings = settings;
+  }
+
+  /** Keys of objects that count for nothing, as far as they were read. */
+  get ignored(): readonly string[] {
+    return [...this.#ignored];
+  }
+
+  /** The newest signed head. Undefined: there is none. Throws if the bucket cannot be read. */
+  async newest(): Promise<Anchor | undefined> {
+    for await (const anchor of this.#listed(PREFIX, 1))
+      if (await this.isSigned(anchor)) return anchor;
+    return undefined;
+  }
+
+  /** All heads, newest first. Signatures are not verified. */
+  every(): AsyncGenerator<Anchor> {
+    return this.#listed(PREFIX, LISTED);
+  }
+
+  /** Heads from one event to another, both inclusive, newest first. Signatures are not verified. */
+  async *between(from: number, to: number): AsyncGenerator<Anchor> {
+    // "~" sorts after every key of the number above.
+    for await (const anchor of this.#listed(`${keyOf(to + 1)}~`, LISTED)) {
+      if (anchor.seq < from) return;
+      yield anchor;
+    }
+  }
+
+  async isSigned(anchor: Anchor): Promise<boolean> {
+    const signed = await headVerifies(this.#settings, anchor);
+    if (!signed) this.#ignored.add(anchor.key);
+    return signed;
+  }
+
+  async *#listed(after: string, firstPage: number): AsyncGenerator<Anchor> {
+    let [startAfter, limit] = [after, firstPage];
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
+      const options: R2ListOptions & { include: ["customMetadata"] } = {
+        prefix: PREFIX,
+        include: ["customMetadata"],
+        startAfter,
+        limit,
+      };
+      const { objects } = await this.#bucket.list(options);
+      for (const object of objects) {
+        // Records of epochs sort after all heads.
+        if (!/^audit\/\d/.test(object.key)) return;
+        const anchor = readAnchor(object);
+        if (anchor === undefined) this.#ignored.add(object.key);
+        else yield anchor;
+        startAfter = object.key;
+      }
+      if (objects.length === 0) return;
+      limit = LISTED;
+    }
+    throw new Error("the bucket has too many objects that are no heads");
   }
 }
 
-/** The heads of these events, both inclusive, newest first. */
-async function anchorsBetween(bucket: AuditBucket, from: number, to: number): Promise<Anchor[]> {
-  const found: Anchor[] = [];
-  for (let below = to + 1; below > from;) {
-    const page = await listAnchors(bucket, { startAfter: keyOf(below) });
-    const fitting = page.filter((anchor) => anchor.seq >= from);
-    found.push(...fitting);
-    const last = page.at(-1);
-    if (last === undefined || fitting.length < page.length) break;
-    below = last.seq;
-  }
-  return found;
-}
-
-async function listAnchors(bucket: AuditBucket, options: R2ListOptions): Promise<Anchor[]> {
-  const listed = await bucket.list({
-    prefix: PREFIX,
-    include: ["customMetadata"],
-    ...options,
-  } as R2ListOptions);
-  return listed.objects.map(({ customMetadata = {} }) => ({
-    seq: Number(customMetadata["seq"]),
-    hash: String(customMetadata["hash"]),
-    keyId: String(customMetadata["keyId"]),
-    signature: String(customMetadata["signature"]),
-    at: Number(customMetadata["at"]),
-  }));
+/** Undefined if the key has another number than the head, so that it would be read in its place. */
+function readAnchor({ key, customMetadata = {}, uploaded }: R2Object): Anchor | undefined {
+  const number = KEY.exec(key)?.[1];
+  const { seq, hash, keyId, signature } = customMetadata;
+  if (number === undefined || Number(seq) !== LAST_SEQ - Number(number)) return undefined;
+  return {
+    key,
+    seq: Number(seq),
+    hash: String(hash),
+    keyId: String(keyId),
+    signature: String(signature),
+    at: uploaded.getTime(),
+  };
 }
 
 function keyOf(seq: number): string {

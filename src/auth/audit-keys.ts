@@ -41,17 +41,25 @@ export async function signText(
   return { keyId, signature: Buffer.from(signature).toString("base64url") };
 }
 
+export function headVerifies(settings: Config, head: SignedHead): Promise<boolean> {
+  return textVerifies(settings, head, textOf(settings, head));
+}
+
 /** False also if the key is not in the ring. */
-export async function headVerifies(settings: Config, head: SignedHead): Promise<boolean> {
-  const seed = Object.hasOwn(settings.AUDIT_KEYS, head.keyId)
-    ? settings.AUDIT_KEYS[head.keyId]
+export async function textVerifies(
+  settings: Config,
+  signed: Pick<SignedHead, "keyId" | "signature">,
+  text: string,
+): Promise<boolean> {
+  const seed = Object.hasOwn(settings.AUDIT_KEYS, signed.keyId)
+    ? settings.AUDIT_KEYS[signed.keyId]
     : undefined;
   if (seed === undefined) return false;
   const { verify } = await keysOf(seed);
-  const signature = Buffer.from(head.signature, "base64url");
+  const signature = Buffer.from(signed.signature, "base64url");
   // The runtime throws at another length.
   if (signature.length !== 64) return false;
-  return crypto.subtle.verify(ED25519, verify, signature, utf8.encode(textOf(settings, head)));
+  return crypto.subtle.verify(ED25519, verify, signature, utf8.encode(text));
 }
 
 /** The public keys as a JWK set (RFC 7517, RFC 8037). */

@@ -83,7 +83,8 @@ type OperatorAuditKind =
   | "operator_order"
   | "proposal_decided"
   | "journal_sealed"
-  | "operators_changed";
+  | "operators_changed"
+  | "audit_epoch_opened";
 
 /**
  * Who caused the event: the kind of credential, the password, an operator, or an unknown caller.

@@ -38,6 +38,14 @@ type Stored = {
   readonly proposal_decided: { status: "approved" | "rejected" };
   /** The journal up to the seal whose number is the subject. */
   readonly journal_sealed: { epoch: number; sha256: string };
+  /** An epoch of the log (audit-epoch.ts), so that `restore` alone explains lost numbers. */
+  readonly audit_epoch_opened: {
+    epoch: number;
+    seq: number;
+    follows: number;
+    keptUntil: number;
+    lostUntil: number;
+  };
   readonly operator_order: {
     order_id: string;
     signed_at_ms: number;
@@ -86,6 +94,7 @@ const DETAILED: Readonly<Record<Exclude<DetailedKind, "login">, true>> = {
   withdrawal_address_removed: true,
   proposal_decided: true,
   journal_sealed: true,
+  audit_epoch_opened: true,
   operator_order: true,
 };
 

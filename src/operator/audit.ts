@@ -1,9 +1,11 @@
-import { and, desc, eq, isNull } from "drizzle-orm";
+import { and, desc, eq, gte, isNull, lt, ne } from "drizzle-orm";
 import { type AuditRecord, auditRow, type PlainKind } from "../auth/audit.ts";
+import { sealAudit } from "../auth/audit-seal.ts";
+import { type AuditReport, verifyAudit } from "../auth/audit-verify.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
-import { type Sql, sql } from "../platform/sql.ts";
+import { all, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { type OperatorContext, limitOption } from "./context.ts";
+import { badOption, limitOption, type OperatorContext, optional } from "./context.ts";
 import { alerts } from "../platform/tables.ts";
 import { read } from "../platform/read.ts";
 import { auditEvents } from "../auth/tables.ts";
@@ -53,12 +55,43 @@ export async function closeAlerts(
   return found.map(({ subject }) => subject);
 }
 
-/** Lists the newest audit events of all users. */
+/** Many times a minute, so its events would fill every page. */
+const CROWDING = "journal_sealed";
+/** Events that one call searches. A page of rare events may be short, and `next_before` continues. */
+const MAX_SEARCHED = 20_000;
+/** Events that one call verifies, a few seconds of work. */
+const MAX_VERIFIED = 25_000;
+
+/**
+ * Lists audit events of all users, newest first: of `--kind`, or all but seals of the journal.
+ * `next_before` is where the next page continues, or null.
+ */
 export async function listAudit(context: OperatorContext): Promise<unknown> {
-  const rows = await read(context.env.DB, ({ select }) =>
-    select().from(auditEvents).orderBy(desc(auditEvents.auditSeq)).limit(limitOption(context)),
+  const kind = optional(context, "kind");
+  const before = numberOption(context, "before") ?? Number.MAX_SAFE_INTEGER;
+  const limit = limitOption(context);
+  const db = context.env.DB;
+  const [window] = await all<{ lowest: number | null; n: number }>(
+    db,
+    sql`SELECT min(audit_seq) AS lowest, count(*) AS n FROM (SELECT audit_seq FROM audit_events
+      WHERE audit_seq < ${before} ORDER BY audit_seq DESC LIMIT ${MAX_SEARCHED})`,
   );
-  return rows.map((row) => ({
+  const lowest = window?.lowest ?? 0;
+  const ofKind = kind === undefined ? ne(auditEvents.kind, CROWDING) : eq(auditEvents.kind, kind);
+  const rows = await read(db, ({ select }) =>
+    select()
+      .from(auditEvents)
+      .where(
+        and(
+          lt(auditEvents.auditSeq, before),
+          gte(auditEvents.auditSeq, lowest),
+          kind === "all" ? undefined : ofKind,
+        ),
+      )
+      .orderBy(desc(auditEvents.auditSeq))
+      .limit(limit),
+  );
+  const events = rows.map((row) => ({
     audit_seq: row.auditSeq,
     audit_event_id: row.auditEventId,
     kind: row.kind,
@@ -68,4 +101,24 @@ export async function listAudit(context: OperatorContext): Promise<unknown> {
     ip: row.ip,
     created_at: toWireTime(row.at),
   }));
+  const rest = window?.n === MAX_SEARCHED ? lowest : null;
+  return { events, next_before: rows.length === limit ? (rows.at(-1)?.auditSeq ?? null) : rest };
+}
+
+/** Verifies a part of the log. `next` of the result continues it, as `--continue`. */
+export async function verifyLog(context: OperatorContext): Promise<AuditReport> {
+  const { env, settings } = context;
+  await sealAudit(env.DB, settings);
+  return verifyAudit(env.DB, settings, {
+    bucket: env.AUDIT,
+    from: optional(context, "continue"),
+    maxRows: MAX_VERIFIED,
+    knownRestores: numberOption(context, "known-restores"),
+  });
+}
+
+function numberOption(context: OperatorContext, name: string): number | undefined {
+  const text = optional(context, name);
+  if (text !== undefined && !/^\d{1,12}$/.test(text)) throw badOption(name, "must be a number");
+  return text === undefined ? undefined : Number(text);
 }

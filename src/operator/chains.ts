@@ -28,6 +28,7 @@ import {
   option,
   optional,
 } from "./context.ts";
+import { isAuditBehind, restoreAudit } from "./restore-audit.ts";
 import { isSealerHalted, restoreJournal } from "./restore-journal.ts";
 import { serviceStatus } from "./service-status.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
@@ -171,6 +172,7 @@ export async function restore(context: OperatorContext): Promise<unknown> {
   }
   await recordCommand(context, "restored", null);
   const journal = await restoreJournal(context.env, flag(context, "yes"));
+  const audit = await restoreAudit(context, flag(context, "yes") || journal !== undefined);
   const restoreChain = async (chain: string) => {
     // Restore addresses first, because their deposits fund the withdrawals that are rebuilt.
     const addresses = await context.env.CHAIN_WATCHER.getByName(chain).restore(chain);
@@ -187,8 +189,9 @@ export async function restore(context: OperatorContext): Promise<unknown> {
   const names = context.settings.CHAINS.map(({ chain }) => chain);
   const reports = await Promise.all(names.map(restoreChain));
   return {
-    ok: reports.every(({ ok }) => ok),
+    ok: reports.every(({ ok }) => ok) && audit?.ok !== false,
     ...(journal === undefined ? {} : { journal }),
+    ...(audit === undefined ? {} : { audit }),
     chains: Object.fromEntries(names.map((name, index) => [name, reports[index]])),
   };
 }
@@ -249,5 +252,5 @@ async function anyHalted(context: OperatorContext): Promise<boolean> {
     return rows.length > 0;
   };
   if ((await halted(payerLeases)) || (await halted(chainCursors))) return true;
-  return isSealerHalted(context.env);
+  return (await isSealerHalted(context.env)) || isAuditBehind(context);
 }

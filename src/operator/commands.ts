@@ -1,8 +1,6 @@
 /** The operator's commands by name (contract.md section 7). Every change is an audit event. */
-import { readAnchors } from "../auth/audit-anchor.ts";
-import { sealAudit, verifyAudit } from "../auth/audit-seal.ts";
 import { approve, listProposals, reject } from "./approvals.ts";
-import { listAudit } from "./audit.ts";
+import { listAudit, verifyLog } from "./audit.ts";
 import * as chains from "./chains.ts";
 import * as deposits from "./deposits.ts";
 import type { OperatorCommand } from "./context.ts";
@@ -65,10 +63,7 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   approve,
   reject,
   "audit list": listAudit,
-  "audit verify": async ({ env, settings }) => {
-    await sealAudit(env.DB, settings);
-    return verifyAudit(env.DB, settings, await readAnchors(env.AUDIT));
-  },
+  "audit verify": verifyLog,
 };
 
 /** Commands that change nothing, so that a repeat may read again. */

@@ -2,7 +2,8 @@
 import { env } from "cloudflare:workers";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
-import { NO_ANCHORS, sealAudit, verifyAudit } from "../../src/auth/audit-seal.ts";
+import { sealAudit } from "../../src/auth/audit-seal.ts";
+import { verifyAudit } from "../../src/auth/audit-verify.ts";
 import { passwordSha256 } from "../../src/auth/rights.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
@@ -376,7 +377,7 @@ describe("an event that SQL inserts to explain an edit", () => {
           VALUES (randomblob(16), ${kind}, 'operator:ann', NULL, 'user freeze', ${Date.now()})`,
       );
       const seq = (await lastSeq()) ?? 0;
-      const { discrepancies } = await verifyAudit(db, settings(), NO_ANCHORS);
+      const { discrepancies } = await verifyAudit(db, settings());
       await withoutTriggers(db, "audit_events", [
         sql`DELETE FROM audit_events WHERE audit_seq = ${seq}`,
       ]);
@@ -443,7 +444,7 @@ describe("an event that SQL inserts to explain an edit", () => {
         detail: expect.stringContaining("no valid MAC"),
       },
     ]);
-    const verified = async () => (await verifyAudit(db, settings(), NO_ANCHORS)).discrepancies;
+    const verified = async () => (await verifyAudit(db, settings())).discrepancies;
     expect(await verified()).toEqual([{ auditSeq: seq, kind: "forged" }]);
     await sealAudit(db, settings());
     expect(await verified()).toEqual([{ auditSeq: seq, kind: "forged" }]);

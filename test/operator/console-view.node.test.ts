@@ -23,7 +23,12 @@ const STATUS = {
   },
   storage: { bytes: 1_000_000, limit_bytes: 100_000_000 },
 };
-const RESULTS = { status: STATUS, withdrawals: [], approvals: [], audit: [] };
+const RESULTS = {
+  status: STATUS,
+  withdrawals: [],
+  approvals: [],
+  audit: { events: [], next_before: null },
+};
 const SHOWN = { now: NOW, flags: ["--remote"] };
 
 const alert = (kind: string, subject = "local") => ({

@@ -120,7 +120,7 @@ it("exits with 2 for invalid values and 1 for rejections", async () => {
   respond = rejects("invalid_request", "--limit: must be an integer from 1 to 500");
   const bad = await tool("audit list --limit 1.5");
   expect(bad.code).toBe(2);
-  expect(bad.err).toContain("audit list [--limit <n>]");
+  expect(bad.err).toContain("audit list [--kind <kind>]");
   expect(bad.err.trimEnd().split("\n").at(-1)).toBe(
     "invalid_request: --limit: must be an integer from 1 to 500",
   );
@@ -267,4 +267,45 @@ it("uses RFQ_DIR unless --dir is given", async () => {
   const lost = await tool("audit list --json", { RFQ_DIR: nowhere });
   expect(lost.code).toBe(3);
   expect(objectOf(lost).problem?.detail).toContain(join(nowhere, "operator.json"));
+});
+
+it("verifies the whole audit log by calls that continue each other", async () => {
+  const part = { ok: true, verdict: "ok", discrepancies: [], unsealed: 0, restores: [] };
+  const wrong = [{ auditSeq: 3, kind: "changed" }];
+  const parts: Record<string, unknown>[] = [
+    { ...part, verified: 10, next: "a" },
+    { ...part, ok: false, verdict: "forged", discrepancies: wrong, verified: 20, next: "b" },
+    { ...part, ok: false, verdict: "anchor_missing", verified: 5, unsealed: 2, next: null },
+  ];
+  const asked: (string | undefined)[] = [];
+  respond = ({ options }) => {
+    asked.push(options["continue"]);
+    return { ok: true, result: parts[asked.length - 1] };
+  };
+  const { code, out } = await tool("audit verify --known-restores 1 --json");
+  expect(asked).toEqual([undefined, "a", "b"]);
+  expect(last?.options).toEqual({ "known-restores": "1", continue: "b" });
+  expect(code).toBe(1);
+  const { result } = JSON.parse(out) as { result: unknown };
+  expect(result).toEqual({
+    ok: false,
+    verdict: "forged",
+    verified: 35,
+    unsealed: 2,
+    discrepancies: wrong,
+    restores: [],
+  });
+});
+
+it("shows how far a verification that takes long has come", { timeout: 20_000 }, async () => {
+  let calls = 0;
+  respond = () => {
+    const next = ++calls < 3 ? "more" : null;
+    return { ok: true, result: { ok: true, verdict: "ok", verified: 7, discrepancies: [], next } };
+  };
+  delayMs = 1_500;
+  const { code, err } = await tool("audit verify");
+  delayMs = 0;
+  expect(code).toBe(0);
+  expect(err).toMatch(/audit verify: still running after 2 s, 7 verified/);
 });

@@ -69,11 +69,26 @@ export const SERVICE_COMMANDS: readonly Command[] = [
   },
   {
     words: ["audit", "list"],
-    flags: [LIMIT],
+    flags: [
+      {
+        name: "kind",
+        value: "<kind>",
+        help: "only events of this kind; `all` includes seals of the journal, which are left out",
+      },
+      { name: "before", value: "<n>", help: "only older events; `next_before` of the last page" },
+      LIMIT,
+    ],
     help: "list audit events of all users, newest first",
   },
   {
     words: ["audit", "verify"],
-    help: "verify the audit chain from its first row; exits with 1 if it is broken",
+    flags: [
+      {
+        name: "known-restores",
+        value: "<n>",
+        help: "how many restores of the database you know of; more are an error; default 0",
+      },
+    ],
+    help: "verify the audit log from its first row; exits with 1 if anything is wrong",
   },
 ];

@@ -1,0 +1,238 @@
+/**
+ * Epochs of the audit log. A restore of the database loses events whose numbers are known outside of
+ * it: R2 has signed heads of them. `restore` opens an epoch: an event whose number is above all that
+ * is known, which says up to where the log agreed with R2. It has a MAC, so SQL cannot open one.
+ *
+ * The bucket has a signed record of each epoch, so that a later restore cannot make it forgotten.
+ */
+import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
+import { all, expr, first, select, sql, uuid } from "../platform/sql.ts";
+import { uuidv7 } from "../platform/uuid.ts";
+import { type AuditActor, EVENT_CONTENT } from "./audit.ts";
+import { type Anchor, AnchorReader, anchorAudit, type AuditBucket } from "./audit-anchor.ts";
+import { signText, textVerifies } from "./audit-keys.ts";
+import { sealAudit } from "./audit-seal.ts";
+import { type EventContent, eventMac, isGenuine, type MacKeys } from "./event-mac.ts";
+
+export type Epoch = {
+  /** Counts the restores, also those whose event a later restore has lost. */
+  readonly epoch: number;
+  /** The number of its event. */
+  readonly seq: number;
+  /** The last event before it. The numbers between the two were never given by this database. */
+  readonly follows: number;
+  /** The last event on which the database and R2 agreed, or that Time Travel cannot have lost. */
+  readonly keptUntil: number;
+  /** The highest number that R2 knows and the database has lost, or `keptUntil`. */
+  readonly lostUntil: number;
+};
+export type OpenedEpoch = Epoch & { readonly at: number; readonly actor: string };
+
+const KIND = "audit_epoch_opened";
+/** The subject of these events, by which an index finds them. */
+const SUBJECT = "audit";
+const PREFIX = "audit/epoch/";
+/** The numbers of an epoch begin so far above all that are known. The newest may be in no head. */
+const JUMP = 1_000_000;
+/** Time Travel reaches 30 days back. A head that is older cannot have been lost by it. */
+const REACH_MS = 31 * 86_400_000;
+/** Attempts to insert the event right after the last sealed one. */
+const ATTEMPTS = 20;
+const HEADS_PER_READ = 1_000;
+
+/** The epochs that the log has, in order. Events that this service did not write open none. */
+export async function readEpochs(db: D1Database, keys: MacKeys): Promise<OpenedEpoch[]> {
+  type Row = EventContent & { readonly mac: string | null; seq: number; at: number };
+  const rows = await all<Row>(
+    db,
+    sql`SELECT ${select(EVENT_CONTENT)}, a.audit_seq AS seq, a.at
+      FROM audit_events a INDEXED BY audit_events_rights
+      WHERE a.subject_id = ${SUBJECT} AND a.kind = ${KIND} AND a.details IS NOT NULL
+      ORDER BY a.audit_seq`,
+  );
+  return rows
+    .filter((row) => isGenuine(keys, row))
+    .map(({ details, at, actor, seq }) => ({
+      standsAt: seq,
+      epoch: { ...readEpoch(details ?? ""), at, actor },
+    }))
+    .filter(({ standsAt, epoch }) => epoch.seq === standsAt)
+    .map(({ epoch }) => epoch);
+}
+
+/** Safe cast: only `openEpoch` writes details with a MAC, and signs records. */
+function readEpoch(json: string): Epoch {
+  return JSON.parse(json) as Epoch;
+}
+
+/** Whether a head of this number may contradict the log, because a restore has lost its event. */
+export function isLost(epochs: readonly Epoch[], seq: number): boolean {
+  return epochs.some(({ keptUntil, lostUntil }) => seq > keptUntil && seq <= lostUntil);
+}
+
+/** The epochs of which the bucket has a signed record. Throws if it cannot be read. */
+export async function recordedEpochs(bucket: AuditBucket, settings: Config): Promise<Epoch[]> {
+  const found: Epoch[] = [];
+  for (let startAfter = PREFIX; ;) {
+    const { objects } = await bucket.list({
+      prefix: PREFIX,
+      startAfter,
+      include: ["customMetadata"],
+    } as R2ListOptions);
+    for (const { key, customMetadata = {} } of objects) {
+      const { epoch = "", keyId = "", signature = "" } = customMetadata;
+      if (await textVerifies(settings, { keyId, signature }, recordText(settings, epoch)))
+        found.push(readEpoch(epoch));
+      startAfter = key;
+    }
+    if (objects.length === 0) return found;
+  }
+}
+
+/** Whether R2 has heads that the log lacks and no epoch explains. Throws if it cannot be read. */
+export async function hasLostEvents(
+  db: D1Database,
+  bucket: AuditBucket,
+  settings: Config,
+): Promise<boolean> {
+  const known = await readEpochs(db, settings);
+  return (await findLost(db, new AnchorReader(bucket, settings), known)) !== undefined;
+}
+
+/**
+ * Opens an epoch if R2 has heads that this database has lost, or if the operator insists. Returns
+ * undefined if there is nothing to open. Throws if the bucket cannot be read, because the numbers
+ * would not be above all that are known.
+ */
+export async function openEpoch(
+  db: D1Database,
+  bucket: AuditBucket,
+  settings: Config,
+  { actor, insists }: { actor: AuditActor; insists: boolean },
+): Promise<Epoch | undefined> {
+  const known = await readEpochs(db, settings);
+  // An earlier call may have ended before it wrote the record.
+  for (const epoch of known) await putRecord(bucket, settings, epoch);
+  const reader = new AnchorReader(bucket, settings);
+  const lost = await findLost(db, reader, known);
+  if (lost === undefined && !insists) return undefined;
+  const recorded = await recordedEpochs(bucket, settings);
+  const newest = (await reader.newest())?.seq ?? 0;
+  const number = Math.max(0, ...[...known, ...recorded].map(({ epoch }) => epoch)) + 1;
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const { seq: follows } = await sealAudit(db, settings);
+    const epoch = {
+      epoch: number,
+      seq: Math.max(newest, follows, ...recorded.map(({ seq }) => seq)) + JUMP,
+      follows,
+      keptUntil: lost?.keptUntil ?? follows,
+      lostUntil: lost?.lostUntil ?? follows,
+    };
+    if (!(await insertEpoch(db, settings, epoch, actor))) continue;
+    await putRecord(bucket, settings, epoch);
+    await anchorAudit(db, bucket, settings);
+    return epoch;
+  }
+  throw new Error("other events are written all the time");
+}
+
+/** Signed heads that contradict the log and that no epoch explains. Undefined: there is none. */
+async function findLost(
+  db: D1Database,
+  reader: AnchorReader,
+  known: readonly Epoch[],
+): Promise<Pick<Epoch, "keptUntil" | "lostUntil"> | undefined> {
+  const row = await first<{ since: number }>(db, sql`SELECT ${NOW} - ${REACH_MS} AS since`);
+  const since = row?.since ?? 0;
+  let keptUntil = 0;
+  let [lowest, highest] = [Number.POSITIVE_INFINITY, 0];
+  for await (const anchors of pages(reader)) {
+    const hashes = await hashesOf(db, anchors);
+    for (const anchor of anchors) {
+      const { seq, at } = anchor;
+      const agrees = hashes.get(seq) === anchor.hash;
+      if (!agrees && (isLost(known, seq) || !(await reader.isSigned(anchor)))) continue;
+      // What agrees above a lost head was written after the restore.
+      if (!agrees && at >= since)
+        [lowest, highest, keptUntil] = [Math.min(lowest, seq), Math.max(highest, seq), 0];
+      else if (seq < lowest) keptUntil = Math.max(keptUntil, seq);
+    }
+    if (keptUntil > 0 && anchors.every(({ at }) => at < since)) break;
+  }
+  return highest === 0 ? undefined : { keptUntil, lostUntil: highest };
+}
+
+async function* pages(reader: AnchorReader): AsyncGenerator<Anchor[]> {
+  let page: Anchor[] = [];
+  for await (const anchor of reader.every()) {
+    page.push(anchor);
+    if (page.length < HEADS_PER_READ) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}
+
+async function hashesOf(
+  db: D1Database,
+  anchors: readonly Anchor[],
+): Promise<ReadonlyMap<number, string>> {
+  const rows = await all<{ seq: number; hash: string }>(
+    db,
+    sql`SELECT audit_seq AS seq, '0x' || lower(hex(hash)) AS hash FROM audit_seals
+      WHERE audit_seq IN (
+        SELECT value FROM json_each(${JSON.stringify(anchors.map(({ seq }) => seq))}))`,
+  );
+  return new Map(rows.map(({ seq, hash }) => [seq, hash]));
+}
+
+/** Returns false if another event was written since the last one was sealed. */
+async function insertEpoch(
+  db: D1Database,
+  settings: Config,
+  epoch: Epoch,
+  actor: AuditActor,
+): Promise<boolean> {
+  const group = newGroup();
+  const content: EventContent = {
+    id: uuidv7(),
+    kind: KIND,
+    actor,
+    userId: null,
+    apiKeyId: null,
+    ip: null,
+    subjectId: SUBJECT,
+    details: JSON.stringify(epoch),
+  };
+  await commitOrThrow(db, group, [
+    sql`INSERT INTO audit_events (audit_seq, audit_event_id, kind, actor, subject_id, details, mac, at)
+      SELECT ${epoch.seq}, ${uuid(content.id)}, ${KIND}, ${actor}, ${SUBJECT}, ${content.details},
+        ${eventMac(settings, content)}, ${group.at}
+      WHERE (SELECT coalesce(max(audit_seq), 0) FROM audit_events) = ${epoch.follows}`,
+  ]);
+  const row = await first<{ n: number }>(
+    db,
+    sql`SELECT ${expr`EXISTS (SELECT 1 FROM audit_events
+      WHERE audit_event_id = ${uuid(content.id)})`} AS n`,
+  );
+  return row?.n === 1;
+}
+
+async function putRecord(bucket: AuditBucket, settings: Config, epoch: Epoch): Promise<void> {
+  const { epoch: number, seq, follows, keptUntil, lostUntil } = epoch;
+  const key = `${PREFIX}${String(number).padStart(6, "0")}-${seq}`;
+  const { objects } = await bucket.list({ prefix: key, limit: 1 });
+  if (objects.length > 0) return;
+  const json = JSON.stringify({ epoch: number, seq, follows, keptUntil, lostUntil });
+  const signed = await signText(settings, recordText(settings, json));
+  await bucket.put(key, `${json}\n`, {
+    onlyIf: { etagDoesNotMatch: "*" },
+    httpMetadata: { contentType: "application/json" },
+    customMetadata: { epoch: json, ...signed },
+  });
+}
+
+function recordText({ DEPLOYMENT }: Config, epoch: string): string {
+  return ["rfq-custody-audit-epoch-v1", DEPLOYMENT, epoch].join("\n");
+}

@@ -1,0 +1,77 @@
+import { applyD1Migrations } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeAll, expect, it } from "vitest";
+import { all, sql } from "../../src/platform/sql.ts";
+import { orderOf, sendOrder } from "../support/operator.ts";
+
+const db = env.LISTED_DB;
+beforeAll(async () => {
+  await applyD1Migrations(db, env.TEST_MIGRATIONS);
+  // The first order records the list of operators.
+  await order({});
+});
+
+const order = (options: Record<string, string>) =>
+  sendOrder(orderOf(["audit", "list"], options), { DB: db });
+
+type Listed = { events: { audit_seq: number; kind: string }[]; next_before: number | null };
+
+async function list(options: Record<string, string> = {}): Promise<Listed> {
+  const { result } = await order(options);
+  return result as unknown as Listed;
+}
+
+const happen = (kind: string, count: number) =>
+  all(
+    db,
+    sql`INSERT INTO audit_events (audit_event_id, kind, actor, at)
+      SELECT randomblob(16), ${kind}, 'unknown', ${Date.now()}
+      FROM json_each(${JSON.stringify(Array.from({ length: count }))})`,
+  );
+
+it("pages through the events of one kind", async () => {
+  await happen("login_failed", 5);
+  await happen("login", 3);
+  const first = await list({ kind: "login_failed", limit: "3" });
+  const before = String(first.next_before);
+  const second = await list({ kind: "login_failed", limit: "2", before });
+  const seqs = [...first.events, ...second.events].map(({ audit_seq }) => audit_seq);
+  expect(first.events).toHaveLength(3);
+  expect(seqs).toEqual(Array.from({ length: 5 }, (_, index) => (seqs[0] ?? 0) - index));
+  expect([...first.events, ...second.events].every(({ kind }) => kind === "login_failed")).toBe(
+    true,
+  );
+  expect((await list({ limit: "3" })).events.map(({ kind }) => kind)).toEqual(
+    Array.from({ length: 3 }, () => "login"),
+  );
+});
+
+it("leaves seals of the journal out unless they are asked for", async () => {
+  await happen("journal_sealed", 4);
+  const kinds = async (options: Record<string, string>) =>
+    new Set((await list({ limit: "500", ...options })).events.map(({ kind }) => kind));
+  expect(await kinds({})).not.toContain("journal_sealed");
+  expect(await kinds({ kind: "journal_sealed" })).toEqual(new Set(["journal_sealed"]));
+  expect(await kinds({ kind: "all" })).toEqual(
+    new Set(["journal_sealed", "login", "login_failed", "operators_changed"]),
+  );
+});
+
+it("searches a bounded part of the log, and says where the next page continues", async () => {
+  await happen("sessions_searched", 1);
+  const { events } = await list({ kind: "sessions_searched" });
+  const rare = events[0]?.audit_seq ?? 0;
+  await happen("login_failed", 20_001);
+  const page = await list({ kind: "sessions_searched" });
+  expect(page.events).toEqual([]);
+  expect(page.next_before).toBe(rare + 2);
+  const next = await list({ kind: "sessions_searched", before: String(page.next_before) });
+  expect(next.events.map(({ audit_seq }) => audit_seq)).toContain(rare);
+  expect((await list({ kind: "all", before: "1" })).next_before).toBeNull();
+});
+
+it("rejects a position that is no number", async () => {
+  const { ok, problem } = await order({ before: "x" });
+  expect(ok).toBe(false);
+  expect(JSON.stringify(problem)).toContain("--before");
+});
