@@ -62,7 +62,7 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
   ...of("forged event", "src/auth/compare-rights.ts", [
     ["unseen", "needsMac(event) && !isGenuine(keys, event)", "event.seq < 0", [RIGHTS]],
   ]),
-  ...of("forged event", "src/auth/audit-seal.ts", [
+  ...of("forged event", "src/auth/audit-verify.ts", [
     [
       "unseen in the log",
       'isAuthentic(settings, row) ? undefined : "forged"',
@@ -71,7 +71,7 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
     ],
     [
       "unseen before its seal",
-      "if (!isAuthentic(settings, row))",
+      "if (!isAuthentic(this.#settings, row))",
       "if (row.auditSeq < 0)",
       [RIGHTS],
     ],
