@@ -15,6 +15,7 @@ const SEALED_MS = 260_000;
 /** Until cron has woken the sealer. */
 const NOTICED_MS = 70_000;
 const STEPS = 100;
+const LIVE_KEY = "SELECT count(*) FROM api_keys WHERE api_key_id = unhex(?) AND revoked_at IS NULL";
 const ACTIONS = { open_request: 3, place_quote: 6, accept: 3, cancel_quote: 1 } as const;
 
 export type Parts = {
@@ -64,8 +65,14 @@ function admitAll({ scene, people, context }: Parts): Promise<void> {
     for (const person of people.all) {
       await unfreeze(context([], { "user-id": person.userId }));
       person.frozen = false;
+      // A freeze has ended the sessions, and the answer to a revocation may be lost.
+      const id = person.userId.replaceAll("-", "");
+      const epoch = "SELECT session_epoch FROM users WHERE user_id = unhex(?)";
+      person.epoch = scene.database.count(epoch, id);
       person.credentials = person.credentials.filter(
-        ({ actor }) => actor.credential.kind === "api_key",
+        ({ actor }) =>
+          actor.credential.kind === "api_key" &&
+          scene.database.count(LIVE_KEY, actor.credential.apiKeyId.replaceAll("-", "")) > 0,
       );
       person.credentials.push(sessionOf(person, scene.time.now));
     }
