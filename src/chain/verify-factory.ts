@@ -20,9 +20,10 @@ import { Problem } from "../platform/problem.ts";
 import { all, blob, sql } from "../platform/sql.ts";
 import { depositFactoryAbi } from "./abi/deposit-factory.ts";
 import { cloneAddress } from "./addresses.ts";
-import { askAny, type Endpoint } from "./rpc.ts";
+import type { Endpoint } from "./rpc.ts";
 import { read } from "../platform/read.ts";
 import { chainFactories } from "./tables.ts";
+import { askAgreed } from "./witnesses.ts";
 
 /** An arbitrary salt, because only the computation is compared. */
 const PROBE: Hex = `0x${"a5".repeat(32)}`;
@@ -68,7 +69,11 @@ export async function verifyFactory(
 
 async function matches(chain: ChainConfig): Promise<boolean> {
   try {
-    const result = await askAny(chain, (endpoint) => compare(endpoint, chain));
+    const { value: result } = await askAgreed(
+      chain,
+      (endpoint) => compare(endpoint, chain),
+      String,
+    );
     if (!result)
       log("error", "chain.factory_differs", { chain: chain.chain, factory: chain.factory });
     return result;

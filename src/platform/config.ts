@@ -37,7 +37,7 @@ const Chain = z.strictObject({
   confirmations: z.int().min(1).max(10_000),
   /** Whether the chain supports the `finalized` tag. If it does, crediting waits for it too. */
   finalized: z.boolean().default(false),
-  /** An alert follows if `finalized` has not risen for this time. */
+  /** An alert follows if `finalized`, or else the head, has not risen for this time. */
   finality_stall_secs: z.int().min(60).default(900),
   /** The first block that the watcher reads: the block in which the vault was deployed. */
   start_block: z.int().min(0).default(0),

@@ -5,6 +5,9 @@ import { decodeFunctionData, encodeFunctionResult, type Hex, keccak256 } from "v
 import { USDC } from "../../src/assets/asset.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { readCursor } from "../../src/chain/cursor.ts";
+import { verifyFactory } from "../../src/chain/verify-factory.ts";
+import { recheckOldBlocks } from "../../src/custody/watcher/rescan.ts";
+import { blockBefore } from "../../src/custody/watcher/restore-addresses.ts";
 import { OVER_LIMIT } from "../../src/custody/skip-reasons.ts";
 import { all, blob, first, sql } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
@@ -146,6 +149,56 @@ describe("one of two endpoints", () => {
     liar.lie = undefined;
     other.away = false;
     expect(await drive(stage, id)).toBe("settled");
+  });
+
+  it("is stuck: crediting waits, and an alert says what to do", async () => {
+    const { stage, one } = await openNodes(2);
+    const { confirmed } = await cursorOf(stage);
+    one.stuckAt = confirmed.number - 1;
+    await stage.mine(3);
+    await stage.watch();
+    const { movedAt } = await cursorOf(stage);
+    await stage.watch();
+    expect((await cursorOf(stage)).movedAt).toBe(movedAt);
+    expect(await stage.alerts()).toEqual([]);
+    await all(
+      env.DB,
+      sql`UPDATE chain_cursors SET moved_at = moved_at - 900001 WHERE chain = ${stage.chain.chain}`,
+    );
+    await stage.watch();
+    expect(await stage.alerts()).toEqual(["finality_stalled"]);
+    delete one.stuckAt;
+    await stage.watch();
+    await stage.watch();
+    expect(await stage.alerts()).toEqual([]);
+    expect((await cursorOf(stage)).confirmed.number).toBeGreaterThan(confirmed.number);
+  });
+
+  it("cannot have blocks rechecked before a day has passed", async () => {
+    const { stage, one } = await openNodes(2);
+    await stage.mine(4);
+    await stage.watch();
+    one.lie = (method, result, params) =>
+      method === "eth_getBlockByNumber" && (params as unknown[])[0] === "0x1"
+        ? { ...(result as object), timestamp: "0x0" }
+        : result;
+    const watcher = { ...stage.watcher, chain: { ...stage.chain, scan_range: 1, start_block: 1 } };
+    await expect(recheckOldBlocks(watcher)).rejects.toThrow(/disagree/);
+  });
+
+  it("cannot vouch for a factory alone, or hide where deposits begin", async () => {
+    const { stage, one } = await openNodes(2);
+    one.lie = (method, result) =>
+      method === "eth_getBlockByNumber" && result !== null
+        ? { ...(result as object), timestamp: "0x0" }
+        : result;
+    await expect(blockBefore(stage.watcher, Date.now() + 1_000_000)).resolves.toBeGreaterThan(0);
+    await expect(blockBefore(stage.watcher, 700_000)).rejects.toThrow(/disagree/);
+    one.lie = undefined;
+    one.away = true;
+    await expect(verifyFactory(env, stage.chain)).rejects.toThrow(/cannot be verified/);
+    one.away = false;
+    await expect(verifyFactory(env, stage.chain)).resolves.toBeUndefined();
   });
 
   it("stops the payer by showing another confirmed block, and an alert names both", async () => {

@@ -1,6 +1,7 @@
 /**
  * Reports that a chain has stopped finalizing blocks. How far `finalized` is behind the head says
- * nothing about that, because it is normally hundreds of blocks behind on some chains.
+ * nothing about that, because it is normally hundreds of blocks behind on some chains. On a chain
+ * without `finalized` the head counts. It stands still, too, while one of two endpoints is stuck.
  */
 import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import type { Heights } from "../../chain/follow-head.ts";
@@ -13,7 +14,7 @@ export async function alertFinality(
   { db, chain }: Pick<WatcherContext, "db" | "chain">,
   { head, finalized }: Pick<Heights, "head" | "finalized">,
 ): Promise<void> {
-  if (finalized === null) return;
+  if (finalized === null) return alertHead({ db, chain }, head);
   const known = await first<{ finalized: number | null; stalled: number; open: number }>(
     db,
     sql`SELECT finalized_number AS finalized,
@@ -41,4 +42,27 @@ export async function alertFinality(
         `${chain.finality_stall_secs} seconds, the head is at ${head}`,
     );
   }
+}
+
+async function alertHead(
+  { db, chain }: Pick<WatcherContext, "db" | "chain">,
+  head: number,
+): Promise<void> {
+  const row = await first<{ stalled: number; open: number }>(
+    db,
+    sql`SELECT moved_at < ${NOW} - ${chain.finality_stall_secs * 1_000} AS stalled,
+        EXISTS (SELECT 1 FROM alerts WHERE kind = 'finality_stalled' AND subject = c.chain
+          AND resolved_at IS NULL) AS open
+      FROM chain_cursors c WHERE chain = ${chain.chain}`,
+  );
+  if (row === undefined || row.stalled === row.open) return;
+  if (row.stalled === 0) return clearAlert(db, "finality_stalled", chain.chain);
+  await raiseAlert(
+    db,
+    "finality_stalled",
+    chain.chain,
+    `crediting waits: the head that enough endpoints have reached has been at block ${head} for ` +
+      `more than ${chain.finality_stall_secs} seconds. Compare the endpoints, and replace one that ` +
+      "is stuck in RPC_URLS: operator chain status",
+  );
 }

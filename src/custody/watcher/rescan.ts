@@ -5,11 +5,12 @@
  */
 import { alertRow } from "../../platform/alert.ts";
 import { type Cursor, readCursor } from "../../chain/cursor.ts";
-import { askAny, readHeader } from "../../chain/rpc.ts";
+import { readHeader } from "../../chain/rpc.ts";
 import type { Range } from "../../chain/scan.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
 import { all, type Expr, expr, first, type Sql, sql } from "../../platform/sql.ts";
 import { announceDeposits, announceWithdrawals } from "../announce.ts";
+import { askAgreed } from "../../chain/witnesses.ts";
 import { applyVaultEvents } from "./apply-vault-events.ts";
 import { commitMove, type WatcherContext, rangeLimit } from "./commit-move.ts";
 import { creditConfirmed } from "./credit-deposit.ts";
@@ -142,8 +143,13 @@ export async function recheckOldBlocks(context: WatcherContext): Promise<boolean
 }
 
 async function isOld({ chain }: WatcherContext, cursor: Cursor, block: number): Promise<boolean> {
-  const timestampOf = (number: number) =>
-    askAny(chain, async (endpoint) => (await readHeader(endpoint, number)).timestamp);
-  const newest = await timestampOf(cursor.confirmed.number);
-  return (await timestampOf(block)) <= newest - RECHECK_LAG_SECS;
+  const { value } = await askAgreed(
+    chain,
+    async (endpoint) => {
+      const newest = await readHeader(endpoint, cursor.confirmed.number);
+      return (await readHeader(endpoint, block)).timestamp <= newest.timestamp - RECHECK_LAG_SECS;
+    },
+    String,
+  );
+  return value;
 }

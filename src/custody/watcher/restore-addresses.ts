@@ -9,7 +9,8 @@
  */
 import { auditRow } from "../../auth/audit.ts";
 import { readCursor } from "../../chain/cursor.ts";
-import { askAny, readHeader } from "../../chain/rpc.ts";
+import { type Endpoint, readHeader } from "../../chain/rpc.ts";
+import { askAgreed } from "../../chain/witnesses.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql, uuid } from "../../platform/sql.ts";
 import { type WatcherContext } from "./commit-move.ts";
@@ -104,7 +105,7 @@ export async function blockBefore(
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined) throw new Error(`${chain.chain} has not been read yet`);
   const moment = BigInt(Math.floor((createdAt - CLOCK_MARGIN_MS) / 1_000));
-  return askAny(chain, async (endpoint) => {
+  const search = async (endpoint: Endpoint) => {
     let low = Math.max(chain.start_block - 1, 0);
     let high = cursor.confirmed.number;
     while (low < high) {
@@ -113,7 +114,9 @@ export async function blockBefore(
       else high = middle - 1;
     }
     return low;
-  });
+  };
+  // Deposits below the block are not looked for, so one endpoint must not move it up.
+  return (await askAgreed(chain, search, String)).value;
 }
 
 /** Reads the restored users who have not received their account yet. */

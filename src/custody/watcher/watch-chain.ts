@@ -172,7 +172,9 @@ async function detectDeposits(
 ): Promise<Cursor> {
   const { chain } = context;
   // A single endpoint may report any head, so only the blocks that were read count.
-  const headNumber = witnessesOf(chain) === 2 ? heights.head : reading.readUpTo;
+  const known = witnessesOf(chain) === 2 ? heights.head : reading.readUpTo;
+  // As it is stored. Else every round would move the cursor while an endpoint is behind it.
+  const headNumber = Math.max(known, cursor.confirmed.number);
   const top = reading.blocks.at(-1);
   const unchanged =
     top === undefined || (top.number === cursor.scanned.number && top.hash === cursor.scanned.hash);
