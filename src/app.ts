@@ -5,7 +5,7 @@
  * address, 401, 403, 429 by credential, 415 and 400 in serve-route.ts, then those of the verbs.
  * Every handler runs in `respond` (http/edge.ts).
  */
-import { OpenAPIHono } from "@hono/zod-openapi";
+import { Hono } from "hono";
 import { USDC } from "./assets/asset.ts";
 import { authenticate } from "./auth/authenticate.ts";
 import { freezeOwnAccount as freezeOwn } from "./auth/freeze-user.ts";
@@ -28,13 +28,14 @@ import { registerStreamRoutes } from "./streams/routes.ts";
 import type { Api, CredentialsEnded, FreezeOwnAccount } from "./http/route-definition.ts";
 
 export function createApp(): Api {
-  const hono = new OpenAPIHono<EdgeEnv>();
+  const hono = new Hono<EdgeEnv>();
   const app: Api = {
     hono,
     authenticate,
     credentialsEnded: endSockets,
     freezeOwnAccount,
     pushNotices,
+    documented: [],
     methods: new Map(),
   };
   hono.notFound((c) => respond(c, (context) => unrouted(app, c, context)));

@@ -1,8 +1,7 @@
 /** Registers routes with Hono and adds them to the OpenAPI description. */
-import { createRoute, z } from "@hono/zod-openapi";
+import { z } from "@hono/zod-openapi";
 import type { Credential } from "../platform/actor.ts";
 import { respond } from "./edge.ts";
-import { describeRoute } from "./openapi.ts";
 import type { Api, NoFields, RouteDefinition, StreamDefinition } from "./route-definition.ts";
 import { serve, serveStream } from "./serve-route.ts";
 
@@ -15,7 +14,7 @@ export function route<
 >(api: Api, definition: RouteDefinition<Query, Body, Fields, ResponseSchema, C>): void {
   checkDefinition(definition);
   addMethod(api, definition.path, definition.method);
-  api.hono.openAPIRegistry.registerPath(createRoute(describeRoute(definition)));
+  api.documented.push(definition);
   api.hono.on(definition.method.toUpperCase(), definition.path, (c) =>
     respond(c, (context) => serve(api, definition, c, context)),
   );
@@ -35,7 +34,7 @@ export function streamRoute<Query extends z.ZodType>(
     response: z.undefined(),
   } as const;
   addMethod(api, definition.path, "get");
-  api.hono.openAPIRegistry.registerPath(createRoute(describeRoute(documented)));
+  api.documented.push(documented);
   api.hono.get(definition.path, (c) =>
     respond(c, (context) => serveStream(api, definition, c, context)),
   );

@@ -39,10 +39,12 @@
  * - Handlers throw `problem(code, detail, extensions)`. The order of errors before the handler is
  *   that of contract.md section 2.
  */
-import type { OpenAPIHono, z } from "@hono/zod-openapi";
+import type { Hono } from "hono";
+import type { z } from "@hono/zod-openapi";
 import type { Actor, ActorOf, Credential, Scope } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
 import type { ProblemCode } from "../platform/problem.ts";
+import type { Documented } from "./openapi.ts";
 import type { RateClass } from "./rate-limit.ts";
 import type { EdgeEnv, RequestContext } from "./request-context.ts";
 
@@ -90,7 +92,9 @@ export type FreezeOwnAccount = (
 ) => Promise<void>;
 
 export type Api = {
-  readonly hono: OpenAPIHono<EdgeEnv>;
+  readonly hono: Hono<EdgeEnv>;
+  /** What the OpenAPI description is made of when it is first read. */
+  readonly documented: Documented[];
   readonly authenticate: Authenticate;
   readonly credentialsEnded: CredentialsEnded;
   readonly freezeOwnAccount: FreezeOwnAccount;

@@ -2,7 +2,8 @@
  * The OpenAPI description of the service: the routes, the parts that all routes share, and an
  * example of every parameter and body.
  */
-import { API_VERSION, HEADERS, SECURITY_SCHEMES } from "../openapi.ts";
+import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
+import { API_VERSION, describeRoute, HEADERS, SECURITY_SCHEMES } from "../openapi.ts";
 import { exampleOf, type JsonSchema, type Schemas } from "./examples.ts";
 import { INTRODUCTION, TAGS } from "./introduction.ts";
 import { nameSchemas } from "./name-schemas.ts";
@@ -11,8 +12,11 @@ import { addLinks, namePages, shareResponses } from "./share-parts.ts";
 import type { Api } from "../route-definition.ts";
 
 export function describeApi(app: Api): OpenApi {
+  const generator = new OpenAPIHono();
+  for (const route of app.documented)
+    generator.openAPIRegistry.registerPath(createRoute(describeRoute(route)));
   const document = asDocument(
-    app.hono.getOpenAPI31Document({
+    generator.getOpenAPI31Document({
       openapi: "3.1.0",
       info: {
         title: "Custody and RFQ trading",
