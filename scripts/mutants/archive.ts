@@ -117,8 +117,10 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
       [COLD_RECORDS],
     ],
   ]),
-  ...of("archive", "src/archive/block-index.ts", [
+  ...of("archive", "src/archive/follow-chain.ts", [
     ["a block is kept unverified", "    await openEntries(bytes, block);\n", "", [COLD]],
+  ]),
+  ...of("archive", "src/archive/block-index.ts", [
     [
       "a page that examined enough blocks is the last one",
       "return { rows, before: examination.endedAt };",
@@ -170,7 +172,7 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
   ...of("archive", "src/archive/seal-round.ts", [
     [
       "another object taken",
-      "if (again.sha256 === stored.sha256) return stored;",
+      "if (sameContent(stored.footer, again.footer)) return stored;",
       "if (again.sha256 !== '') return stored;",
       [SEALER],
     ],
