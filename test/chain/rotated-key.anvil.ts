@@ -1,15 +1,15 @@
 /** The operator account is changed while transactions of the old one are open. */
 import { env } from "cloudflare:workers";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Hex, keccak256, parseEther, toBytes, toHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { USDC } from "../../src/assets/asset.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
-import { recordWithdrawalCommand } from "../../src/custody/operator-commands.ts";
+import { recordResume, recordWithdrawalCommand } from "../../src/custody/operator-commands.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, sql } from "../../src/platform/sql.ts";
-import { drive, expectRest, queuedWithdrawal } from "./support/drive.ts";
-import { someone, type Stage } from "./support/stage.ts";
+import { drive, expectRest, funded, queuedWithdrawal } from "./support/drive.ts";
+import { openStage, someone, type Stage } from "./support/stage.ts";
 
 const PAYER_ROLE = keccak256(toBytes("PAYER_ROLE"));
 
@@ -95,6 +95,84 @@ it("repeats a void of the old account, whatever its key may still do", async () 
     { old: 1, kind: "void" },
     { old: 0, kind: "void" },
   ]);
+  expect(await stage.alerts()).toEqual([]);
+  await expectRest(stage);
+});
+
+describe("a deep reorg that removes a settled payment of the old account", () => {
+  /** After the first `chain resume`. */
+  async function openRemoved() {
+    const stage = await openStage();
+    const user = await funded(stage);
+    await stage.mine(5);
+    await stage.watch();
+    const before = await stage.client.getBlockNumber();
+    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 100n, someone());
+    expect(await drive(stage, id)).toBe("settled");
+    const depth = Number((await stage.client.getBlockNumber()) - before);
+    await stage.reorg(depth, depth + 2);
+    const settings = await rotate(stage);
+    expect(await stage.watch()).toMatchObject({ status: "halted" });
+    return { stage, user, paymentId, settings };
+  }
+  const resume = async (stage: Stage) => {
+    await recordResume(env.DB, stage.chain.chain, "operator:test");
+    await stage.watch();
+  };
+
+  it("is repaired by sending it again", async () => {
+    const { stage, user, paymentId, settings } = await openRemoved();
+    await resume(stage);
+    const later = await stage.withdraw(user.userId, USDC, 20n, someone());
+    expect(await drive(stage, later.id, { settings })).toBe("settled");
+    expect(await stage.paidCount(paymentId)).toBe(1);
+    expect(await stage.paidCount(later.paymentId)).toBe(1);
+    expect(await stage.alerts()).toEqual([]);
+    await expectRest(stage);
+  });
+
+  it("halts once, and not again, if the old account has lost its role", async () => {
+    const { stage, user, paymentId, settings } = await openRemoved();
+    await revokeOld(stage);
+    await stage.mine(3);
+    await resume(stage);
+    const later = await stage.withdraw(user.userId, USDC, 20n, someone());
+    const payer = await stage.payer({ settings });
+    expect(await payer.round()).toEqual({ status: "halted" });
+    const [alert] = await all<{ detail: string }>(
+      env.DB,
+      sql`SELECT detail FROM alerts WHERE kind = 'payer_halted' AND resolved_at IS NULL
+        AND subject = ${stage.chain.chain}`,
+    );
+    expect(alert?.detail).toBe("nonce 0 no longer pays withdrawals that are settled");
+    await resume(stage);
+    expect(await drive(stage, later.id, { settings })).toBe("settled");
+    expect(await stage.paidCount(paymentId)).toBe(0);
+    expect(await stage.paidCount(later.paymentId)).toBe(1);
+    expect(await stage.alerts()).toEqual([]);
+    await expectRest(stage);
+  });
+});
+
+it("halts when an account is used again that left transactions unsent, until a resume", async () => {
+  const { stage, user, id } = await queuedWithdrawal(LOST);
+  await (await stage.payer()).round();
+  await drain(stage);
+  const settings = await rotate(stage);
+  await revokeOld(stage);
+  expect(await drive(stage, id, { settings })).toBe("settled");
+
+  await stage.client.setBalance({ address: stage.operator.address, value: parseEther("1") });
+  const args = [PAYER_ROLE, stage.operator.address] as const;
+  await stage.vaultCall({ abi: vaultAbi, functionName: "grantRole", args });
+  await stage.mine();
+  const later = await stage.withdraw(user.userId, USDC, 20n, someone());
+  const payer = await stage.payer();
+  expect(await payer.round()).toEqual({ status: "halted" });
+  await recordResume(env.DB, stage.chain.chain, "operator:test");
+  expect(await drive(stage, later.id)).toBe("settled");
+  expect((await transactions(stage))[0]).toMatchObject({ kind: "cancel", status: "unused" });
+  expect(await stage.paidCount(later.paymentId)).toBe(1);
   expect(await stage.alerts()).toEqual([]);
   await expectRest(stage);
 });

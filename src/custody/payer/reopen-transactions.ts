@@ -6,10 +6,11 @@
  * since. Its nonce must be used before later ones, so it becomes a `cancel`: a transfer of nothing
  * to the account itself (send-transaction.ts).
  */
-import { InconsistentNode } from "../../chain/rpc.ts";
+import { type Hex, InconsistentNode } from "../../chain/rpc.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";
-import { blob, expr, first, sql } from "../../platform/sql.ts";
+import { blob, expr, first, type Sql, sql } from "../../platform/sql.ts";
 import { confirmedNonces } from "./agreed-reads.ts";
+import { formerSenders } from "./former-accounts.ts";
 import type { HeadView } from "./payer-context.ts";
 import { haltPayer, hasLease } from "./payer-lease.ts";
 
@@ -41,18 +42,23 @@ export async function haltIfRemoved(context: HeadView): Promise<boolean> {
 export async function resumePayer(context: HeadView): Promise<void> {
   const { db, cursor, account } = context;
   const { chain } = context.chain;
-  const used = await confirmedNonces(context, account.address);
   const group = newGroup();
   const may = sql`${hasLease(chain, context.token)}
     AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL
       AND confirmed_hash = ${blob(cursor.confirmed.hash)})`;
   const halted = expr`EXISTS (SELECT 1 FROM payer_leases
     WHERE chain = ${chain} AND halted_at IS NOT NULL)`;
-  await commitOrThrow(db, group, [
+  const reopen = async (sender: Hex, which: Sql) =>
     sql`UPDATE chain_transactions SET status = 'open', ended_group = NULL,
         kind = iif(status = 'unused', 'cancel', kind), reopened_group = ${group.seq}
-      WHERE chain = ${chain} AND sender = ${blob(account.address)} AND nonce >= ${used}
-        AND status <> 'open' AND ${may}`,
+      WHERE chain = ${chain} AND sender = ${blob(sender)}
+        AND nonce >= ${await confirmedNonces(context, sender)} AND ${which} AND ${may}`;
+  const reopened = [await reopen(account.address, sql`status <> 'open'`)];
+  // Of a former account only payments: they hold batch numbers, and the rest is made anew.
+  for (const sender of await formerSenders(context))
+    reopened.push(await reopen(sender, sql`status = 'done' AND kind = 'pay'`));
+  await commitOrThrow(db, group, [
+    ...reopened,
     sql`UPDATE payer_leases SET halted_at = NULL, halt_reason = NULL
       WHERE chain = ${chain} AND ${may} AND halted_at <= (SELECT max(at) FROM chain_commands
         WHERE chain = ${chain} AND kind = 'resume_payer' AND done_group IS NULL)`,
