@@ -78,7 +78,8 @@ export async function verifySeals(
       .limit(limit + (from - start) + 1),
   );
   const following = found.map(sealRow);
-  const before = from > start ? following.shift() : undefined;
+  // Somebody may have deleted it.
+  const before = (following[0]?.number ?? from) < from ? following.shift() : undefined;
   const rows = following.slice(0, countWithin(following.slice(0, limit), limits.transfers));
   const last = rows.at(-1);
   const end = last?.number ?? from - 1;

@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { encodeSeal, type Seal } from "../../src/archive/seal-format.ts";
 import { keyOf, readSeal, type SealBucket } from "../../src/archive/seal-store.ts";
 import { lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
-import { verifyJournal } from "../../src/archive/verify-journal.ts";
+import { verifyJournal, verifySeals } from "../../src/archive/verify-journal.ts";
 import { releaseRound } from "../../src/archive/release.ts";
 import { all, blob, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { settings } from "../support/http.ts";
@@ -230,5 +230,17 @@ describe("a forger who can write to the database and to the bucket", () => {
     await all(db, sql`DROP TABLE last_seal`);
     expect(found).toContainEqual([last.number, "missing"]);
     expect(await kinds(sealing.bucket)).toEqual([]);
+  });
+
+  it("deletes the row before the first that is read, which hides none", async () => {
+    const before = sql`number = ${last.number - 1}`;
+    await all(db, sql`CREATE TABLE one_seal AS SELECT * FROM journal_seals WHERE ${before}`);
+    await edit(db, "journal_seals", [sql`DELETE FROM journal_seals WHERE ${before}`]);
+    const context = { db, bucket: sealing.bucket, macKeys: settings() };
+    const { head, more, discrepancies } = await verifySeals(context, last.number);
+    await edit(db, "journal_seals", [sql`INSERT INTO journal_seals SELECT * FROM one_seal`]);
+    await all(db, sql`DROP TABLE one_seal`);
+    expect({ number: head?.number, more }).toEqual({ number: last.number, more: false });
+    expect(discrepancies).toMatchObject([{ seal: last.number, kind: "chain" }]);
   });
 });
