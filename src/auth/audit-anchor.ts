@@ -24,12 +24,14 @@ const LAST_SEQ = 999_999_999_999;
  * `audit/<countdown>-<start of the hash>`: after a restore a number can have a second head. Without
  * the hash is what earlier releases wrote.
  */
-const KEY = /^audit\/(\d{12})(?:-[0-9a-f]{16})?$/;
+const KEY = /^audit\/(\d{12})(?:-([0-9a-f]{16}))?$/;
+/** Sorts after all heads, and before the records of epochs. */
+const END = `${PREFIX}:`;
 const LATE_MS = 15 * 60_000;
 /** Objects that R2 lists at once. */
 const LISTED = 1_000;
 /** Pages that one reading lists. A month has 45 full pages of heads, so others put the rest. */
-const MAX_PAGES = 400;
+export const MAX_PAGES = 400;
 
 /** Seals new events and puts the head into the bucket. Alerts if no head got there for long. */
 export async function anchorAudit(
@@ -134,8 +136,7 @@ export class AnchorReader {
       };
       const { objects } = await this.#bucket.list(options);
       for (const object of objects) {
-        // Records of epochs sort after all heads.
-        if (!/^audit\/\d/.test(object.key)) return;
+        if (object.key > END) return;
         const anchor = readAnchor(object);
         if (anchor === undefined) this.#ignored.add(object.key);
         else yield anchor;
@@ -148,11 +149,12 @@ export class AnchorReader {
   }
 }
 
-/** Undefined if the key has another number than the head, so that it would be read in its place. */
+/** Undefined if the key is that of another head, so that it would be read in its place. */
 function readAnchor({ key, customMetadata = {}, uploaded }: R2Object): Anchor | undefined {
-  const number = KEY.exec(key)?.[1];
+  const [, number, start] = KEY.exec(key) ?? [];
   const { seq, hash, keyId, signature } = customMetadata;
   if (number === undefined || Number(seq) !== LAST_SEQ - Number(number)) return undefined;
+  if (start !== undefined && start !== hash?.slice(2, 18)) return undefined;
   return {
     key,
     seq: Number(seq),

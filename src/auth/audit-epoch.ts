@@ -10,7 +10,13 @@ import type { Config } from "../platform/config.ts";
 import { all, expr, first, select, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, EVENT_CONTENT } from "./audit.ts";
-import { type Anchor, AnchorReader, anchorAudit, type AuditBucket } from "./audit-anchor.ts";
+import {
+  type Anchor,
+  AnchorReader,
+  anchorAudit,
+  type AuditBucket,
+  MAX_PAGES,
+} from "./audit-anchor.ts";
 import { signText, textVerifies } from "./audit-keys.ts";
 import { sealAudit } from "./audit-seal.ts";
 import { type EventContent, eventMac, isGenuine, type MacKeys } from "./event-mac.ts";
@@ -40,6 +46,8 @@ const REACH_MS = 31 * 86_400_000;
 /** Attempts to insert the event right after the last sealed one. */
 const ATTEMPTS = 20;
 const HEADS_PER_READ = 1_000;
+/** Events that are read. Somebody else inserted the others, so the log is forged in any case. */
+const MAX_EPOCHS = 10_000;
 
 /** The epochs that the log has, in order. Events that this service did not write open none. */
 export async function readEpochs(db: D1Database, keys: MacKeys): Promise<OpenedEpoch[]> {
@@ -49,7 +57,7 @@ export async function readEpochs(db: D1Database, keys: MacKeys): Promise<OpenedE
     sql`SELECT ${select(EVENT_CONTENT)}, a.audit_seq AS seq, a.at
       FROM audit_events a INDEXED BY audit_events_rights
       WHERE a.subject_id = ${SUBJECT} AND a.kind = ${KIND} AND a.details IS NOT NULL
-      ORDER BY a.audit_seq`,
+      ORDER BY a.audit_seq LIMIT ${MAX_EPOCHS}`,
   );
   return rows
     .filter((row) => isGenuine(keys, row))
@@ -71,10 +79,11 @@ export function isLost(epochs: readonly Epoch[], seq: number): boolean {
   return epochs.some(({ keptUntil, lostUntil }) => seq > keptUntil && seq <= lostUntil);
 }
 
-/** The epochs of which the bucket has a signed record. Throws if it cannot be read. */
+/** The epochs of which the bucket has a signed record, each once. Throws if it cannot be read. */
 export async function recordedEpochs(bucket: AuditBucket, settings: Config): Promise<Epoch[]> {
-  const found: Epoch[] = [];
-  for (let startAfter = PREFIX; ;) {
+  const found = new Map<string, Epoch>();
+  let startAfter = PREFIX;
+  for (let listed = 0; listed < MAX_PAGES; listed++) {
     const { objects } = await bucket.list({
       prefix: PREFIX,
       startAfter,
@@ -83,11 +92,12 @@ export async function recordedEpochs(bucket: AuditBucket, settings: Config): Pro
     for (const { key, customMetadata = {} } of objects) {
       const { epoch = "", keyId = "", signature = "" } = customMetadata;
       if (await textVerifies(settings, { keyId, signature }, recordText(settings, epoch)))
-        found.push(readEpoch(epoch));
+        found.set(epoch, readEpoch(epoch));
       startAfter = key;
     }
-    if (objects.length === 0) return found;
+    if (objects.length === 0) return [...found.values()];
   }
+  throw new Error("the bucket has too many objects that are no records");
 }
 
 /** Whether R2 has heads that the log lacks and no epoch explains. Throws if it cannot be read. */
@@ -145,22 +155,33 @@ async function findLost(
 ): Promise<Pick<Epoch, "keptUntil" | "lostUntil"> | undefined> {
   const row = await first<{ since: number }>(db, sql`SELECT ${NOW} - ${REACH_MS} AS since`);
   const since = row?.since ?? 0;
-  let keptUntil = 0;
-  let [lowest, highest] = [Number.POSITIVE_INFINITY, 0];
-  for await (const anchors of pages(reader)) {
+  // With the first time that R2 got each. A copy of an old head is not younger.
+  const lost = new Map<string, { readonly seq: number; readonly at: number }>();
+  const kept: number[] = [];
+  let end = 0;
+  scan: for await (const anchors of pages(reader)) {
     const hashes = await hashesOf(db, anchors);
     for (const anchor of anchors) {
-      const { seq, at } = anchor;
-      const agrees = hashes.get(seq) === anchor.hash;
-      if (!agrees && (isLost(known, seq) || !(await reader.isSigned(anchor)))) continue;
-      // What agrees above a lost head was written after the restore.
-      if (!agrees && at >= since)
-        [lowest, highest, keptUntil] = [Math.min(lowest, seq), Math.max(highest, seq), 0];
-      else if (seq < lowest) keptUntil = Math.max(keptUntil, seq);
+      const { seq, hash, at } = anchor;
+      // Below a head that is out of reach are older ones alone.
+      if (seq < end) break scan;
+      const agrees = hashes.get(seq) === hash;
+      if (agrees) kept.push(seq);
+      else if (isLost(known, seq)) continue;
+      if ((agrees && at >= since) || !(await reader.isSigned(anchor))) continue;
+      if (at < since) end = seq;
+      const id = `${seq} ${hash}`;
+      if (!agrees) lost.set(id, { seq, at: Math.min(at, lost.get(id)?.at ?? at) });
     }
-    if (keptUntil > 0 && anchors.every(({ at }) => at < since)) break;
   }
-  return highest === 0 ? undefined : { keptUntil, lostUntil: highest };
+  const heads = [...lost.values()];
+  const [highest, ...others] = heads.filter(({ at }) => at >= since).map(({ seq }) => seq);
+  if (highest === undefined) return undefined;
+  const lowest = others.at(-1) ?? highest;
+  // What agrees above a lost head was written after the restore.
+  const below = [...kept, ...heads.filter(({ at }) => at < since).map(({ seq }) => seq)];
+  const keptUntil = below.reduce((most, seq) => (seq < lowest ? Math.max(most, seq) : most), 0);
+  return { keptUntil, lostUntil: highest };
 }
 
 async function* pages(reader: AnchorReader): AsyncGenerator<Anchor[]> {
@@ -219,13 +240,15 @@ async function insertEpoch(
   return row?.n === 1;
 }
 
+/** Nobody can take the key before, because it contains a part of the signature. */
 async function putRecord(bucket: AuditBucket, settings: Config, epoch: Epoch): Promise<void> {
   const { epoch: number, seq, follows, keptUntil, lostUntil } = epoch;
-  const key = `${PREFIX}${String(number).padStart(6, "0")}-${seq}`;
-  const { objects } = await bucket.list({ prefix: key, limit: 1 });
-  if (objects.length > 0) return;
   const json = JSON.stringify({ epoch: number, seq, follows, keptUntil, lostUntil });
   const signed = await signText(settings, recordText(settings, json));
+  const start = signed.signature.slice(0, 16);
+  const key = `${PREFIX}${String(number).padStart(6, "0")}-${seq}-${start}`;
+  const { objects } = await bucket.list({ prefix: key, limit: 1 });
+  if (objects.length > 0) return;
   await bucket.put(key, `${json}\n`, {
     onlyIf: { etagDoesNotMatch: "*" },
     httpMetadata: { contentType: "application/json" },

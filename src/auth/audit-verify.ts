@@ -2,10 +2,11 @@
  * Verifies the audit log: the chain of links, the signed heads, the MACs of events, and the heads
  * that R2 keeps. Bounded calls continue each other, so that a log of any length can be verified.
  */
-import { gt, inArray } from "drizzle-orm";
+import { gt } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { read } from "../platform/read.ts";
+import { all, sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { type Anchor, AnchorReader, type AuditBucket } from "./audit-anchor.ts";
 import { type Epoch, isLost, type OpenedEpoch, readEpochs, recordedEpochs } from "./audit-epoch.ts";
@@ -13,7 +14,7 @@ import { headVerifies } from "./audit-keys.ts";
 import { type AuditRow, GENESIS, type Head, linkOf, rowsAfter } from "./audit-seal.ts";
 import { isGenuine } from "./event-mac.ts";
 import { needsMac } from "./rights.ts";
-import { auditEvents, auditSeals } from "./tables.ts";
+import { auditSeals } from "./tables.ts";
 
 /** Rows that are read at once, because D1 answers an invocation 1 000 queries. */
 const PAGE = 5_000;
@@ -309,10 +310,10 @@ async function restoresOf(
 }
 
 function rowsOf(db: D1Database, numbers: readonly number[]) {
-  return read(db, ({ select }) =>
-    select({ auditSeq: auditEvents.auditSeq, at: auditEvents.at })
-      .from(auditEvents)
-      .where(inArray(auditEvents.auditSeq, [...numbers])),
+  return all<{ auditSeq: number; at: number }>(
+    db,
+    sql`SELECT audit_seq AS "auditSeq", at FROM audit_events
+      WHERE audit_seq IN (SELECT value FROM json_each(${JSON.stringify(numbers)}))`,
   );
 }
 

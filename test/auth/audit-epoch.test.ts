@@ -144,7 +144,7 @@ describe("after Time Travel", () => {
     expect(await readEpochs(db, settings)).toEqual([]);
     await open();
     const recorded = bucket.keys().filter((key) => key.startsWith("audit/epoch/"));
-    expect(recorded).toEqual(["audit/epoch/000001-1000003"]);
+    expect(recorded).toEqual([expect.stringMatching(/^audit\/epoch\/000001-1000003-[\w-]{16}$/)]);
     const kept = bucket;
     bucket = memoryBucket();
     await open();
@@ -267,6 +267,62 @@ describe("a thief who can write SQL", () => {
     const { verdict, discrepancies } = await verify(1);
     expect(verdict).toBe("forged");
     expect(new Set(discrepancies.map(({ auditSeq }) => auditSeq))).toEqual(new Set([4, 5, 6]));
+  });
+});
+
+describe("a thief who can write to the bucket", () => {
+  /** Puts what the bucket has under one key under others, too. */
+  async function copy(from: string, keys: readonly string[]): Promise<void> {
+    const { objects } = await bucket.list({ prefix: from });
+    const customMetadata = objects[0]?.customMetadata ?? {};
+    for (const key of keys) await bucket.put(key, "", { customMetadata });
+  }
+  const keyOf = (start: string) => bucket.keys().find((key) => key.startsWith(start)) ?? "";
+
+  it("cannot hide all heads by an object before them", async () => {
+    await happen(6);
+    await bucket.put("audit/!", "", {});
+    expect(await verify()).toMatchObject({ ok: true, ignored_heads: { keys: ["audit/!"] } });
+    await forget(4);
+    const { discrepancies } = await verify();
+    expect(discrepancies).toEqual([{ auditSeq: 5, kind: "truncated" }]);
+    expect(await open()).toMatchObject({ keptUntil: 4, lostUntil: 6 });
+  });
+
+  it("cannot make an old head young by a copy of it", async () => {
+    bucket.uploadedAt = Date.now() - 40 * DAY_MS;
+    await happen(6);
+    bucket.uploadedAt = Date.now();
+    await happen(2);
+    await forget(3);
+    for (const seq of [4, 5, 6]) {
+      const start = `audit/${String(999_999_999_999 - seq)}`;
+      await copy(keyOf(start), [start, `${start}-${"0".repeat(16)}`, `${start}-${"f".repeat(16)}`]);
+    }
+    expect(await open()).toMatchObject({ keptUntil: 6, lostUntil: 8 });
+    expect(await verify(1)).toMatchObject({ verdict: "forged" });
+  });
+
+  it("cannot keep the record of an epoch out of the bucket", async () => {
+    await happen(4);
+    await bucket.put("audit/epoch/000001-1000004", "", {});
+    await forget(2);
+    await open();
+    await forget(1);
+    expect(await open()).toMatchObject({ epoch: 2, lostUntil: 1_000_004 });
+  });
+
+  it("makes no further restore by copies of a record", async () => {
+    await happen(4);
+    await forget(3);
+    await open();
+    await forget(2);
+    await open();
+    const copies = Array.from({ length: 150 }, (_, n) => `audit/epoch/000001-1000004-copy${n}`);
+    await copy(keyOf("audit/epoch/000001"), copies);
+    const { ok, restores } = await verify(2);
+    expect(ok).toBe(true);
+    expect(restores).toHaveLength(2);
   });
 });
 
