@@ -56,7 +56,7 @@ export const SEALER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "footer-unverified",
-    file: "src/archive/block-index.ts",
+    file: "src/archive/follow-chain.ts",
     find: "if (row?.sha256 !== sha256)",
     replace: "if (row === sha256)",
     breaks: "a history trusts only what the database vouches for",

@@ -4,7 +4,12 @@ import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { sql } from "../../src/platform/sql.ts";
-import { accountStream, committedEvents, eventsToPush } from "../../src/streams/event-log.ts";
+import {
+  accountStream,
+  committedEvents,
+  eventsToPush,
+  type StreamEvent,
+} from "../../src/streams/event-log.ts";
 import { announceNotice } from "../../src/streams/notice.ts";
 import { streamObject } from "../../src/streams/notify.ts";
 import { readState } from "../../src/streams/socket.ts";
@@ -45,6 +50,8 @@ function inside<T>(stream: string, run: (feed: StreamObject, ctx: DurableObjectS
   return runInDurableObject(env.FEED.getByName(stream), run);
 }
 
+/** A new stream begins above the numbers of all removed ones. */
+const lastOf = (events: readonly StreamEvent[]): number => events.at(-1)?.seq ?? 0;
 const seqs = (subscriber: Subscriber) => subscriber.events().map(({ seq }) => seq);
 
 awakeAndEvicted("an event for 120 sockets", (maybeEvict) => {
@@ -64,7 +71,7 @@ awakeAndEvicted("an event for 120 sockets", (maybeEvict) => {
     const from = SOCKETS_PER_USER * owners.findIndex((owner) => owner.userId === userId);
     const closed = subscribers.splice(from, SOCKETS_PER_USER);
     for (const subscriber of closed) expect(await subscriber.untilClosed()).toBe(4401);
-    for (const subscriber of subscribers) await subscriber.untilEvent(1);
+    for (const subscriber of subscribers) await subscriber.untilEvent(lastOf(events));
     expect(closed.flatMap(seqs)).toEqual([]);
     expect(subscribers.filter(({ closed: end }) => end !== undefined)).toEqual([]);
   });
@@ -78,20 +85,24 @@ awakeAndEvicted("an event for 120 sockets", (maybeEvict) => {
       await scheduler.wait(0);
       await Promise.all([pushed, feed.push(second)]);
     });
-    for (const subscriber of subscribers) await subscriber.untilEvent(2);
-    expect(subscribers.map(seqs)).toEqual(subscribers.map(() => [1, 2]));
+    const sent = [lastOf(first), lastOf(second)];
+    for (const subscriber of subscribers) await subscriber.untilEvent(lastOf(second));
+    expect(subscribers.map(seqs)).toEqual(subscribers.map(() => sent));
   });
 
-  it.each([undefined, 0])("reaches once a subscriber that joins with since %s", async (since) => {
+  it.each(["nothing", "the event before"])("reaches once who joins after %s", async (after) => {
     const { stream, subscribers, commitEvent } = await manySockets();
     const first = await commitEvent();
     await maybeEvict(stream);
+    const since = after === "nothing" ? undefined : lastOf(first) - 1;
     const pushed = streamObject(env, stream).push(first);
     const joined = await connect(await newUser(), stream, since);
     await pushed;
-    await streamObject(env, stream).push(await commitEvent());
-    for (const subscriber of [joined, ...subscribers]) await subscriber.untilEvent(2);
-    expect(seqs(joined)).toEqual(since === undefined ? [2] : [1, 2]);
-    expect(subscribers.map(seqs)).toEqual(subscribers.map(() => [1, 2]));
+    const second = await commitEvent();
+    await streamObject(env, stream).push(second);
+    const sent = [lastOf(first), lastOf(second)];
+    for (const subscriber of [joined, ...subscribers]) await subscriber.untilEvent(lastOf(second));
+    expect(seqs(joined)).toEqual(since === undefined ? sent.slice(1) : sent);
+    expect(subscribers.map(seqs)).toEqual(subscribers.map(() => sent));
   });
 });
