@@ -216,3 +216,22 @@ it("a payer that is killed after it ended a payment without effect is halted", a
   expect(await payerHalt(stage)).toMatchObject({ reason: expect.stringContaining("no longer") });
   expect(await stage.alerts()).toContain("payer_halted");
 });
+
+it("keeps the first of many reasons, and each still makes the halt newer", async () => {
+  const stage = await openStage();
+  await stage.watch();
+  const { context } = await stage.payer();
+  // A thief can cause one with every block, until a row would be too large for the database.
+  for (let batch = 0; batch < 12; batch++) {
+    await all(
+      env.DB,
+      sql`UPDATE payer_leases SET halted_at = 1 WHERE chain = ${stage.chain.chain}`,
+    );
+    await haltPayer(context, `batch ${batch} ${"x".repeat(500)}`);
+    expect((await payerHalt(stage))?.at).toBeGreaterThan(1);
+  }
+  const reason = (await payerHalt(stage))?.reason ?? "";
+  expect(reason).toMatch(/^batch 0 .*; batch 1 .*; and more$/);
+  expect(reason.length).toBeLessThan(3_000);
+  expect(await alertDetail(stage, "payer_halted")).toBe(reason);
+});

@@ -48,6 +48,9 @@ export function mayPay(chain: string, token: string): Sql {
     AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL)`;
 }
 
+/** Characters after which further reasons are not kept. A thief can cause one with every block. */
+const MAX_REASONS = 2_000;
+
 /**
  * Statements that stop payments on a chain because vault and database differ. Deposits are still
  * credited. A reason that a halted payer finds is added to the others, and makes the halt newer, so
@@ -63,7 +66,9 @@ export function haltRows(
   const reasons = expr`SELECT halt_reason FROM payer_leases WHERE chain = ${chain}`;
   return [
     sql`UPDATE payer_leases SET halted_at = ${group.at},
-        halt_reason = coalesce(halt_reason || '; ', '') || ${reason}
+        halt_reason = CASE WHEN halt_reason IS NULL THEN ${reason}
+          WHEN length(halt_reason) < ${MAX_REASONS} THEN halt_reason || '; ' || ${reason}
+          ELSE replace(halt_reason, '; and more', '') || '; and more' END
       WHERE chain = ${chain} AND instr(coalesce(halt_reason, ''), ${reason}) = 0 AND ${when}`,
     sql`UPDATE alerts SET detail = ${reasons}
       WHERE kind = 'payer_halted' AND subject = ${chain} AND resolved_at IS NULL AND ${halted}`,
