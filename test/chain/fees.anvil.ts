@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
 import { drive, funded, queuedWithdrawal } from "./support/drive.ts";
+import { type Node, withNodes } from "./support/nodes.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
 
 const GWEI = 10n ** 9n;
@@ -76,6 +77,25 @@ describe("fees", () => {
     await (await stage.payer({ chain })).round();
     expect((await attempts(stage))[0]?.tip).toBe((3n * GWEI) / 2n);
   });
+});
+
+it.each([
+  [2, "0x746a528800"],
+  [3, "0x746a528800"],
+  [3, "0x0"],
+  [3, "nonsense"],
+] as const)("one of %i endpoints cannot have a tip of %s offered", async (count, tip) => {
+  const stage = await openStage();
+  const user = await funded(stage);
+  const honest = BigInt((await stage.rpc("eth_maxPriorityFeePerGas", [])) as string);
+  const [liar] = await withNodes(stage, count);
+  Object.assign(liar as Node, {
+    lie: (method: string, result: unknown) =>
+      method === "eth_maxPriorityFeePerGas" ? tip : result,
+  });
+  await stage.withdraw(user.userId, USDC, 10n, someone());
+  await (await stage.payer()).round();
+  expect((await attempts(stage)).map((attempt) => attempt.tip)).toEqual([honest]);
 });
 
 describe("a transaction that nodes refuse", () => {

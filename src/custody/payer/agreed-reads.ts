@@ -9,6 +9,7 @@ import {
   askAny,
   type BlockHeader,
   type Endpoint,
+  endpoints,
   type Hex,
   InconsistentNode,
   noncesAtBlock,
@@ -71,6 +72,23 @@ export async function readAgreedHead(asked: Asked): Promise<AgreedHead> {
     },
     preferred,
   );
+}
+
+/** Priority fee in wei if no node suggests one: 1 gwei. */
+const DEFAULT_TIP = 1_000_000_000n;
+
+/** Of the tips that nodes suggest the lower median, because none can be verified. */
+export async function readTip(chain: ChainConfig): Promise<bigint> {
+  const suggested = await Promise.all(
+    endpoints(chain).map(({ client }) =>
+      client
+        .request({ method: "eth_maxPriorityFeePerGas" })
+        .then((tip) => [BigInt(tip)])
+        .catch(() => []),
+    ),
+  );
+  const tips = suggested.flat().toSorted((a, b) => Number(a - b));
+  return tips[Math.floor((tips.length - 1) / 2)] ?? DEFAULT_TIP;
 }
 
 type Blocks = { readonly head: BlockHeader; readonly confirmed: Hex };

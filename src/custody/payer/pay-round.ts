@@ -14,7 +14,7 @@ import { payerAccount } from "../../chain/payer-account.ts";
 import { describe } from "../../chain/rpc.ts";
 import { gasLimits, MAX_PAYMENTS } from "../../chain/vault.ts";
 import { log } from "../../platform/log.ts";
-import { confirmedOutcomes, readAgreedHead, vaultAtHead } from "./agreed-reads.ts";
+import { confirmedOutcomes, readAgreedHead, readTip, vaultAtHead } from "./agreed-reads.ts";
 import { haltIfRemoved, resumePayer } from "./reopen-transactions.ts";
 import { closeCommands, voidCommandedPayments } from "./carry-out-commands.ts";
 import { endConfirmed } from "./end-transaction.ts";
@@ -36,8 +36,6 @@ export type PayRound = { readonly status: "lease_lost" | "halted" | "idle" | "bu
 const GAS_RESERVE_PAYMENTS = 100n;
 /** Upper bound of the gas limit of a full batch. */
 const FULL_BATCH_GAS = gasLimits.pay(0, MAX_PAYMENTS);
-/** Priority fee in wei if the node does not suggest one: 1 gwei. */
-const DEFAULT_TIP = 1_000_000_000n;
 
 export async function payRound(base: PayerContext): Promise<PayRound> {
   const { db, chain } = base;
@@ -136,11 +134,10 @@ function batchNumbers(inVault: number, inDatabase: number): string {
 async function readHeadView(base: PayerContext, cursor: Cursor): Promise<HeadView> {
   const { chain, settings, firstEndpoint: preferred = 0 } = base;
   const account = payerAccount(settings, chain);
-  const view = await readAgreedHead({ chain, cursor, sender: account.address, preferred });
-  const tip = await view.endpoint.client
-    .request({ method: "eth_maxPriorityFeePerGas" })
-    .then(BigInt)
-    .catch(() => DEFAULT_TIP);
+  const [view, tip] = await Promise.all([
+    readAgreedHead({ chain, cursor, sender: account.address, preferred }),
+    readTip(chain),
+  ]);
   return { ...base, ...view, account, cursor, market: { baseFee: view.head.baseFee, tip } };
 }
 
