@@ -20,6 +20,7 @@ export async function verifyWhole(
 ): Promise<OperatorResponse> {
   let verified = 0;
   const discrepancies: unknown[] = [];
+  let unread = {};
   for (let next: string | undefined; ;) {
     const rest = next === undefined ? {} : { continue: next };
     const response = await call({ ...order, options: { ...order.options, ...rest } });
@@ -28,13 +29,16 @@ export async function verifyWhole(
     const part = response.result as Part;
     verified += part.verified;
     discrepancies.push(...part.discrepancies);
+    // R2 may have failed for this part alone.
+    if (part.verdict === "anchor_missing") unread = { ok: false, verdict: part.verdict };
     onPart(verified);
     if (part.next !== null) {
       next = part.next;
       continue;
     }
     const { next: _, ...last } = part;
-    const wrong = discrepancies.length === 0 ? {} : { ok: false, verdict: "forged" };
+    const read = last.ok || last.verdict === "lost_in_restore" ? unread : {};
+    const wrong = discrepancies.length === 0 ? read : { ok: false, verdict: "forged" };
     return { ok: true, result: { ...last, ...wrong, verified, discrepancies } };
   }
 }
