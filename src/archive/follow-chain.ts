@@ -6,7 +6,7 @@ import { first, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./bytes.ts";
 import type { OwnerBlock, SealId } from "./footer.ts";
 import { openEntries } from "./seal-format.ts";
-import { readBlockBytes, readFooterAt } from "./seal-store.ts";
+import { readBlockBytes, readFooterAt, SealMissing } from "./seal-store.ts";
 import type { StoredBlocks, Walk } from "./stored-blocks.ts";
 
 /** Where the archive's objects are, and the database that vouches for them. */
@@ -99,8 +99,9 @@ export class ChainFollower {
         throw pause();
       }
     } catch (error) {
-      // A restore may have lost what an earlier call walked to. Its blocks stay.
-      if (!(error instanceof HistoryBehind)) this.#stored.endWalk();
+      // A restore may have lost what an earlier call walked to. Its blocks stay. After a read that
+      // failed the next call continues.
+      if (error instanceof SealMalformed || error instanceof SealMissing) this.#stored.endWalk();
       throw error;
     }
     this.#stored.endWalk();

@@ -7,7 +7,8 @@ import { env } from "cloudflare:workers";
 import { beforeAll, expect, it, vi } from "vitest";
 import { coldEntries, historyName } from "../../src/archive/cold-entries.ts";
 import { releaseRound } from "../../src/archive/release.ts";
-import type { IndexLimits } from "../../src/archive/block-index.ts";
+import { BlockIndex, type IndexLimits } from "../../src/archive/block-index.ts";
+import type { SealId } from "../../src/archive/footer.ts";
 import type { SealBucket } from "../../src/archive/seal-store.ts";
 import type { History } from "../../src/archive/history.ts";
 import { REASONS } from "../../src/ledger/codes.ts";
@@ -460,6 +461,41 @@ it("rebuilds an index that was lost, in bounded parts", async () => {
     if (states.length > 20) throw new Error("the index is never complete");
   }
   expect(states).toEqual([0, 0, 0, 3, 6]);
+});
+
+it("continues to rebuild an index after a read that failed", async () => {
+  const { requester } = await journal.trade();
+  for (let n = 0; n < 3; n++) {
+    const paid = await queueWithdrawal(requester, "usdc", 10n, { db });
+    await endWithdrawal(paid, "Paid", db);
+    await sealing.sealAll();
+  }
+  const owner = requester.userId.replaceAll("-", "");
+  const newest = await first<SealId>(
+    db,
+    sql`SELECT s.epoch, s.number FROM sealed_owners o
+      CROSS JOIN journal_seals s ON s.number = o.last_seal
+      WHERE o.owner = ${uuid(requester.userId)}`,
+  );
+  if (newest === undefined) throw new Error("nothing is sealed");
+  let isAway = false;
+  const bucket = bucketWith(sealing.bucket, {
+    get: (...request: Parameters<SealBucket["get"]>) =>
+      isAway ? Promise.reject(new Error("R2 is away")) : sealing.bucket.get(...request),
+  });
+  const linked = await runInDurableObject(
+    env.HISTORY.getByName(`rebuilt:${owner}`),
+    async (_: History, { storage }) => {
+      const index = new BlockIndex(storage.sql, { db, bucket }, { footers: 2 });
+      await expect(index.follow(owner, newest)).rejects.toThrow("is behind");
+      isAway = true;
+      await expect(index.resume()).rejects.toThrow("R2 is away");
+      isAway = false;
+      while (!(await index.resume()));
+      return storage.sql.exec("SELECT count(*) AS n FROM blocks WHERE linked = 1").one()["n"];
+    },
+  );
+  expect(linked).toBe(3);
 });
 
 it("shows a user's own old entries only", async () => {
