@@ -41,8 +41,10 @@ export async function removeTotp(
       WHERE user_id = ${uuid(actor.userId)} AND status = 'confirmed'`,
   );
   if (!applied) await rejectActor(db, actor);
-  if (secondFactor === "off" || row === undefined || row.ends_at === null)
+  if (secondFactor === "off" || row === undefined)
     throw problem("totp_not_enabled", "The account has no TOTP.");
+  // A freeze was in the way, and has ended since.
+  if (row.ends_at === null) throw changedMeanwhile();
   return { removal_at: toWireTime(row.ends_at) };
 }
 
