@@ -67,6 +67,8 @@ export class SocketHost {
   readonly #snapshot: Snapshot;
   readonly #snapshotOnRequest: boolean;
   #chain: Promise<void> = Promise.resolve();
+  /** Tasks that wait for the queue. */
+  #waiting = 0;
   #checkedAt = 0;
   readonly #subscription: Subscription;
   readonly #position: SentPosition;
@@ -355,13 +357,16 @@ export class SocketHost {
    * Runs inside the queue, so that no later event overtakes. Between its turns sockets may close.
    * Those that open meanwhile are not in `sockets`, and join after it. The timer keeps the object
    * from hibernating before the position has moved.
+   *
+   * While another task waits, no turn ends. The next turn begins a millisecond later, so events that
+   * commit faster than they are sent would pile up in memory. A long turn delays commits, too.
    */
   async #broadcast(events: readonly StreamEvent[], sockets: readonly WebSocket[]): Promise<void> {
     let sends = 0;
     for (const event of events) {
       const message = renderEvent(this.#views, event);
       for (const socket of sockets) {
-        if (sends === SENDS_PER_TURN) {
+        if (sends >= SENDS_PER_TURN && this.#waiting === 0) {
           await scheduler.wait(0);
           sends = 0;
         }
@@ -374,7 +379,11 @@ export class SocketHost {
   }
 
   #inOrder(task: () => Promise<void>): Promise<void> {
-    const done = this.#chain.then(task);
+    this.#waiting += 1;
+    const done = this.#chain.then(() => {
+      this.#waiting -= 1;
+      return task();
+    });
     this.#chain = done.catch((error: unknown) => {
       log("error", "streams.push_failed", { stream: this.#stream, ...errorFields(error) });
     });

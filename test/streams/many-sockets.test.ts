@@ -1,7 +1,7 @@
 /** An event for many sockets is sent in several turns, between which anything else may happen. */
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { sql } from "../../src/platform/sql.ts";
 import {
@@ -88,6 +88,25 @@ awakeAndEvicted("an event for 120 sockets", (maybeEvict) => {
     const sent = [lastOf(first), lastOf(second)];
     for (const subscriber of subscribers) await subscriber.untilEvent(lastOf(second));
     expect(subscribers.map(seqs)).toEqual(subscribers.map(() => sent));
+  });
+
+  it("ends no turn while later events wait", async () => {
+    const { stream, subscribers, commitEvent } = await manySockets();
+    const pushes: (readonly StreamEvent[])[] = [];
+    for (let n = 0; n < 10; n++) pushes.push(await commitEvent());
+    await maybeEvict(stream);
+    const turns = await inside(stream, async (feed) => {
+      const wait = vi.spyOn(scheduler, "wait");
+      await Promise.all(pushes.map((events) => feed.push(events)));
+      const ended = wait.mock.calls.filter(([ms]) => ms === 0).length;
+      wait.mockRestore();
+      return ended;
+    });
+    const sent = pushes.map(lastOf);
+    for (const subscriber of subscribers) await subscriber.untilEvent(sent.at(-1) ?? 0);
+    expect(subscribers.map(seqs)).toEqual(subscribers.map(() => sent));
+    // Two, of the last event.
+    expect(turns).toBe(2);
   });
 
   it.each(["nothing", "the event before"])("reaches once who joins after %s", async (after) => {
