@@ -17,6 +17,7 @@ const USAGE = `npm run simulate -- [options]
   --mutant NAME    undo one guard in memory; the run succeeds if the simulator notices
   --mutants        the same for each mutant
   --history FILE   write the history of one seed
+  --calls          print how many calls of each verb succeeded
   --no-shrink      print the failing steps as they are`;
 
 const values = readArguments(USAGE, {
@@ -27,6 +28,7 @@ const values = readArguments(USAGE, {
   mutant: { type: "string" },
   mutants: { type: "boolean", default: false },
   history: { type: "string" },
+  calls: { type: "boolean", default: false },
   "no-shrink": { type: "boolean", default: false },
 });
 const steps = numberOf("steps", values.steps);
@@ -64,6 +66,7 @@ async function runFresh(): Promise<void> {
 async function runOne(run: Run): Promise<Report> {
   const report = await runSeed(run);
   console.log(summaryOf(report));
+  if (values.calls) console.log(`  ${report.calls.join("\n  ")}`);
   if (report.failure === undefined) return report;
   await explain(run, report);
   process.exit(1);

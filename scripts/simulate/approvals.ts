@@ -6,6 +6,7 @@ import { Problem } from "../../src/platform/problem.ts";
 import { readUuid } from "../../src/platform/sql.ts";
 import { notifyStreams } from "../../src/streams/notify.ts";
 import type { Dice } from "../soak/dice.ts";
+import type { Credentials } from "./credentials.ts";
 import type { People, Person } from "./people.ts";
 import type { Scene } from "./scene.ts";
 import { Violation } from "./violation.ts";
@@ -15,13 +16,17 @@ export const APPROVAL_ABOVE = 20_000_000n;
 const CANCEL_CHANCE = 0.4;
 const MAX_APART_MS = 100;
 
+type Change = "approve" | "cancel";
+
 export class Approvals {
   readonly #scene: Scene;
   readonly #people: People;
+  readonly #credentials: Credentials;
 
-  constructor(scene: Scene, people: People) {
+  constructor(scene: Scene, people: People, credentials: Credentials) {
     this.#scene = scene;
     this.#people = people;
+    this.#credentials = credentials;
   }
 
   /** Approves one of the latest that wait, and sometimes cancels it at the same time. */
@@ -37,34 +42,37 @@ export class Approvals {
     const person = this.#people.all.find(({ userId }) => userId === readUuid(String(user)));
     if (person === undefined) return;
     time.after(dice.between(0, MAX_APART_MS), () =>
-      start(name, dice, () => this.#approve(person, withdrawalId)),
+      start(name, dice, () => this.#try("approve", person, withdrawalId)),
     );
     if (!dice.chance(CANCEL_CHANCE)) return;
     time.after(dice.between(0, MAX_APART_MS), () =>
-      start(`cancel/${name}`, dice, () => this.#cancel(person, withdrawalId)),
+      start(`cancel/${name}`, dice, () => this.#try("cancel", person, withdrawalId)),
     );
   }
 
-  async #approve(person: Person, withdrawalId: string): Promise<void> {
-    const { env } = this.#scene;
-    const actor = sessionActorOf(person);
-    if (actor === undefined) return;
-    await unlessRejected(async () => {
-      const approval = { actor, withdrawalId, ip: undefined };
-      const { row, events } = await approveAfterStepUp(env.DB, approval);
-      const sent = env.WITHDRAWALS.send({ withdrawal_id: withdrawalId, chain: row.chain });
-      await Promise.all([notifyStreams(env, events), sent]);
-    });
+  async #try(what: Change, person: Person, withdrawalId: string): Promise<void> {
+    try {
+      await this.change(what, person, withdrawalId);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+    }
   }
 
-  async #cancel(person: Person, withdrawalId: string): Promise<void> {
+  /** Throws what the service answers. */
+  async change(what: Change, person: Person, withdrawalId: string): Promise<void> {
     const { env } = this.#scene;
     const actor = sessionActorOf(person);
     if (actor === undefined) return;
-    await unlessRejected(async () => {
-      const id = { withdrawal_id: withdrawalId };
-      const { events } = await cancelWithdrawal(env.DB, { actor, id, ip: undefined });
-      await notifyStreams(env, events);
+    const ip = undefined;
+    await this.#credentials.call(`${what}_waiting`, actor, async () => {
+      if (what === "cancel") {
+        const id = { withdrawal_id: withdrawalId };
+        const { events } = await cancelWithdrawal(env.DB, { actor, id, ip });
+        return notifyStreams(env, events);
+      }
+      const { row, events } = await approveAfterStepUp(env.DB, { actor, withdrawalId, ip });
+      const sent = env.WITHDRAWALS.send({ withdrawal_id: withdrawalId, chain: row.chain });
+      await Promise.all([notifyStreams(env, events), sent]);
     });
   }
 
@@ -77,14 +85,6 @@ export class Approvals {
         GROUP BY 1, 3 HAVING sum(w.amount) > p.withdraw_approval_above`,
     );
     if (over.length > 0) throw new Violation("approved_above_the_policy", JSON.stringify(over));
-  }
-}
-
-async function unlessRejected(work: () => Promise<void>): Promise<void> {
-  try {
-    await work();
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
   }
 }
 

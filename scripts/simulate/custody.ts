@@ -16,6 +16,8 @@ import { notifyStreams } from "../../src/streams/notify.ts";
 import { Dice } from "../soak/dice.ts";
 import { Chain, type Deposit } from "./chain.ts";
 import { ContractState } from "./ledger-of-chain.ts";
+import type { Calls } from "./calls.ts";
+import type { Credentials } from "./credentials.ts";
 import { Nodes } from "./nodes.ts";
 import { BOOKS, type Person } from "./people.ts";
 import type { Scene } from "./scene.ts";
@@ -24,7 +26,9 @@ import { Violation } from "./violation.ts";
 const BLOCK_MS = 5_000;
 const ASSETS = ["usdc", ...BOOKS.map(({ asset }) => asset)];
 /** Addresses to which withdrawals go. Tokens refuse the last one. */
-const RECIPIENTS = [1, 2, 3, 4, 5, 6].map((digit) => getAddress(`0x${`${digit}e`.repeat(20)}`));
+export const RECIPIENTS = [1, 2, 3, 4, 5, 6].map((digit) =>
+  getAddress(`0x${`${digit}e`.repeat(20)}`),
+);
 const REFUSED = RECIPIENTS.at(-1)!;
 /** A withdrawal may wait this long for blocks, sweeps and confirmations while nothing is broken. */
 const MAX_OPEN_MS = 600_000;
@@ -54,8 +58,13 @@ export class Custody {
   /** The last quiet point at which payments were stopped. */
   #stoppedAt = 0;
 
-  constructor(scene: Scene) {
+  readonly #calls: Calls;
+  readonly #credentials: Credentials;
+
+  constructor(scene: Scene, calls: Calls, credentials: Credentials) {
     this.#scene = scene;
+    this.#calls = calls;
+    this.#credentials = credentials;
     this.#settings = config(scene.env);
     const chain = defaultChain(this.#settings);
     const genesis = new ContractState({
@@ -89,12 +98,14 @@ export class Custody {
   async newAddress(person: Person, actor: Actor): Promise<void> {
     const { env } = this.#scene;
     const chain = defaultChain(this.#settings);
-    const created = await createDepositAddress(env.DB, this.#settings, {
-      actor,
-      chain,
-      ip: undefined,
-      remember: (record) => env.CHAIN_WATCHER.getByName(chain.chain).saveAddressRecord(record),
-    });
+    const created = await this.#credentials.call("new_address", actor, () =>
+      createDepositAddress(env.DB, this.#settings, {
+        actor,
+        chain,
+        ip: undefined,
+        remember: (record) => env.CHAIN_WATCHER.getByName(chain.chain).saveAddressRecord(record),
+      }),
+    );
     const known = this.#addresses.get(person.userId) ?? [];
     this.#addresses.set(person.userId, [...known, getAddress(created.address)]);
   }
@@ -141,12 +152,10 @@ export class Custody {
   async #cancel(order: Order, actor: Actor): Promise<void> {
     const { env } = this.#scene;
     const id = { client_withdrawal_id: order.clientWithdrawalId };
-    try {
+    await this.#credentials.tryCall("cancel_withdrawal", actor, async () => {
       const { events } = await cancelWithdrawal(env.DB, { actor, id, ip: undefined });
       await notifyStreams(env, events);
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-    }
+    });
   }
 
   async #send(order: Order, actor: Actor): Promise<void> {
@@ -157,11 +166,10 @@ export class Custody {
     // Until it is answered: the process may be killed.
     order.unclear = true;
     try {
-      const { row, replayed, events } = await withdraw(env.DB, this.#settings, {
-        actor,
-        terms: { clientWithdrawalId, amount, asset, toAddress: to, chain },
-        ip: undefined,
-      });
+      const terms = { clientWithdrawalId, amount, asset, toAddress: to, chain };
+      const { row, replayed, events } = await this.#credentials.call("withdraw", actor, () =>
+        withdraw(env.DB, this.#settings, { actor, terms, ip: undefined }),
+      );
       order.accepted = true;
       if (replayed) return;
       const sent = env.WITHDRAWALS.send({ withdrawal_id: readUuid(row.withdrawal_id), chain });
@@ -199,20 +207,22 @@ export class Custody {
     };
   }
 
-  operate(
+  async operate(
     kind: "fail" | "retry" | "pause_withdrawals" | "resume_withdrawals",
     context: (options: Record<string, string>) => OperatorContext,
     dice: Dice,
-  ): Promise<unknown> {
+  ): Promise<void> {
+    const count = async (work: () => Promise<unknown>) =>
+      void (await this.#calls.count(kind, work));
     if (kind === "pause_withdrawals" || kind === "resume_withdrawals")
-      return setPaused(context({}), kind === "pause_withdrawals");
+      return count(() => setPaused(context({}), kind === "pause_withdrawals"));
     const open = this.#scene.database.rows(
       `SELECT lower(hex(withdrawal_id)) AS id FROM withdrawals
         WHERE status IN ('queued', 'submitted') ORDER BY created_at DESC LIMIT 5`,
     );
-    if (open.length === 0) return Promise.resolve();
+    if (open.length === 0) return;
     const options = { id: readUuid(String(dice.pick(open)["id"])) };
-    return (kind === "fail" ? fail : retry)(context(options));
+    return count(() => (kind === "fail" ? fail : retry)(context(options)));
   }
 
   disturb(kind: "reorganise" | "node_away" | "evict" | "pause_vault", dice: Dice): void {

@@ -67,6 +67,7 @@ const report: Report = {
   seed: run.seed,
   commands: world.commands,
   tally: world.tally(),
+  calls: world.calls,
   steps: done.length,
   seconds: (performance.now() - started) / 1_000,
   cpuSeconds: (({ user, system }) => (user + system) / 1e6)(process.cpuUsage()),

@@ -5,22 +5,34 @@ import { freeze, revokeKey, unfreeze } from "../../src/operator/users.ts";
 import { pause, resume } from "../../src/operator/venues.ts";
 import type { SessionActor } from "../../src/platform/actor.ts";
 import { config } from "../../src/platform/config.ts";
-import { prepare } from "../../src/platform/sql.ts";
 import type { Dice } from "../soak/dice.ts";
+import type { Calls } from "./calls.ts";
+import type { Credentials } from "./credentials.ts";
 import type { Custody } from "./custody.ts";
-import { BOOKS, insertKey, keyOf, type People, type Person, sessionOf } from "./people.ts";
+import { BOOKS, type People, type Person } from "./people.ts";
 import type { Step } from "./plan.ts";
 import type { Scene } from "./scene.ts";
+
+type Parts = {
+  readonly people: People;
+  readonly custody: Custody;
+  readonly calls: Calls;
+  readonly credentials: Credentials;
+};
 
 export class Operating {
   readonly #scene: Scene;
   readonly #people: People;
   readonly #custody: Custody;
+  readonly #calls: Calls;
+  readonly #credentials: Credentials;
 
-  constructor(scene: Scene, people: People, custody: Custody) {
+  constructor(scene: Scene, parts: Parts) {
     this.#scene = scene;
-    this.#people = people;
-    this.#custody = custody;
+    this.#people = parts.people;
+    this.#custody = parts.custody;
+    this.#calls = parts.calls;
+    this.#credentials = parts.credentials;
   }
 
   act(kind: Step["kind"], step: Step, dice: Dice): void {
@@ -37,9 +49,8 @@ export class Operating {
           person.frozenChangedAt = undefined;
           person.frozen = kind === "freeze";
           try {
-            await (kind === "freeze" ? freeze : unfreeze)(
-              context([], { "user-id": person.userId }),
-            );
+            const change = kind === "freeze" ? freeze : unfreeze;
+            await this.#calls.count(kind, () => change(context([], { "user-id": person.userId })));
           } finally {
             person.freezesInFlight--;
             if (person.freezesInFlight === 0) person.frozenChangedAt = this.#scene.time.now;
@@ -54,13 +65,28 @@ export class Operating {
         case "retry":
         case "pause_withdrawals":
         case "resume_withdrawals":
-          return void (await this.#custody.operate(kind, (options) => context([], options), dice));
+          return this.#custody.operate(kind, (options) => context([], options), dice);
         case "pause_venue":
-          return void (await pause(context([venue], {})));
+          return void (await this.#calls.count(kind, () => pause(context([venue], {}))));
         default:
-          for (const book of BOOKS) await resume(context([book.venue], {}));
+          for (const book of BOOKS)
+            await this.#calls.count("resume_venue", () => resume(context([book.venue], {})));
       }
     });
+  }
+
+  /** Each change and its end. In a calm all of them succeed. */
+  async round(person: Person): Promise<void> {
+    const user = () => this.context([], { "user-id": person.userId });
+    for (const { venue } of BOOKS) {
+      await pause(this.context([venue], {}));
+      await resume(this.context([venue], {}));
+    }
+    await this.#endSessions(person);
+    await this.#revokeKey(person, (id) => revokeKey(this.context([], { id })));
+    await freeze(user());
+    await unfreeze(user());
+    this.#credentials.login(person);
   }
 
   context(words: string[], options: Record<string, string>): OperatorContext {
@@ -72,32 +98,22 @@ export class Operating {
     const key = person.credentials.find(({ actor }) => actor.credential.kind === "api_key");
     if (key === undefined || key.actor.credential.kind !== "api_key") return;
     key.ending = true;
-    await revoke(key.actor.credential.apiKeyId);
-    person.credentials = person.credentials.filter((known) => known !== key);
-    await this.newKey(person);
+    const { apiKeyId } = key.actor.credential;
+    await this.#calls.count("revoke_key", () => revoke(apiKeyId));
+    this.#credentials.drop(person, key);
+    await this.#credentials.newKey(person);
   }
 
   async #endSessions(person: Person): Promise<void> {
     const session = person.credentials.find(({ actor }) => actor.credential.kind === "session");
     if (session === undefined) return;
     session.ending = true;
-    await endSessions(this.#scene.env.DB, config(this.#scene.env), {
-      actor: session.actor as SessionActor,
-      revokeKeys: false,
-      ip: undefined,
-    });
-    person.epoch++;
-    person.credentials = person.credentials.filter((known) => known !== session);
-    person.credentials.push(sessionOf(person, this.#scene.time.now));
-  }
-
-  async newKey(person: Person): Promise<void> {
-    const key = keyOf(person);
-    const { env, time } = this.#scene;
-    const { userId } = person;
-    const statements = insertKey(config(env), { userId, apiKeyId: key.apiKeyId, now: time.now });
-    // Together, because the reconciliation compares the key with its audit event.
-    await env.DB.batch(statements.map((statement) => prepare(env.DB, statement)));
-    person.credentials.push(key);
+    const { env } = this.#scene;
+    // Safe cast: its credential is a session.
+    const actor = session.actor as SessionActor;
+    await this.#credentials.call("end_sessions", actor, () =>
+      endSessions(env.DB, config(env), { actor, revokeKeys: false, ip: undefined }),
+    );
+    this.#credentials.login(person);
   }
 }

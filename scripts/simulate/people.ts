@@ -19,7 +19,6 @@ export type Person = {
   readonly userId: string;
   readonly name: string;
   readonly email: string;
-  epoch: number;
   credentials: Credential[];
   /** The instant at which the last freeze or unfreeze began or ended; undefined while one runs. */
   frozenChangedAt: number | undefined;
@@ -49,7 +48,6 @@ export const BOOKS = [
 const RECENT = 40;
 /** Of known records, so that most commands meet one that is still open. */
 const KNOWN = 12;
-const SESSION_MS = 1_800_000;
 
 export class People {
   readonly all: Person[] = [];
@@ -101,18 +99,6 @@ export function recent<T>(dice: Dice, list: readonly T[]): T | undefined {
   if (list.length === 0) return undefined;
   const back = dice.chance(0.7) ? Math.min(6, list.length) : list.length;
   return list[list.length - dice.between(1, back)];
-}
-
-export function sessionOf(person: Person, now: number): Credential {
-  const expiresAtMs = now + SESSION_MS;
-  return {
-    actor: {
-      userId: person.userId,
-      scopes: ["read", "trade"],
-      credential: { kind: "session", epoch: person.epoch, expiresAtMs },
-    },
-    ending: false,
-  };
 }
 
 export function keyOf(person: Person): Credential & { readonly apiKeyId: string } {

@@ -5,6 +5,7 @@ import { type EntryPage, type EntryRow, NEWEST, readEntries } from "../../src/le
 import { REASONS } from "../../src/ledger/codes.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import type { Dice } from "../soak/dice.ts";
+import type { Calls } from "./calls.ts";
 import type { JournalModel } from "./journal-model.ts";
 import type { People } from "./people.ts";
 import type { Scene } from "./scene.ts";
@@ -17,13 +18,15 @@ export class Reading {
   readonly #scene: Scene;
   readonly #people: People;
   readonly #model: JournalModel;
+  readonly #calls: Calls;
   pages = 0;
   refused = 0;
 
-  constructor(scene: Scene, people: People, model: JournalModel) {
+  constructor(scene: Scene, people: People, model: JournalModel, calls: Calls) {
     this.#scene = scene;
     this.#people = people;
     this.#model = model;
+    this.#calls = calls;
   }
 
   /**
@@ -39,7 +42,8 @@ export class Reading {
     const page = { before: BigInt(2 * at + 2), limit: dice.between(1, 60) };
     start(name, dice, async () => {
       try {
-        this.#compare(userId, filter, page, await this.#page(userId, filter, page));
+        const read = await this.#calls.count("read_ledger", () => this.#page(userId, filter, page));
+        this.#compare(userId, filter, page, read);
         this.pages++;
       } catch (error) {
         if (!(error instanceof Problem) || error.data.code !== "unavailable") throw error;

@@ -19,6 +19,8 @@ export type Report = {
   readonly commands: number;
   /** Matches, credited deposits and so on. */
   readonly tally: Readonly<Record<string, number>>;
+  /** How many calls of each verb succeeded, and why the others did not. */
+  readonly calls: readonly string[];
   readonly steps: number;
   readonly seconds: number;
   /** Time that one core worked. */

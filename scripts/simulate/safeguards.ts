@@ -4,10 +4,10 @@
  * service's conditions.
  */
 import type { Actor } from "../../src/platform/actor.ts";
-import { Problem } from "../../src/platform/problem.ts";
 import { cancelAfter } from "../../src/rfq/cancel-after.ts";
 import { resetProtection, saveProtection } from "../../src/rfq/protection.ts";
 import type { Dice } from "../soak/dice.ts";
+import type { Credentials } from "./credentials.ts";
 import { credentialOf, type People } from "./people.ts";
 import type { Scene } from "./scene.ts";
 import type { Subscribers } from "./subscribers.ts";
@@ -31,9 +31,16 @@ const PROTECTIONS = `SELECT hex(user_id) AS user, window_secs, max_matches,
     hex(tripped_by) AS tripped_by
   FROM protections`;
 
+type Parts = {
+  readonly people: People;
+  readonly credentials: Credentials;
+  readonly subscribers: Subscribers;
+};
+
 export class Safeguards {
   readonly #scene: Scene;
   readonly #people: People;
+  readonly #credentials: Credentials;
   readonly #subscribers: Subscribers;
   /** Protections after the last commit group, by user. */
   #before = new Map<string, Row>();
@@ -42,24 +49,20 @@ export class Safeguards {
   /** When timers ran out, by credential. */
   readonly #passed = new Map<string, number[]>();
 
-  constructor(scene: Scene, people: People, subscribers: Subscribers) {
+  constructor(scene: Scene, parts: Parts) {
     this.#scene = scene;
-    this.#people = people;
-    this.#subscribers = subscribers;
+    this.#people = parts.people;
+    this.#credentials = parts.credentials;
+    this.#subscribers = parts.subscribers;
     scene.database.onGroup = (seq) => this.#observe(() => this.#checkGroup(seq));
     scene.database.onTimers = () => this.#notePassed();
   }
 
   act(kind: SafeguardAction, name: string, dice: Dice): void {
     const { actor } = credentialOf(dice.pick(this.#people.all), dice);
-    this.#scene.start(name, dice, async () => {
-      try {
-        await this.#call(kind, actor, dice);
-      } catch (error) {
-        // The account may be frozen, or the credential may have ended.
-        if (!(error instanceof Problem)) throw error;
-      }
-    });
+    this.#scene.start(name, dice, () =>
+      this.#credentials.tryCall(kind, actor, () => this.#call(kind, actor, dice)),
+    );
   }
 
   async #call(kind: SafeguardAction, actor: Actor, dice: Dice): Promise<void> {

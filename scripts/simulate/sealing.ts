@@ -9,6 +9,7 @@ import { all } from "../../src/platform/sql.ts";
 import { Dice } from "../soak/dice.ts";
 import { ArchiveChecks } from "./archive-checks.ts";
 import { type Bucket, LIES } from "./bucket.ts";
+import type { Calls } from "./calls.ts";
 import type { Snapshot } from "./database.ts";
 import { JournalModel } from "./journal-model.ts";
 import type { People } from "./people.ts";
@@ -30,12 +31,12 @@ export class Sealing {
   readonly reading: Reading;
   #highest = 0;
 
-  constructor(scene: Scene, people: People, bucket: Bucket) {
+  constructor(scene: Scene, people: People, bucket: Bucket, calls: Calls) {
     this.#scene = scene;
     this.#bucket = bucket;
     this.#model = new JournalModel(scene.database);
     this.#checks = new ArchiveChecks(scene.database, bucket, this.#model);
-    this.reading = new Reading(scene, people, this.#model);
+    this.reading = new Reading(scene, people, this.#model, calls);
     scene.database.onDelete = (id) => {
       try {
         this.#checks.checkDeletion(id);

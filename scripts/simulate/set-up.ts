@@ -3,10 +3,10 @@ import { config } from "../../src/platform/config.ts";
 import { all } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { APPROVAL_ABOVE } from "./approvals.ts";
+import type { Credentials } from "./credentials.ts";
 import type { Custody } from "./custody.ts";
 import { fund } from "./funds.ts";
-import type { Operating } from "./operating.ts";
-import { BOOKS, insertPolicy, insertUser, type People, type Person, sessionOf } from "./people.ts";
+import { BOOKS, insertPolicy, insertUser, type People, type Person } from "./people.ts";
 import type { Scene } from "./scene.ts";
 
 const USERS = 5;
@@ -19,10 +19,10 @@ const FEW_FUNDS = 3_000_000n;
 type Parts = {
   readonly people: People;
   readonly custody: Custody;
-  readonly operating: Operating;
+  readonly credentials: Credentials;
 };
 
-export async function setUp(scene: Scene, { people, custody, operating }: Parts): Promise<void> {
+export async function setUp(scene: Scene, { people, custody, credentials }: Parts): Promise<void> {
   const { env, time } = scene;
   const { now } = time;
   const totals = new Map<string, bigint>();
@@ -31,7 +31,6 @@ export async function setUp(scene: Scene, { people, custody, operating }: Parts)
       userId: uuidv7(),
       name: `user${index}`,
       email: `user${index}@simulated.example`,
-      epoch: 0,
       credentials: [],
       frozenChangedAt: 0,
       freezesInFlight: 0,
@@ -39,8 +38,8 @@ export async function setUp(scene: Scene, { people, custody, operating }: Parts)
     };
     await all(env.DB, insertUser(person, now));
     people.all.push(person);
-    person.credentials.push(sessionOf(person, now));
-    await operating.newKey(person);
+    credentials.login(person);
+    await credentials.newKey(person);
     if (index < WITH_APPROVALS)
       for (const statement of insertPolicy(config(env), {
         userId: person.userId,

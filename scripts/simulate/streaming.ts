@@ -5,6 +5,7 @@ import { accountStream, bookStream, venueStream } from "../../src/streams/event-
 import { streamObject } from "../../src/streams/notify.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
 import type { Dice } from "../soak/dice.ts";
+import type { Credentials } from "./credentials.ts";
 import { BOOKS, credentialOf, type People, type Person } from "./people.ts";
 import type { Step } from "./plan.ts";
 import type { Scene } from "./scene.ts";
@@ -21,11 +22,13 @@ const ARMED_CHANCE = 0.4;
 export class Streaming {
   readonly #scene: Scene;
   readonly #people: People;
+  readonly #credentials: Credentials;
   readonly subscribers: Subscribers;
 
-  constructor(scene: Scene, people: People) {
+  constructor(scene: Scene, people: People, credentials: Credentials) {
     this.#scene = scene;
     this.#people = people;
+    this.#credentials = credentials;
     this.subscribers = new Subscribers(() => scene.time.now);
     this.subscribers.onClose = (subscriber, code) => this.#closed(subscriber, code);
   }
@@ -38,37 +41,40 @@ export class Streaming {
       bookStream(book.asset),
       venueStream(book.venue),
     ]);
-    this.#scene.start(`subscribe@${step.index}`, dice, () => this.#open(person, stream, dice));
+    this.#scene.start(`subscribe@${step.index}`, dice, async () => {
+      await this.open(person, stream, dice);
+    });
   }
 
-  async #open(person: Person, stream: string, dice: Dice): Promise<void> {
+  /** Returns whether the stream has accepted the socket. */
+  async open(person: Person, stream: string, dice: Dice): Promise<boolean> {
     const credential = credentialOf(person, dice);
     const earlier = this.subscribers.all.findLast(
       (one) => one.stream === stream && !one.open && one.last !== undefined,
     );
     const since = dice.chance(0.6) ? earlier?.last : undefined;
     const { DB } = this.#scene.env;
-    const { ticket } = await issueTicket(DB, config(this.#scene.env), {
-      actor: credential.actor,
-      scopes: credential.actor.scopes,
-    });
-    const { expiresAtMs, ...actor } = await consumeTicket(DB, config(this.#scene.env), {
-      ticket,
-      clientIp: undefined,
-      stream,
-    });
+    const settings = config(this.#scene.env);
+    const { actor: caller } = credential;
+    const { ticket } = await this.#credentials.call("issue_ticket", caller, () =>
+      issueTicket(DB, settings, { actor: caller, scopes: caller.scopes }),
+    );
+    const { expiresAtMs, ...actor } = await this.#credentials.call("use_ticket", caller, () =>
+      consumeTicket(DB, settings, { ticket, clientIp: undefined, stream }),
+    );
     const armed = actor.credential.kind === "api_key" && dice.chance(ARMED_CHANCE);
     const headers = { [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: expiresAtMs, armed }) };
     const query = since === undefined ? "" : `?since=${since}`;
     const request = new Request(`https://stream.internal/${query}`, { headers });
     const response = await streamObject(this.#scene.env, stream).fetch(request);
     const client = clientOf(response);
-    if (client === undefined) return;
+    if (client === undefined) return false;
     const openedAt = this.#scene.time.now;
     this.subscribers.attach(
       { stream, person, credential, since, openedAt, armed, open: true, last: undefined },
       client,
     );
+    return true;
   }
 
   /** Closes one socket, or all of its stream, while a client often comes back. */
@@ -90,7 +96,9 @@ export class Streaming {
       }
     });
     if (dice.chance(0.7))
-      this.#scene.start(`return@${step.index}`, dice, () => this.#open(person, stream, dice));
+      this.#scene.start(`return@${step.index}`, dice, async () => {
+        await this.open(person, stream, dice);
+      });
   }
 
   closeAll(): void {
@@ -106,15 +114,22 @@ export class Streaming {
     if (code !== 4401) return;
     const { now } = this.#scene.time;
     const since = Math.max(openedAt, person.frozenChangedAt ?? now);
-    const frozen = this.#scene.database.count(
-      "SELECT count(*) FROM users WHERE frozen_at IS NOT NULL AND user_id = unhex(?)",
+    const [user] = this.#scene.database.rows(
+      "SELECT frozen_at, session_epoch AS epoch FROM users WHERE user_id = unhex(?)",
       person.userId.replaceAll("-", ""),
     );
-    const endsAt =
-      credential.actor.credential.kind === "session"
-        ? credential.actor.credential.expiresAtMs
-        : Number.POSITIVE_INFINITY;
-    if (frozen > 0 || credential.ending || now >= endsAt || now - since < CLOSE_GRACE_MS) return;
+    const { credential: used } = credential.actor;
+    const endsAt = used.kind === "session" ? used.expiresAtMs : Number.POSITIVE_INFINITY;
+    // A freeze ends the sessions for ever.
+    const ended = used.kind === "session" && used.epoch !== user?.["epoch"];
+    if (
+      user?.["frozen_at"] !== null ||
+      ended ||
+      credential.ending ||
+      now >= endsAt ||
+      now - since < CLOSE_GRACE_MS
+    )
+      return;
     this.#scene.fail(
       new Violation("valid_socket [A2]", `${stream} of ${person.name} was closed with 4401`),
     );

@@ -2,27 +2,23 @@
 import type { OperatorContext } from "../../src/operator/context.ts";
 import { unfreeze } from "../../src/operator/users.ts";
 import { resume } from "../../src/operator/venues.ts";
+import { setPaused } from "../../src/operator/withdrawals.ts";
 import { Dice } from "../soak/dice.ts";
-import { BOOKS, type People, sessionOf } from "./people.ts";
+import { calmRound, type RoundParts } from "./calm-round.ts";
+import type { OldRecords } from "./old-records.ts";
+import { BOOKS } from "./people.ts";
 import type { Safeguards } from "./safeguards.ts";
-import type { Scene } from "./scene.ts";
 import type { Sealing } from "./sealing.ts";
-import type { Streaming } from "./streaming.ts";
-import type { Trading } from "./trading.ts";
 
 /** Until what was traded is sealed and released. */
 const SEALED_MS = 260_000;
 /** Until cron has woken the sealer. */
 const NOTICED_MS = 70_000;
 const STEPS = 100;
-const LIVE_KEY = "SELECT count(*) FROM api_keys WHERE api_key_id = unhex(?) AND revoked_at IS NULL";
 const ACTIONS = { open_request: 3, place_quote: 6, accept: 3, cancel_quote: 1 } as const;
 
-export type Parts = {
-  readonly scene: Scene;
-  readonly people: People;
-  readonly trading: Trading;
-  readonly streaming: Streaming;
+export type Parts = RoundParts & {
+  readonly old: OldRecords;
   readonly sealing: Sealing;
   readonly safeguards: Safeguards;
   readonly context: (words: string[], options: Record<string, string>) => OperatorContext;
@@ -37,7 +33,12 @@ export async function timeTravel(parts: Parts): Promise<void> {
   streaming.closeAll();
   await admitAll(parts);
   safeguards.calm();
+  await calmRound(parts);
+  streaming.closeAll();
+  // Its withdrawals are paid.
+  await parts.quiet();
   const snapshot = scene.database.snapshot();
+  const takenAt = scene.time.now;
   await trade(parts, dice);
   await sealing.loseMany();
   await trade(parts, dice);
@@ -46,10 +47,13 @@ export async function timeTravel(parts: Parts): Promise<void> {
   await trade(parts, dice);
   sealing.putBack(snapshot);
   people.forget();
+  parts.old.forgetAfter(takenAt);
   safeguards.forget();
   await trade(parts, dice);
   await advance(NOTICED_MS);
   await sealing.restore(context([], {}));
+  await calmRound(parts);
+  streaming.closeAll();
   const since = scene.time.now;
   await trade(parts, dice);
   await advance(SEALED_MS);
@@ -59,22 +63,14 @@ export async function timeTravel(parts: Parts): Promise<void> {
 }
 
 /** Everybody may trade everywhere. */
-function admitAll({ scene, people, context }: Parts): Promise<void> {
+function admitAll({ scene, people, credentials, context }: Parts): Promise<void> {
   return scene.finish("admit", new Dice("admit"), async () => {
     for (const { venue } of BOOKS) await resume(context([venue], {}));
+    await setPaused(context([], {}), false);
     for (const person of people.all) {
       await unfreeze(context([], { "user-id": person.userId }));
       person.frozen = false;
-      // A freeze has ended the sessions, and the answer to a revocation may be lost.
-      const id = person.userId.replaceAll("-", "");
-      const epoch = "SELECT session_epoch FROM users WHERE user_id = unhex(?)";
-      person.epoch = scene.database.count(epoch, id);
-      person.credentials = person.credentials.filter(
-        ({ actor }) =>
-          actor.credential.kind === "api_key" &&
-          scene.database.count(LIVE_KEY, actor.credential.apiKeyId.replaceAll("-", "")) > 0,
-      );
-      person.credentials.push(sessionOf(person, scene.time.now));
+      credentials.login(person);
     }
   });
 }

@@ -10,6 +10,8 @@ import { placeQuotes } from "../../src/rfq/place-quotes.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import { quoteTermsText, requestTermsText } from "../../src/rfq/terms-text.ts";
 import type { Dice } from "../soak/dice.ts";
+import type { Credentials } from "./credentials.ts";
+import type { OldRecords } from "./old-records.ts";
 import { BOOKS, credentialOf, type People, recent, type Sent } from "./people.ts";
 import type { Step } from "./plan.ts";
 import type { Scene } from "./scene.ts";
@@ -18,16 +20,22 @@ import { Process } from "./virtual-time.ts";
 const LABELS = [null, "a", "b"];
 /** Of one call. */
 const MAX_QUOTES = 6;
+/** The number of a step that is not of the plan. */
+const CALM_STEP = -1;
 
 export class Trading {
   readonly #scene: Scene;
   readonly #people: People;
+  readonly #credentials: Credentials;
+  readonly #old: OldRecords;
   /** Calls of Workers that have not answered yet. */
   readonly #workers = new Set<{ readonly process: Process; readonly sent: readonly Sent[] }>();
 
-  constructor(scene: Scene, people: People) {
+  constructor(scene: Scene, people: People, credentials: Credentials, old: OldRecords) {
     this.#scene = scene;
     this.#people = people;
+    this.#credentials = credentials;
+    this.#old = old;
   }
 
   /** Sends a command of this kind, if there is something that it can name. */
@@ -71,7 +79,10 @@ export class Trading {
     const { actor } = credentialOf(person, dice);
     const { venue } = dice.pick(BOOKS);
     this.#scene.start(`cancel_quotes@${step.index}`, dice, async () => {
-      await cancelQuotes(this.#scene.env, actor, dice.chance(0.5) ? {} : { venue });
+      const which = dice.chance(0.5) ? {} : { venue };
+      await this.#credentials.call("cancel_quotes", actor, () =>
+        cancelQuotes(this.#scene.env, actor, which),
+      );
     });
   }
 
@@ -192,39 +203,63 @@ export class Trading {
     ]);
   }
 
+  /** Sends a command and returns its result. */
+  async carryOut(command: Command): Promise<Result> {
+    const sent = this.#noteSent([command], CALM_STEP);
+    await this.#settle(sent, async () => [await submitCommand(this.#scene.env, command)]);
+    const result = sent[0]?.result;
+    if (result === undefined) throw new Error("the command has no result");
+    return result;
+  }
+
   #submit(
     step: Step,
     dice: Dice,
     commands: readonly Command[],
     submit: () => Promise<readonly Result[]>,
   ): void {
-    const people = this.#people;
-    const { time } = this.#scene;
-    const sent = commands.map((command): Sent => {
-      const by = people.all.find(({ userId }) => userId === command.actor.userId);
-      if (by !== undefined) people.remember(command, by);
-      return { command, sentAt: time.now, step: step.index };
-    });
-    people.sent.push(...sent);
-    people.commands += commands.length;
+    const sent = this.#noteSent(commands, step.index);
     const worker: { process: Process; readonly sent: readonly Sent[] } = {
       process: new Process("none", dice),
       sent,
     };
     const name = `${commands.length > 1 ? "quotes" : commands[0]?.op}@${step.index}`;
     worker.process = this.#scene.start(name, dice, async () => {
-      const results = await submit().catch(refusedAll(commands));
+      await this.#settle(sent, submit);
       this.#workers.delete(worker);
-      for (const [index, one] of sent.entries()) {
-        const result = results[index];
-        if (result === undefined) continue;
-        one.result = result;
-        one.answeredAt = time.now;
-        if (result.ok) people.confirm(one.command);
-        time.note(result.ok ? "ok" : result.problem.code);
-      }
     });
     this.#workers.add(worker);
+  }
+
+  #noteSent(commands: readonly Command[], step: number): readonly Sent[] {
+    const people = this.#people;
+    const sentAt = this.#scene.time.now;
+    const sent = commands.map((command): Sent => {
+      const by = people.all.find(({ userId }) => userId === command.actor.userId);
+      if (by !== undefined) people.remember(command, by);
+      return { command, sentAt, step };
+    });
+    people.sent.push(...sent);
+    people.commands += commands.length;
+    return sent;
+  }
+
+  async #settle(sent: readonly Sent[], submit: () => Promise<readonly Result[]>): Promise<void> {
+    const { time } = this.#scene;
+    const results = await submit().catch(refusedAll(sent.map(({ command }) => command)));
+    for (const [index, one] of sent.entries()) {
+      const result = results[index];
+      if (result === undefined) continue;
+      one.result = result;
+      one.answeredAt = time.now;
+      if (result.ok) {
+        this.#people.confirm(one.command);
+        this.#old.note(one.command, result);
+      }
+      const code = result.ok ? undefined : result.problem.code;
+      this.#credentials.answered(one.command.op, one.command.actor, code);
+      time.note(code ?? "ok");
+    }
   }
 }
 

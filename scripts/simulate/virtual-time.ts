@@ -56,9 +56,12 @@ export class VirtualTime {
     return this.#storage.run(process, work);
   }
 
-  /** Runs `event` after `ms`, whether or not the current process is still alive. */
+  /**
+   * Runs `event` after `ms`, whether or not the current process is still alive. In whole
+   * milliseconds, as clocks report them.
+   */
   after(ms: number, event: () => void): void {
-    const at = this.now + Math.max(0, ms);
+    const at = this.now + Math.max(0, Math.ceil(ms));
     this.#push({ at, tie: this.current().dice.next(), order: this.#order++, run: event });
   }
 

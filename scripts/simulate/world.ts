@@ -1,17 +1,17 @@
 /** The simulated deployment: the service's own code, its database, its users and their steps. */
 import { Dice } from "../soak/dice.ts";
 import { runCron } from "../../src/cron.ts";
-import { verifyAudit } from "../../src/auth/audit-verify.ts";
 import { History } from "../../src/archive/history.ts";
 import { Sealer } from "../../src/archive/sealer.ts";
 import { Payer } from "../../src/custody/payer/payer.ts";
 import { ChainWatcher } from "../../src/custody/watcher/chain-watcher.ts";
 import { Feed } from "../../src/feeds/feed.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
 import { config } from "../../src/platform/config.ts";
 import { RfqBook } from "../../src/rfq/rfq-book.ts";
 import { Approvals } from "./approvals.ts";
 import { Bucket } from "./bucket.ts";
+import { Calls } from "./calls.ts";
+import { Credentials } from "./credentials.ts";
 import { Custody } from "./custody.ts";
 import { Database } from "./database.ts";
 import {
@@ -23,6 +23,7 @@ import {
   checkWaits,
 } from "./invariants.ts";
 import { Objects } from "./objects.ts";
+import { OldRecords } from "./old-records.ts";
 import { Operating } from "./operating.ts";
 import { credentialOf, People } from "./people.ts";
 import type { Step } from "./plan.ts";
@@ -30,9 +31,11 @@ import { Safeguards } from "./safeguards.ts";
 import { Sealing } from "./sealing.ts";
 import { setUp } from "./set-up.ts";
 import { settings } from "./settings.ts";
+import { checkReconciled } from "./reconciled.ts";
 import type { Scene } from "./scene.ts";
 import { useSockets } from "./sockets.ts";
 import { Streaming } from "./streaming.ts";
+import { tallyOf } from "./tally.ts";
 import { timeTravel } from "./time-travel.ts";
 import { Trading } from "./trading.ts";
 import { isProgrammingError, Violation } from "./violation.ts";
@@ -46,6 +49,9 @@ const QUIET_MS = 130_000;
 const ARCHIVE_MS = 70_000;
 /** Longer than a writer tries to learn whether its batch has committed. */
 const MAX_OUTAGE_MS = 40_000;
+/** Most are short, because a phase lasts seconds: in an outage all commands are refused. */
+const SHORT_OUTAGE_MS = 2_000;
+const LONG_OUTAGES = 0.1;
 /** The full reconciliation reads the whole journal, so not every quiet point runs it. */
 const FULL_EVERY = 8;
 /** Time that an alarm may take while D1 is well. A feed's makes several calls to close quotes. */
@@ -60,6 +66,9 @@ export class World {
   readonly #scene: Scene;
   readonly #custody: Custody;
   readonly #people = new People();
+  readonly #calls = new Calls();
+  readonly #credentials: Credentials;
+  readonly #old: OldRecords;
   readonly #trading: Trading;
   readonly #streaming: Streaming;
   readonly #bucket: Bucket;
@@ -103,13 +112,20 @@ export class World {
       fail: (violation) => this.#fail(violation),
     };
     this.#scene = scene;
-    this.#custody = new Custody(scene);
-    this.#trading = new Trading(scene, this.#people);
-    this.#streaming = new Streaming(scene, this.#people);
-    this.#sealing = new Sealing(scene, this.#people, this.#bucket);
-    this.#operating = new Operating(scene, this.#people, this.#custody);
-    this.#safeguards = new Safeguards(scene, this.#people, this.#streaming.subscribers);
-    this.#approvals = new Approvals(scene, this.#people);
+    const people = this.#people;
+    const calls = this.#calls;
+    const credentials = new Credentials(scene, people, calls);
+    this.#credentials = credentials;
+    this.#custody = new Custody(scene, calls, credentials);
+    this.#old = new OldRecords(scene, people, credentials);
+    this.#trading = new Trading(scene, people, credentials, this.#old);
+    this.#streaming = new Streaming(scene, people, credentials);
+    this.#sealing = new Sealing(scene, people, this.#bucket, calls);
+    const custody = this.#custody;
+    this.#operating = new Operating(scene, { people, custody, calls, credentials });
+    const { subscribers } = this.#streaming;
+    this.#safeguards = new Safeguards(scene, { people, credentials, subscribers });
+    this.#approvals = new Approvals(scene, people, credentials);
     this.#objects.onAlarm = (what, tookMs) => this.#alarmEnded(what, tookMs);
     useSockets(time, () => time.current().dice.between(0, 20));
   }
@@ -125,28 +141,12 @@ export class World {
 
   /** What the seed reached, to see that its steps do something. */
   tally(): Readonly<Record<string, number>> {
-    const count = (from: string) => this.#database.count(`SELECT count(*) FROM ${from}`);
-    return {
-      matches: count("every_matches"),
-      credited: count("deposits WHERE status = 'credited'"),
-      settled: count("withdrawals WHERE status = 'settled'"),
-      failed: count("withdrawals WHERE status = 'failed'"),
-      cancelled: count("withdrawals WHERE status = 'cancelled'"),
-      approved: count("withdrawals WHERE approved_at IS NOT NULL"),
-      "ended by a protection": count("every_quotes WHERE cancel_reason = 'protection'"),
-      "ended by a timer": count("every_quotes WHERE cancel_reason = 'timeout'"),
-      "ended by a disconnect": count("every_quotes WHERE cancel_reason = 'disconnect'"),
-      replaced: count("every_quotes WHERE cancel_reason = 'replaced'"),
-      frames: this.frames,
-      seals: count("journal_seals"),
-      released: count("released_transfers"),
-      pages: this.#sealing.reading.pages,
-      "pages refused": this.#sealing.reading.refused,
-    };
+    return tallyOf(this.#database, this.#sealing.reading, this.#streaming.subscribers.frames);
   }
 
-  get frames(): number {
-    return this.#streaming.subscribers.frames;
+  /** How many calls of each verb succeeded. */
+  get calls(): readonly string[] {
+    return this.#calls.verbs.map((verb) => this.#calls.summary(verb));
   }
 
   /** Every line that the service logs. A constraint that fails is a guard that was missing. */
@@ -175,7 +175,12 @@ export class World {
     await timeTravel({
       scene: this.#scene,
       people: this.#people,
+      credentials: this.#credentials,
       trading: this.#trading,
+      old: this.#old,
+      custody: this.#custody,
+      approvals: this.#approvals,
+      operating: this.#operating,
       streaming: this.#streaming,
       sealing: this.#sealing,
       context: (words, options) => this.#operating.context(words, options),
@@ -183,6 +188,7 @@ export class World {
       advance: (ms) => this.#advance(ms),
       quiet: () => this.#quiet(true),
     });
+    this.#calls.check();
   }
 
   #fail(violation: Violation): void {
@@ -220,7 +226,7 @@ export class World {
       setUp(this.#scene, {
         people: this.#people,
         custody: this.#custody,
-        operating: this.#operating,
+        credentials: this.#credentials,
       }),
     );
     this.#scheduleCron();
@@ -255,7 +261,7 @@ export class World {
       case "kill_worker":
         return this.#trading.killWorker(dice);
       case "outage": {
-        const ms = dice.between(100, MAX_OUTAGE_MS);
+        const ms = dice.between(100, dice.chance(LONG_OUTAGES) ? MAX_OUTAGE_MS : SHORT_OUTAGE_MS);
         this.#database.awayUntil = this.#time.now + ms;
         this.#database.hangsUntil = this.#time.now + dice.between(0, 3_000);
         this.#events.troubledUntil = this.#time.now + ms + QUIET_MS;
@@ -364,36 +370,35 @@ export class World {
     this.#safeguards.check();
     checkSockets(database, this.#streaming.subscribers);
     await this.#sealing.check(calmSince, new Dice(`${this.#seed}/archive/${calmSince}`));
-    await this.#reconcile(last || ++this.#events.quiet % FULL_EVERY === 0);
+    await this.#finish("old_records", new Dice(`${this.#seed}/old/${calmSince}`), () =>
+      this.#old.check(this.#trading, new Dice(`${this.#seed}/old/dice/${calmSince}`)),
+    );
+    const full = last || ++this.#events.quiet % FULL_EVERY === 0;
+    await this.#finish("reconcile", new Dice("reconcile"), () => checkReconciled(this.#env, full));
     this.#events.checkedGroup = database.count("SELECT max(seq) FROM commit_groups");
     this.#people.sent = this.#people.sent.slice(-20).filter(({ result }) => result !== undefined);
     this.#streaming.subscribers.forget();
     this.#safeguards.calm();
   }
 
-  async #reconcile(full: boolean): Promise<void> {
-    await this.#finish("reconcile", new Dice("reconcile"), async () => {
-      const { ok, differences } = await reconcile(this.#env.DB, {
-        chains: [],
-        macKeys: config(this.#env),
-        full,
-      });
-      if (!ok) throw new Violation("reconciliation", JSON.stringify(differences));
-      if (full) {
-        const audit = await verifyAudit(this.#env.DB, config(this.#env));
-        if (audit.verdict === "forged")
-          throw new Violation("audit_chain [A3]", JSON.stringify(audit));
-      }
-    });
-  }
-
   /** Runs work and the events until it has ended. */
   async #finish(name: string, dice: Dice, work: () => Promise<void>): Promise<void> {
-    const process = this.#start(name, dice, work);
+    let failure: string | undefined;
+    const process = this.#start(name, dice, async () => {
+      try {
+        await work();
+      } catch (error) {
+        failure = error instanceof Error ? error.message : String(error);
+        throw error;
+      }
+    });
     for (let waits = 0; process.alive; waits++) {
       await this.#advance(100);
       if (waits > 10_000) throw new Violation("work_ends", name);
     }
+    this.#check();
+    // Nothing is disturbed while the simulator waits for work.
+    if (failure !== undefined) throw new Violation("calm_work_succeeds", `${name}: ${failure}`);
   }
 }
 

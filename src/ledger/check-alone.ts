@@ -1,7 +1,7 @@
 /**
  * Runs each check of the reconciliation alone. Somebody who can write SQL can set a row to a value
- * on which a check throws. Then that is a difference (`check_failed`), and all other checks run. If D1
- * did not respond the reconciliation ends, and the next one continues.
+ * on which a check throws. Then that is a difference (`check_failed`), and all other checks run. If
+ * D1 did not respond, the reconciliation ends, and the next one continues.
  */
 import { errorFields, log } from "../platform/log.ts";
 import type { Difference } from "./difference.ts";

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { MUTANTS } from "../../scripts/simulate/mutants.ts";
 import { type Report, runSeed } from "../../scripts/simulate/run.ts";
 
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 300_000;
 
 describe("simulator", { timeout: TIMEOUT_MS }, () => {
   it("finds no violation in these seeds", async () => {

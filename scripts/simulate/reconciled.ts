@@ -1,0 +1,14 @@
+/** The service's own checks, at a quiet point. */
+import { verifyAudit } from "../../src/auth/audit-verify.ts";
+import { reconcile } from "../../src/ledger/reconcile.ts";
+import { config } from "../../src/platform/config.ts";
+import { Violation } from "./violation.ts";
+
+export async function checkReconciled(env: Env, full: boolean): Promise<void> {
+  const settings = config(env);
+  const { ok, differences } = await reconcile(env.DB, { chains: [], macKeys: settings, full });
+  if (!ok) throw new Violation("reconciliation", JSON.stringify(differences));
+  if (!full) return;
+  const audit = await verifyAudit(env.DB, settings);
+  if (audit.verdict === "forged") throw new Violation("audit_chain [A3]", JSON.stringify(audit));
+}
