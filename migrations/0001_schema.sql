@@ -1372,7 +1372,7 @@ CREATE TABLE chain_cursors (
                                       -- has looked
   halt_reason TEXT,
   rechecked_number INTEGER,           -- up to here blocks were read again a day later
-  finalized_number INTEGER,           -- the chain's own finalized block; where it has none, the head
+  finalized_number INTEGER,           -- the chain's own finalized block, or else its head
   finalized_at INTEGER,               -- when finalized_number last rose
   floors TEXT,                        -- the min_deposit settings, as JSON, for which
                                       -- small_deposits is checked or being checked

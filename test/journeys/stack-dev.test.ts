@@ -48,7 +48,7 @@ async function runDev(...args: string[]): Promise<Script> {
 
 async function startDev(...args: string[]): Promise<void> {
   script = await runDev("--dir", dir, ...args);
-  await untilPrinted(script, "Ctrl-C stops the stack", 60_000);
+  await untilPrinted(script, "Ctrl-C stops the stack");
   file = readStackFile(dir);
 }
 

@@ -122,6 +122,8 @@ export async function openStage(options: StageOptions = {}) {
     .extend(publicActions)
     .extend(walletActions);
   await client.request({ method: "anvil_reset" as never, params: [] as never });
+  // A reset also puts the chain's clock back, to the instant at which anvil started.
+  await client.request({ method: "evm_setTime" as never, params: [Date.now()] as never });
   await client.setAutomine(true);
   await client.setBalance({ address: admin.address, value: parseEther("1000") });
   const operatorKey: Hex = toHex(crypto.getRandomValues(new Uint8Array(32)));

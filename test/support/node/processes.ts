@@ -36,7 +36,7 @@ export function runScriptFile(
 export async function untilPrinted(
   script: Script,
   text: string,
-  timeoutMs = 30_000,
+  timeoutMs = 90_000,
 ): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!script.output().includes(text)) {
