@@ -39,8 +39,9 @@ export async function bundleWorker(
     env: { ...process.env, ...OFFLINE, NO_COLOR: "1" },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  // A Ctrl-C may end only this process, and the bundler would continue.
-  const kill = () => child.kill("SIGKILL");
+  // A Ctrl-C may end only this process, and the bundler would continue. It is a child of wrangler's
+  // script, which passes on this signal.
+  const kill = () => child.kill("SIGTERM");
   process.once("exit", kill);
   let output = "";
   child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
