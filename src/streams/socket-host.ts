@@ -43,12 +43,6 @@ import { read } from "../platform/read.ts";
  * a registration, so this is rare enough to cost little for streams with hibernating sockets.
  */
 const CHECK_MS = 600_000;
-/**
- * Messages that are sent in one turn of the event loop. The runtime writes them to the network when
- * the turn ends, so a single turn for a thousand sockets would delay all of them to the last.
- */
-const SENDS_PER_TURN = 50;
-
 /** What the object that holds the sockets serves, given by the domains above. */
 export type StreamContent = {
   readonly stream: string;
@@ -67,8 +61,6 @@ export class SocketHost {
   readonly #snapshot: Snapshot;
   readonly #snapshotOnRequest: boolean;
   #chain: Promise<void> = Promise.resolve();
-  /** Tasks that wait for the queue. */
-  #waiting = 0;
   #checkedAt = 0;
   readonly #subscription: Subscription;
   readonly #position: SentPosition;
@@ -148,7 +140,7 @@ export class SocketHost {
       const last = fresh.at(-1);
       if (next === undefined || last === undefined) return;
       if (next.seq === lastPushed + 1 && last.seq === lastPushed + fresh.length)
-        await this.#broadcast(fresh, this.#subscribers(sockets));
+        this.#broadcast(fresh, this.#subscribers(sockets));
       else await this.#catchUpTo(last.seq);
     });
   }
@@ -341,7 +333,7 @@ export class SocketHost {
     try {
       const missed = { after: stands, upTo: lastSeq };
       for await (const page of eventsBetween(this.#db, this.#stream, missed))
-        await this.#broadcast(page, this.#subscribers());
+        this.#broadcast(page, this.#subscribers());
     } catch (error) {
       if (!(error instanceof EventsMissing)) throw error;
       log("error", "streams.events_missing", { stream: this.#stream, ...errorFields(error) });
@@ -353,25 +345,13 @@ export class SocketHost {
     }
   }
 
-  /**
-   * Runs inside the queue, so that no later event overtakes. Between its turns sockets may close.
-   * Those that open meanwhile are not in `sockets`, and join after it. The timer keeps the object
-   * from hibernating before the position has moved.
-   *
-   * While another task waits, no turn ends. The next turn begins a millisecond later, so events that
-   * commit faster than they are sent would pile up in memory. A long turn delays commits, too.
-   */
-  async #broadcast(events: readonly StreamEvent[], sockets: readonly WebSocket[]): Promise<void> {
-    let sends = 0;
+  #broadcast(events: readonly StreamEvent[], sockets: readonly WebSocket[]): void {
     for (const event of events) {
       const message = renderEvent(this.#views, event);
       for (const socket of sockets) {
-        if (sends >= SENDS_PER_TURN && this.#waiting === 0) {
-          await scheduler.wait(0);
-          sends = 0;
-        }
-        sends += 1;
-        this.#send(socket, message);
+        if (this.#silent.count(socket, message.length))
+          this.#close(socket, CLOSE_NOT_READING, "sent 4 MiB without a ping");
+        else this.#send(socket, message);
       }
       this.#position.sent({ seq: event.seq, message });
     }
@@ -379,11 +359,7 @@ export class SocketHost {
   }
 
   #inOrder(task: () => Promise<void>): Promise<void> {
-    this.#waiting += 1;
-    const done = this.#chain.then(() => {
-      this.#waiting -= 1;
-      return task();
-    });
+    const done = this.#chain.then(task);
     this.#chain = done.catch((error: unknown) => {
       log("error", "streams.push_failed", { stream: this.#stream, ...errorFields(error) });
     });
@@ -391,8 +367,6 @@ export class SocketHost {
   }
 
   #send(socket: WebSocket, message: string): void {
-    if (this.#silent.count(socket, message.length))
-      return this.#close(socket, CLOSE_NOT_READING, "sent 4 MiB without a ping");
     try {
       socket.send(message);
     } catch {
