@@ -1,4 +1,6 @@
-/** Two or three RPC endpoints of which one lags or lies: what the payer ends, halts and still pays. */
+/**
+ * Two or three RPC endpoints of which one lags or lies: what the payer ends, halts and still pays.
+ */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { decodeFunctionData, encodeFunctionResult, type Hex, keccak256 } from "viem";

@@ -1,4 +1,6 @@
-/** The deadline of a payment is our own clock's, so a node cannot keep a forgotten batch payable. */
+/**
+ * The deadline of a payment is our own clock's, so a node cannot keep a forgotten batch payable.
+ */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { decodeFunctionData, type Hex, toHex } from "viem";

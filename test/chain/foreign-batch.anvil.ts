@@ -1,7 +1,7 @@
 /** A thief's batch under a number that the payer has used as well. */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { encodeFunctionData, type Hex, keccak256, parseEther, toBytes, toHex } from "viem";
+import { type Hex, keccak256, parseEther, toBytes, toHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { USDC } from "../../src/assets/asset.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
@@ -10,15 +10,14 @@ import { recordResume } from "../../src/custody/operator-commands.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { first, sql } from "../../src/platform/sql.ts";
 import { drive, expectRest, queuedWithdrawal } from "./support/drive.ts";
-import { someone, type Stage } from "./support/stage.ts";
+import type { Stage } from "./support/stage.ts";
+import { payerAccount, steal } from "./support/theft.ts";
 
 const FOREIGN: Hex = `0x${"5a".repeat(32)}`;
 const PAYER_ROLE = keccak256(toBytes("PAYER_ROLE"));
 
 /** The payer's own key, at the nonce that the payer has just used. */
-async function withOurKey(stage: Stage) {
-  return privateKeyToAccount(stage.settings.PAYER_KEYS[stage.chain.chain] as Hex);
-}
+const withOurKey = async (stage: Stage) => payerAccount(stage);
 
 /** Another account that may pay. */
 async function withOtherKey(stage: Stage) {
@@ -28,27 +27,6 @@ async function withOtherKey(stage: Stage) {
   await stage.vaultCall({ abi: vaultAbi, functionName: "grantRole", args });
   await stage.mine();
   return thief;
-}
-
-/** Pays batch 1 before the payer's own transaction of that batch is mined. */
-async function stealBatch(stage: Stage, thief: Awaited<ReturnType<typeof withOurKey>>, id: Hex) {
-  const payment = { id, kind: 0, token: stage.usdc, tokenId: 0n, amount: 40n, to: someone() };
-  const raw = await thief.signTransaction({
-    type: "eip1559",
-    chainId: 31_337,
-    to: stage.vault,
-    data: encodeFunctionData({
-      abi: vaultAbi,
-      functionName: "pay",
-      args: [1n, 2n ** 40n, [payment]],
-    }),
-    nonce: 0,
-    gas: 1_000_000n,
-    maxFeePerGas: 10n ** 11n,
-    maxPriorityFeePerGas: 1n,
-  });
-  await stage.client.sendRawTransaction({ serializedTransaction: raw });
-  return keccak256(raw);
 }
 
 it.each([
@@ -61,8 +39,8 @@ it.each([
   const payer = await stage.payer();
   await payer.round();
   await stage.rpc("anvil_dropAllTransactions", []);
-  const hash = await stealBatch(stage, thief, FOREIGN);
-  await stage.mine();
+  // Batch 1 is paid before the payer's own transaction of that batch is mined.
+  const hash = await steal(stage, { id: FOREIGN, amount: 40n }, { thief });
   for (let round = 0; round < 4; round++) {
     await payer.round();
     await stage.mine();

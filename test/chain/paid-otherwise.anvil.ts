@@ -1,9 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { type Address, encodeFunctionData, type Hex } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
 import { USDC } from "../../src/assets/asset.ts";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { acceptPayment } from "../../src/custody/accept-payment.ts";
 import { recordResume, recordWithdrawalCommand } from "../../src/custody/operator-commands.ts";
 import { restorePayments } from "../../src/custody/payer/restore-payments.ts";
@@ -12,38 +9,9 @@ import { readBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
-import { openStage, type Stage, someone } from "./support/stage.ts";
+import { openStage, someone } from "./support/stage.ts";
+import { steal, type Theft } from "./support/theft.ts";
 import { settings } from "../support/http.ts";
-
-type Terms = { kind: number; token: Address; tokenId: bigint; to: Address };
-
-/** Pays an id with the payer's key, as a thief does, on terms that no withdrawal has. */
-async function steal(
-  stage: Stage,
-  id: Hex,
-  amount: bigint,
-  terms: Partial<Terms> = {},
-): Promise<void> {
-  const key = stage.settings.PAYER_KEYS[stage.chain.chain] as Hex;
-  const usdc = { kind: 0, token: stage.usdc, tokenId: 0n, to: someone() };
-  const payment = { id, amount, ...usdc, ...terms };
-  const raw = await privateKeyToAccount(key).signTransaction({
-    type: "eip1559",
-    chainId: 31_337,
-    to: stage.vault,
-    data: encodeFunctionData({
-      abi: vaultAbi,
-      functionName: "pay",
-      args: [1n, 2n ** 40n, [payment]],
-    }),
-    nonce: 0,
-    gas: 1_000_000n,
-    maxFeePerGas: 10n ** 11n,
-    maxPriorityFeePerGas: 1n,
-  });
-  await stage.client.sendRawTransaction({ serializedTransaction: raw });
-  await stage.mine();
-}
 
 const fail = (id: string) =>
   recordWithdrawalCommand(env.DB, { kind: "fail", withdrawalId: id, actor: "operator:test" });
@@ -60,7 +28,7 @@ it.each(["before", "after"])(
     const stage = await openStage({ confirmations: 3 });
     const user = await funded(stage);
     const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
-    await steal(stage, paymentId, 1n);
+    await steal(stage, { id: paymentId, amount: 1n });
     const payer = await stage.payer();
     if (when === "after") {
       await stage.mine(3);
@@ -117,10 +85,10 @@ it.each(["outcome tokens for USDC", "another outcome token", "USDC for outcome t
       "outcome tokens for USDC": [USDC, { ...token, tokenId: 7n }] as const,
       "another outcome token": ["venue_one:0x7", { ...token, tokenId: 8n }] as const,
       "USDC for outcome tokens": ["venue_one:0x7", {}] as const,
-    }[mistake] as [string, Partial<Terms>];
+    }[mistake] as [string, Partial<Theft>];
     const to = someone();
     const { id, paymentId } = await stage.withdraw(user.userId, asset, 300n, to);
-    await steal(stage, paymentId, 300n, { ...paidIn, to });
+    await steal(stage, { id: paymentId, amount: 300n, ...paidIn, to });
     await stage.confirm();
     await stage.watch();
 
@@ -146,7 +114,7 @@ it("does not pay an id again that was paid on other terms", async () => {
   const stage = await openStage();
   const user = await funded(stage);
   const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
-  await steal(stage, paymentId, 1n);
+  await steal(stage, { id: paymentId, amount: 1n });
   await stage.confirm();
   await stage.watch();
   await restorePayments(stage.watcher, async () => new Map());
@@ -166,7 +134,7 @@ it.each(["loss", "rescue"] as const)(
     const { chain } = stage.chain;
     if (kind === "rescue") await stage.mintUsdc(stage.vault, 40n);
     const foreign = `0x${"5a".repeat(32)}` as const;
-    await steal(stage, foreign, 40n);
+    await steal(stage, { id: foreign, amount: 40n });
     await stage.confirm();
     await stage.watch();
     const payer = await stage.payer();

@@ -1,8 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { encodeFunctionData, type Hex } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import type { Hex } from "viem";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import {
@@ -22,6 +20,7 @@ import { readBalance } from "../../src/ledger/balance.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
 import { funded } from "./support/drive.ts";
 import { openStage, someone } from "./support/stage.ts";
+import { steal } from "./support/theft.ts";
 
 /** A restored database: the vault has paid a withdrawal that it does not contain. */
 async function openRestored() {
@@ -43,31 +42,8 @@ async function openRestored() {
     to: someone().slice(2).toLowerCase(),
     createdAt: Date.now(),
   };
-  const payment = {
-    id: lost.paymentId as Hex,
-    kind: 0,
-    token: stage.usdc,
-    tokenId: 0n,
-    amount: 300n,
-    to: `0x${lost.to}` as Hex,
-  };
-  const data = encodeFunctionData({
-    abi: vaultAbi,
-    functionName: "pay",
-    args: [1n, 2n ** 40n, [payment]],
-  });
-  const key = stage.settings.PAYER_KEYS[stage.chain.chain] as Hex;
-  const raw = await privateKeyToAccount(key).signTransaction({
-    type: "eip1559",
-    chainId: 31_337,
-    to: stage.vault,
-    data,
-    nonce: 0,
-    gas: 1_000_000n,
-    maxFeePerGas: 10n ** 11n,
-    maxPriorityFeePerGas: 1n,
-  });
-  await stage.client.sendRawTransaction({ serializedTransaction: raw });
+  const to = `0x${lost.to}` as Hex;
+  await steal(stage, { id: lost.paymentId as Hex, amount: 300n, to });
   await stage.confirm();
   await stage.watch();
   const queued = await stage.withdraw(user.userId, USDC, 10n, someone());

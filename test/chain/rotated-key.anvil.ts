@@ -81,7 +81,7 @@ it("lets a payment of the old account settle, then pays from the new one", async
   await expectRest(stage);
 });
 
-it("repeats a void of the old account, whatever its key may still do", async () => {
+it("repeats a void of the old account while its key may still pay", async () => {
   const { stage, user, id, paymentId } = await queuedWithdrawal(LOST);
   const command = { kind: "fail", withdrawalId: id, actor: "operator:test" } as const;
   await recordWithdrawalCommand(env.DB, command);

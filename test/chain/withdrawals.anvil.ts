@@ -1,7 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { encodeFunctionData, type Hex } from "viem";
-import { privateKeyToAccount } from "viem/accounts";
 import recipientArtifact from "../../contracts/artifacts/HostileRecipient.json" with { type: "json" };
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { USDC } from "../../src/assets/asset.ts";
@@ -10,6 +9,7 @@ import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectPaidOnce, expectRest, funded, queuedWithdrawal } from "./support/drive.ts";
 import { listen, openStage, someone } from "./support/stage.ts";
+import { payerAccount, steal } from "./support/theft.ts";
 
 class Killed extends Error {}
 
@@ -104,8 +104,7 @@ describe("a payment", () => {
     const payer = await stage.payer();
     await payer.round();
     await stage.rpc("anvil_dropAllTransactions", []);
-    const key = stage.settings.PAYER_KEYS[stage.chain.chain] as Hex;
-    const raw = await privateKeyToAccount(key).signTransaction({
+    const raw = await payerAccount(stage).signTransaction({
       type: "eip1559",
       chainId: 31_337,
       to: someone(),
@@ -358,29 +357,7 @@ describe("the operator", () => {
     const next = await stage.withdraw(user.userId, USDC, 10n, someone());
     // A restored database lacks a batch that the vault has counted. Here another sender made it.
     const id: Hex = `0x${"77".repeat(32)}`;
-    const data = encodeFunctionData({
-      abi: vaultAbi,
-      functionName: "pay",
-      args: [
-        2n,
-        2n ** 40n,
-        [{ id, kind: 0, token: stage.usdc, tokenId: 0n, amount: 1n, to: someone() }],
-      ],
-    });
-    const key = stage.settings.PAYER_KEYS[stage.chain.chain] as Hex;
-    await stage.client.sendRawTransaction({
-      serializedTransaction: await privateKeyToAccount(key).signTransaction({
-        type: "eip1559",
-        chainId: 31_337,
-        to: stage.vault,
-        data,
-        nonce: 1,
-        gas: 1_000_000n,
-        maxFeePerGas: 10n ** 11n,
-        maxPriorityFeePerGas: 1n,
-      }),
-    });
-    await stage.mine();
+    await steal(stage, { id, amount: 1n }, { batch: 2n, nonce: 1 });
     const payer = await stage.payer();
     await payer.round();
     expect(await payer.round()).toEqual({ status: "halted" });
