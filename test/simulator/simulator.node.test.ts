@@ -21,11 +21,11 @@ describe("simulator", { timeout: TIMEOUT_MS }, () => {
 
   it("repeats a seed with the same history", async () => {
     const [first, second] = [
-      await runSeed({ seed: "same", steps: 400 }),
-      await runSeed({ seed: "same", steps: 400 }),
+      await runSeed({ seed: "same", steps: 200 }),
+      await runSeed({ seed: "same", steps: 200 }),
     ];
     expect(second.history).toBe(first.history);
-    const other = await runSeed({ seed: "other", steps: 400 });
+    const other = await runSeed({ seed: "other", steps: 200 });
     expect(other.history).not.toBe(first.history);
   });
 
@@ -38,11 +38,11 @@ describe("simulator", { timeout: TIMEOUT_MS }, () => {
     expect(readFileSync(file, "utf8")).toContain(find);
   });
 
-  // A mutant undoes a guard that once was missing. The others run before a release.
+  // A mutant undoes a guard that once was missing. These are found soonest. The others run before a
+  // release (`npm run simulate -- --mutants`).
   it.each([
     "commands-wait-for-ever",
     "quote-life-from-commit",
-    "any-copy-unregisters",
     "unfrozen-sockets-close",
     "expiry-waits-for-idleness",
   ])("finds the mutant %s", async (mutant) => {
