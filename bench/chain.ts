@@ -152,7 +152,9 @@ async function catchUp(
 
 type CatchUp = { readonly heapMb: number; readonly microsPerLog: number };
 
-/** Memory in use says little, because V8 collects late. So the heap is limited until it is enough. */
+/**
+ * Memory in use says little, because V8 collects late. So the heap is limited until it is enough.
+ */
 async function smallestHeap(work: {
   readonly chain: Config["CHAINS"][number];
   readonly blocks: number;

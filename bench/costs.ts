@@ -1,6 +1,6 @@
 /**
- * Prints the tables of docs/costs.md: what each verb costs by D1's own meter, and what a month costs
- * at a steady rate of quotes. Counts do not depend on the machine's load.
+ * Prints the tables of docs/costs.md: what each verb costs by D1's own meter, and what a month
+ * costs at a steady rate of quotes. Counts do not depend on the machine's load.
  */
 import { randomBytes } from "node:crypto";
 import { getAddress } from "viem";
@@ -35,7 +35,9 @@ const USERS_PER_SEAL = 40;
 const READS_PER_SEAL = 3;
 /** Of a quote with both transfers in R2 (test/archive/seal-size.node.test.ts). */
 const SEALED_BYTES = 48;
-/** Events leave D1 within two hours, all else of a quote before, keys within 30. For dollars only. */
+/**
+ * Events leave D1 within two hours, all else of a quote before, keys within 30. For dollars only.
+ */
 const HOT_SECS = 2 * 3_600;
 const KEY_BYTES = 100;
 const KEY_SECS = 30 * 3_600;

@@ -67,7 +67,10 @@ export function quoteFields(requestId: string, lifeSecs = LIFE_SECS) {
   return { request_id: requestId, price: PRICE, expires_in_secs: lifeSecs };
 }
 
-/** Places one quote with a key on each request, makers taking turns. Returns their ids in the same order. */
+/**
+ * Places one quote with a key on each request, makers taking turns. Returns their ids in the same
+ * order.
+ */
 export async function quoteEach(
   stack: BenchStack,
   market: Market,

@@ -41,7 +41,9 @@ export function dollarsOf({ calls, meter }: Bill): number {
   );
 }
 
-/** What is used in a month. `r2Gb` is what the month seals: it stays, and every month adds to it. */
+/**
+ * What is used in a month. `r2Gb` is what the month seals: it stays, and every month adds to it.
+ */
 export type Month = Readonly<Record<keyof typeof INCLUDED, number>>;
 
 type MonthsBill = {

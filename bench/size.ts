@@ -1,4 +1,7 @@
-/** The size of D1 and of its tables, measured on a copy of the file: D1 exposes neither pages nor dbstat. */
+/**
+ * The size of D1 and of its tables, measured on a copy of the file: D1 exposes neither pages nor
+ * dbstat.
+ */
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

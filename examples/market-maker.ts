@@ -8,10 +8,10 @@
  * in millionths of a token. With INVENTORY_SKEW it moves both prices down by that much at
  * MAX_POSITION, and in proportion below it. After a trade it replaces its open quotes on the asset.
  *
- * Its quotes end with it: when its account stream ends (cancel on disconnect), or 30 s after its last
- * heartbeat (cancel-after). MAX_MATCHES a minute trip the protection of the account. To stop, it
- * first stops quoting and then cancels its open quotes, because a quote in flight may commit after
- * a cancel.
+ * Its quotes end with it: when its account stream ends (cancel on disconnect), or 30 s after its
+ * last heartbeat (cancel-after). MAX_MATCHES a minute trip the protection of the account. To stop,
+ * it first stops quoting and then cancels its open quotes, because a quote in flight may commit
+ * after a cancel.
  */
 import {
   type Client,

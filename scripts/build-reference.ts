@@ -1,7 +1,8 @@
 /**
  * `npm run build:reference` writes to dist/reference/ what src/http/reference/ imports from there:
- * the script of the reference page, gzipped, and docs/asyncapi.yaml as JSON. wrangler runs it before
- * it bundles, and vitest.config.ts before the tests. It writes only what is missing or has changed.
+ * the script of the reference page, gzipped, and docs/asyncapi.yaml as JSON. wrangler runs it
+ * before it bundles, and vitest.config.ts before the tests. It writes only what is missing or has
+ * changed.
  *
  * The script is taken from Scalar's plugin for Fastify, which carries it as a text. The package
  * that the script is built from, @scalar/api-reference, would bring 277 other packages.

@@ -236,7 +236,10 @@ function warningsOf(result: unknown): string[] {
   );
 }
 
-/** `reconcile`, `restore`, `audit verify` and `journal verify` return `ok: false` if their check failed. */
+/**
+ * `reconcile`, `restore`, `audit verify` and `journal verify` return `ok: false` if their check
+ * failed.
+ */
 function reportsFailure(result: unknown): boolean {
   return typeof result === "object" && result !== null && "ok" in result && result.ok === false;
 }

@@ -9,7 +9,9 @@ import {
 import { DEFAULT_STACK_DIR, localKey, readOperatorFile } from "../stack/stack-file.ts";
 import { readOperatorKey } from "./operator-key.ts";
 
-/** Signs an order and sends it. Throws if no response arrives, with a timeout only if one is given. */
+/**
+ * Signs an order and sends it. Throws if no response arrives, with a timeout only if one is given.
+ */
 export type Call = (order: OperatorRequest, timeoutMs?: number) => Promise<OperatorResponse>;
 export type Channel = { call: Call; close: () => Promise<void> };
 

@@ -1,4 +1,6 @@
-/** Formats a command's result as text: lists as tables, records as lines. `--json` prints it raw. */
+/**
+ * Formats a command's result as text: lists as tables, records as lines. `--json` prints it raw.
+ */
 import { amountText, isAmount, isPrice, priceText } from "./amounts.ts";
 
 /** Wider cells of a table are truncated, unless it is wide. */

@@ -1,6 +1,6 @@
 /**
- * `withdrawals rescue --send`: makes the admin's calls on the local stack, whose admin is a published
- * development account. Anywhere else the admin is a multisig.
+ * `withdrawals rescue --send`: makes the admin's calls on the local stack, whose admin is a
+ * published development account. Anywhere else the admin is a multisig.
  */
 import { type Address, createPublicClient, createWalletClient, type Hex, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
@@ -17,7 +17,9 @@ type Plan = {
 const GAS = 1_000_000n;
 const RECEIPT_TIMEOUT_MS = 60_000;
 
-/** Makes one call after the other, each as the plan names it, until one has to wait or all are made. */
+/**
+ * Makes one call after the other, each as the plan names it, until one has to wait or all are made.
+ */
 export async function sendRescue(
   rpcUrl: string,
   readPlan: () => Promise<OperatorResponse>,

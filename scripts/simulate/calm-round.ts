@@ -1,6 +1,6 @@
 /**
- * Every verb once, in a calm in which nothing stands in its way. So each must succeed: if the model's
- * users were refused, the properties would hold for lack of trade.
+ * Calls each verb once in a calm, in which no fault is injected. So each must succeed: if the
+ * model's users were refused, the properties would hold for lack of trade.
  */
 import { withdraw } from "../../src/custody/withdraw.ts";
 import { cancelAfter } from "../../src/rfq/cancel-after.ts";
@@ -56,7 +56,7 @@ export async function calmRound(parts: RoundParts): Promise<void> {
   });
 }
 
-/** Names the verb, whatever it throws. */
+/** Turns any error of the verb into a violation that names the verb. */
 async function must<T>(verb: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

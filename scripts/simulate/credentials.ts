@@ -1,6 +1,6 @@
 /**
- * Sessions and API keys of the users. A client whose credential is refused logs in again, or takes a
- * new key, as real ones do.
+ * Sessions and API keys of the users. A client whose credential is refused logs in again, or takes
+ * a new key, as real ones do.
  */
 import type { Actor } from "../../src/platform/actor.ts";
 import { config } from "../../src/platform/config.ts";

@@ -1,7 +1,7 @@
 /**
  * Durable Objects and the calls between them: one live instance per name, storage that survives it,
- * alarms that are delivered at least once, hibernation, restarts in the middle of anything, a second
- * copy beside the first, and calls that are lost, late or doubled.
+ * alarms that are delivered at least once, hibernation, restarts in the middle of anything, a
+ * second copy beside the first, and calls that are lost, late or doubled.
  */
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { Dice } from "../soak/dice.ts";

@@ -1,6 +1,6 @@
 /**
- * A maker's safeguards: protections, cancel-after timers and armed sockets. A model decides from the
- * matches of each commit group whether a protection must trip in it, and nothing here uses the
+ * A maker's safeguards: protections, cancel-after timers and armed sockets. A model decides from
+ * the matches of each commit group whether a protection must trip in it, and nothing here uses the
  * service's conditions.
  */
 import type { Actor } from "../../src/platform/actor.ts";

@@ -1,4 +1,6 @@
-/** Mutants of the archive: what the sealer, a release, a reader and `restore` must not leave out. */
+/**
+ * Mutants of the archive: what the sealer, a release, a reader and `restore` must not leave out.
+ */
 import type { Mutant } from "./mutants.ts";
 
 export const SEALER_MUTANTS: readonly Mutant[] = [

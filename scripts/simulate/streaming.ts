@@ -120,7 +120,7 @@ export class Streaming {
     );
     const { credential: used } = credential.actor;
     const endsAt = used.kind === "session" ? used.expiresAtMs : Number.POSITIVE_INFINITY;
-    // A freeze ends the sessions for ever.
+    // Sessions that a freeze ended stay ended after it.
     const ended = used.kind === "session" && used.epoch !== user?.["epoch"];
     if (
       user?.["frozen_at"] !== null ||

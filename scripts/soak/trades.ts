@@ -79,7 +79,9 @@ export async function ladder({ people, tally }: World, dice: Dice): Promise<void
 
 type Parties = { readonly taker: Person; readonly maker: Person; readonly tally: World["tally"] };
 
-/** Opens `count` requests and quotes all of them in one call. Returns the quotes that were placed. */
+/**
+ * Opens `count` requests and quotes all of them in one call. Returns the quotes that were placed.
+ */
 export async function quoteSeveral(
   { taker, maker, tally }: Parties,
   dice: Dice,

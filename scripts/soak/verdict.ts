@@ -33,7 +33,8 @@ type PersonRecords = { person: Person; deposits: Deposit[]; withdrawals: Withdra
 
 /**
  * Returns one line for each difference. A soak passes without any. `restored`: the database was put
- * back and `restore` was run once, so events are lost, and nothing else is wrong with the audit log.
+ * back and `restore` was run once, so events are lost, and nothing else is wrong with the audit
+ * log.
  */
 export async function judge(world: World, { restored = false } = {}): Promise<string[]> {
   const findings = world.tally.odd.map((line) => `unexplained: ${line}`);

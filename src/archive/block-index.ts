@@ -1,6 +1,6 @@
 /**
- * An index of one owner's blocks in the archive. It can be rebuilt from the archive and is never the
- * only copy.
+ * An index of one owner's blocks in the archive. It can be rebuilt from the archive and is never
+ * the only copy.
  *
  * The database names the last seal with a block of the owner, and each block names the one
  * before. So the index is complete if it contains the chain from that seal on, and a seal that a

@@ -4,7 +4,8 @@ import { createHash } from "node:crypto";
 
 /**
  * A part of an object has far less before compression, and so has an object after it: a quote with
- * both transfers takes some 50 bytes. Who can write to the bucket must not exhaust a Worker's memory.
+ * both transfers takes some 50 bytes. Who can write to the bucket must not exhaust a Worker's
+ * memory.
  */
 export const MAX_BYTES = 32_000_000;
 

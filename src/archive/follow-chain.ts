@@ -1,6 +1,6 @@
 /**
- * Extends the index of one owner's blocks down the chain, to a block that is known. An index that was
- * lost needs all of them, so each call does a part and keeps its place.
+ * Extends the index of one owner's blocks down the chain, to a block that is known. An index that
+ * was lost needs all of them, so each call does a part and keeps its place.
  */
 import { first, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./bytes.ts";
@@ -49,8 +49,8 @@ export class ChainFollower {
   }
 
   /**
-   * Extends the index to this seal. A call does so much, and throws `HistoryBehind` if more is left.
-   * The next one continues.
+   * Extends the index to this seal. A call does so much, and throws `HistoryBehind` if more is
+   * left. The next one continues.
    */
   async follow(owner: string, newest: SealId): Promise<void> {
     const left = { footers: this.#limits.footers, blocks: this.#limits.followed };

@@ -41,7 +41,9 @@ export function isOlder(a: RecordPosition, b: RecordPosition): boolean {
   return a.at === b.at ? a.id < b.id : a.at < b.at;
 }
 
-/** The records of the owner's block that fit and come after a position, in the order of the list. */
+/**
+ * The records of the owner's block that fit and come after a position, in the order of the list.
+ */
 export function recordsIn(
   block: Block,
   owner: Owner,

@@ -1,7 +1,7 @@
 /**
  * What a seal contains: transfers of the journal, and requests, quotes and matches that ended. Each
- * list of columns is the table's own, in the order in which it is written. A test compares them with
- * the tables.
+ * list of columns is the table's own, in the order in which it is written. A test compares them
+ * with the tables.
  */
 import type { AccountKind } from "../ledger/tables.ts";
 import {

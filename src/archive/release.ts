@@ -5,13 +5,13 @@
  * A seal is first *delivered*: from that instant on readers take its transfers from the archive. It
  * is *released* at the earliest two minutes later, so no read that began before sees a deletion.
  *
- * The records to delete are those that the object in the archive lists. The gate of the batch counts
- * them in the database, so nothing is deleted unless all of them are there.
+ * The records to delete are those that the object in the archive lists. The gate of the batch
+ * counts them in the database, so nothing is deleted unless all of them are there.
  *
  * A transfer whose record can still move is held, and so are the earlier ones of the same record:
- * the journal's unique key must still refuse to post them twice, and the reconciliation compares all
- * transfers of a record or none. The next releases delete them when the record has ended. A request
- * is held while a quote on it is here.
+ * the journal's unique key must still refuse to post them twice, and the reconciliation compares
+ * all transfers of a record or none. The next releases delete them when the record has ended. A
+ * request is held while a quote on it is here.
  */
 import { commit, type Group, newGroup, NOW } from "../platform/commit.ts";
 import type { Failpoint } from "../platform/failpoint.ts";

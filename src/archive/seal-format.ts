@@ -6,8 +6,8 @@
  * Blocks are sorted by owner, and each is compressed on its own, so a reader fetches the footer and
  * one range. The footer lists for each owner where the block is, what it hashes to and what it
  * contains. The seal's hash is that of its footer. So it covers all uncompressed content, and a
- * single block can be verified without the others. The footer also contains the hash of the previous
- * seal: the last hash vouches for every seal before it.
+ * single block can be verified without the others. The footer also contains the hash of the
+ * previous seal: the last hash vouches for every seal before it.
  */
 import {
   type Block,

@@ -1,6 +1,6 @@
 /**
- * One round of the sealer: choose, prove, store. It may be killed anywhere, because each step can be
- * repeated.
+ * One round of the sealer: choose, prove, store. It may be killed anywhere, because each step can
+ * be repeated.
  *
  * 1. Choose a range and remember it. A round after a crash makes the same seal again.
  * 2. Prove: put the object unless it exists, read it back and verify it. From here on only these

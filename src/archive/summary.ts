@@ -1,6 +1,6 @@
 /**
- * What a footer lists of a block beyond its bounds, so that a reader can skip the block: the amounts
- * of its transfers and the requests that its records name. A history keeps both.
+ * What a footer lists of a block beyond its bounds, so that a reader can skip the block: the
+ * amounts of its transfers and the requests that its records name. A history keeps both.
  */
 import { ByteReader, ByteWriter, concat, fromHex } from "./bytes.ts";
 
@@ -30,7 +30,9 @@ export function encodeAmounts(
   return writer.finish();
 }
 
-/** Whether an amount of a wanted asset is within the bounds. `wanted` has a place for each asset. */
+/**
+ * Whether an amount of a wanted asset is within the bounds. `wanted` has a place for each asset.
+ */
 export function hasAmount(
   amounts: Uint8Array,
   wanted: readonly boolean[],

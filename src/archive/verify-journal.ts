@@ -1,7 +1,7 @@
 /**
- * The parts of `journal verify` (verify-whole.ts), each of which one call reads: seals, each against
- * its row, the row against the signed audit event of the seal, and the chain of hashes; transfers
- * that are in no seal; and the database's balances.
+ * The parts of `journal verify` (verify-whole.ts), each of which one call reads: seals, each
+ * against its row, the row against the signed audit event of the seal, and the chain of hashes;
+ * transfers that are in no seal; and the database's balances.
  */
 import { asc, gte } from "drizzle-orm";
 import type { MacKeys } from "../auth/event-mac.ts";

@@ -15,10 +15,10 @@ export type Moved = {
 export type Discrepancy = {
   readonly seal: number;
   /**
-   * `missing`, `malformed`, `changed`: the object, or the row of a seal whose event exists. `chain`:
-   * the row does not continue the one before. `unsigned`: no genuine audit event states this hash,
-   * so this service did not make the seal. `balance`: a balance does not follow from the one
-   * before, or differs from the database's.
+   * `missing`, `malformed`, `changed`: the object, or the row of a seal whose event exists.
+   * `chain`: the row does not continue the one before. `unsigned`: no genuine audit event states
+   * this hash, so this service did not make the seal. `balance`: a balance does not follow from the
+   * one before, or differs from the database's.
    */
   readonly kind: "missing" | "malformed" | "changed" | "chain" | "unsigned" | "balance";
   readonly detail: string;
@@ -77,7 +77,9 @@ export type JournalReport = {
   readonly head: Head | null;
   /** Accounts whose balances were compared with the database's. */
   readonly accounts: number;
-  /** Accounts that no seal from `--from` on has moved. Only a run from the first seal knows them. */
+  /**
+   * Accounts that no seal from `--from` on has moved. Only a run from the first seal knows them.
+   */
   readonly unknown: number;
   readonly discrepancies: readonly Discrepancy[];
 };

@@ -1,7 +1,8 @@
 /**
- * Epochs of the audit log. A restore of the database loses events whose numbers are known outside of
- * it: R2 has signed heads of them. `restore` opens an epoch: an event whose number is above all that
- * is known, which says up to where the log agreed with R2. It has a MAC, so SQL cannot open one.
+ * Epochs of the audit log. A restore of the database loses events whose numbers are known outside
+ * of it: R2 has signed heads of them. `restore` opens an epoch: an event whose number is above all
+ * that is known, which says up to where the log agreed with R2. It has a MAC, so SQL cannot open
+ * one.
  *
  * The bucket has a signed record of each epoch, so that a later restore cannot make it forgotten.
  */

@@ -1,8 +1,8 @@
 /**
  * The audit chain. The link of a row is SHA-256 over the previous link and the row. Cron seals the
- * rows in order, because writers would race for the head of the chain. The last link of each sealing
- * is signed, so that nobody without a key of AUDIT_KEYS can write another chain. The head also goes
- * to the log and to R2 (audit-anchor.ts), which show if rows were deleted from its end.
+ * rows in order, because writers would race for the head of the chain. The last link of each
+ * sealing is signed, so that nobody without a key of AUDIT_KEYS can write another chain. The head
+ * also goes to the log and to R2 (audit-anchor.ts), which show if rows were deleted from its end.
  */
 import { createHash } from "node:crypto";
 import { desc, gt } from "drizzle-orm";

@@ -41,7 +41,9 @@ export type AuditReport = {
   readonly anchor: { readonly seq: number; readonly at: string } | null;
   readonly discrepancies: readonly Discrepancy[];
   readonly restores: readonly Restore[];
-  /** Objects in the bucket that are no signed heads, and the keys of some. They count for nothing. */
+  /**
+   * Objects in the bucket that are no signed heads, and the keys of some. They count for nothing.
+   */
   readonly ignored_heads: { readonly count: number; readonly keys: readonly string[] };
   /** Where the next call continues. Null: the log has been verified to its end. */
   readonly next: string | null;
@@ -249,7 +251,8 @@ class Verification {
   /** Returns the number of rows that are not sealed. */
   async verifyEnd(newest: Anchor | undefined): Promise<number> {
     const { seq, signedSeq } = this.position;
-    // Each sealing ends with a signature, so what follows the last one was written by somebody else.
+    // Each sealing ends with a signature, so what follows the last one was written by somebody
+    // else.
     if (signedSeq < seq) this.discrepancies.push({ auditSeq: signedSeq + 1, kind: "unsigned" });
     if (newest !== undefined && newest.seq > seq)
       await this.#contradicts(newest, "truncated", seq + 1);
@@ -274,7 +277,9 @@ class Verification {
   }
 }
 
-/** Safe cast: `next` of an earlier call. Another text verifies nothing that an operator relies on. */
+/**
+ * Safe cast: `next` of an earlier call. Another text verifies nothing that an operator relies on.
+ */
 function readPosition(from: string): Position {
   return JSON.parse(from) as Position;
 }

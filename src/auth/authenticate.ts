@@ -75,7 +75,8 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
   checkKey(key, now, context.clientIp);
   recordKeyUse(incoming, key.apiKeyId, now);
   watchNetwork(incoming, key, now);
-  // Before `activeFrom`, a key of the operator, or one that he approves, is valid but has no scopes.
+  // Before `activeFrom`, a key of the operator, or one that he approves, is valid but has no
+  // scopes.
   const active = key.activeFrom !== null && key.activeFrom <= now;
   const { userId, apiKeyId, requireIdempotency } = key;
   return {

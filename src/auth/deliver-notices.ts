@@ -1,7 +1,7 @@
 /**
- * Delivers account notices to NOTICE_URL, from which the deployment sends mail. Cron reads on in the
- * audit log from a cursor, so no action waits for the receiver. A notice may arrive twice, because
- * the cursor moves after the receiver has accepted it.
+ * Delivers account notices to NOTICE_URL, from which the deployment sends mail. Cron reads on in
+ * the audit log from a cursor, so no action waits for the receiver. A notice may arrive twice,
+ * because the cursor moves after the receiver has accepted it.
  */
 import { createHash } from "node:crypto";
 import { clearAlert, raiseAlert } from "../platform/alert.ts";

@@ -1,8 +1,8 @@
 /**
  * Freezes and unfreezes users. A freeze ends all sessions and cancels what waits to take effect.
  *
- * `alongside` returns further statements of the same commit group, which must depend on `applied` or
- * on `frozen_at`. rfq cancels the user's open requests and quotes in this way.
+ * `alongside` returns further statements of the same commit group, which must depend on `applied`
+ * or on `frozen_at`. rfq cancels the user's open requests and quotes in this way.
  */
 import type { Actor } from "../platform/actor.ts";
 import type { Group } from "../platform/commit.ts";

@@ -1,11 +1,11 @@
 /**
  * Turns for hashing passwords. scrypt blocks the isolate's only thread, so one hash runs at a time,
- * in rounds of about 10 ms (password.ts). The pauses between them leave five sixths of the thread to
- * other requests, however many logins wait.
+ * in rounds of about 10 ms (password.ts). The pauses between them leave five sixths of the thread
+ * to other requests, however many logins wait.
  *
  * Callers wait in two lanes that are served alternately, so a flood from strangers costs the known
- * callers every second turn at most. Within a lane, networks are served in turn, and one caller holds
- * at most two places.
+ * callers every second turn at most. Within a lane, networks are served in turn, and one caller
+ * holds at most two places.
  */
 import { Problem } from "../platform/problem.ts";
 
@@ -25,14 +25,18 @@ export type HashCaller = {
 
 export const OPERATOR: HashCaller = { lane: "known", who: "operator" };
 
-/** A turn whose request was cancelled never ends, so it expires. Its calls of D1 may take as long. */
+/**
+ * A turn whose request was cancelled never ends, so it expires. Its calls of D1 may take as long.
+ */
 const TURN_MS = 2_000;
 /** A turn whose request was cancelled between two rounds expires sooner. */
 const ROUND_MS = 500;
 const PAUSE_MS = 60;
 /** Each poll wakes the thread. */
 const POLL_MS = 50;
-/** After this time of a free turn, the next in order is presumed cancelled and any waiter may go. */
+/**
+ * After this time of a free turn, the next in order is presumed cancelled and any waiter may go.
+ */
 const GRACE_MS = 100;
 /** A waiter that has not polled for this time was cancelled. Hashes may delay a poll. */
 const ALIVE_MS = 3_000;

@@ -1,7 +1,7 @@
 /**
- * Reports an API key's use from a network that it was not used from before, as for logins. The key's
- * row remembers a few networks. An isolate asks D1 once an hour for a key and network, so requests
- * of a key in use cost nothing.
+ * Reports an API key's use from a network that it was not used from before, as for logins. The
+ * key's row remembers a few networks. An isolate asks D1 once an hour for a key and network, so
+ * requests of a key in use cost nothing.
  *
  * Only signed requests come here. A thief who sends them from many networks still writes little:
  * a key reports MAX_NEW_PER_DAY networks a day, and after that an isolate does not ask for a while.

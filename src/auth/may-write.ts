@@ -159,8 +159,8 @@ export async function actorRejection(
 }
 
 /**
- * Throws why a guard with `mayWrite` did not apply. What stopped it may have ended since, as a freeze
- * does. Then nothing happened, and the caller can try again.
+ * Throws why a guard with `mayWrite` did not apply. What stopped it may have ended since, as a
+ * freeze does. Then nothing happened, and the caller can try again.
  */
 export async function throwNotApplied(db: D1Database, actor: Actor): Promise<never> {
   const rejection = await actorRejection(db, actor);

@@ -2,9 +2,9 @@
  * Hashes passwords with scrypt (RFC 7914). The hash contains its parameters, so they can change.
  * Callers take a turn first (hash-turns.ts).
  *
- * scrypt blocks the isolate's only thread. Its parameter p repeats the work within one call, so here
- * p is 1 and the hash has several rounds instead: the result of a round is the password of the next
- * one. The work and the memory are the same, and between two rounds other requests run.
+ * scrypt blocks the isolate's only thread. Its parameter p repeats the work within one call, so
+ * here p is 1 and the hash has several rounds instead: the result of a round is the password of the
+ * next one. The work and the memory are the same, and between two rounds other requests run.
  */
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
 import { pauseHash } from "./hash-turns.ts";

@@ -1,6 +1,6 @@
 /**
- * Turns TOTP off after AUTH_SECURITY_DELAY_SECS, so that its owner can cancel a removal that a thief
- * requested. No job applies it: a secret is valid until its `ends_at`.
+ * Turns TOTP off after AUTH_SECURITY_DELAY_SECS, so that its owner can cancel a removal that a
+ * thief requested. No job applies it: a secret is valid until its `ends_at`.
  */
 import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";

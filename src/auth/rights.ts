@@ -178,8 +178,8 @@ export type WrongRight = {
 };
 
 /**
- * The last event of each kind about each subject, and `cancels`: for each request that waits to take
- * effect the first event of each of `CANCEL_KINDS` after it.
+ * The last event of each kind about each subject, and `cancels`: for each request that waits to
+ * take effect the first event of each of `CANCEL_KINDS` after it.
  */
 export class History {
   readonly #events: ReadonlyMap<string, RightsEvent>;
@@ -238,7 +238,9 @@ function wrongPassword({ userId, passwordHash }: AccountRights, history: History
     : [{ what: "password", detail: `the password hash is not that of audit event ${set.seq}` }];
 }
 
-/** A lower epoch revives sessions that were ended. A higher one ends some, so it is no difference. */
+/**
+ * A lower epoch revives sessions that were ended. A higher one ends some, so it is no difference.
+ */
 function wrongSessions({ sessionEpoch, sessionsEnded }: AccountRights): WrongRight[] {
   return sessionEpoch < sessionsEnded
     ? [differs("sessions", { session_epoch: sessionEpoch }, { session_epoch: sessionsEnded })]

@@ -8,8 +8,8 @@ export function sessionsEnded(userId: Expr): Expr {
 }
 
 /**
- * Raises the epoch, after the event `sessions_ended` of the same batch. An epoch that SQL has lowered
- * is raised above the tokens that were ended before.
+ * Raises the epoch, after the event `sessions_ended` of the same batch. An epoch that SQL has
+ * lowered is raised above the tokens that were ended before.
  */
 export function raiseEpoch(userId: string, applied: Sql): Sql {
   return sql`UPDATE users SET
@@ -18,8 +18,8 @@ export function raiseEpoch(userId: string, applied: Sql): Sql {
 }
 
 /**
- * The epoch after the next event that ends all sessions, if the epoch is `epoch` until then. A guard
- * that compares it holds only if no session was ended meanwhile.
+ * The epoch after the next event that ends all sessions, if the epoch is `epoch` until then. A
+ * guard that compares it holds only if no session was ended meanwhile.
  */
 export async function nextEpoch(
   db: D1Database,

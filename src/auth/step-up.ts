@@ -1,6 +1,6 @@
 /**
- * Step-up: a session's call that changes who may act also contains the password, and a code if TOTP is
- * on. A stolen session alone cannot make such a call.
+ * Step-up: a session's call that changes who may act also contains the password, and a code if TOTP
+ * is on. A stolen session alone cannot make such a call.
  *
  * The caller's guard must contain `actorPrecondition` of the session. A change of the password
  * raises the epoch of sessions, so a password that was verified before it cannot be used after it.

@@ -1,6 +1,6 @@
 /**
- * Changes that a user requested and that have not taken effect. A freeze and a reset by the operator
- * cancel them, because a thief may have requested them.
+ * Changes that a user requested and that have not taken effect. A freeze and a reset by the
+ * operator cancel them, because a thief may have requested them.
  */
 import { type Expr, type Sql, sql, uuid } from "../platform/sql.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Chooses how many blocks one range has, so that its logs fit in a Worker's 128 MB at any
- * traffic of the chain. It starts small, because an object that ran out of memory has forgotten the rest.
+ * Chooses how many blocks one range has, so that its logs fit in a Worker's 128 MB at any traffic
+ * of the chain. It starts small, because an object that ran out of memory has forgotten the rest.
  */
 
 const FIRST_BLOCKS = 16;

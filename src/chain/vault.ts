@@ -31,9 +31,9 @@ export type Payment = Token & { readonly id: Hex; readonly amount: bigint; reado
 export type Call = { readonly to: Address; readonly data: Hex; readonly gasLimit: bigint };
 
 /**
- * Gas limits by the constants of Vault.sol and DepositFactory.sol, which a test compares. No node is
- * asked: with too little gas a transaction reverts, and with more than a block has nobody mines it,
- * which would block the account's nonces for ever.
+ * Gas limits by the constants of Vault.sol and DepositFactory.sol, which a test compares. No node
+ * is asked: with too little gas a transaction reverts, and with more than a block has nobody mines
+ * it, which would block the account's nonces permanently.
  */
 export const gasLimits = {
   pay: (erc20: number, erc1155: number): bigint =>

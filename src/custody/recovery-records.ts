@@ -15,8 +15,8 @@ const PAGE_EVERY_MS = 60_000;
 const KEYS_PER_CALL = 128;
 
 /**
- * Deletes outdated records under a prefix, at most one page a minute. `outdated` selects their keys.
- * Records that it keeps are checked again an hour after the last page.
+ * Deletes outdated records under a prefix, at most one page a minute. `outdated` selects their
+ * keys. Records that it keeps are checked again an hour after the last page.
  */
 export async function pruneRecords<Stored>(
   storage: DurableObjectStorage,

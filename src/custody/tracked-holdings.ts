@@ -56,9 +56,9 @@ async function readUnswept(
 }
 
 /**
- * Deletes rows whose address holds nothing after a confirmed block, so that nobody reads them again.
- * Sweeps leave such rows if they are in the block of the last deposit, or if a deposit is credited
- * only after its sweep. A deposit in a later block inserts its row again.
+ * Deletes rows whose address holds nothing after a confirmed block, so that nobody reads them
+ * again. Sweeps leave such rows if they are in the block of the last deposit, or if a deposit is
+ * credited only after its sweep. A deposit in a later block inserts its row again.
  */
 async function deleteEmpty(
   db: D1Database,

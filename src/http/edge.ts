@@ -1,4 +1,6 @@
-/** What every request has: an id, the common headers, an error response, and its place in the log. */
+/**
+ * What every request has: an id, the common headers, an error response, and its place in the log.
+ */
 import { type Config, config } from "../platform/config.ts";
 import { type EdgeContext, newRequestContext, type RequestContext } from "./request-context.ts";
 import { RequestLog } from "./request-log.ts";
@@ -8,8 +10,8 @@ import { addCors, addRatePolicies, errorResponse, finish } from "./respond.ts";
 const requestLog = new RequestLog();
 
 /**
- * Wraps every handler: makes the request's id, turns a thrown value into a response, adds the common
- * headers and logs the request. Hono serves a route without middleware in fewer steps, so
+ * Wraps every handler: makes the request's id, turns a thrown value into a response, adds the
+ * common headers and logs the request. Hono serves a route without middleware in fewer steps, so
  * this is a function that routes call.
  */
 export async function respond(

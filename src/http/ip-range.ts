@@ -47,7 +47,9 @@ export function networkOf(ip: string | undefined): string {
     : `v6:${(bits >> 64n).toString(16).padStart(16, "0")}`;
 }
 
-/** The IPv4 /24 or IPv6 /48 of an address, a prefix of `networkOf`. Undefined if it is no address. */
+/**
+ * The IPv4 /24 or IPv6 /48 of an address, a prefix of `networkOf`. Undefined if it is no address.
+ */
 export function widerNetworkOf(ip: string | undefined): string | undefined {
   const network = networkOf(ip);
   // Four bits a digit, after `v4:` or `v6:`.

@@ -77,8 +77,8 @@ function parse(text: string, errors: FieldError[], at: string): unknown {
 }
 
 /**
- * Whether the text is what JSON.stringify writes. Most clients send such text. It repeats no key and
- * each of its numbers is exact, so it need not be scanned.
+ * Whether the text is what JSON.stringify writes. Most clients send such text. It repeats no key
+ * and each of its numbers is exact, so it need not be scanned.
  */
 function isCanonical(text: string, value: unknown): boolean {
   // An escape may be an unpaired surrogate. JSON.stringify recurses, so depth is limited before.

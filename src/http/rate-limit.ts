@@ -22,8 +22,8 @@ const BLOCK: Policy = { name: "address-block", binding: "RATE_ADDRESS_BLOCK", li
 
 /**
  * Commands and upgrades of a user that were refused. They have no effect, so nothing else makes
- * them scarce. A tenth of the class `trade`, because a fast maker in a busy market is late with some
- * quotes.
+ * them scarce. A tenth of the class `trade`, because a fast maker in a busy market is late with
+ * some quotes.
  */
 const REFUSED: Policy = { name: "refused", binding: "RATE_REFUSED", limit: 200 };
 

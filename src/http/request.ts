@@ -28,7 +28,9 @@ export function rawTarget(url: string): string {
 
 const NO_BYTES = new Uint8Array();
 
-/** Reads the exact bytes of the body. Content-Length may be absent or wrong, so bytes are counted. */
+/**
+ * Reads the exact bytes of the body. Content-Length may be absent or wrong, so bytes are counted.
+ */
 export async function readBody(request: Request): Promise<Uint8Array> {
   const { body } = request;
   if (body === null) return NO_BYTES;

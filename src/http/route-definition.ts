@@ -98,7 +98,9 @@ export type Api = {
   readonly authenticate: Authenticate;
   readonly credentialsEnded: CredentialsEnded;
   readonly freezeOwnAccount: FreezeOwnAccount;
-  /** Sends the user's new notices to open sockets. app.ts injects it from streams/. Never throws. */
+  /**
+   * Sends the user's new notices to open sockets. app.ts injects it from streams/. Never throws.
+   */
   readonly pushNotices: (env: Cloudflare.Env, userId: string) => Promise<void>;
   /** Methods by path, for 405 and CORS preflight requests. */
   readonly methods: Map<string, Set<string>>;

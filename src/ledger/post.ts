@@ -23,7 +23,9 @@ import { type Reason, reasonCode, type Step, stepCode } from "./codes.ts";
 
 /** Owners of the house accounts. The owner of a user's account is the 16 bytes of the user id. */
 export const FEES_OWNER: Expr = atom("CAST('fees' AS BLOB)");
-/** Owes what the operator has lost. Its accounts are of the kind `external`, which may be negative. */
+/**
+ * Owes what the operator has lost. Its accounts are of the kind `external`, which may be negative.
+ */
 export const LOSSES_OWNER: Expr = atom("CAST('losses' AS BLOB)");
 export function externalOwner(chain: string): Expr {
   return atom("CAST(? AS BLOB)", [`external:${chain}`]);

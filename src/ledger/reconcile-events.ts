@@ -95,8 +95,8 @@ function gapsBefore(chunk: Chunk): Sql {
 }
 
 /**
- * Counting reads every event, so only the full walk counts. After a restore older events may be left
- * below the first number (restore-payments.ts).
+ * Counting reads every event, so only the full walk counts. After a restore older events may be
+ * left below the first number (restore-payments.ts).
  */
 function brokenStreams(walk: Walk, chunk: Chunk): Sql {
   const kept = sql`FROM event_runs r WHERE r.stream_id = s.stream_id AND r.last_seq >= s.first_seq`;

@@ -13,8 +13,8 @@ import { ledgerCheckpoints } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
 /**
- * `recent` follows the newest rows, minute by minute. `full` starts again from the first row, once a
- * day and when the operator asks.
+ * `recent` follows the newest rows, minute by minute. `full` starts again from the first row, once
+ * a day and when the operator asks.
  */
 export type Walk = "recent" | "full";
 

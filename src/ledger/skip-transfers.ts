@@ -1,6 +1,8 @@
 import { type Sql, sql } from "../platform/sql.ts";
 
-/** The next transfer gets a number above this one. After a restore, no lost number is used again. */
+/**
+ * The next transfer gets a number above this one. After a restore, no lost number is used again.
+ */
 export function skipTransfers(upTo: number): Sql[] {
   return [
     sql`UPDATE sqlite_sequence SET seq = max(seq, ${upTo}) WHERE name = 'transfers'`,

@@ -1,7 +1,7 @@
 /**
- * Orders that two operators must agree on (OPERATOR_APPROVALS=2). The first one's order is kept as a
- * proposal. Another one approves it within a day by signing its hash, and then it runs. Whatever
- * stops something never waits: freezing, pausing, revoking and rejecting.
+ * Orders that two operators must agree on (OPERATOR_APPROVALS=2). The first one's order is kept as
+ * a proposal. Another one approves it within a day by signing its hash, and then it runs. Orders
+ * that stop something never wait: freezing, pausing, revoking and rejecting.
  */
 import { desc, eq } from "drizzle-orm";
 import { commitAudited } from "../auth/audit.ts";
@@ -94,8 +94,8 @@ export async function listProposals({ env }: OperatorContext): Promise<unknown> 
 }
 
 /**
- * Approves a proposal and returns it to be carried out. `sha256` is the hash of its content, so that
- * the approver has signed what runs. Throws `proposal_not_open`, `approver_is_proposer`.
+ * Approves a proposal and returns it to be carried out. `sha256` is the hash of its content, so
+ * that the approver has signed what runs. Throws `proposal_not_open`, `approver_is_proposer`.
  */
 export async function approve(context: OperatorContext): Promise<Content> {
   const { env, settings, operator } = context;

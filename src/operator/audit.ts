@@ -57,7 +57,9 @@ export async function closeAlerts(
 
 /** Many times a minute, so its events would fill every page. */
 const CROWDING = "journal_sealed";
-/** Events that one call searches. A page of rare events may be short, and `next_before` continues. */
+/**
+ * Events that one call searches. A page of rare events may be short, and `next_before` continues.
+ */
 const MAX_SEARCHED = 20_000;
 /** Events that one call verifies, a few seconds of work. */
 const MAX_VERIFIED = 25_000;

@@ -1,4 +1,6 @@
-/** The part of `restore` that concerns the sealer, whose memory no restore of the database touches. */
+/**
+ * The part of `restore` that concerns the sealer, whose memory no restore of the database touches.
+ */
 import { and, eq, isNull } from "drizzle-orm";
 import { SEALER_NAME } from "../archive/sealer-name.ts";
 import { skipTransfers } from "../ledger/skip-transfers.ts";

@@ -1,6 +1,6 @@
 /**
- * Commands of one kind as rows of one JSON parameter, so that a single statement carries out many of
- * them. Its text depends on which fields the commands have, but not on their number.
+ * Commands of one kind as rows of one JSON parameter, so that a single statement carries out many
+ * of them. Its text depends on which fields the commands have, but not on their number.
  *
  * The same fields are bound one by one where a single command is looked at, as when the reason of
  * its rejection is read. A precondition is written over either form.
@@ -8,8 +8,8 @@
 import { atom, type Columns, type Expr, expr, join, raw, type Sql, sql } from "./sql.ts";
 
 /**
- * How a field travels in JSON. An id or hash is hexadecimal text, an amount decimal text. The cast of
- * an amount above SQLite's integers gives the largest of them, which no balance reaches.
+ * How a field travels in JSON. An id or hash is hexadecimal text, an amount decimal text. The cast
+ * of an amount above SQLite's integers gives the largest of them, which no balance reaches.
  */
 type Kind = "blob" | "text" | "integer" | "amount";
 export type Fields<Name extends string = string> = Readonly<Record<Name, Kind>>;

@@ -204,7 +204,9 @@ export const Settings = z.object({
   RFQ_GROUP_WAIT_MS: integer(2, 0, 50),
   /** A command that has waited longer than this since it was received is not carried out. */
   RFQ_COMMAND_MAX_WAIT_MS: integer(2_000, 100, 60_000),
-  /** Where the platform creates books that do not exist yet: the location of D1. Empty: anywhere. */
+  /**
+   * Where the platform creates books that do not exist yet: the location of D1. Empty: anywhere.
+   */
   BOOK_LOCATION: z.enum(["", "wnam", "enam", "weur", "eeur", "apac", "oc"]).default(""),
   /** Quotes. Of other commands a group contains a quarter as many. */
   RFQ_GROUP_MAX_OPERATIONS: integer(256, 1, 256),
@@ -328,7 +330,9 @@ function withSecretUrls(settings: Config): Config {
   return { ...settings, CHAINS: chains };
 }
 
-/** Host, port and path of a URL. Its user and query are credentials, which make no other endpoint. */
+/**
+ * Host, port and path of a URL. Its user and query are credentials, which make no other endpoint.
+ */
 function endpointOf(url: string): string {
   const { hostname, port, pathname } = new URL(url);
   const host = hostname.replace(/\.$/, "") + (port === "" ? "" : `:${port}`);

@@ -1,4 +1,6 @@
-/** Counts what is in flight by key and refuses more than a limit, such as the commands of a user. */
+/**
+ * Counts what is in flight by key and refuses more than a limit, such as the commands of a user.
+ */
 export class InFlight<Key> {
   readonly #max: number;
   readonly #counts = new Map<Key, number>();

@@ -10,8 +10,8 @@ export function log(level: "info" | "warn" | "error", event: string, fields: Log
 }
 
 /**
- * An error as log fields. D1's messages may quote SQL, but never bound values. Errors of RPC clients
- * quote URLs, whose paths may contain keys.
+ * An error as log fields. D1's messages may quote SQL, but never bound values. Errors of RPC
+ * clients quote URLs, whose paths may contain keys.
  */
 export function errorFields(error: unknown): LogFields {
   if (!(error instanceof Error)) return { error: typeof error };

@@ -13,7 +13,9 @@ export function instantOf(id: string): number {
   return Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16);
 }
 
-/** SQL for a BLOB that is less than the ids made at this instant or later, and above earlier ones. */
+/**
+ * SQL for a BLOB that is less than the ids made at this instant or later, and above earlier ones.
+ */
 export function idsFrom(at: Expr): Expr {
   return expr`unhex(printf('%012x', ${at}))`;
 }

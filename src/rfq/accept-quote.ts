@@ -198,7 +198,9 @@ function preconditions(
   ];
 }
 
-/** What each side gave: for the account's policy by user, and by key if it has a limit for a day. */
+/**
+ * What each side gave: for the account's policy by user, and by key if it has a limit for a day.
+ */
 function givenBySides(group: Group, actor: Actor, matchId: string): Sql {
   const { userId, credential } = actor;
   const accepted = sql`${endedBy(group, matchId, "q")} AND q.status = 'accepted'`;

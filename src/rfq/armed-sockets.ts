@@ -1,10 +1,11 @@
 /**
- * Cancel on disconnect: when an armed socket ends, the open quotes of its key are cancelled. A newer
- * armed socket of the same key on the same stream takes over, if it was opened before the end was
- * noticed. Then nothing is cancelled.
+ * Cancel on disconnect: when an armed socket ends, the open quotes of its key are cancelled. A
+ * newer armed socket of the same key on the same stream takes over, if it was opened before the end
+ * was noticed. Then nothing is cancelled.
  *
- * A row of `armed_sockets` is written before a socket is accepted, and deleted when it ends. A quote
- * that arrived on the socket is placed only while the row is there, so none commits after its end.
+ * A row of `armed_sockets` is written before a socket is accepted, and deleted when it ends. A
+ * quote that arrived on the socket is placed only while the row is there, so none commits after its
+ * end.
  */
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
@@ -14,7 +15,9 @@ import type { ArmedSocket, OnDisconnect } from "../streams/armed-sockets.ts";
 import { streamObject } from "../streams/notify.ts";
 import { closeQuotes } from "./close-quotes.ts";
 
-/** Streams that one run of cron asks. Each is a subrequest, of which a Worker has a bounded number. */
+/**
+ * Streams that one run of cron asks. Each is a subrequest, of which a Worker has a bounded number.
+ */
 const MAX_STREAMS = 500;
 /** Longer than a command can take from its receipt to its commit. */
 const KEEP_TAKEN_OVER_MS = 600_000;

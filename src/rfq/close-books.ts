@@ -93,7 +93,9 @@ export async function resumeVenue(db: D1Database, venue: Venue): Promise<boolean
   );
 }
 
-/** Ends requests, together if possible. Sets aside what cannot be ended. Returns the number ended. */
+/**
+ * Ends requests, together if possible. Sets aside what cannot be ended. Returns the number ended.
+ */
 async function endRequestsOneByOne(env: Env, ids: readonly string[]): Promise<number> {
   let ended = 0;
   const end = async (some: readonly string[]) => {

@@ -1,8 +1,8 @@
 /**
  * Pages of a list that its index orders but does not filter.
  *
- * A filter that leaves most records out would make a page read the caller's whole history. So such a
- * page examines a bounded number of records. If it reaches that number it ends early, and its
+ * A filter that leaves most records out would make a page read the caller's whole history. So such
+ * a page examines a bounded number of records. If it reaches that number it ends early, and its
  * cursor is the last record that it examined.
  */
 import type { Venue } from "../platform/venues.ts";

@@ -129,7 +129,9 @@ function dueRequests(scope: Scope, at: Expr): Sql {
     LIMIT ${MAX_EXPIRED_PER_GROUP}`;
 }
 
-/** What the expiry of the next group would end, quotes first, because they hold up their request. */
+/**
+ * What the expiry of the next group would end, quotes first, because they hold up their request.
+ */
 export async function readDue(db: D1Database, { asset, userIds }: ExpiryScope): Promise<Records[]> {
   const scope = { asset: expr`${asset}`, userIds: expr`${JSON.stringify(userIds)}` };
   const [quotes, requests] = await Promise.all([

@@ -70,8 +70,8 @@ const STATEMENTS_OF_OWN = 4;
 const MAX_TRIES = 4;
 
 /**
- * How often the queue is checked while commands wait. A timer keeps the object in memory, so it must
- * be short.
+ * How often the queue is checked while commands wait. A timer keeps the object in memory, so it
+ * must be short.
  */
 const WAIT_CHECK_MS = 100;
 

@@ -2,8 +2,8 @@
  * Idempotency keys. The key is written in the batch of the effect, and the guard of that batch
  * checks it. A repeat reads the result from the record, which may be in the archive by then.
  *
- * Most quotes carry a key, and a day of keys stays in the database. So a row is small: hashes of the
- * key and the terms, and the record's id, which contains its time.
+ * Most quotes carry a key, and a day of keys stays in the database. So a row is small: hashes of
+ * the key and the terms, and the record's id, which contains its time.
  */
 import { hash as digestOf } from "node:crypto";
 import type { Group } from "../platform/commit.ts";

@@ -94,7 +94,9 @@ export function protectionFacts(userId: string): Columns<keyof ProtectionFacts> 
   };
 }
 
-/** Selects the open quotes of the maker whose protection this match tripped. None, if it did not. */
+/**
+ * Selects the open quotes of the maker whose protection this match tripped. None, if it did not.
+ */
 export function quotesOfTripped(matchId: string): Sql {
   return sql`SELECT o.quote_id FROM matches m
     JOIN protections p ON p.user_id = m.maker_id AND p.tripped_by = m.match_id

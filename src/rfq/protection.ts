@@ -1,7 +1,8 @@
 /**
- * Protection of a maker: the match that reaches a limit cancels the maker's other open quotes in the
- * same commit (accept-quote.ts), and new ones are rejected until the cooldown ends or it is reset.
- * The trigger `matches_protection` counts. No accept of an open quote is rejected because of it.
+ * Protection of a maker: the match that reaches a limit cancels the maker's other open quotes in
+ * the same commit (accept-quote.ts), and new ones are rejected until the cooldown ends or it is
+ * reset. The trigger `matches_protection` counts. No accept of an open quote is rejected because of
+ * it.
  */
 import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import type { Actor } from "../platform/actor.ts";

@@ -15,9 +15,9 @@ export function endedBy(group: Group, operationId: string, alias?: "q"): Expr {
 }
 
 /**
- * Releases the quotes that these operations ended. They are selected by the operation's stamp, never
- * by status, because an operation whose guard did not apply must not find quotes that another one
- * ended.
+ * Releases the quotes that these operations ended. They are selected by the operation's stamp,
+ * never by status, because an operation whose guard did not apply must not find quotes that another
+ * one ended.
  */
 export function releaseQuotesEndedBy(group: Group, operationIds: string | readonly string[]): Sql {
   const ended =

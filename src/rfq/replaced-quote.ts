@@ -1,6 +1,6 @@
 /**
- * The quote that a new one replaces. Both have the same maker, request and side, so they reserve the
- * same asset. The expressions are over the columns of a command (place-quote.ts).
+ * The quote that a new one replaces. Both have the same maker, request and side, so they reserve
+ * the same asset. The expressions are over the columns of a command (place-quote.ts).
  */
 import { transfer } from "../ledger/post.ts";
 import { type Columns, type Expr, expr, type Sql, sql } from "../platform/sql.ts";

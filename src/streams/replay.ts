@@ -97,8 +97,8 @@ export class EventsMissing extends Error {
 }
 
 /**
- * The events in (after, upTo], in pages, oldest first. `first` is the first page if it has been read
- * already. Throws `EventsMissing` on a gap.
+ * The events in (after, upTo], in pages, oldest first. `first` is the first page if it has been
+ * read already. Throws `EventsMissing` on a gap.
  */
 export async function* eventsBetween(
   db: D1Database,

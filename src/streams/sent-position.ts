@@ -1,6 +1,6 @@
 /**
- * Up to which event the sockets of one object have received their stream, and the last messages, for
- * subscribers that reconnect.
+ * Up to which event the sockets of one object have received their stream, and the last messages,
+ * for subscribers that reconnect.
  */
 import { eq } from "drizzle-orm";
 import { errorFields, log } from "../platform/log.ts";

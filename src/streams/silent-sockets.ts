@@ -1,7 +1,7 @@
 /**
  * Finds subscribers that may not read. The runtime buffers what a subscriber has not read and does
- * not report how much that is (no `bufferedAmount`). So what is sent to a socket is counted until it
- * sends anything itself, of which a `ping` is enough.
+ * not report how much that is (no `bufferedAmount`). So what is sent to a socket is counted until
+ * it sends anything itself, of which a `ping` is enough.
  */
 import { now } from "../platform/time.ts";
 

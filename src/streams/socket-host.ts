@@ -176,9 +176,9 @@ export class SocketHost {
   }
 
   /**
-   * Closes the sockets whose credential has ended, and the armed ones that were silent for too long.
-   * Returns when the alarm must run next: at the next such end or for the next `check`. Null without
-   * sockets.
+   * Closes the sockets whose credential has ended, and the armed ones that were silent for too
+   * long. Returns when the alarm must run next: at the next such end or for the next `check`. Null
+   * without sockets.
    */
   closeEnded(at: number): number | null {
     let next: number | null = null;

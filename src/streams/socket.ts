@@ -48,7 +48,9 @@ export function tagOf(whose: SocketsOf): string {
   return "apiKeyId" in whose ? `key:${whose.apiKeyId}` : `sessions:${whose.sessionsOf}`;
 }
 
-/** Read for every frame, and reading an attachment takes longer than the rest of a refused frame. */
+/**
+ * Read for every frame, and reading an attachment takes longer than the rest of a refused frame.
+ */
 const states = new WeakMap<WebSocket, SocketState>();
 
 export function readState(socket: WebSocket): SocketState {

@@ -1,6 +1,6 @@
 /**
- * get-ledger over both sides: every page of every filter is the same before and after the older part
- * of the journal has moved to the archive.
+ * get-ledger over both sides: every page of every filter is the same before and after the older
+ * part of the journal has moved to the archive.
  */
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";

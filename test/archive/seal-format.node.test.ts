@@ -33,8 +33,8 @@ it("refuses every changed byte, or decodes the same content", async () => {
       const changed = bytes.slice();
       const position = at % bytes.length;
       changed[position] = (changed[position] ?? 0) ^ by;
-      // DEFLATE has unused bits, so another byte may decompress to the same content. A change of the
-      // footer gives another hash, which the next seal and the database would not accept.
+      // DEFLATE has unused bits, so another byte may decompress to the same content. A change of
+      // the footer gives another hash, which the next seal and the database would not accept.
       const outcome = await decodeSeal(changed).catch((error: unknown) => error);
       if (outcome instanceof SealMalformed) return;
       const decoded = outcome as Awaited<ReturnType<typeof decodeSeal>>;
@@ -120,6 +120,7 @@ it("unpacks no object beyond what any seal has", async () => {
   expect(object.length).toBeLessThan(100_000);
   await expect(decodeSeal(object)).rejects.toThrow("is too large");
   const body = () => Promise.reject(new Error("the object was read"));
+  // Safe cast below: readSeal calls only `get`.
   const bucket = { get: () => Promise.resolve({ size: 40_000_000, arrayBuffer: body }) };
   const id = { epoch: 1, number: 1 };
   await expect(readSeal(bucket as unknown as SealBucket, id)).rejects.toThrow("is too large");

@@ -113,7 +113,9 @@ export class SealedJournal {
     await applyD1Migrations(this.db, env.TEST_MIGRATIONS);
   }
 
-  /** Has the reconciliation walk everything, and lets an instant pass, so that all of it is cold. */
+  /**
+   * Has the reconciliation walk everything, and lets an instant pass, so that all of it is cold.
+   */
   async walked(): Promise<void> {
     await reconcile(this.db, { macKeys: settings(), chains: [] });
     await scheduler.wait(5);
@@ -124,7 +126,9 @@ export class SealedJournal {
     return row?.n ?? 0;
   }
 
-  /** Trades on a book of its own: a match, and quotes that were rejected, cancelled and are open. */
+  /**
+   * Trades on a book of its own: a match, and quotes that were rejected, cancelled and are open.
+   */
   async trade() {
     const { db } = this;
     const { key: book } = newAsset("venue_two");

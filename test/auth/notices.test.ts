@@ -1,4 +1,4 @@
-/** Whatever changes who may act for a user is an audit event and a notice on their stream. */
+/** Every change of who may act for a user is an audit event and a notice on their stream. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import { MAX_NEW_PER_DAY } from "../../src/auth/key-networks.ts";

@@ -1,4 +1,7 @@
-/** What the contract tests stand on: one anvil, five accounts, and verbs that send, read and expect reverts. */
+/**
+ * What the contract tests stand on: one anvil, five accounts, and verbs that send, read and expect
+ * reverts.
+ */
 import { randomBytes } from "node:crypto";
 import {
   type Abi,

@@ -40,7 +40,8 @@ export function gasTests(chain: Chain): void {
 
   it("no gas limit, from too low to enough, marks a good payment Failed: all or nothing", async () => {
     const world = await vaultWorld(chain);
-    // These give up early and cheaply when starved, which leaves enough gas to record it as their failure.
+    // These give up early and cheaply when starved, which leaves enough gas to record it as their
+    // failure.
     const recipient = await world.recipient("NEEDS_GAS");
     const token = await world.hostile("NEEDS_GAS");
     const payments = [

@@ -679,7 +679,9 @@ export type Sequences = {
   sequences: number;
   steps: number;
   tally: Tally;
-  /** fast-check's report with the smallest failing sequence; null when contracts and model agree. */
+  /**
+   * fast-check's report with the smallest failing sequence; null when contracts and model agree.
+   */
   failure: string | null;
 };
 
@@ -711,7 +713,8 @@ export async function runSequences(
     interruptAfterTimeLimit: options.timeLimitMs,
     ...(options.seed === undefined ? {} : { seed: options.seed }),
   });
-  // Interrupted without a counterexample: the time is up. With one: while looking for a smaller one.
+  // Interrupted without a counterexample: the time is up. With one: while looking for a smaller
+  // one.
   const failure =
     details.counterexample === null
       ? null

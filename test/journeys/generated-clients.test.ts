@@ -1,7 +1,7 @@
 /**
  * Clients that are generated from docs/openapi.json in TypeScript, Python and Go. With each, a
- * program logs in and trades. The generators of Python and Go are installed into a temporary folder,
- * in the versions that test/generators pins.
+ * program logs in and trades. The generators of Python and Go are installed into a temporary
+ * folder, in the versions that test/generators pins.
  */
 import { execFile, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";

@@ -37,7 +37,9 @@ async function found(name: string, full = false): Promise<Difference[]> {
   return differences.filter((difference) => difference.check !== "event_mismatch");
 }
 
-/** As `found`, but with the events that contradict a changed record. tampering.test.ts covers them. */
+/**
+ * As `found`, but with the events that contradict a changed record. tampering.test.ts covers them.
+ */
 async function foundWithEvents(name: string, full: boolean): Promise<Difference[]> {
   await reconcile(db, { macKeys: settings(), chains: [], full });
   const open = await all<{ detail: string }>(

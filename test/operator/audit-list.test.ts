@@ -18,6 +18,7 @@ type Listed = { events: { audit_seq: number; kind: string }[]; next_before: numb
 
 async function list(options: Record<string, string> = {}): Promise<Listed> {
   const { result } = await order(options);
+  // Safe cast: the tests below read these fields and fail if they are missing.
   return result as unknown as Listed;
 }
 

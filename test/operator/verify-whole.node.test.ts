@@ -27,7 +27,7 @@ it("is ok only if every part could be compared with R2", async () => {
   expect(await verify(restored, away, restored)).toMatchObject(missing);
 });
 
-it("names what any part found, whatever the last one says", async () => {
+it("reports what any part found, not only the last", async () => {
   const forged = { verdict: "forged", discrepancies: [{ auditSeq: 3, kind: "changed" }] };
   expect(await verify(forged, { verdict: "anchor_missing" }, { verdict: "ok" })).toMatchObject({
     result: { ok: false, verdict: "forged", discrepancies: forged.discrepancies },

@@ -1,7 +1,7 @@
 /**
- * Firm stays firm: races of accepts with what ends quotes, each also with an eviction of the book in
- * the middle. A command whose book is evicted may report an unknown outcome. Then it is sent again,
- * as a client would.
+ * Firm stays firm: races of accepts with what ends quotes, each also with an eviction of the book
+ * in the middle. A command whose book is evicted may report an unknown outcome. Then it is sent
+ * again, as a client would.
  */
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";

@@ -100,7 +100,9 @@ it("continues above every number that a removed stream has used", async () => {
   expect(numbers(returned)).toEqual([resync + 1]);
 });
 
-/** Makes all events look as if they were written days ago, and has the reconciliation compare them. */
+/**
+ * Makes all events look as if they were written days ago, and has the reconciliation compare them.
+ */
 async function ageEvents(): Promise<void> {
   await reconcile(env.DB, { macKeys: settings(), chains: [] });
   await tamper("event_runs_update", sql`UPDATE event_runs SET at = at - ${2 * DAY_MS}`);

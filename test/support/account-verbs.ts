@@ -1,4 +1,6 @@
-/** Verbs that change an account, by the operation id of their route, as who-may.test.ts tries them. */
+/**
+ * Verbs that change an account, by the operation id of their route, as who-may.test.ts tries them.
+ */
 import { env } from "cloudflare:workers";
 import type { AuditKind } from "../../src/auth/audit.ts";
 import { changePassword } from "../../src/auth/change-password.ts";

@@ -1,4 +1,6 @@
-/** Orders of the operators `test` and `second`, whose public keys are in test/support/settings.ts. */
+/**
+ * Orders of the operators `test` and `second`, whose public keys are in test/support/settings.ts.
+ */
 import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { Operator } from "../../src/operator/entrypoint.ts";

@@ -200,8 +200,8 @@ export class Auth {
   }
 
   /**
-   * Turns TOTP off at `removal_at`, after the security delay. Takes a code or a recovery code. Needs
-   * a session. Throws `Problem`: `totp_not_enabled`, `login_failed`, `totp_required`,
+   * Turns TOTP off at `removal_at`, after the security delay. Takes a code or a recovery code.
+   * Needs a session. Throws `Problem`: `totp_not_enabled`, `login_failed`, `totp_required`,
    * `totp_invalid`, `login_throttled`.
    *
    * @example

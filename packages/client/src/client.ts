@@ -239,10 +239,10 @@ export class Client {
   }
 
   /**
-   * Opens the stream of the user's own events: requests, quotes, matches, deposits, withdrawals. With
-   * `snapshot` it begins with all balances, the open requests and quotes and the unfinished
-   * withdrawals, as they are at its `seq`, and again after a `resync`. Without it, read what you need
-   * with the other methods. Needs the scope read, and trade to send commands over the stream.
+   * Opens the stream of the user's own events: requests, quotes, matches, deposits, withdrawals.
+   * With `snapshot` it begins with all balances, the open requests and quotes and the unfinished
+   * withdrawals, as they are at its `seq`, and again after a `resync`. Without it, read what you
+   * need with the other methods. Needs the scope read, and trade to send commands over the stream.
    *
    * @example
    * ```ts

@@ -248,9 +248,10 @@ export class Custody {
   }
 
   /**
-   * Cancels a withdrawal that no signed transaction has ever contained, and returns its amount. Needs
-   * a session, or an API key with the scope withdraw. A repeat returns the cancelled withdrawal.
-   * Throws `Problem`: `withdrawal_unknown`, `withdrawal_not_cancellable`, `withdrawals_paused`.
+   * Cancels a withdrawal that no signed transaction has ever contained, and returns its amount.
+   * Needs a session, or an API key with the scope withdraw. A repeat returns the cancelled
+   * withdrawal. Throws `Problem`: `withdrawal_unknown`, `withdrawal_not_cancellable`,
+   * `withdrawals_paused`.
    *
    * @example
    * ```ts

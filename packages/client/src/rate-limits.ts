@@ -1,4 +1,6 @@
-/** What the service reports about its rate limits, in the headers RateLimit and RateLimit-Policy. */
+/**
+ * What the service reports about its rate limits, in the headers RateLimit and RateLimit-Policy.
+ */
 
 /** A rate limit that counts the calls of this client. */
 export type RateLimit = {

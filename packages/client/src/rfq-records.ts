@@ -61,8 +61,8 @@ export class RfqRecords {
   }
 
   /**
-   * Lists the user's own requests, newest first, with `best_price` and `quote_count`: the open ones,
-   * or with `status: "all"` all of them.
+   * Lists the user's own requests, newest first, with `best_price` and `quote_count`: the open
+   * ones, or with `status: "all"` all of them.
    *
    * @example
    * ```ts

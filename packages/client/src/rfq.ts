@@ -158,11 +158,11 @@ export class Rfq extends RfqProtection {
   }
 
   /**
-   * Places a firm quote and reserves what the maker would deliver until the quote ends. If it is not
-   * placed within `maxAgeMs`, it is never placed, however long it was on its way. Throws `Problem`:
-   * `request_unknown`, `own_request`, `request_not_open`, `request_expired`, `deadline_passed`,
-   * `venue_paused`, `open_quote_limit`, `insufficient_funds`. After `NoAnswer` it may have been
-   * placed within that time.
+   * Places a firm quote and reserves what the maker would deliver until the quote ends. If it is
+   * not placed within `maxAgeMs`, it is never placed, however long it was on its way. Throws
+   * `Problem`: `request_unknown`, `own_request`, `request_not_open`, `request_expired`,
+   * `deadline_passed`, `venue_paused`, `open_quote_limit`, `insufficient_funds`. After `NoAnswer`
+   * it may have been placed within that time.
    *
    * @example
    * ```ts
@@ -264,10 +264,10 @@ export class Rfq extends RfqProtection {
   }
 
   /**
-   * Places up to 50 quotes. Each succeeds or fails alone, so read each result. They are in the order
-   * of the quotes. Quotes on one asset are placed in one commit. As with `quote`, what is not placed
-   * within `maxAgeMs` is never placed. Throws `Problem` if nothing was placed: `invalid_request`,
-   * `rate_limited`.
+   * Places up to 50 quotes. Each succeeds or fails alone, so read each result. They are in the
+   * order of the quotes. Quotes on one asset are placed in one commit. As with `quote`, what is not
+   * placed within `maxAgeMs` is never placed. Throws `Problem` if nothing was placed:
+   * `invalid_request`, `rate_limited`.
    *
    * @example
    * ```ts

@@ -179,8 +179,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
 
   /**
    * Places a firm quote over the socket. `price` is USDC per unit, scaled by 1e6. Needs a client
-   * with an API key. If it is not placed within `maxAgeMs` (default 1 000), it is never placed. Until
-   * then the client sends it again with the same idempotency key after a reconnection. Throws
+   * with an API key. If it is not placed within `maxAgeMs` (default 1 000), it is never placed.
+   * Until then the client sends it again with the same idempotency key after a reconnection. Throws
    * `Problem` like `client.rfq.quote`, or `scope_missing`. Throws `NoAnswer` if there is no result
    * within `timeoutMs` (default 30 000) or before the connection is lost: then the quote may or may
    * not have been placed within `maxAgeMs`.
@@ -231,7 +231,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
   ): Promise<T> {
     const { fields, maxAgeMs, not_after } = command;
     const given = not_after === undefined ? Number.NaN : new Date(not_after).getTime();
-    // A deadline that was given is by the service's clock. One that cannot be read is its to reject.
+    // A deadline that was given is by the service's clock. One that cannot be read is its to
+    // reject.
     const sendBefore =
       not_after === undefined
         ? Date.now() + maxAgeMs

@@ -48,7 +48,9 @@ export type CallOptions = {
   timeoutMs?: number | undefined;
 };
 
-/** A deadline by the service's clock, and by ours: Unix milliseconds after which nothing is sent. */
+/**
+ * A deadline by the service's clock, and by ours: Unix milliseconds after which nothing is sent.
+ */
 export type Deadline = { notAfter: string; sendBefore: number };
 
 export type Call = {

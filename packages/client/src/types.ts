@@ -6,7 +6,9 @@
  */
 import type { ProblemBody } from "./problem.ts";
 
-/** The venue of an outcome token. `client.config()` lists those of a deployment; more may follow. */
+/**
+ * The venue of an outcome token. `client.config()` lists those of a deployment; more may follow.
+ */
 export type Venue = string;
 /** `Bid`: the requester buys the asset with USDC. `Ask`: the requester sells it. */
 export type Side = "Bid" | "Ask";

@@ -47,7 +47,8 @@ export function formatUnits(units: bigint, decimals = DECIMALS): string {
  * ```
  */
 export function price(usdc: number | string): number {
-  // The shortest decimal text of a number is exact. It has an exponent below 1e-6, which is too low.
+  // The shortest decimal text of a number is exact. It has an exponent below 1e-6, which is too
+  // low.
   const scaled = parseUnits(String(usdc), PRICE_SCALE_DIGITS);
   if (scaled < 1n || scaled > MAX_PRICE)
     throw new RangeError(`${usdc} is not a price above 0 and at most 1.`);

@@ -36,8 +36,8 @@ export function decode(text: string): unknown {
 
 /**
  * Returns only the named fields of a record, without those that are null. A whole record is
- * assignable to a type with some of its fields, but the service rejects unknown fields. `names` must
- * name every field of the type.
+ * assignable to a type with some of its fields, but the service rejects unknown fields. `names`
+ * must name every field of the type.
  */
 export function pick<T extends object>(record: T, names: Record<keyof T, true>): Partial<T> {
   const known: Partial<T> = {};

@@ -44,7 +44,7 @@ export async function resendFormer(
   { chain }: HeadView,
   former: readonly OpenTransaction[],
 ): Promise<void> {
-  // Whatever else is open of it ends. A `cancel` may still be the payment that must not be sent.
+  // Its other open transactions end. A `cancel` may still be the payment that must not be sent.
   for (const { raw } of former.filter(({ kind }) => kind === "pay"))
     await Promise.all(endpoints(chain).map((endpoint) => sendTo(endpoint, raw)));
 }

@@ -45,7 +45,7 @@ export async function makeTransaction(
 /**
  * Nonces that this database does not know were used with another copy of the key, or since a
  * backup. They count only at the confirmed block: a nonce that an endpoint made up would leave a
- * gap for ever.
+ * permanent gap.
  */
 async function nextNonce(context: HeadView): Promise<number> {
   const { db, chain, account, usedNonces } = context;

@@ -2,9 +2,9 @@
  * Handles a reorg below the confirmed block that removes the payer's transactions. The payer halts.
  * After the operator's `chain resume` it sends the same bytes again, which pays no id twice.
  *
- * A payment that had no effect is not sent again, because another one may have used its batch number
- * since. Its nonce must be used before later ones, so it becomes a `cancel`: a transfer of nothing
- * to the account itself (send-transaction.ts).
+ * A payment that had no effect is not sent again, because another one may have used its batch
+ * number since. Its nonce must be used before later ones, so it becomes a `cancel`: a transfer of
+ * nothing to the account itself (send-transaction.ts).
  */
 import { type Hex, InconsistentNode } from "../../chain/rpc.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";

@@ -32,7 +32,9 @@ import { makeTransaction } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
 import { refusalSubject, wouldSucceed } from "./would-succeed.ts";
 
-/** Sweeps made in one round. With a payment they stay below the 16 that geth keeps of an account. */
+/**
+ * Sweeps made in one round. With a payment they stay below the 16 that geth keeps of an account.
+ */
 const SWEEPS_PER_ROUND = 8;
 /** Sweeps that are not confirmed yet. Each round decodes the call data of all of them. */
 const MAX_OPEN_SWEEPS = 32;
@@ -65,8 +67,8 @@ export async function sweepMissing(
 }
 
 /**
- * Sweeps USDC if the vault holds less than `sweep_float_bps` of what is issued on the chain, largest
- * first. Makes one sweep, and none while another one is open, so that gas is spent slowly.
+ * Sweeps USDC if the vault holds less than `sweep_float_bps` of what is issued on the chain,
+ * largest first. Makes one sweep, and none while another one is open, so that gas is spent slowly.
  */
 export async function sweepTowardsFloat(context: HeadView, made: number): Promise<boolean> {
   const { db, chain, market } = context;

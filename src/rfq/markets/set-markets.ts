@@ -1,4 +1,6 @@
-/** What the operator does to markets. Each change is one commit; what it ends is cancelled after it. */
+/**
+ * What the operator does to markets. Each change is one commit; what it ends is cancelled after it.
+ */
 import { assetKey } from "../../assets/asset.ts";
 import type { Group } from "../../platform/commit.ts";
 import { all, first, type Sql, sql } from "../../platform/sql.ts";
@@ -12,8 +14,8 @@ export type Record = (effects: (group: Group) => Sql[]) => Promise<void>;
 type Closing = { readonly asset: string; readonly closesAt: number | null };
 
 /**
- * Lists markets, or changes listed ones. An earlier close cancels what is open in a market. A market
- * that is listed for the first time keeps the requests that end before its close.
+ * Lists markets, or changes listed ones. An earlier close cancels what is open in a market. A
+ * market that is listed for the first time keeps the requests that end before its close.
  *
  * Returns the number of cancelled requests. Undefined if there would be too many markets.
  */

@@ -1,4 +1,6 @@
-/** A loopback HTTP server for tests of the client. It replies from a script and records requests. */
+/**
+ * A loopback HTTP server for tests of the client. It replies from a script and records requests.
+ */
 import { type IncomingHttpHeaders, createServer } from "node:http";
 
 export type Received = {

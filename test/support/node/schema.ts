@@ -96,7 +96,9 @@ function indexOf(db: DatabaseSync, index: Row): string {
   return shapeOfIndex(index["unique"] === 1, parts, where);
 }
 
-/** Every CHECK of a table by name. One without a name gets its place, which no drizzle table has. */
+/**
+ * Every CHECK of a table by name. One without a name gets its place, which no drizzle table has.
+ */
 function checksOf(sql: string): Record<string, string> {
   const checks: Record<string, string> = {};
   for (const found of sql.matchAll(/(?:\bCONSTRAINT\s+"?(\w+)"?\s+)?\bCHECK\s*\(/gi)) {

@@ -1,4 +1,6 @@
-/** The password, and the code of the authenticator app if there is one, for calls that need both. */
+/**
+ * The password, and the code of the authenticator app if there is one, for calls that need both.
+ */
 import { useQuery } from "@tanstack/react-query";
 import { useClient } from "../session/session.tsx";
 import { type FormValues, TextField } from "../ui/form.tsx";
