@@ -121,9 +121,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "shared-rpc-calls",
-    file: "src/chain/rpc.ts",
-    find: "{ ...more, dedupe: false }",
-    replace: "{ ...more }",
+    file: "src/chain/rpc-transport.ts",
+    find: "{ ...more, dedupe: false, signal }",
+    replace: "{ ...more, signal }",
     breaks: "a restarted watcher follows the chain",
   },
   ...SEALER_MUTANTS,

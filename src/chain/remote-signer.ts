@@ -2,8 +2,9 @@
  * An operator account whose key is held by a remote signer. It calls `eth_signTransaction` over
  * JSON-RPC, which Web3Signer and KMS bridges provide. operator-account.ts checks the result.
  */
-import { type Address, createClient, type Hex, http, isHex, numberToHex } from "viem";
+import { type Address, createClient, type Hex, isHex, numberToHex } from "viem";
 import { checkedAccount, type OperatorAccount, type Unsigned } from "./operator-account.ts";
+import { rpcTransport } from "./rpc-transport.ts";
 
 export type RemoteSigner = {
   readonly url: string;
@@ -12,12 +13,10 @@ export type RemoteSigner = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-const TIMEOUT_MS = 10_000;
-
 export function remoteAccount(signer: RemoteSigner, chainId: number): OperatorAccount {
   const client = createClient({
-    transport: http(signer.url, {
-      timeout: TIMEOUT_MS,
+    transport: rpcTransport(signer.url, {
+      mayRest: false,
       retryCount: 1,
       fetchOptions: { headers: { ...signer.headers } },
     }),

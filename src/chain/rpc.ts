@@ -2,15 +2,9 @@
  * Calls a chain's RPC endpoints. Each call names its endpoint, because results of different nodes
  * must not be mixed. A lagging node returns `[]`, without an error, for logs it has not seen yet.
  */
-import {
-  createPublicClient,
-  type Hex,
-  hexToNumber,
-  http,
-  type HttpTransport,
-  type PublicClient,
-} from "viem";
+import { createPublicClient, type Hex, hexToNumber, type PublicClient } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
+import { rpcTransport } from "./rpc-transport.ts";
 
 export type { Hex };
 export type BlockHeader = {
@@ -37,7 +31,6 @@ export class InconsistentNode extends Error {
   override readonly name = "InconsistentNode";
 }
 
-const TIMEOUT_MS = 10_000;
 /** Passes over all endpoints. After these the alarm loop retries. */
 const PASSES = 2;
 const BACKOFF_MS = 200;
@@ -45,7 +38,8 @@ const BACKOFF_MS = 200;
 const clients = new Map<string, PublicClient>();
 
 export function endpoints(chain: ChainConfig): Endpoint[] {
-  return chain.rpc_urls.map((url) => ({ url, client: clientOf(url) }));
+  const mayRest = chain.rpc_urls.length > 1;
+  return chain.rpc_urls.map((url) => ({ url, client: clientOf(url, mayRest) }));
 }
 
 /** The endpoints in order, with the one at index `first` before the others. */
@@ -166,32 +160,16 @@ export function describe(error: unknown): string {
     .slice(0, 300);
 }
 
-function clientOf(url: string): PublicClient {
-  let client = clients.get(url);
+function clientOf(url: string, mayRest: boolean): PublicClient {
+  const key = `${mayRest} ${url}`;
+  let client = clients.get(key);
   if (client === undefined) {
     // `askAny` retries over all endpoints. A cached head would hide a lagging node.
-    client = createPublicClient({
-      transport: unshared(http(url, { timeout: TIMEOUT_MS, retryCount: 0 })),
-      cacheTime: 0,
-    });
-    clients.set(url, client);
+    const transport = rpcTransport(url, { mayRest, retryCount: 0 });
+    client = createPublicClient({ transport, cacheTime: 0 });
+    clients.set(key, client);
   }
   return client;
-}
-
-/**
- * viem gives concurrent callers of some methods, such as `getBlock` by number, one promise. It
- * belongs to the object that called first. If that object is reset, workerd never settles the
- * promise, and another object that awaits it hangs.
- */
-function unshared(transport: HttpTransport): HttpTransport {
-  return (options) => {
-    const inner = transport(options);
-    return {
-      ...inner,
-      request: (call, more) => inner.request(call, { ...more, dedupe: false }),
-    };
-  };
 }
 
 /** Full jitter, so that chains that failed together do not come back together. */

@@ -7,6 +7,10 @@ export type Lie = (method: string, result: unknown, params: unknown) => unknown;
 export type Node = {
   /** Whether every call fails. */
   away: boolean;
+  /** Whether responses have headers, and a body that never ends. */
+  hangs: boolean;
+  /** How often it was called. */
+  calls: number;
   /** The block that it takes for the head. */
   stuckAt?: number;
   lie?: Lie | undefined;
@@ -17,7 +21,7 @@ export async function withNodes(stage: Stage, count: 2 | 3): Promise<Node[]> {
   const nodes: Node[] = [];
   const rpc_urls: string[] = [];
   for (let index = 0; index < count; index++) {
-    const node: Node = { away: false };
+    const node: Node = { away: false, hangs: false, calls: 0 };
     nodes.push(node);
     rpc_urls.push(
       await stage.faultyEndpoint(
@@ -26,10 +30,13 @@ export async function withNodes(stage: Stage, count: 2 | 3): Promise<Node[]> {
           if (isMissing(node, method, params)) return null;
           return node.lie === undefined ? result : node.lie(method, result, params);
         },
-        (call) =>
-          node.stuckAt !== undefined && isHead(call)
+        (call) => {
+          node.calls++;
+          return node.stuckAt !== undefined && isHead(call)
             ? { ...call, params: [toHex(node.stuckAt), false] }
-            : call,
+            : call;
+        },
+        () => node.hangs,
       ),
     );
   }
