@@ -37,13 +37,23 @@ export async function readCursor(db: D1Database, chain: string): Promise<Cursor 
   };
 }
 
-/** Scanned blocks above a height, highest first. A reorg shows as a hash that no longer matches. */
+/**
+ * Blocks that a round compares with the chain. While crediting waits, their number grows without a
+ * bound. After a deeper reorg the round begins at the confirmed block.
+ */
+const MAX_BLOCKS = 300;
+
+/**
+ * The highest scanned blocks above a height, highest first. A reorg shows as a hash that no longer
+ * matches.
+ */
 export function readBlocks(db: D1Database, chain: string, above: number): Promise<Block[]> {
   return read(db, ({ select }) =>
     select({ number: chainBlocks.number, hash: chainBlocks.hash })
       .from(chainBlocks)
       .where(and(eq(chainBlocks.chain, chain), gt(chainBlocks.number, above)))
-      .orderBy(desc(chainBlocks.number)),
+      .orderBy(desc(chainBlocks.number))
+      .limit(MAX_BLOCKS),
   );
 }
 

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { encodeFunctionData, type Hex } from "viem";
+import { encodeFunctionData, type Hex, toHex } from "viem";
 import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { Deposit } from "../../src/custody/schemas.ts";
@@ -354,6 +354,40 @@ describe("nodes", () => {
     finalized += 5;
     await watchChain(context);
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });
+  });
+
+  it("compares at most 300 blocks with the chain while finality stalls", async () => {
+    const stage = await openStage({ chain: { finalized: true } });
+    const user = await stage.user();
+    await stage.watch();
+    const finalized = await stage.client.getBlockNumber();
+    const counted = { headers: 0 };
+    const url = await stage.faultyEndpoint(async (method, result, params) => {
+      if (method !== "eth_getBlockByNumber") return result;
+      counted.headers++;
+      if ((params as string[])[0] !== "finalized") return result;
+      return stage.rpc("eth_getBlockByNumber", [toHex(finalized), false]);
+    });
+    const context = { ...stage.watcher, chain: { ...stage.chain, rpc_urls: [url] } };
+    const follow = async () => {
+      for (let round = 0; round < 4; round++) await watchChain(context);
+    };
+    await stage.mintUsdc(user.address, 2n);
+    await stage.mine(500);
+    await follow();
+    expect(await stage.deposits(user.userId)).toMatchObject([{ status: "confirming" }]);
+    await stage.reorg(450, 451);
+    counted.headers = 0;
+    await watchChain(context);
+    // Those, the 300 that it reads again, and the heads.
+    expect(counted.headers).toBeLessThan(610);
+    await follow();
+    expect(await stage.deposits(user.userId)).toMatchObject([{ status: "confirming" }]);
+    const [cursor] = await all<{ scanned: number }>(
+      env.DB,
+      sql`SELECT scanned_number AS scanned FROM chain_cursors WHERE chain = ${stage.chain.chain}`,
+    );
+    expect(cursor?.scanned).toBe(Number(await stage.client.getBlockNumber()));
   });
 
   it("alerts only when finality stalls, not when it is far behind the head", async () => {
