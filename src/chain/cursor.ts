@@ -2,7 +2,7 @@
  * Stores how far a chain has been read. Every write that depends on blocks is in the batch that
  * moves the cursor, so it takes effect at most once.
  */
-import { and, desc, eq, gt } from "drizzle-orm";
+import { and, desc, eq, gt, lt } from "drizzle-orm";
 import type { Group } from "../platform/commit.ts";
 import { blob, type Sql, sql } from "../platform/sql.ts";
 import type { Block } from "./follow-head.ts";
@@ -37,23 +37,25 @@ export async function readCursor(db: D1Database, chain: string): Promise<Cursor 
   };
 }
 
-/**
- * Blocks that a round compares with the chain. While crediting waits, their number grows without a
- * bound. After a deeper reorg the round begins at the confirmed block.
- */
-const MAX_BLOCKS = 300;
+/** Blocks that are read at once. While crediting waits, many thousands may be stored. */
+const BLOCKS_PER_READ = 300;
 
 /**
- * The highest scanned blocks above a height, highest first. A reorg shows as a hash that no longer
- * matches.
+ * The highest scanned blocks between two heights, highest first. A reorg shows as a hash that no
+ * longer matches.
  */
-export function readBlocks(db: D1Database, chain: string, above: number): Promise<Block[]> {
+export function readBlocks(
+  db: D1Database,
+  chain: string,
+  { above, below }: { readonly above: number; readonly below: number },
+): Promise<Block[]> {
+  const { number } = chainBlocks;
   return read(db, ({ select }) =>
-    select({ number: chainBlocks.number, hash: chainBlocks.hash })
+    select({ number, hash: chainBlocks.hash })
       .from(chainBlocks)
-      .where(and(eq(chainBlocks.chain, chain), gt(chainBlocks.number, above)))
-      .orderBy(desc(chainBlocks.number))
-      .limit(MAX_BLOCKS),
+      .where(and(eq(chainBlocks.chain, chain), gt(number, above), lt(number, below)))
+      .orderBy(desc(number))
+      .limit(BLOCKS_PER_READ),
   );
 }
 

@@ -52,8 +52,8 @@ export type KnownBlocks = {
   readonly confirmed: Block;
   /** Endpoints with a lower head lag and are not used. */
   readonly headNumber: number;
-  /** Scanned blocks above `confirmed`, highest first. */
-  readonly blocks: readonly Block[];
+  /** The highest scanned blocks between `confirmed` and a height, highest first. */
+  readonly blocksBelow: (height: number) => Promise<readonly Block[]>;
 };
 
 /** Each header is one request, and a Worker may make 1 000 requests per invocation. */
@@ -100,14 +100,13 @@ async function readFrom(
 
   const ancestor = await commonAncestor(endpoint, known, head);
   // confirmBlocks reads the blocks up to `target`, so only the blocks above are read here.
-  const base = Math.max(ancestor, Math.min(target, head.number));
+  const base = Math.max(ancestor.number, Math.min(target, head.number));
   const to = Math.min(head.number, base + Math.min(chain.scan_range, HEADERS_PER_ROUND));
-  const read = { ancestor, base };
+  const read = { ancestor: ancestor.number, base };
   if (base >= to) return { ...read, readUpTo: base, blocks: [], transfers: [] };
 
-  // A reorg has removed the known blocks above the ancestor.
-  const below = { ...known, blocks: known.blocks.filter(({ number }) => number <= ancestor) };
-  const blocks = await readChainOfBlocks(endpoint, { from: base + 1, to }, head, below);
+  const parent = base === ancestor.number ? ancestor.hash : undefined;
+  const blocks = await readChainOfBlocks(endpoint, { from: base + 1, to }, head, parent);
   const scan = await scanRange(endpoint, { from: base + 1, to }, contracts);
   const top = blocks.at(-1);
   if (top === undefined || scan.last.hash !== top.hash)
@@ -120,32 +119,52 @@ async function readFrom(
   return { ...read, readUpTo: to, blocks, transfers: scan.transfers };
 }
 
-/** The highest scanned block that is still in the chain. A reorg began above it. */
+/**
+ * The highest scanned block that is still in the chain. A reorg began above it. While crediting
+ * waits, thousands are stored, so only some are compared: those below the fork are the same.
+ */
 async function commonAncestor(
   endpoint: Endpoint,
-  known: KnownBlocks,
+  { confirmed, blocksBelow }: KnownBlocks,
   head: BlockHeader,
-): Promise<number> {
-  for (const block of known.blocks) {
-    if (block.number > head.number) continue;
-    const now = block.number === head.number ? head : await readHeader(endpoint, block.number);
-    if (now.hash === block.hash) return block.number;
+): Promise<Block> {
+  const isSame = async ({ number, hash }: Block) =>
+    hash === (number === head.number ? head : await readHeader(endpoint, number)).hash;
+  let blocks = await blocksBelow(head.number + 1);
+  for (let lowest = blocks.at(-1); lowest !== undefined; lowest = blocks.at(-1)) {
+    const [highest = lowest] = blocks;
+    if (await isSame(highest)) return highest;
+    if (await isSame(lowest)) return bisect(blocks, isSame);
+    blocks = await blocksBelow(lowest.number);
   }
-  return known.confirmed.number;
+  return confirmed;
 }
 
-/** Reads the headers of a range. Throws unless each is the parent of the next. */
+/** The highest block that is the same, if the first of `blocks` is not and the last one is. */
+async function bisect(
+  blocks: readonly Block[],
+  isSame: (block: Block) => Promise<boolean>,
+): Promise<Block> {
+  let found = blocks.at(-1);
+  let [from, to] = [1, blocks.length - 1];
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2);
+    const block = blocks[middle];
+    if (block !== undefined && (await isSame(block))) [found, to] = [block, middle];
+    else from = middle + 1;
+  }
+  if (found === undefined) throw new Error("there are no blocks to compare");
+  return found;
+}
+
+/** Reads the headers of a range. Throws unless each is the child of the one before. */
 async function readChainOfBlocks(
   endpoint: Endpoint,
   range: { from: number; to: number },
   head: BlockHeader,
-  known: KnownBlocks,
+  below: Hex | undefined,
 ): Promise<Block[]> {
-  const below =
-    range.from - 1 === known.confirmed.number
-      ? known.confirmed
-      : known.blocks.find((block) => block.number === range.from - 1);
-  let parent = below?.hash;
+  let parent = below;
   const blocks: Block[] = [];
   for (let number = range.from; number <= range.to; number++) {
     const header = number === head.number ? head : await readHeader(endpoint, number);

@@ -7,10 +7,13 @@ import { now } from "../platform/time.ts";
 
 const TIMEOUT_MS = 10_000;
 /**
- * An endpoint that did not respond in time fails at once for so long, if it may rest. A round makes
- * many reads, and each would wait for it, so that payments would take minutes.
+ * An endpoint that did not return a block in time fails at once for so long, if it may rest. Each
+ * of a round's many reads would wait for it, so that payments would take minutes. Other calls may
+ * take long for reasons of their own, such as a large range of logs.
  */
 const REST_MS = 10_000;
+/** Each round begins with it. */
+const RESTS_AFTER = "eth_getBlockByNumber";
 
 /** Until when endpoints rest, in Unix milliseconds. */
 const restsUntil = new Map<string, number>();
@@ -36,8 +39,7 @@ export function rpcTransport(url: string, { mayRest, ...config }: Options): Http
         return inTime(
           (signal) => inner.request(call, { ...more, dedupe: false, signal }),
           () => {
-            // Logs may take long because their range is large, which says nothing of other calls.
-            if (call.method !== "eth_getLogs") restsUntil.set(url, now() + REST_MS);
+            if (call.method === RESTS_AFTER) restsUntil.set(url, now() + REST_MS);
           },
         );
       },

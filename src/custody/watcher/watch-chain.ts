@@ -88,7 +88,8 @@ async function followChain(
   const known = {
     confirmed: start.confirmed,
     headNumber: headToReach(context, start, heights),
-    blocks: await readBlocks(db, chain.chain, start.confirmed.number),
+    blocksBelow: (below: number) =>
+      readBlocks(db, chain.chain, { above: start.confirmed.number, below }),
   };
   const contracts = watchedContracts(context.settings, chain);
   const limited = { ...chain, scan_range: rangeLimit(context) };
