@@ -87,7 +87,8 @@ export class Bucket {
       case "truncated":
         return bytes.slice(0, -1);
       case "changed":
-        return changed(bytes);
+        // A second change would undo the damage, and the service would read what was written.
+        return this.#damage?.key === key ? bytes : changed(bytes);
       case "older":
         return this.#objects.values().next().value;
       case "nothing":
