@@ -376,20 +376,27 @@ describe("nodes", () => {
     await stage.mintUsdc(user.address, 2n);
     await stage.mine(460);
     await follow();
+    const scanned = async () =>
+      (
+        await first<{ number: number }>(
+          env.DB,
+          sql`SELECT scanned_number AS number FROM chain_cursors
+            WHERE chain = ${stage.chain.chain}`,
+        )
+      )?.number;
     const heard = await listen(user);
     await stage.reorg(455, 456);
     counted.headers = 0;
     await watchChain(context);
     // The 300 that it reads again, the heads, and those that it compares.
     expect(counted.headers).toBeLessThan(330);
+    const head = Number(await stage.client.getBlockNumber());
+    // From the last block that the reorg has left.
+    expect(await scanned()).toBe(head - 456 + 300);
     await follow();
     expect(await stage.deposits(user.userId)).toMatchObject([{ status: "confirming" }]);
     expect(heard.events()).toEqual([]);
-    const [cursor] = await all<{ scanned: number }>(
-      env.DB,
-      sql`SELECT scanned_number AS scanned FROM chain_cursors WHERE chain = ${stage.chain.chain}`,
-    );
-    expect(cursor?.scanned).toBe(Number(await stage.client.getBlockNumber()));
+    expect(await scanned()).toBe(head);
   });
 
   it("alerts only when finality stalls, not when it is far behind the head", async () => {
