@@ -2,7 +2,14 @@
  * Calls a chain's RPC endpoints. Each call names its endpoint, because results of different nodes
  * must not be mixed. A lagging node returns `[]`, without an error, for logs it has not seen yet.
  */
-import { createPublicClient, type Hex, hexToNumber, type PublicClient } from "viem";
+import {
+  BaseError,
+  createPublicClient,
+  type Hex,
+  hexToNumber,
+  type PublicClient,
+  RpcRequestError,
+} from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 import { rpcTransport } from "./rpc-transport.ts";
 
@@ -141,6 +148,12 @@ function blockObject(blockHash: Hex): Hex {
 /** The host only, because URLs of RPC providers contain keys. */
 export function hostOf(url: string): string {
   return new URL(url).host;
+}
+
+/** Whether the node responded with an error, such as a revert. False if no response arrived. */
+export function isNodeError(error: unknown): boolean {
+  if (!(error instanceof BaseError)) return false;
+  return error.walk((inner) => inner instanceof RpcRequestError) !== null;
 }
 
 /** Describes an error in one line, without the URLs and bodies that viem adds. */

@@ -1,6 +1,6 @@
 /** Sends a signed transaction to one endpoint and classifies the response. */
-import { BaseError, HttpRequestError, RpcRequestError } from "viem";
-import { describe, type Endpoint, type Hex, hostOf } from "./rpc.ts";
+import { BaseError, HttpRequestError } from "viem";
+import { describe, type Endpoint, type Hex, hostOf, isNodeError } from "./rpc.ts";
 
 export type Sent = {
   readonly host: string;
@@ -33,11 +33,9 @@ export async function sendTo(endpoint: Endpoint, raw: Hex): Promise<Sent> {
 
 /** A JSON-RPC error, or an HTTP response that rejects the request itself. */
 function isRefusal(error: unknown): boolean {
+  if (isNodeError(error)) return true;
   if (!(error instanceof BaseError)) return false;
-  const cause = error.walk(
-    (inner) => inner instanceof RpcRequestError || inner instanceof HttpRequestError,
-  );
-  if (cause instanceof RpcRequestError) return true;
+  const cause = error.walk((inner) => inner instanceof HttpRequestError);
   const { status = 0 } = cause instanceof HttpRequestError ? cause : {};
   return status >= 400 && status < 500;
 }

@@ -82,6 +82,17 @@ async function twoSides() {
   return { ...market, paid, inFlight, later, hot };
 }
 
+/** A trade whose requester has one withdrawal in each of `count` seals. */
+async function withSeals(count: number) {
+  const market = await journal.trade();
+  for (let n = 0; n < count; n++) {
+    const paid = await queueWithdrawal(market.requester, "usdc", 10n, { db });
+    await endWithdrawal(paid, "Paid", db);
+    await sealing.sealAll();
+  }
+  return market;
+}
+
 const ENTRY_FILTERS: readonly LedgerFilter[] = [
   {},
   { account: "available" },
@@ -298,12 +309,7 @@ it("keeps small blocks, unless the archive lies about them", async () => {
 });
 
 it("opens no more blocks at once than there is room for", async () => {
-  const { requester } = await journal.trade();
-  for (let n = 0; n < 6; n++) {
-    const paid = await queueWithdrawal(requester, "usdc", 10n, { db });
-    await endWithdrawal(paid, "Paid", db);
-    await sealing.sealAll();
-  }
+  const { requester } = await withSeals(6);
   await release();
   let [now, most] = [0, 0];
   const get = async (...request: Parameters<SealBucket["get"]>) => {
@@ -419,12 +425,7 @@ it("leaves out the seals that a restore has lost", async () => {
 });
 
 it("rebuilds an index that was lost, in bounded parts", async () => {
-  const { requester } = await journal.trade();
-  for (let n = 0; n < 7; n++) {
-    const paid = await queueWithdrawal(requester, "usdc", 10n, { db });
-    await endWithdrawal(paid, "Paid", db);
-    await sealing.sealAll();
-  }
+  const { requester } = await withSeals(7);
   await release();
   const { userId } = requester;
   const name = historyName(userId.replaceAll("-", ""));
@@ -464,12 +465,7 @@ it("rebuilds an index that was lost, in bounded parts", async () => {
 });
 
 it("continues to rebuild an index after a read that failed", async () => {
-  const { requester } = await journal.trade();
-  for (let n = 0; n < 3; n++) {
-    const paid = await queueWithdrawal(requester, "usdc", 10n, { db });
-    await endWithdrawal(paid, "Paid", db);
-    await sealing.sealAll();
-  }
+  const { requester } = await withSeals(3);
   const owner = requester.userId.replaceAll("-", "");
   const newest = await first<SealId>(
     db,

@@ -44,6 +44,28 @@ it("an empty gas balance raises an alert while a transaction waits", async () =>
   expect(await stage.alerts()).toContain("gas_low");
 });
 
+it("a simulation that no node responded to fails the round, not the payment", async () => {
+  const stage = await openStage();
+  const user = await funded(stage);
+  const { address } = stage.operator;
+  let lost = true;
+  const url = await stage.faultyEndpoint(
+    (_, result) => result,
+    (call) => {
+      const [{ from }] = call.params as [{ from?: string }];
+      if (lost && call.method === "eth_call" && from === address) throw new Error("lost");
+      return call;
+    },
+  );
+  Object.assign(stage.chain, { rpc_urls: [url] });
+  const { id } = await stage.withdraw(user.userId, USDC, 10n, someone());
+  const payer = await stage.payer();
+  await expect(payer.round()).rejects.toThrow("lost");
+  expect(await stage.alerts()).toEqual([]);
+  lost = false;
+  expect(await drive(stage, id)).toBe("settled");
+});
+
 it("a withdrawal that is late raises an alert until it has ended", async () => {
   const stage = await openStage();
   const user = await funded(stage);

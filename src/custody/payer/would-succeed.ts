@@ -1,13 +1,13 @@
 /** Simulates a call of the operator account before it is signed. */
 import { clearAlert, raiseAlert } from "../../platform/alert.ts";
-import { describe } from "../../chain/rpc.ts";
+import { describe, isNodeError } from "../../chain/rpc.ts";
 import type { Call } from "../../chain/vault.ts";
 import type { HeadView } from "./payer-context.ts";
 
 /**
  * Simulates a call. Raises an alert if it would revert as a whole, for example because the vault is
  * paused or the operator account has lost its role. Payments, sweeps and voids have alerts of their
- * own, so that the success of one does not clear the alert of another.
+ * own, so that the success of one does not clear the alert of another. Throws if no node responds.
  */
 export async function wouldSucceed(
   context: HeadView,
@@ -26,6 +26,7 @@ export async function wouldSucceed(
     await clearAlert(context.db, "payment_refused", subject);
     return true;
   } catch (error) {
+    if (!isNodeError(error)) throw error;
     await raiseAlert(context.db, "payment_refused", subject, describe(error));
     return false;
   }
