@@ -49,9 +49,7 @@ export default defineConfig({
         include: ["test/chain/**/*.anvil.ts"],
         exclude: [],
         globalSetup: ["./test/chain/support/anvil.setup.ts"],
-        fileParallelism: false,
         testTimeout: PATIENCE_MS,
-        sequence: { groupOrder: 2 },
       }),
       // Tests that move D1's clock, which all files of a project share.
       inWorkerd({
@@ -65,10 +63,11 @@ export default defineConfig({
           name: "journeys",
           environment: "node",
           include: ["test/journeys/**/*.test.ts"],
+          globalSetup: ["./test/support/node/bundles.setup.ts"],
           testTimeout: PATIENCE_MS,
           hookTimeout: PATIENCE_MS,
           // They wait for blocks and restarts more than they compute.
-          maxWorkers: 2,
+          maxWorkers: availableParallelism() + 1,
           sequence: { groupOrder: 1 },
         },
       },
@@ -82,9 +81,7 @@ function inWorkerd(project: {
   include: string[];
   exclude: string[];
   globalSetup?: string[];
-  fileParallelism?: boolean;
   testTimeout: number;
-  sequence?: { groupOrder: number };
 }) {
   return {
     plugins: [

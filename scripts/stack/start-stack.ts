@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { privateKeyToAccount } from "viem/accounts";
 import { LOCAL_VENUES } from "./local-venues.ts";
 import { type Anvil, startAnvil } from "./anvil.ts";
-import { bundleWorker } from "./bundle.ts";
+import { type BundledModule, bundleWorker } from "./bundle.ts";
 import { type Deployment, deployContracts } from "./deploy-contracts.ts";
 import { CHAIN_SAVED, CHAIN_STATE, KEPT_FILE, claimDirectory } from "./directory.ts";
 import { ANVIL_ACCOUNT_KEYS } from "./faucet.ts";
@@ -49,6 +49,8 @@ export type StackOptions = {
   blockTimeSecs?: number;
   /** Bundles the failpoints, which call this URL (src/platform/failpoint.ts). */
   failpointUrl?: string;
+  /** The Worker, if it is bundled already. */
+  modules?: BundledModule[];
   /** Receives one line about each step. */
   log?: (line: string) => void;
 };
@@ -109,7 +111,10 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   };
   try {
     const { failpointUrl } = options;
-    const bundling = bundleWorker(join(dir, "bundle"), { failpoints: failpointUrl !== undefined });
+    const bundling =
+      options.modules === undefined
+        ? bundleWorker(join(dir, "bundle"), { failpoints: failpointUrl !== undefined })
+        : Promise.resolve(options.modules);
     // Awaited below. If the chain fails first, this must not become an unhandled rejection.
     bundling.catch(() => {});
     const anvil = await startChain({

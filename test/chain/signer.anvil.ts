@@ -1,7 +1,7 @@
-import { expect, inject, it } from "vitest";
+import { expect, it } from "vitest";
 import { type Address, keccak256 } from "viem";
 import { remoteAccount } from "../../src/chain/remote-signer.ts";
-import { openStage, someone } from "./support/stage.ts";
+import { anvilUrl, openStage, someone } from "./support/stage.ts";
 
 it("a remote signer's transaction must match the request and the account", async () => {
   const stage = await openStage();
@@ -14,9 +14,7 @@ it("a remote signer's transaction must match the request and the account", async
     gasLimit: 100_000n,
     fees: { maxFee: 20n, priorityFee: 2n },
   };
-  const signed = await remoteAccount({ url: inject("anvilUrl"), address: mine }, 31_337).sign(
-    asked,
-  );
+  const signed = await remoteAccount({ url: anvilUrl(), address: mine }, 31_337).sign(asked);
   expect(signed.hash).toBe(keccak256(signed.raw));
   const substituted = await stage.faultyEndpoint(
     (_method, result) => result,

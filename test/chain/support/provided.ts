@@ -3,7 +3,8 @@ export type AnvilUrl = string;
 
 declare module "vitest" {
   interface ProvidedContext {
-    anvilUrl: AnvilUrl;
+    /** One of each worker, because a test resets it. */
+    anvilUrls: readonly AnvilUrl[];
     otherAnvilUrl: AnvilUrl;
   }
 }

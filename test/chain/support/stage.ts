@@ -106,12 +106,19 @@ export type StageOptions = {
   readonly usdc?: { abi: unknown; bytecode: string };
 };
 
+/** The anvil of this worker. Its files run one after the other. */
+export function anvilUrl(): AnvilUrl {
+  const url = inject("anvilUrls")[Number(process.env["VITEST_POOL_ID"]) - 1];
+  if (url === undefined) throw new Error("this worker has no anvil");
+  return url;
+}
+
 /**
- * Resets anvil, or the second one with `other`. Tests that share it must run one after the other.
+ * Resets this worker's anvil, or with `other` the one that only one file may use.
  * Only `mine` and `confirm` mine blocks.
  */
 export async function openStage(options: StageOptions = {}) {
-  const url: AnvilUrl = inject(options.other === true ? "otherAnvilUrl" : "anvilUrl");
+  const url = options.other === true ? inject("otherAnvilUrl") : anvilUrl();
   const admin = privateKeyToAccount(ADMIN_KEY);
   const client = createTestClient({
     mode: "anvil",

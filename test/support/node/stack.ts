@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { inject } from "vitest";
 import { type Address, createPublicClient, getAddress, type Hex, http, toHex } from "viem";
 import { type Faucet, openFaucet } from "../../../scripts/stack/faucet.ts";
 import { freePort } from "../../../scripts/stack/ports.ts";
@@ -41,7 +42,9 @@ export async function startTestStack(failpointUrl?: string): Promise<TestStack> 
     port: await freePort(),
     rpcPort: await freePort(),
     dir,
-    ...(failpointUrl === undefined ? {} : { failpointUrl }),
+    ...(failpointUrl === undefined
+      ? { modules: inject("bundles").plain }
+      : { modules: inject("bundles").failpoints, failpointUrl }),
   });
   const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc: stack.deployment.usdc });
   const stop = async () => {
