@@ -25,7 +25,7 @@ export default defineConfig({
           name: "node",
           environment: "node",
           include: ["test/**/*.node.test.ts"],
-          exclude: ["test/contracts/**", "test/journeys/**"],
+          exclude: ["test/contracts/**", "test/simulator/**", "test/journeys/**"],
           testTimeout: PATIENCE_MS,
         },
       },
@@ -35,6 +35,15 @@ export default defineConfig({
           environment: "node",
           include: ["test/contracts/**/*.node.test.ts"],
           testTimeout: PATIENCE_MS,
+        },
+      },
+      {
+        test: {
+          name: "simulator",
+          environment: "node",
+          include: ["test/simulator/**/*.node.test.ts"],
+          testTimeout: PATIENCE_MS,
+          hookTimeout: PATIENCE_MS,
         },
       },
       inWorkerd({

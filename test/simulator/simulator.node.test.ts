@@ -3,14 +3,12 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { MUTANTS } from "../../scripts/simulate/mutants.ts";
 import { type Report, runSeed } from "../../scripts/simulate/run.ts";
 
-const TIMEOUT_MS = 300_000;
-
-describe("simulator", { timeout: TIMEOUT_MS }, () => {
+describe("simulator", { timeout: 300_000 }, () => {
   const run = { steps: 800, phase: 200 };
   let reports: Report[];
   beforeAll(async () => {
     reports = [await runSeed({ ...run, seed: "1" }), await runSeed({ ...run, seed: "2" })];
-  }, TIMEOUT_MS);
+  });
 
   it("finds no violation in these seeds", () => {
     const reached = new Map<string, number>();
