@@ -1870,8 +1870,9 @@ CREATE INDEX batch_members_ended_group ON batch_members (ended_group)
 -- back.
 CREATE TRIGGER batch_members_insert BEFORE INSERT ON batch_members BEGIN
   SELECT RAISE(ABORT, 'append-only: the withdrawal is not to be paid')
-    WHERE EXISTS (SELECT 1 FROM withdrawals w WHERE w.withdrawal_id = NEW.withdrawal_id
-      AND w.status IN ('awaiting_approval', 'cancelled'));
+    WHERE NEW.purpose = 'pay' AND EXISTS (SELECT 1 FROM withdrawals w
+      WHERE w.withdrawal_id = NEW.withdrawal_id
+        AND w.status IN ('awaiting_approval', 'cancelled'));
   SELECT RAISE(ABORT, 'append-only: batch member exists')
     WHERE EXISTS (SELECT 1 FROM batch_members
       WHERE (transaction_id = NEW.transaction_id AND withdrawal_id = NEW.withdrawal_id)
@@ -1945,29 +1946,32 @@ CREATE TRIGGER vault_events_delete BEFORE DELETE ON vault_events BEGIN
   SELECT RAISE(ABORT, 'append-only: vault event');
 END;
 
--- Payments of the vault that the service did not order and the operator has reviewed. Written by
--- `restore --accept-payment` (src/custody/accept-payment.ts). A loss is posted to the journal, from
--- the house account 'losses' to the chain's; a rescue returns what was never credited. Kept for
--- ever.
+-- Payments of the vault that are no withdrawal's. Those that the service did not order are accepted
+-- by `restore --accept-payment` (src/custody/accept-payment.ts): a loss is posted to the journal,
+-- from the house account 'losses' to the chain's; a rescue returns what was never credited. Of a
+-- lost withdrawal whose ids another one has, `restore` writes the payment and debits its user
+-- (src/custody/payer/restore-payments.ts). Kept for ever.
 --
 -- Example row:
---   acceptance_id 019a…77aa, chain 'polygon', payment_id 0x5ff8…4ad8, kind 'loss', asset 'usdc',
---   amount 1500000, reason 'stolen key, incident 7', actor 'operator:ann', at 1764551750000,
---   accepted_group 310
+--   acceptance_id 019a…77aa, chain 'polygon', payment_id 0x5ff8…4ad8, kind 'loss', user_id NULL,
+--   asset 'usdc', amount 1500000, reason 'stolen key, incident 7', actor 'operator:ann',
+--   at 1764551750000, accepted_group 310
 CREATE TABLE accepted_payments (
   acceptance_id BLOB PRIMARY KEY NOT NULL,
   chain TEXT NOT NULL,
   payment_id BLOB NOT NULL,
-  kind TEXT NOT NULL,
-  asset TEXT,       -- of a loss
-  amount INTEGER,   -- of a loss
+  kind TEXT NOT NULL,  -- 'withdrawal': `restore` has debited the user whose lost withdrawal it was
+  user_id BLOB,        -- of a withdrawal
+  asset TEXT,          -- NULL: a rescue posts nothing
+  amount INTEGER,
   reason TEXT NOT NULL,
   actor TEXT NOT NULL,
   at INTEGER NOT NULL,
   accepted_group INTEGER NOT NULL,
-  CONSTRAINT accepted_payments_kind CHECK (kind IN ('loss', 'rescue')),
-  CONSTRAINT accepted_payments_loss CHECK (
-    (kind = 'loss') = (asset IS NOT NULL AND amount IS NOT NULL))
+  CONSTRAINT accepted_payments_kind CHECK (kind IN ('loss', 'rescue', 'withdrawal')),
+  CONSTRAINT accepted_payments_posted CHECK (
+    (kind <> 'rescue') = (asset IS NOT NULL AND amount IS NOT NULL)),
+  CONSTRAINT accepted_payments_user CHECK ((kind = 'withdrawal') = (user_id IS NOT NULL))
 ) STRICT;
 
 -- A payment is accepted once.

@@ -2,6 +2,7 @@ import {
   CANCEL,
   CUSTODY_LIMITS,
   PAID_OTHERWISE,
+  RESTORE_CLAIMED,
   WHO,
   WITHDRAW,
   WITHDRAWAL_POLICY,
@@ -157,6 +158,28 @@ export const CUSTODY_MUTANTS: readonly Mutant[] = [
       "e.asset IS w.asset AND e.amount IS CAST(w.amount AS TEXT)\n",
       "e.amount IS CAST(w.amount AS TEXT)\n",
       [PAID_OTHERWISE],
+    ],
+  ]),
+  ...of("restore", "src/custody/payer/restore-payments.ts", [
+    [
+      "any withdrawal with the id will do",
+      "w.status IN ('queued', 'submitted', 'settled') AND ${AS_ORDERED}",
+      "w.status IS NOT NULL",
+      [RESTORE_CLAIMED],
+    ],
+    [
+      "what waits is not settled",
+      "AND status = 'awaiting_approval' AND ${lost}",
+      "AND status = 'queued' AND ${lost}",
+      [RESTORE_CLAIMED],
+    ],
+  ]),
+  ...of("expiry of approvals", "src/custody/expire-approvals.ts", [
+    [
+      "halt ignored",
+      "l.chain = w.chain AND l.halted_at IS NOT NULL",
+      "l.chain = w.chain AND l.halted_at < 0",
+      [RESTORE_CLAIMED],
     ],
   ]),
   ...of("credit", "src/custody/watcher/credit-deposit.ts", [

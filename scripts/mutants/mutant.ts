@@ -54,6 +54,7 @@ export const KEY_SEAL = workers("test/auth/key-seal.test.ts");
 export const TICKETS = workers("test/auth/ws-ticket.test.ts");
 export const DEADLINES = workers("test/rfq/deadline.test.ts");
 export const PAID_OTHERWISE = chain("test/chain/paid-otherwise.anvil.ts");
+export const RESTORE_CLAIMED = chain("test/chain/restore-claimed.anvil.ts");
 export const PRECONDITIONS = clock("test/rfq/preconditions.clock.test.ts");
 export const APPEND_ONLY = workers("test/platform/append-only.test.ts");
 export const CUSTODY_LIMITS = workers("test/custody/limits.test.ts");

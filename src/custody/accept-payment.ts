@@ -20,11 +20,11 @@ import {
 } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { isLost } from "./payer/restore-payments.ts";
-import type { ACCEPTANCE_KINDS } from "./tables.ts";
+import type { ACCEPTED_AS } from "./tables.ts";
 
 export type Acceptance = {
   readonly paymentId: string;
-  readonly kind: (typeof ACCEPTANCE_KINDS)[number];
+  readonly kind: (typeof ACCEPTED_AS)[number];
   readonly reason: string;
   readonly actor: string;
 };
@@ -76,7 +76,7 @@ export async function acceptPayment(
       FROM vault_events e
       WHERE e.chain = ${chain.chain} AND e.payment_id = ${id} AND e.kind = 'Paid'
         AND NOT EXISTS (SELECT 1 FROM withdrawals w
-          WHERE w.payment_id = e.payment_id AND w.status NOT IN ('failed', 'cancelled'))
+          WHERE w.payment_id = e.payment_id AND w.status IN ('queued', 'submitted', 'settled'))
         AND NOT EXISTS (SELECT 1 FROM accepted_payments p
           WHERE p.chain = e.chain AND p.payment_id = e.payment_id)`,
     openExternalAccounts(source),

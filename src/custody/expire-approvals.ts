@@ -1,4 +1,8 @@
-/** Cron: cancels withdrawals that were not approved in time, and returns their amounts. */
+/**
+ * Cron: cancels withdrawals that were not approved in time, and returns their amounts. Not while
+ * the payer is halted: after a restore, the vault may have paid what waits in the database. Nor
+ * after a void was signed, because its outcome decides.
+ */
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { all, raw, sql, uuid } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
@@ -21,6 +25,9 @@ export async function expireApprovals(env: Env): Promise<void> {
         WHERE withdrawal_id IN (
           SELECT w.withdrawal_id FROM withdrawals w INDEXED BY withdrawals_awaiting
           WHERE w.status = 'awaiting_approval' AND w.approval_expires_at <= ${group.at}
+            AND NOT EXISTS (SELECT 1 FROM payer_leases l
+              WHERE l.chain = w.chain AND l.halted_at IS NOT NULL)
+            AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id)
           ORDER BY w.approval_expires_at LIMIT ${raw(String(PER_GROUP))})`,
       releaseCancelled(group),
       ...announceWithdrawals(group),

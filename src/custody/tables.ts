@@ -27,7 +27,10 @@ export type WithdrawalStatus = (typeof WITHDRAWAL_STATUSES)[number];
 export const FAILURE_CODES = ["payment_reverted", "operator_failed", "approval_expired"] as const;
 export type FailureCode = (typeof FAILURE_CODES)[number];
 
-export const ACCEPTANCE_KINDS = ["loss", "rescue"] as const;
+/** What an operator can accept a payment as. */
+export const ACCEPTED_AS = ["loss", "rescue"] as const;
+/** `withdrawal`: `restore` has debited the user whose lost withdrawal it was. */
+const ACCEPTANCE_KINDS = [...ACCEPTED_AS, "withdrawal"] as const;
 
 export const depositAddresses = sqliteTable(
   "deposit_addresses",
@@ -194,6 +197,7 @@ export const acceptedPayments = sqliteTable(
     chain: text("chain").notNull(),
     paymentId: hex("payment_id").notNull(),
     kind: text("kind", { enum: ACCEPTANCE_KINDS }).notNull(),
+    userId: uuid("user_id"),
     asset: text("asset"),
     amount: amount("amount"),
     reason: text("reason").notNull(),
@@ -206,8 +210,9 @@ export const acceptedPayments = sqliteTable(
     index("accepted_payments_group").on(t.acceptedGroup),
     check("accepted_payments_kind", oneOf("kind", ACCEPTANCE_KINDS)),
     check(
-      "accepted_payments_loss",
-      sql`(kind = 'loss') = (asset IS NOT NULL AND amount IS NOT NULL)`,
+      "accepted_payments_posted",
+      sql`(kind <> 'rescue') = (asset IS NOT NULL AND amount IS NOT NULL)`,
     ),
+    check("accepted_payments_user", sql`(kind = 'withdrawal') = (user_id IS NOT NULL)`),
   ],
 );

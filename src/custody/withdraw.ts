@@ -206,6 +206,7 @@ function preconditions(
 ): readonly Precondition<Facts & ActorFacts & EarlierFacts, Withdrawn>[] {
   const user = uuid(actor.userId);
   const { amount, asset, chain, clientWithdrawalId, toAddress } = terms;
+  const payment = blob(paymentId(actor.userId, clientWithdrawalId));
   const { WITHDRAWAL_MIN_UNITS: minimum, WITHDRAWAL_MAX_UNITS: configured } = limits;
   const maximum = vaultLimit !== undefined && vaultLimit < configured ? vaultLimit : configured;
   return [
@@ -218,8 +219,16 @@ function preconditions(
     {
       // The vault pays an id once. The schema requires unique ids, too.
       expr: expr`NOT EXISTS (SELECT 1 FROM withdrawals
-        WHERE payment_id = ${blob(paymentId(actor.userId, clientWithdrawalId))})`,
+        WHERE payment_id = ${payment})`,
       reject: () => undefined,
+    },
+    {
+      // After a restore the payment of its id may be in the ledger already, without a withdrawal.
+      expr: expr`NOT EXISTS (SELECT 1 FROM accepted_payments
+        WHERE chain = ${chain} AND payment_id = ${payment})`,
+      reject: () => {
+        throw idReused();
+      },
     },
     ...beforeDeadline(at, notAfter, (passed): never => {
       throw passed;
@@ -392,7 +401,11 @@ function earlierWithdrawal(earlier: string | null, terms: WithdrawTerms): Withdr
     row.chain === terms.chain &&
     row.asset === terms.asset;
   if (same) return { row, replayed: true, events: [] };
-  throw problem(
+  throw idReused();
+}
+
+function idReused(): Problem {
+  return problem(
     "client_withdrawal_id_reused",
     "This client_withdrawal_id was used with other terms. Choose a new one.",
   );

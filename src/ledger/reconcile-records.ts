@@ -240,15 +240,22 @@ function withdrawals(select: Selection): Sql {
   );
 }
 
-/** A payment that nobody ordered and that the operator has accepted as a loss. */
+/** A payment that was accepted as a loss, or as that of a lost withdrawal. */
 function acceptedPayments(select: Selection): Sql {
+  const a = sql`FROM records CROSS JOIN accepted_payments a ON a.acceptance_id = records.id`;
   return compare(
     select(ACCEPTED_PAYMENTS),
     sql`SELECT a.acceptance_id AS ref, ${reasonCode("withdrawal")} AS reason,
         ${LOSSES_OWNER} AS from_owner, 'external' AS from_kind,
         CAST('external:' || a.chain AS BLOB) AS to_owner, 'external' AS to_kind, a.asset, a.amount
-      FROM records CROSS JOIN accepted_payments a ON a.acceptance_id = records.id
-      WHERE a.kind = 'loss'`,
+        ${a} WHERE a.kind = 'loss'
+      UNION ALL
+      SELECT a.acceptance_id, ${reasonCode("withdrawal")}, a.user_id, 'available',
+        a.user_id, 'pending', a.asset, a.amount ${a} WHERE a.kind = 'withdrawal'
+      UNION ALL
+      SELECT a.acceptance_id, ${reasonCode("withdrawal")}, a.user_id, 'pending',
+        CAST('external:' || a.chain AS BLOB), 'external', a.asset, a.amount
+        ${a} WHERE a.kind = 'withdrawal'`,
   );
 }
 

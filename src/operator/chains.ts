@@ -11,7 +11,7 @@ import {
 } from "../custody/operator-commands.ts";
 import type { RestoreReport } from "../custody/payer/restore-payments.ts";
 import { acceptPayment } from "../custody/accept-payment.ts";
-import { ACCEPTANCE_KINDS } from "../custody/tables.ts";
+import { ACCEPTED_AS } from "../custody/tables.ts";
 import { trackedHoldings, withSmallDeposits } from "../custody/tracked-holdings.ts";
 import { reconcile } from "../ledger/reconcile.ts";
 import { problem } from "../platform/problem.ts";
@@ -201,7 +201,7 @@ async function accept(context: OperatorContext): Promise<unknown> {
   const paymentId = option(context, "accept-payment").toLowerCase();
   if (!/^0x[0-9a-f]{64}$/.test(paymentId))
     throw badOption("accept-payment", "must be a payment id, 0x and 64 hexadecimal digits");
-  const kind = oneOfOption(context, "as", ACCEPTANCE_KINDS);
+  const kind = oneOfOption(context, "as", ACCEPTED_AS);
   if (kind === undefined) throw badOption("as", "is required with --accept-payment");
   const reason = option(context, "reason");
   const actor = `operator:${context.operator}` as const;

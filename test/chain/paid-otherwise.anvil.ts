@@ -7,7 +7,7 @@ import { restorePayments } from "../../src/custody/payer/restore-payments.ts";
 import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
-import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { openStage, someone } from "./support/stage.ts";
 import { steal, type Theft } from "./support/theft.ts";
@@ -60,10 +60,14 @@ it.each(["before", "after"])(
       pending: 0n,
     });
 
-    // Once the payer knows that batch 1 is taken, it pays others again.
-    expect(await restorePayments(stage.watcher, async () => new Map())).toMatchObject({
-      unresolved: [],
+    // The payment is no withdrawal's now. Once it is in the ledger, the payer pays others again.
+    const restore = () => restorePayments(stage.watcher, async () => new Map());
+    expect(await restore()).toMatchObject({ unresolved: [{ payment_id: paymentId }] });
+    const loss = { kind: "loss", reason: "incident 7", actor: "operator:test" } as const;
+    expect(await acceptPayment(env.DB, stage.settings, { paymentId, ...loss })).toMatchObject({
+      status: "accepted",
     });
+    expect(await restore()).toMatchObject({ unresolved: [], paying: true });
     const other = await stage.withdraw(user.userId, USDC, 20n, someone());
     expect(await drive(stage, other.id)).toBe("settled");
     await expectRest(stage);
@@ -117,9 +121,14 @@ it("does not pay an id again that was paid on other terms", async () => {
   await steal(stage, { id: paymentId, amount: 1n });
   await stage.confirm();
   await stage.watch();
-  await restorePayments(stage.watcher, async () => new Map());
   const payer = await stage.payer();
-  await payer.round();
+  // Nothing else keeps the payer from it, as if the batch had been its own.
+  await all(
+    env.DB,
+    sql`UPDATE payer_leases SET batch_floor = 2, floor_vault = ${blob(stage.vault)}
+      WHERE chain = ${stage.chain.chain}`,
+  );
+  expect(await payer.round()).toEqual({ status: "idle" });
   expect(await stage.withdrawal(id)).toMatchObject({ status: "queued" });
   expect(
     await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),

@@ -14,6 +14,7 @@ import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.t
 import type { ChainConfig } from "../../platform/config.ts";
 import { commit, type Group, newGroup } from "../../platform/commit.ts";
 import { all, blob, type Expr, expr, first, type Sql, sql, uuid } from "../../platform/sql.ts";
+import { uuidv7 } from "../../platform/uuid.ts";
 import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
 import { SEQUENCE_JUMP, skipEvents } from "../../streams/skip-events.ts";
 import { announceWithdrawals } from "../announce.ts";
@@ -21,6 +22,7 @@ import { FAILURE_MESSAGES } from "../records.ts";
 import { confirmedOutcomes } from "./agreed-reads.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
 import type { WatcherContext } from "../watcher/commit-move.ts";
+import { AS_ORDERED } from "../watcher/settle-withdrawal.ts";
 
 export type RestoreReport = {
   readonly rebuilt: number;
@@ -94,12 +96,14 @@ export async function restorePayments(
 }
 
 /**
- * Condition on `vault_events e`: the vault has decided it, and it belongs to no withdrawal. The
- * operator has not accepted it either.
+ * Condition on `vault_events e`: the vault has decided it, and it belongs to no withdrawal. A
+ * payment belongs to one that it has settled or will settle. Nobody has accepted it either.
  */
 export function isLost(chain: string): Expr {
   return expr`e.chain = ${chain} AND e.kind IN ('Paid', 'Failed')
-    AND NOT EXISTS (SELECT 1 FROM withdrawals w WHERE w.payment_id = e.payment_id)
+    AND NOT EXISTS (SELECT 1 FROM withdrawals w WHERE w.payment_id = e.payment_id
+      AND (e.kind = 'Failed'
+        OR (w.status IN ('queued', 'submitted', 'settled') AND ${AS_ORDERED})))
     AND NOT EXISTS (SELECT 1 FROM accepted_payments p
       WHERE p.chain = e.chain AND p.payment_id = e.payment_id)`;
 }
@@ -123,7 +127,7 @@ function lostEvents(db: D1Database, chain: string, after: number): Promise<LostE
   );
 }
 
-/** Inserts the withdrawal with its transfers. Returns the reason if that was not possible. */
+/** Puts the payment into the ledger again. Returns the reason if that was not possible. */
 async function rebuildWithdrawal(
   context: WatcherContext,
   event: LostEvent,
@@ -137,58 +141,84 @@ async function rebuildWithdrawal(
     record.amount === event.amount &&
     record.to === event.to_address;
   if (event.kind === "Paid" && !asOrdered) return "the recovery record has other terms";
+  const { chain } = context.chain;
   const group = newGroup();
   const result = await commit(context.db, group, [
-    ...rebuildStatements(group, context.chain.chain, event, record),
+    ...rebuildStatements(group, chain, event, record),
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);
   if (!result.committed) return "the transfers could not be posted";
-  const there = await first(
-    context.db,
-    sql`SELECT 1 FROM withdrawals WHERE payment_id = ${blob(event.id)}`,
-  );
-  if (there === undefined) return "the user is unknown or has too little available";
+  const still = await first(context.db, sql`SELECT 1 WHERE ${staysLost(chain, event)}`);
+  if (still !== undefined) return "the user is unknown or has too little available";
   await context.push(await committedEvents(context.db, group, result));
   return undefined;
 }
 
+function staysLost(chain: string, { position }: LostEvent): Expr {
+  return expr`EXISTS (
+    SELECT 1 FROM vault_events e WHERE e.rowid = ${position} AND ${isLost(chain)})`;
+}
+
+/**
+ * Settles the withdrawal if it waits for an approval that was given in the lost time. Otherwise
+ * inserts it. If another one has its ids, or it has ended here, its owner is debited without it.
+ */
 function rebuildStatements(
   group: Group,
   chain: string,
   event: LostEvent,
   record: WithdrawalRecord,
 ): Sql[] {
-  const source = (to: Sql) =>
-    sql`SELECT user_id AS from_owner, ${to} AS to_owner, asset, amount,
-        withdrawal_id AS ref, 0 AS line
-      FROM withdrawals
-      WHERE withdrawal_id = ${uuid(record.withdrawalId)} AND queued_group = ${group.seq}`;
+  const user = uuid(record.userId);
+  const lost = staysLost(chain, event);
+  const hasIds = expr`EXISTS (SELECT 1 FROM withdrawals
+    WHERE payment_id = ${blob(event.id)} OR withdrawal_id = ${uuid(record.withdrawalId)}
+      OR job_id = ${uuid(record.jobId)}
+      OR (user_id = ${user} AND client_withdrawal_id = ${record.clientWithdrawalId}))`;
+  const canDebit = expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${user})
+    AND ${hasAvailable(record.userId, record.asset, BigInt(record.amount))}`;
+  const acceptanceId = uuid(uuidv7());
   const failed = event.kind === "Failed";
+  const ofPayment = [
+    sql`UPDATE withdrawals SET status = 'settled', transaction_hash = ${blob(event.tx)},
+        updated_at = ${group.at}, changed_group = ${group.seq}, ended_by = ${uuid(group.id)}
+      WHERE payment_id = ${blob(event.id)} AND status = 'awaiting_approval' AND ${lost}
+        AND asset = ${record.asset} AND amount = ${BigInt(record.amount)}
+        AND to_address = ${blob(record.to)}`,
+    sql`INSERT INTO accepted_payments (acceptance_id, chain, payment_id, kind, user_id, asset,
+        amount, reason, actor, at, accepted_group)
+      SELECT ${acceptanceId}, ${chain}, ${blob(event.id)}, 'withdrawal', ${user}, ${record.asset},
+        ${BigInt(record.amount)}, 'a withdrawal that a restore has lost', 'restore', ${group.at},
+        ${group.seq}
+      WHERE ${lost} AND ${hasIds} AND ${canDebit}`,
+  ];
+  /** The withdrawals that `where` names and the acceptance, whose money moves to `to`. */
+  const source = (where: Sql, to: Sql) =>
+    sql`SELECT user_id AS from_owner, ${to} AS to_owner, asset, amount, withdrawal_id AS ref,
+        0 AS line FROM withdrawals WHERE ${where}
+      UNION ALL
+      SELECT user_id, ${to}, asset, amount, acceptance_id, 0 FROM accepted_payments
+      WHERE acceptance_id = ${acceptanceId} AND accepted_group = ${group.seq}`;
+  const ended = sql`ended_by = ${uuid(group.id)}`;
   return [
+    ...(failed ? [] : ofPayment),
     sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id,
         chain, asset, amount, to_address, status, transaction_hash, failure_code, failure_message,
         created_at, updated_at, queued_group, changed_group, ended_by)
-      SELECT ${uuid(record.withdrawalId)}, ${uuid(record.jobId)}, ${uuid(record.userId)},
+      SELECT ${uuid(record.withdrawalId)}, ${uuid(record.jobId)}, ${user},
         ${record.clientWithdrawalId}, ${blob(event.id)}, ${chain}, ${record.asset},
         ${BigInt(record.amount)}, ${blob(record.to)}, ${failed ? "failed" : "settled"},
         ${blob(event.tx)}, ${failed ? "payment_reverted" : null},
         ${failed ? FAILURE_MESSAGES.payment_reverted : null},
         ${record.createdAt}, ${group.at}, ${group.seq}, ${group.seq}, ${uuid(group.id)}
-      WHERE EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(record.userId)})
-        AND ${hasAvailable(record.userId, record.asset, BigInt(record.amount))}
-        AND NOT EXISTS (SELECT 1 FROM accepted_payments
-          WHERE chain = ${chain} AND payment_id = ${blob(event.id)})
-        AND NOT EXISTS (SELECT 1 FROM withdrawals
-          WHERE payment_id = ${blob(event.id)} OR withdrawal_id = ${uuid(record.withdrawalId)}
-            OR job_id = ${uuid(record.jobId)} OR (user_id = ${uuid(record.userId)}
-              AND client_withdrawal_id = ${record.clientWithdrawalId}))`,
+      WHERE ${lost} AND NOT ${hasIds} AND ${canDebit}`,
     transfer(group, {
       reason: "withdrawal",
       step: "queue",
       from: "available",
       to: "pending",
-      source: source(sql`user_id`),
+      source: source(sql`${ended} AND queued_group = ${group.seq}`, sql`user_id`),
     }),
     ...(failed
       ? [
@@ -197,7 +227,7 @@ function rebuildStatements(
             step: "end",
             from: "pending",
             to: "available",
-            source: source(sql`user_id`),
+            source: source(ended, sql`user_id`),
           }),
         ]
       : post(group, {
@@ -205,7 +235,7 @@ function rebuildStatements(
           step: "end",
           from: "pending",
           to: "external",
-          source: source(externalOwner(chain)),
+          source: source(ended, externalOwner(chain)),
         })),
   ];
 }

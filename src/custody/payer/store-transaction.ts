@@ -30,7 +30,7 @@ export type NewTransaction = {
 
 /**
  * Condition on `withdrawals w`: it may be paid now. It is in no live transaction, its owner is not
- * frozen, no `fail` command is open, and its id was not paid on other terms.
+ * frozen, no `fail` command is open, and no payment of its id exists that does not settle it.
  */
 export const PAYABLE: Sql = sql`w.status = 'queued'
   AND NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = w.user_id AND u.frozen_at IS NOT NULL)
@@ -89,7 +89,8 @@ function guard(
   const { chain } = context.chain;
   const { call, nonce, batchNo, kind } = transaction;
   const members = JSON.stringify(transaction.members);
-  const eligible = kind === "void" ? sql`w.status IN ('queued', 'submitted')` : PAYABLE;
+  const unended = sql`w.status IN ('awaiting_approval', 'queued', 'submitted')`;
+  const eligible = kind === "void" ? unended : PAYABLE;
   const notPaused = sql`NOT EXISTS (
     SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')`;
   const byKind = {

@@ -19,22 +19,21 @@ export function failUnpayable(group: Group): Sql[] {
       FROM vault_events e INDEXED BY vault_events_payment
       WHERE ${decidesIn(group)} AND e.kind IN ('Failed', 'Voided')
         AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
-        AND withdrawals.status IN ('queued', 'submitted')`,
+        AND withdrawals.status IN ('awaiting_approval', 'queued', 'submitted')`,
     releaseFailed(group),
   ];
 }
 
 /**
- * Carries out `fail` commands for ids that the vault has paid on other terms. It never pays such an
- * id again, so no void is needed. These transfers do not account for what the
- * vault did pay.
+ * Carries out `fail` commands for ids whose payment does not settle the withdrawal. The vault never
+ * pays such an id again, so no void is needed. These transfers do not account for what it did pay.
  */
 export function failPaidOtherwise(group: Group, chain: string): Sql[] {
   return [
     sql`UPDATE withdrawals AS w SET status = 'failed', transaction_hash = NULL,
         updated_at = ${group.at}, changed_group = ${group.seq}, ended_by = ${uuid(group.id)},
         failure_code = 'operator_failed', failure_message = ${FAILURE_MESSAGES.operator_failed}
-      WHERE w.chain = ${chain} AND w.status IN ('queued', 'submitted')
+      WHERE w.chain = ${chain} AND w.status IN ('awaiting_approval', 'queued', 'submitted')
         AND EXISTS (SELECT 1 FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id
           AND c.kind = 'fail' AND c.done_group IS NULL)
         AND EXISTS (SELECT 1 FROM vault_events e WHERE ${PAID_OTHERWISE})

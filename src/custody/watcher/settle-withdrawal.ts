@@ -96,8 +96,12 @@ function recordChunk(
 }
 
 /** Condition on `vault_events e` and `withdrawals w`: the payment has the withdrawal's terms. */
-const AS_ORDERED: Expr = expr`e.asset IS w.asset AND e.amount IS CAST(w.amount AS TEXT)
+export const AS_ORDERED: Expr = expr`e.asset IS w.asset AND e.amount IS CAST(w.amount AS TEXT)
   AND e.to_address IS w.to_address`;
+
+/** As `AS_ORDERED`, and the payment is not in the ledger already, in another way. */
+const SETTLES: Expr = expr`${AS_ORDERED} AND NOT EXISTS (SELECT 1 FROM accepted_payments p
+  WHERE p.chain = e.chain AND p.payment_id = e.payment_id)`;
 
 /**
  * Settles paid withdrawals: pending → external. A payment with other terms than the withdrawal's
@@ -113,7 +117,7 @@ export function settlePaid(group: Group, chain: string): Sql[] {
       FROM vault_events e INDEXED BY vault_events_payment
       WHERE ${decidesIn(group)} AND e.kind = 'Paid'
         AND e.payment_id = w.payment_id AND e.chain = w.chain
-        AND w.status IN ('queued', 'submitted') AND ${AS_ORDERED}`,
+        AND w.status IN ('queued', 'submitted') AND ${SETTLES}`,
     ...post(group, {
       reason: "withdrawal",
       step: "end",
@@ -124,9 +128,12 @@ export function settlePaid(group: Group, chain: string): Sql[] {
   ];
 }
 
-/** Condition on `vault_events e` and `withdrawals w`: the vault paid the id, but on other terms. */
+/**
+ * Condition on `vault_events e` and `withdrawals w`: the vault paid the id, but that payment does
+ * not settle the withdrawal.
+ */
 export const PAID_OTHERWISE: Expr = expr`e.payment_id = w.payment_id AND e.chain = w.chain
-  AND e.kind = 'Paid' AND NOT ${AS_ORDERED}`;
+  AND e.kind = 'Paid' AND NOT ${SETTLES}`;
 
 /**
  * Closes `fail` commands of withdrawals that turn out to be paid on other terms. The funds stay
@@ -138,7 +145,7 @@ export function closeFails(group: Group): Sql {
       SELECT w.withdrawal_id FROM withdrawals w
       JOIN vault_events s ON s.payment_id = w.payment_id AND s.chain = w.chain
       WHERE s.recorded_group = ${group.seq} AND s.kind IN ('Paid', 'AlreadyDone')
-        AND w.status IN ('queued', 'submitted'))`;
+        AND w.status IN ('awaiting_approval', 'queued', 'submitted'))`;
 }
 
 /** Queues skipped withdrawals again, because a skip leaves the id payable. */
