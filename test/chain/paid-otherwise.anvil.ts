@@ -8,7 +8,7 @@ import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
-import { drive, expectRest, funded } from "./support/drive.ts";
+import { drive, expectRest, funded, queuedWithdrawal } from "./support/drive.ts";
 import { openStage, someone } from "./support/stage.ts";
 import { steal, type Theft } from "./support/theft.ts";
 import { settings } from "../support/http.ts";
@@ -114,26 +114,30 @@ it.each(["outcome tokens for USDC", "another outcome token", "USDC for outcome t
   },
 );
 
-it("does not pay an id again that was paid on other terms", async () => {
-  const stage = await openStage();
-  const user = await funded(stage);
-  const { id, paymentId } = await stage.withdraw(user.userId, USDC, 300n, someone());
-  await steal(stage, { id: paymentId, amount: 1n });
-  await stage.confirm();
-  await stage.watch();
-  const payer = await stage.payer();
-  // Nothing else keeps the payer from it, as if the batch had been its own.
-  await all(
-    env.DB,
-    sql`UPDATE payer_leases SET batch_floor = 2, floor_vault = ${blob(stage.vault)}
+it.each(["amount", "address"])(
+  "does not pay an id again that was paid with another %s",
+  async (what) => {
+    const { stage, id, paymentId, to } = await queuedWithdrawal();
+    await steal(stage, {
+      id: paymentId,
+      ...(what === "amount" ? { amount: 1n, to } : { amount: 300n }),
+    });
+    await stage.confirm();
+    await stage.watch();
+    const payer = await stage.payer();
+    // Nothing else keeps the payer from it, as if the batch had been its own.
+    await all(
+      env.DB,
+      sql`UPDATE payer_leases SET batch_floor = 2, floor_vault = ${blob(stage.vault)}
       WHERE chain = ${stage.chain.chain}`,
-  );
-  expect(await payer.round()).toEqual({ status: "idle" });
-  expect(await stage.withdrawal(id)).toMatchObject({ status: "queued" });
-  expect(
-    await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),
-  ).toEqual([]);
-});
+    );
+    expect(await payer.round()).toEqual({ status: "idle" });
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "queued" });
+    expect(
+      await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),
+    ).toEqual([]);
+  },
+);
 
 it.each(["loss", "rescue"] as const)(
   "pays again once a foreign payment is accepted as a %s",
