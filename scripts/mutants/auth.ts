@@ -7,6 +7,7 @@ import {
   RESET,
   RIGHTS,
   SECURITY,
+  STEP_UP_RACE,
   TICKETS,
   TOTP,
   TRADE_LIMITS,
@@ -149,8 +150,8 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
     ["session unchecked", "mayWrite(actor, at),", "sql`${at} IS NOT NULL`,", [CHANGE_PASSWORD]],
     [
       "password unchecked",
-      "await stepUp(db, settings, request, { duringHold: true });",
-      "{ holdUntil: settings.AUTH_SECURITY_DELAY_SECS - request.actor.credential.epoch };",
+      "await stepUp(db, settings, change, { duringHold: true });",
+      "{ actor: change.actor, holdUntil: settings.AUTH_SECURITY_DELAY_SECS };",
       [CHANGE_PASSWORD],
     ],
   ]),
@@ -180,8 +181,8 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
     ],
     [
       "ended without a code",
-      'if (frozen === "self" && secondFactor === "off")',
-      'if (frozen === "self" && secondFactor === "off" && epoch < 0)',
+      'if (frozen === "self" && checkedTotp === null)',
+      'if (frozen === "self" && checkedTotp === null && epoch < 0)',
       [FREEZE],
     ],
     ["sessions stay", "      raiseEpoch(userId, written),\n", "", [FREEZE]],
@@ -210,6 +211,38 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
       "if (!duringHold && holdUntil",
       'if (!duringHold && email === "" && holdUntil',
       [RESET],
+    ],
+  ]),
+  ...of("checked totp", "src/auth/checked-totp.ts", [
+    [
+      "unchecked by the guard",
+      "AND secret_sealed IS NOT ${checkedTotp})`",
+      "AND secret_sealed IS ${checkedTotp} AND ends_at < 0)`",
+      [STEP_UP_RACE],
+    ],
+  ]),
+  ...of("step-up", "src/auth/step-up.ts", [
+    [
+      "unchecked by the guards after it",
+      "actor: checkedActor(actor, checkedTotp),",
+      "actor: checkedActor(actor, checkedTotp) && actor,",
+      [STEP_UP_RACE],
+    ],
+  ]),
+  ...of("mint-key", "src/auth/mint-key.ts", [
+    [
+      "TOTP unchecked by the guard",
+      "checkedActor(session, await useCode(db, settings, minting))",
+      "(await useCode(db, settings, minting), session)",
+      [STEP_UP_RACE],
+    ],
+  ]),
+  ...of("login", "src/auth/login.ts", [
+    [
+      "TOTP unchecked by the guard",
+      "sql`${unchanged} AND ${totpUnchanged({ userId, checkedTotp }, at)}`",
+      "sql`${unchanged} AND ${at} > 0`",
+      [STEP_UP_RACE],
     ],
   ]),
   ...of("key seal", "src/auth/key-seal.ts", [
@@ -294,8 +327,8 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
   ...of("change-policy", "src/auth/change-policy.ts", [
     [
       "password unchecked",
-      "  const { secondFactor } = await stepUp(db, settings, { actor, fields, clientIp });\n",
-      '  const secondFactor = fields.password === clientIp ? "off" : "passed";\n',
+      "  const { actor, secondFactor } = await stepUp(db, settings, request);\n",
+      '  const { actor } = request;\n  const secondFactor = clientIp === "none" ? "off" : "passed";\n',
       [POLICY],
     ],
     [

@@ -45,6 +45,7 @@ export const POLICY = workers("test/auth/policy.test.ts");
 export const CANCEL = workers("test/custody/cancel-withdrawal.test.ts");
 export const TRADE_LIMITS = workers("test/rfq/trade-limits.test.ts");
 export const KEY_LIMITS = workers("test/auth/key-limits.test.ts");
+export const STEP_UP_RACE = workers("test/auth/step-up-race.test.ts");
 export const TOTP = workers("test/auth/totp.test.ts");
 export const FREEZE = workers("test/auth/freeze.test.ts");
 export const RESET = workers("test/operator/reset-account.test.ts");

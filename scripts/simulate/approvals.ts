@@ -1,7 +1,7 @@
 /** Withdrawals that wait for approval. An approval races with a cancel and with the payer. */
 import { approveAfterStepUp } from "../../src/custody/approve-withdrawal.ts";
 import { cancelWithdrawal } from "../../src/custody/cancel-withdrawal.ts";
-import type { SessionActor } from "../../src/platform/actor.ts";
+import { checkedActor, type SessionActor } from "../../src/platform/actor.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { readUuid } from "../../src/platform/sql.ts";
 import { notifyStreams } from "../../src/streams/notify.ts";
@@ -70,7 +70,8 @@ export class Approvals {
         const { events } = await cancelWithdrawal(env.DB, { actor, id, ip });
         return notifyStreams(env, events);
       }
-      const { row, events } = await approveAfterStepUp(env.DB, { actor, withdrawalId, ip });
+      const approval = { actor: checkedActor(actor, null), withdrawalId, ip };
+      const { row, events } = await approveAfterStepUp(env.DB, approval);
       const sent = env.WITHDRAWALS.send({ withdrawal_id: withdrawalId, chain: row.chain });
       await Promise.all([notifyStreams(env, events), sent]);
     });

@@ -23,7 +23,7 @@ import { described } from "../http/fields.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
-import type { Actor } from "../platform/actor.ts";
+import type { Actor, CheckedActor } from "../platform/actor.ts";
 import { fragment, read } from "../platform/read.ts";
 import { type EventContent, eventMac } from "./event-mac.ts";
 import { type DetailedKind, type Details, REVOCATION_DETAILS } from "./rights.ts";
@@ -108,9 +108,20 @@ export type AuditRecord = Common &
     | { readonly kind: DetailedKind; readonly details: Details }
   );
 
-/** The record of a change that `actor` makes to their own account. */
+/** Changes that take step-up. */
+type StepUpKind =
+  | "password_changed"
+  | "policy_changed"
+  | "totp_requested"
+  | "totp_removal_requested"
+  | "withdrawal_address_created";
+
+/**
+ * The record of a change that `actor` makes to their own account. A change that takes step-up needs
+ * the actor that `stepUp` returns, which the guard must contain, too.
+ */
 export function recordOf<Of extends AuditKind>(
-  actor: Actor,
+  actor: Of extends StepUpKind ? CheckedActor : Actor,
   kind: Of,
   details: { ip: string | undefined; subjectId: string | null },
 ): Common & { readonly kind: Of } {

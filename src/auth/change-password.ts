@@ -28,10 +28,9 @@ export async function changePassword(
   settings: Config,
   change: PasswordChange,
 ): Promise<{ session: SessionResponse; revokedKeys: readonly string[] }> {
-  const { actor, fields, clientIp } = change;
+  const { fields, clientIp } = change;
+  const { actor, holdUntil } = await stepUp(db, settings, change, { duringHold: true });
   const { userId } = actor;
-  const request = { actor, fields, clientIp };
-  const { holdUntil } = await stepUp(db, settings, request, { duringHold: true });
   const passwordHash = await inHashTurn({ lane: "known", who: userId }, () =>
     hashPassword(fields.new_password),
   );

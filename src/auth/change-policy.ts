@@ -111,9 +111,9 @@ export async function changePolicy(
     readonly clientIp: string | undefined;
   },
 ): Promise<z.input<typeof PolicyState>> {
-  const { actor, change, fields, clientIp } = request;
+  const { change, clientIp } = request;
+  const { actor, secondFactor } = await stepUp(db, settings, request);
   const { userId } = actor;
-  const { secondFactor } = await stepUp(db, settings, { actor, fields, clientIp });
   if ((change.withdraw_approval_above ?? null) !== null && secondFactor === "off")
     throw problem(
       "totp_not_enabled",

@@ -29,13 +29,12 @@ export async function startTotp(
   settings: Config,
   request: StepUpRequest,
 ): Promise<{ secret: string; otpauth_uri: string }> {
-  const { actor, clientIp } = request;
+  const { actor, email } = await stepUp(db, settings, request, { duringHold: true });
   const { userId } = actor;
-  const { email } = await stepUp(db, settings, request, { duringHold: true });
   const secret = newTotpSecret();
   const box = await sealTotpSecret(settings.MASTER_KEYS, secret, { userId, status: "pending" });
   const applied = await commitAudited(db, {
-    record: recordOf(actor, "totp_requested", { ip: clientIp, subjectId: userId }),
+    record: recordOf(actor, "totp_requested", { ip: request.clientIp, subjectId: userId }),
     when: ({ at }) => mayWrite(actor, at),
     statements: ({ at }, written) => [
       sql`DELETE FROM totp_secrets

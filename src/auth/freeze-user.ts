@@ -155,14 +155,16 @@ export async function unfreezeOwnAccount(
     wrong: "The email address or the password is wrong.",
   });
   if (frozen === "operator") throw new Problem(accountFrozen("operator"));
-  const secondFactor = await checkSecondFactor(db, settings, {
+  // The guard does not check TOTP again: it changes only while the account is not frozen, and a
+  // freeze raises the epoch that the guard compares.
+  const checkedTotp = await checkSecondFactor(db, settings, {
     userId,
     clientIp,
     codes: { totp_code: request.totpCode },
     totp,
     actor: "password",
   });
-  if (frozen === "self" && secondFactor === "off")
+  if (frozen === "self" && checkedTotp === null)
     throw new Problem({
       ...accountFrozen("self"),
       detail: "An account without TOTP is unfrozen by the operator only.",

@@ -7,6 +7,7 @@ import { type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { auditRow, commitAudited } from "./audit.ts";
 import { checkPassword } from "./check-password.ts";
+import { totpUnchanged } from "./checked-totp.ts";
 import { accountFrozen, frozenByOf } from "./frozen.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import {
@@ -53,7 +54,7 @@ export async function login(
   const { attempt, userId, epoch, frozen, totp, passwordHash, upgraded } = verified;
   // Before the code, so that a frozen user does not lose a recovery code.
   if (frozen !== null) throw new Problem(accountFrozen(frozen));
-  await checkSecondFactor(db, settings, {
+  const checkedTotp = await checkSecondFactor(db, settings, {
     userId,
     clientIp: credentials.ip,
     codes: credentials,
@@ -77,7 +78,7 @@ export async function login(
             details: detailsOf(settings, "login", { passwordSha256: passwordSha256(upgraded) }),
           }),
     },
-    when: () => unchanged,
+    when: ({ at }) => sql`${unchanged} AND ${totpUnchanged({ userId, checkedTotp }, at)}`,
     statements: (group, applied) => [
       attemptSucceeded(attempt, applied),
       ...reportNewNetwork({ userId, clientIp: credentials.ip }, group, applied),

@@ -19,23 +19,27 @@ import {
 import type { CommandRow } from "../platform/command-rows.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
+import { totpChanged, totpUnchanged } from "./checked-totp.ts";
 import { accountFrozen, frozenByOf } from "./frozen.ts";
 import type { Actor } from "../platform/actor.ts";
 
-/** Guard condition: at the group's instant, the user is not frozen and the credential is valid. */
+/**
+ * Guard condition: at the group's instant, the user is not frozen and the credential is valid. TOTP
+ * of a `CheckedActor` is as it was checked.
+ */
 export function mayWrite(actor: Actor, at: Expr): Expr {
-  const { credential } = actor;
-  const user = uuid(actor.userId);
-  return credential.kind === "session"
-    ? sessionMayWrite(
-        {
-          user,
-          epoch: atom("?", [credential.epoch]),
-          expiresAt: atom("?", [credential.expiresAtMs]),
-        },
-        at,
-      )
-    : keyMayWrite({ user, key: uuid(credential.apiKeyId) }, at);
+  const { userId, credential } = actor;
+  const user = uuid(userId);
+  if (credential.kind === "api_key")
+    return keyMayWrite({ user, key: uuid(credential.apiKeyId) }, at);
+  const { epoch, expiresAtMs, checkedTotp } = credential;
+  const session = sessionMayWrite(
+    { user, epoch: atom("?", [epoch]), expiresAt: atom("?", [expiresAtMs]) },
+    at,
+  );
+  return checkedTotp === undefined
+    ? session
+    : expr`${session} AND ${totpUnchanged({ userId, checkedTotp }, at)}`;
 }
 
 /** The fields of a command row that say who sent it. */
@@ -117,19 +121,28 @@ type ActorState = {
   readonly known: number;
   readonly active: number | null;
   readonly now: number;
+  /** Only of a `CheckedActor`. */
+  readonly totp_changed?: number;
 };
 
 /** The facts of which `actorRejectionOf` finds the reason. */
 export function actorFacts({ userId, credential }: Actor): Readonly<Record<"actor", Expr>> {
-  const key = credential.kind === "api_key" ? uuid(credential.apiKeyId) : atom("NULL");
-  return actorFactsOf({ user: uuid(userId), key });
+  const user = uuid(userId);
+  if (credential.kind === "api_key") return actorFactsOf({ user, key: uuid(credential.apiKeyId) });
+  const { checkedTotp } = credential;
+  return actorFactsOf(
+    { user, key: atom("NULL") },
+    checkedTotp === undefined
+      ? {}
+      : { totp_changed: expr`NOT ${totpUnchanged({ userId, checkedTotp }, NOW)}` },
+  );
 }
 
 /** The same for a user and a key, or NULL for a session, that SQL finds. */
-export function actorFactsOf(ids: {
-  readonly user: Expr;
-  readonly key: Expr;
-}): Readonly<Record<"actor", Expr>> {
+export function actorFactsOf(
+  ids: { readonly user: Expr; readonly key: Expr },
+  more: Columns = {},
+): Readonly<Record<"actor", Expr>> {
   const state = jsonText(
     jsonObject({
       frozen: atom("u.frozen_at"),
@@ -140,6 +153,7 @@ export function actorFactsOf(ids: {
       known: expr`k.api_key_id IS NOT NULL`,
       active: atom("k.active_from"),
       now: NOW,
+      ...more,
     }),
   );
   return {
@@ -187,6 +201,7 @@ export function actorRejectionOf(
       return { code: "session_invalid", detail: "The session has ended." };
     if (row.now >= credential.expiresAtMs)
       return { code: "session_expired", detail: "The session has expired." };
+    if (row.totp_changed === 1) return totpChanged(credential.checkedTotp ?? null);
   } else {
     if (row.known !== 1) return { code: "api_key_unknown", detail: "No such API key." };
     if (row.revoked !== null)

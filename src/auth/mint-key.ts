@@ -20,7 +20,7 @@ import { detailsOf, type KeyRights } from "./rights.ts";
 import { capScopes, writeScopes } from "./scope.ts";
 import { checkSecondFactor } from "./second-factor.ts";
 import { sealKey } from "./key-seal.ts";
-import { type Scope, SCOPES, type SessionActor } from "../platform/actor.ts";
+import { checkedActor, type Scope, SCOPES, type SessionActor } from "../platform/actor.ts";
 
 /** Limit of one user's keys that are neither revoked nor expired, including the operator's. */
 export const MAX_KEYS_PER_USER = 100;
@@ -42,6 +42,15 @@ export type NewKey = {
   readonly requireIdempotency: boolean;
 };
 
+type Minting = {
+  readonly actor: SessionActor;
+  readonly ip: string | undefined;
+  readonly key: NewKey;
+  readonly totpCode?: string | undefined;
+  /** The key may withdraw, and has no scopes until the operator has approved it. */
+  readonly requestApproval?: boolean;
+};
+
 /**
  * Mints a key of the session's user. It gets the requested scopes that the session has. If TOTP is
  * on, a key with more than `read` takes a code.
@@ -49,27 +58,17 @@ export type NewKey = {
 export async function mintApiKey(
   db: D1Database,
   settings: Config,
-  minting: {
-    actor: SessionActor;
-    ip: string | undefined;
-    key: NewKey;
-    totpCode?: string | undefined;
-    /** The key may withdraw, and has no scopes until the operator has approved it. */
-    requestApproval?: boolean;
-  },
+  minting: Minting,
 ): Promise<MintedKey> {
-  const { actor, key, requestApproval = false } = minting;
-  const held: readonly Scope[] = requestApproval ? [...actor.scopes, "withdraw"] : actor.scopes;
+  const { actor: session, key, requestApproval = false } = minting;
+  const granted = session.scopes;
+  const held: readonly Scope[] = requestApproval ? [...granted, "withdraw"] : granted;
   const scopes = capScopes(key.scopes, held);
   const [requested] = capScopes(key.scopes, SCOPES);
-  if (scopes.length === 0 && requested !== undefined) throw scopeMissing(requested, actor.scopes);
-  if (scopes.some((scope) => scope !== "read"))
-    await checkSecondFactor(db, settings, {
-      userId: actor.userId,
-      clientIp: minting.ip,
-      codes: { totp_code: minting.totpCode },
-      actor: "session",
-    });
+  if (scopes.length === 0 && requested !== undefined) throw scopeMissing(requested, granted);
+  const actor = scopes.some((scope) => scope !== "read")
+    ? checkedActor(session, await useCode(db, settings, minting))
+    : session;
   const daily = dailyUse(settings, "api_keys", actor.userId);
   const checks = (at: Expr) => [
     actorPrecondition(actor, at),
@@ -93,6 +92,19 @@ export async function mintApiKey(
   const why = questionOf({ preconditions: checks(NOW), facts: {}, apart: actorFacts(actor) });
   await ask(db, [why]);
   throw changedMeanwhile();
+}
+
+function useCode(
+  db: D1Database,
+  settings: Config,
+  { actor, ip, totpCode }: Pick<Minting, "actor" | "ip" | "totpCode">,
+): Promise<string | null> {
+  return checkSecondFactor(db, settings, {
+    userId: actor.userId,
+    clientIp: ip,
+    codes: { totp_code: totpCode },
+    actor: "session",
+  });
 }
 
 /** Scopes that the operator's keys can have. A key that withdraws is asked for by its user. */

@@ -9,11 +9,11 @@ import { Problem, problem } from "../platform/problem.ts";
 import { expr, type Expr, first, prepare, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { trimUntilDone } from "../platform/trim.ts";
-import { commitAudited, recordOf } from "./audit.ts";
+import { type AuditRecord, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { actorRejection, changedMeanwhile, mayWrite } from "./may-write.ts";
 import type { MacKeys } from "./event-mac.ts";
-import { type Details, detailsOf } from "./rights.ts";
+import { detailsOf } from "./rights.ts";
 import { CODE_LIMITS } from "./second-factor.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import { validSecret } from "./totp-secret.ts";
@@ -24,14 +24,14 @@ export async function removeTotp(
   settings: Config,
   request: StepUpRequest,
 ): Promise<{ removal_at: string }> {
-  const { actor, clientIp } = request;
-  const { secondFactor } = await stepUp(db, settings, request);
+  const { actor, secondFactor } = await stepUp(db, settings, request);
   const delayMs = settings.AUTH_SECURITY_DELAY_SECS * 1_000;
   const applied = await change(db, {
     actor,
-    clientIp,
-    kind: "totp_removal_requested",
-    details: detailsOf(settings, "totp_removal_requested", { afterMs: delayMs }),
+    record: {
+      ...recordOf(actor, "totp_removal_requested", aboutOf(request)),
+      details: detailsOf(settings, "totp_removal_requested", { afterMs: delayMs }),
+    },
     when: (own) => expr`${own} AND ends_at IS NULL`,
     endsAt: (at) => expr`${at} + ${delayMs}`,
   });
@@ -52,12 +52,14 @@ export async function removeTotp(
 export async function cancelTotpRemoval(
   db: D1Database,
   settings: MacKeys,
-  request: { actor: SessionActor; clientIp: string | undefined },
+  request: By,
 ): Promise<void> {
   const applied = await change(db, {
-    ...request,
-    kind: "totp_removal_cancelled",
-    details: detailsOf(settings, "totp_removal_cancelled", {}),
+    actor: request.actor,
+    record: {
+      ...recordOf(request.actor, "totp_removal_cancelled", aboutOf(request)),
+      details: detailsOf(settings, "totp_removal_cancelled", {}),
+    },
     when: (own) => expr`${own} AND ends_at IS NOT NULL`,
     endsAt: () => expr`NULL`,
   });
@@ -70,25 +72,26 @@ export async function cancelTotpRemoval(
     throw changedMeanwhile();
 }
 
+type By = { readonly actor: SessionActor; readonly clientIp: string | undefined };
+
+function aboutOf({ actor, clientIp }: By): { ip: string | undefined; subjectId: string } {
+  return { ip: clientIp, subjectId: actor.userId };
+}
+
 async function change(
   db: D1Database,
   request: {
     actor: SessionActor;
-    clientIp: string | undefined;
-    kind: "totp_removal_requested" | "totp_removal_cancelled";
-    details: Details;
+    record: AuditRecord;
     when: (own: Sql) => Expr;
     endsAt: (at: Expr) => Expr;
   },
 ): Promise<boolean> {
-  const { actor, clientIp, kind } = request;
+  const { actor, record } = request;
   const { userId } = actor;
   const own = (at: Expr) => sql`SELECT 1 ${validSecret({ userId, status: "confirmed" }, at)}`;
   const applied = await commitAudited(db, {
-    record: {
-      ...recordOf(actor, kind, { ip: clientIp, subjectId: userId }),
-      details: request.details,
-    },
+    record,
     when: ({ at }) => sql`${mayWrite(actor, at)} AND EXISTS ${request.when(own(at))}`,
     statements: ({ at }, written) => [
       sql`UPDATE totp_secrets SET ends_at = ${request.endsAt(at)}

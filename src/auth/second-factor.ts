@@ -9,10 +9,11 @@ import { networkOf } from "../http/ip-range.ts";
 import { raiseAlert } from "../platform/alert.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { Problem, problem } from "../platform/problem.ts";
+import { Problem } from "../platform/problem.ts";
 import { all, blob, type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, commitAudited } from "./audit.ts";
+import { CODE_INVALID, CODE_REQUIRED } from "./checked-totp.ts";
 import { KNOWN_NETWORK_MS } from "./login-throttle.ts";
 import type { Sealed } from "./secret-box.ts";
 import { hashOfRecoveryCode, stepOfCode } from "./totp.ts";
@@ -45,20 +46,21 @@ type Check = {
 };
 
 /**
- * Verifies and uses a code of the user. Does nothing if TOTP is off. Throws
- * `SECOND_FACTOR_PROBLEMS`.
+ * Verifies and uses a code of the user. Returns the sealed secret of the code, or null if TOTP is
+ * off. The caller's guard must contain that this is still so: `mayWrite` of a `checkedActor`, or
+ * `totpUnchanged`. Throws `SECOND_FACTOR_PROBLEMS`.
  */
 export async function checkSecondFactor(
   db: D1Database,
   { MASTER_KEYS }: Pick<Config, "MASTER_KEYS">,
   check: Check,
-): Promise<"off" | "passed"> {
+): Promise<string | null> {
   const { userId, codes } = check;
   const owner = { userId, status: "confirmed" } as const;
   const box = check.totp === undefined ? await readTotpBox(db, owner) : check.totp;
-  if (box === undefined || box === null) return "off";
+  if (box === undefined || box === null) return null;
   if (codes.totp_code === undefined && codes.recovery_code === undefined)
-    throw problem("totp_required", "The account has TOTP. Send the code of your authenticator.");
+    throw new Problem(CODE_REQUIRED);
   const secret = await openOrAlert(db, MASTER_KEYS, box, userId);
   const attempt = await countCode(db, check);
   const used =
@@ -66,7 +68,7 @@ export async function checkSecondFactor(
       ? await takeRecoveryCode(db, { ...check, attempt }, codes.recovery_code ?? "")
       : await takeCode(db, { secret, userId, attempt }, codes.totp_code);
   if (!used) throw invalidCode();
-  return "passed";
+  return secret.sealed;
 }
 
 /** A row that was edited or moved does not open. Then no code is valid. */
@@ -86,10 +88,7 @@ async function openOrAlert(
 }
 
 export function invalidCode(): Problem {
-  return problem(
-    "totp_invalid",
-    "The code is wrong, or was used before. Wait for the next code of your authenticator.",
-  );
+  return new Problem(CODE_INVALID);
 }
 
 /** Counts a code as wrong, until `codeWasRight`. Throws `login_throttled`. */

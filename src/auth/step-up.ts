@@ -2,10 +2,11 @@
  * Step-up: a session's call that changes who may act also contains the password, and a code if TOTP
  * is on. A stolen session alone cannot make such a call.
  *
- * The caller's guard must contain `actorPrecondition` of the session. A change of the password
- * raises the epoch of sessions, so a password that was verified before it cannot be used after it.
+ * The caller's guard must contain `mayWrite` of the actor that `stepUp` returns. A change of the
+ * password raises the epoch of sessions, so a password that was verified before it cannot be used
+ * after it. If TOTP was turned on meanwhile, the guard does not apply, and a code is required.
  */
-import type { SessionActor } from "../platform/actor.ts";
+import { type CheckedActor, checkedActor, type SessionActor } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
 import { type Problem, problem } from "../platform/problem.ts";
 import { all, TRUE } from "../platform/sql.ts";
@@ -40,7 +41,12 @@ export async function stepUp(
   settings: Config,
   { actor, fields, clientIp }: StepUpRequest,
   { duringHold = false } = {},
-): Promise<{ email: string; secondFactor: "off" | "passed"; holdUntil: number }> {
+): Promise<{
+  actor: CheckedActor;
+  email: string;
+  secondFactor: "off" | "passed";
+  holdUntil: number;
+}> {
   const { userId } = actor;
   const user = await findUser(db, userId);
   if (user === undefined)
@@ -52,7 +58,7 @@ export async function stepUp(
     { email, clientIp },
     { password: fields.password, wrong: "The password is wrong." },
   );
-  const secondFactor = await checkSecondFactor(db, settings, {
+  const checkedTotp = await checkSecondFactor(db, settings, {
     userId,
     clientIp,
     codes: fields,
@@ -60,7 +66,12 @@ export async function stepUp(
     actor: "session",
   });
   await all(db, attemptSucceeded(attempt, TRUE));
-  return { email, secondFactor, holdUntil: holdUntil ?? 0 };
+  return {
+    actor: checkedActor(actor, checkedTotp),
+    email,
+    secondFactor: checkedTotp === null ? "off" : "passed",
+    holdUntil: holdUntil ?? 0,
+  };
 }
 
 function securityHold(untilMs: number): Problem {

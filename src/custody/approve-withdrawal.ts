@@ -4,7 +4,7 @@
  */
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import { stepUp, type StepUpFields } from "../auth/step-up.ts";
-import type { SessionActor } from "../platform/actor.ts";
+import type { CheckedActor, SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { type Operation, runOperation } from "../platform/operation.ts";
@@ -21,22 +21,27 @@ import {
 } from "./withdrawal-addresses.ts";
 
 type Approval = {
-  readonly actor: SessionActor;
+  readonly actor: CheckedActor;
   readonly withdrawalId: string;
   readonly ip: string | undefined;
+};
+type Unchecked = Omit<Approval, "actor"> & {
+  readonly actor: SessionActor;
+  readonly fields: StepUpFields;
 };
 
 /** Throws `STEP_UP_PROBLEMS`, `totp_not_enabled` and what the preconditions below say. */
 export async function approveWithdrawal(
   db: D1Database,
   settings: Config,
-  { fields, ...approval }: Approval & { readonly fields: StepUpFields },
+  { actor: session, fields, ...approval }: Unchecked,
 ): Promise<Changed> {
-  const { actor, ip: clientIp } = approval;
-  const { secondFactor } = await stepUp(db, settings, { actor, fields, clientIp });
+  const { ip: clientIp } = approval;
+  const request = { actor: session, fields, clientIp };
+  const { actor, secondFactor } = await stepUp(db, settings, request);
   if (secondFactor === "off")
     throw problem("totp_not_enabled", "An approval needs a one-time code. Turn TOTP on first.");
-  return approveAfterStepUp(db, approval);
+  return approveAfterStepUp(db, { ...approval, actor });
 }
 
 /** The approval itself. Only `approveWithdrawal` may be called for a request. */

@@ -318,9 +318,11 @@ function registerAddressBookRoutes(app: Api): void {
     handler: async ({ db, settings, actor, body, clientIp }) => {
       const { chain } = chainNamed(settings, body.chain);
       const { password, totp_code } = body;
-      await stepUp(db, settings, { actor, fields: { password, totp_code }, clientIp });
+      const fields = { password, totp_code };
+      const checked = await stepUp(db, settings, { actor, fields, clientIp });
       const entry = { chain, address: body.address, label: body.label };
-      return createWithdrawalAddress(db, settings, { actor, ip: clientIp, ...entry });
+      const by = { actor: checked.actor, ip: clientIp };
+      return createWithdrawalAddress(db, settings, { ...by, ...entry });
     },
   });
   route(app, {

@@ -20,7 +20,7 @@ import {
   type TimeId,
 } from "../http/cursor.ts";
 import { described } from "../http/fields.ts";
-import type { SessionActor } from "../platform/actor.ts";
+import type { CheckedActor, SessionActor } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem, problem } from "../platform/problem.ts";
 import { read } from "../platform/read.ts";
@@ -47,13 +47,17 @@ type Destination = { readonly chain: string; readonly address: string };
 type By = { readonly actor: SessionActor; readonly ip: string | undefined };
 
 /**
- * Adds an address. One that is listed is returned as it is. Throws `withdrawal_address_limit`. The
- * caller has verified the step-up.
+ * Adds an address, for the actor that `stepUp` returned. One that is listed is returned as it is.
+ * Throws `withdrawal_address_limit`.
  */
 export async function createWithdrawalAddress(
   db: D1Database,
   settings: Pick<Config, "AUTH_SECURITY_DELAY_SECS"> & MacKeys,
-  { actor, ip, ...entry }: By & Destination & { readonly label: string },
+  {
+    actor,
+    ip,
+    ...entry
+  }: By & Destination & { readonly actor: CheckedActor; readonly label: string },
 ): Promise<Entry> {
   const { userId } = actor;
   const addressId = uuidv7();

@@ -16,6 +16,8 @@ type SessionCredential = {
   readonly kind: "session";
   readonly epoch: number;
   readonly expiresAtMs: number;
+  /** Only of a `CheckedActor`. */
+  readonly checkedTotp?: string | null;
 };
 
 export type Actor = {
@@ -25,6 +27,18 @@ export type Actor = {
 };
 export type ApiKeyActor = Actor & { readonly credential: ApiKeyCredential };
 export type SessionActor = Actor & { readonly credential: SessionCredential };
+/**
+ * A session after a check of the second factor. `checkedTotp` is the sealed TOTP secret whose code
+ * was used, or null if TOTP was off. `mayWrite` of this actor requires that it is still so, because
+ * TOTP may be turned on between the check and the guard.
+ */
+export type CheckedActor = SessionActor & {
+  readonly credential: { readonly checkedTotp: string | null };
+};
+
+export function checkedActor(actor: SessionActor, checkedTotp: string | null): CheckedActor {
+  return { ...actor, credential: { ...actor.credential, checkedTotp } };
+}
 
 /** Identifies a credential: one API key, or all sessions of a user together. */
 export function credentialIdOf({ userId, credential }: Actor): string {

@@ -4,6 +4,7 @@ import { expect, it } from "vitest";
 import { approveAfterStepUp } from "../../src/custody/approve-withdrawal.ts";
 import { cancelWithdrawal } from "../../src/custody/cancel-withdrawal.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
+import { checkedActor } from "../../src/platform/actor.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, readUuid, sql, uuid } from "../../src/platform/sql.ts";
 import { settings } from "../support/http.ts";
@@ -12,6 +13,7 @@ import { newPayer } from "../support/payer.ts";
 import { newKey, newUser } from "../support/users.ts";
 
 const db = env.DB;
+const ip = undefined;
 
 it(
   "exactly one of cancel and payment applies, a thousand times",
@@ -108,7 +110,7 @@ async function approvalRaces(races: number) {
       },
     );
   const approve = (withdrawalId: string) =>
-    codeOr(approveAfterStepUp(db, { actor: user.actor, withdrawalId, ip: undefined }));
+    codeOr(approveAfterStepUp(db, { actor: checkedActor(user.actor, null), withdrawalId, ip }));
   const cancel = (id: string) =>
     codeOr(cancelWithdrawal(db, { actor, id: { withdrawal_id: id }, ip: undefined }));
   return { user, asset, ask, approve, cancel, pay };

@@ -19,7 +19,12 @@ import {
   createWithdrawalAddress,
   removeWithdrawalAddress,
 } from "../../src/custody/withdrawal-addresses.ts";
-import type { Actor, SessionActor } from "../../src/platform/actor.ts";
+import {
+  type Actor,
+  type CheckedActor,
+  checkedActor,
+  type SessionActor,
+} from "../../src/platform/actor.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
 import { all, readUuid, sql, uuid } from "../../src/platform/sql.ts";
 import { newAddress } from "./ledger.ts";
@@ -53,6 +58,9 @@ function session(actor: Actor): SessionActor {
   if (credential.kind !== "session") throw new Error("the verb takes a session");
   return { ...actor, credential };
 }
+
+/** A session after a step-up of an account without TOTP. */
+const checked = (actor: Actor): CheckedActor => checkedActor(session(actor), null);
 
 async function queued(user: TestUser, key: TestKey | undefined): Promise<string> {
   const { actor } = key ?? (await newKey(user));
@@ -196,7 +204,7 @@ const VERBS: Readonly<Record<string, AccountVerb>> = {
     call: (actor) =>
       createWithdrawalAddress(db, settings, {
         ...ADDRESS,
-        actor: session(actor),
+        actor: checked(actor),
         ip,
         address: newAddress(),
       }),
@@ -206,7 +214,7 @@ const VERBS: Readonly<Record<string, AccountVerb>> = {
     kind: "withdrawal_address_removed",
     prepare: async ({ actor }) => {
       const address = newAddress();
-      const entry = { ...ADDRESS, actor, ip, address };
+      const entry = { ...ADDRESS, actor: checked(actor), ip, address };
       return (await createWithdrawalAddress(db, settings, entry)).address_id;
     },
     call: (actor, addressId) =>
@@ -217,7 +225,7 @@ const VERBS: Readonly<Record<string, AccountVerb>> = {
     kind: "withdrawal_approved",
     prepare: waiting,
     call: (actor, withdrawalId) =>
-      approveAfterStepUp(db, { actor: session(actor), withdrawalId, ip }),
+      approveAfterStepUp(db, { actor: checked(actor), withdrawalId, ip }),
   },
   cancelWithdrawal: {
     by: ["session", "key"],
