@@ -7,12 +7,19 @@ import {
   WITHDRAW,
   WITHDRAWAL_POLICY,
   of,
+  workers,
   type Mutant,
 } from "./mutant.ts";
 
 export const CUSTODY_MUTANTS: readonly Mutant[] = [
   ...of("change of a withdrawal", "src/custody/change-withdrawal.ts", [
     ["owner unchecked", " AND w.user_id = ${uuid(actor.userId)}`;", "`;", [WHO]],
+    [
+      "reported by what the payer overwrites",
+      "FROM withdrawals w WHERE ${mine} AND ${audited(auditId)}`",
+      "${changed(group)}`",
+      [workers("test/custody/withdrawal-races.test.ts")],
+    ],
   ]),
   ...of("cancel", "src/custody/cancel-withdrawal.ts", [
     [

@@ -2,13 +2,14 @@
  * What approving and cancelling a withdrawal share: a guarded change of its row with an audit row
  * and events, or the reason why the guard did not apply.
  */
-import { auditRow, recordOf } from "../auth/audit.ts";
+import { audited, auditRow, recordOf } from "../auth/audit.ts";
 import type { Actor } from "../platform/actor.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Operation } from "../platform/operation.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { problem } from "../platform/problem.ts";
 import { type Columns, type Expr, expr, select, type Sql, sql, uuid } from "../platform/sql.ts";
+import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./announce.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./records.ts";
@@ -37,6 +38,7 @@ export function changeWithdrawal<Facts, Own extends keyof Facts & string>(
 ): Operation<Changed> {
   const { actor, withdrawalId, ip, preconditions } = change;
   const mine = sql`w.withdrawal_id = ${uuid(withdrawalId)} AND w.user_id = ${uuid(actor.userId)}`;
+  const auditId = uuidv7();
   const changed = (group: Group) =>
     sql`FROM withdrawals w WHERE ${mine} AND w.changed_group = ${group.seq}`;
   return {
@@ -49,10 +51,15 @@ export function changeWithdrawal<Facts, Own extends keyof Facts & string>(
         recordOf(actor, change.kind, { ip, subjectId: withdrawalId }),
         group.at,
         expr`EXISTS (SELECT 1 ${changed(group)})`,
+        auditId,
       ),
       ...announceWithdrawals(group),
     ],
-    report: (group) => [sql`SELECT ${select(WITHDRAWAL)} ${changed(group)}`, eventsToPush(group)],
+    // By the audit row: if D1's response was lost, the payer may have changed the withdrawal since.
+    report: (group) => [
+      sql`SELECT ${select(WITHDRAWAL)} FROM withdrawals w WHERE ${mine} AND ${audited(auditId)}`,
+      eventsToPush(group),
+    ],
     result: ([rows, events]) => {
       // Safe casts: the report above selects the columns of the row types.
       const [row] = (rows ?? []) as WithdrawalRow[];

@@ -10,6 +10,7 @@ import { all, first, readUuid, sql, uuid } from "../../src/platform/sql.ts";
 import { settings } from "../support/http.ts";
 import { balances, fund, newAddress, newAsset } from "../support/ledger.ts";
 import { newPayer } from "../support/payer.ts";
+import { withBatch } from "../support/slow-database.ts";
 import { newKey, newUser } from "../support/users.ts";
 
 const db = env.DB;
@@ -109,12 +110,28 @@ async function approvalRaces(races: number) {
         throw error;
       },
     );
-  const approve = (withdrawalId: string) =>
-    codeOr(approveAfterStepUp(db, { actor: checkedActor(user.actor, null), withdrawalId, ip }));
+  const approve = (withdrawalId: string, through = db) =>
+    codeOr(
+      approveAfterStepUp(through, { actor: checkedActor(user.actor, null), withdrawalId, ip }),
+    );
   const cancel = (id: string) =>
     codeOr(cancelWithdrawal(db, { actor, id: { withdrawal_id: id }, ip: undefined }));
   return { user, asset, ask, approve, cancel, pay };
 }
+
+it("an approval is reported although its response was lost and its payment begun", async () => {
+  const { ask, approve, pay } = await approvalRaces(1);
+  const id = await ask();
+  const responses = { lost: false };
+  const losing = withBatch(db, async (statements) => {
+    const rows = await db.batch(statements);
+    if (responses.lost) return rows;
+    responses.lost = true;
+    expect(await pay(id)).toBeDefined();
+    throw new Error("D1_ERROR: Network connection lost");
+  });
+  expect(await approve(id, losing)).toBe("ok");
+});
 
 type Moves = {
   readonly approve: () => Promise<string>;
