@@ -47,13 +47,23 @@ export const CUSTODY_MUTANTS: readonly Mutant[] = [
       [CANCEL],
     ],
   ]),
-  ...of("withdrawal-policy", "src/custody/withdraw.ts", [
+  ...of("withdrawal-limit", "src/custody/withdrawal-limit.ts", [
     [
       "sum of the day ignored",
-      "          AND ${withdrawnLastDay(user, at)} + ${bounded(amount)} > p.",
-      "          AND ${bounded(amount)} > p.",
+      "      AND ${withdrawnLastDay(user, at, withdrawal)} + ${amount} > p.",
+      "      AND ${amount} > p.",
       [WITHDRAWAL_POLICY],
     ],
+  ]),
+  ...of("withdrawal-limit", "src/auth/exposure.ts", [
+    [
+      "approved withdrawal counted on the day of its order",
+      "max(created_at, coalesce(approved_at, 0)) >= ${from}",
+      "created_at >= ${from}",
+      [WITHDRAWAL_POLICY],
+    ],
+  ]),
+  ...of("withdrawal-policy", "src/custody/withdraw.ts", [
     [
       "splitting avoids approval",
       "      AND ${unapprovedLastDay(user, at)} + ${bounded(terms.amount)} > p.",
@@ -76,6 +86,12 @@ export const CUSTODY_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...of("approval", "src/custody/approve-withdrawal.ts", [
+    [
+      "limit of the day ignored",
+      '      expr: withinDailyLimit(withdrawing(actor), atom("w.amount"), at),',
+      "      expr: expr`${at} > 0`,",
+      [WITHDRAWAL_POLICY],
+    ],
     [
       "expired approval",
       "w.status = 'awaiting_approval' AND w.approval_expires_at > ${at}`,",

@@ -7,7 +7,7 @@
  * anyone may hold 2^62 units of a worthless token.
  */
 import { NOW } from "../platform/commit.ts";
-import { all, type Expr, expr, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, type Expr, expr, literal, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 
 const HOUR_MS = raw("3600000");
@@ -53,14 +53,25 @@ export function usedByUser(user: Subject, at: Expr): Expr {
   return usedBy(user, at, { subject: user.user, own: sql`` });
 }
 
-/** Native units of the user's withdrawals of the last day, except failed and cancelled ones. */
-export function withdrawnLastDay(user: Expr, at: Expr): Expr {
+/** How long a withdrawal waits for approval. */
+export const APPROVAL_MS = 86_400_000;
+
+/**
+ * Native units of the user's withdrawals of the last day, except failed and cancelled ones and, if
+ * it is given, the one with the id `except`. One that was approved counts from its approval, like a
+ * new one.
+ */
+export function withdrawnLastDay(user: Expr, at: Expr, except?: Expr): Expr {
+  const from = lastDayFrom(at);
+  const others = except === undefined ? sql`` : sql` AND withdrawal_id <> ${except}`;
+  // The first bound is for the index: an approval comes within `APPROVAL_MS`.
   return expr`SELECT total(amount) FROM withdrawals INDEXED BY withdrawals_user
-    WHERE user_id = ${user} AND created_at >= ${lastDayFrom(at)}
-      AND status NOT IN ('failed', 'cancelled')`;
+    WHERE user_id = ${user} AND created_at >= ${from} - ${literal(APPROVAL_MS)}
+      AND max(created_at, coalesce(approved_at, 0)) >= ${from}
+      AND status NOT IN ('failed', 'cancelled')${others}`;
 }
 
-/** Those of them that are to be paid and needed no approval. */
+/** Native units of those of the last day that are to be paid and needed no approval. */
 export function unapprovedLastDay(user: Expr, at: Expr): Expr {
   return expr`SELECT total(amount) FROM withdrawals INDEXED BY withdrawals_user
     WHERE user_id = ${user} AND created_at >= ${lastDayFrom(at)} AND approved_at IS NULL

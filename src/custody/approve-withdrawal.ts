@@ -10,9 +10,15 @@ import type { Config } from "../platform/config.ts";
 import { type Operation, runOperation } from "../platform/operation.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import { problem } from "../platform/problem.ts";
-import { atom, type Expr, expr, sql } from "../platform/sql.ts";
+import { atom, type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
 import type { WithdrawalStatus } from "./tables.ts";
+import {
+  dailyLimitFacts,
+  type DailyLimitFacts,
+  dailyLimitReached,
+  withinDailyLimit,
+} from "./withdrawal-limit.ts";
 import {
   addressAllowed,
   addressFacts,
@@ -60,18 +66,30 @@ function approve({ actor, withdrawalId, ip }: Approval): Operation<Changed> {
     facts: {
       status: atom("w.status"),
       expired: expr`ifnull(w.approval_expires_at <= ${NOW}, 0)`,
+      amount: expr`CAST(w.amount AS TEXT)`,
       ...addressFacts(targetOf(actor)),
+      ...dailyLimitFacts(withdrawing(actor)),
     },
     apart: actorFacts(actor),
   });
 }
 
 type Facts = ActorFacts &
-  AddressFacts & { readonly status: WithdrawalStatus; readonly expired: number };
+  AddressFacts &
+  DailyLimitFacts & {
+    readonly status: WithdrawalStatus;
+    readonly expired: number;
+    readonly amount: string;
+  };
 
 /** Over `withdrawals w`. */
 function targetOf({ userId }: SessionActor) {
   return { userId, chain: atom("w.chain"), address: atom("w.to_address") };
+}
+
+/** Over `withdrawals w`. */
+function withdrawing({ userId }: SessionActor) {
+  return { user: uuid(userId), withdrawal: atom("w.withdrawal_id") };
 }
 
 /** Over `withdrawals w`. */
@@ -103,6 +121,11 @@ function preconditions(actor: SessionActor, at: Expr): readonly Precondition<Fac
       reject: ({ address_active_from: activeFrom }) => {
         throw addressNotListed(activeFrom);
       },
+    },
+    {
+      // The day of the order may be over, and its limit used again.
+      expr: withinDailyLimit(withdrawing(actor), atom("w.amount"), at),
+      reject: (facts) => dailyLimitReached(facts, BigInt(facts.amount)),
     },
     {
       // Withdrawals that wait for approval do not count as in flight.

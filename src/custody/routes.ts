@@ -222,8 +222,8 @@ function registerWithdrawalRoutes(app: Api): void {
     operationId: "approveWithdrawal",
     summary: "Approve a withdrawal that waits for approval",
     description:
-      "Takes the password and a fresh one-time code. The guard checks freeze, pause and the address " +
-      "book again.",
+      "Takes the password and a fresh one-time code. The guard checks freeze, pause, the address " +
+      "book and `withdraw_max_usdc_per_day` again.",
     body: z.strictObject({
       ...stepUpFields,
       withdrawal_id: described(uuidField, "Id of the withdrawal"),
@@ -236,6 +236,7 @@ function registerWithdrawalRoutes(app: Api): void {
       "withdrawal_not_approvable",
       "withdrawals_paused",
       "address_not_listed",
+      "account_limit",
       "chain_liquidity",
     ],
     handler: async ({ env, db, settings, actor, body, clientIp, waitUntil }) => {

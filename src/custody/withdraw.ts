@@ -34,7 +34,7 @@ import {
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./announce.ts";
-import { sumText, unapprovedLastDay, withdrawnLastDay } from "../auth/exposure.ts";
+import { APPROVAL_MS, unapprovedLastDay } from "../auth/exposure.ts";
 import { effectivePolicy } from "../auth/policy.ts";
 import {
   addressAllowed,
@@ -43,6 +43,12 @@ import {
   addressNotListed,
 } from "./withdrawal-addresses.ts";
 import { isDepositAddress } from "./check-destination.ts";
+import {
+  dailyLimitFacts,
+  type DailyLimitFacts,
+  dailyLimitReached,
+  withinDailyLimit,
+} from "./withdrawal-limit.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./records.ts";
 
 export type WithdrawTerms = {
@@ -143,7 +149,7 @@ function queueWithdrawal(limits: Limits, command: WithdrawCommand): Operation<Wi
           available: availableText(actor.userId, atom("?", [terms.asset])),
           liquidity: expr`CAST(${liquidity(terms)} AS TEXT)`,
           ...addressFacts(targetOf(command)),
-          ...policyFacts(uuid(actor.userId)),
+          ...dailyLimitFacts({ user: uuid(actor.userId) }),
         },
         apart: { ...actorFacts(actor), ...earlierFacts(actor.userId, terms) },
       }),
@@ -171,9 +177,6 @@ function insertWithdrawal(
     WHERE ${guardOf(preconditions(limits, command, group.at))}`;
 }
 
-/** How long a withdrawal waits for approval. */
-const APPROVAL_MS = DAY_MS;
-
 /** Condition: the withdrawal lifts the last day's unapproved sum above the policy's. */
 function needsApproval({ actor, terms }: WithdrawCommand, at: Expr): Expr {
   const user = uuid(actor.userId);
@@ -197,7 +200,7 @@ function targetOf({ actor, terms }: Pick<WithdrawCommand, "actor" | "terms">) {
 
 type Facts = InstantFact &
   AddressFacts &
-  PolicyFacts & { readonly available: string; readonly liquidity: string };
+  DailyLimitFacts & { readonly available: string; readonly liquidity: string };
 
 function preconditions(
   limits: Limits,
@@ -276,10 +279,8 @@ function preconditions(
       },
     },
     {
-      expr: expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(user, at)} p
-        WHERE p.withdraw_max_usdc_per_day IS NOT NULL
-          AND ${withdrawnLastDay(user, at)} + ${bounded(amount)} > p.withdraw_max_usdc_per_day)`,
-      reject: (facts) => withdrawLimitReached(facts, amount),
+      expr: withinDailyLimit({ user }, expr`${bounded(amount)}`, at),
+      reject: (facts) => dailyLimitReached(facts, amount),
     },
     {
       expr: expr`(SELECT count(*) FROM withdrawals INDEXED BY withdrawals_reverted
@@ -319,37 +320,6 @@ function preconditions(
       },
     },
   ];
-}
-
-/** The policy's limit for a day and what is used of it, as JSON text. Null: no limit. */
-type PolicyFacts = { readonly withdraw_limit: string | null };
-
-function policyFacts(user: Expr): Readonly<Record<keyof PolicyFacts, Expr>> {
-  return {
-    withdraw_limit: expr`SELECT json_object(
-        'maximum', CAST(p.withdraw_max_usdc_per_day AS TEXT),
-        'used', ${sumText(withdrawnLastDay(user, NOW))}) || ''
-      FROM ${effectivePolicy(user, NOW)} p WHERE p.withdraw_max_usdc_per_day IS NOT NULL`,
-  };
-}
-
-/** Undefined if there is room meanwhile. */
-function withdrawLimitReached({ withdraw_limit: facts }: PolicyFacts, amount: bigint): undefined {
-  if (facts === null) return undefined;
-  // Safe cast: `policyFacts` selects these members.
-  const limit = JSON.parse(facts) as { maximum: string; used: string };
-  const [maximum, used] = [BigInt(limit.maximum), BigInt(limit.used)];
-  if (used + amount <= maximum) return undefined;
-  throw problem(
-    "account_limit",
-    "The withdrawal exceeds the limit of the account's policy for a day.",
-    {
-      limit: "withdraw_max_usdc_per_day",
-      maximum: toHex(maximum),
-      used: toHex(used),
-      required: toHex(amount),
-    },
-  );
 }
 
 function destinationRefused(): Problem {

@@ -35,7 +35,7 @@ const setPolicy = async (user: TestUser, column: string, value: number) => {
     db,
     sql`INSERT INTO account_policies (user_id, active_from, version, sessions_trade,
         withdraw_listed_only)
-      VALUES (${uuid(user.userId)}, 1, 1, 1, 0)`,
+      VALUES (${uuid(user.userId)}, 1, 1, 1, 0) ON CONFLICT DO NOTHING`,
   );
   await all(
     db,
@@ -239,6 +239,51 @@ describe("withdraw_approval_above", () => {
         WHERE user_id = ${uuid(user.userId)}`,
     );
     expect(await codeOf(await approve(id))).toBe("409 address_not_listed");
+  });
+
+  /** Makes the withdrawal a day older, and leaves a minute to approve it. */
+  const age = (id: string) =>
+    all(
+      db,
+      sql`UPDATE withdrawals SET created_at = created_at - 86400000,
+          approval_expires_at = approval_expires_at - 86340000
+        WHERE withdrawal_id = ${uuid(id)}`,
+    );
+  async function limited() {
+    const funded = await waiting();
+    await setPolicy(funded.user, "withdraw_max_usdc_per_day", 200);
+    const old: string = (await funded.withdraw(200)).json["withdrawal_id"];
+    await age(old);
+    return { ...funded, old };
+  }
+
+  it("is approved only within the limit of the day", async () => {
+    const { withdraw, approve, old } = await limited();
+    const recent = (await withdraw(101)).json["withdrawal_id"];
+    expect((await approve(old)).json).toMatchObject({
+      status: 409,
+      code: "account_limit",
+      limit: "withdraw_max_usdc_per_day",
+      maximum: "0xc8",
+      used: "0x65",
+      required: "0xc8",
+    });
+    expect((await approve(recent)).json["status"]).toBe("queued");
+    expect(await codeOf(await approve(old))).toBe("409 account_limit");
+  });
+
+  it("counts for the day of its approval", async () => {
+    const { user, withdraw, approve, old } = await limited();
+    expect((await approve(old)).json["status"]).toBe("queued");
+    expect((await apiOf(user).get("/auth/policy")).json["used"]["withdraw_usdc"]).toBe("0xc8");
+    expect(await codeOf(await withdraw(1))).toBe("409 account_limit");
+    await all(
+      db,
+      sql`UPDATE withdrawals SET created_at = created_at - 86400000,
+          approved_at = approved_at - 86400000
+        WHERE withdrawal_id = ${uuid(old)}`,
+    );
+    expect((await withdraw(100)).json["status"]).toBe("queued");
   });
 
   it("may be cancelled while it waits", async () => {

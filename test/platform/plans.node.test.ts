@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { listApiKeys } from "../../src/auth/api-key.ts";
 import { listAuditEvents } from "../../src/auth/audit.ts";
 import { admitLogin } from "../../src/auth/login-throttle.ts";
+import { withdrawnLastDay } from "../../src/auth/exposure.ts";
 import { checkRegistrations } from "../../src/auth/registration-limit.ts";
 import { openedStreams } from "../../src/auth/ws-ticket.ts";
 import { isDepositAddress } from "../../src/custody/check-destination.ts";
@@ -12,7 +13,7 @@ import { listWithdrawals } from "../../src/custody/list-withdrawals.ts";
 import { liveMembers, readOpenTransactions } from "../../src/custody/payer/open-transactions.ts";
 import { config } from "../../src/platform/config.ts";
 import { newGroup } from "../../src/platform/commit.ts";
-import { all, sql } from "../../src/platform/sql.ts";
+import { all, atom, sql, uuid } from "../../src/platform/sql.ts";
 import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts";
@@ -74,6 +75,11 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     "a user's deposits below the minimum",
     (db) => listDeposits(db, user, { ...next, status: "below_minimum" }),
     ["small_deposits_user", "deposit_addresses_nonce"],
+  ],
+  [
+    "the sum of a user's withdrawals of the last day",
+    (db) => all(db, sql`SELECT ${withdrawnLastDay(uuid(user), atom("1"))} AS sum`),
+    ["withdrawals_user"],
   ],
   ["a user's withdrawals", (db) => listWithdrawals(db, user, next), ["withdrawals_user"]],
   [

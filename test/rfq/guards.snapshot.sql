@@ -802,29 +802,34 @@ WHERE (
               (
                 ((SELECT at FROM commit_groups WHERE group_id = unhex(?45,'-')) / 3600000) - 23
               ) * 3600000
+            ) - 86400000
+            AND max(created_at, coalesce(approved_at, 0)) >= (
+              (
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?46,'-')) / 3600000) - 23
+              ) * 3600000
             )
             AND status NOT IN ('failed', 'cancelled')
-        ) + CAST(?46 AS INTEGER) > p.withdraw_max_usdc_per_day
+        ) + (CAST(?47 AS INTEGER)) > p.withdraw_max_usdc_per_day
     )
   )
   AND (
     (
       SELECT count(*)
       FROM withdrawals INDEXED BY withdrawals_reverted
-      WHERE user_id = unhex(?47,'-')
-        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?48,'-')) - ?49
+      WHERE user_id = unhex(?48,'-')
+        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?49,'-')) - ?50
         AND failure_code = 'payment_reverted'
-        AND to_address = unhex(?50)
-    ) < ?51
+        AND to_address = unhex(?51)
+    ) < ?52
   )
   AND (
     EXISTS (
       SELECT 1
       FROM accounts
-      WHERE owner = unhex(?52,'-')
-        AND asset = ?53
+      WHERE owner = unhex(?53,'-')
+        AND asset = ?54
         AND kind = 'available'
-        AND balance >= (CAST(?54 AS INTEGER))
+        AND balance >= (CAST(?55 AS INTEGER))
     )
   )
   AND (
@@ -832,21 +837,21 @@ WHERE (
       EXISTS (
         SELECT 1
         FROM deposit_addresses
-        WHERE chain IN (SELECT value FROM json_each(?55)) AND address = unhex(?56)
+        WHERE chain IN (SELECT value FROM json_each(?56)) AND address = unhex(?57)
       )
     )
   )
   AND (
     (
-      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?57 AS BLOB) AND asset = ?58 AND kind = 'external'), 0) - coalesce(
+      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?58 AS BLOB) AND asset = ?59 AND kind = 'external'), 0) - coalesce(
         (
           SELECT sum(amount)
           FROM withdrawals
-          WHERE chain = ?59 AND asset = ?60 AND status IN ('queued', 'submitted')
+          WHERE chain = ?60 AND asset = ?61 AND status IN ('queued', 'submitted')
         ),
         0
       )
-    ) >= CAST(?61 AS INTEGER)
+    ) >= CAST(?62 AS INTEGER)
   )
 )
 -- ?1 = "<id 1>"
@@ -894,22 +899,23 @@ WHERE (
 -- ?43 = "<id 4>"
 -- ?44 = "<id 3>"
 -- ?45 = "<id 4>"
--- ?46 = "5"
--- ?47 = "<id 3>"
--- ?48 = "<id 4>"
--- ?49 = 2592000000
--- ?50 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?51 = 3
--- ?52 = "<id 3>"
--- ?53 = "venue_one:0x1"
--- ?54 = "5"
--- ?55 = "[\"local\"]"
--- ?56 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?57 = "external:local"
--- ?58 = "venue_one:0x1"
--- ?59 = "local"
--- ?60 = "venue_one:0x1"
--- ?61 = "5"
+-- ?46 = "<id 4>"
+-- ?47 = "5"
+-- ?48 = "<id 3>"
+-- ?49 = "<id 4>"
+-- ?50 = 2592000000
+-- ?51 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?52 = 3
+-- ?53 = "<id 3>"
+-- ?54 = "venue_one:0x1"
+-- ?55 = "5"
+-- ?56 = "[\"local\"]"
+-- ?57 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?58 = "external:local"
+-- ?59 = "venue_one:0x1"
+-- ?60 = "local"
+-- ?61 = "venue_one:0x1"
+-- ?62 = "5"
 
 -- Create a deposit address
 INSERT INTO audit_events (

@@ -276,9 +276,9 @@ export class Custody {
   /**
    * Approves a withdrawal that waits for approval by the account's policy. Needs a session, the
    * password and a fresh one-time code. Throws `Problem`: `withdrawal_unknown`,
-   * `withdrawal_not_approvable`, `totp_not_enabled`, `address_not_listed`, `withdrawals_paused`,
-   * `chain_liquidity`, `login_failed`, `totp_required`, `totp_invalid`, `login_throttled`,
-   * `security_hold`.
+   * `withdrawal_not_approvable`, `totp_not_enabled`, `address_not_listed`, `account_limit`,
+   * `withdrawals_paused`, `chain_liquidity`, `login_failed`, `totp_required`, `totp_invalid`,
+   * `login_throttled`, `security_hold`.
    *
    * @example
    * ```ts
