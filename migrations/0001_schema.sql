@@ -1424,6 +1424,24 @@ CREATE TABLE deposit_addresses (
 -- A user's addresses. Two calls at once cannot take the same number.
 CREATE UNIQUE INDEX deposit_addresses_nonce ON deposit_addresses (user_id, chain, nonce);
 
+-- An address stays with its user. The reconciliation derives it again, because whoever can write
+-- SQL can also drop these guards.
+CREATE TRIGGER deposit_addresses_insert BEFORE INSERT ON deposit_addresses BEGIN
+  SELECT RAISE(ABORT, 'append-only: deposit address exists')
+    WHERE EXISTS (SELECT 1 FROM deposit_addresses
+        WHERE chain = NEW.chain AND address = NEW.address)
+      OR EXISTS (SELECT 1 FROM deposit_addresses
+        WHERE user_id = NEW.user_id AND chain = NEW.chain AND nonce = NEW.nonce);
+END;
+
+CREATE TRIGGER deposit_addresses_update BEFORE UPDATE ON deposit_addresses BEGIN
+  SELECT RAISE(ABORT, 'append-only: deposit address');
+END;
+
+CREATE TRIGGER deposit_addresses_delete BEFORE DELETE ON deposit_addresses BEGIN
+  SELECT RAISE(ABORT, 'append-only: deposit address');
+END;
+
 -- Transfers to deposit addresses. Written by the watcher (src/custody/watcher): first seen as
 -- 'confirming', 'credited' once confirmed. An orphaned one that is mined again is the same row.
 -- Kept for ever.

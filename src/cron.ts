@@ -7,6 +7,7 @@ import { trimTradedHours } from "./auth/exposure.ts";
 import { trimLoginAttempts } from "./auth/login-throttle.ts";
 import { trimTotp } from "./auth/remove-totp.ts";
 import { trimTickets } from "./auth/ws-ticket.ts";
+import { addressOf } from "./chain/addresses.ts";
 import { trackedHoldings } from "./custody/tracked-holdings.ts";
 import { expireApprovals } from "./custody/expire-approvals.ts";
 import { alertLateWithdrawals } from "./custody/payer/alert-late.ts";
@@ -68,6 +69,7 @@ function reconcileNow(env: Env): Promise<unknown> {
   return reconcile(env.DB, {
     chains: settings.CHAINS.map(({ chain }) => chain),
     macKeys: settings,
+    addressOf: addressOf(settings),
     holdingsAt: trackedHoldings(env.DB, settings),
   });
 }

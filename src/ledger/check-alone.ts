@@ -10,7 +10,7 @@ import type { Difference } from "./difference.ts";
 export type Chunk = { readonly after: number; readonly upTo: number };
 type ChunkCheck = { readonly name: string; readonly rows: Rows; readonly chunk: Chunk };
 /** What the ids of a chunk number. */
-export type Rows = "transfer" | "group" | "account" | "stream" | "user";
+export type Rows = "transfer" | "group" | "account" | "stream" | "user" | "address";
 
 /** Rows to which a check that throws is narrowed down. Each costs the reads of some chunks. */
 const MAX_ROWS_NAMED = 10;

@@ -52,6 +52,7 @@ const CHECKS_OF_ACCOUNTS: ReadonlySet<Check> = new Set([
   "holdings_short",
   "expiry_overdue",
   "rights_mismatch",
+  "address_mismatch",
 ]);
 
 /** The alert's key: one per account for these checks, otherwise one per entry or record. */

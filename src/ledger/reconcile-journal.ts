@@ -18,7 +18,7 @@ import { read } from "../platform/read.ts";
  */
 export type Walk = "recent" | "full";
 
-export type ScanKind = "transfers" | "groups" | "accounts" | "streams" | "rights";
+export type ScanKind = "transfers" | "groups" | "accounts" | "streams" | "rights" | "addresses";
 
 /** The checkpoint's key. */
 export function scanName(walk: Walk, kind: ScanKind): string {

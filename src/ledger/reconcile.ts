@@ -15,6 +15,12 @@ import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { checkAlone, type Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { openDifferences, report, reportStanding, resolve } from "./difference-alerts.ts";
+import {
+  type AddressOf,
+  checkAddresses,
+  checkCredits,
+  nextAddresses,
+} from "./reconcile-addresses.ts";
 import { checkHoldings, type HoldingsAt, type Surplus } from "./reconcile-holdings.ts";
 import { checkEvents, checkStreams, nextStreams } from "./reconcile-events.ts";
 import {
@@ -68,6 +74,8 @@ export type ReconcileOptions = {
   readonly holdingsAt?: HoldingsAt | undefined;
   /** Verify that the service wrote the audit events that rights are compared with. */
   readonly macKeys: MacKeys;
+  /** Derives deposit addresses, with which their rows are compared. */
+  readonly addressOf?: AddressOf | undefined;
   /** Checks everything from the first row on. Without it a part of the daily walk is checked. */
   readonly full?: boolean | undefined;
 };
@@ -78,6 +86,8 @@ const GROUPS_PER_CHUNK = 500;
 const ACCOUNTS_PER_CHUNK = 2_000;
 const STREAMS_PER_CHUNK = 500;
 const USERS_PER_CHUNK = 100;
+/** Deriving an address takes some 50 µs of the Worker's time. */
+const ADDRESSES_PER_CHUNK = 500;
 /** Chunks of each scan in one reconciliation: more than the busiest journal fills in a minute. */
 const MAX_CHUNKS = 60;
 const MAX_CHUNKS_FULL = 100_000;
@@ -85,7 +95,7 @@ const MAX_CHUNKS_FULL = 100_000;
 const FULL_CHUNKS_PER_RUN = 20;
 const FULL_EVERY_MS = 86_400_000;
 
-const SCAN_KINDS = ["transfers", "groups", "accounts", "streams", "rights"] as const;
+const SCAN_KINDS = ["transfers", "groups", "accounts", "streams", "rights", "addresses"] as const;
 const FULL_SCANS = JSON.stringify(SCAN_KINDS.map((kind) => scanName("full", kind)));
 /** Mark of a full scan that has not ended. The one over transfers is marked with its end. */
 const RUNNING = "running";
@@ -95,11 +105,11 @@ export async function reconcile(
   options: ReconcileOptions,
 ): Promise<Reconciliation> {
   await openScans(db);
-  const recentDone = await walkRecent(db, options.macKeys);
+  const recentDone = await walkRecent(db, options);
   if (options.full === true) await startFull(db);
   else await startFullIfDue(db);
   const chunks = options.full === true ? MAX_CHUNKS_FULL : FULL_CHUNKS_PER_RUN;
-  await walkFull(db, chunks, options.macKeys);
+  await walkFull(db, chunks, options);
   await report(db, await checkAlone("expiries", () => overdue(db)));
   const { block, surplus } = await compareHoldings(db, options);
   const now = await first<{ at: number }>(db, sql`SELECT ${NOW} AS at`);
@@ -124,13 +134,14 @@ async function overdue(db: D1Database): Promise<readonly Difference[]> {
 }
 
 /** Follows the newest rows. Returns whether they have all been checked. */
-async function walkRecent(db: D1Database, macKeys: MacKeys): Promise<boolean> {
+async function walkRecent(db: D1Database, keys: Keys): Promise<boolean> {
   const transfersDone = await scanTransfers(db, "recent", MAX_CHUNKS);
   const groupsDone = await scanGroups(db, "recent", MAX_CHUNKS);
-  // Accounts, streams and users without recent changes are checked in turn.
+  // Accounts, streams, users and addresses without recent changes are checked in turn.
   await scanAccounts(db, "recent", 1);
   await scanStreams(db, "recent", 1);
-  await scanRights(db, "recent", 1, macKeys);
+  await scanRights(db, "recent", 1, keys);
+  await scanAddresses(db, "recent", 1, keys);
   return transfersDone && groupsDone;
 }
 
@@ -144,7 +155,9 @@ export async function walkOn(db: D1Database, chunks: number): Promise<void> {
   await scanGroups(db, "recent", chunks);
 }
 
-type Scan = (db: D1Database, walk: Walk, chunks: number, macKeys: MacKeys) => Promise<boolean>;
+/** What the Worker's secrets say of rows that SQL can edit. */
+type Keys = Pick<ReconcileOptions, "macKeys" | "addressOf">;
+type Scan = (db: D1Database, walk: Walk, chunks: number, keys: Keys) => Promise<boolean>;
 
 const SCANS: Readonly<Record<ScanKind, Scan>> = {
   transfers: scanTransfers,
@@ -152,17 +165,18 @@ const SCANS: Readonly<Record<ScanKind, Scan>> = {
   accounts: scanAccounts,
   streams: scanStreams,
   rights: scanRights,
+  addresses: scanAddresses,
 };
 
 /** Continues the full walk, if one is running. Each scan reads at most so many chunks. */
-async function walkFull(db: D1Database, chunks: number, macKeys: MacKeys): Promise<void> {
+async function walkFull(db: D1Database, chunks: number, keys: Keys): Promise<void> {
   for (const kind of SCAN_KINDS) {
     const scan = scanName("full", kind);
     const [row] = await read(db, ({ select }) =>
       select().from(ledgerCheckpoints).where(eq(ledgerCheckpoints.scan, scan)),
     );
     if (row === undefined || row.mark === "") continue;
-    if (!(await SCANS[kind](db, "full", chunks, macKeys))) return;
+    if (!(await SCANS[kind](db, "full", chunks, keys))) return;
     await all(db, sql`UPDATE ledger_checkpoints SET mark = '' WHERE scan = ${scan}`);
   }
 }
@@ -261,6 +275,7 @@ async function scanGroups(db: D1Database, walk: Walk, chunks: number): Promise<b
     );
     if (upTo === null) return finish(db, scan);
     await report(db, await checkRecords(db, { after, upTo }));
+    await report(db, await checkCredits(db, { after, upTo }));
     await report(db, await checkEvents(db, { after, upTo }));
     await advance(db, scan, { from: after, to: upTo });
   }
@@ -288,11 +303,26 @@ function scanRights(
   db: D1Database,
   walk: Walk,
   chunks: number,
-  macKeys: MacKeys,
+  { macKeys }: Keys,
 ): Promise<boolean> {
   return scanInTurn(db, scanName(walk, "rights"), chunks, {
     next: (after) => nextUsers(after, USERS_PER_CHUNK),
     check: (chunk) => checkRights(db, macKeys, chunk),
+  });
+}
+
+/** Compares the rows of deposit addresses in turn with the addresses that they derive. */
+async function scanAddresses(
+  db: D1Database,
+  walk: Walk,
+  chunks: number,
+  { addressOf }: Keys,
+): Promise<boolean> {
+  const scan = scanName(walk, "addresses");
+  if (addressOf === undefined) return finish(db, scan);
+  return scanInTurn(db, scan, chunks, {
+    next: (after) => nextAddresses(after, ADDRESSES_PER_CHUNK),
+    check: (chunk) => checkAddresses(db, addressOf, chunk),
   });
 }
 

@@ -1,6 +1,7 @@
 import { and, inArray, isNotNull } from "drizzle-orm";
 import { address as addressField } from "../assets/fields.ts";
 import { type AuditActor, auditRow, type PlainKind } from "../auth/audit.ts";
+import { addressOf } from "../chain/addresses.ts";
 import { readCursor } from "../chain/cursor.ts";
 import {
   chainStatus,
@@ -133,6 +134,7 @@ export async function reconcileAll(context: OperatorContext): Promise<unknown> {
     chains: context.settings.CHAINS.map(({ chain }) => chain),
     holdingsAt: trackedHoldings(context.env.DB, context.settings),
     macKeys: context.settings,
+    addressOf: addressOf(context.settings),
     full: true,
   });
   return {

@@ -11,6 +11,7 @@ export type AlertKind =
   | "nodes_disagree"
   | "deposit_phantom"
   | "deposit_missed"
+  | "deposit_address_altered"
   | "chain_unreachable"
   | "finality_stalled"
   | "payer_halted"

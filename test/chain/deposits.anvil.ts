@@ -5,9 +5,12 @@ import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { Deposit } from "../../src/custody/schemas.ts";
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
-import { recordResume } from "../../src/custody/operator-commands.ts";
+import { recordRescan, recordResume } from "../../src/custody/operator-commands.ts";
+import { rescanOnCommand } from "../../src/custody/watcher/rescan.ts";
+import { readCursor } from "../../src/chain/cursor.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
-import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { edit } from "../support/ledger.ts";
 import { listen, openStage, someone, type Stage } from "./support/stage.ts";
 
 const NOTHING = { available: 0n, pending: 0n };
@@ -38,7 +41,32 @@ async function rewind(stage: Stage, block: number): Promise<void> {
   await all(env.DB, sql`DELETE FROM chain_blocks WHERE chain = ${stage.chain.chain}`);
 }
 
+/** Edits the row of a deposit address, as if somebody had write access to the database. */
+const editAddress = (row: { address: string }, change: Sql) =>
+  edit(env.DB, "deposit_addresses", [
+    sql`UPDATE deposit_addresses SET ${change} WHERE address = ${blob(row.address)}`,
+  ]);
+
 describe("deposits", () => {
+  it("credits nobody at an address that SQL gave to another user", async () => {
+    const stage = await openStage();
+    const victim = await stage.user();
+    const thief = await stage.user();
+    await stage.watch();
+    await editAddress(victim, sql`user_id = ${uuid(thief.userId)}, nonce = 7`);
+    await stage.mintUsdc(victim.address, 5n);
+    await stage.confirm();
+    expect(await stage.deposits(thief.userId)).toEqual([]);
+    expect(await stage.alerts()).toEqual(["deposit_address_altered"]);
+
+    await editAddress(victim, sql`user_id = ${uuid(victim.userId)}, nonce = 0`);
+    const to = (await readCursor(env.DB, stage.chain.chain))?.confirmed.number ?? 0;
+    await recordRescan(env.DB, { chain: stage.chain.chain, from: 0, to, actor: "operator:test" });
+    while (await rescanOnCommand(stage.watcher));
+    expect(await readBalance(env.DB, victim.userId, USDC)).toMatchObject({ available: 5n });
+    expect(await stage.deposits(thief.userId)).toEqual([]);
+  });
+
   it("credits deposits once when a block range is scanned twice", async () => {
     const stage = await openStage();
     const user = await stage.user();

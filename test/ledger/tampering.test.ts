@@ -6,14 +6,16 @@
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
+import { addressOf, depositAddressFor } from "../../src/chain/addresses.ts";
 import { reasonCode } from "../../src/ledger/codes.ts";
 import type { Check, Difference } from "../../src/ledger/difference.ts";
 import { FEES_OWNER } from "../../src/ledger/post.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
+import { defaultChain } from "../../src/platform/config.ts";
 import { codesOf } from "../../src/platform/event-forms.ts";
-import { all, expr, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, expr, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
-import { edit, endWithdrawal, newAsset, queueWithdrawal } from "../support/ledger.ts";
+import { edit, endWithdrawal, fund, newAsset, queueWithdrawal } from "../support/ledger.ts";
 import { command, commitCommand, matchOf } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
 import { settings } from "../support/http.ts";
@@ -24,7 +26,10 @@ beforeAll(() => applyD1Migrations(db, env.TEST_MIGRATIONS));
 
 type History = Awaited<ReturnType<typeof history>>;
 
-/** A match with fees, an open, a cancelled and a rejected quote, and a settled withdrawal. */
+/**
+ * A match with fees, an open, a cancelled and a rejected quote, a settled withdrawal, and a deposit
+ * to an address.
+ */
 async function history() {
   const { key: book } = newAsset("venue_two");
   const requester = await newUser({ usdc: 10_000n }, db);
@@ -44,8 +49,23 @@ async function history() {
   await commitCommand(book, command.cancelQuote(maker, cancelled.quoteId), db);
   const withdrawal = await queueWithdrawal(requester, "usdc", 100n, { db });
   await endWithdrawal(withdrawal, "Paid", db);
+  const chain = defaultChain(settings());
+  const { address, salt } = depositAddressFor(settings(), chain, requester.userId, 0);
+  await all(
+    db,
+    sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
+      VALUES (${chain.chain}, ${blob(address)}, ${uuid(requester.userId)}, 0, ${blob(salt)}, 0)`,
+  );
+  const { depositId } = await fund(requester.userId, "usdc", 1n, {
+    chain: chain.chain,
+    address,
+    db,
+  });
   return {
     book,
+    makerId: maker.userId,
+    address,
+    depositId,
     requesterId: requester.userId,
     requesterStream: accountStream(requester.userId),
     requestId: ask.requestId,
@@ -300,6 +320,39 @@ const EDITS: readonly Edit[] = [
     ],
     finds: ["payment_mismatch", "event_mismatch"],
   },
+  {
+    title: "a deposit address given to another user",
+    table: "deposit_addresses",
+    statements: ({ address, makerId }) => [
+      sql`UPDATE deposit_addresses SET user_id = ${uuid(makerId)}, nonce = 7
+        WHERE address = ${blob(address)}`,
+    ],
+    finds: ["address_mismatch"],
+  },
+  {
+    title: "a deposit address replaced by another",
+    table: "deposit_addresses",
+    statements: ({ address }) => [
+      sql`UPDATE deposit_addresses SET address = randomblob(20) WHERE address = ${blob(address)}`,
+    ],
+    finds: ["address_mismatch"],
+  },
+  {
+    title: "the salt of a deposit address changed",
+    table: "deposit_addresses",
+    statements: ({ address }) => [
+      sql`UPDATE deposit_addresses SET salt = randomblob(32) WHERE address = ${blob(address)}`,
+    ],
+    finds: ["address_mismatch"],
+  },
+  {
+    title: "a deposit credited to another user than that of its address",
+    table: "deposits",
+    statements: ({ depositId, makerId }) => [
+      sql`UPDATE deposits SET user_id = ${uuid(makerId)} WHERE deposit_id = ${uuid(depositId)}`,
+    ],
+    finds: ["address_mismatch"],
+  },
 ];
 
 // A full walk reads everything that the file has left behind.
@@ -347,6 +400,35 @@ describe.each(["recent", "full"] as const)("the %s walk", { timeout: 30_000 }, (
       { check: "record_mismatch", detail: expect.stringContaining("is unexpected") },
     ]);
   });
+});
+
+it("names an altered deposit address, the deposits to it and the next command", async () => {
+  const { address, depositId, requesterId, makerId } = await history();
+  const found = await newDifferences("full", () =>
+    edit(db, "deposit_addresses", [
+      sql`UPDATE deposit_addresses SET user_id = ${uuid(makerId)}, nonce = 7
+        WHERE address = ${blob(address)}`,
+    ]),
+  );
+  const { chain } = defaultChain(settings());
+  const freeze = (userId: string) =>
+    expect.stringMatching(new RegExp(`Next: npm run operator -- user freeze --user-id ${userId}$`));
+  expect(found).toEqual(
+    expect.arrayContaining([
+      {
+        check: "address_mismatch",
+        account: `${makerId}/deposit-address/${chain}/${address.toLowerCase()}`,
+        amount: "0",
+        detail: freeze(makerId),
+      },
+      {
+        check: "address_mismatch",
+        account: `${requesterId}/deposit/${depositId}`,
+        amount: "1",
+        detail: freeze(requesterId),
+      },
+    ]),
+  );
 });
 
 it("raises no difference for a history that nobody edited", async () => {
@@ -403,7 +485,12 @@ async function newDifferences(
     sql`SELECT coalesce(max(alert_id), 0) AS id FROM alerts`,
   );
   await change();
-  await reconcile(db, { macKeys: settings(), chains: [], full: walk === "full" });
+  await reconcile(db, {
+    macKeys: settings(),
+    addressOf: addressOf(settings()),
+    chains: [],
+    full: walk === "full",
+  });
   const rows = await all<{ detail: string }>(
     db,
     sql`SELECT detail FROM alerts WHERE alert_id > ${last?.id ?? 0} AND kind = 'reconciliation'`,

@@ -1,10 +1,10 @@
 /** Rows that never change again, each tried by direct SQL under every conflict clause. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { all, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
-import { endWithdrawal, queueWithdrawal } from "../support/ledger.ts";
+import { endWithdrawal, newAddress, queueWithdrawal } from "../support/ledger.ts";
 import { command, commitCommand, quotedMarket } from "../support/market.ts";
 
 const db = env.DB;
@@ -12,7 +12,7 @@ const CLAUSES = ["", "OR REPLACE", "OR IGNORE", "OR ABORT", "OR FAIL"];
 
 type History = Awaited<ReturnType<typeof history>>;
 
-/** A match, and a settled, a failed and a queued withdrawal of the requester. */
+/** A match, the requester's deposit address, and their settled, failed and queued withdrawals. */
 async function history() {
   const { book, requester, maker, request, quote } = await quotedMarket();
   await commitCommand(book, command.accept(requester, quote.quote_id));
@@ -21,7 +21,15 @@ async function history() {
   const failed = await queueWithdrawal(requester, "usdc", 10n);
   await endWithdrawal(failed, "Failed");
   const queued = await queueWithdrawal(requester, "usdc", 10n);
+  const address = blob(newAddress());
+  await all(
+    db,
+    sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
+      VALUES ('local', ${address}, ${uuid(requester.userId)}, 0, randomblob(32), 0)`,
+  );
   return {
+    address,
+    requester: uuid(requester.userId),
     quote: uuid(quote.quote_id),
     request: uuid(request.request_id),
     settled: uuid(settled.withdrawalId),
@@ -65,12 +73,26 @@ const CHANGES: Readonly<Record<string, (of: History, clause: Sql) => Sql>> = {
     sql`UPDATE ${clause} withdrawals SET status = 'queued' WHERE withdrawal_id = ${failed}`,
   "giving a match to another maker": ({ quote, maker }, clause) =>
     sql`UPDATE ${clause} matches SET requester_id = ${maker} WHERE quote_id = ${quote}`,
+  "giving a deposit address to another user": ({ address, maker }, clause) =>
+    sql`UPDATE ${clause} deposit_addresses SET user_id = ${maker} WHERE address = ${address}`,
+  "replacing the row of a deposit address": ({ address, maker }, clause) =>
+    sql`INSERT ${clause} INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
+      VALUES ('local', ${address}, ${maker}, 0, randomblob(32), 0)`,
+  "replacing a user's deposit address": ({ requester }, clause) =>
+    sql`INSERT ${clause} INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
+      VALUES ('local', randomblob(20), ${requester}, 0, randomblob(32), 0)`,
 };
 
 describe.each(Object.entries(CHANGES))("%s", (_, change) => {
   it.each(CLAUSES)("is rejected %s", async (clause) => {
     await expect(all(db, change(await history(), raw(clause)))).rejects.toThrow(/append-only/);
   });
+});
+
+it("deleting a deposit address is rejected", async () => {
+  const { address } = await history();
+  const deleted = sql`DELETE FROM deposit_addresses WHERE address = ${address}`;
+  await expect(all(db, deleted)).rejects.toThrow(/append-only/);
 });
 
 it("a transfer at an earlier instant than the last one is rejected", async () => {

@@ -1,6 +1,7 @@
 /** A chain without a node, whose confirmed transfers tests give to the watcher's statements. */
 import { env } from "cloudflare:workers";
 import { getAddress } from "viem";
+import { depositAddressFor } from "../../src/chain/addresses.ts";
 import type { TokenTransfer } from "../../src/chain/decode-logs.ts";
 import { announceDeposits } from "../../src/custody/announce.ts";
 import { listDeposits } from "../../src/custody/list-deposits.ts";
@@ -50,12 +51,11 @@ export async function openChain() {
   const { userId } = await newUser();
   let nonce = 0;
   const newDepositAddress = async () => {
-    const address = getAddress(newAddress());
+    const { address, salt } = depositAddressFor(base, chain, userId, nonce);
     await all(
       db,
       sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
-        VALUES (${chain.chain}, ${blob(address)}, ${uuid(userId)}, ${nonce++},
-          ${blob(randomHex(32))}, 0)`,
+        VALUES (${chain.chain}, ${blob(address)}, ${uuid(userId)}, ${nonce++}, ${blob(salt)}, 0)`,
     );
     return address;
   };

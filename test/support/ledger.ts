@@ -42,7 +42,11 @@ export async function fund(
   userId: string,
   asset: AssetKey,
   amount: bigint,
-  { chain = "local", db = env.DB }: { chain?: string; db?: D1Database } = {},
+  {
+    chain = "local",
+    address = newAddress(),
+    db = env.DB,
+  }: { chain?: string; address?: string; db?: D1Database } = {},
 ): Promise<Funded> {
   const depositId = uuidv7();
   const transactionHash = randomHex(32);
@@ -55,7 +59,7 @@ export async function fund(
         block_number, block_hash, address, user_id, asset, amount, required_confirmations, status,
         seen_group, detected_at, detected_group, credited_at, ended_group)
       VALUES (${uuid(depositId)}, ${chain}, ${blob(transactionHash)}, ${blob(randomHex(20))}, 0, 0,
-        1, ${blob(randomHex(32))}, ${blob(randomHex(20))}, ${uuid(userId)}, ${asset},
+        1, ${blob(randomHex(32))}, ${blob(address)}, ${uuid(userId)}, ${asset},
         ${amount.toString()}, 2, 'credited', ${group.seq}, ${group.at}, ${group.seq}, ${group.at},
         ${group.seq})`,
     openExternalAccounts(source),

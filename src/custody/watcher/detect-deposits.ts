@@ -4,7 +4,9 @@
  */
 import { type AssetKey, readAssetKey } from "../../assets/asset.ts";
 import type { Group } from "../../platform/commit.ts";
-import { all, type Expr, expr, raw, type Sql, sql } from "../../platform/sql.ts";
+import { raiseAlert } from "../../platform/alert.ts";
+import { all, type Expr, expr, raw, readUuid, type Sql, sql } from "../../platform/sql.ts";
+import { depositAddressFor } from "../../chain/addresses.ts";
 import type { TokenTransfer } from "../../chain/decode-logs.ts";
 import { assetOf } from "../../chain/token.ts";
 import { type ChainConfig, minDepositOf, vaultsOf } from "../../platform/config.ts";
@@ -36,11 +38,15 @@ export type SeenTransfer = {
 const ADDRESSES_PER_QUERY = 5_000;
 const ROWS_PER_STATEMENT = 1_000;
 
-/** Selects the transfers to deposit addresses. A busy token has thousands of others per range. */
+/**
+ * Selects the transfers to deposit addresses. A busy token has thousands of others per range. An
+ * address that its row does not derive is left out, because SQL may have given it to another user.
+ */
 export async function transfersToUs(
-  { db, settings, chain, addresses }: WatcherContext,
+  context: WatcherContext,
   transfers: readonly TokenTransfer[],
 ): Promise<SeenTransfer[]> {
+  const { db, settings, chain, addresses } = context;
   const candidates = transfers.filter((transfer) => transfer.amount > 0n);
   await addresses?.refresh(db, chain.chain);
   const receivers = [...new Set(candidates.map((transfer) => stripPrefix(transfer.to)))].filter(
@@ -49,8 +55,9 @@ export async function transfersToUs(
   const ours = new Set<string>();
   for (let start = 0; start < receivers.length; start += ADDRESSES_PER_QUERY) {
     const chunk = receivers.slice(start, start + ADDRESSES_PER_QUERY);
-    const found = await all<{ address: string }>(db, depositAddressesAmong(chain.chain, chunk));
-    for (const { address } of found) ours.add(address);
+    for (const row of await all<AddressRow>(db, depositAddressesAmong(chain.chain, chunk)))
+      if (isDerived(context, row)) ours.add(row.address);
+      else await alertAltered(context, row);
   }
   return candidates.flatMap((transfer) => {
     const asset = assetOf(settings, chain, transfer.token, transfer.tokenId);
@@ -60,12 +67,33 @@ export async function transfersToUs(
   });
 }
 
+type AddressRow = { readonly address: string; readonly owner: string; readonly nonce: number };
+
+function isDerived({ settings, chain }: WatcherContext, row: AddressRow): boolean {
+  const { address } = depositAddressFor(settings, chain, readUuid(row.owner), row.nonce);
+  return stripPrefix(address) === row.address;
+}
+
+function alertAltered(
+  { db, chain: { chain } }: WatcherContext,
+  { address, owner, nonce }: AddressRow,
+): Promise<void> {
+  return raiseAlert(
+    db,
+    "deposit_address_altered",
+    `${chain}:0x${address}`,
+    `0x${address} received a transfer and is not address ${nonce} of user ${readUuid(owner)}, as ` +
+      "its row says. The transfer is not credited.",
+  );
+}
+
 /**
  * Selects the deposit addresses among receivers. CROSS JOIN makes SQLite search the index for each
  * receiver. It would otherwise read every deposit address.
  */
 export function depositAddressesAmong(chain: string, receivers: readonly string[]): Sql {
-  return sql`SELECT lower(hex(a.address)) AS address FROM json_each(${JSON.stringify(receivers)}) j
+  return sql`SELECT lower(hex(a.address)) AS address, hex(a.user_id) AS owner, a.nonce
+    FROM json_each(${JSON.stringify(receivers)}) j
     CROSS JOIN deposit_addresses a ON a.chain = ${chain} AND a.address = unhex(j.value)`;
 }
 

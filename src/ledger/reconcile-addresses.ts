@@ -1,0 +1,101 @@
+/**
+ * Check `address_mismatch`: whose deposits are credited to whom. Each row of `deposit_addresses`
+ * must be the address that its user, chain and number derive, and each deposit must be credited to
+ * the user of its address. SQL can edit both rows, but it cannot derive an address.
+ */
+import { all, readUuid, type Sql, sql } from "../platform/sql.ts";
+import { checkRowsAlone, type Chunk } from "./check-alone.ts";
+import type { Difference } from "./difference.ts";
+import { within } from "./reconcile-journal.ts";
+
+/** Derives an address. Undefined: the settings do not contain the chain, so nobody watches it. */
+export type AddressOf = (name: {
+  readonly chain: string;
+  readonly userId: string;
+  readonly nonce: number;
+}) => { readonly address: string; readonly salt: string } | undefined;
+
+/** The rowids of the next addresses. NOT INDEXED makes SQLite seek by rowid. */
+export function nextAddresses(after: number, limit: number): Sql {
+  return sql`SELECT rowid AS id FROM deposit_addresses NOT INDEXED WHERE rowid > ${after}
+    ORDER BY rowid LIMIT ${limit}`;
+}
+
+type AddressRow = {
+  readonly chain: string;
+  readonly address: string;
+  readonly owner: string;
+  readonly nonce: number;
+  readonly salt: string;
+};
+
+/** Derives the addresses of a chunk of rows. */
+export function checkAddresses(
+  db: D1Database,
+  addressOf: AddressOf,
+  chunk: Chunk,
+): Promise<readonly Difference[]> {
+  return checkRowsAlone({ name: "addresses", rows: "address", chunk }, async (part) => {
+    const rows = await all<AddressRow>(
+      db,
+      sql`SELECT chain, '0x' || lower(hex(address)) AS address, hex(user_id) AS owner, nonce,
+          '0x' || lower(hex(salt)) AS salt
+        FROM deposit_addresses NOT INDEXED WHERE ${within("rowid", part)}`,
+    );
+    return rows.flatMap((row) => wrongAddress(row, addressOf));
+  });
+}
+
+function wrongAddress(row: AddressRow, addressOf: AddressOf): Difference[] {
+  const { chain, nonce } = row;
+  const userId = readUuid(row.owner);
+  const derived = addressOf({ chain, userId, nonce });
+  if (derived === undefined) return [];
+  const expected = derived.address.toLowerCase();
+  if (row.address === expected && row.salt === derived.salt) return [];
+  const problem =
+    row.address === expected
+      ? "the row has another salt"
+      : `the row has another address; ${expected} is derived`;
+  return [
+    {
+      check: "address_mismatch",
+      account: `${userId}/deposit-address/${chain}/${row.address}`,
+      amount: "0",
+      detail: `address ${nonce} of the user on ${chain}: ${problem}. ${freeze(userId)}`,
+    },
+  ];
+}
+
+type CreditRow = {
+  readonly deposit: string;
+  readonly credited: string;
+  readonly owner: string;
+  readonly amount: string;
+};
+
+/** Deposits that a chunk of groups has credited to another user than that of their address. */
+export function checkCredits(db: D1Database, chunk: Chunk): Promise<readonly Difference[]> {
+  return checkRowsAlone({ name: "credits", rows: "group", chunk }, async (part) => {
+    const rows = await all<CreditRow>(
+      db,
+      sql`SELECT hex(d.deposit_id) AS deposit, hex(d.user_id) AS credited, hex(a.user_id) AS owner,
+          d.amount
+        FROM deposits d CROSS JOIN deposit_addresses a
+          ON a.chain = d.chain AND a.address = d.address
+        WHERE ${within("d.ended_group", part)} AND d.status = 'credited'
+          AND a.user_id <> d.user_id LIMIT 100`,
+    );
+    return rows.map(({ deposit, credited, owner, amount }) => ({
+      check: "address_mismatch",
+      account: `${readUuid(credited)}/deposit/${readUuid(deposit)}`,
+      amount,
+      detail: `its address is that of user ${readUuid(owner)}. ${freeze(readUuid(credited))}`,
+    }));
+  });
+}
+
+/** Stops the user who may have received what belongs to another. */
+function freeze(userId: string): string {
+  return `Next: npm run operator -- user freeze --user-id ${userId}`;
+}
