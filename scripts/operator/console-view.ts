@@ -1,4 +1,5 @@
 /** What the operator's console shows, as text: results of commands as facts and tables. */
+import { REVIEWED_ALERTS } from "../../src/platform/reviewed-alerts.ts";
 import { amountText } from "./amounts.ts";
 import { fieldText, isRecord } from "./print.ts";
 
@@ -165,11 +166,15 @@ function alertTable(alerts: Status["alerts"], { flags }: Shown): Table {
     columns: ["Since", "Alert", "Subject", "Detail"],
     rows: alerts.map(({ at, kind, subject, detail }) => ({
       cells: [instant(at), kind, subject, detail],
-      ...(kind === "withdrawal_dead_letter"
-        ? { command: commandText(flags, "withdrawals", "retry", "--id", subject) }
+      ...(REVIEWED_ALERTS.some((reviewed) => reviewed === kind)
+        ? { command: commandText(flags, ...closing(kind, subject)) }
         : {}),
     })),
   };
+}
+
+function closing(kind: string, subject: string): string[] {
+  return ["alerts", "close", "--kind", kind, "--subject", subject, "--reason", "reviewed"];
 }
 
 /** The oldest first, because it is the most likely to be stuck. */

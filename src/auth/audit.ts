@@ -79,6 +79,7 @@ type OperatorAuditKind =
   | "payment_accepted"
   | "differences_resolved"
   | "deposits_reviewed"
+  | "alert_closed"
   | "stuck_ended"
   | "operator_order"
   | "proposal_decided"

@@ -35,24 +35,34 @@ export async function recordCommand(
   ]);
 }
 
-/** Closes the open alerts of a kind in one batch with the audit row. Returns their subjects. */
+/**
+ * Closes the open alerts of a kind, or only that about `subject`, in one batch with the audit row.
+ * Returns their subjects.
+ */
 export async function closeAlerts(
   context: OperatorContext,
-  kind: string,
+  { kind, subject }: { readonly kind: string; readonly subject?: string },
   audited: { kind: PlainKind; reason: string },
 ): Promise<string[]> {
   const found = await read(context.env.DB, ({ select }) =>
     select({ subject: alerts.subject })
       .from(alerts)
-      .where(and(eq(alerts.kind, kind), isNull(alerts.resolvedAt))),
+      .where(
+        and(
+          eq(alerts.kind, kind),
+          subject === undefined ? undefined : eq(alerts.subject, subject),
+          isNull(alerts.resolvedAt),
+        ),
+      ),
   );
   if (found.length > 0) {
     await recordCommand(context, audited.kind, audited.reason, (group) => [
       sql`UPDATE alerts SET resolved_at = ${group.at}
-        WHERE kind = ${kind} AND resolved_at IS NULL`,
+        WHERE kind = ${kind} AND subject = coalesce(${subject ?? null}, subject)
+          AND resolved_at IS NULL`,
     ]);
   }
-  return found.map(({ subject }) => subject);
+  return found.map((alert) => alert.subject);
 }
 
 /** Many times a minute, so its events would fill every page. */

@@ -145,10 +145,11 @@ export async function reconcileAll(context: OperatorContext): Promise<unknown> {
 }
 
 async function resolveDifferences(context: OperatorContext, reason: string): Promise<number> {
-  const resolved = await closeAlerts(context, "reconciliation", {
-    kind: "differences_resolved",
-    reason,
-  });
+  const resolved = await closeAlerts(
+    context,
+    { kind: "reconciliation" },
+    { kind: "differences_resolved", reason },
+  );
   if (resolved.length > 0) return resolved.length;
   throw new OperatorRejection(
     "no_open_difference",

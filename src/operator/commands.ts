@@ -1,5 +1,6 @@
 /** The operator's commands by name (contract.md section 7). Every change is an audit event. */
 import { approve, listProposals, reject } from "./approvals.ts";
+import * as alerts from "./alerts.ts";
 import { listAudit, verifyLog } from "./audit.ts";
 import * as chains from "./chains.ts";
 import * as deposits from "./deposits.ts";
@@ -54,6 +55,7 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "market close": markets.close,
   "market list": markets.list,
   "stuck end": stuck.end,
+  "alerts close": alerts.close,
   restore: chains.restore,
   reconcile: chains.reconcileAll,
   "journal verify": journal.verify,

@@ -47,10 +47,11 @@ export async function list(context: OperatorContext): Promise<unknown> {
 
 /** Closes the alerts about quarantined deposits. The deposits stay quarantined. */
 export async function reviewed(context: OperatorContext): Promise<unknown> {
-  const chains = await closeAlerts(context, "deposit_quarantined", {
-    kind: "deposits_reviewed",
-    reason: option(context, "reason"),
-  });
+  const chains = await closeAlerts(
+    context,
+    { kind: "deposit_quarantined" },
+    { kind: "deposits_reviewed", reason: option(context, "reason") },
+  );
   if (chains.length === 0)
     throw new OperatorRejection("no_open_alert", "No alert about quarantined deposits is open.");
   return { chains };

@@ -192,3 +192,22 @@ it.each(["loss", "rescue"] as const)(
     expect(report).toMatchObject({ ok: true, complete: true });
   },
 );
+
+it("reports each withdrawal that is paid on other terms, while the first alert is open", async () => {
+  const stage = await openStage();
+  const user = await funded(stage);
+  const paidOtherwise = async (batch: bigint, nonce: number) => {
+    const { id, paymentId } = await stage.withdraw(user.userId, USDC, 100n, someone());
+    await steal(stage, { id: paymentId, amount: 100n }, { batch, nonce });
+    await stage.confirm();
+    await stage.watch();
+    return `${stage.chain.chain}:${id}`;
+  };
+  const subjects = [await paidOtherwise(1n, 0), await paidOtherwise(2n, 1)];
+  const rows = await all<{ subject: string }>(
+    env.DB,
+    sql`SELECT subject FROM alerts WHERE kind = 'payment_terms'
+      AND subject LIKE ${`${stage.chain.chain}:%`} ORDER BY alert_id`,
+  );
+  expect(rows.map(({ subject }) => subject)).toEqual(subjects);
+});

@@ -5,6 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { COMMANDS } from "../../scripts/operator/commands.ts";
+import { REVIEWED_ALERTS } from "../../src/platform/reviewed-alerts.ts";
 import { PROBLEM_CODES } from "../../src/platform/problem.ts";
 
 const files = execFileSync("git", ["ls-files"], { encoding: "utf8" })
@@ -68,6 +69,16 @@ describe("reference documentation", () => {
       ([, name]) => name,
     );
     expect(listed).toEqual(expect.arrayContaining(alerts));
+  });
+
+  it("names the command that closes an alert in its row of the runbook", () => {
+    const runbook = read("docs/runbook.md");
+    const closing = [
+      ...runbook.matchAll(/^\| `(\w+)` \|.*`alerts close --kind (\w+) --subject /gm),
+    ];
+    expect(closing.map(([, row]) => row)).toEqual(closing.map(([, , kind]) => kind));
+    expect(new Set(closing.map(([, row]) => row))).toEqual(new Set<unknown>(REVIEWED_ALERTS));
+    expect(runbook).not.toMatch(/\| (?:never|by hand) \|$/m);
   });
 
   it("lists exactly the existing error codes in the contract", () => {

@@ -1,7 +1,9 @@
-import { createExecutionContext } from "cloudflare:test";
+import { createExecutionContext, createMessageBatch } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
+import { handleWithdrawalMessages } from "../../src/custody/payer/wake-payer.ts";
 import { Operator } from "../../src/operator/entrypoint.ts";
+import { REVIEWED_ALERTS } from "../../src/platform/reviewed-alerts.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
@@ -274,6 +276,78 @@ describe("deposits", () => {
           WHERE kind = 'deposits_reviewed' AND subject_id = 'junk'`,
       ),
     ).toBeDefined();
+  });
+});
+
+describe("alerts close", () => {
+  const raise = async (kind: string, subject: string) =>
+    all(
+      env.DB,
+      sql`INSERT INTO alerts (kind, subject, detail, at) VALUES (${kind}, ${subject}, 'one', 1)`,
+    );
+  const openOf = async (kind: string) =>
+    (
+      await all<{ subject: string }>(
+        env.DB,
+        sql`SELECT subject FROM alerts WHERE kind = ${kind} AND resolved_at IS NULL`,
+      )
+    ).map(({ subject }) => subject);
+  const close = (kind: string, subject: string) =>
+    execute("alerts close", { kind, subject, reason: "reviewed" });
+
+  it.each(REVIEWED_ALERTS)("closes one alert %s, audited, and no other", async (kind) => {
+    const [subject, other] = [`local:${uuidv7()}`, `local:${uuidv7()}`];
+    for (const of of [subject, other]) await raise(kind, of);
+    expect(await close(kind, subject)).toMatchObject({ result: { kind, subject, closed: true } });
+    expect(await openOf(kind)).toContain(other);
+    expect(await openOf(kind)).not.toContain(subject);
+    expect(
+      await all(
+        env.DB,
+        sql`SELECT actor, kind FROM audit_events WHERE subject_id = ${`${kind} ${subject}: reviewed`}`,
+      ),
+    ).toEqual([{ actor: "operator:test", kind: "alert_closed" }]);
+    expect(await close(kind, subject)).toMatchObject(rejection("no_open_alert", subject));
+  });
+
+  it("refuses alerts that close otherwise", async () => {
+    for (const kind of ["payer_halted", "chain_unreachable", "reconciliation", "nothing"]) {
+      const subject = `local:${uuidv7()}`;
+      await raise(kind, subject);
+      expect(await close(kind, subject)).toMatchObject(
+        rejection("invalid_request", "Other alerts close by themselves"),
+      );
+      expect(await openOf(kind)).toContain(subject);
+      await all(env.DB, sql`UPDATE alerts SET resolved_at = 2 WHERE subject = ${subject}`);
+    }
+  });
+
+  it("closes dead letters of an ended withdrawal and of an unreadable message", async () => {
+    const { userId } = await newUser();
+    const { withdrawalId } = await insertWithdrawal(userId, { status: "failed" });
+    const messageId = uuidv7();
+    const message = (id: string, body: unknown) => ({
+      id,
+      timestamp: new Date(),
+      attempts: 5,
+      body,
+    });
+    await handleWithdrawalMessages(
+      createMessageBatch("rfq-custody-withdrawals-dead", [
+        message(uuidv7(), { withdrawal_id: withdrawalId, chain: "local" }),
+        message(messageId, "poison"),
+      ]),
+      env,
+    );
+    const kind = "withdrawal_dead_letter";
+    expect(await openOf(kind)).toEqual(expect.arrayContaining([withdrawalId, messageId]));
+    expect(await execute("withdrawals retry", { id: withdrawalId })).toMatchObject(
+      rejection("withdrawal_final", "failed"),
+    );
+    for (const subject of [withdrawalId, messageId])
+      expect(await close(kind, subject)).toMatchObject({ result: { closed: true } });
+    expect(await openOf(kind)).not.toContain(withdrawalId);
+    expect(await openOf(kind)).not.toContain(messageId);
   });
 });
 

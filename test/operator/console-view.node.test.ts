@@ -139,7 +139,8 @@ describe("the view of the operator's console", () => {
     const alerts = [alert("withdrawal_dead_letter", "a'; rm -rf ~")];
     const { rows } = overviewOf({ ...RESULTS, status: { ...STATUS, alerts } }, SHOWN).tables.alerts;
     expect(rows[0]?.command).toBe(
-      String.raw`npm run operator -- withdrawals retry --id 'a'\''; rm -rf ~' --remote`,
+      "npm run operator -- alerts close --kind withdrawal_dead_letter " +
+        String.raw`--subject 'a'\''; rm -rf ~' --reason reviewed --remote`,
     );
   });
 

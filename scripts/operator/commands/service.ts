@@ -30,6 +30,20 @@ export const SERVICE_COMMANDS: readonly Command[] = [
     help: "compare journal, balances and chains; exits with 1 on a difference or unread chain",
   },
   {
+    words: ["alerts", "close"],
+    flags: [
+      { name: "kind", value: "<kind>", required: true, help: "kind of the alert" },
+      {
+        name: "subject",
+        value: "<subject>",
+        required: true,
+        help: "subject of the alert, of `chain status --wide`",
+      },
+      { name: "reason", value: "<text>", required: true, help: "reason for the audit event" },
+    ],
+    help: "close an alert that does not close by itself, so that its next case is reported",
+  },
+  {
     words: ["journal", "verify"],
     flags: [{ name: "from", value: "<n>", help: "the first seal to read; default 1" }],
     help: "verify the archive's seals and compare them with balances; exits with 1 on a discrepancy",

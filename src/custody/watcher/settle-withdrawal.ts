@@ -3,6 +3,7 @@
  * Settlement trusts only these events, never the payer's own record.
  */
 import type { VaultEvent } from "../../chain/decode-logs.ts";
+import { uuidTextOf } from "../../auth/audit.ts";
 import { alertRow } from "../../platform/alert.ts";
 import { assetOfEvent } from "../../chain/token.ts";
 import type { Group } from "../../platform/commit.ts";
@@ -178,6 +179,18 @@ export function endMembers(group: Group): Sql {
           AND t.batch_no = e.batch_no AND t.to_address = e.vault))`;
 }
 
+/** One alert per withdrawal, so that an open one does not hide the next payment on other terms. */
+function alertOtherTerms(group: Group, chain: string): Sql {
+  const subject = expr`${chain} || ':' || ${uuidTextOf("w.withdrawal_id")}`;
+  return sql`INSERT INTO alerts (kind, subject, detail, at)
+    SELECT DISTINCT 'payment_terms', ${subject}, 'The vault paid another token, amount or address '
+      || 'than those of withdrawal ' || ${uuidTextOf("w.withdrawal_id")}, ${group.at}
+    FROM vault_events e JOIN withdrawals w ON ${PAID_OTHERWISE}
+    WHERE e.recorded_group = ${group.seq} AND w.status IN ('queued', 'submitted')
+      AND NOT EXISTS (SELECT 1 FROM alerts a
+        WHERE a.kind = 'payment_terms' AND a.subject = ${subject} AND a.resolved_at IS NULL)`;
+}
+
 /**
  * Raises alerts for payments without a withdrawal, with other terms, or after the funds were
  * returned. The last one halts the chain.
@@ -203,16 +216,7 @@ export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
       at: group.at,
       when: paid(sql`w.withdrawal_id IS NULL OR w.status = 'awaiting_approval'`),
     }),
-    alertRow({
-      kind: "payment_terms",
-      subject: chain,
-      detail: sql`(SELECT 'The vault paid another token, amount or address than the withdrawal''s: '
-        || group_concat(lower(hex(w.withdrawal_id)), ', ') FROM vault_events e
-        JOIN withdrawals w ON ${PAID_OTHERWISE}
-        WHERE e.recorded_group = ${group.seq} AND w.status IN ('queued', 'submitted'))`,
-      at: group.at,
-      when: paid(sql`w.status IN ('queued', 'submitted')`),
-    }),
+    alertOtherTerms(group, chain),
     alertRow({
       kind: "payment_skipped",
       subject: chain,
