@@ -30,7 +30,11 @@ export function openRequestsSnapshot(stream: string): Snapshot {
   ];
 }
 
-/** Of an account stream: the user's own open requests and quotes, oldest first. */
+/**
+ * Of an account stream: the user's own open requests and quotes, oldest first. A quote that has
+ * expired holds its reserve until it is closed, so it is here until then. Without it, the balances
+ * would contain a reserve that no quote explains.
+ */
 export function ownOpenRecords(userId: string): SnapshotPart[] {
   return [
     {
@@ -45,7 +49,7 @@ export function ownOpenRecords(userId: string): SnapshotPart[] {
       // Only the open ones are sorted, of which there are few. The index in order has all of them.
       statement: sql`SELECT ${select(quoteColumns("maker"))}
         FROM quotes q INDEXED BY quotes_open_maker
-        WHERE q.maker_id = ${uuid(userId)} AND q.status = 'open' AND q.expires_at > ${NOW}
+        WHERE q.maker_id = ${uuid(userId)} AND q.status = 'open'
         ORDER BY q.opened_at, q.quote_id`,
       view: (row) => quoteView(row as QuoteRow),
     },

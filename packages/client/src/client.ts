@@ -258,7 +258,8 @@ export class Client {
 
   /**
    * Own open requests and quotes by id, kept current by an account stream, which all live maps of
-   * this client share. Needs the scope read.
+   * this client share. A quote that has expired stays until the service has closed it, which
+   * releases its reserve. Needs the scope read.
    *
    * @example
    * ```ts

@@ -92,7 +92,7 @@ export class LiveAccount {
 
   #closeQuote(closed: StreamMessageOf<"quote.closed">["data"]): Applied {
     const quote = this.orders.get(closed.quote_id);
-    // A snapshot omits quotes that have expired but still hold their reserve. Only the maker's
+    // A quote whose opening was missed held a reserve that is not known here. Only the maker's
     // message has `replaced_by`; the requester's needs no change.
     if (quote === undefined) return "replaced_by" in closed ? "reload" : "same";
     this.orders.delete(closed.quote_id);

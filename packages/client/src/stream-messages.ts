@@ -40,7 +40,10 @@ export type StreamMessage =
         requests: QuoteRequest[];
         /** Account streams only: every balance. */
         balances?: Balance[];
-        /** Account streams only: the user's own open quotes. */
+        /**
+         * Account streams only: the user's own open quotes, and those that have expired and are
+         * about to be closed.
+         */
         quotes?: Quote[];
         /** Account streams only: withdrawals that have neither settled nor failed. */
         withdrawals?: Withdrawal[];

@@ -1,0 +1,33 @@
+import { expect, it } from "vitest";
+import { assetKey, LiveAccount } from "../../packages/client/src/live-account.ts";
+import type { StreamMessage } from "../../packages/client/src/index.ts";
+import { decode } from "../../packages/client/src/wire.ts";
+import { accountStream } from "../../src/streams/event-log.ts";
+import { advanceClock, openMarket, openRequest, placeQuote } from "../support/market.ts";
+import { connect } from "../support/sockets.ts";
+
+it("a live map needs no second snapshot for a quote that expired before its first", async () => {
+  const { book, maker, request } = await openMarket();
+  const { quote_id } = await placeQuote(maker, request.request_id, 400_000, 30);
+  await advanceClock(31_000);
+  const { until } = await connect(maker, accountStream(maker.userId), undefined, {
+    snapshot: true,
+  });
+  const account = new LiveAccount();
+  // Safe cast: messages of the service, decoded as a stream of the client does.
+  const apply = async (type: string) =>
+    account.apply(decode(JSON.stringify(await until(type))) as StreamMessage);
+  const own = () => [...account.orders.values()];
+  // The addresses of a book are `venue:asset`.
+  const [venue_id = "", asset_id = ""] = book.split(":");
+  const held = () => account.balances.get(assetKey({ venue_id, asset_id }));
+
+  expect(await apply("snapshot")).toBe("changed");
+  expect(own()).toMatchObject([{ quote_id, status: "expired", reserve: { amount: 10n } }]);
+  expect(held()).toMatchObject({ balance: 990n, pending_balance: 10n });
+  // A command of the maker first closes what has expired.
+  await openRequest(maker, book, { amount: 1n });
+  expect(await apply("quote.closed")).toBe("changed");
+  expect(own()).toEqual([]);
+  expect(held()).toMatchObject({ balance: 1_000n, pending_balance: 0n });
+});
