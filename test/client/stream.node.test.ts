@@ -301,6 +301,25 @@ describe("Stream", () => {
     expect(await accepting).toMatchObject({ code: "quote_expired", status: 409 });
   });
 
+  it.each([
+    { code: "rate_limited", status: 429 },
+    { code: "unavailable", status: 503, outcome: "none" },
+  ])("reports a command that may have taken effect before a reconnection: $code", async (data) => {
+    const { stream } = open();
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 0 });
+    const accepting = stream.accept({ quote_id: "q" }).catch((error: unknown) => error);
+    await advance();
+    const { id } = JSON.parse(socket(0).sent[0] ?? "") as { id: string };
+    socket(0).drop();
+    await advance(2_000);
+    socket(1).deliver({ type: "hello", seq: 0 });
+    socket(1).deliver({ type: "error", id, data });
+    const error = await accepting;
+    expect(error).toBeInstanceOf(NoAnswer);
+    expect(error).toMatchObject({ cause: { code: data.code } });
+  });
+
   it("ends with the problem when the ticket is rejected for good", async () => {
     const rejection = new Problem({ code: "api_key_revoked" }, { status: 401 });
     const { stream } = open({ ticket: () => Promise.reject(rejection) });
@@ -417,5 +436,7 @@ describe("reconnecting", () => {
     expect(reconnectDelay(problem(503, 40), 1, () => 0)).toBe(40_000);
     expect(reconnectDelay(problem(429, 40), 1, () => 0.5)).toBe(40_250);
     expect(reconnectDelay(problem(503, 1e9), 1, () => 0)).toBe(3_600_000);
+    const afterLost = new NoAnswer("ticket", "lost", problem(429, 40));
+    expect(reconnectDelay(afterLost, 1, () => 0)).toBe(40_000);
   });
 });

@@ -243,6 +243,36 @@ describe("retries", () => {
     expect(received).toHaveLength(2);
   });
 
+  const LOST: Reply = { hangUp: true };
+  const UNKNOWN: Reply = { status: 503, body: { code: "unavailable", outcome: "unknown" } };
+  const LIMITED: Reply = {
+    status: 429,
+    headers: { "retry-after": "60" },
+    body: { code: "rate_limited" },
+  };
+  const NO_EFFECT: Reply = { status: 503, body: { code: "unavailable", outcome: "none" } };
+  it.each([
+    { name: "no response, then a rate limit", first: LOST, last: LIMITED },
+    { name: "an unknown outcome, then none", first: UNKNOWN, last: NO_EFFECT },
+    { name: "a proxy's 502, then a rate limit", first: { status: 502 }, last: LIMITED },
+  ])("report that the call may have taken effect after $name", async ({ first, last }) => {
+    const { client, received } = await serve((_request, index) => (index === 0 ? first : last), {
+      attempts: 2,
+    });
+    const error = await client.rfq.accept({ quote_id: "q" }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(NoAnswer);
+    expect(error).toMatchObject({ cause: { status: last.status } });
+    expect(received).toHaveLength(2);
+  });
+
+  it("report the last problem if no attempt can have had an effect", async () => {
+    const replies = [LIMITED, NO_EFFECT].map((reply) => ({ ...reply, headers: {} }));
+    const { client } = await serve((_request, index) => replies[index] ?? LIMITED, { attempts: 3 });
+    await expect(client.rfq.accept({ quote_id: "q" })).rejects.toMatchObject({ status: 429 });
+    const read = await serve((_request, index) => (index === 0 ? UNKNOWN : LIMITED));
+    await expect(read.client.auth.whoami()).rejects.toMatchObject({ status: 429 });
+  });
+
   it("stop after the given number of attempts", async () => {
     const { client, received } = await serve(
       () => ({ status: 503, body: { code: "unavailable", outcome: "unknown" } }),

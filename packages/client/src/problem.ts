@@ -84,7 +84,9 @@ export class Problem extends Error {
 
 /**
  * No response, or none that can be read: the connection broke, the call timed out, or the body was
- * not JSON. The call may or may not have taken effect. Repeat it only if it is idempotent.
+ * not JSON. Or the client had to repeat the call, and the repetition was rejected without effect
+ * (`cause` is its `Problem`), but an earlier attempt had no response. The call may or may not have
+ * taken effect. Repeat it only if it is idempotent.
  *
  * @example
  * ```ts
@@ -101,4 +103,19 @@ export class NoAnswer extends Error {
     super(`${call}: ${reason}`, { cause });
     this.name = "NoAnswer";
   }
+}
+
+/** Whether the service rejected the call before it had any effect. Rate limits apply first. */
+export function hadNoEffect(error: unknown): boolean {
+  return error instanceof Problem && (error.status === 429 || error.body["outcome"] === "none");
+}
+
+/**
+ * The error of a call, of which an earlier attempt may have taken effect. A rejection without
+ * effect does not end that doubt, because it comes before the idempotency key is looked up.
+ */
+export function afterUncertainAttempt(call: string, error: unknown): unknown {
+  return hadNoEffect(error)
+    ? new NoAnswer(call, "an earlier attempt may have taken effect", error)
+    : error;
 }

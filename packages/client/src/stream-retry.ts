@@ -31,7 +31,9 @@ export function reconnectDelay(
   attempt: number,
   random = Math.random,
 ): number {
-  const requestedSecs = error instanceof Problem ? (error.retryAfterSecs ?? 0) : 0;
+  // A `NoAnswer` may have the last response as its cause.
+  const problem = error instanceof NoAnswer ? error.cause : error;
+  const requestedSecs = problem instanceof Problem ? (problem.retryAfterSecs ?? 0) : 0;
   return (
     Math.min(requestedSecs, LONGEST_REST_SECS) * 1_000 +
     random() * Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt)

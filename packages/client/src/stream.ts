@@ -5,7 +5,7 @@
  */
 import { deferred } from "./deferred.ts";
 import { Inbox } from "./inbox.ts";
-import { NoAnswer, Problem } from "./problem.ts";
+import { afterUncertainAttempt, NoAnswer, Problem } from "./problem.ts";
 import type { ControlMessage, StreamMessage } from "./stream-messages.ts";
 import { StreamOrder } from "./stream-order.ts";
 import { isTransient, reconnectDelay } from "./stream-retry.ts";
@@ -63,7 +63,10 @@ type Command = {
   frame: () => string;
   /** Unix milliseconds by our clock, from which on it is not sent any more. */
   sendBefore: number;
+  /** On this connection or an earlier one. */
   sent: boolean;
+  /** On several connections, so the service may have carried it out before. */
+  sentAgain: boolean;
   resolve(data: unknown): void;
   reject(error: unknown): void;
   timer: ReturnType<typeof setTimeout>;
@@ -375,11 +378,12 @@ export class Stream implements AsyncIterable<StreamMessage> {
       case "result":
         return this.#finish(message.id, (command) => command.resolve(message.data));
       case "error":
-        return this.#finish(message.id, (command) =>
-          command.reject(
-            new Problem(message.data, { status: Number(message.data["status"] ?? 0) }),
-          ),
-        );
+        return this.#finish(message.id, (command) => {
+          const problem = new Problem(message.data, {
+            status: Number(message.data["status"] ?? 0),
+          });
+          command.reject(command.sentAgain ? afterUncertainAttempt("command", problem) : problem);
+        });
       default:
         // A message type that is newer than this client and not part of the stream.
         if (!Number.isSafeInteger(message.seq)) return;
@@ -416,6 +420,7 @@ export class Stream implements AsyncIterable<StreamMessage> {
         frame,
         sendBefore,
         sent: false,
+        sentAgain: false,
         resolve: (data) => (settled(), resolve(data as T)),
         reject: (error) => (settled(), reject(error)),
         timer,
@@ -428,6 +433,7 @@ export class Stream implements AsyncIterable<StreamMessage> {
   /** Sends a command, at first or after a reconnection, unless its deadline has passed. */
   #send(id: string, command: Command): void {
     if (Date.now() < command.sendBefore) {
+      command.sentAgain = command.sent;
       command.sent = true;
       this.#socket?.send(command.frame());
       return;

@@ -1,5 +1,11 @@
 /** One call: signs it, sends it, reads the response and retries where that is safe. */
-import { NoAnswer, Problem, type ProblemBody } from "./problem.ts";
+import {
+  afterUncertainAttempt,
+  hadNoEffect,
+  NoAnswer,
+  Problem,
+  type ProblemBody,
+} from "./problem.ts";
 import { type RateLimit, RateLimits } from "./rate-limits.ts";
 import { SessionSource } from "./session-source.ts";
 import { type HmacKey, headersOf, importSecret, signWith } from "./sign.ts";
@@ -135,6 +141,7 @@ export class Transport {
     const endsAt = Date.now() + timeoutMs;
     let clockCorrected = false;
     let sessionRenewed = false;
+    let uncertain = false;
     for (let attempt = 1; ; attempt++) {
       const offsetMs = this.#clockOffsetMs;
       const session = this.#session?.generation ?? 0;
@@ -164,7 +171,10 @@ export class Transport {
             : null;
         // A call that cannot be sent again in time fails with its own error.
         const next = Date.now() + (delayMs ?? 0);
-        if (delayMs === null || next >= Math.min(endsAt, call.sendBefore ?? Infinity)) throw error;
+        if (delayMs === null || next >= Math.min(endsAt, call.sendBefore ?? Infinity))
+          throw uncertain ? afterUncertainAttempt(nameOf(call), error) : error;
+        // A read has no effect.
+        uncertain ||= call.method !== "GET" && !hadNoEffect(error);
         await sleep(delayMs, signal);
       }
     }
