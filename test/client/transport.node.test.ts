@@ -243,6 +243,14 @@ describe("retries", () => {
     expect(received).toHaveLength(2);
   });
 
+  it("never start the count of a protection again after a lost response", async () => {
+    const { client, received } = await serve(() => ({ hangUp: true }));
+    // A match may have tripped it since the lost attempt, or counts towards the next trip.
+    await expect(client.rfq.resetProtection()).rejects.toBeInstanceOf(NoAnswer);
+    await expect(client.rfq.saveProtection({ window_secs: 60 })).rejects.toBeInstanceOf(NoAnswer);
+    expect(received).toHaveLength(2);
+  });
+
   const LOST: Reply = { hangUp: true };
   const UNKNOWN: Reply = { status: 503, body: { code: "unavailable", outcome: "unknown" } };
   const LIMITED: Reply = {

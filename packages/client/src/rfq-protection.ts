@@ -72,7 +72,8 @@ export class RfqProtection extends RfqRecords {
    * Limits the user's matches as maker within a sliding window. The match that reaches a limit
    * settles. Its commit also cancels the user's other open quotes in every book, and new ones throw
    * `protection_tripped` until the cooldown ends or `resetProtection` is called. Counting starts
-   * again with each call. Without both limits it is off. Idempotent, so the client retries it.
+   * again with each call, so the client does not retry it after a lost response, but throws
+   * `NoAnswer`: call `protection` to see the terms. Without both limits it is off.
    *
    * @example
    * ```ts
@@ -89,14 +90,14 @@ export class RfqProtection extends RfqRecords {
       method: "POST",
       path: "/rfq/protection",
       body: pick(terms, TERMS),
-      idempotent: true,
       options,
     });
   }
 
   /**
-   * Ends a trip of the protection, so that the user can quote again. Counting starts again.
-   * Idempotent, so the client retries it.
+   * Ends a trip of the protection, so that the user can quote again. Counting starts again. The
+   * client does not retry it after a lost response, because a match may have tripped the protection
+   * again since, but throws `NoAnswer`: call `protection` to see whether it is tripped.
    *
    * @example
    * ```ts
@@ -108,7 +109,6 @@ export class RfqProtection extends RfqRecords {
       method: "POST",
       path: "/rfq/reset-protection",
       body: {},
-      idempotent: true,
       options,
     });
   }
