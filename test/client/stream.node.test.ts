@@ -200,6 +200,18 @@ describe("Stream", () => {
     expect(leftMs).toBeLessThanOrEqual(1_000);
   });
 
+  it("does not shorten the deadline of a quote by the delay of hello", async () => {
+    const ahead = 3_600_000;
+    const { stream } = open({ ticket: async () => ({ ticket: "t", clockOffsetMs: ahead }) });
+    await advance();
+    const server_time = new Date(Date.now() + ahead - 5_000).toISOString();
+    socket(0).deliver({ type: "hello", seq: 0, data: { server_time } });
+    void stream.quote({ request_id: "r", price: 1 }).catch(() => {});
+    await advance();
+    const { not_after } = JSON.parse(socket(0).sent[0] ?? "") as { not_after: string };
+    expect(Date.parse(not_after) - ahead - Date.now()).toBeGreaterThan(900);
+  });
+
   it("does not repeat a quote after its deadline", async () => {
     const { stream } = open();
     await advance();

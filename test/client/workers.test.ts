@@ -185,6 +185,28 @@ describe("the client in workerd", () => {
     }
     expect(types).toEqual(["hello", "snapshot", "request.opened"]);
   });
+
+  it("quotes over a stream whose hello was late", async () => {
+    const [requester, maker] = [await newClient(), await newUser()];
+    const request = await requester.client.rfq.request({ ...newBook(), amount: 10n, side: "Bid" });
+    class LateHello extends SocketToWorker {
+      override addEventListener(type: string, listener: (event: { data?: unknown }) => void): void {
+        super.addEventListener(type, (event: { data?: unknown }) => {
+          const late = new Date(Date.now() - 60_000).toISOString();
+          const data = String(event.data).replace(/(?<="server_time":")[^"]+/, late);
+          listener(type === "message" ? { data } : event);
+        });
+      }
+    }
+    const credential = await newKey(maker, ["read", "trade"]);
+    const options = { baseUrl: BASE, fetch: toWorker, webSocket: LateHello, credential };
+    const stream = new Client(options).bookStream(request);
+    await stream.ready();
+    await expect(
+      stream.quote({ ...request, price: 650_000 }, { maxAgeMs: 30_000 }),
+    ).rejects.toMatchObject({ code: "insufficient_funds" });
+    stream.close();
+  });
 });
 
 it("a credential of an account with TOTP asks for a code and logs in", async () => {
@@ -400,7 +422,8 @@ describe("a stream whose upgrade is rejected", () => {
         body: { required_scope: "read" },
       });
       expect(ticketsIn(targets)).toHaveLength(1);
-      expect(targets).toHaveLength(4);
+      // The client reads the service's clock once.
+      expect(targets.filter((target) => target !== "/time")).toHaveLength(4);
     }
   });
 

@@ -300,7 +300,11 @@ export class Client {
     return new Stream({
       url: this.#transport.baseUrl.replace(/^http/, "ws") + path,
       query: armed ? { ...query, cancel_on_disconnect: "true" } : query,
-      ticket: () => this.#ticket(armed),
+      ticket: async () => {
+        const reading = this.#transport.clockOffset();
+        const [{ ticket }, clockOffsetMs] = await Promise.all([this.#ticket(armed), reading]);
+        return { ticket, clockOffsetMs };
+      },
       whyRefused: () => this.#whyRefused(path, query),
       webSocket,
       since,

@@ -29,8 +29,11 @@ export type StreamOptions = {
   url: string;
   /** `venue_id` and `asset_id` for /rfq/stream, `snapshot` for /account/stream. */
   query: Record<string, string>;
-  /** Creates a ticket. Called before each connection. */
-  ticket: () => Promise<{ ticket: string }>;
+  /**
+   * Creates a ticket. Called before each connection. `clockOffsetMs` is how far the service's clock
+   * is ahead of `Date.now` at least. Default: as far as the hello message shows.
+   */
+  ticket: () => Promise<{ ticket: string; clockOffsetMs?: number | null }>;
   /**
    * Throws the reason why a connection was rejected, if the service reports one. Called when a
    * connection ends before the hello message, because a websocket does not report why.
@@ -100,8 +103,10 @@ export class Stream implements AsyncIterable<StreamMessage> {
   #socket: WebSocketLike | null = null;
   /** The hello message of this connection has arrived. */
   #open = false;
-  /** The service's clock minus ours, from the hello message. */
+  /** The service's clock minus ours, once the hello message of a connection has arrived. */
   #clockOffsetMs = 0;
+  /** The same, as far as the client knew it before this connection. */
+  #leastOffsetMs = -Infinity;
   #running = false;
   #reading = false;
   readonly #ready = deferred<void>();
@@ -330,7 +335,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
 
   /** Connects with a new ticket and returns when the connection has ended. */
   async #connect(): Promise<Ended> {
-    const { ticket } = await this.#options.ticket();
+    const { ticket, clockOffsetMs } = await this.#options.ticket();
+    this.#leastOffsetMs = clockOffsetMs ?? -Infinity;
     if (this.#stop.signal.aborted) return { code: 1000, reason: "closed", greeted: false };
     const since = this.#order.since;
     const query = new URLSearchParams({
@@ -444,9 +450,12 @@ export class Stream implements AsyncIterable<StreamMessage> {
     this.#finish(id, (late) => late.reject(new NoAnswer("quote", reason)));
   }
 
-  /** The message took some time, so the service's clock is later than this by that time. */
+  /**
+   * A message takes some time, so the service's clock is at least as late as it says. A long replay
+   * delays `hello`. Therefore the larger of two offsets is the better one.
+   */
   #compareClocks(serverTime: string): void {
-    const offsetMs = Date.parse(serverTime) - Date.now();
+    const offsetMs = Math.max(Date.parse(serverTime) - Date.now(), this.#leastOffsetMs);
     if (Number.isFinite(offsetMs)) this.#clockOffsetMs = offsetMs;
   }
 

@@ -86,6 +86,8 @@ const FIRST_DELAY_MS = 200;
 const LONGEST_DELAY_MS = 5_000;
 /** The service's clock is compared with ours again after this time. */
 const CLOCK_LIFE_MS = 600_000;
+/** A stream does not wait longer than this for the service's clock before it connects. */
+const CLOCK_TIMEOUT_MS = 2_000;
 /** For a longer Retry-After the call throws, and the caller decides when to retry. */
 const LONGEST_RETRY_AFTER_SECS = 30;
 
@@ -96,6 +98,8 @@ export class Transport {
   /** The service's clock minus ours, learned from GET /time or from a rejected timestamp. */
   #clockOffsetMs = 0;
   #clockReadAt = -Infinity;
+  /** By how much the offset may be too large: half of the time that the reading took. */
+  #clockErrorMs = 0;
   #clockReading: Promise<void> | null = null;
   readonly #rateLimits = new RateLimits();
   readonly #session: SessionSource | null;
@@ -193,7 +197,7 @@ export class Transport {
     const timeoutMs = Math.min(maxAgeMs, options.timeoutMs ?? Infinity);
     await this.#readClock({ ...options, timeoutMs });
     options.signal?.throwIfAborted();
-    const toServer = (this.#options.now ?? Date.now)() + this.#clockOffsetMs - Date.now();
+    const toServer = this.#toServer();
     if (notAfter === undefined)
       return { notAfter: new Date(sendBefore + toServer).toISOString(), sendBefore };
     const instant = new Date(notAfter).getTime();
@@ -201,6 +205,21 @@ export class Transport {
     return Number.isNaN(instant)
       ? { notAfter: String(notAfter), sendBefore: Infinity }
       : { notAfter: new Date(instant).toISOString(), sendBefore: instant - toServer };
+  }
+
+  /**
+   * How far the service's clock is ahead of `Date.now` at least, by GET /time. Null if it could not
+   * be read.
+   */
+  async clockOffset(): Promise<number | null> {
+    await this.#readClock({ timeoutMs: CLOCK_TIMEOUT_MS });
+    const known = Date.now() - this.#clockReadAt < CLOCK_LIFE_MS;
+    return known ? this.#toServer() - this.#clockErrorMs : null;
+  }
+
+  /** The service's clock minus `Date.now`. */
+  #toServer(): number {
+    return (this.#options.now ?? Date.now)() + this.#clockOffsetMs - Date.now();
   }
 
   /** Compares the clocks, unless that was done recently. */
@@ -217,7 +236,9 @@ export class Transport {
       const time: Call = { method: "GET", path: "/time", public: true, once: true, options };
       const { unix_ms } = await this.call<{ unix_ms?: unknown }>(time);
       if (typeof unix_ms !== "number" || !Number.isFinite(unix_ms)) return;
-      this.#clockOffsetMs = unix_ms - (before + clock()) / 2;
+      const after = clock();
+      this.#clockOffsetMs = unix_ms - (before + after) / 2;
+      this.#clockErrorMs = (after - before) / 2;
       this.#clockReadAt = Date.now();
     } catch (error) {
       // Then the deadline is by our own clock. Other calls may wait for this one, so the signal of
