@@ -52,10 +52,7 @@ class FakeSocket implements WebSocketLike {
 let tickets = 0;
 const streams: Stream[] = [];
 
-function open(options: Partial<StreamOptions> = {}): {
-  stream: Stream;
-  delivered: StreamMessage[];
-} {
+function create(options: Partial<StreamOptions> = {}): Stream {
   const stream = new Stream({
     url: "ws://service/account/stream",
     query: {},
@@ -64,6 +61,14 @@ function open(options: Partial<StreamOptions> = {}): {
     ...options,
   });
   streams.push(stream);
+  return stream;
+}
+
+function open(options: Partial<StreamOptions> = {}): {
+  stream: Stream;
+  delivered: StreamMessage[];
+} {
+  const stream = create(options);
   const delivered: StreamMessage[] = [];
   void (async () => {
     for await (const message of stream) delivered.push(message);
@@ -300,6 +305,50 @@ describe("Stream", () => {
       await advance(11_000);
     }
     expect(seqs(delivered)).toEqual(Array.from({ length: 60 }, (_, index) => index + 1));
+  });
+
+  /** A stream whose messages nobody reads, with this many of them. */
+  async function unread(count: number): Promise<Stream> {
+    const stream = create();
+    void stream.ready();
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 0 });
+    for (let seq = 1; seq <= count; seq++) socket(0).deliver({ type: "account.notice", seq });
+    return stream;
+  }
+
+  it("carries commands without a loop, however many messages arrive", async () => {
+    const stream = await unread(10_001);
+    expect(socket(0).closed).toBe(false);
+    const accepting = stream.accept({ quote_id: "q" });
+    const { id } = JSON.parse(socket(0).sent[0] ?? "") as { id: string };
+    const late = stream[Symbol.asyncIterator]().next();
+    await expect(late).rejects.toThrow("began too late");
+    socket(0).deliver({ type: "result", id, data: { match_id: "m" } });
+    expect(await accepting).toEqual({ match_id: "m" });
+  });
+
+  it("reconnects without a loop, and keeps what a later loop reads", async () => {
+    const stream = await unread(9_000);
+    socket(0).drop();
+    await advance(2_000);
+    expect(FakeSocket.all).toHaveLength(2);
+    const messages = stream[Symbol.asyncIterator]();
+    expect((await messages.next()).value).toMatchObject({ type: "hello" });
+    expect((await messages.next()).value).toMatchObject({ seq: 1 });
+  });
+
+  it("closes the connection of a loop that is far behind, until it has caught up", async () => {
+    const stream = await unread(1);
+    const messages = stream[Symbol.asyncIterator]();
+    await messages.next();
+    for (let seq = 2; seq <= 10_001; seq++) socket(0).deliver({ type: "account.notice", seq });
+    expect(socket(0).closed).toBe(true);
+    await advance(60_000);
+    expect(FakeSocket.all).toHaveLength(1);
+    for (let n = 0; n < 5_002; n++) await messages.next();
+    await advance(2_000);
+    expect(FakeSocket.all).toHaveLength(2);
   });
 
   it("throws the problem of a rejected command", async () => {

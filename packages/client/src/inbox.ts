@@ -1,6 +1,9 @@
 /** Messages that have arrived and have not been read. */
 
-/** A subscriber this far behind is disconnected. It reconnects after it has caught up. */
+/**
+ * A loop this far behind is disconnected. It reconnects after it has caught up. If no loop has ever
+ * begun, the stream serves commands, and the messages are dropped instead.
+ */
 const MOST_UNREAD = 10_000;
 
 export class Inbox<T> {
@@ -8,17 +11,33 @@ export class Inbox<T> {
   #head = 0;
   #ended = false;
   #error: unknown = null;
+  #isRead = false;
+  #dropped = false;
   #wake: (() => void) | null = null;
   #onRoom: (() => void) | null = null;
 
   /**
-   * Adds a message. Returns false if too many are unread. The message is kept even then, because it
-   * counts as delivered.
+   * Adds a message. Returns false if the loop is too far behind. The message is kept even then,
+   * because it counts as delivered.
    */
   put(item: T): boolean {
+    if (this.#dropped) return true;
     this.#items.push(item);
     this.#wake?.();
-    return this.#items.length - this.#head < MOST_UNREAD;
+    if (this.#items.length - this.#head < MOST_UNREAD) return true;
+    if (this.#isRead) return false;
+    this.#items.length = 0;
+    this.#dropped = true;
+    return true;
+  }
+
+  /** Begins a loop. Throws if messages were dropped, because it would not receive every message. */
+  begin(): void {
+    if (this.#dropped)
+      throw new Error(
+        `The loop began too late: the stream dropped its messages after ${MOST_UNREAD} unread ones.`,
+      );
+    this.#isRead = true;
   }
 
   /**
@@ -35,9 +54,9 @@ export class Inbox<T> {
     }
   }
 
-  /** Resolves when the subscriber has caught up, or when the stream has ended. */
+  /** Resolves when the loop has caught up, if there is one, or when the stream has ended. */
   async caughtUp(): Promise<void> {
-    while (!this.#ended && this.#items.length - this.#head >= MOST_UNREAD / 2) {
+    while (this.#isRead && !this.#ended && this.#items.length - this.#head >= MOST_UNREAD / 2) {
       await new Promise<void>((resolve) => (this.#onRoom = resolve));
       this.#onRoom = null;
     }

@@ -11,6 +11,7 @@ import type {
   Trade,
   Withdrawal,
 } from "./types.ts";
+import { decode } from "./wire.ts";
 
 /** Distributes over a union of message types, so that `type` discriminates between them. */
 type Frame<Type extends string, Data> = Type extends string
@@ -117,3 +118,16 @@ export type ControlMessage =
   | { type: "pong"; seq: number }
   | { type: "result"; id: string | null; data: unknown }
   | { type: "error"; id: string | null; data: Record<string, unknown> };
+
+/**
+ * Parses a frame. Returns null if it cannot be read: a lost stream message then shows as a gap and
+ * is replayed.
+ */
+export function readFrame(text: string): StreamMessage | ControlMessage | null {
+  try {
+    // The client trusts the service to send what its AsyncAPI description says.
+    return decode(text) as StreamMessage | ControlMessage | null;
+  } catch {
+    return null;
+  }
+}

@@ -6,7 +6,7 @@
 import { deferred } from "./deferred.ts";
 import { Inbox } from "./inbox.ts";
 import { afterUncertainAttempt, NoAnswer, Problem } from "./problem.ts";
-import type { ControlMessage, StreamMessage } from "./stream-messages.ts";
+import { readFrame, type StreamMessage } from "./stream-messages.ts";
 import { StreamOrder } from "./stream-order.ts";
 import { isTransient, reconnectDelay } from "./stream-retry.ts";
 import { watchConnection } from "./stream-watch.ts";
@@ -21,7 +21,6 @@ import {
 import { type CallOptions, sleep } from "./transport.ts";
 import type { Match, Quote, QuoteResult } from "./types.ts";
 import { closeQuietly, globalWebSocket, type WebSocketLike } from "./websocket.ts";
-import { decode } from "./wire.ts";
 
 /** The options of a stream. `Client` provides all but `since` and `onDisconnect`. */
 export type StreamOptions = {
@@ -157,7 +156,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
 
   /**
    * Yields messages until the stream is closed, or throws the `Problem` that ends it. Leaving the
-   * loop closes the stream.
+   * loop closes the stream. A stream that only sends commands needs no loop: after 10 000 unread
+   * messages it drops what arrives, and a loop that begins then throws `Error`.
    *
    * @example
    * ```ts
@@ -171,6 +171,7 @@ export class Stream implements AsyncIterable<StreamMessage> {
       throw new Error(
         "A stream supports one loop at a time, because it delivers each message once.",
       );
+    this.#inbox.begin();
     this.#reading = true;
     this.#start();
     try {
@@ -477,18 +478,5 @@ export class Stream implements AsyncIterable<StreamMessage> {
         command.reject(error ?? new NoAnswer("command", "the stream was closed")),
       );
     closeQuietly(this.#socket);
-  }
-}
-
-/**
- * Parses a frame. Returns null if it cannot be read: a lost stream message then shows as a gap and
- * is replayed.
- */
-function readFrame(text: string): StreamMessage | ControlMessage | null {
-  try {
-    // The client trusts the service to send what its AsyncAPI description says.
-    return decode(text) as StreamMessage | ControlMessage | null;
-  } catch {
-    return null;
   }
 }
