@@ -162,6 +162,20 @@ describe("Stream", () => {
     expect(FakeSocket.all.length).toBeGreaterThan(1);
   });
 
+  it("ignores frames of a connection that it has given up", async () => {
+    const { delivered } = open({ since: 1 });
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 1 });
+    await advance(40_000);
+    const { length } = FakeSocket.all;
+    expect(length).toBeGreaterThan(1);
+    // The package ws delivers what arrived before the other end's close frame.
+    socket(0).deliver({ type: "account.notice", seq: 2, data: { kind: "late" } });
+    socket(length - 1).deliver({ type: "account.notice", seq: 2, data: { kind: "again" } });
+    await advance();
+    expect(delivered.slice(1)).toMatchObject([{ data: { kind: "again" } }]);
+  });
+
   it("repeats a pending command after reconnecting, with its idempotency key", async () => {
     const { stream } = open();
     await advance();

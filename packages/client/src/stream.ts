@@ -352,6 +352,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
     try {
       return await new Promise((resolve) => {
         socket.addEventListener("message", ({ data }) => {
+          // The package ws delivers what had arrived, even after `close`.
+          if (this.#socket !== socket) return;
           const text = String(data);
           watch.heard(text);
           this.#receive(text, watch.greeted);
