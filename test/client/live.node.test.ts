@@ -66,6 +66,15 @@ it("moves a withdrawal once per step", () => {
     expect(balancesAfter(...waits, withdrawal(status))[0], status).toEqual([100n, 0n]);
 });
 
+it("needs a new snapshot after the payment of a withdrawal that it does not know", () => {
+  const account = new LiveAccount();
+  account.apply(snapshot());
+  // A restore rebuilds a payment as settled, without the steps before.
+  expect(account.apply(withdrawal("settled"))).toBe("reload");
+  for (const status of ["failed", "cancelled"])
+    expect(account.apply(withdrawal(status)), status).toBe("same");
+});
+
 it("credits a deposit only once it is credited", () => {
   const deposit = (status: string) => message(`deposit.${status}`, { ...ASSET, amount: 4n });
   expect(balancesAfter(deposit("detected"))[1]).toEqual([0n, 0n]);

@@ -263,6 +263,17 @@ describe("Stream", () => {
     await late;
   });
 
+  it("waits for the result of a command without a timeout", async () => {
+    const { stream } = open();
+    await advance();
+    socket(0).deliver({ type: "hello", seq: 0 });
+    const accepting = stream.accept({ quote_id: "q" }, { timeoutMs: Infinity });
+    await advance(5_000);
+    const { id } = JSON.parse(socket(0).sent[0] ?? "") as { id: string };
+    socket(0).deliver({ type: "result", id, data: { match_id: "m" } });
+    expect(await accepting).toEqual({ match_id: "m" });
+  });
+
   it("sends only the fields of the command from a whole record", async () => {
     const { stream } = open();
     await advance();

@@ -17,7 +17,7 @@ afterEach(async () => {
 
 async function serve(
   reply: (request: Received, index: number) => Reply,
-  options: { now?: () => number; attempts?: number } = {},
+  options: { now?: () => number; attempts?: number; timeoutMs?: number } = {},
 ) {
   const service = await startFakeService(reply);
   running.push(service);
@@ -170,6 +170,11 @@ describe("options of a call", () => {
     const startedAt = Date.now();
     await expect(client.auth.whoami({ timeoutMs: 300 })).rejects.toBeInstanceOf(Problem);
     expect(Date.now() - startedAt).toBeLessThan(1_500);
+  });
+
+  it("timeoutMs may be infinite", async () => {
+    const { client } = await serve(() => ({}), { timeoutMs: Infinity });
+    expect(await client.auth.whoami({ timeoutMs: Infinity })).toEqual({});
   });
 
   it("signal ends the call and its repetitions", async () => {

@@ -117,8 +117,9 @@ export class LiveAccount {
     const { withdrawal_id, status, amount } = withdrawal;
     const known = this.#withdrawals.has(withdrawal_id);
     if (status === "settled" || status === "failed" || status === "cancelled") {
-      // One that ended before the snapshot moves nothing now.
-      if (!this.#withdrawals.delete(withdrawal_id)) return "same";
+      // A restore rebuilds a payment as settled, without the steps before. One that was not paid
+      // has moved nothing in the end.
+      if (!this.#withdrawals.delete(withdrawal_id)) return status === "settled" ? "reload" : "same";
       return this.#move(withdrawal, {
         available: status === "settled" ? 0n : amount,
         pending: -amount,

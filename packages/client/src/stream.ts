@@ -18,7 +18,7 @@ import {
   type QuoteTerms,
   type SeveralQuotes,
 } from "./rfq.ts";
-import { type CallOptions, sleep } from "./transport.ts";
+import { type CallOptions, LONGEST_TIMER_MS, sleep } from "./transport.ts";
 import type { Match, Quote, QuoteResult } from "./types.ts";
 import { closeQuietly, globalWebSocket, type WebSocketLike } from "./websocket.ts";
 
@@ -420,7 +420,10 @@ export class Stream implements AsyncIterable<StreamMessage> {
       if (this.#stop.signal.aborted) return reject(new NoAnswer(op, "the stream is closed"));
       if (signal?.aborted === true) return reject(signal.reason);
       const fail = (error: unknown) => this.#finish(id, (command) => command.reject(error));
-      const timer = setTimeout(() => fail(new NoAnswer(op, "no result in time")), timeoutMs);
+      const timer = setTimeout(
+        () => fail(new NoAnswer(op, "no result in time")),
+        Math.min(timeoutMs, LONGEST_TIMER_MS),
+      );
       const onAbort = () => fail(signal?.reason);
       signal?.addEventListener("abort", onAbort, { once: true });
       const settled = () => signal?.removeEventListener("abort", onAbort);

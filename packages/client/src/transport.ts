@@ -84,6 +84,8 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const DEFAULT_ATTEMPTS = 5;
 const FIRST_DELAY_MS = 200;
 const LONGEST_DELAY_MS = 5_000;
+/** A longer timer fires at once. This is 24 days. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** The service's clock is compared with ours again after this time. */
 const CLOCK_LIFE_MS = 600_000;
 /** A stream does not wait longer than this for the service's clock before it connects. */
@@ -281,7 +283,9 @@ export class Transport {
         await this.#credentialHeaders({ method: call.method, url, body, offsetMs }),
       );
     const ownMs = this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-    const timeout = AbortSignal.timeout(Math.max(0, Math.ceil(Math.min(ownMs, leftMs))));
+    const timeout = AbortSignal.timeout(
+      Math.max(0, Math.ceil(Math.min(ownMs, leftMs, LONGEST_TIMER_MS))),
+    );
     const send = this.#options.fetch ?? fetch;
     let response: Response;
     let text: string;
