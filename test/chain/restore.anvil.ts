@@ -282,7 +282,7 @@ it(
     }
     expect(rebuilt).toBe(600);
     expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
-      available: 7_500n,
+      available: 9_400n,
       pending: 0n,
     });
   },

@@ -742,10 +742,11 @@ WHERE (
     )
   )
   AND (NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = unhex(?28)))
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-')) < ?30)
+  AND (NOT EXISTS (SELECT 1 FROM accepted_payments WHERE chain = ?29 AND payment_id = unhex(?30)))
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?31,'-')) < ?32)
   AND (
     NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?31 AND halted_at IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?33 AND halted_at IS NOT NULL)
   )
   AND 1
   AND (
@@ -754,11 +755,11 @@ WHERE (
       FROM (
         SELECT 1
         FROM withdrawals
-        WHERE user_id = unhex(?32,'-')
-          AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?33,'-')) - ?34
+        WHERE user_id = unhex(?34,'-')
+          AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?35,'-')) - ?36
         LIMIT 100
       )
-    ) < ?35
+    ) < ?37
   )
   AND (
     NOT EXISTS (
@@ -766,8 +767,8 @@ WHERE (
       FROM (
         SELECT *
         FROM account_policies
-        WHERE user_id = unhex(?36,'-')
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?37,'-'))
+        WHERE user_id = unhex(?38,'-')
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?39,'-'))
         ORDER BY active_from DESC
         LIMIT 1
       ) p
@@ -775,10 +776,10 @@ WHERE (
         AND NOT EXISTS (
           SELECT 1
           FROM withdrawal_addresses b
-          WHERE b.user_id = unhex(?38,'-')
-            AND b.chain = ?39
-            AND b.address = unhex(?40)
-            AND b.active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?41,'-'))
+          WHERE b.user_id = unhex(?40,'-')
+            AND b.chain = ?41
+            AND b.address = unhex(?42)
+            AND b.active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?43,'-'))
         )
     )
   )
@@ -788,8 +789,8 @@ WHERE (
       FROM (
         SELECT *
         FROM account_policies
-        WHERE user_id = unhex(?42,'-')
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?43,'-'))
+        WHERE user_id = unhex(?44,'-')
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?45,'-'))
         ORDER BY active_from DESC
         LIMIT 1
       ) p
@@ -797,39 +798,39 @@ WHERE (
         AND (
           SELECT total(amount)
           FROM withdrawals INDEXED BY withdrawals_user
-          WHERE user_id = unhex(?44,'-')
+          WHERE user_id = unhex(?46,'-')
             AND created_at >= (
               (
-                ((SELECT at FROM commit_groups WHERE group_id = unhex(?45,'-')) / 3600000) - 23
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?47,'-')) / 3600000) - 23
               ) * 3600000
             ) - 86400000
             AND max(created_at, coalesce(approved_at, 0)) >= (
               (
-                ((SELECT at FROM commit_groups WHERE group_id = unhex(?46,'-')) / 3600000) - 23
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?48,'-')) / 3600000) - 23
               ) * 3600000
             )
             AND status NOT IN ('failed', 'cancelled')
-        ) + (CAST(?47 AS INTEGER)) > p.withdraw_max_usdc_per_day
+        ) + (CAST(?49 AS INTEGER)) > p.withdraw_max_usdc_per_day
     )
   )
   AND (
     (
       SELECT count(*)
       FROM withdrawals INDEXED BY withdrawals_reverted
-      WHERE user_id = unhex(?48,'-')
-        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?49,'-')) - ?50
+      WHERE user_id = unhex(?50,'-')
+        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?51,'-')) - ?52
         AND failure_code = 'payment_reverted'
-        AND to_address = unhex(?51)
-    ) < ?52
+        AND to_address = unhex(?53)
+    ) < ?54
   )
   AND (
     EXISTS (
       SELECT 1
       FROM accounts
-      WHERE owner = unhex(?53,'-')
-        AND asset = ?54
+      WHERE owner = unhex(?55,'-')
+        AND asset = ?56
         AND kind = 'available'
-        AND balance >= (CAST(?55 AS INTEGER))
+        AND balance >= (CAST(?57 AS INTEGER))
     )
   )
   AND (
@@ -837,21 +838,21 @@ WHERE (
       EXISTS (
         SELECT 1
         FROM deposit_addresses
-        WHERE chain IN (SELECT value FROM json_each(?56)) AND address = unhex(?57)
+        WHERE chain IN (SELECT value FROM json_each(?58)) AND address = unhex(?59)
       )
     )
   )
   AND (
     (
-      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?58 AS BLOB) AND asset = ?59 AND kind = 'external'), 0) - coalesce(
+      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?60 AS BLOB) AND asset = ?61 AND kind = 'external'), 0) - coalesce(
         (
           SELECT sum(amount)
           FROM withdrawals
-          WHERE chain = ?60 AND asset = ?61 AND status IN ('queued', 'submitted')
+          WHERE chain = ?62 AND asset = ?63 AND status IN ('queued', 'submitted')
         ),
         0
       )
-    ) >= CAST(?62 AS INTEGER)
+    ) >= CAST(?64 AS INTEGER)
   )
 )
 -- ?1 = "<id 1>"
@@ -882,40 +883,42 @@ WHERE (
 -- ?26 = "<id 3>"
 -- ?27 = "w-1"
 -- ?28 = "ed77e297609706b644d0b0e938108ea83e74f0a2c9045668dfa47cad62058ec7"
--- ?29 = "<id 4>"
--- ?30 = 1764551331000
--- ?31 = "local"
--- ?32 = "<id 3>"
--- ?33 = "<id 4>"
--- ?34 = 86400000
--- ?35 = 100
--- ?36 = "<id 3>"
--- ?37 = "<id 4>"
+-- ?29 = "local"
+-- ?30 = "ed77e297609706b644d0b0e938108ea83e74f0a2c9045668dfa47cad62058ec7"
+-- ?31 = "<id 4>"
+-- ?32 = 1764551331000
+-- ?33 = "local"
+-- ?34 = "<id 3>"
+-- ?35 = "<id 4>"
+-- ?36 = 86400000
+-- ?37 = 100
 -- ?38 = "<id 3>"
--- ?39 = "local"
--- ?40 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?41 = "<id 4>"
--- ?42 = "<id 3>"
+-- ?39 = "<id 4>"
+-- ?40 = "<id 3>"
+-- ?41 = "local"
+-- ?42 = "52908400098527886E0F7030069857D2E4169EE7"
 -- ?43 = "<id 4>"
 -- ?44 = "<id 3>"
 -- ?45 = "<id 4>"
--- ?46 = "<id 4>"
--- ?47 = "5"
--- ?48 = "<id 3>"
--- ?49 = "<id 4>"
--- ?50 = 2592000000
--- ?51 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?52 = 3
--- ?53 = "<id 3>"
--- ?54 = "venue_one:0x1"
--- ?55 = "5"
--- ?56 = "[\"local\"]"
--- ?57 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?58 = "external:local"
--- ?59 = "venue_one:0x1"
--- ?60 = "local"
+-- ?46 = "<id 3>"
+-- ?47 = "<id 4>"
+-- ?48 = "<id 4>"
+-- ?49 = "5"
+-- ?50 = "<id 3>"
+-- ?51 = "<id 4>"
+-- ?52 = 2592000000
+-- ?53 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?54 = 3
+-- ?55 = "<id 3>"
+-- ?56 = "venue_one:0x1"
+-- ?57 = "5"
+-- ?58 = "[\"local\"]"
+-- ?59 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?60 = "external:local"
 -- ?61 = "venue_one:0x1"
--- ?62 = "5"
+-- ?62 = "local"
+-- ?63 = "venue_one:0x1"
+-- ?64 = "5"
 
 -- Create a deposit address
 INSERT INTO audit_events (
@@ -1162,9 +1165,16 @@ WHERE EXISTS (
           AND e.chain = w.chain
           AND e.kind = 'Paid'
           AND NOT (
-            e.asset IS w.asset
-            AND e.amount IS CAST(w.amount AS TEXT)
-            AND e.to_address IS w.to_address
+            (
+              e.asset IS w.asset
+              AND e.amount IS CAST(w.amount AS TEXT)
+              AND e.to_address IS w.to_address
+            )
+            AND NOT EXISTS (
+              SELECT 1
+              FROM accepted_payments p
+              WHERE p.chain = e.chain AND p.payment_id = e.payment_id
+            )
           )
         )
       )
@@ -1239,7 +1249,7 @@ WHERE EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?12 AND token = unhex(?13
     FROM json_each(?18) j
     JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')
     WHERE w.chain = ?19
-      AND w.status IN ('queued', 'submitted')
+      AND w.status IN ('awaiting_approval', 'queued', 'submitted')
       AND NOT EXISTS (
         SELECT 1
         FROM batch_members m
