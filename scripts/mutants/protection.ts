@@ -34,6 +34,12 @@ export const PROTECTION_MUTANTS: readonly Mutant[] = [
       "taken_over_at = NULL WHERE ${live} AND ${newer}",
       [DISCONNECT],
     ],
+    [
+      "late quotes of a socket that was taken over placed after the last end",
+      " OR taken_over_at IS NOT NULL)",
+      ")",
+      [DISCONNECT],
+    ],
     ["cron ends sockets that are open", "if (!open.has(id)) await", "await", [DISCONNECT]],
   ]),
   ...of("timer", "src/rfq/cancel-timer.ts", [

@@ -5,7 +5,8 @@
  *
  * A row of `armed_sockets` is written before a socket is accepted, and deleted when it ends. A
  * quote that arrived on the socket is placed only while the row is there, so none commits after its
- * end.
+ * end. The row of a socket that was taken over is kept for its quotes in flight, until the end of
+ * a newer one cancels the quotes of the key.
  */
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
@@ -42,7 +43,7 @@ async function arm(db: D1Database, socket: ArmedSocket): Promise<void> {
 }
 
 /** Cancels the open quotes of the key, unless a newer socket has taken over. Idempotent. */
-async function endArmed(env: Env, { id, userId, apiKeyId }: ArmedSocket): Promise<void> {
+async function endArmed(env: Env, { id, userId, apiKeyId, stream }: ArmedSocket): Promise<void> {
   const live = sql`a.socket_id = ${uuid(id)} AND a.taken_over_at IS NULL`;
   const newer = sql`EXISTS (SELECT 1 FROM armed_sockets n WHERE n.api_key_id = a.api_key_id
     AND n.stream = a.stream AND n.taken_over_at IS NULL AND n.armed_id > a.armed_id)`;
@@ -54,7 +55,11 @@ async function endArmed(env: Env, { id, userId, apiKeyId }: ArmedSocket): Promis
   await closeQuotes(env, closing, ({ at }) => [
     // Kept for a while, because its quotes in flight are placed.
     sql`UPDATE armed_sockets AS a SET taken_over_at = ${at} WHERE ${live} AND ${newer}`,
-    sql`DELETE FROM armed_sockets AS a WHERE ${live}`,
+    // It is not live any more if it was taken over just now. Otherwise the sockets that were taken
+    // over end with it, because their quotes in flight must not be placed after the cancels.
+    sql`DELETE FROM armed_sockets WHERE api_key_id = ${uuid(apiKeyId)} AND stream = ${stream}
+      AND (socket_id = ${uuid(id)} OR taken_over_at IS NOT NULL)
+      AND EXISTS (SELECT 1 FROM armed_sockets a WHERE ${live})`,
   ]);
 }
 

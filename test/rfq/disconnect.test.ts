@@ -61,6 +61,19 @@ const close = (subscriber: Subscriber) => subscriber.socket.close(1000, "bye");
 const liveRows = async (userId: string) =>
   (await all(env.DB, sql`SELECT 1 FROM armed_sockets WHERE user_id = ${uuid(userId)}`)).length;
 
+/** Waits until the ends of `count` sockets were noticed, and newer ones have taken over. */
+async function untilTakenOver(userId: string, count: number): Promise<void> {
+  const takenOver = async () =>
+    await all(
+      env.DB,
+      sql`SELECT 1 FROM armed_sockets
+        WHERE user_id = ${uuid(userId)} AND taken_over_at IS NOT NULL`,
+    );
+  for (let waited = 0; waited < 1_000 && (await takenOver()).length < count; waited += 20)
+    await scheduler.wait(20);
+  expect(await takenOver()).toHaveLength(count);
+}
+
 /** Lets the sockets of an object appear to have been silent for `ms`. */
 async function silence(stream: string, ms: number): Promise<void> {
   await runInDurableObject(env.FEED.getByName(stream), async (_instance, ctx) => {
@@ -179,8 +192,7 @@ describe("a newer armed socket of the key on the stream", () => {
     expect(await closedAs(mine)).toBe("open");
     close(newer);
     await untilClosed(mine);
-    // The older one is kept for its quotes in flight.
-    expect(await liveRows(maker.userId)).toBe(1);
+    expect(await liveRows(maker.userId)).toBe(0);
   });
 
   it("does not take over for a newer one that has ended", async () => {
@@ -272,7 +284,54 @@ describe("a quote received on an armed socket", () => {
     const id = await idOf(market.maker.userId);
     await market.arm();
     close(older);
-    await scheduler.wait(300);
+    await untilTakenOver(market.maker.userId, 1);
+    expect(outcomeOf(await onSocket(id, market))).toBe("ok");
+  });
+
+  it("is placed as long as a chain of takeovers lasts, and not after its end", async () => {
+    const market = await armedMaker();
+    const { userId } = market.maker;
+    const first = await market.arm();
+    const id = await idOf(userId);
+    const second = await market.arm();
+    close(first);
+    await untilTakenOver(userId, 1);
+    const third = await market.arm();
+    close(second);
+    await untilTakenOver(userId, 2);
+    expect(outcomeOf(await onSocket(id, market))).toBe("ok");
+    const mine = await market.quote();
+    close(third);
+    await untilClosed(mine);
+    expect(outcomeOf(await onSocket(id, market))).toBe("unavailable");
+    expect(await liveRows(userId)).toBe(0);
+    // Nor when the key comes back.
+    await market.arm();
+    expect(outcomeOf(await onSocket(id, market))).toBe("unavailable");
+  });
+
+  it("is placed on an older socket that lives, after a newer one has ended", async () => {
+    const market = await armedMaker();
+    await market.arm();
+    const id = await idOf(market.maker.userId);
+    const newer = await market.arm();
+    const mine = await market.quote();
+    close(newer);
+    await untilClosed(mine);
+    expect(outcomeOf(await onSocket(id, market))).toBe("ok");
+  });
+
+  it("is placed when a socket of the key on another stream has ended", async () => {
+    const market = await armedMaker();
+    const older = await market.arm();
+    const id = await idOf(market.maker.userId);
+    await market.arm();
+    close(older);
+    await untilTakenOver(market.maker.userId, 1);
+    const elsewhere = await market.arm(bookStream(market.book));
+    const mine = await market.quote();
+    close(elsewhere);
+    await untilClosed(mine);
     expect(outcomeOf(await onSocket(id, market))).toBe("ok");
   });
 });
