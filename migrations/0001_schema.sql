@@ -1087,13 +1087,14 @@ CREATE INDEX cancel_timers_running ON cancel_timers (user_id) WHERE closed = 0;
 --
 -- Example row:
 --   armed_id 7, socket_id 5b0e…9f10, user_id 01a2…b1a6, api_key_id 01a2…0c11,
---   stream 'account:01a2…b1a6', taken_over_at NULL
+--   stream 'account:01a2…b1a6', asked_at 1764551290000, taken_over_at NULL
 CREATE TABLE armed_sockets (
   armed_id INTEGER PRIMARY KEY NOT NULL,  -- a newer socket has a higher one
   socket_id BLOB NOT NULL,
   user_id BLOB NOT NULL,
   api_key_id BLOB NOT NULL,
   stream TEXT NOT NULL,
+  asked_at INTEGER NOT NULL,              -- when it was armed, or cron asked its object
   taken_over_at INTEGER                   -- when it ended, if a newer socket of the key took over
 ) STRICT;
 

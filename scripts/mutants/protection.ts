@@ -40,6 +40,18 @@ export const PROTECTION_MUTANTS: readonly Mutant[] = [
       ")",
       [DISCONNECT],
     ],
+    [
+      "cron asks the same streams again",
+      "SET asked_at = ${NOW}\n",
+      "SET asked_at = asked_at\n",
+      [DISCONNECT],
+    ],
+    [
+      "cron asks about sockets that were taken over",
+      "SELECT stream FROM armed_sockets WHERE taken_over_at IS NULL\n",
+      "SELECT stream FROM armed_sockets\n",
+      [DISCONNECT],
+    ],
     ["cron ends sockets that are open", "if (!open.has(id)) await", "await", [DISCONNECT]],
   ]),
   ...of("timer", "src/rfq/cancel-timer.ts", [

@@ -18,6 +18,7 @@ import { closeQuotes } from "./close-quotes.ts";
 
 /**
  * Streams that one run of cron asks. Each is a subrequest, of which a Worker has a bounded number.
+ * If more are armed, each is asked in one of the next runs (docs/contract.md).
  */
 const MAX_STREAMS = 500;
 /** Longer than a command can take from its receipt to its commit. */
@@ -36,9 +37,9 @@ export function socketNotEnded(socketId: Expr): Expr {
 async function arm(db: D1Database, socket: ArmedSocket): Promise<void> {
   await all(
     db,
-    sql`INSERT INTO armed_sockets (socket_id, user_id, api_key_id, stream)
+    sql`INSERT INTO armed_sockets (socket_id, user_id, api_key_id, stream, asked_at)
       VALUES (${uuid(socket.id)}, ${uuid(socket.userId)}, ${uuid(socket.apiKeyId)},
-        ${socket.stream})`,
+        ${socket.stream}, ${NOW})`,
   );
 }
 
@@ -76,10 +77,13 @@ export async function endLostSockets(env: Env): Promise<void> {
     env.DB,
     sql`SELECT hex(socket_id) AS id, hex(user_id) AS user_id, hex(api_key_id) AS api_key_id, stream
       FROM armed_sockets WHERE taken_over_at IS NULL AND stream IN (
-        SELECT DISTINCT stream FROM armed_sockets ORDER BY random() LIMIT ${MAX_STREAMS})`,
+        SELECT stream FROM armed_sockets WHERE taken_over_at IS NULL
+        GROUP BY stream ORDER BY min(asked_at) LIMIT ${MAX_STREAMS})`,
   );
+  const streams = Map.groupBy(rows, ({ stream }) => stream);
+  if (streams.size >= MAX_STREAMS) await noteAsked(env.DB, [...streams.keys()]);
   await Promise.all(
-    [...Map.groupBy(rows, ({ stream }) => stream)].map(async ([stream, armed]) => {
+    [...streams].map(async ([stream, armed]) => {
       const open = new Set(await openSockets(env, stream));
       for (const row of armed) {
         const id = readUuid(row.id);
@@ -92,6 +96,19 @@ export async function endLostSockets(env: Env): Promise<void> {
     (limit) => sql`DELETE FROM armed_sockets WHERE armed_id IN (
     SELECT armed_id FROM armed_sockets WHERE taken_over_at < ${NOW} - ${KEEP_TAKEN_OVER_MS}
     LIMIT ${limit}) RETURNING 1`,
+  );
+}
+
+/**
+ * The next run asks other streams first. Not written while one run asks them all, so that few
+ * sockets cost nothing.
+ */
+async function noteAsked(db: D1Database, streams: readonly string[]): Promise<void> {
+  await all(
+    db,
+    sql`UPDATE armed_sockets SET asked_at = ${NOW}
+      WHERE taken_over_at IS NULL
+        AND stream IN (SELECT value FROM json_each(${JSON.stringify(streams)}))`,
   );
 }
 

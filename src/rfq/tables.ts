@@ -233,6 +233,7 @@ export const armedSockets = sqliteTable(
     userId: uuid("user_id").notNull(),
     apiKeyId: uuid("api_key_id").notNull(),
     stream: text("stream").notNull(),
+    askedAt: integer("asked_at").notNull(),
     takenOverAt: integer("taken_over_at"),
   },
   (t) => [

@@ -356,6 +356,75 @@ it("a book with an armed socket commits only when something is due", async () =>
   expect(await closedAs(quoteId)).toBe("expired");
 });
 
+describe("cron", () => {
+  type Armed = { stream: string; armedAt: number; takenOver?: boolean };
+
+  const open = new Map<string, string[]>();
+
+  /** Writes rows of armed sockets, and returns an environment whose objects have them open. */
+  async function armed(sockets: readonly Armed[], asked: string[]): Promise<Env> {
+    const rows = sockets.map((socket) => ({ ...socket, id: uuidv7() }));
+    await all(
+      env.DB,
+      sql`INSERT INTO armed_sockets (socket_id, user_id, api_key_id, stream, asked_at, taken_over_at)
+        SELECT unhex(value ->> 'id', '-'), randomblob(16), randomblob(16), value ->> 'stream',
+          value ->> 'armedAt', iif(value ->> 'takenOver', value ->> 'armedAt', NULL)
+        FROM json_each(${JSON.stringify(rows)})`,
+    );
+    for (const { stream, id } of rows) open.set(stream, [...(open.get(stream) ?? []), id]);
+    const getByName = (stream: string) => ({
+      armedSockets: async () => {
+        asked.push(stream);
+        return open.get(stream) ?? [];
+      },
+    });
+    return { ...env, FEED: { getByName } as unknown as Env["FEED"] };
+  }
+  const forget = () => all(env.DB, sql`DELETE FROM armed_sockets`);
+  const streamsOf = (count: number, more: Omit<Armed, "stream">): Armed[] =>
+    Array.from({ length: count }, () => ({ stream: `account:${uuidv7()}`, ...more }));
+
+  it("asks 500 streams in each run, those not asked for longest first", async () => {
+    await forget();
+    const asked: string[] = [];
+    const hourAgo = now() - 3_600_000;
+    const older = streamsOf(900, { armedAt: hourAgo });
+    await endLostSockets(await armed(older, asked));
+    expect(new Set(asked).size).toBe(500);
+    // Neither newer streams nor a newer socket on an older stream delay the others.
+    const last = older.filter(({ stream }) => !asked.includes(stream));
+    const newer = [...streamsOf(600, { armedAt: now() }), ...last.map(alsoNow)];
+    const second: string[] = [];
+    await endLostSockets(await armed(newer, second));
+    expect(second).toHaveLength(500);
+    expect(last.filter(({ stream }) => !second.includes(stream))).toEqual([]);
+    await forget();
+  });
+
+  it("asks the streams of live sockets first, whatever was taken over", async () => {
+    await forget();
+    const asked: string[] = [];
+    const takenOver = streamsOf(1_200, { armedAt: now() - 60_000, takenOver: true });
+    const [live] = streamsOf(1, { armedAt: now() });
+    await endLostSockets(await armed([...takenOver, live!], asked));
+    expect(asked).toEqual([live?.stream]);
+    await forget();
+  });
+
+  it("writes nothing while one run asks all streams", async () => {
+    await forget();
+    const armedAt = now() - 60_000;
+    await endLostSockets(await armed(streamsOf(20, { armedAt }), []));
+    const written = sql`SELECT 1 FROM armed_sockets WHERE asked_at <> ${armedAt}`;
+    expect(await all(env.DB, written)).toEqual([]);
+    await forget();
+  });
+
+  function alsoNow({ stream }: Armed): Armed {
+    return { stream, armedAt: now() };
+  }
+});
+
 describe("over HTTP", () => {
   it("needs a ticket with the scope trade", async () => {
     const user = await newUser();
