@@ -1335,11 +1335,11 @@ END;
 
 -- Streams that an object has sockets for; only they are notified. An object writes its row before
 -- it reads the snapshot for its first socket, and deletes it after the last
--- (src/streams/replay.ts). Each registration has a token of its own, so a deletion that arrives
--- late does not remove the next registration.
+-- (src/streams/replay.ts). Each registration has a token of its own, above the earlier ones of its
+-- stream, so a deletion or a registration that arrives late does not remove the next one.
 --
 -- Example row:
---   name 'book:venue_one:0x1', token '0f8c2a9d41b7e650', since 1764551290000
+--   name 'book:venue_one:0x1', token '019ad70e-5c10-7…', since 1764551290000
 CREATE TABLE stream_subscribers (
   name TEXT PRIMARY KEY NOT NULL,
   token TEXT NOT NULL,

@@ -50,6 +50,7 @@ export const STREAMS_MUTANTS: readonly Mutant[] = [
     ["values end too early", "',nul]') AS body", "',nul]\"') AS body", [EVENT_FORMS]],
   ]),
   ...of("streams", "src/streams/replay.ts", [
+    ["late registration replaces the next", "WHERE excluded.token > token", "", [REGISTRATION]],
     [
       "trimmed events not noticed",
       "since + 1 < head.firstKept",

@@ -45,10 +45,10 @@ export async function openStream(
   wanted: Wanted,
 ): Promise<StreamHead & { rows: Rows }> {
   const statements = [
-    sql`INSERT INTO stream_subscribers (name, token, since) SELECT ${stream}, ${token}, ${NOW}
-      WHERE NOT EXISTS (
-        SELECT 1 FROM stream_subscribers WHERE name = ${stream} AND token = ${token})
-      ON CONFLICT (name) DO UPDATE SET token = excluded.token, since = excluded.since`,
+    // A token sorts above those of earlier registrations, which may arrive after it.
+    sql`INSERT INTO stream_subscribers (name, token, since) VALUES (${stream}, ${token}, ${NOW})
+      ON CONFLICT (name) DO UPDATE SET token = excluded.token, since = excluded.since
+        WHERE excluded.token > token`,
     // Else its first number could change while it has subscribers.
     openStreams(sql`SELECT ${stream} AS stream`, NOW),
     sql`SELECT last_seq AS lastSeq, first_seq AS firstKept FROM streams WHERE name = ${stream}`,

@@ -1,10 +1,14 @@
 /**
  * The registration under which the events of one stream are pushed to one object.
  */
+import { now } from "../platform/time.ts";
+import { uuidv7 } from "../platform/uuid.ts";
 import { closeStream, openStream, type Registration, type Wanted } from "./replay.ts";
 
 /** Storage key of the registration's token. */
 const TOKEN = "subscription";
+/** Storage key of the instant of the newest token, which stays when the registration ends. */
+const NEWEST = "subscription_newest";
 
 export class Subscription {
   readonly #ctx: DurableObjectState;
@@ -48,11 +52,17 @@ export class Subscription {
     await closeStream(this.#db, { stream: this.#stream, token });
   }
 
-  /** Its token is in storage, because an object that wakes up has sockets but no memory. */
+  /**
+   * Its token is in storage, because an object that wakes up has sockets but no memory. It is above
+   * all earlier ones, even if the clock went back, because D1 keeps the highest. So a registration
+   * that arrives late cannot replace the next one.
+   */
   #registration(): Registration {
     let token = this.#ctx.storage.kv.get<string>(TOKEN);
     if (token === undefined) {
-      token = crypto.randomUUID();
+      const at = Math.max(now(), (this.#ctx.storage.kv.get<number>(NEWEST) ?? 0) + 1);
+      token = uuidv7(at);
+      this.#ctx.storage.kv.put(NEWEST, at);
       this.#ctx.storage.kv.put(TOKEN, token);
     }
     return { stream: this.#stream, token };

@@ -23,6 +23,7 @@ import { insertEvent } from "../support/audit.ts";
 import { emptyNotice } from "../support/events.ts";
 import { newAsset } from "../support/ledger.ts";
 import { command, openMarket, operationOf } from "../support/market.ts";
+import { withStatements } from "../support/slow-database.ts";
 import { awakeAndEvicted, connect } from "../support/sockets.ts";
 import { newUser, type TestUser } from "../support/users.ts";
 
@@ -77,6 +78,51 @@ it("keeps the next subscriber registered when the last one's deletion arrives la
     expect(await isRegistered(stream)).toBe(true);
     await writeNotice(stream);
     await feed.catchUp();
+    await scheduler.wait(10);
+    expect(received).toContain("account.notice");
+  });
+});
+
+it("keeps the next subscriber registered when the last one's registration arrives late", async () => {
+  const user = await newUser();
+  const stream = accountStream(user.userId);
+  await runInDurableObject(env.FEED.getByName(stream), async (instance: Feed, state) => {
+    let hold: Promise<void> | undefined;
+    const reached = Promise.withResolvers<void>();
+    const db = withStatements(env.DB, async (texts) => {
+      if (!texts.some((text) => text.includes("INSERT INTO stream_subscribers"))) return;
+      const held = hold;
+      hold = undefined;
+      if (held !== undefined) reached.resolve();
+      await held;
+    });
+    const feed = new (instance.constructor as typeof Feed)(state, { ...env, DB: db });
+    const headers = {
+      upgrade: "websocket",
+      [ACTOR_HEADER]: JSON.stringify({ actor: user.actor, endsAt: null }),
+    };
+    const upgrade = () => feed.fetch(new Request("https://stream.internal/", { headers }));
+    (await upgrade()).webSocket?.accept();
+    const [server] = state.getWebSockets();
+    if (server === undefined) throw new Error("no socket");
+    // The alarm registers again, and D1 is slow with that batch.
+    const { promise, resolve } = Promise.withResolvers<void>();
+    hold = promise;
+    const checking = feed.alarm();
+    await reached.promise;
+    server.close(1000, "");
+    await feed.webSocketClose(server, 1000);
+    const { webSocket } = await upgrade();
+    const received: string[] = [];
+    webSocket?.addEventListener("message", ({ data }) => {
+      received.push(JSON.parse(String(data)).type);
+    });
+    webSocket?.accept();
+    resolve();
+    await checking;
+    expect(await isRegistered(stream)).toBe(true);
+    await writeNotice(stream);
+    await renotify({ ...env, FEED: { getByName: () => feed } as unknown as Env["FEED"] });
     await scheduler.wait(10);
     expect(received).toContain("account.notice");
   });
