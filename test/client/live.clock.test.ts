@@ -3,14 +3,22 @@ import { assetKey, LiveAccount } from "../../packages/client/src/live-account.ts
 import type { StreamMessage } from "../../packages/client/src/index.ts";
 import { decode } from "../../packages/client/src/wire.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
-import { advanceClock, openMarket, openRequest, placeQuote } from "../support/market.ts";
+import { newAsset } from "../support/ledger.ts";
+import { advanceClock, openRequest, placeQuote } from "../support/market.ts";
 import { connect } from "../support/sockets.ts";
+import { newKey, newUser } from "../support/users.ts";
 
 it("a live map needs no second snapshot for a quote that expired before its first", async () => {
-  const { book, maker, request } = await openMarket();
+  // Brings the Worker's clock to that of D1.
+  await advanceClock(0);
+  const { key: book } = newAsset();
+  // Keys, because sessions end by the Worker's clock.
+  const requester = await newKey(await newUser({ usdc: 1_000n }));
+  const maker = await newKey(await newUser({ usdc: 1_000n, [book]: 1_000n }));
+  const request = await openRequest(requester, book, { amount: 10n });
   const { quote_id } = await placeQuote(maker, request.request_id, 400_000, 30);
   await advanceClock(31_000);
-  const { until } = await connect(maker, accountStream(maker.userId), undefined, {
+  const { until } = await connect(maker, accountStream(maker.actor.userId), undefined, {
     snapshot: true,
   });
   const account = new LiveAccount();
