@@ -235,8 +235,7 @@ function withdrawals(select: Selection): Sql {
       WHERE w.status = 'settled'
       UNION ALL
       SELECT w.withdrawal_id, ${reasonCode("release")}, w.user_id, 'pending',
-        w.user_id, 'available', w.asset, w.amount ${w}
-      WHERE w.status IN ('failed', 'cancelled')`,
+        w.user_id, 'available', w.asset, w.amount ${w} WHERE w.status IN ('failed', 'cancelled')`,
   );
 }
 
@@ -246,16 +245,13 @@ function acceptedPayments(select: Selection): Sql {
   return compare(
     select(ACCEPTED_PAYMENTS),
     sql`SELECT a.acceptance_id AS ref, ${reasonCode("withdrawal")} AS reason,
-        ${LOSSES_OWNER} AS from_owner, 'external' AS from_kind,
+        coalesce(a.user_id, ${LOSSES_OWNER}) AS from_owner,
+        iif(a.kind = 'loss', 'external', 'pending') AS from_kind,
         CAST('external:' || a.chain AS BLOB) AS to_owner, 'external' AS to_kind, a.asset, a.amount
-        ${a} WHERE a.kind = 'loss'
+        ${a} WHERE a.kind <> 'rescue'
       UNION ALL
       SELECT a.acceptance_id, ${reasonCode("withdrawal")}, a.user_id, 'available',
-        a.user_id, 'pending', a.asset, a.amount ${a} WHERE a.kind = 'withdrawal'
-      UNION ALL
-      SELECT a.acceptance_id, ${reasonCode("withdrawal")}, a.user_id, 'pending',
-        CAST('external:' || a.chain AS BLOB), 'external', a.asset, a.amount
-        ${a} WHERE a.kind = 'withdrawal'`,
+        a.user_id, 'pending', a.asset, a.amount ${a} WHERE a.kind = 'withdrawal'`,
   );
 }
 

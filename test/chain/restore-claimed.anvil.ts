@@ -29,7 +29,8 @@ type Lost = Pick<WithdrawalRecord, "paymentId" | "withdrawalId" | "clientWithdra
 /** The record of a withdrawal of 300 USDC, which the payer saved before it signed. */
 function recordOf({ userId }: Depositor, lost: Lost): WithdrawalRecord {
   const jobId = crypto.randomUUID();
-  return { ...lost, jobId, userId, asset: USDC, amount: "300", createdAt: Date.now() };
+  const to = lost.to.slice(2).toLowerCase();
+  return { ...lost, to, jobId, userId, asset: USDC, amount: "300", createdAt: Date.now() };
 }
 
 /** A withdrawal of 300 USDC that the vault paid in the lost time. */
@@ -41,7 +42,7 @@ async function lostWithdrawal(stage: Stage, user: Depositor): Promise<Withdrawal
     paymentId: id,
     withdrawalId: crypto.randomUUID(),
     clientWithdrawalId: "lost-1",
-    to: to.slice(2).toLowerCase(),
+    to,
   });
 }
 
@@ -132,7 +133,7 @@ it("debits a withdrawal that was cancelled here and paid in the lost time", asyn
     paymentId: paid,
     withdrawalId: id,
     clientWithdrawalId: `w-${id}`,
-    to: to.slice(2).toLowerCase(),
+    to,
   });
   expect(await restore(stage)).toMatchObject({ unresolved: [{ payment_id: paid }], paying: false });
   expect(await restore(stage, lost)).toMatchObject({ rebuilt: 1, unresolved: [], paying: true });
@@ -154,7 +155,7 @@ it("settles a withdrawal that waits here and was approved in the lost time", asy
     paymentId: paid,
     withdrawalId: id,
     clientWithdrawalId: `w-${id}`,
-    to: to.slice(2).toLowerCase(),
+    to,
   });
   expect(await restore(stage)).toMatchObject({ unresolved: [{ payment_id: paid }], paying: false });
   await expect(cancel(user, id)).rejects.toMatchObject({ data: { code: "withdrawals_paused" } });

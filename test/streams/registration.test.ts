@@ -1,4 +1,5 @@
 /** A stream with open sockets stays registered, so its events keep arriving. */
+import type { Actor } from "../../src/platform/actor.ts";
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
@@ -47,6 +48,15 @@ async function openRequestUnnoticed(user: TestUser, book: AssetKey) {
   await commitOperations(env.DB, book, [operation]);
 }
 
+/** Opens a socket of the user at a stream's object. */
+function upgradesOf(feed: Feed, { actor }: { readonly actor: Actor }): () => Promise<Response> {
+  const headers = {
+    upgrade: "websocket",
+    [ACTOR_HEADER]: JSON.stringify({ actor, endsAt: null }),
+  };
+  return () => feed.fetch(new Request("https://stream.internal/", { headers }));
+}
+
 it("keeps the next subscriber registered when the last one's deletion arrives late", async () => {
   const user = await newUser();
   const stream = accountStream(user.userId);
@@ -56,11 +66,7 @@ it("keeps the next subscriber registered when the last one's deletion arrives la
         name === "DB" ? withSlowDeletions(env.DB) : Reflect.get(target, name),
     });
     const feed = new (instance.constructor as typeof Feed)(state, slow);
-    const headers = {
-      upgrade: "websocket",
-      [ACTOR_HEADER]: JSON.stringify({ actor: user.actor, endsAt: null }),
-    };
-    const upgrade = () => feed.fetch(new Request("https://stream.internal/", { headers }));
+    const upgrade = upgradesOf(feed, user);
     (await upgrade()).webSocket?.accept();
     const [server] = state.getWebSockets();
     if (server === undefined) throw new Error("no socket");
@@ -97,11 +103,7 @@ it("keeps the next subscriber registered when the last one's registration arrive
       await held;
     });
     const feed = new (instance.constructor as typeof Feed)(state, { ...env, DB: db });
-    const headers = {
-      upgrade: "websocket",
-      [ACTOR_HEADER]: JSON.stringify({ actor: user.actor, endsAt: null }),
-    };
-    const upgrade = () => feed.fetch(new Request("https://stream.internal/", { headers }));
+    const upgrade = upgradesOf(feed, user);
     (await upgrade()).webSocket?.accept();
     const [server] = state.getWebSockets();
     if (server === undefined) throw new Error("no socket");
@@ -122,6 +124,7 @@ it("keeps the next subscriber registered when the last one's registration arrive
     await checking;
     expect(await isRegistered(stream)).toBe(true);
     await writeNotice(stream);
+    // Safe cast: cron calls nothing else of the namespace.
     await renotify({ ...env, FEED: { getByName: () => feed } as unknown as Env["FEED"] });
     await scheduler.wait(10);
     expect(received).toContain("account.notice");

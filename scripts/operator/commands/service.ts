@@ -41,7 +41,7 @@ export const SERVICE_COMMANDS: readonly Command[] = [
       },
       { name: "reason", value: "<text>", required: true, help: "reason for the audit event" },
     ],
-    help: "close an alert that does not close by itself, so that its next case is reported",
+    help: "close an alert after its review; the next case is then reported",
   },
   {
     words: ["journal", "verify"],
