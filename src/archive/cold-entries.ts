@@ -3,11 +3,13 @@ import { type ColdEntries, type ColdRow, unreachable } from "../ledger/cold-entr
 import { reasonNumber } from "../ledger/codes.ts";
 import type { LedgerFilter } from "../ledger/filter.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { near } from "../platform/near.ts";
 import { all, blob, first, sql, uuid } from "../platform/sql.ts";
 import { ID_LEAD_MS } from "../platform/time.ts";
 import type { ColdPage, ColdRequest } from "./block-index.ts";
 import { type ColdFilter, timeOf } from "./cold-page.ts";
 import type { SealId } from "./footer.ts";
+import type { History } from "./history.ts";
 
 /** The calls of a `History` that a page makes. */
 type HistoryStub = {
@@ -19,6 +21,11 @@ export type Archive = {
   readonly db: D1Database;
   readonly history: { readonly getByName: (name: string) => HistoryStub };
 };
+
+/** The histories of a deployment. */
+export function histories(env: Env): { getByName(name: string): DurableObjectStub<History> } {
+  return { getByName: (name) => near(env, env.HISTORY, name) };
+}
 
 /** The name of an owner's history. Users and house accounts have hexadecimal names. */
 export function historyName(owner: string): string {

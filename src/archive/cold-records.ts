@@ -5,7 +5,7 @@
 import { expr, type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
 import type { FindRequest, Found, RecordsPage, RecordsRequest } from "./block-index.ts";
-import { historyName, orUnavailable } from "./cold-entries.ts";
+import { histories, historyName, orUnavailable } from "./cold-entries.ts";
 import type { SealId } from "./footer.ts";
 import {
   isOlder,
@@ -27,8 +27,8 @@ export type RecordArchive = {
   readonly history: { readonly getByName: (name: string) => HistoryStub };
 };
 
-export function recordArchive(env: Pick<Env, "DB" | "HISTORY">): RecordArchive {
-  return { db: env.DB, history: env.HISTORY };
+export function recordArchive(env: Env): RecordArchive {
+  return { db: env.DB, history: histories(env) };
 }
 
 /**

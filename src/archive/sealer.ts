@@ -8,6 +8,7 @@ import { FailureAlert } from "../chain/failure-alert.ts";
 import { config } from "../platform/config.ts";
 import { type Failpoint, failpointOf } from "../platform/failpoint.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { near } from "../platform/near.ts";
 import { now, sleep } from "../platform/time.ts";
 import { type Windows, windowsOf } from "../platform/windows.ts";
 import { TRANSFERS_PER_SEAL } from "./choose-range.ts";
@@ -147,7 +148,9 @@ export class Sealer extends DurableObject<Env> {
           Promise.allSettled(
             told
               .slice(start, start + HISTORIES_AT_ONCE)
-              .map(({ owner }) => this.env.HISTORY.getByName(historyName(owner)).follow(owner, id)),
+              .map(({ owner }) =>
+                near(this.env, this.env.HISTORY, historyName(owner)).follow(owner, id),
+              ),
           ),
         ]);
     } catch (error) {

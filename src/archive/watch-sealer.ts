@@ -2,6 +2,7 @@
 import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
+import { near } from "../platform/near.ts";
 import { first, sql } from "../platform/sql.ts";
 import { windowsOf } from "../platform/windows.ts";
 import { SEALER_NAME } from "./sealer-name.ts";
@@ -10,7 +11,7 @@ import { SEALER_NAME } from "./sealer-name.ts";
 const BEHIND_MS = 15 * 60_000;
 
 export async function wakeSealer(env: Env): Promise<void> {
-  await env.SEALER.getByName(SEALER_NAME).wake();
+  await near(env, env.SEALER, SEALER_NAME).wake();
 }
 
 export async function watchSealer(

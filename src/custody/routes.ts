@@ -9,6 +9,7 @@ import { readBalance } from "../ledger/balance.ts";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { route } from "../http/define-route.ts";
+import { near } from "../platform/near.ts";
 import { readUuid } from "../platform/sql.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { chainNamed, checkDestination, withdrawalChain } from "./check-destination.ts";
@@ -16,7 +17,7 @@ import { createDepositAddress, listDepositAddresses } from "./deposit-address.ts
 import { getWithdrawal } from "./get-withdrawal.ts";
 import { amounts, balancePage, balanceView, listBalances } from "./list-balances.ts";
 import { listDeposits } from "./list-deposits.ts";
-import { coldEntries } from "../archive/cold-entries.ts";
+import { coldEntries, histories } from "../archive/cold-entries.ts";
 import { listEntries } from "./list-entries.ts";
 import { statementResponse, wantsStatement } from "./list-statement.ts";
 import { listWithdrawals } from "./list-withdrawals.ts";
@@ -63,7 +64,7 @@ function registerAddressRoutes(app: Api): void {
     handler: async ({ env, db, settings, body, actor, clientIp }) => {
       const chain = chainNamed(settings, body.chain);
       await verifyFactory(env, chain);
-      const watcher = env.CHAIN_WATCHER.getByName(chain.chain);
+      const watcher = near(env, env.CHAIN_WATCHER, chain.chain);
       return createDepositAddress(db, settings, {
         actor,
         chain,
@@ -146,7 +147,7 @@ function registerLedgerRoute(app: Api): void {
     otherMediaTypes: ["text/csv"],
     handler: ({ db, env, settings, actor, query, request }) => {
       const venues = settings.VENUES.map(({ venue_id }) => venue_id);
-      const cold = coldEntries({ db, history: env.HISTORY }, actor.userId);
+      const cold = coldEntries({ db, history: histories(env) }, actor.userId);
       return wantsStatement(request.headers.get("accept"))
         ? statementResponse(db, actor, query, venues, cold)
         : listEntries(db, actor.userId, query, venues, cold);

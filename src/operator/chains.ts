@@ -15,6 +15,7 @@ import { acceptPayment } from "../custody/accept-payment.ts";
 import { ACCEPTED_AS } from "../custody/tables.ts";
 import { trackedHoldings, withSmallDeposits } from "../custody/tracked-holdings.ts";
 import { reconcile } from "../ledger/reconcile.ts";
+import { near } from "../platform/near.ts";
 import { problem } from "../platform/problem.ts";
 import { sql, TRUE } from "../platform/sql.ts";
 import { closeAlerts, recordCommand } from "./audit.ts";
@@ -57,8 +58,8 @@ export async function resume(context: OperatorContext): Promise<unknown> {
       sql`1`,
     ),
   ]);
-  await context.env.CHAIN_WATCHER.getByName(chain).wake(chain);
-  await context.env.PAYER.getByName(chain).wake(chain);
+  await near(context.env, context.env.CHAIN_WATCHER, chain).wake(chain);
+  await near(context.env, context.env.PAYER, chain).wake(chain);
   return { chain, recorded: true };
 }
 
@@ -74,7 +75,7 @@ export async function rescan(context: OperatorContext): Promise<unknown> {
   await recordRescan(context.env.DB, { chain, from, to, actor }, (at) => [
     auditRow({ ...recordFor(actor, "chain_rescanned"), subjectId }, at, TRUE),
   ]);
-  await context.env.CHAIN_WATCHER.getByName(chain).wake(chain);
+  await near(context.env, context.env.CHAIN_WATCHER, chain).wake(chain);
   return { chain, from, to, recorded: true };
 }
 
@@ -178,9 +179,9 @@ export async function restore(context: OperatorContext): Promise<unknown> {
   const audit = await restoreAudit(context, flag(context, "yes") || journal !== undefined);
   const restoreChain = async (chain: string) => {
     // Restore addresses first, because their deposits fund the withdrawals that are rebuilt.
-    const addresses = await context.env.CHAIN_WATCHER.getByName(chain).restore(chain);
+    const addresses = await near(context.env, context.env.CHAIN_WATCHER, chain).restore(chain);
     const { paying, ...payments } = await restorePayments(context, chain);
-    await context.env.PAYER.getByName(chain).wake(chain);
+    await near(context.env, context.env.PAYER, chain).wake(chain);
     const again = addresses.unread_above !== null || payments.remaining > 0;
     return {
       ok: addresses.unread_above === null && paying,
@@ -231,7 +232,7 @@ const NOT_ACCEPTABLE = {
 
 /** Rebuilds lost payments page by page, as far as one command goes. */
 async function restorePayments(context: OperatorContext, chain: string) {
-  const payer = context.env.PAYER.getByName(chain);
+  const payer = near(context.env, context.env.PAYER, chain);
   const unresolved: RestoreReport["unresolved"][number][] = [];
   let rebuilt = 0;
   let after = 0;

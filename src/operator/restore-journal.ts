@@ -4,6 +4,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import { SEALER_NAME } from "../archive/sealer-name.ts";
 import { skipTransfers } from "../ledger/skip-transfers.ts";
+import { near } from "../platform/near.ts";
 import { read } from "../platform/read.ts";
 import { prepare, TRUE } from "../platform/sql.ts";
 import { alerts } from "../platform/tables.ts";
@@ -11,7 +12,7 @@ import { SEQUENCE_JUMP, skipEvents } from "../streams/skip-events.ts";
 
 /** The database lacks what the sealer remembers, or the archive contradicts the database. */
 export async function isSealerHalted(env: Env): Promise<boolean> {
-  if ((await env.SEALER.getByName(SEALER_NAME).lost()) !== null) return true;
+  if ((await near(env, env.SEALER, SEALER_NAME).lost()) !== null) return true;
   const mismatches = await read(env.DB, ({ select }) =>
     select({ kind: alerts.kind })
       .from(alerts)
@@ -30,7 +31,7 @@ export async function restoreJournal(
   insists: boolean,
 ): Promise<{ epoch: number; sealed: number } | undefined> {
   if (!insists && !(await isSealerHalted(env))) return undefined;
-  const sealer = env.SEALER.getByName(SEALER_NAME);
+  const sealer = near(env, env.SEALER, SEALER_NAME);
   // The sealer has not seen what was posted after its last round, and events are in no seal.
   const skipped = (await sealer.highestTransfer()) + SEQUENCE_JUMP;
   const statements = [...skipTransfers(skipped), ...skipEvents(TRUE)];

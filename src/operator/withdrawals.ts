@@ -5,6 +5,7 @@ import {
 } from "../custody/operator-commands.ts";
 import { WITHDRAWAL_STATUSES } from "../custody/tables.ts";
 import { auditRow } from "../auth/audit.ts";
+import { near } from "../platform/near.ts";
 import { Problem } from "../platform/problem.ts";
 import { sql } from "../platform/sql.ts";
 import { sendNotice } from "../streams/notice.ts";
@@ -51,7 +52,7 @@ async function submitCommand(context: OperatorContext, kind: "retry" | "fail"): 
   });
   if (recorded && owner !== undefined)
     await sendNotice(context.env, { userId: owner, kind: audited, subjectId: withdrawalId });
-  await context.env.PAYER.getByName(chain).wake(chain);
+  await near(context.env, context.env.PAYER, chain).wake(chain);
   return { withdrawal_id: withdrawalId, command: kind, recorded, chain };
 }
 
@@ -73,6 +74,6 @@ export async function setPaused(context: OperatorContext, paused: boolean): Prom
   ]);
   if (!paused)
     for (const { chain } of context.settings.CHAINS)
-      await context.env.PAYER.getByName(chain).wake(chain);
+      await near(context.env, context.env.PAYER, chain).wake(chain);
   return { withdrawals_paused: paused };
 }

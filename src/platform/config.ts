@@ -205,7 +205,8 @@ export const Settings = z.object({
   /** A command that has waited longer than this since it was received is not carried out. */
   RFQ_COMMAND_MAX_WAIT_MS: integer(2_000, 100, 60_000),
   /**
-   * Where the platform creates books that do not exist yet: the location of D1. Empty: anywhere.
+   * Where the platform creates objects that do not exist yet: the location of D1. Empty: near their
+   * first caller (near.ts).
    */
   BOOK_LOCATION: z.enum(["", "wnam", "enam", "weur", "eeur", "apac", "oc"]).default(""),
   /** Quotes. Of other commands a group contains a quarter as many. */

@@ -8,6 +8,7 @@ import { actorRejectionOf, actorFacts, credentialOf, mayWrite } from "../auth/ma
 import type { Actor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { near } from "../platform/near.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
 import { all, first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
@@ -94,7 +95,7 @@ async function replaceTimer(env: Env, actor: Actor, timeoutSecs: number): Promis
 /** Asks the object of the user's account stream to close the quotes. Never throws. */
 async function wakeAt(env: Env, userId: string, instant: number): Promise<void> {
   try {
-    await env.FEED.getByName(accountStream(userId)).closeQuotesAt(instant);
+    await near(env, env.FEED, accountStream(userId)).closeQuotesAt(instant);
   } catch (error) {
     log("warn", "rfq.timer_not_armed", { user_id: userId, ...errorFields(error) });
   }

@@ -2,8 +2,8 @@
  * Notifies the Durable Objects that hold sockets about committed events. A notification may be
  * lost; cron finds the streams that are behind and repeats it.
  */
-import { config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { near } from "../platform/near.ts";
 import { all, sql } from "../platform/sql.ts";
 import type { StreamEvent } from "./event-log.ts";
 
@@ -33,16 +33,12 @@ const MAX_STREAMS_PER_SWEEP = 500;
 export function streamObject(env: Env, stream: string): StreamObject {
   return stream.startsWith("book:")
     ? bookObject(env, stream.slice("book:".length))
-    : env.FEED.getByName(stream);
+    : near(env, env.FEED, stream);
 }
 
-/**
- * The object of a book. The platform creates it near its first caller, and it never moves. Every
- * group of it is a call of D1, so BOOK_LOCATION names D1's region for books to come.
- */
+/** The object of a book. */
 export function bookObject(env: Env, asset: string): ReturnType<Env["RFQ_BOOK"]["getByName"]> {
-  const { BOOK_LOCATION: locationHint } = config(env);
-  return env.RFQ_BOOK.getByName(asset, locationHint === "" ? {} : { locationHint });
+  return near(env, env.RFQ_BOOK, asset);
 }
 
 /** Sends events to the objects of their streams. Never throws. */

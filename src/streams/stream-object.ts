@@ -3,6 +3,7 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { errorFields, log } from "../platform/log.ts";
+import { near } from "../platform/near.ts";
 import { accountStream, type StreamEvent } from "./event-log.ts";
 import type { SocketsOf } from "./notify.ts";
 import { answerClose, readState, readUpgrade } from "./socket.ts";
@@ -96,6 +97,6 @@ export abstract class StreamObject extends DurableObject<Env> {
   }
 
   #account(userId: string) {
-    return this.env.FEED.getByName(accountStream(userId));
+    return near(this.env, this.env.FEED, accountStream(userId));
   }
 }

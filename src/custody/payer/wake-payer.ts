@@ -6,6 +6,7 @@ import { alertRow } from "../../platform/alert.ts";
 import { commit, newGroup, NOW } from "../../platform/commit.ts";
 import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";
+import { near } from "../../platform/near.ts";
 import { all, sql } from "../../platform/sql.ts";
 import { failpointOf } from "../../platform/failpoint.ts";
 
@@ -23,7 +24,7 @@ export async function handleWithdrawalMessages(batch: MessageBatch, env: Env): P
     try {
       // A message without a known chain can never succeed, so it is acknowledged. Cron covers it.
       if (chain !== undefined && config(env).CHAINS.some((known) => known.chain === chain))
-        await env.PAYER.getByName(chain).wake(chain);
+        await near(env, env.PAYER, chain).wake(chain);
       else log("error", "payer.wake_up_without_chain", { messages: messages.length });
       for (const message of messages) message.ack();
     } catch (error) {
@@ -45,12 +46,12 @@ export async function wakeChains(env: Env): Promise<void> {
     log("info", "payer.wake_up_repeated", { chain, withdrawals: n });
   await Promise.all(
     config(env).CHAINS.flatMap(({ chain }) => [
-      env.CHAIN_WATCHER.getByName(chain)
+      near(env, env.CHAIN_WATCHER, chain)
         .wake(chain)
         .catch((error: unknown) =>
           log("warn", "watcher.wake_up_failed", { chain, ...errorFields(error) }),
         ),
-      env.PAYER.getByName(chain)
+      near(env, env.PAYER, chain)
         .wake(chain)
         .catch((error: unknown) =>
           log("warn", "payer.wake_up_failed", { chain, ...errorFields(error) }),

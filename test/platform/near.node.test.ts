@@ -1,0 +1,29 @@
+/** Objects never move, so every one of them is asked for at the location of the database. */
+import { globSync, readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { near } from "../../src/platform/near.ts";
+import { testSettings } from "../support/settings.ts";
+
+/** The options with which an object is asked for under this setting. */
+function optionsOf(BOOK_LOCATION: string): unknown {
+  const objects = { getByName: (_name: string, options?: object) => options };
+  return near({ ...testSettings(), BOOK_LOCATION }, objects, "any");
+}
+
+it("asks for objects at the location of the setting", () => {
+  expect(optionsOf("")).toEqual({});
+  expect(optionsOf("weur")).toEqual({ locationHint: "weur" });
+});
+
+it("rejects a location that D1 does not have", () => {
+  expect(() => optionsOf("me")).toThrow("BOOK_LOCATION");
+});
+
+it("is the only code that opens objects", () => {
+  // The archive's readers are given the histories, which `histories` opens.
+  const given = /\b(?:archive\.)?history\.getByName\(/g;
+  const opening = globSync("src/**/*.ts").filter((file) =>
+    /\.(?:getByName|idFromName|newUniqueId)\(/.test(readFileSync(file, "utf8").replace(given, "")),
+  );
+  expect(opening).toEqual(["src/platform/near.ts"]);
+});
