@@ -111,6 +111,7 @@ function inWorkerd(project: {
             COLD_DB: "cold",
             RECORDS_DB: "records",
             SEALER_DB: "sealer",
+            DRIFTED_DB: "drifted",
           },
         },
       }),

@@ -11,7 +11,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } f
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { MUTANTS } from "./mutants/list.ts";
-import type { Mutant } from "./mutants/mutant.ts";
+import { fileOf, type Mutant } from "./mutants/mutant.ts";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const COPIES = join(ROOT, ".stack/mutants");
@@ -76,8 +76,9 @@ async function work(copy: string): Promise<void> {
   }
 }
 
-async function judge(copy: string, { file, find, replace, tests }: Mutant): Promise<Verdict> {
-  const path = join(copy, file);
+async function judge(copy: string, mutant: Mutant): Promise<Verdict> {
+  const { find, replace, tests } = mutant;
+  const path = join(copy, fileOf(mutant));
   const text = readFileSync(path, "utf8");
   if (text.split(find).length !== 2) return "INVALID";
   writeFileSync(

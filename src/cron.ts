@@ -19,6 +19,7 @@ import { config } from "./platform/config.ts";
 import { trimDailyCounts } from "./platform/daily-limit.ts";
 import { errorFields, log } from "./platform/log.ts";
 import { windowsOf } from "./platform/windows.ts";
+import { watchSchema } from "./platform/watch-schema.ts";
 import { watchStorage } from "./platform/storage.ts";
 import { trimGroups } from "./platform/trim-groups.ts";
 import { endLostSockets } from "./rfq/armed-sockets.ts";
@@ -51,6 +52,7 @@ const TASKS: readonly Task[] = [
   ["wake_sealer", wakeSealer],
   ["watch_sealer", (env) => watchSealer(env.DB, config(env))],
   ["watch_storage", (env) => watchStorage(env.DB, config(env))],
+  ["watch_schema", ({ DB }) => watchSchema(DB)],
   ["trim_tickets", ({ DB }) => trimTickets(DB)],
   ["trim_daily_counts", ({ DB }) => trimDailyCounts(DB)],
   ["trim_traded_hours", ({ DB }) => trimTradedHours(DB)],

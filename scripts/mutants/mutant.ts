@@ -1,4 +1,7 @@
 /** What a mutant is, and the test files that catch them. */
+import { join } from "node:path";
+import { lastFileWith } from "../migrations/files.ts";
+
 export type Mutant = {
   /** `<area>/<what is wrong>`. */
   readonly name: string;
@@ -91,4 +94,9 @@ export function of(area: string, file: string, changes: readonly Change[]): Muta
   }));
 }
 
-export const SCHEMA = "migrations/0001_schema.sql";
+/** The migrations: the last file with the text counts, because a changed trigger has a new file. */
+export const SCHEMA = "migrations";
+
+export function fileOf({ file, find }: Pick<Mutant, "file" | "find">): string {
+  return file === SCHEMA ? join(SCHEMA, lastFileWith(find) ?? "") : file;
+}

@@ -1,4 +1,5 @@
 import {
+  SCHEMA,
   AMOUNTS,
   BOOK,
   CLOSE,
@@ -126,7 +127,7 @@ export const QUOTE_MUTANTS: readonly Mutant[] = [
     ["seller pays no fee", "m.seller_fee AS amount", "0 AS amount", [BOOK, MODEL, RACES]],
     ["buyer pays no fee", "m.buyer_fee AS amount", "0 AS amount", [BOOK, MODEL, RACES]],
   ]),
-  ...of("place", "migrations/0003_place_quote.sql", [
+  ...of("place", SCHEMA, [
     ["ended socket unchecked", " WHERE a.socket_id = NEW.socket_id", "", [DISCONNECT]],
     ["timer unchecked", "t.cancel_at <= NEW.at", "t.cancel_at < 0", [TIMERS]],
     [

@@ -1,4 +1,5 @@
 import {
+  SCHEMA,
   BOOK,
   CLOSE,
   LIMITS,
@@ -178,7 +179,7 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
       [REGISTRATION, RACES],
     ],
   ]),
-  ...of("expire", "migrations/0004_expire.sql", [
+  ...of("expire", SCHEMA, [
     [
       "quotes in other books not looked for",
       "        AND q.stuck_at IS NULL\n        AND q.expires_at <= NEW.at\n      LIMIT 200\n    )\n    AND",

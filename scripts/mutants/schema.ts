@@ -12,7 +12,7 @@ import {
 } from "./mutant.ts";
 
 export const SCHEMA_MUTANTS: readonly Mutant[] = [
-  ...of("protection", "migrations/0001_schema.sql", [
+  ...of("protection", SCHEMA, [
     [
       "window never slides",
       "c.at > NEW.at - protections.window_secs * 1000",

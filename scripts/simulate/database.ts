@@ -4,9 +4,10 @@
  * commits long after its caller gave up, and a whole outage.
  */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { migrationFiles } from "../migrations/files.ts";
 import { migrationText } from "./hooks.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 import { CLEAR, fateOf, type Weather } from "./weather.ts";
@@ -49,7 +50,6 @@ const NOTE_DELETIONS = Object.entries(DELETED_FROM)
   )
   .join("");
 
-const MIGRATIONS = join(import.meta.dirname, "../../migrations");
 /** Statements are cached by text. The service has some hundreds. */
 const MAX_STATEMENTS = 2_000;
 /** D1's client gives up after this time. The request may still arrive. */
@@ -76,8 +76,11 @@ export class Database {
   constructor(time: VirtualTime) {
     this.#time = time;
     this.#sqlite = this.#open(":memory:");
-    for (const file of readdirSync(MIGRATIONS).toSorted())
-      if (file.endsWith(".sql")) this.#sqlite.exec(migrationText(file));
+    this.#sqlite.exec("CREATE TABLE d1_migrations (name TEXT)");
+    for (const file of migrationFiles()) {
+      this.#sqlite.exec(migrationText(file));
+      this.#sqlite.prepare("INSERT INTO d1_migrations VALUES (?)").run(file);
+    }
     this.#sqlite.exec(NOTE_DELETIONS);
   }
 

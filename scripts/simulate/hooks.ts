@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { fileURLToPath } from "node:url";
+import { lastFileWith } from "../migrations/files.ts";
 import type { Mutant } from "./mutants.ts";
 
 const WORKERS = new URL("./cloudflare-workers.ts", import.meta.url).href;
@@ -43,7 +44,10 @@ export function loadService(mutant: Mutant | undefined): void {
 export function migrationText(name: string): string {
   const url = new URL(`../../migrations/${name}`, import.meta.url);
   const text = readFileSync(fileURLToPath(url.href), "utf8");
-  return active?.file === `migrations/${name}` ? patch(text, active) : text;
+  // A changed trigger has a new file, and only that one counts.
+  return active?.file === "migrations" && name === lastFileWith(active.find)
+    ? patch(text, active)
+    : text;
 }
 
 function patch(source: string, { name, find, replace }: Mutant): string {

@@ -63,7 +63,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "release-nothing",
-    file: "migrations/0004_expire.sql",
+    file: "migrations",
     find: "WHERE q.ended_group = NEW.expired_group",
     replace: "WHERE 0 AND q.ended_group = NEW.expired_group",
     breaks: "every pending balance has a cause",
@@ -100,7 +100,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "quote-life-from-commit",
-    file: "migrations/0003_place_quote.sql",
+    file: "migrations",
     find: "min(NEW.at, NEW.received_at)",
     replace: "NEW.at",
     breaks: "a quote is firm only within its life, from its receipt on",

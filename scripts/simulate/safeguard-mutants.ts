@@ -11,14 +11,14 @@ export const SAFEGUARD_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "trips-one-late",
-    file: "migrations/0001_schema.sql",
+    file: "migrations",
     find: "WHERE matches - f.matches_before >= max_matches OR",
     replace: "WHERE matches - f.matches_before > max_matches OR",
     breaks: "a protection trips with the match that reaches its limit",
   },
   {
     name: "window-never-ends",
-    file: "migrations/0001_schema.sql",
+    file: "migrations",
     find: "AND c.at > NEW.at - protections.window_secs * 1000",
     replace: "AND c.at > NEW.at - protections.window_secs * 1000000",
     breaks: "a match that has left the window does not count",
@@ -53,14 +53,14 @@ export const SAFEGUARD_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "tripped-maker-quotes",
-    file: "migrations/0003_place_quote.sql",
+    file: "migrations",
     find: "FROM protections p\n",
     replace: "FROM (SELECT * FROM protections WHERE 0) p\n",
     breaks: "a tripped maker places no quote",
   },
   {
     name: "quote-outlives-its-socket",
-    file: "migrations/0003_place_quote.sql",
+    file: "migrations",
     find: "OR EXISTS (SELECT 1 FROM armed_sockets a WHERE a.socket_id = NEW.socket_id)",
     replace: "OR 1",
     breaks: "a quote that arrived on a socket is not placed after its end",

@@ -39,7 +39,8 @@ export type AlertKind =
   | "sealer_failing"
   | "seal_mismatch"
   | "archive_damaged"
-  | "journal_restored";
+  | "journal_restored"
+  | "schema_drift";
 
 /**
  * Statement that raises the alert unless it is open. `when` and `detail` may read the batch's rows.

@@ -2,8 +2,8 @@
  * Ends what is due. Each commit group begins with it, and mostly nothing is due. So a group inserts
  * one row into `expiry_commands`, whose trigger looks and does the rest only if something is.
  *
- * The trigger is migrations/0004_expire.sql, generated from this file. A test compares the two:
- * `npm run test -- --project node test/rfq/expire.node.test.ts -u` writes it again.
+ * The trigger is generated from this file. `npm run migrations` writes the migration of a change,
+ * and a test compares the two.
  */
 import { columnsOf } from "../platform/command-rows.ts";
 import { type Group, NOW } from "../platform/commit.ts";

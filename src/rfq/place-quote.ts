@@ -7,14 +7,13 @@
  * places the quote, reserves, and remembers the key. So each command sees what those before it did.
  * The trigger skips a command whose preconditions do not hold, and stores none.
  *
- * The trigger is migrations/0003_place_quote.sql. It is generated from this file, and a test
- * compares the two. To add a precondition:
+ * The trigger is generated from this file, and a test compares it with the last migration that
+ * creates it. To add a precondition:
  *
  * 1. Add it to PRECONDITIONS (quote-preconditions.ts), at its place in the order of errors.
  * 2. If it needs a value of the command, add a field to QUOTE_FIELDS and `quoteCommandRow`
- *    (quote-command.ts), and a column to `quote_commands` (migrations/0001_schema.sql, tables.ts).
- * 3. Write the trigger again with
- *    `npm run test -- --project node test/rfq/place-quote.node.test.ts -u`.
+ *    (quote-command.ts), and a column to `quote_commands` (a new migration, tables.ts).
+ * 3. Write the migration of the trigger with `npm run migrations`.
  * 4. Add a mutant of the trigger to scripts/mutants/quotes.ts.
  *
  * What else a placed quote does belongs into `placed`.

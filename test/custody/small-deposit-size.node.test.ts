@@ -8,7 +8,7 @@ import { recordSmallDeposits } from "../../src/custody/watcher/small-deposits.ts
 import { newGroup } from "../../src/platform/commit.ts";
 import { config } from "../../src/platform/config.ts";
 import { type Sql, sql, TRUE, uuid } from "../../src/platform/sql.ts";
-import { migratedDatabase } from "../support/node/schema.ts";
+import { migratedDatabase } from "../../scripts/migrations/files.ts";
 import { testSettings } from "../support/settings.ts";
 
 const COUNT = 6_000;

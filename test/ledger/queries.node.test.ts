@@ -10,7 +10,7 @@ import {
 } from "../../src/ledger/entry-queries.ts";
 import { assetFits, type LedgerFilter } from "../../src/ledger/filter.ts";
 import type { Sql } from "../../src/platform/sql.ts";
-import { printSql } from "../support/node/print-sql.ts";
+import { printSql } from "../../scripts/migrations/print-sql.ts";
 import { LOCAL_VENUES } from "../../scripts/stack/local-venues.ts";
 
 const USER = "0196f0c2-0000-7000-8000-000000000001";

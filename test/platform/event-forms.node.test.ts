@@ -16,7 +16,7 @@ import {
   storedEvent,
 } from "../../src/platform/event-forms.ts";
 import { type Expr, expr, join, type Sql, sql } from "../../src/platform/sql.ts";
-import { migratedDatabase } from "../support/node/schema.ts";
+import { migratedDatabase } from "../../scripts/migrations/files.ts";
 
 type Event = { readonly form: EventForm; readonly type: string; readonly row: EventRow };
 type Read = Event["row"] & { readonly type: string };

@@ -25,7 +25,7 @@ import { listOpenRequests, listOwnRequests } from "../../src/rfq/list-requests.t
 import { eventsToPush } from "../../src/streams/event-log.ts";
 import { eventsBetween } from "../../src/streams/replay.ts";
 import { RecordingDatabase } from "../support/node/recording-database.ts";
-import { migratedDatabase } from "../support/node/schema.ts";
+import { migratedDatabase } from "../../scripts/migrations/files.ts";
 import { testSettings } from "../support/settings.ts";
 
 const database = migratedDatabase();

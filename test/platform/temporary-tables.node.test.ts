@@ -5,7 +5,7 @@
  * quote.
  */
 import { expect, it } from "vitest";
-import { migratedDatabase } from "../support/node/schema.ts";
+import { migratedDatabase } from "../../scripts/migrations/files.ts";
 
 const database = migratedDatabase();
 

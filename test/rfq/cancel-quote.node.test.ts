@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { newGroup } from "../../src/platform/commit.ts";
 import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
-import { migratedDatabase } from "../support/node/schema.ts";
+import { migratedDatabase } from "../../scripts/migrations/files.ts";
 
 const id = "0196f0c2-0000-7000-8000-000000000001";
 

@@ -102,7 +102,7 @@ it("compiles every guard to the reviewed SQL", async () => {
       ),
     ],
     [
-      "Place a quote: its trigger has the guard (migrations/0003_place_quote.sql)",
+      "Place a quote: its trigger has the guard (migrations/*_place_quote.sql)",
       guardOfOperation(
         placeQuote(
           {

@@ -162,7 +162,7 @@ WHERE (
 -- ?40 = "venue_one"
 -- ?41 = "<id 1>"
 
--- Place a quote: its trigger has the guard (migrations/0003_place_quote.sql)
+-- Place a quote: its trigger has the guard (migrations/*_place_quote.sql)
 INSERT INTO quote_commands (
   quote_id,
   request_id,

@@ -1,5 +1,5 @@
 /** A D1 that returns no rows for any statement and records the statements. */
-import { printSql } from "./print-sql.ts";
+import { printSql } from "../../../scripts/migrations/print-sql.ts";
 
 type Recorded = { readonly text: string; readonly params: readonly (string | number | null)[] };
 

@@ -3,7 +3,8 @@
  * The rows are like the example rows of the schema, with ids, hashes and texts of full length.
  */
 import { randomBytes } from "node:crypto";
-import { migratedDatabase, readMigration } from "./schema.ts";
+import { migratedDatabase } from "../../../scripts/migrations/files.ts";
+import { commentOf, schemaText } from "./schema.ts";
 
 const ROWS = 2_000;
 /** Bytes of the BLOBs that are no ids, by the name of their column. */
@@ -23,21 +24,20 @@ const BLOB_NAMES: readonly (readonly [RegExp, number])[] = [
 const NUMBERED = /(_id|_seq|^seq|^nonce|^number|ordinal|position|block_number|^day)$/;
 
 export function measuredRowBytes(): Map<string, number> {
-  const schema = readMigration("0001_schema.sql");
   return new Map(
-    [...schema.matchAll(/^CREATE TABLE (\w+) \(/gm)].map(([, table = ""]) => [
+    [...schemaText.matchAll(/^CREATE TABLE (\w+) \(/gm)].map(([, table = ""]) => [
       table,
-      bytesOf(schema, table),
+      bytesOf(table),
     ]),
   );
 }
 
-function bytesOf(schema: string, table: string): number {
+function bytesOf(table: string): number {
   const db = migratedDatabase();
   for (const { name } of db.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").all())
     db.exec(`DROP TRIGGER ${String(name)}`);
   db.exec("PRAGMA ignore_check_constraints = ON");
-  const example = exampleOf(schema, table);
+  const example = exampleOf(table);
   const columns = db.prepare("SELECT name, type FROM pragma_table_info(?)").all(table);
   const insert = db.prepare(
     `INSERT OR IGNORE INTO ${table} VALUES (${columns.map(() => "?").join(", ")})`,
@@ -61,10 +61,8 @@ function bytesOf(schema: string, table: string): number {
   return Math.round(Number(sizes?.["bytes"]) / Math.max(1, Number(rows?.["rows"])));
 }
 
-function exampleOf(schema: string, table: string): Map<string, string> {
-  const above = schema.slice(0, schema.indexOf(`CREATE TABLE ${table} (`));
-  const text = above.slice(above.lastIndexOf("Example row")).replaceAll(/\n--\s*/g, " ");
-  const example = text.slice(text.indexOf(":") + 1);
+function exampleOf(table: string): Map<string, string> {
+  const { example } = commentOf(table);
   return new Map(
     [...example.matchAll(/(\w+) ('(?:[^']|'')*'|[^, ]+)(?:, |\s|$)/g)].map(
       ([, name = "", value = ""]) => [name, value],

@@ -1,9 +1,10 @@
 /** The schema as two sides state it, in one form: the migrations' SQL and the drizzle tables. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync, type SQLOutputValue } from "node:sqlite";
+import type { DatabaseSync, SQLOutputValue } from "node:sqlite";
 import { is, type SQL } from "drizzle-orm";
 import { getTableConfig, SQLiteSyncDialect, SQLiteTable } from "drizzle-orm/sqlite-core";
+import { migrationFiles, readMigration } from "../../../scripts/migrations/files.ts";
 
 type TableShape = {
   readonly strict: boolean;
@@ -21,19 +22,28 @@ type Shapes = ReadonlyMap<string, TableShape>;
 
 const ROOT = join(import.meta.dirname, "../../..");
 
-export const migrationFiles: readonly string[] = readdirSync(join(ROOT, "migrations"))
-  .filter((name) => name.endsWith(".sql"))
-  .toSorted();
+/** All migrations, in order. */
+export const schemaText = migrationFiles().map(readMigration).join("\n");
 
-export function readMigration(name: string): string {
-  return readFileSync(join(ROOT, "migrations", name), "utf8");
+/**
+ * The comment above a table: its purpose and an example row. A column that a later migration adds
+ * has `-- Example: column value` above its ALTER TABLE.
+ */
+export function commentOf(table: string): { purpose: string; example: string } {
+  const above = commentAbove(schemaText.indexOf(`CREATE TABLE ${table} (`));
+  const [purpose = "", example = ""] = above.split(/\n\nExample row:[^\n]*\n/);
+  const added = [...schemaText.matchAll(new RegExp(`^ALTER TABLE ${table} ADD COLUMN`, "gm"))].map(
+    ({ index }) => commentAbove(index).split("Example: ")[1] ?? "",
+  );
+  return { purpose, example: [example, ...added].join(", ") };
 }
 
-/** An empty database after all migrations. */
-export function migratedDatabase(): DatabaseSync {
-  const db = new DatabaseSync(":memory:");
-  for (const name of migrationFiles) db.exec(readMigration(name));
-  return db;
+function commentAbove(at: number): string {
+  const above = schemaText.slice(0, at).trimEnd().split("\n");
+  const comment: string[] = [];
+  for (let line = above.pop(); line?.startsWith("--") === true; line = above.pop())
+    comment.unshift(line.replace(/^-- ?/, ""));
+  return comment.join("\n");
 }
 
 export function shapesOfDatabase(db: DatabaseSync): Shapes {

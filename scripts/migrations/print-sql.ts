@@ -2,7 +2,7 @@
  * Prints a compiled statement for a snapshot, so that a reviewer can read the SQL that D1 receives
  * and see how a change to the composing code changes it.
  */
-import type { Sql, SqlParam } from "../../../src/platform/sql.ts";
+import type { Sql, SqlParam } from "../../src/platform/sql.ts";
 
 const WIDTH = 100;
 

@@ -1,0 +1,70 @@
+/**
+ * Compares the database with the schema that this code expects. A guard that is a trigger protects
+ * only if the database has it, and one that somebody added may send money elsewhere.
+ */
+import { sha256 } from "@noble/hashes/sha2.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import { clearAlert, raiseAlert } from "./alert.ts";
+import { EXPECTED_MIGRATIONS, EXPECTED_OBJECTS } from "./expected-schema.ts";
+import { OWN_OBJECTS, schemaText } from "./schema-text.ts";
+import { all, raw, sql } from "./sql.ts";
+
+/** A database without any of its migrations differs in hundreds of objects. */
+const MAX_ALERTS = 20;
+
+/** Raises `schema_drift` for each difference, and closes it once the difference is gone. */
+export async function watchSchema(db: D1Database): Promise<void> {
+  const differences = await schemaDifferences(db);
+  for (const [subject, detail] of [...differences].slice(0, MAX_ALERTS))
+    // oxlint-disable-next-line no-await-in-loop -- One at a time, and mostly there is none.
+    await raiseAlert(db, "schema_drift", subject, detail);
+  const open = await all<{ subject: string }>(
+    db,
+    sql`SELECT subject FROM alerts WHERE kind = 'schema_drift' AND resolved_at IS NULL`,
+  );
+  for (const { subject } of open)
+    if (!differences.has(subject)) await clearAlert(db, "schema_drift", subject);
+}
+
+/** What differs, each with the operator's next command. */
+async function schemaDifferences(db: D1Database): Promise<Map<string, string>> {
+  const applied = await all<{ name: string }>(db, sql`SELECT name FROM d1_migrations`);
+  const names = new Set(applied.map(({ name }) => name));
+  const due = EXPECTED_MIGRATIONS.filter((name) => !names.has(name));
+  const found = new Map<string, string>();
+  if (due.length > 0)
+    found.set(
+      "migrations",
+      `${due.join(", ")} not applied. Run: npm run wrangler -- d1 migrations apply rfq-custody --remote`,
+    );
+  const later = [...names].filter((name) => !EXPECTED_MIGRATIONS.includes(name));
+  if (later.length > 0)
+    found.set("code", `The database has ${later.join(", ")}. Run: npm run wrangler -- deploy`);
+  // Until both have the same migrations, the objects differ for that reason.
+  return found.size > 0 ? found : differentObjects(db);
+}
+
+async function differentObjects(db: D1Database): Promise<Map<string, string>> {
+  const rows = await all<{ type: string; name: string; sql: string }>(db, sql`${raw(OWN_OBJECTS)}`);
+  const present = new Map(rows.map((row) => [`${row.type} ${row.name}`, digestOf(row.sql)]));
+  const differing = new Set([...present.keys(), ...Object.keys(EXPECTED_OBJECTS)]);
+  const found = new Map<string, string>();
+  for (const object of differing) {
+    const expected = EXPECTED_OBJECTS[object];
+    const actual = present.get(object);
+    if (expected === actual) continue;
+    const how = actual === undefined ? "is missing" : expected === undefined ? "is new" : "differs";
+    const next = object.startsWith("table ")
+      ? "see docs/restore.md"
+      : `run: npm run migrations -- mend "${object}"`;
+    found.set(
+      object,
+      `${object} ${how}. Treat it as a break-in until it is explained, and ${next}`,
+    );
+  }
+  return found;
+}
+
+function digestOf(text: string): string {
+  return bytesToHex(sha256(utf8ToBytes(schemaText(text)))).slice(0, 32);
+}

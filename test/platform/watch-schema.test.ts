@@ -1,0 +1,76 @@
+import { applyD1Migrations } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { beforeAll, describe, expect, it } from "vitest";
+import { EXPECTED_OBJECTS } from "../../src/platform/expected-schema.ts";
+import { watchSchema } from "../../src/platform/watch-schema.ts";
+
+const db = env.DRIFTED_DB;
+
+beforeAll(() => applyD1Migrations(db, env.TEST_MIGRATIONS));
+
+async function openAlerts(): Promise<Map<string, string>> {
+  await watchSchema(db);
+  const { results } = await db
+    .prepare(
+      "SELECT subject, detail FROM alerts WHERE kind = 'schema_drift' AND resolved_at IS NULL",
+    )
+    .all<{ subject: string; detail: string }>();
+  return new Map(results.map(({ subject, detail }) => [subject, detail]));
+}
+
+describe("the watch of the schema", () => {
+  it("finds a migrated database as the code expects it", async () => {
+    expect(Object.keys(EXPECTED_OBJECTS).length).toBeGreaterThan(200);
+    expect(await openAlerts()).toEqual(new Map());
+  });
+
+  it.each([
+    {
+      what: "a guard that is gone",
+      object: "trigger withdrawals_terms",
+      change: "DROP TRIGGER withdrawals_terms",
+    },
+    {
+      what: "a guard with another text",
+      object: "trigger transfers_update",
+      change: `DROP TRIGGER transfers_update;
+        CREATE TRIGGER transfers_update BEFORE UPDATE ON transfers BEGIN SELECT 1; END`,
+    },
+    {
+      what: "a trigger that somebody added",
+      object: "trigger thief",
+      change: `CREATE TRIGGER thief AFTER INSERT ON withdrawals BEGIN
+        UPDATE withdrawals SET to_address = x'00' WHERE withdrawal_id = NEW.withdrawal_id; END`,
+    },
+    {
+      what: "a table without its key",
+      object: "index deposits_identity",
+      change: "DROP INDEX deposits_identity",
+    },
+  ])("names $what until it is mended", async ({ object, change }) => {
+    const [, name = ""] = object.split(" ");
+    const type = object.startsWith("index") ? "INDEX" : "TRIGGER";
+    const before = await db
+      .prepare("SELECT sql FROM sqlite_master WHERE name = ?")
+      .bind(name)
+      .first<{ sql: string }>();
+    for (const statement of change.split(/(?<=withdrawals_terms|transfers_update);/))
+      await db.prepare(statement).run();
+    const alerts = await openAlerts();
+    expect([...alerts.keys()]).toEqual([object]);
+    expect(alerts.get(object)).toContain(`npm run migrations -- mend "${object}"`);
+    await db.prepare(`DROP ${type} IF EXISTS ${name}`).run();
+    if (before !== null) await db.prepare(before.sql).run();
+    expect(await openAlerts()).toEqual(new Map());
+  });
+
+  it("names a migration that was not applied", async () => {
+    const [last] = env.TEST_MIGRATIONS.slice(-1);
+    await db.prepare("DELETE FROM d1_migrations WHERE name = ?").bind(last?.name).run();
+    const alerts = await openAlerts();
+    expect([...alerts.keys()]).toEqual(["migrations"]);
+    expect(alerts.get("migrations")).toContain("d1 migrations apply");
+    await db.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(last?.name).run();
+    expect(await openAlerts()).toEqual(new Map());
+  });
+});
