@@ -27,6 +27,7 @@ import {
   readUuid,
   type Sql,
   sql,
+  uuid,
 } from "../platform/sql.ts";
 import { type Result, type Idempotency, reject } from "./command.ts";
 import {
@@ -106,11 +107,21 @@ export async function readEarlier(db: D1Database, use: KeyUse): Promise<Result |
 export function earlierFacts(use: KeyUse): Readonly<Record<"earlier", Expr>> {
   const { userId, kind, idempotency } = use;
   if (idempotency === undefined) return { earlier: atom("NULL") };
-  // What the record was when it was made: its terms never change.
+  // What the record was when it was made: its terms never change. One of another user counts as
+  // left, and the user's own history does not have it.
+  const own = uuid(userId);
   const [result, record, id] =
     kind === "request"
-      ? [newRequestColumns(reader(userId)), sql`requests r ON r.request_id = k.record_id`, REQUEST]
-      : [newQuoteColumns("maker"), sql`quotes q ON q.quote_id = k.record_id`, QUOTE];
+      ? [
+          newRequestColumns(reader(userId)),
+          sql`requests r ON r.request_id = k.record_id AND r.requester_id = ${own}`,
+          REQUEST,
+        ]
+      : [
+          newQuoteColumns("maker"),
+          sql`quotes q ON q.quote_id = k.record_id AND q.maker_id = ${own}`,
+          QUOTE,
+        ];
   const left = expr`iif(${id} IS NULL, hex(k.record_id), NULL)`;
   return {
     earlier: expr`SELECT ${jsonText(expr`json_array(hex(k.terms_hash), ${jsonObject(result)}, ${left})`)}

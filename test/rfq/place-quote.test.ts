@@ -2,13 +2,14 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { config } from "../../src/platform/config.ts";
-import { first, jsonObject, sql, uuid } from "../../src/platform/sql.ts";
+import { all, first, jsonObject, sql, uuid } from "../../src/platform/sql.ts";
 import { newQuoteColumns } from "../../src/rfq/records.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import type { PlaceQuote } from "../../src/rfq/command.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
 import { readTerms } from "../../src/rfq/request-terms.ts";
 import { balances } from "../support/ledger.ts";
+import { apiOf } from "../support/http.ts";
 import { newUser } from "../support/users.ts";
 import {
   command,
@@ -16,6 +17,7 @@ import {
   openRequest,
   operationOf,
   outcomeOf,
+  quotedMarket,
   rejectionOf,
 } from "../support/market.ts";
 
@@ -105,6 +107,28 @@ it("places one quote for a key that comes twice", async () => {
     idempotency,
   }));
   expect(await commitTogether(book, placed)).toEqual(["ok", "replay"]);
+});
+
+it("shows no record of another user to a key", async () => {
+  const { requester, maker, request, book } = await openMarket();
+  const foreign = await quotedMarket();
+  const [venue_id, asset_id] = book.split(":");
+  const repeated = [
+    [requester, "/rfq/request", { venue_id, asset_id, side: "Bid", amount: "10" }, "request_id"],
+    [maker, "/rfq/quote", { request_id: request.request_id, price: 500_000 }, "quote_id"],
+  ] as const;
+  for (const [user, path, body, id] of repeated) {
+    const post = () => apiOf(user).post(path, { ...body, idempotency_key: "k" });
+    const { json } = await post();
+    const other = id === "quote_id" ? foreign.quote.quote_id : foreign.request.request_id;
+    // As if somebody edited the database.
+    await all(
+      env.DB,
+      sql`UPDATE idempotency_keys SET record_id = ${uuid(other)}
+        WHERE record_id = ${uuid(String(json[id]))}`,
+    );
+    expect(await post()).toMatchObject({ status: 503, json: { code: "unavailable" } });
+  }
 });
 
 it("stores no command", async () => {
