@@ -1,7 +1,7 @@
 /**
  * R2: objects by name, put only if absent, and its failures. A request never arrives, an answer is
  * lost, all requests fail for a while, a put is confirmed and lost, or a read returns other bytes
- * than were written.
+ * than were written. Keys are locked: every other put on one that exists throws.
  */
 import type { VirtualTime } from "./virtual-time.ts";
 import { CLEAR, fateOf, type Weather } from "./weather.ts";
@@ -20,6 +20,8 @@ export class Bucket {
   /** Until then all requests fail. */
   awayUntil = 0;
   lie: Lie | undefined;
+  /** Puts on keys that exist. */
+  #refused = 0;
   /** Since when, and until when, the stored bytes of the newest object are other ones. */
   #damage: { readonly key: string; readonly bytes: Bytes; readonly since: number } | undefined;
 
@@ -34,6 +36,8 @@ export class Bucket {
         this.#call(`get ${key}`, () => this.#get(key, options.range)),
       put: (key: string, bytes: Bytes, options: { onlyIf?: Headers } = {}) =>
         this.#call(`put ${key}`, () => this.#put(key, bytes, options.onlyIf)),
+      head: (key: string) =>
+        this.#call(`head ${key}`, () => (this.#objects.has(key) ? { key } : null)),
     };
   }
 
@@ -100,7 +104,10 @@ export class Bucket {
 
   #put(key: string, bytes: Bytes, onlyIf?: Headers): object | null {
     if (onlyIf?.get("if-none-match") !== "*") throw new Error("the archive overwrites an object");
-    if (this.#objects.has(key)) return null;
+    if (this.#objects.has(key)) {
+      if (++this.#refused % 2 === 1) throw new Error("put: locked object (10069)");
+      return null;
+    }
     if (this.lie !== "losing") this.#objects.set(key, bytes.slice());
     return { key };
   }
@@ -120,8 +127,12 @@ export class Bucket {
         time.note(`r2 for ${process.name}: ${what} ${away ? "away" : fate.lost}`);
         const lost = () => reject(new Error("10001: We encountered an internal error."));
         if (away || fate.lost === "request") return settle(lost);
-        const value = run();
-        settle(fate.lost === "answer" ? lost : () => resolve(value));
+        try {
+          const value = run();
+          settle(fate.lost === "answer" ? lost : () => resolve(value));
+        } catch (error) {
+          settle(fate.lost === "answer" ? lost : () => reject(error));
+        }
       });
     });
   }

@@ -13,6 +13,13 @@ export const SEALER_MUTANTS: readonly Mutant[] = [
     breaks: "a seal is stored only if the archive has it",
   },
   {
+    name: "locked-key-fails",
+    file: "src/platform/put-once.ts",
+    find: "if (found === null) throw error;",
+    replace: "throw found ?? error;",
+    breaks: "sealing goes on if the object of an earlier attempt is locked",
+  },
+  {
     name: "release-while-open",
     file: "src/archive/release.ts",
     find: "OR EXISTS (SELECT 1 FROM quotes q WHERE q.quote_id = t.ref AND q.status = 'open')",

@@ -1,4 +1,5 @@
 /** Seals as objects in R2. An object is written once and never changed or deleted. */
+import { type OnceBucket, putOnce } from "../platform/put-once.ts";
 import { MAX_BYTES, SealMalformed } from "./bytes.ts";
 import type { Footer, SealHead, SealId } from "./footer.ts";
 import {
@@ -9,7 +10,7 @@ import {
   type Seal,
 } from "./seal-format.ts";
 
-export type SealBucket = Pick<R2Bucket, "get" | "put">;
+export type SealBucket = OnceBucket & Pick<R2Bucket, "get">;
 
 /** The object of a seal is not there. */
 export class SealMissing extends Error {
@@ -37,10 +38,7 @@ export async function putIfAbsent(
   head: SealHead,
   { bytes, sha256 }: EncodedSeal,
 ): Promise<void> {
-  await bucket.put(keyOf(head), bytes, {
-    onlyIf: new Headers({ "if-none-match": "*" }),
-    customMetadata: { sha256 },
-  });
+  await putOnce(bucket, keyOf(head), bytes, { customMetadata: { sha256 } });
 }
 
 /** Throws `SealMissing` or `SealMalformed`. */

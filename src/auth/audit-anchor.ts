@@ -9,11 +9,12 @@ import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { type OnceBucket, putOnce } from "../platform/put-once.ts";
 import { all, first, sql } from "../platform/sql.ts";
 import { type Head, sealAudit } from "./audit-seal.ts";
 import { headVerifies, type SignedHead, signHead } from "./audit-keys.ts";
 
-export type AuditBucket = Pick<R2Bucket, "put" | "list">;
+export type AuditBucket = OnceBucket & Pick<R2Bucket, "list">;
 /** A head as R2 lists it. `at` is when R2 received it. */
 export type Anchor = SignedHead & { readonly at: number; readonly key: string };
 
@@ -63,8 +64,7 @@ async function putAnchor(bucket: AuditBucket, settings: Config, head: Head): Pro
   const { seq, hash, keyId, signature } = await signHead(settings, head);
   const customMetadata = { seq: String(seq), hash, keyId, signature, at: String(Date.now()) };
   // The list carries the metadata. The body is for people.
-  await bucket.put(key, `${JSON.stringify(customMetadata)}\n`, {
-    onlyIf: { etagDoesNotMatch: "*" },
+  await putOnce(bucket, key, `${JSON.stringify(customMetadata)}\n`, {
     httpMetadata: { contentType: "application/json" },
     customMetadata,
   });

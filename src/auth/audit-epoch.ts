@@ -8,6 +8,7 @@
  */
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
+import { putOnce } from "../platform/put-once.ts";
 import { all, expr, first, select, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, EVENT_CONTENT } from "./audit.ts";
@@ -250,8 +251,7 @@ async function putRecord(bucket: AuditBucket, settings: Config, epoch: Epoch): P
   const key = `${PREFIX}${String(number).padStart(6, "0")}-${seq}-${start}`;
   const { objects } = await bucket.list({ prefix: key, limit: 1 });
   if (objects.length > 0) return;
-  await bucket.put(key, `${json}\n`, {
-    onlyIf: { etagDoesNotMatch: "*" },
+  await putOnce(bucket, key, `${json}\n`, {
     httpMetadata: { contentType: "application/json" },
     customMetadata: { epoch: json, ...signed },
   });

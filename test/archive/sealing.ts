@@ -25,7 +25,7 @@ export type Overrides = Partial<Pick<RoundContext, "bucket" | "failpoint" | "db"
 function bucketOf(name: string): SealBucket {
   return new Proxy(env.ARCHIVE, {
     get:
-      (target, method: "get" | "put") =>
+      (target, method: "get" | "put" | "head") =>
       (key: string, ...rest: unknown[]) =>
         Reflect.apply(Reflect.get(target, method), target, [`${name}/${key}`, ...rest]),
   });
@@ -33,10 +33,10 @@ function bucketOf(name: string): SealBucket {
 
 /** An archive of which some calls do something else. Safe cast: nothing calls other methods. */
 export function bucketWith(
-  { get, put }: SealBucket,
+  { get, put, head }: SealBucket,
   changes: { readonly get?: unknown; readonly put?: unknown },
 ): SealBucket {
-  return { get, put, ...changes } as SealBucket;
+  return { get, put, head, ...changes } as SealBucket;
 }
 
 /** A sealer with a memory of its own. Its rounds see everything that was committed before. */

@@ -18,6 +18,7 @@ export function memoryBucket(): MemoryBucket {
       if (!objects.has(key)) objects.set(key, { ...options, uploaded });
       return null;
     },
+    head: async (key: string) => objects.get(key) ?? null,
     list: async ({ prefix = "", startAfter = "", limit = 1_000 }: R2ListOptions) => ({
       objects: [...objects]
         .filter(([key]) => key > startAfter && key.startsWith(prefix))
@@ -31,4 +32,8 @@ export function memoryBucket(): MemoryBucket {
 }
 
 const unreachable = () => Promise.reject(new Error("R2 is away"));
-export const AWAY: AuditBucket = { put: unreachable, list: unreachable };
+export const AWAY: AuditBucket = {
+  put: unreachable,
+  head: unreachable,
+  list: unreachable,
+};

@@ -1,0 +1,24 @@
+/** Objects in R2 that are written once. */
+
+/** The names of R2's methods that a write needs. */
+export type OnceBucket = Pick<R2Bucket, "put" | "head">;
+
+/**
+ * Puts an object, or leaves the one that is there, which the caller compares if it matters. Of a
+ * locked key R2 may say that the condition fails, or throw: so an exception is none if the key
+ * exists.
+ */
+export async function putOnce(
+  bucket: OnceBucket,
+  key: string,
+  value: Uint8Array<ArrayBuffer> | string,
+  options: Omit<R2PutOptions, "onlyIf">,
+): Promise<void> {
+  const onlyIf = new Headers({ "if-none-match": "*" });
+  try {
+    await bucket.put(key, value, { ...options, onlyIf });
+  } catch (error) {
+    const found = await bucket.head(key).catch(() => null);
+    if (found === null) throw error;
+  }
+}
