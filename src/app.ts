@@ -19,7 +19,7 @@ import type { EdgeContext, EdgeEnv, RequestContext } from "./http/request-contex
 import { problem } from "./platform/problem.ts";
 import { registerPublicRoutes } from "./http/public-routes.ts";
 import { errorResponse, preflight } from "./http/respond.ts";
-import { freezeAccount } from "./rfq/freeze-account.ts";
+import { freezeAccount, revokingKeys } from "./rfq/end-with-rights.ts";
 import { registerRfqRoutes } from "./rfq/routes.ts";
 import { Limits, limitsOf } from "./limits.ts";
 import { pushNotices } from "./streams/notice.ts";
@@ -34,6 +34,7 @@ export function createApp(): Api {
     authenticate,
     credentialsEnded: endSockets,
     freezeOwnAccount,
+    revokingKeys,
     pushNotices,
     documented: [],
     methods: new Map(),

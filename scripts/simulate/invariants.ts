@@ -180,6 +180,11 @@ const NEVER: Readonly<Record<string, string>> = {
   "closed_is_empty [Q6]": `SELECT hex(q.quote_id) AS id
     FROM every_quotes q JOIN every_requests r ON r.request_id = q.request_id
     WHERE q.status = 'open' AND r.status <> 'open'`,
+  revoked_key_has_no_quote: `SELECT hex(q.quote_id) AS id, k.revoked_at, g.at
+    FROM every_quotes q JOIN api_keys k ON k.api_key_id = q.credential
+      LEFT JOIN commit_groups g ON g.seq = q.ended_group
+    WHERE k.revoked_at IS NOT NULL
+      AND (q.status = 'open' OR q.ended_group > :after AND g.at > k.revoked_at)`,
   "pending_explained [J6]": `SELECT a.owner, a.asset, a.balance, coalesce(c.total, 0) AS causes
     FROM accounts a LEFT JOIN (
       SELECT owner, asset, sum(amount) AS total FROM (

@@ -46,12 +46,10 @@ export function registerAccountRoutes(app: Api): void {
     response: SessionToken,
     problems: STEP_UP_PROBLEMS,
     handler: async ({ api, env, db, settings, actor, body, clientIp, waitUntil }) => {
-      const { session, revokedKeys } = await changePassword(db, settings, {
-        actor,
-        fields: body,
-        revokeKeys: body.revoke_keys,
-        clientIp,
-      });
+      const change = { actor, fields: body, revokeKeys: body.revoke_keys, clientIp };
+      const { session, revokedKeys } = await api.revokingKeys(env, actor.userId, (alongside) =>
+        changePassword(db, settings, change, alongside),
+      );
       waitUntil(closeSessionsAndKeys(api, env, { userId: actor.userId, apiKeyIds: revokedKeys }));
       return session;
     },

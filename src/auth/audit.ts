@@ -22,7 +22,8 @@ import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../ht
 import { described } from "../http/fields.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
+import { commitOrThrow, type Group, newGroup, RolledBack } from "../platform/commit.ts";
+import { errorFields, log } from "../platform/log.ts";
 import type { Actor, CheckedActor } from "../platform/actor.ts";
 import { fragment, read } from "../platform/read.ts";
 import { type EventContent, eventMac } from "./event-mac.ts";
@@ -222,17 +223,43 @@ export function uuidTextOf(column: string): Expr {
 }
 
 /**
+ * Statements of a commit group that depend on `applied`. rfq ends what the user has open in this
+ * way.
+ */
+export type Alongside = (group: Group, applied: Sql) => readonly Sql[];
+
+type AuditedChange = {
+  readonly record: AuditRecord;
+  readonly when: (group: Group) => Sql;
+  readonly statements: Alongside;
+};
+
+/**
  * Commits an operation whose guard is its audit row. Returns false if the guard did not apply. Then
  * nothing was written. Users get a notice of what changes who may act for them.
+ *
+ * If a constraint rolls the commit back, the change is committed without `alongside`, because what
+ * cannot be ended must not prevent a freeze or a revocation.
  */
 export async function commitAudited(
   db: D1Database,
-  operation: {
-    record: AuditRecord;
-    when: (group: Group) => Sql;
-    statements: (group: Group, applied: Sql) => readonly Sql[];
-  },
+  { alongside, ...change }: AuditedChange & { readonly alongside?: Alongside | undefined },
 ): Promise<boolean> {
+  if (alongside === undefined) return commitChange(db, change);
+  const { statements } = change;
+  try {
+    return await commitChange(db, {
+      ...change,
+      statements: (group, applied) => [...statements(group, applied), ...alongside(group, applied)],
+    });
+  } catch (error) {
+    if (!(error instanceof RolledBack)) throw error;
+    log("error", "audit.committed_alone", { kind: change.record.kind, ...errorFields(error) });
+    return commitChange(db, change);
+  }
+}
+
+async function commitChange(db: D1Database, operation: AuditedChange): Promise<boolean> {
   const group = newGroup();
   const id = uuidv7();
   const rows = await commitOrThrow(db, group, [

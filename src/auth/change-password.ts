@@ -2,7 +2,7 @@
 import type { SessionActor } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
 import { sql, uuid } from "../platform/sql.ts";
-import { auditRow, commitAudited, recordOf } from "./audit.ts";
+import { type Alongside, auditRow, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import { type SessionResponse, sessionResponse } from "./login.ts";
@@ -27,6 +27,7 @@ export async function changePassword(
   db: D1Database,
   settings: Config,
   change: PasswordChange,
+  alongside?: Alongside,
 ): Promise<{ session: SessionResponse; revokedKeys: readonly string[] }> {
   const { fields, clientIp } = change;
   const { actor, holdUntil } = await stepUp(db, settings, change, { duringHold: true });
@@ -59,6 +60,7 @@ export async function changePassword(
         ? revokeKeys(keys, { actor: "session", ip: clientIp ?? null }, { at, applied: written })
         : []),
     ],
+    alongside,
   });
   forgetCredentials({ userId, apiKeyIds: revokedKeys });
   if (!applied) await throwNotApplied(db, actor);

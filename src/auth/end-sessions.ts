@@ -1,6 +1,6 @@
 /** Ends all sessions of a user by raising the epoch that their tokens contain. */
 import { mayWrite, throwNotApplied } from "./may-write.ts";
-import { commitAudited, recordOf } from "./audit.ts";
+import { type Alongside, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import type { MacKeys } from "./event-mac.ts";
 import { detailsOf } from "./rights.ts";
@@ -12,6 +12,7 @@ export async function endSessions(
   db: D1Database,
   settings: MacKeys,
   request: { actor: SessionActor; revokeKeys: boolean; ip: string | undefined },
+  alongside?: Alongside,
 ): Promise<void> {
   const { actor, ip } = request;
   const keys = { userId: actor.userId, which: "all" } as const;
@@ -29,6 +30,7 @@ export async function endSessions(
         ? revokeKeys(keys, { actor: "session", ip: ip ?? null }, { at, applied: written })
         : []),
     ],
+    alongside,
   });
   forgetCredentials({ userId: actor.userId, apiKeyIds: liveKeys });
   if (!applied) await throwNotApplied(db, actor);

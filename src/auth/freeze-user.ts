@@ -1,15 +1,11 @@
 /**
  * Freezes and unfreezes users. A freeze ends all sessions and cancels what waits to take effect.
- *
- * `alongside` returns further statements of the same commit group, which must depend on `applied`
- * or on `frozen_at`. rfq cancels the user's open requests and quotes in this way.
  */
 import type { Actor } from "../platform/actor.ts";
-import type { Group } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
-import { expr, type Expr, type Sql, sql, uuid } from "../platform/sql.ts";
-import { auditRow, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
+import { expr, type Expr, sql, uuid } from "../platform/sql.ts";
+import { type Alongside, auditRow, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
 import { checkPassword } from "./check-password.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { accountFrozen, type FrozenBy, frozenByOf } from "./frozen.ts";
@@ -23,8 +19,6 @@ import { checkSecondFactor } from "./second-factor.ts";
 import { findUser, normalizeEmail } from "./user.ts";
 import { cancelWaiting } from "./waiting-changes.ts";
 
-export type Alongside = (group: Group, applied: Sql) => readonly Sql[];
-
 /**
  * Freezes a user for the operator, who can also take over a freeze of the user's own. Returns false
  * if the operator has frozen the user already, or the user does not exist.
@@ -33,7 +27,7 @@ export function freezeUser(
   db: D1Database,
   settings: MacKeys,
   user: { userId: string; operator: string },
-  alongside: Alongside = () => [],
+  alongside?: Alongside,
 ): Promise<boolean> {
   return freeze(
     db,
@@ -60,7 +54,7 @@ export async function freezeOwnAccount(
   db: D1Database,
   settings: MacKeys,
   { actor, clientIp }: { actor: Actor; clientIp: string | undefined },
-  alongside: Alongside = () => [],
+  alongside?: Alongside,
 ): Promise<void> {
   const { userId } = actor;
   const record = recordOf(actor, "account_frozen", { ip: clientIp, subjectId: userId });
@@ -80,7 +74,7 @@ async function freeze(
   db: D1Database,
   settings: MacKeys,
   frozen: Frozen,
-  alongside: Alongside,
+  alongside: Alongside | undefined,
 ): Promise<boolean> {
   const { record, userId, by } = frozen;
   const event = (kind: "account_frozen" | "sessions_ended"): AuditRecord => ({
@@ -97,8 +91,8 @@ async function freeze(
       auditRow(event("sessions_ended"), group.at, written),
       raiseEpoch(userId, written),
       ...cancelWaiting(userId, { at: group.at, applied: written }),
-      ...alongside(group, written),
     ],
+    alongside,
   });
   forgetCredentials({ userId, apiKeyIds: [] });
   return applied;

@@ -7,20 +7,20 @@
 import type { Config } from "../platform/config.ts";
 import { problem } from "../platform/problem.ts";
 import { expr, type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
-import { type AuditRecord, auditRow, commitAudited } from "./audit.ts";
+import { type Alongside, type AuditRecord, auditRow, commitAudited } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
-import type { Alongside } from "./freeze-user.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
 import { type Details, detailsOf, passwordSha256 } from "./rights.ts";
 import { raiseEpoch } from "./session-epoch.ts";
 import { normalizeEmail } from "./user.ts";
 import { cancelWaiting } from "./waiting-changes.ts";
 
-type Reset = {
+export type Reset = {
   readonly userId: string;
   readonly operator: string;
   /** Whether the keys that sessions minted stay valid. */
   readonly keepKeys: boolean;
+  readonly alongside?: Alongside;
 };
 /** Undefined: there is no such user. */
 export type ResetResult = { readonly revokedKeys: readonly string[] } | undefined;
@@ -115,6 +115,7 @@ async function reset(
           ? []
           : revokeKeys(keys, { actor: about.actor, ip: null }, { at: group.at, applied })),
       ] satisfies readonly Sql[],
+    alongside: request.alongside,
   });
   forgetCredentials({ userId, apiKeyIds: revokedKeys });
   return changed ? { revokedKeys } : undefined;

@@ -3,7 +3,13 @@ import { type Expr, expr, sql, TRUE, uuid } from "../platform/sql.ts";
 import { problem, Problem } from "../platform/problem.ts";
 import type { Actor } from "../platform/actor.ts";
 import { findKey, type KeyRecord, ownerOfKey } from "./api-key.ts";
-import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
+import {
+  type Alongside,
+  type AuditActor,
+  type AuditRecord,
+  commitAudited,
+  recordOf,
+} from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { actorRejection, changedMeanwhile, mayWrite } from "./may-write.ts";
 
@@ -14,6 +20,7 @@ import { actorRejection, changedMeanwhile, mayWrite } from "./may-write.ts";
 export async function revokeOwnApiKey(
   db: D1Database,
   request: { actor: Actor; apiKeyId: string; ip: string | undefined },
+  alongside?: Alongside,
 ): Promise<KeyRecord> {
   const { actor, apiKeyId } = request;
   const { credential } = actor;
@@ -30,7 +37,13 @@ export async function revokeOwnApiKey(
       : expr`EXISTS (
           SELECT 1 FROM users WHERE user_id = ${uuid(actor.userId)} AND frozen_at IS NULL)`;
   const record = recordOf(actor, "api_key_revoked", { ip: request.ip, subjectId: apiKeyId });
-  const applied = await revoke(db, { userId: actor.userId, apiKeyId, record, allowed });
+  const applied = await revoke(db, {
+    userId: actor.userId,
+    apiKeyId,
+    record,
+    allowed,
+    alongside,
+  });
   if (!applied && credential.kind === "session") {
     const rejection = await actorRejection(db, actor);
     if (rejection !== undefined) throw new Problem(rejection);
@@ -51,6 +64,7 @@ async function notRevoked(db: D1Database, actor: Actor): Promise<Problem> {
 export async function revokeApiKey(
   db: D1Database,
   request: { apiKeyId: string; operator: string },
+  alongside?: Alongside,
 ): Promise<boolean> {
   const userId = await ownerOfKey(db, request.apiKeyId);
   if (userId === undefined) return false;
@@ -63,12 +77,24 @@ export async function revokeApiKey(
     ip: null,
     subjectId: request.apiKeyId,
   };
-  return revoke(db, { userId, apiKeyId: request.apiKeyId, record, allowed: () => TRUE });
+  return revoke(db, {
+    userId,
+    apiKeyId: request.apiKeyId,
+    record,
+    allowed: () => TRUE,
+    alongside,
+  });
 }
 
 async function revoke(
   db: D1Database,
-  request: { userId: string; apiKeyId: string; record: AuditRecord; allowed: (at: Expr) => Expr },
+  request: {
+    userId: string;
+    apiKeyId: string;
+    record: AuditRecord;
+    allowed: (at: Expr) => Expr;
+    alongside: Alongside | undefined;
+  },
 ): Promise<boolean> {
   const key = sql`api_key_id = ${uuid(request.apiKeyId)} AND user_id = ${uuid(request.userId)}
     AND revoked_at IS NULL`;
@@ -78,6 +104,7 @@ async function revoke(
     statements: ({ at }, written) => [
       sql`UPDATE api_keys SET revoked_at = ${at} WHERE ${key} AND ${written}`,
     ],
+    alongside: request.alongside,
   });
   forgetCredentials({ userId: request.userId, apiKeyIds: [request.apiKeyId] });
   return applied;

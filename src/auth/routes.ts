@@ -150,7 +150,9 @@ function registerSessionRoutes(app: Api): void {
     }),
     handler: async ({ api, env, db, settings, actor, fields, clientIp, waitUntil }) => {
       const revokeKeys = fields.revoke_keys ?? false;
-      await endSessions(db, settings, { actor, revokeKeys, ip: clientIp });
+      await api.revokingKeys(env, actor.userId, (alongside) =>
+        endSessions(db, settings, { actor, revokeKeys, ip: clientIp }, alongside),
+      );
       waitUntil(
         closeSocketsOf(api, env, {
           userId: actor.userId,
@@ -281,7 +283,10 @@ function registerKeyRoutes(app: Api): void {
     response: KeyRecord,
     problems: ["session_required", "api_key_unknown_id"],
     handler: async ({ api, env, db, actor, fields, clientIp, waitUntil }) => {
-      const key = await revokeOwnApiKey(db, { actor, apiKeyId: fields.api_key_id, ip: clientIp });
+      const request = { actor, apiKeyId: fields.api_key_id, ip: clientIp };
+      const key = await api.revokingKeys(env, actor.userId, (alongside) =>
+        revokeOwnApiKey(db, request, alongside),
+      );
       waitUntil(
         closeSocketsOf(api, env, {
           userId: actor.userId,

@@ -42,8 +42,10 @@
 import type { Hono } from "hono";
 import type { z } from "@hono/zod-openapi";
 import type { Actor, ActorOf, Credential, Scope } from "../platform/actor.ts";
+import type { Group } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import type { ProblemCode } from "../platform/problem.ts";
+import type { Sql } from "../platform/sql.ts";
 import type { Documented } from "./openapi.ts";
 import type { RateClass } from "./rate-limit.ts";
 import type { EdgeEnv, RequestContext } from "./request-context.ts";
@@ -91,6 +93,16 @@ export type FreezeOwnAccount = (
   request: { actor: Actor; clientIp: string | undefined },
 ) => Promise<void>;
 
+/**
+ * Ends the open quotes of the keys that `revoke` revokes, in the commit of `revoke`, which adds the
+ * statements of `alongside`. app.ts injects it from rfq/.
+ */
+type RevokingKeys = <Result>(
+  env: Cloudflare.Env,
+  userId: string,
+  revoke: (alongside: (group: Group, applied: Sql) => readonly Sql[]) => Promise<Result>,
+) => Promise<Result>;
+
 export type Api = {
   readonly hono: Hono<EdgeEnv>;
   /** What the OpenAPI description is made of when it is first read. */
@@ -98,6 +110,7 @@ export type Api = {
   readonly authenticate: Authenticate;
   readonly credentialsEnded: CredentialsEnded;
   readonly freezeOwnAccount: FreezeOwnAccount;
+  readonly revokingKeys: RevokingKeys;
   /**
    * Sends the user's new notices to open sockets. app.ts injects it from streams/. Never throws.
    */

@@ -9,7 +9,7 @@ import { revokeApiKey } from "../auth/revoke-key.ts";
 import { rewrapKeys } from "../auth/rewrap-keys.ts";
 import { createUser, findUser, findUserId } from "../auth/user.ts";
 import { freezeUser, unfreezeUser } from "../auth/freeze-user.ts";
-import { type ResetResult, resetTotp, setPassword } from "../auth/reset-account.ts";
+import { type Reset, type ResetResult, resetTotp, setPassword } from "../auth/reset-account.ts";
 import { openedStreams } from "../auth/ws-ticket.ts";
 import { email, ipRanges, newPassword } from "../auth/fields.ts";
 import { timestamp } from "../http/fields.ts";
@@ -19,7 +19,7 @@ import { toWireTimeOrNull } from "../platform/time.ts";
 import { approveApiKey, ownerOfWaitingKey } from "../auth/approve-key.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type Problem, problem } from "../platform/problem.ts";
-import { freezeAccount } from "../rfq/freeze-account.ts";
+import { freezeAccount, revokingKeys } from "../rfq/end-with-rights.ts";
 import { closeSockets } from "../streams/notify.ts";
 import { pushNotices } from "../streams/notice.ts";
 import {
@@ -74,11 +74,13 @@ export async function resetUserTotp(context: OperatorContext): Promise<unknown> 
 async function resetOf(
   context: OperatorContext,
   userId: string,
-  apply: (reset: { userId: string; operator: string; keepKeys: boolean }) => Promise<ResetResult>,
+  apply: (reset: Reset) => Promise<ResetResult>,
 ): Promise<unknown> {
   const { env, operator } = context;
   const keepKeys = flag(context, "keep-keys");
-  const result = await apply({ userId, operator, keepKeys });
+  const result = await revokingKeys(env, userId, (alongside) =>
+    apply({ userId, operator, keepKeys, alongside }),
+  );
   if (result === undefined) throw unknownUser("user-id", userId);
   await pushNotices(env, userId);
   const sessions = await openedStreams(env.DB, userId, { kind: "sessions" });
@@ -140,15 +142,15 @@ export async function createKey(context: OperatorContext): Promise<unknown> {
 
 export async function revokeKey(context: OperatorContext): Promise<unknown> {
   const apiKeyId = idOption(context, "id");
-  const changed = await revokeApiKey(context.env.DB, { apiKeyId, operator: context.operator });
-  const userId = await ownerOfKey(context.env.DB, apiKeyId);
+  const { env, operator } = context;
+  const userId = await ownerOfKey(env.DB, apiKeyId);
   if (userId === undefined) throw problem("api_key_unknown_id", `There is no API key ${apiKeyId}.`);
-  await closeSockets(
-    context.env,
-    await openedStreams(context.env.DB, userId, { kind: "api_key", apiKeyId }),
-    { apiKeyId },
+  const changed = await revokingKeys(env, userId, (alongside) =>
+    revokeApiKey(env.DB, { apiKeyId, operator }, alongside),
   );
-  await pushNotices(context.env, userId);
+  const streams = await openedStreams(env.DB, userId, { kind: "api_key", apiKeyId });
+  await closeSockets(env, streams, { apiKeyId });
+  await pushNotices(env, userId);
   return { api_key_id: apiKeyId, revoked: true, changed };
 }
 

@@ -1,6 +1,7 @@
 /**
- * Ends open requests and quotes for the operator: of one user (freeze), of one venue (pause)
- * or of markets (close). A record that cannot be ended is set aside, so that it stops neither.
+ * Ends open requests and quotes that nobody named: of one user (freeze), of revoked keys, of one
+ * venue (pause) or of markets (close). A record that cannot be ended is set aside, so that it does
+ * not stop the others.
  */
 import type { Venue } from "../platform/venues.ts";
 import { commit, type Group, newGroup, NOW } from "../platform/commit.ts";
@@ -23,32 +24,41 @@ const QUOTES_PER_BATCH = 500;
 /** What can be ended. A record that was set aside waits for the operator. */
 const ENDABLE = sql`status = 'open' AND stuck_at IS NULL`;
 
+/** What ends: all that a user has open, or the open quotes of their revoked keys. */
+export type Ending = { readonly userId: string; readonly of: "user" | "revoked_keys" };
+
+function quotesOf({ userId, of }: Ending): Sql {
+  const revoked = sql`AND credential IN (SELECT api_key_id FROM api_keys
+    WHERE user_id = ${uuid(userId)} AND revoked_at IS NOT NULL)`;
+  return sql`maker_id = ${uuid(userId)} ${of === "user" ? sql`` : revoked} AND ${ENDABLE}`;
+}
+
 /**
- * Statements for the batch that freezes a user. They cancel the user's open quotes and requests,
- * reject other makers' quotes on those requests, release every reserve and announce the changes.
- * `applied` is the guard of that batch.
+ * Statements for the batch that freezes a user or revokes keys. They cancel the open quotes, and of
+ * a user the open requests with other makers' quotes on them. They release every reserve and
+ * announce the changes. `applied` is the guard of that batch.
  */
-export function closeAllOf(group: Group, userId: string, applied: Sql): Sql[] {
+export function closeAllOf(group: Group, ending: Ending, applied: Sql): Sql[] {
   const operation = uuidv7();
+  const ofUser = sql`requester_id = ${uuid(ending.userId)} AND ${applied}`;
   return [
     sql`UPDATE quotes SET status = ${endedAs("cancelled", group)}, ended_by = ${uuid(operation)},
-      ended_group = ${group.seq}
-      WHERE maker_id = ${uuid(userId)} AND ${ENDABLE} AND ${applied}`,
-    ...endRequests(group, operation, sql`requester_id = ${uuid(userId)} AND ${applied}`),
+      ended_group = ${group.seq} WHERE ${quotesOf(ending)} AND ${applied}`,
+    ...(ending.of === "user"
+      ? endRequests(group, operation, ofUser)
+      : [releaseQuotesEndedBy(group, operation)]),
     ...announceRfq(group, NOTHING_MADE),
   ];
 }
 
-/**
- * Ends what a user still has open, in groups of its own. For what the batch of the freeze could not
- * end.
- */
-export async function closeEachOf(env: Env, userId: string): Promise<void> {
-  const mine = (owner: Sql) => sql`WHERE ${owner} = ${uuid(userId)} AND ${ENDABLE}`;
-  const quotes = sql`SELECT quote_id FROM quotes ${mine(sql`maker_id`)}`;
+/** Ends the same in groups of its own, for what that batch could not end. */
+export async function closeEachOf(env: Env, ending: Ending): Promise<void> {
+  const quotes = sql`SELECT quote_id FROM quotes WHERE ${quotesOf(ending)}`;
   for (const ids of chunks(await readIds(env.DB, quotes, "quote_id"), QUOTES_PER_BATCH))
     await endQuotesOneByOne(env, ids, "cancelled");
-  const requests = sql`SELECT request_id FROM requests ${mine(sql`requester_id`)}`;
+  if (ending.of !== "user") return;
+  const requests = sql`SELECT request_id FROM requests
+    WHERE requester_id = ${uuid(ending.userId)} AND ${ENDABLE}`;
   for (const ids of chunks(await readIds(env.DB, requests, "request_id"), REQUESTS_PER_BATCH))
     await endRequestsOneByOne(env, ids);
 }

@@ -6,6 +6,7 @@ import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import { pauseVenue, resumeVenue } from "../../src/rfq/close-books.ts";
 import { accountStream, bookStream, venueStream } from "../../src/streams/event-log.ts";
+import { apiOf } from "../support/http.ts";
 import { balances, newAsset } from "../support/ledger.ts";
 import {
   command,
@@ -17,7 +18,17 @@ import {
   submit,
 } from "../support/market.ts";
 import { awakeAndEvicted, connect } from "../support/sockets.ts";
-import { newUser } from "../support/users.ts";
+import {
+  newKey,
+  newUser,
+  newUserWithPassword,
+  PASSWORD,
+  type TestKey,
+  type TestUser,
+} from "../support/users.ts";
+
+const operate = (name: string, options: Record<string, string>) =>
+  COMMANDS[name]?.({ env, settings: config(env), operator: "test", words: [], options });
 
 awakeAndEvicted("a paused venue", (maybeEvict) => {
   // Other tests use the venue too.
@@ -58,13 +69,7 @@ awakeAndEvicted("a freeze", (maybeEvict) => {
     const subscriber = await connect(frozen, account);
     await maybeEvict(stream, account);
 
-    await COMMANDS["user freeze"]?.({
-      env,
-      settings: config(env),
-      operator: "test",
-      words: [],
-      options: { email: frozen.email },
-    });
+    await operate("user freeze", { email: frozen.email });
 
     await subscriber.until(
       ({ type, data }) => type === "account.notice" && data.kind === "account_frozen",
@@ -80,6 +85,56 @@ awakeAndEvicted("a freeze", (maybeEvict) => {
     const late = await submit(command.placeQuote(frozen, request.request_id, 1));
     expect(outcomeOf(late)).toBe("account_frozen");
   });
+});
+
+const REVOCATIONS: readonly [
+  by: string,
+  revoke: (user: TestUser, key: TestKey) => Promise<unknown> | undefined,
+][] = [
+  ["its owner", (user, key) => apiOf(user).delete("/auth/api-keys", { api_key_id: key.apiKeyId })],
+  ["itself", (_, key) => apiOf(key).delete("/auth/api-keys", { api_key_id: key.apiKeyId })],
+  [
+    "the end of all sessions",
+    (user) => apiOf(user).delete("/auth/sessions", { revoke_keys: true }),
+  ],
+  [
+    "a change of password",
+    async (user, key) => {
+      await asIfMintedBySession(key);
+      const change = { password: PASSWORD, new_password: `${PASSWORD}!`, revoke_keys: true };
+      return apiOf(user).post("/auth/change-password", change);
+    },
+  ],
+  ["an operator", (_, key) => operate("api-key revoke", { id: key.apiKeyId })],
+  [
+    "a reset of TOTP",
+    async (user, key) => {
+      await asIfMintedBySession(key);
+      return operate("user reset-totp", { email: user.email });
+    },
+  ],
+];
+const asIfMintedBySession = ({ apiKeyId }: TestKey) =>
+  all(env.DB, sql`UPDATE api_keys SET minted_by = 'session' WHERE api_key_id = ${uuid(apiKeyId)}`);
+
+it.each(REVOCATIONS)("a key revoked by %s loses its open quotes at once", async (_, revoke) => {
+  const { book, requester, request } = await openMarket();
+  const maker = await newUserWithPassword({ [book]: 1_000n });
+  const key = await newKey(maker);
+  const quote = await placeQuote(key, request.request_id, 1);
+  await placeQuote(maker, request.request_id, 1);
+  const subscriber = await connect(requester, accountStream(requester.userId));
+
+  await revoke(maker, key);
+
+  const revoked = sql`SELECT q.status, g.at = k.revoked_at AS at_once
+    FROM quotes q JOIN api_keys k ON k.api_key_id = q.credential
+      JOIN commit_groups g ON g.seq = q.ended_group
+    WHERE q.quote_id = ${uuid(quote.quote_id)}`;
+  expect(await all(env.DB, revoked)).toEqual([{ status: "cancelled", at_once: 1 }]);
+  expect(await balances(maker.userId, book)).toEqual([990n, 10n]);
+  const { data } = await subscriber.until(({ type }) => type === "quote.closed");
+  expect(data).toMatchObject({ quote_id: quote.quote_id, reason: "cancelled" });
 });
 
 awakeAndEvicted("cancelling all quotes", (maybeEvict) => {

@@ -2,6 +2,7 @@
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
+import { createOperatorApiKey } from "../../src/auth/mint-key.ts";
 import { COMMANDS } from "../../src/operator/commands.ts";
 import { config } from "../../src/platform/config.ts";
 import { unavailable } from "../../src/platform/problem.ts";
@@ -82,6 +83,7 @@ const operate = (name: string, options: Record<string, string>) =>
     options,
   });
 
+const NO_LIMITS = { expiresAt: null, allowedIps: null, limits: null, requireIdempotency: false };
 const STUCK = { status: "open", stuck: 1 };
 const ended = (status: string) => ({ status, stuck: 0 });
 
@@ -175,6 +177,25 @@ describe("an open quote that cannot be released", () => {
     expect(await first(db, request)).toEqual({ status: "cancelled" });
     expect(await balances(other.userId, book, db)).toEqual([90n, 10n]);
     expect(await alertsOf(bad)).toHaveLength(1);
+  });
+
+  it("does not stop the revocation of its key", async () => {
+    const { maker, bad, good, others } = await damagedMarket();
+    const { api_key_id: id } = await createOperatorApiKey(db, config(env), {
+      userId: maker.userId,
+      operator: "test",
+      key: { ...NO_LIMITS, label: "bot", scopes: ["trade"] },
+    });
+    await all(
+      db,
+      sql`UPDATE quotes SET credential = ${uuid(id)} WHERE maker_id = ${uuid(maker.userId)}`,
+    );
+
+    expect(await operate("api-key revoke", { id })).toMatchObject({ changed: true });
+
+    expect(await statusOf(bad)).toEqual(STUCK);
+    expect(await statusOf(good)).toEqual(ended("cancelled"));
+    expect(await statusOf(others)).toEqual(ended("open"));
   });
 
   it("does not stop the pause of its venue", async () => {

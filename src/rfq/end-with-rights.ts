@@ -1,0 +1,60 @@
+/**
+ * Ends open requests and quotes in the commit that takes the rights of those who placed them: a
+ * freeze ends all that the user has open, a revocation the quotes of the revoked keys. If that
+ * commit fails because of one of them, the rights end alone, and what is open ends after it.
+ */
+import type { Alongside } from "../auth/audit.ts";
+import { openedStreams } from "../auth/ws-ticket.ts";
+import type { Group } from "../platform/commit.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { all } from "../platform/sql.ts";
+import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
+import { pushNotices } from "../streams/notice.ts";
+import { closeSockets, notifyStreams } from "../streams/notify.ts";
+import { closeAllOf, closeEachOf, type Ending } from "./close-books.ts";
+
+/** Returns false if the freeze changed nothing. What is open is ended even then. */
+export async function freezeAccount(
+  env: Env,
+  userId: string,
+  freeze: (alongside: Alongside) => Promise<boolean>,
+): Promise<boolean> {
+  const ending = { userId, of: "user" } as const;
+  const changed = await ends(env, ending, freeze);
+  await pushNotices(env, userId);
+  await closeSockets(env, await openedStreams(env.DB, userId, { kind: "all" }), { userId });
+  await closeEachOf(env, ending);
+  return changed;
+}
+
+/** Ends the open quotes of the keys that `revoke` revokes. Returns its result. */
+export async function revokingKeys<Result>(
+  env: Env,
+  userId: string,
+  revoke: (alongside: Alongside) => Promise<Result>,
+): Promise<Result> {
+  const ending = { userId, of: "revoked_keys" } as const;
+  const result = await ends(env, ending, revoke);
+  try {
+    await closeEachOf(env, ending);
+  } catch (error) {
+    // The keys are revoked, which the caller must learn.
+    log("error", "rfq.quotes_not_closed", { user_id: userId, ...errorFields(error) });
+  }
+  return result;
+}
+
+async function ends<Result>(
+  env: Env,
+  ending: Ending,
+  change: (alongside: Alongside) => Promise<Result>,
+): Promise<Result> {
+  let commitGroup: Group | undefined;
+  const result = await change((group, applied) => {
+    commitGroup = group;
+    return closeAllOf(group, ending, applied);
+  });
+  if (commitGroup !== undefined)
+    await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(commitGroup)));
+  return result;
+}
