@@ -62,15 +62,23 @@ const HEADERS_PER_ROUND = 300;
 /**
  * Reads the blocks up to the head from one endpoint, so that they belong to the same fork. The
  * result is provisional, because confirm-blocks.ts reads the blocks again from enough endpoints.
+ * `preferred` is the index of the endpoint: another one each time, because one may lie.
  * Throws if no endpoint that responds has the confirmed block.
  */
 export function followHead(
   chain: ChainConfig,
   known: KnownBlocks,
-  target: number,
-  contracts: Contracts,
+  {
+    target,
+    contracts,
+    preferred,
+  }: { readonly target: number; readonly contracts: Contracts; readonly preferred: number },
 ): Promise<HeadReading> {
-  return askAny(chain, (endpoint) => readFrom(endpoint, chain, known, target, contracts));
+  return askAny(
+    chain,
+    (endpoint) => readFrom(endpoint, chain, known, target, contracts),
+    preferred,
+  );
 }
 
 /** The highest block with enough confirmations. A block counts as its own first confirmation. */

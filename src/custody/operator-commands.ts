@@ -142,6 +142,28 @@ export async function forgetDeposit(
   return rows === null || rows[0]?.length === 1 || rows[1]?.length === 1;
 }
 
+/** Deposits of one `chain forget-deposit --block`. The operator repeats it while some are left. */
+const MAX_FORGOTTEN = 1_000;
+
+/** `chain forget-deposit --block`: the same for the unconfirmed deposits of a block. */
+export async function forgetBlock(
+  db: D1Database,
+  { chain, block }: { chain: string; block: number },
+  alongside: (at: Sql, applied: Expr) => readonly Sql[] = () => [],
+): Promise<{ forgotten: boolean; left: number }> {
+  const group = newGroup();
+  const waiting = sql`FROM deposits WHERE chain = ${chain} AND status = 'confirming'
+    AND confirmed_group IS NULL AND block_number = ${block}`;
+  const rows = await commitOrThrow(db, group, [
+    sql`UPDATE deposits SET status = 'orphaned', ended_group = ${group.seq}
+      WHERE deposit_id IN (SELECT deposit_id ${waiting} LIMIT ${MAX_FORGOTTEN}) RETURNING 1`,
+    ...announceDeposits(group),
+    ...alongside(group.at, expr`EXISTS (SELECT 1 FROM deposits WHERE ended_group = ${group.seq})`),
+  ]);
+  const [left] = await all<{ n: number }>(db, sql`SELECT count(*) AS n ${waiting}`);
+  return { forgotten: rows === null || (rows[0]?.length ?? 0) > 0, left: left?.n ?? 0 };
+}
+
 /**
  * `chain resweep`: makes an address sweepable again for every asset that it has received. A sweep
  * reads the balance on chain, so the amount is only an estimate. Returns the number of assets.

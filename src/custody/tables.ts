@@ -86,6 +86,9 @@ export const deposits = sqliteTable(
     index("deposits_open")
       .on(t.chain, t.blockNumber)
       .where(sql`status = 'confirming'`),
+    index("deposits_orphaned")
+      .on(t.chain, t.detectedAt)
+      .where(sql`status = 'orphaned'`),
     index("deposits_hash").on(t.userId, t.transactionHash),
     index("deposits_detected_group").on(t.detectedGroup),
     index("deposits_ended_group")

@@ -5,6 +5,7 @@ import { addressOf } from "../chain/addresses.ts";
 import { readCursor } from "../chain/cursor.ts";
 import {
   chainStatus,
+  forgetBlock,
   forgetDeposit,
   recordRescan,
   recordResume,
@@ -79,17 +80,36 @@ export async function rescan(context: OperatorContext): Promise<unknown> {
   return { chain, from, to, recorded: true };
 }
 
-/** Orphans a deposit that can never confirm. */
+/** Orphans a deposit that can never confirm, or all of a block. */
 export async function forget(context: OperatorContext): Promise<unknown> {
-  const id = idOption(context, "id");
   const actor = `operator:${context.operator}` as const;
+  if (optional(context, "block") !== undefined) {
+    if (optional(context, "id") !== undefined) throw badOption("block", "excludes --id");
+    const chain = knownChain(context, argument(context, "chain"));
+    const block = blockOption(context, "block");
+    const subjectId = `${chain}:${block}`;
+    const { forgotten, left } = await forgetBlock(
+      context.env.DB,
+      { chain, block },
+      (at, applied) => [
+        auditRow({ ...recordFor(actor, "deposit_forgotten"), subjectId }, at, applied),
+      ],
+    );
+    if (forgotten) return { chain, block, status: "orphaned", left };
+    throw notConfirming(`No deposit of block ${block}`);
+  }
+  const id = idOption(context, "id");
   const forgotten = await forgetDeposit(context.env.DB, id, (at, applied) => [
     auditRow({ ...recordFor(actor, "deposit_forgotten"), subjectId: id }, at, applied),
   ]);
   if (forgotten) return { deposit_id: id, status: "orphaned" };
-  throw new OperatorRejection(
+  throw notConfirming(`No deposit ${id}`);
+}
+
+function notConfirming(none: string): OperatorRejection {
+  return new OperatorRejection(
     "deposit_not_confirming",
-    `No deposit ${id} waits for its confirmations. See deposits list --status confirming.`,
+    `${none} waits for its confirmations. See deposits list --status confirming.`,
   );
 }
 
@@ -109,7 +129,7 @@ function recordFor(actor: AuditActor, kind: PlainKind) {
   return { kind, actor, userId: null, apiKeyId: null, ip: null } as const;
 }
 
-function blockOption(context: OperatorContext, name: "from" | "to"): number {
+function blockOption(context: OperatorContext, name: "from" | "to" | "block"): number {
   const text = option(context, name);
   if (!/^\d{1,15}$/.test(text)) throw badOption(name, "must be a block number");
   return Number(text);

@@ -75,7 +75,11 @@ export const CUSTODY_COMMANDS: readonly Command[] = [
   },
   {
     words: ["chain", "forget-deposit"],
-    flags: [ID],
+    argument: { name: "chain", required: false },
+    flags: [
+      { ...ID, required: false },
+      { name: "block", value: "<block>", help: "all of the chain's block, 1,000 at a time" },
+    ],
     help: "orphan a deposit that can never confirm or is below the minimum",
   },
   {

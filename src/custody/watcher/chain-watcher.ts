@@ -47,6 +47,7 @@ export class ChainWatcher extends DurableObject<Env> {
   #floorsChecked = false;
   readonly #addresses = new AddressFilter();
   readonly #pace = new ScanPace();
+  #firstEndpoint = 0;
 
   /** Starts the loop, or starts the next round now. */
   async wake(chain: string): Promise<void> {
@@ -124,12 +125,14 @@ export class ChainWatcher extends DurableObject<Env> {
       chain,
       addresses: this.#addresses,
       pace: this.#pace,
+      firstEndpoint: this.#firstEndpoint,
       push: (events) => notifyStreams(this.env, events),
       ...(failpoint === undefined ? {} : { failpoint }),
     };
   }
 
   override async alarm(): Promise<void> {
+    this.#firstEndpoint++;
     const context = this.#context(await this.ctx.storage.get<string>("chain"));
     if (context === undefined) return;
     const { chain } = context;

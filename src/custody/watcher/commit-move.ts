@@ -16,6 +16,8 @@ export type WatcherContext = {
   readonly addresses?: AddressFilter;
   /** Without it ranges have the chain's `scan_range`. */
   readonly pace?: ScanPace;
+  /** Index of the RPC endpoint that the head is read from. Another one in each round. */
+  readonly firstEndpoint?: number;
   readonly push: (events: readonly StreamEvent[]) => Promise<void>;
   /** Set only by tests, which end the process there. */
   readonly failpoint?: Failpoint;

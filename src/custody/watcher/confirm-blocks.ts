@@ -70,59 +70,60 @@ export async function confirmBlocks(
   return moved;
 }
 
-type Seen = {
-  readonly tx: string;
-  readonly token: string;
-  readonly ordinal: number;
-  readonly position: number;
+/** Detected deposits of one block that the confirmed reading lacks, and one of them. */
+type Vanished = {
   readonly block: number;
   readonly hash: string;
+  readonly tx: string;
+  readonly token: string;
+  readonly n: number;
 };
 
 /**
  * Finds detected deposits that are no longer in the logs although their block is still in the
  * chain. A faulty endpoint invented them. They are orphaned with an alert.
  *
- * A single endpoint may omit a log temporarily, so there the transaction's receipt decides.
+ * Anyone can cause any number of them, so each block costs one request and not each deposit. A
+ * single endpoint may omit logs temporarily, so there the receipt of one transaction of the block
+ * decides.
  */
 async function findPhantoms(
   { db, chain }: WatcherContext,
   range: Range,
   ours: readonly SeenTransfer[],
   endpoint: Endpoint,
-): Promise<readonly Seen[]> {
-  const detected = await all<Seen>(
+): Promise<readonly Vanished[]> {
+  const found = JSON.stringify(
+    ours.map(({ tx, token, ordinal, position }) => [tx, token, ordinal, position].join(" ")),
+  );
+  const vanished = await all<Vanished>(
     db,
-    sql`SELECT lower(hex(transaction_hash)) AS tx, lower(hex(token)) AS token, ordinal, position,
-        block_number AS block, lower(hex(block_hash)) AS hash
+    sql`SELECT block_number AS block, lower(hex(block_hash)) AS hash,
+        lower(hex(transaction_hash)) AS tx, lower(hex(token)) AS token, count(*) AS n,
+        min(deposit_id)
       FROM deposits WHERE chain = ${chain.chain} AND status = 'confirming'
         AND confirmed_group IS NULL
-        AND block_number BETWEEN ${range.from} AND ${range.to}`,
+        AND block_number BETWEEN ${range.from} AND ${range.to}
+        AND lower(hex(transaction_hash)) || ' ' || lower(hex(token)) || ' ' || ordinal || ' '
+          || position NOT IN (SELECT value FROM json_each(${found}))
+      GROUP BY block_number, block_hash ORDER BY block_number`,
   );
-  const missing = detected.filter((deposit) => !ours.some((one) => isSame(one, deposit)));
-  const phantoms: Seen[] = [];
-  for (const deposit of missing) {
-    const { hash } = await readHeader(endpoint, deposit.block);
-    if (hash !== `0x${deposit.hash}`) continue;
-    if (witnessesOf(chain) === 1 && (await isInReceipt(endpoint, deposit)))
-      throw new InconsistentNode(
-        `the logs of block ${deposit.block} lack a transfer of its receipts`,
-      );
-    phantoms.push(deposit);
+  const hashes = new Map(ours.map(({ block, hash }) => [block, hash]));
+  const phantoms: Vanished[] = [];
+  for (const deposits of vanished) {
+    const { block } = deposits;
+    const hash =
+      hashes.get(block) ?? (await readHeader(endpoint, block)).hash.slice(2).toLowerCase();
+    hashes.set(block, hash);
+    if (hash !== deposits.hash) continue;
+    if (witnessesOf(chain) === 1 && (await isInReceipt(endpoint, deposits)))
+      throw new InconsistentNode(`the logs of block ${block} lack a transfer of its receipts`);
+    phantoms.push(deposits);
   }
   return phantoms;
 }
 
-function isSame(one: SeenTransfer, other: Seen): boolean {
-  return (
-    one.tx === other.tx &&
-    one.token === other.token &&
-    one.ordinal === other.ordinal &&
-    one.position === other.position
-  );
-}
-
-async function isInReceipt({ client }: Endpoint, deposit: Seen): Promise<boolean> {
+async function isInReceipt({ client }: Endpoint, deposit: Vanished): Promise<boolean> {
   const receipt = await client.request({
     method: "eth_getTransactionReceipt",
     params: [`0x${deposit.tx}`],
@@ -134,13 +135,14 @@ async function isInReceipt({ client }: Endpoint, deposit: Seen): Promise<boolean
   );
 }
 
-function alertPhantoms(group: Group, chain: string, phantoms: readonly Seen[], when: Sql): Sql {
+function alertPhantoms(group: Group, chain: string, phantoms: readonly Vanished[], when: Sql): Sql {
   const [{ tx, block } = { tx: "", block: 0 }] = phantoms;
+  const count = phantoms.reduce((sum, { n }) => sum + n, 0);
   return alertRow({
     kind: "deposit_phantom",
     subject: chain,
     detail:
-      `${phantoms.length} detected deposits are no longer in any endpoint's logs, first 0x${tx} ` +
+      `${count} detected deposits are no longer in any endpoint's logs, first 0x${tx} ` +
       `in block ${block}. See: operator deposits list --status orphaned`,
     at: group.at,
     when,

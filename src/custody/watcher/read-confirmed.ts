@@ -34,6 +34,7 @@ export async function readConfirmed(
       chain,
       (endpoint) => readRange(endpoint, context, range, anchor),
       textOf,
+      context.firstEndpoint,
     );
     context.pace?.read({ blocks: range.to - range.from + 1, logs: agreed.value.scan.logs });
     if (agreed.dissenters.length === 0) await clearAlert(db, "nodes_disagree", chain.chain);

@@ -36,7 +36,7 @@ import { alertFinality } from "./alert-finality.ts";
 import { type WatcherContext, commitMove, rangeLimit } from "./commit-move.ts";
 import { confirmBlocks } from "./confirm-blocks.ts";
 import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
-import { orphanUnseen } from "./orphan-deposit.ts";
+import { orphanUnseen, roomForUnconfirmed, trimOrphaned } from "./orphan-deposit.ts";
 import { resumeChain } from "./resume-chain.ts";
 import { witnessesOf } from "../../platform/config.ts";
 
@@ -93,7 +93,11 @@ async function followChain(
   };
   const contracts = watchedContracts(context.settings, chain);
   const limited = { ...chain, scan_range: rangeLimit(context) };
-  const reading = await followHead(limited, known, heights.target, contracts);
+  const reading = await followHead(limited, known, {
+    target: heights.target,
+    contracts,
+    preferred: context.firstEndpoint ?? 0,
+  });
   await alertFinality(context, heights);
   let cursor = await detectDeposits(context, start, reading, heights);
   for (
@@ -182,14 +186,16 @@ async function detectDeposits(
   if (unchanged && reading.base >= cursor.scanned.number && headNumber === cursor.headNumber)
     return cursor;
   const seen = await transfersToUs(context, reading.transfers);
+  const room = seen.length === 0 ? 0 : await roomForUnconfirmed(context.db, chain.chain);
   const group = newGroup();
   const when = movedBy(group, chain.chain);
   const scanned = top ?? (reading.base < cursor.scanned.number ? cursor.confirmed : cursor.scanned);
   return commitMove(context, group, [
     moveScanned(group, chain.chain, cursor, { scanned, headNumber }),
     ...storeBlocks(chain.chain, reading.ancestor, reading.blocks, when),
-    ...recordDeposits(group, chain, seen, { confirmed: false, when }),
+    ...recordDeposits(group, chain, seen.slice(0, room), { confirmed: false, when }),
     orphanUnseen(group, { chain: chain.chain, above: reading.base, upTo: null, when }),
+    trimOrphaned(chain.chain),
     ...announceDeposits(group),
   ]);
 }
