@@ -36,6 +36,7 @@ export const EXPECTED_OBJECTS: Readonly<Record<string, string>> = {
   "index deposits_hash": "027a4321dfcd44e1eeb520321047c3ec",
   "index deposits_identity": "e9d04c9c2854c68a814a04e63502e202",
   "index deposits_open": "6608c35a52f2c03499f9c55826bc3271",
+  "index deposits_orphaned": "320d38acc3e652c87fd591c5afe7941d",
   "index deposits_user": "df5083ce2ea8d8f8f36314940a1fa2be",
   "index deposits_user_status": "7478b93f84c2b31ed1f49761b58325d3",
   "index event_runs_stream": "3294db1d055ed5468d3173855c244d8a",
@@ -202,7 +203,7 @@ export const EXPECTED_OBJECTS: Readonly<Record<string, string>> = {
   "trigger deposit_addresses_insert": "ad27504c7a34d2db16ca7436b0e410c6",
   "trigger deposit_addresses_update": "e86961f7897c7bd2509a18ab560a7129",
   "trigger deposits_credited": "b9d4f7b83703e3de384365b97aec968b",
-  "trigger deposits_delete": "cf4ff9ff3971ecdbbf021c684c58f07d",
+  "trigger deposits_delete": "c1662b5b5e678daa0a5997b541d4e981",
   "trigger deposits_insert": "33531a31d6870a7b2936fe79d309d831",
   "trigger event_commands_write": "1be25813d580913170e0ac8ba2f196f1",
   "trigger event_runs_advance": "c7458d0884569750dd228c49ea3dff32",
@@ -255,4 +256,5 @@ export const EXPECTED_MIGRATIONS: readonly string[] = [
   "0002_views.sql",
   "0003_place_quote.sql",
   "0004_expire.sql",
+  "0035_trim_orphaned_deposits.sql",
 ];
