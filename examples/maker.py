@@ -2,7 +2,9 @@
 """Quotes every request of a venue over a websocket until Ctrl-C or SIGTERM:
 
     pip install websockets          (12 or later)
-    python3 examples/maker.py <venue_one|venue_two|venue_three>
+    python3 examples/maker.py <venue>
+
+GET /config lists the venues.
 
 RFQ_URL, RFQ_API_KEY_ID and RFQ_SECRET come from the environment. It sells at FAIR_PRICE plus
 HALF_SPREAD and buys at FAIR_PRICE minus HALF_SPREAD, both scaled by 1e6. It buys only while its
@@ -320,7 +322,7 @@ def amount_of(request: dict, own_price: int) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or sys.argv[1] not in ("venue_one", "venue_two", "venue_three"):
+    if len(sys.argv) != 2:
         print(__doc__, file=sys.stderr)
         sys.exit(2)
     # SIGTERM stops the program as Ctrl-C does.

@@ -37,7 +37,8 @@ export const ProblemSchema = z
     ),
     server_time: extension(
       z.iso.datetime(),
-      "With `timestamp_outside_tolerance`: the server's time",
+      "With `timestamp_outside_tolerance`: the server's time. With `deadline_passed`: the instant " +
+        "with which the deadline was compared",
     ),
     skew_ms: extension(
       z.int(),
@@ -94,6 +95,22 @@ export const ProblemSchema = z
       "With `account_frozen`: who froze the account. A freeze of one's own ends with a code.",
     ),
     until: extension(z.iso.datetime(), "With `security_hold`: when the hold ends"),
+    active_from: extension(
+      z.iso.datetime().nullable(),
+      "With `address_not_listed`: when the address becomes usable; null if it is not listed",
+    ),
+    cancel_at: extension(
+      z.iso.datetime(),
+      "With `cancel_after_passed`: when the credential's timer ran out",
+    ),
+    blocked_until: extension(
+      z.iso.datetime().nullable(),
+      "With `protection_tripped`: when the protection ends; null if only a reset ends it",
+    ),
+    withdrawal_status: extension(
+      z.string(),
+      "With `withdrawal_not_cancellable` and `withdrawal_not_approvable`: the withdrawal's status",
+    ),
     quote_status: extension(z.string(), "With `quote_not_open`: the status of the quote"),
     match_id: extension(
       z.uuid(),

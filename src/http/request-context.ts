@@ -1,5 +1,6 @@
 /** The state of one request that handlers, error responses and the request log share. */
 import type { Hono } from "hono";
+import type { ProblemCode } from "../platform/problem.ts";
 import { now } from "../platform/time.ts";
 import type { RateClass } from "./rate-limit.ts";
 
@@ -16,6 +17,8 @@ export type RequestContext = {
   route: string | null;
   userId: string | null;
   apiKeyId: string | null;
+  /** Of the error response. */
+  problem: ProblemCode | null;
   /** The rate limits of the user and the credential that the request counted for. */
   rateClass: RateClass | undefined;
   /**
@@ -44,6 +47,7 @@ export function newRequestContext(
     route: null,
     userId: null,
     apiKeyId: null,
+    problem: null,
     rateClass: undefined,
     mutating: false,
     waitUntil,

@@ -79,12 +79,15 @@ function logRequest(
   { method, status }: { method: string; status: number },
   durationMs: number,
 ): void {
-  log(status >= 500 ? "error" : "info", "request", {
+  // A pause of withdrawals is an operator's decision, not a failure.
+  const failed = status >= 500 && context.problem !== "withdrawals_paused";
+  log(failed ? "error" : "info", "request", {
     request_id: context.requestId,
     inbound_request_id: context.inboundRequestId,
     method,
     route: context.route,
     status,
+    problem: context.problem,
     duration_ms: durationMs,
     user_id: context.userId,
     api_key_id: context.apiKeyId,

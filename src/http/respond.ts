@@ -48,6 +48,7 @@ export function jsonResponse(
 }
 
 function problemResponse(data: ProblemData, context: RequestContext): Response {
+  context.problem = data.code;
   const status = problemStatus(data.code);
   const body = JSON.stringify(problemBody(data, context.requestId));
   const response = new Response(body, { status, headers: PROBLEM_HEADERS });

@@ -49,8 +49,17 @@ const COMMAND_ID = /^.{1,64}$/su;
 const Quote = QuoteBody.extend({ idempotency_key: idempotencyKeyField.optional() });
 const Quotes = quotesBody(MAX_QUOTES_PER_FRAME);
 const CancelBody = z.strictObject({ quote_id: uuidField });
-const OPS = ["quote", "quotes", "cancel_quote", "accept"] as const;
+const SCHEMAS = { quote: Quote, quotes: Quotes, cancel_quote: CancelBody, accept: AcceptBody };
+const OPS = [
+  "quote",
+  "quotes",
+  "cancel_quote",
+  "accept",
+] as const satisfies (keyof typeof SCHEMAS)[];
 const Op = oneOf(OPS);
+
+/** A frame with a known op and known fields. Their values may be wrong. */
+type Shaped = Record<string, unknown> & { readonly op: (typeof OPS)[number] };
 
 /** The body of a result, or the problem. */
 type Outcome = { readonly data: unknown } | { readonly problem: ProblemData };
@@ -92,6 +101,7 @@ export class SocketCommands {
     try {
       const fields = readFrame(frame);
       id = readId(fields);
+      checkShape(fields);
       const refused = refusedAlready(actor, fields["op"]);
       if (refused !== undefined) return replyProblem(socket, id, refused);
       const limit = this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET;
@@ -113,7 +123,7 @@ export class SocketCommands {
   }
 
   /** Limits in memory come before those that need a call, so a flood is refused at little cost. */
-  async #carryOut(fields: Record<string, unknown>, sent: Sent): Promise<Outcome> {
+  async #carryOut(fields: Shaped, sent: Sent): Promise<Outcome> {
     const limit = this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER;
     const outcome = await this.#usersInFlight.run(sent.actor.userId, async () => {
       await limitActor(this.#env, this.#settings, "trade", sent.actor);
@@ -191,24 +201,36 @@ function readId(fields: Record<string, unknown>): string {
   return id;
 }
 
-function readCommand(fields: Record<string, unknown>, sent: Sent): Command | PlaceQuote[] {
-  const { scopes } = sent.actor;
+/**
+ * Throws if the op or a field is unknown. It runs before anything waits, so that the frames of a
+ * burst are counted in the order in which they arrive, and those after the tenth are ignored.
+ */
+function checkShape(fields: Record<string, unknown>): asserts fields is Shaped {
   const op = Op.safeParse(fields["op"]);
-  delete fields["op"];
   if (!op.success) throw malformed("op", `must be one of ${OPS.join(", ")}`);
+  const schema = SCHEMAS[op.data];
+  const { op: _, ...body } = fields;
+  if (Object.keys(body).every((name) => Object.hasOwn(schema.shape, name))) return;
+  const errors: FieldError[] = [];
+  validate(schema, body, "command", errors);
+  throw new MalformedFrame(errors);
+}
+
+function readCommand({ op, ...fields }: Shaped, sent: Sent): Command | PlaceQuote[] {
+  const { scopes } = sent.actor;
   if (!scopes.includes("trade")) {
     throw problem("scope_missing", "The ticket lacks the scope trade.", {
       required_scope: "trade",
       granted_scopes: scopes,
     });
   }
-  if (op.data === "quote") {
+  if (op === "quote") {
     const quote = validFields(Quote, fields);
     checkIdempotencyKeys(sent, [["command", quote]]);
     return placeQuoteOf(quote, sent, quote.idempotency_key);
   }
-  if (op.data === "quotes") return placeQuotesOf(validFields(Quotes, fields), sent, "command");
-  if (op.data === "accept") {
+  if (op === "quotes") return placeQuotesOf(validFields(Quotes, fields), sent, "command");
+  if (op === "accept") {
     const { quote_id, not_after } = validFields(AcceptBody, fields);
     return { op: "accept", ...sent, notAfter: not_after, matchId: uuidv7(), quoteId: quote_id };
   }
@@ -222,10 +244,8 @@ function validFields<Schema extends z.ZodObject>(
 ): z.output<Schema> {
   const errors: FieldError[] = [];
   const value = validate(schema, fields, "command", errors);
-  if (value !== undefined) return value;
-  if (Object.keys(fields).some((name) => !Object.hasOwn(schema.shape, name)))
-    throw new MalformedFrame(errors);
-  throw invalidRequest(errors);
+  if (value === undefined) throw invalidRequest(errors);
+  return value;
 }
 
 function rejectMalformed(

@@ -1,34 +1,48 @@
 /**
  * The terms of a command by value, with defaults filled in. An idempotency key is bound to them.
+ *
+ * Every field of a command is a term, unless `NotTerms` lists it. A new field that is in neither
+ * place does not compile, because a repeat with another value would return the first result.
  */
-import type { OpenRequest, PlaceQuote } from "./command.ts";
+import type { OpenRequest, PlaceQuote, Sent } from "./command.ts";
 
-export function requestTermsText(
-  terms: Pick<
-    OpenRequest,
-    "asset" | "amount" | "usdcAmount" | "side" | "disclosed" | "expiresInSecs" | "label"
-  >,
-): string {
-  return JSON.stringify([
-    terms.asset,
-    terms.amount,
-    terms.usdcAmount,
-    terms.side,
-    terms.disclosed,
-    terms.expiresInSecs,
-    terms.label,
-  ]);
+/** Who sent it when, the id that the service made, and the deadline (contract.md section 8). */
+type NotTerms = keyof Sent | "op" | "idempotency" | "notAfter";
+export type RequestTerms = Required<Omit<OpenRequest, NotTerms | "requestId">>;
+export type QuoteTerms = Required<Omit<PlaceQuote, NotTerms | "quoteId">>;
+
+/** The order is that of the stored texts, so new terms come last. */
+const REQUEST_TERMS: Readonly<Record<keyof RequestTerms, true>> = {
+  asset: true,
+  amount: true,
+  usdcAmount: true,
+  side: true,
+  disclosed: true,
+  expiresInSecs: true,
+  label: true,
+};
+
+const QUOTE_TERMS: Readonly<Record<keyof QuoteTerms, true>> = {
+  requestId: true,
+  price: true,
+  side: true,
+  replaces: true,
+  expiresInSecs: true,
+  label: true,
+};
+
+export function requestTermsText(terms: RequestTerms): string {
+  return textOf(terms, REQUEST_TERMS);
 }
 
-export function quoteTermsText(
-  terms: Pick<PlaceQuote, "requestId" | "price" | "side" | "replaces" | "expiresInSecs" | "label">,
+export function quoteTermsText(terms: QuoteTerms): string {
+  return textOf(terms, QUOTE_TERMS);
+}
+
+function textOf<Terms extends object>(
+  terms: Terms,
+  names: Readonly<Record<keyof Terms, true>>,
 ): string {
-  return JSON.stringify([
-    terms.requestId,
-    terms.price,
-    terms.side,
-    terms.replaces,
-    terms.expiresInSecs,
-    terms.label,
-  ]);
+  const values = new Map(Object.entries(terms));
+  return JSON.stringify(Object.keys(names).map((name) => values.get(name)));
 }

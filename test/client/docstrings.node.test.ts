@@ -152,6 +152,7 @@ function moduleOf(examples: readonly string[]): string {
     "NoAnswer",
     "Problem",
     "Stream",
+    "WrongTerms",
     "canonicalMessage",
     "formatUnits",
     "parseUnits",

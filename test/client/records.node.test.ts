@@ -8,6 +8,7 @@ import {
   type Quote,
   type QuoteRequest,
   type Withdrawal,
+  WrongTerms,
 } from "../../packages/client/src/index.ts";
 import { type FakeService, startFakeService } from "../support/node/fake-service.ts";
 
@@ -102,15 +103,17 @@ afterEach(async () => {
   for (const service of running.splice(0)) await service.stop();
 });
 
+const parse = (body: Buffer): object => (body.length === 0 ? {} : JSON.parse(body.toString()));
+
 /** Names of the query parameters and body fields that a call sends, without the idempotency key. */
 async function fieldsOf(call: (client: Client) => Promise<unknown>): Promise<string[]> {
-  const service = await startFakeService(() => ({
-    body: { items: [], next_cursor: null, addresses: [] },
+  const service = await startFakeService(({ body }) => ({
+    body: { items: [], next_cursor: null, addresses: [], ...parse(body) },
   }));
   running.push(service);
   await call(new Client({ baseUrl: service.baseUrl, credential: { accessToken: "t" } }));
   const sent = service.received.at(-1) ?? expect.fail("nothing was sent");
-  const body = sent.body.length === 0 ? {} : (JSON.parse(sent.body.toString()) as object);
+  const body = parse(sent.body);
   const names = [
     ...new URL(sent.target, service.baseUrl).searchParams.keys(),
     ...Object.keys(body),
@@ -153,6 +156,46 @@ const CALLS: [name: string, call: (client: Client) => Promise<unknown>, fields: 
     ["allowed_ips", "expires_at", "label", "limits", "require_idempotency", "scopes"],
   ],
 ];
+
+describe("a withdrawal", () => {
+  const asked = {
+    client_withdrawal_id: "mine",
+    amount: 5n,
+    venue_id: "venue_one",
+    asset_id: "0x0AB",
+    to_address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+  };
+  const answered = {
+    ...withdrawal,
+    ...market,
+    amount: "0x5",
+    to_address: asked.to_address.toLowerCase(),
+  };
+  const withdraw = async (answer: object) => {
+    const service = await startFakeService(() => ({ status: 202, body: answer }));
+    running.push(service);
+    const { custody } = new Client({ baseUrl: service.baseUrl, credential: { accessToken: "t" } });
+    return custody.withdraw(asked);
+  };
+
+  it("is returned if its terms are those that were sent", async () => {
+    expect(await withdraw(answered)).toMatchObject({ withdrawal_id: "w", amount: 5n });
+  });
+
+  it.each([
+    { to_address: "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC" },
+    { amount: "0x6" },
+    { asset_id: "0xac" },
+    { venue_id: "venue_two" },
+    { venue_id: null, asset_id: null },
+    { client_withdrawal_id: "other" },
+  ])("on the terms %j is an error that names it", async (altered) => {
+    const error = await withdraw({ ...answered, ...altered }).catch((thrown: unknown) => thrown);
+    if (!(error instanceof WrongTerms)) return expect.fail(String(error));
+    expect(error.message).toMatch(new RegExp(`${Object.keys(altered)[0]} .* withdrawal w\\.`));
+    expect(error.withdrawal.withdrawal_id).toBe("w");
+  });
+});
 
 describe("with a whole record", () => {
   it.each(CALLS)("%s sends only its own fields", async (_name, call, fields) => {

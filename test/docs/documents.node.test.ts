@@ -96,6 +96,12 @@ describe("reference documentation", () => {
     expect(listed).toEqual(expect.arrayContaining(COMMANDS.map(({ words }) => words.join(" "))));
   });
 
+  it("shows the contributor a route that does not exist yet", () => {
+    const [, route = ""] = /^The task: `GET (\/[a-z/-]+)\?/m.exec(read("CONTRIBUTING.md")) ?? [];
+    expect(route).toMatch(/^\/custody\/get-/);
+    expect(JSON.parse(read("docs/openapi.json")).paths).not.toHaveProperty([route]);
+  });
+
   it("names the schema of the data of every stream message", () => {
     const { components } = parse(read("docs/asyncapi.yaml")) as {
       components: { schemas: Record<string, { properties?: { data?: { $ref?: string } } }> };

@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
 import { writeLimits } from "../../src/auth/key-limits.ts";
+import { problemExamples } from "../../src/http/reference/problem-examples.ts";
+import { ProblemSchema } from "../../src/http/openapi.ts";
 import { problemBody } from "../../src/platform/problem.ts";
 import { keyLimit } from "../../src/rfq/trade-limits.ts";
 import { readRestDescription } from "../support/node/descriptions.ts";
@@ -25,4 +27,10 @@ it.each([
   expect(result.problem.extensions).toMatchObject({ limit });
   const body = problemBody(result.problem, randomUUID());
   expect(errorsOf({ ...ROUTE, body })).toEqual([]);
+});
+
+it.each(Object.entries(problemExamples()))("describes every member of %s", (_code, { value }) => {
+  expect(Object.keys(ProblemSchema.shape)).toEqual(
+    expect.arrayContaining(Object.keys(value as object)),
+  );
 });

@@ -1,5 +1,6 @@
 import { beforeEach, expect, it, vi } from "vitest";
 import { newRequestContext } from "../../src/http/request-context.ts";
+import type { ProblemCode } from "../../src/platform/problem.ts";
 import { RequestLog } from "../../src/http/request-log.ts";
 
 const START = 1_800_000_000_000;
@@ -26,12 +27,23 @@ const CHOSEN = "000000c8-0000-4000-8000-000000000000";
 function serve(
   requests: RequestLog,
   status: number,
-  { id = COUNTED, ms = 0, settings = SETTINGS } = {},
+  {
+    id = COUNTED,
+    ms = 0,
+    settings = SETTINGS,
+    problem = null,
+  }: {
+    id?: string;
+    ms?: number;
+    settings?: typeof SETTINGS;
+    problem?: ProblemCode | null;
+  } = {},
 ) {
   const context = {
     ...newRequestContext(new Request("https://api.test/time"), () => {}),
     requestId: id,
     route: "/time",
+    problem,
     userId: "u",
     apiKeyId: "k",
     clientIp: "192.0.2.1",
@@ -42,17 +54,24 @@ function serve(
 
 const events = () => lines.map(({ event }) => event);
 
-it.each([400, 401, 404, 409, 429, 500, 503])("logs every %s whole", (status) => {
-  serve(new RequestLog(), status, { ms: 7 });
+it.each([
+  [400, "invalid_request", "info"],
+  [429, "rate_limited", "info"],
+  [500, "internal", "error"],
+  [503, "unavailable", "error"],
+  [503, "withdrawals_paused", "info"],
+] as const)("logs every %s %s whole, as %s", (status, problem, level) => {
+  serve(new RequestLog(), status, { ms: 7, problem });
   expect(lines).toEqual([
     {
-      level: status >= 500 ? "error" : "info",
+      level,
       event: "request",
       request_id: COUNTED,
       inbound_request_id: null,
       method: "GET",
       route: "/time",
       status,
+      problem,
       duration_ms: 7,
       user_id: "u",
       api_key_id: "k",

@@ -388,6 +388,13 @@ it.each(wrongCalls)(
   },
 );
 
+it("maker.py takes its venues from the service", { timeout: 240_000 }, async ({ skip }) => {
+  const python = await pythonWithWebsockets(skip);
+  const ran = await run(await newTrader(stack), [python, "examples/maker.py", "venue_nine"]);
+  expect(await ran.ended).toBe(1);
+  expect(ran.output).toContain("query.venue_id");
+});
+
 it("a taker whose request is rejected prints the reason in one line", async () => {
   const command = [process.execPath, "examples/taker.ts", "venue_one", "not-hex", "1", "Bid"];
   const ran = await run(await newTrader(stack), command);

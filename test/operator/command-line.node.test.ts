@@ -6,6 +6,9 @@ import {
   usage,
   usageAfter,
 } from "../../scripts/operator/commands.ts";
+import { LISTED_DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "../../src/custody/tables.ts";
+import { MARKET_STATUSES } from "../../src/rfq/markets/market.ts";
+import { QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/tables.ts";
 import { formatResult } from "../../scripts/operator/print.ts";
 
 const parse = (line: string) => parseCommand(line.split(" "));
@@ -20,6 +23,18 @@ function usageErrorOf(line: string): UsageError {
 }
 
 describe("the operator's command line", () => {
+  it.each([
+    ["deposits", LISTED_DEPOSIT_STATUSES],
+    ["withdrawals", WITHDRAWAL_STATUSES],
+    ["requests", REQUEST_STATUSES],
+    ["quotes", QUOTE_STATUSES],
+    ["market", MARKET_STATUSES],
+  ])("names every status of %s list", (noun, statuses) => {
+    const list = COMMANDS.find(({ words }) => words.join(" ") === `${noun} list`);
+    const help = list?.flags?.find(({ name }) => name === "status")?.help;
+    expect(help?.split(/, | or /).toSorted()).toEqual([...statuses].toSorted());
+  });
+
   it("sends words, flags and the name of the operator", () => {
     expect(parse("api-key create --email a@b.c --scopes read,withdraw --label bot --json")).toEqual(
       {

@@ -49,6 +49,10 @@ function fakeSocket(actor: Actor) {
     readyState: WebSocket.READY_STATE_OPEN,
     deserializeAttachment: () => ({ actor, malformedSince: 0, malformedFrames: 0 }),
     serializeAttachment: () => {},
+    close: (code: number) => {
+      socket.readyState = WebSocket.READY_STATE_CLOSING;
+      answered.push(String(code));
+    },
     send: (text: string) => {
       const { type, data } = JSON.parse(text) as { type: string; data: { code?: string } };
       answered.push(data.code ?? type);
@@ -204,6 +208,19 @@ describe("a socket's commands", () => {
     await send({ op: "cancel_quote", quote_id: "not an id" });
     expect(answered).toEqual(["insufficient_funds", "rate_limited", "internal"]);
   });
+});
+
+it("closes a socket at its tenth malformed frame in a burst", async () => {
+  const { socket, answered } = fakeSocket((await newUser()).actor);
+  const commands = new SocketCommands(limitedTo(0));
+  const frames = Array.from({ length: 30 }, (_, n) => ({
+    id: `${n}`,
+    op: n % 2 ? "buy" : "accept",
+  }));
+  await Promise.all(
+    frames.map((frame) => commands.receive(socket, JSON.stringify({ ...frame, extra: 1 }))),
+  );
+  expect(answered).toEqual([...Array.from({ length: 10 }, () => "invalid_request"), "1008"]);
 });
 
 it("closes the socket of a flood that the scope refuses", async () => {

@@ -15,6 +15,7 @@ import type {
   Withdrawal,
   WithdrawalAddress,
 } from "./types.ts";
+import { checkTerms, WITHDRAWAL_FIELDS, type WithdrawalTerms } from "./withdrawal-terms.ts";
 import { pick } from "./wire.ts";
 
 /** Which ledger entries to list. An entry must meet all conditions. */
@@ -36,22 +37,6 @@ export type LedgerFilter = PageOptions & {
   reasons?: LedgerReason[];
   /** true: only USDC; false: only outcome tokens. */
   usdc?: boolean;
-};
-
-/** What to pay, to which address, under which id. */
-export type WithdrawalTerms = {
-  /** Your idempotency key: 1 to 64 characters of `A-Za-z0-9._:-`. */
-  client_withdrawal_id: string;
-  /** Native units. The address receives exactly this amount. */
-  amount: bigint;
-  to_address: string;
-  /** Default: the default chain of the deployment. */
-  chain?: string;
-  /** With `asset_id`, withdraws an outcome token. Without both, withdraws USDC. */
-  venue_id?: Venue;
-  asset_id?: string;
-  /** The command takes effect before this instant by the service's clock, or never. */
-  not_after?: Date | string;
 };
 
 /**
@@ -226,7 +211,8 @@ export class Custody {
    * `client_withdrawal_id` with the same terms returns the existing withdrawal. Throws `Problem`:
    * `client_withdrawal_id_reused`, `insufficient_funds`, `chain_liquidity`, `chain_unknown`,
    * `destination_refused`, `withdrawal_amount_limit`, `withdrawal_daily_limit`,
-   * `withdrawals_paused`.
+   * `withdrawals_paused`. Throws `WrongTerms` if the response names another address, amount or
+   * asset than was asked for.
    *
    * @example
    * ```ts
@@ -237,14 +223,16 @@ export class Custody {
    * });
    * ```
    */
-  withdraw(body: WithdrawalTerms, options: CallOptions = {}): Promise<Withdrawal> {
-    return this.#transport.call({
+  async withdraw(body: WithdrawalTerms, options: CallOptions = {}): Promise<Withdrawal> {
+    const queued = await this.#transport.call<Withdrawal>({
       method: "POST",
       path: "/custody/withdraw",
       body: pick(body, WITHDRAWAL_FIELDS),
       idempotent: true,
       options,
     });
+    checkTerms(body, queued);
+    return queued;
   }
 
   /**
@@ -443,14 +431,4 @@ const LEDGER_FIELDS: Record<keyof LedgerFilter, true> = {
   max_amount: true,
   reasons: true,
   usdc: true,
-};
-
-const WITHDRAWAL_FIELDS: Record<keyof WithdrawalTerms, true> = {
-  client_withdrawal_id: true,
-  amount: true,
-  to_address: true,
-  chain: true,
-  venue_id: true,
-  asset_id: true,
-  not_after: true,
 };

@@ -10,7 +10,7 @@ export {
   type LiveSettings,
   type StreamSettings,
 } from "./client.ts";
-export { Custody, type LedgerFilter, type WithdrawalTerms } from "./custody.ts";
+export { Custody, type LedgerFilter } from "./custody.ts";
 export { Live } from "./live.ts";
 export type { Order } from "./live-account.ts";
 export { type Page, type PageOptions, Pages } from "./pages.ts";
@@ -41,3 +41,4 @@ export type { CallOptions, Credential, RequestEvent, ResponseEvent } from "./tra
 export type * from "./types.ts";
 export { formatUnits, parseUnits, price } from "./units.ts";
 export type { WebSocketLike } from "./websocket.ts";
+export { type WithdrawalTerms, WrongTerms } from "./withdrawal-terms.ts";

@@ -1,6 +1,8 @@
 /** Commands about deposits, withdrawals and chains. */
 import { ID, LIMIT, type Command } from "./command.ts";
 
+const WITHDRAWAL_STATUS = "awaiting_approval, queued, submitted, settled, failed or cancelled";
+
 export const CUSTODY_COMMANDS: readonly Command[] = [
   {
     words: ["deposits", "list"],
@@ -23,10 +25,7 @@ export const CUSTODY_COMMANDS: readonly Command[] = [
   },
   {
     words: ["withdrawals", "list"],
-    flags: [
-      { name: "status", value: "<status>", help: "queued, submitted, settled or failed" },
-      LIMIT,
-    ],
+    flags: [{ name: "status", value: "<status>", help: WITHDRAWAL_STATUS }, LIMIT],
     help: "list withdrawals of all users, newest first",
   },
   { words: ["withdrawals", "retry"], flags: [ID], help: "retry a stuck withdrawal" },

@@ -220,7 +220,12 @@ class RecordingService {
     this.sent.push({ route: name, fields: [...searchParams.keys(), ...Object.keys(body)] });
     if (request.headers.get("accept") === "text/csv") return new Response("# end,0\r\n");
     const route = this.#routes.find((it) => it.name === name);
-    return Response.json(route?.response?.example ?? {});
+    // The client compares the terms of a withdrawal with those that it sent.
+    const example = (route?.response?.example ?? {}) as object;
+    if (name !== "POST /custody/withdraw") return Response.json(example);
+    const usdc = { venue_id: null, asset_id: null };
+    const unnamed = { client_withdrawal_id: null, to_address: null, amount: null };
+    return Response.json({ ...example, ...usdc, ...unnamed, ...body });
   };
 
   get webSocket(): new (url: string) => WebSocketLike {
