@@ -193,7 +193,7 @@ export async function hashesAt(
   headNumber: number,
 ): Promise<SeenHash[]> {
   const seen = await Promise.all(
-    endpoints(chain).map(async (endpoint) => {
+    endpoints(chain, "patient").map(async (endpoint) => {
       try {
         await readHead(endpoint, headNumber);
         const { hash } = await readHeader(endpoint, number);

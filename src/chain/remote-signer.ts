@@ -15,8 +15,7 @@ export type RemoteSigner = {
 
 export function remoteAccount(signer: RemoteSigner, chainId: number): OperatorAccount {
   const client = createClient({
-    transport: rpcTransport(signer.url, {
-      mayRest: false,
+    transport: rpcTransport(signer.url, "patient", {
       retryCount: 1,
       fetchOptions: { headers: { ...signer.headers } },
     }),

@@ -2,63 +2,96 @@
  * viem's HTTP transport for RPC endpoints. viem limits the time until the headers of a response
  * arrive, but not its body. Here one limit covers both, so that no endpoint can hold up a round.
  */
-import { http, type HttpTransport, type HttpTransportConfig } from "viem";
+import { http, type HttpTransport, type HttpTransportConfig, RpcRequestError } from "viem";
 import { now } from "../platform/time.ts";
 
-const TIMEOUT_MS = 10_000;
 /**
- * An endpoint that did not return a block in time fails at once for so long, if it may rest. Each
- * of a round's many reads would wait for it, so that payments would take minutes. Other calls may
- * take long for reasons of their own, such as a large range of logs.
+ * `quick`: a call may take a second, because other endpoints can be asked instead. `patient`: ten
+ * seconds, for what the quick calls could not find out, and where there is no other endpoint.
  */
-const REST_MS = 10_000;
-/** Each round begins with it. */
-const RESTS_AFTER = "eth_getBlockByNumber";
+export type Patience = "quick" | "patient";
+
+const LIMIT_MS: Readonly<Record<Patience, number>> = { quick: 1_000, patient: 10_000 };
+/** Quick calls to an endpoint that was late fail at once for so long. */
+const REST_MS = 30_000;
+/** An endpoint that has failed for so long without a success is worth an alert. */
+const FAILING_MS = 60_000;
 
 /** Until when endpoints rest, in Unix milliseconds. */
 const restsUntil = new Map<string, number>();
+type Failure = { readonly since: number; readonly last: number; readonly reason: string };
+/** Methods by endpoint whose latest quick call failed, because some answer headers and no more. */
+const failures = new Map<string, Map<string, Failure>>();
 
-type Options = Pick<HttpTransportConfig, "retryCount" | "fetchOptions"> & {
-  /** Whether there are other endpoints to ask meanwhile. */
-  readonly mayRest: boolean;
-};
-
-/** Calls throw viem's errors, or an `Error` if there is no whole response within 10 s. */
-export function rpcTransport(url: string, { mayRest, ...config }: Options): HttpTransport {
+/** Calls throw viem's errors, or an `Error` if there is no whole response in time. */
+export function rpcTransport(
+  url: string,
+  patience: Patience,
+  config: Pick<HttpTransportConfig, "retryCount" | "fetchOptions">,
+): HttpTransport {
   const transport = http(url, { ...config, timeout: 0 });
   return (options) => {
     const inner = transport(options);
+    // viem gives concurrent callers of some methods, such as `getBlock` by number, one promise.
+    // It belongs to the object that called first. If that object is reset, workerd never
+    // settles the promise, and another object that awaits it hangs.
+    const request: typeof inner.request = (call, more) =>
+      inTime(
+        (signal) => inner.request(call, { ...more, dedupe: false, signal }),
+        LIMIT_MS[patience],
+      );
+    if (patience === "patient") return { ...inner, request };
     return {
       ...inner,
-      request: async (call, more) => {
-        if (mayRest && now() < (restsUntil.get(url) ?? 0))
-          throw new Error("did not respond in time a moment ago");
-        // viem gives concurrent callers of some methods, such as `getBlock` by number, one promise.
-        // It belongs to the object that called first. If that object is reset, workerd never
-        // settles the promise, and another object that awaits it hangs.
-        return inTime(
-          (signal) => inner.request(call, { ...more, dedupe: false, signal }),
-          () => {
-            if (call.method === RESTS_AFTER) restsUntil.set(url, now() + REST_MS);
-          },
-        );
-      },
+      request: (call, more) => noted(url, call.method, () => request(call, more)),
     };
   };
 }
 
-async function inTime<T>(
-  work: (signal: AbortSignal) => Promise<T>,
-  onLate: () => void,
-): Promise<T> {
+/** Whether quick calls to the endpoint fail at once, because it was late a moment ago. */
+export function rests(url: string): boolean {
+  return now() < (restsUntil.get(url) ?? 0);
+}
+
+/** What the endpoint has failed to do for a minute. Undefined if it is well. */
+export function lastingFailure(
+  url: string,
+): { readonly method: string; readonly reason: string } | undefined {
+  for (const [method, { since, last, reason }] of failures.get(url) ?? [])
+    if (last - since >= FAILING_MS) return { method, reason };
+  return undefined;
+}
+
+/** Notes whether a quick call succeeds. An error that the node itself reports is a success. */
+async function noted<T>(url: string, method: string, call: () => Promise<T>): Promise<T> {
+  if (rests(url)) throw new Late("did not respond in time a moment ago");
+  const ofUrl = failures.get(url) ?? new Map<string, Failure>();
+  failures.set(url, ofUrl);
+  try {
+    const result = await call();
+    ofUrl.delete(method);
+    return result;
+  } catch (error) {
+    if (error instanceof RpcRequestError) ofUrl.delete(method);
+    else {
+      const reason = error instanceof Late ? error.message : "failed";
+      ofUrl.set(method, { since: ofUrl.get(method)?.since ?? now(), last: now(), reason });
+    }
+    if (error instanceof Late) restsUntil.set(url, now() + REST_MS);
+    throw error;
+  }
+}
+
+class Late extends Error {}
+
+async function inTime<T>(work: (signal: AbortSignal) => Promise<T>, ms: number): Promise<T> {
   const limit = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const tooLate = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      onLate();
-      reject(new Error(`no response within ${TIMEOUT_MS / 1_000} s`));
+      reject(new Late(`no response within ${ms / 1_000} s`));
       limit.abort();
-    }, TIMEOUT_MS);
+    }, ms);
   });
   try {
     return await Promise.race([work(limit.signal), tooLate]);

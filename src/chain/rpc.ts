@@ -11,7 +11,7 @@ import {
   RpcRequestError,
 } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
-import { rpcTransport } from "./rpc-transport.ts";
+import { type Patience, rests, rpcTransport } from "./rpc-transport.ts";
 
 export type { Hex };
 export type BlockHeader = {
@@ -39,21 +39,29 @@ export class InconsistentNode extends Error {
 }
 
 /** Passes over all endpoints. After these the alarm loop retries. */
-const PASSES = 2;
-const BACKOFF_MS = 200;
+const PASSES: readonly Patience[] = ["quick", "patient"];
+const BACKOFF_MS = 400;
 
 const clients = new Map<string, PublicClient>();
 
-export function endpoints(chain: ChainConfig): Endpoint[] {
-  const mayRest = chain.rpc_urls.length > 1;
-  return chain.rpc_urls.map((url) => ({ url, client: clientOf(url, mayRest) }));
+/** The chain's endpoints. A single one is always patient, because no other can be asked. */
+export function endpoints(chain: ChainConfig, patience: Patience = "quick"): Endpoint[] {
+  const only = chain.rpc_urls.length === 1;
+  return chain.rpc_urls.map((url) => ({ url, client: clientOf(url, only ? "patient" : patience) }));
 }
 
-/** The endpoints in order, with the one at index `first` before the others. */
-export function endpointsFrom(chain: ChainConfig, first: number): Endpoint[] {
-  const all = endpoints(chain);
+/** The endpoints from index `first` on, then the others. Quick ones that rest come last. */
+export function endpointsFrom(
+  chain: ChainConfig,
+  first: number,
+  patience: Patience = "quick",
+): Endpoint[] {
+  const all = endpoints(chain, patience);
   const index = first % Math.max(all.length, 1);
-  return [...all.slice(index), ...all.slice(0, index)];
+  const ordered = [...all.slice(index), ...all.slice(0, index)];
+  return patience === "patient"
+    ? ordered
+    : ordered.toSorted((one, other) => Number(rests(one.url)) - Number(rests(other.url)));
 }
 
 /**
@@ -66,9 +74,9 @@ export async function askAny<T>(
   preferred = 0,
 ): Promise<T> {
   const errors: unknown[] = [];
-  for (let pass = 0; pass < PASSES; pass++) {
-    if (pass > 0) await pause(BACKOFF_MS * 2 ** pass);
-    for (const endpoint of endpointsFrom(chain, preferred)) {
+  for (const patience of PASSES) {
+    if (errors.length > 0) await pause(BACKOFF_MS);
+    for (const endpoint of endpointsFrom(chain, preferred, patience)) {
       try {
         return await ask(endpoint);
       } catch (error) {
@@ -173,16 +181,24 @@ export function describe(error: unknown): string {
     .slice(0, 300);
 }
 
-function clientOf(url: string, mayRest: boolean): PublicClient {
-  const key = `${mayRest} ${url}`;
+function clientOf(url: string, patience: Patience): PublicClient {
+  const key = `${patience} ${url}`;
   let client = clients.get(key);
   if (client === undefined) {
     // `askAny` retries over all endpoints. A cached head would hide a lagging node.
-    const transport = rpcTransport(url, { mayRest, retryCount: 0 });
+    const transport = rpcTransport(url, patience, { retryCount: 0 });
     client = createPublicClient({ transport, cacheTime: 0 });
     clients.set(key, client);
   }
   return client;
+}
+
+/** Waits for all of the asks, or until `isEnough` says so after one of them. None may reject. */
+export function gather(asks: readonly Promise<void>[], isEnough: () => boolean): Promise<unknown> {
+  const enough = new Promise<void>((resolve) => {
+    for (const ask of asks) void ask.then(() => (isEnough() ? resolve() : undefined));
+  });
+  return Promise.race([Promise.all(asks), enough]);
 }
 
 /** Full jitter, so that chains that failed together do not come back together. */

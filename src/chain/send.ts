@@ -1,6 +1,16 @@
 /** Sends a signed transaction to one endpoint and classifies the response. */
 import { BaseError, HttpRequestError } from "viem";
-import { describe, type Endpoint, type Hex, hostOf, isNodeError } from "./rpc.ts";
+import type { ChainConfig } from "../platform/config.ts";
+import { log } from "../platform/log.ts";
+import {
+  describe,
+  type Endpoint,
+  endpoints,
+  gather,
+  type Hex,
+  hostOf,
+  isNodeError,
+} from "./rpc.ts";
 
 export type Sent = {
   readonly host: string;
@@ -19,7 +29,24 @@ export type Sent = {
  */
 const KNOWN = /already ?known|known transaction|already imported|nonce ?(is )?too ?low|old ?nonce/i;
 
-export async function sendTo(endpoint: Endpoint, raw: Hex): Promise<Sent> {
+/**
+ * Sends to every endpoint. Returns once one has accepted, because another may be slow: the sending
+ * to it goes on.
+ */
+export async function sendToAll(chain: ChainConfig, raw: Hex): Promise<readonly Sent[]> {
+  const results: Sent[] = [];
+  const sends = endpoints(chain, "patient").map(async (endpoint) => {
+    const sent = await sendTo(endpoint, raw);
+    results.push(sent);
+    const { status, reason } = sent;
+    if (status !== "accepted")
+      log("info", "payer.send_unconfirmed", { chain: chain.chain, status, reason });
+  });
+  await gather(sends, () => results.some(({ status }) => status === "accepted"));
+  return results;
+}
+
+async function sendTo(endpoint: Endpoint, raw: Hex): Promise<Sent> {
   const host = hostOf(endpoint.url);
   try {
     await endpoint.client.sendRawTransaction({ serializedTransaction: raw });

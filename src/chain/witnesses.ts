@@ -6,7 +6,15 @@
  * correct ones are left. With a single endpoint its result is used.
  */
 import { type ChainConfig, witnessesOf } from "../platform/config.ts";
-import { type Endpoint, endpoints, endpointsFrom, hostOf, pause, RpcUnavailable } from "./rpc.ts";
+import {
+  type Endpoint,
+  endpoints,
+  endpointsFrom,
+  gather,
+  hostOf,
+  pause,
+  RpcUnavailable,
+} from "./rpc.ts";
 
 /** Endpoints returned different results and not enough agreed. The message names their hosts. */
 export class EndpointsDisagree extends Error {
@@ -28,10 +36,12 @@ export type Agreed<T> = {
 };
 
 /**
- * Calls `ask` for as many endpoints as `witnessesOf` demands, and for the others only if those
- * differ or fail. `ask` throws if its endpoint has no usable result, for example because it lags.
- * Two results agree if `textOf` returns the same text. `preferred` is the index of the endpoint to
- * begin with, so that no endpoint that lies is always the one that a caller goes on with.
+ * Calls `ask` for as many endpoints as `witnessesOf` demands. If those differ or fail, which a slow
+ * one does within a second, it calls the others and once more those that failed, all at once, and
+ * waits only for as many as decide. `ask` throws if its endpoint has no usable result, for example
+ * because it lags. Two results agree if `textOf` returns the same text. `preferred` is the index of
+ * the endpoint to begin with, so that no endpoint that lies is always the one that a caller goes on
+ * with.
  *
  * Throws `EndpointsDisagree` if results differ and no group is both large enough and the largest,
  * or `RpcUnavailable` if too few endpoints returned a result.
@@ -43,29 +53,29 @@ export async function askAgreed<T>(
   preferred = 0,
 ): Promise<Agreed<T>> {
   const needed = witnessesOf(chain);
-  const all = endpointsFrom(chain, preferred);
   const groups = new Map<string, { value: T; members: Endpoint[] }>();
+  const answered = new Set<string>();
   const errors: unknown[] = [];
-  // Retries after a moment, because an endpoint that lags by a block then has it.
-  const askWithRetry = (endpoint: Endpoint) =>
-    ask(endpoint).catch(async () => {
-      await pause(RETRY_MS);
-      return ask(endpoint);
-    });
-  const askAll = async (some: readonly Endpoint[]) => {
-    const results = await Promise.allSettled(some.map(askWithRetry));
-    results.forEach((result, index) => {
-      const endpoint = some[index];
-      if (endpoint === undefined) return;
-      if (result.status === "rejected") return errors.push(result.reason);
-      const text = textOf(result.value);
-      const group = groups.get(text) ?? { value: result.value, members: [] };
+  const askOne = async (endpoint: Endpoint): Promise<void> => {
+    try {
+      const value = await ask(endpoint);
+      const text = textOf(value);
+      const group = groups.get(text) ?? { value, members: [] };
       group.members.push(endpoint);
-      return groups.set(text, group);
-    });
+      groups.set(text, group);
+      answered.add(endpoint.url);
+    } catch (error) {
+      errors.push(error);
+    }
   };
-  await askAll(all.slice(0, needed));
-  if (groups.size !== 1 || errors.length > 0) await askAll(all.slice(needed));
+  await Promise.all(endpointsFrom(chain, preferred).slice(0, needed).map(askOne));
+  if (groups.size !== 1 || errors.length > 0) {
+    // An endpoint that lags by a block has it after a moment.
+    if (errors.length > 0) await pause(RETRY_MS);
+    const rest = endpointsFrom(chain, preferred, "patient").filter(({ url }) => !answered.has(url));
+    const total = answered.size + rest.length;
+    await gather(rest.map(askOne), () => isDecided([...groups.values()], needed, total));
+  }
 
   const bySize = [...groups.values()].toSorted((a, b) => b.members.length - a.members.length);
   const [largest, second] = bySize;
@@ -86,6 +96,19 @@ export async function askAgreed<T>(
   throw new RpcUnavailable(chain.chain, errors);
 }
 
+/** Whether a group is large enough, and larger than any other can still become. */
+function isDecided(
+  groups: readonly { readonly members: readonly unknown[] }[],
+  needed: number,
+  total: number,
+): boolean {
+  const [largest = 0, second = 0] = groups
+    .map(({ members }) => members.length)
+    .toSorted((a, b) => b - a);
+  const answered = groups.reduce((sum, { members }) => sum + members.length, 0);
+  return largest >= needed && largest > second + total - answered;
+}
+
 /**
  * The highest value that enough endpoints reach: with two witnesses the second highest. A single
  * endpoint that reports a wrong height does not change it while two others respond.
@@ -94,11 +117,22 @@ export async function askHighest(
   chain: ChainConfig,
   ask: (endpoint: Endpoint) => Promise<number>,
 ): Promise<number> {
-  const results = await Promise.allSettled(endpoints(chain).map((endpoint) => ask(endpoint)));
-  const reached = results
-    .flatMap((result) => (result.status === "fulfilled" ? [result.value] : []))
-    .toSorted((a, b) => b - a)[witnessesOf(chain) - 1];
-  if (reached !== undefined) return reached;
-  const errors = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
-  throw new RpcUnavailable(chain.chain, errors);
+  const needed = witnessesOf(chain);
+  const reached = new Map<string, number>();
+  const errors: unknown[] = [];
+  const askOne = async (endpoint: Endpoint): Promise<void> => {
+    try {
+      reached.set(endpoint.url, await ask(endpoint));
+    } catch (error) {
+      errors.push(error);
+    }
+  };
+  await Promise.all(endpoints(chain).map(askOne));
+  if (reached.size < needed && chain.rpc_urls.length > 1) {
+    const rest = endpoints(chain, "patient").filter(({ url }) => !reached.has(url));
+    await gather(rest.map(askOne), () => reached.size >= needed);
+  }
+  const height = [...reached.values()].toSorted((a, b) => b - a)[needed - 1];
+  if (height === undefined) throw new RpcUnavailable(chain.chain, errors);
+  return height;
 }

@@ -9,6 +9,7 @@ import { all, type Sql, sql } from "./sql.ts";
 export type AlertKind =
   | "chain_halted"
   | "nodes_disagree"
+  | "endpoint_failing"
   | "deposit_phantom"
   | "deposit_missed"
   | "deposit_address_altered"

@@ -67,6 +67,8 @@ it("a resume that was given before a halt of the payer does not end it", async (
   await haltPayer(payer.context, "a reason");
   await haltLater(stage, "payer_leases");
   await stage.watch();
+  // The command is carried out, so the next rounds are idle.
+  expect(await payer.round()).toEqual({ status: "busy" });
   expect(await payer.round()).toEqual({ status: "halted" });
   expect(await alertDetail(stage, "payer_halted")).toBe("a reason");
   await pastHalt();

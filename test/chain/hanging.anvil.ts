@@ -1,31 +1,65 @@
+/** An endpoint of three whose responses never end: it costs the others a second, then rests. */
+import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
+import { EndpointAlerts } from "../../src/chain/endpoint-alerts.ts";
 import { setClock } from "../../src/platform/time.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
-import { withNodes } from "./support/nodes.ts";
+import { type Node, withNodes } from "./support/nodes.ts";
 import { openStage, someone } from "./support/stage.ts";
 
 afterEach(() => setClock({}));
 
-it("asks an endpoint that hangs in its responses once in ten seconds", async () => {
+async function openNodes(index: number) {
   const stage = await openStage();
   const user = await funded(stage);
-  const [hanging] = await withNodes(stage, 3);
-  if (hanging === undefined) throw new Error("no node");
-  const at = Date.now();
+  const hanging = (await withNodes(stage, 3))[index] as Node;
+  let at = Date.now();
   setClock({ now: () => at });
-  hanging.hangs = true;
-  const { id, paymentId } = await stage.withdraw(user.userId, USDC, 100n, someone());
-  expect(await drive(stage, id)).toBe("settled");
-  expect(await stage.paidCount(paymentId)).toBe(1);
-  // Calls that were made at once.
-  expect(hanging.calls).toBeLessThan(4);
+  const pay = () => stage.withdraw(user.userId, USDC, 100n, someone());
+  return { stage, user, hanging, pay, later: (ms: number) => void (at += ms) };
+}
 
+it.each([
+  [0, true],
+  [0, "eth_getBlockByNumber"],
+  [1, "eth_getBlockByNumber"],
+  [2, "eth_getBlockByNumber"],
+] as const)(
+  "endpoint %i that hangs (not in: %s) delays payments by seconds",
+  async (index, hangs) => {
+    const { stage, hanging, pay, later } = await openNodes(index);
+    hanging.hangs = hangs;
+    const started = performance.now();
+    const { id, paymentId } = await pay();
+    expect(await drive(stage, id)).toBe("settled");
+    expect(await stage.paidCount(paymentId)).toBe(1);
+    // Ten seconds for each of several reads before.
+    expect(performance.now() - started).toBeLessThan(9_000);
+
+    const before = hanging.calls;
+    hanging.hangs = false;
+    later(31_000);
+    expect(await drive(stage, (await pay()).id)).toBe("settled");
+    expect(hanging.calls).toBeGreaterThan(before + 5);
+    await expectRest(stage);
+  },
+);
+
+it("an alert names the host of an endpoint that keeps hanging, until it is well", async () => {
+  const { stage, hanging, later } = await openNodes(0);
+  const alerts = new EndpointAlerts("watcher");
+  const round = async () => {
+    await stage.mine();
+    await stage.watch();
+    await alerts.report(env.DB, stage.chain);
+    later(31_000);
+    return stage.alerts();
+  };
+  hanging.hangs = "eth_getBlockByNumber";
+  expect(await round()).toEqual([]);
+  expect(await round()).toEqual([]);
+  expect(await round()).toEqual(["endpoint_failing"]);
   hanging.hangs = false;
-  setClock({ now: () => at + 20_000 });
-  const next = await stage.withdraw(user.userId, USDC, 100n, someone());
-  expect(await drive(stage, next.id)).toBe("settled");
-  expect(hanging.calls).toBeGreaterThan(5);
-  expect(await stage.alerts()).toEqual([]);
-  await expectRest(stage);
+  expect(await round()).toEqual([]);
 });

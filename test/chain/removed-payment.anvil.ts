@@ -38,7 +38,7 @@ it("sends a settled payment again that a deep reorg removed", async () => {
   await recordResume(env.DB, stage.chain.chain, "operator:test");
   // The payer comes first, while the chain is still halted.
   const payer = await stage.payer();
-  expect(await payer.round()).toEqual({ status: "halted" });
+  expect(await payer.round()).toEqual({ status: "busy" });
   await stage.watch();
   const later = await stage.withdraw(user.userId, USDC, 20n, someone());
   expect(await drive(stage, later.id)).toBe("settled");
@@ -118,6 +118,29 @@ it("resumes once even if the node fails at first", async () => {
   expect(await drive(stage, later.id)).toBe("settled");
   expect(await stage.paidCount(settled.paymentId)).toBe(1);
   await expectRest(stage);
+});
+
+it("resumes in its first round although the watcher goes on meanwhile", async () => {
+  const { stage, settled } = await openRemoved();
+  await recordResume(env.DB, stage.chain.chain, "operator:test");
+  await stage.watch();
+  const chain = {
+    ...stage.chain,
+    rpc_urls: [
+      await stage.faultyEndpoint(async (method, result) => {
+        if (method === "eth_getTransactionCount") await stage.mine();
+        if (method === "eth_getTransactionCount") await stage.watch();
+        return result;
+      }),
+    ],
+  };
+  const payer = await stage.payer({ chain });
+  await payer.round();
+  const open = sql`SELECT kind FROM chain_commands
+    WHERE chain = ${stage.chain.chain} AND done_group IS NULL`;
+  expect(await all(env.DB, open)).toEqual([]);
+  await stage.mine();
+  expect(await stage.paidCount(settled.paymentId)).toBe(1);
 });
 
 it("halts if the payment is not made again", async () => {

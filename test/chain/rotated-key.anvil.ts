@@ -138,6 +138,7 @@ describe("a deep reorg that removes a settled payment of the old account", () =>
     await resume(stage);
     const later = await stage.withdraw(user.userId, USDC, 20n, someone());
     const payer = await stage.payer({ settings });
+    await payer.round();
     expect(await payer.round()).toEqual({ status: "halted" });
     const [alert] = await all<{ detail: string }>(
       env.DB,

@@ -79,16 +79,21 @@ const DEFAULT_TIP = 1_000_000_000n;
 
 /** Of the tips that nodes suggest the lower median, because none can be verified. */
 export async function readTip(chain: ChainConfig): Promise<bigint> {
+  const quick = await suggestedTips(endpoints(chain));
+  const tips = quick.length > 0 ? quick : await suggestedTips(endpoints(chain, "patient"));
+  return tips[Math.floor((tips.length - 1) / 2)] ?? DEFAULT_TIP;
+}
+
+async function suggestedTips(asked: readonly Endpoint[]): Promise<bigint[]> {
   const suggested = await Promise.all(
-    endpoints(chain).map(({ client }) =>
+    asked.map(({ client }) =>
       client
         .request({ method: "eth_maxPriorityFeePerGas" })
         .then((tip) => [BigInt(tip)])
         .catch(() => []),
     ),
   );
-  const tips = suggested.flat().toSorted((a, b) => Number(a - b));
-  return tips[Math.floor((tips.length - 1) / 2)] ?? DEFAULT_TIP;
+  return suggested.flat().toSorted((a, b) => Number(a - b));
 }
 
 type Blocks = { readonly head: BlockHeader; readonly confirmed: Hex };

@@ -4,8 +4,8 @@
  * account. The batch number and the members of a payment stay taken until the confirmed chain shows
  * that it is over. `revokeRole` for the old account ends it in any case.
  */
-import { endpoints, type Hex } from "../../chain/rpc.ts";
-import { sendTo } from "../../chain/send.ts";
+import type { Hex } from "../../chain/rpc.ts";
+import { sendToAll } from "../../chain/send.ts";
 import { all, blob, type Sql, sql } from "../../platform/sql.ts";
 import { confirmedNonces, confirmedOutcomes, confirmedPayerRole } from "./agreed-reads.ts";
 import type { OpenTransaction } from "./open-transactions.ts";
@@ -45,6 +45,5 @@ export async function resendFormer(
   former: readonly OpenTransaction[],
 ): Promise<void> {
   // Its other open transactions end. A `cancel` may still be the payment that must not be sent.
-  for (const { raw } of former.filter(({ kind }) => kind === "pay"))
-    await Promise.all(endpoints(chain).map((endpoint) => sendTo(endpoint, raw)));
+  for (const { raw } of former.filter(({ kind }) => kind === "pay")) await sendToAll(chain, raw);
 }

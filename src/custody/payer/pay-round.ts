@@ -38,8 +38,14 @@ const GAS_RESERVE_PAYMENTS = 100n;
 const FULL_BATCH_GAS = gasLimits.pay(0, MAX_PAYMENTS);
 
 export async function payRound(base: PayerContext): Promise<PayRound> {
-  const { db, chain } = base;
   const resumes = await closeCommands(base);
+  const round = await roundAfter(base, resumes);
+  // While a `chain resume` is open the next round comes soon: it may wait for the watcher.
+  return resumes && round.status === "halted" ? { status: "busy" } : round;
+}
+
+async function roundAfter(base: PayerContext, resumes: boolean): Promise<PayRound> {
+  const { db, chain } = base;
   let lease = await readLease(db, chain.chain, base.token);
   if (!lease.held) return { status: "lease_lost" };
   const cursor = await readCursor(db, chain.chain);

@@ -3,6 +3,7 @@
  * started last has the lease.
  */
 import { DurableObject } from "cloudflare:workers";
+import { EndpointAlerts } from "../../chain/endpoint-alerts.ts";
 import { FailureAlert } from "../../chain/failure-alert.ts";
 import { describe } from "../../chain/rpc.ts";
 import { config } from "../../platform/config.ts";
@@ -27,6 +28,7 @@ export class Payer extends DurableObject<Env> {
   readonly #token = uuidv7();
   #leased = false;
   readonly #failing = new FailureAlert("payer_failing");
+  readonly #endpoints = new EndpointAlerts("payer");
   /** The endpoint that the next round asks first. Another one each time, because one may lie. */
   #firstEndpoint = 0;
 
@@ -92,6 +94,7 @@ export class Payer extends DurableObject<Env> {
         waitMs = LEASE_LOST_WAIT_MS;
       }
       await this.#failing.succeeded(this.env.DB, chain.chain);
+      await this.#endpoints.report(this.env.DB, chain);
     } catch (error) {
       await this.#failing.failed(this.env.DB, chain.chain, describe(error));
       log("warn", "payer.round_failed", {

@@ -43,9 +43,11 @@ export async function resumePayer(context: HeadView): Promise<void> {
   const { db, cursor, account } = context;
   const { chain } = context.chain;
   const group = newGroup();
+  // The watcher may have gone on meanwhile. What was reopened and is confirmed then ends again.
   const may = sql`${hasLease(chain, context.token)}
     AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL
-      AND confirmed_hash = ${blob(cursor.confirmed.hash)})`;
+      AND (confirmed_number > ${cursor.confirmed.number}
+        OR confirmed_hash = ${blob(cursor.confirmed.hash)}))`;
   const halted = expr`EXISTS (SELECT 1 FROM payer_leases
     WHERE chain = ${chain} AND halted_at IS NOT NULL)`;
   const reopen = async (sender: Hex, which: Sql) =>

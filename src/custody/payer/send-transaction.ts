@@ -4,10 +4,9 @@
  */
 import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { areTooLow, feeLimits, replacementFees } from "../../chain/fees.ts";
-import { endpoints, type Hex } from "../../chain/rpc.ts";
-import { sendTo } from "../../chain/send.ts";
+import type { Hex } from "../../chain/rpc.ts";
+import { sendToAll } from "../../chain/send.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
-import { log } from "../../platform/log.ts";
 import { blob, sql, uuid } from "../../platform/sql.ts";
 import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce.ts";
@@ -30,9 +29,7 @@ const MIN_BLOCKS = 2;
  */
 export async function broadcastSigned(context: HeadView, raw: Hex): Promise<void> {
   const { chain } = context.chain;
-  const sent = await Promise.all(endpoints(context.chain).map((endpoint) => sendTo(endpoint, raw)));
-  for (const { status, reason } of sent)
-    if (status !== "accepted") log("info", "payer.send_unconfirmed", { chain, status, reason });
+  const sent = await sendToAll(context.chain, raw);
   const refusals = sent.filter(({ status }) => status === "refused");
   if (sent.some(({ status }) => status === "accepted"))
     await clearAlert(context.db, "node_refused", chain);

@@ -4,6 +4,7 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { describe } from "../../chain/rpc.ts";
+import { EndpointAlerts } from "../../chain/endpoint-alerts.ts";
 import { FailureAlert } from "../../chain/failure-alert.ts";
 import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";
@@ -42,6 +43,7 @@ export type AddressReport = {
 
 export class ChainWatcher extends DurableObject<Env> {
   readonly #unreachable = new FailureAlert("chain_unreachable");
+  readonly #endpoints = new EndpointAlerts("watcher");
   #recheckAt = 0;
   /** Settings do not change while the object runs. */
   #floorsChecked = false;
@@ -148,6 +150,7 @@ export class ChainWatcher extends DurableObject<Env> {
       const more = round.status === "followed" && (await this.#rescanOldBlocks(context));
       if (round.behind || more) waitMs = 0;
       await this.#unreachable.succeeded(this.env.DB, chain.chain);
+      await this.#endpoints.report(this.env.DB, chain);
     } catch (error) {
       this.#pace.failed();
       await this.#unreachable.failed(this.env.DB, chain.chain, describe(error));

@@ -7,8 +7,8 @@ export type Lie = (method: string, result: unknown, params: unknown) => unknown;
 export type Node = {
   /** Whether every call fails. */
   away: boolean;
-  /** Whether responses have headers, and a body that never ends. */
-  hangs: boolean;
+  /** Whether responses have headers, and a body that never ends. A string: of all other methods. */
+  hangs: boolean | string;
   /** How often it was called. */
   calls: number;
   /** The block that it takes for the head. */
@@ -36,7 +36,7 @@ export async function withNodes(stage: Stage, count: 2 | 3): Promise<Node[]> {
             ? { ...call, params: [toHex(node.stuckAt), false] }
             : call;
         },
-        () => node.hangs,
+        (method) => (typeof node.hangs === "string" ? method !== node.hangs : node.hangs),
       ),
     );
   }

@@ -61,7 +61,7 @@ type Change = (method: string, result: unknown, params: unknown) => unknown;
 type Call = { id: number; method: string; params: unknown };
 const faultyEndpoints = new Map<
   string,
-  { node: string; change: Change; ask: (call: Call) => Call; hangs: () => boolean }
+  { node: string; change: Change; ask: (call: Call) => Call; hangs: (method: string) => boolean }
 >();
 const realFetch = globalThis.fetch;
 globalThis.fetch = async (input, init) => {
@@ -75,7 +75,7 @@ globalThis.fetch = async (input, init) => {
         : await new Response(input instanceof Request ? input.body : null).text(),
     ) as Call,
   );
-  if (faulty.hangs()) return new Response(new ReadableStream());
+  if (faulty.hangs(call.method)) return new Response(new ReadableStream());
   const response = (await (
     await realFetch(faulty.node, {
       method: "POST",
@@ -294,7 +294,7 @@ export async function openStage(options: StageOptions = {}) {
     faultyEndpoint: async (
       change: Change,
       ask: (call: Call) => Call = (call) => call,
-      hangs = () => false,
+      hangs: (method: string) => boolean = () => false,
     ): Promise<string> => {
       const faulty = `http://faulty-${uuidv7()}.test/`;
       faultyEndpoints.set(faulty, { node: url, change, ask, hangs });
