@@ -5,6 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { benchLogins } from "./abuse-logins.ts";
 import { type Bench, type Figure, number, percentile } from "./figures.ts";
 import { drive, httpRequest, type LoadResult } from "./load.ts";
 import { quoteFields, sendAll } from "./market.ts";
@@ -53,6 +54,8 @@ type Tally = Readonly<Record<string, number>>;
 type Attack = (stage: Stage) => Promise<(ms: number) => Promise<Tally>>;
 
 const CONTROL = "control: GET /time";
+/** Measured by its own tries of owners (abuse-logins.ts). */
+const LOGINS = "logins of many accounts";
 const ATTACKS: Readonly<Record<string, Attack>> = {
   [CONTROL]: async (stage) =>
     restFlood(stage, [httpRequest({ method: "GET", target: "/time", headers: ATTACKER })]),
@@ -145,6 +148,7 @@ export const benchAbuse: Bench = async ({ quick, only = "", say, onStop }) => {
       // The classes of ten seconds must not reach into the next attack.
       await sleep(quick ? 500 : 3_000);
     }
+    if (LOGINS.includes(only)) figures.push(...(await benchLogins(stack, { quick, say })));
     return figures;
   } finally {
     await stack.stop();

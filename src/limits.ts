@@ -108,6 +108,12 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     description: "Failed logins that each unknown network then has on that email in 15 minutes",
     value: LOGIN_LIMITS.underAttack,
   },
+  logins_per_email_and_network_per_min: {
+    description:
+      "Logins and step-up calls of one email from an IPv4 address or IPv6 /64 in a minute, right " +
+      "passwords included",
+    value: (settings) => settings.AUTH_LOGINS_PER_MINUTE,
+  },
   wrong_codes_per_user_and_hour: {
     description: "Wrong one-time codes of a user in an hour, after which only known networks count",
     value: CODE_LIMITS.perUser,

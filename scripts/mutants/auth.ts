@@ -84,6 +84,12 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
       "return expr`EXISTS (${used} AND n.at > ${NOW} - ${KNOWN_NETWORK_MS}) AND NOT EXISTS (",
       [workers("test/auth/notices.test.ts")],
     ],
+    [
+      "right passwords unlimited",
+      "attempts(ofBoth, settings.AUTH_LOGINS_PER_MINUTE, MINUTE_MS)",
+      "attempts(ofBoth, 10_000, MINUTE_MS)",
+      [workers("test/auth/session.test.ts")],
+    ],
   ]),
   ...of("rights", "src/auth/rights.ts", [
     [

@@ -6,6 +6,7 @@ import { type Alongside, auditRow, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import { type SessionResponse, sessionResponse } from "./login.ts";
+import { ownPlace } from "./login-throttle.ts";
 import { mayWrite, throwNotApplied } from "./may-write.ts";
 import { hashPassword } from "./password.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
@@ -30,9 +31,9 @@ export async function changePassword(
   alongside?: Alongside,
 ): Promise<{ session: SessionResponse; revokedKeys: readonly string[] }> {
   const { fields, clientIp } = change;
-  const { actor, holdUntil } = await stepUp(db, settings, change, { duringHold: true });
+  const { actor, email, holdUntil } = await stepUp(db, settings, change, { duringHold: true });
   const { userId } = actor;
-  const passwordHash = await inHashTurn({ lane: "known", who: userId }, () =>
+  const passwordHash = await inHashTurn(ownPlace("session", { email, clientIp }), () =>
     hashPassword(fields.new_password),
   );
   const epoch = await nextEpoch(db, { userId, epoch: actor.credential.epoch });

@@ -1,5 +1,6 @@
 /** Verifies a password within the limits of failed logins. Logins and step-up share them. */
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
 import { readUuid, sql } from "../platform/sql.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
@@ -7,16 +8,15 @@ import { type FrozenBy, frozenByOf } from "./frozen.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import {
   admitLogin,
+  admitStepUp,
   type Attempt,
   beginAttempt,
+  type Caller,
   countFailures,
   remainingAttempts,
 } from "./login-throttle.ts";
 import type { Sealed } from "./secret-box.ts";
 import { hashPassword, verifyPassword } from "./password.ts";
-
-/** `email` is normalized. */
-export type Caller = { readonly email: string; readonly clientIp: string | undefined };
 
 export type Verified = {
   /** Counted as a failure until `attemptSucceeded`. */
@@ -41,15 +41,20 @@ export type Verified = {
  */
 const FAILURE_AUDIT_MS = 60_000;
 
-/** Throws `login_throttled`, or `login_failed` with `wrong` as its detail. */
+/**
+ * Throws `login_throttled`, or `login_failed` with `wrong` as its detail. `hasSession`: the caller
+ * has a valid session of the user, so strangers cannot fill the lane.
+ */
 export async function checkPassword(
   db: D1Database,
+  settings: Config,
   caller: Caller,
-  given: { password: string; wrong: string },
+  given: { password: string; wrong: string; hasSession?: boolean },
 ): Promise<Verified> {
-  const place = await admitLogin(db, caller);
+  const admit = given.hasSession === true ? admitStepUp : admitLogin;
+  const place = await admit(db, settings, caller);
   const { attempt, user, check, upgraded } = await inHashTurn(place, async () => {
-    const { attempt: counted, user: found } = await beginAttempt(db, caller);
+    const { attempt: counted, user: found } = await beginAttempt(db, settings, caller);
     const checked = await verifyPassword(given.password, found?.password_hash);
     const better = checked.matches && checked.outdated;
     return {

@@ -144,10 +144,11 @@ export async function unfreezeOwnAccount(
 ): Promise<{ userId: string; unfrozen: boolean; revokedKeys: readonly string[] }> {
   const { clientIp } = request;
   const caller = { email: normalizeEmail(request.email), clientIp };
-  const { attempt, userId, epoch, totp, passwordHash, frozen } = await checkPassword(db, caller, {
+  const verified = await checkPassword(db, settings, caller, {
     password: request.password,
     wrong: "The email address or the password is wrong.",
   });
+  const { attempt, userId, epoch, totp, passwordHash, frozen } = verified;
   if (frozen === "operator") throw new Problem(accountFrozen("operator"));
   // The guard does not check TOTP again: it changes only while the account is not frozen, and a
   // freeze raises the epoch that the guard compares.

@@ -3,27 +3,26 @@
  * in rounds of about 10 ms (password.ts). The pauses between them leave five sixths of the thread
  * to other requests, however many logins wait.
  *
- * Callers wait in two lanes that are served alternately, so a flood from strangers costs the known
- * callers every second turn at most. Within a lane, networks are served in turn, and one caller
- * holds at most two places.
+ * Callers wait in lanes that are served in turn, so a flood in one lane costs another one every
+ * second turn at most. Within a lane, networks are served in turn. A newcomer for whom there is no
+ * room takes the place of the newest waiter of the network that has the most, so nobody keeps
+ * others out with many accounts.
  */
 import { Problem } from "../platform/problem.ts";
 
 /**
- * `known`: logins from a network that has logged this user in before, and operators. `other`:
- * everyone else.
+ * `session`: callers who also have a valid session. `known`: logins from a network that has logged
+ * this user in before. `operator`: orders of operators. `other`: everyone else.
  */
-export type Lane = "known" | "other";
+type Lane = "session" | "known" | "operator" | "other";
 
-/** `who` shares the places of a caller: the email in the lane `known`, else the network. */
 export type HashCaller = {
   readonly lane: Lane;
-  readonly who: string;
-  /** The network of a caller in the lane `known`. If omitted, the caller is one of its own. */
-  readonly network?: string;
+  /** The IPv4 address or IPv6 /48, or what stands for it. */
+  readonly network: string;
+  /** A caller in the network. If omitted, the network is one caller. */
+  readonly who?: string;
 };
-
-export const OPERATOR: HashCaller = { lane: "known", who: "operator" };
 
 /**
  * A turn whose request was cancelled never ends, so it expires. Its calls of D1 may take as long.
@@ -40,45 +39,66 @@ const POLL_MS = 50;
 const GRACE_MS = 100;
 /** A waiter that has not polled for this time was cancelled. Hashes may delay a poll. */
 const ALIVE_MS = 3_000;
-const MAX_WAITING: Readonly<Record<Lane, number>> = { known: 32, other: 8 };
+const MAX_WAITING: Readonly<Record<Lane, number>> = {
+  session: 32,
+  known: 32,
+  operator: 8,
+  other: 8,
+};
 export const MAX_WAITING_PER_CALLER = 2;
-/** Of a network in the lane `known`. One with many accounts must not fill the lane. */
+/** One network with many accounts must not fill a lane. */
 export const MAX_WAITING_PER_NETWORK = 8;
-/** Networks whose latest turn is remembered. A forgotten one is served early once. */
+/** Lanes and networks whose latest turn is remembered. A forgotten one is served early once. */
 const MAX_SERVED = 1_000;
 
-export type Waiter = HashCaller & { seenAt: number };
+export type Waiter = HashCaller & {
+  seenAt: number;
+  /** Whether a newcomer has taken the place. */
+  evicted: boolean;
+};
 
 /** The order of turns, without timers. */
 export class HashTurns {
   /** In the order of arrival. */
   readonly #waiting = new Set<Waiter>();
-  /** Networks by their latest turn, the oldest first. */
-  readonly #served = new Set<string>();
+  /** The latest turn of lanes, and of networks in them, the oldest first. */
+  readonly #served = new Map<string, number>();
+  #turns = 0;
   #held = false;
   #freeAt = 0;
-  #lastLane: Lane = "other";
 
-  /** Undefined if there is no room. */
+  /** Undefined if there is no room. May evict another waiter. */
   join(caller: HashCaller, now: number): Waiter | undefined {
-    if (!this.hasRoom(caller, now)) return undefined;
-    const waiter = { ...caller, seenAt: now };
+    const waiter = { ...caller, seenAt: now, evicted: false };
+    const loser = this.#loserTo(waiter, now);
+    if (loser === waiter) return undefined;
+    if (loser !== undefined) {
+      this.#waiting.delete(loser);
+      loser.evicted = true;
+    }
     this.#waiting.add(waiter);
     return waiter;
   }
 
-  /** Not if the lane is full, or the caller or its network has its places in it. */
   hasRoom(caller: HashCaller, now: number): boolean {
+    const waiter = { ...caller, seenAt: now, evicted: false };
+    return this.#loserTo(waiter, now) !== waiter;
+  }
+
+  /** Who has no place if the newcomer joins. Undefined if there is room for all. */
+  #loserTo(newcomer: Waiter, now: number): Waiter | undefined {
     for (const waiter of this.#waiting)
       if (now - waiter.seenAt > ALIVE_MS) this.#waiting.delete(waiter);
-    const lane = [...this.#waiting].filter((waiter) => waiter.lane === caller.lane);
-    const own = lane.filter((waiter) => waiter.who === caller.who);
-    const sameNetwork = lane.filter((waiter) => networkOf(waiter) === networkOf(caller));
-    return (
-      lane.length < MAX_WAITING[caller.lane] &&
-      own.length < MAX_WAITING_PER_CALLER &&
-      sameNetwork.length < MAX_WAITING_PER_NETWORK
-    );
+    const newestFirst = [...this.#waiting, newcomer].toReversed();
+    const lane = newestFirst.filter((waiter) => waiter.lane === newcomer.lane);
+    const network = lane.filter((waiter) => networkOf(waiter) === networkOf(newcomer));
+    const own = network.filter(({ who }) => who === newcomer.who);
+    if (own.length > MAX_WAITING_PER_CALLER) return newcomer;
+    if (network.length > MAX_WAITING_PER_NETWORK) return largest(network, callerOf)[0];
+    if (lane.length <= MAX_WAITING[newcomer.lane]) return undefined;
+    // Of networks with equally many places, the one that was served last loses.
+    const byTurn = lane.toSorted((a, b) => this.#turnOf(networkOf(b)) - this.#turnOf(networkOf(a)));
+    return largest(largest(byTurn, networkOf), callerOf)[0];
   }
 
   /** Whether the waiter's turn has come. It then holds the turn until `end`. */
@@ -87,7 +107,7 @@ export class HashTurns {
     if (now < this.#freeAt) return false;
     if (now - this.#freeAt < GRACE_MS && waiter !== this.#next()) return false;
     this.#waiting.delete(waiter);
-    this.#lastLane = waiter.lane;
+    this.#remember(waiter.lane);
     this.#remember(networkOf(waiter));
     this.#held = true;
     this.#freeAt = now + TURN_MS;
@@ -105,28 +125,43 @@ export class HashTurns {
   }
 
   /**
-   * Of the lane that was not served last, or of the other one: the first of the network that has
-   * waited longest for a turn.
+   * Of the lane, and in it of the network, that has waited longest for a turn: the first to arrive.
    */
   #next(): Waiter | undefined {
-    const waiting = [...this.#waiting];
-    const lane = waiting.filter((waiter) => waiter.lane !== this.#lastLane);
-    const served = [...this.#served];
-    const turnOf = (waiter: Waiter) => served.indexOf(networkOf(waiter));
-    // The sort keeps the order of arrival of equal networks.
-    return (lane.length > 0 ? lane : waiting).toSorted((a, b) => turnOf(a) - turnOf(b))[0];
+    // The sort keeps the order of arrival.
+    return [...this.#waiting].toSorted(
+      (a, b) =>
+        this.#turnOf(a.lane) - this.#turnOf(b.lane) ||
+        this.#turnOf(networkOf(a)) - this.#turnOf(networkOf(b)),
+    )[0];
   }
 
-  #remember(network: string): void {
-    this.#served.delete(network);
-    this.#served.add(network);
-    const [oldest] = this.#served;
+  /** The number of the latest turn of a lane or a network. 0: it had none. */
+  #turnOf(name: string): number {
+    return this.#served.get(name) ?? 0;
+  }
+
+  #remember(name: string): void {
+    this.#served.delete(name);
+    this.#served.set(name, ++this.#turns);
+    const [oldest] = this.#served.keys();
     if (oldest !== undefined && this.#served.size > MAX_SERVED) this.#served.delete(oldest);
   }
 }
 
-function networkOf({ who, network = who }: HashCaller): string {
-  return network;
+/** The network in its lane, because a turn in one lane must not cost the next one in another. */
+function networkOf({ lane, network }: HashCaller): string {
+  return `${lane} ${network}`;
+}
+
+function callerOf({ who = "" }: HashCaller): string {
+  return who;
+}
+
+/** The group with the most waiters. Of equal ones, the group of the first waiter. */
+function largest(waiters: readonly Waiter[], groupOf: (waiter: Waiter) => string): Waiter[] {
+  const groups = [...Map.groupBy(waiters, groupOf).values()];
+  return groups.toSorted((a, b) => b.length - a.length)[0] ?? [];
 }
 
 const turns = new HashTurns();
@@ -147,8 +182,10 @@ export function setHashPause(ms: number): void {
 export async function inHashTurn<T>(caller: HashCaller, work: () => Promise<T>): Promise<T> {
   const waiter = turns.join(caller, Date.now());
   if (waiter === undefined) throw tooBusy();
-  while (!turns.poll(waiter, Date.now()))
+  while (!turns.poll(waiter, Date.now())) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    if (waiter.evicted) throw tooBusy();
+  }
   try {
     return await work();
   } finally {

@@ -1,15 +1,17 @@
 /**
- * Limits failed logins. Attempts are counted in D1, which all isolates share. An attempt is counted
- * when it holds the turn in which its password is hashed, so attempts that are turned away count
- * nothing, and parallel guesses all count.
+ * Limits logins, above all failed ones. Attempts are counted in D1, which all isolates share. An
+ * attempt is counted when it holds the turn in which its password is hashed, so attempts that are
+ * turned away count nothing, and parallel guesses all count.
  *
  * A stranger must not lock the owner out. A network that has logged a user in within 30 days is
- * known for that user: only its own failures on this email count against it, and its logins do not
- * queue behind those of strangers (hash-turns.ts).
+ * known for that user: only its own attempts on this email count against it, and its logins do not
+ * queue behind those of strangers (hash-turns.ts). For the same reason right passwords, which cost
+ * a hash too, are limited per email and network: a thief of the password has other networks.
  */
 import { sessionsMayTrade } from "./policy.ts";
 import { createHash } from "node:crypto";
 import { type Group, NOW } from "../platform/commit.ts";
+import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
 import {
   all,
@@ -22,6 +24,7 @@ import {
   prepare,
   type Sql,
   sql,
+  TRUE,
   uuid,
 } from "../platform/sql.ts";
 import { now } from "../platform/time.ts";
@@ -46,13 +49,15 @@ export const LOGIN_LIMITS = {
   perNetwork: 100,
   perBlock: 400,
 } as const;
+const MINUTE_MS = 60_000;
 
 /** How long a network stays known for a user, and how many of the newest are. */
 export const KNOWN_NETWORK_MS = 30 * 86_400_000;
 const KNOWN_NETWORKS_PER_USER = 20;
 
 /** `email` is normalized. */
-type Caller = { readonly email: string; readonly clientIp: string | undefined };
+export type Caller = { readonly email: string; readonly clientIp: string | undefined };
+type Limits = Pick<Config, "AUTH_LOGINS_PER_MINUTE">;
 export type Attempt = { readonly attemptId: string };
 
 type Admission = {
@@ -72,16 +77,39 @@ const MAX_UNFAMILIAR = 10_000;
  * The caller's place in the queue of hashes. Throws `login_throttled` if a limit is reached, before
  * the caller takes a turn.
  */
-export async function admitLogin(db: D1Database, caller: Caller): Promise<HashCaller> {
-  const network = networkOf(caller.clientIp);
-  const stranger = { lane: "other", who: placeOf(caller.clientIp) } as const;
+export async function admitLogin(
+  db: D1Database,
+  settings: Limits,
+  caller: Caller,
+): Promise<HashCaller> {
+  const stranger = { lane: "other", network: placeOf(caller.clientIp) } as const;
   // A flood is refused from memory, without a read of D1.
-  if ((unfamiliar.get(stranger.who) ?? 0) > now() && !hasRoom(stranger)) throw tooBusy();
-  const found = await admissions.ask(caller, (callers) => readAdmissions(db, callers));
+  if ((unfamiliar.get(stranger.network) ?? 0) > now() && !hasRoom(stranger)) throw tooBusy();
+  const found = await readAdmission(db, settings, caller);
+  return found.known === 1 ? ownPlace("known", caller) : stranger;
+}
+
+/** The same for a caller who also has a valid session of the user. */
+export async function admitStepUp(
+  db: D1Database,
+  settings: Limits,
+  caller: Caller,
+): Promise<HashCaller> {
+  await readAdmission(db, settings, caller);
+  return ownPlace("session", caller);
+}
+
+/** The place of an account in the lane. Its network counts, so a thief elsewhere takes none. */
+export function ownPlace(lane: "known" | "session", { email, clientIp }: Caller): HashCaller {
+  return { lane, network: placeOf(clientIp), who: `${email} ${networkOf(clientIp)}` };
+}
+
+async function readAdmission(db: D1Database, settings: Limits, caller: Caller): Promise<Admission> {
+  const found = await admissions.ask(caller, (callers) => readAdmissions(db, settings, callers));
   if (found === undefined) throw tooBusy();
-  if (found.familiar === 0) rememberUnfamiliar(stranger.who);
+  if (found.familiar === 0) rememberUnfamiliar(placeOf(caller.clientIp));
   if (found.waitMs !== null) throw throttled(found.waitMs);
-  return found.known === 1 ? { lane: "known", who: caller.email, network } : stranger;
+  return found;
 }
 
 /** The IPv4 address or the IPv6 /48. */
@@ -95,7 +123,11 @@ function rememberUnfamiliar(who: string): void {
 }
 
 /** One statement for all callers, because a flood sends hundreds a second. */
-function readAdmissions(db: D1Database, callers: readonly Caller[]): Promise<Admission[]> {
+function readAdmissions(
+  db: D1Database,
+  settings: Limits,
+  callers: readonly Caller[],
+): Promise<Admission[]> {
   const asked = callers.map(({ email, clientIp }) => [
     email,
     emailHash(email),
@@ -107,7 +139,7 @@ function readAdmissions(db: D1Database, callers: readonly Caller[]): Promise<Adm
     sql`WITH asked AS MATERIALIZED (
         SELECT key AS n, value ->> 0 AS email, unhex(value ->> 1) AS email_hash,
           value ->> 2 AS network, value ->> 3 AS block FROM json_each(${JSON.stringify(asked)}))
-      SELECT ${isKnown(ASKED)} AS known, ${waitOf(limitsOf(ASKED))} AS waitMs,
+      SELECT ${isKnown(ASKED)} AS known, ${waitOf(limitsOf(settings, ASKED))} AS waitMs,
         ${isFamiliar(ASKED)} AS familiar
       FROM asked ORDER BY n`,
   );
@@ -153,10 +185,11 @@ export type Login = {
  */
 export async function beginAttempt(
   db: D1Database,
+  settings: Limits,
   caller: Caller,
 ): Promise<{ readonly attempt: Attempt; readonly user: Login | undefined }> {
   const attemptId = uuidv7();
-  const limits = limitsOf(bound(caller));
+  const limits = limitsOf(settings, bound(caller));
   const [counted, found] = await db.batch(
     [
       sql`INSERT INTO login_attempts (attempt_id, email_hash, network, at, succeeded)
@@ -181,10 +214,10 @@ export async function beginAttempt(
   throw throttled(row?.waitMs ?? 1_000);
 }
 
-/** A limit of failures, and the instant of the oldest failure that it counts. */
-type Limit = { readonly reached: Expr; readonly oldest: Expr };
+/** A limit of attempts, and the instant from which on it counts one less. */
+type Limit = { readonly reached: Expr; readonly endsAt: Expr };
 
-function limitsOf(caller: CallerSql): readonly Limit[] {
+function limitsOf(settings: Limits, caller: CallerSql): readonly Limit[] {
   const { perEmailAndNetwork, perEmailAndBlock, perEmail, underAttack, perNetwork, perBlock } =
     LOGIN_LIMITS;
   const email = sql`login_attempts.email_hash = ${caller.emailHash}`;
@@ -194,41 +227,38 @@ function limitsOf(caller: CallerSql): readonly Limit[] {
   const inBlock = sql`login_attempts.network >= ${block}
     AND login_attempts.network < ${expr`${block} || 'g'`}`;
   const known = isKnown(caller);
-  const strangers = (reached: Expr) => expr`${reached} AND NOT ${known}`;
   const ofBoth = sql`${email} AND ${network}`;
+  const ofStrangers = (limit: Limit, also: Expr = TRUE): Limit => ({
+    ...limit,
+    reached: expr`${limit.reached} AND ${also} AND NOT ${known}`,
+  });
   return [
-    { reached: failures(ofBoth, perEmailAndNetwork), oldest: oldest(ofBoth) },
-    {
-      reached: strangers(expr`${failures(ofBoth, underAttack)} AND ${failures(email, perEmail)}`),
-      oldest: oldest(ofBoth),
-    },
-    { reached: strangers(failures(network, perNetwork)), oldest: oldest(network) },
-    {
-      reached: strangers(failures(sql`${email} AND ${inBlock}`, perEmailAndBlock)),
-      oldest: oldest(sql`${email} AND ${inBlock}`),
-    },
-    { reached: strangers(failures(inBlock, perBlock)), oldest: oldest(inBlock) },
+    failures(ofBoth, perEmailAndNetwork),
+    ofStrangers(failures(ofBoth, underAttack), failures(email, perEmail).reached),
+    ofStrangers(failures(network, perNetwork)),
+    ofStrangers(failures(sql`${email} AND ${inBlock}`, perEmailAndBlock)),
+    ofStrangers(failures(inBlock, perBlock)),
+    attempts(ofBoth, settings.AUTH_LOGINS_PER_MINUTE, MINUTE_MS),
   ];
 }
 
-/** Whether there are at least `limit` failures. Reads no more rows than that. */
-function failures(where: Sql, limit: number): Expr {
-  return expr`(SELECT count(*) FROM (SELECT 1 FROM login_attempts WHERE ${failed(where)}
-    LIMIT ${limit})) >= ${limit}`;
+/** At most `limit` attempts in the window. Reads no more rows than that. */
+function attempts(where: Sql, limit: number, windowMs: number): Limit {
+  const recent = sql`FROM login_attempts WHERE ${where} AND at > ${NOW} - ${windowMs}`;
+  return {
+    reached: expr`(SELECT count(*) FROM (SELECT 1 ${recent} LIMIT ${limit})) >= ${limit}`,
+    endsAt: expr`(SELECT min(at) ${recent}) + ${windowMs}`,
+  };
 }
 
-function oldest(where: Sql): Expr {
-  return expr`SELECT min(at) FROM login_attempts WHERE ${failed(where)}`;
+function failures(where: Sql, limit: number): Limit {
+  return attempts(sql`${where} AND succeeded = 0`, limit, LOGIN_LIMITS.windowMs);
 }
 
-function failed(where: Sql): Sql {
-  return sql`${where} AND at > ${NOW} - ${LOGIN_LIMITS.windowMs} AND succeeded = 0`;
-}
-
-/** Milliseconds until the first limit that is reached counts one failure less. NULL: none is. */
+/** Milliseconds until the first limit that is reached counts one attempt less. NULL: none is. */
 function waitOf(limits: readonly Limit[]): Expr {
-  const cases = limits.map(({ reached, oldest: at }) => sql`WHEN ${reached} THEN ${at}`);
-  return expr`CASE ${join(cases, " ")} END + ${LOGIN_LIMITS.windowMs} - ${NOW}`;
+  const cases = limits.map(({ reached, endsAt }) => sql`WHEN ${reached} THEN ${endsAt}`);
+  return expr`CASE ${join(cases, " ")} END - ${NOW}`;
 }
 
 /** Whether the caller's network has logged this user in. An unknown address never has. */
@@ -258,7 +288,7 @@ function throttled(waitMs: number): Problem {
   const retryAfterSecs = Math.max(1, Math.ceil(waitMs / 1_000));
   return new Problem({
     code: "login_throttled",
-    detail: `Too many failed logins. Try again in ${retryAfterSecs} seconds.`,
+    detail: `Too many login attempts. Try again in ${retryAfterSecs} seconds.`,
     retryAfterSecs,
     headers: loginLimit({ left: 0, resetSecs: retryAfterSecs }),
   });
@@ -275,9 +305,9 @@ function loginLimit(state: { left: number; resetSecs: number }): Record<string, 
 
 /** The statement that reads what `remainingAttempts` reports, for the batch of a failure. */
 export function countFailures({ email, clientIp }: Caller): Sql {
-  const ofBoth = failed(sql`email_hash = ${hashOf(email)} AND network = ${networkOf(clientIp)}`);
   return sql`SELECT count(*) AS failures, min(at) + ${LOGIN_LIMITS.windowMs} - ${NOW} AS resetMs
-    FROM login_attempts WHERE ${ofBoth}`;
+    FROM login_attempts WHERE email_hash = ${hashOf(email)} AND network = ${networkOf(clientIp)}
+      AND at > ${NOW} - ${LOGIN_LIMITS.windowMs} AND succeeded = 0`;
 }
 
 /** The headers of a failed login: how many more the network may make on this email address. */

@@ -47,7 +47,7 @@ export async function login(
   credentials: Credentials,
 ): Promise<SessionResponse> {
   const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
-  const verified = await checkPassword(db, caller, {
+  const verified = await checkPassword(db, settings, caller, {
     password: credentials.password,
     wrong: "The email address or the password is wrong.",
   });
@@ -103,10 +103,10 @@ export async function register(
     throw problem("registration_closed", "Registration is closed. The operator creates accounts.");
   await requireStorage(db);
   const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
-  const place = await admitLogin(db, caller);
+  const place = await admitLogin(db, settings, caller);
   const { userId } = await inHashTurn(place, async () => {
     await checkRegistrations(db, settings, credentials.ip);
-    const { attempt } = await beginAttempt(db, caller);
+    const { attempt } = await beginAttempt(db, settings, caller);
     const passwordHash = await hashPassword(credentials.password);
     return createUser(
       db,

@@ -55,8 +55,9 @@ export async function stepUp(
   if (!duringHold && holdUntil !== null && holdUntil > Date.now()) throw securityHold(holdUntil);
   const { attempt, totp } = await checkPassword(
     db,
+    settings,
     { email, clientIp },
-    { password: fields.password, wrong: "The password is wrong." },
+    { password: fields.password, wrong: "The password is wrong.", hasSession: true },
   );
   const checkedTotp = await checkSecondFactor(db, settings, {
     userId,

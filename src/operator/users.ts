@@ -13,7 +13,7 @@ import { type Reset, type ResetResult, resetTotp, setPassword } from "../auth/re
 import { openedStreams } from "../auth/ws-ticket.ts";
 import { email, ipRanges, newPassword } from "../auth/fields.ts";
 import { timestamp } from "../http/fields.ts";
-import { inHashTurn, OPERATOR } from "../auth/hash-turns.ts";
+import { inHashTurn } from "../auth/hash-turns.ts";
 import { hashPassword } from "../auth/password.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { approveApiKey, ownerOfWaitingKey } from "../auth/approve-key.ts";
@@ -43,10 +43,10 @@ export async function createAccount(context: OperatorContext): Promise<unknown> 
   return { user_id: userId };
 }
 
-/** Operators have a place in the queue of hashes that a flood of logins does not take. */
+/** Operators have a lane of their own, which a flood of logins does not fill. */
 function hashGivenPassword(context: OperatorContext): Promise<string> {
   const password = fieldOption(context, "password", newPassword);
-  return inHashTurn(OPERATOR, () => hashPassword(password));
+  return inHashTurn({ lane: "operator", network: context.operator }, () => hashPassword(password));
 }
 
 /**

@@ -256,7 +256,7 @@ it("limits concurrent failed logins per email and network", async () => {
   const ip = anyIp();
   const codes = await Promise.all(
     Array.from({ length: LOGIN_LIMITS.perEmailAndNetwork + 15 }, () =>
-      problemCode(beginAttempt(env.DB, { email, clientIp: ip })),
+      problemCode(beginAttempt(env.DB, settings(), { email, clientIp: ip })),
     ),
   );
   expect(codes.filter((code) => code === "no error")).toHaveLength(LOGIN_LIMITS.perEmailAndNetwork);
@@ -277,30 +277,34 @@ it("does not lock out the owner during distributed guessing", async () => {
   for (let done = 0; done < LOGIN_LIMITS.perEmail; done += 5) {
     const ip = anyIp();
     await Promise.all(
-      Array.from({ length: 5 }, () => beginAttempt(env.DB, { email: user.email, clientIp: ip })),
+      Array.from({ length: 5 }, () =>
+        beginAttempt(env.DB, settings(), { email: user.email, clientIp: ip }),
+      ),
     );
   }
   const stranger = anyIp();
   for (let guess = 0; guess < LOGIN_LIMITS.underAttack; guess++)
-    await beginAttempt(env.DB, { email: user.email, clientIp: stranger });
-  expect(await problemCode(beginAttempt(env.DB, { email: user.email, clientIp: stranger }))).toBe(
-    "login_throttled",
-  );
-  expect(await problemCode(beginAttempt(env.DB, { email: user.email, clientIp: anyIp() }))).toBe(
-    "no error",
-  );
+    await beginAttempt(env.DB, settings(), { email: user.email, clientIp: stranger });
+  expect(
+    await problemCode(beginAttempt(env.DB, settings(), { email: user.email, clientIp: stranger })),
+  ).toBe("login_throttled");
+  expect(
+    await problemCode(beginAttempt(env.DB, settings(), { email: user.email, clientIp: anyIp() })),
+  ).toBe("no error");
 });
 
 it("limits failed logins of one network on many emails", async () => {
   const ip = anyIp();
   for (let tried = 0; tried < LOGIN_LIMITS.perNetwork; tried += 10) {
     await Promise.all(
-      Array.from({ length: 10 }, () => beginAttempt(env.DB, { email: anyEmail(), clientIp: ip })),
+      Array.from({ length: 10 }, () =>
+        beginAttempt(env.DB, settings(), { email: anyEmail(), clientIp: ip }),
+      ),
     );
   }
-  expect(await problemCode(beginAttempt(env.DB, { email: anyEmail(), clientIp: ip }))).toBe(
-    "login_throttled",
-  );
+  expect(
+    await problemCode(beginAttempt(env.DB, settings(), { email: anyEmail(), clientIp: ip })),
+  ).toBe("login_throttled");
 });
 
 it("makes three calls of D1: admission, attempt and outcome", async () => {
@@ -314,17 +318,41 @@ it("makes three calls of D1: admission, attempt and outcome", async () => {
   }
 });
 
+it("limits right passwords per network, so that a thief of one delays nobody else", async () => {
+  const credentials = { email: anyEmail(), password: PASSWORD };
+  const few = { ...settings(), AUTH_LOGINS_PER_MINUTE: 3 };
+  const [thief, owner] = [anyIp(), anyIp()];
+  await register(env.DB, few, { ...credentials, ip: owner });
+  const logins = (count: number, ip: string) =>
+    Promise.all(
+      Array.from({ length: count }, () => problemCode(login(env.DB, few, { ...credentials, ip }))),
+    );
+  // A caller has two places at once.
+  expect([...(await logins(2, thief)), ...(await logins(2, thief))].toSorted()).toEqual([
+    "login_throttled",
+    "no error",
+    "no error",
+    "no error",
+  ]);
+  expect(await logins(2, owner)).toEqual(["no error", "no error"]);
+  expect(await logins(1, owner)).toEqual(["login_throttled"]);
+  await all(env.DB, sql`UPDATE login_attempts SET at = at - 60000`);
+  expect(await logins(1, owner)).toEqual(["no error"]);
+});
+
 it("clears failures after a successful login", async () => {
   const email = anyEmail();
   const ip = anyIp();
   await register(env.DB, settings(), { email, password: PASSWORD, ip });
   for (let typo = 0; typo < LOGIN_LIMITS.perEmailAndNetwork - 1; typo++)
-    await beginAttempt(env.DB, { email, clientIp: ip });
+    await beginAttempt(env.DB, settings(), { email, clientIp: ip });
   await login(env.DB, settings(), { email, password: PASSWORD, ip });
   for (let typo = 0; typo < LOGIN_LIMITS.perEmailAndNetwork; typo++)
-    await beginAttempt(env.DB, { email, clientIp: ip });
+    await beginAttempt(env.DB, settings(), { email, clientIp: ip });
   await trimLoginAttempts(env.DB);
-  expect(await problemCode(beginAttempt(env.DB, { email, clientIp: ip }))).toBe("login_throttled");
+  expect(await problemCode(beginAttempt(env.DB, settings(), { email, clientIp: ip }))).toBe(
+    "login_throttled",
+  );
 });
 
 it("throttles a flood of logins without blocking other routes", async () => {
@@ -398,19 +426,23 @@ it("exempts a network that logged the user in from the failures of others", asyn
   await register(env.DB, settings(), { email, password: PASSWORD, ip });
   for (let tried = 0; tried < LOGIN_LIMITS.perNetwork; tried += 10) {
     await Promise.all(
-      Array.from({ length: 10 }, () => beginAttempt(env.DB, { email: anyEmail(), clientIp: ip })),
+      Array.from({ length: 10 }, () =>
+        beginAttempt(env.DB, settings(), { email: anyEmail(), clientIp: ip }),
+      ),
     );
   }
-  await expect(beginAttempt(env.DB, { email: anyEmail(), clientIp: ip })).rejects.toThrow(
-    "login_throttled",
-  );
+  await expect(
+    beginAttempt(env.DB, settings(), { email: anyEmail(), clientIp: ip }),
+  ).rejects.toThrow("login_throttled");
   await login(env.DB, settings(), { email, password: PASSWORD, ip });
   // Guesses on this email still count, whichever network they come from.
   for (let guess = 0; guess < LOGIN_LIMITS.perEmailAndNetwork; guess++)
-    await beginAttempt(env.DB, { email, clientIp: ip });
-  expect(await problemCode(beginAttempt(env.DB, { email, clientIp: ip }))).toBe("login_throttled");
+    await beginAttempt(env.DB, settings(), { email, clientIp: ip });
+  expect(await problemCode(beginAttempt(env.DB, settings(), { email, clientIp: ip }))).toBe(
+    "login_throttled",
+  );
   await all(env.DB, sql`UPDATE login_networks SET at = at - ${KNOWN_NETWORK_MS}`);
-  expect((await admitLogin(env.DB, { email, clientIp: anyIp() })).lane).toBe("other");
+  expect((await admitLogin(env.DB, settings(), { email, clientIp: anyIp() })).lane).toBe("other");
 });
 
 it("knows a network for 30 days, and the newest 20 of a user", async () => {
@@ -422,7 +454,7 @@ it("knows a network for 30 days, and the newest 20 of a user", async () => {
     ip: ips[0],
   });
   const lane = async (clientIp: string | undefined) =>
-    (await admitLogin(env.DB, { email, clientIp })).lane;
+    (await admitLogin(env.DB, settings(), { email, clientIp })).lane;
   expect([await lane(ips[0]), await lane(anyIp()), await lane(undefined)]).toEqual([
     "known",
     "other",
@@ -454,12 +486,12 @@ it("limits the guesses of an IPv6 /48 beside those of its /64s", async () => {
   const email = anyEmail();
   const ip = (index: number) => `2001:db8:aa:${index.toString(16)}::1`;
   for (let index = 0; index < LOGIN_LIMITS.perEmailAndBlock; index++)
-    await beginAttempt(env.DB, { email, clientIp: ip(index) });
+    await beginAttempt(env.DB, settings(), { email, clientIp: ip(index) });
   const next = { email, clientIp: ip(0xffff) };
-  expect(await problemCode(beginAttempt(env.DB, next))).toBe("login_throttled");
-  expect(await problemCode(beginAttempt(env.DB, { email, clientIp: "2001:db8:ab::1" }))).toBe(
-    "no error",
-  );
+  expect(await problemCode(beginAttempt(env.DB, settings(), next))).toBe("login_throttled");
+  expect(
+    await problemCode(beginAttempt(env.DB, settings(), { email, clientIp: "2001:db8:ab::1" })),
+  ).toBe("no error");
 });
 
 it("states how many attempts are left", async () => {

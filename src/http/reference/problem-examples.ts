@@ -151,7 +151,7 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
     { limit: "requests_per_day", max_per_day: 10_000 },
   ],
   socket_limit: ["You have reached the limit of sockets on this stream."],
-  login_throttled: ["Too many failed logins. Try again in 60 seconds."],
+  login_throttled: ["Too many login attempts. Try again in 60 seconds."],
   internal: ["An unexpected error occurred.", { outcome: "none" }],
   unavailable: ["The database did not respond. Try again shortly.", { outcome: "none" }],
   withdrawals_paused: ["Withdrawals are paused. Queued withdrawals wait; nothing was taken."],
