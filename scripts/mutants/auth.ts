@@ -49,8 +49,8 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...of("event mac", "src/auth/event-mac.ts", [
-    ["its id not covered", "    DEPLOYMENT,\n    id,\n", "    DEPLOYMENT,\n", [EVENT_MAC, RIGHTS]],
-    ["its details not covered", "    subjectId,\n    details,\n", "    subjectId,\n", [EVENT_MAC]],
+    ["its id not covered", "return [id, kind,", "return [kind,", [EVENT_MAC, RIGHTS]],
+    ["its details not covered", "ip, subjectId, details];", "ip, subjectId];", [EVENT_MAC]],
   ]),
   ...of("forged event", "src/auth/rights.ts", [
     [

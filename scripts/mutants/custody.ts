@@ -133,8 +133,8 @@ export const CUSTODY_MUTANTS: readonly Mutant[] = [
     ],
     [
       "daily limit off by one",
-      "${queuedToday(user, at, limits)} < ${limits.WITHDRAWAL_DAILY_COUNT}`",
-      "${queuedToday(user, at, limits)} <= ${limits.WITHDRAWAL_DAILY_COUNT}`",
+      "${queuedToday(user, at, settings)} < ${settings.WITHDRAWAL_DAILY_COUNT}`",
+      "${queuedToday(user, at, settings)} <= ${settings.WITHDRAWAL_DAILY_COUNT}`",
       [WITHDRAW],
     ],
     [

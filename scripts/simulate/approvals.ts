@@ -1,6 +1,7 @@
 /** Withdrawals that wait for approval. An approval races with a cancel and with the payer. */
 import { approveAfterStepUp } from "../../src/custody/approve-withdrawal.ts";
 import { cancelWithdrawal } from "../../src/custody/cancel-withdrawal.ts";
+import { config } from "../../src/platform/config.ts";
 import { checkedActor, type SessionActor } from "../../src/platform/actor.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { readUuid } from "../../src/platform/sql.ts";
@@ -71,7 +72,7 @@ export class Approvals {
         return notifyStreams(env, events);
       }
       const approval = { actor: checkedActor(actor, null), withdrawalId, ip };
-      const { row, events } = await approveAfterStepUp(env.DB, approval);
+      const { row, events } = await approveAfterStepUp(env.DB, config(env), approval);
       const sent = env.WITHDRAWALS.send({ withdrawal_id: withdrawalId, chain: row.chain });
       await Promise.all([notifyStreams(env, events), sent]);
     });

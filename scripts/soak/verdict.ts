@@ -5,7 +5,6 @@ import { type Address, getAddress, zeroAddress } from "viem";
 import { localOutcomeTokensAbi } from "../stack/abi/local-outcome-tokens.ts";
 import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
-import { paymentId } from "../../src/chain/payment-id.ts";
 import type { Deposit, Withdrawal } from "../../packages/client/src/index.ts";
 import { ASSETS, nameOf, nameOfRecord, USDC } from "./assets.ts";
 import { verifyWhole } from "../operator/verify-whole.ts";
@@ -138,7 +137,7 @@ async function paymentsDiffer(
           `${person.email}: withdrawal ${one.client_withdrawal_id} is not what was asked for`,
         );
       }
-      const id = paymentId(person.userId, one.client_withdrawal_id);
+      const id = stack.paymentId(person.userId, one.client_withdrawal_id);
       const payment = paid.get(id);
       paid.delete(id);
       const expected =

@@ -1,7 +1,9 @@
 /** Starts the whole service on loopback: anvil, contracts, D1 and the Worker in workerd. */
 import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
+import { paymentId } from "../../src/chain/payment-id.ts";
 import { LOCAL_VENUES } from "./local-venues.ts";
 import { type Anvil, startAnvil } from "./anvil.ts";
 import { type BundledModule, bundleWorker } from "./bundle.ts";
@@ -15,7 +17,6 @@ import {
   makeSecrets,
   payerAddress,
 } from "./local-settings.ts";
-import type { OperatorKey } from "../operator/operator-key.ts";
 import { applyMigrations } from "./migrate.ts";
 import { type OperatorResponse, type OperatorRequest, callOperator } from "./operator-call.ts";
 import { freePort, requireFreePort } from "./ports.ts";
@@ -64,6 +65,8 @@ export type Stack = {
   dir: string;
   workerLog: string;
   deployment: Deployment;
+  /** The id under which the vault pays a withdrawal. */
+  paymentId: (userId: string, clientWithdrawalId: string) => Hex;
   /** Writes the users to stack.json. */
   announceUsers: (users: DemoUser[]) => void;
   /** Runs the Worker's scheduled handler once. It also runs every 60 s automatically. */
@@ -150,8 +153,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     await untilHealthy(workerd.baseUrl);
     log(`the Worker listens on ${workerd.baseUrl}`);
     started.push(repeatCron(workerd, workerLog));
-    const keys = secrets.operators;
-    return stackOf({ anvil, workerd, deployment, keys, dir, workerLog, stop });
+    return stackOf({ anvil, workerd, deployment, secrets, dir, workerLog, stop });
   } catch (error) {
     await stop();
     throw error;
@@ -162,12 +164,14 @@ function stackOf(parts: {
   anvil: Anvil;
   workerd: Workerd;
   deployment: Deployment;
-  keys: OperatorKey[];
+  secrets: LocalSecrets;
   dir: string;
   workerLog: string;
   stop: () => Promise<void>;
 }): Stack {
-  const { anvil, workerd, deployment, keys, dir } = parts;
+  const { anvil, workerd, deployment, secrets, dir } = parts;
+  const keys = secrets.operators;
+  const idSecret = { ADDRESS_KEY: secrets.addressKey };
   const file: StackFile = {
     base_url: workerd.baseUrl,
     chain: LOCAL_CHAIN,
@@ -198,6 +202,7 @@ function stackOf(parts: {
     dir,
     workerLog: parts.workerLog,
     deployment,
+    paymentId: (userId, clientWithdrawalId) => paymentId(idSecret, userId, clientWithdrawalId),
     announceUsers,
     runCron: workerd.runCron,
     operator: async (command) =>

@@ -72,7 +72,7 @@ export async function sealRound(context: RoundContext): Promise<Round> {
   const compared = compareWithMemory(context.memory, state);
   if ("lost" in compared) return { status: "restored", detail: compared.lost };
   const { memory } = compared;
-  if (await isWalkBehind(db, context.options.hotMs)) await walkOn(db, CHUNKS_PER_ROUND);
+  if (await isWalkBehind(db, context.options.hotMs)) await walkOn(db, context, CHUNKS_PER_ROUND);
   const choice = await choose(context, memory, state.seals[0]);
   if (choice === undefined) {
     if (!sameMemory(memory, context.memory)) await context.remember(memory);

@@ -15,14 +15,17 @@ export type EventContent = Readonly<
     Record<"userId" | "apiKeyId" | "ip" | "subjectId" | "details", string | null>
 >;
 
-/** Keys by seed. They differ from the Ed25519 keys of the same seeds, which sign heads. */
+/** What a MAC is for. A MAC of one purpose is not valid for another. */
+type Purpose = "audit event v1" | "withdrawal v1";
+type Values = readonly (string | null)[];
+
+/**
+ * Keys by purpose and seed. They differ from the Ed25519 keys of the same seeds, which sign heads.
+ */
 const derived = new Map<string, Buffer>();
 
-/** The MAC by the first key of the ring, with the id of the key. */
 export function eventMac(keys: MacKeys, event: EventContent): string {
-  const [keyId, seed] = Object.entries(keys.AUDIT_KEYS)[0] ?? [];
-  if (keyId === undefined || seed === undefined) throw new Error("AUDIT_KEYS is empty");
-  return `${keyId}.${macBy(seed, keys, event).toString("base64url")}`;
+  return macOf(keys, "audit event v1", valuesOf(event));
 }
 
 /** False also if the key is not in the ring. */
@@ -30,35 +33,46 @@ export function isGenuine(
   keys: MacKeys,
   event: EventContent & { readonly mac: string | null },
 ): boolean {
-  const [keyId = "", mac = ""] = event.mac?.split(".") ?? [];
+  return isMacOf(keys, "audit event v1", { values: valuesOf(event), mac: event.mac });
+}
+
+function valuesOf(event: EventContent): Values {
+  const { id, kind, actor, userId, apiKeyId, ip, subjectId, details } = event;
+  return [id, kind, actor, userId, apiKeyId, ip, subjectId, details];
+}
+
+/** The MAC by the first key of the ring, with the id of the key. */
+export function macOf(keys: MacKeys, purpose: Purpose, values: Values): string {
+  const [keyId, seed] = Object.entries(keys.AUDIT_KEYS)[0] ?? [];
+  if (keyId === undefined || seed === undefined) throw new Error("AUDIT_KEYS is empty");
+  return `${keyId}.${macBy(seed, keys, purpose, values).toString("base64url")}`;
+}
+
+/** False also if the key is not in the ring. */
+export function isMacOf(
+  keys: MacKeys,
+  purpose: Purpose,
+  { values, mac }: { readonly values: Values; readonly mac: string | null },
+): boolean {
+  const [keyId = "", text = ""] = mac?.split(".") ?? [];
   const seed = Object.hasOwn(keys.AUDIT_KEYS, keyId) ? keys.AUDIT_KEYS[keyId] : undefined;
   if (seed === undefined) return false;
-  const [given, expected] = [Buffer.from(mac, "base64url"), macBy(seed, keys, event)];
+  const [given, expected] = [Buffer.from(text, "base64url"), macBy(seed, keys, purpose, values)];
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
 /** Hashes a JSON array, because its encoding is unambiguous for any text. */
-function macBy(seed: string, { DEPLOYMENT }: MacKeys, event: EventContent): Buffer {
-  const { id, kind, actor, userId, apiKeyId, ip, subjectId, details } = event;
-  const text = JSON.stringify([
-    DEPLOYMENT,
-    id,
-    kind,
-    actor,
-    userId,
-    apiKeyId,
-    ip,
-    subjectId,
-    details,
-  ]);
-  return createHmac("sha256", keyOf(seed)).update(text).digest();
+function macBy(seed: string, { DEPLOYMENT }: MacKeys, purpose: Purpose, values: Values): Buffer {
+  const text = JSON.stringify([DEPLOYMENT, ...values]);
+  return createHmac("sha256", keyOf(seed, purpose)).update(text).digest();
 }
 
-function keyOf(seed: string): Buffer {
-  let key = derived.get(seed);
+function keyOf(seed: string, purpose: Purpose): Buffer {
+  const name = `${purpose}:${seed}`;
+  let key = derived.get(name);
   if (key === undefined) {
-    key = createHmac("sha256", seed).update("rfq-custody audit event v1").digest();
-    derived.set(seed, key);
+    key = createHmac("sha256", seed).update(`rfq-custody ${purpose}`).digest();
+    derived.set(name, key);
   }
   return key;
 }

@@ -10,10 +10,15 @@ import type { Config } from "../platform/config.ts";
 export type Secret = Pick<Config, "ADDRESS_KEY">;
 
 /** What is marked. A mark of one kind is not valid for another. */
-type Kind = "api key ids v1" | "websocket tickets v1";
+type Kind = "api key ids v1" | "websocket tickets v1" | "payment ids v2";
 
 /** The first bytes of a MAC of `marked`, at most 32. */
-export function markOf({ ADDRESS_KEY }: Secret, kind: Kind, marked: string, bytes: number): Buffer {
+export function markOf(
+  { ADDRESS_KEY }: Secret,
+  kind: Kind,
+  marked: string | Uint8Array,
+  bytes: number,
+): Buffer {
   const key = createHmac("sha256", ADDRESS_KEY).update(`rfq-custody ${kind}`).digest();
   return createHmac("sha256", key).update(marked).digest().subarray(0, bytes);
 }

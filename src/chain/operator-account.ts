@@ -28,6 +28,8 @@ export type Signed = { readonly raw: Hex; readonly hash: Hex };
 export type OperatorAccount = {
   readonly address: Address;
   readonly sign: (transaction: Unsigned) => Promise<Signed>;
+  /** Whether the bytes are the transaction, signed by this account. */
+  readonly verify: (raw: Hex, transaction: Unsigned) => Promise<boolean>;
 };
 
 export function operatorAccount(settings: Config, chain: ChainConfig): OperatorAccount {
@@ -53,6 +55,11 @@ export function checkedAccount(
       await checkSigned(raw, transaction, address, chainId);
       return { raw, hash: keccak256(raw) };
     },
+    verify: (raw, transaction) =>
+      checkSigned(raw, transaction, address, chainId).then(
+        () => true,
+        () => false,
+      ),
   };
 }
 

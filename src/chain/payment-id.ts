@@ -1,9 +1,31 @@
-/** Computes the id under which the vault pays a withdrawal at most once. */
+/**
+ * Computes the id under which the vault pays a withdrawal at most once.
+ *
+ * The id is public on the chain. So it takes a key of the service: without it nobody who learns a
+ * user's id can find that user's payments by guessing each client_withdrawal_id. The key derives
+ * from ADDRESS_KEY, because that secret never changes: after a restore the same withdrawal must get
+ * the same id again, or it could be paid twice.
+ */
 import { concat, type Hex, keccak256, stringToBytes, toBytes } from "viem";
+import { markOf, type Secret } from "../auth/mark.ts";
 
-/** keccak256(16 bytes of the user id ‖ UTF-8 of `client_withdrawal_id`), as `0x` hex. */
-export function paymentId(userId: string, clientWithdrawalId: string): Hex {
+/** As `0x` hex. */
+export function paymentId(secret: Secret, userId: string, clientWithdrawalId: string): Hex {
+  const named = bytesOf(userId, clientWithdrawalId);
+  return `0x${markOf(secret, "payment ids v2", named, 32).toString("hex")}`;
+}
+
+/**
+ * The id that releases before 0.2 gave: keccak256(16 bytes of the user id ‖ UTF-8 of
+ * `client_withdrawal_id`). A restore can take the database back to such a withdrawal's order, so
+ * its id must not be paid under the other one.
+ */
+export function unsaltedPaymentId(userId: string, clientWithdrawalId: string): Hex {
+  return keccak256(bytesOf(userId, clientWithdrawalId));
+}
+
+function bytesOf(userId: string, clientWithdrawalId: string): Uint8Array {
   const user = toBytes(`0x${userId.replaceAll("-", "").toLowerCase()}`);
   if (user.length !== 16) throw new Error("a user id must have 16 bytes");
-  return keccak256(concat([user, stringToBytes(clientWithdrawalId)]));
+  return concat([user, stringToBytes(clientWithdrawalId)]);
 }

@@ -2,8 +2,10 @@
  * POST /custody/approve-withdrawal: a session with a fresh one-time code approves a withdrawal that
  * a key has asked for. Two keys of one thief do not suffice, nor does a session alone.
  */
+import type { MacKeys } from "../auth/event-mac.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import { stepUp, type StepUpFields } from "../auth/step-up.ts";
+import { approvalMac } from "../ledger/withdrawal-mac.ts";
 import type { CheckedActor, SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
@@ -47,21 +49,26 @@ export async function approveWithdrawal(
   const { actor, secondFactor } = await stepUp(db, settings, request);
   if (secondFactor === "off")
     throw problem("totp_not_enabled", "An approval needs a one-time code. Turn TOTP on first.");
-  return approveAfterStepUp(db, { ...approval, actor });
+  return approveAfterStepUp(db, settings, { ...approval, actor });
 }
 
 /** The approval itself. Only `approveWithdrawal` may be called for a request. */
-export function approveAfterStepUp(db: D1Database, approval: Approval): Promise<Changed> {
-  return runOperation(db, approve(approval));
+export function approveAfterStepUp(
+  db: D1Database,
+  keys: MacKeys,
+  approval: Approval,
+): Promise<Changed> {
+  return runOperation(db, approve(keys, approval));
 }
 
-function approve({ actor, withdrawalId, ip }: Approval): Operation<Changed> {
+function approve(keys: MacKeys, { actor, withdrawalId, ip }: Approval): Operation<Changed> {
   return changeWithdrawal({
     actor,
     withdrawalId,
     ip,
     kind: "withdrawal_approved",
-    set: (group) => sql`status = 'queued', approved_at = ${group.at}`,
+    set: (group) => sql`status = 'queued', approved_at = ${group.at},
+      approval_mac = ${approvalMac(keys, withdrawalId)}`,
     preconditions: (at) => preconditions(actor, at),
     facts: {
       status: atom("w.status"),

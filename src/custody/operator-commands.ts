@@ -72,7 +72,7 @@ export async function recordWithdrawalCommand(
       WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE ${open})
       RETURNING command_id`,
     sql`UPDATE alerts SET resolved_at = ${group.at}
-      WHERE kind IN ('withdrawal_dead_letter', 'withdrawal_parked')
+      WHERE kind IN ('withdrawal_dead_letter', 'withdrawal_parked', 'withdrawal_altered')
         AND subject = ${command.withdrawalId}
         AND resolved_at IS NULL`,
     ...alongside({ at: group.at, applied, userId: withdrawal.userId }),

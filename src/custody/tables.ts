@@ -153,6 +153,8 @@ export const withdrawals = sqliteTable(
     queuedGroup: integer("queued_group").notNull(),
     changedGroup: integer("changed_group").notNull(),
     endedBy: uuid("ended_by"),
+    termsMac: text("terms_mac"),
+    approvalMac: text("approval_mac"),
   },
   (t) => [
     uniqueIndex("withdrawals_client_id").on(t.userId, t.clientWithdrawalId),

@@ -6,8 +6,11 @@ import { toHex } from "../assets/amount.ts";
 import type { AssetKey } from "../assets/asset.ts";
 import { auditRow, recordOf } from "../auth/audit.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
-import { paymentId } from "../chain/payment-id.ts";
+import type { MacKeys } from "../auth/event-mac.ts";
+import type { Secret } from "../auth/mark.ts";
+import { paymentId, unsaltedPaymentId } from "../chain/payment-id.ts";
 import { availableText, externalOwner, hasAvailable, transfer } from "../ledger/post.ts";
+import { termsMac } from "../ledger/withdrawal-mac.ts";
 import type { Actor } from "../platform/actor.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
@@ -70,10 +73,13 @@ export type WithdrawCommand = {
   readonly ip: string | undefined;
 };
 
-type Limits = Pick<
-  Config,
-  "CHAINS" | "WITHDRAWAL_MIN_UNITS" | "WITHDRAWAL_MAX_UNITS" | "WITHDRAWAL_DAILY_COUNT"
->;
+/** Limits of withdrawals, and the keys of their ids and MACs. */
+type Settings = MacKeys &
+  Secret &
+  Pick<
+    Config,
+    "CHAINS" | "WITHDRAWAL_MIN_UNITS" | "WITHDRAWAL_MAX_UNITS" | "WITHDRAWAL_DAILY_COUNT"
+  >;
 
 /**
  * `row` is the withdrawal as it is now; `replayed` when an earlier call queued it. Events are for
@@ -96,13 +102,13 @@ const DAY_MS = 86_400_000;
 /** Throws the contract's problems. A rejected call does not use up its client_withdrawal_id. */
 export function withdraw(
   db: D1Database,
-  limits: Limits,
+  settings: Settings,
   command: WithdrawCommand,
 ): Promise<Withdrawn> {
-  return runOperation(db, queueWithdrawal(limits, command));
+  return runOperation(db, queueWithdrawal(settings, command));
 }
 
-function queueWithdrawal(limits: Limits, command: WithdrawCommand): Operation<Withdrawn> {
+function queueWithdrawal(settings: Settings, command: WithdrawCommand): Operation<Withdrawn> {
   const { actor, terms } = command;
   const withdrawalId = uuidv7();
   const jobId = uuidv7();
@@ -113,7 +119,7 @@ function queueWithdrawal(limits: Limits, command: WithdrawCommand): Operation<Wi
       if (terms.amount > MAX_NATIVE_UNITS) return [];
       const queued = sql`${queuedRow} AND queued_group = ${group.seq}`;
       return [
-        insertWithdrawal({ withdrawalId, jobId }, limits, command, group),
+        insertWithdrawal({ withdrawalId, jobId }, settings, command, group),
         transfer(group, {
           reason: "withdrawal",
           step: "queue",
@@ -143,7 +149,7 @@ function queueWithdrawal(limits: Limits, command: WithdrawCommand): Operation<Wi
     },
     rejection: () =>
       questionOf({
-        preconditions: preconditions(limits, command, NOW),
+        preconditions: preconditions(settings, command, NOW),
         facts: {
           instant: NOW,
           available: availableText(actor.userId, atom("?", [terms.asset])),
@@ -158,23 +164,36 @@ function queueWithdrawal(limits: Limits, command: WithdrawCommand): Operation<Wi
 
 function insertWithdrawal(
   ids: { readonly withdrawalId: string; readonly jobId: string },
-  limits: Limits,
+  settings: Settings,
   command: WithdrawCommand,
   group: Group,
 ): Sql {
   const { actor, terms } = command;
+  const payment = paymentId(settings, actor.userId, terms.clientWithdrawalId);
+  const mac = (waits: boolean) =>
+    termsMac(
+      settings,
+      {
+        ...terms,
+        withdrawalId: ids.withdrawalId,
+        userId: actor.userId,
+        paymentId: payment,
+        amount: terms.amount.toString(),
+      },
+      waits,
+    );
   return sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
     payment_id, chain, asset, amount,
       to_address, status, approval_expires_at, created_at, updated_at, queued_group,
-      changed_group)
+      changed_group, terms_mac)
     SELECT ${uuid(ids.withdrawalId)}, ${uuid(ids.jobId)}, ${uuid(actor.userId)},
       ${terms.clientWithdrawalId},
-      ${blob(paymentId(actor.userId, terms.clientWithdrawalId))}, ${terms.chain}, ${terms.asset}, ${terms.amount},
+      ${blob(payment)}, ${terms.chain}, ${terms.asset}, ${terms.amount},
       ${blob(terms.toAddress)}, iif(p.waits, 'awaiting_approval', 'queued'),
       iif(p.waits, ${group.at} + ${APPROVAL_MS}, NULL), ${group.at}, ${group.at}, ${group.seq},
-      ${group.seq}
+      ${group.seq}, iif(p.waits, ${mac(true)}, ${mac(false)})
     FROM (SELECT ${needsApproval(command, group.at)} AS waits) p
-    WHERE ${guardOf(preconditions(limits, command, group.at))}`;
+    WHERE ${guardOf(preconditions(settings, command, group.at))}`;
 }
 
 /** Condition: the withdrawal lifts the last day's unapproved sum above the policy's. */
@@ -203,14 +222,15 @@ type Facts = InstantFact &
   DailyLimitFacts & { readonly available: string; readonly liquidity: string };
 
 function preconditions(
-  limits: Limits,
+  settings: Settings,
   { actor, terms, notAfter, vaultLimit }: WithdrawCommand,
   at: Expr,
 ): readonly Precondition<Facts & ActorFacts & EarlierFacts, Withdrawn>[] {
   const user = uuid(actor.userId);
   const { amount, asset, chain, clientWithdrawalId, toAddress } = terms;
-  const payment = blob(paymentId(actor.userId, clientWithdrawalId));
-  const { WITHDRAWAL_MIN_UNITS: minimum, WITHDRAWAL_MAX_UNITS: configured } = limits;
+  const payment = blob(paymentId(settings, actor.userId, clientWithdrawalId));
+  const unsalted = blob(unsaltedPaymentId(actor.userId, clientWithdrawalId));
+  const { WITHDRAWAL_MIN_UNITS: minimum, WITHDRAWAL_MAX_UNITS: configured } = settings;
   const maximum = vaultLimit !== undefined && vaultLimit < configured ? vaultLimit : configured;
   return [
     actorPrecondition(actor, at),
@@ -228,7 +248,7 @@ function preconditions(
     {
       // After a restore the payment of its id may be in the ledger already, without a withdrawal.
       expr: expr`NOT EXISTS (SELECT 1 FROM accepted_payments
-        WHERE chain = ${chain} AND payment_id = ${payment})`,
+        WHERE chain = ${chain} AND payment_id IN (${payment}, ${unsalted}))`,
       reject: () => {
         throw idReused();
       },
@@ -262,11 +282,11 @@ function preconditions(
       },
     },
     {
-      expr: expr`${queuedToday(user, at, limits)} < ${limits.WITHDRAWAL_DAILY_COUNT}`,
+      expr: expr`${queuedToday(user, at, settings)} < ${settings.WITHDRAWAL_DAILY_COUNT}`,
       reject: () => {
         throw problem(
           "withdrawal_daily_limit",
-          `You have reached the limit of ${limits.WITHDRAWAL_DAILY_COUNT} withdrawals in 24 hours, ` +
+          `You have reached the limit of ${settings.WITHDRAWAL_DAILY_COUNT} withdrawals in 24 hours, ` +
             "failed ones included.",
           { remaining: 0 },
         );
@@ -303,7 +323,7 @@ function preconditions(
     {
       // After the check of funds, and worded like an address that failed. Otherwise anybody could
       // ask, without funds, which addresses are the service's.
-      expr: expr`NOT ${isDepositAddress(limits, toAddress)}`,
+      expr: expr`NOT ${isDepositAddress(settings, toAddress)}`,
       reject: () => {
         throw destinationRefused();
       },
@@ -333,10 +353,10 @@ function destinationRefused(): Problem {
  * Failed withdrawals count too, so that a payment that always reverts cannot be repeated without
  * end.
  */
-function queuedToday(user: Expr, at: Expr, limits: Limits): Expr {
+function queuedToday(user: Expr, at: Expr, settings: Settings): Expr {
   return expr`SELECT count(*) FROM (SELECT 1 FROM withdrawals
     WHERE user_id = ${user} AND created_at > ${at} - ${DAY_MS}
-      LIMIT ${raw(String(limits.WITHDRAWAL_DAILY_COUNT))})`;
+      LIMIT ${raw(String(settings.WITHDRAWAL_DAILY_COUNT))})`;
 }
 
 /**

@@ -76,9 +76,13 @@ export function mapAlone<Row, Result>(
   return { results, failed };
 }
 
-/** D1 has not carried out the statement, so no row is wrong. An error of SQLite has its code. */
+/**
+ * D1 has not carried out the statement, so no row is wrong. An error of SQLite has its code. One
+ * about a column or table means that a migration of this release has not been applied yet.
+ */
 function isAway(error: unknown): boolean {
   const text = `${String(error)} ${error instanceof Error ? String(error.cause) : ""}`;
+  if (/no such (?:column|table)/.test(text)) return true;
   return (
     /D1_ERROR|Network connection lost|internal error|was reset/i.test(text) &&
     !text.includes("SQLITE_")

@@ -1,9 +1,11 @@
 /**
  * The checks of records: each record has exactly the transfers that its status calls for
  * (`record_mismatch`), matches follow their formulas (`terms_mismatch`), requests agree with their
- * matches and quotes (`request_mismatch`), and a settled withdrawal has its payment on the chain
- * (`payment_mismatch`). Records are found by the commit group that opened or ended them.
+ * matches and quotes (`request_mismatch`), a settled withdrawal has its payment on the chain
+ * (`payment_mismatch`), and each one was ordered so (`withdrawal_mismatch`). Records are found by
+ * the commit group that opened or ended them.
  */
+import type { MacKeys } from "../auth/event-mac.ts";
 import { all, type Expr, expr, join, literal, raw, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, reasonCode } from "./codes.ts";
 import { accountName, type Difference } from "./difference.ts";
@@ -14,8 +16,13 @@ import { toWireTime } from "../platform/time.ts";
 import { idsFrom } from "../platform/uuid.ts";
 import { checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.ts";
 import { within } from "./reconcile-journal.ts";
+import { checkOrders } from "./reconcile-orders.ts";
 
-export async function checkRecords(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+export async function checkRecords(
+  db: D1Database,
+  keys: MacKeys,
+  chunk: Chunk,
+): Promise<Difference[]> {
   const alone = (name: string, check: typeof checkTerms) =>
     checkRowsAlone({ name, rows: "group", chunk }, (part) => check(db, part));
   return [
@@ -23,6 +30,7 @@ export async function checkRecords(db: D1Database, chunk: Chunk): Promise<Differ
     ...(await alone("terms", checkTerms)),
     ...(await alone("requests", checkRequests)),
     ...(await alone("payments", checkPayments)),
+    ...(await alone("orders", (_, part) => checkOrders(db, keys, part))),
   ];
 }
 

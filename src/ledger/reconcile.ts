@@ -72,7 +72,7 @@ export type ReconcileOptions = {
   /** Chains whose holdings are compared, if `holdingsAt` is given. */
   readonly chains: readonly string[];
   readonly holdingsAt?: HoldingsAt | undefined;
-  /** Verify that the service wrote the audit events that rights are compared with. */
+  /** Verify that the service wrote the withdrawals, and the audit events of rights. */
   readonly macKeys: MacKeys;
   /** Derives deposit addresses, with which their rows are compared. */
   readonly addressOf?: AddressOf | undefined;
@@ -136,7 +136,7 @@ async function overdue(db: D1Database): Promise<readonly Difference[]> {
 /** Follows the newest rows. Returns whether they have all been checked. */
 async function walkRecent(db: D1Database, keys: Keys): Promise<boolean> {
   const transfersDone = await scanTransfers(db, "recent", MAX_CHUNKS);
-  const groupsDone = await scanGroups(db, "recent", MAX_CHUNKS);
+  const groupsDone = await scanGroups(db, "recent", MAX_CHUNKS, keys);
   // Accounts, streams, users and addresses without recent changes are checked in turn.
   await scanAccounts(db, "recent", 1);
   await scanStreams(db, "recent", 1);
@@ -149,10 +149,10 @@ async function walkRecent(db: D1Database, keys: Keys): Promise<boolean> {
  * Follows the newest transfers and groups by so many chunks of each, for the sealer: cron alone
  * walks at most 120 000 transfers a minute, which after an outage would hold sealing back.
  */
-export async function walkOn(db: D1Database, chunks: number): Promise<void> {
+export async function walkOn(db: D1Database, keys: Keys, chunks: number): Promise<void> {
   await openScans(db);
   await scanTransfers(db, "recent", chunks);
-  await scanGroups(db, "recent", chunks);
+  await scanGroups(db, "recent", chunks, keys);
 }
 
 /** What the Worker's secrets say of rows that SQL can edit. */
@@ -261,7 +261,12 @@ async function scanTransfers(db: D1Database, walk: Walk, chunks: number): Promis
   return false;
 }
 
-async function scanGroups(db: D1Database, walk: Walk, chunks: number): Promise<boolean> {
+async function scanGroups(
+  db: D1Database,
+  walk: Walk,
+  chunks: number,
+  { macKeys }: Keys,
+): Promise<boolean> {
   const scan = scanName(walk, "groups");
   for (let count = 0; count < chunks; count++) {
     const after = await positionOf(db, scan);
@@ -274,7 +279,7 @@ async function scanGroups(db: D1Database, walk: Walk, chunks: number): Promise<b
         WHERE newest.seq > ${after}`,
     );
     if (upTo === null) return finish(db, scan);
-    await report(db, await checkRecords(db, { after, upTo }));
+    await report(db, await checkRecords(db, macKeys, { after, upTo }));
     await report(db, await checkCredits(db, { after, upTo }));
     await report(db, await checkEvents(db, { after, upTo }));
     await advance(db, scan, { from: after, to: upTo });

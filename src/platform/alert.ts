@@ -19,6 +19,7 @@ export type AlertKind =
   | "payer_failing"
   | "withdrawal_late"
   | "withdrawal_parked"
+  | "withdrawal_altered"
   | "chain_removed"
   | "payment_unknown"
   | "payment_terms"

@@ -62,7 +62,7 @@ async function codeOf(call: Promise<unknown>): Promise<string> {
 }
 
 const LIMITS = {
-  CHAINS: config(env).CHAINS,
+  ...config(env),
   WITHDRAWAL_MIN_UNITS: 1n,
   WITHDRAWAL_MAX_UNITS: 2n ** 62n,
   WITHDRAWAL_DAILY_COUNT: 100_000,

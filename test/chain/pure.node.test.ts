@@ -22,7 +22,7 @@ import {
 } from "../../src/chain/fees.ts";
 import { confirmedHeight } from "../../src/chain/follow-head.ts";
 import { checkedAccount, toEip1559, type Unsigned } from "../../src/chain/operator-account.ts";
-import { paymentId } from "../../src/chain/payment-id.ts";
+import { paymentId, unsaltedPaymentId } from "../../src/chain/payment-id.ts";
 import { choosePayments, type Job } from "../../src/custody/payer/choose-payments.ts";
 import type { ChainConfig } from "../../src/platform/config.ts";
 
@@ -82,12 +82,14 @@ describe("deposit addresses", () => {
     expect(cloneAddress(factory, salt).toLowerCase()).toBe(`0x${expected}`);
   });
 
-  it("payment ids are keccak256 of user id and client_withdrawal_id", () => {
-    const expected = keccak256(
-      `0x${USER.replaceAll("-", "")}${Buffer.from("w-1").toString("hex")}`,
-    );
-    expect(paymentId(USER, "w-1")).toBe(expected);
-    expect(() => paymentId("abc", "w-1")).toThrow();
+  it("payment ids take a key, and differ from those of earlier releases", () => {
+    const idBy = (ADDRESS_KEY: string, user = USER) => paymentId({ ADDRESS_KEY }, user, "w-1");
+    const earlier = keccak256(`0x${USER.replaceAll("-", "")}${Buffer.from("w-1").toString("hex")}`);
+    expect(unsaltedPaymentId(USER, "w-1")).toBe(earlier);
+    expect(idBy("k".repeat(32))).toMatch(/^0x[0-9a-f]{64}$/);
+    expect(idBy("k".repeat(32))).toBe(idBy("k".repeat(32), USER.toUpperCase()));
+    expect(new Set([earlier, idBy("k".repeat(32)), idBy("l".repeat(32))]).size).toBe(3);
+    expect(() => idBy("k".repeat(32), "abc")).toThrow();
   });
 });
 

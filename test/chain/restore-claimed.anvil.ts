@@ -35,7 +35,7 @@ function recordOf({ userId }: Depositor, lost: Lost): WithdrawalRecord {
 
 /** A withdrawal of 300 USDC that the vault paid in the lost time. */
 async function lostWithdrawal(stage: Stage, user: Depositor): Promise<WithdrawalRecord> {
-  const id = paymentId(user.userId, "lost-1");
+  const id = paymentId(stage.settings, user.userId, "lost-1");
   const to = someone();
   await steal(stage, { id, amount: 300n, to });
   return recordOf(user, {

@@ -32,7 +32,7 @@ async function openRestored() {
   await stage.confirm();
   await stage.watch();
   const lost: WithdrawalRecord = {
-    paymentId: paymentId(user.userId, "lost-1"),
+    paymentId: paymentId(stage.settings, user.userId, "lost-1"),
     withdrawalId: crypto.randomUUID(),
     jobId: crypto.randomUUID(),
     userId: user.userId,
@@ -240,7 +240,7 @@ it(
     const { chain } = stage.chain;
     const user = await funded(stage, 10_000n);
     const lost = Array.from({ length: 600 }, (_, index): WithdrawalRecord => ({
-      paymentId: paymentId(user.userId, `lost-${index}`),
+      paymentId: paymentId(stage.settings, user.userId, `lost-${index}`),
       withdrawalId: crypto.randomUUID(),
       jobId: crypto.randomUUID(),
       userId: user.userId,

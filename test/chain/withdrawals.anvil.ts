@@ -1,17 +1,27 @@
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { encodeFunctionData, type Hex } from "viem";
 import recipientArtifact from "../../contracts/artifacts/HostileRecipient.json" with { type: "json" };
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { USDC } from "../../src/assets/asset.ts";
+import { adoptWithdrawals } from "../../src/custody/payer/adopt-withdrawals.ts";
+import { recordWithdrawalCommand } from "../../src/custody/operator-commands.ts";
 import { Withdrawal } from "../../src/custody/schemas.ts";
+import { unsaltedPaymentId } from "../../src/chain/payment-id.ts";
+import { edit } from "../support/ledger.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
-import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectPaidOnce, expectRest, funded, queuedWithdrawal } from "./support/drive.ts";
 import { listen, openStage, someone } from "./support/stage.ts";
 import { payerAccount, steal } from "./support/theft.ts";
 
 class Killed extends Error {}
+
+const alertsOf = async (subject: string) => {
+  const open = sql`SELECT kind FROM alerts WHERE subject = ${subject} AND resolved_at IS NULL`;
+  return (await all<{ kind: string }>(env.DB, open)).map(({ kind }) => kind);
+};
 
 describe("a payment", () => {
   it.each(["signed", "stored", "sent"])(
@@ -274,6 +284,94 @@ describe("the vault", () => {
     );
     await stage.mine();
     await expectPaidOnce(stage, { id, paymentId });
+  });
+});
+
+describe("a withdrawal whose row was edited", () => {
+  it.each(
+    Object.entries({
+      "another address": sql`to_address = randomblob(20)`,
+      "another amount": sql`amount = 299`,
+      "another user": sql`user_id = randomblob(16)`,
+      "another payment id": sql`payment_id = randomblob(32)`,
+      "no MAC": sql`terms_mac = NULL`,
+      "a MAC of another one": sql`terms_mac = 'a1.AAAA'`,
+      "an approval that nobody gave": sql`approval_expires_at = 1`,
+    }),
+  )("is not signed with %s", async (_, change) => {
+    const { stage, id } = await queuedWithdrawal();
+    const where = sql`WHERE withdrawal_id = ${uuid(id)}`;
+    await edit(env.DB, "withdrawals", [sql`UPDATE withdrawals SET ${change} ${where}`]);
+    expect(await (await stage.payer()).round()).toEqual({ status: "idle" });
+    expect(await (await stage.payer()).round()).toEqual({ status: "idle" });
+    expect(await stage.withdrawal(id)).toMatchObject({ status: "queued", hash: null });
+    expect(await alertsOf(id)).toEqual(["withdrawal_altered"]);
+  });
+
+  it("is adopted without a MAC at the first start of this release only", async () => {
+    const { stage, user, id } = await queuedWithdrawal();
+    const unsign = (one: string) =>
+      edit(env.DB, "withdrawals", [
+        sql`UPDATE withdrawals SET terms_mac = NULL WHERE withdrawal_id = ${uuid(one)}`,
+      ]);
+    const { chain } = stage.chain;
+    const start = () =>
+      runInDurableObject(env.PAYER.getByName(chain), (_, { storage }) =>
+        adoptWithdrawals(storage, { db: env.DB, keys: stage.settings, chain }),
+      );
+    await unsign(id);
+    await start();
+    expect(await drive(stage, id)).toBe("settled");
+    const later = await stage.withdraw(user.userId, USDC, 10n, someone());
+    await unsign(later.id);
+    await start();
+    await (await stage.payer()).round();
+    expect(await alertsOf(later.id)).toEqual(["withdrawal_altered"]);
+  });
+
+  it("does not delay others, and `fail` returns its funds", async () => {
+    const { stage, user, id } = await queuedWithdrawal();
+    await edit(env.DB, "withdrawals", [
+      sql`UPDATE withdrawals SET to_address = randomblob(20) WHERE withdrawal_id = ${uuid(id)}`,
+    ]);
+    const other = await stage.withdraw(user.userId, USDC, 10n, someone());
+    await expectPaidOnce(stage, other);
+    expect(await alertsOf(id)).toEqual(["withdrawal_altered"]);
+    await recordWithdrawalCommand(env.DB, { kind: "fail", withdrawalId: id, actor: "operator:a" });
+    expect(await drive(stage, id)).toBe("failed");
+    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 990n, pending: 0n });
+    expect(await alertsOf(id)).toEqual([]);
+  });
+
+  it("is not paid if the vault has paid the id of an earlier release", async () => {
+    const { stage, user, id } = await queuedWithdrawal();
+    const unsalted = unsaltedPaymentId(user.userId, `w-${id}`);
+    await all(
+      env.DB,
+      sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
+          block_number, block_hash, recorded_group)
+        VALUES (${stage.chain.chain}, randomblob(32), 0, 'Paid', ${blob(unsalted)}, randomblob(20),
+          1, randomblob(32), 1)`,
+    );
+    expect(await (await stage.payer()).round()).toEqual({ status: "idle" });
+    expect(await alertsOf(id)).toEqual(["withdrawal_altered"]);
+  });
+
+  it("has no attempt with higher fees if its transaction was edited", async () => {
+    const { stage, id } = await queuedWithdrawal({ chain: { replace_after_secs: 1 } });
+    const payer = await stage.payer();
+    await payer.round();
+    const before = await stage.withdrawal(id);
+    await edit(env.DB, "chain_transactions", [
+      sql`UPDATE chain_transactions SET data = randomblob(100) WHERE chain = ${stage.chain.chain}`,
+    ]);
+    await stage.rpc("anvil_dropAllTransactions", []);
+    await stage.client.setNextBlockBaseFeePerGas({ baseFeePerGas: 20_000_000_000n });
+    await stage.mine(2);
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await payer.round();
+    expect((await stage.withdrawal(id))?.hash).toBe(before?.hash);
+    expect(await alertsOf(`${stage.chain.chain}:0`)).toEqual(["withdrawal_altered"]);
   });
 });
 

@@ -112,7 +112,11 @@ async function approvalRaces(races: number) {
     );
   const approve = (withdrawalId: string, through = db) =>
     codeOr(
-      approveAfterStepUp(through, { actor: checkedActor(user.actor, null), withdrawalId, ip }),
+      approveAfterStepUp(through, settings(), {
+        actor: checkedActor(user.actor, null),
+        withdrawalId,
+        ip,
+      }),
     );
   const cancel = (id: string) =>
     codeOr(cancelWithdrawal(db, { actor, id: { withdrawal_id: id }, ip: undefined }));

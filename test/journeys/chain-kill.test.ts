@@ -4,7 +4,6 @@ import { createPublicClient, http } from "viem";
 import { randomBytes } from "node:crypto";
 import type { Client } from "../../packages/client/src/index.ts";
 import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
-import { paymentId } from "../../src/chain/payment-id.ts";
 import {
   type FailpointStack,
   fund,
@@ -54,7 +53,7 @@ describe("a withdrawal", () => {
         .catch(() => null);
       return now?.status === "settled" ? now : null;
     });
-    const paid = await paymentsOf(stack, paymentId(trader.userId, clientId));
+    const paid = await paymentsOf(stack, stack.paymentId(trader.userId, clientId));
     expect(paid).toHaveLength(1);
     expect(settled.transaction_hash).toBe(paid[0]?.transactionHash);
     const received = await createPublicClient({ transport: http(stack.rpcUrl) }).readContract({

@@ -6,7 +6,6 @@ import { cpSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Address, createPublicClient, http } from "viem";
-import { paymentId } from "../../src/chain/payment-id.ts";
 import type { Client } from "../../packages/client/src/index.ts";
 import {
   fund,
@@ -190,7 +189,7 @@ it("an older database pays nothing twice, and `restore` completes its ledger", a
 
   await settle(withdrawer, "next", 10_000n);
   const paid = await paidIds();
-  expect(paid).toEqual([...before.paid, paymentId(ann.userId, "next")]);
+  expect(paid).toEqual([...before.paid, stack.paymentId(ann.userId, "next")]);
   expect(new Set(paid).size).toBe(paid.length);
   expect(await operator("reconcile")).toMatchObject({ ok: true, differences: [] });
   await expect(operator("restore")).rejects.toThrow("nothing_halted");

@@ -29,7 +29,6 @@ import {
 import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
-import { paymentId } from "../../src/chain/payment-id.ts";
 import {
   fund,
   newAddress,
@@ -253,7 +252,7 @@ async function refusingContract(): Promise<Address> {
   return address;
 }
 
-const paymentIds = (ids: readonly string[]) => ids.map((id) => paymentId(trader.userId, id));
+const paymentIds = (ids: readonly string[]) => ids.map((id) => stack.paymentId(trader.userId, id));
 
 it("pays and fails every withdrawal once across a documented move", async () => {
   const refuses = await refusingContract();

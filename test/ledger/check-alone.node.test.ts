@@ -65,6 +65,7 @@ it("reports a check of no rows, and a row that cannot be described", async () =>
 it.each([
   "D1_ERROR: Network connection lost.",
   "Network connection lost.",
+  "D1_ERROR: no such column: w.new: SQLITE_ERROR",
   "D1_ERROR: D1 DB is overloaded. Requests queued for too long.",
   "internal error; reference = abc",
 ])("reports no difference if D1 fails with %s", async (message) => {

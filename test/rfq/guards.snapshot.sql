@@ -673,7 +673,8 @@ INSERT INTO withdrawals (
   created_at,
   updated_at,
   queued_group,
-  changed_group
+  changed_group,
+  terms_mac
 )
 SELECT unhex(?1,'-'),
   unhex(?2,'-'),
@@ -689,7 +690,8 @@ SELECT unhex(?1,'-'),
   (SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')),
   (SELECT at FROM commit_groups WHERE group_id = unhex(?13,'-')),
   (SELECT seq FROM commit_groups WHERE group_id = unhex(?14,'-')),
-  (SELECT seq FROM commit_groups WHERE group_id = unhex(?15,'-'))
+  (SELECT seq FROM commit_groups WHERE group_id = unhex(?15,'-')),
+  iif(p.waits, ?16, ?17)
 FROM (
   SELECT (
     EXISTS (
@@ -697,8 +699,8 @@ FROM (
       FROM (
         SELECT *
         FROM account_policies
-        WHERE user_id = unhex(?16,'-')
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?17,'-'))
+        WHERE user_id = unhex(?18,'-')
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-'))
         ORDER BY active_from DESC
         LIMIT 1
       ) p
@@ -706,31 +708,31 @@ FROM (
         AND (
           SELECT total(amount)
           FROM withdrawals INDEXED BY withdrawals_user
-          WHERE user_id = unhex(?18,'-')
+          WHERE user_id = unhex(?20,'-')
             AND created_at >= (
               (
-                ((SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-')) / 3600000) - 23
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) / 3600000) - 23
               ) * 3600000
             )
             AND approved_at IS NULL
             AND status IN ('queued', 'submitted', 'settled')
-        ) + CAST(?20 AS INTEGER) > p.withdraw_approval_above
+        ) + CAST(?22 AS INTEGER) > p.withdraw_approval_above
     )
   ) AS waits
 ) p
 WHERE (
   (
-    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?21,'-') AND frozen_at IS NULL)
+    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?23,'-') AND frozen_at IS NULL)
     AND EXISTS (
       SELECT 1
       FROM api_keys
-      WHERE api_key_id = unhex(?22,'-')
-        AND user_id = unhex(?23,'-')
+      WHERE api_key_id = unhex(?24,'-')
+        AND user_id = unhex(?25,'-')
         AND revoked_at IS NULL
-        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-'))
+        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?26,'-'))
         AND (
           expires_at IS NULL
-          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-'))
+          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-'))
         )
     )
   )
@@ -738,15 +740,21 @@ WHERE (
     NOT EXISTS (
       SELECT 1
       FROM withdrawals
-      WHERE user_id = unhex(?26,'-') AND client_withdrawal_id = ?27
+      WHERE user_id = unhex(?28,'-') AND client_withdrawal_id = ?29
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = unhex(?28)))
-  AND (NOT EXISTS (SELECT 1 FROM accepted_payments WHERE chain = ?29 AND payment_id = unhex(?30)))
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?31,'-')) < ?32)
+  AND (NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = unhex(?30)))
+  AND (
+    NOT EXISTS (
+      SELECT 1
+      FROM accepted_payments
+      WHERE chain = ?31 AND payment_id IN (unhex(?32), unhex(?33))
+    )
+  )
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?34,'-')) < ?35)
   AND (
     NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?33 AND halted_at IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?36 AND halted_at IS NOT NULL)
   )
   AND 1
   AND (
@@ -755,11 +763,11 @@ WHERE (
       FROM (
         SELECT 1
         FROM withdrawals
-        WHERE user_id = unhex(?34,'-')
-          AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?35,'-')) - ?36
+        WHERE user_id = unhex(?37,'-')
+          AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?38,'-')) - ?39
         LIMIT 100
       )
-    ) < ?37
+    ) < ?40
   )
   AND (
     NOT EXISTS (
@@ -767,8 +775,8 @@ WHERE (
       FROM (
         SELECT *
         FROM account_policies
-        WHERE user_id = unhex(?38,'-')
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?39,'-'))
+        WHERE user_id = unhex(?41,'-')
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?42,'-'))
         ORDER BY active_from DESC
         LIMIT 1
       ) p
@@ -776,10 +784,10 @@ WHERE (
         AND NOT EXISTS (
           SELECT 1
           FROM withdrawal_addresses b
-          WHERE b.user_id = unhex(?40,'-')
-            AND b.chain = ?41
-            AND b.address = unhex(?42)
-            AND b.active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?43,'-'))
+          WHERE b.user_id = unhex(?43,'-')
+            AND b.chain = ?44
+            AND b.address = unhex(?45)
+            AND b.active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?46,'-'))
         )
     )
   )
@@ -789,8 +797,8 @@ WHERE (
       FROM (
         SELECT *
         FROM account_policies
-        WHERE user_id = unhex(?44,'-')
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?45,'-'))
+        WHERE user_id = unhex(?47,'-')
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?48,'-'))
         ORDER BY active_from DESC
         LIMIT 1
       ) p
@@ -798,39 +806,39 @@ WHERE (
         AND (
           SELECT total(amount)
           FROM withdrawals INDEXED BY withdrawals_user
-          WHERE user_id = unhex(?46,'-')
+          WHERE user_id = unhex(?49,'-')
             AND created_at >= (
               (
-                ((SELECT at FROM commit_groups WHERE group_id = unhex(?47,'-')) / 3600000) - 23
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?50,'-')) / 3600000) - 23
               ) * 3600000
             ) - 86400000
             AND max(created_at, coalesce(approved_at, 0)) >= (
               (
-                ((SELECT at FROM commit_groups WHERE group_id = unhex(?48,'-')) / 3600000) - 23
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?51,'-')) / 3600000) - 23
               ) * 3600000
             )
             AND status NOT IN ('failed', 'cancelled')
-        ) + (CAST(?49 AS INTEGER)) > p.withdraw_max_usdc_per_day
+        ) + (CAST(?52 AS INTEGER)) > p.withdraw_max_usdc_per_day
     )
   )
   AND (
     (
       SELECT count(*)
       FROM withdrawals INDEXED BY withdrawals_reverted
-      WHERE user_id = unhex(?50,'-')
-        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?51,'-')) - ?52
+      WHERE user_id = unhex(?53,'-')
+        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?54,'-')) - ?55
         AND failure_code = 'payment_reverted'
-        AND to_address = unhex(?53)
-    ) < ?54
+        AND to_address = unhex(?56)
+    ) < ?57
   )
   AND (
     EXISTS (
       SELECT 1
       FROM accounts
-      WHERE owner = unhex(?55,'-')
-        AND asset = ?56
+      WHERE owner = unhex(?58,'-')
+        AND asset = ?59
         AND kind = 'available'
-        AND balance >= (CAST(?57 AS INTEGER))
+        AND balance >= (CAST(?60 AS INTEGER))
     )
   )
   AND (
@@ -838,28 +846,28 @@ WHERE (
       EXISTS (
         SELECT 1
         FROM deposit_addresses
-        WHERE chain IN (SELECT value FROM json_each(?58)) AND address = unhex(?59)
+        WHERE chain IN (SELECT value FROM json_each(?61)) AND address = unhex(?62)
       )
     )
   )
   AND (
     (
-      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?60 AS BLOB) AND asset = ?61 AND kind = 'external'), 0) - coalesce(
+      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?63 AS BLOB) AND asset = ?64 AND kind = 'external'), 0) - coalesce(
         (
           SELECT sum(amount)
           FROM withdrawals
-          WHERE chain = ?62 AND asset = ?63 AND status IN ('queued', 'submitted')
+          WHERE chain = ?65 AND asset = ?66 AND status IN ('queued', 'submitted')
         ),
         0
       )
-    ) >= CAST(?64 AS INTEGER)
+    ) >= CAST(?67 AS INTEGER)
   )
 )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
 -- ?3 = "<id 3>"
 -- ?4 = "w-1"
--- ?5 = "ed77e297609706b644d0b0e938108ea83e74f0a2c9045668dfa47cad62058ec7"
+-- ?5 = "ea311cfa98b833055ae0edb467dd76c55e56659cb22f789e44de8efbab8811cd"
 -- ?6 = "local"
 -- ?7 = "venue_one:0x1"
 -- ?8 = "5"
@@ -870,55 +878,58 @@ WHERE (
 -- ?13 = "<id 4>"
 -- ?14 = "<id 4>"
 -- ?15 = "<id 4>"
--- ?16 = "<id 3>"
--- ?17 = "<id 4>"
+-- ?16 = "<mac>"
+-- ?17 = "<mac>"
 -- ?18 = "<id 3>"
 -- ?19 = "<id 4>"
--- ?20 = "5"
--- ?21 = "<id 3>"
--- ?22 = "<id 5>"
+-- ?20 = "<id 3>"
+-- ?21 = "<id 4>"
+-- ?22 = "5"
 -- ?23 = "<id 3>"
--- ?24 = "<id 4>"
--- ?25 = "<id 4>"
--- ?26 = "<id 3>"
--- ?27 = "w-1"
--- ?28 = "ed77e297609706b644d0b0e938108ea83e74f0a2c9045668dfa47cad62058ec7"
--- ?29 = "local"
--- ?30 = "ed77e297609706b644d0b0e938108ea83e74f0a2c9045668dfa47cad62058ec7"
--- ?31 = "<id 4>"
--- ?32 = 1764551331000
--- ?33 = "local"
--- ?34 = "<id 3>"
--- ?35 = "<id 4>"
--- ?36 = 86400000
--- ?37 = 100
--- ?38 = "<id 3>"
--- ?39 = "<id 4>"
--- ?40 = "<id 3>"
--- ?41 = "local"
--- ?42 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?43 = "<id 4>"
--- ?44 = "<id 3>"
--- ?45 = "<id 4>"
--- ?46 = "<id 3>"
--- ?47 = "<id 4>"
+-- ?24 = "<id 5>"
+-- ?25 = "<id 3>"
+-- ?26 = "<id 4>"
+-- ?27 = "<id 4>"
+-- ?28 = "<id 3>"
+-- ?29 = "w-1"
+-- ?30 = "ea311cfa98b833055ae0edb467dd76c55e56659cb22f789e44de8efbab8811cd"
+-- ?31 = "local"
+-- ?32 = "ea311cfa98b833055ae0edb467dd76c55e56659cb22f789e44de8efbab8811cd"
+-- ?33 = "ed77e297609706b644d0b0e938108ea83e74f0a2c9045668dfa47cad62058ec7"
+-- ?34 = "<id 4>"
+-- ?35 = 1764551331000
+-- ?36 = "local"
+-- ?37 = "<id 3>"
+-- ?38 = "<id 4>"
+-- ?39 = 86400000
+-- ?40 = 100
+-- ?41 = "<id 3>"
+-- ?42 = "<id 4>"
+-- ?43 = "<id 3>"
+-- ?44 = "local"
+-- ?45 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?46 = "<id 4>"
+-- ?47 = "<id 3>"
 -- ?48 = "<id 4>"
--- ?49 = "5"
--- ?50 = "<id 3>"
+-- ?49 = "<id 3>"
+-- ?50 = "<id 4>"
 -- ?51 = "<id 4>"
--- ?52 = 2592000000
--- ?53 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?54 = 3
--- ?55 = "<id 3>"
--- ?56 = "venue_one:0x1"
--- ?57 = "5"
--- ?58 = "[\"local\"]"
--- ?59 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?60 = "external:local"
--- ?61 = "venue_one:0x1"
--- ?62 = "local"
--- ?63 = "venue_one:0x1"
--- ?64 = "5"
+-- ?52 = "5"
+-- ?53 = "<id 3>"
+-- ?54 = "<id 4>"
+-- ?55 = 2592000000
+-- ?56 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?57 = 3
+-- ?58 = "<id 3>"
+-- ?59 = "venue_one:0x1"
+-- ?60 = "5"
+-- ?61 = "[\"local\"]"
+-- ?62 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?63 = "external:local"
+-- ?64 = "venue_one:0x1"
+-- ?65 = "local"
+-- ?66 = "venue_one:0x1"
+-- ?67 = "5"
 
 -- Create a deposit address
 INSERT INTO audit_events (

@@ -225,7 +225,7 @@ const VERBS: Readonly<Record<string, AccountVerb>> = {
     kind: "withdrawal_approved",
     prepare: waiting,
     call: (actor, withdrawalId) =>
-      approveAfterStepUp(db, { actor: checked(actor), withdrawalId, ip }),
+      approveAfterStepUp(db, settings, { actor: checked(actor), withdrawalId, ip }),
   },
   cancelWithdrawal: {
     by: ["session", "key"],

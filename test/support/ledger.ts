@@ -95,8 +95,8 @@ export type Queued = {
   readonly to: string;
 };
 
-const LIMITS = {
-  CHAINS: config(env).CHAINS,
+const SETTINGS = {
+  ...config(env),
   WITHDRAWAL_MIN_UNITS: 1n,
   WITHDRAWAL_MAX_UNITS: 2n ** 62n,
   WITHDRAWAL_DAILY_COUNT: 100_000,
@@ -115,10 +115,10 @@ export async function queueWithdrawal(
   }: { chain?: string; to?: string; clientWithdrawalId?: string; db?: D1Database } = {},
 ): Promise<Queued> {
   const terms = { clientWithdrawalId, amount, toAddress: to, chain, asset };
-  const { row } = await withdraw(db, LIMITS, { actor, ip: undefined, terms });
+  const { row } = await withdraw(db, SETTINGS, { actor, ip: undefined, terms });
   return {
     withdrawalId: row.withdrawal_id.toLowerCase(),
-    paymentId: paymentId(actor.userId, clientWithdrawalId),
+    paymentId: paymentId(SETTINGS, actor.userId, clientWithdrawalId),
     asset,
     amount,
     to,
@@ -174,7 +174,7 @@ export async function insertWithdrawal(
 ): Promise<{ withdrawalId: string; paymentId: string }> {
   const { chain = "none", asset = "usdc", amount = 1n, status = "queued", updatedAt = 0 } = values;
   const withdrawalId = uuidv7();
-  const id = paymentId(userId, withdrawalId);
+  const id = paymentId(SETTINGS, userId, withdrawalId);
   await all(
     env.DB,
     sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id,

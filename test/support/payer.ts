@@ -36,6 +36,7 @@ export async function newPayer() {
         hash: randomHex(32) as `0x${string}`,
         raw: randomHex(40) as `0x${string}`,
       }),
+    verify: () => Promise.resolve(true),
   };
   let nonce = 0;
   const pay = (withdrawalId: string) => {

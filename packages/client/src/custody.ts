@@ -217,7 +217,7 @@ export class Custody {
    * @example
    * ```ts
    * const withdrawal = await client.custody.withdraw({
-   *   client_withdrawal_id: "payout-2026-11-20",
+   *   client_withdrawal_id: "0d6c1f5e-6a0b-4f0e-9f53-3b1d5c1c8a77",
    *   amount: 25_000_000n, // 25 USDC
    *   to_address: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
    * });
@@ -244,7 +244,7 @@ export class Custody {
    * @example
    * ```ts
    * const { status } = await client.custody.cancelWithdrawal({
-   *   client_withdrawal_id: "payout-2026-11-20",
+   *   client_withdrawal_id: "0d6c1f5e-6a0b-4f0e-9f53-3b1d5c1c8a77",
    * });
    * ```
    */
@@ -395,7 +395,7 @@ export class Custody {
    * @example
    * ```ts
    * const { status, transaction_hash } = await client.custody.withdrawal({
-   *   client_withdrawal_id: "payout-2026-11-20",
+   *   client_withdrawal_id: "0d6c1f5e-6a0b-4f0e-9f53-3b1d5c1c8a77",
    * });
    * ```
    */

@@ -31,7 +31,14 @@ export async function parkOverLimit(context: HeadView, jobs: readonly Job[]): Pr
     );
     // A limit of zero stops the whole asset and says nothing about this withdrawal.
     if (maximum === 0n || job.amount <= maximum) continue;
-    await park(context, job, maximum);
+    await park(context, "withdrawal_parked", {
+      id: job.withdrawalId,
+      detail:
+        `withdrawal ${job.withdrawalId} of ${job.amount} ${job.asset} on ${context.chain.chain} ` +
+        `exceeds the vault's largest payment of ${maximum}. Raise the limit, then withdrawals ` +
+        `retry --id ${job.withdrawalId}; or return the funds: withdrawals fail --id ` +
+        job.withdrawalId,
+    });
     parked.add(job);
   }
   return jobs.filter((job) => !parked.has(job));
@@ -53,20 +60,16 @@ async function readOftenSkipped(
   return new Set(rows.map(({ id }) => `0x${id}`));
 }
 
-async function park({ db, chain }: HeadView, job: Job, maximum: bigint): Promise<void> {
+/** Sets a withdrawal aside until an operator looks at it, and raises an alert. */
+export async function park(
+  { db }: HeadView,
+  kind: "withdrawal_parked" | "withdrawal_altered",
+  { id, detail }: { readonly id: string; readonly detail: string },
+): Promise<void> {
   const group = newGroup();
-  const id = job.withdrawalId;
   await commit(db, group, [
     sql`UPDATE withdrawals SET not_before = ${group.at} + ${PARKED_MS}
       WHERE withdrawal_id = ${uuid(id)} AND status = 'queued'`,
-    alertRow({
-      kind: "withdrawal_parked",
-      subject: id,
-      detail:
-        `withdrawal ${id} of ${job.amount} ${job.asset} on ${chain.chain} exceeds the vault's ` +
-        `largest payment of ${maximum}. Raise the limit, then withdrawals retry --id ${id}; or ` +
-        `return the funds: withdrawals fail --id ${id}`,
-      at: group.at,
-    }),
+    alertRow({ kind, subject: id, detail, at: group.at }),
   ]);
 }

@@ -9,7 +9,9 @@ import { readHoldings } from "../../chain/holdings.ts";
 import { tokenOf } from "../../chain/token.ts";
 import { MAX_PAYMENTS, payCall, type Payment } from "../../chain/vault.ts";
 import { NOW } from "../../platform/commit.ts";
-import { all, readUuid, sql } from "../../platform/sql.ts";
+import { all, readUuid, select, sql } from "../../platform/sql.ts";
+import { MAC_COLUMNS, type MacRow } from "../../ledger/withdrawal-mac.ts";
+import { withTermsAsOrdered } from "./check-terms.ts";
 import { choosePayments, type Job } from "./choose-payments.ts";
 import { makeTransaction } from "./make-transaction.ts";
 import { parkOverLimit } from "./park-over-limit.ts";
@@ -81,17 +83,11 @@ async function payChosen(
   });
 }
 
-async function readJobs({ db, chain }: HeadView, refusing: readonly TokenName[]): Promise<Job[]> {
-  const rows = await all<{
-    id: string;
-    payment: string;
-    asset: string;
-    amount: string;
-    to_address: string;
-  }>(
+async function readJobs(context: HeadView, refusing: readonly TokenName[]): Promise<Job[]> {
+  const { db, chain } = context;
+  const rows = await all<MacRow>(
     db,
-    sql`SELECT hex(w.withdrawal_id) AS id, lower(hex(w.payment_id)) AS payment, w.asset,
-        CAST(w.amount AS TEXT) AS amount, hex(w.to_address) AS to_address
+    sql`SELECT ${select(MAC_COLUMNS)}
       FROM withdrawals w INDEXED BY withdrawals_open
       WHERE w.chain = ${chain.chain} AND w.status IN ('queued', 'submitted') AND ${PAYABLE}
         AND (w.not_before IS NULL OR w.not_before <= ${NOW})
@@ -99,11 +95,11 @@ async function readJobs({ db, chain }: HeadView, refusing: readonly TokenName[])
         AND NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
       ORDER BY w.created_at, w.withdrawal_id LIMIT ${MAX_JOBS}`,
   );
-  return rows.map((row) => ({
-    withdrawalId: readUuid(row.id),
-    paymentId: `0x${row.payment}`,
+  return (await withTermsAsOrdered(context, rows)).map((row) => ({
+    withdrawalId: readUuid(row.withdrawalId),
+    paymentId: `0x${row.paymentId.toLowerCase()}`,
     asset: row.asset,
     amount: BigInt(row.amount),
-    to: checksumAddress(row.to_address),
+    to: checksumAddress(row.toAddress),
   }));
 }

@@ -8,9 +8,11 @@
  * One call rebuilds one page, because a Durable Object may make 1 000 requests per invocation. The
  * operator's `restore` calls until no page is left.
  */
-import { paymentId } from "../../chain/payment-id.ts";
+import { paymentId, unsaltedPaymentId } from "../../chain/payment-id.ts";
 import { readCursor } from "../../chain/cursor.ts";
+import type { MacKeys } from "../../auth/event-mac.ts";
 import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.ts";
+import { termsMac } from "../../ledger/withdrawal-mac.ts";
 import type { ChainConfig } from "../../platform/config.ts";
 import { commit, type Group, newGroup } from "../../platform/commit.ts";
 import { all, blob, type Expr, expr, first, type Sql, sql, uuid } from "../../platform/sql.ts";
@@ -134,8 +136,12 @@ async function rebuildWithdrawal(
   record: WithdrawalRecord | undefined,
 ): Promise<string | undefined> {
   if (record === undefined) return "no recovery record";
-  if (paymentId(record.userId, record.clientWithdrawalId) !== `0x${event.id}`)
-    return "the recovery record has another payment id";
+  const { userId, clientWithdrawalId } = record;
+  const ids = [
+    paymentId(context.settings, userId, clientWithdrawalId),
+    unsaltedPaymentId(userId, clientWithdrawalId),
+  ];
+  if (!ids.includes(`0x${event.id}`)) return "the recovery record has another payment id";
   const asOrdered =
     record.asset === event.asset &&
     record.amount === event.amount &&
@@ -144,7 +150,7 @@ async function rebuildWithdrawal(
   const { chain } = context.chain;
   const group = newGroup();
   const result = await commit(context.db, group, [
-    ...rebuildStatements(group, chain, event, record),
+    ...rebuildStatements(group, { keys: context.settings, chain }, event, record),
     ...announceWithdrawals(group),
     eventsToPush(group),
   ]);
@@ -166,10 +172,11 @@ function staysLost(chain: string, { position }: LostEvent): Expr {
  */
 function rebuildStatements(
   group: Group,
-  chain: string,
+  { keys, chain }: { readonly keys: MacKeys; readonly chain: string },
   event: LostEvent,
   record: WithdrawalRecord,
 ): Sql[] {
+  const terms = { ...record, paymentId: event.id, chain, toAddress: record.to };
   const user = uuid(record.userId);
   const lost = staysLost(chain, event);
   const hasIds = expr`EXISTS (SELECT 1 FROM withdrawals
@@ -205,13 +212,14 @@ function rebuildStatements(
     ...(failed ? [] : ofPayment),
     sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id,
         chain, asset, amount, to_address, status, transaction_hash, failure_code, failure_message,
-        created_at, updated_at, queued_group, changed_group, ended_by)
+        created_at, updated_at, queued_group, changed_group, ended_by, terms_mac)
       SELECT ${uuid(record.withdrawalId)}, ${uuid(record.jobId)}, ${user},
         ${record.clientWithdrawalId}, ${blob(event.id)}, ${chain}, ${record.asset},
         ${BigInt(record.amount)}, ${blob(record.to)}, ${failed ? "failed" : "settled"},
         ${blob(event.tx)}, ${failed ? "payment_reverted" : null},
         ${failed ? FAILURE_MESSAGES.payment_reverted : null},
-        ${record.createdAt}, ${group.at}, ${group.seq}, ${group.seq}, ${uuid(group.id)}
+        ${record.createdAt}, ${group.at}, ${group.seq}, ${group.seq}, ${uuid(group.id)},
+        ${termsMac(keys, terms, false)}
       WHERE ${lost} AND NOT ${hasIds} AND ${canDebit}`,
     transfer(group, {
       reason: "withdrawal",

@@ -90,6 +90,17 @@ async function replaceTransaction(
     return undefined;
   }
   const { nonce, to, data, gasLimit, kind } = transaction;
+  // SQL can edit the row, but not what the signed bytes say.
+  if (kind !== "cancel" && !(await context.account.verify(transaction.raw, transaction))) {
+    await raiseAlert(
+      context.db,
+      "withdrawal_altered",
+      `${chain}:${nonce}`,
+      `the row of nonce ${nonce} on ${chain} is not the transaction that was signed, so its fees ` +
+        "are not raised. Write back what the bytes of its last attempt say",
+    );
+    return undefined;
+  }
   const effect =
     kind === "cancel" ? ({ to: context.account.address, data: "0x" } as const) : { to, data };
   const signed = await context.account.sign({ nonce, gasLimit, fees, ...effect });

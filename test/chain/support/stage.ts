@@ -31,6 +31,7 @@ import { localUsdcAbi } from "../../../scripts/stack/abi/local-usdc.ts";
 import { vaultAbi } from "../../../src/chain/abi/vault.ts";
 import { depositAddressFor } from "../../../src/chain/addresses.ts";
 import { paymentId } from "../../../src/chain/payment-id.ts";
+import { termsMac } from "../../../src/ledger/withdrawal-mac.ts";
 import type { ChainConfig, Config } from "../../../src/platform/config.ts";
 import { config } from "../../../src/platform/config.ts";
 import { commit, newGroup } from "../../../src/platform/commit.ts";
@@ -361,7 +362,7 @@ export async function openStage(options: StageOptions = {}) {
         args: [of, id],
       }),
     withdraw: (userId: string, asset: string, amount: bigint, to: Address, clientId?: string) =>
-      queueWithdrawal(chain, userId, { asset, amount, to, clientId }),
+      queueWithdrawal(settings, chain, userId, { asset, amount, to, clientId }),
     deposits: (userId: string) =>
       all<{ status: string; amount: string; block_number: number; asset: string }>(
         env.DB,
@@ -421,20 +422,36 @@ async function newDepositor(chain: ChainConfig, settings: Config): Promise<Depos
 
 /** Queues a withdrawal as the route does: record and reserve in one group. */
 async function queueWithdrawal(
+  settings: Config,
   chain: ChainConfig,
   userId: string,
   terms: { asset: string; amount: bigint; to: Address; clientId?: string | undefined },
 ): Promise<{ id: string; paymentId: Hex }> {
   const id = uuidv7();
   const clientId = terms.clientId ?? `w-${id}`;
-  const payment = paymentId(userId, clientId);
+  const payment = paymentId(settings, userId, clientId);
+  const mac = termsMac(
+    settings,
+    {
+      withdrawalId: id,
+      userId,
+      clientWithdrawalId: clientId,
+      paymentId: payment,
+      chain: chain.chain,
+      asset: terms.asset,
+      amount: terms.amount.toString(),
+      toAddress: terms.to,
+    },
+    false,
+  );
   const group = newGroup();
   const result = await commit(env.DB, group, [
     sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id, payment_id,
-      chain, asset, amount, to_address, status, created_at, updated_at, queued_group, changed_group)
+      chain, asset, amount, to_address, status, created_at, updated_at, queued_group, changed_group,
+      terms_mac)
       VALUES (${uuid(id)}, ${uuid(uuidv7())}, ${uuid(userId)}, ${clientId}, ${blob(payment)},
         ${chain.chain}, ${terms.asset}, ${terms.amount}, ${blob(terms.to)}, 'queued',
-        ${group.at}, ${group.at}, ${group.seq}, ${group.seq})`,
+        ${group.at}, ${group.at}, ${group.seq}, ${group.seq}, ${mac})`,
     ...post(group, {
       reason: "withdrawal",
       step: "queue",
