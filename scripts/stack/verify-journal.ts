@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import {
   type AccountsPart,
   type JournalReport,
+  type OwnersPart,
   type SealsPart,
   type TransfersPart,
   verifyWhole,
@@ -45,6 +46,8 @@ export function verifyJournal(
     transfers: (after: number, upTo: number) =>
       part<TransfersPart>({ part: "transfers", after: String(after), "up-to": String(upTo) }),
     accounts: (after: number) => part<AccountsPart>({ part: "accounts", after: String(after) }),
+    owners: (after: string) =>
+      part<OwnersPart>({ part: "owners", ...(after === "" ? {} : { after }) }),
   };
   return verifyWhole(source, { from, onProgress });
 }

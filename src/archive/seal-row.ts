@@ -5,6 +5,7 @@ import { read } from "../platform/read.ts";
 import { all, blob, raw, type Sql, sql } from "../platform/sql.ts";
 import type { MacKeys } from "../auth/event-mac.ts";
 import type { SealHead, SealId } from "./footer.ts";
+import type { OwnerEnds } from "./owner-ends.ts";
 import type { Owner, SealedAccount } from "./records.ts";
 import { ownersIn, type Seal } from "./seal-format.ts";
 import { sealEvent } from "./seal-event.ts";
@@ -96,6 +97,29 @@ export async function lastSealOf(
     for (const { owner, epoch, number } of rows) links.set(owner, { epoch, number });
   }
   return links;
+}
+
+type OwnerRow = Omit<OwnerEnds, "last"> & { owner: Owner; number: number; epoch: number };
+
+/** Rows `o` of `sealed_owners`, and the newest seal: one statement sees one instant. */
+export async function readOwnerRows(
+  db: D1Database,
+  which: Sql,
+): Promise<{ seal: number; owners: { owner: Owner; ends: OwnerEnds }[] }> {
+  const rows = await all<(OwnerRow | { owner: null }) & { seal: number }>(
+    db,
+    sql`SELECT n.seal, r.* FROM (SELECT coalesce(max(number), 0) AS seal FROM journal_seals) n
+      LEFT JOIN (SELECT lower(hex(o.owner)) AS owner, o.first_seal AS first, o.last_seal AS number,
+          coalesce((SELECT epoch FROM journal_seals WHERE number = o.last_seal), 0) AS epoch,
+          o.last_request_at AS requestAt, o.last_quote_at AS quoteAt, o.last_match_at AS matchAt
+        FROM sealed_owners o WHERE ${which}) r ON 1 ORDER BY r.owner`,
+  );
+  const owners = rows.flatMap((row) => {
+    if (row.owner === null) return [];
+    const { owner, first, number, epoch, requestAt, quoteAt, matchAt } = row;
+    return [{ owner, ends: { first, last: { epoch, number }, requestAt, quoteAt, matchAt } }];
+  });
+  return { seal: rows[0]?.seal ?? 0, owners };
 }
 
 /** A statement binds a text of at most 2 MB. */

@@ -8,18 +8,22 @@ import type { MacKeys } from "../auth/event-mac.ts";
 import { all, expr, type Expr, first, raw, sql } from "../platform/sql.ts";
 import { read } from "../platform/read.ts";
 import { SealMalformed } from "./bytes.ts";
-import { GENESIS } from "./footer.ts";
+import { type Footer, GENESIS } from "./footer.ts";
+import { endsOf } from "./owner-ends.ts";
 import type { SealedAccount } from "./records.ts";
 import type { Seal } from "./seal-format.ts";
 import { readSealEvents, type SealedAs } from "./seal-event.ts";
 import { readSeal, type SealBucket, SealMissing, type StoredSeal } from "./seal-store.ts";
-import { lastSeals, type SealRow, sealRow } from "./seal-row.ts";
+import { lastSeals, readOwnerRows, type SealRow, sealRow } from "./seal-row.ts";
 import { journalSeals } from "./tables.ts";
+import { OwnerChains } from "./verify-owners.ts";
 import {
   type AccountsPart,
+  causesFirst,
   type Discrepancy,
   type JournalReport,
   type Moved,
+  type OwnersPart,
   type SealsPart,
   type TransfersPart,
   type VerifyOptions,
@@ -36,7 +40,6 @@ export type PartLimits = {
 };
 
 const LIMITS: PartLimits = { seals: 500, transfers: 50_000, accounts: 5_000 };
-const MAX_LISTED = 100;
 
 /** All parts of a database and a bucket, one after the other. */
 export function verifyJournal(
@@ -50,6 +53,7 @@ export function verifyJournal(
       verifySeals({ db, bucket, macKeys, limits }, from, most),
     transfers: (after: number, upTo: number) => readTransfers(db, { after, upTo }, limits),
     accounts: (after: number) => readAccounts(db, after, limits),
+    owners: (after: string) => readOwners(db, after, limits),
   };
   return verifyWhole(source, options);
 }
@@ -69,7 +73,7 @@ export async function verifySeals(
 ): Promise<SealsPart> {
   const limit = Math.min(most, limits.seals);
   const start = Math.max(1, from - 1);
-  const found = await read(db, ({ select }) =>
+  const stored = await read(db, ({ select }) =>
     select()
       .from(journalSeals)
       .where(gte(journalSeals.number, start))
@@ -77,22 +81,21 @@ export async function verifySeals(
       // The one before, whose hash the first one names, and the one that would come next.
       .limit(limit + (from - start) + 1),
   );
-  const following = found.map(sealRow);
+  const following = stored.map(sealRow);
   // Somebody may have deleted it.
   const before = (following[0]?.number ?? from) < from ? following.shift() : undefined;
   const rows = following.slice(0, countWithin(following.slice(0, limit), limits.transfers));
   const last = rows.at(-1);
   const end = last?.number ?? from - 1;
   const events = await readSealEvents(db, macKeys, [...rows.map(({ number }) => number), end + 1]);
-  const balances = new Balances();
+  const unread = new Set<number>();
+  const owners = new OwnerChains(unread, { isPart: true });
+  const found: Found = { balances: new Balances(), owners, unread };
   const discrepancies: Discrepancy[] = [];
   let previous = before?.sha256 ?? GENESIS;
   let [verified, transfers, bytes] = [0, 0, 0];
   for (const row of rows) {
-    const wrong = [
-      ...unsigned(row, events),
-      ...(await verifySeal(bucket, row, previous, balances)),
-    ];
+    const wrong = [...unsigned(row, events), ...(await verifySeal(bucket, row, previous, found))];
     discrepancies.push(...wrong);
     if (wrong.length === 0) verified++;
     transfers += row.transfers;
@@ -113,8 +116,10 @@ export async function verifySeals(
     bytes,
     head: last === undefined ? null : headOf(last),
     more,
-    moved: balances.moved(),
-    discrepancies: discrepancies.slice(0, MAX_LISTED),
+    unread: [...unread],
+    moved: found.balances.moved(),
+    owners: owners.all(),
+    discrepancies: causesFirst(discrepancies),
   };
 }
 
@@ -138,24 +143,47 @@ function unsigned(row: SealRow, events: readonly SealedAs[]): Discrepancy[] {
   return found ? [] : [{ seal: row.number, kind: "unsigned", detail }];
 }
 
+/** What a part's seals contain. */
+type Found = {
+  readonly balances: Balances;
+  readonly owners: OwnerChains;
+  readonly unread: Set<number>;
+};
+
 async function verifySeal(
   bucket: SealBucket,
   row: SealRow,
   previous: string,
-  balances: Balances,
+  found: Found,
 ): Promise<Discrepancy[]> {
   const wrong = (kind: Discrepancy["kind"], detail: string) => ({ seal: row.number, kind, detail });
   const chain = row.previous === previous ? [] : [wrong("chain", "names another previous hash")];
+  const unreadable = (kind: Discrepancy["kind"], detail: string) => {
+    found.unread.add(row.number);
+    found.balances.restart();
+    return [...chain, wrong(kind, detail)];
+  };
   let stored: StoredSeal;
   try {
     stored = await readSeal(bucket, row);
   } catch (error) {
-    if (error instanceof SealMissing) return [...chain, wrong("missing", error.message)];
-    if (error instanceof SealMalformed) return [...chain, wrong("malformed", error.message)];
+    if (error instanceof SealMissing) return unreadable("missing", error.message);
+    if (error instanceof SealMalformed) return unreadable("malformed", error.message);
     throw error;
   }
-  if (!isSealOf(row, stored)) return [...chain, wrong("changed", "is not what its row states")];
-  return [...chain, ...balances.follow(stored.seal).map((detail) => wrong("balance", detail))];
+  if (!isSealOf(row, stored)) return unreadable("changed", "is not what its row states");
+  return [
+    ...chain,
+    ...linksOf(row, stored.footer, found.owners).map((detail) => wrong("history", detail)),
+    ...found.balances.follow(stored.seal).map((detail) => wrong("balance", detail)),
+  ];
+}
+
+function linksOf({ epoch, number }: SealRow, { blocks }: Footer, owners: OwnerChains): string[] {
+  return blocks.flatMap((block) => {
+    const { owner, previous } = block;
+    return owners.take({ owner, previous, ends: endsOf({ epoch, number }, block) }) ?? [];
+  });
 }
 
 function isSealOf(row: SealRow, { seal, sha256 }: StoredSeal): boolean {
@@ -176,9 +204,17 @@ function isSealOf(row: SealRow, { seal, sha256 }: StoredSeal): boolean {
   return told.every(([one, other]) => one === other);
 }
 
-/** The balance of each account, as a part's transfers pass. The first one is taken as given. */
+/**
+ * The balance of each account, as a part's transfers pass. The first one is taken as given, and so
+ * is the first one after a seal that could not be read.
+ */
 class Balances {
-  readonly #moved = new Map<string, { before: bigint; after: bigint }>();
+  readonly #moved = new Map<string, { before: bigint; after: bigint; from: number; to: number }>();
+  #restarts = 0;
+
+  restart(): void {
+    this.#restarts++;
+  }
 
   /** Returns what does not follow. */
   follow({ transfers }: Pick<Seal, "transfers">): string[] {
@@ -198,16 +234,17 @@ class Balances {
   /** Returns the balance that is expected. Continues from the one that is stated. */
   move(account: string, delta: bigint, left: bigint): bigint {
     const known = this.#moved.get(account);
-    const { before, after } = known ?? { before: left - delta, after: left - delta };
-    this.#moved.set(account, { before, after: left });
-    return after + delta;
+    const to = this.#restarts;
+    const { before, from } = known ?? { before: left - delta, from: to };
+    this.#moved.set(account, { before, after: left, from, to });
+    return known?.to === to ? known.after + delta : left;
   }
 
   moved(): Moved[] {
-    return Array.from(this.#moved, ([account, { before, after }]) => ({
+    return Array.from(this.#moved, ([account, { before, after, from, to }]) => ({
       account,
-      before: String(before),
-      after: String(after),
+      before: from === 0 ? String(before) : null,
+      after: to === this.#restarts ? String(after) : null,
     }));
   }
 }
@@ -245,6 +282,15 @@ export async function readAccounts(
     sealed,
   }));
   return { seal, transfer, accounts };
+}
+
+/** Rows of `sealed_owners` after an owner, with the newest seal when they were read. */
+export function readOwners(
+  db: D1Database,
+  after: string,
+  { accounts: limit } = LIMITS,
+): Promise<OwnersPart> {
+  return readOwnerRows(db, sql`o.owner > unhex(${after}) ORDER BY o.owner LIMIT ${limit}`);
 }
 
 const TRANSFERS_PER_PAGE = 5_000;

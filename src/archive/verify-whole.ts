@@ -4,12 +4,18 @@
  * balances of all accounts are kept outside the service. Pure.
  */
 
-/** What a part moved on one account. Balances are decimal. */
+import type { OwnerEnds } from "./owner-ends.ts";
+import { OwnerChains, type PartOwner } from "./verify-owners.ts";
+
+/**
+ * What a part moved on one account. Balances are decimal. `before` is null if it moved only after a
+ * seal that could not be read, `after` if it moved only before one.
+ */
 export type Moved = {
   /** Owner, kind and asset. */
   readonly account: string;
-  readonly before: string;
-  readonly after: string;
+  readonly before: string | null;
+  readonly after: string | null;
 };
 
 export type Discrepancy = {
@@ -17,10 +23,11 @@ export type Discrepancy = {
   /**
    * `missing`, `malformed`, `changed`: the object, or the row of a seal whose event exists.
    * `chain`: the row does not continue the one before. `unsigned`: no genuine audit event states
-   * this hash, so this service did not make the seal. `balance`: a balance does not follow from the
-   * one before, or differs from the database's.
+   * this hash, so this service did not make the seal. `history`: a block does not name its owner's
+   * block before, or the database names other seals of an owner. `balance`: a balance does not
+   * follow from the one before, or differs from the database's.
    */
-  readonly kind: "missing" | "malformed" | "changed" | "chain" | "unsigned" | "balance";
+  readonly kind: "missing" | "malformed" | "changed" | "chain" | "unsigned" | "history" | "balance";
   readonly detail: string;
 };
 
@@ -35,7 +42,10 @@ export type SealsPart = {
   readonly head: (Head & { readonly upTo: number }) | null;
   /** Whether a further seal exists. */
   readonly more: boolean;
+  /** Seals that could not be read. */
+  readonly unread: readonly number[];
   readonly moved: readonly Moved[];
+  readonly owners: readonly PartOwner[];
   readonly discrepancies: readonly Discrepancy[];
 };
 
@@ -60,12 +70,20 @@ export type AccountsPart = {
   }[];
 };
 
+export type OwnersPart = {
+  /** The newest seal when the rows were read. */
+  readonly seal: number;
+  /** As `sealed_owners` has them, by owner. */
+  readonly owners: readonly { readonly owner: string; readonly ends: OwnerEnds }[];
+};
+
 export type Source = {
   /** Seals from a number on, at most so many if that is given. */
   readonly seals: (from: number, most?: number) => Promise<SealsPart>;
   /** Transfers of the database that are in no seal. */
   readonly transfers: (after: number, upTo: number) => Promise<TransfersPart>;
   readonly accounts: (after: number) => Promise<AccountsPart>;
+  readonly owners: (after: string) => Promise<OwnersPart>;
 };
 
 export type JournalReport = {
@@ -78,13 +96,23 @@ export type JournalReport = {
   /** Accounts whose balances were compared with the database's. */
   readonly accounts: number;
   /**
-   * Accounts that no seal from `--from` on has moved. Only a run from the first seal knows them.
+   * Accounts that no seal from `--from` on has moved, or none after one that could not be read.
+   * Only a whole run from the first seal knows them.
    */
   readonly unknown: number;
+  /** Owners whose first and last seal were compared with the database's. */
+  readonly owners: number;
   readonly discrepancies: readonly Discrepancy[];
 };
 
 const MAX_LISTED = 100;
+
+/** The first of them. What follows from something else is listed behind that. */
+export function causesFirst(found: readonly Discrepancy[]): Discrepancy[] {
+  const follows = ({ kind }: Discrepancy) => kind === "balance" || kind === "history";
+  const causes = found.filter((one) => !follows(one));
+  return [...causes, ...found.filter(follows)].slice(0, MAX_LISTED);
+}
 
 /**
  * A run from the first seal knows that every account starts at zero. A later one takes the first
@@ -110,8 +138,11 @@ class Verification {
   readonly #sealed = new Map<string, bigint>();
   /** After `#readUpTo`, of accounts that moved since that seal. */
   readonly #later = new Map<string, bigint>();
-  readonly #discrepancies: Discrepancy[] = [];
-  readonly #sums = { verified: 0, transfers: 0, bytes: 0, accounts: 0, unknown: 0 };
+  /** Those that were to be read. */
+  readonly #unread = new Set<number>();
+  readonly #owners: OwnerChains;
+  #discrepancies: readonly Discrepancy[] = [];
+  readonly #sums = { verified: 0, transfers: 0, bytes: 0, accounts: 0, unknown: 0, owners: 0 };
   #head: SealsPart["head"] = null;
   #readUpTo = 0;
 
@@ -119,11 +150,18 @@ class Verification {
     this.#source = source;
     this.#from = from;
     this.#onProgress = onProgress;
+    const unread = this.#unread;
+    this.#owners = new OwnerChains(
+      from === 1 ? unread : { size: from, has: (number) => number < from || unread.has(number) },
+    );
   }
 
   async run(): Promise<JournalReport> {
     await this.#readSeals();
-    if (this.#from === 1 || this.#head !== null) await this.#compareAccounts();
+    if (this.#from === 1 || this.#head !== null) {
+      await this.#compareOwners();
+      await this.#compareAccounts();
+    }
     const discrepancies = this.#discrepancies;
     const head = this.#head && {
       epoch: this.#head.epoch,
@@ -141,13 +179,9 @@ class Verification {
       const most = to === Infinity ? undefined : to - next + 1;
       const part = await this.#source.seals(next, most);
       const at = part.head?.number ?? next - 1;
-      for (const { account, before, after } of part.moved) {
-        const expected = this.#balance(this.#sealed, account);
-        if (expected !== undefined && expected !== BigInt(before))
-          this.#differs(at, `${account} begins with ${before}; expected ${expected}`);
-        this.#sealed.set(account, BigInt(after));
-      }
-      for (const one of part.discrepancies) this.#add(one);
+      this.#add(...part.discrepancies);
+      this.#followOwners(at, part);
+      this.#followBalances(at, part);
       this.#sums.verified += part.verified;
       this.#sums.transfers += part.transfers;
       this.#sums.bytes += part.bytes;
@@ -159,6 +193,30 @@ class Verification {
     if ((this.#head?.upTo ?? 0) >= this.#readUpTo) this.#later.clear();
   }
 
+  #followOwners(at: number, { unread, owners }: SealsPart): void {
+    for (const number of unread) this.#unread.add(number);
+    for (const one of owners) {
+      const detail = this.#owners.take(one);
+      if (detail !== undefined) this.#add({ seal: at, kind: "history", detail });
+    }
+  }
+
+  /** What a seal that could not be read has moved is unknown, so balances start again after it. */
+  #followBalances(at: number, { unread, moved }: SealsPart): void {
+    for (const { account, before } of moved) {
+      const expected = this.#balance(this.#sealed, account);
+      if (before !== null && expected !== undefined && expected !== BigInt(before))
+        this.#differs(at, `${account} begins with ${before}; expected ${expected}`);
+    }
+    const last = unread.at(-1);
+    if (last !== undefined) {
+      this.#sealed.clear();
+      this.#differs(last, `balances restart after seal ${last}, which could not be read`);
+    }
+    for (const { account, after } of moved)
+      if (after !== null) this.#sealed.set(account, BigInt(after));
+  }
+
   /** Whether all transfers up to this one could be read. If not, they are in seals. */
   async #readTransfers(upTo: number): Promise<boolean> {
     for (;;) {
@@ -168,16 +226,37 @@ class Verification {
       if (part.left) return false;
       for (const { account, before, after: left } of part.moved) {
         const expected = this.#latest(account);
-        if (expected !== undefined && expected !== BigInt(before))
+        // Only seals can be unread.
+        if (expected !== undefined && expected !== BigInt(before ?? expected))
           this.#differs(
             this.#number,
             `${account} goes on with ${before} after the seals; expected ${expected}`,
           );
-        this.#later.set(account, BigInt(left));
+        this.#later.set(account, BigInt(left ?? 0));
       }
       this.#readUpTo = part.upTo;
       this.#onProgress(`at transfer ${part.upTo}`);
     }
+  }
+
+  /** Each page is compared with what the seals up to its instant say. */
+  async #compareOwners(): Promise<void> {
+    let since: number | undefined;
+    for (let after: string | undefined = ""; after !== undefined;) {
+      const page: OwnersPart = await this.#source.owners(after);
+      await this.#readSeals(page.seal);
+      since ??= page.seal;
+      for (const { owner, ends } of page.owners)
+        this.#addHistory(this.#owners.compare(owner, ends));
+      this.#sums.owners += page.owners.length;
+      after = page.owners.at(-1)?.owner;
+      if (after !== undefined) this.#onProgress(`at owner ${after}`);
+    }
+    for (const wrong of this.#owners.withoutRow(since ?? 0)) this.#addHistory(wrong);
+  }
+
+  #addHistory(detail: string | undefined): void {
+    if (detail !== undefined) this.#add({ seal: this.#number, kind: "history", detail });
   }
 
   /** Each page is compared with what the archive and the journal say of the instant it was read. */
@@ -219,7 +298,7 @@ class Verification {
   }
 
   #balance(of: ReadonlyMap<string, bigint>, account: string): bigint | undefined {
-    return of.get(account) ?? (this.#from === 1 ? 0n : undefined);
+    return of.get(account) ?? (this.#from === 1 && this.#unread.size === 0 ? 0n : undefined);
   }
 
   #latest(account: string): bigint | undefined {
@@ -234,7 +313,7 @@ class Verification {
     this.#add({ seal, kind: "balance", detail });
   }
 
-  #add(one: Discrepancy): void {
-    if (this.#discrepancies.length < MAX_LISTED) this.#discrepancies.push(one);
+  #add(...found: readonly Discrepancy[]): void {
+    this.#discrepancies = causesFirst([...this.#discrepancies, ...found]);
   }
 }

@@ -2,16 +2,21 @@
  * `journal verify`: the archive against its own chain and against the database. An order reads one
  * part, and the tool puts them together (src/archive/verify-whole.ts).
  */
-import { readAccounts, readTransfers, verifySeals } from "../archive/verify-journal.ts";
+import { readAccounts, readOwners, readTransfers, verifySeals } from "../archive/verify-journal.ts";
 import { badOption, oneOfOption, type OperatorContext, option, optional } from "./context.ts";
 
-const PARTS = ["seals", "transfers", "accounts"] as const;
+const PARTS = ["seals", "transfers", "accounts", "owners"] as const;
 
 export async function verify(context: OperatorContext): Promise<unknown> {
   const { env, settings } = context;
   const { DB: db, ARCHIVE: bucket } = env;
   const part = oneOfOption(context, "part", PARTS);
   if (part === "accounts") return readAccounts(db, numberOption(context, "after"));
+  if (part === "owners") {
+    const after = optional(context, "after") ?? "";
+    if (!/^([0-9a-f]{2})*$/.test(after)) throw badOption("after", "must be hexadecimal");
+    return readOwners(db, after);
+  }
   if (part === "transfers") {
     const range = { after: numberOption(context, "after"), upTo: numberOption(context, "up-to") };
     return readTransfers(db, range);

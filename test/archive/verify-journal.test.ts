@@ -147,16 +147,17 @@ it("names a seal whose object is missing, damaged or another one", async () => {
     (await verifyJournal(db, bucket, settings(), { from: last.number })).discrepancies.map(
       ({ seal, kind }) => [seal, kind] as const,
     );
-  expect(await kindsOf(withObject(null))).toEqual([[last.number, "missing"]]);
+  const restart = [last.number, "balance"];
+  expect(await kindsOf(withObject(null))).toEqual([[last.number, "missing"], restart]);
   const cut = (await encoded((seal) => seal)).slice(0, -1);
-  expect(await kindsOf(withObject(cut))).toEqual([[last.number, "malformed"]]);
+  expect(await kindsOf(withObject(cut))).toEqual([[last.number, "malformed"], restart]);
   const other = await encoded((seal) => ({ ...seal, quotes: seal.quotes.slice(1) }));
-  expect(await kindsOf(withObject(other))).toEqual([[last.number, "changed"]]);
+  expect(await kindsOf(withObject(other))).toEqual([[last.number, "changed"], restart]);
   const [first, ...rest] = (await readSeal(sealing.bucket, last)).seal.transfers;
   if (first === undefined) throw new Error("the seal has transfers");
   const richer = { ...first, toBalance: first.toBalance + 1n };
   const forged = await encoded((seal) => ({ ...seal, transfers: [richer, ...rest] }));
-  expect(await kindsOf(withObject(forged))).toEqual([[last.number, "changed"]]);
+  expect(await kindsOf(withObject(forged))).toEqual([[last.number, "changed"], restart]);
 });
 
 it("names a balance of the database that the seals contradict", async () => {
@@ -178,6 +179,31 @@ it("names a balance of the database that the seals contradict", async () => {
   expect(await verifyJournal(db, sealing.bucket, settings())).toMatchObject({ ok: true });
 });
 
+it.each([
+  ["deleted", sql`DELETE FROM sealed_owners WHERE owner = `],
+  ["that ends too early", sql`UPDATE sealed_owners SET last_seal = last_seal - 1 WHERE owner = `],
+  [
+    "that begins too late",
+    sql`UPDATE sealed_owners SET first_seal = first_seal + 1 WHERE owner = `,
+  ],
+  ["that hides matches", sql`UPDATE sealed_owners SET last_match_at = NULL WHERE owner = `],
+])("names an owner whose row was %s", async (_title, statement) => {
+  const { maker } = await journal.trade();
+  await sealing.sealAll({ limit: 3 });
+  const owner = sql`unhex(${maker.userId.replaceAll("-", "")})`;
+  await all(db, sql`CREATE TABLE kept AS SELECT * FROM sealed_owners WHERE owner = ${owner}`);
+  await edit(db, "sealed_owners", [sql`${statement} ${owner}`]);
+  const limits = { seals: 3, transfers: 50, accounts: 5 };
+  const { discrepancies } = await verifyJournal(db, sealing.bucket, settings(), { limits });
+  await edit(db, "sealed_owners", [
+    sql`DELETE FROM sealed_owners WHERE owner = ${owner}`,
+    sql`INSERT INTO sealed_owners SELECT * FROM kept`,
+  ]);
+  await all(db, sql`DROP TABLE kept`);
+  expect(discrepancies).toMatchObject([{ kind: "history" }]);
+  expect(await verifyJournal(db, sealing.bucket, settings())).toMatchObject({ ok: true });
+});
+
 describe("a forger who can write to the database and to the bucket", () => {
   const kinds = async (bucket: SealBucket) =>
     (await verifyJournal(db, bucket, settings())).discrepancies.map(({ seal, kind }) => [
@@ -196,7 +222,7 @@ describe("a forger who can write to the database and to the bucket", () => {
     await write(other.sha256, 0);
     const found = await kinds(bucket);
     await write(last.sha256, last.quotes);
-    expect(found).toEqual([[last.number, "unsigned"]]);
+    expect(found[0]).toEqual([last.number, "unsigned"]);
     expect(await kinds(sealing.bucket)).toEqual([]);
   });
 

@@ -164,6 +164,8 @@ it("reports on stderr that a slow command is running", async () => {
 it("verifies a journal with as many orders as it takes, and says how far it is", async () => {
   const account = "aa/available/usdc";
   const moved = (before: string, after: string) => [{ account, before, after }];
+  const times = { requestAt: null, quoteAt: null, matchAt: null };
+  const ends = { first: 1, last: { epoch: 1, number: 1 }, ...times };
   const parts: Record<string, (options: Record<string, string>) => unknown> = {
     seals: ({ from }) => ({
       verified: 1,
@@ -171,8 +173,14 @@ it("verifies a journal with as many orders as it takes, and says how far it is",
       bytes: 3,
       head: { epoch: 1, number: Number(from), sha256: "ab", upTo: 2 * Number(from) },
       more: from !== "3",
+      unread: [],
       moved: from === "1" ? moved("0", "7") : [],
+      owners: from === "1" ? [{ owner: "aa", previous: null, ends }] : [],
       discrepancies: [],
+    }),
+    owners: ({ after }) => ({
+      seal: 3,
+      owners: after === undefined ? [{ owner: "aa", ends }] : [],
     }),
     accounts: ({ after }) => ({
       seal: 3,
@@ -197,6 +205,7 @@ it("verifies a journal with as many orders as it takes, and says how far it is",
       bytes: 9,
       accounts: 1,
       unknown: 0,
+      owners: 1,
       head: { epoch: 1, number: 3, sha256: "ab" },
       discrepancies: [],
     });

@@ -1,0 +1,73 @@
+/**
+ * Where each owner's chain of blocks begins and ends, as the seals say it. `sealed_owners` has the
+ * same for readers. Whoever reads all footers compares the two. Pure.
+ */
+import type { OwnerBlock, SealId } from "./footer.ts";
+
+export type OwnerEnds = {
+  /** The first seal with a block of the owner, and the last one. */
+  readonly first: number;
+  readonly last: SealId;
+  /** When the newest sealed record of each kind was opened or made. */
+  readonly requestAt: number | null;
+  readonly quoteAt: number | null;
+  readonly matchAt: number | null;
+};
+
+type Zones = Pick<OwnerBlock, "requests" | "quotes" | "matches">;
+
+/** What one block says. */
+export function endsOf(id: SealId, { requests, quotes, matches }: Zones): OwnerEnds {
+  const newest = ({ count, lastAt }: Zones["quotes"]) => (count === 0 ? null : lastAt);
+  return {
+    first: id.number,
+    last: id,
+    requestAt: newest(requests),
+    quoteAt: newest(quotes),
+    matchAt: newest(matches),
+  };
+}
+
+/** Of two parts of the chain, in any order. */
+export function joinEnds(one: OwnerEnds | undefined, other: OwnerEnds): OwnerEnds {
+  if (one === undefined) return other;
+  return {
+    first: Math.min(one.first, other.first),
+    last: one.last.number > other.last.number ? one.last : other.last,
+    requestAt: later(one.requestAt, other.requestAt),
+    quoteAt: later(one.quoteAt, other.quoteAt),
+    matchAt: later(one.matchAt, other.matchAt),
+  };
+}
+
+function later(one: number | null, other: number | null): number | null {
+  return one === null || other === null ? (one ?? other) : Math.max(one, other);
+}
+
+/** Numbers of seals that were not read. */
+export type Unread = Pick<ReadonlySet<number>, "has" | "size">;
+
+/** Whether a row says something else than the seals. It may say what only an unread one can. */
+export function rowDiffers(
+  row: OwnerEnds | undefined,
+  known: OwnerEnds | undefined,
+  unread: Unread,
+): boolean {
+  if (row === undefined) return known !== undefined;
+  const [first, last] = [row.first, row.last.number];
+  if (known === undefined) return !unread.has(first) || !unread.has(last);
+  if (unread.size === 0) return textOf(row) !== textOf(known);
+  return (
+    textOf(joinEnds(row, known)) !== textOf(row) ||
+    (first !== known.first && !unread.has(first)) ||
+    (last !== known.last.number && !unread.has(last))
+  );
+}
+
+/** For people. */
+export function textOf(ends: OwnerEnds | undefined): string {
+  if (ends === undefined) return "no block";
+  const { first, last, requestAt, quoteAt, matchAt } = ends;
+  const times = [requestAt, quoteAt, matchAt].map((at) => at ?? "none").join(", ");
+  return `blocks in seals ${first} to ${last.number}, newest request, quote and match ${times}`;
+}

@@ -1,0 +1,68 @@
+/** The part of `journal verify` that follows each owner's chain of blocks. Pure. */
+import type { SealId } from "./footer.ts";
+import { joinEnds, type OwnerEnds, rowDiffers, textOf, type Unread } from "./owner-ends.ts";
+
+/** An owner with blocks in a part, and the seal that the first of them names as the one before. */
+export type PartOwner = {
+  readonly owner: string;
+  readonly previous: SealId | null;
+  readonly ends: OwnerEnds;
+};
+
+export class OwnerChains {
+  readonly #unread: Unread;
+  /** A part takes the first block of each owner as given. */
+  readonly #isPart: boolean;
+  readonly #read = new Map<string, PartOwner>();
+  readonly #compared = new Set<string>();
+
+  constructor(unread: Unread, { isPart = false } = {}) {
+    this.#unread = unread;
+    this.#isPart = isPart;
+  }
+
+  /** Returns what is wrong with the link to the blocks before. */
+  take({ owner, previous, ends }: PartOwner): string | undefined {
+    const known = this.#read.get(owner);
+    // The first link, which may be to nothing.
+    const first = known === undefined ? previous : known.previous;
+    this.#read.set(owner, { owner, previous: first, ends: joinEnds(known?.ends, ends) });
+    const expected = known?.ends.last ?? null;
+    if ((known === undefined && this.#isPart) || this.#follows(previous, expected))
+      return undefined;
+    return `the block of ${owner} names ${nameOf(previous)} as the one before; expected ${nameOf(expected)}`;
+  }
+
+  /** The block before may be in a seal that was not read. */
+  #follows(stated: SealId | null, last: SealId | null): boolean {
+    if (stated !== null && this.#unread.has(stated.number))
+      return stated.number > (last?.number ?? 0);
+    return stated?.number === last?.number && stated?.epoch === last?.epoch;
+  }
+
+  all(): PartOwner[] {
+    return [...this.#read.values()];
+  }
+
+  /** Returns what is wrong with the row of an owner. */
+  compare(owner: string, row: OwnerEnds): string | undefined {
+    this.#compared.add(owner);
+    const known = this.#read.get(owner)?.ends;
+    return rowDiffers(row, known, this.#unread) ? detailOf(owner, row, known) : undefined;
+  }
+
+  /** Owners that no row was compared for, although the seals up to this one have blocks of them. */
+  withoutRow(upTo: number): string[] {
+    return this.all()
+      .filter(({ owner, ends }) => ends.first <= upTo && !this.#compared.has(owner))
+      .map(({ owner, ends }) => detailOf(owner, undefined, ends));
+  }
+}
+
+function detailOf(owner: string, row: OwnerEnds | undefined, known: OwnerEnds | undefined): string {
+  return `sealed_owners states of ${owner} ${textOf(row)}; the seals have ${textOf(known)}`;
+}
+
+function nameOf(id: SealId | null): string {
+  return id === null ? "none" : `seal ${id.number}`;
+}
