@@ -73,7 +73,7 @@ export const SEALER_MUTANTS: readonly Mutant[] = [
   {
     name: "newest-seal-unknown",
     file: "src/archive/seal-row.ts",
-    find: "SET last_seal = excluded.last_seal,",
+    find: "SET last_seal = ${number},",
     replace: "SET last_seal = sealed_owners.last_seal,",
     breaks: "a history contains the newest seal of its owner",
   },

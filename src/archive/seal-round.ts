@@ -2,6 +2,7 @@
  * One round of the sealer: choose, prove, store. It may be killed anywhere, because each step can
  * be repeated.
  *
+ * 0. Compare a part of `sealed_owners` with what the seals say. Halt on a difference.
  * 1. Choose a range and remember it. A round after a crash makes the same seal again.
  * 2. Prove: put the object unless it exists, read it back and verify it. From here on only these
  *    bytes count, never the database.
@@ -23,7 +24,9 @@ import {
   mayBeSealed,
   type Range,
 } from "./choose-range.ts";
+import { checkPage, linksOf, OwnersDiffer } from "./check-owners.ts";
 import { sameContent, type SealHead } from "./footer.ts";
+import type { OwnerMemory } from "./owner-memory.ts";
 import { readRange } from "./read-range.ts";
 import { type EncodedSeal, encodeSeal, ownersIn } from "./seal-format.ts";
 import {
@@ -33,7 +36,7 @@ import {
   SealMissing,
   type StoredSeal,
 } from "./seal-store.ts";
-import { lastSealOf, lastSeals, type SealRow, storeSeal } from "./seal-row.ts";
+import { lastSeals, type SealRow, storeSeal } from "./seal-row.ts";
 import { compareWithMemory, type DatabaseState, type SealerMemory } from "./sealer-memory.ts";
 
 export type RoundContext = {
@@ -42,6 +45,8 @@ export type RoundContext = {
   /** For the audit event of the seal. */
   readonly macKeys: MacKeys;
   readonly memory: SealerMemory;
+  /** What it remembers of each owner. */
+  readonly owners: OwnerMemory;
   /** Resolves once the memory is stored durably. */
   readonly remember: (memory: SealerMemory) => Promise<void>;
   readonly options: ChoiceOptions & {
@@ -53,6 +58,10 @@ export type RoundContext = {
 
 export type Round =
   | { readonly status: "idle" }
+  /** The memory of owners is not complete yet. */
+  | { readonly status: "following" }
+  /** A row of `sealed_owners` contradicts the archive. Its owner would lose a part of the history. */
+  | { readonly status: "cut"; readonly detail: string }
   /** `full`: the next range may be sealed at once. */
   | { readonly status: "sealed"; readonly seal: SealRow; readonly full: boolean }
   /** The database lacks what the sealer remembers. */
@@ -67,11 +76,22 @@ const CHUNKS_PER_ROUND = 10;
 const SEALS_COMPARED = 10;
 
 export async function sealRound(context: RoundContext): Promise<Round> {
-  const { db } = context;
+  try {
+    return await nextRound(context);
+  } catch (error) {
+    if (error instanceof OwnersDiffer) return { status: "cut", detail: error.message };
+    throw error;
+  }
+}
+
+async function nextRound(context: RoundContext): Promise<Round> {
+  const { db, bucket, owners } = context;
   const state = await readState(db);
   const compared = compareWithMemory(context.memory, state);
   if ("lost" in compared) return { status: "restored", detail: compared.lost };
   const { memory } = compared;
+  if (!(await owners.follow(db, bucket))) return { status: "following" };
+  owners.checkedTo = await checkPage(db, owners, owners.checkedTo);
   if (await isWalkBehind(db, context.options.hotMs)) await walkOn(db, context, CHUNKS_PER_ROUND);
   const choice = await choose(context, memory, state.seals[0]);
   if (choice === undefined) {
@@ -138,7 +158,7 @@ async function prove(
 ): Promise<StoredSeal | { readonly mismatch: string }> {
   const { db, bucket, options } = context;
   const head = headOf(memory, range);
-  const encoded = await encodeRange(db, head);
+  const encoded = await encodeRange(context, head);
   await putIfAbsent(bucket, head, encoded);
   await context.failpoint?.("seal_put");
   const stored = await readBack(bucket, head);
@@ -147,14 +167,14 @@ async function prove(
   // Somebody else may have put it. What it claims too early would never be sealed.
   if (!(await mayBeSealed(db, found, options.hotMs)))
     return { mismatch: `the object of seal ${head.number} ends where no seal may end` };
-  const again = await encodeRange(db, headOf(memory, found));
+  const again = await encodeRange(context, headOf(memory, found));
   if (sameContent(stored.footer, again.footer)) return stored;
   return { mismatch: `the object of seal ${head.number} has another content than the database` };
 }
 
-async function encodeRange(db: D1Database, head: SealHead): Promise<EncodedSeal> {
+async function encodeRange({ db, owners }: RoundContext, head: SealHead): Promise<EncodedSeal> {
   const seal = { ...head, ...(await readRange(db, head)) };
-  return encodeSeal(seal, await lastSealOf(db, [...ownersIn(seal)]));
+  return encodeSeal(seal, await linksOf(db, owners, [...ownersIn(seal)]));
 }
 
 function headOf(memory: SealerMemory, { upTo, upToGroup }: Range): SealHead {

@@ -4,10 +4,10 @@ import { commit, newGroup } from "../platform/commit.ts";
 import { read } from "../platform/read.ts";
 import { all, blob, raw, type Sql, sql } from "../platform/sql.ts";
 import type { MacKeys } from "../auth/event-mac.ts";
-import type { SealHead, SealId } from "./footer.ts";
-import type { OwnerEnds } from "./owner-ends.ts";
+import type { Footer, SealHead, SealId } from "./footer.ts";
+import { endsOf, type OwnerEnds } from "./owner-ends.ts";
 import type { Owner, SealedAccount } from "./records.ts";
-import { ownersIn, type Seal } from "./seal-format.ts";
+import type { Seal } from "./seal-format.ts";
 import { sealEvent } from "./seal-event.ts";
 import type { StoredSeal } from "./seal-store.ts";
 import { journalSeals } from "./tables.ts";
@@ -60,7 +60,7 @@ export function sealRow(row: Row): SealRow {
 export async function storeSeal(
   db: D1Database,
   macKeys: MacKeys,
-  { seal, sha256, bytes }: StoredSeal,
+  { seal, footer, sha256, bytes }: StoredSeal,
 ): Promise<boolean> {
   const group = newGroup();
   const result = await commit(db, group, [
@@ -74,29 +74,10 @@ export async function storeSeal(
           (SELECT last_at FROM journal_seals ORDER BY number DESC LIMIT 1), 0),
         ${bytes}, ${blob(seal.previous)}, ${blob(sha256)}, ${group.at}`,
     ...storeBalances(closingBalances(seal)),
-    ...storeOwners(seal),
+    ...storeOwners(seal, footer),
     sealEvent(macKeys, { ...seal, sha256 }, group),
   ]);
   return result.committed;
-}
-
-/** The last seal with a block of each owner that has one, before the next seal is stored. */
-export async function lastSealOf(
-  db: D1Database,
-  owners: readonly Owner[],
-): Promise<Map<Owner, SealId>> {
-  const links = new Map<Owner, SealId>();
-  for (let start = 0; start < owners.length; start += ACCOUNTS_PER_STATEMENT) {
-    const rows = await all<SealId & { owner: Owner }>(
-      db,
-      sql`SELECT e.value AS owner, s.number, s.epoch
-        FROM json_each(${JSON.stringify(owners.slice(start, start + ACCOUNTS_PER_STATEMENT))}) e
-          CROSS JOIN sealed_owners o ON o.owner = unhex(e.value)
-          CROSS JOIN journal_seals s ON s.number = o.last_seal`,
-    );
-    for (const { owner, epoch, number } of rows) links.set(owner, { epoch, number });
-  }
-  return links;
 }
 
 type OwnerRow = Omit<OwnerEnds, "last"> & { owner: Owner; number: number; epoch: number };
@@ -141,46 +122,35 @@ function storeBalances(balances: readonly ClosingBalance[]): Sql[] {
   return statements;
 }
 
-/** When the newest record of each kind was opened or made. */
-type Newest = { request: number | null; quote: number | null; match: number | null };
-
-function storeOwners(seal: Seal): Sql[] {
-  const newest = newestOf(seal);
+/** A row of an owner is there with its first seal, and only grows. */
+function storeOwners({ number, epoch }: SealId, { blocks }: Footer): Sql[] {
   const statements: Sql[] = [];
-  for (let start = 0; start < newest.length; start += ACCOUNTS_PER_STATEMENT) {
-    const rows = newest
-      .slice(start, start + ACCOUNTS_PER_STATEMENT)
-      .map(([owner, { request, quote, match }]) => [owner, request, quote, match]);
-    statements.push(sql`INSERT INTO sealed_owners (owner, first_seal, last_seal, last_request_at,
-        last_quote_at, last_match_at)
-      SELECT unhex(s.value ->> 0), ${seal.number}, ${seal.number}, s.value ->> 1, s.value ->> 2,
-        s.value ->> 3
-      FROM json_each(${JSON.stringify(rows)}) s WHERE 1
-      ON CONFLICT (owner) DO UPDATE SET last_seal = excluded.last_seal,
-        last_request_at = ${laterOf("last_request_at")}, last_quote_at = ${laterOf("last_quote_at")},
-        last_match_at = ${laterOf("last_match_at")}`);
+  for (let start = 0; start < blocks.length; start += ACCOUNTS_PER_STATEMENT) {
+    const rows = blocks.slice(start, start + ACCOUNTS_PER_STATEMENT).map((block) => {
+      const { requestAt, quoteAt, matchAt } = endsOf({ epoch, number }, block);
+      return [block.owner, requestAt, quoteAt, matchAt];
+    });
+    const owners = sql`json_each(${JSON.stringify(rows)}) s`;
+    statements.push(
+      sql`UPDATE sealed_owners SET last_seal = ${number},
+          last_request_at = ${laterOf("last_request_at", 1)},
+          last_quote_at = ${laterOf("last_quote_at", 2)},
+          last_match_at = ${laterOf("last_match_at", 3)}
+        FROM ${owners} WHERE sealed_owners.owner = unhex(s.value ->> 0)`,
+      sql`INSERT INTO sealed_owners (owner, first_seal, last_seal, last_request_at, last_quote_at,
+          last_match_at)
+        SELECT unhex(s.value ->> 0), ${number}, ${number}, s.value ->> 1, s.value ->> 2,
+          s.value ->> 3
+        FROM ${owners}
+        WHERE NOT EXISTS (SELECT 1 FROM sealed_owners o WHERE o.owner = unhex(s.value ->> 0))`,
+    );
   }
   return statements;
 }
 
-function laterOf(column: string): Sql {
-  const [old, added] = [`sealed_owners.${column}`, `excluded.${column}`];
+function laterOf(column: string, place: number): Sql {
+  const [old, added] = [`sealed_owners.${column}`, `s.value ->> ${place}`];
   return raw(`max(coalesce(${old}, ${added}), coalesce(${added}, ${old}))`);
-}
-
-function newestOf(seal: Seal): [Owner, Newest][] {
-  const newest = new Map<Owner, Newest>();
-  for (const owner of ownersIn(seal))
-    newest.set(owner, { request: null, quote: null, match: null });
-  const saw = (owner: Owner, kind: keyof Newest, at: number) => {
-    const known = newest.get(owner);
-    if (known !== undefined) known[kind] = Math.max(known[kind] ?? at, at);
-  };
-  for (const row of seal.requests) saw(row.requester_id, "request", row.opened_at);
-  for (const row of seal.quotes) saw(row.maker_id, "quote", row.opened_at);
-  for (const row of seal.matches)
-    for (const owner of [row.requester_id, row.maker_id]) saw(owner, "match", row.at);
-  return [...newest];
 }
 
 type ClosingBalance = SealedAccount & { readonly asset: string; readonly balance: bigint };

@@ -14,14 +14,18 @@ import { type Windows, windowsOf } from "../platform/windows.ts";
 import { TRANSFERS_PER_SEAL } from "./choose-range.ts";
 import { releaseRound } from "./release.ts";
 import { readState, type Round, sealRound } from "./seal-round.ts";
+import { mendOwners } from "./check-owners.ts";
 import { historyName } from "./cold-entries.ts";
 import type { SealId } from "./footer.ts";
+import { OwnerMemory } from "./owner-memory.ts";
 import { readFooterAt } from "./seal-store.ts";
 import { SEALER_NAME } from "./sealer-name.ts";
 import { compareWithMemory, FIRST_MEMORY, nextEpoch, type SealerMemory } from "./sealer-memory.ts";
 
 /** Wait after a seal while more is due, so that D1 serves others in between. */
 const BEHIND_WAIT_MS = 500;
+/** Nothing more leaves the database. */
+const HALTED: ReadonlySet<Round["status"]> = new Set(["restored", "cut", "following"]);
 /** Seals that one round delivers or releases, each in a batch of its own. */
 const RELEASES_PER_ROUND = 20;
 /** Histories that read a new seal at once, and how long they may take. */
@@ -37,6 +41,7 @@ function isUser(owner: string): boolean {
 
 export class Sealer extends DurableObject<Env> {
   readonly #failing = new FailureAlert("sealer_failing");
+  readonly #owners = new OwnerMemory(this.ctx.storage.sql);
   /** Ends when the last round or command has ended. They run one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -69,11 +74,32 @@ export class Sealer extends DurableObject<Env> {
     });
   }
 
+  /**
+   * Writes rows of `sealed_owners` as the archive has them. Returns their owners, or what must be
+   * done first.
+   */
+  mend(): Promise<{ mended: string[] } | { refused: string }> {
+    return this.#inTurn(async () => {
+      const { DB, ARCHIVE } = this.env;
+      const lost = compareWithMemory(await this.#memory(), await readState(DB));
+      if ("lost" in lost) return { refused: `${lost.lost}. See restore` };
+      if (!(await this.#owners.follow(DB, ARCHIVE)))
+        return { refused: "the sealer is still reading the archive. Try again in a minute" };
+      const [unread] = this.#owners.unread;
+      if (unread !== undefined)
+        return { refused: `seal ${unread} cannot be read. See journal verify` };
+      const mended = await mendOwners(DB, this.#owners);
+      await this.wake();
+      return { mended };
+    });
+  }
+
   override async alarm(): Promise<void> {
     let waitMs = windowsOf(config(this.env)).sealerPoll;
     try {
       const round = await this.#inTurn(() => this.#round());
-      if (round.status === "sealed" && round.full) waitMs = BEHIND_WAIT_MS;
+      if ((round.status === "sealed" && round.full) || round.status === "following")
+        waitMs = BEHIND_WAIT_MS;
       await this.#failing.succeeded(this.env.DB, SEALER_NAME);
     } catch (error) {
       await this.#failing.failed(this.env.DB, SEALER_NAME, String(error));
@@ -95,6 +121,7 @@ export class Sealer extends DurableObject<Env> {
       bucket: this.env.ARCHIVE,
       macKeys: settings,
       memory: await this.#memory(),
+      owners: this.#owners,
       remember: (memory) => this.ctx.storage.put(MEMORY, memory),
       options: {
         hotMs: windows.ended,
@@ -104,7 +131,7 @@ export class Sealer extends DurableObject<Env> {
       ...(failpoint === undefined ? {} : { failpoint }),
     });
     await this.#report(round);
-    if (settings.JOURNAL_RELEASE === "on" && round.status !== "restored")
+    if (settings.JOURNAL_RELEASE === "on" && !HALTED.has(round.status))
       for (let count = 0; count < RELEASES_PER_ROUND; count++)
         if (!(await this.#release(windows, failpoint))) break;
     return round;
@@ -166,6 +193,12 @@ export class Sealer extends DurableObject<Env> {
       return;
     }
     await clearAlert(DB, "journal_restored", SEALER_NAME);
+    if (round.status === "following") return;
+    if (round.status === "cut") {
+      await raiseAlert(DB, "history_cut", SEALER_NAME, round.detail);
+      return;
+    }
+    await clearAlert(DB, "history_cut", SEALER_NAME);
     if (round.status === "mismatch") {
       await raiseAlert(DB, "seal_mismatch", SEALER_NAME, round.detail);
       return;

@@ -1,6 +1,6 @@
 /** Tables of the archive. migrations/0001_schema.sql explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
-import { index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { amount, hex } from "../platform/columns.ts";
 
 export const journalSeals = sqliteTable(
@@ -61,6 +61,10 @@ export const sealedOwners = sqliteTable("sealed_owners", {
   lastQuoteAt: integer("last_quote_at"),
   lastMatchAt: integer("last_match_at"),
 });
+
+export const ownerMends = sqliteTable("owner_mends", { one: integer("one").primaryKey() }, () => [
+  check("owner_mends_one", sql`one = 1`),
+]);
 
 export const venueDays = sqliteTable(
   "venue_days",

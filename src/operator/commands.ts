@@ -59,6 +59,7 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   restore: chains.restore,
   reconcile: chains.reconcileAll,
   "journal verify": journal.verify,
+  "journal mend": journal.mend,
   storage,
   "approvals list": listProposals,
   // entrypoint.ts carries out what it returns.

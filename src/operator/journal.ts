@@ -3,6 +3,9 @@
  * part, and the tool puts them together (src/archive/verify-whole.ts).
  */
 import { readAccounts, readOwners, readTransfers, verifySeals } from "../archive/verify-journal.ts";
+import { SEALER_NAME } from "../archive/sealer-name.ts";
+import { near } from "../platform/near.ts";
+import { OperatorRejection } from "./operator-rejection.ts";
 import { badOption, oneOfOption, type OperatorContext, option, optional } from "./context.ts";
 
 const PARTS = ["seals", "transfers", "accounts", "owners"] as const;
@@ -25,6 +28,13 @@ export async function verify(context: OperatorContext): Promise<unknown> {
   const given = optional(context, "most");
   const most = given === undefined ? undefined : numberOption(context, "most");
   return verifySeals({ db, bucket, macKeys: settings }, numberOption(context, "from"), most);
+}
+
+/** Writes the rows of `sealed_owners` that contradict the archive as the archive has them. */
+export async function mend({ env }: OperatorContext): Promise<unknown> {
+  const result = await near(env, env.SEALER, SEALER_NAME).mend();
+  if ("refused" in result) throw new OperatorRejection("history_not_mended", result.refused);
+  return result;
 }
 
 function numberOption(context: OperatorContext, name: string): number {

@@ -21,6 +21,7 @@ const TITLES = {
   approvals_impossible: "Nobody else could approve it",
   approver_is_proposer: "A proposer cannot approve",
   proposal_not_open: "The proposal is not open",
+  history_not_mended: "Something else comes first",
   nothing_halted: "Neither a payer, a chain nor the sealer is halted",
 } as const;
 

@@ -54,6 +54,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   operator_orders: { bytes: 109 },
   operator_proposals: { bytes: 161 },
   paused_venues: { bytes: 60 },
+  owner_mends: { bytes: 9 },
   payer_leases: { bytes: 100 },
   protection_counts: { bytes: 37, user: "t.user_id", withoutRowid: true },
   protections: { bytes: 80, user: "t.user_id" },

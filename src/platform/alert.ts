@@ -42,6 +42,7 @@ export type AlertKind =
   | "seal_mismatch"
   | "archive_damaged"
   | "journal_restored"
+  | "history_cut"
   | "schema_drift";
 
 /**

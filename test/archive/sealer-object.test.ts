@@ -9,6 +9,7 @@ import { Sealer } from "../../src/archive/sealer.ts";
 import { NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import { edit } from "../support/ledger.ts";
 import { command, commitCommand } from "../support/market.ts";
 import type { TestUser } from "../support/users.ts";
 import { SealedJournal } from "./sealing.ts";
@@ -120,4 +121,29 @@ it("seals on while a history never answers", async () => {
   await round({ ...SECONDS, HISTORY: hanging as unknown as Env["HISTORY"] });
   expect(await countOf("delivered")).toBe(delivered + 1);
   expect((await pageOf(maker)).rows).not.toEqual([]);
+});
+
+it("delivers nothing while a row contradicts the archive, and goes on when it is mended", async () => {
+  const { maker } = await journal.trade();
+  await scheduler.wait(COLD_MS);
+  await round();
+  const delivered = await countOf("delivered");
+  const { rows } = await pageOf(maker);
+  const owner = sql`unhex(${maker.userId.replaceAll("-", "")})`;
+  await edit(db, "sealed_owners", [sql`DELETE FROM sealed_owners WHERE owner = ${owner}`]);
+  await journal.trade();
+  await scheduler.wait(COLD_MS);
+  await round();
+  const alerts = () =>
+    all(db, sql`SELECT kind FROM alerts WHERE resolved_at IS NULL AND kind = 'history_cut'`);
+  expect(await alerts()).toHaveLength(1);
+  expect(await countOf("delivered")).toBe(delivered);
+  const mended = await runInDurableObject(stub, (_: Sealer, ctx) =>
+    new Sealer(ctx, SECONDS).mend(),
+  );
+  expect(mended).toEqual({ mended: [maker.userId.replaceAll("-", "")] });
+  await round();
+  expect(await alerts()).toEqual([]);
+  expect(await countOf("delivered")).toBe(delivered + 1);
+  expect((await pageOf(maker)).rows).toEqual(rows);
 });

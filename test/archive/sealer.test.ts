@@ -2,11 +2,11 @@ import { deflateRawSync } from "node:zlib";
 import { env } from "cloudflare:workers";
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { beforeAll, expect, it } from "vitest";
-import { encodeSeal, ownersIn, type Seal } from "../../src/archive/seal-format.ts";
+import { encodeSeal, type Seal } from "../../src/archive/seal-format.ts";
 import { chooseRange, type Range } from "../../src/archive/choose-range.ts";
 import { readRange } from "../../src/archive/read-range.ts";
 import { readState } from "../../src/archive/seal-round.ts";
-import { lastSealOf, lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
+import { lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
 import { putIfAbsent, readSeal } from "../../src/archive/seal-store.ts";
 import type { Sealer } from "../../src/archive/sealer.ts";
 import { nextEpoch } from "../../src/archive/sealer-memory.ts";
@@ -182,7 +182,7 @@ it("takes the object of a runtime that compresses in another way", async () => {
     const { sha256: previous, number } = last;
     const head = { ...chosen, epoch, number: number + 1, previous };
     const seal = { ...head, ...(await readRange(db, chosen)) };
-    const links = await lastSealOf(db, [...ownersIn(seal)]);
+    const links = await sealing.links(seal);
     const other = await encodeSeal(seal, links, least);
     expect(other.bytes.length).not.toBe((await encodeSeal(seal, links)).bytes.length);
     await bucket.put(key, other.bytes);
@@ -227,7 +227,7 @@ it("refuses an object of what may not be sealed yet", async () => {
         previous: memory.last.sha256,
       };
       const seal = { ...head, ...(await readRange(db, range)) };
-      const links = await lastSealOf(db, [...ownersIn(seal)]);
+      const links = await sealing.links(seal);
       await bucket.put(key, (await encodeSeal(seal, links)).bytes);
     };
     expect(await sealing.round({ bucket: bucketWith(bucket, { put }) })).toMatchObject({

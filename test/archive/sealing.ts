@@ -4,12 +4,18 @@ import { env } from "cloudflare:workers";
 import { BlockIndex, type IndexLimits } from "../../src/archive/block-index.ts";
 import type { Archive } from "../../src/archive/cold-entries.ts";
 import type { RecordArchive } from "../../src/archive/cold-records.ts";
+import type { SealId } from "../../src/archive/footer.ts";
 import type { History } from "../../src/archive/history.ts";
+import { OwnerMemory } from "../../src/archive/owner-memory.ts";
+import type { Sealer } from "../../src/archive/sealer.ts";
+import { ownersIn, type Seal } from "../../src/archive/seal-format.ts";
+import { readOwnerRows } from "../../src/archive/seal-row.ts";
 import { type Round, type RoundContext, sealRound } from "../../src/archive/seal-round.ts";
 import type { SealBucket } from "../../src/archive/seal-store.ts";
 import { FIRST_MEMORY, type SealerMemory } from "../../src/archive/sealer-memory.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { all, raw, sql } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
 import { newAsset } from "../support/ledger.ts";
 import { command, commitCommand, matchOf } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
@@ -42,6 +48,7 @@ export function bucketWith(
 /** A sealer with a memory of its own. Its rounds see everything that was committed before. */
 export class Sealing {
   memory: SealerMemory = FIRST_MEMORY;
+  readonly #object = env.SEALER.getByName(uuidv7());
   readonly journal: SealedJournal;
   readonly bucket: SealBucket;
 
@@ -51,8 +58,19 @@ export class Sealing {
   }
 
   async round(overrides: Overrides = {}): Promise<Round> {
+    return this.withOwners((owners) => this.#round(owners, overrides));
+  }
+
+  withOwners<Result>(use: (owners: OwnerMemory) => Promise<Result>): Promise<Result> {
+    return runInDurableObject(this.#object, (_sealer: Sealer, { storage }) =>
+      use(new OwnerMemory(storage.sql)),
+    );
+  }
+
+  #round(owners: OwnerMemory, overrides: Overrides): Promise<Round> {
     const { limit = 10_000, everyMs = 0, hotMs = 0, ...rest } = overrides;
     return sealRound({
+      owners,
       db: this.journal.db,
       bucket: this.bucket,
       macKeys: settings(),
@@ -63,6 +81,13 @@ export class Sealing {
       options: { hotMs, limit, everyMs },
       ...rest,
     });
+  }
+
+  /** The links of a seal that is not stored yet. */
+  async links(seal: Seal): Promise<Map<string, SealId>> {
+    const listed = sql`SELECT unhex(value) FROM json_each(${JSON.stringify([...ownersIn(seal)])})`;
+    const { owners } = await readOwnerRows(this.journal.db, sql`o.owner IN (${listed})`);
+    return new Map(owners.map(({ owner, ends }) => [owner, ends.last]));
   }
 
   /** Seals everything that was committed before. */

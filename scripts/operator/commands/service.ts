@@ -49,6 +49,11 @@ export const SERVICE_COMMANDS: readonly Command[] = [
     help: "verify the archive's seals and compare them with balances; exits with 1 on a discrepancy",
   },
   {
+    words: ["journal", "mend"],
+    flags: [],
+    help: "write what the database says of each user's archive as the archive has it (history_cut)",
+  },
+  {
     words: ["storage"],
     flags: [LIMIT],
     help: "show bytes by table and by user, growth a day and the day the database is full; reads all rows",

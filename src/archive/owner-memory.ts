@@ -1,0 +1,171 @@
+/**
+ * What the sealer remembers of each owner's chain of blocks, in its own storage. It reads the
+ * footer of every seal once. So a row of `sealed_owners` that is wrong is noticed before a seal
+ * repeats it, which no later seal could undo.
+ */
+import { all, sql } from "../platform/sql.ts";
+import { SealMalformed } from "./bytes.ts";
+import type { Footer, SealId } from "./footer.ts";
+import { endsOf, type OwnerEnds } from "./owner-ends.ts";
+import type { Owner } from "./records.ts";
+import { readFooterAt, SealMissing } from "./seal-store.ts";
+
+/** Footers that one call reads, and at once. An object reads a thousand in an invocation. */
+const FOOTERS_PER_CALL = 200;
+const FOOTERS_AT_ONCE = 10;
+/** A value of the storage has at most 2 MB. */
+const OWNERS_PER_STATEMENT = 5_000;
+
+type Seal = SealId & { readonly sha256: string };
+type Row = {
+  readonly owner: Owner;
+  readonly first: number;
+  readonly number: number;
+  readonly epoch: number;
+  readonly request_at: number | null;
+  readonly quote_at: number | null;
+  readonly match_at: number | null;
+};
+
+export class OwnerMemory {
+  readonly #sql: SqlStorage;
+  /** Each round compares the rows of the next owners. */
+  checkedTo: Owner = "";
+
+  constructor(storage: SqlStorage) {
+    this.#sql = storage;
+    storage.exec(`CREATE TABLE IF NOT EXISTS owners (
+      owner TEXT PRIMARY KEY NOT NULL, first INTEGER NOT NULL, number INTEGER NOT NULL,
+      epoch INTEGER NOT NULL, request_at INTEGER, quote_at INTEGER, match_at INTEGER)
+      WITHOUT ROWID`);
+    // The last seal that was followed, and those before it that could not be read.
+    storage.exec(`CREATE TABLE IF NOT EXISTS followed (
+      one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, sha256 TEXT NOT NULL)`);
+    storage.exec("CREATE TABLE IF NOT EXISTS unread (number INTEGER PRIMARY KEY)");
+  }
+
+  /** The last seal that was followed, or 0. */
+  get number(): number {
+    return this.#followed()?.number ?? 0;
+  }
+
+  /** Seals that could not be read. Each call of `follow` tries them again. */
+  get unread(): ReadonlySet<number> {
+    const rows = this.#sql.exec<{ number: number }>("SELECT number FROM unread").toArray();
+    return new Set(rows.map(({ number }) => number));
+  }
+
+  /** Reads what it does not know of the database's seals. Returns whether it knows all of them. */
+  async follow(db: D1Database, bucket: Pick<R2Bucket, "get">): Promise<boolean> {
+    const known = this.#followed();
+    if (known !== undefined && (await sealsOf(db, [known.number]))[0]?.sha256 !== known.sha256)
+      this.#forget();
+    const [{ number: last } = { number: 0 }] = await all<{ number: number }>(
+      db,
+      sql`SELECT coalesce(max(number), 0) AS number FROM journal_seals`,
+    );
+    const next = Array.from(
+      { length: Math.min(FOOTERS_PER_CALL, last - this.number) },
+      (_, place) => this.number + place + 1,
+    );
+    const seals = await sealsOf(db, [...[...this.unread].slice(0, FOOTERS_AT_ONCE), ...next]);
+    for (let start = 0; start < seals.length; start += FOOTERS_AT_ONCE) {
+      const some = seals.slice(start, start + FOOTERS_AT_ONCE);
+      const footers = await Promise.all(some.map((seal) => footerOf(bucket, seal)));
+      some.forEach((seal, place) => this.#add(seal, footers[place]));
+    }
+    return this.number === last;
+  }
+
+  /** Without a footer the seal is unread. The order does not matter. */
+  #add(seal: Seal, footer: Footer | undefined): void {
+    const { number, epoch, sha256 } = seal;
+    const rows = (footer?.blocks ?? []).map((block) => {
+      const { requestAt, quoteAt, matchAt } = endsOf({ epoch, number }, block);
+      return [block.owner, number, number, epoch, requestAt, quoteAt, matchAt];
+    });
+    for (let start = 0; start < rows.length; start += OWNERS_PER_STATEMENT)
+      this.#sql.exec(
+        `INSERT INTO owners SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
+            value ->> 5, value ->> 6 FROM json_each(?) WHERE 1
+          ON CONFLICT (owner) DO UPDATE SET first = min(first, excluded.first),
+            epoch = iif(excluded.number > number, excluded.epoch, epoch),
+            number = max(number, excluded.number), request_at = ${laterOf("request_at")},
+            quote_at = ${laterOf("quote_at")}, match_at = ${laterOf("match_at")}`,
+        JSON.stringify(rows.slice(start, start + OWNERS_PER_STATEMENT)),
+      );
+    if (footer === undefined)
+      this.#sql.exec("INSERT OR IGNORE INTO unread (number) VALUES (?)", number);
+    else this.#sql.exec("DELETE FROM unread WHERE number = ?", number);
+    if (number > this.number)
+      this.#sql.exec("INSERT OR REPLACE INTO followed VALUES (1, ?, ?)", number, sha256);
+  }
+
+  of(owners: readonly Owner[]): Map<Owner, OwnerEnds> {
+    const rows = this.#sql.exec<Row>(
+      "SELECT o.* FROM json_each(?) e CROSS JOIN owners o ON o.owner = e.value",
+      JSON.stringify(owners),
+    );
+    return byOwner(rows.toArray());
+  }
+
+  /** Owners after one, in order, up to another one or to the last. */
+  between(after: Owner, upTo: Owner | undefined): Map<Owner, OwnerEnds> {
+    const rows = this.#sql.exec<Row>(
+      "SELECT * FROM owners WHERE owner > ? AND (owner <= ? OR ? = '')",
+      after,
+      upTo ?? "",
+      upTo ?? "",
+    );
+    return byOwner(rows.toArray());
+  }
+
+  #followed(): Omit<Seal, "epoch"> | undefined {
+    const rows = this.#sql.exec<Omit<Seal, "epoch">>("SELECT number, sha256 FROM followed");
+    return rows.toArray()[0];
+  }
+
+  /** The database was restored: the last seals are lost. */
+  #forget(): void {
+    for (const table of ["owners", "followed", "unread"]) this.#sql.exec(`DELETE FROM ${table}`);
+  }
+}
+
+function laterOf(column: string): string {
+  return `max(coalesce(${column}, excluded.${column}), coalesce(excluded.${column}, ${column}))`;
+}
+
+function byOwner(rows: readonly Row[]): Map<Owner, OwnerEnds> {
+  return new Map(
+    rows.map(({ owner, first, number, epoch, request_at, quote_at, match_at }) => [
+      owner,
+      {
+        first,
+        last: { epoch, number },
+        requestAt: request_at,
+        quoteAt: quote_at,
+        matchAt: match_at,
+      },
+    ]),
+  );
+}
+
+function sealsOf(db: D1Database, numbers: readonly number[]): Promise<Seal[]> {
+  return all<Seal>(
+    db,
+    sql`SELECT s.number, s.epoch, lower(hex(s.sha256)) AS sha256
+      FROM json_each(${JSON.stringify(numbers)}) n CROSS JOIN journal_seals s ON s.number = n.value
+      ORDER BY s.number`,
+  );
+}
+
+/** Undefined unless the archive has what the database vouches for. */
+async function footerOf(bucket: Pick<R2Bucket, "get">, seal: Seal): Promise<Footer | undefined> {
+  try {
+    const { footer, sha256 } = await readFooterAt(bucket, seal);
+    return sha256 === seal.sha256 ? footer : undefined;
+  } catch (error) {
+    if (error instanceof SealMissing || error instanceof SealMalformed) return undefined;
+    throw error;
+  }
+}
