@@ -208,30 +208,35 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...of("reset", "src/auth/reset-account.ts", [
-    ["no hold", "${group.at} + ${holdMs})", "${group.at})", [RESET]],
-    ["keys stay", "      ...(keepKeys\n", "      ...(keepKeys || holdMs > 0\n", [RESET]],
+    ["no hold", "        ...startHold(settings, about, { at: group.at, applied }),\n", "", [RESET]],
+    ["keys stay", "      ...(keepKeys\n", "      ...(keepKeys || about.ip === null\n", [RESET]],
   ]),
-  ...of("security hold", "src/auth/step-up.ts", [
+  ...of("security hold", "src/auth/may-write.ts", [
+    ["ignored", "expr`${holdUntil(user, at)} <= ${at}`", "expr`${at} > 0`", [RESET]],
+  ]),
+  ...of("security hold", "src/auth/hold.ts", [
+    ["of a waiting device ignored", "AND w.next_from > ${at}", "AND w.next_from < 0", [TOTP]],
     [
-      "ignored",
-      "if (!duringHold && holdUntil",
-      'if (!duringHold && email === "" && holdUntil',
-      [RESET],
+      "young factors end a freeze",
+      "coalesce(u.hold_until, 0) <= u.frozen_at",
+      "u.frozen_at > 0",
+      [FREEZE],
     ],
+    ["a young device ends a freeze", "${holdMsOf(settings)} <= u.frozen_at", "0 > 0", [FREEZE]],
   ]),
   ...of("checked totp", "src/auth/checked-totp.ts", [
     [
       "unchecked by the guard",
-      "AND secret_sealed IS NOT ${checkedTotp})`",
-      "AND secret_sealed IS ${checkedTotp} AND ends_at < 0)`",
+      "IS NOT ${checkedTotp})`",
+      "IS ${checkedTotp} AND ends_at < 0)`",
       [STEP_UP_RACE],
     ],
   ]),
   ...of("step-up", "src/auth/step-up.ts", [
     [
       "unchecked by the guards after it",
-      "actor: checkedActor(actor, checkedTotp),",
-      "actor: checkedActor(actor, checkedTotp) && actor,",
+      "const checked = checkedActor(actor, checkedTotp);",
+      "const checked = actor as CheckedActor;",
       [STEP_UP_RACE],
     ],
   ]),

@@ -157,6 +157,17 @@ function registerFreezeRoutes(app: Api): void {
   });
 }
 
+/** Step-up with a code or a recovery code. */
+function orRecoveryCode() {
+  return oneCode(
+    z.strictObject({
+      ...stepUpFields,
+      recovery_code: described(recoveryCode.optional(), "Instead of `totp_code`, once"),
+    }),
+    { password: SAMPLE.password, totp_code: SAMPLE.totp_code },
+  );
+}
+
 function registerTotpRoutes(app: Api): void {
   route(app, {
     method: "post",
@@ -165,10 +176,10 @@ function registerTotpRoutes(app: Api): void {
     tag: "Auth",
     summary: "Get a TOTP secret, to turn TOTP on or to move it to another device",
     description:
-      "The secret counts once POST /auth/confirm-totp has confirmed it, within 10 minutes. It " +
-      "replaces an earlier unconfirmed one.",
+      "POST /auth/confirm-totp must confirm it within 10 minutes. It replaces an earlier " +
+      "unconfirmed one.",
     credential: "session",
-    body: z.strictObject(stepUpFields),
+    body: orRecoveryCode(),
     response: z.object({
       secret: described(z.string(), "The secret in base32. No later response contains it."),
       otpauth_uri: described(z.string(), "The URI of a QR code for authenticator apps"),
@@ -184,13 +195,21 @@ function registerTotpRoutes(app: Api): void {
     notices: true,
     operationId: "confirmTotp",
     tag: "Auth",
-    summary: "Turn TOTP on with a code of the new secret. Earlier secret and codes end.",
+    summary: "Turn TOTP on with a code of the new secret, or have it replace the present device",
+    description:
+      "A replacement counts from `active_from` on, after `AUTH_SECURITY_DELAY_SECS`, or at once if a " +
+      "recovery code asked for it. Until then the present device and its recovery codes count, and " +
+      "POST /auth/cancel-totp-removal cancels it.",
     credential: "session",
     body: z.strictObject({ totp_code: totpCode }),
     response: z.object({
       recovery_codes: described(
         z.array(z.string()),
         "Ten codes, each valid once instead of a code. No later response contains them.",
+      ),
+      active_from: described(
+        z.iso.datetime().nullable(),
+        "From when the device and these codes count instead of the present ones. Null: they do now.",
       ),
     }),
     problems: ["totp_invalid"],
@@ -205,13 +224,7 @@ function registerTotpRoutes(app: Api): void {
     tag: "Auth",
     summary: "Turn TOTP off after the security delay",
     credential: "session",
-    body: oneCode(
-      z.strictObject({
-        ...stepUpFields,
-        recovery_code: described(recoveryCode.optional(), "Instead of `totp_code`, once"),
-      }),
-      { password: SAMPLE.password, totp_code: SAMPLE.totp_code },
-    ),
+    body: orRecoveryCode(),
     response: z.object({
       removal_at: described(z.iso.datetime(), "When TOTP is off, unless it is cancelled before"),
     }),
@@ -225,7 +238,7 @@ function registerTotpRoutes(app: Api): void {
     notices: true,
     operationId: "cancelTotpRemoval",
     tag: "Auth",
-    summary: "Cancel a removal of TOTP that has not taken effect. Idempotent.",
+    summary: "Cancel a removal or replacement of TOTP that has not taken effect. Idempotent.",
     credential: "session",
     body: z.strictObject({}),
     response: Totp,

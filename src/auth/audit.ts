@@ -51,9 +51,11 @@ const AUDIT_KINDS = [
   "withdrawal_approved",
   "totp_requested",
   "totp_enabled",
+  "totp_replacement_requested",
   "totp_removal_requested",
   "totp_removal_cancelled",
   "recovery_code_used",
+  "security_hold",
 ] as const;
 export type AuditKind = (typeof AUDIT_KINDS)[number];
 
@@ -168,6 +170,7 @@ const NOTICE_KINDS = [
   "password_changed",
   "password_set",
   "totp_enabled",
+  "totp_replacement_requested",
   "totp_removal_requested",
   "totp_removal_cancelled",
   "totp_reset",

@@ -1,9 +1,13 @@
-/** Changes the password of a user, which ends every session that was made with the old one. */
+/**
+ * Changes the password of a user, which ends every session that was made with the old one, and
+ * starts a security hold.
+ */
 import type { SessionActor } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
 import { sql, uuid } from "../platform/sql.ts";
 import { type Alongside, auditRow, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
+import { holdMsOf, startHold } from "./hold.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import { type SessionResponse, sessionResponse } from "./login.ts";
 import { ownPlace } from "./login-throttle.ts";
@@ -33,6 +37,7 @@ export async function changePassword(
   const { fields, clientIp } = change;
   const { actor, email, holdUntil } = await stepUp(db, settings, change, { duringHold: true });
   const { userId } = actor;
+  const holdMs = holdMsOf(settings);
   const passwordHash = await inHashTurn(ownPlace("session", { email, clientIp }), () =>
     hashPassword(fields.new_password),
   );
@@ -57,6 +62,7 @@ export async function changePassword(
       sql`UPDATE users SET password_hash = ${passwordHash}, session_epoch = ${epoch}
         WHERE user_id = ${uuid(userId)} AND ${written}`,
       auditRow(ended, at, written),
+      ...startHold(settings, { ...ended, userId }, { at, applied: written }),
       ...(change.revokeKeys
         ? revokeKeys(keys, { actor: "session", ip: clientIp ?? null }, { at, applied: written })
         : []),
@@ -69,7 +75,7 @@ export async function changePassword(
     session: await sessionResponse(settings, {
       userId,
       epoch,
-      holdUntil,
+      holdUntil: Math.max(holdUntil, holdMs === 0 ? 0 : Date.now() + holdMs),
       sessionsTrade: await readSessionsTrade(db, userId),
     }),
     revokedKeys,

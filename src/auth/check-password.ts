@@ -70,7 +70,7 @@ export async function checkPassword(
   }
   const { user_id: id, session_epoch: epoch, password_hash: passwordHash } = user;
   const frozen = frozenByOf({ frozenAt: user.frozen_at, frozenBy: user.frozen_by });
-  const holdUntil = user.hold_until ?? 0;
+  const { hold_until: holdUntil } = user;
   const { totp_sealed: sealed, totp_master_key_id: masterKeyId } = user;
   const totp = sealed === null || masterKeyId === null ? null : { sealed, masterKeyId };
   return {

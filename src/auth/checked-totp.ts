@@ -4,7 +4,7 @@
  */
 import type { ProblemData } from "../platform/problem.ts";
 import { type Expr, expr } from "../platform/sql.ts";
-import { validSecret } from "./totp-secret.ts";
+import { secretAt, validSecret } from "./totp-secret.ts";
 
 export const CODE_REQUIRED: ProblemData = {
   code: "totp_required",
@@ -21,7 +21,7 @@ type Checked = { readonly userId: string; readonly checkedTotp: string | null };
 /** Condition: no secret is valid except the checked one. TOTP that was removed since holds it. */
 export function totpUnchanged({ userId, checkedTotp }: Checked, at: Expr): Expr {
   const valid = validSecret({ userId, status: "confirmed" }, at);
-  return expr`NOT EXISTS (SELECT 1 ${valid} AND secret_sealed IS NOT ${checkedTotp})`;
+  return expr`NOT EXISTS (SELECT 1 ${valid} AND ${secretAt(at).sealed} IS NOT ${checkedTotp})`;
 }
 
 /** The rejection if `totpUnchanged` does not hold. */

@@ -18,6 +18,7 @@ import type { Policy } from "./policy.ts";
 import {
   type AccountRights,
   CANCEL_KINDS,
+  CANCELS_TOTP,
   History,
   KINDS,
   needsMac,
@@ -61,6 +62,9 @@ export function forgedEvents(
     }));
 }
 
+/** Requests about the user that wait to take effect. */
+const WAITING_KINDS = ["policy_changed", "totp_removal_requested", "totp_replacement_requested"];
+
 type Owned = { readonly userHex: string };
 type PolicyRow = Owned &
   Readonly<Record<"activeFrom" | "sessionsTrade" | "listedOnly", number>> &
@@ -90,7 +94,8 @@ async function readRows(db: D1Database, { after, upTo }: Users): Promise<Rights>
           sessions_trade AS sessionsTrade, max_trade_usdc_per_day AS maxTrade,
           withdraw_max_usdc_per_day AS withdrawMax, withdraw_listed_only AS listedOnly,
           withdraw_approval_above AS approvalAbove FROM account_policies WHERE ${owned}`,
-      sql`SELECT hex(user_id) AS userHex, created_at AS createdAt, ends_at AS endsAt
+      sql`SELECT hex(user_id) AS userHex, created_at AS createdAt, next_from AS nextFrom,
+          ends_at AS endsAt
         FROM totp_secrets WHERE status = 'confirmed' AND ${owned}`,
       sql`SELECT hex(user_id) AS userHex, hex(code_hash) AS hash
         FROM recovery_codes WHERE ${owned}`,
@@ -99,7 +104,7 @@ async function readRows(db: D1Database, { after, upTo }: Users): Promise<Rights>
           lower(hex(b.address)) AS address, b.active_from AS activeFrom ${addresses}`,
       firstCancels(sql`SELECT ${userId} AS subject,
           ${lastSeq(userId, expr`k.value`)} AS seq FROM users u
-          JOIN json_each('["policy_changed","totp_removal_requested"]') k WHERE ${chunk}
+          JOIN json_each(${JSON.stringify(WAITING_KINDS)}) k WHERE ${chunk}
         UNION ALL SELECT ${uuidTextOf("b.user_id")},
           ${lastSeq(uuidTextOf("b.address_id"), expr`'withdrawal_address_created'`)} ${addresses}`),
       lastEvents(sql`SELECT ${userId} AS subject FROM users u WHERE ${chunk}`, KINDS.user),
@@ -130,7 +135,7 @@ function lastSeq(subject: Expr, kind: Expr): Expr {
 /** The first event of each kind that cancels, about the user and after `seq` of each request. */
 function firstCancels(requests: Sql): Sql {
   return sql`SELECT ${select(EVENT)}
-    FROM (${requests}) s JOIN json_each(${JSON.stringify(CANCEL_KINDS)}) k
+    FROM (${requests}) s JOIN json_each(${JSON.stringify([...CANCEL_KINDS, CANCELS_TOTP])}) k
     JOIN audit_events a ON a.audit_seq = (SELECT min(e.audit_seq)
       ${eventsOf(expr`s.subject`, expr`k.value`)} AND e.audit_seq > s.seq)`;
 }
@@ -178,7 +183,12 @@ function rightsOf(results: readonly (readonly unknown[])[]): Rights {
       activeFrom: row.activeFrom,
       policy: policyOf(row),
     })),
-    totp: totpOf(userHex).map(({ createdAt, endsAt }) => ({ createdAt, endsAt }))[0] ?? null,
+    totp:
+      totpOf(userHex).map(({ createdAt, nextFrom, endsAt }) => ({
+        createdAt,
+        nextFrom,
+        endsAt,
+      }))[0] ?? null,
     codes: codesOf(userHex).map(({ hash }) => hash),
     keys: keysOf(userHex).map((key) => ({
       apiKeyId: readUuid(key.keyHex),

@@ -14,11 +14,13 @@ import { all, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
 import { type FrozenBy, frozenByOf } from "./frozen.ts";
 import { NOW } from "../platform/commit.ts";
 import { sessionsMayTrade } from "./policy.ts";
+import { holdUntil } from "./hold.ts";
 import { importHmacKey } from "./hmac.ts";
 import { isOwnKeyId } from "./key-id.ts";
 import { type KeyLimits, readLimits } from "./key-limits.ts";
 import { KEY_SEAL_COLUMNS, openKey, type SealedKeyRow } from "./key-seal.ts";
 import { readScopes } from "./scope.ts";
+import { codeCounts } from "./second-factor.ts";
 import { readAddresses } from "./tables.ts";
 import type { Scope } from "../platform/actor.ts";
 
@@ -55,10 +57,11 @@ export type UserState = {
   readonly sessionsTrade: boolean;
   readonly totp: TotpState;
 };
-/** A removal takes effect at `removalAt`. */
+/** A removal takes effect at `removalAt`, and a replacement at `replacementAt`. */
 type TotpState = {
   readonly confirmed: boolean;
   readonly removalAt: number | null;
+  readonly replacementAt: number | null;
   readonly recoveryCodesLeft: number;
 };
 
@@ -161,17 +164,20 @@ async function readUser(db: D1Database, userId: string): Promise<UserState | und
     epoch: number;
     frozenAt: number | null;
     frozenBy: string | null;
-    holdUntil: number | null;
+    holdUntil: number;
     sessionsTrade: number;
     status: string | null;
     removalAt: number | null;
+    replacementAt: number | null;
     codes: number;
   }>(
     db,
     sql`SELECT u.session_epoch AS epoch, u.frozen_at AS frozenAt,
-        u.frozen_by AS frozenBy, u.hold_until AS holdUntil,
+        u.frozen_by AS frozenBy, ${holdUntil(uuid(userId), NOW)} AS holdUntil,
         ${sessionsMayTrade(uuid(userId), NOW)} AS sessionsTrade, t.status, t.ends_at AS removalAt,
-        (SELECT count(*) FROM recovery_codes c WHERE c.user_id = u.user_id) AS codes
+        t.next_from AS replacementAt,
+        (SELECT count(*) FROM recovery_codes c
+          WHERE c.user_id = u.user_id AND ${codeCounts(NOW)}) AS codes
       FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
       WHERE u.user_id = ${uuid(userId)}`,
   );
@@ -179,11 +185,12 @@ async function readUser(db: D1Database, userId: string): Promise<UserState | und
     row && {
       epoch: row.epoch,
       frozen: frozenByOf(row),
-      holdUntil: row.holdUntil ?? 0,
+      holdUntil: row.holdUntil,
       sessionsTrade: row.sessionsTrade === 1,
       totp: {
         confirmed: row.status !== null,
         removalAt: row.removalAt,
+        replacementAt: row.replacementAt,
         recoveryCodesLeft: row.codes,
       },
     }

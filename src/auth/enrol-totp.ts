@@ -1,13 +1,23 @@
-/** Turns TOTP on, or moves it to another device. The new secret counts once a code confirms it. */
+/**
+ * Turns TOTP on, or moves it to another device. A first secret counts once a code confirms it.
+ * Another one counts AUTH_SECURITY_DELAY_SECS later, so that its owner can cancel what a thief
+ * requested with one code, or at once if a recovery code was used. No job applies it: `secretAt`
+ * compares the instant. A first secret starts no security hold, because it only strengthens the
+ * account: a thief who enrols locks out new logins of the owner, but the owner's sessions and keys
+ * can freeze, and a secret that young does not end the freeze.
+ */
 import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem, problem } from "../platform/problem.ts";
-import { all, blob, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, blob, expr, type Expr, first, select, type Sql, sql, uuid } from "../platform/sql.ts";
+import { toWireTimeOrNull } from "../platform/time.ts";
 import { commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
+import { holdMsOf, startHold } from "./hold.ts";
 import { actorRejection, mayWrite, throwNotApplied } from "./may-write.ts";
-import { invalidCode } from "./second-factor.ts";
+import { codeCounts, invalidCode } from "./second-factor.ts";
+import type { Sealed } from "./secret-box.ts";
 import { codeMark, detailsOf } from "./rights.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import {
@@ -17,7 +27,8 @@ import {
   otpauthUri,
   stepOfCode,
 } from "./totp.ts";
-import { openTotpSecret, readTotpBox, sealTotpSecret, validSecret } from "./totp-secret.ts";
+import { openTotpSecret, sealTotpSecret, secretAt, validSecret } from "./totp-secret.ts";
+import { cancelWaiting } from "./waiting-changes.ts";
 
 export const ENROLMENT_MS = 10 * 60_000;
 /** Codes of one enrolment that may be wrong. A stolen session could guess the owner's otherwise. */
@@ -31,6 +42,7 @@ export async function startTotp(
 ): Promise<{ secret: string; otpauth_uri: string }> {
   const { actor, email } = await stepUp(db, settings, request, { duringHold: true });
   const { userId } = actor;
+  const recovered = request.fields.recovery_code === undefined ? 0 : 1;
   const secret = newTotpSecret();
   const box = await sealTotpSecret(settings.MASTER_KEYS, secret, { userId, status: "pending" });
   const applied = await commitAudited(db, {
@@ -40,9 +52,9 @@ export async function startTotp(
       sql`DELETE FROM totp_secrets
         WHERE user_id = ${uuid(userId)} AND status = 'pending' AND ${written}`,
       sql`INSERT INTO totp_secrets (user_id, status, secret_sealed, master_key_id, last_step,
-          wrong_codes, created_at, ends_at)
+          wrong_codes, created_at, ends_at, recovered)
         SELECT ${uuid(userId)}, 'pending', ${box.sealed}, ${box.masterKeyId}, 0, 0, ${at},
-          ${at} + ${ENROLMENT_MS}
+          ${at} + ${ENROLMENT_MS}, ${recovered}
         WHERE ${written}`,
     ],
   });
@@ -51,59 +63,144 @@ export async function startTotp(
 }
 
 /**
- * Confirms the new secret with one of its codes. The earlier secret and recovery codes end. Returns
- * the new recovery codes. Throws `totp_invalid`.
+ * Confirms the new secret with one of its codes. Returns its recovery codes, and from when it and
+ * they count instead of the earlier ones. Null: they do now. Throws `totp_invalid`.
  */
 export async function confirmTotp(
   db: D1Database,
   settings: Config,
   request: { actor: SessionActor; code: string; clientIp: string | undefined },
-): Promise<{ recovery_codes: string[] }> {
+): Promise<{ recovery_codes: string[]; active_from: string | null }> {
   const { actor, clientIp } = request;
   const { userId } = actor;
-  const pending = { userId, status: "pending" } as const;
   await countEnrolmentCode(db, userId);
-  const box = await readTotpBox(db, pending);
-  const stored = box && (await openTotpSecret(settings.MASTER_KEYS, box, pending));
-  const step = stored && stepOfCode(stored.secret, request.code, Date.now());
-  if (stored === undefined || step === undefined) throw invalidCode();
-  const confirmed = await sealTotpSecret(settings.MASTER_KEYS, stored.secret, {
-    userId,
-    status: "confirmed",
-  });
+  const pending = await readPending(db, settings, userId);
+  const step = pending && stepOfCode(pending.secret, request.code, Date.now());
+  if (pending === undefined || step === undefined) throw invalidCode();
+  const current = await readCurrent(db, userId);
+  const afterMs = current === undefined || pending.recovered === 1 ? 0 : holdMsOf(settings);
+  const confirmed = { userId, status: "confirmed" } as const;
+  const box = await sealTotpSecret(settings.MASTER_KEYS, pending.secret, confirmed);
   const codes = newRecoveryCodes();
-  const mine = sql`user_id = ${uuid(userId)}`;
+  const made = { userId, box, step, codes };
+  const marks = codes.map((code) => codeMark(hashOfRecoveryCode(userId, code)));
+  const about = { ip: clientIp, subjectId: userId };
+  const enabled = recordOf(actor, "totp_enabled", about);
   const applied = await commitAudited(db, {
-    record: {
-      ...recordOf(actor, "totp_enabled", { ip: clientIp, subjectId: userId }),
-      details: detailsOf(settings, "totp_enabled", {
-        codes: codes.map((code) => codeMark(hashOfRecoveryCode(userId, code))),
-      }),
-    },
-    when: ({ at }) => sql`${mayWrite(actor, at)} AND EXISTS (
-      SELECT 1 ${validSecret(pending, at)} AND secret_sealed = ${stored.sealed})`,
-    statements: ({ at }, written) => [
-      sql`DELETE FROM totp_secrets WHERE ${mine} AND ${written}`,
-      sql`INSERT INTO totp_secrets (user_id, status, secret_sealed, master_key_id, last_step,
-          wrong_codes, created_at, ends_at)
-        SELECT ${uuid(userId)}, 'confirmed', ${confirmed.sealed}, ${confirmed.masterKeyId}, ${step}, 0, ${at},
-          NULL
-        WHERE ${written}`,
-      sql`DELETE FROM recovery_codes WHERE ${mine} AND ${written}`,
-      ...codes.map((code) => insertCode({ userId, code }, written)),
-    ],
+    record:
+      current === undefined || afterMs === 0
+        ? { ...enabled, details: detailsOf(settings, "totp_enabled", { codes: marks }) }
+        : {
+            ...recordOf(actor, "totp_replacement_requested", about),
+            details: detailsOf(settings, "totp_replacement_requested", {
+              codes: [...current.codes, ...marks],
+              since: current.since,
+              afterMs,
+            }),
+          },
+    when: ({ at }) => sql`${mayWrite(actor, at)}
+      AND EXISTS (SELECT 1 ${validSecret({ userId, status: "pending" }, at)}
+        AND secret_sealed = ${pending.sealed})
+      AND (SELECT ${secretAt(at).sealed} ${validSecret(confirmed, at)})
+        IS ${current?.sealed ?? null}`,
+    statements: ({ at }, written) =>
+      afterMs > 0
+        ? replaceLater(made, { at, from: expr`${at} + ${afterMs}`, applied: written })
+        : [
+            ...(current === undefined
+              ? []
+              : startHold(settings, { ...enabled, userId }, { at, applied: written })),
+            ...replaceNow(made, { at, applied: written }),
+          ],
   });
   forgetCredentials({ userId, apiKeyIds: [] });
   if (!applied) {
     const rejection = await actorRejection(db, actor);
     throw rejection === undefined ? invalidCode() : new Problem(rejection);
   }
-  return { recovery_codes: codes };
+  const next = afterMs === 0 ? undefined : await readNextFrom(db, userId);
+  return { recovery_codes: codes, active_from: toWireTimeOrNull(next ?? null) };
 }
 
-function insertCode({ userId, code }: { userId: string; code: string }, when: Sql): Sql {
-  return sql`INSERT INTO recovery_codes (user_id, code_hash)
-    SELECT ${uuid(userId)}, ${blob(hashOfRecoveryCode(userId, code))} WHERE ${when}`;
+async function readPending(db: D1Database, { MASTER_KEYS }: Config, userId: string) {
+  const owner = { userId, status: "pending" } as const;
+  const row = await first<Sealed & { recovered: number }>(
+    db,
+    sql`SELECT secret_sealed AS sealed, master_key_id AS masterKeyId, recovered
+      ${validSecret(owner, NOW)}`,
+  );
+  return row && { ...row, ...(await openTotpSecret(MASTER_KEYS, row, owner)) };
+}
+
+/** The secret that counts, and the marks of its recovery codes. Undefined: TOTP is off. */
+async function readCurrent(db: D1Database, userId: string) {
+  const { sealed, since } = secretAt(NOW);
+  const row = await first<{ sealed: string; since: number }>(
+    db,
+    sql`SELECT ${select({ sealed, since })} ${validSecret({ userId, status: "confirmed" }, NOW)}`,
+  );
+  const codes = await all<{ hash: string }>(
+    db,
+    sql`SELECT hex(code_hash) AS hash FROM recovery_codes
+      WHERE user_id = ${uuid(userId)} AND ${codeCounts(NOW)}`,
+  );
+  return row && { ...row, codes: codes.map(({ hash }) => codeMark(hash)) };
+}
+
+async function readNextFrom(db: D1Database, userId: string): Promise<number | undefined> {
+  const confirmed = validSecret({ userId, status: "confirmed" }, NOW);
+  return (await first<{ at: number }>(db, sql`SELECT next_from AS at ${confirmed}`))?.at;
+}
+
+type NewSecret = {
+  readonly userId: string;
+  readonly box: Sealed;
+  /** The step of the code that confirmed it. */
+  readonly step: number;
+  readonly codes: readonly string[];
+};
+type When = { readonly at: Expr; readonly applied: Sql };
+
+/** The earlier secret and its recovery codes end. */
+function replaceNow({ userId, box, step, codes }: NewSecret, { at, applied }: When): Sql[] {
+  const mine = sql`user_id = ${uuid(userId)} AND ${applied}`;
+  return [
+    sql`DELETE FROM totp_secrets WHERE ${mine}`,
+    sql`INSERT INTO totp_secrets (user_id, status, secret_sealed, master_key_id, last_step,
+        wrong_codes, created_at, ends_at)
+      SELECT ${uuid(userId)}, 'confirmed', ${box.sealed}, ${box.masterKeyId}, ${step}, 0, ${at}, NULL
+      WHERE ${applied}`,
+    sql`DELETE FROM recovery_codes WHERE ${mine}`,
+    ...codes.map((code) => insertCode({ userId, code, from: null }, applied)),
+  ];
+}
+
+/** The earlier secret and its recovery codes count until `from`. What else waits is cancelled. */
+function replaceLater(
+  { userId, box, step, codes }: NewSecret,
+  { at, from, applied }: When & { readonly from: Expr },
+): Sql[] {
+  const mine = sql`user_id = ${uuid(userId)} AND ${applied}`;
+  const present = secretAt(at);
+  return [
+    ...cancelWaiting(userId, { at, applied }),
+    sql`UPDATE totp_secrets SET secret_sealed = ${present.sealed},
+        master_key_id = ${present.masterKeyId}, created_at = ${present.since},
+        next_sealed = ${box.sealed}, next_master_key_id = ${box.masterKeyId}, next_from = ${from},
+        last_step = max(last_step, ${step})
+      WHERE ${mine} AND status = 'confirmed'`,
+    sql`DELETE FROM recovery_codes WHERE ${mine} AND ends_at <= ${at}`,
+    sql`UPDATE recovery_codes SET ends_at = ${from} WHERE ${mine}`,
+    ...codes.map((code) => insertCode({ userId, code, from }, applied)),
+  ];
+}
+
+function insertCode(
+  { userId, code, from }: { userId: string; code: string; from: Expr | null },
+  when: Sql,
+): Sql {
+  return sql`INSERT INTO recovery_codes (user_id, code_hash, active_from)
+    SELECT ${uuid(userId)}, ${blob(hashOfRecoveryCode(userId, code))}, ${from} WHERE ${when}`;
 }
 
 /** Counts a code before it is verified. Throws `totp_invalid` if no secret awaits one. */

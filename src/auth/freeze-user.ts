@@ -2,13 +2,15 @@
  * Freezes and unfreezes users. A freeze ends all sessions and cancels what waits to take effect.
  */
 import type { Actor } from "../platform/actor.ts";
+import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
-import { expr, type Expr, sql, uuid } from "../platform/sql.ts";
+import { expr, type Expr, first, sql, uuid } from "../platform/sql.ts";
 import { type Alongside, auditRow, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
 import { checkPassword } from "./check-password.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { accountFrozen, type FrozenBy, frozenByOf } from "./frozen.ts";
+import { factorsPrecedeFreeze } from "./hold.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
 import { mayWrite, throwNotApplied } from "./may-write.ts";
 import type { MacKeys } from "./event-mac.ts";
@@ -135,7 +137,7 @@ type Unfreezing = {
 /**
  * Ends a freeze of the user's own, which takes a one-time code: a thief may have the password. An
  * account that is not frozen stays as it is. Throws `account_frozen` if only the operator can end
- * the freeze.
+ * the freeze, also if the password or the authenticator is younger than it.
  */
 export async function unfreezeOwnAccount(
   db: D1Database,
@@ -150,6 +152,10 @@ export async function unfreezeOwnAccount(
   });
   const { attempt, userId, epoch, totp, passwordHash, frozen } = verified;
   if (frozen === "operator") throw new Problem(accountFrozen("operator"));
+  // Before the code, so that it is not used up.
+  const factors = sql`SELECT ${factorsPrecedeFreeze(settings, userId, NOW)} AS old`;
+  const tooYoung = totp !== null && (await first<{ old: number }>(db, factors))?.old === 0;
+  if (frozen === "self" && tooYoung) throw factorsTooYoung();
   // The guard does not check TOTP again: it changes only while the account is not frozen, and a
   // freeze raises the epoch that the guard compares.
   const checkedTotp = await checkSecondFactor(db, settings, {
@@ -177,9 +183,10 @@ export async function unfreezeOwnAccount(
       subjectId: userId,
       details: detailsOf(settings, "account_unfrozen", {}),
     },
-    when: () => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)}
+    when: ({ at }) => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)}
       AND frozen_at IS NOT NULL AND frozen_by IS 'self' AND session_epoch = ${epoch}
-      AND password_hash = ${passwordHash})`,
+      AND password_hash = ${passwordHash})
+      AND ${factorsPrecedeFreeze(settings, userId, at)}`,
     statements: ({ at }, written) => [
       sql`UPDATE users SET frozen_at = NULL, frozen_by = NULL
         WHERE user_id = ${uuid(userId)} AND ${written}`,
@@ -195,4 +202,13 @@ export async function unfreezeOwnAccount(
     if (by !== null) throw new Problem(accountFrozen(by));
   }
   return { userId, unfrozen: applied, revokedKeys: applied ? revokedKeys : [] };
+}
+
+function factorsTooYoung(): Problem {
+  return new Problem({
+    ...accountFrozen("self"),
+    detail:
+      "The password or the authenticator changed less than the security delay before the freeze. " +
+      "Contact the operator.",
+  });
 }

@@ -8,7 +8,9 @@
  * queue behind those of strangers (hash-turns.ts). For the same reason right passwords, which cost
  * a hash too, are limited per email and network: a thief of the password has other networks.
  */
+import { holdUntil } from "./hold.ts";
 import { sessionsMayTrade } from "./policy.ts";
+import { secretAt } from "./totp-secret.ts";
 import { createHash } from "node:crypto";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
@@ -171,7 +173,7 @@ export type Login = {
   readonly session_epoch: number;
   readonly frozen_at: number | null;
   readonly frozen_by: string | null;
-  readonly hold_until: number | null;
+  readonly hold_until: number;
   readonly sessions_trade: number;
   /** The sealed TOTP secret. Null: TOTP is off. */
   readonly totp_sealed: string | null;
@@ -189,6 +191,7 @@ export async function beginAttempt(
   caller: Caller,
 ): Promise<{ readonly attempt: Attempt; readonly user: Login | undefined }> {
   const attemptId = uuidv7();
+  const totp = secretAt(NOW, "t");
   const limits = limitsOf(settings, bound(caller));
   const [counted, found] = await db.batch(
     [
@@ -197,9 +200,9 @@ export async function beginAttempt(
         WHERE ${and(limits.map(({ reached }) => expr`NOT ${reached}`))}
         RETURNING 1 AS counted`,
       sql`SELECT hex(u.user_id) AS user_id, u.password_hash, u.session_epoch, u.frozen_at,
-          u.frozen_by, u.hold_until,
+          u.frozen_by, ${holdUntil(atom("u.user_id"), NOW)} AS hold_until,
           ${sessionsMayTrade(expr`u.user_id`, NOW)} AS sessions_trade,
-          t.secret_sealed AS totp_sealed, t.master_key_id AS totp_master_key_id
+          ${totp.sealed} AS totp_sealed, ${totp.masterKeyId} AS totp_master_key_id
         FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
           AND (t.ends_at IS NULL OR t.ends_at > ${NOW})
         WHERE u.email = ${caller.email}`,

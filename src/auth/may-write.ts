@@ -6,6 +6,7 @@ import type { Precondition } from "../platform/preconditions.ts";
 import { Problem, type ProblemData, unavailable } from "../platform/problem.ts";
 import {
   all,
+  and,
   atom,
   type Columns,
   type Expr,
@@ -21,25 +22,25 @@ import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
 import { totpChanged, totpUnchanged } from "./checked-totp.ts";
 import { accountFrozen, frozenByOf } from "./frozen.ts";
+import { holdUntil, securityHold } from "./hold.ts";
 import type { Actor } from "../platform/actor.ts";
 
 /**
  * Guard condition: at the group's instant, the user is not frozen and the credential is valid. TOTP
- * of a `CheckedActor` is as it was checked.
+ * of a `CheckedActor` is as it was checked. There is no security hold on an `unheld` one.
  */
 export function mayWrite(actor: Actor, at: Expr): Expr {
   const { userId, credential } = actor;
   const user = uuid(userId);
   if (credential.kind === "api_key")
     return keyMayWrite({ user, key: uuid(credential.apiKeyId) }, at);
-  const { epoch, expiresAtMs, checkedTotp } = credential;
-  const session = sessionMayWrite(
-    { user, epoch: atom("?", [epoch]), expiresAt: atom("?", [expiresAtMs]) },
-    at,
-  );
-  return checkedTotp === undefined
-    ? session
-    : expr`${session} AND ${totpUnchanged({ userId, checkedTotp }, at)}`;
+  const { epoch, expiresAtMs, checkedTotp, unheld } = credential;
+  const session = { user, epoch: atom("?", [epoch]), expiresAt: atom("?", [expiresAtMs]) };
+  return and([
+    sessionMayWrite(session, at),
+    ...(checkedTotp === undefined ? [] : [totpUnchanged({ userId, checkedTotp }, at)]),
+    ...(unheld === undefined ? [] : [expr`${holdUntil(user, at)} <= ${at}`]),
+  ]);
 }
 
 /** The fields of a command row that say who sent it. */
@@ -123,18 +124,23 @@ type ActorState = {
   readonly now: number;
   /** Only of a `CheckedActor`. */
   readonly totp_changed?: number;
+  /** Only of an `unheld` actor. */
+  readonly held_until?: number;
 };
 
 /** The facts of which `actorRejectionOf` finds the reason. */
 export function actorFacts({ userId, credential }: Actor): Readonly<Record<"actor", Expr>> {
   const user = uuid(userId);
   if (credential.kind === "api_key") return actorFactsOf({ user, key: uuid(credential.apiKeyId) });
-  const { checkedTotp } = credential;
+  const { checkedTotp, unheld } = credential;
   return actorFactsOf(
     { user, key: atom("NULL") },
-    checkedTotp === undefined
-      ? {}
-      : { totp_changed: expr`NOT ${totpUnchanged({ userId, checkedTotp }, NOW)}` },
+    {
+      ...(checkedTotp === undefined
+        ? {}
+        : { totp_changed: expr`NOT ${totpUnchanged({ userId, checkedTotp }, NOW)}` }),
+      ...(unheld === undefined ? {} : { held_until: holdUntil(user, NOW) }),
+    },
   );
 }
 
@@ -202,6 +208,8 @@ export function actorRejectionOf(
     if (row.now >= credential.expiresAtMs)
       return { code: "session_expired", detail: "The session has expired." };
     if (row.totp_changed === 1) return totpChanged(credential.checkedTotp ?? null);
+    if (row.held_until !== undefined && row.held_until > row.now)
+      return securityHold(row.held_until);
   } else {
     if (row.known !== 1) return { code: "api_key_unknown", detail: "No such API key." };
     if (row.revoked !== null)

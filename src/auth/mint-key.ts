@@ -20,7 +20,7 @@ import { detailsOf, type KeyRights } from "./rights.ts";
 import { capScopes, writeScopes } from "./scope.ts";
 import { checkSecondFactor } from "./second-factor.ts";
 import { sealKey } from "./key-seal.ts";
-import { checkedActor, type Scope, SCOPES, type SessionActor } from "../platform/actor.ts";
+import { checkedActor, type Scope, SCOPES, type SessionActor, unheld } from "../platform/actor.ts";
 
 /** Limit of one user's keys that are neither revoked nor expired, including the operator's. */
 export const MAX_KEYS_PER_USER = 100;
@@ -60,7 +60,8 @@ export async function mintApiKey(
   settings: Config,
   minting: Minting,
 ): Promise<MintedKey> {
-  const { actor: session, key, requestApproval = false } = minting;
+  const { key, requestApproval = false } = minting;
+  const session = unheld(minting.actor);
   const granted = session.scopes;
   const held: readonly Scope[] = requestApproval ? [...granted, "withdraw"] : granted;
   const scopes = capScopes(key.scopes, held);

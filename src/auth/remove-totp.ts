@@ -17,6 +17,7 @@ import { detailsOf } from "./rights.ts";
 import { CODE_LIMITS } from "./second-factor.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import { validSecret } from "./totp-secret.ts";
+import { cancelWaitingTotp } from "./waiting-changes.ts";
 
 /** A removal that is already requested keeps its instant. Throws `totp_not_enabled`. */
 export async function removeTotp(
@@ -33,7 +34,10 @@ export async function removeTotp(
       details: detailsOf(settings, "totp_removal_requested", { afterMs: delayMs }),
     },
     when: (own) => expr`${own} AND ends_at IS NULL`,
-    endsAt: (at) => expr`${at} + ${delayMs}`,
+    statements: (when) => [
+      sql`UPDATE totp_secrets SET ends_at = ${when.at} + ${delayMs}
+        WHERE user_id = ${uuid(actor.userId)} AND status = 'confirmed' AND ${when.applied}`,
+    ],
   });
   const row = await first<{ ends_at: number | null }>(
     db,
@@ -48,7 +52,7 @@ export async function removeTotp(
   return { removal_at: toWireTime(row.ends_at) };
 }
 
-/** Cancels a removal that has not taken effect. Idempotent. */
+/** Cancels a removal and a replacement that have not taken effect. Idempotent. */
 export async function cancelTotpRemoval(
   db: D1Database,
   settings: MacKeys,
@@ -60,16 +64,21 @@ export async function cancelTotpRemoval(
       ...recordOf(request.actor, "totp_removal_cancelled", aboutOf(request)),
       details: detailsOf(settings, "totp_removal_cancelled", {}),
     },
-    when: (own) => expr`${own} AND ends_at IS NOT NULL`,
-    endsAt: () => expr`NULL`,
+    when: (own, at) => expr`${own} AND ${waits(at)}`,
+    statements: (when) => cancelWaitingTotp(request.actor.userId, when),
   });
   if (applied) return;
   await rejectActor(db, request.actor);
   const { userId } = request.actor;
   const valid = validSecret({ userId, status: "confirmed" }, NOW);
   // A freeze was in the way, and has ended since.
-  if ((await first(db, sql`SELECT 1 ${valid} AND ends_at IS NOT NULL`)) !== undefined)
+  if ((await first(db, sql`SELECT 1 ${valid} AND ${waits(NOW)}`)) !== undefined)
     throw changedMeanwhile();
+}
+
+/** Condition over a valid secret: its removal or its replacement waits. */
+function waits(at: Expr): Expr {
+  return expr`ends_at IS NOT NULL OR next_from > ${at}`;
 }
 
 type By = { readonly actor: SessionActor; readonly clientIp: string | undefined };
@@ -83,8 +92,8 @@ async function change(
   request: {
     actor: SessionActor;
     record: AuditRecord;
-    when: (own: Sql) => Expr;
-    endsAt: (at: Expr) => Expr;
+    when: (own: Sql, at: Expr) => Expr;
+    statements: (when: { at: Expr; applied: Sql }) => readonly Sql[];
   },
 ): Promise<boolean> {
   const { actor, record } = request;
@@ -92,11 +101,8 @@ async function change(
   const own = (at: Expr) => sql`SELECT 1 ${validSecret({ userId, status: "confirmed" }, at)}`;
   const applied = await commitAudited(db, {
     record,
-    when: ({ at }) => sql`${mayWrite(actor, at)} AND EXISTS ${request.when(own(at))}`,
-    statements: ({ at }, written) => [
-      sql`UPDATE totp_secrets SET ends_at = ${request.endsAt(at)}
-        WHERE user_id = ${uuid(userId)} AND status = 'confirmed' AND ${written}`,
-    ],
+    when: ({ at }) => sql`${mayWrite(actor, at)} AND EXISTS ${request.when(own(at), at)}`,
+    statements: ({ at }, written) => request.statements({ at, applied: written }),
   });
   forgetCredentials({ userId, apiKeyIds: [] });
   return applied;

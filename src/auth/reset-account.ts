@@ -9,11 +9,11 @@ import { problem } from "../platform/problem.ts";
 import { expr, type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type Alongside, type AuditRecord, auditRow, commitAudited } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
+import { startHold } from "./hold.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
 import { type Details, detailsOf, passwordSha256 } from "./rights.ts";
 import { raiseEpoch } from "./session-epoch.ts";
 import { normalizeEmail } from "./user.ts";
-import { cancelWaiting } from "./waiting-changes.ts";
 
 export type Reset = {
   readonly userId: string;
@@ -37,11 +37,9 @@ export async function setPassword(
   const result = await reset(db, settings, {
     ...request,
     kind: "password_set",
-    details: (holdMs) =>
-      detailsOf(settings, "password_set", {
-        passwordSha256: passwordSha256(request.passwordHash),
-        holdMs,
-      }),
+    details: detailsOf(settings, "password_set", {
+      passwordSha256: passwordSha256(request.passwordHash),
+    }),
     allowed: expr`NOT ${taken}`,
     statements: (_, applied) => [
       sql`UPDATE users SET password_hash = ${request.passwordHash}, email = coalesce(${email}, email)
@@ -63,7 +61,7 @@ export function resetTotp(db: D1Database, settings: Config, request: Reset): Pro
   return reset(db, settings, {
     ...request,
     kind: "totp_reset",
-    details: (holdMs) => detailsOf(settings, "totp_reset", { holdMs }),
+    details: detailsOf(settings, "totp_reset", {}),
     allowed: expr`1`,
     statements: (_, applied) => [
       sql`DELETE FROM totp_secrets WHERE ${mine} AND ${applied}`,
@@ -77,14 +75,13 @@ async function reset(
   settings: Config,
   request: Reset & {
     kind: "password_set" | "totp_reset";
-    details: (holdMs: number) => Details;
+    details: Details;
     allowed: Expr;
     statements: Alongside;
   },
 ): Promise<ResetResult> {
   const { userId, keepKeys } = request;
   const mine = sql`user_id = ${uuid(userId)}`;
-  const holdMs = settings.AUTH_SECURITY_DELAY_SECS * 1_000;
   const keys = { userId, which: "session_minted" } as const;
   const revokedKeys = keepKeys ? [] : await liveKeysOf(db, keys);
   const about = {
@@ -100,17 +97,14 @@ async function reset(
     details: detailsOf(settings, "sessions_ended", {}),
   };
   const changed = await commitAudited(db, {
-    record: { ...about, kind: request.kind, details: request.details(holdMs) },
+    record: { ...about, kind: request.kind, details: request.details },
     when: () => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND ${request.allowed}`,
     statements: (group, applied) =>
       [
         ...request.statements(group, applied),
-        sql`UPDATE users SET
-            hold_until = max(coalesce(hold_until, 0), ${group.at} + ${holdMs})
-          WHERE ${mine} AND ${applied}`,
         auditRow(ended, group.at, applied),
         raiseEpoch(userId, applied),
-        ...cancelWaiting(userId, { at: group.at, applied }),
+        ...startHold(settings, about, { at: group.at, applied }),
         ...(keepKeys
           ? []
           : revokeKeys(keys, { actor: about.actor, ip: null }, { at: group.at, applied })),

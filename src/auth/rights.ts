@@ -24,9 +24,17 @@ type Stored = {
   readonly account_frozen: Nothing;
   readonly account_unfrozen: Nothing;
   readonly password_changed: { passwordSha256: string };
-  readonly password_set: { passwordSha256: string; holdMs: number };
-  readonly totp_reset: { holdMs: number };
+  readonly password_set: { passwordSha256: string };
+  readonly totp_reset: Nothing;
+  /** A hold began. Before this kind, `password_set` and `totp_reset` stored `holdMs`. */
+  readonly security_hold: { holdMs: number };
   readonly totp_enabled: { codes: readonly string[] };
+  /** `since` is when the present secret began to count, `codes` are of both. */
+  readonly totp_replacement_requested: {
+    codes: readonly string[];
+    since: number;
+    afterMs: number;
+  };
   readonly totp_removal_requested: { afterMs: number };
   readonly totp_removal_cancelled: Nothing;
   readonly policy_changed: readonly PolicyFrom[];
@@ -84,7 +92,9 @@ const DETAILED: Readonly<Record<Exclude<DetailedKind, "login">, true>> = {
   password_changed: true,
   password_set: true,
   totp_reset: true,
+  security_hold: true,
   totp_enabled: true,
+  totp_replacement_requested: true,
   totp_removal_requested: true,
   totp_removal_cancelled: true,
   policy_changed: true,
@@ -122,8 +132,10 @@ export const KINDS = {
     "password_set",
     "account_frozen",
     "account_unfrozen",
+    "security_hold",
     "totp_enabled",
     "totp_reset",
+    "totp_replacement_requested",
     "totp_removal_requested",
     "totp_removal_cancelled",
     "policy_changed",
@@ -134,7 +146,16 @@ export const KINDS = {
 type Kind = (typeof KINDS)[keyof typeof KINDS][number];
 
 /** Kinds that cancel what waits to take effect (waiting-changes.ts). */
-export const CANCEL_KINDS = ["account_frozen", "password_set", "totp_reset"] as const;
+export const CANCEL_KINDS = [
+  "account_frozen",
+  "password_set",
+  "totp_reset",
+  "security_hold",
+  "totp_replacement_requested",
+] as const;
+
+/** Cancels only changes of TOTP. */
+export const CANCELS_TOTP = "totp_removal_cancelled";
 
 export type RightsEvent = EventContent & {
   readonly kind: Kind;
@@ -157,7 +178,11 @@ export type AccountRights = {
   /** How many events ended all of the user's sessions. Each raised the epoch by one. */
   readonly sessionsEnded: number;
   readonly policies: readonly { readonly activeFrom: number; readonly policy: Policy }[];
-  readonly totp: { readonly createdAt: number; readonly endsAt: number | null } | null;
+  readonly totp: {
+    readonly createdAt: number;
+    readonly nextFrom: number | null;
+    readonly endsAt: number | null;
+  } | null;
   /** Stored hashes of recovery codes. */
   readonly codes: readonly string[];
   /** Keys that are not revoked. */
@@ -179,7 +204,7 @@ export type WrongRight = {
 
 /**
  * The last event of each kind about each subject, and `cancels`: for each request that waits to
- * take effect the first event of each of `CANCEL_KINDS` after it.
+ * take effect the first event of each kind after it that cancels.
  */
 export class History {
   readonly #events: ReadonlyMap<string, RightsEvent>;
@@ -191,8 +216,9 @@ export class History {
 
   /** The first event that cancelled what waited when `request` was made. */
   firstCancel(userId: string, request: RightsEvent): RightsEvent | undefined {
+    const ofTotp = request.kind.startsWith("totp_");
     return (this.#cancels.get(userId) ?? [])
-      .filter(({ seq }) => seq > request.seq)
+      .filter(({ seq, kind }) => seq > request.seq && (ofTotp || kind !== CANCELS_TOTP))
       .toSorted((one, other) => one.seq - other.seq)[0];
   }
 
@@ -255,15 +281,15 @@ function wrongFreeze(account: AccountRights, history: History): WrongRight[] {
   const by = freeze?.actor.startsWith("operator:") === true ? "operator" : "self";
   if (freeze?.kind === "account_frozen" && (frozenAt === null || frozenBy !== by))
     found.push(differs("freeze", frozenAt === null ? null : frozenBy, by));
-  const reset = history.last(userId, "password_set", "totp_reset");
-  const hold = reset === undefined ? 0 : reset.at + read<"totp_reset">(reset).holdMs;
+  const began = history.last(userId, "security_hold", "password_set", "totp_reset");
+  const hold = began === undefined ? 0 : began.at + read<"security_hold">(began).holdMs;
   if (hold > now && (holdUntil ?? 0) < hold) found.push(differs("security hold", holdUntil, hold));
   return found;
 }
 
 /**
- * A freeze and a reset cancel what waits: of the policies, addresses and the removal of TOTP those
- * that an earlier event requested and that had not taken effect. The first one decides, because a
+ * `CANCEL_KINDS` cancel what waits: of the policies, addresses and changes of TOTP those that an
+ * earlier event requested and that had not taken effect. The first one decides, because a
  * later one may come after the instant at which the change would have taken effect.
  */
 function cancelled(
@@ -304,21 +330,33 @@ function wrongTotp(account: AccountRights, history: History): WrongRight[] {
   if (enabled === undefined) return on ? [differs("TOTP", "on", "off")] : [];
   const endsAt = removalOf(account, history, enabled);
   if (endsAt !== null && endsAt <= now) return [];
-  const expected = { createdAt: enabled.at, endsAt };
+  const replacement = history.last(userId, "totp_replacement_requested");
+  const replaced = replacement !== undefined && replacement.seq > enabled.seq;
+  const expected = replaced
+    ? { ...replacementOf(account, history, replacement), endsAt }
+    : { createdAt: enabled.at, nextFrom: null, endsAt };
   if (!on || !same(totp, expected)) return [differs("TOTP", on ? totp : "off", expected)];
-  const made = new Set(read<"totp_enabled">(enabled).codes);
+  const maker = replaced ? replacement : enabled;
+  const made = new Set(read<"totp_enabled">(maker).codes);
   return codes.every((hash) => made.has(codeMark(hash)))
     ? []
-    : [{ what: "recovery codes", detail: `a code was not made by audit event ${enabled.seq}` }];
+    : [{ what: "recovery codes", detail: `a code was not made by audit event ${maker.seq}` }];
 }
 
 /** When the secret of `enabled` ends. Null: its removal was not requested, or was cancelled. */
 function removalOf(account: AccountRights, history: History, enabled: RightsEvent): number | null {
-  const { userId } = account;
-  const removal = history.last(userId, "totp_removal_requested", "totp_removal_cancelled");
-  if (removal?.kind !== "totp_removal_requested" || removal.seq < enabled.seq) return null;
+  const removal = history.last(account.userId, "totp_removal_requested");
+  if (removal === undefined || removal.seq < enabled.seq) return null;
   const from = removal.at + read<"totp_removal_requested">(removal).afterMs;
   return cancelled(account, history, { request: removal, from }) ? null : from;
+}
+
+/** Since when the replaced secret counts, and from when the next one does. Null: it was cancelled. */
+function replacementOf(account: AccountRights, history: History, request: RightsEvent) {
+  const { since, afterMs } = read<"totp_replacement_requested">(request);
+  const from = request.at + afterMs;
+  const nextFrom = cancelled(account, history, { request, from }) ? null : from;
+  return { createdAt: since, nextFrom };
 }
 
 function wrongKeys({ keys }: AccountRights, history: History): WrongRight[] {

@@ -234,7 +234,13 @@ function registerKeyRoutes(app: Api): void {
     }),
     response: MintedKey,
     status: 201,
-    problems: ["scope_missing", "api_key_limit", "daily_limit", ...SECOND_FACTOR_PROBLEMS],
+    problems: [
+      "scope_missing",
+      "security_hold",
+      "api_key_limit",
+      "daily_limit",
+      ...SECOND_FACTOR_PROBLEMS,
+    ],
     handler: async ({ db, settings, actor, body, clientIp }) => {
       checkLimits(body.limits ?? null, settings);
       const expiresAt = body.expires_at ?? null;

@@ -17,7 +17,7 @@ import { CODE_INVALID, CODE_REQUIRED } from "./checked-totp.ts";
 import { KNOWN_NETWORK_MS } from "./login-throttle.ts";
 import type { Sealed } from "./secret-box.ts";
 import { hashOfRecoveryCode, stepOfCode } from "./totp.ts";
-import { openTotpSecret, readTotpBox, type StoredSecret } from "./totp-secret.ts";
+import { openTotpSecret, readTotpBox, secretAt, type StoredSecret } from "./totp-secret.ts";
 
 export const CODE_LIMITS = {
   windowMs: 3_600_000,
@@ -134,7 +134,7 @@ async function takeCode(
   const step = stepOfCode(secret.secret, code, Date.now());
   if (step === undefined) return false;
   const unused = sql`user_id = ${uuid(userId)} AND status = 'confirmed'
-    AND secret_sealed = ${secret.sealed} AND last_step < ${step}`;
+    AND ${secretAt(NOW).sealed} = ${secret.sealed} AND last_step < ${step}`;
   const group = newGroup();
   const rows = await commitOrThrow(db, group, [
     codeWasRight(attempt, sql`EXISTS (SELECT 1 FROM totp_secrets WHERE ${unused})`),
@@ -142,6 +142,11 @@ async function takeCode(
   ]);
   // If D1's response was lost, the step may be used. The caller needs the next code then.
   return rows?.[1]?.length === 1;
+}
+
+/** Condition over `recovery_codes`: the code belongs to the authenticator that counts. */
+export function codeCounts(at: Expr): Expr {
+  return expr`coalesce(active_from, 0) <= ${at} AND (ends_at IS NULL OR ends_at > ${at})`;
 }
 
 /** Deletes the recovery code, with an audit event. False if there is no such code. */
@@ -161,7 +166,8 @@ async function takeRecoveryCode(
       ip: clientIp ?? null,
       subjectId: userId,
     },
-    when: () => sql`EXISTS (SELECT 1 FROM recovery_codes WHERE ${mine})`,
+    when: ({ at }) =>
+      sql`EXISTS (SELECT 1 FROM recovery_codes WHERE ${mine} AND ${codeCounts(at)})`,
     statements: (_, applied) => [
       codeWasRight(attempt, applied),
       sql`DELETE FROM recovery_codes WHERE ${mine} AND ${applied}`,

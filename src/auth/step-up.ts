@@ -4,15 +4,15 @@
  *
  * The caller's guard must contain `mayWrite` of the actor that `stepUp` returns. A change of the
  * password raises the epoch of sessions, so a password that was verified before it cannot be used
- * after it. If TOTP was turned on meanwhile, the guard does not apply, and a code is required.
+ * after it. If TOTP was turned on or a security hold began meanwhile, the guard does not apply.
  */
-import { type CheckedActor, checkedActor, type SessionActor } from "../platform/actor.ts";
+import { type CheckedActor, checkedActor, type SessionActor, unheld } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
-import { type Problem, problem } from "../platform/problem.ts";
+import { Problem, problem } from "../platform/problem.ts";
 import { all, TRUE } from "../platform/sql.ts";
-import { toWireTime } from "../platform/time.ts";
 import { checkPassword } from "./check-password.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
+import { securityHold } from "./hold.ts";
 import { checkSecondFactor, type GivenCodes, SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { findUser } from "./user.ts";
 
@@ -52,7 +52,7 @@ export async function stepUp(
   if (user === undefined)
     throw problem("session_invalid", "The user of this credential does not exist.");
   const { email, holdUntil } = user;
-  if (!duringHold && holdUntil !== null && holdUntil > Date.now()) throw securityHold(holdUntil);
+  if (!duringHold && holdUntil > Date.now()) throw new Problem(securityHold(holdUntil));
   const { attempt, totp } = await checkPassword(
     db,
     settings,
@@ -67,19 +67,11 @@ export async function stepUp(
     actor: "session",
   });
   await all(db, attemptSucceeded(attempt, TRUE));
+  const checked = checkedActor(actor, checkedTotp);
   return {
-    actor: checkedActor(actor, checkedTotp),
+    actor: duringHold ? checked : unheld(checked),
     email,
     secondFactor: checkedTotp === null ? "off" : "passed",
-    holdUntil: holdUntil ?? 0,
+    holdUntil,
   };
-}
-
-function securityHold(untilMs: number): Problem {
-  const until = toWireTime(untilMs);
-  return problem(
-    "security_hold",
-    `The operator reset the account. This is possible from ${until} on.`,
-    { until },
-  );
 }

@@ -177,6 +177,10 @@ export const totpSecrets = sqliteTable(
     wrongCodes: integer("wrong_codes").notNull(),
     createdAt: integer("created_at").notNull(),
     endsAt: integer("ends_at"),
+    nextSealed: text("next_sealed"),
+    nextMasterKeyId: text("next_master_key_id"),
+    nextFrom: integer("next_from"),
+    recovered: integer("recovered"),
   },
   (t) => [
     primaryKey({ columns: [t.userId, t.status] }),
@@ -192,6 +196,8 @@ export const recoveryCodes = sqliteTable(
   {
     userId: uuid("user_id").notNull(),
     codeHash: hex("code_hash").notNull(),
+    activeFrom: integer("active_from"),
+    endsAt: integer("ends_at"),
   },
   (t) => [primaryKey({ columns: [t.userId, t.codeHash] })],
 );

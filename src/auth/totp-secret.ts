@@ -1,8 +1,25 @@
-/** The TOTP secrets of a user: the confirmed one, and one that awaits its confirmation. */
+/**
+ * The TOTP secrets of a user: the confirmed one, its replacement, which counts from an instant on,
+ * and one that awaits its confirmation.
+ */
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all, blob, type Expr, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  all,
+  atom,
+  blob,
+  type Columns,
+  type Expr,
+  expr,
+  first,
+  raw,
+  readUuid,
+  select,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import { newestKeyId, openSecret, type Sealed, sealSecret } from "./secret-box.ts";
 
 type Status = "pending" | "confirmed";
@@ -15,13 +32,29 @@ export function validSecret({ userId, status }: Owner, at: Expr): Sql {
     AND (ends_at IS NULL OR ends_at > ${at})`;
 }
 
+/** Of a row at an instant: what counts of the secret and its replacement, and since when. */
+export function secretAt(
+  at: Expr,
+  table = "totp_secrets",
+): Columns<"sealed" | "masterKeyId" | "since"> {
+  const column = (name: string) => atom(`${table}.${name}`);
+  const either = (present: string, next: string) =>
+    expr`iif(${column("next_from")} <= ${at}, ${column(next)}, ${column(present)})`;
+  return {
+    sealed: either("secret_sealed", "next_sealed"),
+    masterKeyId: either("master_key_id", "next_master_key_id"),
+    since: either("created_at", "next_from"),
+  };
+}
+
 export type StoredSecret = Sealed & { readonly secret: string };
 
 /** Reads the sealed secret. Undefined if there is none. */
 export function readTotpBox(db: D1Database, owner: Owner): Promise<Sealed | undefined> {
+  const { sealed, masterKeyId } = secretAt(NOW);
   return first<Sealed>(
     db,
-    sql`SELECT secret_sealed AS sealed, master_key_id AS masterKeyId ${validSecret(owner, NOW)}`,
+    sql`SELECT ${select({ sealed, masterKeyId })} ${validSecret(owner, NOW)}`,
   );
 }
 
@@ -39,6 +72,12 @@ function totpBinding({ userId, status }: Owner): string {
 }
 
 const PAGE = 50;
+type Row = { readonly id: string; readonly status: Status };
+/** The columns of each secret of a row. */
+const BOXES = [
+  { sealed: "secret_sealed", masterKeyId: "master_key_id" },
+  { sealed: "next_sealed", masterKeyId: "next_master_key_id" },
+];
 
 /** Seals every secret with the newest master key. Returns the users whose secret does not open. */
 export async function rewrapTotp(
@@ -50,24 +89,28 @@ export async function rewrapTotp(
   const unreadable: string[] = [];
   let after = { id: "", status: "" };
   for (;;) {
-    const rows = await all<Sealed & { id: string; status: Status }>(
-      db,
-      sql`SELECT hex(user_id) AS id, status, secret_sealed AS sealed, master_key_id AS masterKeyId
-        FROM totp_secrets WHERE (user_id, status) > (${blob(after.id)}, ${after.status})
-        ORDER BY user_id, status LIMIT ${PAGE}`,
-    );
-    for (const row of rows.filter(({ masterKeyId }) => masterKeyId !== newest)) {
-      const owner = { userId: readUuid(row.id), status: row.status };
-      const box = await reseal(ring, row, owner);
-      if (box === undefined) unreadable.push(owner.userId);
-      else {
-        await all(
-          db,
-          sql`UPDATE totp_secrets SET secret_sealed = ${box.sealed},
-              master_key_id = ${box.masterKeyId}
-            WHERE user_id = ${blob(row.id)} AND secret_sealed = ${row.sealed}`,
-        );
-        rewrapped += 1;
+    const page = sql`FROM totp_secrets WHERE (user_id, status) > (${blob(after.id)}, ${after.status})
+      ORDER BY user_id, status LIMIT ${PAGE}`;
+    const rows = await all<Row>(db, sql`SELECT hex(user_id) AS id, status ${page}`);
+    for (const { sealed: name, masterKeyId: keyName } of BOXES) {
+      const boxes = await all<Row & Sealed>(
+        db,
+        sql`SELECT * FROM (SELECT hex(user_id) AS id, status, ${raw(name)} AS sealed,
+          ${raw(keyName)} AS masterKeyId ${page}) WHERE masterKeyId <> ${newest}`,
+      );
+      for (const row of boxes) {
+        const owner = { userId: readUuid(row.id), status: row.status };
+        const box = await reseal(ring, row, owner);
+        if (box === undefined) unreadable.push(owner.userId);
+        else {
+          await all(
+            db,
+            sql`UPDATE totp_secrets SET ${raw(name)} = ${box.sealed},
+                ${raw(keyName)} = ${box.masterKeyId}
+              WHERE user_id = ${blob(row.id)} AND ${raw(name)} = ${row.sealed}`,
+          );
+          rewrapped += 1;
+        }
       }
     }
     const last = rows.at(-1);

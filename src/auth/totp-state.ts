@@ -11,6 +11,10 @@ export const Totp = z.object({
     z.iso.datetime().nullable(),
     "When a requested removal takes effect. Null: none was requested.",
   ),
+  replacement_at: described(
+    z.iso.datetime().nullable(),
+    "From when another device counts instead of the present one. Null: none waits.",
+  ),
 });
 
 export async function shownTotp(
@@ -20,10 +24,13 @@ export async function shownTotp(
 ): Promise<z.input<typeof Totp>> {
   const user = await userState(db, userId, waitUntil);
   const { confirmed = false, removalAt = null, recoveryCodesLeft = 0 } = user?.totp ?? {};
+  const replacementAt = user?.totp.replacementAt ?? null;
   const enabled = confirmed && (removalAt === null || removalAt > Date.now());
+  const replaced = replacementAt === null || replacementAt <= Date.now();
   return {
     enabled,
     recovery_codes_left: enabled ? recoveryCodesLeft : 0,
     removal_at: enabled ? toWireTimeOrNull(removalAt) : null,
+    replacement_at: enabled && !replaced ? toWireTimeOrNull(replacementAt) : null,
   };
 }

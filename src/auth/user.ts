@@ -1,14 +1,15 @@
 /** Creates and finds users. */
 import { eq } from "drizzle-orm";
-import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
+import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { atom, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, auditRow } from "./audit.ts";
 import type { MacKeys } from "./event-mac.ts";
+import { holdUntil } from "./hold.ts";
 import { detailsOf, passwordSha256 } from "./rights.ts";
 import { users } from "./tables.ts";
-import { read } from "../platform/read.ts";
+import { fields, read } from "../platform/read.ts";
 
 /** The canonical spelling of an email address, so that a mailbox has one user. */
 export function normalizeEmail(email: string): string {
@@ -55,16 +56,21 @@ export async function createUser(
   return { userId };
 }
 
-type Account = Pick<typeof users.$inferSelect, "email" | "frozenAt" | "frozenBy" | "holdUntil">;
+type Account = Pick<typeof users.$inferSelect, "email" | "frozenAt" | "frozenBy"> & {
+  /** 0: there was no security hold. */
+  readonly holdUntil: number;
+};
 
 export async function findUser(db: D1Database, userId: string): Promise<Account | undefined> {
   const [user] = await read(db, ({ select }) =>
-    select({
-      email: users.email,
-      frozenAt: users.frozenAt,
-      frozenBy: users.frozenBy,
-      holdUntil: users.holdUntil,
-    })
+    select(
+      fields<Account>({
+        email: atom("email"),
+        frozenAt: atom("frozen_at"),
+        frozenBy: atom("frozen_by"),
+        holdUntil: holdUntil(uuid(userId), NOW),
+      }),
+    )
       .from(users)
       .where(eq(users.userId, userId)),
   );

@@ -18,6 +18,8 @@ type SessionCredential = {
   readonly expiresAtMs: number;
   /** Only of a `CheckedActor`. */
   readonly checkedTotp?: string | null;
+  /** `mayWrite` of this actor requires that the account has no security hold. */
+  readonly unheld?: true;
 };
 
 export type Actor = {
@@ -38,6 +40,10 @@ export type CheckedActor = SessionActor & {
 
 export function checkedActor(actor: SessionActor, checkedTotp: string | null): CheckedActor {
   return { ...actor, credential: { ...actor.credential, checkedTotp } };
+}
+
+export function unheld<Of extends SessionActor>(actor: Of): Of {
+  return { ...actor, credential: { ...actor.credential, unheld: true } };
 }
 
 /** Identifies a credential: one API key, or all sessions of a user together. */

@@ -7,6 +7,7 @@ import { LOGIN_LIMITS } from "../../src/auth/login-throttle.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { anyIp, apiOf, bearer, codeOf, send, settings } from "../support/http.ts";
+import { newAddress } from "../support/ledger.ts";
 import { newKey, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
 
 // scrypt is slow on a busy machine.
@@ -41,6 +42,7 @@ it("changes the password, ends earlier sessions and returns a new one", async ()
   expect(events["items"].map(({ kind }: { kind: string }) => kind)).toEqual([
     "login",
     "login_failed",
+    "security_hold",
     "sessions_ended",
     "password_changed",
   ]);
@@ -58,6 +60,42 @@ it("revokes the keys of sessions only, and only if asked", async () => {
   expect((await apiOf({ token }).post("/auth/change-password", again)).status).toBe(200);
   expect(await codeOf(await apiOf(own).get("/auth/whoami"))).toBe("401 api_key_revoked");
   expect((await apiOf(operators).get("/auth/whoami")).status).toBe(200);
+});
+
+it("holds the account for a day, in which a freeze is possible", async () => {
+  const user = await newUserWithPassword();
+  const day = { AUTH_SECURITY_DELAY_SECS: "86400" };
+  const key = await newKey(user, ["read", "trade"]);
+  await apiOf(user, day).post("/auth/policy", { password: PASSWORD, sessions_trade: false });
+  const loosened = { password: PASSWORD, sessions_trade: true };
+  const waiting = await apiOf(user, day).post("/auth/policy", loosened);
+  expect(waiting.json["pending"]).not.toBeNull();
+  const { json } = await apiOf(user, day).post("/auth/change-password", body());
+  expect(json["scopes"]).toEqual(["read"]);
+  forgetAllCredentials();
+  const held = apiOf({ token: json["access_token"] }, day);
+  expect((await held.get("/auth/whoami")).json["scopes"]).toEqual(["read"]);
+  expect((await held.get("/auth/policy")).json).toMatchObject({ pending: null });
+  const step = { password: NEW };
+  const calls = [
+    held.post("/auth/api-keys", { label: "bot", scopes: ["read"] }),
+    held.post("/auth/policy", { ...step, sessions_trade: true }),
+    held.post("/custody/create-withdrawal-address", {
+      ...step,
+      address: newAddress(),
+      label: "thief",
+    }),
+    held.post("/auth/remove-totp", { ...step, totp_code: "123456" }),
+  ];
+  for (const call of calls) expect(await codeOf(await call)).toBe("403 security_hold");
+  // What was made before goes on, and the owner can change the password again, and freeze.
+  expect((await apiOf(key).get("/auth/whoami")).json["scopes"]).toEqual(["read", "trade"]);
+  const again = body({ password: NEW, new_password: PASSWORD });
+  const changed = await held.post("/auth/change-password", again);
+  expect(changed.json["scopes"]).toEqual(["read"]);
+  forgetAllCredentials();
+  const last = apiOf({ token: changed.json["access_token"] }, day);
+  expect((await last.post("/auth/freeze", {})).status).toBe(200);
 });
 
 it("rejects a wrong password and limits the guesses of a stolen session", async () => {

@@ -3,10 +3,10 @@ import { env } from "cloudflare:workers";
 import { expect, it, vi } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { freezeUser, unfreezeUser } from "../../src/auth/freeze-user.ts";
-import { first, sql, uuid } from "../../src/platform/sql.ts";
+import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { anyIp, apiOf, codeOf, problemOf, send, settings } from "../support/http.ts";
 import { quotedMarket } from "../support/market.ts";
-import { enrol, freshCode } from "../support/totp.ts";
+import { codeOfStep, enrol, freshCode, presentStep } from "../support/totp.ts";
 import { newKey, newUser, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
 
 // scrypt is slow on a busy machine.
@@ -33,6 +33,14 @@ const freeze = async (caller: Parameters<typeof apiOf>[0]) => {
   forgetAllCredentials();
   return response;
 };
+
+const DAY_MS = 86_400_000;
+/** Lets time pass for the authenticator. */
+const agePast = ({ userId }: TestUser, ms: number) =>
+  all(
+    env.DB,
+    sql`UPDATE totp_secrets SET created_at = created_at - ${ms} WHERE user_id = ${uuid(userId)}`,
+  );
 
 it("stops every credential and is ended by a code", async () => {
   const user = await newUserWithPassword();
@@ -126,6 +134,62 @@ it("revokes the keys of sessions if asked, and cancels a removal of TOTP", async
   forgetAllCredentials();
   expect(await codeOf(await apiOf(own).get("/auth/whoami"))).toBe("401 api_key_revoked");
   expect((await apiOf(operators).get("/auth/whoami")).status).toBe(200);
+});
+
+const DAY = { AUTH_SECURITY_DELAY_SECS: "86400" };
+type Factors = { readonly password: string; readonly secret: string };
+const OTHER = "the password of a thief";
+
+it.each<[string, (user: TestUser) => Promise<Factors>]>([
+  [
+    "password",
+    async (user) => {
+      const { secret } = await enrol(user);
+      await agePast(user, DAY_MS + 1);
+      const change = { password: PASSWORD, new_password: OTHER, revoke_keys: true };
+      const totp_code = await freshCode(user, secret);
+      await apiOf(user, DAY).post("/auth/change-password", { ...change, totp_code });
+      return { password: OTHER, secret };
+    },
+  ],
+  [
+    "new authenticator",
+    async (user) => {
+      const { codes } = await enrol(user);
+      await agePast(user, DAY_MS + 1);
+      const { json } = await apiOf(user, DAY).post("/auth/totp", {
+        password: PASSWORD,
+        recovery_code: codes[0],
+      });
+      const totp_code = codeOfStep(json["secret"], presentStep());
+      await apiOf(user, DAY).post("/auth/confirm-totp", { totp_code });
+      return { password: PASSWORD, secret: json["secret"] };
+    },
+  ],
+  [
+    "first authenticator",
+    async (user) => ({ password: PASSWORD, secret: (await enrol(user)).secret }),
+  ],
+])("is not ended with a %s of the day before it", async (_, change) => {
+  const user = await newUserWithPassword();
+  const key = await newKey(user, ["read", "trade"]);
+  const { password, secret } = await change(user);
+  expect((await freeze(key)).status).toBe(200);
+  const end = async () => {
+    const totp_code = await freshCode(user, secret);
+    const body = { email: user.email, password, totp_code, revoke_keys: false };
+    const sent = { method: "POST", body: JSON.stringify(body), env: DAY };
+    return problemOf(await send("/auth/unfreeze", sent));
+  };
+  expect(await end()).toMatchObject({ code: "account_frozen", frozen_by: "self" });
+  // Also not later, when the hold is over.
+  await all(
+    env.DB,
+    sql`UPDATE users SET hold_until = hold_until - ${DAY_MS}, frozen_at = frozen_at - ${DAY_MS}
+      WHERE user_id = ${uuid(user.userId)}`,
+  );
+  await agePast(user, DAY_MS);
+  expect(await end()).toMatchObject({ code: "account_frozen", frozen_by: "self" });
 });
 
 it("leaves an account that is not frozen as it is", async () => {

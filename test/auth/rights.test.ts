@@ -12,7 +12,7 @@ import { all, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts"
 import { apiOf, send, settings } from "../support/http.ts";
 import { edit as withoutTriggers, newAddress } from "../support/ledger.ts";
 import { orderOf, sendOrder } from "../support/operator.ts";
-import { enrol, freshCode } from "../support/totp.ts";
+import { codeOfStep, enrol, freshCode, presentStep } from "../support/totp.ts";
 import { newKey, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
 
 // scrypt is slow on a busy machine.
@@ -123,8 +123,14 @@ const EDITS: readonly [title: string, edit: (owner: Owner) => Sql, what: (o: Own
   ["the end of TOTP set", (o) => set("totp_secrets", "ends_at = 1", mine(o)), () => "TOTP"],
   [
     "a recovery code added",
-    ({ user }) => sql`INSERT INTO recovery_codes VALUES (${uuid(user.userId)}, randomblob(32))`,
+    ({ user }) => sql`INSERT INTO recovery_codes (user_id, code_hash)
+      VALUES (${uuid(user.userId)}, randomblob(32))`,
     () => "recovery codes",
+  ],
+  [
+    "a replacement of the authenticator added",
+    (o) => set("totp_secrets", "next_sealed = secret_sealed, next_from = 1", mine(o)),
+    () => "TOTP",
   ],
   [
     "an address replaced",
@@ -259,7 +265,8 @@ describe("of an account that was reset and frozen", () => {
 it("finds no difference after every way to change a right", async () => {
   const user = await newUserWithPassword();
   users.add(user.userId);
-  const { secret, codes } = await enrol(user);
+  const { codes, ...enrolled } = await enrol(user);
+  let { secret } = enrolled;
   const stepUp = async () => ({ password: PASSWORD, totp_code: await freshCode(user, secret) });
   const [now, later] = [apiOf(user), apiOf(user, DELAY)];
   // A call that was rejected would change nothing, and nothing would differ.
@@ -280,6 +287,22 @@ it("finds no difference after every way to change a right", async () => {
   expect(await wrong()).toEqual([]);
   await done(now.post("/auth/cancel-totp-removal", {}));
   await newKey(user, ["read", "withdraw"], { totpCode: await freshCode(user, secret) });
+  const replace = async (api: typeof now, given: object) => {
+    const { json } = await api.post("/auth/totp", { password: PASSWORD, ...given });
+    const totp_code = codeOfStep(json["secret"], presentStep());
+    await done(api.post("/auth/confirm-totp", { totp_code }));
+    expect(await wrong()).toEqual([]);
+    return String(json["secret"]);
+  };
+  await replace(later, await stepUp());
+  await done(now.post("/auth/cancel-totp-removal", {}));
+  const soon = apiOf(user, { AUTH_SECURITY_DELAY_SECS: "1" });
+  secret = await replace(soon, await stepUp());
+  await new Promise((resolve) => setTimeout(resolve, 1_100));
+  // The second replacement begins where the first one ended.
+  await replace(later, await stepUp());
+  await done(now.post("/auth/cancel-totp-removal", {}));
+  expect(await wrong()).toEqual([]);
   await done(later.post("/auth/remove-totp", await stepUp()));
   await done(now.post("/auth/freeze", {}));
   expect(await wrong()).toEqual([]);

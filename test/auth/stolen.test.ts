@@ -16,7 +16,7 @@ import { type Api, apiOf, codeOf, send, settings } from "../support/http.ts";
 import { edit, insertWithdrawal, newAddress, newAsset } from "../support/ledger.ts";
 import { openRequest, placeQuote } from "../support/market.ts";
 import { orderOf, sendOrder } from "../support/operator.ts";
-import { enrol, freshCode } from "../support/totp.ts";
+import { codeOfStep, enrol, freshCode, presentStep } from "../support/totp.ts";
 import { newKey, newUser, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
 
 // scrypt is slow on a busy machine.
@@ -318,6 +318,44 @@ describe("a thief with a session, the password and codes", () => {
     const { json } = await mine.get("/custody/get-withdrawal-addresses");
     const items = json["items"] as readonly { address: string }[];
     expect(items.map(({ address }) => address.toLowerCase())).toEqual([owner.listed]);
+  });
+});
+
+describe("a thief with a session, the password and two codes", () => {
+  it("has no account a day later, if its owner freezes or cancels", async () => {
+    const owner = await newOwner();
+    const { user, secret } = owner;
+    const key = await newKey(user, ["read", "trade"]);
+    const thief = apiOf(user, DAY);
+    const stepUp = async () => ({ password: PASSWORD, totp_code: await freshCode(user, secret) });
+    const { json } = await thief.post("/auth/totp", await stepUp());
+    const totp_code = codeOfStep(json["secret"], presentStep());
+    const confirmed = await thief.post("/auth/confirm-totp", { totp_code });
+    expect(Date.parse(confirmed.json["active_from"])).toBeGreaterThan(Date.now() + DAY_MS - 60_000);
+    const changed = await thief.post("/auth/change-password", {
+      ...(await stepUp()),
+      new_password: "of the thief!",
+      revoke_keys: true,
+    });
+    expect(changed.json["scopes"]).toEqual(["read"]);
+    const stolen = apiOf({ token: changed.json["access_token"] }, DAY);
+    const mint = await stolen.post("/auth/api-keys", { ...KEY, scopes: ["read"] });
+    expect(await codeOf(mint)).toBe("403 security_hold");
+    // The password cancelled the device, and the owner's key still freezes.
+    const asks = (path: string, body: object) =>
+      send(path, {
+        method: "POST",
+        env: DAY,
+        body: JSON.stringify({ email: user.email, ...body }),
+      });
+    const password = "of the thief!";
+    const code = await freshCode(user, String(json["secret"]));
+    expect(await codeOf(await asks("/auth/login", { password, totp_code: code }))).toBe(
+      "401 totp_invalid",
+    );
+    expect((await apiOf(key).post("/auth/freeze", {})).status).toBe(200);
+    const own = { password, totp_code: await freshCode(user, secret), revoke_keys: true };
+    expect(await codeOf(await asks("/auth/unfreeze", own))).toBe("403 account_frozen");
   });
 });
 

@@ -43,7 +43,12 @@ const kindsOf = async (user: TestUser) =>
 it("asks for the code at login only after the right password", async () => {
   const user = await newUserWithPassword();
   const { secret } = await enrol(user);
-  expect(await whoami(user)).toEqual({ enabled: true, recovery_codes_left: 10, removal_at: null });
+  expect(await whoami(user)).toEqual({
+    enabled: true,
+    recovery_codes_left: 10,
+    removal_at: null,
+    replacement_at: null,
+  });
   const wrong = await login(user, {}, { password: "not the password" });
   expect(await codeOf(wrong)).toBe("401 login_failed");
   expect(await codeOf(await login(user))).toBe("401 totp_required");
@@ -134,25 +139,86 @@ it("takes a code for keys that trade, and for step-up", async () => {
   expect((await change({ totp_code: await freshCode(user, secret) })).status).toBe(200);
 });
 
-it("exchanges the device with a code of the old one", async () => {
+const DAY = { AUTH_SECURITY_DELAY_SECS: "86400" };
+/** Asks for another device and confirms it. */
+const replace = async (user: TestUser, given: object, token = user.token) => {
+  const api = apiOf({ token }, DAY);
+  const { status, json } = await api.post("/auth/totp", { password: PASSWORD, ...given });
+  if (status !== 201) return { secret: "", status, confirmed: json };
+  const totp_code = codeOfStep(json["secret"], presentStep());
+  const confirmed = await api.post("/auth/confirm-totp", { totp_code });
+  forgetAllCredentials();
+  return { secret: String(json["secret"]), status: confirmed.status, confirmed: confirmed.json };
+};
+const codeFor = async (user: TestUser, secret: string) => ({
+  totp_code: await freshCode(user, secret),
+});
+/** Lets a day pass for what waits. */
+const passDay = async ({ userId }: TestUser) => {
+  const mine = sql`user_id = ${uuid(userId)}`;
+  await all(env.DB, sql`UPDATE totp_secrets SET next_from = next_from - 86400000 WHERE ${mine}`);
+  await all(
+    env.DB,
+    sql`UPDATE recovery_codes SET active_from = active_from - 86400000,
+      ends_at = ends_at - 86400000 WHERE ${mine}`,
+  );
+};
+
+it("lets the old device and its recovery codes count until a replacement does", async () => {
   const user = await newUserWithPassword();
   const old = await enrol(user);
-  const start = (totp_code?: string) =>
-    apiOf(user).post("/auth/totp", { password: PASSWORD, totp_code });
-  expect(await codeOf(await start())).toBe("401 totp_required");
-  const { json } = await start(await freshCode(user, old.secret));
-  // The old one counts until the new one is confirmed.
-  expect((await login(user, { totp_code: await freshCode(user, old.secret) })).status).toBe(200);
-  const confirmed = await apiOf(user).post("/auth/confirm-totp", {
-    totp_code: codeOfStep(json["secret"], presentStep()),
-  });
-  expect(confirmed.json["recovery_codes"]).toHaveLength(10);
-  const code = await freshCode(user, old.secret);
-  expect(await codeOf(await login(user, { totp_code: code }))).toBe("401 totp_invalid");
-  expect(await codeOf(await login(user, { recovery_code: old.codes[0] }))).toBe("401 totp_invalid");
-  expect((await login(user, { totp_code: await freshCode(user, json["secret"]) })).status).toBe(
-    200,
-  );
+  expect((await replace(user, {})).confirmed).toMatchObject({ code: "totp_required" });
+  const { secret, confirmed } = await replace(user, await codeFor(user, old.secret));
+  const { active_from: from, recovery_codes: codes } = confirmed;
+  expect(Math.abs(Date.parse(from) - Date.now() - 86_400_000)).toBeLessThan(60_000);
+  expect(await whoami(user)).toMatchObject({ recovery_codes_left: 10, replacement_at: from });
+  const invalid = "401 totp_invalid";
+  expect(await codeOf(await login(user, await codeFor(user, secret)))).toBe(invalid);
+  expect(await codeOf(await login(user, { recovery_code: codes[0] }))).toBe(invalid);
+  expect((await login(user, await codeFor(user, old.secret))).status).toBe(200);
+  expect((await login(user, { recovery_code: old.codes[0] })).status).toBe(200);
+  await passDay(user);
+  expect(await codeOf(await login(user, await codeFor(user, old.secret)))).toBe(invalid);
+  expect(await codeOf(await login(user, { recovery_code: old.codes[1] }))).toBe(invalid);
+  expect((await login(user, await codeFor(user, secret))).status).toBe(200);
+  expect((await login(user, { recovery_code: codes[0] })).status).toBe(200);
+  expect(await whoami(user)).toMatchObject({ recovery_codes_left: 9, replacement_at: null });
+  // The next one replaces the second device, which counts until then.
+  const third = await replace(user, await codeFor(user, secret));
+  expect((await login(user, await codeFor(user, secret))).status).toBe(200);
+  await passDay(user);
+  expect((await login(user, await codeFor(user, third.secret))).status).toBe(200);
+  expect(await codeOf(await login(user, await codeFor(user, secret)))).toBe(invalid);
+});
+
+it.each([
+  ["any session", "/auth/cancel-totp-removal", PASSWORD],
+  ["a change of the password", "/auth/change-password", "an even better horse battery"],
+])("cancels a replacement by %s", async (_, path, password) => {
+  const user = await newUserWithPassword();
+  const old = await enrol(user);
+  const { secret } = await replace(user, await codeFor(user, old.secret));
+  const change = { password: PASSWORD, new_password: password, revoke_keys: false };
+  const body = password === PASSWORD ? {} : { ...change, ...(await codeFor(user, old.secret)) };
+  expect((await apiOf(user).post(path, body)).status).toBe(200);
+  await passDay(user);
+  const ofNew = await login(user, await codeFor(user, secret), { password });
+  expect(await codeOf(ofNew)).toBe("401 totp_invalid");
+  expect((await login(user, await codeFor(user, old.secret), { password })).status).toBe(200);
+  expect((await login(user, { recovery_code: old.codes[0] }, { password })).status).toBe(200);
+});
+
+it("replaces the device at once with a recovery code, and holds the account", async () => {
+  const user = await newUserWithPassword();
+  const old = await enrol(user);
+  const { secret, confirmed } = await replace(user, { recovery_code: old.codes[0] });
+  expect(confirmed).toMatchObject({ active_from: null });
+  expect(await codeOf(await login(user, await codeFor(user, old.secret)))).toBe("401 totp_invalid");
+  expect(await codeOf(await login(user, { recovery_code: old.codes[1] }))).toBe("401 totp_invalid");
+  const session = await (
+    await login(user, await codeFor(user, secret))
+  ).json<{ scopes: string[] }>();
+  expect(session.scopes).toEqual(["read"]);
 });
 
 it("ends an enrolment after ten minutes and after ten wrong codes", async () => {
@@ -197,7 +263,11 @@ it("removes TOTP after the delay, unless it is cancelled", async () => {
       WHERE user_id = ${uuid(user.userId)}`,
   );
   expect((await login(user)).status).toBe(200);
-  expect(await whoami(user)).toEqual({ enabled: false, recovery_codes_left: 0, removal_at: null });
+  expect(await whoami(user)).toMatchObject({
+    enabled: false,
+    recovery_codes_left: 0,
+    removal_at: null,
+  });
   expect(await codeOf(await remove({}))).toBe("409 totp_not_enabled");
   await trimTotp(env.DB);
   const left = await first<{ n: number }>(
@@ -220,7 +290,8 @@ it("does not use up a recovery code of a frozen user", async () => {
 it("opens a sealed secret for no other user and not before its confirmation", async () => {
   const [owner, thief] = [await newUserWithPassword(), await newUser()];
   const { secret } = await enrol(owner);
-  const moved = sql`INSERT INTO totp_secrets SELECT ${uuid(thief.userId)}, status, secret_sealed,
+  const moved = sql`INSERT INTO totp_secrets (user_id, status, secret_sealed, master_key_id, last_step,
+      wrong_codes, created_at, ends_at) SELECT ${uuid(thief.userId)}, status, secret_sealed,
       master_key_id, 0, 0, created_at, ends_at
     FROM totp_secrets WHERE user_id = ${uuid(owner.userId)}`;
   await all(env.DB, moved);
@@ -243,15 +314,19 @@ it("opens a sealed secret for no other user and not before its confirmation", as
 
 it("rewraps secrets with the newest master key", async () => {
   const user = await newUserWithPassword();
-  const { secret } = await enrol(user);
+  const { secret: earlier } = await enrol(user);
+  const { secret } = await replace(user, await codeFor(user, earlier));
   const { m1 = "" } = settings().MASTER_KEYS;
   const m2 = "a-new-master-key-0123456789-0123456789";
   await rewrapKeys(env.DB, settings({ MASTER_KEYS: { m2, m1 } }), "test");
-  const row = await first<{ id: string }>(
+  const row = await first<{ id: string; next: string }>(
     env.DB,
-    sql`SELECT master_key_id AS id FROM totp_secrets WHERE user_id = ${uuid(user.userId)}`,
+    sql`SELECT master_key_id AS id, next_master_key_id AS next FROM totp_secrets
+      WHERE user_id = ${uuid(user.userId)}`,
   );
-  expect(row?.id).toBe("m2");
+  expect(row).toEqual({ id: "m2", next: "m2" });
   await rewrapKeys(env.DB, settings({ MASTER_KEYS: { m1, m2 } }), "test");
+  expect((await login(user, await codeFor(user, earlier))).status).toBe(200);
+  await passDay(user);
   expect((await login(user, { totp_code: await freshCode(user, secret) })).status).toBe(200);
 });

@@ -166,21 +166,22 @@ export class Auth {
    * ```
    */
   startTotp(
-    body: StepUp,
+    body: StepUp & { recovery_code?: string },
     options: CallOptions = {},
   ): Promise<{ secret: string; otpauth_uri: string }> {
     return this.#transport.call({
       method: "POST",
       path: "/auth/totp",
-      body: pick(body, STEP_UP),
+      body: pick(body, { ...STEP_UP, recovery_code: true }),
       options,
     });
   }
 
   /**
-   * Turns TOTP on with a code of the new secret. An earlier secret and its recovery codes end.
-   * Returns ten recovery codes, each valid once, so store them. Needs a session. Throws `Problem`:
-   * `totp_invalid`.
+   * Turns TOTP on with a code of the new secret. Returns ten recovery codes, each valid once, so
+   * store them. If TOTP is on, the new device and its codes count from `active_from` on, after the
+   * security delay, unless `startTotp` took a recovery code. `cancelTotpRemoval` cancels it. Needs
+   * a session. Throws `Problem`: `totp_invalid`.
    *
    * @example
    * ```ts
@@ -190,7 +191,7 @@ export class Auth {
   confirmTotp(
     { totp_code }: { totp_code: string },
     options: CallOptions = {},
-  ): Promise<{ recovery_codes: string[] }> {
+  ): Promise<{ recovery_codes: string[]; active_from: string | null }> {
     return this.#transport.call({
       method: "POST",
       path: "/auth/confirm-totp",
@@ -225,8 +226,8 @@ export class Auth {
   }
 
   /**
-   * Cancels a removal of TOTP that has not taken effect. Needs a session. Idempotent, so the client
-   * retries it.
+   * Cancels a removal or a replacement of TOTP that has not taken effect. Needs a session.
+   * Idempotent, so the client retries it.
    *
    * @example
    * ```ts
@@ -260,7 +261,8 @@ export class Auth {
   /**
    * Ends a freeze of your own, with a one-time code. With `revoke_keys`, also revokes the API keys
    * that sessions minted. Throws `Problem`: `login_failed`, `totp_invalid`, `login_throttled`, and
-   * `account_frozen` if only the operator can end it: without TOTP, or after the operator's freeze.
+   * `account_frozen` if only the operator can end it: without TOTP, after the operator's freeze, or
+   * if the password or the authenticator changed less than the security delay before the freeze.
    *
    * @example
    * ```ts

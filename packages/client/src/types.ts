@@ -95,6 +95,8 @@ export type Totp = {
   recovery_codes_left: number;
   /** When a requested removal takes effect. Null: none was requested. */
   removal_at: string | null;
+  /** From when another device counts instead of the present one. Null: none waits. */
+  replacement_at: string | null;
 };
 
 /** Limits that a user sets on the whole account, in native units of USDC. Null: no limit. */
@@ -331,8 +333,8 @@ export type QuoteRequest = RequestSize & {
 };
 
 /**
- * Why a quote ended. Its requester sees `cancelled` for `replaced`, `timeout`, `protection`,
- * `disconnect` and `outbid`.
+ * Why a quote ended. Its requester sees `cancelled` for `replaced`, `timeout`, `protection` and
+ * `disconnect`.
  */
 export type CloseReason =
   | "accepted"
@@ -342,8 +344,7 @@ export type CloseReason =
   | "replaced"
   | "timeout"
   | "protection"
-  | "disconnect"
-  | "outbid";
+  | "disconnect";
 
 /** A firm quote on a request. It does not disclose its maker. */
 export type Quote = {

@@ -97,6 +97,7 @@ export const SAMPLE = {
   recovery_code: "JBSW-Y3DP-EHPK-3PXP",
   recovery_codes: ["JBSW-Y3DP-EHPK-3PXP", "KRSX-G5BA-NFZS-AYTP"],
   recovery_codes_left: 10,
+  replacement_at: null,
   ref_id: "0190a0b0-0000-7000-8000-000000000003",
   removal_at: "2026-11-21T10:00:00.000Z",
   request_id: "0190a0b0-0000-7000-8000-000000000001",

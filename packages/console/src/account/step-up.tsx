@@ -10,7 +10,7 @@ export function useWhoAmI() {
   return useQuery({ queryKey: ["whoami"], queryFn: () => client.auth.whoami() });
 }
 
-export function StepUpFields() {
+export function StepUpFields({ recovery = false }: { recovery?: boolean }) {
   return (
     <>
       <TextField
@@ -20,21 +20,21 @@ export function StepUpFields() {
         autoComplete="current-password"
         required
       />
-      <CodeIfOn />
+      <CodeIfOn recovery={recovery} />
     </>
   );
 }
 
 /** For calls that need a code of users who have the app, and no password. */
-export function CodeIfOn({ needed = true }: { needed?: boolean }) {
+export function CodeIfOn({ needed = true, recovery = false }) {
   const { data: me } = useWhoAmI();
   if (me?.totp?.enabled !== true || !needed) return null;
   return (
     <TextField
       name="code"
-      label="Code of your authenticator app"
-      inputMode="numeric"
-      pattern="\d{6}"
+      label={`Code of your authenticator app${recovery ? ", or a recovery code" : ""}`}
+      inputMode={recovery ? "text" : "numeric"}
+      {...(recovery ? {} : { pattern: "\\d{6}" })}
       autoComplete="one-time-code"
       required
     />
@@ -44,4 +44,9 @@ export function CodeIfOn({ needed = true }: { needed?: boolean }) {
 export function stepUp(values: FormValues): { password: string; totp_code?: string } {
   const code = values.text("code");
   return { password: values.text("password"), ...(code === "" ? {} : { totp_code: code }) };
+}
+
+/** The same for calls that accept a recovery code instead of the code. */
+export function stepUpOrRecover(values: FormValues) {
+  return { password: values.text("password"), ...values.code() };
 }

@@ -6,7 +6,7 @@ import { ActionButton } from "../ui/button.tsx";
 import { Form, TextField } from "../ui/form.tsx";
 import { QrCode } from "../ui/qr-code.tsx";
 import { formatTime } from "../units.ts";
-import { StepUpFields, stepUp, useWhoAmI } from "./step-up.tsx";
+import { StepUpFields, stepUpOrRecover, useWhoAmI } from "./step-up.tsx";
 
 export function Totp() {
   const client = useClient();
@@ -17,6 +17,7 @@ export function Totp() {
   const changed = () => queries.invalidateQueries({ queryKey: ["whoami"] });
   const totp = me?.totp;
   const removalAt = totp?.removal_at ?? null;
+  const replacementAt = totp?.replacement_at ?? null;
   return (
     <section className="card" aria-label="Authenticator app">
       <h2>Authenticator app</h2>
@@ -25,9 +26,12 @@ export function Totp() {
           ? `On, with ${totp.recovery_codes_left} recovery codes left.`
           : "Off. Turn it on to approve withdrawals and to protect your login."}
       </p>
-      {removalAt === null ? null : (
+      {removalAt === null && replacementAt === null ? null : (
         <p>
-          It is removed {formatTime(removalAt)}.{" "}
+          {removalAt === null ? null : `It is removed ${formatTime(removalAt)}. `}
+          {replacementAt === null
+            ? null
+            : `Another device replaces it ${formatTime(replacementAt)}. Until then this one counts. `}
           <ActionButton
             label="Keep it"
             run={async () => {
@@ -50,9 +54,17 @@ export function Totp() {
         <Form
           label="Authenticator app"
           action={totp?.enabled === true ? "Exchange the device" : "Turn it on"}
-          submit={async (values) => setEnrolment(await client.auth.startTotp(stepUp(values)))}
+          submit={async (values) =>
+            setEnrolment(await client.auth.startTotp(stepUpOrRecover(values)))
+          }
         >
-          <StepUpFields />
+          {totp?.enabled === true ? (
+            <p>
+              The new device counts after the security delay, and sessions only read until then.
+              With a recovery code instead of the code it counts at once.
+            </p>
+          ) : null}
+          <StepUpFields recovery />
         </Form>
       ) : (
         <Form
@@ -82,11 +94,11 @@ export function Totp() {
             label="Remove the app"
             action="Remove"
             submit={async (values) => {
-              await client.auth.removeTotp(stepUp(values));
+              await client.auth.removeTotp(stepUpOrRecover(values));
               await changed();
             }}
           >
-            <StepUpFields />
+            <StepUpFields recovery />
           </Form>
         </details>
       ) : null}

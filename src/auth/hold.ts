@@ -1,0 +1,66 @@
+/**
+ * The security hold: for one AUTH_SECURITY_DELAY_SECS after a change of the password, the email
+ * address or the authenticator, sessions carry only `read`, no session mints a key, and nothing
+ * that takes step-up changes but the password and the authenticator. Whoever made the change may be
+ * a thief, and the owner reads the notice of it meanwhile. Freezing stays possible.
+ */
+import type { Config } from "../platform/config.ts";
+import type { ProblemData } from "../platform/problem.ts";
+import { type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
+import { toWireTime } from "../platform/time.ts";
+import { type AuditRecord, auditRow } from "./audit.ts";
+import { detailsOf } from "./rights.ts";
+import { secretAt } from "./totp-secret.ts";
+import { cancelWaiting } from "./waiting-changes.ts";
+
+export function holdMsOf({ AUTH_SECURITY_DELAY_SECS }: Config): number {
+  return AUTH_SECURITY_DELAY_SECS * 1_000;
+}
+
+/** When the user's hold ends. A replacement of the authenticator that waits is one, too. */
+export function holdUntil(user: Expr, at: Expr): Expr {
+  return expr`max(
+    coalesce((SELECT h.hold_until FROM users h WHERE h.user_id = ${user}), 0),
+    coalesce((SELECT w.next_from FROM totp_secrets w WHERE w.user_id = ${user}
+      AND w.status = 'confirmed' AND w.next_from > ${at}
+      AND (w.ends_at IS NULL OR w.ends_at > ${at})), 0))`;
+}
+
+/** Starts a hold, or extends it, and cancels what waits. `by` is who made the change. */
+export function startHold(
+  settings: Config,
+  by: Omit<AuditRecord, "kind" | "details"> & { readonly userId: string },
+  { at, applied }: { at: Expr; applied: Sql },
+): readonly Sql[] {
+  const holdMs = holdMsOf(settings);
+  const details = detailsOf(settings, "security_hold", { holdMs });
+  return [
+    auditRow({ ...by, kind: "security_hold", details }, at, applied),
+    sql`UPDATE users SET hold_until = max(coalesce(hold_until, 0), ${at} + ${holdMs})
+      WHERE user_id = ${uuid(by.userId)} AND ${applied}`,
+    ...cancelWaiting(by.userId, { at, applied }),
+  ];
+}
+
+/**
+ * Condition: the password and the authenticator count since a whole delay before the user's freeze.
+ * Younger ones may be a thief's, and then the freeze was against them.
+ */
+export function factorsPrecedeFreeze(settings: Config, userId: string, at: Expr): Expr {
+  const { since } = secretAt(at, "t");
+  return expr`EXISTS (SELECT 1 FROM users u
+    JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
+    WHERE u.user_id = ${uuid(userId)} AND coalesce(u.hold_until, 0) <= u.frozen_at
+      AND ${since} + ${holdMsOf(settings)} <= u.frozen_at)`;
+}
+
+export function securityHold(untilMs: number): ProblemData {
+  const until = toWireTime(untilMs);
+  return {
+    code: "security_hold",
+    detail:
+      "The password, the authenticator or the address of the account has changed. " +
+      `This is possible from ${until} on.`,
+    extensions: { until },
+  };
+}
