@@ -112,6 +112,7 @@ function inWorkerd(project: {
             RECORDS_DB: "records",
             SEALER_DB: "sealer",
             DRIFTED_DB: "drifted",
+            BACKLOG_DB: "backlog",
           },
         },
       }),

@@ -19,6 +19,7 @@ import { createOperatorKey } from "./operator/operator-key.ts";
 import { formatResult } from "./operator/print.ts";
 import { type Progress, reportProgress } from "./operator/progress.ts";
 import { sendRescue } from "./operator/send-rescue.ts";
+import { reconcileWhole } from "./operator/reconcile-whole.ts";
 import { reserveStdout } from "./operator/stdout.ts";
 import { verifyWhole } from "./operator/verify-whole.ts";
 import type { OperatorProblem, OperatorRequest, OperatorResponse } from "./stack/operator-call.ts";
@@ -73,6 +74,8 @@ async function execute({
     else if (words === "journal verify") response = await verify(command, call, progress);
     else if (words === "audit verify")
       response = await verifyWhole(command, call, (rows) => progress.at(`${rows} verified`));
+    else if (words === "reconcile")
+      response = await reconcileWhole(command, call, (orders) => progress.at(`${orders} orders`));
     else if (send)
       response = await sendRescue(readStackFile(dirOf(dir)).rpc_url, () => call(command));
     else {

@@ -1,4 +1,11 @@
-/** Runs once a minute and repeats work that a lost alarm, wake-up or notification did not start. */
+/**
+ * Runs once a minute and repeats work that a lost alarm, wake-up or notification did not start.
+ *
+ * The scheduled handler runs anywhere, far from D1, and D1 limits the queries of one invocation. So
+ * it only calls an object at D1's location, task by task: each call is an invocation of its own,
+ * and a task that makes too many queries takes none from the others.
+ */
+import { DurableObject } from "cloudflare:workers";
 import { wakeSealer, watchSealer } from "./archive/watch-sealer.ts";
 import { trimApiKeys } from "./auth/api-key.ts";
 import { anchorAudit } from "./auth/audit-anchor.ts";
@@ -12,12 +19,15 @@ import { trackedHoldings } from "./custody/tracked-holdings.ts";
 import { expireApprovals } from "./custody/expire-approvals.ts";
 import { alertLateWithdrawals } from "./custody/payer/alert-late.ts";
 import { wakeChains } from "./custody/payer/wake-payer.ts";
-import { reconcile } from "./ledger/reconcile.ts";
+import { checkRest, walkRecent } from "./ledger/reconcile.ts";
 import { trimProposals } from "./operator/approvals.ts";
 import { trimOrders } from "./operator/order.ts";
 import { config } from "./platform/config.ts";
 import { trimDailyCounts } from "./platform/daily-limit.ts";
 import { errorFields, log } from "./platform/log.ts";
+import { near } from "./platform/near.ts";
+import { limited } from "./platform/query-limit.ts";
+import { now } from "./platform/time.ts";
 import { windowsOf } from "./platform/windows.ts";
 import { watchSchema } from "./platform/watch-schema.ts";
 import { watchStorage } from "./platform/storage.ts";
@@ -32,35 +42,32 @@ import { closeEndedSockets } from "./streams/close-ended.ts";
 import { renotify } from "./streams/notify.ts";
 import { trimStreams } from "./streams/trim.ts";
 
+/** A task that resolves to true has more to do, in another invocation. */
 type Task = readonly [name: string, run: (env: Env) => Promise<unknown>];
 
-const TASKS: readonly Task[] = [
-  // Tasks that must run every minute come before tasks that may wait for a chain.
-  ["renotify", renotify],
+export const TASKS: readonly Task[] = [
+  // First what stops harm, and what must run every minute.
+  ["watch_storage", (env) => watchStorage(env.DB, config(env))],
+  ["wake_sealer", wakeSealer],
   ["close_ended_sockets", closeEndedSockets],
   ["end_lost_sockets", endLostSockets],
   ["expire_missed", expireMissed],
   ["close_missed_timers", closeMissedTimers],
   ["close_tripped", closeTripped],
   ["watch_clock", ({ DB }) => watchClock(DB)],
+  ["renotify", renotify],
+  // Then what may wait for a chain, a bucket or a receiver.
   ["wake_chains", wakeChains],
   ["expire_approvals", expireApprovals],
   ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],
+  ["watch_schema", ({ DB }) => watchSchema(DB)],
+  ["watch_sealer", (env) => watchSealer(env.DB, config(env))],
   ["anchor_audit", (env) => anchorAudit(env.DB, env.AUDIT, config(env))],
   ["deliver_notices", (env) => deliverNotices(env.DB, config(env))],
+  // At last what reads or deletes much.
+  ["reconcile_recent", async (env) => !(await walkRecent(env.DB, { macKeys: config(env) }))],
   ["reconcile", reconcileNow],
-  ["wake_sealer", wakeSealer],
-  ["watch_sealer", (env) => watchSealer(env.DB, config(env))],
-  ["watch_storage", (env) => watchStorage(env.DB, config(env))],
-  ["watch_schema", ({ DB }) => watchSchema(DB)],
-  ["trim_tickets", ({ DB }) => trimTickets(DB)],
-  ["trim_daily_counts", ({ DB }) => trimDailyCounts(DB)],
-  ["trim_traded_hours", ({ DB }) => trimTradedHours(DB)],
-  ["trim_api_keys", ({ DB }) => trimApiKeys(DB)],
-  ["trim_login_attempts", ({ DB }) => trimLoginAttempts(DB)],
-  ["trim_totp", ({ DB }) => trimTotp(DB)],
-  ["trim_orders", ({ DB }) => trimOrders(DB)],
-  ["trim_proposals", ({ DB }) => trimProposals(DB)],
+  ["trim_accounts", ({ DB }) => trimAccounts(DB)],
   ["trim_streams", trimStreams],
   ["trim_rfq", ({ DB }) => trimRfq(DB)],
   ["trim_groups", (env) => trimGroups(env.DB, windowsOf(config(env)).commitGroups)],
@@ -68,7 +75,7 @@ const TASKS: readonly Task[] = [
 
 function reconcileNow(env: Env): Promise<unknown> {
   const settings = config(env);
-  return reconcile(env.DB, {
+  return checkRest(env.DB, {
     chains: settings.CHAINS.map(({ chain }) => chain),
     macKeys: settings,
     addressOf: addressOf(settings),
@@ -76,24 +83,74 @@ function reconcileNow(env: Env): Promise<unknown> {
   });
 }
 
-const TASK_DEADLINE_MS = 25_000;
+async function trimAccounts(db: D1Database): Promise<void> {
+  await trimTickets(db);
+  await trimDailyCounts(db);
+  await trimTradedHours(db);
+  await trimApiKeys(db);
+  await trimLoginAttempts(db);
+  await trimTotp(db);
+  await trimOrders(db);
+  await trimProposals(db);
+}
 
-/**
- * Resolves at the deadline, so that a task that hangs, for example on a chain's node, does not
- * block the next one. The task continues in the background.
- */
-async function deadlineOf(name: string): Promise<void> {
-  await scheduler.wait(TASK_DEADLINE_MS);
-  log("warn", "cron.late", { task: name });
+const TASK_DEADLINE_MS = 25_000;
+/** Invocations of a task that has more to do, in one run of cron. */
+const MAX_CALLS = 20;
+/** A task that has not ended after this time never will, for example after a lost response. */
+const TASK_LOST_MS = 300_000;
+
+/** The one object that runs the tasks. */
+export class Cron extends DurableObject<Env> {
+  readonly #runningSince = new Map<string, number>();
+
+  /** Runs a task, unless its last call still runs. Resolves to whether it has more to do. */
+  async run(name: string): Promise<boolean> {
+    const task = TASKS.find(([known]) => known === name);
+    if (task === undefined) throw new Error(`there is no task ${name}`);
+    const since = this.#runningSince.get(name);
+    const began = now();
+    if (since !== undefined && began - since < TASK_LOST_MS) {
+      log("warn", "cron.late", { task: name, since_ms: began - since });
+      return false;
+    }
+    this.#runningSince.set(name, began);
+    try {
+      const [, run] = task;
+      return (await run(limited(this.env))) === true;
+    } finally {
+      if (this.#runningSince.get(name) === began) this.#runningSince.delete(name);
+    }
+  }
 }
 
 /** Runs the tasks in sequence to limit the load on D1. A failed task does not stop the next one. */
 export async function runCron(env: Env): Promise<void> {
-  for (const [name, run] of TASKS) {
+  for (const [name] of TASKS) {
+    const until = now() + TASK_DEADLINE_MS;
     try {
-      await Promise.race([run(env), deadlineOf(name)]);
+      for (let call = 0; call < MAX_CALLS && now() < until; call++)
+        if (!(await inTime(name, near(env, env.CRON, "cron").run(name)))) break;
     } catch (error) {
       log("error", "cron.failed", { task: name, ...errorFields(error) });
     }
+  }
+}
+
+/**
+ * Resolves to false at the deadline, so that a task that hangs, for example on a chain's node, does
+ * not block the next one. The task continues in the object.
+ */
+async function inTime(name: string, task: Promise<boolean>): Promise<boolean> {
+  let ended = false;
+  const late = async () => {
+    await scheduler.wait(TASK_DEADLINE_MS);
+    if (!ended) log("warn", "cron.late", { task: name });
+    return false;
+  };
+  try {
+    return await Promise.race([task, late()]);
+  } finally {
+    ended = true;
   }
 }

@@ -2,6 +2,7 @@ import { createApp } from "./app.ts";
 import { runCron } from "./cron.ts";
 import { handleWithdrawalMessages } from "./custody/payer/wake-payer.ts";
 
+export { Cron } from "./cron.ts";
 export { History } from "./archive/history.ts";
 export { Sealer } from "./archive/sealer.ts";
 export { ChainWatcher } from "./custody/watcher/chain-watcher.ts";

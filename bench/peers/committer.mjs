@@ -4,9 +4,9 @@
  * `commit_groups`, so each book fences its own. A prototype to measure, not to run: a batch that
  * fails is repeated group by group, and no order between groups is kept.
  */
-import worker, { ChainWatcher, Feed, History, Operator, Payer, RfqBook, Sealer } from "./worker.js";
+import worker, { Feed, RfqBook } from "./worker.js";
 
-export { ChainWatcher, History, Operator, Payer, Sealer };
+export * from "./worker.js";
 
 /** Zero: each book commits its own groups. Shared by the objects, which are in one isolate. */
 let shards = 0;

@@ -3,9 +3,9 @@
  * Miniflare's binding is a Durable Object: a call takes a tenth of a millisecond of the one thread,
  * and a signed request makes three.
  */
-import worker, { ChainWatcher, Feed, Operator, Payer, RfqBook, Sealer } from "./worker.js";
+import worker, { Feed, RfqBook } from "./worker.js";
 
-export { ChainWatcher, Operator, Payer, Sealer };
+export * from "./worker.js";
 
 /** A limiter of fixed windows. Shared by the Worker and its objects, which are in one isolate. */
 function newLimiter({ limit, period }) {

@@ -3,9 +3,9 @@
  * Every call of D1 takes `d1Ms` longer, every call of an object and every frame of a client
  * `objectMs`, half of it on the way there. Equal delays keep the order of calls.
  */
-import worker, { ChainWatcher, Feed, Operator, Payer, RfqBook, Sealer } from "./worker.js";
+import worker, { Feed, RfqBook } from "./worker.js";
 
-export { ChainWatcher, Operator, Payer, Sealer };
+export * from "./worker.js";
 
 const NOTHING = {
   requests: 0,

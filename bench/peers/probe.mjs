@@ -2,9 +2,9 @@
  * Wraps the bundle to observe D1: counts the Worker's calls and records when a book's batches
  * returned. Throughput is measured without it.
  */
-import worker, { ChainWatcher, Feed, History, Operator, Payer, RfqBook, Sealer } from "./worker.js";
+import worker, { RfqBook } from "./worker.js";
 
-export { ChainWatcher, Feed, History, Operator, Payer, Sealer };
+export * from "./worker.js";
 
 let calls = 0;
 const ofWorker = new WeakMap();

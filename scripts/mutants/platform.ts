@@ -10,6 +10,8 @@ import {
   type Mutant,
 } from "./mutant.ts";
 
+const CRON = workers("test/platform/cron.test.ts");
+
 export const PLATFORM_MUTANTS: readonly Mutant[] = [
   ...of("idempotency", "src/http/serve-route.ts", [
     [
@@ -18,6 +20,20 @@ export const PLATFORM_MUTANTS: readonly Mutant[] = [
       "  return actor === undefined;",
       [KEY_LIMITS],
     ],
+  ]),
+  ...of("query-limit", "src/platform/query-limit.ts", [
+    ["is not kept", "if (statements > this.left) throw", "if (statements < 0) throw", [CRON]],
+  ]),
+  ...of("cron", "src/cron.ts", [
+    [
+      "runs a late task twice",
+      "since !== undefined && began - since < TASK_LOST_MS",
+      "since !== undefined && began - since < 0",
+      [CRON],
+    ],
+  ]),
+  ...of("walk", "src/ledger/reconcile.ts", [
+    ["ignores the limit", "if (queriesLeft(db) < 2 * QUERIES_PER_CHUNK) return false;", "", [CRON]],
   ]),
   ...of("quick-parse", "src/http/quick-parse.ts", [
     [

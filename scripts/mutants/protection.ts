@@ -52,7 +52,7 @@ export const PROTECTION_MUTANTS: readonly Mutant[] = [
       "SELECT stream FROM armed_sockets\n",
       [DISCONNECT],
     ],
-    ["cron ends sockets that are open", "if (!open.has(id)) await", "await", [DISCONNECT]],
+    ["cron ends sockets that are open", "!open.has(readUuid(id))", "true", [DISCONNECT]],
   ]),
   ...of("timer", "src/rfq/cancel-timer.ts", [
     ["never runs out", "t.cancel_at <= ${at}", "t.cancel_at < 0", [TIMERS]],

@@ -160,7 +160,7 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
     ],
     [
       "trims live keys",
-      "\n          AND record_id < ${oldestLive(NOW)} LIMIT",
+      "\n        AND record_id < ${oldestLive(NOW)} LIMIT",
       " LIMIT",
       [workers("test/rfq/trim-keys.test.ts")],
     ],

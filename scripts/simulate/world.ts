@@ -1,6 +1,6 @@
 /** The simulated deployment: the service's own code, its database, its users and their steps. */
 import { Dice } from "../soak/dice.ts";
-import { runCron } from "../../src/cron.ts";
+import { Cron, runCron } from "../../src/cron.ts";
 import { History } from "../../src/archive/history.ts";
 import { Sealer } from "../../src/archive/sealer.ts";
 import { Payer } from "../../src/custody/payer/payer.ts";
@@ -94,12 +94,13 @@ export class World {
       PAYER: this.#objects.namespace("Payer"),
       SEALER: this.#objects.namespace("Sealer"),
       HISTORY: this.#objects.namespace("History"),
+      CRON: this.#objects.namespace("Cron"),
       ARCHIVE: this.#bucket.binding(),
       WITHDRAWALS: { send: (body: unknown) => this.#custody.queue().send(body) },
       // Whether the heads of the audit log are stored changes nothing that the simulator checks.
       AUDIT: { list: async () => ({ objects: [] }), put: async () => null },
     });
-    this.#objects.use({ RfqBook, Feed, ChainWatcher, Payer, Sealer, History }, this.#env);
+    this.#objects.use({ RfqBook, Feed, ChainWatcher, Payer, Sealer, History, Cron }, this.#env);
     const start = (name: string, dice: Dice, work: () => Promise<void>) =>
       this.#start(name, dice, work);
     const scene: Scene = {

@@ -15,7 +15,7 @@ import type { MacKeys } from "../auth/event-mac.ts";
 import { first, sql } from "../platform/sql.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
 import { SealMalformed } from "./bytes.ts";
-import { walkOn } from "../ledger/reconcile.ts";
+import { walkRecent } from "../ledger/reconcile.ts";
 import {
   type Choice,
   chooseRange,
@@ -92,7 +92,8 @@ async function nextRound(context: RoundContext): Promise<Round> {
   const { memory } = compared;
   if (!(await owners.follow(db, bucket))) return { status: "following" };
   owners.checkedTo = await checkPage(db, owners, owners.checkedTo);
-  if (await isWalkBehind(db, context.options.hotMs)) await walkOn(db, context, CHUNKS_PER_ROUND);
+  if (await isWalkBehind(db, context.options.hotMs))
+    await walkRecent(db, context, CHUNKS_PER_ROUND);
   const choice = await choose(context, memory, state.seals[0]);
   if (choice === undefined) {
     if (!sameMemory(memory, context.memory)) await context.remember(memory);

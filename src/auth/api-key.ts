@@ -12,7 +12,7 @@ import {
 } from "../http/cursor.ts";
 import { described } from "../http/fields.ts";
 import { raw, sql } from "../platform/sql.ts";
-import { trimUntilDone } from "../platform/trim.ts";
+import { type Trim, trimUntilDone } from "../platform/trim.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { KEY_APPROVAL_MS } from "./approve-key.ts";
 import { KeyLimitsOut, limitsView } from "./key-limits.ts";
@@ -143,15 +143,12 @@ export async function trimApiKeys(db: D1Database): Promise<void> {
       SELECT api_key_id FROM api_keys INDEXED BY api_keys_waiting
       WHERE active_from IS NULL AND created_at <= ${NOW} - ${KEY_APPROVAL_MS}
       ORDER BY created_at LIMIT ${rows}) RETURNING 1`,
+    ...[raw("revoked_at"), raw("expires_at")].map(
+      (at): Trim =>
+        (rows) =>
+          sql`DELETE FROM api_keys WHERE api_key_id IN (
+          SELECT api_key_id FROM api_keys WHERE ${at} < ${NOW} - ${KEEP_ENDED_MS}
+          ORDER BY ${at} LIMIT ${rows}) RETURNING 1`,
+    ),
   );
-  const ended = ["revoked", "expires"] as const;
-  for (const end of ended) {
-    const at = raw(`${end}_at`);
-    await trimUntilDone(
-      db,
-      (rows) => sql`DELETE FROM api_keys WHERE api_key_id IN (
-      SELECT api_key_id FROM api_keys WHERE ${at} < ${NOW} - ${KEEP_ENDED_MS}
-      ORDER BY ${at} LIMIT ${rows}) RETURNING 1`,
-    );
-  }
 }

@@ -28,7 +28,7 @@ import {
 import { sessionsEnded } from "./session-epoch.ts";
 
 /** The rowid of the last of the next users. */
-export function nextUsers(after: number, limit: number): Sql {
+export function nextUsers(after: Expr, limit: number): Sql {
   return sql`SELECT rowid AS id FROM users WHERE rowid > ${after} ORDER BY rowid LIMIT ${limit}`;
 }
 

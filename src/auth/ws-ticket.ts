@@ -241,9 +241,6 @@ export async function trimTickets(db: D1Database): Promise<void> {
     (rows) => sql`DELETE FROM ws_tickets WHERE ticket_hash IN (
     SELECT ticket_hash FROM ws_tickets WHERE expires_at < ${NOW} - ${TICKET_LIFETIME_MS}
     ORDER BY expires_at LIMIT ${rows}) RETURNING 1`,
-  );
-  await trimUntilDone(
-    db,
     (rows) => sql`DELETE FROM opened_streams WHERE rowid IN (
     SELECT rowid FROM opened_streams WHERE opened_at < ${NOW} - ${KEEP_OPENED_MS}
     ORDER BY opened_at LIMIT ${rows}) RETURNING 1`,

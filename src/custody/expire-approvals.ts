@@ -3,8 +3,9 @@
  * the payer is halted: after a restore, the vault may have paid what waits in the database. Nor
  * after a void was signed, because its outcome decides.
  */
-import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
-import { all, raw, sql, uuid } from "../platform/sql.ts";
+import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
+import { queriesLeft } from "../platform/query-limit.ts";
+import { all, type Expr, first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { announceWithdrawals } from "./announce.ts";
@@ -12,10 +13,15 @@ import { releaseCancelled } from "./cancel-withdrawal.ts";
 import { FAILURE_MESSAGES } from "./records.ts";
 
 const PER_GROUP = 100;
+/** Of a group, with the look for a lost response. */
+const QUERIES_PER_GROUP = 40;
 /** More wait for the next minute. */
 const MAX_GROUPS = 20;
 
-export async function expireApprovals(env: Env): Promise<void> {
+/** Returns whether more is due. */
+export async function expireApprovals(env: Env): Promise<boolean> {
+  // Else an idle minute would write a group, and the reconciliation would read it.
+  if ((await first(env.DB, sql`SELECT 1 ${due(NOW)} LIMIT 1`)) === undefined) return false;
   for (let count = 0; count < MAX_GROUPS; count++) {
     const group = newGroup();
     await commitOrThrow(env.DB, group, [
@@ -23,19 +29,25 @@ export async function expireApprovals(env: Env): Promise<void> {
           failure_message = ${FAILURE_MESSAGES.approval_expired}, updated_at = ${group.at},
           changed_group = ${group.seq}, ended_by = ${uuid(group.id)}
         WHERE withdrawal_id IN (
-          SELECT w.withdrawal_id FROM withdrawals w INDEXED BY withdrawals_awaiting
-          WHERE w.status = 'awaiting_approval' AND w.approval_expires_at <= ${group.at}
-            AND NOT EXISTS (SELECT 1 FROM payer_leases l
-              WHERE l.chain = w.chain AND l.halted_at IS NOT NULL)
-            AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id)
+          SELECT w.withdrawal_id ${due(group.at)}
           ORDER BY w.approval_expires_at LIMIT ${raw(String(PER_GROUP))})`,
       releaseCancelled(group),
       ...announceWithdrawals(group),
     ]);
     const ended = await expiredBy(env.DB, group);
     if (ended > 0) await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
-    if (ended < PER_GROUP) return;
+    if (ended < PER_GROUP) return false;
+    if (queriesLeft(env.DB) < QUERIES_PER_GROUP) return true;
   }
+  return true;
+}
+
+function due(at: Expr): Sql {
+  return sql`FROM withdrawals w INDEXED BY withdrawals_awaiting
+    WHERE w.status = 'awaiting_approval' AND w.approval_expires_at <= ${at}
+      AND NOT EXISTS (SELECT 1 FROM payer_leases l
+        WHERE l.chain = w.chain AND l.halted_at IS NOT NULL)
+      AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id)`;
 }
 
 async function expiredBy(db: D1Database, group: Group): Promise<number> {

@@ -4,16 +4,24 @@
  * D1 did not respond, the reconciliation ends, and the next one continues.
  */
 import { errorFields, log } from "../platform/log.ts";
+import { queriesLeft, QueryLimitReached } from "../platform/query-limit.ts";
 import type { Difference } from "./difference.ts";
 
 /** Rows with `after < id <= upTo`. */
 export type Chunk = { readonly after: number; readonly upTo: number };
-type ChunkCheck = { readonly name: string; readonly rows: Rows; readonly chunk: Chunk };
+type ChunkCheck = {
+  readonly db: D1Database;
+  readonly name: string;
+  readonly rows: Rows;
+  readonly chunk: Chunk;
+};
 /** What the ids of a chunk number. */
 export type Rows = "transfer" | "group" | "account" | "stream" | "user" | "address";
 
 /** Rows to which a check that throws is narrowed down. Each costs the reads of some chunks. */
 const MAX_ROWS_NAMED = 10;
+/** Queries of the invocation that narrowing down leaves to the other checks of the chunk. */
+const QUERIES_OF_OTHERS = 50;
 const MAX_REASON = 200;
 
 /** Returns what the check finds, or the difference `check_failed` if it throws. */
@@ -31,10 +39,10 @@ export async function checkAlone(
 
 /**
  * As `checkAlone`. If the check throws, each half of the chunk is checked, and so on, until the row
- * is known. So the other rows of the chunk are checked, too.
+ * is known or the invocation has few queries left. So the other rows of the chunk are checked, too.
  */
 export async function checkRowsAlone(
-  { name, rows, chunk }: ChunkCheck,
+  { db, name, rows, chunk }: ChunkCheck,
   check: (part: Chunk) => Promise<readonly Difference[]>,
 ): Promise<readonly Difference[]> {
   let named = 0;
@@ -46,7 +54,8 @@ export async function checkRowsAlone(
       if (isAway(error)) throw error;
       const middle = after + Math.floor((upTo - after) / 2);
       // Not even a number between the two: a row, or numbers above those that doubles tell apart.
-      if (middle <= after || middle >= upTo || named >= MAX_ROWS_NAMED) {
+      const isRow = middle <= after || middle >= upTo;
+      if (isRow || named >= MAX_ROWS_NAMED || queriesLeft(db) < QUERIES_OF_OTHERS) {
         named++;
         const where = `${rows} ${after + 1 === upTo ? upTo : `${after + 1} to ${upTo}`}`;
         return [checkFailed(name, where, error)];
@@ -81,6 +90,7 @@ export function mapAlone<Row, Result>(
  * about a column or table means that a migration of this release has not been applied yet.
  */
 function isAway(error: unknown): boolean {
+  if (error instanceof QueryLimitReached) return true;
   const text = `${String(error)} ${error instanceof Error ? String(error.cause) : ""}`;
   if (/no such (?:column|table)/.test(text)) return true;
   return (

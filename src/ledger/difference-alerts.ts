@@ -12,20 +12,28 @@ import { mapAlone } from "./check-alone.ts";
 import type { Check, Difference } from "./difference.ts";
 
 const MAX_LISTED = 200;
+/** Differences that one statement stores, a few hundred bytes each. */
+const PER_STATEMENT = 500;
 
 /** Raises an alert for each difference that has none yet, and logs it. */
 export async function report(db: D1Database, differences: readonly Difference[]): Promise<void> {
-  for (const difference of differences) {
-    const subject = subjectOf(difference);
-    const raised = await all(
+  const bySubject = new Map(differences.map((one) => [subjectOf(one), one]));
+  const subjects = [...bySubject.keys()];
+  for (let start = 0; start < subjects.length; start += PER_STATEMENT) {
+    const some = subjects
+      .slice(start, start + PER_STATEMENT)
+      .map((subject) => [subject, JSON.stringify(bySubject.get(subject))]);
+    const raised = await all<{ subject: string }>(
       db,
       sql`INSERT INTO alerts (kind, subject, detail, at)
-        SELECT 'reconciliation', ${subject}, ${JSON.stringify(difference)}, ${NOW}
+        SELECT 'reconciliation', j.value ->> 0, j.value ->> 1, ${NOW}
+        FROM json_each(${JSON.stringify(some)}) j
         WHERE NOT EXISTS (SELECT 1 FROM alerts
-          WHERE kind = 'reconciliation' AND subject = ${subject} AND resolved_at IS NULL)
-        RETURNING alert_id`,
+          WHERE kind = 'reconciliation' AND subject = j.value ->> 0 AND resolved_at IS NULL)
+        ORDER BY j.key RETURNING subject`,
     );
-    if (raised.length > 0) log("error", "ledger.difference", { ...difference });
+    for (const { subject } of raised)
+      log("error", "ledger.difference", { ...bySubject.get(subject) });
   }
 }
 
@@ -61,11 +69,19 @@ function subjectOf({ check, account, detail }: Difference): string {
   return CHECKS_OF_ACCOUNTS.has(check) ? subject : `${subject}: ${detail}`;
 }
 
-export async function resolve(db: D1Database, check: Check, account: string): Promise<void> {
+/** Closes the differences of accounts that are right again. */
+export async function resolve(
+  db: D1Database,
+  check: Check,
+  accounts: readonly string[],
+): Promise<void> {
+  if (accounts.length === 0) return;
+  const subjects = JSON.stringify(accounts.map((account) => `${check} ${account}`));
   await all(
     db,
     sql`UPDATE alerts SET resolved_at = ${NOW}
-      WHERE kind = 'reconciliation' AND subject = ${`${check} ${account}`} AND resolved_at IS NULL`,
+      WHERE kind = 'reconciliation' AND resolved_at IS NULL
+        AND subject IN (SELECT value FROM json_each(${subjects}))`,
   );
 }
 

@@ -3,7 +3,7 @@
  * must be the address that its user, chain and number derive, and each deposit must be credited to
  * the user of its address. SQL can edit both rows, but it cannot derive an address.
  */
-import { all, readUuid, type Sql, sql } from "../platform/sql.ts";
+import { all, type Expr, readUuid, type Sql, sql } from "../platform/sql.ts";
 import { checkRowsAlone, type Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { within } from "./reconcile-journal.ts";
@@ -16,7 +16,7 @@ export type AddressOf = (name: {
 }) => { readonly address: string; readonly salt: string } | undefined;
 
 /** The rowids of the next addresses. NOT INDEXED makes SQLite seek by rowid. */
-export function nextAddresses(after: number, limit: number): Sql {
+export function nextAddresses(after: Expr, limit: number): Sql {
   return sql`SELECT rowid AS id FROM deposit_addresses NOT INDEXED WHERE rowid > ${after}
     ORDER BY rowid LIMIT ${limit}`;
 }
@@ -35,7 +35,7 @@ export function checkAddresses(
   addressOf: AddressOf,
   chunk: Chunk,
 ): Promise<readonly Difference[]> {
-  return checkRowsAlone({ name: "addresses", rows: "address", chunk }, async (part) => {
+  return checkRowsAlone({ db, name: "addresses", rows: "address", chunk }, async (part) => {
     const rows = await all<AddressRow>(
       db,
       sql`SELECT chain, '0x' || lower(hex(address)) AS address, hex(user_id) AS owner, nonce,
@@ -76,7 +76,7 @@ type CreditRow = {
 
 /** Deposits that a chunk of groups has credited to another user than that of their address. */
 export function checkCredits(db: D1Database, chunk: Chunk): Promise<readonly Difference[]> {
-  return checkRowsAlone({ name: "credits", rows: "group", chunk }, async (part) => {
+  return checkRowsAlone({ db, name: "credits", rows: "group", chunk }, async (part) => {
     const rows = await all<CreditRow>(
       db,
       sql`SELECT hex(d.deposit_id) AS deposit, hex(d.user_id) AS credited, hex(a.user_id) AS owner,

@@ -28,7 +28,7 @@ export async function checkEvents(db: D1Database, chunk: Chunk): Promise<Differe
   const kept = await withGroups(db, chunk);
   if (kept === undefined) return [];
   const alone = (name: string, check: (part: Chunk) => Promise<Difference[]>) =>
-    checkRowsAlone({ name, rows: "group", chunk: kept }, check);
+    checkRowsAlone({ db, name, rows: "group", chunk: kept }, check);
   const gaps = await alone("gaps of streams", async (part) =>
     (await all<GapRow>(db, gapsBefore(part))).map(gap),
   );
@@ -48,12 +48,12 @@ export function checkStreams(
   walk: Walk,
   chunk: Chunk,
 ): Promise<readonly Difference[]> {
-  return checkRowsAlone({ name: "numbers of streams", rows: "stream", chunk }, async (part) =>
+  return checkRowsAlone({ db, name: "numbers of streams", rows: "stream", chunk }, async (part) =>
     (await all<GapRow>(db, brokenStreams(walk, part))).map(gap),
   );
 }
 
-export function nextStreams(after: number, limit: number): Sql {
+export function nextStreams(after: Expr, limit: number): Sql {
   return sql`SELECT stream_id AS id FROM streams WHERE stream_id > ${after}
     ORDER BY stream_id LIMIT ${limit}`;
 }

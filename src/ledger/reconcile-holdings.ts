@@ -74,18 +74,19 @@ export async function checkHoldings(
   }
   await advanceAssetScan(db, issued);
   const differences: Difference[] = [...failed];
-  const cleared: string[] = [];
+  const sound: AssetKey[] = [];
+  const short: Shortfall[] = [];
   const surplus: Surplus[] = [];
   for (const { key, amount } of assets) {
-    const account = `external:${chain}/external/${key}`;
+    const account = accountOf(chain, key);
     const held = holdings.get(key);
     if (held !== undefined && held >= amount) {
-      if (await deleteShortfall(db, chain, key)) cleared.push(account);
+      sound.push(key);
       if (held > amount) surplus.push({ account, amount: (held - amount).toString() });
       continue;
     }
     const missing = amount - (held ?? 0n);
-    await recordShortfall(db, { chain, asset: key, block, missing });
+    short.push({ asset: key, missing: missing.toString() });
     differences.push({
       check: "holdings_short",
       account,
@@ -93,7 +94,13 @@ export async function checkHoldings(
       detail: `block ${block} holds ${held ?? "an unknown amount"}; ${amount} is issued`,
     });
   }
+  await recordShortfalls(db, { chain, block, short });
+  const cleared = await deleteShortfalls(db, chain, sound);
   return { block, differences, cleared, surplus };
+}
+
+function accountOf(chain: string, asset: AssetKey): string {
+  return `external:${chain}/external/${asset}`;
 }
 
 type Issued = {
@@ -182,38 +189,46 @@ function readRows<Row>(result: D1Result | undefined): readonly Row[] {
   return (result?.results ?? []) as readonly Row[];
 }
 
-type Shortfall = {
-  readonly chain: string;
-  readonly asset: AssetKey;
-  readonly block: number;
-  readonly missing: bigint;
-};
+type Shortfall = { readonly asset: AssetKey; readonly missing: string };
 
 /** Records the first block that shows a shortfall. A later one that shows it pauses withdrawals. */
-async function recordShortfall(
+async function recordShortfalls(
   db: D1Database,
-  { chain, asset, block, missing }: Shortfall,
+  {
+    chain,
+    block,
+    short,
+  }: { readonly chain: string; readonly block: number; readonly short: readonly Shortfall[] },
 ): Promise<void> {
-  const reason = `shortfall of ${missing} of ${asset} on ${chain} at block ${block}`;
+  if (short.length === 0) return;
+  const found = sql`FROM (SELECT value ->> 'asset' AS asset, value ->> 'missing' AS missing
+    FROM json_each(${JSON.stringify(short)})) f`;
   const pause = sql`INSERT INTO kill_switches (name, reason, since)
-    SELECT 'withdrawals_paused', ${reason}, ${NOW}
-    WHERE EXISTS (SELECT 1 FROM shortfalls
-        WHERE chain = ${chain} AND asset = ${asset} AND block < ${block})
-      AND NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-    RETURNING name`;
+    SELECT 'withdrawals_paused', 'shortfall of ' || f.missing || ' of ' || f.asset || ' on '
+      || s.chain || ' at block ' || CAST(${block} AS INTEGER), ${NOW}
+    ${found} CROSS JOIN shortfalls s
+      ON s.chain = ${chain} AND s.asset = f.asset AND s.block < ${block}
+    WHERE NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
+    LIMIT 1 RETURNING reason`;
   const record = sql`INSERT INTO shortfalls (chain, asset, block, missing)
-    SELECT ${chain}, ${asset}, ${block}, ${missing.toString()} WHERE 1
+    SELECT ${chain}, f.asset, ${block}, f.missing ${found} WHERE 1
     ON CONFLICT (chain, asset) DO UPDATE SET missing = excluded.missing`;
-  const [paused] = await db.batch([prepare(db, pause), prepare(db, record)]);
-  if (paused?.results.length === 1)
-    log("error", "ledger.withdrawals_paused", { chain, asset, block, missing: missing.toString() });
+  const [paused] = await db.batch<{ reason: string }>([prepare(db, pause), prepare(db, record)]);
+  for (const { reason } of paused?.results ?? [])
+    log("error", "ledger.withdrawals_paused", { chain, reason });
 }
 
-/** Returns whether there was a shortfall. */
-async function deleteShortfall(db: D1Database, chain: string, asset: AssetKey): Promise<boolean> {
-  const deleted = await all(
+/** Returns the accounts of those that had a shortfall. */
+async function deleteShortfalls(
+  db: D1Database,
+  chain: string,
+  sound: readonly AssetKey[],
+): Promise<readonly string[]> {
+  if (sound.length === 0) return [];
+  const deleted = await all<{ asset: AssetKey }>(
     db,
-    sql`DELETE FROM shortfalls WHERE chain = ${chain} AND asset = ${asset} RETURNING block`,
+    sql`DELETE FROM shortfalls WHERE chain = ${chain}
+      AND asset IN (SELECT value FROM json_each(${JSON.stringify(sound)})) RETURNING asset`,
   );
-  return deleted.length > 0;
+  return deleted.map(({ asset }) => accountOf(chain, asset));
 }

@@ -33,7 +33,7 @@ export async function checkTransfers(
   walk: Walk,
   chunk: Chunk,
 ): Promise<Difference[]> {
-  const singly = await checkRowsAlone({ name: "transfers", rows: "transfer", chunk }, (part) =>
+  const singly = await checkRowsAlone({ db, name: "transfers", rows: "transfer", chunk }, (part) =>
     checkSingly(db, part),
   );
   const running = await checkAlone("running balances", () => checkRunning(db, walk, chunk));
@@ -220,7 +220,7 @@ function accountsIn(chunk: Chunk): Sql {
   return sql`SELECT account_id FROM accounts WHERE ${within("account_id", chunk)}`;
 }
 
-export function nextAccounts(after: number, limit: number): Sql {
+export function nextAccounts(after: Expr, limit: number): Sql {
   return sql`SELECT account_id AS id FROM accounts WHERE account_id > ${after}
     ORDER BY account_id LIMIT ${limit}`;
 }
@@ -245,10 +245,10 @@ export async function checkAccounts(
   const sums = difference("balance_mismatch", "its entries sum to");
   const reserves = difference("pending_mismatch", "open quotes and withdrawals in flight reserve");
   const [balances, pending] = await Promise.all([
-    checkRowsAlone({ name: "balances", rows, chunk }, async (part) =>
+    checkRowsAlone({ db, name: "balances", rows, chunk }, async (part) =>
       (await all<BalanceRow>(db, wrongBalances(accountsOf(part)))).map(sums),
     ),
-    checkRowsAlone({ name: "pending balances", rows, chunk }, async (part) =>
+    checkRowsAlone({ db, name: "pending balances", rows, chunk }, async (part) =>
       (await all<BalanceRow>(db, wrongPending(accountsOf(part)))).map(reserves),
     ),
   ]);
@@ -330,30 +330,40 @@ const ACCOUNTS_PER_PAGE = 20_000;
 /** Pages of balances that a recent walk sums. More accounts are summed only by a full one. */
 const MAX_PAGES = 5;
 
+type TotalRow = {
+  readonly asset: string;
+  readonly high: number;
+  readonly low: number;
+  readonly last: number;
+  readonly position: number;
+};
+
 /** Checks that the balances at the checkpoint sum to zero for each asset. */
 export async function checkTotals(db: D1Database, walk: Walk): Promise<Difference[]> {
   const totals = new Map<string, bigint>();
   const scan = scanName(walk, "transfers");
-  const start = await positionOf(db, scan);
+  let start: number | undefined;
   let after = 0;
   for (let page = 0; ; page++) {
     // In two halves, because the sum of many balances may overflow 64 bits.
-    const rows = await all<{ asset: string; high: number; low: number; last: number }>(
+    const rows = await all<TotalRow>(
       db,
       sql`SELECT a.asset, sum(c.balance >> 32) AS high, sum(c.balance & 4294967295) AS low,
-          max(c.account_id) AS last
+          max(c.account_id) AS last,
+          (SELECT position FROM ledger_checkpoints WHERE scan = ${scan}) AS position
         FROM (SELECT * FROM checked_balances WHERE scan = ${scan} AND account_id > ${after}
           ORDER BY account_id LIMIT ${ACCOUNTS_PER_PAGE}) c
         CROSS JOIN accounts a ON a.account_id = c.account_id GROUP BY a.asset`,
     );
     if (rows.length === 0) break;
+    start ??= rows[0]?.position;
+    // Another reconciliation moved the checkpoint, so these balances are of two moments.
+    if (rows[0]?.position !== start) return [];
     for (const { asset, high, low } of rows)
       totals.set(asset, (totals.get(asset) ?? 0n) + BigInt(high) * 2n ** 32n + BigInt(low));
     after = Math.max(...rows.map((row) => row.last));
     if (walk === "recent" && page + 1 === MAX_PAGES) return [];
   }
-  // Another reconciliation moved the checkpoint, so these balances are of two moments.
-  if ((await positionOf(db, scan)) !== start) return [];
   return [...totals]
     .filter(([, total]) => total !== 0n)
     .map(([asset, total]) => ({

@@ -24,7 +24,7 @@ export async function checkRecords(
   chunk: Chunk,
 ): Promise<Difference[]> {
   const alone = (name: string, check: typeof checkTerms) =>
-    checkRowsAlone({ name, rows: "group", chunk }, (part) => check(db, part));
+    checkRowsAlone({ db, name, rows: "group", chunk }, (part) => check(db, part));
   return [
     ...(await checkTransfersOf(db, { rows: "group", chunk, select: changedIn })),
     ...(await alone("terms", checkTerms)),
@@ -79,7 +79,7 @@ const NO_GROUP = literal(Number.MAX_SAFE_INTEGER);
  * Scalar: the first group after this one that is kept or has moved a record. Most groups are old
  * and their records have left, so a walk over each number would take longer every day.
  */
-export function nextChange(after: number): Expr {
+export function nextChange(after: Expr): Expr {
   const columns = [DEPOSITS, QUOTES, MATCHES, WITHDRAWALS, ACCEPTED_PAYMENTS, REQUESTS].flatMap(
     ({ table, groups }) => groups.map((group) => ({ table, group })),
   );
@@ -117,7 +117,7 @@ async function checkTransfersOf(
   const kinds = { deposits, quotes, matches, withdrawals, "accepted payments": acceptedPayments };
   const found = await Promise.all(
     Object.entries(kinds).map(([kind, wrongIn]) =>
-      checkRowsAlone({ name: `transfers of ${kind}`, rows, chunk }, async (part) =>
+      checkRowsAlone({ db, name: `transfers of ${kind}`, rows, chunk }, async (part) =>
         (await all<MismatchRow>(db, wrongIn(select(part)))).map(mismatch),
       ),
     ),

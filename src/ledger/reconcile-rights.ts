@@ -10,7 +10,7 @@ export function checkRights(
   keys: MacKeys,
   chunk: Chunk,
 ): Promise<readonly Difference[]> {
-  return checkRowsAlone({ name: "rights", rows: "user", chunk }, async (part) => {
+  return checkRowsAlone({ db, name: "rights", rows: "user", chunk }, async (part) => {
     const { accounts, history, forged } = await readRights(db, keys, part);
     // Details of a forged event may be anything. The event itself is named in any case.
     const inserted = accounts.flatMap((account) =>

@@ -8,9 +8,10 @@
  * The recent walk follows the newest rows, minute by minute. The full walk starts again from the
  * first row: once a day in chunks, and at once when the operator asks.
  */
-import { eq } from "drizzle-orm";
+import { ne } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
-import { all, first, prepare, type Sql, sql } from "../platform/sql.ts";
+import { queriesLeft } from "../platform/query-limit.ts";
+import { all, atom, type Expr, first, prepare, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { checkAlone, type Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
@@ -29,7 +30,6 @@ import {
   checkTotals,
   checkTransfers,
   nextAccounts,
-  positionOf,
   type ScanKind,
   scanName,
   type Walk,
@@ -62,10 +62,12 @@ export type Reconciliation = {
    */
   readonly surplus: readonly Surplus[];
   /**
-   * The scans have reached the newest transfer and commit group, and every chain could be read. If
-   * a scan has not, the next reconciliation continues it.
+   * The scans have reached the newest transfer and commit group, a full walk that was asked for its
+   * end, and every chain could be read.
    */
   readonly complete: boolean;
+  /** A scan has not, because D1 limits the queries of an invocation. The next one continues. */
+  readonly unfinished: boolean;
 };
 
 export type ReconcileOptions = {
@@ -76,8 +78,11 @@ export type ReconcileOptions = {
   readonly macKeys: MacKeys;
   /** Derives deposit addresses, with which their rows are compared. */
   readonly addressOf?: AddressOf | undefined;
-  /** Checks everything from the first row on. Without it a part of the daily walk is checked. */
-  readonly full?: boolean | undefined;
+  /**
+   * Checks everything from the first row on, or continues that. Without it a part of the daily walk
+   * is checked.
+   */
+  readonly full?: boolean | "continue" | undefined;
 };
 
 /** Rows a chunk. One chunk takes D1 some ten milliseconds. */
@@ -88,14 +93,17 @@ const STREAMS_PER_CHUNK = 500;
 const USERS_PER_CHUNK = 100;
 /** Deriving an address takes some 50 µs of the Worker's time. */
 const ADDRESSES_PER_CHUNK = 500;
-/** Chunks of each scan in one reconciliation: more than the busiest journal fills in a minute. */
-const MAX_CHUNKS = 60;
+/** Chunks of a full walk that the operator asks for. */
 const MAX_CHUNKS_FULL = 100_000;
 /** Chunks of the daily walk in one run of cron. What is in the archive is not walked. */
 const FULL_CHUNKS_PER_RUN = 20;
 const FULL_EVERY_MS = 86_400_000;
+/** A chunk begins only if the invocation has these queries left: its checks and what they find. */
+const QUERIES_PER_CHUNK = 60;
 
 const SCAN_KINDS = ["transfers", "groups", "accounts", "streams", "rights", "addresses"] as const;
+/** Scans whose rows are checked in turn, and then again from the first one. */
+const TURNS = ["accounts", "streams", "rights", "addresses"] as const;
 const FULL_SCANS = JSON.stringify(SCAN_KINDS.map((kind) => scanName("full", kind)));
 /** Mark of a full scan that has not ended. The one over transfers is marked with its end. */
 const RUNNING = "running";
@@ -105,25 +113,60 @@ export async function reconcile(
   options: ReconcileOptions,
 ): Promise<Reconciliation> {
   await openScans(db);
-  const recentDone = await walkRecent(db, options);
   if (options.full === true) await startFull(db);
-  else await startFullIfDue(db);
-  const chunks = options.full === true ? MAX_CHUNKS_FULL : FULL_CHUNKS_PER_RUN;
-  await walkFull(db, chunks, options);
-  await report(db, await checkAlone("expiries", () => overdue(db)));
-  const { block, surplus } = await compareHoldings(db, options);
+  const recentDone = await walkRecent(db, options);
+  const { fullDone, block, surplus } = recentDone ? await checkRest(db, options) : NOT_CHECKED;
   const now = await first<{ at: number }>(db, sql`SELECT ${NOW} AS at`);
   const differences = await openDifferences(db);
-  const complete = recentDone && Object.values(block).every((at) => at !== null);
+  const chainsRead = Object.values(block).every((at) => at !== null);
+  const unfinished = !recentDone || (isFull(options) && !fullDone);
   return {
-    ok: complete && differences.length === 0,
+    ok: !unfinished && chainsRead && differences.length === 0,
     checked_at: toWireTime(now?.at ?? Date.now()),
     ...(await lastFinished(db)),
     block,
     differences,
     surplus,
-    complete,
+    complete: !unfinished && chainsRead,
+    unfinished,
   };
+}
+
+const NOT_CHECKED = { fullDone: false, block: {}, surplus: [] };
+
+/**
+ * Follows the newest transfers and groups, in turn so that neither waits for the other. Returns
+ * whether all have been checked. If not, the next invocation continues.
+ */
+export async function walkRecent(
+  db: D1Database,
+  keys: Keys,
+  chunks = MAX_CHUNKS_FULL,
+): Promise<boolean> {
+  await openScans(db);
+  let [transfersDone, groupsDone] = [false, false];
+  for (let count = 0; count < chunks && !(transfersDone && groupsDone); count++) {
+    if (queriesLeft(db) < 2 * QUERIES_PER_CHUNK) return false;
+    transfersDone ||= await stepTransfers(db, "recent");
+    groupsDone ||= await stepGroups(db, "recent", keys);
+  }
+  return transfersDone && groupsDone;
+}
+
+/**
+ * What does not follow the newest rows: the chains' holdings, expiries, the rows that are checked
+ * in turn, and a part of the daily walk.
+ */
+export async function checkRest(
+  db: D1Database,
+  options: ReconcileOptions,
+): Promise<Pick<Reconciliation, "block" | "surplus"> & { readonly fullDone: boolean }> {
+  const held = await compareHoldings(db, options);
+  await report(db, await checkAlone("expiries", () => overdue(db)));
+  await takeTurns(db, "recent", TURNS, options);
+  if (!isFull(options)) await startFullIfDue(db);
+  const chunks = isFull(options) ? MAX_CHUNKS_FULL : FULL_CHUNKS_PER_RUN;
+  return { ...held, fullDone: await walkFull(db, chunks, options) };
 }
 
 /** Reports them itself, because it resolves those that are no longer found. */
@@ -133,52 +176,50 @@ async function overdue(db: D1Database): Promise<readonly Difference[]> {
   return failed;
 }
 
-/** Follows the newest rows. Returns whether they have all been checked. */
-async function walkRecent(db: D1Database, keys: Keys): Promise<boolean> {
-  const transfersDone = await scanTransfers(db, "recent", MAX_CHUNKS);
-  const groupsDone = await scanGroups(db, "recent", MAX_CHUNKS, keys);
-  // Accounts, streams, users and addresses without recent changes are checked in turn.
-  await scanAccounts(db, "recent", 1);
-  await scanStreams(db, "recent", 1);
-  await scanRights(db, "recent", 1, keys);
-  await scanAddresses(db, "recent", 1, keys);
-  return transfersDone && groupsDone;
-}
-
-/**
- * Follows the newest transfers and groups by so many chunks of each, for the sealer: cron alone
- * walks at most 120 000 transfers a minute, which after an outage would hold sealing back.
- */
-export async function walkOn(db: D1Database, keys: Keys, chunks: number): Promise<void> {
-  await openScans(db);
-  await scanTransfers(db, "recent", chunks);
-  await scanGroups(db, "recent", chunks, keys);
+function isFull({ full }: ReconcileOptions): boolean {
+  return full === true || full === "continue";
 }
 
 /** What the Worker's secrets say of rows that SQL can edit. */
 type Keys = Pick<ReconcileOptions, "macKeys" | "addressOf">;
-type Scan = (db: D1Database, walk: Walk, chunks: number, keys: Keys) => Promise<boolean>;
 
-const SCANS: Readonly<Record<ScanKind, Scan>> = {
-  transfers: scanTransfers,
-  groups: scanGroups,
-  accounts: scanAccounts,
-  streams: scanStreams,
-  rights: scanRights,
-  addresses: scanAddresses,
-};
-
-/** Continues the full walk, if one is running. Each scan reads at most so many chunks. */
-async function walkFull(db: D1Database, chunks: number, keys: Keys): Promise<void> {
+/** Continues the full walk, if one is running. Returns whether none is running any more. */
+async function walkFull(db: D1Database, chunks: number, keys: Keys): Promise<boolean> {
+  const running = new Set(
+    (
+      await read(db, ({ select }) =>
+        select({ scan: ledgerCheckpoints.scan })
+          .from(ledgerCheckpoints)
+          .where(ne(ledgerCheckpoints.mark, "")),
+      )
+    ).map(({ scan }) => scan),
+  );
   for (const kind of SCAN_KINDS) {
     const scan = scanName("full", kind);
-    const [row] = await read(db, ({ select }) =>
-      select().from(ledgerCheckpoints).where(eq(ledgerCheckpoints.scan, scan)),
-    );
-    if (row === undefined || row.mark === "") continue;
-    if (!(await SCANS[kind](db, "full", chunks, keys))) return;
+    if (!running.has(scan)) continue;
+    if (!(await scanFull(db, kind, chunks, keys))) return false;
     await all(db, sql`UPDATE ledger_checkpoints SET mark = '' WHERE scan = ${scan}`);
   }
+  return true;
+}
+
+/** Reads at most so many chunks. Returns whether the scan has reached its end. */
+async function scanFull(
+  db: D1Database,
+  kind: ScanKind,
+  chunks: number,
+  keys: Keys,
+): Promise<boolean> {
+  for (let count = 0; count < chunks && queriesLeft(db) >= QUERIES_PER_CHUNK; count++) {
+    const done =
+      kind === "transfers"
+        ? await stepTransfers(db, "full")
+        : kind === "groups"
+          ? await stepGroups(db, "full", keys)
+          : await takeTurns(db, "full", [kind], keys);
+    if (done) return true;
+  }
+  return false;
 }
 
 async function startFullIfDue(db: D1Database): Promise<void> {
@@ -237,117 +278,58 @@ export async function lastFinished(
 }
 
 /**
- * Returns whether the newest transfer has been checked. Two reconciliations at once are harmless,
- * because the checkpoint advances only from where a chunk starts.
+ * Checks a chunk of transfers. Returns true if there was none, so the scan has reached its end. Two
+ * reconciliations at once are harmless, because the checkpoint advances only from where a chunk
+ * starts.
  */
-async function scanTransfers(db: D1Database, walk: Walk, chunks: number): Promise<boolean> {
-  for (let count = 0; count < chunks; count++) {
-    const checkedGroup = await positionOf(db, scanName(walk, "groups"));
-    const { after, upTo, released } = await nextTransfers(db, walk, TRANSFERS_PER_CHUNK);
-    if (walk === "full" && released) {
-      await stepOverReleased(db);
-      continue;
-    }
-    if (upTo === null) {
-      await report(db, await checkAlone("sums", () => checkTotals(db, walk)));
-      return finish(db, scanName(walk, "transfers"));
-    }
-    await report(db, await checkTransfers(db, walk, { after, upTo }));
-    await report(db, await checkLatePostings(db, { after, upTo }, checkedGroup));
-    await report(db, await checkAccounts(db, "transfer", { after, upTo }));
-    // Last, so that a reconciliation that is interrupted before checks the chunk again.
-    await advanceTransferScan(db, walk, { after, upTo });
+async function stepTransfers(db: D1Database, walk: Walk): Promise<boolean> {
+  const next = await nextTransfers(db, walk, TRANSFERS_PER_CHUNK);
+  const { after, upTo, released, checkedGroup } = next;
+  if (walk === "full" && released) {
+    await stepOverReleased(db);
+    return false;
   }
+  if (upTo === null) {
+    await report(db, await checkAlone("sums", () => checkTotals(db, walk)));
+    return finish(db, scanName(walk, "transfers"));
+  }
+  const chunk = { after, upTo };
+  await report(db, [
+    ...(await checkTransfers(db, walk, chunk)),
+    ...(await checkLatePostings(db, chunk, checkedGroup)),
+    ...(await checkAccounts(db, "transfer", chunk)),
+  ]);
+  // Last, so that a reconciliation that is interrupted before checks the chunk again.
+  await advanceTransferScan(db, walk, chunk);
   return false;
 }
 
-async function scanGroups(
-  db: D1Database,
-  walk: Walk,
-  chunks: number,
-  { macKeys }: Keys,
-): Promise<boolean> {
+/** Checks a chunk of commit groups. Returns true if there was none. */
+async function stepGroups(db: D1Database, walk: Walk, { macKeys }: Keys): Promise<boolean> {
   const scan = scanName(walk, "groups");
-  for (let count = 0; count < chunks; count++) {
-    const after = await positionOf(db, scan);
-    // By number and not by row: old groups are deleted, but the records that they opened and
-    // ended must still be read in bounded chunks.
-    const upTo = await lastId(
-      db,
-      sql`SELECT min(newest.seq, ${nextChange(after)} + ${GROUPS_PER_CHUNK - 1}) AS id
+  // By number and not by row: old groups are deleted, but the records that they opened and ended
+  // must still be read in bounded chunks.
+  const next = await first<{ after: number; up_to: number | null }>(
+    db,
+    sql`SELECT c.position AS after, (
+        SELECT min(newest.seq, ${nextChange(atom("c.position"))} + ${GROUPS_PER_CHUNK - 1})
         FROM (SELECT seq FROM commit_groups ORDER BY seq DESC LIMIT 1) newest
-        WHERE newest.seq > ${after}`,
-    );
-    if (upTo === null) return finish(db, scan);
-    await report(db, await checkRecords(db, macKeys, { after, upTo }));
-    await report(db, await checkCredits(db, { after, upTo }));
-    await report(db, await checkEvents(db, { after, upTo }));
-    await advance(db, scan, { from: after, to: upTo });
-  }
-  return false;
-}
-
-/** Checks accounts in turn, including those without recent transfers. */
-function scanAccounts(db: D1Database, walk: Walk, chunks: number): Promise<boolean> {
-  return scanInTurn(db, scanName(walk, "accounts"), chunks, {
-    next: (after) => nextAccounts(after, ACCOUNTS_PER_CHUNK),
-    check: (chunk) => checkAccounts(db, "account", chunk),
-  });
-}
-
-/** Checks streams in turn, including those without recent events. */
-function scanStreams(db: D1Database, walk: Walk, chunks: number): Promise<boolean> {
-  return scanInTurn(db, scanName(walk, "streams"), chunks, {
-    next: (after) => nextStreams(after, STREAMS_PER_CHUNK),
-    check: (chunk) => checkStreams(db, walk, chunk),
-  });
-}
-
-/** Compares in turn who may act for each user with their audit events. */
-function scanRights(
-  db: D1Database,
-  walk: Walk,
-  chunks: number,
-  { macKeys }: Keys,
-): Promise<boolean> {
-  return scanInTurn(db, scanName(walk, "rights"), chunks, {
-    next: (after) => nextUsers(after, USERS_PER_CHUNK),
-    check: (chunk) => checkRights(db, macKeys, chunk),
-  });
-}
-
-/** Compares the rows of deposit addresses in turn with the addresses that they derive. */
-async function scanAddresses(
-  db: D1Database,
-  walk: Walk,
-  chunks: number,
-  { addressOf }: Keys,
-): Promise<boolean> {
-  const scan = scanName(walk, "addresses");
-  if (addressOf === undefined) return finish(db, scan);
-  return scanInTurn(db, scan, chunks, {
-    next: (after) => nextAddresses(after, ADDRESSES_PER_CHUNK),
-    check: (chunk) => checkAddresses(db, addressOf, chunk),
-  });
-}
-
-/** Checks rows by their id. After the last one the scan starts again. */
-async function scanInTurn(
-  db: D1Database,
-  scan: string,
-  chunks: number,
-  rows: {
-    readonly next: (after: number) => Sql;
-    readonly check: (chunk: Chunk) => Promise<readonly Difference[]>;
-  },
-): Promise<boolean> {
-  for (let count = 0; count < chunks; count++) {
-    const after = await positionOf(db, scan);
-    const upTo = await lastId(db, rows.next(after));
-    if (upTo !== null) await report(db, await rows.check({ after, upTo }));
-    await advance(db, scan, { from: after, to: upTo ?? 0 });
-    if (upTo === null) return finish(db, scan);
-  }
+        WHERE newest.seq > c.position) AS up_to
+      FROM ledger_checkpoints c WHERE c.scan = ${scan}`,
+  );
+  const upTo = next?.up_to ?? null;
+  if (next === undefined || upTo === null) return finish(db, scan);
+  const chunk = { after: next.after, upTo };
+  await report(db, [
+    ...(await checkRecords(db, macKeys, chunk)),
+    ...(await checkCredits(db, chunk)),
+    ...(await checkEvents(db, chunk)),
+  ]);
+  await all(
+    db,
+    sql`UPDATE ledger_checkpoints SET position = ${upTo}
+      WHERE scan = ${scan} AND position = ${chunk.after}`,
+  );
   return false;
 }
 
@@ -356,20 +338,75 @@ async function finish(db: D1Database, scan: string): Promise<true> {
   return true;
 }
 
-async function advance(
+type Turn = {
+  /** Selects the `id` of the next rows. */
+  readonly next: (after: Expr) => Sql;
+  readonly check: (chunk: Chunk) => Promise<readonly Difference[]>;
+};
+
+/** Rows that are checked by their id, also those without recent changes. */
+function turnsOf(
   db: D1Database,
-  scan: string,
-  { from, to }: { from: number; to: number },
-): Promise<void> {
-  await all(
-    db,
-    sql`UPDATE ledger_checkpoints SET position = ${to} WHERE scan = ${scan} AND position = ${from}`,
-  );
+  walk: Walk,
+  { macKeys, addressOf }: Keys,
+): Readonly<Record<(typeof TURNS)[number], Turn>> {
+  return {
+    accounts: {
+      next: (after) => nextAccounts(after, ACCOUNTS_PER_CHUNK),
+      check: (chunk) => checkAccounts(db, "account", chunk),
+    },
+    streams: {
+      next: (after) => nextStreams(after, STREAMS_PER_CHUNK),
+      check: (chunk) => checkStreams(db, walk, chunk),
+    },
+    // Who may act for each user is compared with their audit events.
+    rights: {
+      next: (after) => nextUsers(after, USERS_PER_CHUNK),
+      check: (chunk) => checkRights(db, macKeys, chunk),
+    },
+    addresses:
+      addressOf === undefined
+        ? { next: () => sql`SELECT NULL AS id WHERE 0`, check: async () => [] }
+        : {
+            next: (after) => nextAddresses(after, ADDRESSES_PER_CHUNK),
+            check: (chunk) => checkAddresses(db, addressOf, chunk),
+          },
+  };
 }
 
-async function lastId(db: D1Database, chunk: Sql): Promise<number | null> {
-  const row = await first<{ last: number | null }>(db, sql`SELECT max(id) AS last FROM (${chunk})`);
-  return row?.last ?? null;
+/**
+ * Checks a chunk of each scan. After its last row a scan starts again. Returns whether all of them
+ * have reached it.
+ */
+async function takeTurns(
+  db: D1Database,
+  walk: Walk,
+  kinds: readonly (typeof TURNS)[number][],
+  keys: Keys,
+): Promise<boolean> {
+  const turns = turnsOf(db, walk, keys);
+  const next = await db.batch<{ after: number; up_to: number | null }>(
+    kinds.map((kind) =>
+      prepare(
+        db,
+        sql`SELECT c.position AS after,
+            (SELECT max(id) FROM (${turns[kind].next(atom("c.position"))})) AS up_to
+          FROM ledger_checkpoints c WHERE c.scan = ${scanName(walk, kind)}`,
+      ),
+    ),
+  );
+  const moves: Sql[] = [];
+  let done = true;
+  for (const [index, kind] of kinds.entries()) {
+    const { after = 0, up_to: upTo = null } = next[index]?.results[0] ?? {};
+    if (upTo !== null) await report(db, await turns[kind].check({ after, upTo }));
+    done &&= upTo === null;
+    moves.push(sql`UPDATE ledger_checkpoints
+      SET position = ${upTo ?? 0}, finished_at = iif(${upTo === null}, ${NOW}, finished_at)
+      WHERE scan = ${scanName(walk, kind)} AND position = ${after}`);
+  }
+  await db.batch(moves.map((move) => prepare(db, move)));
+  return done;
 }
 
 /** Compares the holdings of each chain. Returns its block and what it holds in surplus. */
@@ -386,7 +423,7 @@ async function compareHoldings(
       const checked = await checkHoldings(db, chain, holdingsAt);
       block[chain] = checked.block;
       surplus.push(...checked.surplus);
-      for (const account of checked.cleared) await resolve(db, "holdings_short", account);
+      await resolve(db, "holdings_short", checked.cleared);
       return checked.differences;
     });
     await report(db, differences);

@@ -10,6 +10,8 @@ type NextTransfers = {
   readonly upTo: number | null;
   /** Transfers after the checkpoint may have been released. */
   readonly released: boolean;
+  /** The groups up to this one have been checked. */
+  readonly checkedGroup: number;
 };
 
 const NO_END = literal(Number.MAX_SAFE_INTEGER);
@@ -20,17 +22,25 @@ export async function nextTransfers(
   walk: Walk,
   limit: number,
 ): Promise<NextTransfers> {
-  const row = await first<{ after: number; up_to: number | null; released: number }>(
+  const row = await first<{
+    after: number;
+    up_to: number | null;
+    released: number;
+    groups: number;
+  }>(
     db,
     sql`SELECT c.position AS after, c.position < ${DELIVERED} AS released,
         (SELECT max(transfer_id) FROM (
           SELECT t.transfer_id FROM transfers t WHERE t.transfer_id > c.position
             AND t.transfer_id <= iif(c.mark = '', ${NO_END}, CAST(c.mark AS INTEGER))
-          ORDER BY t.transfer_id LIMIT ${limit})) AS up_to
+          ORDER BY t.transfer_id LIMIT ${limit})) AS up_to,
+        (SELECT g.position FROM ledger_checkpoints g
+          WHERE g.scan = ${scanName(walk, "groups")}) AS groups
       FROM ledger_checkpoints c WHERE c.scan = ${scanName(walk, "transfers")}`,
   );
-  if (row === undefined) return { after: 0, upTo: null, released: false };
-  return { after: row.after, upTo: row.up_to, released: row.released === 1 };
+  if (row === undefined) return { after: 0, upTo: null, released: false, checkedGroup: 0 };
+  const { after, up_to: upTo, released, groups: checkedGroup } = row;
+  return { after, upTo, released: released === 1, checkedGroup };
 }
 
 /**

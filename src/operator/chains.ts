@@ -36,6 +36,7 @@ import { isSealerHalted, restoreJournal } from "./restore-journal.ts";
 import { serviceStatus } from "./service-status.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import { chainCursors, payerLeases } from "../chain/tables.ts";
+import { limited } from "../platform/query-limit.ts";
 import { read } from "../platform/read.ts";
 
 /** Pages of lost payments that one `restore` rebuilds, 10 000 payments. That takes minutes. */
@@ -144,19 +145,20 @@ function knownChain(context: OperatorContext, chain: string): string {
 }
 
 /**
- * Runs a full reconciliation, from the first transfer on. `--resolve <reason>` first closes the
- * differences that were found before.
+ * Runs a full reconciliation, from the first transfer on. If the result is `unfinished`, the tool
+ * calls it again with `--continue`. `--resolve <reason>` first closes the differences that were
+ * found before.
  */
 export async function reconcileAll(context: OperatorContext): Promise<unknown> {
   const reason = optional(context, "resolve");
   const resolved =
     reason === undefined ? {} : { resolved: await resolveDifferences(context, reason) };
-  const { surplus, ...report } = await reconcile(context.env.DB, {
+  const { surplus, ...report } = await reconcile(limited(context.env).DB, {
     chains: context.settings.CHAINS.map(({ chain }) => chain),
     holdingsAt: trackedHoldings(context.env.DB, context.settings),
     macKeys: context.settings,
     addressOf: addressOf(context.settings),
-    full: true,
+    full: flag(context, "continue") ? "continue" : true,
   });
   return {
     ...report,

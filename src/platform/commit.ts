@@ -6,6 +6,7 @@
  * would violate the unique id and roll back.
  */
 import { unavailable } from "./problem.ts";
+import { QueryLimitReached } from "./query-limit.ts";
 import { all, type Expr, expr, first, prepare, type Sql, sql, uuid } from "./sql.ts";
 import { uuidv7 } from "./uuid.ts";
 
@@ -77,6 +78,8 @@ export async function commit(
     // decides.
     if (isConstraintError(cause) && !/commit_groups\.group_id/.test(String(cause)))
       return { committed: false, reason: "constraint", cause };
+    // Nothing was sent, so there is nothing to void.
+    if (cause instanceof QueryLimitReached) return { committed: false, reason: "lost", cause };
     return fence(db, group, cause);
   }
 }

@@ -297,6 +297,12 @@ export function config(env: object): Config {
   return settings;
 }
 
+/** `copy` has the settings of `env`, so they are not parsed again. */
+export function withSettingsOf<Copy extends object>(env: object, copy: Copy): Copy {
+  parsed.set(copy, config(env));
+  return copy;
+}
+
 export function defaultChain(settings: Config): ChainConfig {
   const chain = settings.CHAINS.find((candidate) => candidate.default) ?? settings.CHAINS[0];
   if (chain === undefined) throw new Error("Settings are not valid: CHAINS is empty");

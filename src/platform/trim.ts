@@ -1,22 +1,29 @@
 /** Deletes old rows in chunks, so that no statement blocks D1 for long. */
-import { all, type Sql } from "./sql.ts";
+import { queriesLeft } from "./query-limit.ts";
+import { prepare, type Sql } from "./sql.ts";
 
 const ROWS_PER_CHUNK = 5_000;
+/** Statements of one batch, so that no batch blocks D1 for long either. */
+const PER_BATCH = 4;
 const BUDGET_MS = 10_000;
 
+/** Deletes at most the given number of rows, and returns one row for each. */
+export type Trim = (rows: number) => Sql;
+
 /**
- * Repeats `statement` until no rows remain or the time budget is spent. `statement` deletes at most
- * the given number of rows and returns one row for each.
+ * Repeats each statement until no rows remain for it, or the time or the queries of this invocation
+ * are spent. Returns how many rows were deleted.
  */
-export async function trimUntilDone(
-  db: D1Database,
-  statement: (rows: number) => Sql,
-): Promise<number> {
+export async function trimUntilDone(db: D1Database, ...trims: readonly Trim[]): Promise<number> {
   const started = Date.now();
+  let due = [...trims];
   let deleted = 0;
-  for (;;) {
-    const chunk = (await all(db, statement(ROWS_PER_CHUNK))).length;
-    deleted += chunk;
-    if (chunk < ROWS_PER_CHUNK || Date.now() - started > BUDGET_MS) return deleted;
+  while (due.length > 0 && Date.now() - started <= BUDGET_MS && queriesLeft(db) > PER_BATCH) {
+    const batch = due.splice(0, PER_BATCH);
+    const results = await db.batch(batch.map((trim) => prepare(db, trim(ROWS_PER_CHUNK))));
+    const counts = results.map(({ results: rows }) => rows.length);
+    deleted += counts.reduce((sum, count) => sum + count, 0);
+    due = [...due, ...batch.filter((_, index) => counts[index] === ROWS_PER_CHUNK)];
   }
+  return deleted;
 }

@@ -10,11 +10,12 @@
  */
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { queriesLeft } from "../platform/query-limit.ts";
 import { all, type Expr, expr, readUuid, sql, uuid } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 import type { ArmedSocket, OnDisconnect } from "../streams/armed-sockets.ts";
 import { streamObject } from "../streams/notify.ts";
-import { closeQuotes } from "./close-quotes.ts";
+import { closeQuotes, QUERIES_PER_CLOSING } from "./close-quotes.ts";
 
 /**
  * Streams that one run of cron asks. Each is a subrequest, of which a Worker has a bounded number.
@@ -71,8 +72,11 @@ type Row = {
   readonly stream: string;
 };
 
-/** Cron: ends the sockets whose object has died, and those whose object does not respond. */
-export async function endLostSockets(env: Env): Promise<void> {
+/**
+ * Cron: ends the sockets whose object has died, and those whose object does not respond. Returns
+ * whether more is due.
+ */
+export async function endLostSockets(env: Env): Promise<boolean> {
   const rows = await all<Row>(
     env.DB,
     sql`SELECT hex(socket_id) AS id, hex(user_id) AS user_id, hex(api_key_id) AS api_key_id, stream
@@ -82,21 +86,23 @@ export async function endLostSockets(env: Env): Promise<void> {
   );
   const streams = Map.groupBy(rows, ({ stream }) => stream);
   if (streams.size >= MAX_STREAMS) await noteAsked(env.DB, [...streams.keys()]);
-  await Promise.all(
+  const lost = await Promise.all(
     [...streams].map(async ([stream, armed]) => {
       const open = new Set(await openSockets(env, stream));
-      for (const row of armed) {
-        const id = readUuid(row.id);
-        if (!open.has(id)) await endLost(env, id, row);
-      }
+      return armed.filter(({ id }) => !open.has(readUuid(id)));
     }),
   );
+  for (const row of lost.flat()) {
+    if (queriesLeft(env.DB) < QUERIES_PER_CLOSING) return true;
+    await endLost(env, readUuid(row.id), row);
+  }
   await trimUntilDone(
     env.DB,
     (limit) => sql`DELETE FROM armed_sockets WHERE armed_id IN (
     SELECT armed_id FROM armed_sockets WHERE taken_over_at < ${NOW} - ${KEEP_TAKEN_OVER_MS}
     LIMIT ${limit}) RETURNING 1`,
   );
+  return false;
 }
 
 /**

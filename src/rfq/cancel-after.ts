@@ -10,11 +10,12 @@ import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
+import { queriesLeft } from "../platform/query-limit.ts";
 import { all, first, readUuid, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { accountStream } from "../streams/event-log.ts";
 import { passedTimer, type TimerFacts, timerFacts } from "./cancel-timer.ts";
-import { closeQuotes, type Closing } from "./close-quotes.ts";
+import { closeQuotes, type Closing, QUERIES_PER_CLOSING } from "./close-quotes.ts";
 
 /** Seconds until the timer runs out. 0 removes it. */
 export const CANCEL_AFTER_SECS = { min: 5, max: 600 } as const;
@@ -119,20 +120,22 @@ export async function closeTimedOut(env: Env, userId: string): Promise<number | 
   return next?.at ?? null;
 }
 
-/** Cron: closes what the alarms have missed. */
-export async function closeMissedTimers(env: Env): Promise<void> {
+/** Cron: closes what the alarms have missed. Returns whether more is due. */
+export async function closeMissedTimers(env: Env): Promise<boolean> {
   const due = await all<Timer>(
     env.DB,
     sql`SELECT hex(credential) AS credential, hex(user_id) AS user_id FROM cancel_timers
       WHERE closed = 0 AND cancel_at <= ${NOW} - ${ALARM_GRACE_MS} LIMIT ${MAX_TIMERS}`,
   );
   for (const timer of due) {
+    if (queriesLeft(env.DB) < QUERIES_PER_CLOSING) return true;
     try {
       await close(env, timer);
     } catch (error) {
       log("error", "rfq.timer_not_closed", { user_id: timer.user_id, ...errorFields(error) });
     }
   }
+  return due.length === MAX_TIMERS;
 }
 
 /** A call that moves the timer at the same time comes before or after the whole batch. */

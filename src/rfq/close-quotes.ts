@@ -18,6 +18,8 @@ export type Closing = {
 };
 
 const MAX_TRIES = 3;
+/** Queries after which one call of `closeQuotes` has ended, unless a quote must be set aside. */
+export const QUERIES_PER_CLOSING = 60;
 /** Quotes that are cancelled one by one if they cannot be cancelled together. */
 const MAX_QUOTES = 10_000;
 

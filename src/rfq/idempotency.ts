@@ -11,7 +11,7 @@ import { NOW } from "../platform/commit.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import type { CommandRow } from "../platform/command-rows.ts";
 import { now } from "../platform/time.ts";
-import { trimUntilDone } from "../platform/trim.ts";
+import { type Trim, trimUntilDone } from "../platform/trim.ts";
 import { idsFrom } from "../platform/uuid.ts";
 import { KEPT } from "../platform/windows.ts";
 import {
@@ -182,17 +182,15 @@ const HASHES_PER_PART = 2 ** 16 / PARTS;
 
 /** Deletes those keys that have expired, of the parts that are due in this minute. */
 export async function trimKeys(db: D1Database, minute = Math.floor(now() / 60_000)): Promise<void> {
-  for (let part = 0; part < PARTS_PER_MINUTE; part++) {
+  const trims = Array.from({ length: PARTS_PER_MINUTE }, (_, part): Trim => {
     const from = ((minute * PARTS_PER_MINUTE + part) % PARTS) * HASHES_PER_PART;
     const lowest = blob(prefix(from));
     const highest = blob(prefix(from + HASHES_PER_PART - 1).padEnd(2 * KEY_HASH_BYTES, "f"));
-    await trimUntilDone(
-      db,
-      (rows) => sql`DELETE FROM idempotency_keys WHERE key_hash IN (
-        SELECT key_hash FROM idempotency_keys WHERE key_hash BETWEEN ${lowest} AND ${highest}
-          AND record_id < ${oldestLive(NOW)} LIMIT ${rows}) RETURNING 1`,
-    );
-  }
+    return (rows) => sql`DELETE FROM idempotency_keys WHERE key_hash IN (
+      SELECT key_hash FROM idempotency_keys WHERE key_hash BETWEEN ${lowest} AND ${highest}
+        AND record_id < ${oldestLive(NOW)} LIMIT ${rows}) RETURNING 1`;
+  });
+  await trimUntilDone(db, ...trims);
 }
 
 /** The minutes in which cron reads all keys once. */

@@ -9,13 +9,14 @@ import type { Actor } from "../platform/actor.ts";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { PROTECTION_CHANGED, storedEvent } from "../platform/event-forms.ts";
 import { Problem } from "../platform/problem.ts";
+import { queriesLeft } from "../platform/query-limit.ts";
 import { all, type Expr, first, readUuid, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { READ } from "../platform/windows.ts";
 import { announce, committedEvents, eventsToPush } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { type TimerFacts, timerFacts } from "./cancel-timer.ts";
-import { closeQuotes } from "./close-quotes.ts";
+import { closeQuotes, QUERIES_PER_CLOSING } from "./close-quotes.ts";
 import {
   ofTripped,
   protectionColumns,
@@ -84,8 +85,11 @@ export async function resetProtection(env: Env, actor: Actor) {
 /** Makers whose quotes one run of cron cancels. */
 const MAX_MAKERS = 100;
 
-/** Cron: cancels what an accept left open because one of the quotes could not be released. */
-export async function closeTripped(env: Env): Promise<void> {
+/**
+ * Cron: cancels what an accept left open because one of the quotes could not be released. Returns
+ * whether more is due.
+ */
+export async function closeTripped(env: Env): Promise<boolean> {
   const makers = await all<{ id: string }>(
     env.DB,
     sql`SELECT DISTINCT hex(maker_id) AS id FROM protections t CROSS JOIN quotes
@@ -93,9 +97,11 @@ export async function closeTripped(env: Env): Promise<void> {
       WHERE t.tripped_at IS NOT NULL AND ${ofTripped(NOW)} LIMIT ${MAX_MAKERS}`,
   );
   for (const { id } of makers) {
+    if (queriesLeft(env.DB) < QUERIES_PER_CLOSING) return true;
     const which = (at: Expr) => sql`maker_id = ${uuid(readUuid(id))} AND ${ofTripped(at)}`;
     await closeQuotes(env, { reason: "protection", which }, () => []);
   }
+  return makers.length === MAX_MAKERS;
 }
 
 async function change(

@@ -5,12 +5,15 @@
  */
 import { commit, newGroup, NOW } from "../platform/commit.ts";
 import { config } from "../platform/config.ts";
+import { queriesLeft } from "../platform/query-limit.ts";
 import { all, atom, expr, first, literal, sql } from "../platform/sql.ts";
 import { KEPT, windowsOf } from "../platform/windows.ts";
 import { ACTIVE_WITHIN_MS, firstRunOf, groupOfRun } from "./event-log.ts";
 import { catchUpStreams } from "./notify.ts";
 
 const BUDGET_MS = 10_000;
+/** Of a batch, with the look for a lost response. */
+const QUERIES_PER_BATCH = 20;
 /** Runs that one batch deletes, unless a single group has written more. */
 const RUNS_PER_BATCH = 2_000;
 
@@ -22,7 +25,7 @@ export async function trimStreams(env: Env): Promise<void> {
 /** The oldest first, of whole groups, and only what the reconciliation has compared. */
 async function trimEvents(db: D1Database, keepMs: number): Promise<void> {
   const started = Date.now();
-  while (Date.now() - started < BUDGET_MS) {
+  while (Date.now() - started < BUDGET_MS && queriesLeft(db) > QUERIES_PER_BATCH) {
     const old = await first<{ group: number | null; runs: number }>(
       db,
       sql`SELECT max("group") AS "group", count(*) AS runs FROM (
@@ -69,8 +72,10 @@ async function removeDormant(env: Env): Promise<void> {
       env,
       idle.filter(({ subscribed }) => subscribed === 1),
     );
-    for (const batch of batchesOf(idle.filter(({ subscribed }) => subscribed === 0)))
+    for (const batch of batchesOf(idle.filter(({ subscribed }) => subscribed === 0))) {
+      if (queriesLeft(env.DB) < QUERIES_PER_BATCH) return;
       await remove(env.DB, batch);
+    }
     if (idle.length < IDLE_PER_PASS || Date.now() - started > BUDGET_MS) return;
   }
 }

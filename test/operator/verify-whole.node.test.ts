@@ -1,5 +1,6 @@
 /** `audit verify` of a log that several calls read. */
 import { expect, it } from "vitest";
+import { reconcileWhole } from "../../scripts/operator/reconcile-whole.ts";
 import { verifyWhole } from "../../scripts/operator/verify-whole.ts";
 
 type Part = { verdict: string; discrepancies?: unknown[] };
@@ -32,4 +33,17 @@ it("reports what any part found, not only the last", async () => {
   expect(await verify(forged, { verdict: "anchor_missing" }, { verdict: "ok" })).toMatchObject({
     result: { ok: false, verdict: "forged", discrepancies: forged.discrepancies },
   });
+});
+
+it("reconciles in as many orders as it takes, and resolves only with the first", async () => {
+  const orders: unknown[] = [];
+  const order = { command: ["reconcile"], options: { resolve: "reviewed" } };
+  const response = await reconcileWhole(order, async ({ options }) => {
+    orders.push(options);
+    const result = { ok: orders.length > 2, unfinished: orders.length < 3 };
+    return { ok: true, result: orders.length === 1 ? { ...result, resolved: 4 } : result };
+  });
+  const more = { continue: "true" };
+  expect(orders).toEqual([{ resolve: "reviewed" }, more, more]);
+  expect(response).toEqual({ ok: true, result: { ok: true, unfinished: false, resolved: 4 } });
 });

@@ -22,6 +22,8 @@ declare namespace Cloudflare {
     SEALER_DB: D1Database;
     /** A database whose schema is changed. */
     DRIFTED_DB: D1Database;
+    /** A database of which cron has seen nothing. */
+    BACKLOG_DB: D1Database;
   }
 }
 

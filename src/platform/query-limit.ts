@@ -1,0 +1,98 @@
+/**
+ * Counts the D1 queries of one invocation. D1 documents 1 000 for each invocation of a Worker or
+ * call of an object, counts every statement of a batch, and rejects all later ones. A local D1
+ * accepts any number, so the limit is enforced here.
+ *
+ * Work without a natural end asks `queriesLeft` and stops in time. What reaches the limit all the
+ * same fails with `QueryLimitReached`.
+ */
+import { withSettingsOf } from "./config.ts";
+
+/** Half of what D1 allows, because a lost response costs queries that nobody planned. */
+const QUERIES_PER_INVOCATION = 500;
+
+export class QueryLimitReached extends Error {
+  constructor(limit: number) {
+    super(`The invocation has made ${limit} queries of D1, which is its limit`);
+    this.name = "QueryLimitReached";
+  }
+}
+
+/** How many statements an invocation may still send. */
+export function queriesLeft(db: D1Database): number {
+  return counters.get(db)?.left ?? Number.POSITIVE_INFINITY;
+}
+
+/** How many statements and round trips an invocation has made. */
+export function queriesMade(db: D1Database): { statements: number; calls: number } {
+  const { statements = 0, calls = 0 } = counters.get(db) ?? {};
+  return { statements, calls };
+}
+
+/** `env` for one invocation. Its settings are not parsed again. */
+export function limited(env: Env, limit = QUERIES_PER_INVOCATION): Env {
+  const copy = { ...env, DB: limitedDatabase(env.DB, limit) };
+  return withSettingsOf(env, copy);
+}
+
+class Counter {
+  statements = 0;
+  calls = 0;
+  readonly #limit: number;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get left(): number {
+    return Math.max(this.#limit - this.statements, 0);
+  }
+
+  /** Throws before anything is sent, so what is refused has certainly had no effect. */
+  count(statements: number): void {
+    if (statements > this.left) throw new QueryLimitReached(this.#limit);
+    this.statements += statements;
+    this.calls += 1;
+  }
+}
+
+const counters = new WeakMap<D1Database, Counter>();
+
+function limitedDatabase(db: D1Database, limit: number): D1Database {
+  const counter = new Counter(limit);
+  /** A batch takes only D1's own statements. */
+  const originals = new WeakMap<D1PreparedStatement, D1PreparedStatement>();
+  const wrap = (statement: D1PreparedStatement): D1PreparedStatement => {
+    const wrapped = new Proxy(statement, {
+      get: (_, name) => {
+        if (name === "bind") return (...values: unknown[]) => wrap(statement.bind(...values));
+        const member = memberOf(statement, name);
+        if (typeof member !== "function") return member;
+        return async (...given: unknown[]) => {
+          counter.count(1);
+          return Reflect.apply(member, statement, given) as unknown;
+        };
+      },
+    });
+    originals.set(wrapped, statement);
+    return wrapped;
+  };
+  const database = new Proxy(db, {
+    get: (_, name) => {
+      if (name === "prepare") return (text: string) => wrap(db.prepare(text));
+      if (name !== "batch") return memberOf(db, name);
+      return async (statements: D1PreparedStatement[]) => {
+        counter.count(statements.length);
+        return db.batch(statements.map((one) => originals.get(one) ?? one));
+      };
+    },
+  });
+  counters.set(database, counter);
+  return database;
+}
+
+/** A method keeps its object, whose private fields a proxy does not have. */
+function memberOf(object: object, name: string | symbol): unknown {
+  const member: unknown = Reflect.get(object, name);
+  return typeof member === "function" ? member.bind(object) : member;
+}
