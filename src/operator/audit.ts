@@ -21,18 +21,20 @@ export async function recordCommand(
   effects: (group: Group) => Sql[] = () => [],
 ): Promise<void> {
   const group = newGroup();
-  const record: AuditRecord = {
-    kind,
-    actor: `operator:${context.operator}`,
-    userId: null,
-    apiKeyId: null,
-    ip: null,
-    subjectId,
-  };
   await commitOrThrow(context.env.DB, group, [
-    auditRow(record, group.at, sql`1`),
+    auditRow(commandRecord(context, kind, subjectId), group.at, sql`1`),
     ...effects(group),
   ]);
+}
+
+/** The audit event of a command that concerns no user. */
+export function commandRecord(
+  { operator }: OperatorContext,
+  kind: PlainKind,
+  subjectId: string | null,
+): AuditRecord {
+  const actor = `operator:${operator}` as const;
+  return { kind, actor, userId: null, apiKeyId: null, ip: null, subjectId };
 }
 
 /**

@@ -8,8 +8,8 @@ import type { Venue } from "../platform/venues.ts";
 import { MARKET_STATUSES } from "../rfq/markets/market.ts";
 import { MAX_MARKETS, MarketList } from "../rfq/markets/market-list.ts";
 import { MarketTerms } from "../rfq/markets/schemas.ts";
-import { closeMarket, setMarkets } from "../rfq/markets/set-markets.ts";
-import { recordCommand } from "./audit.ts";
+import { closeMarket, type MarketRejection, setMarkets } from "../rfq/markets/set-markets.ts";
+import { commandRecord, recordCommand } from "./audit.ts";
 import {
   badOption,
   fieldOption,
@@ -76,14 +76,27 @@ async function store(
   terms: readonly MarketTerms[],
   audited: { kind: "market_set" | "markets_imported"; subject: string; reopen: boolean },
 ): Promise<unknown> {
-  const cancelled = await setMarkets(context.env, terms, {
+  const assets = new Set(terms.map((market) => `${market.venue_id}:${market.asset_id}`));
+  if (assets.size < terms.length)
+    throw invalidRequest([{ path: "--file", message: "must name each asset once" }]);
+  const result = await setMarkets(context.env, terms, {
     reopen: audited.reopen,
-    record: (effects) => recordCommand(context, audited.kind, audited.subject, effects),
+    record: commandRecord(context, audited.kind, audited.subject),
   });
-  if (cancelled === undefined)
-    throw new OperatorRejection("market_limit", `At most ${MAX_MARKETS} markets can be listed.`);
-  return { markets: terms.length, cancelled_requests: cancelled };
+  if (typeof result === "number") return { markets: terms.length, cancelled_requests: result };
+  throw new OperatorRejection(result.code, REASONS[result.code](result.asset));
 }
+
+const REASONS: Readonly<
+  Record<MarketRejection["code"], (asset: MarketRejection["asset"]) => string>
+> = {
+  market_limit: () => `At most ${MAX_MARKETS} markets can be listed.`,
+  market_trades: (asset) =>
+    `${asset ?? "A market"} is open, so title, outcome and url cannot change. Close it first ` +
+    "(`market close`), then set it again with --reopen.",
+  outcome_listed: (asset) =>
+    `Another open market of the venue has the title and outcome of ${asset}. Close that first.`,
+};
 
 /** Closes a market for good and cancels what is open in it. */
 export async function close(context: OperatorContext): Promise<unknown> {

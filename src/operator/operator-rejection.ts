@@ -10,6 +10,8 @@ const TITLES = {
   payment_not_acceptable: "The payment cannot be accepted",
   rescue_refused: "The transfer cannot be rescued",
   market_limit: "Too many markets",
+  market_trades: "The market is open",
+  outcome_listed: "The outcome is listed already",
   not_stuck: "The record has not been set aside",
   operator_unknown: "No such operator",
   order_signature_invalid: "The order's signature does not verify",

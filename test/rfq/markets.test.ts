@@ -181,6 +181,44 @@ describe("market set", () => {
     expect(row?.actor).toBe("operator:test");
   });
 
+  it.each(["title", "outcome", "url"])("changes no %s while the market trades", async (name) => {
+    const { asset, book, requester } = await listed({ url: "https://v.example/m" });
+    const changed = { [name]: "https://evil.example/x" };
+    const set = (options: object) =>
+      execute("market set", {
+        ...named(asset),
+        title: `Question ${asset.asset_id}`,
+        outcome: "Yes",
+        url: "https://v.example/m",
+        ...options,
+      });
+    await openRequest(requester, book, { amount: 10n });
+    expect(await set(changed)).toMatchObject({ problem: { code: "market_trades" } });
+    expect(await set({})).toMatchObject({ ok: true });
+    // A close that was interrupted leaves requests open.
+    await env.DB.prepare("UPDATE markets SET closed_at = 1 WHERE asset = ?").bind(book).run();
+    expect(await set({ ...changed, reopen: "true" })).toMatchObject({
+      problem: { code: "market_trades" },
+    });
+    await execute("market close", named(asset));
+    expect(await set({ ...changed, reopen: "true" })).toMatchObject({ ok: true });
+  });
+
+  it("lists no outcome twice among the open markets of a venue", async () => {
+    const { asset } = await listed();
+    const title = `question ${asset.asset_id}`;
+    const set = (other: TestAsset, options: object = {}) =>
+      execute("market set", { ...named(other), title, outcome: "YES", ...options });
+    const [same, elsewhere] = [newAsset(), newAsset("venue_two")];
+    expect(await set(same)).toMatchObject({ problem: { code: "outcome_listed" } });
+    expect(await set(elsewhere)).toMatchObject({ ok: true });
+    await execute("market close", named(asset));
+    expect(await set(same)).toMatchObject({ ok: true });
+    expect(await set(asset, { reopen: "true" })).toMatchObject({
+      problem: { code: "outcome_listed" },
+    });
+  });
+
   it.each([
     [{ title: "" }, "--title"],
     [{ outcome: "x".repeat(65) }, "--outcome"],
@@ -215,6 +253,20 @@ describe("market import", () => {
       result: { markets: 2, cancelled_requests: 0 },
     });
     for (const asset of [one, two, other]) await read(asset);
+  });
+
+  it("rejects a list that gives one outcome, or one asset, twice", async () => {
+    const [one, two] = [newAsset(), newAsset()];
+    const same = { title: `Twice ${one.asset_id}` };
+    expect(
+      await importAll([
+        { ...market(one), ...same },
+        { ...market(two), ...same },
+      ]),
+    ).toMatchObject({ problem: { code: "outcome_listed" } });
+    expect(await importAll([market(one), { ...market(one), outcome: "No" }])).toMatchObject({
+      problem: { code: "invalid_request" },
+    });
   });
 
   it("names each field that is wrong and lists nothing", async () => {

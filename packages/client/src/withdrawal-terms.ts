@@ -29,7 +29,8 @@ export const WITHDRAWAL_FIELDS: Record<keyof WithdrawalTerms, true> = {
 
 /**
  * The service has queued a withdrawal on other terms than were asked for, so something between this
- * program and the payment is not to be trusted. Cancel it, freeze the account and tell the operator.
+ * program and the payment is not to be trusted. Cancel it, freeze the account, and tell the
+ * operator.
  *
  * @example
  * ```ts

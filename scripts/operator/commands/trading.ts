@@ -69,7 +69,7 @@ export const TRADING_COMMANDS: readonly Command[] = [
       },
       { name: "reopen", value: "", help: "open it again after `market close`" },
     ],
-    help: "list a market, or replace what is stated about it",
+    help: "list a market; what an open one is called cannot change, only when it closes",
   },
   {
     words: ["market", "import"],

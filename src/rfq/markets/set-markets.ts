@@ -1,9 +1,10 @@
 /**
  * What the operator does to markets. Each change is one commit; what it ends is cancelled after it.
  */
+import { type AuditRecord, commitAudited } from "../../auth/audit.ts";
 import { assetKey } from "../../assets/asset.ts";
-import type { Group } from "../../platform/commit.ts";
-import { all, first, type Sql, sql } from "../../platform/sql.ts";
+import { type Group, NOW } from "../../platform/commit.ts";
+import { all, type Expr, expr, first, type Sql, sql } from "../../platform/sql.ts";
 import { cancelOpenRequests } from "../close-books.ts";
 import { MAX_MARKETS } from "./market-list.ts";
 import type { MarketTerms } from "./schemas.ts";
@@ -13,17 +14,26 @@ export type Record = (effects: (group: Group) => Sql[]) => Promise<void>;
 
 type Closing = { readonly asset: string; readonly closesAt: number | null };
 
+/** What rejects the whole list, and an asset of it. */
+export type MarketRejection = {
+  readonly code: "market_limit" | "market_trades" | "outcome_listed";
+  readonly asset: string | null;
+};
+
 /**
  * Lists markets, or changes listed ones. An earlier close cancels what is open in a market. A
  * market that is listed for the first time keeps the requests that end before its close.
  *
- * Returns the number of cancelled requests. Undefined if there would be too many markets.
+ * What an asset is called cannot change while it trades, because quotes and requests were made for
+ * what it was called. Two open markets of a venue have not the same title and outcome.
+ *
+ * Returns the number of cancelled requests.
  */
 export async function setMarkets(
   env: Env,
   terms: readonly MarketTerms[],
-  { reopen, record }: { readonly reopen: boolean; readonly record: Record },
-): Promise<number | undefined> {
+  { reopen, record }: { readonly reopen: boolean; readonly record: AuditRecord },
+): Promise<number | MarketRejection> {
   const rows = terms.map((market) => ({
     asset: assetKey({ venue: market.venue_id, assetId: market.asset_id }),
     closesAt: market.closes_at ?? null,
@@ -35,16 +45,22 @@ export async function setMarkets(
     sql`SELECT asset, closes_at AS closesAt FROM markets
       WHERE asset IN (SELECT value FROM json_each(${assets}))`,
   );
-  const number = (await first<{ n: number }>(env.DB, sql`SELECT count(*) AS n FROM markets`))?.n;
-  if ((number ?? 0) + rows.length - listed.length > MAX_MARKETS) return undefined;
   const given = JSON.stringify(
     rows.map(({ asset, texts, closesAt }) => [asset, ...texts, closesAt]),
   );
-  let changed: Sql | undefined;
-  await record((group) => {
-    changed = group.seq;
-    return [upsert(group, given, reopen)];
+  let changed: Group | undefined;
+  const applied = await commitAudited(env.DB, {
+    record,
+    when: (group) => {
+      changed = group;
+      return sql`NOT EXISTS (${rejectionOf({ given, reopen, at: group.at })})`;
+    },
+    statements: (group, guard) => [upsert(group, given, reopen, guard)],
   });
+  if (!applied) {
+    const found = await first<MarketRejection>(env.DB, rejectionOf({ given, reopen, at: NOW }));
+    return found ?? { code: "market_trades", asset: null };
+  }
   const before = new Map(listed.map(({ asset, closesAt }) => [asset, closesAt ?? Infinity]));
   const earlier = rows.flatMap(({ asset, closesAt }) =>
     closesAt !== null && closesAt < (before.get(asset) ?? -Infinity) ? [asset] : [],
@@ -52,18 +68,53 @@ export async function setMarkets(
   // Only what was open before the change, so that new requests cannot prolong this.
   return cancelOpenRequests(
     env,
-    sql`opened_group < ${changed ?? sql`0`}
+    sql`opened_group < ${changed?.seq ?? sql`0`}
       AND asset IN (SELECT value FROM json_each(${assets}))
       AND (asset IN (SELECT value FROM json_each(${JSON.stringify(earlier)}))
         OR expires_at > (SELECT k.closes_at FROM markets k WHERE k.asset = requests.asset))`,
   );
 }
 
+/** A row for each thing that rejects the list: code and asset. None if it can be listed. */
+function rejectionOf({
+  given,
+  reopen,
+  at,
+}: {
+  readonly given: string;
+  readonly reopen: boolean;
+  readonly at: Expr;
+}): Sql {
+  const opens = (closesAt: Expr) => expr`(${closesAt} IS NULL OR ${closesAt} > ${at})`;
+  return sql`WITH given AS (SELECT value ->> 0 AS asset, value ->> 1 AS title,
+      value ->> 2 AS outcome, value ->> 3 AS url, value ->> 4 AS closes_at
+      FROM json_each(${given})),
+    open_after AS (
+      SELECT g.asset, g.title, g.outcome, 1 AS is_given
+      FROM given g LEFT JOIN markets m ON m.asset = g.asset
+      WHERE (${reopen} OR m.closed_at IS NULL) AND ${opens(expr`g.closes_at`)}
+      UNION ALL SELECT k.asset, k.title, k.outcome, 0
+      FROM markets k WHERE k.closed_at IS NULL AND ${opens(expr`k.closes_at`)}
+        AND k.asset NOT IN (SELECT asset FROM given))
+    SELECT 'market_trades' AS code, m.asset AS asset
+    FROM given g JOIN markets m ON m.asset = g.asset
+    WHERE (m.title, m.outcome, m.url) IS NOT (g.title, g.outcome, g.url)
+      AND ((m.closed_at IS NULL AND ${opens(expr`m.closes_at`)})
+        OR EXISTS (SELECT 1 FROM requests r
+          WHERE r.asset = m.asset AND r.status = 'open' AND r.expires_at > ${at}))
+    UNION ALL SELECT 'outcome_listed', max(asset) FROM open_after
+    GROUP BY substr(asset, 1, instr(asset, ':')), lower(title), lower(outcome)
+    HAVING count(*) > 1 AND max(is_given) = 1
+    UNION ALL SELECT 'market_limit', NULL
+    WHERE (SELECT count(*) FROM markets) + (SELECT count(*) FROM given
+      WHERE asset NOT IN (SELECT asset FROM markets)) > ${MAX_MARKETS}`;
+}
+
 /** A row that would not change keeps its group, so that nobody reads it again. */
-function upsert(group: Group, given: string, reopen: boolean): Sql {
+function upsert(group: Group, given: string, reopen: boolean, guard: Sql): Sql {
   return sql`INSERT INTO markets (asset, title, outcome, url, closes_at, closed_at, changed_group)
     SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, NULL, ${group.seq}
-    FROM json_each(${given}) WHERE 1
+    FROM json_each(${given}) WHERE ${guard}
     ON CONFLICT (asset) DO UPDATE SET title = excluded.title, outcome = excluded.outcome,
       url = excluded.url, closes_at = excluded.closes_at,
       closed_at = iif(${reopen}, NULL, markets.closed_at), changed_group = excluded.changed_group
