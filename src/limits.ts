@@ -34,10 +34,7 @@ import {
   MAX_QUOTES_PER_CALL,
   MAX_QUOTES_PER_FRAME,
 } from "./rfq/place-quotes.ts";
-import {
-  MAX_OPEN_QUOTES_PER_MAKER,
-  MAX_OPEN_QUOTES_PER_REQUEST,
-} from "./rfq/quote-preconditions.ts";
+import { MAX_OPEN_QUOTES_PER_MAKER, MAX_OPEN_QUOTES_PER_SIDE } from "./rfq/quote-preconditions.ts";
 import { MAX_COOLDOWN_SECS, MAX_WINDOW_SECS } from "./rfq/protection.ts";
 import { QUOTE_LIFE, REQUEST_LIFE } from "./rfq/schemas.ts";
 import { MAX_FRAME_BYTES, MAX_FRAMES, MAX_MALFORMED_FRAMES } from "./rfq/socket-commands.ts";
@@ -179,12 +176,13 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     description: "Open quotes of a user",
     value: (settings) => settings.RFQ_OPEN_QUOTES_PER_USER,
   },
-  open_quotes_per_request: {
-    description: "Open quotes on a request",
-    value: MAX_OPEN_QUOTES_PER_REQUEST,
+  open_quotes_per_request_side: {
+    description:
+      "Open quotes on each side of a request, beyond which a better one outbids the worst",
+    value: MAX_OPEN_QUOTES_PER_SIDE,
   },
-  open_quotes_per_user_and_request: {
-    description: "Open quotes of a user on one request",
+  open_quotes_per_user_and_request_side: {
+    description: "Open quotes of a user on one side of a request",
     value: MAX_OPEN_QUOTES_PER_MAKER,
   },
   request_life_secs: {

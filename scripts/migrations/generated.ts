@@ -58,7 +58,7 @@ export function dueMigrations(): Due[] {
 function headerOf({ what, source, trigger }: Generated): string {
   return `-- ${what}
 --
--- Generated from ${source}, which explains it. Do not edit: npm run migrations writes it.
+-- Generated from ${source}. Do not edit: npm run migrations writes it.
 DROP TRIGGER ${trigger};
 `;
 }

@@ -133,8 +133,8 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
     ],
     [
       "late ends not expired",
-      "iif(expires_at <= ${group.at}, 'expired', ${status})",
-      "iif(expires_at < 0, 'expired', ${status})",
+      "iif(expires_at <= ${at}, 'expired', ",
+      "iif(expires_at < 0, 'expired', ",
       [RACES, MODEL],
     ],
   ]),

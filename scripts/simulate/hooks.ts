@@ -1,6 +1,6 @@
 /**
- * Loads the service's source into Node: fakes of `cloudflare:workers` and of compression, and the
- * patch of a mutant.
+ * Loads the service's source into Node: fakes of `cloudflare:workers` and of compression, small
+ * limits that few commands reach, and the patch of a mutant.
  */
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
@@ -11,12 +11,25 @@ import type { Mutant } from "./mutants.ts";
 const WORKERS = new URL("./cloudflare-workers.ts", import.meta.url).href;
 const COMPRESS = new URL("./compress.ts", import.meta.url).href;
 
-let active: Mutant | undefined;
+type Patch = Pick<Mutant, "name" | "file" | "find" | "replace">;
+
+/** A side of a request has three places, so that quotes outbid others. */
+const SMALL_LIMITS: readonly Patch[] = [
+  {
+    name: "small-side",
+    file: "src/rfq/quote-preconditions.ts",
+    find: "MAX_OPEN_QUOTES_PER_SIDE = 500",
+    replace: "MAX_OPEN_QUOTES_PER_SIDE = 3",
+  },
+  { name: "small-side", file: "migrations", find: "OFFSET 499", replace: "OFFSET 2" },
+];
+
+let patches: readonly Patch[] = SMALL_LIMITS;
 
 export function loadService(mutant: Mutant | undefined): void {
-  active = mutant;
-  const patched =
-    mutant === undefined ? undefined : new URL(`../../${mutant.file}`, import.meta.url).href;
+  if (mutant !== undefined) patches = [...SMALL_LIMITS, mutant];
+  const of = (url: string) =>
+    patches.filter(({ file }) => url === new URL(`../../${file}`, import.meta.url).href);
   registerHooks({
     resolve: (specifier, context, next) => {
       const fake =
@@ -30,27 +43,27 @@ export function loadService(mutant: Mutant | undefined): void {
         : { url: fake, format: "module-typescript", shortCircuit: true };
     },
     load: (url, context, next) =>
-      mutant === undefined || url !== patched
+      of(url).length === 0
         ? next(url, context)
         : {
             format: "module-typescript",
-            source: patch(readFileSync(fileURLToPath(url), "utf8"), mutant),
+            source: of(url).reduce(patch, readFileSync(fileURLToPath(url), "utf8")),
             shortCircuit: true,
           },
   });
 }
 
-/** The text of a migration, patched if the mutant is in it. */
+/** The text of a migration, patched if a patch is of it. */
 export function migrationText(name: string): string {
   const url = new URL(`../../migrations/${name}`, import.meta.url);
   const text = readFileSync(fileURLToPath(url.href), "utf8");
   // A changed trigger has a new file, and only that one counts.
-  return active?.file === "migrations" && name === lastFileWith(active.find)
-    ? patch(text, active)
-    : text;
+  return patches
+    .filter(({ file, find }) => file === "migrations" && name === lastFileWith(find))
+    .reduce(patch, text);
 }
 
-function patch(source: string, { name, find, replace }: Mutant): string {
+function patch(source: string, { name, find, replace }: Patch): string {
   if (!source.includes(find)) throw new Error(`mutant ${name}: the source has no ${find}`);
   return source.replaceAll(find, () => replace);
 }

@@ -180,6 +180,11 @@ const NEVER: Readonly<Record<string, string>> = {
   "closed_is_empty [Q6]": `SELECT hex(q.quote_id) AS id
     FROM every_quotes q JOIN every_requests r ON r.request_id = q.request_id
     WHERE q.status = 'open' AND r.status <> 'open'`,
+  outbid_by_a_better_quote: `SELECT hex(q.quote_id) AS id FROM every_quotes q
+      LEFT JOIN every_quotes b ON b.quote_id = q.ended_by
+    WHERE q.ended_group > :after AND q.outbid = 1 AND NOT ifnull(b.opened_group = q.ended_group
+      AND b.request_id = q.request_id AND b.side = q.side
+      AND iif(q.side = 'Ask', b.price > q.price, b.price < q.price), 0)`,
   revoked_key_has_no_quote: `SELECT hex(q.quote_id) AS id, k.revoked_at, g.at
     FROM every_quotes q JOIN api_keys k ON k.api_key_id = q.credential
       LEFT JOIN commit_groups g ON g.seq = q.ended_group

@@ -105,6 +105,9 @@ function endedRequests({ afterGroup, upToGroup }: Range): Sql {
 /** Columns of `r`. */
 function selected(columns: Columns): Sql {
   const parts = Object.entries(columns).map(([column, type]) => {
+    // Sealed objects have no other place for it.
+    if (column === "cancel_reason")
+      return raw("iif(r.outbid = 1, 'outbid', r.cancel_reason) AS cancel_reason");
     if (ID_COLUMNS.includes(type))
       return raw(`iif(r.${column} IS NULL, NULL, lower(hex(r.${column}))) AS ${column}`);
     const isAmount = AMOUNT_COLUMNS.includes(type);

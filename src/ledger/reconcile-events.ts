@@ -230,7 +230,7 @@ const CHANGES: Readonly<Record<string, readonly Change[]>> = {
       group: "q.ended_group",
       types: ["'quote.closed'"],
       // Only the maker, whose stream is the first, learns why the service cancelled it.
-      facts: { reason: "iif(a.value = 0, coalesce(q.cancel_reason, q.status), q.status)" },
+      facts: { reason: "iif(a.value = 0, q.close_reason, q.status)" },
     },
   ],
   match: [

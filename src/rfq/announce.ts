@@ -105,7 +105,7 @@ function quotesClosed(group: Group): Sql {
   });
   const toMaker = storedEvent(OWN_QUOTE_CLOSED, "quote.closed", {
     ...ids,
-    reason: atom("coalesce(q.cancel_reason, q.status)"),
+    reason: atom("q.close_reason"),
     replaced_by: REPLACED_BY,
     label: atom("q.label"),
     winning_price: WINNING_PRICE,

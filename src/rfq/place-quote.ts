@@ -31,6 +31,7 @@ import { earlierFacts, rememberRow } from "./idempotency.ts";
 import { hexId, type Operation, type PlacedQuote } from "./operation.ts";
 import { protectionFacts } from "./protection-record.ts";
 import type { QuoteRow } from "./records.ts";
+import { endedAs, releaseQuotes } from "./release.ts";
 import { endReplaced, replacedFact, usableText } from "./replaced-quote.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import { limitFacts } from "./trade-limits.ts";
@@ -47,8 +48,8 @@ import {
   type Given,
   traderOf,
   REQUEST_VENUE,
+  lastOfFullSide,
   nextOpenBound,
-  ownOpenQuotes,
 } from "./quote-preconditions.ts";
 
 export function placeQuote(
@@ -85,7 +86,6 @@ export function placeQuote(
           status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
           available: usableText(bound),
           replaced: replacedFact(bound),
-          own_open: ownOpenQuotes(bound),
           ...protectionFacts(actor.userId),
           ...timerFacts(actor),
           ...limitFacts(traderOf(bound), REQUEST_VENUE),
@@ -145,15 +145,20 @@ export function quoteTrigger(): Sql[] {
 const STAMPS = { at: "integer", placed_group: "integer" } as const;
 
 /**
- * The statements that place the quote, once all preconditions hold. The quote that it replaces ends
- * first, so that its reserve is available again.
+ * The statements that place the quote, once all preconditions hold. The quotes that it replaces and
+ * outbids end first, so that what they reserve is available again.
  */
 function placed(c: Columns<QuoteField | keyof typeof STAMPS>): Sql[] {
   // Not a SELECT from requests, for the reason that `transferWithin` gives.
   const ofRequest = (column: "asset" | "expires_at") =>
     expr`SELECT ${raw(column)} FROM requests WHERE request_id = ${c.request_id}`;
   return [
-    ...endReplaced(c),
+    endReplaced(c),
+    sql`UPDATE quotes SET status = ${endedAs("cancelled", c)},
+        outbid = iif(expires_at <= ${c.at}, NULL, 1),
+        ended_by = ${c.quote_id}, ended_group = ${c.placed_group}
+      WHERE quote_id = (SELECT quote_id FROM (${lastOfFullSide(c)}))`,
+    releaseQuotes({ at: c.at, seq: c.placed_group }, sql`= ${c.quote_id}`),
     sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
         usdc_amount, taker_fee, maker_fee, reserve, status, opened_at, expires_at,
         opened_group, label, maker_open)

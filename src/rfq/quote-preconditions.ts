@@ -48,15 +48,13 @@ import type { RequestStatus } from "./tables.ts";
 import { type CommandColumns, type QuoteTerms, keyUse } from "./quote-command.ts";
 
 /**
- * Bounds the work of the accept that rejects them all; a request with more quotes needs no further
- * one.
+ * Of each side of a request. Bounds the work of the accept that rejects them all. Beyond it a
+ * better quote takes the place of the worst one, because worthless quotes cost almost nothing and
+ * must not keep others out.
  */
-export const MAX_OPEN_QUOTES_PER_REQUEST = 1_000;
-/**
- * Far below the other limit: worthless quotes cost almost nothing, and one maker must not keep the
- * others out.
- */
-export const MAX_OPEN_QUOTES_PER_MAKER = 50;
+export const MAX_OPEN_QUOTES_PER_SIDE = 500;
+/** Of one maker on a side: as many as one frame places. To fill a side takes 25 makers. */
+export const MAX_OPEN_QUOTES_PER_MAKER = 20;
 
 export type Facts = InstantFact &
   ActorFacts &
@@ -69,7 +67,6 @@ export type Facts = InstantFact &
     /** With the reserve of the quote that is replaced. */
     readonly available: string;
     readonly replaced: string | null;
-    readonly own_open: number;
   };
 
 export type Given = {
@@ -178,11 +175,14 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: (_, { settings }) => tooManyOpen("You have", settings.RFQ_OPEN_QUOTES_PER_USER, ""),
   },
   {
-    expr: requestTakesQuote,
-    reject: ({ own_open: own }, { command }) =>
-      own - (command.replaces === null ? 0 : 1) >= MAX_OPEN_QUOTES_PER_MAKER
-        ? tooManyOpen("You have", MAX_OPEN_QUOTES_PER_MAKER, " on one request")
-        : tooManyOpen("The request has", MAX_OPEN_QUOTES_PER_REQUEST, ""),
+    expr: (c) => expr`(SELECT count(*) FROM ${othersOnSide(c)} AND maker_id = ${c.maker_id})
+      < ${literal(MAX_OPEN_QUOTES_PER_MAKER)}`,
+    reject: () => tooManyOpen("You have", MAX_OPEN_QUOTES_PER_MAKER, " on one side of a request"),
+  },
+  {
+    expr: betterThanLast,
+    reject: () =>
+      tooManyOpen("The request has", MAX_OPEN_QUOTES_PER_SIDE, " of this side, none of them worse"),
   },
   {
     expr: (c) => sessionAllowed(traderOf(c), c.at),
@@ -248,23 +248,26 @@ function openQuotesOf(makerId: Expr, at: Expr): Expr {
     WHERE maker_id = ${makerId} AND status = 'open' AND expires_at > ${at}`;
 }
 
+/** A full side takes a quote only in the place of a worse one. Of equal prices the older stays. */
+function betterThanLast(c: CommandColumns): Expr {
+  return expr`ifnull((SELECT iif(${c.side} = 'Ask', ${c.price} > price, ${c.price} < price)
+    FROM (${lastOfFullSide(c)})), 1)`;
+}
+
 /**
- * The maker's open quotes on the request, and those of all makers, are below their limits. One look
- * counts both, because it reads each open quote of the request.
+ * The quote that has the last place of a full side: its worst one, and the newest of equal prices.
+ * None if the side has a place left. Quotes that were set aside cannot be ended, so they count for
+ * none.
  */
-function requestTakesQuote(c: CommandColumns): Expr {
-  return expr`NOT EXISTS (SELECT count(*) FROM ${openQuotesOn(c.request_id)}
-    HAVING count(*) - ${replacedCount(c)} >= ${literal(MAX_OPEN_QUOTES_PER_REQUEST)}
-      OR count(*) FILTER (WHERE maker_id = ${c.maker_id}) - ${replacedCount(c)}
-        >= ${literal(MAX_OPEN_QUOTES_PER_MAKER)})`;
+export function lastOfFullSide(c: CommandColumns): Sql {
+  return sql`SELECT quote_id, price FROM ${othersOnSide(c)}
+    ORDER BY iif(side = 'Ask', -price, price), opened_at, quote_id
+    LIMIT 1 OFFSET ${literal(MAX_OPEN_QUOTES_PER_SIDE - 1)}`;
 }
 
-/** The number of the maker's open quotes on the request. */
-export function ownOpenQuotes(c: CommandColumns): Expr {
-  return expr`SELECT count(*) FROM ${openQuotesOn(c.request_id)} AND maker_id = ${c.maker_id}`;
-}
-
-function openQuotesOn(requestId: Expr): Sql {
+/** The open quotes of the request and the side, without the one that the command replaces. */
+function othersOnSide(c: CommandColumns): Sql {
   return sql`quotes INDEXED BY quotes_request_status
-    WHERE request_id = ${requestId} AND status = 'open'`;
+    WHERE request_id = ${c.request_id} AND status = 'open' AND stuck_at IS NULL
+      AND side = ${c.side} AND quote_id IS NOT ${c.replaces}`;
 }

@@ -122,7 +122,7 @@ export function quoteColumns(reads: QuoteReader): Columns<keyof QuoteRow> {
       ? {
           reserve: atom("CAST(q.reserve AS TEXT)"),
           label: atom("q.label"),
-          close_reason: expr`coalesce(q.cancel_reason, ${ended})`,
+          close_reason: expr`coalesce(q.close_reason, ${ended})`,
           replaced_by: REPLACED_BY,
         }
       : {

@@ -4,8 +4,8 @@ import type { Group } from "../platform/commit.ts";
 import { type Expr, expr, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 
 /** The status of a record that ends now. A record past its time always ends as expired. */
-export function endedAs(status: "cancelled" | "rejected", group: Group): Sql {
-  return sql`iif(expires_at <= ${group.at}, 'expired', ${status})`;
+export function endedAs(status: "cancelled" | "rejected", { at }: Pick<Group, "at">): Sql {
+  return sql`iif(expires_at <= ${at}, 'expired', ${raw(`'${status}'`)})`;
 }
 
 /** Condition on requests or quotes: the operation has ended them in this group. */

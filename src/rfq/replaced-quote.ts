@@ -2,7 +2,6 @@
  * The quote that a new one replaces. Both have the same maker, request and side, so they reserve
  * the same asset. The expressions are over the columns of a command (place-quote.ts).
  */
-import { transfer } from "../ledger/post.ts";
 import { type Columns, type Expr, expr, type Sql, sql } from "../platform/sql.ts";
 import { type PlaceQuote, reject, type Result } from "./command.ts";
 import { quoteNotOpen } from "./rejections.ts";
@@ -58,20 +57,9 @@ export function notReplaceable(command: PlaceQuote, replaced: string | null): Re
   return status === "open" ? undefined : quoteNotOpen(id, status, matchId);
 }
 
-/** The statements that end it, so that its reserve is available again. */
-export function endReplaced(c: Replacing & Columns<"placed_group">): Sql[] {
-  return [
-    sql`UPDATE quotes SET status = 'cancelled', cancel_reason = 'replaced',
-        replaced_by = ${c.quote_id}, ended_by = ${c.quote_id}, ended_group = ${c.placed_group}
-      WHERE quote_id = ${c.replaces}`,
-    transfer(c, {
-      reason: "release",
-      step: "end",
-      from: "pending",
-      to: "available",
-      source: sql`SELECT o.maker_id AS from_owner, o.maker_id AS to_owner,
-        o.reserve_asset AS asset, o.reserve AS amount, o.quote_id AS ref, 0 AS line
-        FROM quotes o WHERE o.quote_id = ${c.replaces}`,
-    }),
-  ];
+/** Ends it. Its reserve is released after it. */
+export function endReplaced(c: Replacing & Columns<"placed_group">): Sql {
+  return sql`UPDATE quotes SET status = 'cancelled', cancel_reason = 'replaced',
+      replaced_by = ${c.quote_id}, ended_by = ${c.quote_id}, ended_group = ${c.placed_group}
+    WHERE quote_id = ${c.replaces}`;
 }

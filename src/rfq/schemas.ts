@@ -207,8 +207,9 @@ export const Quote = z
       .nullable()
       .openapi({
         description:
-          "Why it ended; null while it is open. The requester sees `cancelled` for `replaced`, " +
-          "`timeout`, `protection` and `disconnect`",
+          "Why it ended; null while it is open. `outbid`: the side of the request was full, and a " +
+          "better quote took its place. The requester sees `cancelled` for `replaced`, `timeout`, " +
+          "`protection`, `disconnect` and `outbid`",
       }),
     replaced_by: z
       .uuid()

@@ -16,7 +16,7 @@ export const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as c
 export type RequestStatus = (typeof REQUEST_STATUSES)[number];
 export const QUOTE_STATUSES = ["open", "accepted", "cancelled", "expired", "rejected"] as const;
 export type QuoteStatus = (typeof QUOTE_STATUSES)[number];
-/** Why a quote was cancelled that its maker did not cancel. */
+/** Why a quote was cancelled that its maker did not cancel, but for an outbid one. */
 export const CANCEL_REASONS = ["replaced", "timeout", "protection", "disconnect"] as const;
 export type CancelReason = (typeof CANCEL_REASONS)[number];
 /** Why a quote ended: its status, or for a cancelled one the reason. */
@@ -26,6 +26,7 @@ export const CLOSE_REASONS = [
   "cancelled",
   "expired",
   ...CANCEL_REASONS,
+  "outbid",
 ] as const;
 export type CloseReason = (typeof CLOSE_REASONS)[number];
 
@@ -102,6 +103,11 @@ export const quotes = sqliteTable(
     endedBy: uuid("ended_by"),
     endedGroup: integer("ended_group"),
     stuckAt: integer("stuck_at"),
+    outbid: integer("outbid"),
+    closeReason: text("close_reason", { enum: CLOSE_REASONS }).generatedAlwaysAs(
+      sql`iif(outbid = 1, 'outbid', coalesce(cancel_reason, nullif(status, 'open')))`,
+      { mode: "virtual" },
+    ),
   },
   (t) => [
     index("quotes_maker").on(t.makerId, t.openedAt, t.quoteId, t.makerOpen),
@@ -112,6 +118,8 @@ export const quotes = sqliteTable(
       t.openedAt,
       t.quoteId,
       t.makerId,
+      t.side,
+      t.stuckAt,
     ),
     index("quotes_label")
       .on(t.makerId, t.label, t.openedAt, t.quoteId)
@@ -132,6 +140,10 @@ export const quotes = sqliteTable(
     check(
       "quotes_cancel_reason",
       sql`cancel_reason IS NULL OR status = 'cancelled' AND ${oneOf("cancel_reason", CANCEL_REASONS)}`,
+    ),
+    check(
+      "quotes_outbid",
+      sql`outbid IS NULL OR outbid = 1 AND status = 'cancelled' AND cancel_reason IS NULL`,
     ),
     check("quotes_replaced_by", sql`(replaced_by IS NULL) = (cancel_reason IS NOT 'replaced')`),
   ],

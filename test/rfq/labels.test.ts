@@ -138,7 +138,7 @@ describe("a quote", () => {
   });
 
   it("hides from the requester why the service cancelled it", async () => {
-    for (const reason of CANCEL_REASONS) {
+    for (const reason of [...CANCEL_REASONS, "outbid"] as const) {
       const { requester, maker, request, quote } = await quotedMarket();
       const replacedBy = reason === "replaced" ? uuidv7() : undefined;
       await cancelAsService(quote.quote_id, reason, replacedBy);

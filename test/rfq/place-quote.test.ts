@@ -1,14 +1,12 @@
 /** The quotes of one commit group, which one statement places. */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { config } from "../../src/platform/config.ts";
+import type { Side } from "../../src/assets/fields.ts";
 import { all, first, jsonObject, sql, uuid } from "../../src/platform/sql.ts";
 import { newQuoteColumns } from "../../src/rfq/records.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import type { PlaceQuote } from "../../src/rfq/command.ts";
-import { placeQuote } from "../../src/rfq/place-quote.ts";
-import { readTerms } from "../../src/rfq/request-terms.ts";
-import { balances } from "../support/ledger.ts";
+import { balances, fund } from "../support/ledger.ts";
 import { apiOf } from "../support/http.ts";
 import { newUser } from "../support/users.ts";
 import {
@@ -47,28 +45,76 @@ it("reserves each quote before the next one is checked", async () => {
 });
 
 it("counts each quote towards the limits of the next one", async () => {
-  const { book, maker, request } = await openMarket();
-  const placed = Array.from({ length: 52 }, () => command.placeQuote(maker, request.request_id, 1));
-  const outcomes = await commitTogether(book, placed);
-  expect(outcomes.slice(0, 50).every((outcome) => outcome === "ok")).toBe(true);
-  expect(outcomes.slice(50)).toEqual(["open_quote_limit", "open_quote_limit"]);
+  const { book, maker, request } = await openMarket({ side: "TwoWay", maker: { token: 1_000n } });
+  const sent = (side: Side) => ({ ...command.placeQuote(maker, request.request_id, 1), side });
+  const bids = await commitTogether(
+    book,
+    times(22, () => sent("Bid")),
+  );
+  expect(bids.slice(0, 20).every((outcome) => outcome === "ok")).toBe(true);
+  expect(bids.slice(20)).toEqual(["open_quote_limit", "open_quote_limit"]);
+  // The other side has places of its own.
+  expect(await commitTogether(book, [sent("Ask")])).toEqual(["insufficient_funds"]);
 });
 
-it("limits the open quotes of a request", async () => {
-  const { book, maker: last, request } = await openMarket();
-  const [terms] = await readTerms(env.DB, [request.request_id]);
-  if (terms === undefined) throw new Error("no request");
-  for (let n = 0; n < 20; n++) {
-    const maker = await newUser({ [book]: 500n });
-    const operations = Array.from({ length: 50 }, () =>
-      placeQuote(command.placeQuote(maker, request.request_id, 1), terms, config(env)),
-    );
-    const done = await commitOperations(env.DB, book, operations);
-    expect(done.committed && done.effects.quotes.size).toBe(50);
+/** A request with a full side: 499 quotes at one price, and a last one that is worse. */
+async function fullSide(side: Side) {
+  const { book, maker: honest, request } = await openMarket({ side: "TwoWay" });
+  await fund(honest.userId, "usdc", 1_000n);
+  const [fair, poor] = side === "Ask" ? [500_000, 400_000] : [500_000, 600_000];
+  const place = (party: typeof honest, price: number, on = side) => ({
+    ...command.placeQuote(party, request.request_id, price),
+    side: on,
+  });
+  const placed: PlaceQuote[] = [];
+  for (let n = 0; n < 25; n++) {
+    const maker = await newUser({ [book]: 500n, usdc: 500n });
+    const prices = times(20, (index) => (n === 24 && index === 0 ? poor : fair));
+    const sent = prices.map((price) => place(maker, price));
+    const outcomes = await commitTogether(book, sent);
+    expect(outcomes.every((outcome) => outcome === "ok")).toBe(true);
+    placed.push(...sent);
   }
-  const more = command.placeQuote(last, request.request_id, 1);
-  expect(await commitTogether(book, [more])).toEqual(["open_quote_limit"]);
+  const worst = placed.at(-20);
+  if (worst === undefined) throw new Error("nothing was placed");
+  return { book, honest, request, place, worst, fair, poor };
+}
+
+it.each([
+  ["Ask", 1],
+  ["Bid", -1],
+] as const)("a full %s side takes a better quote for its worst", async (side, better) => {
+  const { book, honest, place, worst, fair, poor } = await fullSide(side);
+  const maker = worst.actor.userId;
+  const [asset, reserved] = side === "Ask" ? ["usdc", 99n] : [book, 200n];
+  expect(await balances(maker, asset)).toEqual([500n - reserved, reserved]);
+
+  // Equal prices: the older stays.
+  expect(await commitTogether(book, [place(honest, poor)])).toEqual(["open_quote_limit"]);
+  const honestQuote = place(honest, poor + better);
+  expect(await commitTogether(book, [honestQuote])).toEqual(["ok"]);
+
+  expect(await reasonOf(worst)).toEqual({ status: "cancelled", reason: "outbid" });
+  const left = side === "Ask" ? 95n : 190n;
+  expect(await balances(maker, asset)).toEqual([500n - left, left]);
+  // The next one outbids that one, its own maker's other side has places, and then none is worse.
+  const others = [
+    place(honest, fair + better),
+    place(honest, 500_000, side === "Ask" ? "Bid" : "Ask"),
+  ];
+  expect(await commitTogether(book, others)).toEqual(["ok", "ok"]);
+  expect(await reasonOf(honestQuote)).toEqual({ status: "cancelled", reason: "outbid" });
+  expect(await commitTogether(book, [place(honest, fair)])).toEqual(["open_quote_limit"]);
 });
+
+const reasonOf = ({ quoteId }: PlaceQuote) =>
+  first(
+    env.DB,
+    sql`SELECT status, close_reason AS reason FROM quotes WHERE quote_id = ${uuid(quoteId)}`,
+  );
+
+const times = <T>(count: number, make: (index: number) => T): T[] =>
+  Array.from({ length: count }, (_, index) => make(index));
 
 it("returns each quote as it is stored", async () => {
   const { book, requester, maker } = await openMarket();

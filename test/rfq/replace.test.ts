@@ -165,7 +165,7 @@ describe("the limits of open quotes", () => {
   it("count a replaced quote and its successor once", async () => {
     const { maker, request } = await quotedMarket({ maker: { token: 1_000n } });
     const { request_id } = request;
-    for (let n = 1; n < 50; n++) await placeQuote(maker, request_id, 500_000);
+    for (let n = 1; n < 20; n++) await placeQuote(maker, request_id, 500_000);
     expect(outcomeOf(await submit(command.placeQuote(maker, request_id, 1)))).toBe(
       "open_quote_limit",
     );

@@ -72,9 +72,13 @@ it("gives only a cancelled quote a reason, and names its replacement only then",
     sql`status = 'cancelled', cancel_reason = 'replaced', ${ended}`,
     sql`status = 'cancelled', cancel_reason = 'timeout', replaced_by = ${anId()}, ${ended}`,
     sql`status = 'cancelled', replaced_by = ${anId()}, ${ended}`,
+    sql`outbid = 1`,
+    sql`status = 'rejected', outbid = 1, ${ended}`,
+    sql`status = 'cancelled', outbid = 0, ${ended}`,
+    sql`status = 'cancelled', cancel_reason = 'timeout', outbid = 1, ${ended}`,
   ])
     await expect(all(db, sql`UPDATE quotes SET ${set} WHERE ${record}`), set.text).rejects.toThrow(
-      /CHECK constraint failed: quotes_(cancel_reason|replaced_by)/,
+      /CHECK constraint failed: quotes_(cancel_reason|replaced_by|outbid)/,
     );
 });
 
@@ -91,7 +95,7 @@ for (const { table, key, terms } of TABLES) {
       db,
       sql`SELECT name FROM pragma_table_info(${table})
         WHERE name NOT IN ('status', 'cancel_reason', 'replaced_by', 'ended_by', 'ended_group',
-          'stuck_at')`,
+          'stuck_at', 'outbid')`,
     );
     expect(terms.map(([column]) => column)).toEqual(columns.map(({ name }) => name));
   });

@@ -228,13 +228,14 @@ export async function commitCommand(
 /** Cancels a quote as the service does on its own. */
 export async function cancelAsService(
   quoteId: string,
-  reason: CancelReason,
+  reason: CancelReason | "outbid",
   replacedBy?: string,
 ): Promise<void> {
   const group = newGroup();
   const operation = uuidv7();
   const outcome = await commit(env.DB, group, [
-    sql`UPDATE quotes SET status = 'cancelled', cancel_reason = ${reason},
+    sql`UPDATE quotes SET status = 'cancelled', cancel_reason = ${reason === "outbid" ? null : reason},
+      outbid = ${reason === "outbid" ? 1 : null},
       replaced_by = ${replacedBy === undefined ? null : uuid(replacedBy)},
       ended_by = ${uuid(operation)}, ended_group = ${group.seq}
       WHERE quote_id = ${uuid(quoteId)}`,

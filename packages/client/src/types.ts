@@ -333,8 +333,8 @@ export type QuoteRequest = RequestSize & {
 };
 
 /**
- * Why a quote ended. Its requester sees `cancelled` for `replaced`, `timeout`, `protection` and
- * `disconnect`.
+ * Why a quote ended. Its requester sees `cancelled` for `replaced`, `timeout`, `protection`,
+ * `disconnect` and `outbid`.
  */
 export type CloseReason =
   | "accepted"
@@ -344,7 +344,8 @@ export type CloseReason =
   | "replaced"
   | "timeout"
   | "protection"
-  | "disconnect";
+  | "disconnect"
+  | "outbid";
 
 /** A firm quote on a request. It does not disclose its maker. */
 export type Quote = {

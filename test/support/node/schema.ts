@@ -35,7 +35,7 @@ export function commentOf(table: string): { purpose: string; example: string } {
   const added = [...schemaText.matchAll(new RegExp(`^ALTER TABLE ${table} ADD COLUMN`, "gm"))].map(
     ({ index }) => commentAbove(index).split("Example: ")[1] ?? "",
   );
-  return { purpose, example: [example, ...added].join(", ") };
+  return { purpose, example: [example, ...added].filter((text) => text !== "").join(", ") };
 }
 
 function commentAbove(at: number): string {

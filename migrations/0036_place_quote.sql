@@ -1,0 +1,388 @@
+-- Places the quotes of a commit group, one command after the other.
+--
+-- Generated from src/rfq/place-quote.ts. Do not edit: npm run migrations writes it.
+DROP TRIGGER quote_commands_place;
+CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
+  SELECT RAISE(IGNORE)
+  WHERE NOT EXISTS (
+    SELECT 1
+    FROM requests r
+    WHERE r.request_id = NEW.request_id
+      AND (
+        (
+          iif(
+            NEW.api_key_id IS NULL,
+            (
+              EXISTS (
+                SELECT 1
+                FROM users
+                WHERE user_id = NEW.maker_id
+                  AND frozen_at IS NULL
+                  AND session_epoch = NEW.session_epoch
+              )
+              AND NEW.at < NEW.session_expires_at
+            ),
+            (
+              EXISTS (SELECT 1 FROM users WHERE user_id = NEW.maker_id AND frozen_at IS NULL)
+              AND EXISTS (
+                SELECT 1
+                FROM api_keys
+                WHERE api_key_id = NEW.api_key_id
+                  AND user_id = NEW.maker_id
+                  AND revoked_at IS NULL
+                  AND active_from <= NEW.at
+                  AND (expires_at IS NULL OR expires_at > NEW.at)
+              )
+            )
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM idempotency_keys k
+            WHERE (
+              k.key_hash = NEW.key_hash
+              AND k.record_id > (unhex(printf('%012x', (NEW.at - 86520000))))
+            )
+          )
+        )
+        AND (NEW.not_after IS NULL OR NEW.at < NEW.not_after)
+        AND (NEW.at < NEW.received_at + NEW.life_ms)
+        AND (NEW.at BETWEEN NEW.received_at - 60000 AND NEW.commit_before)
+        AND (
+          NEW.socket_id IS NULL
+          OR EXISTS (SELECT 1 FROM armed_sockets a WHERE a.socket_id = NEW.socket_id)
+        )
+        AND (r.requester_id <> NEW.maker_id)
+        AND (r.status = 'open' AND r.expires_at > NEW.at)
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM markets k
+            WHERE k.asset = r.asset AND (k.closed_at IS NOT NULL OR k.closes_at <= NEW.at)
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM paused_venues p
+            WHERE p.venue = substr(r.asset, 1, instr(r.asset, ':') - 1)
+          )
+        )
+        AND (NEW.side IS NOT NULL AND r.side IN (NEW.side, 'TwoWay'))
+        AND (
+          NEW.replaces IS NULL
+          OR EXISTS (
+            SELECT 1
+            FROM quotes o
+            WHERE o.quote_id = NEW.replaces
+              AND o.maker_id = NEW.maker_id
+              AND o.request_id = NEW.request_id
+              AND o.side = NEW.side
+              AND o.status = 'open'
+              AND o.expires_at > NEW.at
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM cancel_timers t
+            WHERE t.credential = (coalesce(NEW.api_key_id, NEW.maker_id)) AND t.cancel_at <= NEW.at
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM protections p
+            WHERE p.user_id = NEW.maker_id
+              AND (p.tripped_at IS NOT NULL AND ifnull(p.blocked_until > NEW.at, 1))
+          )
+        )
+        AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
+        AND (
+          iif(
+            (
+              ifnull(
+                (
+                  SELECT max(maker_open)
+                  FROM quotes INDEXED BY quotes_maker
+                  WHERE maker_id = NEW.maker_id
+                    AND opened_at = (
+                      SELECT max(opened_at)
+                      FROM quotes INDEXED BY quotes_maker
+                      WHERE maker_id = NEW.maker_id
+                    )
+                ),
+                0
+              )
+            ) - (NEW.replaces IS NOT NULL) < NEW.max_open_quotes,
+            1,
+            (
+              SELECT count(*)
+              FROM quotes
+              WHERE maker_id = NEW.maker_id AND status = 'open' AND expires_at > NEW.at
+            ) - (NEW.replaces IS NOT NULL) < NEW.max_open_quotes
+          )
+        )
+        AND (
+          (
+            SELECT count(*)
+            FROM quotes INDEXED BY quotes_request_status
+            WHERE request_id = NEW.request_id
+              AND status = 'open'
+              AND stuck_at IS NULL
+              AND side = NEW.side
+              AND quote_id IS NOT NEW.replaces
+              AND maker_id = NEW.maker_id
+          ) < 20
+        )
+        AND (
+          ifnull(
+            (
+              SELECT iif(NEW.side = 'Ask', NEW.price > price, NEW.price < price)
+              FROM (
+                SELECT quote_id, price
+                FROM quotes INDEXED BY quotes_request_status
+                WHERE request_id = NEW.request_id
+                  AND status = 'open'
+                  AND stuck_at IS NULL
+                  AND side = NEW.side
+                  AND quote_id IS NOT NEW.replaces
+                ORDER BY iif(side = 'Ask', -price, price), opened_at, quote_id
+                LIMIT 1 OFFSET 499
+              )
+            ),
+            1
+          )
+        )
+        AND (
+          NEW.api_key_id IS NOT NULL
+          OR (
+            NOT EXISTS (
+              SELECT 1
+              FROM (
+                SELECT *
+                FROM account_policies
+                WHERE user_id = NEW.maker_id AND active_from <= NEW.at
+                ORDER BY active_from DESC
+                LIMIT 1
+              ) p
+              WHERE p.sessions_trade = 0
+            )
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM api_keys k
+            WHERE k.api_key_id = NEW.api_key_id
+              AND k.limits IS NOT NULL
+              AND (
+                (
+                  k.limits ->> 'venues' IS NOT NULL
+                  AND instr(
+                    k.limits ->> 'venues', '"' || substr(r.asset, 1, instr(r.asset, ':') - 1) || '"'
+                  ) = 0
+                )
+                OR (
+                  NEW.reserve > (k.limits ->> 'max_usdc_per_trade')
+                  OR (
+                    k.limits ->> 'max_usdc_per_day' IS NOT NULL
+                    AND (
+                      SELECT total(u.usdc)
+                      FROM (
+                        SELECT usdc
+                        FROM traded_hours
+                        WHERE subject = NEW.api_key_id AND hour > (NEW.at / 3600000) - 24
+                        UNION ALL
+                        SELECT reserve
+                        FROM quotes INDEXED BY quotes_open_maker
+                        WHERE maker_id = NEW.maker_id
+                          AND status = 'open'
+                          AND expires_at > NEW.at
+                          AND credential = NEW.api_key_id
+                          AND quote_id IS NOT NEW.replaces
+                      ) u
+                    ) + NEW.reserve > (k.limits ->> 'max_usdc_per_day')
+                  )
+                )
+              )
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM (
+              SELECT *
+              FROM account_policies
+              WHERE user_id = NEW.maker_id AND active_from <= NEW.at
+              ORDER BY active_from DESC
+              LIMIT 1
+            ) p
+            WHERE p.max_trade_usdc_per_day IS NOT NULL
+              AND (
+                SELECT total(u.usdc)
+                FROM (
+                  SELECT usdc
+                  FROM traded_hours
+                  WHERE subject = NEW.maker_id AND hour > (NEW.at / 3600000) - 24
+                  UNION ALL
+                  SELECT reserve
+                  FROM quotes INDEXED BY quotes_open_maker
+                  WHERE maker_id = NEW.maker_id
+                    AND status = 'open'
+                    AND expires_at > NEW.at
+                    AND quote_id IS NOT NEW.replaces
+                ) u
+              ) + NEW.reserve > p.max_trade_usdc_per_day
+          )
+        )
+        AND (
+          EXISTS (
+            SELECT 1
+            FROM accounts
+            WHERE owner = NEW.maker_id
+              AND asset = NEW.reserve_asset
+              AND kind = 'available'
+              AND balance >= (
+                NEW.reserve - (
+                  ifnull((SELECT o.reserve FROM quotes o WHERE o.quote_id = NEW.replaces), 0)
+                )
+              )
+          )
+        )
+        AND (NOT EXISTS (SELECT 1 FROM quotes WHERE quote_id = NEW.quote_id))
+      )
+  );
+  UPDATE quotes
+  SET status = 'cancelled',
+    cancel_reason = 'replaced',
+    replaced_by = NEW.quote_id,
+    ended_by = NEW.quote_id,
+    ended_group = NEW.placed_group
+  WHERE quote_id = NEW.replaces;
+  UPDATE quotes
+  SET status = iif(expires_at <= NEW.at, 'expired', 'cancelled'),
+    outbid = iif(expires_at <= NEW.at, NULL, 1),
+    ended_by = NEW.quote_id,
+    ended_group = NEW.placed_group
+  WHERE quote_id = (
+    SELECT quote_id
+    FROM (
+      SELECT quote_id, price
+      FROM quotes INDEXED BY quotes_request_status
+      WHERE request_id = NEW.request_id
+        AND status = 'open'
+        AND stuck_at IS NULL
+        AND side = NEW.side
+        AND quote_id IS NOT NEW.replaces
+      ORDER BY iif(side = 'Ask', -price, price), opened_at, quote_id
+      LIMIT 1 OFFSET 499
+    )
+  );
+  INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+  SELECT f.account_id, t.account_id, s.amount, 5, s.ref, 2, s.line, NEW.at
+  FROM (
+    SELECT q.maker_id AS from_owner,
+      q.maker_id AS to_owner,
+      q.reserve_asset AS asset,
+      q.reserve AS amount,
+      q.quote_id AS ref,
+      0 AS line
+    FROM quotes q
+    WHERE q.ended_group = NEW.placed_group
+      AND q.ended_by = NEW.quote_id
+      AND q.status IN ('cancelled', 'expired', 'rejected')
+  ) s
+  LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = 'pending'
+  LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = 'available'
+  WHERE s.amount <> 0
+  ORDER BY s.ref, s.line;
+  INSERT INTO quotes (
+    quote_id,
+    request_id,
+    maker_id,
+    credential,
+    asset,
+    amount,
+    side,
+    price,
+    usdc_amount,
+    taker_fee,
+    maker_fee,
+    reserve,
+    status,
+    opened_at,
+    expires_at,
+    opened_group,
+    label,
+    maker_open
+  )
+  VALUES (
+    NEW.quote_id,
+    NEW.request_id,
+    NEW.maker_id,
+    (coalesce(NEW.api_key_id, NEW.maker_id)),
+    (SELECT asset FROM requests WHERE request_id = NEW.request_id),
+    NEW.amount,
+    NEW.side,
+    NEW.price,
+    NEW.usdc_amount,
+    NEW.taker_fee,
+    NEW.maker_fee,
+    NEW.reserve,
+    'open',
+    NEW.at,
+    min(
+      (SELECT expires_at FROM requests WHERE request_id = NEW.request_id),
+      min(NEW.at, NEW.received_at) + NEW.life_ms
+    ),
+    NEW.placed_group,
+    NEW.label,
+    (
+      1 + coalesce(
+        (
+          SELECT max(maker_open)
+          FROM quotes INDEXED BY quotes_maker
+          WHERE maker_id = NEW.maker_id
+            AND opened_at = (
+              SELECT max(opened_at)
+              FROM quotes INDEXED BY quotes_maker
+              WHERE maker_id = NEW.maker_id
+            )
+          HAVING max(maker_open) < NEW.max_open_quotes
+        ),
+        (
+          SELECT count(*)
+          FROM quotes
+          WHERE maker_id = NEW.maker_id AND status = 'open' AND expires_at > NEW.at
+        )
+      )
+    )
+  );
+  INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+  VALUES (
+    (
+      SELECT account_id
+      FROM accounts
+      WHERE owner = NEW.maker_id AND asset = NEW.reserve_asset AND kind = 'available'
+    ),
+    (
+      SELECT account_id
+      FROM accounts
+      WHERE owner = NEW.maker_id AND asset = NEW.reserve_asset AND kind = 'pending'
+    ),
+    NEW.reserve,
+    3,
+    NEW.quote_id,
+    1,
+    0,
+    NEW.at
+  );
+  DELETE FROM idempotency_keys
+  WHERE key_hash = NEW.key_hash AND record_id < (unhex(printf('%012x', (NEW.at - 86520000))));
+  INSERT INTO idempotency_keys (key_hash, terms_hash, record_id)
+  SELECT NEW.key_hash, NEW.terms_hash, a.id
+  FROM (SELECT NEW.quote_id AS id WHERE NEW.key_hash IS NOT NULL) a;
+  SELECT RAISE(IGNORE);
+END;
