@@ -6,6 +6,7 @@
  * before. So the index is complete if it contains the chain from that seal on, and a seal that a
  * restore has lost is in no chain.
  */
+import { Room } from "../platform/room.ts";
 import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
 import { type ColdFilter, entriesOf, mayContain, timeOf, wantedAssets } from "./cold-page.ts";
 import type { ColdRow } from "../ledger/cold-entries.ts";
@@ -28,7 +29,6 @@ import {
   type SealedRecord,
 } from "./record-page.ts";
 import { readAhead } from "./read-ahead.ts";
-import { Room } from "./room.ts";
 import { type BlockPlace, openBlock, openEntries } from "./seal-format.ts";
 import { readBlockBytes } from "./seal-store.ts";
 import { type Entry, StoredBlocks } from "./stored-blocks.ts";

@@ -42,6 +42,7 @@ export type Committed = {
 };
 export type NotCommitted = {
   readonly committed: false;
+  /** `constraint`: a statement was refused, and a repetition would be too. */
   readonly reason: "constraint" | "lost";
   readonly cause: unknown;
 };
@@ -76,7 +77,7 @@ export async function commit(
   } catch (cause) {
     // A duplicate group id may come from this very batch, if it committed before. The fence
     // decides.
-    if (isConstraintError(cause) && !/commit_groups\.group_id/.test(String(cause)))
+    if (isRefused(cause) && !/commit_groups\.group_id/.test(String(cause)))
       return { committed: false, reason: "constraint", cause };
     // Nothing was sent, so there is nothing to void.
     if (cause instanceof QueryLimitReached) return { committed: false, reason: "lost", cause };
@@ -145,12 +146,17 @@ export async function claimFence(
   }
 }
 
-/** Whether SQLite rejected a statement. Then the whole batch was certainly rolled back. */
-function isConstraintError(cause: unknown): boolean {
-  return (
-    cause instanceof Error &&
-    /SQLITE_CONSTRAINT|constraint failed|balance not moved|append-only/i.test(
-      `${cause.message} ${String(cause.cause)}`,
-    )
-  );
+const CONSTRAINT = /SQLITE_CONSTRAINT|constraint failed|balance not moved|append-only/i;
+/** What one of the statements is or needs, so that its command fails alone like one above. */
+const IMPOSSIBLE =
+  /SQLITE_(TOOBIG|FULL|MISMATCH|RANGE)|too big|too many SQL variables|maximum DB size|no such (table|column)|syntax error|datatype mismatch/i;
+
+/**
+ * Whether a statement was refused, by SQLite or by our own check of its size. Then the whole batch
+ * was certainly rolled back or never sent.
+ */
+function isRefused(cause: unknown): boolean {
+  if (!(cause instanceof Error)) return false;
+  const text = `${cause.message} ${String(cause.cause)}`;
+  return cause instanceof RangeError || CONSTRAINT.test(text) || IMPOSSIBLE.test(text);
 }

@@ -276,11 +276,26 @@ export type Config = z.infer<typeof Settings>;
 export type ChainConfig = Config["CHAINS"][number];
 export type VenueConfig = Config["VENUES"][number];
 
+/** Cloudflare's limit of a variable or secret is 5 KB, and its deployment fails with a number. */
+const MAX_SETTING_BYTES = 5_000;
+
+function checkSizes(env: object): void {
+  for (const name of Object.keys(Settings.shape)) {
+    const value: unknown = Reflect.get(env, name);
+    const bytes = typeof value === "string" ? new TextEncoder().encode(value).length : 0;
+    if (bytes > MAX_SETTING_BYTES)
+      throw new Error(
+        `Settings are not valid: ${name} has ${bytes} bytes, and at most ${MAX_SETTING_BYTES} fit`,
+      );
+  }
+}
+
 const parsed = new WeakMap<object, Config>();
 
 export function config(env: object): Config {
   let settings = parsed.get(env);
   if (settings === undefined) {
+    checkSizes(env);
     const result = Settings.safeParse(env);
     if (!result.success) {
       // Report only paths and our own messages, because zod's messages may quote a secret's value.

@@ -128,6 +128,8 @@ export function jsonText(value: Expr): Expr {
 /** D1's limits of one statement. Checked here because a local D1 accepts more. */
 const MAX_PARAMS = 100;
 const MAX_STATEMENT_BYTES = 100_000;
+/** D1 allows 2 MB for a value, and for a row with all of its values. */
+const MAX_VALUE_BYTES = 1_900_000;
 
 export function prepare(db: D1Database, { text, params }: Sql): D1PreparedStatement {
   checkLimits(text, params);
@@ -139,6 +141,15 @@ export function checkLimits(text: string, params: readonly unknown[]): void {
     throw new RangeError(`a statement binds ${params.length} parameters`);
   if (text.length > MAX_STATEMENT_BYTES)
     throw new RangeError(`a statement is ${text.length} bytes long`);
+  for (const value of params)
+    if (typeof value === "string" && isTooLong(value))
+      throw new RangeError(`a value of a statement is more than ${MAX_VALUE_BYTES} bytes long`);
+}
+
+/** A character takes at most three bytes of UTF-8, so short texts are not encoded. */
+function isTooLong(value: string): boolean {
+  if (value.length * 3 <= MAX_VALUE_BYTES) return false;
+  return new TextEncoder().encode(value).length > MAX_VALUE_BYTES;
 }
 
 export async function all<Row>(db: D1Database, statement: Sql): Promise<Row[]> {

@@ -6,6 +6,7 @@ import { config, type Config } from "../platform/config.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import { failpointOf } from "../platform/failpoint.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { unavailable } from "../platform/problem.ts";
 import { first } from "../platform/sql.ts";
 import { now } from "../platform/time.ts";
 import { bookStream, committedEvents, type StreamEvent } from "../streams/event-log.ts";
@@ -35,6 +36,16 @@ const MAX_KNOWN_REQUESTS = 20_000;
 /** Delay of the next attempt after a failed alarm or batch. */
 const RETRY_MS = 1_000;
 const MIN_ALARM_MS = 50;
+
+const KNOWN: Readonly<Record<Command["op"], true>> = {
+  open_request: true,
+  place_quote: true,
+  cancel_quote: true,
+  cancel_request: true,
+  accept: true,
+};
+const OPS: ReadonlySet<string> = new Set(Object.keys(KNOWN));
+const UNKNOWN_COMMAND: Result = { ok: false, problem: unavailable("none").data };
 
 export class RfqBook extends StreamObject {
   readonly #asset: string;
@@ -131,6 +142,8 @@ export class RfqBook extends StreamObject {
   }
 
   async #commit(command: Command): Promise<Result> {
+    // For some minutes after a deployment, a new Worker calls objects that still run older code.
+    if (!OPS.has(command.op)) return UNKNOWN_COMMAND;
     const operation = await this.#operation(command);
     if (operation === undefined) return reject("request_unknown", "There is no such request.");
     const result = await this.#committer.submit(operation);

@@ -8,6 +8,7 @@
 import { eq } from "drizzle-orm";
 import { ArmedSockets, type OnDisconnect } from "./armed-sockets.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { Room } from "../platform/room.ts";
 import { now, toWireTime } from "../platform/time.ts";
 import type { StreamEvent } from "./event-log.ts";
 import type { SocketsOf } from "./notify.ts";
@@ -43,6 +44,11 @@ import { read } from "../platform/read.ts";
  * a registration, so this is rare enough to cost little for streams with hibernating sockets.
  */
 const CHECK_MS = 600_000;
+/**
+ * Upgrades that read the database at once. All calls of an object share six connections. Pushes in
+ * order take one, so this leaves two for the commits of a book while all clients reconnect.
+ */
+const UPGRADES_AT_ONCE = 3;
 /** What the object that holds the sockets serves, given by the domains above. */
 export type StreamContent = {
   readonly stream: string;
@@ -71,6 +77,7 @@ export class SocketHost {
   readonly #syncing = new Set<WebSocket>();
   readonly #silent: SilentSockets;
   readonly #armed: ArmedSockets;
+  readonly #upgrades = new Room(UPGRADES_AT_ONCE);
 
   constructor(ctx: DurableObjectState, db: D1Database, content: StreamContent) {
     this.#ctx = ctx;
@@ -90,6 +97,15 @@ export class SocketHost {
    * snapshot.
    */
   async accept(request: Request, place: string): Promise<Response> {
+    await this.#upgrades.enter(1);
+    try {
+      return await this.#accept(request, place);
+    } finally {
+      this.#upgrades.leave(1);
+    }
+  }
+
+  async #accept(request: Request, place: string): Promise<Response> {
     const { actor, endsAt, armed = false } = readUpgrade(request);
     const state = { actor, endsAt, place, armed, heardAt: now(), malformedSince: 0 };
     const asked = new URL(request.url).searchParams;

@@ -12,6 +12,12 @@ const key: Hex = `0x${"11".repeat(32)}`;
 const account = privateKeyToAccount(key);
 const signer = { url: "https://signer.example", address: account.address };
 
+it("a setting that Cloudflare would not take is named with its size", () => {
+  const NOTICE_URL = `https://notices.example/${"x".repeat(4_977)}`;
+  const load = () => config({ ...testSettings(), NOTICE_URL });
+  expect(load).toThrow("Settings are not valid: NOTICE_URL has 5001 bytes, and at most 5000 fit");
+});
+
 describe("RPC URLs from a secret", () => {
   it("replace those of CHAINS", () => {
     const settings = config({ ...testSettings(), RPC_URLS: JSON.stringify({ local: [KEYED] }) });

@@ -6,7 +6,7 @@ import { chainCursors, sweepable } from "../../src/chain/tables.ts";
 import { requests } from "../../src/rfq/tables.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { fields, fragment, read } from "../../src/platform/read.ts";
-import { all, atom, blob, expr, sql, uuid } from "../../src/platform/sql.ts";
+import { all, atom, blob, expr, prepare, sql, uuid } from "../../src/platform/sql.ts";
 
 /** The first integers that a double cannot represent, and the largest amount. */
 const AMOUNTS = [2n ** 53n + 1n, 2n ** 62n - 1n, 2n ** 62n];
@@ -155,5 +155,11 @@ describe("a read that fails", () => {
       select().from(requests).where(inArray(requests.requestId, ids)),
     );
     await expect(tooMany).rejects.toThrow("a statement binds 101 parameters");
+  });
+
+  it("is rejected if a value is larger than D1 allows", () => {
+    const withText = (text: string) => () => prepare(env.DB, sql`SELECT ${text}`);
+    expect(withText("ä".repeat(950_000))).not.toThrow();
+    expect(withText("ä".repeat(950_001))).toThrow("more than 1900000 bytes long");
   });
 });

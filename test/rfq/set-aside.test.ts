@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { createOperatorApiKey } from "../../src/auth/mint-key.ts";
 import { COMMANDS } from "../../src/operator/commands.ts";
 import { config } from "../../src/platform/config.ts";
+import { commit, newGroup } from "../../src/platform/commit.ts";
 import { unavailable } from "../../src/platform/problem.ts";
 import { all, first, MAX_NATIVE_UNITS, sql, uuid } from "../../src/platform/sql.ts";
 import { now } from "../../src/platform/time.ts";
@@ -242,6 +243,34 @@ describe("a protection that trips", () => {
     expect(await statusOf(good)).toEqual(ended("cancelled"));
     expect(await statusOf(bad)).toEqual(STUCK);
     expect(await alertsOf(bad)).toEqual([{ kind: "record_stuck" }]);
+  });
+});
+
+describe("a quote that no repetition can place", () => {
+  it("fails alone, and the other quotes of its group are placed", async () => {
+    const { key: book } = newAsset("venue_three");
+    const requester = await newUser({ usdc: 1_000n }, db);
+    const makers = await Promise.all([1, 2, 3].map(() => newUser({ [book]: 100n }, db)));
+    const opened = command.openRequest(requester, book, { amount: 10n });
+    await commitCommand(book, opened, db);
+    const { send } = newCommitter(book);
+    const outcomes = await Promise.all(
+      makers.map((maker, n) => {
+        const sent = command.placeQuote(maker, opened.requestId, 500_000);
+        return send(n === 1 ? { ...sent, label: "x".repeat(2_000_000) } : sent);
+      }),
+    );
+    expect(outcomes).toEqual(["ok", "internal", "ok"]);
+  });
+
+  it.each([
+    "D1_ERROR: string or blob too big: SQLITE_TOOBIG",
+    "D1_ERROR: too many SQL variables at offset 90: SQLITE_ERROR",
+    "D1_ERROR: database or disk is full: SQLITE_FULL",
+    "D1_ERROR: no such column: later at offset 7: SQLITE_ERROR",
+  ])("is not sent again after: %s", async (text) => {
+    const failing = withBatch(db, () => Promise.reject(new Error(text)));
+    expect(await commit(failing, newGroup(), [])).toMatchObject({ reason: "constraint" });
   });
 });
 

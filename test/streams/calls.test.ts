@@ -12,6 +12,7 @@ import { ACTOR_HEADER } from "../../src/streams/socket.ts";
 import { countingCalls } from "../support/counting-database.ts";
 import { emptyNotice } from "../support/events.ts";
 import { apiOf } from "../support/http.ts";
+import { withStatements } from "../support/slow-database.ts";
 import { newKey, newUser, type TestUser } from "../support/users.ts";
 
 it("a ticket of a key or a session is consumed with one call of D1", async () => {
@@ -27,6 +28,30 @@ it("a ticket of a key or a session is consumed with one call of D1", async () =>
     expect(await consumeTicket(db, config(env), upgrade)).toMatchObject({ userId: user.userId });
     expect(count()).toBe(1);
   }
+});
+
+it("upgrades leave connections of the object for its commits", async () => {
+  const user = await newUser();
+  const stream = venueStream("venue_three");
+  let [now, most] = [0, 0];
+  const db = withStatements(env.DB, async () => {
+    most = Math.max(most, ++now);
+    await scheduler.wait(20);
+    now--;
+  });
+  await runInDurableObject(env.FEED.getByName(stream), async (instance: Feed, ctx) => {
+    const feed = new (instance.constructor as typeof Feed)(ctx, { ...env, DB: db });
+    const actor = JSON.stringify({ actor: user.actor, endsAt: null });
+    const headers = { upgrade: "websocket", [ACTOR_HEADER]: actor };
+    const upgrade = () => feed.fetch(new Request("https://stream.internal/", { headers }));
+    const responses = await Promise.all(Array.from({ length: 10 }, upgrade));
+    expect(most).toBeGreaterThan(1);
+    expect(most).toBeLessThanOrEqual(4);
+    for (const { webSocket } of responses) {
+      webSocket?.accept();
+      webSocket?.close();
+    }
+  });
 });
 
 async function typesAfterOneCall(user: TestUser, stream: string, since?: number) {

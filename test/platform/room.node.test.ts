@@ -1,6 +1,6 @@
 /** What an object has open at once. */
 import { expect, it } from "vitest";
-import { Room } from "../../src/archive/room.ts";
+import { Room } from "../../src/platform/room.ts";
 
 /** Who has entered, in order. */
 function visitors(room: Room) {

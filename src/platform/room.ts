@@ -1,5 +1,5 @@
 /**
- * Room for what is open at once, by all calls of an object together: an object has 128 MB. Who came
+ * Room for what all calls of an object do at once: it has 128 MB, and six connections. Who came
  * first enters first, so a call that reads ahead waits for nothing that waits for it.
  */
 export class Room {

@@ -1,0 +1,194 @@
+/**
+ * Calls between Workers and objects. For some minutes after a deployment, new Workers call objects
+ * of the last release, and the other way round. So for one release a shape only gets optional
+ * fields, whose receiver may ignore them, and anything else is a new command or method.
+ *
+ * RELEASED is what the last release sent. Each release brings it up to date
+ * (docs/release-checklist.md).
+ */
+import { env } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import type {
+  FindRequest,
+  Found,
+  RecordsPage,
+  RecordsRequest,
+} from "../../src/archive/block-index.ts";
+import { History } from "../../src/archive/history.ts";
+import { Sealer } from "../../src/archive/sealer.ts";
+import { Payer } from "../../src/custody/payer/payer.ts";
+import { ChainWatcher } from "../../src/custody/watcher/chain-watcher.ts";
+import { Feed } from "../../src/feeds/feed.ts";
+import type { Actor } from "../../src/platform/actor.ts";
+import type { ProblemData } from "../../src/platform/problem.ts";
+import type { Command } from "../../src/rfq/command.ts";
+import type { MatchRow, QuoteRow, RequestRow } from "../../src/rfq/records.ts";
+import { RfqBook } from "../../src/rfq/rfq-book.ts";
+import type { StreamEvent } from "../../src/streams/event-log.ts";
+import { bookObject } from "../../src/streams/notify.ts";
+import { command, openMarket } from "../support/market.ts";
+
+/** Methods, and how many parameters they need. */
+const RELEASED = {
+  RfqBook: { submit: 1, submitQuotes: 1, expireDue: 0 },
+  Feed: { closeQuotesAt: 1, takePlace: 2, leavePlace: 1 },
+  StreamObject: { push: 1, catchUp: 0, closeSockets: 1, placesOf: 1, armedSockets: 0 },
+  ChainWatcher: { wake: 1, saveAddressRecord: 1, restore: 1 },
+  Payer: { wake: 1, restore: 2 },
+  Sealer: { wake: 0, highestTransfer: 0, lost: 0, reopen: 0 },
+  History: { follow: 2, page: 2, records: 2, find: 2, count: 2 },
+} as const;
+
+type Sent = "op" | "actor" | "receivedAt";
+type ReleasedFields = {
+  open_request:
+    | Sent
+    | "requestId"
+    | "asset"
+    | "amount"
+    | "usdcAmount"
+    | "side"
+    | "disclosed"
+    | "expiresInSecs"
+    | "label";
+  place_quote:
+    | Sent
+    | "quoteId"
+    | "requestId"
+    | "price"
+    | "side"
+    | "replaces"
+    | "expiresInSecs"
+    | "label";
+  cancel_quote: Sent | "operationId" | "quoteId";
+  cancel_request: Sent | "operationId" | "requestId";
+  accept: Sent | "matchId" | "quoteId";
+  actor: "userId" | "scopes" | "credential";
+  problem: "code" | "detail";
+  event: "stream" | "seq" | "at" | "ids" | "body";
+  request:
+    | "request_id"
+    | "user_id"
+    | "owned"
+    | "asset"
+    | "amount"
+    | "usdc_amount"
+    | "side"
+    | "disclosed"
+    | "status"
+    | "opened_at"
+    | "expires_at"
+    | "label"
+    | "best_bid"
+    | "best_ask"
+    | "quote_count";
+  quote:
+    | "quote_id"
+    | "request_id"
+    | "asset"
+    | "amount"
+    | "side"
+    | "price"
+    | "usdc_amount"
+    | "fee"
+    | "status"
+    | "opened_at"
+    | "expires_at"
+    | "reserve"
+    | "label"
+    | "close_reason"
+    | "replaced_by";
+  match:
+    | "match_id"
+    | "request_id"
+    | "quote_id"
+    | "asset"
+    | "side"
+    | "amount"
+    | "price"
+    | "usdc_amount"
+    | "fee"
+    | "role"
+    | "label"
+    | "at";
+  records: "newest" | "filter" | "after" | "limit" | "from";
+  recordsPage: "records" | "next";
+  find: "newest" | "key" | "between" | "above";
+  found: "record" | "above";
+};
+type Present = { [Op in Command["op"]]: Extract<Command, { op: Op }> } & {
+  actor: Actor;
+  problem: ProblemData;
+  event: StreamEvent;
+  request: RequestRow;
+  quote: QuoteRow;
+  match: MatchRow;
+  records: RecordsRequest;
+  recordsPage: RecordsPage;
+  find: FindRequest;
+  found: Found;
+};
+
+type RequiredFields<Shape> = {
+  [Name in keyof Shape]-?: object extends Pick<Shape, Name> ? never : Name;
+}[keyof Shape];
+type Same<One, Two> = [One, Two] extends [Two, One] ? true : never;
+type Compatible = {
+  [Name in keyof ReleasedFields]: Same<RequiredFields<Present[Name]>, ReleasedFields[Name]>;
+};
+
+it("shapes require what the last release sent, and no more", () => {
+  // The compiler checks it: a field that differs makes the value `never`.
+  const compatible: Compatible = {
+    open_request: true,
+    place_quote: true,
+    cancel_quote: true,
+    cancel_request: true,
+    accept: true,
+    actor: true,
+    problem: true,
+    event: true,
+    request: true,
+    quote: true,
+    match: true,
+    records: true,
+    recordsPage: true,
+    find: true,
+    found: true,
+  };
+  expect(Object.values(compatible)).not.toContain(false);
+});
+
+it("methods of the last release are there and need no more parameters", () => {
+  const classes = { RfqBook, Feed, StreamObject: Feed, ChainWatcher, Payer, Sealer, History };
+  for (const [name, methods] of Object.entries(RELEASED)) {
+    const { prototype } = classes[name as keyof typeof classes];
+    for (const [method, parameters] of Object.entries(methods))
+      expect(Reflect.get(prototype, method), `${name}.${method}`).toHaveLength(parameters);
+  }
+});
+
+it.each(["RFQ_BOOK", "FEED", "CHAIN_WATCHER", "PAYER", "SEALER", "HISTORY"] as const)(
+  "an object of %s refuses a method that it does not know",
+  async (binding) => {
+    const stub: unknown = env[binding].getByName(crypto.randomUUID());
+    const call = async () => {
+      await (stub as { later: (argument: object) => Promise<void> }).later({});
+    };
+    await expect(call()).rejects.toThrow('does not implement "later"');
+  },
+);
+
+it("a book answers a command that it does not know with unavailable", async () => {
+  const { book, requester, maker, request } = await openMarket();
+  const object = bookObject(env, book);
+  const later = { ...command.cancelRequest(requester, request.request_id), op: "later" };
+  expect(await object.submit(later as never)).toMatchObject({
+    ok: false,
+    problem: { code: "unavailable", extensions: { outcome: "none" } },
+  });
+  const quote = { ...command.placeQuote(maker, request.request_id, 1), later: true };
+  expect(await object.submit(quote)).toMatchObject({ ok: true });
+  // A choice of sockets that it does not know closes none.
+  await object.closeSockets({ later: true } as never);
+});
