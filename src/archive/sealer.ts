@@ -9,6 +9,7 @@ import { config } from "../platform/config.ts";
 import { type Failpoint, failpointOf } from "../platform/failpoint.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
+import { limited, queriesLeft, renewQueries } from "../platform/query-limit.ts";
 import { now, sleep } from "../platform/time.ts";
 import { type Windows, windowsOf } from "../platform/windows.ts";
 import { TRANSFERS_PER_SEAL } from "./choose-range.ts";
@@ -28,6 +29,9 @@ const BEHIND_WAIT_MS = 500;
 const HALTED: ReadonlySet<Round["status"]> = new Set(["restored", "cut", "following"]);
 /** Seals that one round delivers or releases, each in a batch of its own. */
 const RELEASES_PER_ROUND = 20;
+/** Of D1's 1 000 for an invocation, which an alarm is. */
+const QUERIES_PER_ROUND = 900;
+const QUERIES_PER_RELEASE = 100;
 /** Histories that read a new seal at once, and how long they may take. */
 const HISTORIES_TOLD = 200;
 const HISTORIES_AT_ONCE = 20;
@@ -45,6 +49,10 @@ export class Sealer extends DurableObject<Env> {
   /** Ends when the last round or command has ended. They run one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
 
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, limited(env, QUERIES_PER_ROUND));
+  }
+
   /** Starts the next round now. */
   async wake(): Promise<void> {
     const due = await this.ctx.storage.getAlarm();
@@ -58,12 +66,14 @@ export class Sealer extends DurableObject<Env> {
 
   /** What the database lacks of what the sealer remembers, or null. */
   async lost(): Promise<string | null> {
+    renewQueries(this.env.DB);
     const compared = compareWithMemory(await this.#memory(), await readState(this.env.DB));
     return "lost" in compared ? compared.lost : null;
   }
 
   /** Follows the database as it is now, in a new epoch. For a database that was restored. */
   reopen(): Promise<{ epoch: number; sealed: number }> {
+    renewQueries(this.env.DB);
     return this.#inTurn(async () => {
       const memory = nextEpoch(await this.#memory(), await readState(this.env.DB));
       await this.ctx.storage.put(MEMORY, memory);
@@ -96,6 +106,7 @@ export class Sealer extends DurableObject<Env> {
 
   override async alarm(): Promise<void> {
     let waitMs = windowsOf(config(this.env)).sealerPoll;
+    renewQueries(this.env.DB);
     try {
       const round = await this.#inTurn(() => this.#round());
       if ((round.status === "sealed" && round.full) || round.status === "following")
@@ -132,8 +143,10 @@ export class Sealer extends DurableObject<Env> {
     });
     await this.#report(round);
     if (settings.JOURNAL_RELEASE === "on" && !HALTED.has(round.status))
-      for (let count = 0; count < RELEASES_PER_ROUND; count++)
+      for (let count = 0; count < RELEASES_PER_ROUND; count++) {
+        if (queriesLeft(this.env.DB) < QUERIES_PER_RELEASE) break;
         if (!(await this.#release(windows, failpoint))) break;
+      }
     return round;
   }
 

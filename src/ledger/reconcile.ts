@@ -112,9 +112,8 @@ export async function reconcile(
   db: D1Database,
   options: ReconcileOptions,
 ): Promise<Reconciliation> {
-  await openScans(db);
-  if (options.full === true) await startFull(db);
   const recentDone = await walkRecent(db, options);
+  if (options.full === true) await startFull(db);
   const { fullDone, block, surplus } = recentDone ? await checkRest(db, options) : NOT_CHECKED;
   const now = await first<{ at: number }>(db, sql`SELECT ${NOW} AS at`);
   const differences = await openDifferences(db);

@@ -35,6 +35,11 @@ export function limited(env: Env, limit = QUERIES_PER_INVOCATION): Env {
   return withSettingsOf(env, copy);
 }
 
+/** Begins the next invocation of an object that keeps `db`: an alarm or a call. */
+export function renewQueries(db: D1Database): void {
+  counters.get(db)?.renew();
+}
+
 class Counter {
   statements = 0;
   calls = 0;
@@ -46,6 +51,10 @@ class Counter {
 
   get left(): number {
     return Math.max(this.#limit - this.statements, 0);
+  }
+
+  renew(): void {
+    this.statements = 0;
   }
 
   /** Throws before anything is sent, so what is refused has certainly had no effect. */
