@@ -3,7 +3,7 @@
  * `_secs`, `_per_user`. Limits that follow from the settings have their values.
  */
 import { z } from "@hono/zod-openapi";
-import { MAX_KEYS_PER_USER } from "./auth/mint-key.ts";
+import { DEFAULT_KEY_LIFE_MS, MAX_KEYS_PER_USER } from "./auth/mint-key.ts";
 import { ENROLMENT_MS } from "./auth/enrol-totp.ts";
 import { MIN_PASSWORD_CHARS } from "./auth/fields.ts";
 import { MAX_WAITING_PER_CALLER, MAX_WAITING_PER_NETWORK } from "./auth/hash-turns.ts";
@@ -71,6 +71,10 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     description: "Seconds until a session expires",
     value: (settings) => settings.AUTH_SESSION_TTL_SECS,
   },
+  fresh_session_secs: {
+    description: "Seconds after a login in which calls that mint keys need no password",
+    value: (settings) => settings.AUTH_FRESH_SESSION_SECS,
+  },
   ticket_ttl_secs: {
     description: "Seconds until a ticket expires",
     value: TICKET_LIFETIME_MS / 1_000,
@@ -118,6 +122,10 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   wrong_codes_per_user_and_network_and_hour: {
     description: "Wrong one-time codes of a user from one network in an hour",
     value: CODE_LIMITS.perNetwork,
+  },
+  default_key_life_secs: {
+    description: "Seconds until a key with more than `read` expires, if `expires_at` is left out",
+    value: DEFAULT_KEY_LIFE_MS / 1_000,
   },
   totp_enrolment_secs: {
     description: "Seconds in which a new TOTP secret must be confirmed",

@@ -240,12 +240,18 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
       [STEP_UP_RACE],
     ],
   ]),
-  ...of("mint-key", "src/auth/mint-key.ts", [
+  ...of("confirm", "src/auth/step-up.ts", [
     [
       "TOTP unchecked by the guard",
-      "checkedActor(session, await useCode(db, settings, minting))",
-      "(await useCode(db, settings, minting), session)",
+      "  return checkedActor(actor, checkedTotp);",
+      "  return actor as never;",
       [STEP_UP_RACE],
+    ],
+    [
+      "session never too old",
+      "if (now() < credential.issuedAtMs + secs * 1_000) return;",
+      "if (now() > 0) return;",
+      [workers("test/auth/api-key.test.ts")],
     ],
   ]),
   ...of("login", "src/auth/login.ts", [

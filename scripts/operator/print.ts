@@ -53,6 +53,8 @@ export function fieldText(record: Record<string, unknown>, name: string): string
   const value = record[name];
   if (isAmount(name, value)) return amountText(name, value, record);
   if (isPrice(name, value)) return priceText(value);
+  // A Greek letter may look like a Latin one.
+  if (name === "email" && typeof value === "string") return visible(value, /\P{ASCII}/gu);
   if (isRecord(value) && isAmount("amount", value["amount"])) return fieldText(value, "amount");
   return cell(value);
 }
@@ -74,7 +76,12 @@ function cell(value: unknown): string {
     return Object.keys(value)
       .map((name) => `${name} ${fieldText(value, name)}`)
       .join(", ");
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return typeof value === "string" ? visible(value) : JSON.stringify(value);
+}
+
+/** Invisible characters of users' text could hide or reorder what is on the screen. */
+function visible(text: string, hidden = /(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu): string {
+  return text.replace(hidden, (letter) => `\\u{${letter.codePointAt(0)?.toString(16) ?? ""}}`);
 }
 
 function truncate(text: string): string {

@@ -89,6 +89,7 @@ export class Credentials {
         credential: {
           kind: "session",
           epoch: Number(user["epoch"]),
+          issuedAtMs: this.#scene.time.now,
           expiresAtMs: this.#scene.time.now + SESSION_MS,
         },
       },

@@ -56,6 +56,8 @@ const AUDIT_KINDS = [
   "totp_removal_cancelled",
   "recovery_code_used",
   "security_hold",
+  "protection_changed",
+  "protection_reset",
 ] as const;
 export type AuditKind = (typeof AUDIT_KINDS)[number];
 
@@ -178,6 +180,8 @@ const NOTICE_KINDS = [
   "policy_changed",
   "withdrawal_address_created",
   "withdrawal_address_removed",
+  "protection_changed",
+  "protection_reset",
   "account_frozen",
   "account_unfrozen",
 ] as const satisfies readonly AuditRecord["kind"][];
@@ -260,6 +264,23 @@ export async function commitAudited(
     log("error", "audit.committed_alone", { kind: change.record.kind, ...errorFields(error) });
     return commitChange(db, change);
   }
+}
+
+const REPEAT_MS = 60_000;
+
+/**
+ * The statements of an event with its notice, for a batch that is not `commitAudited`: at most one
+ * of its kind a minute for a credential, because the change is repeated at will.
+ */
+export function auditOncePerMinute(record: AuditRecord, group: Group, when: Sql): Sql[] {
+  const id = uuidv7();
+  const recent = sql`SELECT 1 FROM audit_events WHERE user_id = ${optionalUuid(record.userId)}
+    AND kind = ${record.kind} AND api_key_id IS ${optionalUuid(record.apiKeyId)}
+    AND at > ${group.at} - ${REPEAT_MS}`;
+  return [
+    auditRow(record, group.at, sql`${when} AND NOT EXISTS (${recent})`, id),
+    ...announce(group, noticesSince(id)),
+  ];
 }
 
 async function commitChange(db: D1Database, operation: AuditedChange): Promise<boolean> {

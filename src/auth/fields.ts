@@ -2,16 +2,25 @@
 import { z } from "@hono/zod-openapi";
 import { described, textField } from "../http/fields.ts";
 import { parseIpRange } from "../http/ip-range.ts";
+import { normalizeEmail } from "./user.ts";
 import type { GivenCodes } from "./second-factor.ts";
 
-/** Checks only the shape of the address, not whether the mailbox exists. */
+/**
+ * Checks only the shape of the address, not whether the mailbox exists. Invisible characters (Cf)
+ * would make two addresses look alike.
+ */
 export const email = textField(
-  (given) =>
-    given.length <= 254 && /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u.test(given.trim()) ? given : undefined,
+  (given) => {
+    const canonical = normalizeEmail(given);
+    const valid = /^[^\s@\p{Cc}\p{Cf}]+@[^\s@\p{Cc}\p{Cf}\P{ASCII}]+$/u.test(canonical);
+    return valid && given.length <= 254 && canonical.length <= 254 ? canonical : undefined;
+  },
   "must be an email address",
   {
     type: "string",
-    description: "Email address. Case is ignored.",
+    description:
+      "Email address. Case, and forms of the same letter, are ignored. Invisible characters and " +
+      "domains that IDNA does not allow are invalid.",
     pattern:
       "^[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+@[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+$",
     maxLength: 254,

@@ -18,12 +18,15 @@ import { scopeMissing } from "./permit.ts";
 import { sessionsMayTrade } from "./policy.ts";
 import { detailsOf, type KeyRights } from "./rights.ts";
 import { capScopes, writeScopes } from "./scope.ts";
-import { checkSecondFactor } from "./second-factor.ts";
+import { confirmOwner } from "./step-up.ts";
 import { sealKey } from "./key-seal.ts";
-import { checkedActor, type Scope, SCOPES, type SessionActor, unheld } from "../platform/actor.ts";
+import { type Scope, SCOPES, type SessionActor, unheld } from "../platform/actor.ts";
 
 /** Limit of one user's keys that are neither revoked nor expired, including the operator's. */
 export const MAX_KEYS_PER_USER = 100;
+
+/** Life of a key with more than `read` whose caller states none. */
+export const DEFAULT_KEY_LIFE_MS = 90 * 86_400_000;
 
 /** Limit of one user's keys that wait for the operator's approval. */
 const MAX_WAITING_KEYS = 5;
@@ -36,7 +39,8 @@ export type MintedKey = z.input<typeof MintedKey>;
 export type NewKey = {
   readonly label: string;
   readonly scopes: readonly Scope[];
-  readonly expiresAt: number | null;
+  /** Null: never. If omitted, a key with more than `read` gets `DEFAULT_KEY_LIFE_MS`. */
+  readonly expiresAt?: number | null | undefined;
   readonly allowedIps: readonly string[] | null;
   readonly limits: KeyLimits | null;
   readonly requireIdempotency: boolean;
@@ -46,14 +50,15 @@ type Minting = {
   readonly actor: SessionActor;
   readonly ip: string | undefined;
   readonly key: NewKey;
+  readonly password?: string | undefined;
   readonly totpCode?: string | undefined;
   /** The key may withdraw, and has no scopes until the operator has approved it. */
   readonly requestApproval?: boolean;
 };
 
 /**
- * Mints a key of the session's user. It gets the requested scopes that the session has. If TOTP is
- * on, a key with more than `read` takes a code.
+ * Mints a key of the session's user. It gets the requested scopes that the session has. A key with
+ * more than `read` takes the password unless the session is fresh, and a code if TOTP is on.
  */
 export async function mintApiKey(
   db: D1Database,
@@ -68,7 +73,11 @@ export async function mintApiKey(
   const [requested] = capScopes(key.scopes, SCOPES);
   if (scopes.length === 0 && requested !== undefined) throw scopeMissing(requested, granted);
   const actor = scopes.some((scope) => scope !== "read")
-    ? checkedActor(session, await useCode(db, settings, minting))
+    ? await confirmOwner(db, settings, {
+        actor: session,
+        fields: { password: minting.password, totp_code: minting.totpCode },
+        clientIp: minting.ip,
+      })
     : session;
   const daily = dailyUse(settings, "api_keys", actor.userId);
   const checks = (at: Expr) => [
@@ -93,19 +102,6 @@ export async function mintApiKey(
   const why = questionOf({ preconditions: checks(NOW), facts: {}, apart: actorFacts(actor) });
   await ask(db, [why]);
   throw changedMeanwhile();
-}
-
-function useCode(
-  db: D1Database,
-  settings: Config,
-  { actor, ip, totpCode }: Pick<Minting, "actor" | "ip" | "totpCode">,
-): Promise<string | null> {
-  return checkSecondFactor(db, settings, {
-    userId: actor.userId,
-    clientIp: ip,
-    codes: { totp_code: totpCode },
-    actor: "session",
-  });
 }
 
 /** Scopes that the operator's keys can have. A key that withdraws is asked for by its user. */
@@ -171,15 +167,17 @@ async function insertKey(
   const limits = key.limits === null ? null : writeLimits(key.limits);
   // The seal binds the instant, so it is read before the commit.
   const now = await first<{ now: number }>(db, sql`SELECT ${NOW} AS now`);
-  const activeFrom =
-    insertion.delayMs === null ? null : (now?.now ?? Date.now()) + insertion.delayMs;
+  const mintedAt = now?.now ?? Date.now();
+  const activeFrom = insertion.delayMs === null ? null : mintedAt + insertion.delayMs;
+  const life = key.scopes.some((scope) => scope !== "read") ? mintedAt + DEFAULT_KEY_LIFE_MS : null;
+  const expiresAt = key.expiresAt === undefined ? life : key.expiresAt;
   const rights: KeyRights = {
     scopes,
     limits,
     requireIdempotency: key.requireIdempotency ? 1 : 0,
     allowedIps,
     activeFrom,
-    expiresAt: key.expiresAt,
+    expiresAt,
     mintedBy: insertion.mintedBy,
   };
   const box = await sealKey(settings.MASTER_KEYS, secret, { apiKeyId, userId, ...rights });
@@ -196,7 +194,7 @@ async function insertKey(
         SELECT ${uuid(apiKeyId)}, ${uuid(userId)}, ${key.label}, ${scopes},
           ${box.sealed}, ${box.masterKeyId}, ${allowedIps}, ${limits}, ${key.requireIdempotency},
           ${insertion.mintedBy},
-          ${activeFrom}, ${group.at}, ${key.expiresAt}
+          ${activeFrom}, ${group.at}, ${expiresAt}
         WHERE ${written}`,
       ...(insertion.daily === undefined ? [] : [countDaily(insertion.daily, group.at, written)]),
     ],

@@ -11,6 +11,7 @@ import { AuditEvent, auditPage, listAuditEvents } from "./audit.ts";
 import { endSessions } from "./end-sessions.ts";
 import { closeSocketsOf } from "./ended-sockets.ts";
 import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
+import { CONFIRM_PROBLEMS } from "./step-up.ts";
 import {
   anyPassword,
   email,
@@ -141,7 +142,7 @@ function registerSessionRoutes(app: Api): void {
     fields: z.strictObject({
       revoke_keys: described(
         boolean.optional(),
-        "Whether to revoke all API keys too. Default: false.",
+        "Whether to revoke all API keys too. Default: true, because a thief may have minted one.",
       ),
     }),
     response: z.object({
@@ -149,7 +150,7 @@ function registerSessionRoutes(app: Api): void {
       revoked_keys: described(z.boolean(), "Whether the API keys were revoked"),
     }),
     handler: async ({ api, env, db, settings, actor, fields, clientIp, waitUntil }) => {
-      const revokeKeys = fields.revoke_keys ?? false;
+      const revokeKeys = fields.revoke_keys ?? true;
       await api.revokingKeys(env, actor.userId, (alongside) =>
         endSessions(db, settings, { actor, revokeKeys, ip: clientIp }, alongside),
       );
@@ -209,7 +210,9 @@ function registerKeyRoutes(app: Api): void {
         .openapi({
           type: ["string", "null"],
           format: "date-time",
-          description: "Must be in the future. Null or omitted: the key never expires.",
+          description:
+            "Must be in the future. Null: the key never expires. Omitted: a key with more than " +
+            "`read` expires after 90 days, another one never.",
           examples: ["2030-01-01T00:00:00.000Z"],
         }),
       allowed_ips: ipRanges
@@ -221,6 +224,11 @@ function registerKeyRoutes(app: Api): void {
         boolean.optional(),
         "Whether requests and quotes that the key signs need `idempotency_key` in the body, which " +
           "is signed. Then a captured call has no second effect. Default: false.",
+      ),
+      password: described(
+        anyPassword.optional(),
+        "The password, if the key gets more than `read` and the login was more than " +
+          "`fresh_session_secs` of GET /config ago",
       ),
       totp_code: described(
         totpCode.optional(),
@@ -234,17 +242,11 @@ function registerKeyRoutes(app: Api): void {
     }),
     response: MintedKey,
     status: 201,
-    problems: [
-      "scope_missing",
-      "security_hold",
-      "api_key_limit",
-      "daily_limit",
-      ...SECOND_FACTOR_PROBLEMS,
-    ],
+    problems: ["scope_missing", "api_key_limit", "daily_limit", ...CONFIRM_PROBLEMS],
     handler: async ({ db, settings, actor, body, clientIp }) => {
       checkLimits(body.limits ?? null, settings);
-      const expiresAt = body.expires_at ?? null;
-      if (expiresAt !== null && !(await isFuture(db, expiresAt)))
+      const expiresAt = body.expires_at;
+      if (expiresAt !== undefined && expiresAt !== null && !(await isFuture(db, expiresAt)))
         throw invalidRequest([{ path: "body.expires_at", message: "must be in the future" }]);
       const requestApproval = body.request_approval ?? false;
       if (requestApproval) checkWithdrawKey(body);
@@ -261,6 +263,7 @@ function registerKeyRoutes(app: Api): void {
         requestApproval,
         ip: clientIp,
         key,
+        password: body.password,
         totpCode: body.totp_code,
       });
     },

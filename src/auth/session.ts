@@ -122,10 +122,11 @@ async function verify(token: string, key: CryptoKey, nowMs: number): Promise<JWT
 
 function actorOf(settings: Config, claims: JWTPayload, nowMs: number): SessionActor {
   if (claims.iss !== ISSUER || claims.aud !== AUDIENCE) throw invalid();
-  const { sub, exp, epoch, scopes } = claims;
+  const { sub, iat, exp, epoch, scopes } = claims;
   if (
     typeof sub !== "string" ||
     !/^[0-9a-f-]{36}$/.test(sub) ||
+    !Number.isSafeInteger(iat) ||
     !Number.isSafeInteger(exp) ||
     !Number.isSafeInteger(epoch) ||
     !Array.isArray(scopes)
@@ -144,7 +145,12 @@ function actorOf(settings: Config, claims: JWTPayload, nowMs: number): SessionAc
   return {
     userId: sub,
     scopes: held,
-    credential: { kind: "session", epoch: Number(epoch), expiresAtMs },
+    credential: {
+      kind: "session",
+      epoch: Number(epoch),
+      issuedAtMs: Number(iat) * 1_000,
+      expiresAtMs,
+    },
   };
 }
 

@@ -10,6 +10,7 @@ import { type CheckedActor, checkedActor, type SessionActor, unheld } from "../p
 import type { Config } from "../platform/config.ts";
 import { Problem, problem } from "../platform/problem.ts";
 import { all, TRUE } from "../platform/sql.ts";
+import { now } from "../platform/time.ts";
 import { checkPassword } from "./check-password.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
 import { securityHold } from "./hold.ts";
@@ -74,4 +75,46 @@ export async function stepUp(
     secondFactor: checkedTotp === null ? "off" : "passed",
     holdUntil,
   };
+}
+
+type OwnerFields = GivenCodes & { readonly password?: string | undefined };
+
+/** The problems that `confirmOwner` throws, for route definitions. */
+export const CONFIRM_PROBLEMS = ["password_required", ...STEP_UP_PROBLEMS] as const;
+
+/**
+ * Step-up of a call that a fresh session makes without the password, because it was given at the
+ * login. A code is used in any case if TOTP is on. Throws `CONFIRM_PROBLEMS`.
+ */
+export async function confirmOwner(
+  db: D1Database,
+  settings: Config,
+  request: Omit<StepUpRequest, "fields"> & { readonly fields: OwnerFields },
+): Promise<CheckedActor> {
+  const { actor, clientIp, fields } = request;
+  const { password } = fields;
+  if (password !== undefined) {
+    const checked = await stepUp(db, settings, { ...request, fields: { ...fields, password } });
+    return checked.actor;
+  }
+  requireFresh(settings, actor);
+  const checkedTotp = await checkSecondFactor(db, settings, {
+    userId: actor.userId,
+    clientIp,
+    codes: fields,
+    actor: "session",
+  });
+  return checkedActor(actor, checkedTotp);
+}
+
+/** Throws `password_required` if the user has not logged in a short time ago. */
+export function requireFresh(
+  { AUTH_FRESH_SESSION_SECS: secs }: Pick<Config, "AUTH_FRESH_SESSION_SECS">,
+  { credential }: SessionActor,
+): void {
+  if (now() < credential.issuedAtMs + secs * 1_000) return;
+  throw problem(
+    "password_required",
+    `The session is older than ${secs} seconds. Send the password, or log in again.`,
+  );
 }

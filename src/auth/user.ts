@@ -11,9 +11,22 @@ import { detailsOf, passwordSha256 } from "./rights.ts";
 import { users } from "./tables.ts";
 import { fields, read } from "../platform/read.ts";
 
-/** The canonical spelling of an email address, so that a mailbox has one user. */
+/**
+ * The canonical spelling of an email address, so that a mailbox has one user: letters that look
+ * alike by their form (NFKC) or by their case are one, and the domain is in ASCII (IDNA).
+ */
 export function normalizeEmail(email: string): string {
-  return email.trim().normalize("NFC").toLowerCase();
+  const text = email.trim().normalize("NFKC").toLowerCase().normalize("NFKC");
+  const at = text.lastIndexOf("@");
+  return at === -1 ? text : `${text.slice(0, at)}@${asciiDomain(text.slice(at + 1))}`;
+}
+
+/** Leaves a domain as it is that IDNA does not allow. */
+function asciiDomain(domain: string): string {
+  const name = domain.replace(/\.$/, "");
+  if (!/\P{ASCII}/u.test(name) || !/^[\p{L}\p{M}\p{N}.-]+$/u.test(name)) return name;
+  const url = `http://${name}`;
+  return URL.canParse(url) ? new URL(url).hostname : name;
 }
 
 /**

@@ -199,6 +199,7 @@ function actorOf(row: TicketRow): Actor {
     ...base,
     credential: {
       kind: "session",
+      issuedAtMs: 0,
       epoch: row.session_epoch ?? -1,
       expiresAtMs: row.session_expires_at ?? 0,
     },

@@ -26,7 +26,7 @@ import * as schema from "./schemas.ts";
 import { type WithdrawTerms, withdraw } from "./withdraw.ts";
 import { address } from "../assets/fields.ts";
 import { stepUpFields } from "../auth/fields.ts";
-import { STEP_UP_PROBLEMS, stepUp } from "../auth/step-up.ts";
+import { requireFresh, STEP_UP_PROBLEMS, stepUp } from "../auth/step-up.ts";
 import { boundedText, described, uuidField } from "../http/fields.ts";
 import { approveWithdrawal } from "./approve-withdrawal.ts";
 import {
@@ -346,12 +346,18 @@ function registerAddressBookRoutes(app: Api): void {
     path: "/custody/withdrawal-address",
     operationId: "removeWithdrawalAddress",
     summary: "Remove an address from the address book, at once",
+    description:
+      "Takes a session of a login at most `fresh_session_secs` of GET /config ago, because adding " +
+      "the address again takes `AUTH_SECURITY_DELAY_SECS`.",
     fields: z.strictObject({ address_id: described(uuidField, "Id of the entry") }),
     response: WithdrawalAddress,
     notices: true,
-    problems: ["withdrawal_address_unknown"],
-    handler: ({ db, settings, actor, fields, clientIp }) =>
-      removeWithdrawalAddress(db, settings, { actor, ip: clientIp, addressId: fields.address_id }),
+    problems: ["password_required", "withdrawal_address_unknown"],
+    handler: ({ db, settings, actor, fields, clientIp }) => {
+      requireFresh(settings, actor);
+      const { address_id: addressId } = fields;
+      return removeWithdrawalAddress(db, settings, { actor, ip: clientIp, addressId });
+    },
   });
 }
 

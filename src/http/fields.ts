@@ -140,15 +140,18 @@ export function oneOf<const Word extends string>(words: readonly Word[]) {
   );
 }
 
-/** Text without control characters. `min` and `max` count Unicode code points. */
+/**
+ * Text without control characters and without invisible ones (Cf), which reorder text or make two
+ * names look alike. `min` and `max` count Unicode code points.
+ */
 export function boundedText(min: number, max: number) {
   const printable = (given: string) => {
     const { length } = Array.from(given);
-    return length >= min && length <= max && !/\p{Cc}/u.test(given) ? given : undefined;
+    return length >= min && length <= max && !/[\p{Cc}\p{Cf}]/u.test(given) ? given : undefined;
   };
   return textField(
     printable,
-    `must be text of ${min} to ${max} characters without control characters`,
+    `must be text of ${min} to ${max} characters without control or invisible characters`,
     {
       type: "string",
       minLength: min,

@@ -204,9 +204,10 @@ function unknownUser(by: "email" | "user-id", given: string): OperatorRejection 
   );
 }
 
-/** When the key of `--expires-at` ends. Null: never. */
-async function expiryOf(context: OperatorContext): Promise<number | null> {
-  if (context.options["expires-at"] === undefined) return null;
+/** When the key of `--expires-at` ends. Null: never. Undefined: after the default life. */
+async function expiryOf(context: OperatorContext): Promise<number | null | undefined> {
+  if (context.options["expires-at"] === undefined) return undefined;
+  if (context.options["expires-at"] === "never") return null;
   const at = fieldOption(context, "expires-at", timestamp);
   if (!(await isFuture(context.env.DB, at))) throw badOption("expires-at", "must be in the future");
   return at;

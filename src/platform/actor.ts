@@ -15,6 +15,8 @@ type ApiKeyCredential = {
 type SessionCredential = {
   readonly kind: "session";
   readonly epoch: number;
+  /** When the user logged in, by the clock of the Worker that issued the token. */
+  readonly issuedAtMs: number;
   readonly expiresAtMs: number;
   /** Only of a `CheckedActor`. */
   readonly checkedTotp?: string | null;

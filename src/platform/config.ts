@@ -157,6 +157,8 @@ export const Settings = z.object({
   AUTH_SESSION_TTL_SECS: integer(3_600, 60, 604_800),
   /** Logins and step-up calls of one email from one network, right passwords included. */
   AUTH_LOGINS_PER_MINUTE: integer(10, 1, 10_000),
+  /** A younger session mints keys and removes withdrawal addresses without the password. */
+  AUTH_FRESH_SESSION_SECS: integer(300, 0, 604_800),
   AUTH_HMAC_TOLERANCE_SECS: integer(30, 1, 300),
   AUTH_OPERATOR_KEY_DELAY_SECS: integer(86_400, 0, 2_592_000),
   /**

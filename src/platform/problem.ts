@@ -15,6 +15,7 @@ const PROBLEMS = {
   api_key_revoked: [401, "The API key has been revoked"],
   api_key_expired: [401, "The API key has expired"],
   login_failed: [401, "Email or password is wrong"],
+  password_required: [401, "The password is required"],
   totp_required: [401, "A one-time code is required"],
   totp_invalid: [401, "The one-time code is not valid"],
   ticket_invalid: [401, "The ticket is unknown, used or expired"],

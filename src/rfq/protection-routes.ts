@@ -126,13 +126,18 @@ export function registerProtectionRoutes(api: Api): void {
       "reset it. Counting starts again when you save. Without both limits it is off.",
     body: ProtectionBody,
     response: Protection,
-    handler: ({ env, actor, body }) =>
-      saveProtection(env, actor, {
-        windowSecs: body.window_secs,
-        maxMatches: body.max_matches,
-        maxUsdc: body.max_usdc,
-        cooldownSecs: body.cooldown_secs,
-      }),
+    handler: ({ env, actor, body, clientIp }) =>
+      saveProtection(
+        env,
+        actor,
+        {
+          windowSecs: body.window_secs,
+          maxMatches: body.max_matches,
+          maxUsdc: body.max_usdc,
+          cooldownSecs: body.cooldown_secs,
+        },
+        clientIp,
+      ),
   });
   route(api, {
     ...TRADE,
@@ -141,6 +146,6 @@ export function registerProtectionRoutes(api: Api): void {
     summary: "End a trip of your protection",
     description: "You can quote again, and counting starts again.",
     response: Protection,
-    handler: ({ env, actor }) => resetProtection(env, actor),
+    handler: ({ env, actor, clientIp }) => resetProtection(env, actor, clientIp),
   });
 }

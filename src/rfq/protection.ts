@@ -5,6 +5,7 @@
  * it.
  */
 import { actorRejection, mayWrite } from "../auth/may-write.ts";
+import { auditOncePerMinute, recordOf } from "../auth/audit.ts";
 import type { Actor } from "../platform/actor.ts";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { PROTECTION_CHANGED, storedEvent } from "../platform/event-forms.ts";
@@ -20,6 +21,7 @@ import { closeQuotes, QUERIES_PER_CLOSING } from "./close-quotes.ts";
 import {
   ofTripped,
   protectionColumns,
+  protectionNotTripped,
   type ProtectionRow,
   protectionView,
 } from "./protection-record.ts";
@@ -47,10 +49,19 @@ export async function getProtection(db: D1Database, actor: Actor) {
   return { ...protectionView(row), cancel_at: toWireTimeOrNull(row?.cancel_at ?? null) };
 }
 
-/** Saves the terms. Counting starts again. A trip stays, because only a reset or time ends it. */
-export async function saveProtection(env: Env, actor: Actor, terms: ProtectionTerms) {
+/**
+ * Saves the terms. Counting starts again. A trip stays, because only a reset or time ends it. The
+ * owner is notified of terms that differ from earlier ones, because a stolen key can loosen them.
+ */
+export async function saveProtection(env: Env, actor: Actor, terms: ProtectionTerms, ip?: string) {
   const group = newGroup();
+  const record = recordOf(actor, "protection_changed", { ip, subjectId: actor.userId });
+  const differs = sql`${mayWrite(actor, group.at)} AND EXISTS (SELECT 1 FROM protections
+    WHERE user_id = ${uuid(actor.userId)} AND (window_secs IS NOT ${terms.windowSecs}
+      OR max_matches IS NOT ${terms.maxMatches} OR max_usdc IS NOT ${terms.maxUsdc}
+      OR cooldown_secs IS NOT ${terms.cooldownSecs}))`;
   await change(env, actor, group, [
+    ...auditOncePerMinute(record, group, differs),
     sql`INSERT INTO protections (user_id, window_secs, max_matches, max_usdc, cooldown_secs, period,
         matches, usdc, changed_group)
       SELECT ${uuid(actor.userId)}, ${terms.windowSecs}, ${terms.maxMatches}, ${terms.maxUsdc},
@@ -64,11 +75,18 @@ export async function saveProtection(env: Env, actor: Actor, terms: ProtectionTe
   return getProtection(env.DB, actor);
 }
 
-/** Ends a trip. Counting starts again. Has no effect if the user has never saved a protection. */
-export async function resetProtection(env: Env, actor: Actor) {
+/**
+ * Ends a trip, and notifies the owner. Counting starts again. Has no effect if the user has never
+ * saved a protection.
+ */
+export async function resetProtection(env: Env, actor: Actor, ip?: string) {
   const group = newGroup();
   const mine = sql`user_id = ${uuid(actor.userId)}`;
+  const record = recordOf(actor, "protection_reset", { ip, subjectId: actor.userId });
+  const tripped = sql`${mayWrite(actor, group.at)}
+    AND NOT ${protectionNotTripped(uuid(actor.userId), group.at)}`;
   await change(env, actor, group, [
+    ...auditOncePerMinute(record, group, tripped),
     sql`UPDATE protections SET tripped_at = NULL, blocked_until = NULL, tripped_by = NULL,
         period = period + 1, matches = 0, usdc = 0, changed_group = ${group.seq}
       WHERE ${mine} AND ${mayWrite(actor, group.at)}`,

@@ -1,19 +1,28 @@
 import { env } from "cloudflare:workers";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { actorRejection, mayWrite } from "../../src/auth/may-write.ts";
 import { trimApiKeys } from "../../src/auth/api-key.ts";
 import { MAX_KEYS_PER_USER, mintApiKey } from "../../src/auth/mint-key.ts";
 import { revokeApiKey } from "../../src/auth/revoke-key.ts";
 import { endSessions } from "../../src/auth/end-sessions.ts";
+import { issueSession, readSession } from "../../src/auth/session.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { rewrapKeys } from "../../src/auth/rewrap-keys.ts";
 import { openSecret, sealSecret } from "../../src/auth/secret-box.ts";
+import type { Scope, SessionActor } from "../../src/platform/actor.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, codeOf, settings, type Signer } from "../support/http.ts";
 import { rowsReadBy } from "../support/counting-database.ts";
-import { newKey, newUser, setActiveFrom, type TestUser } from "../support/users.ts";
+import {
+  newKey,
+  newUser,
+  newUserWithPassword,
+  PASSWORD,
+  setActiveFrom,
+  type TestUser,
+} from "../support/users.ts";
 
 const KEYS = "/auth/api-keys";
 const NEW_KEY = { label: "bot", scopes: ["read", "trade"] };
@@ -27,6 +36,16 @@ const SESSION_KEY = {
   limits: null,
   requireIdempotency: false,
 } as const;
+
+async function problemCode(work: Promise<unknown>): Promise<string> {
+  try {
+    await work;
+    return "no problem";
+  } catch (error) {
+    if (error instanceof Problem) return error.data.code;
+    throw error;
+  }
+}
 
 type Minted = Signer & { readonly scopes: string[] };
 
@@ -50,6 +69,64 @@ it("mints keys with the requested scopes that the session has", async () => {
     required_scope: "withdraw",
     granted_scopes: ["read", "trade"],
   });
+});
+
+describe("a session that is not fresh", () => {
+  const strict = { ...settings(), AUTH_FRESH_SESSION_SECS: 300 };
+  const old = ({ actor }: TestUser, ageSecs = 301): SessionActor => ({
+    ...actor,
+    credential: { ...actor.credential, issuedAtMs: Date.now() - ageSecs * 1_000 },
+  });
+  const mint = (actor: SessionActor, scopes: Scope[], password?: string) =>
+    problemCode(
+      mintApiKey(env.DB, strict, {
+        actor,
+        ip: undefined,
+        key: { ...SESSION_KEY, scopes },
+        password,
+      }),
+    );
+
+  it("needs the password for a key that trades", async () => {
+    const user = await newUserWithPassword();
+    expect(await mint(old(user), ["read"])).toBe("no problem");
+    expect(await mint(old(user), ["read", "trade"])).toBe("password_required");
+    expect(await mint(old(user), ["trade"], "a wrong password")).toBe("login_failed");
+    expect(await mint(old(user), ["trade"], PASSWORD)).toBe("no problem");
+    expect(await mint(old(user, 290), ["trade"])).toBe("no problem");
+  });
+
+  it("needs the password for a key that waits for approval", async () => {
+    const user = await newUserWithPassword();
+    const asked = mintApiKey(env.DB, strict, {
+      actor: old(user),
+      ip: undefined,
+      key: { ...SESSION_KEY, scopes: ["withdraw"], allowedIps: ["::/0"] },
+      requestApproval: true,
+    });
+    expect(await problemCode(asked)).toBe("password_required");
+  });
+
+  it("reads the age from the token", async () => {
+    const { userId } = await newUser();
+    const { accessToken } = await issueSession(strict, { userId, epoch: 0 }, 1_800_000_000_000);
+    const actor = await readSession(strict, `Bearer ${accessToken}`, 1_800_000_300_000);
+    expect(actor.credential.issuedAtMs).toBe(1_800_000_000_000);
+  });
+});
+
+it("ends a key that trades after 90 days, unless its user says otherwise", async () => {
+  const user = await newUser();
+  const expiry = async (fields: object) => {
+    const { json } = await apiOf(user).post(KEYS, { ...NEW_KEY, ...fields });
+    return json["expires_at"] === null
+      ? null
+      : Math.round((Date.parse(json["expires_at"]) - Date.now()) / 86_400_000);
+  };
+  expect(await expiry({})).toBe(90);
+  expect(await expiry({ scopes: ["read"] })).toBeNull();
+  expect(await expiry({ expires_at: null })).toBeNull();
+  expect(await expiry({ expires_at: new Date(Date.now() + 864e5).toISOString() })).toBe(1);
 });
 
 it("returns the secret once and never stores it in clear text", async () => {

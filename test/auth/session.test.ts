@@ -74,6 +74,24 @@ it("registers and logs in with the scopes of the setting", async () => {
   ]);
 });
 
+it("takes spellings of one address for one, and refuses invisible letters", async () => {
+  const name = crypto.randomUUID();
+  const registering = async (email: string) =>
+    codeOf(await post("/auth/register", { email, password: PASSWORD }));
+  const stored = `a${name}@bücher.test`;
+  expect((await post("/auth/register", { email: stored, password: PASSWORD })).status).toBe(201);
+  for (const same of [
+    `ａ${name}@bücher.test`,
+    `a${name}@BÜCHER.test.`,
+    `a${name}@xn--bcher-kva.test`,
+  ]) {
+    expect([same, await registering(same)]).toEqual([same, "409 email_taken"]);
+    expect((await post("/auth/login", { email: same, password: PASSWORD })).status).toBe(200);
+  }
+  for (const bad of [`a${name}\u200b@x.test`, `a\u202e${name}@x.test`, `a${name}@x\u2044.test`])
+    expect([bad, await registering(bad)]).toEqual([bad, "400 invalid_request"]);
+});
+
 it("rejects registration if the setting closes it", async () => {
   const credentials = { email: anyEmail(), password: PASSWORD, ip: anyIp() };
   expect(
@@ -224,20 +242,19 @@ it("applies narrower AUTH_SESSION_SCOPES to existing sessions", async () => {
   expect(actor.scopes).toEqual(["read"]);
 });
 
-it("ends all sessions and optionally revokes and audits every key", async () => {
+it("ends all sessions, and revokes and audits every key unless told otherwise", async () => {
   const user = await newUser();
   const other = (await issueSession(settings(), { userId: user.userId, epoch: 0 })).accessToken;
   const keys = [await newKey(user, ["read"]), await newKey(user, ["read"])];
   await send("/auth/whoami", { headers: bearer(other) });
   for (const key of keys) await sendSigned(key, "/auth/whoami");
-  expect(
-    (
-      await send("/auth/sessions?revoke_keys=true", {
-        method: "DELETE",
-        headers: bearer(user.token),
-      })
-    ).status,
-  ).toBe(200);
+  const end = (query: string, token: string) =>
+    send(`/auth/sessions${query}`, { method: "DELETE", headers: bearer(token) });
+  const kept = await newUser();
+  const keptKey = await newKey(kept, ["read"]);
+  expect((await end("?revoke_keys=false", kept.token)).status).toBe(200);
+  expect((await sendSigned(keptKey, "/auth/whoami")).status).toBe(200);
+  expect((await end("", user.token)).status).toBe(200);
   expect(await codeOf(await send("/auth/whoami", { headers: bearer(other) }))).toBe(
     "401 session_invalid",
   );

@@ -120,6 +120,23 @@ it("counts parallel guesses before it verifies them", async () => {
   expect(new Set(codes)).toEqual(new Set(["401 totp_invalid", "429 login_throttled"]));
 });
 
+it("does not count a repeated right code as wrong", async () => {
+  const user = await newUserWithPassword();
+  const { secret } = await enrol(user);
+  const used = { totp_code: await freshCode(user, secret) };
+  const home = { ip: anyIp() };
+  expect((await login(user, used, home)).status).toBe(200);
+  for (let repeat = 0; repeat <= CODE_LIMITS.perNetwork; repeat++)
+    expect(
+      await codeOf(
+        await apiOf(user).post("/auth/api-keys", { label: "bot", scopes: ["trade"], ...used }),
+      ),
+    ).toBe("401 totp_invalid");
+  expect(
+    await all(env.DB, sql`SELECT 1 FROM totp_attempts WHERE user_id = ${uuid(user.userId)}`),
+  ).toEqual([]);
+});
+
 it("takes a code for keys that trade, and for step-up", async () => {
   const user = await newUserWithPassword();
   const { secret } = await enrol(user);

@@ -71,6 +71,17 @@ describe("the address book", () => {
     ]);
   });
 
+  it("is removed only by a session of a short time ago", async () => {
+    const user = await newUserWithPassword();
+    const { json } = await add(user, { address: newAddress() });
+    const remove = (secs: string) =>
+      apiOf(user, { AUTH_FRESH_SESSION_SECS: secs }).delete("/custody/withdrawal-address", {
+        address_id: json["address_id"],
+      });
+    expect(await codeOf(await remove("0"))).toBe("401 password_required");
+    expect((await remove("300")).status).toBe(200);
+  });
+
   it("belongs to a session with the password, and to its user", async () => {
     const user = await newUserWithPassword();
     const wrong = await add(user, { address: newAddress(), password: "wrong password" });

@@ -120,7 +120,7 @@ it("accepts numbers and booleans as text only in a query", () => {
     "5",
     "5",
   ]);
-  for (const bad of [new JsonNumber("5"), true, null, ["5"]])
+  for (const bad of [new JsonNumber("5"), true, null, ["5"], "\u202eab", "a\u200b", "a\u0007"])
     expect(boundedText(1, 4).safeParse(bad).success).toBe(false);
   expect([
     u256.parse("0x10"),

@@ -78,7 +78,7 @@ describe("the console", () => {
       await ask(asking);
       await expectText(quoting, "Open requests of all venues (1)");
 
-      await taker.session.auth.endSessions();
+      await taker.session.auth.endSessions({ revoke_keys: false });
       await expectText(asking, "Your session has ended");
       await asking.getByLabel("Password").fill(taker.password);
       await asking.getByRole("button", { name: "Go on" }).click();
@@ -91,8 +91,8 @@ describe("the console", () => {
       await fund(stack, [{ trader: owner, usdc: 100_000_000n }]);
       const page = await signIn(browser, owner);
       await page.getByRole("link", { name: "Account" }).click();
-      const paying = await withdrawKey(page);
-      await makeAndRevokeKey(page);
+      const paying = await withdrawKey(page, owner);
+      await makeAndRevokeKey(page, owner);
       const totp = await turnTotpOn(page, owner);
 
       await page.getByRole("link", { name: "Wallet" }).click();
@@ -249,13 +249,14 @@ async function replace(page: Page): Promise<void> {
 type Key = { api_key_id: string; secret: string };
 
 /** Asks for a key that withdraws, and has the operator approve it. */
-async function withdrawKey(page: Page): Promise<Key> {
+async function withdrawKey(page: Page, { password }: Trader): Promise<Key> {
   const keys = page.getByRole("region", { name: "API keys", exact: true });
   await keys.getByText("New key").click();
   await keys.getByLabel("Label").fill("payments");
   await keys.getByLabel("withdraw, once the operator has approved the key").check();
   await keys.getByLabel("Allowed addresses").fill("127.0.0.1, ::1");
   await keys.getByLabel("Expires after days").fill("30");
+  await keys.getByLabel("Your password").fill(password);
   await keys.getByRole("button", { name: "Create the key" }).click();
   const receipt = keys.getByRole("status").filter({ hasText: "It is shown once." });
   await receipt.waitFor();
@@ -268,12 +269,13 @@ async function withdrawKey(page: Page): Promise<Key> {
   return { api_key_id: id, secret };
 }
 
-async function makeAndRevokeKey(page: Page): Promise<void> {
+async function makeAndRevokeKey(page: Page, { password }: Trader): Promise<void> {
   const keys = page.getByRole("region", { name: "API keys", exact: true });
   await keys.getByText("New key").click();
   await keys.getByLabel("Label").fill("by clicks");
   await keys.getByLabel("At most USDC a trade").fill("50");
   await keys.getByLabel("trade", { exact: true }).check();
+  await keys.getByLabel("Your password").fill(password);
   await keys.getByRole("button", { name: "Create the key" }).click();
   await keys.getByText("It is shown once.").waitFor();
   await keys.getByRole("button", { name: "I have copied it" }).click();

@@ -130,6 +130,9 @@ describe("formatResult", () => {
     ).toBe("  a   bb\n  1   -\n  22  true");
     expect(formatResult({ user_id: "u", paused: false })).toBe("user_id  u\npaused   false");
     expect(formatResult([])).toBe("  (none)");
+    expect(formatResult({ email: "nοrm@x.test", label: "\u202eab\u001b[2J ü" })).toBe(
+      "email  n\\u{3bf}rm@x.test\nlabel  \\u{202e}ab\\u{1b}[2J ü",
+    );
     expect(formatResult(null)).toBe("done");
   });
 

@@ -31,7 +31,7 @@ const actor: Actor = {
 const session: SessionActor = {
   userId,
   scopes: ["read", "trade"],
-  credential: { kind: "session", epoch: 0, expiresAtMs: 1_800_000_000_000 },
+  credential: { kind: "session", epoch: 0, issuedAtMs: 0, expiresAtMs: 1_800_000_000_000 },
 };
 const asset = "venue_one:0x1";
 const to = "0x52908400098527886E0F7030069857D2E4169EE7";

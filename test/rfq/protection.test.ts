@@ -182,6 +182,15 @@ describe("in one commit group", () => {
   });
 });
 
+async function kindsOf(userId: string): Promise<string[]> {
+  const rows = await all<{ kind: string }>(
+    env.DB,
+    sql`SELECT kind FROM audit_events WHERE user_id = ${uuid(userId)}
+      AND kind LIKE 'protection%' ORDER BY audit_seq`,
+  );
+  return rows.map(({ kind }) => kind);
+}
+
 describe("a protection", () => {
   it("counts anew after it is saved or reset", async () => {
     const { requester, maker, quotes } = await quotedBooks(4);
@@ -218,6 +227,24 @@ describe("a protection", () => {
       match_id: null,
     });
     expect(outcomeOf(await requote(maker, second))).toBe("ok");
+  });
+
+  it("notifies its owner of changed terms and of a reset, once a minute", async () => {
+    const { requester, maker, quotes } = await quotedBooks(1);
+    const subscriber = await connect(maker, accountStream(maker.userId));
+    await saveProtection(env, maker.actor, { ...OFF, maxMatches: 1 });
+    await saveProtection(env, maker.actor, { ...OFF, maxMatches: 1 });
+    await resetProtection(env, maker.actor);
+    expect(await kindsOf(maker.userId)).toEqual([]);
+    for (const quoted of quotes) matchOf(await accept(requester, quoted));
+    for (const maxMatches of [1_000_000, 1, null])
+      await saveProtection(env, maker.actor, { ...OFF, maxMatches });
+    await resetProtection(env, maker.actor);
+    await resetProtection(env, maker.actor);
+    expect(await kindsOf(maker.userId)).toEqual(["protection_changed", "protection_reset"]);
+    expect((await subscriber.until("account.notice")).data).toMatchObject({
+      kind: "protection_changed",
+    });
   });
 
   it("without limits counts nothing", async () => {

@@ -213,7 +213,12 @@ awakeAndEvicted("an account stream", (maybeEvict) => {
   it("closes the sockets of ended sessions by cron, and no newer ones", async () => {
     const user = await newUser();
     const stream = accountStream(user.userId);
-    const credential = { kind: "session", epoch: 1, expiresAtMs: Date.now() + 60_000 } as const;
+    const credential = {
+      kind: "session",
+      epoch: 1,
+      issuedAtMs: Date.now(),
+      expiresAtMs: Date.now() + 60_000,
+    } as const;
     const [old, fresh] = [
       await connect(user, stream),
       await connect({ actor: { ...user.actor, credential } }, stream),

@@ -24,7 +24,7 @@ export const INVALID: Readonly<Record<string, (party: Party) => Promise<[Actor, 
     return [actor, "session_invalid"];
   },
   "an expired session": async ({ actor }) => [
-    { ...actor, credential: { kind: "session", epoch: 0, expiresAtMs: 1 } },
+    { ...actor, credential: { kind: "session", epoch: 0, issuedAtMs: Date.now(), expiresAtMs: 1 } },
     "session_expired",
   ],
   "a revoked key": async ({ userId }) => {

@@ -18,6 +18,7 @@ export function testSettings(): Record<string, string> {
   });
   return {
     AUTH_REGISTRATION: "open",
+    AUTH_FRESH_SESSION_SECS: "604800",
     AUTH_LOGINS_PER_MINUTE: "10000",
     AUTH_OPERATOR_KEY_DELAY_SECS: "0",
     AUTH_SECURITY_DELAY_SECS: "0",

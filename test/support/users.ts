@@ -59,7 +59,7 @@ export async function newUser(
     actor: {
       userId,
       scopes: settings.AUTH_SESSION_SCOPES,
-      credential: { kind: "session", epoch: 0, expiresAtMs },
+      credential: { kind: "session", epoch: 0, issuedAtMs: Date.now(), expiresAtMs },
     },
   };
 }
@@ -136,7 +136,12 @@ async function approvedKey(
     actor: {
       userId,
       scopes: delayed.AUTH_SESSION_SCOPES,
-      credential: { kind: "session", epoch: user?.epoch ?? 0, expiresAtMs: inAYear },
+      credential: {
+        kind: "session",
+        epoch: user?.epoch ?? 0,
+        issuedAtMs: Date.now(),
+        expiresAtMs: inAYear,
+      },
     },
     ip: undefined,
     key: {

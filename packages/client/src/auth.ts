@@ -288,12 +288,12 @@ export class Auth {
   }
 
   /**
-   * Ends all sessions of the user within 5 s. With `revoke_keys`, also revokes all API keys. Needs
-   * a session. Idempotent, so the client retries it.
+   * Ends all sessions of the user within 5 s, and revokes all API keys unless `revoke_keys` is
+   * false. Needs a session. Idempotent, so the client retries it.
    *
    * @example
    * ```ts
-   * await client.auth.endSessions({ revoke_keys: true });
+   * await client.auth.endSessions({ revoke_keys: false });
    * ```
    */
   async endSessions(
@@ -312,9 +312,11 @@ export class Auth {
   /**
    * Creates an API key. Its `secret` is returned only here, so store it. Needs a session. A key
    * gets at most the scopes of the session; a key with the scope withdraw comes from the operator.
-   * If TOTP is on, a key with more than `read` takes `totp_code`.
-   * Throws `Problem`: `totp_required`, `totp_invalid`, `login_throttled`, `scope_missing`,
-   * `api_key_limit`, `daily_limit`,
+   * A key with more than `read` takes `password` if the login was more than `fresh_session_secs` of
+   * `config()` ago, and `totp_code` if TOTP is on. It ends after 90 days unless `expires_at` is
+   * given; null means never.
+   * Throws `Problem`: `password_required`, `login_failed`, `security_hold`, `totp_required`,
+   * `totp_invalid`, `login_throttled`, `scope_missing`, `api_key_limit`, `daily_limit`,
    * `session_required`.
    *
    * @example
@@ -339,12 +341,13 @@ export class Auth {
     body: {
       label: string;
       scopes: Scope[];
-      expires_at?: string;
+      expires_at?: string | null;
       allowed_ips?: string[];
       limits?: Partial<KeyLimits>;
       require_idempotency?: boolean;
       /** Asks for a key with the scope withdraw, which works once the operator has approved it. */
       request_approval?: boolean;
+      password?: string;
       totp_code?: string;
     },
     options: CallOptions = {},
@@ -357,6 +360,7 @@ export class Auth {
       limits: true,
       require_idempotency: true,
       request_approval: true,
+      password: true,
       totp_code: true,
     });
     return this.#transport.call({ method: "POST", path: "/auth/api-keys", body: fields, options });

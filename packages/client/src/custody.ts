@@ -345,7 +345,8 @@ export class Custody {
 
   /**
    * Removes an address from the address book, at once for new withdrawals and approvals. Needs a
-   * session. Throws `Problem`: `withdrawal_address_unknown`.
+   * session of a login at most `fresh_session_secs` of `config()` ago.
+   * Throws `Problem`: `password_required`, `withdrawal_address_unknown`.
    *
    * @example
    * ```ts

@@ -11,6 +11,7 @@ export const PROBLEM_CODES = [
   "api_key_revoked",
   "api_key_expired",
   "login_failed",
+  "password_required",
   "totp_required",
   "totp_invalid",
   "ticket_invalid",

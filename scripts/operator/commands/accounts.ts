@@ -75,7 +75,7 @@ export const ACCOUNTS_COMMANDS: readonly Command[] = [
       {
         name: "expires-at",
         value: "<time>",
-        help: "when it expires, such as 2027-01-01T00:00:00Z",
+        help: "when it expires, such as 2027-01-01T00:00:00Z, or never (default: 90 days for trade)",
       },
     ],
     help: "create an API key that reads or trades; shows its secret once",

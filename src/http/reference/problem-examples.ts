@@ -33,6 +33,7 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   api_key_revoked: ["The API key has been revoked."],
   api_key_expired: ["The API key expired at 2026-11-20T10:00:00.000Z."],
   login_failed: ["The email address or the password is wrong."],
+  password_required: ["The session is older than 300 seconds. Send the password, or log in again."],
   totp_required: ["The account has TOTP. Send the code of your authenticator."],
   totp_invalid: [
     "The code is wrong, or was used before. Wait for the next code of your authenticator.",

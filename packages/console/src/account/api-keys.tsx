@@ -2,7 +2,7 @@ import type { NewApiKey, Scope, Venue } from "@rfq-custody/client";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useConfig } from "../markets.ts";
-import { CodeIfOn } from "./step-up.tsx";
+import { StepUpFields, stepUp } from "./step-up.tsx";
 import { useClient } from "../session/session.tsx";
 import { ActionButton } from "../ui/button.tsx";
 import { CheckField, Form, type FormValues, TextField } from "../ui/form.tsx";
@@ -82,7 +82,6 @@ function NewKey() {
   const queries = useQueryClient();
   const { data: config } = useConfig();
   const [created, setCreated] = useState<NewApiKey | null>(null);
-  // A key that does more than read takes a code of users who have the app.
   const [trades, setTrades] = useState(false);
   const [withdraws, setWithdraws] = useState(false);
   return (
@@ -145,7 +144,7 @@ function NewKey() {
           ))}
         </fieldset>
         <CheckField label="Each request and quote needs an idempotency key" name="idempotency" />
-        <CodeIfOn needed={trades || withdraws} />
+        {trades || withdraws ? <StepUpFields /> : null}
       </Form>
     </details>
   );
@@ -171,7 +170,7 @@ function terms(values: FormValues) {
       max_usdc_per_day: day === undefined ? null : values.units("day"),
     },
     require_idempotency: values.checked("idempotency"),
-    ...values.code(),
+    ...(scopes.some((scope) => scope !== "read") ? stepUp(values) : {}),
     ...(ips.length === 0 ? {} : { allowed_ips: ips }),
     ...(days === undefined
       ? {}

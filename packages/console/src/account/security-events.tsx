@@ -20,15 +20,18 @@ export function SecurityEvents() {
     <section className="card" aria-label="Security events">
       <h2>Sessions and security events</h2>
       <p>
-        <ActionButton
-          kind="danger"
-          label="End all sessions"
-          run={async () => {
-            await client.auth.endSessions();
-            queries.clear();
-            signOut();
-          }}
-        />
+        {[false, true].map((revokeKeys) => (
+          <ActionButton
+            key={String(revokeKeys)}
+            kind="danger"
+            label={revokeKeys ? "End all sessions and revoke all keys" : "End all sessions"}
+            run={async () => {
+              await client.auth.endSessions({ revoke_keys: revokeKeys });
+              queries.clear();
+              signOut();
+            }}
+          />
+        ))}
       </p>
       <Table
         caption="Events, newest first"

@@ -25,10 +25,9 @@ export function StepUpFields({ recovery = false }: { recovery?: boolean }) {
   );
 }
 
-/** For calls that need a code of users who have the app, and no password. */
-export function CodeIfOn({ needed = true, recovery = false }) {
+function CodeIfOn({ recovery }: { recovery: boolean }) {
   const { data: me } = useWhoAmI();
-  if (me?.totp?.enabled !== true || !needed) return null;
+  if (me?.totp?.enabled !== true) return null;
   return (
     <TextField
       name="code"
