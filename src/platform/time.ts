@@ -31,8 +31,11 @@ export const MAX_CLOCK_LEAD_MS = 1_000;
  * whose clock is further ahead, …
  */
 export const ID_LEAD_MS = 60_000;
-/** … and at most this much earlier: the longest RFQ_COMMAND_MAX_WAIT_MS and MAX_CLOCK_LEAD_MS. */
-export const ID_LAG_MS = 61_000;
+/**
+ * … and at most this much earlier: the longest RFQ_COMMAND_MAX_WAIT_MS, MAX_CLOCK_LEAD_MS, and the
+ * second to which the time of an id is rounded down.
+ */
+export const ID_LAG_MS = 62_000;
 
 /** Unix milliseconds, by the isolate's clock. */
 export function now(): number {

@@ -8,6 +8,16 @@ export function uuidv7(at: number = now()): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${crypto.randomUUID().slice(15)}`;
 }
 
+const SECOND = 1_000;
+
+/**
+ * The id of a record that other users see. Its time is a whole second, because D1 stamps the
+ * record: the milliseconds between the two would tell through which Worker it was sent.
+ */
+export function publicId(): string {
+  return uuidv7(Math.floor(now() / SECOND) * SECOND);
+}
+
 /** The Unix milliseconds that a UUID v7 contains. */
 export function instantOf(id: string): number {
   return Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16);

@@ -3,7 +3,7 @@ import type { z } from "@hono/zod-openapi";
 import { assetKey } from "../assets/asset.ts";
 import { requiresIdempotency } from "../http/serve-route.ts";
 import { invalidRequest } from "../platform/problem.ts";
-import { uuidv7 } from "../platform/uuid.ts";
+import { publicId } from "../platform/uuid.ts";
 import type { OpenRequest, PlaceQuote, Sent } from "./command.ts";
 import type { QuoteBody, quotesBody, RequestBody } from "./schemas.ts";
 import { quoteTermsText, requestTermsText } from "./terms-text.ts";
@@ -27,7 +27,7 @@ export function openRequestOf(
     actor,
     receivedAt,
     notAfter: body.not_after,
-    requestId: uuidv7(),
+    requestId: publicId(),
     ...terms,
     ...(idempotencyKey === undefined
       ? {}
@@ -88,7 +88,7 @@ export function placeQuoteOf(
     receivedAt,
     socketId,
     notAfter: body.not_after,
-    quoteId: uuidv7(),
+    quoteId: publicId(),
     ...terms,
     ...(idempotencyKey === undefined
       ? {}

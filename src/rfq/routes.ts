@@ -7,7 +7,7 @@ import { described, oneOf, uuidField } from "../http/fields.ts";
 import { invalidRequest, type ProblemCode } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { limitActor } from "../http/rate-limit.ts";
-import { uuidv7 } from "../platform/uuid.ts";
+import { publicId, uuidv7 } from "../platform/uuid.ts";
 import { unwrap } from "./result.ts";
 import { cancelQuotes } from "./cancel-quotes.ts";
 import { registerProtectionRoutes } from "./protection-routes.ts";
@@ -354,7 +354,7 @@ function registerMatchRoutes(api: Api): void {
         actor,
         receivedAt,
         notAfter: body.not_after,
-        matchId: uuidv7(),
+        matchId: publicId(),
         quoteId: body.quote_id,
       });
       return matchView(unwrap(result, "match").row);

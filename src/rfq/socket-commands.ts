@@ -16,7 +16,7 @@ import {
 import { limitActor } from "../http/rate-limit.ts";
 import { validate } from "../http/request.ts";
 import { now, toWireTime } from "../platform/time.ts";
-import { uuidv7 } from "../platform/uuid.ts";
+import { publicId, uuidv7 } from "../platform/uuid.ts";
 import { resultBody } from "./result.ts";
 import type { Command, PlaceQuote, Sent } from "./command.ts";
 import { MAX_QUOTES_PER_FRAME, placeQuotes, quotesView } from "./place-quotes.ts";
@@ -232,7 +232,7 @@ function readCommand({ op, ...fields }: Shaped, sent: Sent): Command | PlaceQuot
   if (op === "quotes") return placeQuotesOf(validFields(Quotes, fields), sent, "command");
   if (op === "accept") {
     const { quote_id, not_after } = validFields(AcceptBody, fields);
-    return { op: "accept", ...sent, notAfter: not_after, matchId: uuidv7(), quoteId: quote_id };
+    return { op: "accept", ...sent, notAfter: not_after, matchId: publicId(), quoteId: quote_id };
   }
   const { quote_id } = validFields(CancelBody, fields);
   return { op: "cancel_quote", ...sent, operationId: uuidv7(), quoteId: quote_id };

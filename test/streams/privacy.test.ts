@@ -1,11 +1,13 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
+import { instantOf } from "../../src/platform/uuid.ts";
 import { listOpenRequests } from "../../src/rfq/list-requests.ts";
 import { bookStream, venueStream } from "../../src/streams/event-log.ts";
+import { apiOf } from "../support/http.ts";
 import { newAsset } from "../support/ledger.ts";
-import { command, openRequest, placeQuote, submit } from "../support/market.ts";
+import { command, openMarket, openRequest, placeQuote, submit } from "../support/market.ts";
 import { awakeAndEvicted, connect } from "../support/sockets.ts";
-import { newUser } from "../support/users.ts";
+import { newUser, type TestUser } from "../support/users.ts";
 
 awakeAndEvicted("a third user", (maybeEvict) => {
   it("learns no party's id from the public streams and lists", async () => {
@@ -83,4 +85,26 @@ awakeAndEvicted("subscribers", (maybeEvict) => {
     subscriber.socket.close(1000, "done");
     await expect.poll(subscriptions, { timeout: 2_000 }).toBe(0);
   });
+});
+
+it("ids that others see contain no milliseconds of a Worker's clock", async () => {
+  const { book, stream, requester, maker } = await openMarket({ requester: { usdc: 1_000n } });
+  const [venue_id, asset_id] = book.split(":");
+  const api = apiOf(requester);
+  const ids: unknown[] = [];
+  for (const bySocket of [false, true]) {
+    const terms = { venue_id, asset_id, amount: "10", side: "Bid" };
+    const { request_id } = (await api.post("/rfq/request", terms)).json;
+    const body = { request_id, price: 500_000 };
+    const sent = async (user: TestUser, path: "quote" | "accept", fields: object) => {
+      if (!bySocket) return (await apiOf(user).post(`/rfq/${path}`, fields)).json;
+      const subscriber = await connect(user, stream);
+      subscriber.send({ id: "1", op: path, ...fields });
+      return (await subscriber.until("result")).data;
+    };
+    const { quote_id } = await sent(maker, "quote", body);
+    const { match_id } = await sent(requester, "accept", { quote_id });
+    ids.push(request_id, quote_id, match_id);
+  }
+  expect(ids.map((id) => instantOf(String(id)) % 1_000)).toEqual([0, 0, 0, 0, 0, 0]);
 });
