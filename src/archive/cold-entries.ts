@@ -47,7 +47,6 @@ export function coldEntries({ db, history }: Archive, userId: string): ColdEntri
     read: (filter, page) =>
       orUnavailable(async () => {
         const newest = await newestSeal(db, userId);
-        if (newest === undefined) return { rows: [], before: null };
         const cold = await coldFilter(db, userId, filter);
         const most = isFiltered(filter) ? FILTERED_CALLS : MAX_CALLS;
         const rows: ColdRow[] = [];
@@ -63,7 +62,6 @@ export function coldEntries({ db, history }: Archive, userId: string): ColdEntri
     count: (filter, before) =>
       orUnavailable(async () => {
         const newest = await newestSeal(db, userId);
-        if (newest === undefined) return 0;
         return stub.count(owner, { newest, filter: await coldFilter(db, userId, filter), before });
       }),
   };
@@ -84,13 +82,15 @@ export async function orUnavailable<Result>(read: () => Promise<Result>): Promis
   }
 }
 
-/** The last seal with a block of the user. */
-function newestSeal(db: D1Database, userId: string): Promise<SealId | undefined> {
-  return first<SealId>(
+/** The last seal with a block of the user. The ledger asks only if there is one. */
+async function newestSeal(db: D1Database, userId: string): Promise<SealId> {
+  const newest = await first<SealId>(
     db,
     sql`SELECT s.epoch, s.number FROM sealed_owners o
       CROSS JOIN journal_seals s ON s.number = o.last_seal WHERE o.owner = ${uuid(userId)}`,
   );
+  if (newest === undefined) throw new Error(`no seal is known of ${userId}`);
+  return newest;
 }
 
 /** Blocks contain the ids of deposits. Their transaction hashes stay in the database. */

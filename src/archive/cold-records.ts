@@ -2,7 +2,8 @@
  * A user's own requests, quotes and matches that have left the database. Each read asks the user's
  * history, and is 503 if that cannot be reached.
  */
-import { expr, type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { historyIsCut } from "../ledger/released.ts";
+import { expr, type Expr, first, literal, type Sql, sql, uuid } from "../platform/sql.ts";
 import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
 import type { FindRequest, Found, RecordsPage, RecordsRequest } from "./block-index.ts";
 import { histories, historyName, orUnavailable } from "./cold-entries.ts";
@@ -40,6 +41,9 @@ export type Left = SealId & { readonly [Kind in RecordKind]: number | null };
 const RELEASED: Expr = expr`(SELECT number FROM journal_seals INDEXED BY journal_seals_released
   WHERE released_at IS NOT NULL ORDER BY number DESC LIMIT 1)`;
 
+/** Of a history that is cut: everything may have left, and no seal of that number exists. */
+const ALWAYS = literal(Number.MAX_SAFE_INTEGER);
+
 /** Selects at most one row, `Left`. For the batch that reads the user's records. */
 export function leftOf(userId: string): Sql {
   return sql`SELECT s.epoch, s.number,
@@ -49,7 +53,8 @@ export function leftOf(userId: string): Sql {
         FROM journal_seals m INDEXED BY journal_seals_matches_released
         WHERE m.matches_released_at IS NOT NULL ORDER BY m.number DESC LIMIT 1) AS matches
     FROM sealed_owners o CROSS JOIN journal_seals s ON s.number = o.last_seal
-    WHERE o.owner = ${uuid(userId)}`;
+    WHERE o.owner = ${uuid(userId)}
+    UNION ALL SELECT 0, 0, ${ALWAYS}, ${ALWAYS}, ${ALWAYS} WHERE ${historyIsCut(userId)}`;
 }
 
 /** Calls that complete a page. Each has read up to 50 blocks. */

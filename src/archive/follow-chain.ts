@@ -29,6 +29,9 @@ export type FollowLimits = {
  */
 export const FOLLOW_LIMITS: FollowLimits = { footers: 200, followed: 10_000, kept: 512 };
 
+/** No reader asks longer after it has read which seal is the newest. */
+const LONGEST_READ_MS = 60_000;
+
 /** The index lacks blocks. Further calls complete it. */
 export class HistoryBehind extends Error {
   constructor(owner: string) {
@@ -53,12 +56,28 @@ export class ChainFollower {
    * left. The next one continues.
    */
   async follow(owner: string, newest: SealId): Promise<void> {
+    await this.#requireNewest(newest);
     const left = { footers: this.#limits.footers, blocks: this.#limits.followed };
     while (!this.#stored.has(newest, true)) {
       const kept = this.#stored.walk();
       if (kept === null) this.#stored.unlinkAbove(newest);
       await this.#walk(kept ?? { owner, top: newest, at: newest }, left);
     }
+  }
+
+  /**
+   * A later block that is known is of a seal that a restore has lost, or that was stored since the
+   * reader asked. Otherwise the database names too old a seal, and the history would be short.
+   */
+  async #requireNewest({ number }: SealId): Promise<void> {
+    const later = this.#stored.linkedAbove(number);
+    if (later === undefined) return;
+    const row = await first<{ known: number }>(
+      this.#source.db,
+      sql`SELECT 1 AS known FROM journal_seals WHERE number = ${later.number}
+        AND epoch = ${later.epoch} AND sealed_at < unixepoch('subsec') * 1000 - ${LONGEST_READ_MS}`,
+    );
+    if (row !== undefined) throw new Error(`seal ${later.number} has a later block of the owner`);
   }
 
   /** Continues what a call left. Whether that is done. */

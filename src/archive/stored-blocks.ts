@@ -125,6 +125,17 @@ export class StoredBlocks {
     this.#sql.exec("DELETE FROM walks");
   }
 
+  /** The last block above a seal, if it is linked. */
+  linkedAbove(number: number): SealId | undefined {
+    return this.#sql
+      .exec<{ number: number; epoch: number }>(
+        `SELECT number, epoch FROM blocks WHERE number > ? AND linked = 1
+          ORDER BY number DESC LIMIT 1`,
+        number,
+      )
+      .toArray()[0];
+  }
+
   /** Blocks above the seal that the database names, and linked, are of seals that it has lost. */
   unlinkAbove({ number }: SealId): void {
     this.#sql.exec("DELETE FROM blocks WHERE number > ? AND linked = 1", number);

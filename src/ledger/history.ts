@@ -9,7 +9,8 @@
 import type { AssetKey } from "../assets/asset.ts";
 import { all, first, prepare } from "../platform/sql.ts";
 import { type Reason, readReason } from "./codes.ts";
-import { type ColdEntries, UNREACHABLE } from "./cold-entries.ts";
+import { log } from "../platform/log.ts";
+import { type ColdEntries, unreachable, UNREACHABLE } from "./cold-entries.ts";
 import { type Archived, archivedEntries } from "./released.ts";
 import {
   countedEntries,
@@ -61,10 +62,34 @@ export async function readEntries(
   const page = { before, limit: limit + 1 };
   const here = await readRows(db, userId, filter, page);
   const { rows, before: unsearched } = await withArchived(here, filter, page, cold);
+  const ends = rows.length <= limit && unsearched === null;
+  if (!isContinuous(rows, filter, ends)) {
+    log("error", "history.cut", { user_id: userId });
+    throw unreachable();
+  }
   const shown = rows.slice(0, limit).map(withReasonName);
   const last = shown[limit - 1];
   const more = rows.length > limit || unsearched !== null;
   return { rows: shown, next: more && last !== undefined ? BigInt(last.entry_id) : unsearched };
+}
+
+/**
+ * Whether each balance follows from the older entry of the same sub-account, and from nothing at
+ * the end. If not, entries are missing in between. Filters that leave out single entries leave
+ * nothing to compare.
+ */
+function isContinuous(rows: readonly CodedRow[], filter: LedgerFilter, ends: boolean): boolean {
+  const { refId, reasons, direction, from } = filter;
+  const leavesOut = [refId, reasons, direction].some((value) => value !== undefined);
+  if (leavesOut || hasAmounts(filter)) return true;
+  const befores = new Map<string, bigint>();
+  for (const { account, asset, balance_after, delta } of rows) {
+    const key = `${account} ${asset}`;
+    const after = BigInt(balance_after);
+    if ((befores.get(key) ?? after) !== after) return false;
+    befores.set(key, after - BigInt(delta));
+  }
+  return !ends || from !== undefined || [...befores.values()].every((before) => before === 0n);
 }
 
 /** Rows of the database, and what the archive may have beside them. */

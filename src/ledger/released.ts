@@ -1,4 +1,5 @@
 /** What of the journal is in the archive instead of the database (src/archive/release.ts). */
+import { USDC } from "../assets/asset.ts";
 import { expr, type Expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { ID_LEAD_MS } from "../platform/time.ts";
 
@@ -30,6 +31,16 @@ export const MATCHES_LEFT_BEFORE: Expr = expr`coalesce((SELECT last_at + ${ID_LE
 export type Archived = { readonly archived: number; readonly delivered: number };
 
 /**
+ * Condition: seals have moved the user's USDC, but nothing says which. Then the history is cut, and
+ * a page of it would be short. A user may have accounts of thousands of other assets.
+ */
+export function historyIsCut(userId: string): Expr {
+  return expr`NOT EXISTS (SELECT 1 FROM sealed_owners WHERE owner = ${uuid(userId)})
+    AND EXISTS (SELECT 1 FROM accounts a CROSS JOIN sealed_balances b ON b.account_id = a.account_id
+      WHERE a.owner = ${uuid(userId)} AND a.asset = ${USDC})`;
+}
+
+/**
  * Whether entries of the user at or after an instant may be in the archive only, and the last
  * transfer that may be.
  */
@@ -38,5 +49,6 @@ export function archivedEntries(userId: string, from = 0): Sql {
     SELECT 1 FROM (SELECT number, last_at FROM journal_seals INDEXED BY journal_seals_delivered
         WHERE delivered_at IS NOT NULL ORDER BY number DESC LIMIT 1) d
       CROSS JOIN sealed_owners o ON o.owner = ${uuid(userId)}
-    WHERE o.first_seal <= d.number AND d.last_at >= ${from}) AS archived`;
+    WHERE o.first_seal <= d.number AND d.last_at >= ${from})
+    OR ${historyIsCut(userId)} AS archived`;
 }

@@ -1,6 +1,14 @@
 /** `sealed_owners`, which decides what a user sees of the archive. */
+import { isDeepStrictEqual } from "node:util";
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it, vi } from "vitest";
+import { coldEntries } from "../../src/archive/cold-entries.ts";
+import { releaseRound } from "../../src/archive/release.ts";
+import { type EntryPage, type EntryRow, NEWEST, readEntries } from "../../src/ledger/history.ts";
+import { getQuote } from "../../src/rfq/get-records.ts";
+import { listOwnQuotes } from "../../src/rfq/list-quotes.ts";
+import { command, commitCommand } from "../support/market.ts";
+import type { TestUser } from "../support/users.ts";
 import { mendOwners } from "../../src/archive/check-owners.ts";
 import { nextEpoch } from "../../src/archive/sealer-memory.ts";
 import { readState } from "../../src/archive/seal-round.ts";
@@ -60,6 +68,60 @@ it.each(EDITS)("seals nothing after a row was %s, until it is mended", async (ti
   expect(await journal.count("owner_mends")).toBe(0);
   expect(await sealing.round()).toMatchObject({ status: "sealed" });
   expect(await verified()).toMatchObject({ ok: true, discrepancies: [] });
+});
+
+/** Pages of the ledger, the lists of records, and a record by its id. */
+async function readsOf({ userId }: TestUser, quoteId: string): Promise<unknown[]> {
+  const archive = journal.archive();
+  const cold = coldEntries(archive, userId);
+  const page = { limit: 3, cursor: undefined };
+  const pages = async () => {
+    const rows: EntryRow[] = [];
+    for (let before: bigint | null = NEWEST; before !== null;) {
+      const read: EntryPage = await readEntries(db, userId, {}, { before, limit: 3 }, cold);
+      rows.push(...read.rows);
+      before = read.next;
+    }
+    return rows.length;
+  };
+  const reads = [
+    pages(),
+    listOwnQuotes(archive, userId, {}, page),
+    getQuote(archive, userId, quoteId),
+  ];
+  return Promise.all(reads.map((one) => one.catch((error: { data?: unknown }) => error.data)));
+}
+
+it.each([
+  ...EDITS.slice(0, 3),
+  [
+    "made to end with its first seal",
+    (owner: Sql) => sql`UPDATE sealed_owners SET last_seal = first_seal WHERE owner = ${owner}`,
+  ] as const,
+])("shows no page that is short after a row was %s", async (title, statement) => {
+  const { owner, maker, quotes, openRequestId, book } = await tradeAndSeal();
+  const later = command.placeQuote(maker, openRequestId, 830_000, 300);
+  await commitCommand(book, later, db);
+  await commitCommand(book, command.cancelQuote(maker, later.quoteId), db);
+  await sealing.sealAll();
+  while (
+    (await releaseRound({ db, bucket: sealing.bucket, lagMs: 0, matchesMs: 0 })).status !== "idle"
+  );
+  const hot = command.placeQuote(maker, openRequestId, 840_000, 300);
+  await commitCommand(book, hot, db);
+  const right = await readsOf(maker, quotes.cancelled);
+  const long = sql`UPDATE journal_seals SET sealed_at = sealed_at - 100000`;
+  await edit(db, "journal_seals", [long]);
+  await edit(db, "sealed_owners", [statement(owner)]);
+  const found = await readsOf(maker, quotes.cancelled);
+  await sealing.withOwners(async (owners) => {
+    await owners.follow(db, sealing.bucket);
+    await mendOwners(db, owners);
+  });
+  found.forEach((one, place) => {
+    if (title !== "deleted" && isDeepStrictEqual(one, right[place])) return;
+    expect(one).toMatchObject({ code: "unavailable" });
+  });
 });
 
 it("refuses every change of a row but growth", async () => {
