@@ -150,7 +150,21 @@ type Change = {
 };
 
 /** The terms that events repeat. */
-const FACTS = ["asset", "amount", "side", "price", "usdc_amount", "reason", "to_address"] as const;
+const FACTS = [
+  "asset",
+  "amount",
+  "side",
+  "price",
+  "usdc_amount",
+  "fee",
+  "life_ms",
+  "disclosed",
+  "reason",
+  "chain",
+  "address",
+  "to_address",
+  "transaction_hash",
+] as const;
 
 const accountOf = (column: string) =>
   `'account:' || lower(substr(hex(${column}), 1, 8) || '-' || substr(hex(${column}), 9, 4) || '-'
@@ -188,7 +202,13 @@ const DEPOSIT = {
   from: "deposits d",
   id: "d.deposit_id",
   streams: [accountOf("d.user_id")],
-  facts: { asset: "d.asset", amount: "d.amount" },
+  facts: {
+    asset: "d.asset",
+    amount: "d.amount",
+    chain: "d.chain",
+    address: "hex(d.address)",
+    transaction_hash: "hex(d.transaction_hash)",
+  },
 };
 
 /** Every kind of event and the changes that call for it. At most five terms of one UNION. */
@@ -203,6 +223,8 @@ const CHANGES: Readonly<Record<string, readonly Change[]>> = {
         amount: "r.amount",
         side: "r.side",
         usdc_amount: "CAST(r.usdc_amount AS TEXT)",
+        life_ms: "r.expires_at - r.opened_at",
+        disclosed: "r.disclosed",
       },
     },
     {
@@ -223,6 +245,9 @@ const CHANGES: Readonly<Record<string, readonly Change[]>> = {
         side: "q.side",
         price: "q.price",
         usdc_amount: "CAST(q.usdc_amount AS TEXT)",
+        // The maker's stream is the first.
+        fee: "CAST(iif(a.value = 0, q.maker_fee, q.taker_fee) AS TEXT)",
+        life_ms: "q.expires_at - q.opened_at",
       },
     },
     {
@@ -238,6 +263,10 @@ const CHANGES: Readonly<Record<string, readonly Change[]>> = {
       ...MATCH,
       streams: [accountOf("m.requester_id"), accountOf("m.maker_id")],
       types: ["'match.created'"],
+      facts: {
+        ...MATCH.facts,
+        fee: "CAST(iif(a.value = 0, m.taker_fee, m.maker_fee) AS TEXT)",
+      },
     },
   ],
   trade: [{ ...MATCH, streams: booksOf("m"), types: ["'trade.printed'"] }],
@@ -261,7 +290,9 @@ const CHANGES: Readonly<Record<string, readonly Change[]>> = {
       facts: {
         asset: "w.asset",
         amount: "CAST(w.amount AS TEXT)",
+        chain: "w.chain",
         to_address: "hex(w.to_address)",
+        transaction_hash: "nullif(hex(w.transaction_hash), '')",
       },
     },
   ],

@@ -98,7 +98,10 @@ function transferChecks(): readonly { readonly check: Check; readonly violated: 
     {
       check: "transfer_invalid",
       violated: expr`f.account_id IS NULL OR g.account_id IS NULL OR f.account_id = g.account_id
-        OR f.asset <> g.asset OR typeof(t.amount) <> 'integer' OR t.amount <= 0`,
+        OR f.asset <> g.asset OR typeof(t.amount) <> 'integer' OR t.amount <= 0
+        OR t.from_sub_account IS NOT f.sub_account
+        OR t.to_sub_account IS NOT iif(
+          t.reason IN (${reasonCode("deposit")}, ${reasonCode("trade")}), g.sub_account, NULL)`,
     },
     {
       check: "negative_balance",
@@ -252,7 +255,30 @@ export async function checkAccounts(
       (await all<BalanceRow>(db, wrongPending(accountsOf(part)))).map(reserves),
     ),
   ]);
-  return [...balances, ...pending];
+  if (rows === "transfer") return [...balances, ...pending];
+  const numbers = await checkRowsAlone({ db, name: "sub-accounts", rows, chunk }, (part) =>
+    checkNumbers(db, part),
+  );
+  return [...balances, ...pending, ...numbers];
+}
+
+/** The number of a user's account decides in whose ledger its entries appear. */
+async function checkNumbers(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  const rows = await all<AccountRow & { readonly number: number | null }>(
+    db,
+    sql`SELECT hex(a.owner) AS owner, a.kind, a.asset, a.sub_account AS number FROM accounts a
+      WHERE ${within("a.account_id", chunk)} AND a.sub_account IS NOT iif(
+        a.kind IN ('available', 'pending'), (a.kind = 'pending') + 2 * (
+          SELECT min(b.account_id) FROM accounts b
+          WHERE b.owner = a.owner AND b.kind IN ('available', 'pending')), NULL)
+      LIMIT ${MAX_PER_CHUNK}`,
+  );
+  return rows.map(({ number, ...row }) => ({
+    check: "transfer_invalid",
+    account: accountName(row),
+    amount: "0",
+    detail: `its sub-account ${number ?? "null"} is not its owner's`,
+  }));
 }
 
 /**

@@ -162,6 +162,7 @@ export async function checkRest(
 ): Promise<Pick<Reconciliation, "block" | "surplus"> & { readonly fullDone: boolean }> {
   const held = await compareHoldings(db, options);
   await report(db, await checkAlone("expiries", () => overdue(db)));
+  await report(db, await checkAlone("checkpoints", () => checkCheckpoints(db)));
   await takeTurns(db, "recent", TURNS, options);
   if (!isFull(options)) await startFullIfDue(db);
   const chunks = isFull(options) ? MAX_CHUNKS_FULL : FULL_CHUNKS_PER_RUN;
@@ -173,6 +174,23 @@ async function overdue(db: D1Database): Promise<readonly Difference[]> {
   const { results, failed } = await checkOverdue(db);
   await reportStanding(db, "expiry_overdue", results);
   return failed;
+}
+
+/** A checkpoint ahead of the newest row would make the walks step over the rows before it. */
+async function checkCheckpoints(db: D1Database): Promise<readonly Difference[]> {
+  const rows = await all<{ scan: string; position: number; newest: number }>(
+    db,
+    sql`SELECT c.scan, c.position, n.newest FROM ledger_checkpoints c JOIN (
+        SELECT 'transfers' AS kind, (SELECT max(transfer_id) FROM transfers) AS newest
+        UNION ALL SELECT 'groups', (SELECT max(seq) FROM commit_groups)) n
+      ON c.scan IN (n.kind, 'full_' || n.kind) WHERE c.position > coalesce(n.newest, 0)`,
+  );
+  return rows.map(({ scan, position, newest }) => ({
+    check: "transfer_invalid",
+    account: `all/checkpoint/${scan}`,
+    amount: "0",
+    detail: `the walk stands at ${position}, but the newest row is ${newest}. Set it back by SQL`,
+  }));
 }
 
 function isFull({ full }: ReconcileOptions): boolean {
