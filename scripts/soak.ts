@@ -17,7 +17,7 @@ import { Dice } from "./soak/dice.ts";
 import { breakThings, type Faults, order } from "./soak/faults.ts";
 import { act, introduce } from "./soak/people.ts";
 import { comeToRest } from "./soak/rest.ts";
-import { type RpcProxy, startRpcProxy } from "./soak/rpc-proxy.ts";
+import { Gate, type RpcProxy, startRpcProxy } from "./soak/rpc-proxy.ts";
 import { Tally } from "./soak/tally.ts";
 import { judge } from "./soak/verdict.ts";
 import { VerbUse } from "./soak/verb-use.ts";
@@ -53,14 +53,16 @@ await runScript(async (onStop) => {
   console.log(`soak: ${minutes} minutes with --seed ${seed}; logs in ${dir}`);
   const stack = await startStack({ port: await freePort(), rpcPort: await freePort(), dir });
   onStop(() => stack.stop());
+  const gate = new Gate();
   const proxies = [
-    await startRpcProxy(stack.rpcUrl, new Dice(`${seed}/rpc-0`)),
-    await startRpcProxy(stack.rpcUrl, new Dice(`${seed}/rpc-1`)),
+    await startRpcProxy(stack.rpcUrl, { dice: new Dice(`${seed}/rpc-0`), gate }),
+    await startRpcProxy(stack.rpcUrl, { dice: new Dice(`${seed}/rpc-1`), gate }),
   ];
   onStop(async () => void (await Promise.all(proxies.map((proxy) => proxy.stop()))));
   await stack.restartWorker(harder(stack, proxies));
   const until = { at: Number.POSITIVE_INFINITY };
   const world = await people(stack, proxies, {
+    gate,
     seed,
     count: positive(values.people, "--people"),
     ended: () => Date.now() > until.at,
@@ -146,8 +148,8 @@ async function people(
   {
     seed,
     count,
-    ...ending
-  }: { seed: string; count: number; ended: () => boolean; end: () => void },
+    ...rest
+  }: { gate: Gate; seed: string; count: number; ended: () => boolean; end: () => void },
 ): Promise<Faults> {
   const liar = new Dice(`${seed}/liar`).pick(proxies);
   const chain = await openChain(stack.rpcUrl, stack.deployment, new Dice(`${seed}/chain`));
@@ -169,7 +171,7 @@ async function people(
     refuser,
     tally: new Tally(),
     verbs,
-    ...ending,
+    ...rest,
     proxies,
     liar,
     confirmations: CONFIRMATIONS,

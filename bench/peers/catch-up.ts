@@ -29,7 +29,7 @@ for (let from = 1; from <= blocks;) {
   const length = Math.min(pace?.limit(blocks) ?? blocks, blocks - from + 1);
   const range = { from, to: from + length - 1 };
   const scan = await scanRange(endpoint, range, contracts);
-  pace?.read({ blocks: length, logs: scan.logs });
+  pace?.read({ blocks: length, logs: scan.logs, fits: scan.fits });
   logs += scan.logs;
   from += length;
 }

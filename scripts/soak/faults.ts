@@ -6,11 +6,13 @@ import type { Dice } from "./dice.ts";
 import { newKey } from "./people.ts";
 import { withSession, type World } from "./world.ts";
 import type { Lie } from "./lies.ts";
-import { RPC_FAULTS, type RpcProxy } from "./rpc-proxy.ts";
+import { type Gate, RPC_FAULTS, type RpcProxy } from "./rpc-proxy.ts";
 import { depositWithSweep } from "./sweep-block.ts";
 
 export type Faults = World & {
   proxies: readonly RpcProxy[];
+  /** In front of the proxies. */
+  gate: Gate;
   /** The same endpoint for the whole run, because two that omit the same log would agree. */
   liar: RpcProxy;
   confirmations: number;
@@ -56,13 +58,15 @@ export async function breakThings(world: Faults, dice: Dice): Promise<void> {
 const BREAK: Readonly<Record<keyof typeof WEIGHTS, (world: Faults, dice: Dice) => Promise<void>>> =
   {
     kill: ({ stack }) => stack.killWorkerd(),
-    reorg: ({ chain, people, confirmations }, dice) => {
+    reorg: ({ chain, gate, people, confirmations }, dice) => {
       const rival = {
         asset: dice.pick(ASSETS),
         to: dice.pick(dice.pick(people).addresses),
         amount: BigInt(dice.between(1, 1_000_000)),
       };
-      return chain.reorg(dice.between(1, confirmations - 1), dice.chance(0.5) ? rival : null);
+      const depth = dice.between(1, confirmations - 1);
+      const instead = dice.chance(0.5) ? rival : null;
+      return gate.closeWhile(() => chain.reorg(depth, instead));
     },
     "RPC, one of two": ({ proxies }, dice) => failFor([dice.pick(proxies)], dice),
     "RPC, both": ({ proxies }, dice) => failFor(proxies, dice),

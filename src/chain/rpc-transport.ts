@@ -12,8 +12,11 @@ import { now } from "../platform/time.ts";
 export type Patience = "quick" | "patient";
 
 const LIMIT_MS: Readonly<Record<Patience, number>> = { quick: 1_000, patient: 10_000 };
-/** Quick calls to an endpoint that was late fail at once for so long. */
-const REST_MS = 30_000;
+/**
+ * Quick calls to an endpoint that was late fail at once for as long as it has been failing, but at
+ * least and at most for so long.
+ */
+const REST_MS = { least: 5_000, most: 30_000 } as const;
 /** An endpoint that has failed for so long without a success is worth an alert. */
 const FAILING_MS = 60_000;
 
@@ -74,10 +77,13 @@ async function noted<T>(url: string, method: string, call: () => Promise<T>): Pr
   } catch (error) {
     if (error instanceof RpcRequestError) ofUrl.delete(method);
     else {
-      const reason = error instanceof Late ? error.message : "failed";
-      ofUrl.set(method, { since: ofUrl.get(method)?.since ?? now(), last: now(), reason });
+      const late = error instanceof Late;
+      const since = ofUrl.get(method)?.since ?? now();
+      const reason = late ? error.message : "failed";
+      ofUrl.set(method, { since, last: now(), reason });
+      const restMs = Math.min(Math.max(now() - since, REST_MS.least), REST_MS.most);
+      if (late) restsUntil.set(url, now() + restMs);
     }
-    if (error instanceof Late) restsUntil.set(url, now() + REST_MS);
     throw error;
   }
 }

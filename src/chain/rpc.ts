@@ -38,9 +38,9 @@ export class InconsistentNode extends Error {
   override readonly name = "InconsistentNode";
 }
 
-/** Passes over all endpoints. After these the alarm loop retries. */
-const PASSES: readonly Patience[] = ["quick", "patient"];
+/** Longest wait before the endpoints are asked once more. Then the alarm loop retries. */
 const BACKOFF_MS = 400;
+const NEXT_AFTER_MS = 1_000;
 
 const clients = new Map<string, PublicClient>();
 
@@ -67,6 +67,7 @@ export function endpointsFrom(
 /**
  * Calls `ask` for one endpoint after the other until it returns. `ask` throws to reject a result.
  * `preferred` is the index of the first endpoint, so that a caller can verify with another node.
+ * The patient calls overlap: the next endpoint is asked after a second.
  */
 export async function askAny<T>(
   chain: ChainConfig,
@@ -74,17 +75,29 @@ export async function askAny<T>(
   preferred = 0,
 ): Promise<T> {
   const errors: unknown[] = [];
-  for (const patience of PASSES) {
-    if (errors.length > 0) await pause(BACKOFF_MS);
-    for (const endpoint of endpointsFrom(chain, preferred, patience)) {
-      try {
-        return await ask(endpoint);
-      } catch (error) {
-        errors.push(error);
-      }
+  for (const endpoint of endpointsFrom(chain, preferred)) {
+    try {
+      return await ask(endpoint);
+    } catch (error) {
+      errors.push(error);
     }
   }
-  throw new RpcUnavailable(chain.chain, errors);
+  await pause(BACKOFF_MS);
+  const found: T[] = [];
+  const asks: Promise<void>[] = [];
+  for (const endpoint of endpointsFrom(chain, preferred, "patient")) {
+    const asked = ask(endpoint).then(
+      (value) => void found.push(value),
+      (error: unknown) => void errors.push(error),
+    );
+    asks.push(asked);
+    await gather([asked, sleep(NEXT_AFTER_MS)], () => true);
+    if (found.length > 0) break;
+  }
+  await gather(asks, () => found.length > 0);
+  if (found.length === 0) throw new RpcUnavailable(chain.chain, errors);
+  // Safe cast: there is a result, which may be undefined.
+  return found[0] as T;
 }
 
 export async function readHeader(
@@ -203,5 +216,9 @@ export function gather(asks: readonly Promise<void>[], isEnough: () => boolean):
 
 /** Full jitter, so that chains that failed together do not come back together. */
 export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, Math.random() * ms));
+  return sleep(Math.random() * ms);
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -19,6 +19,8 @@ export type Scan = Decoded & {
   readonly first: BlockHeader;
   readonly last: BlockHeader;
   readonly logs: number;
+  /** Blocks of the longest request that the provider has not refused as too large. */
+  readonly fits: number;
 };
 
 export function watchedContracts(settings: Config, chain: ChainConfig): Contracts {
@@ -39,7 +41,10 @@ export async function scanRange(
 ): Promise<Scan> {
   const last = await readHeader(endpoint, range.to);
   const first = range.from === range.to ? last : await readHeader(endpoint, range.from);
-  const logs = await readLogs(endpoint, range, contracts);
+  let fits = range.to - range.from + 1;
+  const logs = await readLogs(endpoint, range, contracts, (refused) => {
+    fits = Math.min(fits, Math.max(1, Math.floor(refused / 2)));
+  });
   const after = await readHeader(endpoint, range.to);
   if (after.hash !== last.hash)
     throw new InconsistentNode(`block ${range.to} changed while its logs were read`);
@@ -49,7 +54,7 @@ export async function scanRange(
     if (log.blockNumber === BigInt(range.to) && log.blockHash !== last.hash)
       throw new InconsistentNode(`a log has another hash for block ${range.to}`);
   }
-  return { ...decodeLogs(logs, contracts), first, last, logs: logs.length };
+  return { ...decodeLogs(logs, contracts), first, last, logs: logs.length, fits };
 }
 
 /** Halves the range, down to one block, when a provider rejects it as too large. */
@@ -57,14 +62,20 @@ async function readLogs(
   endpoint: Endpoint,
   range: Range,
   contracts: Contracts,
+  onRefused: (blocks: number) => void,
 ): Promise<MinedLog[]> {
   try {
     return await getLogs(endpoint, range, contracts);
   } catch (error) {
     if (range.from === range.to || !isRangeError(error)) throw error;
+    onRefused(range.to - range.from + 1);
     const middle = Math.floor((range.from + range.to) / 2);
-    const lower = await readLogs(endpoint, { from: range.from, to: middle }, contracts);
-    return [...lower, ...(await readLogs(endpoint, { from: middle + 1, to: range.to }, contracts))];
+    const lower = { from: range.from, to: middle };
+    const upper = { from: middle + 1, to: range.to };
+    return [
+      ...(await readLogs(endpoint, lower, contracts, onRefused)),
+      ...(await readLogs(endpoint, upper, contracts, onRefused)),
+    ];
   }
 }
 
@@ -96,16 +107,19 @@ function mined(log: ReturnType<typeof formatLog>): MinedLog {
   return { address, data, topics, blockNumber, blockHash, transactionHash, logIndex };
 }
 
+/** A limit of requests in a time, which shorter ranges only reach sooner. */
+const RATE_LIMIT = /too many requests|rate.?limit|request (count|limit)|per second|compute units/i;
+
 /**
  * Matches the range errors of Alchemy, Infura, QuickNode, geth, Ankr and drpc, which differ in
  * text. -32005 is "limit exceeded" of EIP-1474.
  */
 function isRangeError(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
+  const text = describe(error);
+  if (RATE_LIMIT.test(text)) return false;
   return (
     code === -32005 ||
-    /range|too many|limit|more than|exceed|too large|response size|query returned/i.test(
-      describe(error),
-    )
+    /range|too many|limit|more than|exceed|too large|response size|query returned/i.test(text)
   );
 }

@@ -122,6 +122,31 @@ export async function readPaymentLimit(
   return { maximum, available };
 }
 
+/** The same of many assets in one call, after the block with this number. At most 100. */
+export async function readPaymentLimits(
+  { client }: Endpoint,
+  chain: ChainConfig,
+  { tokens, block }: { readonly tokens: readonly Token[]; readonly block: number },
+): Promise<{ maximum: bigint; available: bigint }[]> {
+  const read = await client.multicall({
+    contracts: tokens.map(
+      ({ kind, token, tokenId }) =>
+        ({
+          address: getAddress(chain.vault),
+          abi: vaultAbi,
+          functionName: "paymentLimitOf",
+          args: [token, kind, tokenId],
+        }) as const,
+    ),
+    allowFailure: false,
+    deployless: true,
+    // One call, as of balances (holdings.ts).
+    batchSize: 0,
+    blockNumber: BigInt(block),
+  });
+  return read.map(([maximum, available]) => ({ maximum, available }));
+}
+
 /**
  * Whether a token refuses the vault's transfers to any recipient. The vault checks the same before
  * it fails a payment. False if this cannot be determined, because the vault decides.

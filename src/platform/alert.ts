@@ -24,6 +24,7 @@ export type AlertKind =
   | "payment_unknown"
   | "payment_terms"
   | "payment_skipped"
+  | "limit_reached"
   | "fee_ceiling"
   | "node_refused"
   | "gas_low"

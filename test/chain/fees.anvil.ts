@@ -116,7 +116,8 @@ describe("a transaction that nodes refuse", () => {
     const url = await refusing(stage, "transaction underpriced");
     const user = await funded(stage);
     const { id } = await stage.withdraw(user.userId, USDC, 300n, someone());
-    const refused = await stage.payer({ chain: { ...stage.chain, rpc_urls: [url, url] } });
+    const other = await refusing(stage, "transaction underpriced");
+    const refused = await stage.payer({ chain: { ...stage.chain, rpc_urls: [url, other] } });
     await refused.round();
     const { detail = "" } = (await alert(stage)) ?? {};
     expect(detail).toContain("transaction underpriced");

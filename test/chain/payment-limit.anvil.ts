@@ -160,3 +160,61 @@ describe("a queued withdrawal above the vault's largest payment", () => {
     expect(await drive(stage, id)).toBe("settled");
   });
 });
+
+describe("while a withdrawal waits for the vault's limit", () => {
+  const HOUR = 3_600;
+  const ASSET = "venue_one:0x1";
+
+  /** A vault that pays 200 in 24 hours, 100 at once, of which one user has had everything. */
+  async function usedUp() {
+    const stage = await openStage();
+    const [rich, other] = [await funded(stage), await funded(stage)];
+    await setLimit(stage, stage.usdc, 0, 200n);
+    await stage.mine();
+    for (let n = 0; n < 2; n++) {
+      const { id } = await stage.withdraw(rich.userId, USDC, 100n, someone());
+      expect(await drive(stage, id)).toBe("settled");
+    }
+    const queue = async (user: typeof rich, amount: bigint, asset: string = USDC) =>
+      (await stage.withdraw(user.userId, asset, amount, someone())).id;
+    /** Runs rounds `hours` later, and returns which of the withdrawals are settled then. */
+    const settledAfter = async (hours: number, ids: readonly string[]) => {
+      await stage.client.increaseTime({ seconds: hours * HOUR });
+      await stage.mine();
+      const payer = await stage.payer();
+      for (let round = 0; round < 5; round++) {
+        await payer.round();
+        await stage.confirm();
+      }
+      const statuses = await Promise.all(ids.map((id) => stage.withdrawal(id)));
+      return statuses.map((row) => row?.status === "settled");
+    };
+    return { stage, rich, other, queue, settledAfter };
+  }
+
+  it("no newer one of its asset passes it, and other assets are paid", async () => {
+    const { stage, rich, other, queue, settledAfter } = await usedUp();
+    await stage.mintTokens(rich.address, 1n, 10n);
+    await stage.mintTokens(stage.vault, 1n, 10n);
+    await stage.confirm();
+    await stage.watch();
+    const ids = [await queue(other, 60n), await queue(other, 20n), await queue(rich, 10n, ASSET)];
+    expect(await settledAfter(4, ids)).toEqual([false, false, true]);
+    expect(await stage.alerts()).toEqual(["limit_reached"]);
+    expect(await settledAfter(4, ids)).toEqual([true, false, true]);
+    expect(await settledAfter(4, ids)).toEqual([true, true, true]);
+    expect(await stage.alerts()).toEqual([]);
+    const skipped = sql`SELECT 1 FROM vault_events
+      WHERE chain = ${stage.chain.chain} AND kind = 'Skipped'`;
+    expect(await all(env.DB, skipped)).toEqual([]);
+    await expectRest(stage);
+  });
+
+  it("a user who has had the largest payment that day comes last", async () => {
+    const { rich, other, queue, settledAfter } = await usedUp();
+    const ids = [await queue(rich, 60n), await queue(other, 60n)];
+    expect(await settledAfter(4, ids)).toEqual([false, false]);
+    expect(await settledAfter(4, ids)).toEqual([false, true]);
+    expect(await settledAfter(8, ids)).toEqual([true, true]);
+  });
+});

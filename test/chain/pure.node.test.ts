@@ -23,7 +23,12 @@ import {
 import { confirmedHeight } from "../../src/chain/follow-head.ts";
 import { checkedAccount, toEip1559, type Unsigned } from "../../src/chain/operator-account.ts";
 import { paymentId, unsaltedPaymentId } from "../../src/chain/payment-id.ts";
-import { choosePayments, type Job } from "../../src/custody/payer/choose-payments.ts";
+import {
+  choosePayments,
+  type Job,
+  limitedAssets,
+  waitingForLimit,
+} from "../../src/custody/payer/choose-payments.ts";
 import type { ChainConfig } from "../../src/platform/config.ts";
 
 const address = (digit: string) => getAddress(`0x${digit.repeat(40)}`);
@@ -317,6 +322,27 @@ describe("the choice of payments", () => {
       ["usdc", 50n],
       ["x", 1n],
     ]);
+  });
+  it("lets no later one of an asset pass one that waits for the limit", () => {
+    const jobs = [
+      job("usdc", 900n, 0),
+      job("usdc", 30n, 1),
+      job("usdc", 60n, 2),
+      job("usdc", 5n, 3),
+      job("x", 5n, 4),
+      job("y", 5n, 5),
+    ];
+    const held = new Map(["usdc", "x", "y"].map((asset) => [asset, 1_000n]));
+    const limits = new Map([
+      ["usdc", { maximum: 100n, available: 80n }],
+      ["y", { maximum: 0n, available: 0n }],
+    ]);
+    const { chosen, missing } = choosePayments(jobs, held, 50, limits);
+    // The vault skips the first, which can never be paid, until it is set aside.
+    expect(chosen.map((one) => one.withdrawalId)).toEqual(["0", "1", "4"]);
+    expect([...missing]).toEqual([]);
+    expect(limitedAssets(jobs, limits)).toEqual(["usdc", "y"]);
+    expect(waitingForLimit(jobs, limits)?.withdrawalId).toBe("5");
   });
   it("never exceeds the holdings or the batch limit", () => {
     fc.assert(

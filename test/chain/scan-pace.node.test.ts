@@ -6,7 +6,7 @@ function rangesOf(logsPerBlock: number, count: number): number[] {
   const pace = new ScanPace();
   return Array.from({ length: count }, () => {
     const blocks = pace.limit(500);
-    pace.read({ blocks, logs: blocks * logsPerBlock });
+    pace.read({ blocks, logs: blocks * logsPerBlock, fits: blocks });
     return blocks;
   });
 }
@@ -23,8 +23,19 @@ describe("the pace of a scan", () => {
 
   it("does not grow while only single blocks at the head are read", () => {
     const pace = new ScanPace();
-    for (let block = 0; block < 100; block++) pace.read({ blocks: 1, logs: 3 });
+    for (let block = 0; block < 100; block++) pace.read({ blocks: 1, logs: 3, fits: 1 });
     expect(pace.limit(500)).toBe(16);
+  });
+
+  it("asks for no more blocks than the provider accepts, but for one range in a hundred", () => {
+    const pace = new ScanPace();
+    let refused = 0;
+    for (let range = 0; range < 300; range++) {
+      const blocks = pace.limit(500);
+      if (blocks > 10) refused++;
+      pace.read({ blocks, logs: 0, fits: blocks > 10 ? Math.floor(blocks / 2) : blocks });
+    }
+    expect(refused).toBeLessThan(10);
   });
 
   it("halves after a failed round, down to one block", () => {

@@ -280,7 +280,8 @@ it("deletes the row of an empty address once two endpoints agree", async () => {
   Object.assign(stage.chain, { rpc_urls: [url, lying] });
   expect(await check()).toMatchObject({ block: null });
   expect(await listed()).toEqual([{ amount: 50 }, { amount: 100 }]);
-  Object.assign(stage.chain, { rpc_urls: [url, url] });
+  const other = await stage.faultyEndpoint((_, result) => result);
+  Object.assign(stage.chain, { rpc_urls: [url, other] });
   expect(await check()).toMatchObject(solvent);
   expect(await listed()).toEqual([{ amount: 50 }]);
 

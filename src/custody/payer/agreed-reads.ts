@@ -10,6 +10,7 @@ import {
   type BlockHeader,
   type Endpoint,
   endpoints,
+  gather,
   type Hex,
   InconsistentNode,
   noncesAtBlock,
@@ -79,21 +80,23 @@ const DEFAULT_TIP = 1_000_000_000n;
 
 /** Of the tips that nodes suggest the lower median, because none can be verified. */
 export async function readTip(chain: ChainConfig): Promise<bigint> {
-  const quick = await suggestedTips(endpoints(chain));
-  const tips = quick.length > 0 ? quick : await suggestedTips(endpoints(chain, "patient"));
+  const quick = await suggestedTips(endpoints(chain), chain.rpc_urls.length);
+  const tips =
+    quick.length > 0 ? quick : await suggestedTips(endpoints(chain, "patient"), witnessesOf(chain));
   return tips[Math.floor((tips.length - 1) / 2)] ?? DEFAULT_TIP;
 }
 
-async function suggestedTips(asked: readonly Endpoint[]): Promise<bigint[]> {
-  const suggested = await Promise.all(
-    asked.map(({ client }) =>
-      client
-        .request({ method: "eth_maxPriorityFeePerGas" })
-        .then((tip) => [BigInt(tip)])
-        .catch(() => []),
-    ),
+/** Tips in order. Waits for no more than `enough`. */
+async function suggestedTips(asked: readonly Endpoint[], enough: number): Promise<bigint[]> {
+  const tips: bigint[] = [];
+  const asks = asked.map(({ client }) =>
+    client
+      .request({ method: "eth_maxPriorityFeePerGas" })
+      .then((tip) => void tips.push(BigInt(tip)))
+      .catch(() => {}),
   );
-  return suggested.flat().toSorted((a, b) => Number(a - b));
+  await gather(asks, () => tips.length >= enough);
+  return tips.toSorted((a, b) => Number(a - b));
 }
 
 type Blocks = { readonly head: BlockHeader; readonly confirmed: Hex };

@@ -12,7 +12,8 @@ import { NOW } from "../../platform/commit.ts";
 import { all, readUuid, select, sql } from "../../platform/sql.ts";
 import { MAC_COLUMNS, type MacRow } from "../../ledger/withdrawal-mac.ts";
 import { withTermsAsOrdered } from "./check-terms.ts";
-import { choosePayments, type Job } from "./choose-payments.ts";
+import { choosePayments, type Job, limitedAssets } from "./choose-payments.ts";
+import { alertLimit, beyondShare, type Limits, readLimits } from "./limit-queue.ts";
 import { makeTransaction } from "./make-transaction.ts";
 import { parkOverLimit } from "./park-over-limit.ts";
 import type { HeadView } from "./payer-context.ts";
@@ -29,14 +30,35 @@ const DEADLINE_MS = 86_400_000;
 
 export async function payNextBatch(context: HeadView, batchNo: number): Promise<boolean> {
   const refusing = await readRefusingTokens(context);
-  const jobs = await parkOverLimit(context, await readJobs(context, refusing));
-  const choice = choosePayments(jobs, await readHeld(context, jobs), MAX_PAYMENTS);
+  const { jobs, limits } = await readQueue(context, refusing);
+  const choice = choosePayments(jobs, await readHeld(context, jobs), MAX_PAYMENTS, limits);
   const { chosen, missing } = await withoutRefused(context, choice);
   const paid = chosen.length > 0 && (await payChosen(context, batchNo, chosen));
   const made = paid ? 1 : 0;
   if (missing.size > 0) return (await sweepMissing(context, missing, made)) || paid;
   // A refused sweep would delay the next one of its addresses by an hour.
   return (refusing.length === 0 && (await sweepTowardsFloat(context, made))) || paid;
+}
+
+/**
+ * The jobs in the order in which they are paid: the oldest first. If the vault's limit cannot pay
+ * all of an asset, they come after those of other assets, which need not wait for them.
+ */
+async function readQueue(
+  context: HeadView,
+  refusing: readonly TokenName[],
+): Promise<{ jobs: readonly Job[]; limits: Limits }> {
+  let jobs = await parkOverLimit(context, await readJobs(context, refusing));
+  let limits = await readLimits(context, jobs);
+  const limited = limitedAssets(jobs, limits);
+  if (limited.length > 0) {
+    const beyond = await beyondShare(context, limits, limited);
+    const read = await readJobs(context, refusing, { limited, beyond });
+    jobs = await parkOverLimit(context, read);
+    limits = await readLimits(context, jobs);
+  }
+  await alertLimit(context, jobs, limits);
+  return { jobs, limits };
 }
 
 /**
@@ -83,8 +105,18 @@ async function payChosen(
   });
 }
 
-async function readJobs(context: HeadView, refusing: readonly TokenName[]): Promise<Job[]> {
+/** `last`: assets, and withdrawals of them, that come after all others. */
+async function readJobs(
+  context: HeadView,
+  refusing: readonly TokenName[],
+  last?: { readonly limited: readonly AssetKey[]; readonly beyond: readonly string[] },
+): Promise<Job[]> {
   const { db, chain } = context;
+  const order =
+    last === undefined
+      ? sql``
+      : sql`w.asset IN (SELECT value FROM json_each(${JSON.stringify(last.limited)})),
+        hex(w.withdrawal_id) IN (SELECT value FROM json_each(${JSON.stringify(last.beyond)})),`;
   const rows = await all<MacRow>(
     db,
     sql`SELECT ${select(MAC_COLUMNS)}
@@ -93,7 +125,7 @@ async function readJobs(context: HeadView, refusing: readonly TokenName[]): Prom
         AND (w.not_before IS NULL OR w.not_before <= ${NOW})
         AND ${tokenNameOf("w.asset")} NOT IN (SELECT value FROM json_each(${JSON.stringify(refusing)}))
         AND NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-      ORDER BY w.created_at, w.withdrawal_id LIMIT ${MAX_JOBS}`,
+      ORDER BY ${order} w.created_at, w.withdrawal_id LIMIT ${MAX_JOBS}`,
   );
   return (await withTermsAsOrdered(context, rows)).map((row) => ({
     withdrawalId: readUuid(row.withdrawalId),

@@ -36,7 +36,8 @@ export async function readConfirmed(
       textOf,
       context.firstEndpoint,
     );
-    context.pace?.read({ blocks: range.to - range.from + 1, logs: agreed.value.scan.logs });
+    const { logs, fits } = agreed.value.scan;
+    context.pace?.read({ blocks: range.to - range.from + 1, logs, fits });
     if (agreed.dissenters.length === 0) await clearAlert(db, "nodes_disagree", chain.chain);
     else {
       const others = agreed.dissenters.join(", ");
