@@ -151,6 +151,7 @@ export function benchSettings(
     VENUES: JSON.stringify([
       { venue_id: "venue_one", chain: LOCAL_CHAIN, outcome_tokens: ADDRESS },
     ]),
+    DEPLOYMENT: "bench",
     SESSION_SECRETS: JSON.stringify({ s1: secrets.sessionSecret }),
     MASTER_KEYS: JSON.stringify({ m1: secrets.masterKey }),
     AUDIT_KEYS: JSON.stringify({ a1: randomBytes(32).toString("base64url") }),

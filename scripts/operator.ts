@@ -171,7 +171,7 @@ function printProblem(
 }
 
 function makeKey({ options = {} }: OperatorRequest): OperatorResponse {
-  const { name = "", deployment = "rfq-custody" } = options;
+  const { name = "", deployment = "" } = options;
   return { ok: true, result: createOperatorKey(name, deployment) };
 }
 
@@ -240,8 +240,8 @@ function warningsOf(result: unknown): string[] {
 }
 
 /**
- * `reconcile`, `restore`, `audit verify` and `journal verify` return `ok: false` if their check
- * failed.
+ * `reconcile`, `restore`, `doctor`, `audit verify` and `journal verify` return `ok: false` if their
+ * check failed.
  */
 function reportsFailure(result: unknown): boolean {
   return typeof result === "object" && result !== null && "ok" in result && result.ok === false;

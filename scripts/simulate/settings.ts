@@ -21,6 +21,7 @@ export function settings(): Record<string, string> {
   };
   const ring = JSON.stringify({ k1: "simulated-secret-0123456789abcdef0123456789" });
   return {
+    DEPLOYMENT: "simulated",
     CHAINS: JSON.stringify([chain]),
     VENUES: JSON.stringify([venue("venue_one", 1, 0, 0), venue("venue_two", 2, 100, 50)]),
     // A seed lasts hours, in which a user sends more than people do.

@@ -4,6 +4,7 @@ import * as alerts from "./alerts.ts";
 import { listAudit, verifyLog } from "./audit.ts";
 import * as chains from "./chains.ts";
 import * as deposits from "./deposits.ts";
+import { doctor } from "./doctor.ts";
 import type { OperatorCommand } from "./context.ts";
 import * as markets from "./markets.ts";
 import * as journal from "./journal.ts";
@@ -61,6 +62,7 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "journal verify": journal.verify,
   "journal mend": journal.mend,
   storage,
+  doctor,
   "approvals list": listProposals,
   // entrypoint.ts carries out what it returns.
   approve,
@@ -69,13 +71,14 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "audit verify": verifyLog,
 };
 
-/** Commands that change nothing, so that a repeat may read again. */
+/** Commands that change nothing. Their orders are no audit events, and no answer is kept. */
 export const READS: ReadonlySet<string> = new Set([
   "approvals list",
   "audit list",
   "audit verify",
   "chain status",
   "deposits list",
+  "doctor",
   "fees",
   "journal verify",
   "liabilities",

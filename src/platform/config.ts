@@ -233,11 +233,17 @@ export const Settings = z.object({
   WITHDRAWAL_MIN_UNITS: nativeUnits(1_000_000n),
   WITHDRAWAL_MAX_UNITS: nativeUnits(2n ** 62n),
   WITHDRAWAL_DAILY_COUNT: integer(100, 1, 100_000),
-  /** What operators' signatures and the audit log's seals name, so that they fit no other. */
+  /**
+   * What operators' signatures and the audit log's seals name, so that they fit no other. It has no
+   * default, because two deployments with one name would accept each other's orders.
+   */
   DEPLOYMENT: z
     .string()
-    .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/)
-    .default("rfq-custody"),
+    .default("")
+    .refine(
+      (name) => /^[a-z0-9][a-z0-9._-]{0,63}$/.test(name),
+      "must name this deployment and no other, for example acme-production",
+    ),
   /** `{ "<name>": "<Ed25519 public key, base64url>" }` */
   OPERATORS: json(
     z.record(z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/), z.string().regex(/^[\w-]{43}$/)),

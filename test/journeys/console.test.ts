@@ -114,6 +114,7 @@ describe("the console", () => {
       await withdraw(page, paying);
       await table.getByRole("button", { name: "Approve" }).click();
       const form = page.getByRole("form", { name: "Approve the withdrawal" });
+      await form.getByText(/To 0x0{35}c0ffe on local: not in your address book/i).waitFor();
       await form.getByLabel("Your password").fill(owner.password);
       // A code is used once, and that of the next step is valid already.
       const next = totp.generate({ timestamp: Date.now() + 30_000 });

@@ -223,13 +223,17 @@ it("verifies a journal with as many orders as it takes, and says how far it is",
 });
 
 it("makes a key of mode 600 once, and prints only its public half", async () => {
-  const made = await tool("key create --name ada --json", { XDG_CONFIG_HOME: dir });
+  const made = await tool("key create --name ada --deployment acme --json", {
+    XDG_CONFIG_HOME: dir,
+  });
   const { file, public_key } = objectOf(made).result ?? {};
   const key = JSON.parse(readFileSync(String(file), "utf8")) as OperatorKey;
   expect(statSync(String(file)).mode & 0o777).toBe(0o600);
   expect(publicHalf(key.private_key)).toBe(public_key);
   expect(made.out + made.err).not.toContain(key.private_key);
-  const again = await tool("key create --name ada --json", { XDG_CONFIG_HOME: dir });
+  const again = await tool("key create --name ada --deployment acme --json", {
+    XDG_CONFIG_HOME: dir,
+  });
   expect(again.code).toBe(3);
   expect(objectOf(again).problem?.detail).toContain("exists");
 });
@@ -256,7 +260,7 @@ it("shows no password for a proposal", async () => {
 });
 
 it("sends wrangler's output to stderr", async () => {
-  await tool("key create --name remote --json", { XDG_CONFIG_HOME: dir });
+  await tool("key create --name remote --deployment acme --json", { XDG_CONFIG_HOME: dir });
   // Without a login, wrangler prints an error and makes no call.
   const result = await tool("chain status --remote --operator remote --json", {
     CLOUDFLARE_API_TOKEN: "",

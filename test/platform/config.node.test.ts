@@ -18,6 +18,12 @@ it("a setting that Cloudflare would not take is named with its size", () => {
   expect(load).toThrow("Settings are not valid: NOTICE_URL has 5001 bytes, and at most 5000 fit");
 });
 
+it.each([undefined, "", "Acme"])("nothing starts with the DEPLOYMENT %s", (name) => {
+  const { DEPLOYMENT: _, ...others } = testSettings();
+  const settings = name === undefined ? others : { ...others, DEPLOYMENT: name };
+  expect(() => config(settings)).toThrow("DEPLOYMENT: must name this deployment and no other");
+});
+
 describe("RPC URLs from a secret", () => {
   it("replace those of CHAINS", () => {
     const settings = config({ ...testSettings(), RPC_URLS: JSON.stringify({ local: [KEYED] }) });

@@ -59,13 +59,18 @@ export const SERVICE_COMMANDS: readonly Command[] = [
     help: "show bytes by table and by user, growth a day and the day the database is full; reads all rows",
   },
   {
+    words: ["doctor"],
+    help: "name every setting that fails open, and R2 buckets without a lock; exits with 1 if any",
+  },
+  {
     words: ["key", "create"],
     flags: [
       { name: "name", value: "<name>", required: true, help: "your name in the secret OPERATORS" },
       {
         name: "deployment",
         value: "<name>",
-        help: "the setting DEPLOYMENT of the service; default rfq-custody",
+        required: true,
+        help: "the setting DEPLOYMENT of the service",
       },
     ],
     help: "make your key, with which you sign orders; prints the public half to deploy",

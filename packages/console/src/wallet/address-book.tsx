@@ -10,14 +10,21 @@ import { formatTime } from "../units.ts";
 /** The service keeps at most as many. */
 const LISTED = 100;
 
+/** All entries; undefined until they are read. */
+export function useAddressBook() {
+  const client = useClient();
+  const { data } = useQuery({
+    queryKey: ["withdrawal-addresses"],
+    queryFn: async () => (await client.custody.withdrawalAddresses({ limit: LISTED }).page()).items,
+  });
+  return data;
+}
+
 export function AddressBook() {
   const client = useClient();
   const queries = useQueryClient();
   const changed = () => queries.invalidateQueries({ queryKey: ["withdrawal-addresses"] });
-  const { data: addresses } = useQuery({
-    queryKey: ["withdrawal-addresses"],
-    queryFn: async () => (await client.custody.withdrawalAddresses({ limit: LISTED }).page()).items,
-  });
+  const addresses = useAddressBook();
   return (
     <section className="card" aria-label="Address book">
       <h2>Address book</h2>

@@ -11,6 +11,7 @@ import { PageButtons, usePages } from "../ui/pages.tsx";
 import { Table } from "../ui/table.tsx";
 import { formatTime, formatUnits, shortId } from "../units.ts";
 import { StepUpFields, stepUp } from "../account/step-up.tsx";
+import { useAddressBook } from "./address-book.tsx";
 
 const ROWS = 20;
 
@@ -33,7 +34,7 @@ export function Withdrawals() {
         <Form
           inline
           label="Approve the withdrawal"
-          action={`Approve ${formatUnits(approving.amount)} to ${shortId(approving.to_address)}`}
+          action={`Approve ${formatUnits(approving.amount)} ${nameOf(approving)}`}
           submit={async (values) => {
             const { withdrawal_id } = approving;
             await client.custody.approveWithdrawal({ withdrawal_id, ...stepUp(values) });
@@ -41,6 +42,7 @@ export function Withdrawals() {
             await changed();
           }}
         >
+          <Destination withdrawal={approving} />
           <StepUpFields />
         </Form>
       )}
@@ -93,6 +95,19 @@ export function Withdrawals() {
       />
       <PageButtons pages={pages} next={page?.next_cursor} />
     </section>
+  );
+}
+
+/** The whole address, because a thief can find one with the same ends, and its name in the book. */
+function Destination({ withdrawal: { chain, to_address } }: { withdrawal: Withdrawal }) {
+  const book = useAddressBook();
+  const entry = book?.find((one) => one.chain === chain && one.address === to_address);
+  const label = entry === undefined ? "not in your address book" : `“${entry.label}”`;
+  return (
+    <p>
+      To <code>{to_address}</code> on {chain}
+      {book === undefined ? null : <>: {label}</>}
+    </p>
   );
 }
 
