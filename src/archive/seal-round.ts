@@ -60,7 +60,7 @@ export type Round =
   | { readonly status: "idle" }
   /** The memory of owners is not complete yet. */
   | { readonly status: "following" }
-  /** A row of `sealed_owners` contradicts the archive. Its owner would lose a part of the history. */
+  /** A row of `sealed_owners` contradicts the archive. Its owner would lose part of the history. */
   | { readonly status: "cut"; readonly detail: string }
   /** `full`: the next range may be sealed at once. */
   | { readonly status: "sealed"; readonly seal: SealRow; readonly full: boolean }

@@ -351,7 +351,7 @@ function removalOf(account: AccountRights, history: History, enabled: RightsEven
   return cancelled(account, history, { request: removal, from }) ? null : from;
 }
 
-/** Since when the replaced secret counts, and from when the next one does. Null: it was cancelled. */
+/** Since when the replaced secret counts, and when the next one begins. Null: it was cancelled. */
 function replacementOf(account: AccountRights, history: History, request: RightsEvent) {
   const { since, afterMs } = read<"totp_replacement_requested">(request);
   const from = request.at + afterMs;

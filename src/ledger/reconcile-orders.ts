@@ -7,8 +7,8 @@ import { within } from "./reconcile-journal.ts";
 import { alteredTerms, MAC_COLUMNS, type MacRow } from "./withdrawal-mac.ts";
 
 /**
- * Withdrawals that the service has not accepted or approved so (withdrawal-mac.ts). Earlier releases
- * made no MACs. The payer reports a row that needs one (payer/check-terms.ts).
+ * Withdrawals that the service has not accepted or approved so (withdrawal-mac.ts). Earlier
+ * releases made no MACs. The payer reports a row that needs one (payer/check-terms.ts).
  */
 export async function checkOrders(
   db: D1Database,

@@ -20,7 +20,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   accepted_payments: { bytes: 223 },
   account_policies: { bytes: 45, user: "t.user_id", withoutRowid: true },
   accounts: { bytes: 96, user: "iif(t.sub_account IS NULL, NULL, t.owner)" },
-  alerts: { bytes: 96 },
+  alerts: { bytes: 129 },
   api_keys: { bytes: 295, user: "t.user_id" },
   armed_sockets: { bytes: 200, user: "t.user_id" },
   audit_anchor: { bytes: 20 },

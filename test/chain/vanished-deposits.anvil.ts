@@ -1,4 +1,4 @@
-/** Deposits that vanish before they are confirmed, invented or dropped by a reorg, in any number. */
+/** Deposits that vanish before they are confirmed: invented or dropped by a reorg, any number. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { encodeAbiParameters, type Hex, keccak256, pad, toHex } from "viem";

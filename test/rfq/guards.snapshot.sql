@@ -423,12 +423,14 @@ WHERE quote_id = unhex(?3,'-')
       AND s.quote_id = quotes.quote_id
       AND (
         (
-          EXISTS (
-            SELECT 1
-            FROM users
-            WHERE user_id = unhex(?5,'-') AND frozen_at IS NULL AND session_epoch = ?6
+          (
+            EXISTS (
+              SELECT 1
+              FROM users
+              WHERE user_id = unhex(?5,'-') AND frozen_at IS NULL AND session_epoch = ?6
+            )
+            AND g.at < ?7
           )
-          AND g.at < ?7
         )
         AND (s.requester_id = unhex(?8,'-'))
         AND (s.status <> 'accepted')
@@ -947,12 +949,14 @@ SELECT unhex(?1,'-'),
   (SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-'))
 WHERE (
   (
-    EXISTS (
-      SELECT 1
-      FROM users
-      WHERE user_id = unhex(?10,'-') AND frozen_at IS NULL AND session_epoch = ?11
+    (
+      EXISTS (
+        SELECT 1
+        FROM users
+        WHERE user_id = unhex(?10,'-') AND frozen_at IS NULL AND session_epoch = ?11
+      )
+      AND (SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')) < ?13
     )
-    AND (SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')) < ?13
   )
   AND 1
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
@@ -1016,25 +1020,48 @@ SELECT unhex(?1,'-'),
   (SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-'))
 WHERE (
   (
-    EXISTS (
-      SELECT 1
-      FROM users
-      WHERE user_id = unhex(?10,'-') AND frozen_at IS NULL AND session_epoch = ?11
+    (
+      EXISTS (
+        SELECT 1
+        FROM users
+        WHERE user_id = unhex(?10,'-') AND frozen_at IS NULL AND session_epoch = ?11
+      )
+      AND (SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')) < ?13
     )
-    AND (SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')) < ?13
+    AND (
+      (
+        max(
+          coalesce((SELECT h.hold_until FROM users h WHERE h.user_id = unhex(?14,'-')), 0),
+          coalesce(
+            (
+              SELECT w.next_from
+              FROM totp_secrets w
+              WHERE w.user_id = unhex(?15,'-')
+                AND w.status = 'confirmed'
+                AND w.next_from > (SELECT at FROM commit_groups WHERE group_id = unhex(?16,'-'))
+                AND (
+                  w.ends_at IS NULL
+                  OR w.ends_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?17,'-'))
+                )
+            ),
+            0
+          )
+        )
+      ) <= (SELECT at FROM commit_groups WHERE group_id = unhex(?18,'-'))
+    )
   )
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (
       SELECT count(*)
       FROM api_keys INDEXED BY api_keys_live
-      WHERE user_id = unhex(?14,'-')
+      WHERE user_id = unhex(?19,'-')
         AND revoked_at IS NULL
         AND (
           expires_at IS NULL
-          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?15,'-'))
+          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-'))
         )
-    ) < ?16
+    ) < ?21
   )
   AND (
     coalesce(
@@ -1042,13 +1069,13 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?17,'-')) / CAST(?18 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) / CAST(?23 AS INTEGER)
         )
-          AND user_id = unhex(?19,'-')
-          AND kind = ?20
+          AND user_id = unhex(?24,'-')
+          AND kind = ?25
       ),
       0
-    ) < ?21
+    ) < ?26
   )
 )
 RETURNING 1 AS applied
@@ -1066,13 +1093,18 @@ RETURNING 1 AS applied
 -- ?12 = "<id 4>"
 -- ?13 = 1800000000000
 -- ?14 = "<id 2>"
--- ?15 = "<id 4>"
--- ?16 = 100
+-- ?15 = "<id 2>"
+-- ?16 = "<id 4>"
 -- ?17 = "<id 4>"
--- ?18 = "86400000"
+-- ?18 = "<id 4>"
 -- ?19 = "<id 2>"
--- ?20 = "api_keys"
--- ?21 = 1000
+-- ?20 = "<id 4>"
+-- ?21 = 100
+-- ?22 = "<id 4>"
+-- ?23 = "86400000"
+-- ?24 = "<id 2>"
+-- ?25 = "api_keys"
+-- ?26 = 1000
 
 -- Freeze a user
 INSERT INTO audit_events (

@@ -62,7 +62,7 @@ function bytesOf(table: string): number {
 }
 
 function exampleOf(table: string): Map<string, string> {
-  const { example } = commentOf(table);
+  const example = commentOf(table).example.replace(/\s+/g, " ");
   return new Map(
     [...example.matchAll(/(\w+) ('(?:[^']|'')*'|[^, ]+)(?:, |\s|$)/g)].map(
       ([, name = "", value = ""]) => [name, value],
