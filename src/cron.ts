@@ -22,6 +22,7 @@ import { wakeChains } from "./custody/payer/wake-payer.ts";
 import { checkRest, walkRecent } from "./ledger/reconcile.ts";
 import { trimProposals } from "./operator/approvals.ts";
 import { trimOrders } from "./operator/order.ts";
+import { applyEmailChanges } from "./operator/users.ts";
 import { config } from "./platform/config.ts";
 import { trimDailyCounts } from "./platform/daily-limit.ts";
 import { errorFields, log } from "./platform/log.ts";
@@ -59,6 +60,7 @@ export const TASKS: readonly Task[] = [
   // Then what may wait for a chain, a bucket or a receiver.
   ["wake_chains", wakeChains],
   ["expire_approvals", expireApprovals],
+  ["apply_email_changes", applyEmailChanges],
   ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],
   ["watch_schema", ({ DB }) => watchSchema(DB)],
   ["watch_sealer", (env) => watchSealer(env.DB, config(env))],

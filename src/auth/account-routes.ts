@@ -1,9 +1,10 @@
 /** Routes with which users protect their own account. */
 import { z } from "@hono/zod-openapi";
 import { route } from "../http/define-route.ts";
-import { boolean, described } from "../http/fields.ts";
+import { boolean, boundedText, described } from "../http/fields.ts";
 import { SAMPLE } from "../http/reference/samples.ts";
 import type { Api } from "../http/route-definition.ts";
+import { cancelEmailChange } from "./change-email.ts";
 import { changePassword } from "./change-password.ts";
 import { closeSessionsAndKeys } from "./ended-sockets.ts";
 import { confirmTotp, startTotp } from "./enrol-totp.ts";
@@ -54,6 +55,7 @@ export function registerAccountRoutes(app: Api): void {
       return session;
     },
   });
+  registerEmailRoute(app);
   registerTotpRoutes(app);
   registerFreezeRoutes(app);
   registerPolicyRoutes(app);
@@ -166,6 +168,26 @@ function orRecoveryCode() {
     }),
     { password: SAMPLE.password, totp_code: SAMPLE.totp_code },
   );
+}
+
+function registerEmailRoute(app: Api): void {
+  route(app, {
+    method: "post",
+    path: "/auth/cancel-email-change",
+    operationId: "cancelEmailChange",
+    tag: "Auth",
+    summary: "Cancel a change of the email address with the token of its notice",
+    credential: "public",
+    body: z.strictObject({ token: boundedText(1, 200) }),
+    response: z.object({
+      cancelled: described(z.boolean(), "False: the change does not wait any more"),
+    }),
+    handler: async ({ api, env, db, settings, body, clientIp, waitUntil }) => {
+      const userId = await cancelEmailChange(db, settings, { token: body.token, clientIp });
+      if (userId !== null) waitUntil(api.pushNotices(env, userId));
+      return { cancelled: userId !== null };
+    },
+  });
 }
 
 function registerTotpRoutes(app: Api): void {

@@ -58,6 +58,7 @@ const AUDIT_KINDS = [
   "security_hold",
   "protection_changed",
   "protection_reset",
+  "email_change_cancelled",
 ] as const;
 export type AuditKind = (typeof AUDIT_KINDS)[number];
 
@@ -65,6 +66,8 @@ export type AuditKind = (typeof AUDIT_KINDS)[number];
 type OperatorAuditKind =
   | "user_created"
   | "password_set"
+  | "email_change_requested"
+  | "email_changed"
   | "totp_reset"
   | "keys_rewrapped"
   | "venue_paused"
@@ -171,6 +174,9 @@ const NOTICE_KINDS = [
   "api_key_approved",
   "password_changed",
   "password_set",
+  "email_change_requested",
+  "email_change_cancelled",
+  "email_changed",
   "totp_enabled",
   "totp_replacement_requested",
   "totp_removal_requested",

@@ -85,7 +85,7 @@ async function readRows(db: D1Database, { after, upTo }: Users): Promise<Rights>
   const userId = uuidTextOf("u.user_id");
   const results = await db.batch<never>(
     [
-      sql`SELECT hex(u.user_id) AS userHex, u.password_hash AS passwordHash,
+      sql`SELECT hex(u.user_id) AS userHex, u.email, u.password_hash AS passwordHash,
           u.frozen_at AS frozenAt, u.frozen_by AS frozenBy, u.hold_until AS holdUntil,
           u.session_epoch AS sessionEpoch,
           ${sessionsEnded(userId)} AS sessionsEnded,
@@ -149,6 +149,7 @@ type UserRow = Owned &
   Pick<
     AccountRights,
     | "now"
+    | "email"
     | "passwordHash"
     | "frozenAt"
     | "frozenBy"

@@ -8,10 +8,12 @@ import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all, first, type Sql, sql } from "../platform/sql.ts";
+import { all, first, select, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { isNoticeKind, uuidTextOf } from "./audit.ts";
+import { EVENT_CONTENT, isNoticeKind, uuidTextOf } from "./audit.ts";
 import { signText } from "./audit-keys.ts";
+import { cancelToken } from "./change-email.ts";
+import { type EventContent, isGenuine } from "./event-mac.ts";
 
 /** Audit events of one page, and so the most notices in one call. */
 export const NOTICE_PAGE = 200;
@@ -23,6 +25,8 @@ const CALL_TIMEOUT_MS = 10_000;
 /** Older notices are not delivered any more. Their events stay in the audit log. */
 const RETRY_MS = 86_400_000;
 const LATE_MS = 15 * 60_000;
+/** How long a replaced address gets notices, too. */
+const OLD_ADDRESS_MS = 30 * 86_400_000;
 
 type Row = {
   readonly audit_seq: number;
@@ -54,7 +58,7 @@ export async function deliverNotices(
     if (last === undefined) return;
     const notices = rows.filter(({ kind, at, now }) => isNoticeKind(kind) && at > now - RETRY_MS);
     if (notices.length > 0) {
-      if (!(await post(settings, notices, call))) return alertIfLate(db, notices);
+      if (!(await post(db, settings, notices, call))) return alertIfLate(db, notices);
       await clearAlert(db, "notices_late", "notices");
     }
     await moveCursor(db, after, last.audit_seq);
@@ -92,18 +96,62 @@ function readPage(db: D1Database, after: number): Promise<Row[]> {
   return all<Row>(db, page);
 }
 
+type Change = { readonly seq: number; readonly at: number; readonly from: string };
+
+/** The genuine changes of addresses of these users, oldest first. */
+async function readChanges(
+  db: D1Database,
+  settings: Config,
+  rows: readonly Row[],
+): Promise<ReadonlyMap<string | null, readonly Change[]>> {
+  const users = JSON.stringify([...new Set(rows.map((row) => row.user_id))]);
+  const events = await all<EventContent & { mac: string | null; seq: number; at: number }>(
+    db,
+    sql`SELECT ${select(EVENT_CONTENT)}, a.audit_seq AS seq, a.at
+      FROM audit_events a INDEXED BY audit_events_rights
+      WHERE a.subject_id IN (SELECT value FROM json_each(${users}))
+        AND a.kind = 'email_changed' AND a.details IS NOT NULL ORDER BY a.audit_seq`,
+  );
+  const changes = events
+    .filter((event) => isGenuine(settings, event))
+    // Safe cast: the MAC shows that the service wrote it.
+    .map((event) => ({ ...event, ...(JSON.parse(event.details ?? "") as { from: string }) }));
+  return Map.groupBy(changes, ({ subjectId }) => subjectId);
+}
+
+/**
+ * The address as it was before the event, and those that were replaced in the 30 days before it: a
+ * new one may be a thief's.
+ */
+function addressesOf(row: Row, changes: readonly Change[]) {
+  const next = changes.find(({ seq }) => seq >= row.audit_seq);
+  const old = changes
+    .filter(({ seq, at }) => seq < row.audit_seq && at > row.at - OLD_ADDRESS_MS)
+    .map(({ from }) => from);
+  return { email: next?.from ?? row.email, old_emails: [...new Set(old)] };
+}
+
 /** Whether the receiver accepted the notices. */
-async function post(settings: Config, rows: readonly Row[], call: typeof fetch): Promise<boolean> {
+async function post(
+  db: D1Database,
+  settings: Config,
+  rows: readonly Row[],
+  call: typeof fetch,
+): Promise<boolean> {
+  const changes = await readChanges(db, settings, rows);
   const notices = rows.map((row) => ({
     audit_event_id: row.audit_event_id,
     kind: row.kind,
     actor: row.actor,
     user_id: row.user_id,
-    email: row.email,
+    ...addressesOf(row, changes.get(row.user_id) ?? []),
     subject_id: row.subject_id,
     api_key_id: row.api_key_id,
     ip: row.ip,
     created_at: toWireTime(row.at),
+    ...(row.kind === "email_change_requested" && {
+      cancel_token: cancelToken(settings, row.audit_event_id),
+    }),
   }));
   const body = JSON.stringify({ deployment: settings.DEPLOYMENT, notices });
   const sha256 = createHash("sha256").update(body).digest("hex");

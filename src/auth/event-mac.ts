@@ -16,7 +16,7 @@ export type EventContent = Readonly<
 >;
 
 /** What a MAC is for. A MAC of one purpose is not valid for another. */
-type Purpose = "audit event v1" | "withdrawal v1";
+type Purpose = "audit event v1" | "withdrawal v1" | "cancel token v1";
 type Values = readonly (string | null)[];
 
 /**

@@ -5,15 +5,14 @@
  * minted are revoked.
  */
 import type { Config } from "../platform/config.ts";
-import { problem } from "../platform/problem.ts";
-import { expr, type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Expr, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import { type Alongside, type AuditRecord, auditRow, commitAudited } from "./audit.ts";
+import { type DueEmailChange, mayApply } from "./change-email.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { startHold } from "./hold.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
 import { type Details, detailsOf, passwordSha256 } from "./rights.ts";
 import { raiseEpoch } from "./session-epoch.ts";
-import { normalizeEmail } from "./user.ts";
 
 export type Reset = {
   readonly userId: string;
@@ -25,34 +24,30 @@ export type Reset = {
 /** Undefined: there is no such user. */
 export type ResetResult = { readonly revokedKeys: readonly string[] } | undefined;
 
-/** Sets the password, and the email address if one is given. Throws `email_taken`. */
-export async function setPassword(
+/** Sets the password. With `change` also the email address, if the change may be applied. */
+export function setPassword(
   db: D1Database,
   settings: Config,
-  request: Reset & { passwordHash: string; email?: string | undefined },
+  request: Reset & { passwordHash: string; change?: DueEmailChange },
 ): Promise<ResetResult> {
-  const mine = sql`user_id = ${uuid(request.userId)}`;
-  const email = request.email === undefined ? null : normalizeEmail(request.email);
-  const taken = expr`EXISTS (SELECT 1 FROM users WHERE email = ${email} AND NOT ${mine})`;
-  const result = await reset(db, settings, {
+  const { userId, passwordHash, change } = request;
+  const mine = sql`user_id = ${uuid(userId)}`;
+  return reset(db, settings, {
     ...request,
     kind: "password_set",
-    details: detailsOf(settings, "password_set", {
-      passwordSha256: passwordSha256(request.passwordHash),
-    }),
-    allowed: expr`NOT ${taken}`,
+    details: detailsOf(settings, "password_set", { passwordSha256: passwordSha256(passwordHash) }),
+    allowed: (at) => (change === undefined ? TRUE : mayApply(change, at)),
     statements: (_, applied) => [
-      sql`UPDATE users SET password_hash = ${request.passwordHash}, email = coalesce(${email}, email)
+      sql`UPDATE users SET password_hash = ${passwordHash},
+          email = coalesce(${change?.to ?? null}, email)
         WHERE ${mine} AND ${applied}`,
     ],
+    // The last one, so that notices of the others go to the address of before.
+    last: change && {
+      kind: "email_changed",
+      details: detailsOf(settings, "email_changed", { from: change.from, to: change.to }),
+    },
   });
-  if (
-    result === undefined &&
-    (await first<{ taken: number }>(db, sql`SELECT ${taken} AS taken`))?.taken === 1
-  ) {
-    throw problem("email_taken", "Another user has this email address.");
-  }
-  return result;
 }
 
 /** Turns TOTP off at once, for a user who lost the authenticator and the recovery codes. */
@@ -62,7 +57,7 @@ export function resetTotp(db: D1Database, settings: Config, request: Reset): Pro
     ...request,
     kind: "totp_reset",
     details: detailsOf(settings, "totp_reset", {}),
-    allowed: expr`1`,
+    allowed: () => TRUE,
     statements: (_, applied) => [
       sql`DELETE FROM totp_secrets WHERE ${mine} AND ${applied}`,
       sql`DELETE FROM recovery_codes WHERE ${mine} AND ${applied}`,
@@ -76,8 +71,9 @@ async function reset(
   request: Reset & {
     kind: "password_set" | "totp_reset";
     details: Details;
-    allowed: Expr;
+    allowed: (at: Expr) => Expr;
     statements: Alongside;
+    last?: { readonly kind: "email_changed"; readonly details: Details } | undefined;
   },
 ): Promise<ResetResult> {
   const { userId, keepKeys } = request;
@@ -98,7 +94,7 @@ async function reset(
   };
   const changed = await commitAudited(db, {
     record: { ...about, kind: request.kind, details: request.details },
-    when: () => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND ${request.allowed}`,
+    when: ({ at }) => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND ${request.allowed(at)}`,
     statements: (group, applied) =>
       [
         ...request.statements(group, applied),
@@ -108,6 +104,9 @@ async function reset(
         ...(keepKeys
           ? []
           : revokeKeys(keys, { actor: about.actor, ip: null }, { at: group.at, applied })),
+        ...(request.last === undefined
+          ? []
+          : [auditRow({ ...about, ...request.last }, group.at, applied)]),
       ] satisfies readonly Sql[],
     alongside: request.alongside,
   });

@@ -25,6 +25,9 @@ type Stored = {
   readonly account_unfrozen: Nothing;
   readonly password_changed: { passwordSha256: string };
   readonly password_set: { passwordSha256: string };
+  readonly email_change_requested: EmailChange;
+  readonly email_change_cancelled: Nothing;
+  readonly email_changed: { from: string; to: string };
   readonly totp_reset: Nothing;
   /** A hold began. Before this kind, `password_set` and `totp_reset` stored `holdMs`. */
   readonly security_hold: { holdMs: number };
@@ -61,6 +64,14 @@ type Stored = {
     signature: string;
   };
 };
+/** What operators ordered: it takes effect at `activeFrom`, unless it is cancelled. */
+export type EmailChange = {
+  readonly from: string;
+  readonly to: string;
+  readonly passwordSha256: string;
+  readonly keepKeys: boolean;
+  readonly activeFrom: number;
+};
 /** The kind says it all. */
 type Nothing = Readonly<Record<string, never>>;
 /** Kinds whose events store details, with a MAC. */
@@ -91,6 +102,9 @@ const DETAILED: Readonly<Record<Exclude<DetailedKind, "login">, true>> = {
   account_unfrozen: true,
   password_changed: true,
   password_set: true,
+  email_change_requested: true,
+  email_change_cancelled: true,
+  email_changed: true,
   totp_reset: true,
   security_hold: true,
   totp_enabled: true,
@@ -130,6 +144,7 @@ export const KINDS = {
     "login",
     "password_changed",
     "password_set",
+    "email_changed",
     "account_frozen",
     "account_unfrozen",
     "security_hold",
@@ -170,6 +185,7 @@ export type AccountRights = {
   readonly userId: string;
   /** D1's clock. */
   readonly now: number;
+  readonly email: string;
   readonly passwordHash: string;
   readonly frozenAt: number | null;
   readonly frozenBy: string | null;
@@ -237,6 +253,7 @@ function read<Of extends DetailedKind>(event: RightsEvent & { kind: Of | Kind })
 /** The rows of an account that differ from what its events say. */
 export function wrongRights(account: AccountRights, history: History): readonly WrongRight[] {
   return [
+    ...wrongEmail(account, history),
     ...wrongPassword(account, history),
     ...wrongSessions(account),
     ...wrongFreeze(account, history),
@@ -252,6 +269,14 @@ function differs(what: string, row: unknown, events: unknown): WrongRight {
     what,
     detail: `the row says ${JSON.stringify(row)}, the audit events say ${JSON.stringify(events)}`,
   };
+}
+
+/** The address of the registration is in no event. */
+function wrongEmail({ userId, email }: AccountRights, history: History): WrongRight[] {
+  const changed = history.last(userId, "email_changed");
+  if (changed === undefined) return [];
+  const { to } = read<"email_changed">(changed);
+  return email === to ? [] : [differs("email", email, to)];
 }
 
 /** A user whom a restore has rebuilt has no password and no event. */

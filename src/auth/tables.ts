@@ -166,6 +166,14 @@ export const loginNetworks = sqliteTable(
   ],
 );
 
+export const emailChanges = sqliteTable("email_changes", {
+  userId: uuid("user_id").primaryKey(),
+  auditEventId: uuid("audit_event_id").notNull(),
+  email: text("email").notNull().unique("email_changes_email"),
+  passwordHash: text("password_hash").notNull(),
+  activeFrom: integer("active_from").notNull(),
+});
+
 export const totpSecrets = sqliteTable(
   "totp_secrets",
   {

@@ -46,7 +46,8 @@ export async function createUser(
   await commitOrThrow(db, group, [
     sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
       SELECT ${uuid(userId)}, ${email}, ${user.passwordHash}, 0, ${group.at}
-      WHERE NOT EXISTS (SELECT 1 FROM users WHERE email = ${email})`,
+      WHERE NOT EXISTS (SELECT 1 FROM users WHERE email = ${email})
+        AND NOT EXISTS (SELECT 1 FROM email_changes WHERE email = ${email})`,
     auditRow(
       {
         kind: "user_created",

@@ -1,6 +1,6 @@
 /**
- * Changes that a user requested and that have not taken effect. A freeze and the start of a
- * security hold cancel them, because a thief may have requested them.
+ * Changes of an account that were requested and that have not taken effect. A freeze and the start
+ * of a security hold cancel them, because a thief may have requested them.
  */
 import { type Expr, type Sql, sql, uuid } from "../platform/sql.ts";
 
@@ -12,6 +12,7 @@ export function cancelWaiting(
   return [
     ...cancelWaitingTotp(userId, { at, applied }),
     sql`DELETE FROM totp_secrets WHERE ${mine} AND status = 'pending'`,
+    sql`DELETE FROM email_changes WHERE ${mine}`,
     sql`DELETE FROM account_policies WHERE ${mine} AND active_from > ${at}`,
     sql`DELETE FROM withdrawal_addresses WHERE ${mine} AND active_from > ${at}`,
   ];

@@ -44,7 +44,13 @@ type Content = {
   options: Readonly<Record<string, unknown>>;
 };
 
-export function needsTwo(settings: Config, command: string): boolean {
+/** A new email address always does: its old owner hears of it and of nothing after it. */
+export function needsTwo(
+  settings: Config,
+  command: string,
+  options: OperatorContext["options"],
+): boolean {
+  if (command === "user set-password" && options["new-email"] !== undefined) return true;
   return settings.OPERATOR_APPROVALS === 2 && NEEDS_TWO.has(command);
 }
 

@@ -55,7 +55,7 @@ export class Operator extends WorkerEntrypoint<Env> {
     const { operator, command, options } = order;
     const [name, words] = commandOf(command);
     const context: OperatorContext = { env: this.env, settings, operator, words, options };
-    if (needsTwo(settings, name)) return propose(context, { command, options });
+    if (needsTwo(settings, name, options)) return propose(context, { command, options });
     log("info", "operator_command", { command: name, operator });
     if (name !== "approve") return COMMANDS[name]?.(context);
     const proposal = await approve(context);

@@ -7,8 +7,10 @@ import {
 } from "../auth/mint-key.ts";
 import { revokeApiKey } from "../auth/revoke-key.ts";
 import { rewrapKeys } from "../auth/rewrap-keys.ts";
-import { createUser, findUser, findUserId } from "../auth/user.ts";
+import { createUser, findUser, findUserId, normalizeEmail } from "../auth/user.ts";
 import { freezeUser, unfreezeUser } from "../auth/freeze-user.ts";
+import { dueEmailChanges, type NewEmail, requestEmailChange } from "../auth/change-email.ts";
+import { holdMsOf } from "../auth/hold.ts";
 import { type Reset, type ResetResult, resetTotp, setPassword } from "../auth/reset-account.ts";
 import { openedStreams } from "../auth/ws-ticket.ts";
 import { email, ipRanges, newPassword } from "../auth/fields.ts";
@@ -17,6 +19,7 @@ import { inHashTurn } from "../auth/hash-turns.ts";
 import { hashPassword } from "../auth/password.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { approveApiKey, ownerOfWaitingKey } from "../auth/approve-key.ts";
+import { config } from "../platform/config.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type Problem, problem } from "../platform/problem.ts";
 import { freezeAccount, revokingKeys } from "../rfq/end-with-rights.ts";
@@ -54,34 +57,71 @@ function hashGivenPassword(context: OperatorContext): Promise<string> {
  * the operator's keys stay.
  */
 export async function setUserPassword(context: OperatorContext): Promise<unknown> {
+  const { env, settings } = context;
   const userId = await userOf(context);
-  const passwordHash = await hashGivenPassword(context);
   const newEmail =
     context.options["new-email"] === undefined
       ? undefined
       : fieldOption(context, "new-email", email);
-  return resetOf(context, userId, (reset) =>
-    setPassword(context.env.DB, context.settings, { ...reset, passwordHash, email: newEmail }),
+  const passwordHash = await hashGivenPassword(context);
+  if (newEmail !== undefined)
+    return changeEmail(context, { ...resetBy(context, userId), email: newEmail, passwordHash });
+  const done = await resetOf(env, resetBy(context, userId), (reset) =>
+    setPassword(env.DB, settings, { ...reset, passwordHash }),
   );
+  return done ?? Promise.reject(unknownUser("user-id", userId));
+}
+
+/** Address and password change after the delay. Until then nothing of the account does. */
+async function changeEmail(context: OperatorContext, request: NewEmail): Promise<unknown> {
+  const { env, settings } = context;
+  const { userId } = request;
+  const activeFrom = await requestEmailChange(env.DB, settings, request);
+  await pushNotices(env, userId);
+  if (holdMsOf(settings) === 0) await applyEmailChanges(env);
+  const user = await findUser(env.DB, userId);
+  return {
+    user_id: userId,
+    email: user?.email ?? null,
+    frozen: user !== undefined && user.frozenAt !== null,
+    new_email: normalizeEmail(request.email),
+    active_from: toWireTime(activeFrom),
+  };
+}
+
+/** Cron task: applies changes of addresses whose instant has passed and that nobody cancelled. */
+export async function applyEmailChanges(env: Env): Promise<void> {
+  const settings = config(env);
+  for (const change of await dueEmailChanges(env.DB, settings))
+    await resetOf(env, change, (reset) =>
+      setPassword(env.DB, settings, { ...reset, passwordHash: change.passwordHash, change }),
+    );
 }
 
 /** Turns TOTP off for a user who lost the authenticator and the recovery codes. */
 export async function resetUserTotp(context: OperatorContext): Promise<unknown> {
+  const { env, settings } = context;
   const userId = await userOf(context);
-  return resetOf(context, userId, (reset) => resetTotp(context.env.DB, context.settings, reset));
+  const done = await resetOf(env, resetBy(context, userId), (reset) =>
+    resetTotp(env.DB, settings, reset),
+  );
+  return done ?? Promise.reject(unknownUser("user-id", userId));
 }
 
+function resetBy(context: OperatorContext, userId: string): Reset {
+  return { userId, operator: context.operator, keepKeys: flag(context, "keep-keys") };
+}
+
+/** Undefined if the reset did not apply. */
 async function resetOf(
-  context: OperatorContext,
-  userId: string,
+  env: Env,
+  { userId, operator, keepKeys }: Reset,
   apply: (reset: Reset) => Promise<ResetResult>,
 ): Promise<unknown> {
-  const { env, operator } = context;
-  const keepKeys = flag(context, "keep-keys");
   const result = await revokingKeys(env, userId, (alongside) =>
     apply({ userId, operator, keepKeys, alongside }),
   );
-  if (result === undefined) throw unknownUser("user-id", userId);
+  if (result === undefined) return undefined;
   await pushNotices(env, userId);
   const sessions = await openedStreams(env.DB, userId, { kind: "sessions" });
   await closeSockets(env, sessions, { sessionsOf: userId });

@@ -9,7 +9,7 @@ import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { bearer, send } from "../support/http.ts";
 import { type Funded, insertDeposit, insertWithdrawal, randomHex } from "../support/ledger.ts";
-import { orderOf, sendOrder } from "../support/operator.ts";
+import { orderOf, orderOfTwo, sendOrder } from "../support/operator.ts";
 import { newUser } from "../support/users.ts";
 
 const execute = (line: string, options: Record<string, string> = {}) =>
@@ -184,6 +184,7 @@ describe("users", () => {
       "user_created",
       "password_set",
       "sessions_ended",
+      "security_hold",
     ]);
   });
 
@@ -198,7 +199,11 @@ describe("users", () => {
     const password = "set-by-the-operator";
     const taken = await newUser();
     const set = (newEmail: string) =>
-      execute("user set-password", { "user-id": userId, "new-email": newEmail, password });
+      orderOfTwo(
+        ["user", "set-password"],
+        { "user-id": userId, "new-email": newEmail },
+        { password },
+      );
     expect(await set(taken.email)).toMatchObject(rejection("email_taken", "Another user"));
     expect(await set("bad3")).toMatchObject(rejection("invalid_request", "--new-email"));
     expect(await set(email)).toMatchObject({ result: { email, frozen: true } });

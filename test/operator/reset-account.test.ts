@@ -2,9 +2,12 @@
 import { env } from "cloudflare:workers";
 import { expect, it, vi } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
-import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { apiOf, codeOf, send } from "../support/http.ts";
-import { orderOf, sendOrder } from "../support/operator.ts";
+import { deliverNotices } from "../../src/auth/deliver-notices.ts";
+import { checkRights } from "../../src/ledger/reconcile-rights.ts";
+import { applyEmailChanges } from "../../src/operator/users.ts";
+import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { apiOf, codeOf, send, settings } from "../support/http.ts";
+import { orderOf, orderOfTwo, sendOrder } from "../support/operator.ts";
 import { codeOfStep, enrol, freshCode, presentStep } from "../support/totp.ts";
 import { newKey, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
 
@@ -99,4 +102,105 @@ it("does not shorten a hold with a later reset", async () => {
   const order = orderOf(["user", "reset-totp"], { email: user.email });
   const { result } = await sendOrder(order, undelayed);
   expect(result["hold_until"]).toBe(first.result["hold_until"]);
+});
+
+const deliver = async (): Promise<Record<string, any>[]> => {
+  const sent: Record<string, any>[] = [];
+  const call = async (_: unknown, init?: { body?: unknown }) => {
+    sent.push(...(JSON.parse(String(init?.body)) as { notices: [] }).notices);
+    return new Response();
+  };
+  await deliverNotices(env.DB, settings({ NOTICE_URL: "https://mail.example" }), call as never);
+  return sent;
+};
+async function changeEmail(user: TestUser, delaySecs: string) {
+  await deliver();
+  const to = `new-${user.email}`;
+  const answer = await orderOfTwo(
+    ["user", "set-password"],
+    { "user-id": user.userId, "new-email": to },
+    { password: NEW, AUTH_SECURITY_DELAY_SECS: delaySecs },
+  );
+  forgetAllCredentials();
+  return { to, answer, notices: await deliver() };
+}
+const waits = async ({ userId }: TestUser) =>
+  (await all(env.DB, sql`SELECT 1 FROM email_changes WHERE user_id = ${uuid(userId)}`)).length;
+const cancel = (token: string) =>
+  send("/auth/cancel-email-change", { method: "POST", body: JSON.stringify({ token }) });
+const apply = async () => {
+  await applyEmailChanges(DELAYED);
+  forgetAllCredentials();
+};
+
+it("announces a new address to the old one for a day, with a token that cancels", async () => {
+  const user = await newUserWithPassword();
+  const key = await mint(user);
+  const { to, answer, notices } = await changeEmail(user, "86400");
+  expect(answer.result).toMatchObject({ email: user.email, new_email: to });
+  expect(Date.parse(String(answer.result["active_from"])) - Date.now()).toBeGreaterThan(86_390_000);
+  expect(notices).toMatchObject([{ kind: "email_change_requested", email: user.email }]);
+  // The owner's password, session and key work until then.
+  for (const credential of [user, key])
+    expect((await apiOf(credential).get("/auth/whoami")).status).toBe(200);
+  expect((await login(user, { password: PASSWORD })).status).toBe(200);
+  expect((await login(user, { email: to, password: NEW })).status).toBe(401);
+  const token = String(notices[0]?.["cancel_token"]);
+  expect(await codeOf(await cancel(`${token}x`))).toBe("400 invalid_request");
+  expect(await (await cancel(token)).json()).toEqual({ cancelled: true });
+  expect(await (await cancel(token)).json()).toEqual({ cancelled: false });
+  expect(await deliver()).toMatchObject([{ kind: "email_change_cancelled", email: user.email }]);
+});
+
+it("applies it after the delay, and tells the old address for 30 days", async () => {
+  const user = await newUserWithPassword();
+  const { to } = await changeEmail(user, "1");
+  // An edited row does nothing before the instant of the event.
+  await all(env.DB, sql`UPDATE email_changes SET active_from = 1 WHERE email = ${to}`);
+  await new Promise((resolve) => setTimeout(resolve, 1_100));
+  await apply();
+  expect(await codeOf(await apiOf(user).get("/auth/whoami"))).toBe("401 session_invalid");
+  const { json } = await login(user, { email: to, password: NEW });
+  expect(json["scopes"]).toEqual(["read"]);
+  await newKey(user, ["read"]);
+  expect(await deliver()).toMatchObject([
+    { kind: "password_set", email: user.email },
+    { kind: "email_changed", email: user.email },
+    { kind: "api_key_created", email: to, old_emails: [user.email] },
+  ]);
+  const event = await first<{ details: string }>(
+    env.DB,
+    sql`SELECT details FROM audit_events
+      WHERE user_id = ${uuid(user.userId)} AND kind = 'email_changed'`,
+  );
+  expect(JSON.parse(event?.details ?? "")).toEqual({ from: user.email, to });
+  const wrong = async () =>
+    (await checkRights(env.DB, settings(), { after: 0, upTo: 1_000_000 }))
+      .map(({ account }) => account)
+      .filter((account) => account.startsWith(user.userId));
+  expect(await wrong()).toEqual([]);
+  await all(
+    env.DB,
+    sql`UPDATE users SET email = 'thief@evil.example' WHERE user_id = ${uuid(user.userId)}`,
+  );
+  expect(await wrong()).toEqual([`${user.userId}/email`]);
+});
+
+it("is cancelled by a freeze with the owner's key, also if SQL puts the row back", async () => {
+  const user = await newUserWithPassword();
+  const key = await newKey(user, ["trade"]);
+  const { to } = await changeEmail(user, "1");
+  await all(env.DB, sql`CREATE TABLE kept AS SELECT * FROM email_changes WHERE email = ${to}`);
+  expect((await apiOf(key).post("/auth/freeze", {})).status).toBe(200);
+  expect(await waits(user)).toBe(0);
+  await all(env.DB, sql`INSERT INTO email_changes SELECT * FROM kept`);
+  await new Promise((resolve) => setTimeout(resolve, 1_100));
+  await apply();
+  const row = await first<{ email: string }>(
+    env.DB,
+    sql`SELECT email FROM users WHERE user_id = ${uuid(user.userId)}`,
+  );
+  expect(row?.email).toBe(user.email);
+  await all(env.DB, sql`DELETE FROM email_changes WHERE email = ${to}`);
+  await all(env.DB, sql`DROP TABLE kept`);
 });

@@ -88,6 +88,8 @@ function readValue(literal: string): Value {
   if (literal === "NULL") return null;
   if (literal.startsWith("'")) return literal.slice(1, -1).replaceAll("''", "'");
   if (/^-?\d+$/.test(literal)) return BigInt(literal);
+  // Later migrations have no quotes in comments.
+  if (/[@$]/.test(literal)) return literal;
   return Buffer.from(literal.replace(/^0x/, "").replace("…", "00"), "hex");
 }
 

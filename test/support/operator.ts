@@ -1,6 +1,7 @@
 /**
  * Orders of the operators `test` and `second`, whose public keys are in test/support/settings.ts.
  */
+import { createHash } from "node:crypto";
 import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { Operator } from "../../src/operator/entrypoint.ts";
@@ -39,4 +40,18 @@ export async function sendOrder(
   });
   const entrypoint = new Operator(createExecutionContext(), { ...env, ...settings });
   return (await entrypoint.fetch(request)).json();
+}
+
+/** An order of `test` that `second` approves, who makes the password. */
+export async function orderOfTwo(
+  command: string[],
+  options: Record<string, string>,
+  { password, ...settings }: Partial<Env> & { readonly password: string },
+): Promise<OperatorResult> {
+  const proposed = await sendOrder(orderOf(command, options), settings);
+  const id = String(proposed.result["proposal_id"]);
+  const { result } = await sendOrder(orderOf(["approvals", "list"]), settings);
+  const listed = result.find(({ proposal_id }) => proposal_id === id);
+  const sha256 = createHash("sha256").update(String(listed?.["content"])).digest("hex");
+  return sendOrder(orderOf(["approve"], { id, sha256, password }, "second"), settings);
 }

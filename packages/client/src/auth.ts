@@ -245,6 +245,28 @@ export class Auth {
   }
 
   /**
+   * Cancels a change of the email address that operators have ordered, with the `cancel_token` of
+   * its notice. Needs no credential. Throws `Problem`: `invalid_request` for another token.
+   *
+   * @example
+   * ```ts
+   * const { cancelled } = await client.auth.cancelEmailChange({ token: "019a….a1.q83v" });
+   * ```
+   */
+  cancelEmailChange(
+    { token }: { token: string },
+    options: CallOptions = {},
+  ): Promise<{ cancelled: boolean }> {
+    return this.#transport.call({
+      method: "POST",
+      path: "/auth/cancel-email-change",
+      body: { token },
+      public: true,
+      options,
+    });
+  }
+
+  /**
    * Freezes your own account at once: every credential stops working, sessions end, open requests
    * and quotes are cancelled. `unfreeze` ends it. Takes a session, or a key with the scope trade or
    * withdraw. Throws `Problem`: `scope_missing`, `account_frozen` if it is frozen already.

@@ -38,7 +38,7 @@ export const ACCOUNTS_COMMANDS: readonly Command[] = [
       {
         name: "new-email",
         value: "<email>",
-        help: "new email address, for an account that a restore rebuilt",
+        help: "new email address; always needs a second operator, and waits a day with the password",
       },
       KEEP_KEYS,
     ],
