@@ -26,7 +26,7 @@ export type NewEmail = {
 };
 
 /** Condition: another user has the address, or will have it. */
-export function emailTaken(email: string, userId: string): Expr {
+function emailTaken(email: string, userId: string): Expr {
   const other = sql`email = ${email} AND user_id <> ${uuid(userId)}`;
   return expr`EXISTS (SELECT 1 FROM users WHERE ${other})
     OR EXISTS (SELECT 1 FROM email_changes WHERE ${other})`;
