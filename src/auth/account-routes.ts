@@ -1,10 +1,10 @@
 /** Routes with which users protect their own account. */
 import { z } from "@hono/zod-openapi";
 import { route } from "../http/define-route.ts";
-import { boolean, boundedText, described } from "../http/fields.ts";
+import { boolean, described } from "../http/fields.ts";
 import { SAMPLE } from "../http/reference/samples.ts";
 import type { Api } from "../http/route-definition.ts";
-import { cancelEmailChange } from "./change-email.ts";
+import { CANCEL_TOKEN, cancelEmailChange } from "./change-email.ts";
 import { changePassword } from "./change-password.ts";
 import { closeSessionsAndKeys } from "./ended-sockets.ts";
 import { confirmTotp, startTotp } from "./enrol-totp.ts";
@@ -178,9 +178,14 @@ function registerEmailRoute(app: Api): void {
     tag: "Auth",
     summary: "Cancel a change of the email address with the token of its notice",
     credential: "public",
-    body: z.strictObject({ token: boundedText(1, 200) }),
+    body: z.strictObject({
+      token: described(
+        z.string().regex(CANCEL_TOKEN, "must be the token of a notice"),
+        "`cancel_token` of the notice",
+      ),
+    }),
     response: z.object({
-      cancelled: described(z.boolean(), "False: the change does not wait any more"),
+      cancelled: described(z.boolean(), "False: no change with this token waits"),
     }),
     handler: async ({ api, env, db, settings, body, clientIp, waitUntil }) => {
       const userId = await cancelEmailChange(db, settings, { token: body.token, clientIp });

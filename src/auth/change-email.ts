@@ -9,7 +9,7 @@
  */
 import type { Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
-import { invalidRequest, problem } from "../platform/problem.ts";
+import { problem } from "../platform/problem.ts";
 import { all, type Expr, expr, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
 import { commitAudited, EVENT_CONTENT } from "./audit.ts";
 import { type EventContent, isGenuine, isMacOf, type MacKeys, macOf } from "./event-mac.ts";
@@ -135,7 +135,10 @@ export function cancelToken(keys: MacKeys, auditEventId: string): string {
   return `${auditEventId}.${macOf(keys, "cancel token v1", [auditEventId])}`;
 }
 
-/** Cancels the change of the token. Null: it does not wait any more. */
+/** `<audit event id>.<key id>.<MAC>`, as `cancelToken` makes it. */
+export const CANCEL_TOKEN = /^[0-9a-f-]{36}\.[\w-]{1,64}\.[\w-]{43}$/;
+
+/** Cancels the change of the token. Null: no such change waits. */
 export async function cancelEmailChange(
   db: D1Database,
   settings: Config,
@@ -143,11 +146,7 @@ export async function cancelEmailChange(
 ): Promise<string | null> {
   const eventId = token.slice(0, 36);
   const mac = token.slice(37);
-  if (
-    !/^[0-9a-f-]{36}\./.test(token) ||
-    !isMacOf(settings, "cancel token v1", { values: [eventId], mac })
-  )
-    throw invalidRequest([{ path: "body.token", message: "must be the token of a notice" }]);
+  if (!isMacOf(settings, "cancel token v1", { values: [eventId], mac })) return null;
   const waiting = sql`FROM email_changes WHERE audit_event_id = ${uuid(eventId)}`;
   const row = await first<{ user: string }>(db, sql`SELECT hex(user_id) AS user ${waiting}`);
   if (row === undefined) return null;

@@ -60,7 +60,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   protections: { bytes: 80, user: "t.user_id" },
   quote_commands: { bytes: 200 },
   quotes: { bytes: 430, user: "t.maker_id", key: "quote_id" },
-  email_changes: { bytes: 250, user: "t.user_id" },
+  email_changes: { bytes: 158, user: "t.user_id", key: "user_id" },
   recovery_codes: { bytes: 125, user: "t.user_id" },
   removed_streams: { bytes: 20 },
   requests: { bytes: 274, user: "t.requester_id", key: "request_id" },

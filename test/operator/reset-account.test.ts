@@ -97,11 +97,11 @@ it("leaves TOTP on when it sets a password, and turns it off with reset-totp", a
 
 it("does not shorten a hold with a later reset", async () => {
   const user = await newUserWithPassword();
-  const first = await execute("user set-password", { email: user.email, password: NEW });
+  const reset = await execute("user set-password", { email: user.email, password: NEW });
   const undelayed = { ...env, AUTH_SECURITY_DELAY_SECS: "0" };
   const order = orderOf(["user", "reset-totp"], { email: user.email });
   const { result } = await sendOrder(order, undelayed);
-  expect(result["hold_until"]).toBe(first.result["hold_until"]);
+  expect(result["hold_until"]).toBe(reset.result["hold_until"]);
 });
 
 const deliver = async (): Promise<Record<string, any>[]> => {

@@ -127,7 +127,7 @@ export const SAMPLE = {
   timeout_secs: 30,
   to: "2026-11-30T23:59:59Z",
   to_address: "0x52908400098527886E0F7030069857D2E4169EE7",
-  token: "0190a0b0-0000-7000-8000-000000000009.a1.q83vEjRWeJASNFZ4",
+  token: "0190a0b0-0000-7000-8000-000000000009.a1.q83vEjRWeJASNFZ4q83vEjRWeJASNFZ4q83vEjRWeJA",
   totp_code: "492039",
   trade_usdc: "0x3d090",
   transaction_hash: "0x5f3a1c0b7e9d2c4a6b8e0f1d3c5a7b9e1f2d4c6b8a0e2f4d6c8b0a1e3f5d7c9b",
