@@ -41,7 +41,7 @@ export async function doctor({ env, settings }: OperatorContext): Promise<unknow
 }
 
 /** Pure: the settings that fail open, each with what that costs. */
-function openSettings(settings: Config): Finding[] {
+export function openSettings(settings: Config): Finding[] {
   const { OPERATOR_APPROVALS, NOTICE_URL, OPERATORS } = settings;
   const shown = new Map<string, unknown>(Object.entries(settings));
   const finding = (setting: keyof Config, risk: string): Finding => ({

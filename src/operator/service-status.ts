@@ -4,6 +4,7 @@ import { databaseBytes, limitBytes } from "../platform/storage.ts";
 import { all, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { OperatorContext } from "./context.ts";
+import { openSettings } from "./doctor.ts";
 
 /** Reads a few rows only, so that a page may poll it. `storage` reads all rows. */
 export async function serviceStatus({ env, settings }: OperatorContext) {
@@ -14,6 +15,8 @@ export async function serviceStatus({ env, settings }: OperatorContext) {
   return {
     switches: switches.map(({ since, ...row }) => ({ ...row, since: toWireTime(since) })),
     reconciled: await lastFinished(env.DB),
+    // `doctor` says what each one costs.
+    fails_open: openSettings(settings).map(({ setting }) => setting),
     storage: { bytes: await databaseBytes(env.DB), limit_bytes: limitBytes(settings) },
   };
 }

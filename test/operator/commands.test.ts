@@ -118,6 +118,7 @@ describe("options", () => {
         reconciled: expect.objectContaining({
           recent_finished_at: expect.toSatisfy((at) => at === null || at > "2") as unknown,
         }) as unknown,
+        fails_open: expect.arrayContaining(["OPERATOR_APPROVALS"]) as string[],
         storage: { bytes: expect.any(Number) as number, limit_bytes: expect.any(Number) as number },
       },
     });
