@@ -1,6 +1,10 @@
 -- What was ordered is what is paid, also if somebody drops the triggers of withdrawals: the Worker
 -- makes MACs with a key that is not in the database (src/ledger/withdrawal-mac.ts), and the payer
 -- signs nothing without them.
+--
+-- Take the service off the network before, and return it with the new Worker. Do not roll back past
+-- this file: an order that the old Worker accepts or approves has no MAC, and the payer sets it
+-- aside (withdrawal_altered).
 
 -- Over the terms. NULL: ended before this migration.
 -- Example: terms_mac NULL

@@ -106,7 +106,7 @@ function mends(found: readonly Found[]): Sql[] {
     return [[owner, first, last.number, requestAt, quoteAt, matchAt]];
   });
   return [
-    sql`INSERT INTO owner_mends (one) VALUES (1)`,
+    sql`INSERT OR IGNORE INTO owner_mends (one) VALUES (1)`,
     sql`DELETE FROM sealed_owners WHERE owner IN (SELECT unhex(value) FROM json_each(${owners}))`,
     sql`INSERT INTO sealed_owners (owner, first_seal, last_seal, last_request_at, last_quote_at,
         last_match_at)

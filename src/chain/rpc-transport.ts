@@ -2,7 +2,13 @@
  * viem's HTTP transport for RPC endpoints. viem limits the time until the headers of a response
  * arrive, but not its body. Here one limit covers both, so that no endpoint can hold up a round.
  */
-import { http, type HttpTransport, type HttpTransportConfig, RpcRequestError } from "viem";
+import {
+  BaseError,
+  http,
+  type HttpTransport,
+  type HttpTransportConfig,
+  RpcRequestError,
+} from "viem";
 import { now } from "../platform/time.ts";
 
 /**
@@ -75,7 +81,7 @@ async function noted<T>(url: string, method: string, call: () => Promise<T>): Pr
     ofUrl.delete(method);
     return result;
   } catch (error) {
-    if (error instanceof RpcRequestError) ofUrl.delete(method);
+    if (isReported(error)) ofUrl.delete(method);
     else {
       const late = error instanceof Late;
       const since = ofUrl.get(method)?.since ?? now();
@@ -86,6 +92,13 @@ async function noted<T>(url: string, method: string, call: () => Promise<T>): Pr
     }
     throw error;
   }
+}
+
+/** viem wraps some codes of a node in errors of their own. */
+function isReported(error: unknown): boolean {
+  return (
+    error instanceof BaseError && error.walk((inner) => inner instanceof RpcRequestError) !== null
+  );
 }
 
 class Late extends Error {}

@@ -6,7 +6,8 @@
  */
 export const OWN_OBJECTS = `SELECT type, name, sql FROM sqlite_master
   WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
-    AND name NOT LIKE '\\_cf\\_%' ESCAPE '\\' AND name <> 'd1_migrations'
+    AND name NOT LIKE '\\_cf\\_%' ESCAPE '\\'
+    AND NOT (type = 'table' AND name = 'd1_migrations')
   ORDER BY type, name`;
 
 /**

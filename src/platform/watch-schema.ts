@@ -39,9 +39,14 @@ async function schemaDifferences(db: D1Database): Promise<Map<string, string>> {
     );
   const later = [...names].filter((name) => !EXPECTED_MIGRATIONS.includes(name));
   if (later.length > 0)
-    found.set("code", `The database has ${later.join(", ")}. Run: npm run wrangler -- deploy`);
-  // Until both have the same migrations, the objects differ for that reason.
-  return found.size > 0 ? found : differentObjects(db);
+    found.set(
+      "code",
+      `The database has ${later.join(", ")}. If you have applied it, run: npm run wrangler -- ` +
+        "deploy. Otherwise treat it as a break-in",
+    );
+  // In any case, because a row of d1_migrations must hide no trigger.
+  for (const [object, detail] of await differentObjects(db)) found.set(object, detail);
+  return found;
 }
 
 async function differentObjects(db: D1Database): Promise<Map<string, string>> {

@@ -54,7 +54,12 @@ async function ends<Result>(
     commitGroup = group;
     return closeAllOf(group, ending, applied);
   });
-  if (commitGroup !== undefined)
-    await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(commitGroup)));
+  try {
+    if (commitGroup !== undefined)
+      await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(commitGroup)));
+  } catch (error) {
+    // The change is committed, and cron notifies the streams again.
+    log("warn", "rfq.not_notified", { user_id: ending.userId, ...errorFields(error) });
+  }
   return result;
 }

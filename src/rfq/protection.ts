@@ -21,7 +21,6 @@ import { closeQuotes, QUERIES_PER_CLOSING } from "./close-quotes.ts";
 import {
   ofTripped,
   protectionColumns,
-  protectionNotTripped,
   type ProtectionRow,
   protectionView,
 } from "./protection-record.ts";
@@ -51,7 +50,8 @@ export async function getProtection(db: D1Database, actor: Actor) {
 
 /**
  * Saves the terms. Counting starts again. A trip stays, because only a reset or time ends it. The
- * owner is notified of terms that differ from earlier ones, because a stolen key can loosen them.
+ * owner is notified of terms that differ and of counters that end, because a stolen key can loosen
+ * the one and keep the other from tripping.
  */
 export async function saveProtection(env: Env, actor: Actor, terms: ProtectionTerms, ip?: string) {
   const group = newGroup();
@@ -59,7 +59,7 @@ export async function saveProtection(env: Env, actor: Actor, terms: ProtectionTe
   const differs = sql`${mayWrite(actor, group.at)} AND EXISTS (SELECT 1 FROM protections
     WHERE user_id = ${uuid(actor.userId)} AND (window_secs IS NOT ${terms.windowSecs}
       OR max_matches IS NOT ${terms.maxMatches} OR max_usdc IS NOT ${terms.maxUsdc}
-      OR cooldown_secs IS NOT ${terms.cooldownSecs}))`;
+      OR cooldown_secs IS NOT ${terms.cooldownSecs} OR matches > 0 OR usdc > 0))`;
   await change(env, actor, group, [
     ...auditOncePerMinute(record, group, differs),
     sql`INSERT INTO protections (user_id, window_secs, max_matches, max_usdc, cooldown_secs, period,
@@ -83,10 +83,11 @@ export async function resetProtection(env: Env, actor: Actor, ip?: string) {
   const group = newGroup();
   const mine = sql`user_id = ${uuid(actor.userId)}`;
   const record = recordOf(actor, "protection_reset", { ip, subjectId: actor.userId });
-  const tripped = sql`${mayWrite(actor, group.at)}
-    AND NOT ${protectionNotTripped(uuid(actor.userId), group.at)}`;
+  // A reset of the counters alone counts, too: repeated, it keeps the protection from tripping.
+  const ends = sql`${mayWrite(actor, group.at)} AND EXISTS (SELECT 1 FROM protections
+    WHERE ${mine} AND (tripped_at IS NOT NULL OR matches > 0 OR usdc > 0))`;
   await change(env, actor, group, [
-    ...auditOncePerMinute(record, group, tripped),
+    ...auditOncePerMinute(record, group, ends),
     sql`UPDATE protections SET tripped_at = NULL, blocked_until = NULL, tripped_by = NULL,
         period = period + 1, matches = 0, usdc = 0, changed_group = ${group.seq}
       WHERE ${mine} AND ${mayWrite(actor, group.at)}`,

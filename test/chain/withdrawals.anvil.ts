@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { encodeFunctionData, type Hex } from "viem";
 import recipientArtifact from "../../contracts/artifacts/HostileRecipient.json" with { type: "json" };
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
@@ -11,7 +11,7 @@ import { Withdrawal } from "../../src/custody/schemas.ts";
 import { unsaltedPaymentId } from "../../src/chain/payment-id.ts";
 import { edit } from "../support/ledger.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
-import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectPaidOnce, expectRest, funded, queuedWithdrawal } from "./support/drive.ts";
 import { listen, openStage, someone } from "./support/stage.ts";
 import { payerAccount, steal } from "./support/theft.ts";
@@ -288,6 +288,32 @@ describe("the vault", () => {
 });
 
 describe("a withdrawal whose row was edited", () => {
+  const putBack: Sql[] = [];
+  // The reconciliation of other tests would name the row.
+  afterEach(() => edit(env.DB, "withdrawals", putBack.splice(0)));
+
+  async function editRow(id: string, change: Sql): Promise<void> {
+    const where = sql`WHERE withdrawal_id = ${uuid(id)}`;
+    const row = await first<{
+      user: string;
+      payment: string;
+      amount: number;
+      to: string;
+      mac: string;
+    }>(
+      env.DB,
+      sql`SELECT hex(user_id) AS user, hex(payment_id) AS payment, amount, hex(to_address) AS "to",
+        terms_mac AS mac FROM withdrawals ${where}`,
+    );
+    putBack.push(
+      sql`UPDATE withdrawals SET user_id = unhex(${row?.user ?? ""}),
+        payment_id = unhex(${row?.payment ?? ""}), amount = CAST(${row?.amount ?? 0} AS INTEGER),
+        to_address = unhex(${row?.to ?? ""}), terms_mac = ${row?.mac ?? null},
+        approval_expires_at = NULL ${where}`,
+    );
+    await edit(env.DB, "withdrawals", [sql`UPDATE withdrawals SET ${change} ${where}`]);
+  }
+
   it.each(
     Object.entries({
       "another address": sql`to_address = randomblob(20)`,
@@ -300,8 +326,7 @@ describe("a withdrawal whose row was edited", () => {
     }),
   )("is not signed with %s", async (_, change) => {
     const { stage, id } = await queuedWithdrawal();
-    const where = sql`WHERE withdrawal_id = ${uuid(id)}`;
-    await edit(env.DB, "withdrawals", [sql`UPDATE withdrawals SET ${change} ${where}`]);
+    await editRow(id, change);
     expect(await (await stage.payer()).round()).toEqual({ status: "idle" });
     expect(await (await stage.payer()).round()).toEqual({ status: "idle" });
     expect(await stage.withdrawal(id)).toMatchObject({ status: "queued", hash: null });
@@ -331,9 +356,7 @@ describe("a withdrawal whose row was edited", () => {
 
   it("does not delay others, and `fail` returns its funds", async () => {
     const { stage, user, id } = await queuedWithdrawal();
-    await edit(env.DB, "withdrawals", [
-      sql`UPDATE withdrawals SET to_address = randomblob(20) WHERE withdrawal_id = ${uuid(id)}`,
-    ]);
+    await editRow(id, sql`to_address = randomblob(20)`);
     const other = await stage.withdraw(user.userId, USDC, 10n, someone());
     await expectPaidOnce(stage, other);
     expect(await alertsOf(id)).toEqual(["withdrawal_altered"]);

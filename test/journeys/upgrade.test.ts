@@ -115,7 +115,10 @@ it.skipIf(!hasHistory)(
       await requester.client.rfq.accept(quote);
     }
     await until("ranges to be sealed", START_MS, async () =>
-      (await journal(before.stack)).verified > 0 ? true : null,
+      ((await order(before.stack, "audit list", { kind: "journal_sealed" })) as { events: [] })
+        .events.length > 0
+        ? true
+        : null,
     );
     const withdrawing = await withdrawalClient(before.stack, maker);
     const request = await requester.client.rfq.request({

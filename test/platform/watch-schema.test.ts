@@ -43,6 +43,11 @@ describe("the watch of the schema", () => {
         UPDATE withdrawals SET to_address = x'00' WHERE withdrawal_id = NEW.withdrawal_id; END`,
     },
     {
+      what: "a trigger with the name of a table that is not ours",
+      object: "trigger d1_migrations",
+      change: `CREATE TRIGGER d1_migrations AFTER INSERT ON markets BEGIN SELECT 1; END`,
+    },
+    {
       what: "a table without its key",
       object: "index deposits_identity",
       change: "DROP INDEX deposits_identity",
@@ -51,8 +56,8 @@ describe("the watch of the schema", () => {
     const [, name = ""] = object.split(" ");
     const type = object.startsWith("index") ? "INDEX" : "TRIGGER";
     const before = await db
-      .prepare("SELECT sql FROM sqlite_master WHERE name = ?")
-      .bind(name)
+      .prepare("SELECT sql FROM sqlite_master WHERE name = ? AND type = ?")
+      .bind(name, type.toLowerCase())
       .first<{ sql: string }>();
     for (const statement of change.split(/(?<=withdrawals_terms|transfers_update);/))
       await db.prepare(statement).run();
@@ -61,6 +66,15 @@ describe("the watch of the schema", () => {
     expect(alerts.get(object)).toContain(`npm run migrations -- mend "${object}"`);
     await db.prepare(`DROP ${type} IF EXISTS ${name}`).run();
     if (before !== null) await db.prepare(before.sql).run();
+    expect(await openAlerts()).toEqual(new Map());
+  });
+
+  it("names a trigger also while the migrations differ", async () => {
+    await db.prepare("CREATE TRIGGER thief AFTER INSERT ON markets BEGIN SELECT 1; END").run();
+    await db.prepare("INSERT INTO d1_migrations (name) VALUES ('9999_thief.sql')").run();
+    expect([...(await openAlerts()).keys()]).toEqual(["code", "trigger thief"]);
+    await db.prepare("DROP TRIGGER thief").run();
+    await db.prepare("DELETE FROM d1_migrations WHERE name = '9999_thief.sql'").run();
     expect(await openAlerts()).toEqual(new Map());
   });
 

@@ -132,10 +132,10 @@ describe("an expiry", () => {
 
   it("ends a request only after its last quote", async () => {
     const { book, request } = await openMarket({ expiresInSecs: 100 });
-    // 250 quotes, of which one group ends 200. All are due when the request is.
-    for (let count = 0; count < 5; count++) {
+    // 260 quotes, of which one group ends 200. All are due when the request is.
+    for (let count = 0; count < 13; count++) {
       const maker = await newUser({ [book]: 1_000n });
-      const placed = Array.from({ length: 50 }, () =>
+      const placed = Array.from({ length: 20 }, () =>
         operationOf(command.placeQuote(maker, request.request_id, 1, 100)),
       );
       await commitOperations(env.DB, book, await Promise.all(placed));
@@ -150,7 +150,7 @@ describe("an expiry", () => {
           FROM requests r WHERE r.request_id = ${uuid(request.request_id)}`,
       );
     };
-    expect(await expireNext()).toEqual({ quotes: 50, status: "open" });
+    expect(await expireNext()).toEqual({ quotes: 60, status: "open" });
     expect(await expireNext()).toEqual({ quotes: 0, status: "expired" });
   });
 });

@@ -90,7 +90,7 @@ awakeAndEvicted("concurrent quotes", (maybeEvict) => {
     const quotes = await inWaves(60, () =>
       submit(command.placeQuote(maker, request.request_id, 1)),
     );
-    expect(quotes.filter(({ ok }) => ok)).toHaveLength(50);
+    expect(quotes.filter(({ ok }) => ok)).toHaveLength(20);
     await maybeEvict(stream);
     const result = await submit(command.placeQuote(other, request.request_id, 650_000));
     expect(outcomeOf(result)).toBe("ok");

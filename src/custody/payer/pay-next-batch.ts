@@ -40,6 +40,9 @@ export async function payNextBatch(context: HeadView, batchNo: number): Promise<
   return (refusing.length === 0 && (await sweepTowardsFloat(context, made))) || paid;
 }
 
+/** Reads of the queue, because each may bring forward another asset at its limit. */
+const MAX_READS = 4;
+
 /**
  * The jobs in the order in which they are paid: the oldest first. If the vault's limit cannot pay
  * all of an asset, they come after those of other assets, which need not wait for them.
@@ -50,10 +53,19 @@ async function readQueue(
 ): Promise<{ jobs: readonly Job[]; limits: Limits }> {
   let jobs = await parkOverLimit(context, await readJobs(context, refusing));
   let limits = await readLimits(context, jobs);
-  const limited = limitedAssets(jobs, limits);
-  if (limited.length > 0) {
-    const beyond = await beyondShare(context, limits, limited);
-    const read = await readJobs(context, refusing, { limited, beyond });
+  // Those that come forward may be limited, too.
+  const limited = new Set<AssetKey>();
+  const beyondAll = new Set<string>();
+  for (let tries = 0; tries < MAX_READS; tries++) {
+    const found = limitedAssets(jobs, limits).filter((asset) => !limited.has(asset));
+    if (found.length === 0) break;
+    for (const asset of found) limited.add(asset);
+    const beyond = await beyondShare(context, limits, found);
+    for (const id of beyond) beyondAll.add(id);
+    const read = await readJobs(context, refusing, {
+      limited: [...limited],
+      beyond: [...beyondAll],
+    });
     jobs = await parkOverLimit(context, read);
     limits = await readLimits(context, jobs);
   }

@@ -11,7 +11,7 @@ import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { type Cursor, readCursor } from "../../chain/cursor.ts";
 import { feeLimits, firstFees } from "../../chain/fees.ts";
 import { payerAccount } from "../../chain/payer-account.ts";
-import { describe } from "../../chain/rpc.ts";
+import { describe, endpoints } from "../../chain/rpc.ts";
 import { gasLimits, MAX_PAYMENTS } from "../../chain/vault.ts";
 import { log } from "../../platform/log.ts";
 import { confirmedOutcomes, readAgreedHead, readTip, vaultAtHead } from "./agreed-reads.ts";
@@ -144,7 +144,16 @@ async function readHeadView(base: PayerContext, cursor: Cursor): Promise<HeadVie
     readAgreedHead({ chain, cursor, sender: account.address, preferred }),
     readTip(chain),
   ]);
-  return { ...base, ...view, account, cursor, market: { baseFee: view.head.baseFee, tip } };
+  // It has answered quickly, but to simulate a batch may take longer than a second.
+  const endpoint = endpoints(chain, "patient").find(({ url }) => url === view.endpoint.url);
+  return {
+    ...base,
+    ...view,
+    ...(endpoint === undefined ? {} : { endpoint }),
+    account,
+    cursor,
+    market: { baseFee: view.head.baseFee, tip },
+  };
 }
 
 async function alertLowGas(context: HeadView): Promise<void> {
