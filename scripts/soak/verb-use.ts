@@ -13,6 +13,7 @@ export const NOT_USED: Readonly<Record<string, string>> = {
   "POST /auth/change-password": "a lost response would lock the user out",
   "POST /auth/remove-totp": "would end what the approvals of the user need",
   "POST /auth/cancel-totp-removal": "there is no removal",
+  "POST /auth/cancel-email-change": "takes the token of a notice that two operators cause",
   "POST /auth/freeze": "the operator's freeze is a fault of the soak",
   "POST /auth/unfreeze": "the operator's freeze is a fault of the soak",
   "DELETE /auth/sessions": "the operator's freeze ends sessions",

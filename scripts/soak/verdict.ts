@@ -8,6 +8,7 @@ import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import type { Deposit, Withdrawal } from "../../packages/client/src/index.ts";
 import { ASSETS, nameOf, nameOfRecord, USDC } from "./assets.ts";
 import { verifyWhole } from "../operator/verify-whole.ts";
+import { reconcileWhole } from "../operator/reconcile-whole.ts";
 import { order } from "./faults.ts";
 import type { Person, World } from "./world.ts";
 
@@ -191,7 +192,12 @@ async function holdingsDiffer({ stack, chain, people }: World): Promise<string[]
 
 async function operatorObjects(world: World, restored: boolean): Promise<string[]> {
   const findings: string[] = [];
-  const books = (await order(world, { command: ["reconcile"] })) as Reconciliation;
+  const whole = await reconcileWhole({ command: ["reconcile"] }, async (command) => ({
+    ok: true,
+    result: await order(world, command),
+  }));
+  // Safe cast: the service answers `reconcile` with it, and `order` throws a rejection.
+  const books = (whole.ok ? whole.result : whole.problem) as Reconciliation;
   if (!books.ok || !books.complete)
     findings.push(`the operator's reconciliation: ${JSON.stringify(books)}`);
   // More restores than are known are an error. A restore without its epoch would be `ok`.
