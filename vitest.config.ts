@@ -59,6 +59,9 @@ export default defineConfig({
         exclude: [],
         globalSetup: ["./test/chain/support/anvil.setup.ts"],
         testTimeout: PATIENCE_MS,
+        // All files share D1. Some edit rows for a moment, and others reconcile the whole of it.
+        maxWorkers: 1,
+        sequence: { groupOrder: 2 },
       }),
       // Tests that move D1's clock, which all files of a project share.
       inWorkerd({
@@ -91,6 +94,8 @@ function inWorkerd(project: {
   exclude: string[];
   globalSetup?: string[];
   testTimeout: number;
+  maxWorkers?: number;
+  sequence?: { groupOrder: number };
 }) {
   return {
     plugins: [
