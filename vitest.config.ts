@@ -118,6 +118,7 @@ function inWorkerd(project: {
             SEALER_DB: "sealer",
             DRIFTED_DB: "drifted",
             BACKLOG_DB: "backlog",
+            EDITED_DB: "edited",
           },
         },
       }),

@@ -356,7 +356,7 @@ describe("a withdrawal whose row was edited", () => {
 
   it("does not delay others, and `fail` returns its funds", async () => {
     const { stage, user, id } = await queuedWithdrawal();
-    await editRow(id, sql`to_address = randomblob(20)`);
+    await editRow(id, sql`terms_mac = NULL`);
     const other = await stage.withdraw(user.userId, USDC, 10n, someone());
     await expectPaidOnce(stage, other);
     expect(await alertsOf(id)).toEqual(["withdrawal_altered"]);

@@ -3,6 +3,7 @@
  * or docs/security.md names it, or it decides nothing. A new table or column fails here until that
  * is stated. What each check says of edits of whole rows is in tampering.test.ts.
  */
+import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it } from "vitest";
 import security from "../../docs/security.md?raw";
@@ -15,7 +16,7 @@ import { settings } from "../support/http.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
 
-const db = env.DB;
+const db = env.EDITED_DB;
 
 /** The columns of which no check finds an edit. `named`: in docs/security.md. */
 const UNSEEN: Readonly<Record<string, { readonly named?: string; readonly idle?: string }>> = {
@@ -73,19 +74,20 @@ const IDLE = [
 ];
 
 beforeAll(async () => {
+  await applyD1Migrations(db, env.TEST_MIGRATIONS);
   const { key: book } = newAsset("venue_two");
-  const requester = await newUser({ usdc: 10_000n });
-  const maker = await newUser({ [book]: 10_000n });
+  const requester = await newUser({ usdc: 10_000n }, db);
+  const maker = await newUser({ [book]: 10_000n }, db);
   const ask = command.openRequest(requester, book, { amount: 1_000n });
   const winner = command.placeQuote(maker, ask.requestId, 700_000, 300);
-  for (const sent of [ask, winner]) await commitCommand(book, sent);
-  await commitCommand(book, command.accept(requester, winner.quoteId));
+  for (const sent of [ask, winner]) await commitCommand(book, sent, db);
+  await commitCommand(book, command.accept(requester, winner.quoteId), db);
   // Made last, so that the newest rows by id are the open ones.
   const later = command.openRequest(requester, book, { amount: 1_000n });
   const open = command.placeQuote(maker, later.requestId, 900_000, 300);
-  for (const sent of [later, open]) await commitCommand(book, sent);
-  await endWithdrawal(await queueWithdrawal(requester, "usdc", 100n), "Paid");
-  await queueWithdrawal(requester, "usdc", 50n);
+  for (const sent of [later, open]) await commitCommand(book, sent, db);
+  await endWithdrawal(await queueWithdrawal(requester, "usdc", 100n, { db }), "Paid", db);
+  await queueWithdrawal(requester, "usdc", 50n, { db });
   const chain = defaultChain(settings());
   const { address, salt } = depositAddressFor(settings(), chain, requester.userId, 0);
   await all(
@@ -93,7 +95,7 @@ beforeAll(async () => {
     sql`INSERT INTO deposit_addresses (chain, address, user_id, nonce, salt, created_at)
       VALUES (${chain.chain}, ${blob(address)}, ${uuid(requester.userId)}, 0, ${blob(salt)}, 0)`,
   );
-  await fund(requester.userId, "usdc", 1n, { chain: chain.chain, address });
+  await fund(requester.userId, "usdc", 1n, { chain: chain.chain, address, db });
   expect(await isWrong()).toBe(false);
 });
 
