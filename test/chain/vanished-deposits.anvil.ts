@@ -122,6 +122,40 @@ describe("a confirmation costs a few requests", () => {
   });
 });
 
+it("keeps recorded deposits while no more can be recorded, and recovers in a day", async () => {
+  const stage = await openStage({ confirmations: 8 });
+  const [liar] = await withNodes(stage, 3);
+  const [victim, honest] = [await stage.user(), await stage.user()];
+  await stage.watch();
+  await stage.mintUsdc(honest.address, 700n);
+  await stage.mine();
+  await stage.watch();
+  await stage.mine();
+  if (liar !== undefined) liar.lie = await lieOnce(stage, victim.address, MAX_UNCONFIRMED + 1);
+  await watchChain({ ...stage.watcher, firstEndpoint: 0 });
+  expect(await statusesOf(stage, victim.userId)).toEqual({ confirming: MAX_UNCONFIRMED - 1 });
+  await stage.reorg(2, 0);
+  await stage.replay();
+  await stage.mine(3);
+  await stage.watch();
+  expect(await statusesOf(stage, victim.userId)).toEqual({ orphaned: MAX_UNCONFIRMED - 1 });
+  expect(await statusesOf(stage, honest.userId)).toEqual({ confirming: 1 });
+
+  const detected = async () => {
+    await stage.mintUsdc(honest.address, 5n);
+    await stage.mine();
+    await stage.watch();
+    return (await stage.deposits(honest.userId)).length;
+  };
+  expect(await detected()).toBe(1);
+  await all(
+    env.DB,
+    sql`UPDATE deposits SET detected_at = detected_at - 86400001
+      WHERE user_id = ${uuid(victim.userId)}`,
+  );
+  expect(await detected()).toBe(2);
+});
+
 it("detects through another endpoint in each round", async () => {
   const stage = await openStage();
   const nodes = await withNodes(stage, 3);

@@ -12,6 +12,7 @@ import { assetOf } from "../../chain/token.ts";
 import { type ChainConfig, minDepositOf, vaultsOf } from "../../platform/config.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import type { WatcherContext } from "./commit-move.ts";
+import { roomForUnconfirmed } from "./orphan-deposit.ts";
 import { smallDepositKey } from "./small-deposit-key.ts";
 
 /** A transfer of a configured token as JSON for the batch. Hex without `0x`, amount in decimal. */
@@ -95,6 +96,28 @@ export function depositAddressesAmong(chain: string, receivers: readonly string[
   return sql`SELECT lower(hex(a.address)) AS address, hex(a.user_id) AS owner, a.nonce
     FROM json_each(${JSON.stringify(receivers)}) j
     CROSS JOIN deposit_addresses a ON a.chain = ${chain} AND a.address = unhex(j.value)`;
+}
+
+/**
+ * Selects the transfers to record above the confirmed height: all that are recorded already, because
+ * one that is left out counts as unseen and is orphaned, and new ones while there is room.
+ */
+export async function withinRoom(
+  { db, chain }: WatcherContext,
+  seen: readonly SeenTransfer[],
+): Promise<readonly SeenTransfer[]> {
+  if (seen.length === 0) return seen;
+  let room = await roomForUnconfirmed(db, chain.chain);
+  if (seen.length <= room) return seen;
+  const recorded = new Set<string>();
+  for (const rows of chunksOf(seen))
+    for (const { id } of await all<{ id: string }>(
+      db,
+      sql`SELECT j.value ->> 'id' AS id FROM json_each(${rows}) j
+        WHERE ${recordedDeposit(chain, "status")} IS NOT NULL`,
+    ))
+      recorded.add(id);
+  return seen.filter(({ id, small }) => recorded.has(id) || (!small && room-- > 0));
 }
 
 /**

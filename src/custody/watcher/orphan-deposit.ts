@@ -3,11 +3,13 @@ import { type Group, NOW } from "../../platform/commit.ts";
 import { all, type Sql, sql } from "../../platform/sql.ts";
 
 /**
- * Limit of a chain's deposits that are orphaned or not confirmed. An endpoint can invent any number
- * of them, and anyone can cause them where a reorg drops them again. Beyond it a deposit is
- * recorded only at the confirmed height, which credits it in the same batch.
+ * Limit of a chain's deposits that are not confirmed or were orphaned lately. An endpoint can invent
+ * any number of them, and anyone can cause them where a reorg drops them again. Beyond it a new
+ * deposit is recorded only at the confirmed height, which credits it in the same batch.
  */
 export const MAX_UNCONFIRMED = 5_000;
+/** An orphaned deposit counts for this time, so that one flood does not hide new ones for longer. */
+const COUNTED_MS = 86_400_000;
 /** After this time since its detection an orphaned deposit is deleted. */
 const ORPHANED_MS = 7 * 86_400_000;
 /** Rows that one batch deletes. */
@@ -33,14 +35,15 @@ export function orphanUnseen(
       AND (${blocks.upTo} IS NULL OR block_number <= ${blocks.upTo}) AND ${blocks.when}`;
 }
 
-/** How many deposits above the confirmed height may be recorded now. */
+/** How many new deposits above the confirmed height may be recorded now. */
 export async function roomForUnconfirmed(db: D1Database, chain: string): Promise<number> {
   const [row] = await all<{ n: number }>(
     db,
     sql`SELECT (SELECT count(*) FROM deposits INDEXED BY deposits_open
         WHERE chain = ${chain} AND status = 'confirming')
       + (SELECT count(*) FROM deposits INDEXED BY deposits_orphaned
-        WHERE chain = ${chain} AND status = 'orphaned') AS n`,
+        WHERE chain = ${chain} AND status = 'orphaned'
+          AND detected_at >= ${NOW} - ${COUNTED_MS}) AS n`,
   );
   return Math.max(0, MAX_UNCONFIRMED - (row?.n ?? 0));
 }

@@ -35,8 +35,8 @@ import { announceDeposits } from "../announce.ts";
 import { alertFinality } from "./alert-finality.ts";
 import { type WatcherContext, commitMove, rangeLimit } from "./commit-move.ts";
 import { confirmBlocks } from "./confirm-blocks.ts";
-import { recordDeposits, transfersToUs } from "./detect-deposits.ts";
-import { orphanUnseen, roomForUnconfirmed, trimOrphaned } from "./orphan-deposit.ts";
+import { recordDeposits, transfersToUs, withinRoom } from "./detect-deposits.ts";
+import { orphanUnseen, trimOrphaned } from "./orphan-deposit.ts";
 import { resumeChain } from "./resume-chain.ts";
 import { witnessesOf } from "../../platform/config.ts";
 
@@ -185,15 +185,14 @@ async function detectDeposits(
     top === undefined || (top.number === cursor.scanned.number && top.hash === cursor.scanned.hash);
   if (unchanged && reading.base >= cursor.scanned.number && headNumber === cursor.headNumber)
     return cursor;
-  const seen = await transfersToUs(context, reading.transfers);
-  const room = seen.length === 0 ? 0 : await roomForUnconfirmed(context.db, chain.chain);
+  const seen = await withinRoom(context, await transfersToUs(context, reading.transfers));
   const group = newGroup();
   const when = movedBy(group, chain.chain);
   const scanned = top ?? (reading.base < cursor.scanned.number ? cursor.confirmed : cursor.scanned);
   return commitMove(context, group, [
     moveScanned(group, chain.chain, cursor, { scanned, headNumber }),
     ...storeBlocks(chain.chain, reading.ancestor, reading.blocks, when),
-    ...recordDeposits(group, chain, seen.slice(0, room), { confirmed: false, when }),
+    ...recordDeposits(group, chain, seen, { confirmed: false, when }),
     orphanUnseen(group, { chain: chain.chain, above: reading.base, upTo: null, when }),
     trimOrphaned(chain.chain),
     ...announceDeposits(group),
