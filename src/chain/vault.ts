@@ -24,6 +24,9 @@ export const MAX_VOIDS = 200;
 /** Same value as in DepositFactory.sol. */
 export const MAX_SWEEPS = 75;
 
+/** Kinds of limit in Limits.sol that all ids of a contract share. */
+const [ERC1155_TOTAL, ERC1155_TRANSACTION] = [3, 5] as const;
+
 /** Values of Vault.state(id). */
 export const PAYMENT_STATE = { none: 0, paid: 1, failed: 2, voided: 3 } as const;
 
@@ -122,29 +125,58 @@ export async function readPaymentLimit(
   return { maximum, available };
 }
 
-/** The same of many assets in one call, after the block with this number. At most 100. */
+/**
+ * The same of many assets in one call, after the block with this number. At most 100. Then of
+ * ERC-1155 contracts, whose ids share two limits.
+ */
 export async function readPaymentLimits(
   { client }: Endpoint,
   chain: ChainConfig,
-  { tokens, block }: { readonly tokens: readonly Token[]; readonly block: number },
+  {
+    tokens,
+    contracts,
+    block,
+  }: {
+    readonly tokens: readonly Token[];
+    readonly contracts: readonly Address[];
+    readonly block: number;
+  },
 ): Promise<{ maximum: bigint; available: bigint }[]> {
+  const vault = { address: getAddress(chain.vault), abi: vaultAbi } as const;
   const read = await client.multicall({
-    contracts: tokens.map(
-      ({ kind, token, tokenId }) =>
-        ({
-          address: getAddress(chain.vault),
-          abi: vaultAbi,
-          functionName: "paymentLimitOf",
-          args: [token, kind, tokenId],
-        }) as const,
-    ),
+    contracts: [
+      ...tokens.map(({ kind, token, tokenId }) => ({
+        ...vault,
+        functionName: "paymentLimitOf" as const,
+        args: [token, kind, tokenId] as const,
+      })),
+      ...contracts.flatMap((token) =>
+        [ERC1155_TOTAL, ERC1155_TRANSACTION].map((kind) => ({
+          ...vault,
+          functionName: "limitOf" as const,
+          args: [token, kind, 0n] as const,
+        })),
+      ),
+    ],
     allowFailure: false,
     deployless: true,
     // One call, as of balances (holdings.ts).
     batchSize: 0,
     blockNumber: BigInt(block),
   });
-  return read.map(([maximum, available]) => ({ maximum, available }));
+  const shared = read.slice(tokens.length);
+  return [
+    ...read.slice(0, tokens.length).map((limit) => lowest([limit])),
+    ...contracts.map((_, index) => lowest(shared.slice(2 * index, 2 * index + 2))),
+  ];
+}
+
+function lowest(limits: readonly (readonly [bigint, bigint])[]) {
+  const min = (values: readonly bigint[]) => values.reduce((a, b) => (a < b ? a : b));
+  return {
+    maximum: min(limits.map(([maximum]) => maximum)),
+    available: min(limits.map(([, available]) => available)),
+  };
 }
 
 /**

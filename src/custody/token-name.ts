@@ -9,7 +9,7 @@ export function tokenName(asset: AssetKey): TokenName {
 }
 
 /** The same in SQL, of a column that contains an asset. */
-export function tokenNameOf(column: "w.asset"): Expr {
+export function tokenNameOf(column: "w.asset" | "p.asset"): Expr {
   const asset = raw(column);
   return expr`iif(instr(${asset}, ':') = 0, ${asset}, substr(${asset}, 1, instr(${asset}, ':') - 1))`;
 }

@@ -163,16 +163,23 @@ describe("a queued withdrawal above the vault's largest payment", () => {
 
 describe("while a withdrawal waits for the vault's limit", () => {
   const HOUR = 3_600;
-  const ASSET = "venue_one:0x1";
+  const [ASSET, OTHER] = ["venue_one:0x1", "venue_one:0x2"];
+  /** The limit that all ids of a contract share. */
+  const TOTAL = 3;
 
   /** A vault that pays 200 in 24 hours, 100 at once, of which one user has had everything. */
-  async function usedUp() {
+  async function usedUp(limited: string = USDC) {
     const stage = await openStage();
     const [rich, other] = [await funded(stage), await funded(stage)];
-    await setLimit(stage, stage.usdc, 0, 200n);
+    for (const holder of [rich.address, other.address, stage.vault])
+      for (const id of [1n, 2n]) await stage.mintTokens(holder, id, 1_000n);
+    await stage.confirm();
+    await stage.watch();
+    if (limited === USDC) await setLimit(stage, stage.usdc, 0, 200n);
+    else await setLimit(stage, stage.tokens, TOTAL, 200n);
     await stage.mine();
     for (let n = 0; n < 2; n++) {
-      const { id } = await stage.withdraw(rich.userId, USDC, 100n, someone());
+      const { id } = await stage.withdraw(rich.userId, limited, 100n, someone());
       expect(await drive(stage, id)).toBe("settled");
     }
     const queue = async (user: typeof rich, amount: bigint, asset: string = USDC) =>
@@ -194,10 +201,6 @@ describe("while a withdrawal waits for the vault's limit", () => {
 
   it("no newer one of its asset passes it, and other assets are paid", async () => {
     const { stage, rich, other, queue, settledAfter } = await usedUp();
-    await stage.mintTokens(rich.address, 1n, 10n);
-    await stage.mintTokens(stage.vault, 1n, 10n);
-    await stage.confirm();
-    await stage.watch();
     const ids = [await queue(other, 60n), await queue(other, 20n), await queue(rich, 10n, ASSET)];
     expect(await settledAfter(4, ids)).toEqual([false, false, true]);
     expect(await stage.alerts()).toEqual(["limit_reached"]);
@@ -207,6 +210,21 @@ describe("while a withdrawal waits for the vault's limit", () => {
     const skipped = sql`SELECT 1 FROM vault_events
       WHERE chain = ${stage.chain.chain} AND kind = 'Skipped'`;
     expect(await all(env.DB, skipped)).toEqual([]);
+    await expectRest(stage);
+  });
+
+  it("no newer one passes it by another id of the contract whose limit is reached", async () => {
+    const { stage, rich, other, queue, settledAfter } = await usedUp(ASSET);
+    const ids = [
+      await queue(rich, 30n, OTHER),
+      await queue(other, 60n, ASSET),
+      await queue(other, 20n, OTHER),
+    ];
+    expect(await settledAfter(4, ids)).toEqual([false, false, false]);
+    expect(await stage.alerts()).toEqual(["limit_reached"]);
+    expect(await settledAfter(4, ids)).toEqual([false, true, false]);
+    expect(await settledAfter(4, ids)).toEqual([false, true, true]);
+    expect(await settledAfter(4, ids)).toEqual([true, true, true]);
     await expectRest(stage);
   });
 

@@ -26,7 +26,7 @@ import { paymentId, unsaltedPaymentId } from "../../src/chain/payment-id.ts";
 import {
   choosePayments,
   type Job,
-  limitedAssets,
+  reachedLimits,
   waitingForLimit,
 } from "../../src/custody/payer/choose-payments.ts";
 import type { ChainConfig } from "../../src/platform/config.ts";
@@ -307,6 +307,7 @@ describe("logs", () => {
 });
 
 describe("the choice of payments", () => {
+  const [X, Y, Y2] = ["x:0x1", "y:0x1", "y:0x2"];
   const job = (asset: string, amount: bigint, n: number): Job => ({
     withdrawalId: `${n}`,
     paymentId: pad(toHex(n)),
@@ -315,12 +316,12 @@ describe("the choice of payments", () => {
     to: address("8"),
   });
   it("takes the oldest first, skips what does not fit, reports what is missing", () => {
-    const jobs = [job("usdc", 50n, 1), job("usdc", 60n, 2), job("usdc", 40n, 3), job("x", 1n, 4)];
+    const jobs = [job("usdc", 50n, 1), job("usdc", 60n, 2), job("usdc", 40n, 3), job(X, 1n, 4)];
     const { chosen, missing } = choosePayments(jobs, new Map([["usdc", 100n]]), 50);
     expect(chosen.map((one) => one.withdrawalId)).toEqual(["1", "3"]);
     expect([...missing]).toEqual([
       ["usdc", 50n],
-      ["x", 1n],
+      [X, 1n],
     ]);
   });
   it("lets no later one of an asset pass one that waits for the limit", () => {
@@ -329,25 +330,43 @@ describe("the choice of payments", () => {
       job("usdc", 30n, 1),
       job("usdc", 60n, 2),
       job("usdc", 5n, 3),
-      job("x", 5n, 4),
-      job("y", 5n, 5),
+      job(X, 5n, 4),
+      job(Y, 5n, 5),
     ];
-    const held = new Map(["usdc", "x", "y"].map((asset) => [asset, 1_000n]));
+    const held = new Map(["usdc", X, Y].map((asset) => [asset, 1_000n]));
     const limits = new Map([
       ["usdc", { maximum: 100n, available: 80n }],
-      ["y", { maximum: 0n, available: 0n }],
+      [Y, { maximum: 0n, available: 0n }],
     ]);
     const { chosen, missing } = choosePayments(jobs, held, 50, limits);
     // The vault skips the first, which can never be paid, until it is set aside.
     expect(chosen.map((one) => one.withdrawalId)).toEqual(["0", "1", "4"]);
     expect([...missing]).toEqual([]);
-    expect(limitedAssets(jobs, limits)).toEqual(["usdc", "y"]);
+    expect(reachedLimits(jobs, limits)).toEqual(["usdc", Y]);
     expect(waitingForLimit(jobs, limits)?.withdrawalId).toBe("5");
+  });
+  it("lets no other asset of a contract pass one that waits for its limit", () => {
+    const jobs = [job(Y2, 50n, 1), job(Y, 60n, 2), job(Y2, 30n, 3), job(X, 90n, 4), job(X, 5n, 5)];
+    const held = new Map([X, Y, Y2].map((asset) => [asset, 1_000n]));
+    const limits = new Map([
+      [Y, { maximum: 100n, available: 100n }],
+      [Y2, { maximum: 100n, available: 100n }],
+      ["y", { maximum: 100n, available: 100n }],
+      // The limit of one id holds back its own payments only.
+      [X, { maximum: 100n, available: 80n }],
+      ["x", { maximum: 100n, available: 100n }],
+    ]);
+    const ids = (chosen: readonly Job[]) => chosen.map((one) => one.withdrawalId);
+    expect(ids(choosePayments(jobs, held, 50, limits).chosen)).toEqual(["1"]);
+    expect(reachedLimits(jobs, limits)).toEqual(["y", X]);
+    const others = [...jobs, job("x:0x2", 95n, 6)];
+    const both = new Map([...held, ["x:0x2", 1_000n]]);
+    expect(ids(choosePayments(others, both, 50, limits).chosen)).toEqual(["1", "6"]);
   });
   it("never exceeds the holdings or the batch limit", () => {
     fc.assert(
       fc.property(
-        fc.array(fc.tuple(fc.constantFrom("usdc", "x"), fc.bigInt(1n, 100n))),
+        fc.array(fc.tuple(fc.constantFrom("usdc", X), fc.bigInt(1n, 100n))),
         fc.bigInt(0n, 300n),
         fc.nat(10),
         (list, held, limit) => {

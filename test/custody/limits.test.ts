@@ -1,11 +1,23 @@
 /** Limits of credits and withdrawals that depend on what the chain has issued or can pay. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
+import { beyondShare } from "../../src/custody/payer/limit-queue.ts";
+import { tokenName } from "../../src/custody/token-name.ts";
 import { creditConfirmed } from "../../src/custody/watcher/credit-deposit.ts";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, first, raw, sql, uuid } from "../../src/platform/sql.ts";
-import { balances, fund, insertDeposit, newAsset, queueWithdrawal } from "../support/ledger.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
+import { rowsReadBy } from "../support/counting-database.ts";
+import {
+  balances,
+  edit,
+  fund,
+  insertDeposit,
+  insertWithdrawal,
+  newAsset,
+  queueWithdrawal,
+} from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
 
 const db = env.DB;
@@ -105,4 +117,29 @@ describe("a withdrawal", () => {
     });
     await queueWithdrawal(two, key, 40n, { chain });
   });
+});
+
+it("adds up once what an owner has had, however many withdrawals they queue", async () => {
+  const [busy, other] = [await newUser(), await newUser()];
+  const { key: asset } = newAsset();
+  const chain = { chain: `share-${uuidv7()}` };
+  const values = { ...chain, asset, amount: 10n };
+  const insert = (user: typeof busy, status: string) =>
+    insertWithdrawal(user.userId, { ...values, status });
+  for (let n = 0; n < 200; n++)
+    await Promise.all([insert(busy, "queued"), insert(busy, "settled")]);
+  await insert(other, "queued");
+  await edit(db, "withdrawals", [
+    sql`UPDATE withdrawals SET created_at = ${NOW}, updated_at = ${NOW}
+      WHERE chain = ${chain.chain}`,
+  ]);
+  for (const name of [asset, tokenName(asset)]) {
+    const beyond = async (counted: D1Database, maximum: bigint) => {
+      const limits = new Map([[name, { maximum, available: 0n }]]);
+      return (await beyondShare({ db: counted, chain }, limits, [name])).length;
+    };
+    expect(await beyond(db, 2_009n)).toBe(200);
+    expect(await beyond(db, 2_010n)).toBe(0);
+    expect(await rowsReadBy((counted) => beyond(counted, 5n))).toBeLessThan(4_000);
+  }
 });

@@ -1,5 +1,6 @@
 /** Chooses the queued withdrawals that fit into the next vault payment. Pure. */
 import type { AssetKey } from "../../assets/asset.ts";
+import { tokenName } from "../token-name.ts";
 
 export type Job = {
   readonly withdrawalId: string;
@@ -9,13 +10,19 @@ export type Job = {
   readonly to: `0x${string}`;
 };
 
-/** What the vault's limits leave of an asset (`paymentLimitOf` in Limits.sol). */
-export type PaymentLimit = {
+/** What the vault's limits leave of an asset (`paymentLimitOf` in Limits.sol) or of a contract. */
+type PaymentLimit = {
   /** The largest payment that is ever possible. */
   readonly maximum: bigint;
   /** The most that one transaction can pay now. */
   readonly available: bigint;
 };
+
+/** An asset, or the name of a contract whose ids share a limit. */
+export type Limited = string;
+
+/** Limits whose value is unknown are left out. */
+export type Limits = ReadonlyMap<Limited, PaymentLimit>;
 
 export type Choice = {
   readonly chosen: readonly Job[];
@@ -25,30 +32,35 @@ export type Choice = {
 
 /**
  * Takes the first jobs. One that exceeds what the vault holds is skipped, so it does not delay
- * others. One that must wait for the vault's limit holds back the later ones of its asset, which
- * would otherwise use up whatever becomes available. `limits` lacks assets whose limit is unknown.
+ * others. One that must wait for a limit of the vault holds back the later ones that count towards
+ * it, which would otherwise use up what the limit refills.
  */
 export function choosePayments(
   jobs: readonly Job[],
   held: ReadonlyMap<AssetKey, bigint>,
   count: number,
-  limits: ReadonlyMap<AssetKey, PaymentLimit> = new Map(),
+  limits: Limits = new Map(),
 ): Choice {
   const left = new Map(held);
-  const payable = new Map([...limits].map(([asset, { available }]) => [asset, available]));
-  const waiting = new Set<AssetKey>();
+  const payable = new Map([...limits].map(([name, { available }]) => [name, available]));
+  const waiting = new Set<Limited>();
   const chosen: Job[] = [];
   const missing = new Map<AssetKey, bigint>();
   for (const job of jobs) {
     const { asset, amount } = job;
     const free = left.get(asset) ?? 0n;
-    const now = payable.get(asset) ?? amount;
-    if (waiting.has(asset)) continue;
-    if (amount > now && isEverPayable(job, limits)) waiting.add(asset);
+    const names = limitsOf(job);
+    if (names.some((name) => waiting.has(name))) continue;
+    const reached = names.filter((name) => amount > (payable.get(name) ?? amount));
+    if (reached.length > 0 && isEverPayable(job, limits))
+      for (const name of reached) waiting.add(name);
     else if (amount > free) missing.set(asset, (missing.get(asset) ?? 0n) + amount);
     else if (chosen.length < count) {
       left.set(asset, free - amount);
-      if (limits.has(asset) && amount <= now) payable.set(asset, now - amount);
+      for (const name of names) {
+        const now = payable.get(name);
+        if (now !== undefined && amount <= now) payable.set(name, now - amount);
+      }
       chosen.push(job);
     }
   }
@@ -56,39 +68,35 @@ export function choosePayments(
   return { chosen, missing };
 }
 
-/** The assets of which the vault's limit cannot pay all jobs now. */
-export function limitedAssets(
-  jobs: readonly Job[],
-  limits: ReadonlyMap<AssetKey, PaymentLimit>,
-): AssetKey[] {
-  const wanted = new Map<AssetKey, bigint>();
+/** The limits that cannot pay all jobs now. */
+export function reachedLimits(jobs: readonly Job[], limits: Limits): Limited[] {
+  const wanted = new Map<Limited, bigint>();
   for (const job of jobs)
     if (isEverPayable(job, limits))
-      wanted.set(job.asset, (wanted.get(job.asset) ?? 0n) + job.amount);
-  return [...wanted].flatMap(([asset, amount]) =>
-    amount > (limits.get(asset)?.available ?? amount) ? [asset] : [],
+      for (const name of limitsOf(job)) wanted.set(name, (wanted.get(name) ?? 0n) + job.amount);
+  return [...wanted].flatMap(([name, amount]) =>
+    amount > (limits.get(name)?.available ?? amount) ? [name] : [],
   );
 }
 
 /** The first job that must wait for the limit, because it alone exceeds what is left now. */
-export function waitingForLimit(
-  jobs: readonly Job[],
-  limits: ReadonlyMap<AssetKey, PaymentLimit>,
-): Job | undefined {
+export function waitingForLimit(jobs: readonly Job[], limits: Limits): Job | undefined {
   return jobs.find(
     (job) =>
       isEverPayable(job, limits) && job.amount > (limits.get(job.asset)?.available ?? job.amount),
   );
 }
 
+/** What a payment counts towards. Both names of USDC are the same. */
+function limitsOf({ asset }: Job): Limited[] {
+  return [...new Set([asset, tokenName(asset)])];
+}
+
 /**
  * Whether the job fits an empty limit. The vault skips a larger one until park-over-limit.ts sets
  * it aside. A limit of zero stops the whole asset and says nothing about the job.
  */
-function isEverPayable(
-  { asset, amount }: Job,
-  limits: ReadonlyMap<AssetKey, PaymentLimit>,
-): boolean {
+function isEverPayable({ asset, amount }: Job, limits: Limits): boolean {
   const { maximum = 0n } = limits.get(asset) ?? {};
   return maximum === 0n || amount <= maximum;
 }

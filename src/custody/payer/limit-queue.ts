@@ -1,36 +1,48 @@
 /** What the payer needs to know of the vault's limits before it chooses payments. */
-import type { AssetKey } from "../../assets/asset.ts";
 import { describe } from "../../chain/rpc.ts";
-import { tokenOf } from "../../chain/token.ts";
+import { ERC1155, tokenOf } from "../../chain/token.ts";
 import { readPaymentLimits } from "../../chain/vault.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { NOW } from "../../platform/commit.ts";
 import { log } from "../../platform/log.ts";
 import { all, sql } from "../../platform/sql.ts";
-import { type Job, type PaymentLimit, waitingForLimit } from "./choose-payments.ts";
+import { type Job, type Limited, type Limits, waitingForLimit } from "./choose-payments.ts";
 import type { HeadView } from "./payer-context.ts";
+import { tokenName, tokenNameOf } from "../token-name.ts";
 
 const DAY_MS = 86_400_000;
 /** Withdrawals that were paid in the last day were ordered within this time, but for a few. */
 const ORDERED_WITHIN_MS = 7 * DAY_MS;
 
-export type Limits = ReadonlyMap<AssetKey, PaymentLimit>;
-
-/** Limits of the jobs' assets at the head. Empty if unknown: the vault checks them in any case. */
+/**
+ * Limits at the head, of the jobs' assets and of the contracts whose ids share one. Empty if
+ * unknown: the vault checks them in any case.
+ */
 export async function readLimits(context: HeadView, jobs: readonly Job[]): Promise<Limits> {
   const { chain, settings, head } = context;
   const assets = [...new Set(jobs.map(({ asset }) => asset))];
   if (!context.agreed || assets.length === 0) return new Map();
-  const tokens = assets.map((asset) => tokenOf(settings, chain, asset));
+  const tokens = assets.map((asset) => ({ ...tokenOf(settings, chain, asset), asset }));
+  const names = new Map(
+    tokens.flatMap(({ kind, token, asset }) =>
+      kind === ERC1155 ? [[tokenName(asset), token] as const] : [],
+    ),
+  );
   try {
     const { value } = await askAgreed(
       chain,
-      (endpoint) => readPaymentLimits(endpoint, chain, { tokens, block: head.number }),
+      (endpoint) =>
+        readPaymentLimits(endpoint, chain, {
+          tokens,
+          contracts: [...names.values()],
+          block: head.number,
+        }),
       (limits) => limits.map(({ maximum, available }) => `${maximum} ${available}`).join(),
       context.firstEndpoint,
     );
-    return new Map(value.map((limit, index) => [assets[index] ?? "", limit]));
+    const limited = [...assets, ...names.keys()];
+    return new Map(value.map((limit, index) => [limited[index] ?? "", limit]));
   } catch (error) {
     log("warn", "payer.limits_unknown", { chain: chain.chain, error: describe(error) });
     return new Map();
@@ -56,25 +68,35 @@ export async function alertLimit(
 }
 
 /**
- * Withdrawals of limited assets whose owner would get more than the largest payment within a day.
- * Those of other users come first, so that capital that is sent round keeps nobody waiting.
+ * Withdrawals whose owner would get more than the largest payment of a limit within a day. Those of
+ * other users come first, so that capital that is sent round keeps nobody waiting. What each owner
+ * has had is added up once, however many withdrawals they have queued.
  */
 export async function beyondShare(
-  { db, chain: { chain } }: HeadView,
+  { db, chain: { chain } }: Pick<HeadView, "db"> & { readonly chain: { readonly chain: string } },
   limits: Limits,
-  limited: readonly AssetKey[],
+  limited: readonly Limited[],
 ): Promise<string[]> {
-  const maxima = limited.map((asset) => ({ asset, maximum: `${limits.get(asset)?.maximum}` }));
+  const maxima = limited.map((name) => ({ name, maximum: `${limits.get(name)?.maximum}` }));
   const rows = await all<{ id: string }>(
     db,
-    sql`SELECT hex(w.withdrawal_id) AS id
-      FROM withdrawals w INDEXED BY withdrawals_open
-      JOIN json_each(${JSON.stringify(maxima)}) l ON l.value ->> 'asset' = w.asset
-      WHERE w.chain = ${chain} AND w.status IN ('queued', 'submitted')
-        AND w.amount + (SELECT total(p.amount) FROM withdrawals p INDEXED BY withdrawals_user
-          WHERE p.user_id = w.user_id AND p.created_at >= ${NOW} - ${ORDERED_WITHIN_MS}
-            AND p.chain = w.chain AND p.asset = w.asset AND p.status IN ('submitted', 'settled')
-            AND p.updated_at >= ${NOW} - ${DAY_MS}) > CAST(l.value ->> 'maximum' AS REAL)`,
+    sql`WITH waiting AS MATERIALIZED (
+        SELECT w.withdrawal_id, w.user_id, w.amount, l.value ->> 'name' AS name,
+          CAST(l.value ->> 'maximum' AS REAL) AS maximum
+        FROM withdrawals w INDEXED BY withdrawals_open
+        JOIN json_each(${JSON.stringify(maxima)}) l
+          ON l.value ->> 'name' IN (w.asset, ${tokenNameOf("w.asset")})
+        WHERE w.chain = ${chain} AND w.status IN ('queued', 'submitted')),
+      had AS MATERIALIZED (
+        SELECT o.user_id, o.name, total(p.amount) AS amount
+        FROM (SELECT DISTINCT user_id, name FROM waiting) o
+        LEFT JOIN withdrawals p INDEXED BY withdrawals_user ON p.user_id = o.user_id
+          AND p.created_at >= ${NOW} - ${ORDERED_WITHIN_MS} AND p.chain = ${chain}
+          AND o.name IN (p.asset, ${tokenNameOf("p.asset")})
+          AND p.status IN ('submitted', 'settled') AND p.updated_at >= ${NOW} - ${DAY_MS}
+        GROUP BY o.user_id, o.name)
+      SELECT DISTINCT hex(w.withdrawal_id) AS id FROM waiting w JOIN had USING (user_id, name)
+      WHERE w.amount + had.amount > w.maximum`,
   );
   return rows.map(({ id }) => id);
 }

@@ -12,8 +12,14 @@ import { NOW } from "../../platform/commit.ts";
 import { all, readUuid, select, sql } from "../../platform/sql.ts";
 import { MAC_COLUMNS, type MacRow } from "../../ledger/withdrawal-mac.ts";
 import { withTermsAsOrdered } from "./check-terms.ts";
-import { choosePayments, type Job, limitedAssets } from "./choose-payments.ts";
-import { alertLimit, beyondShare, type Limits, readLimits } from "./limit-queue.ts";
+import {
+  choosePayments,
+  type Job,
+  type Limited,
+  type Limits,
+  reachedLimits,
+} from "./choose-payments.ts";
+import { alertLimit, beyondShare, readLimits } from "./limit-queue.ts";
 import { makeTransaction } from "./make-transaction.ts";
 import { parkOverLimit } from "./park-over-limit.ts";
 import type { HeadView } from "./payer-context.ts";
@@ -40,12 +46,12 @@ export async function payNextBatch(context: HeadView, batchNo: number): Promise<
   return (refusing.length === 0 && (await sweepTowardsFloat(context, made))) || paid;
 }
 
-/** Reads of the queue, because each may bring forward another asset at its limit. */
+/** Reads of the queue, because each may bring forward what counts towards another limit. */
 const MAX_READS = 4;
 
 /**
- * The jobs in the order in which they are paid: the oldest first. If the vault's limit cannot pay
- * all of an asset, they come after those of other assets, which need not wait for them.
+ * The jobs in the order in which they are paid: the oldest first. If a limit of the vault cannot pay
+ * all that count towards it, they come after the others, which need not wait for them.
  */
 async function readQueue(
   context: HeadView,
@@ -54,12 +60,12 @@ async function readQueue(
   let jobs = await parkOverLimit(context, await readJobs(context, refusing));
   let limits = await readLimits(context, jobs);
   // Those that come forward may be limited, too.
-  const limited = new Set<AssetKey>();
+  const limited = new Set<Limited>();
   const beyondAll = new Set<string>();
   for (let tries = 0; tries < MAX_READS; tries++) {
-    const found = limitedAssets(jobs, limits).filter((asset) => !limited.has(asset));
+    const found = reachedLimits(jobs, limits).filter((name) => !limited.has(name));
     if (found.length === 0) break;
-    for (const asset of found) limited.add(asset);
+    for (const name of found) limited.add(name);
     const beyond = await beyondShare(context, limits, found);
     for (const id of beyond) beyondAll.add(id);
     const read = await readJobs(context, refusing, {
@@ -117,17 +123,18 @@ async function payChosen(
   });
 }
 
-/** `last`: assets, and withdrawals of them, that come after all others. */
+/** `last`: reached limits, and withdrawals that count towards them, that come after all others. */
 async function readJobs(
   context: HeadView,
   refusing: readonly TokenName[],
-  last?: { readonly limited: readonly AssetKey[]; readonly beyond: readonly string[] },
+  last?: { readonly limited: readonly Limited[]; readonly beyond: readonly string[] },
 ): Promise<Job[]> {
   const { db, chain } = context;
   const order =
     last === undefined
       ? sql``
-      : sql`w.asset IN (SELECT value FROM json_each(${JSON.stringify(last.limited)})),
+      : sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(last.limited)})
+          WHERE value IN (w.asset, ${tokenNameOf("w.asset")})),
         hex(w.withdrawal_id) IN (SELECT value FROM json_each(${JSON.stringify(last.beyond)})),`;
   const rows = await all<MacRow>(
     db,
