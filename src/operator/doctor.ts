@@ -3,14 +3,18 @@
  * buckets whose objects can be changed. Only operators see it, because it tells a thief where to
  * begin.
  */
+import { email } from "../auth/fields.ts";
 import { type Config, witnessesOf } from "../platform/config.ts";
 import { putOnce } from "../platform/put-once.ts";
-import { all, sql } from "../platform/sql.ts";
+import { all, first, readUuid, sql } from "../platform/sql.ts";
 import type { OperatorContext } from "./context.ts";
 
 type Finding = { readonly setting: string; readonly value: string; readonly risk: string };
 
 const DAY_SECS = 86_400;
+/** Accounts that are listed at once. The next run lists others once these are mended. */
+const MAX_LISTED = 100;
+const EMAILS_PER_QUERY = 1_000;
 /** Beneath each locked prefix. Sorts after the heads of the audit log, whose reader stops there. */
 const CANARIES = { ARCHIVE: "journal/lock-canary", AUDIT: "audit/lock-canary" } as const;
 
@@ -21,7 +25,7 @@ export async function doctor({ env, settings }: OperatorContext): Promise<unknow
     ),
   );
   const findings = [...openSettings(settings), ...locks.flat()];
-  const [accounts] = await all(
+  const accounts = await first<Record<string, number>>(
     env.DB,
     sql`SELECT count(*) AS users,
         count(*) FILTER (WHERE NOT EXISTS (SELECT 1 FROM totp_secrets t
@@ -34,10 +38,33 @@ export async function doctor({ env, settings }: OperatorContext): Promise<unknow
     ok: findings.length === 0,
     findings,
     // What their owners have not turned on limits no thief.
-    accounts,
+    accounts: { ...accounts, email_in_old_form: await emailsInOldForm(env.DB) },
     not_visible_to_the_service:
       "workers_dev and preview_urls of wrangler.toml, roles at Cloudflare",
   };
+}
+
+/**
+ * The first accounts that nobody can log in to, because their stored email is not in the form that
+ * is looked up. An email that is ASCII and lower case always is, except for a dot at its end.
+ */
+async function emailsInOldForm(db: D1Database): Promise<string[]> {
+  const found: string[] = [];
+  let after = "";
+  for (;;) {
+    const rows = await all<{ id: string; address: string }>(
+      db,
+      sql`SELECT hex(user_id) AS id, email AS address FROM users
+        WHERE user_id > unhex(${after}) AND (email GLOB ${"*[^!-~]*"} OR email GLOB ${"*[A-Z]*"}
+          OR email LIKE ${"%."})
+        ORDER BY user_id LIMIT ${EMAILS_PER_QUERY}`,
+    );
+    for (const { id, address } of rows)
+      if (email.safeParse(address).data !== address) found.push(readUuid(id));
+    after = rows.at(-1)?.id ?? "";
+    if (rows.length < EMAILS_PER_QUERY || found.length >= MAX_LISTED)
+      return found.slice(0, MAX_LISTED);
+  }
 }
 
 /** Pure: the settings that fail open, each with what that costs. */

@@ -1,5 +1,8 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
+import { NOW } from "../../src/platform/commit.ts";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
 import { testSettings } from "../support/settings.ts";
 import { orderOf, sendOrder } from "../support/operator.ts";
 
@@ -68,4 +71,27 @@ it("the doctor names a single operator and a chain without finality", async () =
     "OPERATORS",
     "CHAINS, finalized of local",
   ]);
+});
+
+it("the doctor lists accounts whose email nobody can log in with", async () => {
+  const insert = async (stored: string) => {
+    const userId = uuidv7();
+    await all(
+      env.DB,
+      sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
+        VALUES (${uuid(userId)}, ${stored}, '', 0, ${NOW})`,
+    );
+    return userId;
+  };
+  const name = uuidv7();
+  const old = [
+    await insert(`${name}@\u{fb01}sh.example`),
+    await insert(`${name}@b\u00fccher.example`),
+    await insert(`${name}@fish.example.`),
+    await insert(`${name}\u200b@fish.example`),
+  ];
+  const now = [await insert(`${name}@fish.example`), await insert(`\u00fc${name}@fish.example`)];
+  const { accounts } = (await examine()) as { accounts: { email_in_old_form: string[] } };
+  expect(accounts.email_in_old_form).toEqual(expect.arrayContaining(old));
+  for (const userId of now) expect(accounts.email_in_old_form).not.toContain(userId);
 });
