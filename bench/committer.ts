@@ -4,7 +4,7 @@
  */
 import { fillDay, QUOTES_OF_A_DAY, QUOTES_OF_A_QUICK_DAY } from "./day.ts";
 import { type Bench, type Figure, median, number } from "./figures.ts";
-import { PATIENT, quotesOverBooks, quotesOverRest, type Rate } from "./rfq.ts";
+import { PATIENT, quotesOverBooks, quotesOverRest, type Rate } from "./quote-loads.ts";
 import { type BenchStack, startBenchStack } from "./stack.ts";
 
 const SHARDS = [0, 1, 4] as const;

@@ -39,7 +39,7 @@ const CONNECTIONS = 64;
 const QUOTE_LIFE_SECS = 5;
 const REQUEST_LIFE_SECS = 30;
 const GB = 1e9;
-const TARGET_GB = 4;
+const TARGET_GB = 2;
 /** Of the size, from the middle of the run to its end. */
 const TARGET_GROWTH = 0.05;
 

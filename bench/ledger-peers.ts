@@ -1,11 +1,11 @@
 /**
  * Peers of bench/ledger.ts: the same journal in PostgreSQL (pgbench) and in SQLite in the process.
  */
-import { execFileSync, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { startPostgres } from "./postgres.ts";
 
 export type Rate = {
   readonly who: string;
@@ -89,12 +89,6 @@ export function runSqlite(seconds: number, migrations: readonly string[]): Rate[
   }
 }
 
-const POSTGRES_BIN = [
-  "/usr/lib/postgresql/17/bin",
-  "/usr/lib/postgresql/16/bin",
-  "/usr/lib/postgresql/15/bin",
-].find((path) => existsSync(path));
-
 /**
  * The journal of migrations/ in PostgreSQL: same columns, checks and keys, and a trigger that
  * posts.
@@ -138,89 +132,19 @@ INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line
 COMMIT;
 `;
 
-/**
- * Starts a cluster in the temporary directory with Debian's defaults (synchronous_commit on, fsync
- * on).
- */
 export async function runPostgres(seconds: number): Promise<Rate[]> {
-  if (POSTGRES_BIN === undefined) {
-    console.log(
-      "PostgreSQL is not installed (apt-get install postgresql), so its figures are omitted.",
-    );
-    return [];
-  }
-  const folder = mkdtempSync(join(tmpdir(), "bench-postgres-"));
-  const asPostgres = process.getuid?.() === 0;
-  chmodSync(folder, 0o755);
-  if (asPostgres) chownSync(folder, userId("-u"), userId("-g"));
-  const run = (program: string, args: readonly string[], input?: string): string => {
-    const [file, all] = asPostgres
-      ? ["runuser", ["-u", "postgres", "--", join(POSTGRES_BIN, program), ...args]]
-      : [join(POSTGRES_BIN, program), [...args]];
-    return execFileSync(file, all, {
-      encoding: "utf8",
-      cwd: folder,
-      stdio: ["pipe", "pipe", "pipe"],
-      ...(input === undefined ? {} : { input }),
-    });
-  };
-  const data = join(folder, "data");
-  run("initdb", ["-D", data, "-A", "trust"]);
-  run("pg_ctl", [
-    "-D",
-    data,
-    "-w",
-    "-l",
-    join(folder, "log"),
-    "-o",
-    `-c listen_addresses= -c unix_socket_directories=${folder}`,
-    "start",
-  ]);
+  const server = startPostgres(POSTGRES_SCHEMA);
+  if (server === undefined) return [];
   try {
-    execFileSync("psql", ["-h", folder, "-U", "postgres", "-q", "-v", "ON_ERROR_STOP=1"], {
-      input: POSTGRES_SCHEMA,
-    });
-    return [false, true].flatMap((hot) =>
-      [1, 16].map((clients) => pgbench(folder, { hot, clients, seconds })),
-    );
+    const rates: Rate[] = [];
+    for (const hot of [false, true])
+      for (const clients of [1, 16]) {
+        const script = postgresTransfer(hot ? "4" : "2 + 2 * :u");
+        const perSecond = await server.load(script, { clients, seconds });
+        rates.push({ who: "PostgreSQL, one per transaction", clients, hot, perSecond });
+      }
+    return rates;
   } finally {
-    run("pg_ctl", ["-D", data, "-m", "immediate", "stop"]);
-    rmSync(folder, { recursive: true, force: true });
+    server.stop();
   }
-}
-
-function pgbench(
-  folder: string,
-  { hot, clients, seconds }: { hot: boolean; clients: number; seconds: number },
-): Rate {
-  const script = join(folder, "transfer.sql");
-  writeFileSync(script, postgresTransfer(hot ? "4" : "2 + 2 * :u"));
-  const args = [
-    "-h",
-    folder,
-    "-U",
-    "postgres",
-    "-n",
-    "-M",
-    "prepared",
-    "-c",
-    String(clients),
-    "-j",
-    "2",
-    "-T",
-    String(seconds),
-    "-f",
-    script,
-    "postgres",
-  ];
-  const { stdout, stderr } = spawnSync(join(POSTGRES_BIN ?? "", "pgbench"), args, {
-    encoding: "utf8",
-  });
-  const perSecond = Number(/^tps = ([\d.]+)/m.exec(stdout)?.[1]);
-  if (!(perSecond > 0)) throw new Error(`pgbench: ${stderr}`);
-  return { who: "PostgreSQL, one per transaction", clients, hot, perSecond };
-}
-
-function userId(flag: "-u" | "-g"): number {
-  return Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
 }

@@ -15,6 +15,7 @@ import type { BenchStack, Database } from "./stack.ts";
 export type Person = {
   readonly userId: string;
   readonly apiKeyId: string;
+  readonly secret: string;
   readonly key: CryptoKey;
 };
 
@@ -43,6 +44,7 @@ export async function makePeople(
     people.push({
       userId,
       apiKeyId,
+      secret,
       key: await importSecret(secret),
       ...(await sealKey(stack.masterKeys, secret, {
         apiKeyId,
@@ -90,7 +92,7 @@ export async function makePeople(
       assets,
       units,
     );
-  return people.map(({ userId, apiKeyId, key }) => ({ userId, apiKeyId, key }));
+  return people.map(({ userId, apiKeyId, secret, key }) => ({ userId, apiKeyId, secret, key }));
 }
 
 const UNREACHED = 2 ** 52;

@@ -19,6 +19,7 @@ import { benchKit } from "./kit.ts";
 import { benchGrowth } from "./growth.ts";
 import { benchNetwork } from "./network.ts";
 import { benchOpenQuotes } from "./open-quotes.ts";
+import { benchQuotes } from "./quotes.ts";
 import { benchRfq } from "./rfq.ts";
 import { benchSmallBlocks } from "./small-blocks.ts";
 import { benchStorage } from "./storage.ts";
@@ -27,6 +28,7 @@ import { benchStreams } from "./streams.ts";
 const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   auth: { title: "Signed requests", bench: benchAuth },
   rfq: { title: "Quotes and accepts", bench: benchRfq },
+  quotes: { title: "What a quote costs beside its peers", bench: benchQuotes },
   "open-quotes": { title: "A quote beside many open quotes", bench: benchOpenQuotes },
   kit: { title: "The trading kit", bench: benchKit },
   network: { title: "Verbs over Cloudflare's distances", bench: benchNetwork },

@@ -14,6 +14,7 @@ import {
   readFileSync,
   rmSync,
 } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -43,7 +44,7 @@ export type BenchStack = {
   readonly db: Database;
   /** The sealed objects. */
   readonly archive: Bucket;
-  /** The peer's own database, with the same tables. */
+  /** The peer's own database. */
   readonly peerDb: Database;
   /** Resident memory of workerd, in MB. */
   rssMb: () => number;
@@ -85,7 +86,7 @@ type StatementMeter = {
 export type StackOptions = {
   readonly settings?: Record<string, string>;
   /** A Worker of bench/peers/ with its own database and its class as the Durable Object `PEER`. */
-  readonly peer?: "batches" | "broadcast" | "hono";
+  readonly peer?: "lean" | "broadcast" | "hono";
   /**
    * Wraps the bundle with bench/peers/probe.mjs, which counts D1 calls and records when they end.
    */
@@ -236,7 +237,6 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
     await applyMigrations(db);
     const archive = await miniflare.getR2Bucket("ARCHIVE", "rfq-custody");
     const peerDb = options.peer === undefined ? db : await miniflare.getD1Database("DB", "peer");
-    if (options.peer === "batches") await applyMigrations(peerDb);
     const stats = () => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
     return {
       port,
@@ -288,19 +288,35 @@ function rateLimits(workerOptions: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(ratelimits).map(([name, { simple }]) => [name, simple]));
 }
 
-function peerWorker(peer: string, port: number, compatibilityDate: unknown) {
+export function peerWorker(peer: string, port: number, compatibilityDate: unknown) {
   return {
     name: "peer",
     modules: [
-      join(import.meta.dirname, "peers", `${peer}.mjs`),
-      ...(peer === "hono" ? honoFiles() : []),
-    ].map((path) => ({ type: "ESModule", path })),
+      { type: "ESModule", path: join(import.meta.dirname, "peers", `${peer}.mjs`) },
+      ...(peer === "hono" ? honoFiles().map((path) => ({ type: "ESModule", path })) : []),
+      ...(peer === "lean" ? signatureFiles() : []),
+    ],
     modulesRoot: ROOT,
     compatibilityDate: String(compatibilityDate),
+    compatibilityFlags: ["nodejs_compat"],
     d1Databases: { DB: "bench-peer" },
     durableObjects: { PEER: { className: "Peer", useSQLite: true } },
     unsafeDirectSockets: [{ host: "127.0.0.1", port }],
   };
+}
+
+/** The service's own verification of signatures. */
+function signatureFiles() {
+  const [hmac, noble] = ["src/auth/hmac.ts", "node_modules/@noble/hashes/utils.js"];
+  const text = stripTypeScriptTypes(readFileSync(join(ROOT, hmac), "utf8"));
+  return [
+    {
+      type: "ESModule",
+      path: join(ROOT, hmac),
+      contents: text.replace("@noble/hashes/utils.js", `../../${noble}`),
+    },
+    { type: "ESModule", path: join(ROOT, noble) },
+  ];
 }
 
 /** Those that the app imports are among them. A module that nobody imports is not run. */
