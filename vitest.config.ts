@@ -10,6 +10,8 @@ await buildReference();
 await buildConsole();
 /** Much longer than any test takes, because a busy machine must not fail one. */
 const PATIENCE_MS = 120_000;
+/** `full` for the release run: test/support/depth.ts. Workerd sees no other environment. */
+const TEST_DEPTH = process.env["TEST_DEPTH"] ?? "small";
 const migrations = await readD1Migrations("./migrations");
 
 export default defineConfig({
@@ -102,7 +104,7 @@ function inWorkerd(project: {
       cloudflareTest({
         wrangler: { configPath: "./wrangler.toml" },
         miniflare: {
-          bindings: { ...testSettings(), TEST_MIGRATIONS: migrations },
+          bindings: { ...testSettings(), TEST_MIGRATIONS: migrations, TEST_DEPTH },
           // For tests that fill what the others share, and for tests that damage records.
           d1Databases: {
             SPARE_DB: "spare",

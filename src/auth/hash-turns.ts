@@ -31,6 +31,7 @@ const TURN_MS = 2_000;
 /** A turn whose request was cancelled between two rounds expires sooner. */
 const ROUND_MS = 500;
 const PAUSE_MS = 60;
+let pauseMs = PAUSE_MS;
 /** Each poll wakes the thread. */
 const POLL_MS = 50;
 /**
@@ -56,6 +57,11 @@ export type Waiter = HashCaller & {
   /** Whether a newcomer has taken the place. */
   evicted: boolean;
 };
+
+/** For tests, which log in often and have no other requests to serve. */
+export function setHashPause(ms: number): void {
+  pauseMs = ms;
+}
 
 /** The order of turns, without timers. */
 export class HashTurns {
@@ -121,7 +127,7 @@ export class HashTurns {
 
   end(now: number): void {
     this.#held = false;
-    this.#freeAt = now + PAUSE_MS;
+    this.#freeAt = now + pauseMs;
   }
 
   /**
@@ -165,13 +171,6 @@ function largest(waiters: readonly Waiter[], groupOf: (waiter: Waiter) => string
 }
 
 const turns = new HashTurns();
-let pauseMs = PAUSE_MS;
-
-/** For tests, which log in often and have no other requests to serve. */
-export function setHashPause(ms: number): void {
-  pauseMs = ms;
-}
-
 /**
  * Runs `work`, which hashes a password, in a turn of its own. Throws `login_throttled` if too many
  * are waiting.

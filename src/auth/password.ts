@@ -14,13 +14,19 @@ type Parameters = { readonly logN: number; readonly r: number; readonly rounds: 
  * From the OWASP password storage cheat sheet: N=2^13, r=8, p=10. A round takes about 10 ms and
  * 8 MiB.
  */
-const CURRENT: Parameters = { logN: 13, r: 8, rounds: 10 };
+const SERVICE: Parameters = { logN: 13, r: 8, rounds: 10 };
+let current = SERVICE;
 const HASH_BYTES = 32;
 export const MAX_PASSWORD_BYTES = 1_024;
 
+/** For tests, which hash often. Without parameters, those of the service. */
+export function setHashParameters(parameters: Parameters = SERVICE): void {
+  current = parameters;
+}
+
 export async function hashPassword(
   password: string,
-  parameters: Parameters = CURRENT,
+  parameters: Parameters = current,
 ): Promise<string> {
   const salt = randomBytes(16);
   const hash = await derive(password, salt, parameters);
@@ -43,16 +49,16 @@ export async function verifyPassword(
 ): Promise<PasswordCheck> {
   const record = stored === undefined ? undefined : parse(stored);
   const { parameters, salt, hash } = record ?? {
-    parameters: CURRENT,
+    parameters: current,
     salt: Buffer.alloc(16),
     hash: Buffer.alloc(HASH_BYTES),
   };
   const derived = await derive(password, salt, parameters);
   const equal = timingSafeEqual(derived, hash);
   const outdated =
-    parameters.logN !== CURRENT.logN ||
-    parameters.r !== CURRENT.r ||
-    parameters.rounds !== CURRENT.rounds;
+    parameters.logN !== current.logN ||
+    parameters.r !== current.r ||
+    parameters.rounds !== current.rounds;
   return { matches: equal && record !== undefined, outdated };
 }
 

@@ -12,6 +12,7 @@ import { encodeFooter, GENESIS, type OwnerBlock } from "../../src/archive/footer
 import { readSeal, type SealBucket } from "../../src/archive/seal-store.ts";
 import { encodeAmounts, encodeMarks } from "../../src/archive/summary.ts";
 import { slices } from "./journal-model.ts";
+import { rounds } from "../support/depth.ts";
 
 it("returns exactly what was sealed", async () => {
   await fc.assert(
@@ -22,7 +23,7 @@ it("returns exactly what was sealed", async () => {
       expect(decoded.sha256).toBe(sha256);
       expect(decoded.footer).toEqual(footer);
     }),
-    { numRuns: 150 },
+    { numRuns: rounds(40, 150) },
   );
 });
 
@@ -40,7 +41,7 @@ it("refuses every changed byte, or decodes the same content", async () => {
       const decoded = outcome as Awaited<ReturnType<typeof decodeSeal>>;
       if (decoded.sha256 === sha256) expect(decoded.seal).toEqual(seal);
     }),
-    { numRuns: 300 },
+    { numRuns: rounds(80, 300) },
   );
 });
 
@@ -53,7 +54,7 @@ it("refuses an object that ends early or goes on", async () => {
       const longer = new Uint8Array([...bytes, 0]);
       await expect(decodeSeal(longer)).rejects.toThrow(SealMalformed);
     }),
-    { numRuns: 100 },
+    { numRuns: rounds(30, 100) },
   );
 });
 
@@ -89,7 +90,7 @@ it("opens the block of one owner without the others", async () => {
         expect(own.quotes).toEqual(seal.quotes.filter((row) => row.maker_id === block.owner));
       }
     }),
-    { numRuns: 50 },
+    { numRuns: rounds(15, 50) },
   );
 });
 

@@ -13,7 +13,7 @@ import { readOwnerRows } from "../../src/archive/seal-row.ts";
 import { type Round, type RoundContext, sealRound } from "../../src/archive/seal-round.ts";
 import type { SealBucket } from "../../src/archive/seal-store.ts";
 import { FIRST_MEMORY, type SealerMemory } from "../../src/archive/sealer-memory.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { walkRecent } from "../../src/ledger/reconcile.ts";
 import { all, raw, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { newAsset } from "../support/ledger.ts";
@@ -142,7 +142,7 @@ export class SealedJournal {
    * Has the reconciliation walk everything, and lets an instant pass, so that all of it is cold.
    */
   async walked(): Promise<void> {
-    await reconcile(this.db, { macKeys: settings(), chains: [] });
+    await walkRecent(this.db, { macKeys: settings() });
     await scheduler.wait(5);
   }
 

@@ -10,6 +10,7 @@ import { payTests } from "./pay.ts";
 import { rescueTests } from "./rescue.ts";
 import { stolenPayerTests } from "./stolen-payer.ts";
 import { runSequences } from "./sequences.ts";
+import { rounds } from "../support/depth.ts";
 
 // The gas scans send hundreds of transactions each; a loaded machine takes its time.
 vi.setConfig({ testTimeout: 60_000 });
@@ -28,7 +29,7 @@ describe("gas limits", () => gasTests(chain));
 describe("random sequences", () => {
   it("contracts and model agree about every sequence", async () => {
     const { sequences, failure } = await runSequences(chain, {
-      numRuns: 30,
+      numRuns: rounds(8, 30),
       maxSteps: 40,
       timeLimitMs: 6_000,
     });

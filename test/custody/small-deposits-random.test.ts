@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { type Floors, openChain, TOKENS } from "../support/deposit-chain.ts";
 import { balances, newAsset } from "../support/ledger.ts";
+import { rounds } from "../support/depth.ts";
 
 const TRANSFERS = 12;
 /** Two addresses with USDC and an outcome token each. */
@@ -104,6 +105,6 @@ it("records each transfer once and credits what reaches the minimum, in any orde
         expect(await balances(userId, key)).toEqual([model.sum(true), 0n]);
       }
     }),
-    { numRuns: 10 },
+    { numRuns: rounds(4, 10) },
   );
 }, 30_000);

@@ -15,6 +15,7 @@ import { endWithdrawal, fund, newAsset, queueWithdrawal } from "../support/ledge
 import { newKey, newUser } from "../support/users.ts";
 import { modelEntries, plain, plainModel, readAll } from "../support/ledger-model.ts";
 import { command, openRequest, outcomeOf, placeQuote, submit } from "../support/market.ts";
+import { rounds } from "../support/depth.ts";
 
 const venues = ["venue_one", "venue_two", "venue_three"];
 
@@ -172,7 +173,7 @@ it("combined filters and page sizes agree with the model", async () => {
         );
       },
     ),
-    { numRuns: 250 },
+    { numRuns: rounds(60, 250) },
   );
 }, 60_000);
 

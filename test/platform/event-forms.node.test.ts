@@ -1,7 +1,6 @@
 /** Every event comes out of storage as it went in. */
 import { randomUUID } from "node:crypto";
-import { beforeEach, describe, expect, it } from "vitest";
-import type { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { announce } from "../../src/platform/announce.ts";
 import { groupOf } from "../../src/platform/commit.ts";
 import {
@@ -27,10 +26,10 @@ const KINDS = EVENT_FORMS.flatMap((form) =>
 /** Texts that look like the end of a stored event. */
 const TEXTS = ["x", ",null]", "null", '"],[', "", "é😀\u0000", "l]"];
 
-let db: DatabaseSync;
-beforeEach(() => {
-  db = migratedDatabase();
-});
+/** Each test leaves it empty. */
+const db = migratedDatabase();
+beforeEach(() => db.exec("BEGIN"));
+afterEach(() => db.exec("ROLLBACK"));
 
 /** A row whose values are all different. Ids and texts depend on `seed`. */
 function rowOf(form: EventForm, seed: number, valueOf: (index: number) => unknown): EventRow {

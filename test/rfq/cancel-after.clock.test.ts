@@ -21,6 +21,7 @@ import {
 import { withBatch } from "../support/slow-database.ts";
 import { connect, replay } from "../support/sockets.ts";
 import { newKey, newUser } from "../support/users.ts";
+import { rounds } from "../support/depth.ts";
 
 type Party = { readonly actor: Actor };
 
@@ -141,7 +142,7 @@ describe("a call", () => {
 });
 
 it("an accept and a late call never make both a match and a live timer", async () => {
-  for (let round = 0; round < 12; round++) {
+  for (let round = 0; round < rounds(4, 12); round++) {
     const { maker, bot, quote, accept } = await quotedByKeys();
     const mine = await quote(bot);
     await setTimer(bot, 5);

@@ -18,8 +18,10 @@ import { balances, newAsset } from "../support/ledger.ts";
 import { command, openRequest, outcomeOf, placeQuote, submit } from "../support/market.ts";
 import { connect, evict } from "../support/sockets.ts";
 import { newKey, newUser } from "../support/users.ts";
+import { rounds } from "../support/depth.ts";
 
-const ROUNDS = 12;
+/** Four have each of `IN_MS`. */
+const ROUNDS = rounds(4, 12);
 /** When a timer runs out. The last leaves the accept enough time on a loaded machine. */
 const IN_MS = [0, 8, 30, 2_000];
 const OFF = { windowSecs: 60, maxMatches: null, maxUsdc: null, cooldownSecs: null };

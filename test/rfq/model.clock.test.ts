@@ -8,6 +8,7 @@ import { balances, newAsset } from "../support/ledger.ts";
 import { advanceClock, command, openRequest, outcomeOf, submit } from "../support/market.ts";
 import { evict, replay } from "../support/sockets.ts";
 import { newUser, type TestUser } from "../support/users.ts";
+import { rounds } from "../support/depth.ts";
 
 /** A model of a book in bigint. The database must agree with it after every step. */
 type ModelQuote = {
@@ -186,7 +187,7 @@ it("a book and the replay of its streams agree with a model after every step", a
       }
       await streamsAgree(book, users, model);
     }),
-    { numRuns: 12 },
+    { numRuns: rounds(4, 12) },
   );
 }, 60_000);
 

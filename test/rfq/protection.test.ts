@@ -21,6 +21,7 @@ import {
 } from "../support/market.ts";
 import { awakeAndEvicted, connect, replay } from "../support/sockets.ts";
 import { newUser, type TestUser } from "../support/users.ts";
+import { rounds } from "../support/depth.ts";
 
 const OFF = { windowSecs: 60, maxMatches: null, maxUsdc: null, cooldownSecs: null };
 
@@ -172,7 +173,7 @@ describe("in one commit group", () => {
   });
 
   it("of two accepts in two books at once, one trips and the other fails", async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < rounds(3, 10); round++) {
       const { requester, maker, quotes } = await quotedBooks(2);
       await saveProtection(env, maker.actor, { ...OFF, maxMatches: 1 });
       const results = await Promise.all(quotes.map((quoted) => accept(requester, quoted)));

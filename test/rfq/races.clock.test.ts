@@ -31,13 +31,14 @@ import {
 import { withBatch } from "../support/slow-database.ts";
 import { awakeAndEvicted } from "../support/sockets.ts";
 import { newUser } from "../support/users.ts";
+import { rounds } from "../support/depth.ts";
 
 awakeAndEvicted("exactly one wins", (maybeEvict) => {
-  it("of an accept and a cancel, fifty times", async () => {
+  it("of an accept and a cancel", async () => {
     const { key: book } = newAsset();
     const requester = await newUser({ usdc: 1_000_000n });
     const maker = await newUser({ [book]: 10_000n });
-    for (let round = 0; round < 50; round++) {
+    for (let round = 0; round < rounds(10, 50); round++) {
       const request = await openRequest(requester, book, { amount: 10n });
       const quote = await placeQuote(maker, request.request_id, 500_000);
       const commands = [

@@ -18,6 +18,7 @@ import { commitOperations } from "../../src/rfq/book-group.ts";
 import { env } from "cloudflare:workers";
 import { awakeAndEvicted, connect, storedEvents } from "../support/sockets.ts";
 import { newUser, type TestUser } from "../support/users.ts";
+import { rounds } from "../support/depth.ts";
 
 type Ids = { readonly quote_id: string; readonly request_id: string };
 
@@ -230,7 +231,7 @@ awakeAndEvicted("exactly one wins", (maybeEvict) => {
       requester: { usdc: 1_000n },
       maker: { token: 1_000n },
     });
-    for (let round = 0; round < 20; round++) {
+    for (let round = 0; round < rounds(4, 20); round++) {
       const request = await openRequest(requester, book, { amount: 10n });
       const quote = await placeQuote(maker, request.request_id, 500_000);
       const commands = [replacing(maker, quote), command.accept(requester, quote.quote_id)];

@@ -1,8 +1,8 @@
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { setHashPause } from "../../src/auth/hash-turns.ts";
+import { setTestHashCost } from "./hash-cost.ts";
 import { printLogOfFailedTests } from "./log-of-failed-tests.ts";
 
 printLogOfFailedTests();
-setHashPause(0);
+setTestHashCost();
 await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);

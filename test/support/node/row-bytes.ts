@@ -3,6 +3,7 @@
  * The rows are like the example rows of the schema, with ids, hashes and texts of full length.
  */
 import { randomBytes } from "node:crypto";
+import type { DatabaseSync } from "node:sqlite";
 import { migratedDatabase } from "../../../scripts/migrations/files.ts";
 import { commentOf, schemaText } from "./schema.ts";
 
@@ -24,41 +25,45 @@ const BLOB_NAMES: readonly (readonly [RegExp, number])[] = [
 const NUMBERED = /(_id|_seq|^seq|^nonce|^number|ordinal|position|block_number|^day)$/;
 
 export function measuredRowBytes(): Map<string, number> {
+  const db = migratedDatabase();
+  for (const { name } of db.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").all())
+    db.exec(`DROP TRIGGER ${String(name)}`);
+  db.exec("PRAGMA ignore_check_constraints = ON; BEGIN");
+  const tables = [...schemaText.matchAll(/^CREATE TABLE (\w+) \(/gm)].map(([, name = ""]) => name);
+  for (const table of tables) fill(db, table);
+  db.exec("COMMIT");
+  const sizes = db
+    .prepare(
+      `SELECT m.tbl_name, sum(s.pgsize) AS bytes FROM dbstat s JOIN sqlite_master m
+        ON m.name = s.name GROUP BY m.tbl_name`,
+    )
+    .all();
+  const bytes = new Map(sizes.map((row) => [row["tbl_name"], Number(row["bytes"])]));
+  // A table of one row only is not worth measuring.
   return new Map(
-    [...schemaText.matchAll(/^CREATE TABLE (\w+) \(/gm)].map(([, table = ""]) => [
+    tables.map((table) => [
       table,
-      bytesOf(table),
+      Math.round((bytes.get(table) ?? 0) / Math.max(1, rowsOf(db, table))),
     ]),
   );
 }
 
-function bytesOf(table: string): number {
-  const db = migratedDatabase();
-  for (const { name } of db.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").all())
-    db.exec(`DROP TRIGGER ${String(name)}`);
-  db.exec("PRAGMA ignore_check_constraints = ON");
+function fill(db: DatabaseSync, table: string): void {
   const example = exampleOf(table);
   const columns = db.prepare("SELECT name, type FROM pragma_table_info(?)").all(table);
   const insert = db.prepare(
     `INSERT OR IGNORE INTO ${table} VALUES (${columns.map(() => "?").join(", ")})`,
   );
-  db.exec("BEGIN");
   for (let row = 0; row < ROWS; row++)
     insert.run(
       ...columns.map(({ name, type }) =>
         valueOf(String(name), String(type), example.get(String(name)) ?? "1", row),
       ),
     );
-  db.exec("COMMIT");
-  const sizes = db
-    .prepare(
-      `SELECT sum(s.pgsize) AS bytes FROM dbstat s JOIN sqlite_master m ON m.name = s.name
-        WHERE m.tbl_name = ?`,
-    )
-    .get(table);
-  const rows = db.prepare(`SELECT count(*) AS rows FROM ${table}`).get();
-  // The rows of tables with one row only are not worth measuring.
-  return Math.round(Number(sizes?.["bytes"]) / Math.max(1, Number(rows?.["rows"])));
+}
+
+function rowsOf(db: DatabaseSync, table: string): number {
+  return Number(db.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.["rows"]);
 }
 
 function exampleOf(table: string): Map<string, string> {
