@@ -18,6 +18,7 @@ import { openMarket, succeeded } from "./market.ts";
 import { type Loads, measureVerbs } from "./network.ts";
 import { makePeople, signed } from "./people.ts";
 import { type Bill, billOf, dollarsOf, type Month } from "./prices.ts";
+import { PATIENT } from "./quote-loads.ts";
 import { type BenchStack, type Meter, startBenchStack } from "./stack.ts";
 import { acceptOneOfThree, loseQuotes, transfersIn, trim } from "./storage.ts";
 
@@ -43,7 +44,7 @@ const KEY_BYTES = 100;
 const KEY_SECS = 30 * 3_600;
 
 export const benchCosts: Bench = async ({ quick, say, onStop }) => {
-  const stack = await startBenchStack({ meter: true });
+  const stack = await startBenchStack({ meter: true, settings: PATIENT });
   onStop(stack.stop);
   try {
     const loads: Loads = [

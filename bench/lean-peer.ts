@@ -1,6 +1,6 @@
 /** The tables and users of peers/lean.mjs. */
 import type { Person } from "./people.ts";
-import type { BenchStack } from "./stack.ts";
+import { type BenchStack, ONE_CALL } from "./stack.ts";
 
 /** A quote is found by its id only. An index by request would be a third row. */
 const SCHEMA = [
@@ -46,6 +46,7 @@ export async function joinLeanPeer(
   const response = await fetch(`http://127.0.0.1:${peerPort}/bench/people`, {
     method: "POST",
     body,
+    ...ONE_CALL,
   });
   if (!response.ok) throw new Error(await response.text());
 }

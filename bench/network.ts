@@ -18,6 +18,7 @@ import {
 } from "./market.ts";
 import { type Person, signed } from "./people.ts";
 import { dollarsOf } from "./prices.ts";
+import { PATIENT } from "./quote-loads.ts";
 import { type BenchSocket, driveSockets, openSocket } from "./sockets.ts";
 import { type BenchStack, type Meter, startBenchStack } from "./stack.ts";
 
@@ -58,7 +59,7 @@ export const benchNetwork: Bench = async ({ quick, say, onStop, network }) => {
     { lanes: 4, each: lightEach },
     { lanes: BOOKS * MAKERS_PER_BOOK, each: fullEach },
   ];
-  const stack = await startBenchStack({ meter: true });
+  const stack = await startBenchStack({ meter: true, settings: PATIENT });
   onStop(stack.stop);
   try {
     await fillDay(stack.db, quick ? QUOTES_OF_A_QUICK_DAY : QUOTES_OF_A_DAY);

@@ -115,6 +115,8 @@ const SETTINGS = {
 };
 
 const METER_SETTLES_MS = 300;
+/** workerd closes idle connections, so a later call on one of them may fail. */
+export const ONE_CALL = { headers: { connection: "close" } };
 const WRAPPERS = ["meter", "probe", "limits", "committer", "cron"] as const;
 /** A file system in memory. */
 const MEMORY_FOLDER = "/dev/shm";
@@ -258,17 +260,24 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
               .filter((line) => line !== "")
           : [],
       runCron: async () => {
-        const response = await fetch(`http://127.0.0.1:${port}/bench/cron`, { method: "POST" });
+        const response = await fetch(`http://127.0.0.1:${port}/bench/cron`, {
+          method: "POST",
+          ...ONE_CALL,
+        });
         if (!response.ok) throw new Error(`the scheduled handler ended with ${response.status}`);
       },
       setNetwork: async (network) => {
         const body = JSON.stringify(network);
-        await fetch(`http://127.0.0.1:${port}/bench/network`, { method: "POST", body });
+        await fetch(`http://127.0.0.1:${port}/bench/network`, {
+          method: "POST",
+          body,
+          ...ONE_CALL,
+        });
       },
       readMeter: async () => {
         // Notifications of streams follow the response.
         await sleep(METER_SETTLES_MS);
-        const response = await fetch(`http://127.0.0.1:${port}/bench/meter`);
+        const response = await fetch(`http://127.0.0.1:${port}/bench/meter`, ONE_CALL);
         return (await response.json()) as Awaited<ReturnType<BenchStack["readMeter"]>>;
       },
       stop,

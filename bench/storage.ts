@@ -10,6 +10,7 @@ import { type Bench, type Figure, number } from "./figures.ts";
 import { acceptsOf, type Market, openMarket, openRequests, quoteEach, sendAll } from "./market.ts";
 import { signed } from "./people.ts";
 import { dollarsOf } from "./prices.ts";
+import { PATIENT } from "./quote-loads.ts";
 import { type Sizes, sizesOf } from "./size.ts";
 import { type BenchStack, startBenchStack } from "./stack.ts";
 
@@ -24,7 +25,7 @@ const TARGET_DOLLARS = 15;
 const TARGET_ROWS_OF_ACCEPT = { alone: 46, amongThree: 54 };
 
 export const benchStorage: Bench = async ({ quick, say, onStop }) => {
-  const stack = await startBenchStack({ meter: true });
+  const stack = await startBenchStack({ meter: true, settings: PATIENT });
   onStop(stack.stop);
   try {
     const [lost, taken] = quick ? [1_000, 400] : [6_000, 2_000];
