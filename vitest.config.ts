@@ -10,6 +10,18 @@ await buildReference();
 await buildConsole();
 /** Much longer than any test takes, because a busy machine must not fail one. */
 const PATIENCE_MS = 120_000;
+/** Journeys of the release run only. docs/release-checklist.md says what proves them before. */
+const RELEASE_JOURNEYS = [
+  "deadline",
+  "generated-clients",
+  "maker-kill",
+  "old-records",
+  "restore",
+  "rfq-kill",
+  "seal-kill",
+  "upgrade",
+  "vault-upgrade",
+].map((name) => `test/journeys/${name}.test.ts`);
 /** `full` for the release run: test/support/depth.ts. Workerd sees no other environment. */
 const TEST_DEPTH = process.env["TEST_DEPTH"] ?? "small";
 const migrations = await readD1Migrations("./migrations");
@@ -61,9 +73,6 @@ export default defineConfig({
         exclude: [],
         globalSetup: ["./test/chain/support/anvil.setup.ts"],
         testTimeout: PATIENCE_MS,
-        // All files share D1. Some edit rows for a moment, and others reconcile the whole of it.
-        maxWorkers: 1,
-        sequence: { groupOrder: 2 },
       }),
       // Tests that move D1's clock, which all files of a project share.
       inWorkerd({
@@ -77,6 +86,7 @@ export default defineConfig({
           name: "journeys",
           environment: "node",
           include: ["test/journeys/**/*.test.ts"],
+          exclude: TEST_DEPTH === "full" ? [] : RELEASE_JOURNEYS,
           globalSetup: ["./test/support/node/bundles.setup.ts"],
           testTimeout: PATIENCE_MS,
           hookTimeout: PATIENCE_MS,
@@ -89,15 +99,16 @@ export default defineConfig({
   },
 });
 
-/** Real workerd, D1, Durable Objects and queue; unisolated, so every test makes users, books and assets of its own. */
+/**
+ * Real workerd, D1, Durable Objects and queue. Each worker of vitest has a D1 of its own, which its
+ * files share, so every test makes users, books and assets of its own.
+ */
 function inWorkerd(project: {
   name: string;
   include: string[];
   exclude: string[];
   globalSetup?: string[];
   testTimeout: number;
-  maxWorkers?: number;
-  sequence?: { groupOrder: number };
 }) {
   return {
     plugins: [

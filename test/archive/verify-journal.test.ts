@@ -9,6 +9,7 @@ import { all, blob, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { settings } from "../support/http.ts";
 import { edit } from "../support/ledger.ts";
 import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
+import { rounds } from "../support/depth.ts";
 
 const journal = new SealedJournal(env.SEALED_DB, "sealed");
 const { db } = journal;
@@ -75,21 +76,21 @@ it("verifies a chain of any length, in parts", async () => {
   expect(whole).toMatchObject({ ok: true, verified: seals, unknown: 0 });
   expect(whole.accounts).toBe(await journal.count("accounts"));
   for (const limits of [
-    { seals: 2, transfers: 50_000, accounts: 3 },
-    { seals: 500, transfers: 3, accounts: 50 },
+    { seals: 2, transfers: 50_000, accounts: rounds(10, 3) },
+    { seals: 500, transfers: rounds(6, 3), accounts: 50 },
   ]) {
     const places: string[] = [];
     const onProgress = (where: string) => void places.push(where);
     expect(await verifyJournal(db, sealing.bucket, settings(), { limits, onProgress })).toEqual(
       whole,
     );
-    expect(places.length).toBeGreaterThan(seals / 4);
+    expect(places.length).toBeGreaterThan(seals / 8);
   }
   // An account that the last parts do not touch.
   const idle = sql`(SELECT account_id FROM accounts WHERE owner = ${uuid(requester.userId)}
     AND asset = 'usdc' AND kind = 'available')`;
   await sealing.sealAll();
-  const limits = { seals: 1, transfers: 1, accounts: 1 };
+  const limits = { seals: rounds(4, 1), transfers: rounds(8, 1), accounts: rounds(8, 1) };
   for (const table of ["accounts", "sealed_balances"]) {
     const move = (by: number) =>
       edit(db, table, [

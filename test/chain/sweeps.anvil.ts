@@ -12,6 +12,7 @@ import { checkHoldings } from "../../src/ledger/reconcile-holdings.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
 import { expectRest } from "./support/drive.ts";
 import { type Depositor, openStage, someone, type Stage } from "./support/stage.ts";
+import { FULL } from "../support/depth.ts";
 
 /** A user with one credited deposit of each amount, at an address each. */
 async function depositorOf(stage: Stage, amounts: readonly bigint[]): Promise<Depositor> {
@@ -66,13 +67,21 @@ function sweepGasLimit(stage: Stage): Promise<bigint> {
   });
 }
 
-it("pays a withdrawal out of 300 addresses in under 30 blocks", { timeout: 120_000 }, async () => {
+/** A sweep moves 75 of them. */
+const ADDRESSES = FULL ? 300 : 80;
+
+it("pays a withdrawal out of many addresses in under 30 blocks", { timeout: 120_000 }, async () => {
   const stage = await openStage({ confirmations: 20 });
   const user = await depositorOf(
     stage,
-    Array.from({ length: 300 }, () => 10n),
+    Array.from({ length: ADDRESSES }, () => 10n),
   );
-  const { id, paymentId } = await stage.withdraw(user.userId, USDC, 3_000n, someone());
+  const { id, paymentId } = await stage.withdraw(
+    user.userId,
+    USDC,
+    10n * BigInt(ADDRESSES),
+    someone(),
+  );
   const payer = await stage.payer();
   let blocks = 0;
   while (blocks < 30 && (await stage.withdrawal(id))?.status !== "settled") {
@@ -84,8 +93,8 @@ it("pays a withdrawal out of 300 addresses in under 30 blocks", { timeout: 120_0
   expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
   expect(blocks).toBeLessThan(30);
   const salts = await sweptSalts(stage);
-  expect(salts).toHaveLength(4);
-  expect(new Set(salts.flat()).size).toBe(300);
+  expect(salts).toHaveLength(Math.ceil(ADDRESSES / 75));
+  expect(new Set(salts.flat()).size).toBe(ADDRESSES);
   expect(await stage.paidCount(paymentId)).toBe(1);
   await stage.confirm();
   await payer.round();

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { freePort } from "../../scripts/stack/ports.ts";
 import { alive, descendants, runScriptFile, untilPrinted } from "../support/node/processes.ts";
+import { inRelease } from "../support/depth.ts";
 import { until } from "../support/node/stack.ts";
 
 const dir = join(".stack", `test-demo-${process.pid}-${randomBytes(4).toString("hex")}`);
@@ -48,28 +49,30 @@ describe("npm run demo", () => {
     }
   });
 
-  it("uses the given ports and stops every process at Ctrl-C", async () => {
-    const env = { PORT: String(await freePort()), RPC_PORT: String(await freePort()) };
-    for (const sign of [
-      `anvil listens on http://127.0.0.1:${env.RPC_PORT}`,
-      `the Worker listens on http://127.0.0.1:${env.PORT}`,
-    ]) {
-      const run = runDemo(env);
-      await untilPrinted(run, sign);
-      const children = descendants(run.child.pid ?? 0);
-      run.child.kill("SIGINT");
-      expect(await run.exited).toBe(130);
-      expect(children.length).toBeGreaterThan(0);
-      await ended(children);
-    }
-  });
+  inRelease(() => {
+    it("uses the given ports and stops every process at Ctrl-C", async () => {
+      const env = { PORT: String(await freePort()), RPC_PORT: String(await freePort()) };
+      for (const sign of [
+        `anvil listens on http://127.0.0.1:${env.RPC_PORT}`,
+        `the Worker listens on http://127.0.0.1:${env.PORT}`,
+      ]) {
+        const run = runDemo(env);
+        await untilPrinted(run, sign);
+        const children = descendants(run.child.pid ?? 0);
+        run.child.kill("SIGINT");
+        expect(await run.exited).toBe(130);
+        expect(children.length).toBeGreaterThan(0);
+        await ended(children);
+      }
+    });
 
-  it("leaves no process running when it is killed", async () => {
-    const run = runDemo();
-    await untilPrinted(run, "the Worker listens on");
-    const children = descendants(run.child.pid ?? 0);
-    run.child.kill("SIGKILL");
-    await run.exited;
-    await ended(children);
+    it("leaves no process running when it is killed", async () => {
+      const run = runDemo();
+      await untilPrinted(run, "the Worker listens on");
+      const children = descendants(run.child.pid ?? 0);
+      run.child.kill("SIGKILL");
+      await run.exited;
+      await ended(children);
+    });
   });
 });

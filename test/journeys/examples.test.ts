@@ -3,6 +3,7 @@ import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it, type TestContext } from "vitest";
+import { inRelease } from "../support/depth.ts";
 import { install } from "../support/node/install.ts";
 import {
   fund,
@@ -17,11 +18,14 @@ import {
 
 let stack: TestStack;
 let credentials: Map<Trader, Record<string, string>>;
+/** For examples that send nothing that takes effect. */
+let bystander: Trader;
 beforeAll(async () => {
   // The examples import the built client.
   execFileSync("npm", ["run", "-s", "build:client"]);
   stack = await startTestStack();
   credentials = new Map();
+  bystander = await newTrader(stack);
 });
 afterAll(() => stack?.stop());
 
@@ -214,106 +218,108 @@ afterAll(() =>
   rmSync(resolve(".stack", `examples-${process.pid}`), { recursive: true, force: true }),
 );
 
-it(
-  "maker.py quotes, reconnects, and cancels its quotes when it stops",
-  {
-    timeout: 240_000,
-  },
-  async ({ skip }) => {
-    const python = await pythonWithWebsockets(skip);
-    const asset = newAsset("venue_three");
-    const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
-    await fund(stack, [
-      { trader: maker, usdc: 10_000_000n },
-      { trader: requester, tokens: { asset, amount: 1_000_000n } },
-    ]);
-    const making = await run(maker, [python, "examples/maker.py", "venue_three"]);
-    const quotesOf = async () => {
-      const { request_id } = await requester.client.rfq.request({
-        ...asset,
-        amount: 1_000_000n,
-        side: "Ask",
-      });
-      return until(`a quote: ${making.output}`, 30_000, async () => {
-        const quotes = await requester.client.rfq.quotes({ request_id }).all();
-        return quotes.length > 0 ? quotes : null;
-      });
-    };
-    try {
-      expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
-      await stack.killWorkerd();
-      expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
-      const [sold] = await quotesOf();
-      if (sold === undefined) throw new Error("unreachable: there is a quote");
-      await requester.client.rfq.accept({ quote_id: sold.quote_id });
-      await until(`its own trade: ${making.output}`, 10_000, async () =>
-        making.output.includes("traded: Ask 1000000 at 490000") ? true : null,
-      );
-    } finally {
-      making.child.kill("SIGTERM");
-    }
-    // The quote of before the kill may have ended with the lost connection.
-    expect([await making.ended, making.output]).toEqual([
-      0,
-      expect.stringMatching(/stopped: \{"cancelled":[12]\}/),
-    ]);
-    expect(await maker.client.rfq.myQuotes({ status: "open" }).all()).toEqual([]);
-  },
-);
-
-it(
-  "maker.py keeps its inventory limit and replaces its quotes after a trade",
-  {
-    timeout: 240_000,
-  },
-  async ({ skip }) => {
-    const python = await pythonWithWebsockets(skip);
-    const asset = newAsset("venue_one");
-    const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
-    await fund(stack, [
-      { trader: requester, usdc: 10_000_000n, tokens: { asset, amount: 5_000_000n } },
-      { trader: maker, usdc: 10_000_000n, tokens: { asset, amount: 4_000_000n } },
-    ]);
-    const making = await run(maker, [python, "examples/maker.py", "venue_one"], {
-      MAX_POSITION: "4000000",
-      INVENTORY_SKEW: "40000",
-    });
-    try {
-      await until(`the maker to quote: ${making.output}`, 15_000, async () =>
-        making.output.includes("quoting venue_one") ? true : null,
-      );
-      const ask = (side: "Bid" | "Ask", amount: bigint) =>
-        requester.client.rfq.request({ ...asset, amount, side });
-      const quoteOf = (request_id: string, price: number) =>
-        until(`a quote at ${price}: ${making.output}`, 10_000, async () => {
-          const quotes = await requester.client.rfq.quotes({ request_id, status: "open" }).all();
-          return quotes.length === 1 && quotes[0]?.price === price ? quotes[0] : null;
+inRelease(() => {
+  it(
+    "maker.py quotes, reconnects, and cancels its quotes when it stops",
+    {
+      timeout: 240_000,
+    },
+    async ({ skip }) => {
+      const python = await pythonWithWebsockets(skip);
+      const asset = newAsset("venue_three");
+      const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
+      await fund(stack, [
+        { trader: maker, usdc: 10_000_000n },
+        { trader: requester, tokens: { asset, amount: 1_000_000n } },
+      ]);
+      const making = await run(maker, [python, "examples/maker.py", "venue_three"]);
+      const quotesOf = async () => {
+        const { request_id } = await requester.client.rfq.request({
+          ...asset,
+          amount: 1_000_000n,
+          side: "Ask",
         });
-      await ask("Ask", 1_000_000n);
-      await until(`the limit: ${making.output}`, 10_000, async () =>
-        making.output.includes("passed: 1000000 of") ? true : null,
-      );
-      const [first, second] = [await ask("Bid", 1_000_000n), await ask("Bid", 1_000_000n)];
-      // It holds all of MAX_POSITION, so that its price of 0.51 is 0.04 lower.
-      await quoteOf(second.request_id, 470_000);
-      await requester.client.rfq.accept(await quoteOf(first.request_id, 470_000));
-      await quoteOf(second.request_id, 480_000);
-      const sized = await requester.client.rfq.request({
-        ...asset,
-        usdc_amount: 300_000n,
-        side: "Ask",
+        return until(`a quote: ${making.output}`, 30_000, async () => {
+          const quotes = await requester.client.rfq.quotes({ request_id }).all();
+          return quotes.length > 0 ? quotes : null;
+        });
+      };
+      try {
+        expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
+        await stack.killWorkerd();
+        expect(await quotesOf()).toMatchObject([{ price: 490_000 }]);
+        const [sold] = await quotesOf();
+        if (sold === undefined) throw new Error("unreachable: there is a quote");
+        await requester.client.rfq.accept({ quote_id: sold.quote_id });
+        await until(`its own trade: ${making.output}`, 10_000, async () =>
+          making.output.includes("traded: Ask 1000000 at 490000") ? true : null,
+        );
+      } finally {
+        making.child.kill("SIGTERM");
+      }
+      // The quote of before the kill may have ended with the lost connection.
+      expect([await making.ended, making.output]).toEqual([
+        0,
+        expect.stringMatching(/stopped: \{"cancelled":[12]\}/),
+      ]);
+      expect(await maker.client.rfq.myQuotes({ status: "open" }).all()).toEqual([]);
+    },
+  );
+
+  it(
+    "maker.py keeps its inventory limit and replaces its quotes after a trade",
+    {
+      timeout: 240_000,
+    },
+    async ({ skip }) => {
+      const python = await pythonWithWebsockets(skip);
+      const asset = newAsset("venue_one");
+      const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
+      await fund(stack, [
+        { trader: requester, usdc: 10_000_000n, tokens: { asset, amount: 5_000_000n } },
+        { trader: maker, usdc: 10_000_000n, tokens: { asset, amount: 4_000_000n } },
+      ]);
+      const making = await run(maker, [python, "examples/maker.py", "venue_one"], {
+        MAX_POSITION: "4000000",
+        INVENTORY_SKEW: "40000",
       });
-      // 0.49 less three quarters of the skew, and within the limit at that price.
-      await quoteOf(sized.request_id, 460_000);
-    } finally {
-      making.child.kill("SIGTERM");
-    }
-    expect([await making.ended, making.output]).toEqual([
-      0,
-      expect.stringContaining('stopped: {"cancelled":2}'),
-    ]);
-  },
-);
+      try {
+        await until(`the maker to quote: ${making.output}`, 15_000, async () =>
+          making.output.includes("quoting venue_one") ? true : null,
+        );
+        const ask = (side: "Bid" | "Ask", amount: bigint) =>
+          requester.client.rfq.request({ ...asset, amount, side });
+        const quoteOf = (request_id: string, price: number) =>
+          until(`a quote at ${price}: ${making.output}`, 10_000, async () => {
+            const quotes = await requester.client.rfq.quotes({ request_id, status: "open" }).all();
+            return quotes.length === 1 && quotes[0]?.price === price ? quotes[0] : null;
+          });
+        await ask("Ask", 1_000_000n);
+        await until(`the limit: ${making.output}`, 10_000, async () =>
+          making.output.includes("passed: 1000000 of") ? true : null,
+        );
+        const [first, second] = [await ask("Bid", 1_000_000n), await ask("Bid", 1_000_000n)];
+        // It holds all of MAX_POSITION, so that its price of 0.51 is 0.04 lower.
+        await quoteOf(second.request_id, 470_000);
+        await requester.client.rfq.accept(await quoteOf(first.request_id, 470_000));
+        await quoteOf(second.request_id, 480_000);
+        const sized = await requester.client.rfq.request({
+          ...asset,
+          usdc_amount: 300_000n,
+          side: "Ask",
+        });
+        // 0.49 less three quarters of the skew, and within the limit at that price.
+        await quoteOf(sized.request_id, 460_000);
+      } finally {
+        making.child.kill("SIGTERM");
+      }
+      expect([await making.ended, making.output]).toEqual([
+        0,
+        expect.stringContaining('stopped: {"cancelled":2}'),
+      ]);
+    },
+  );
+});
 
 const wrongCalls: readonly [
   what: string,
@@ -380,7 +386,7 @@ it.each(wrongCalls)(
     if (program !== "node" && !has(program))
       return console.warn(`skipped: ${program} is not installed`);
     const ran = await run(
-      await newTrader(stack),
+      bystander,
       [program === "node" ? process.execPath : program, ...args],
       settings,
     );
@@ -388,16 +394,18 @@ it.each(wrongCalls)(
   },
 );
 
-it("maker.py takes its venues from the service", { timeout: 240_000 }, async ({ skip }) => {
-  const python = await pythonWithWebsockets(skip);
-  const ran = await run(await newTrader(stack), [python, "examples/maker.py", "venue_nine"]);
-  expect(await ran.ended).toBe(1);
-  expect(ran.output).toContain("query.venue_id");
+inRelease(() => {
+  it("maker.py takes its venues from the service", { timeout: 240_000 }, async ({ skip }) => {
+    const python = await pythonWithWebsockets(skip);
+    const ran = await run(bystander, [python, "examples/maker.py", "venue_nine"]);
+    expect(await ran.ended).toBe(1);
+    expect(ran.output).toContain("query.venue_id");
+  });
 });
 
 it("a taker whose request is rejected prints the reason in one line", async () => {
   const command = [process.execPath, "examples/taker.ts", "venue_one", "not-hex", "1", "Bid"];
-  const ran = await run(await newTrader(stack), command);
+  const ran = await run(bystander, command);
   expect(await ran.ended).toBe(1);
   expect(ran.output).toMatch(/^POST \/rfq\/request: 400 invalid_request: .*\n$/);
 });

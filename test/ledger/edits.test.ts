@@ -15,6 +15,7 @@ import { edit, endWithdrawal, fund, newAsset, queueWithdrawal } from "../support
 import { settings } from "../support/http.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
+import { FULL } from "../support/depth.ts";
 
 const db = env.EDITED_DB;
 
@@ -126,10 +127,13 @@ it.each(Object.entries(UNSEEN))(
       sql`SELECT name, pk FROM pragma_table_info(${table})`,
     );
     const keys = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
+    const stated = wordsOf(`${named} ${idle}`);
     const unseen: string[] = [];
     for (const { name } of columns)
-      if (!(await isFound({ table, column: name, keys }))) unseen.push(name);
-    expect(unseen.toSorted()).toEqual(wordsOf(`${named} ${idle}`).toSorted());
+      // A small run does not look for a check that finds one of those.
+      if ((!FULL && stated.includes(name)) || !(await isFound({ table, column: name, keys })))
+        unseen.push(name);
+    expect(unseen.toSorted()).toEqual(stated.toSorted());
   },
 );
 

@@ -1,9 +1,14 @@
 /**
  * How much the tests try. `npm test` is small, `npm run test:release` full: it sets TEST_DEPTH,
- * which vitest.config.ts also gives to workerd. docs/release-checklist.md says what only the release
- * run tries.
+ * which vitest.config.ts also gives to workerd. docs/release-checklist.md says what only the
+ * release run tries.
  */
 export const FULL = process.env["TEST_DEPTH"] === "full";
+
+/** Declares tests that only the release run has. */
+export function inRelease(declare: () => void): void {
+  if (FULL) declare();
+}
 
 /** Rounds of a race, seeds, cases of a property. */
 export function rounds(few: number, full: number): number {
