@@ -17,7 +17,7 @@ import type { Config } from "../platform/config.ts";
 import { beforeDeadline, type InstantFact } from "../platform/deadline.ts";
 import { type Operation, runOperation } from "../platform/operation.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
-import { type Problem, problem } from "../platform/problem.ts";
+import { problem } from "../platform/problem.ts";
 import {
   atom,
   blob,
@@ -249,9 +249,7 @@ function preconditions(
       // After a restore the payment of its id may be in the ledger already, without a withdrawal.
       expr: expr`NOT EXISTS (SELECT 1 FROM accepted_payments
         WHERE chain = ${chain} AND payment_id IN (${payment}, ${unsalted}))`,
-      reject: () => {
-        throw idReused();
-      },
+      reject: idReused,
     },
     ...beforeDeadline(at, notAfter, (passed): never => {
       throw passed;
@@ -307,9 +305,7 @@ function preconditions(
         WHERE user_id = ${user}
         AND created_at > ${at} - ${REVERTED_PAYMENTS_MS} AND failure_code = 'payment_reverted'
         AND to_address = ${blob(toAddress)}) < ${MAX_REVERTED_PAYMENTS}`,
-      reject: () => {
-        throw destinationRefused();
-      },
+      reject: destinationRefused,
     },
     {
       expr: hasAvailable(actor.userId, asset, amount),
@@ -324,9 +320,7 @@ function preconditions(
       // After the check of funds, and worded like an address that failed. Otherwise anybody could
       // ask, without funds, which addresses are the service's.
       expr: expr`NOT ${isDepositAddress(settings, toAddress)}`,
-      reject: () => {
-        throw destinationRefused();
-      },
+      reject: destinationRefused,
     },
     {
       expr: amount > MAX_NATIVE_UNITS ? FALSE : expr`${liquidity(terms)} >= ${amount}`,
@@ -342,8 +336,8 @@ function preconditions(
   ];
 }
 
-function destinationRefused(): Problem {
-  return problem(
+function destinationRefused(): never {
+  throw problem(
     "destination_refused",
     "Payments to this address failed repeatedly. Choose another one.",
   );
@@ -391,11 +385,11 @@ function earlierWithdrawal(earlier: string | null, terms: WithdrawTerms): Withdr
     row.chain === terms.chain &&
     row.asset === terms.asset;
   if (same) return { row, replayed: true, events: [] };
-  throw idReused();
+  return idReused();
 }
 
-function idReused(): Problem {
-  return problem(
+function idReused(): never {
+  throw problem(
     "client_withdrawal_id_reused",
     "This client_withdrawal_id was used with other terms. Choose a new one.",
   );

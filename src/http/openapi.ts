@@ -266,7 +266,8 @@ function requestOf(route: Documented): NonNullable<RouteConfig["request"]> {
       ? {}
       : {
           body: {
-            required: !acceptsEmpty(body),
+            // An empty body equals `{}`.
+            required: !body.safeParse({}).success,
             content: { "application/json": { schema: documentedBody(route, body) } },
           },
         }),
@@ -290,20 +291,10 @@ function idempotencyKey(description: string): z.ZodType {
     .openapi({ description });
 }
 
-/** Whether the body may be omitted. An empty body equals `{}`. */
-function acceptsEmpty(body: z.ZodType): boolean {
-  return body.safeParse({}).success;
-}
-
 function successOf(route: Documented): RouteConfig["responses"] {
-  if (route.stream === true)
-    return {
-      101: {
-        description: "The socket is open. docs/asyncapi.yaml describes its messages.",
-        headers: headersOf(["x-request-id", "ratelimit-policy"]),
-      },
-    };
   const headers: DocumentedHeaders = headersOf(["x-request-id", "ratelimit-policy"]);
+  const description = "The socket is open. docs/asyncapi.yaml describes its messages.";
+  if (route.stream === true) return { 101: { description, headers } };
   if (route.idempotent === true) Object.assign(headers, headersOf(["idempotency-replayed"]));
   for (const [name, description] of Object.entries(route.responseHeaders ?? {}))
     headers[name] = { description, schema: { type: "string" } };

@@ -148,8 +148,11 @@ export async function claimFence(
 
 const CONSTRAINT = /SQLITE_CONSTRAINT|constraint failed|balance not moved|append-only/i;
 /** What one of the statements is or needs, so that its command fails alone like one above. */
-const IMPOSSIBLE =
-  /SQLITE_(TOOBIG|FULL|MISMATCH|RANGE)|too big|too many SQL variables|maximum DB size|no such (table|column)|syntax error|datatype mismatch/i;
+const IMPOSSIBLE = new RegExp(
+  "SQLITE_(TOOBIG|FULL|MISMATCH|RANGE)|too big|too many SQL variables|maximum DB size|" +
+    "no such (table|column)|syntax error|datatype mismatch",
+  "i",
+);
 
 /**
  * Whether a statement was refused, by SQLite or by our own check of its size. Then the whole batch

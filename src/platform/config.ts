@@ -117,6 +117,10 @@ const nativeUnits = (fallback: bigint) =>
     .transform(BigInt)
     .refine((units) => units <= 2n ** 62n, "must be at most 2^62");
 
+function itemsOf(list: string): string[] {
+  return list.split(",").flatMap((item) => item.trim() || []);
+}
+
 const json = <T extends z.ZodType>(schema: T) =>
   z
     .string()
@@ -143,7 +147,7 @@ export const Settings = z.object({
   AUTH_SESSION_SCOPES: z
     .string()
     .default("read,trade")
-    .transform((list) => list.split(",").map((scope) => scope.trim()))
+    .transform(itemsOf)
     .pipe(
       z
         .array(
@@ -177,12 +181,7 @@ export const Settings = z.object({
   CORS_ORIGINS: z
     .string()
     .default("")
-    .transform((list) =>
-      list
-        .split(",")
-        .map((origin) => origin.trim())
-        .filter((origin) => origin !== ""),
-    )
+    .transform(itemsOf)
     .pipe(z.array(z.string().regex(/^https?:\/\/[^/\s]+$/)).max(32)),
   /** One in this many successful requests is logged, 1 for all. Failed ones always are. */
   LOG_SUCCESS_ONE_IN: integer(100, 1, 1_000_000),
@@ -284,6 +283,10 @@ export type Config = z.infer<typeof Settings>;
 export type ChainConfig = Config["CHAINS"][number];
 export type VenueConfig = Config["VENUES"][number];
 
+function invalid(reason: string): Error {
+  return new Error(`Settings are not valid: ${reason}`);
+}
+
 /** Cloudflare's limit of a variable or secret is 5 KB, and its deployment fails with a number. */
 const MAX_SETTING_BYTES = 5_000;
 
@@ -292,9 +295,7 @@ function checkSizes(env: object): void {
     const value: unknown = Reflect.get(env, name);
     const bytes = typeof value === "string" ? new TextEncoder().encode(value).length : 0;
     if (bytes > MAX_SETTING_BYTES)
-      throw new Error(
-        `Settings are not valid: ${name} has ${bytes} bytes, and at most ${MAX_SETTING_BYTES} fit`,
-      );
+      throw invalid(`${name} has ${bytes} bytes, and at most ${MAX_SETTING_BYTES} fit`);
   }
 }
 
@@ -311,7 +312,7 @@ export function config(env: object): Config {
         (issue) =>
           `${issue.path.join(".")}: ${issue.code === "custom" ? issue.message : issue.code}`,
       );
-      throw new Error(`Settings are not valid: ${errors.join("; ")}`);
+      throw invalid(errors.join("; "));
     }
     checkWindows();
     settings = checkTables(withSecretUrls(result.data));
@@ -328,7 +329,7 @@ export function withSettingsOf<Copy extends object>(env: object, copy: Copy): Co
 
 export function defaultChain(settings: Config): ChainConfig {
   const chain = settings.CHAINS.find((candidate) => candidate.default) ?? settings.CHAINS[0];
-  if (chain === undefined) throw new Error("Settings are not valid: CHAINS is empty");
+  if (chain === undefined) throw invalid("CHAINS is empty");
   return chain;
 }
 
@@ -344,8 +345,7 @@ export function vaultsOf(chain: ChainConfig): readonly string[] {
 
 export function venueConfig(settings: Config, venue: string): VenueConfig {
   const found = settings.VENUES.find((candidate) => candidate.venue_id === venue);
-  if (found === undefined)
-    throw new Error(`Settings are not valid: VENUES does not contain ${venue}`);
+  if (found === undefined) throw invalid(`VENUES does not contain ${venue}`);
   return found;
 }
 
@@ -374,42 +374,33 @@ function endpointOf(url: string): string {
 function checkTables(settings: Config): Config {
   const chains = new Set(settings.CHAINS.map((chain) => chain.chain));
   if (chains.size !== settings.CHAINS.length)
-    throw new Error("Settings are not valid: CHAINS contains two chains of the same name");
+    throw invalid("CHAINS contains two chains of the same name");
   if (new Set(settings.VENUES.map((venue) => venue.venue_id)).size !== settings.VENUES.length)
-    throw new Error("Settings are not valid: VENUES contains two venues of the same id");
+    throw invalid("VENUES contains two venues of the same id");
   for (const venue of settings.VENUES) {
     if (!chains.has(venue.chain))
-      throw new Error(
-        `Settings are not valid: VENUES assigns ${venue.venue_id} to an unknown chain`,
-      );
+      throw invalid(`VENUES assigns ${venue.venue_id} to an unknown chain`);
   }
   for (const chain of Object.keys(settings.RPC_URLS)) {
-    if (!chains.has(chain))
-      throw new Error(`Settings are not valid: RPC_URLS has an unknown chain ${chain}`);
+    if (!chains.has(chain)) throw invalid(`RPC_URLS has an unknown chain ${chain}`);
   }
   for (const [chain, { headers }] of Object.entries(settings.PAYER_SIGNERS)) {
     const missing = headers.find((name) => !(name in (settings.PAYER_SIGNER_HEADERS[chain] ?? {})));
-    if (missing !== undefined)
-      throw new Error(
-        `Settings are not valid: PAYER_SIGNER_HEADERS has no ${missing} for ${chain}`,
-      );
+    if (missing !== undefined) throw invalid(`PAYER_SIGNER_HEADERS has no ${missing} for ${chain}`);
   }
   for (const { chain, rpc_urls } of settings.CHAINS) {
-    if (rpc_urls.length === 0)
-      throw new Error(`Settings are not valid: CHAINS and RPC_URLS have no URL for ${chain}`);
+    if (rpc_urls.length === 0) throw invalid(`CHAINS and RPC_URLS have no URL for ${chain}`);
     const twice = rpc_urls.map(endpointOf).find((one, index, all) => all.indexOf(one) !== index);
     if (twice !== undefined)
-      throw new Error(
-        `Settings are not valid: the RPC URLs of ${chain} name one endpoint of ` +
+      throw invalid(
+        `the RPC URLs of ${chain} name one endpoint of ` +
           `${twice.slice(0, twice.indexOf("/"))} twice, but endpoints are each other's witnesses`,
       );
   }
   for (const { chain, min_tip_gwei = 0, max_tip_gwei } of settings.CHAINS) {
     // Else no replacement could raise the tip.
     if (max_tip_gwei < 2 * min_tip_gwei)
-      throw new Error(
-        `Settings are not valid: max_tip_gwei of ${chain} is less than twice its min_tip_gwei`,
-      );
+      throw invalid(`max_tip_gwei of ${chain} is less than twice its min_tip_gwei`);
   }
   return settings;
 }

@@ -47,7 +47,7 @@ function sourceOf(
   };
 }
 
-it("names the seal that cannot be read, whatever follows from it", async () => {
+it("names the seal that cannot be read, before its consequences", async () => {
   const accounts = Array.from({ length: 150 }, (_, n) => n);
   const moved = (before: string, after: string) =>
     accounts.map((n) => ({ account: `a${n}`, before, after }));
