@@ -8,6 +8,7 @@ import {
   RIGHTS,
   SECURITY,
   STEP_UP_RACE,
+  STOLEN,
   TICKETS,
   TOTP,
   TRADE_LIMITS,
@@ -215,6 +216,24 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
     ["ignored", "expr`${holdUntil(user, at)} <= ${at}`", "expr`${at} > 0`", [RESET]],
   ]),
   ...of("security hold", "src/auth/hold.ts", [
+    [
+      "never begins",
+      "max(coalesce(hold_until, 0), ${at} + ${holdMs})",
+      "coalesce(hold_until, 0)",
+      [CHANGE_PASSWORD],
+    ],
+    [
+      "shortened by a later change",
+      "max(coalesce(hold_until, 0), ${at} + ${holdMs})",
+      "${at} + ${holdMs}",
+      [RESET],
+    ],
+    [
+      "what waits still comes",
+      "...cancelWaiting(by.userId, { at, applied }),",
+      "",
+      [CHANGE_PASSWORD, POLICY, STOLEN],
+    ],
     ["of a waiting device ignored", "AND w.next_from > ${at}", "AND w.next_from < 0", [TOTP]],
     [
       "young factors end a freeze",

@@ -1,11 +1,13 @@
 import {
   CANCEL,
   CUSTODY_LIMITS,
+  EDITS,
   PAID_OTHERWISE,
   RESTORE_CLAIMED,
   WHO,
   WITHDRAW,
   WITHDRAWAL_POLICY,
+  WITHDRAWALS,
   of,
   workers,
   type Mutant,
@@ -19,6 +21,39 @@ export const CUSTODY_MUTANTS: readonly Mutant[] = [
       "FROM withdrawals w WHERE ${mine} AND ${audited(auditId)}`",
       "${changed(group)}`",
       [workers("test/custody/withdrawal-races.test.ts")],
+    ],
+  ]),
+  ...of("withdrawal mac", "src/ledger/withdrawal-mac.ts", [
+    ["its destination not covered", "asset, amount, to];", "asset, amount];", [EDITS]],
+    ["its amount not covered", "asset, amount, to];", "asset, to];", [EDITS]],
+    ["its user not covered", "[state, withdrawalId, userId,", "[state, withdrawalId,", [EDITS]],
+    [
+      "what waits passes for what need not",
+      "return [state, withdrawalId,",
+      "return [withdrawalId,",
+      [WITHDRAWAL_POLICY],
+    ],
+    ["approval not needed", "row.waited === 0 ||", "row.waited <= 1 ||", [WITHDRAWAL_POLICY]],
+    [
+      "any approval counts",
+      '["approved", bareId(withdrawalId)]',
+      '["approved", withdrawalId.slice(99)]',
+      [WITHDRAWAL_POLICY],
+    ],
+  ]),
+  ...of("terms to pay", "src/custody/payer/check-terms.ts", [
+    ["unchecked", ": alteredTerms(context.settings, row);", ": undefined;", [WITHDRAWALS]],
+    [
+      "paid again after its earlier id",
+      "const problem = paid.has(row)",
+      "const problem = rows.length < 0",
+      [WITHDRAWALS],
+    ],
+    [
+      "altered ones paid",
+      "    if (problem === undefined) {",
+      "    if (row !== undefined) {",
+      [WITHDRAWALS],
     ],
   ]),
   ...of("cancel", "src/custody/cancel-withdrawal.ts", [

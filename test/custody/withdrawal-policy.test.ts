@@ -3,9 +3,10 @@ import { describe, expect, it } from "vitest";
 import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { expireApprovals } from "../../src/custody/expire-approvals.ts";
 import { MAX_WITHDRAWAL_ADDRESSES } from "../../src/custody/withdrawal-addresses.ts";
-import { all, raw, sql, uuid } from "../../src/platform/sql.ts";
+import { alteredTerms, MAC_COLUMNS, type MacRow } from "../../src/ledger/withdrawal-mac.ts";
+import { all, raw, select, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, codeOf, settings } from "../support/http.ts";
-import { balances, newAddress, newAsset } from "../support/ledger.ts";
+import { balances, edit, newAddress, newAsset } from "../support/ledger.ts";
 import { enrol, freshCode } from "../support/totp.ts";
 import { newKey, newUser, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
 
@@ -239,6 +240,29 @@ describe("withdraw_approval_above", () => {
       code: "withdrawal_not_approvable",
       withdrawal_status: "queued",
     });
+  });
+
+  it("counts as approved only by the approval, not by edits of its row", async () => {
+    const { withdraw, approve } = await waiting();
+    const id = async () => (await withdraw(300)).json["withdrawal_id"] as string;
+    const [first, second, third] = [await id(), await id(), await id()];
+    expect((await approve(first)).json["status"]).toBe("queued");
+    const stated = async (one: string) => {
+      const where = sql`FROM withdrawals w WHERE w.withdrawal_id = ${uuid(one)}`;
+      const [row] = await all<MacRow>(db, sql`SELECT ${select(MAC_COLUMNS)} ${where}`);
+      return row && alteredTerms(settings(), row);
+    };
+    expect(await stated(first)).toBeUndefined();
+    expect(await stated(second)).toBeUndefined();
+    await edit(db, "withdrawals", [
+      sql`UPDATE withdrawals SET status = 'queued', approval_mac = (SELECT approval_mac
+          FROM withdrawals WHERE withdrawal_id = ${uuid(first)})
+        WHERE withdrawal_id = ${uuid(second)}`,
+      sql`UPDATE withdrawals SET status = 'queued', approval_expires_at = NULL
+        WHERE withdrawal_id = ${uuid(third)}`,
+    ]);
+    expect(await stated(second)).toBe("its owner has not approved it through the service");
+    expect(await stated(third)).toBe("its terms are not those of its MAC");
   });
 
   it("checks the address book again", async () => {
