@@ -50,8 +50,8 @@ export async function payNextBatch(context: HeadView, batchNo: number): Promise<
 const MAX_READS = 4;
 
 /**
- * The jobs in the order in which they are paid: the oldest first. If a limit of the vault cannot pay
- * all that count towards it, they come after the others, which need not wait for them.
+ * The jobs in the order in which they are paid: the oldest first. If a vault limit cannot pay all
+ * that count towards it, they come after the others, which need not wait for them.
  */
 async function readQueue(
   context: HeadView,

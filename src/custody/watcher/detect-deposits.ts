@@ -99,8 +99,8 @@ export function depositAddressesAmong(chain: string, receivers: readonly string[
 }
 
 /**
- * Selects the transfers to record above the confirmed height: all that are recorded already, because
- * one that is left out counts as unseen and is orphaned, and new ones while there is room.
+ * Selects the transfers to record above the confirmed height: all that are recorded already, and
+ * new ones while there is room. A recorded one that is left out would be orphaned as unseen.
  */
 export async function withinRoom(
   { db, chain }: WatcherContext,

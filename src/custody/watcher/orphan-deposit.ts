@@ -3,9 +3,9 @@ import { type Group, NOW } from "../../platform/commit.ts";
 import { all, type Sql, sql } from "../../platform/sql.ts";
 
 /**
- * Limit of a chain's deposits that are not confirmed or were orphaned lately. An endpoint can invent
- * any number of them, and anyone can cause them where a reorg drops them again. Beyond it a new
- * deposit is recorded only at the confirmed height, which credits it in the same batch.
+ * Limit of a chain's deposits that are not confirmed or were orphaned lately. An endpoint can
+ * invent any number of them, and anyone can cause them where a reorg drops them again. Beyond it a
+ * new deposit is recorded only at the confirmed height, which credits it in the same batch.
  */
 export const MAX_UNCONFIRMED = 5_000;
 /** An orphaned deposit counts for this time, so that one flood does not hide new ones for longer. */
