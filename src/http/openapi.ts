@@ -293,8 +293,8 @@ function idempotencyKey(description: string): z.ZodType {
 
 function successOf(route: Documented): RouteConfig["responses"] {
   const headers: DocumentedHeaders = headersOf(["x-request-id", "ratelimit-policy"]);
-  const description = "The socket is open. docs/asyncapi.yaml describes its messages.";
-  if (route.stream === true) return { 101: { description, headers } };
+  const opened = "The socket is open. docs/asyncapi.yaml describes its messages.";
+  if (route.stream === true) return { 101: { description: opened, headers } };
   if (route.idempotent === true) Object.assign(headers, headersOf(["idempotency-replayed"]));
   for (const [name, description] of Object.entries(route.responseHeaders ?? {}))
     headers[name] = { description, schema: { type: "string" } };
