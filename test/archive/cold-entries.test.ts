@@ -28,7 +28,7 @@ import { endWithdrawal, queueWithdrawal } from "../support/ledger.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { newUser, type TestUser } from "../support/users.ts";
 import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
-import { FULL } from "../support/depth.ts";
+import { FULL, itInRelease } from "../support/depth.ts";
 
 const journal = new SealedJournal(env.COLD_DB, "cold");
 const { db } = journal;
@@ -196,7 +196,7 @@ it("finds a withdrawal of a Worker whose clock was far ahead", async () => {
   expect(await allPages(requester.userId, { refId: paid.withdrawalId }, 100)).toEqual(before);
 });
 
-it("reads no block that is newer than the record", async () => {
+itInRelease("reads no block that is newer than the record", async () => {
   const { maker, requester, matchId, quotes, openRequestId, book } = await journal.trade();
   const paid = await queueWithdrawal(maker, book, 10n, { db });
   await endWithdrawal(paid, "Paid", db);
@@ -270,28 +270,31 @@ async function sealedWithdrawals() {
   return { user, inFlight, read, cold };
 }
 
-it("opens only blocks with a fitting amount, though all have a smaller and a larger", async () => {
-  const { user, read, cold } = await sealedWithdrawals();
-  const page = { before: NEWEST, limit: 100 };
-  const archive = cold({ kept: 0 });
-  const amounts = async (filter: LedgerFilter) => {
-    read.gets = 0;
-    const { rows, next } = await readEntries(db, user.userId, filter, page, archive);
-    expect(next).toBeNull();
-    return [...new Set(rows.map(({ delta }) => Math.abs(Number(delta))))];
-  };
-  await release();
-  // Reads the footers.
-  expect(await amounts({})).toContain(44);
-  expect(await amounts({ minAmount: 41n, maxAmount: 41n })).toEqual([]);
-  expect(read.gets).toBe(0);
-  expect(await amounts({ minAmount: 43n, maxAmount: 46n })).toEqual([46, 44]);
-  expect(read.gets).toBe(2);
-  expect(await amounts({ minAmount: 40n, maxAmount: 40n, usdc: false })).toEqual([]);
-  expect(read.gets).toBe(0);
-});
+itInRelease(
+  "opens only blocks with a fitting amount, though all have a smaller and a larger",
+  async () => {
+    const { user, read, cold } = await sealedWithdrawals();
+    const page = { before: NEWEST, limit: 100 };
+    const archive = cold({ kept: 0 });
+    const amounts = async (filter: LedgerFilter) => {
+      read.gets = 0;
+      const { rows, next } = await readEntries(db, user.userId, filter, page, archive);
+      expect(next).toBeNull();
+      return [...new Set(rows.map(({ delta }) => Math.abs(Number(delta))))];
+    };
+    await release();
+    // Reads the footers.
+    expect(await amounts({})).toContain(44);
+    expect(await amounts({ minAmount: 41n, maxAmount: 41n })).toEqual([]);
+    expect(read.gets).toBe(0);
+    expect(await amounts({ minAmount: 43n, maxAmount: 46n })).toEqual([46, 44]);
+    expect(read.gets).toBe(2);
+    expect(await amounts({ minAmount: 40n, maxAmount: 40n, usdc: false })).toEqual([]);
+    expect(read.gets).toBe(0);
+  },
+);
 
-it("keeps small blocks, unless the archive lies about them", async () => {
+itInRelease("keeps small blocks, unless the archive lies about them", async () => {
   const { user, read, cold } = await sealedWithdrawals();
   const before = await allPages(user.userId, {}, 100);
   await release();
@@ -309,7 +312,7 @@ it("keeps small blocks, unless the archive lies about them", async () => {
   expect(read.gets).toBe(0);
 });
 
-it("opens no more blocks at once than there is room for", async () => {
+itInRelease("opens no more blocks at once than there is room for", async () => {
   const { requester } = await withSeals(6);
   await release();
   let [now, most] = [0, 0];
@@ -425,7 +428,7 @@ it("leaves out the seals that a restore has lost", async () => {
   expect(await allPages(requester.userId, {}, 100)).toEqual(pages);
 });
 
-it("rebuilds an index that was lost, in bounded parts", async () => {
+itInRelease("rebuilds an index that was lost, in bounded parts", async () => {
   const { requester } = await withSeals(7);
   await release();
   const { userId } = requester;
@@ -465,7 +468,7 @@ it("rebuilds an index that was lost, in bounded parts", async () => {
   expect(states).toEqual([0, 0, 0, 3, 6]);
 });
 
-it("continues to rebuild an index after a read that failed", async () => {
+itInRelease("continues to rebuild an index after a read that failed", async () => {
   const { requester } = await withSeals(3);
   const owner = requester.userId.replaceAll("-", "");
   const newest = await first<SealId>(

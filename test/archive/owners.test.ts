@@ -17,6 +17,7 @@ import { all, raw, type Sql, sql } from "../../src/platform/sql.ts";
 import { settings } from "../support/http.ts";
 import { edit } from "../support/ledger.ts";
 import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
+import { rounds } from "../support/depth.ts";
 
 const journal = new SealedJournal(env.SEALED_DB, "sealed");
 const { db } = journal;
@@ -50,25 +51,28 @@ const EDITS: readonly (readonly [string, (owner: Sql) => Sql])[] = [
   ["invented", () => sql`INSERT INTO sealed_owners SELECT randomblob(16), 1, 1, NULL, NULL, NULL`],
 ];
 
-it.each(EDITS)("seals nothing after a row was %s, until it is mended", async (title, statement) => {
-  const { owner, maker } = await tradeAndSeal();
-  await tradeAndSeal();
-  await edit(db, "sealed_owners", [statement(owner)]);
-  await journal.trade();
-  await journal.walked();
-  const seals = await journal.count("journal_seals");
-  const round = await sealing.round();
-  expect(round).toMatchObject({ status: "cut", detail: expect.stringContaining("journal mend") });
-  if (title !== "invented")
-    expect(round).toMatchObject({ detail: expect.stringContaining(hexOf(maker.userId)) });
-  expect(await journal.count("journal_seals")).toBe(seals);
-  expect(await verified()).toMatchObject({ ok: false, discrepancies: [{ kind: "history" }] });
+it.each(EDITS.slice(0, rounds(2, EDITS.length)))(
+  "seals nothing after a row was %s, until it is mended",
+  async (title, statement) => {
+    const { owner, maker } = await tradeAndSeal();
+    await tradeAndSeal();
+    await edit(db, "sealed_owners", [statement(owner)]);
+    await journal.trade();
+    await journal.walked();
+    const seals = await journal.count("journal_seals");
+    const round = await sealing.round();
+    expect(round).toMatchObject({ status: "cut", detail: expect.stringContaining("journal mend") });
+    if (title !== "invented")
+      expect(round).toMatchObject({ detail: expect.stringContaining(hexOf(maker.userId)) });
+    expect(await journal.count("journal_seals")).toBe(seals);
+    expect(await verified()).toMatchObject({ ok: false, discrepancies: [{ kind: "history" }] });
 
-  expect(await sealing.withOwners((owners) => mendOwners(db, owners))).toHaveLength(1);
-  expect(await journal.count("owner_mends")).toBe(0);
-  expect(await sealing.round()).toMatchObject({ status: "sealed" });
-  expect(await verified()).toMatchObject({ ok: true, discrepancies: [] });
-});
+    expect(await sealing.withOwners((owners) => mendOwners(db, owners))).toHaveLength(1);
+    expect(await journal.count("owner_mends")).toBe(0);
+    expect(await sealing.round()).toMatchObject({ status: "sealed" });
+    expect(await verified()).toMatchObject({ ok: true, discrepancies: [] });
+  },
+);
 
 /** Pages of the ledger, the lists of records, and a record by its id. */
 async function readsOf({ userId }: TestUser, quoteId: string): Promise<unknown[]> {
@@ -92,37 +96,42 @@ async function readsOf({ userId }: TestUser, quoteId: string): Promise<unknown[]
   return Promise.all(reads.map((one) => one.catch((error: { data?: unknown }) => error.data)));
 }
 
-it.each([
+const SHORTER = [
   ...EDITS.slice(0, 3),
   [
     "made to end with its first seal",
     (owner: Sql) => sql`UPDATE sealed_owners SET last_seal = first_seal WHERE owner = ${owner}`,
   ] as const,
-])("shows no page that is short after a row was %s", async (title, statement) => {
-  const { owner, maker, quotes, openRequestId, book } = await tradeAndSeal();
-  const later = command.placeQuote(maker, openRequestId, 830_000, 300);
-  await commitCommand(book, later, db);
-  await commitCommand(book, command.cancelQuote(maker, later.quoteId), db);
-  await sealing.sealAll();
-  while (
-    (await releaseRound({ db, bucket: sealing.bucket, lagMs: 0, matchesMs: 0 })).status !== "idle"
-  );
-  const hot = command.placeQuote(maker, openRequestId, 840_000, 300);
-  await commitCommand(book, hot, db);
-  const right = await readsOf(maker, quotes.cancelled);
-  const long = sql`UPDATE journal_seals SET sealed_at = sealed_at - 100000`;
-  await edit(db, "journal_seals", [long]);
-  await edit(db, "sealed_owners", [statement(owner)]);
-  const found = await readsOf(maker, quotes.cancelled);
-  await sealing.withOwners(async (owners) => {
-    await owners.follow(db, sealing.bucket);
-    await mendOwners(db, owners);
-  });
-  found.forEach((one, place) => {
-    if (title !== "deleted" && isDeepStrictEqual(one, right[place])) return;
-    expect(one).toMatchObject({ code: "unavailable" });
-  });
-});
+];
+
+it.each(SHORTER.slice(0, rounds(2, SHORTER.length)))(
+  "shows no page that is short after a row was %s",
+  async (title, statement) => {
+    const { owner, maker, quotes, openRequestId, book } = await tradeAndSeal();
+    const later = command.placeQuote(maker, openRequestId, 830_000, 300);
+    await commitCommand(book, later, db);
+    await commitCommand(book, command.cancelQuote(maker, later.quoteId), db);
+    await sealing.sealAll();
+    while (
+      (await releaseRound({ db, bucket: sealing.bucket, lagMs: 0, matchesMs: 0 })).status !== "idle"
+    );
+    const hot = command.placeQuote(maker, openRequestId, 840_000, 300);
+    await commitCommand(book, hot, db);
+    const right = await readsOf(maker, quotes.cancelled);
+    const long = sql`UPDATE journal_seals SET sealed_at = sealed_at - 100000`;
+    await edit(db, "journal_seals", [long]);
+    await edit(db, "sealed_owners", [statement(owner)]);
+    const found = await readsOf(maker, quotes.cancelled);
+    await sealing.withOwners(async (owners) => {
+      await owners.follow(db, sealing.bucket);
+      await mendOwners(db, owners);
+    });
+    found.forEach((one, place) => {
+      if (title !== "deleted" && isDeepStrictEqual(one, right[place])) return;
+      expect(one).toMatchObject({ code: "unavailable" });
+    });
+  },
+);
 
 it("refuses every change of a row but growth", async () => {
   const { owner } = await tradeAndSeal();

@@ -14,6 +14,7 @@ import { withBatch } from "../support/slow-database.ts";
 import { newUser } from "../support/users.ts";
 import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
 import { settings } from "../support/http.ts";
+import { itInRelease } from "../support/depth.ts";
 
 const journal = new SealedJournal(env.RELEASED_DB, "released");
 const { db } = journal;
@@ -97,7 +98,7 @@ it("finds no difference when a match leaves before its request is sealed", async
 });
 
 /** A freeze may end more quotes at one instant than one statement can name. */
-it("names the quotes of a seal in several statements", async () => {
+itInRelease("names the quotes of a seal in several statements", async () => {
   const { quotes } = await journal.trade();
   await newUser({ usdc: 1n }, db);
   await sealing.sealAll();
@@ -242,7 +243,7 @@ it("keeps a transfer until the last one of its record is sealed", async () => {
   expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
 });
 
-it("numbers on after everything old was deleted", async () => {
+itInRelease("numbers on after everything old was deleted", async () => {
   await journal.trade();
   await releaseAll();
   const [before] = await lastSeals(db, 1);
@@ -261,7 +262,7 @@ it("waits for readers between delivery and release", async () => {
   expect(await journal.count("transfers")).toBe(before);
 });
 
-it("delivers the next seal while an earlier one waits for its readers", async () => {
+itInRelease("delivers the next seal while an earlier one waits for its readers", async () => {
   await releaseAll();
   for (let count = 0; count < 2; count++) {
     await journal.trade();

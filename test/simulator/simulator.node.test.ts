@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { fileOf } from "../../scripts/mutants/mutant.ts";
 import { MUTANTS } from "../../scripts/simulate/mutants.ts";
 import { type Report, runSeed } from "../../scripts/simulate/run.ts";
-import { FULL, rounds } from "../support/depth.ts";
+import { FULL, itInRelease, rounds } from "../support/depth.ts";
 
 describe("simulator", { timeout: 300_000 }, () => {
   const run = { steps: rounds(300, 800), phase: 200 };
@@ -34,7 +34,7 @@ describe("simulator", { timeout: 300_000 }, () => {
     if (FULL) expect(again.history).not.toBe(reports[1]?.history);
   });
 
-  it("carries out a part of the steps, to shrink a failing list", async () => {
+  itInRelease("carries out a part of the steps, to shrink a failing list", async () => {
     const report = await runSeed({ seed: "1", steps: 40, keep: [0, 1, 2, 3] });
     expect(report.steps).toBe(4);
     expect(report.history).not.toBe(reports[0]?.history);

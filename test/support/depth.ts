@@ -3,11 +3,18 @@
  * which vitest.config.ts also gives to workerd. docs/release-checklist.md says what only the
  * release run tries.
  */
+import { it } from "vitest";
+
 export const FULL = process.env["TEST_DEPTH"] === "full";
 
 /** Declares tests that only the release run has. */
 export function inRelease(declare: () => void): void {
   if (FULL) declare();
+}
+
+/** `it` of a test that only the release run has. */
+export function itInRelease(name: string, test: () => Promise<void>): void {
+  inRelease(() => it(name, test));
 }
 
 /** Rounds of a race, seeds, cases of a property. */
