@@ -34,6 +34,7 @@ import {
   untilPrinted,
 } from "../support/node/processes.ts";
 import { newAddress, newAsset, until } from "../support/node/stack.ts";
+import { itInRelease } from "../support/depth.ts";
 
 const dir = join(".stack", `test-dev-${process.pid}-${randomBytes(4).toString("hex")}`);
 let script: Script;
@@ -269,7 +270,7 @@ describe("npm run dev", () => {
     expect(after.output).toContain("No stack is running here");
   });
 
-  it("continues with --keep, unless the stack before it was killed", async () => {
+  itInRelease("continues with --keep, unless the stack before it was killed", async () => {
     await startDev();
     const first = await taker();
     expect((await first.config()).limits).toMatchObject({ withdrawal_min_amount: "0x1" });
@@ -301,7 +302,7 @@ describe("npm run dev", () => {
     ]);
   });
 
-  it("prints a block that trades without the market maker", async () => {
+  itInRelease("prints a block that trades without the market maker", async () => {
     await startDev("--no-maker");
     const [block = ""] = /^export RFQ_URL=[^]*?rfq\/accept.*$/m.exec(script.output()) ?? [];
     const bash = spawn("bash", ["-eu"], { env: { ...process.env, NO_COLOR: "1" } });

@@ -1,5 +1,5 @@
 import { env } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
@@ -19,6 +19,9 @@ import {
 } from "../support/market.ts";
 import { awakeAndEvicted, connect, evict } from "../support/sockets.ts";
 import { newKey, newUser } from "../support/users.ts";
+
+// A new stream begins above those that another file has removed.
+beforeAll(() => all(env.DB, sql`DELETE FROM removed_streams`));
 
 const seqs = (messages: { seq: number }[]) => messages.map((message) => message.seq);
 const types = (messages: { type: string }[]) => messages.map((message) => message.type);
