@@ -132,6 +132,7 @@ function inWorkerd(project: {
             DRIFTED_DB: "drifted",
             BACKLOG_DB: "backlog",
             EDITED_DB: "edited",
+            OWNERS_DB: "owners",
           },
         },
       }),

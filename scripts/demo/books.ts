@@ -68,12 +68,14 @@ async function holdingsOf({ name, client }: Person): Promise<{ sums: Sums; entri
   for (const { venue, asset_id, account, delta } of ledger)
     add(journal, `${assetKey(venue, asset_id)} ${account}`, delta);
   const sums: Sums = new Map();
-  for (const { venue_id, asset_id, balance, pending_balance } of balances) {
+  for (const { venue_id, asset_id, balance, pending_balance, promised } of balances) {
     const asset = assetKey(venue_id, asset_id);
-    expectEqual(`${name}'s available ${asset}`, balance, journal.get(`${asset} available`) ?? 0n);
+    // An open quote moves nothing: what it promises is still available in the journal.
+    const available = journal.get(`${asset} available`) ?? 0n;
+    expectEqual(`${name}'s available ${asset}`, balance + promised, available);
     expectEqual(
       `${name}'s pending ${asset}`,
-      pending_balance,
+      pending_balance - promised,
       journal.get(`${asset} pending`) ?? 0n,
     );
     add(sums, asset, balance + pending_balance);

@@ -46,20 +46,23 @@ export function dueMigrations(): Due[] {
   let next = Number(migrationFiles().at(-1)?.slice(0, 4) ?? 0);
   return GENERATED.flatMap((generated) => {
     const create = textOf(generated);
-    const last = lastFileWith(`CREATE TRIGGER ${generated.trigger} `);
+    const text = `CREATE TRIGGER ${generated.trigger} `;
+    const last = lastFileWith(text);
     if (last !== undefined && readMigration(last).includes(create)) return [];
-    next += 1;
-    const file = `${String(next).padStart(4, "0")}_${generated.file}.sql`;
-    const replaces = last !== undefined && !released.has(last) ? { replaces: last } : {};
-    return [{ file, text: `${headerOf(generated)}${create}`, ...replaces }];
+    const isOwn = last !== undefined && !released.has(last);
+    const number = isOwn ? last.slice(0, 4) : String(++next).padStart(4, "0");
+    const file = `${number}_${generated.file}.sql`;
+    const replaces = isOwn && last !== file ? { replaces: last } : {};
+    const wasReleased = [...released.keys()].some((name) => readMigration(name).includes(text));
+    const drop = wasReleased ? `DROP TRIGGER ${generated.trigger};\n` : "";
+    return [{ file, text: `${headerOf(generated)}${drop}${create}`, ...replaces }];
   });
 }
 
-function headerOf({ what, source, trigger }: Generated): string {
+function headerOf({ what, source }: Generated): string {
   return `-- ${what}
 --
 -- Generated from ${source}. Do not edit: npm run migrations writes it.
-DROP TRIGGER ${trigger};
 `;
 }
 

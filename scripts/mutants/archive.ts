@@ -54,7 +54,7 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
     ],
     [
       "quotes deleted although one is missing",
-      '          AND quotes = ${join([raw("0"), ...quotes.map(countOf)], " + ")}\n',
+      '          AND quotes = ${counted("quotes", "quote_id")}\n',
       "",
       [RELEASE],
     ],
@@ -80,14 +80,14 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
   ...of("archive", SCHEMA, [
     [
       "any ended quote deleted",
-      "        WHERE ref = OLD.quote_id AND step = 2 AND line = 0)\n",
-      "        LIMIT 1)\n",
+      "'append-only: a quote that is not sealed')\n    WHERE (SELECT",
+      "'append-only: a quote that is not sealed')\n    WHERE 0 AND (SELECT",
       [RELEASE],
     ],
     [
       "any ended request deleted",
-      "    WHERE (SELECT released_at FROM journal_seals WHERE up_to_group >= OLD.ended_group\n",
-      "    WHERE 0 AND (SELECT released_at FROM journal_seals WHERE up_to_group >= OLD.ended_group\n",
+      "'append-only: a request that is not sealed')\n    WHERE (SELECT",
+      "'append-only: a request that is not sealed')\n    WHERE 0 AND (SELECT",
       [RELEASE],
     ],
     [

@@ -10,8 +10,8 @@ export const LEDGER_MUTANTS: readonly Mutant[] = [
     ],
     [
       "stuck reserves ignored",
-      "GROUP BY owner, asset HAVING sum(balance) <> sum(expected)",
-      "GROUP BY owner, asset HAVING sum(balance) < sum(expected)",
+      "GROUP BY owner, asset HAVING sum(held) <> sum(expected)",
+      "GROUP BY owner, asset HAVING sum(held) < sum(expected)",
       [RECONCILE],
     ],
   ]),

@@ -66,6 +66,7 @@ export const PRECONDITIONS = clock("test/rfq/preconditions.clock.test.ts");
 export const APPEND_ONLY = workers("test/platform/append-only.test.ts");
 export const CUSTODY_LIMITS = workers("test/custody/limits.test.ts");
 export const SET_ASIDE = workers("test/rfq/set-aside.test.ts");
+export const ROW_GUARDS = workers("test/rfq/row-guards.test.ts");
 export const DISCONNECT = workers("test/rfq/disconnect.test.ts");
 export const TIMERS = clock("test/rfq/cancel-after.clock.test.ts");
 export const PROTECTION = workers("test/rfq/protection.test.ts");

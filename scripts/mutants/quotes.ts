@@ -66,15 +66,21 @@ export const QUOTE_MUTANTS: readonly Mutant[] = [
     ],
     [
       "funds compared wrongly",
-      "a.balance >= s.given_amount)`",
-      "a.balance > s.given_amount)`",
+      "${usable()} >= s.given_amount)`",
+      "${usable()} > s.given_amount)`",
       [BOOK, RACES, AMOUNTS],
     ],
     [
       "funds of pending counted",
-      "AND a.kind = 'available' AND a.balance >= s.given_amount)`",
-      "AND a.balance >= s.given_amount)`",
+      "AND a.kind = 'available' AND ${usable()} >= s.given_amount)`",
+      "AND ${usable()} >= s.given_amount)`",
       [PRECONDITIONS],
+    ],
+    [
+      "promised funds spent",
+      "AND ${usable()} >= s.given_amount)`",
+      "AND balance >= s.given_amount)`",
+      [BOOK, PRECONDITIONS],
     ],
     [
       "buyer's limit dropped",
@@ -93,12 +99,6 @@ export const QUOTE_MUTANTS: readonly Mutant[] = [
       "\n        AND ${canReceive(FEES_OWNER, USDC_KEY, expr`s.taker_fee + s.maker_fee`)}`",
       "`",
       [LIMITS],
-    ],
-    [
-      "losers keep their reserve",
-      "    releaseOf(group, sql`= ${uuid(matchId)}`),\n",
-      "",
-      [BOOK, MODEL],
     ],
     [
       "losers stay open",
@@ -200,8 +200,8 @@ export const QUOTE_MUTANTS: readonly Mutant[] = [
     ],
     [
       "outbid for no reason",
-      "outbid = iif(expires_at <= NEW.at, NULL, 1),",
-      "outbid = NULL,",
+      "cancel_reason = iif(expires_at <= NEW.at, NULL, 'outbid'),",
+      "cancel_reason = NULL,",
       [PLACE],
     ],
     [
@@ -212,7 +212,8 @@ export const QUOTE_MUTANTS: readonly Mutant[] = [
     ],
     ["side not needed", "NEW.side IS NOT NULL AND r.side", "1 AND r.side", [TWO_WAY]],
     ["full database ignored", "WHERE name = 'storage_full'", "WHERE 0", [LIMITS]],
-    ["funds unchecked", "AND balance >= (", "AND 0 <= (", [BOOK]],
+    ["funds unchecked", "AND (balance - promised) >= (", "AND 0 <= (", [BOOK]],
+    ["promised funds quoted", "AND (balance - promised) >= (", "AND balance >= (", [BOOK]],
     ["key unchecked", "k.key_hash = NEW.key_hash", "0", [BOOK, MODEL, RACES]],
     ["deadline ignored", "OR NEW.at < NEW.not_after", "OR 1", [DEADLINES]],
     [
@@ -233,7 +234,6 @@ export const QUOTE_MUTANTS: readonly Mutant[] = [
       "      0 + coalesce(\n",
       [PRECONDITIONS],
     ],
-    ["too little reserved", "    NEW.reserve,\n    3,", "    1,\n    3,", [BOOK]],
     ["key forgotten", "WHERE NEW.key_hash IS NOT NULL", "WHERE 0", [BOOK, MODEL]],
     [
       "expired key stays in the way",

@@ -1,7 +1,6 @@
 import {
   SCHEMA,
   BOOK,
-  CLOSE,
   LIMITS,
   MARKETS,
   MODEL,
@@ -63,12 +62,6 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
       "expr`quotes.status = 'open'`",
       [RACES, MODEL],
     ],
-    [
-      "reserve kept",
-      "rows.map(({ operation_id: id }) => String(id))",
-      "rows.slice(1).map(({ operation_id: id }) => String(id))",
-      [BOOK],
-    ],
   ]),
   ...of("cancel-request", "src/rfq/cancel-request.ts", [
     ["credential unchecked", "    actorMayWrite(actor, at),\n", "", [WHO]],
@@ -86,7 +79,6 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
       "`status = 'open'` in the last precondition excludes it too; only the reason would differ.",
     ],
     ["quotes stay open", "WHERE status = 'open' AND stuck_at IS NULL\n", "WHERE 0\n", [BOOK]],
-    ["reserves kept", "      releaseQuotesEndedBy(group, operationId),\n", "", [BOOK]],
   ]),
   ...of("cancel-quotes", "src/rfq/cancel-quotes.ts", [
     [
@@ -107,7 +99,6 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
       "AND ${mayWrite",
       [PRECONDITIONS],
     ],
-    ["reserves kept", "    releaseQuotesEndedBy(group, operation),\n", "", [BOOK, CLOSE]],
   ]),
   ...of("terms", "src/rfq/trade-terms.ts", [
     [
@@ -124,13 +115,7 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
     ],
     ["maker's fee not reserved", "reserve: usdcAmount + makerFee", "reserve: usdcAmount", [TERMS]],
   ]),
-  ...of("release", "src/rfq/release.ts", [
-    [
-      "accepted quotes released",
-      "\n        AND q.status IN ('cancelled', 'expired', 'rejected')`",
-      "`",
-      [BOOK, MODEL],
-    ],
+  ...of("ended", "src/rfq/ended.ts", [
     [
       "late ends not expired",
       "iif(expires_at <= ${at}, 'expired', ",

@@ -182,7 +182,7 @@ const NEVER: Readonly<Record<string, string>> = {
     WHERE q.status = 'open' AND r.status <> 'open'`,
   outbid_by_a_better_quote: `SELECT hex(q.quote_id) AS id FROM every_quotes q
       LEFT JOIN every_quotes b ON b.quote_id = q.ended_by
-    WHERE q.ended_group > :after AND q.outbid = 1 AND NOT ifnull(b.opened_group = q.ended_group
+    WHERE q.ended_group > :after AND q.cancel_reason = 'outbid' AND NOT ifnull(b.opened_group = q.ended_group
       AND b.request_id = q.request_id AND b.side = q.side
       AND iif(q.side = 'Ask', b.price > q.price, b.price < q.price), 0)`,
   revoked_key_has_no_quote: `SELECT hex(q.quote_id) AS id, k.revoked_at, g.at
@@ -192,13 +192,16 @@ const NEVER: Readonly<Record<string, string>> = {
       AND (q.status = 'open' OR q.ended_group > :after AND g.at > k.revoked_at)`,
   "pending_explained [J6]": `SELECT a.owner, a.asset, a.balance, coalesce(c.total, 0) AS causes
     FROM accounts a LEFT JOIN (
-      SELECT owner, asset, sum(amount) AS total FROM (
-        SELECT maker_id AS owner, reserve_asset AS asset, reserve AS amount
-          FROM quotes WHERE status = 'open'
-        UNION ALL SELECT user_id, asset, amount
-          FROM withdrawals WHERE status IN ('awaiting_approval', 'queued', 'submitted'))
-      GROUP BY owner, asset) c ON c.owner = a.owner AND c.asset = a.asset
+      SELECT user_id AS owner, asset, sum(amount) AS total FROM withdrawals
+      WHERE status IN ('awaiting_approval', 'queued', 'submitted')
+      GROUP BY user_id, asset) c ON c.owner = a.owner AND c.asset = a.asset
     WHERE a.kind = 'pending' AND a.balance <> coalesce(c.total, 0)`,
+  "promises_explained [J6]": `SELECT a.owner, a.asset, a.kind, a.promised, c.total
+    FROM accounts a LEFT JOIN (
+      SELECT maker_id AS owner, reserve_asset AS asset, sum(reserve) AS total
+      FROM quotes WHERE status = 'open' GROUP BY maker_id, reserve_asset) c
+      ON c.owner = a.owner AND c.asset = a.asset AND a.kind = 'available'
+    WHERE a.promised <> coalesce(c.total, 0) OR (a.promised > a.balance AND a.kind = 'available')`,
   "conserved [J1]": `SELECT asset, sum(balance) FROM accounts GROUP BY asset
     HAVING sum(balance) <> 0`,
   "seq_gapless [Q7]": `SELECT s.name, s.last_seq, count(e.seq) AS kept

@@ -62,11 +62,11 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: "sockets receive a prefix without a gap",
   },
   {
-    name: "release-nothing",
+    name: "promise-kept",
     file: "migrations",
-    find: "WHERE q.ended_group = NEW.expired_group",
-    replace: "WHERE 0 AND q.ended_group = NEW.expired_group",
-    breaks: "every pending balance has a cause",
+    find: "iif(OLD.stuck_at IS NULL, promised - OLD.reserve,",
+    replace: "iif(OLD.stuck_at IS NULL, promised,",
+    breaks: "every promise has an open quote",
   },
   {
     name: "cron-expires-nothing",

@@ -20,13 +20,6 @@ export const SEALER_MUTANTS: readonly Mutant[] = [
     breaks: "sealing goes on if the object of an earlier attempt is locked",
   },
   {
-    name: "release-while-open",
-    file: "src/archive/release.ts",
-    find: "OR EXISTS (SELECT 1 FROM quotes q WHERE q.quote_id = t.ref AND q.status = 'open')",
-    replace: "",
-    breaks: "a transfer stays while its record can move",
-  },
-  {
     name: "memory-ignored",
     file: "src/archive/seal-round.ts",
     find: "compareWithMemory(context.memory, state)",

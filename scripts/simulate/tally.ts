@@ -19,7 +19,7 @@ export function tallyOf(
     "ended by a timer": count("every_quotes WHERE cancel_reason = 'timeout'"),
     "ended by a disconnect": count("every_quotes WHERE cancel_reason = 'disconnect'"),
     replaced: count("every_quotes WHERE cancel_reason = 'replaced'"),
-    outbid: count("every_quotes WHERE outbid = 1"),
+    outbid: count("every_quotes WHERE cancel_reason = 'outbid'"),
     frames,
     seals: count("journal_seals"),
     released: count("released_transfers"),

@@ -7,7 +7,6 @@
  * restore has lost is in no chain.
  */
 import { Room } from "../platform/room.ts";
-import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
 import { type ColdFilter, entriesOf, mayContain, timeOf, wantedAssets } from "./cold-page.ts";
 import type { ColdRow } from "../ledger/cold-entries.ts";
 import { amountBounds, hasAmounts } from "../ledger/filter.ts";
@@ -45,7 +44,7 @@ const EXAMINED_PER_CALL = 5_000;
  */
 const OPEN_BYTES = 1_000_000;
 
-/** A quote ends, and a match is settled, at most so long after its id was made. */
+/** A quote is accepted, and a match is settled, at most so long after its id was made. */
 const SOON_MS = 600_000;
 
 export type ColdPage = {
@@ -107,6 +106,13 @@ export type IndexLimits = FollowLimits & {
   /** Bytes of the blocks that are open at once. */
   readonly open: number;
 };
+
+/** All transfers of a quote or match have one instant, soon after its id was made. */
+function narrowed(filter: ColdFilter): ColdFilter {
+  const id = filter.refs?.ids[0];
+  if (filter.refs?.brief !== true || id === undefined) return filter;
+  return { ...filter, to: Math.min(filter.to ?? Infinity, timeOf(id) + SOON_MS) };
+}
 
 export class BlockIndex {
   readonly #stored: StoredBlocks;
@@ -198,10 +204,9 @@ export class BlockIndex {
     );
   }
 
-  async page(owner: string, { limit, ...request }: ColdRequest): Promise<ColdPage> {
-    const { newest } = request;
+  async page(owner: string, { limit, newest, before, ...request }: ColdRequest): Promise<ColdPage> {
     await this.follow(owner, newest);
-    const { filter, before } = await this.#narrowed(request);
+    const filter = narrowed(request.filter);
     const rows: ColdRow[] = [];
     const examination: Examination = { endedAt: null };
     const blocks = this.#blocksThatMayFit({ newest, filter, before }, examination);
@@ -212,34 +217,6 @@ export class BlockIndex {
       if (++opened === this.#limits.opened) return { rows, before: BigInt(item.block.firstEntry) };
     }
     return { rows, before: examination.endedAt };
-  }
-
-  /**
-   * A quote or match has no transfers later than the block with the quote's record, and all
-   * transfers of a match have one instant. Without this, a page of one record would read every
-   * block that is newer.
-   */
-  async #narrowed(request: Omit<ColdRequest, "limit">): Promise<Omit<ColdRequest, "limit">> {
-    const { newest, filter, before } = request;
-    const id = filter.refs?.ids[0];
-    if (filter.refs?.brief !== true || id === undefined) return request;
-    const at = timeOf(id);
-    const entries = this.#stored.withRecords(
-      "z.first_at <= ? AND z.last_at >= ? ORDER BY z.number LIMIT ?",
-      { kind: "quotes", newest },
-      [at + ID_LAG_MS, at - ID_LEAD_MS, this.#limits.opened],
-    );
-    for (const { item, content } of this.#read(entries, openBlock)) {
-      if (recordWith(await content, { kind: "quotes", by: "quote_id", id }) === undefined) continue;
-      const end = BigInt(item.block.lastEntry) + 1n;
-      return { newest, filter, before: before < end ? before : end };
-    }
-    if (entries.length === this.#limits.opened) return request;
-    return {
-      newest,
-      filter: { ...filter, to: Math.min(filter.to ?? Infinity, at + SOON_MS) },
-      before,
-    };
   }
 
   /** The newest first. An examination ends after as many blocks as a call examines. */

@@ -2,10 +2,10 @@
  * The block of one owner in a sealed object: the transfers of the owner's accounts, and the owner's
  * records. A transfer between two owners is in both blocks, and each has the balance of its side.
  *
- * A quote whose reserve was released takes one row for both transfers. A balance is stored as its
- * difference from the one before plus the transfer, which is 0 in a sound journal.
+ * A balance is stored as its difference from the one before plus the transfer, which is 0 in a
+ * sound journal.
  */
-import { reasonNumber, stepNumber } from "../ledger/codes.ts";
+import { reasonNumber } from "../ledger/codes.ts";
 import { ACCOUNT_KINDS, type AccountKind } from "../ledger/tables.ts";
 import { ByteReader, ByteWriter, requireCanonical, SealMalformed } from "./bytes.ts";
 import {
@@ -13,7 +13,6 @@ import {
   collectIds,
   id,
   name,
-  near,
   number,
   readIds,
   readTable,
@@ -35,18 +34,7 @@ export type BlockTransfer = Omit<SealedTransfer, "from" | "to" | "fromBalance" |
 /** Transfers in the order of their ids, records in the order of theirs. */
 export type Block = Records & { readonly transfers: readonly BlockTransfer[] };
 
-/** A reserve and its release. */
-const RESERVES = {
-  transfer_id: rising,
-  release_id: near("transfer_id"),
-  asset: name,
-  amount,
-  ref: id,
-  at: rising,
-  released_at: near("at"),
-};
-
-/** Any other transfer. `from` and `to` are kinds of the owner's accounts, or empty. */
+/** A transfer. `from` and `to` are kinds of the owner's accounts, or empty. */
 const MOVES = {
   transfer_id: rising,
   from: name,
@@ -60,28 +48,11 @@ const MOVES = {
   at: rising,
 };
 
-const RESERVED = {
-  from: "available",
-  to: "pending",
-  reason: reasonNumber("reserve_rfq"),
-  step: stepNumber("reserve"),
-  line: 0,
-} as const;
-const RELEASED = {
-  from: "pending",
-  to: "available",
-  reason: reasonNumber("release"),
-  step: stepNumber("end"),
-  line: 0,
-} as const;
-
 type Move = RowOf<typeof MOVES>;
-type Reserve = RowOf<typeof RESERVES>;
 
 export function encodeBlock(block: Block): Uint8Array<ArrayBuffer> {
-  const { reserves, moves } = joinReserves(block.transfers.map(moveOf));
+  const moves = block.transfers.map(moveOf);
   const found = new Set<string>();
-  collectIds(RESERVES, reserves, found);
   collectIds(MOVES, moves, found);
   collectIds(REQUESTS.columns, block.requests, found);
   collectIds(QUOTES.columns, block.quotes, found);
@@ -89,7 +60,6 @@ export function encodeBlock(block: Block): Uint8Array<ArrayBuffer> {
   const ids = [...found].toSorted();
   const writer = new ByteWriter();
   writeIds(writer, ids);
-  writeTable(writer, RESERVES, reserves, ids);
   writeTable(writer, MOVES, moves, ids);
   const balances = new RunningBalances();
   for (const transfer of block.transfers) {
@@ -147,13 +117,9 @@ export function decodeEntries(bytes: Uint8Array): BlockEntries {
 }
 
 function readTransfers(reader: ByteReader, ids: readonly string[]): BlockTransfer[] {
-  const moves = splitReserves(readTable(reader, RESERVES, ids)).concat(
-    readTable(reader, MOVES, ids),
-  );
+  const moves = readTable(reader, MOVES, ids);
   const balances = new RunningBalances();
-  return moves
-    .toSorted((a, b) => a.transfer_id - b.transfer_id)
-    .map((move) => transferOf(move, reader, balances));
+  return moves.map((move) => transferOf(move, reader, balances));
 }
 
 function moveOf(transfer: BlockTransfer): Move {
@@ -222,51 +188,4 @@ function sidesOf({ from, to, amount: moved }: BlockTransfer) {
     ...(from === null ? [] : [{ ...from, delta: -moved }]),
     ...(to === null ? [] : [{ ...to, delta: moved }]),
   ];
-}
-
-/** Joins each reserve with its release if the block contains both. */
-function joinReserves(all: readonly Move[]): { reserves: Reserve[]; moves: Move[] } {
-  const open = new Map<string, Move>();
-  const releases = new Map<Move, Move>();
-  for (const move of all) {
-    if (isLike(move, RESERVED) && !open.has(move.ref)) open.set(move.ref, move);
-    const reserve = isLike(move, RELEASED) ? open.get(move.ref) : undefined;
-    if (reserve?.amount === move.amount && reserve.asset === move.asset && !releases.has(reserve))
-      releases.set(reserve, move);
-  }
-  const joined = new Set([...releases].flat());
-  return {
-    reserves: [...releases]
-      .map(([reserve, release]) => ({
-        transfer_id: reserve.transfer_id,
-        release_id: release.transfer_id,
-        asset: reserve.asset,
-        amount: reserve.amount,
-        ref: reserve.ref,
-        at: reserve.at,
-        released_at: release.at,
-      }))
-      .toSorted((a, b) => a.transfer_id - b.transfer_id),
-    moves: all.filter((move) => !joined.has(move)),
-  };
-}
-
-function splitReserves(reserves: readonly Reserve[]): Move[] {
-  return reserves.flatMap((row) => {
-    const shared = { asset: row.asset, amount: row.amount, ref: row.ref };
-    return [
-      { ...RESERVED, ...shared, transfer_id: row.transfer_id, at: row.at },
-      { ...RELEASED, ...shared, transfer_id: row.release_id, at: row.released_at },
-    ];
-  });
-}
-
-function isLike(move: Move, pattern: typeof RESERVED | typeof RELEASED): boolean {
-  return (
-    move.from === pattern.from &&
-    move.to === pattern.to &&
-    move.reason === pattern.reason &&
-    move.step === pattern.step &&
-    move.line === pattern.line
-  );
 }

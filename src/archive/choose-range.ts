@@ -7,7 +7,10 @@ import { positionOf } from "../ledger/reconcile-journal.ts";
 import { NOW } from "../platform/commit.ts";
 import { first, sql } from "../platform/sql.ts";
 
-/** Transfers with `after < id <= upTo`, and requests that ended in groups with the same bounds. */
+/**
+ * Transfers with `after < id <= upTo`, with their matches, and requests and quotes that ended in
+ * groups with `afterGroup < seq <= upToGroup`.
+ */
 export type Range = {
   readonly after: number;
   readonly upTo: number;
@@ -18,7 +21,7 @@ export type Range = {
 export type ChoiceOptions = {
   /** Transfers and records stay this long before they are sealed. */
   readonly hotMs: number;
-  /** Transfers of a range, and ended requests. Exceeded only by one instant that has more. */
+  /** Of transfers, and of records that ended. Exceeded only by one instant that has more. */
   readonly limit: number;
 };
 
@@ -42,7 +45,7 @@ export async function chooseRange(
   const before = await sealedBefore(db, hotMs);
   const transfers = await chooseTransfers(db, last.upTo, { before, limit });
   const groups = await chooseGroups(db, last.upToGroup, { before, limit });
-  if (transfers.upTo === last.upTo && groups.requests === 0) return undefined;
+  if (transfers.upTo === last.upTo && groups.records === 0) return undefined;
   return {
     after: last.upTo,
     upTo: transfers.upTo,
@@ -123,21 +126,24 @@ async function chooseGroups(
   db: D1Database,
   after: number,
   { before, limit }: { before: number; limit: number },
-): Promise<{ upTo: number; requests: number; full: boolean }> {
+): Promise<{ upTo: number; records: number; full: boolean }> {
   const end = await lastGroupBefore(db, after, before);
-  const ofRange = sql`FROM requests WHERE ended_group > ${after} AND ended_group <= ${end}`;
+  const endedUpTo = (upTo: number) => {
+    const inRange = sql`ended_group > ${after} AND ended_group <= ${upTo}`;
+    return sql`SELECT ended_group AS seq FROM requests WHERE ${inRange}
+      UNION ALL SELECT ended_group FROM quotes WHERE ${inRange}`;
+  };
   const next = await first<{ seq: number }>(
     db,
-    sql`SELECT ended_group AS seq ${ofRange} ORDER BY ended_group LIMIT 1 OFFSET ${limit}`,
+    sql`SELECT seq FROM (${endedUpTo(end)}) ORDER BY seq LIMIT 1 OFFSET ${limit}`,
   );
-  const counted = async (upTo: number): Promise<number> => {
-    const range = sql`FROM requests WHERE ended_group > ${after} AND ended_group <= ${upTo}`;
-    return (await first<{ n: number }>(db, sql`SELECT count(*) AS n ${range}`))?.n ?? 0;
-  };
-  if (next === undefined) return { upTo: end, requests: await counted(end), full: false };
-  const requests = await counted(next.seq - 1);
-  if (requests > 0) return { upTo: next.seq - 1, requests, full: true };
-  return { upTo: next.seq, requests: await counted(next.seq), full: true };
+  const counted = async (upTo: number): Promise<number> =>
+    (await first<{ n: number }>(db, sql`SELECT count(*) AS n FROM (${endedUpTo(upTo)})`))?.n ?? 0;
+  if (next === undefined) return { upTo: end, records: await counted(end), full: false };
+  const records = await counted(next.seq - 1);
+  if (records > 0) return { upTo: next.seq - 1, records, full: true };
+  // One group with more records than the limit, such as a freeze, is sealed as a whole.
+  return { upTo: next.seq, records: await counted(next.seq), full: true };
 }
 
 /** The last group before an instant that the reconciliation has walked; at least `after`. */

@@ -1,5 +1,5 @@
 /** Reads the transfers and records of a range from the database. The only statements that do. */
-import { reasonCode, stepCode } from "../ledger/codes.ts";
+import { reasonCode } from "../ledger/codes.ts";
 import type { AccountKind } from "../ledger/tables.ts";
 import { all, join, raw, type Sql, sql } from "../platform/sql.ts";
 import type { Range } from "./choose-range.ts";
@@ -13,19 +13,18 @@ type Content = Records & { readonly transfers: readonly SealedTransfer[] };
 
 export async function readRange(db: D1Database, range: Range): Promise<Content> {
   const transfers: SealedTransfer[] = [];
-  const quotes: Record<string, unknown>[] = [];
   const matches: Record<string, unknown>[] = [];
   for (let after = range.after; after < range.upTo;) {
     const rows = await all<TransferRow>(db, transfersOf({ after, upTo: range.upTo }));
     const last = rows.at(-1)?.transfer_id ?? range.upTo;
     transfers.push(...rows.map(transferOf));
-    quotes.push(...(await all<Record<string, unknown>>(db, endedQuotes({ after, upTo: last }))));
     matches.push(
       ...(await all<Record<string, unknown>>(db, settledMatches({ after, upTo: last }))),
     );
     after = last;
   }
-  const requests = await all<Record<string, unknown>>(db, endedRequests(range));
+  const requests = await all<Record<string, unknown>>(db, ended(range, "requests"));
+  const quotes = await all<Record<string, unknown>>(db, ended(range, "quotes"));
   return {
     transfers,
     requests: rowsOf(REQUESTS.columns, requests, (row) => row.request_id),
@@ -83,13 +82,6 @@ function transferOf(row: TransferRow): SealedTransfer {
   };
 }
 
-/** A quote ends with the transfer that resolves its reserve, in the same commit. */
-function endedQuotes(range: Transfers): Sql {
-  return sql`SELECT ${selected(QUOTES.columns)}
-    FROM transfers t CROSS JOIN quotes r ON r.quote_id = t.ref
-    WHERE ${ofTransfers(range)} AND t.step = ${stepCode("end")} AND r.status <> 'open'`;
-}
-
 /** A match reserves the requester's side in its own commit. */
 function settledMatches(range: Transfers): Sql {
   return sql`SELECT ${selected(MATCHES.columns)}
@@ -97,17 +89,15 @@ function settledMatches(range: Transfers): Sql {
     WHERE ${ofTransfers(range)} AND t.reason = ${reasonCode("reserve_trade")}`;
 }
 
-function endedRequests({ afterGroup, upToGroup }: Range): Sql {
-  return sql`SELECT ${selected(REQUESTS.columns)} FROM requests r
+function ended({ afterGroup, upToGroup }: Range, table: "requests" | "quotes"): Sql {
+  const { columns } = { requests: REQUESTS, quotes: QUOTES }[table];
+  return sql`SELECT ${selected(columns)} FROM ${raw(table)} r
     WHERE r.ended_group > ${afterGroup} AND r.ended_group <= ${upToGroup}`;
 }
 
 /** Columns of `r`. */
 function selected(columns: Columns): Sql {
   const parts = Object.entries(columns).map(([column, type]) => {
-    // Sealed objects have no other place for it.
-    if (column === "cancel_reason")
-      return raw("iif(r.outbid = 1, 'outbid', r.cancel_reason) AS cancel_reason");
     if (ID_COLUMNS.includes(type))
       return raw(`iif(r.${column} IS NULL, NULL, lower(hex(r.${column}))) AS ${column}`);
     const isAmount = AMOUNT_COLUMNS.includes(type);

@@ -5,17 +5,18 @@
  * A seal is first *delivered*: from that instant on readers take its transfers from the archive. It
  * is *released* at the earliest two minutes later, so no read that began before sees a deletion.
  *
- * The records to delete are those that the object in the archive lists. The gate of the batch
- * counts them in the database, so nothing is deleted unless all of them are there.
+ * The records to delete are those that the object in the archive lists. A gate counts them in the
+ * database, so nothing is deleted unless all of them are there. Then they are deleted in slices,
+ * each in a batch, so that D1 serves others in between. A call that finds a release begun goes on.
  *
  * A transfer whose record can still move is held, and so are the earlier ones of the same record:
  * the journal's unique key must still refuse to post them twice, and the reconciliation compares
  * all transfers of a record or none. The next releases delete them when the record has ended. A
  * request is held while a quote on it is here.
  */
-import { commit, type Group, newGroup, NOW } from "../platform/commit.ts";
+import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
-import { blob, type Expr, expr, first, join, raw, type Sql, sql } from "../platform/sql.ts";
+import { all, blob, type Expr, expr, first, join, raw, type Sql, sql } from "../platform/sql.ts";
 import { addVenueDays } from "./venue-days.ts";
 import { SealMalformed } from "./bytes.ts";
 import type { SealId } from "./footer.ts";
@@ -29,12 +30,16 @@ export type ReleaseContext = {
   /** Matches stay so long after they were made. */
   readonly matchesMs: number;
   /** Tests name fewer. */
-  readonly idsPerStatement?: number;
+  readonly perSlice?: number;
   readonly failpoint?: Failpoint;
 };
 
 /** A statement binds a text of at most 2 MB, which has room for 57 000 ids. */
 const IDS_PER_STATEMENT = 20_000;
+/** Rows that one batch deletes, so that it holds D1 for some 30 ms. */
+const ROWS_PER_SLICE = 1_000;
+/** Slices of one call. The next one continues. */
+const SLICES_PER_CALL = 20;
 
 export type Released =
   | { readonly status: "idle" }
@@ -51,11 +56,12 @@ type Next = {
   readonly sha256: string;
   readonly delivered: number;
   readonly released: number;
+  readonly held: number;
 };
 
 /** What is due for a seal: its statements, and whether they applied. */
 type Step = {
-  readonly status: "delivered" | "released" | "matches_released";
+  readonly status: "delivered" | "releasing" | "released" | "matches_released";
   readonly statements: readonly Sql[];
   readonly applied: Expr;
 };
@@ -67,12 +73,17 @@ export async function releaseRound(context: ReleaseContext): Promise<Released> {
   const { db, bucket } = context;
   const stored = await readStored(bucket, next);
   if ("wrong" in stored) return { status: "mismatch", detail: stored.wrong };
+  const { epoch, number } = next;
+  const toDo =
+    next.released === 1 && next.held === 0 ? await slicesOf(context, next, stored.seal) : [];
+  for (const slice of toDo.slice(0, SLICES_PER_CALL)) {
+    await commitOrThrow(db, newGroup(), slice);
+    await context.failpoint?.("seal_sliced");
+  }
+  if (toDo.length > SLICES_PER_CALL) return { status: "releasing", epoch, number };
   const group = newGroup();
   const { status, statements, applied } = stepOf(group, next, stored.seal, context);
-  const result = await commit(db, group, statements);
-  const { epoch, number } = next;
-  if (!result.committed)
-    throw new Error(`seal ${number} was not released`, { cause: result.cause });
+  await commitOrThrow(db, group, statements);
   const row = await first<{ applied: number }>(db, sql`SELECT ${applied} AS applied`);
   if (row?.applied !== 1)
     return {
@@ -85,14 +96,14 @@ export async function releaseRound(context: ReleaseContext): Promise<Released> {
 
 const COLUMNS = sql`number, epoch, after_transfer AS "after", up_to_transfer AS up_to, after_group,
   lower(hex(sha256)) AS sha256, delivered_at IS NOT NULL AS delivered,
-  released_at IS NOT NULL AS released`;
+  released_at IS NOT NULL AS released, held IS NOT NULL AS held`;
 
-/** The first seal that is due for release, or else the first that is not delivered yet. */
+/** The first seal that is due for release, or in it, or else the first that is not delivered yet. */
 async function nextSeal({ db, lagMs }: ReleaseContext): Promise<Next | undefined> {
   return first<Next>(
     db,
     sql`SELECT ${COLUMNS} FROM journal_seals INDEXED BY journal_seals_unreleased
-      WHERE released_at IS NULL AND (delivered_at IS NULL OR delivered_at + ${lagMs} <= ${NOW})
+      WHERE held IS NULL AND (delivered_at IS NULL OR delivered_at + ${lagMs} <= ${NOW})
       ORDER BY number LIMIT 1`,
   );
 }
@@ -126,8 +137,9 @@ async function readStored(
 }
 
 function stepOf(group: Group, next: Next, seal: Seal, context: ReleaseContext): Step {
-  if (next.released === 1) return releaseMatches(group, next, seal, context);
-  return next.delivered === 1 ? release(group, next, seal, context) : deliver(group, next);
+  if (next.held === 1) return releaseMatches(group, next, seal, context);
+  if (next.released === 1) return end(next);
+  return next.delivered === 1 ? begin(group, next, seal, context) : deliver(group, next);
 }
 
 function deliver(group: Group, { number, sha256 }: Next): Step {
@@ -141,44 +153,112 @@ function deliver(group: Group, { number, sha256 }: Next): Step {
   };
 }
 
-/** The triggers of `journal_seals` count transfers before and after, and roll the batch back. */
-function release(
+/**
+ * The gate: all records are here, and by a trigger of `journal_seals` all transfers. From then on
+ * they are deleted in slices.
+ */
+function begin(
   group: Group,
-  next: Next,
+  { number, sha256 }: Next,
   seal: Seal,
-  { lagMs, idsPerStatement = IDS_PER_STATEMENT }: ReleaseContext,
+  { lagMs }: ReleaseContext,
 ): Step {
-  const { number, after, up_to: upTo, after_group: afterGroup, sha256 } = next;
-  const ofRange = sql`t.transfer_id > ${after} AND t.transfer_id <= ${upTo}`;
-  const applied = sealIs(number, expr`released_at = ${group.at} AND held IS NULL`);
-  // A freeze may end 200 000 quotes at one instant, which is sealed as a whole.
-  const quotes = slices(
-    seal.quotes.map((row) => row.quote_id),
-    idsPerStatement,
-  ).map(listed);
-  const requests = listed(seal.requests.map((row) => row.request_id));
-  const unquoted = expr`NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id)`;
+  const counted = (table: "quotes" | "requests", id: string) => {
+    const counts = chunks(idsOf(seal, table), IDS_PER_STATEMENT).map(
+      (ids) => sql`(SELECT count(*) FROM ${raw(table)} WHERE ${raw(id)} IN (${listed(ids)}))`,
+    );
+    return join([raw("0"), ...counts], " + ");
+  };
   return {
-    status: "released",
+    status: "releasing",
     statements: [
       sql`UPDATE journal_seals SET released_at = ${group.at}
         WHERE number = ${number} AND sha256 = ${blob(sha256)} AND released_at IS NULL
           AND delivered_at + ${lagMs} <= ${group.at}
-          AND quotes = ${join([raw("0"), ...quotes.map(countOf)], " + ")}
-          AND requests = (SELECT count(*) FROM requests WHERE request_id IN (${requests}))`,
-      // Before the transfers, which show that a quote is sealed.
-      ...quotes.map((ids) => sql`DELETE FROM quotes WHERE quote_id IN (${ids}) AND ${applied}`),
-      sql`DELETE FROM requests AS r WHERE r.request_id IN (${requests}) AND ${unquoted}
+          AND quotes = ${counted("quotes", "quote_id")}
+          AND requests = ${counted("requests", "request_id")}`,
+    ],
+    applied: sealIs(number, expr`released_at IS NOT NULL`),
+  };
+}
+
+/**
+ * What is still to be deleted, each slice for a batch of its own, and what earlier releases held.
+ * Requests come after the quotes on them.
+ */
+async function slicesOf(context: ReleaseContext, next: Next, seal: Seal): Promise<Sql[][]> {
+  const { db, perSlice = ROWS_PER_SLICE } = context;
+  const { number, sha256, after_group: afterGroup } = next;
+  const applied = sealIs(
+    number,
+    expr`sha256 = ${blob(sha256)} AND released_at IS NOT NULL
+    AND held IS NULL`,
+  );
+  const unquoted = expr`NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id)`;
+  const slices: Sql[][] = [];
+  for (const ids of chunks(await stillHere(db, seal, "quotes"), perSlice))
+    slices.push([sql`DELETE FROM quotes WHERE quote_id IN (${listed(ids)}) AND ${applied}`]);
+  for (const ids of chunks(await stillHere(db, seal, "requests"), perSlice))
+    slices.push([
+      sql`DELETE FROM requests AS r WHERE r.request_id IN (${listed(ids)}) AND ${unquoted}
         AND ${applied}`,
-      sql`DELETE FROM transfers AS t WHERE ${ofRange} AND NOT ${isHeld(upTo)} AND ${applied}`,
-      // What earlier releases held. Only few rows are left there.
-      sql`DELETE FROM requests AS r WHERE r.ended_group <= ${afterGroup} AND ${unquoted}
+    ]);
+  slices.push([
+    sql`DELETE FROM requests AS r WHERE r.ended_group <= ${afterGroup} AND ${unquoted}
+      AND ${applied}`,
+  ]);
+  for (const upTo of await transferSlices(db, next, perSlice))
+    slices.push([
+      sql`DELETE FROM transfers AS t WHERE t.transfer_id <= ${upTo} AND NOT ${isHeld(upTo)}
         AND ${applied}`,
-      sql`DELETE FROM transfers AS t
-        WHERE t.transfer_id <= ${after} AND NOT ${isHeld(upTo)} AND ${applied}`,
-      sql`UPDATE journal_seals
-        SET held = (SELECT count(*) FROM transfers t WHERE ${ofRange} AND ${isHeld(upTo)})
-        WHERE number = ${number} AND released_at = ${group.at} AND held IS NULL`,
+    ]);
+  return slices;
+}
+
+async function stillHere(
+  db: D1Database,
+  seal: Seal,
+  table: "quotes" | "requests",
+): Promise<string[]> {
+  const id = raw(table === "quotes" ? "quote_id" : "request_id");
+  const here: string[] = [];
+  for (const ids of chunks(idsOf(seal, table), IDS_PER_STATEMENT)) {
+    const rows = await all<{ id: string }>(
+      db,
+      sql`SELECT lower(hex(${id})) AS id FROM ${raw(table)} WHERE ${id} IN (${listed(ids)})`,
+    );
+    here.push(...rows.map((row) => row.id));
+  }
+  return here;
+}
+
+/**
+ * Where the slices of the transfers end: between two instants, because the reconciliation compares
+ * all transfers of a match or none.
+ */
+async function transferSlices(
+  db: D1Database,
+  { after, up_to: upTo }: Next,
+  perSlice: number,
+): Promise<number[]> {
+  const rows = await all<{ last: number }>(
+    db,
+    sql`SELECT max(transfer_id) AS last FROM transfers
+      WHERE transfer_id > ${after} AND transfer_id <= ${upTo} GROUP BY at ORDER BY last`,
+  );
+  const ends: number[] = [];
+  for (const { last } of rows) if (last - (ends.at(-1) ?? after) >= perSlice) ends.push(last);
+  return [...ends.filter((at) => at < upTo), upTo];
+}
+
+/** A trigger of `journal_seals` compares what is left with `held`, and rolls the batch back. */
+function end({ number, after, up_to: upTo }: Next): Step {
+  return {
+    status: "released",
+    statements: [
+      sql`UPDATE journal_seals SET held = (SELECT count(*) FROM transfers t
+          WHERE t.transfer_id > ${after} AND t.transfer_id <= ${upTo} AND ${isHeld(upTo)})
+        WHERE number = ${number} AND released_at IS NOT NULL AND held IS NULL`,
     ],
     applied: sealIs(number, expr`held IS NOT NULL`),
   };
@@ -211,11 +291,13 @@ function sealIs(number: number, condition: Expr): Expr {
   return expr`EXISTS (SELECT 1 FROM journal_seals WHERE number = ${number} AND ${condition})`;
 }
 
-function countOf(quotes: Sql): Sql {
-  return sql`(SELECT count(*) FROM quotes WHERE quote_id IN (${quotes}))`;
+function idsOf(seal: Seal, table: "quotes" | "requests"): string[] {
+  return table === "quotes"
+    ? seal.quotes.map((row) => row.quote_id)
+    : seal.requests.map((row) => row.request_id);
 }
 
-function slices(ids: readonly string[], size: number): string[][] {
+function chunks(ids: readonly string[], size: number): string[][] {
   return Array.from({ length: Math.ceil(ids.length / size) }, (_, index) =>
     ids.slice(index * size, (index + 1) * size),
   );
@@ -232,7 +314,6 @@ function listed(ids: readonly string[]): Sql {
  */
 function isHeld(upTo: number): Expr {
   return expr`t.ref = (SELECT ref FROM transfers ORDER BY transfer_id DESC LIMIT 1)
-    OR EXISTS (SELECT 1 FROM quotes q WHERE q.quote_id = t.ref AND q.status = 'open')
     OR EXISTS (SELECT 1 FROM withdrawals w
       WHERE w.withdrawal_id = t.ref AND w.status IN ('awaiting_approval', 'queued', 'submitted'))
     OR EXISTS (SELECT 1 FROM transfers n WHERE n.ref = t.ref AND n.transfer_id > ${upTo})`;

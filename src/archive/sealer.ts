@@ -31,7 +31,7 @@ const HALTED: ReadonlySet<Round["status"]> = new Set(["restored", "cut", "follow
 const RELEASES_PER_ROUND = 20;
 /** Of D1's 1 000 for an invocation, which an alarm is. */
 const QUERIES_PER_ROUND = 900;
-const QUERIES_PER_RELEASE = 100;
+const QUERIES_PER_RELEASE = 150;
 /** Histories that read a new seal at once, and how long they may take. */
 const HISTORIES_TOLD = 200;
 const HISTORIES_AT_ONCE = 20;

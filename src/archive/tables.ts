@@ -1,4 +1,4 @@
-/** Tables of the archive. migrations/0001_schema.sql explains them; a test compares the two. */
+/** Tables of the archive. migrations/ explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
 import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { amount, hex } from "../platform/columns.ts";
@@ -32,7 +32,7 @@ export const journalSeals = sqliteTable(
       .where(sql`delivered_at IS NOT NULL`),
     index("journal_seals_unreleased")
       .on(t.number)
-      .where(sql`released_at IS NULL`),
+      .where(sql`held IS NULL`),
     index("journal_seals_released")
       .on(t.number)
       .where(sql`released_at IS NOT NULL`),

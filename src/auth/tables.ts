@@ -1,4 +1,4 @@
-/** Tables of auth. migrations/0001_schema.sql explains them; a test compares the two. */
+/** Tables of auth. migrations/ explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
 import {
   check,

@@ -14,6 +14,7 @@ export type AssetBalance = {
   asset_id: string | null;
   balance: string;
   pending_balance: string;
+  promised: string;
 };
 
 /** Every asset with an available or pending balance: USDC first, then by venue and asset. */
@@ -39,6 +40,10 @@ export function balanceView(asset: string, balance: Balance): AssetBalance {
   return { venue_id: token?.venue ?? null, asset_id: token?.assetId ?? null, ...amounts(balance) };
 }
 
-export function amounts({ available, pending }: Balance) {
-  return { balance: toHex(available), pending_balance: toHex(pending) };
+export function amounts({ available, pending, promised }: Balance) {
+  return {
+    balance: toHex(available),
+    pending_balance: toHex(pending),
+    promised: toHex(promised),
+  };
 }

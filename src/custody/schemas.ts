@@ -42,7 +42,8 @@ const assetIdOut = z
   .nullable()
   .openapi({ description: "Outcome token, as canonical 0x hex; null for USDC" });
 const accountOut = z.enum(["available", "pending"]).openapi({
-  description: "`available`: can be used. `pending`: reserved for quotes and withdrawals",
+  description:
+    "`available`: yours to use, open quotes included. `pending`: reserved for withdrawals",
 });
 
 export const CreateDepositAddressBody = z.strictObject({
@@ -72,7 +73,8 @@ export const BalanceQuery = z.strictObject({
 });
 const balances = {
   balance: u256Out("Native units that are available to trade and withdraw"),
-  pending_balance: u256Out("Native units that are reserved for quotes and withdrawals"),
+  pending_balance: u256Out("Native units that are set aside for quotes and withdrawals"),
+  promised: u256Out("Of these, what your open quotes reserve. It has no ledger entries"),
 };
 export const UsdcBalance = z.object(balances).openapi("UsdcBalance");
 export const AssetBalance = z

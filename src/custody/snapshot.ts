@@ -1,5 +1,5 @@
 /** What custody contributes to the snapshot of an account stream. */
-import { balancesQuery } from "../ledger/balance.ts";
+import { balancesQuery, type BalanceTexts, readBalanceTexts } from "../ledger/balance.ts";
 import { join, select, sql, uuid } from "../platform/sql.ts";
 import type { SnapshotPart } from "../streams/replay.ts";
 import { balanceView } from "./list-balances.ts";
@@ -14,8 +14,6 @@ const UNFINISHED = WITHDRAWAL_STATUSES.filter((status) => !ENDED.includes(status
   (status) => sql`${status}`,
 );
 
-type BalanceRow = { readonly asset: string; readonly available: string; readonly pending: string };
-
 /** The user's balances, USDC first. */
 export function ownBalances(userId: string): SnapshotPart {
   return {
@@ -23,8 +21,8 @@ export function ownBalances(userId: string): SnapshotPart {
     statement: balancesQuery(userId, { after: "", limit: MAX_BALANCES }),
     view: (row) => {
       // Safe cast: the statement selects these columns.
-      const { asset, available, pending } = row as BalanceRow;
-      return balanceView(asset, { available: BigInt(available), pending: BigInt(pending) });
+      const { asset, ...texts } = row as BalanceTexts & { asset: string };
+      return balanceView(asset, readBalanceTexts(texts));
     },
   };
 }

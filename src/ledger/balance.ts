@@ -1,17 +1,26 @@
 import { type AssetKey, USDC } from "../assets/asset.ts";
-import { externalOwner, FEES_OWNER } from "./post.ts";
+import { externalOwner, FEES_OWNER, usable } from "./post.ts";
 import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 
-/** Native units. `pending` is reserved for open quotes and withdrawals in flight. */
-export type Balance = { readonly available: bigint; readonly pending: bigint };
+/**
+ * Native units. `available` can be used. `pending` is set aside: for withdrawals in flight, and
+ * `promised` of it for open quotes. A promise moves nothing, so in the journal it is still part of
+ * the available account.
+ */
+export type Balance = {
+  readonly available: bigint;
+  readonly pending: bigint;
+  readonly promised: bigint;
+};
+export type BalanceTexts = Readonly<Record<keyof Balance, string>>;
 
 export async function readBalance(
   db: D1Database,
   userId: string,
   asset: AssetKey,
 ): Promise<Balance> {
-  const row = await first<{ available: string; pending: string }>(db, balanceQuery(userId, asset));
-  return { available: BigInt(row?.available ?? "0"), pending: BigInt(row?.pending ?? "0") };
+  const row = await first<BalanceTexts>(db, balanceQuery(userId, asset));
+  return readBalanceTexts(row ?? { available: "0", pending: "0", promised: "0" });
 }
 
 /** What the service owes its users on a chain: what was deposited there and not withdrawn. */
@@ -40,30 +49,27 @@ export async function listBalances(
   userId: string,
   page: { after: AssetKey; limit: number },
 ): Promise<(Balance & { asset: AssetKey })[]> {
-  const rows = await all<{ asset: AssetKey; available: string; pending: string }>(
-    db,
-    balancesQuery(userId, page),
-  );
-  return rows.map((row) => ({
-    asset: row.asset,
-    available: BigInt(row.available),
-    pending: BigInt(row.pending),
-  }));
+  const rows = await all<BalanceTexts & { asset: AssetKey }>(db, balancesQuery(userId, page));
+  return rows.map((row) => ({ asset: row.asset, ...readBalanceTexts(row) }));
 }
 
+export function readBalanceTexts({ available, pending, promised }: BalanceTexts): Balance {
+  return { available: BigInt(available), pending: BigInt(pending), promised: BigInt(promised) };
+}
+
+/** No row of an asset that the user has never held. */
 export function balanceQuery(userId: string, asset: AssetKey): Sql {
-  return sql`SELECT ${balanceText(userId, asset, "available")} AS available,
-    ${balanceText(userId, asset, "pending")} AS pending`;
+  return sql`SELECT ${BALANCE} FROM accounts
+    WHERE owner = ${uuid(userId)} AND asset = ${asset} GROUP BY asset`;
 }
 
 export function balancesQuery(userId: string, page: { after: AssetKey; limit: number }): Sql {
-  return sql`SELECT asset, CAST(sum(iif(kind = 'available', balance, 0)) AS TEXT) AS available,
-      CAST(sum(iif(kind = 'pending', balance, 0)) AS TEXT) AS pending
+  return sql`SELECT asset, ${BALANCE}
     FROM accounts INDEXED BY accounts_owner WHERE owner = ${uuid(userId)} AND asset > ${page.after}
     GROUP BY asset HAVING max(balance) > 0 ORDER BY asset LIMIT ${page.limit}`;
 }
 
-function balanceText(userId: string, asset: AssetKey, kind: "available" | "pending"): Sql {
-  return sql`coalesce((SELECT CAST(balance AS TEXT) FROM accounts
-    WHERE owner = ${uuid(userId)} AND asset = ${asset} AND kind = ${kind}), '0')`;
-}
+/** The columns of `BalanceTexts`, over the two accounts of an asset. */
+const BALANCE = sql`CAST(sum(iif(kind = 'available', ${usable()}, 0)) AS TEXT) AS available,
+  CAST(sum(iif(kind = 'pending', balance, promised)) AS TEXT) AS pending,
+  CAST(sum(promised) AS TEXT) AS promised`;

@@ -9,6 +9,7 @@ export type Check =
   | "negative_balance"
   | "clock_went_back"
   | "pending_mismatch"
+  | "promised_mismatch"
   | "record_mismatch"
   | "terms_mismatch"
   | "request_mismatch"

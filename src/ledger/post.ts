@@ -1,12 +1,11 @@
 /**
  * The only writer of the journal. `post` turns a SELECT of rows that a guard has just stamped into
- * transfers. The triggers of migrations/0001_schema.sql move the balances, and abort the whole
+ * transfers. The triggers of migrations/0003_journal.sql move the balances, and abort the whole
  * batch if a balance cannot move.
  */
 import type { Group } from "../platform/commit.ts";
 import {
   atom,
-  type Columns,
   type Expr,
   expr,
   FALSE,
@@ -73,31 +72,6 @@ export function transfer(
 }
 
 /**
- * As `transfer`, of one user between their two sub-accounts. SQLite copies the rows of a SELECT to
- * a temporary table before it inserts them into a table with triggers, but not these values.
- */
-export function transferWithin(
-  { at }: Pick<Group, "at">,
-  {
-    reason,
-    step,
-    from,
-    to,
-    owner,
-    asset,
-    amount,
-    ref,
-  }: Pick<Posting, "reason" | "step" | "from" | "to"> &
-    Columns<"owner" | "asset" | "amount" | "ref">,
-): Sql {
-  const account = (kind: AccountKind) => expr`SELECT account_id FROM accounts
-    WHERE owner = ${owner} AND asset = ${asset} AND kind = ${kindName(kind)}`;
-  return sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-    VALUES (${account(from)}, ${account(to)}, ${amount}, ${reasonCode(reason)}, ${ref},
-      ${stepCode(step)}, 0, ${at})`;
-}
-
-/**
  * As `post` for each posting in turn, in two statements for all of them. At most five, because D1
  * takes no more terms of a UNION.
  */
@@ -154,6 +128,11 @@ export function openExternalAccounts(source: Sql): Sql {
   return openAccounts(source, "from_owner", "external");
 }
 
+/** Scalar over an available account: what is not promised to open quotes. */
+export function usable(): Expr {
+  return expr`balance - promised`;
+}
+
 /** Condition: the user has at least this much available. Always false above 2^62. */
 export function hasAvailable(userId: string, asset: string, amount: bigint): Expr {
   if (amount > MAX_NATIVE_UNITS) return FALSE;
@@ -163,12 +142,12 @@ export function hasAvailable(userId: string, asset: string, amount: bigint): Exp
 /** The same over columns. */
 export function ownerHasAvailable(owner: Expr, asset: Expr, amount: Expr): Expr {
   return expr`EXISTS (SELECT 1 FROM accounts WHERE owner = ${owner} AND asset = ${asset}
-    AND kind = 'available' AND balance >= ${amount})`;
+    AND kind = 'available' AND ${usable()} >= ${amount})`;
 }
 
 /** Scalar: what the user has available, as decimal text. */
 export function availableText(userId: string, asset: Expr): Expr {
-  return expr`coalesce((SELECT CAST(a.balance AS TEXT) FROM accounts a
+  return expr`coalesce((SELECT CAST(${usable()} AS TEXT) FROM accounts a
     WHERE a.owner = ${uuid(userId)} AND a.asset = ${asset} AND a.kind = 'available'), '0')`;
 }
 

@@ -151,8 +151,8 @@ function hasRecord(): Expr {
     WHEN ${reasonCode("fee")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
     WHEN ${reasonCode("trade")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
       OR EXISTS (SELECT 1 FROM matches WHERE quote_id = t.ref)
-    ELSE EXISTS (SELECT 1 FROM quotes WHERE quote_id = t.ref)
-      OR EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref) END`;
+    WHEN ${reasonCode("reserve_rfq")} THEN EXISTS (SELECT 1 FROM matches WHERE quote_id = t.ref)
+    ELSE EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref) END`;
 }
 
 type BrokenRow = AccountRow & {
@@ -230,6 +230,18 @@ export function nextAccounts(after: Expr, limit: number): Sql {
 
 type BalanceRow = AccountRow & { readonly balance: string; readonly expected: string };
 
+const difference =
+  (check: Check, holds: string, what: string) =>
+  (row: BalanceRow): Difference => ({
+    check,
+    account: accountName(row),
+    amount: (BigInt(row.balance) - BigInt(row.expected)).toString(),
+    detail: `${holds} ${row.balance}; ${what} ${row.expected}`,
+  });
+const SUMS = difference("balance_mismatch", "holds", "its entries sum to");
+const RESERVES = difference("pending_mismatch", "holds", "withdrawals in flight reserve");
+const PROMISES = difference("promised_mismatch", "promises", "open quotes reserve");
+
 /** Checks the balances of the accounts of a chunk as they are now. */
 export async function checkAccounts(
   db: D1Database,
@@ -237,29 +249,27 @@ export async function checkAccounts(
   chunk: Chunk,
 ): Promise<Difference[]> {
   const accountsOf = rows === "account" ? accountsIn : accountsInTransfers;
-  const difference =
-    (check: Check, what: string) =>
-    (row: BalanceRow): Difference => ({
-      check,
-      account: accountName(row),
-      amount: (BigInt(row.balance) - BigInt(row.expected)).toString(),
-      detail: `holds ${row.balance}; ${what} ${row.expected}`,
-    });
-  const sums = difference("balance_mismatch", "its entries sum to");
-  const reserves = difference("pending_mismatch", "open quotes and withdrawals in flight reserve");
+  const promises =
+    rows === "transfer"
+      ? []
+      : await checkRowsAlone({ db, name: "promises", rows, chunk }, async (part) =>
+          (await all<BalanceRow>(db, wrongPromises(ownersOf("available", accountsOf(part))))).map(
+            PROMISES,
+          ),
+        );
   const [balances, pending] = await Promise.all([
     checkRowsAlone({ db, name: "balances", rows, chunk }, async (part) =>
-      (await all<BalanceRow>(db, wrongBalances(accountsOf(part)))).map(sums),
+      (await all<BalanceRow>(db, wrongBalances(accountsOf(part)))).map(SUMS),
     ),
     checkRowsAlone({ db, name: "pending balances", rows, chunk }, async (part) =>
-      (await all<BalanceRow>(db, wrongPending(accountsOf(part)))).map(reserves),
+      (await all<BalanceRow>(db, wrongPending(accountsOf(part)))).map(RESERVES),
     ),
   ]);
   if (rows === "transfer") return [...balances, ...pending];
   const numbers = await checkRowsAlone({ db, name: "sub-accounts", rows, chunk }, (part) =>
     checkNumbers(db, part),
   );
-  return [...balances, ...pending, ...numbers];
+  return [...balances, ...pending, ...promises, ...numbers];
 }
 
 /** The number of a user's account decides in whose ledger its entries appear. */
@@ -326,30 +336,60 @@ function wrongBalances(accounts: Sql): Sql {
     LIMIT ${MAX_PER_CHUNK}`;
 }
 
-/** Compares all pending accounts of the owners with what open quotes and withdrawals reserve. */
+/** Compares the owners' pending accounts with their withdrawals in flight. */
 function wrongPending(accounts: Sql): Sql {
-  return sql`WITH owners AS MATERIALIZED (
-      SELECT DISTINCT owner FROM accounts WHERE kind = 'pending' AND account_id IN (${accounts})),
-    reserved AS MATERIALIZED (
-      SELECT owner, asset, sum(amount) AS amount FROM (
-        SELECT q.maker_id AS owner, q.reserve_asset AS asset, q.reserve AS amount
-        FROM owners o CROSS JOIN quotes q INDEXED BY quotes_open_maker ON q.maker_id = o.owner
-        WHERE q.status = 'open'
-        UNION ALL
-        SELECT w.user_id, w.asset, w.amount FROM withdrawals w INDEXED BY withdrawals_open
-        WHERE w.status IN ('queued', 'submitted') AND w.user_id IN (SELECT owner FROM owners)
-        UNION ALL
-        SELECT w.user_id, w.asset, w.amount FROM withdrawals w INDEXED BY withdrawals_awaiting
-        WHERE w.status = 'awaiting_approval' AND w.user_id IN (SELECT owner FROM owners))
-      GROUP BY owner, asset)
-    SELECT hex(owner) AS owner, 'pending' AS kind, asset, CAST(sum(balance) AS TEXT) AS balance,
+  return wrongSums("pending", ownersOf("pending", accounts), {
+    amount: "balance",
+    causes: sql`SELECT w.user_id AS owner, w.asset, w.amount
+      FROM withdrawals w INDEXED BY withdrawals_open
+      WHERE w.status IN ('queued', 'submitted') AND w.user_id IN (SELECT owner FROM owners)
+      UNION ALL
+      SELECT w.user_id, w.asset, w.amount FROM withdrawals w INDEXED BY withdrawals_awaiting
+      WHERE w.status = 'awaiting_approval' AND w.user_id IN (SELECT owner FROM owners)`,
+  });
+}
+
+/** Compares what the owners promise with what their open quotes reserve. */
+function wrongPromises(owners: Sql): Sql {
+  return wrongSums("available", owners, {
+    amount: "promised",
+    causes: sql`SELECT q.maker_id AS owner, q.reserve_asset AS asset, q.reserve AS amount
+      FROM owners o CROSS JOIN quotes q INDEXED BY quotes_open_maker ON q.maker_id = o.owner
+      WHERE q.status = 'open'`,
+  });
+}
+
+/**
+ * Accounts of a kind of whose owners a column differs from the sum of its causes. `causes` selects
+ * `owner`, `asset` and `amount`, for `owners`.
+ */
+function wrongSums(
+  kind: "available" | "pending",
+  owners: Sql,
+  { amount, causes }: { amount: "balance" | "promised"; causes: Sql },
+): Sql {
+  return sql`WITH owners AS MATERIALIZED (${owners}),
+    causes AS MATERIALIZED (
+      SELECT owner, asset, sum(amount) AS amount FROM (${causes}) GROUP BY owner, asset)
+    SELECT hex(owner) AS owner, ${kind} AS kind, asset, CAST(sum(held) AS TEXT) AS balance,
       CAST(sum(expected) AS TEXT) AS expected
     FROM (
-      SELECT a.owner, a.asset, a.balance, 0 AS expected
-      FROM owners o CROSS JOIN accounts a ON a.owner = o.owner AND a.kind = 'pending'
+      SELECT a.owner, a.asset, a.${raw(amount)} AS held, 0 AS expected
+      FROM owners o CROSS JOIN accounts a ON a.owner = o.owner AND a.kind = ${kind}
       UNION ALL
-      SELECT owner, asset, 0, amount FROM reserved)
-    GROUP BY owner, asset HAVING sum(balance) <> sum(expected) LIMIT ${MAX_PER_CHUNK}`;
+      SELECT owner, asset, 0, amount FROM causes)
+    GROUP BY owner, asset HAVING sum(held) <> sum(expected) LIMIT ${MAX_PER_CHUNK}`;
+}
+
+function ownersOf(kind: "available" | "pending", accounts: Sql): Sql {
+  return sql`SELECT DISTINCT owner FROM accounts WHERE kind = ${kind} AND account_id IN (${accounts})`;
+}
+
+/** Checks what the makers promise whose quotes a chunk of commit groups opened or ended. */
+export async function checkPromises(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  const makers = sql`SELECT maker_id AS owner FROM quotes WHERE ${within("ended_group", chunk)}
+    UNION SELECT maker_id FROM quotes WHERE ${within("opened_group", chunk)}`;
+  return (await all<BalanceRow>(db, wrongPromises(makers))).map(PROMISES);
 }
 
 const ACCOUNTS_PER_PAGE = 20_000;

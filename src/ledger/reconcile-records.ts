@@ -15,7 +15,7 @@ import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
 import { idsFrom } from "../platform/uuid.ts";
 import { checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.ts";
-import { within } from "./reconcile-journal.ts";
+import { checkPromises, within } from "./reconcile-journal.ts";
 import { checkOrders } from "./reconcile-orders.ts";
 
 export async function checkRecords(
@@ -29,6 +29,8 @@ export async function checkRecords(
     ...(await checkTransfersOf(db, { rows: "group", chunk, select: changedIn })),
     ...(await alone("terms", checkTerms)),
     ...(await alone("requests", checkRequests)),
+    ...(await alone("quotes", checkQuotes)),
+    ...(await alone("promises", checkPromises)),
     ...(await alone("payments", checkPayments)),
     ...(await alone("orders", (_, part) => checkOrders(db, keys, part))),
   ];
@@ -47,16 +49,25 @@ export function checkLatePostings(
   return checkTransfersOf(db, { rows: "transfer", chunk, select });
 }
 
-/** A table of records. `groups` are the columns of the groups that moved a record, latest first. */
-type Records = { readonly table: string; readonly id: string; readonly groups: readonly string[] };
+/**
+ * A table of records. `groups` are the columns of the groups that moved a record, latest first.
+ * Transfers name it by `id`, and by `alsoNamed`.
+ */
+type Records = {
+  readonly table: string;
+  readonly id: string;
+  readonly alsoNamed?: string;
+  readonly groups: readonly string[];
+};
 
 const DEPOSITS: Records = { table: "deposits", id: "deposit_id", groups: ["ended_group"] };
-const QUOTES: Records = {
-  table: "quotes",
-  id: "quote_id",
-  groups: ["ended_group", "opened_group"],
+/** Transfers of the maker's side name the quote. */
+const MATCHES: Records = {
+  table: "matches",
+  id: "match_id",
+  alsoNamed: "quote_id",
+  groups: ["matched_group"],
 };
-const MATCHES: Records = { table: "matches", id: "match_id", groups: ["matched_group"] };
 const WITHDRAWALS: Records = {
   table: "withdrawals",
   id: "withdrawal_id",
@@ -67,11 +78,9 @@ const ACCEPTED_PAYMENTS: Records = {
   id: "acceptance_id",
   groups: ["accepted_group"],
 };
-const REQUESTS: Records = {
-  table: "requests",
-  id: "request_id",
-  groups: ["ended_group", "opened_group"],
-};
+/** They have no transfers. */
+const REQUESTS = { table: "requests", groups: ["ended_group", "opened_group"] };
+const QUOTES = { table: "quotes", groups: ["ended_group", "opened_group"] };
 
 const NO_GROUP = literal(Number.MAX_SAFE_INTEGER);
 
@@ -105,8 +114,9 @@ function changedIn(chunk: Chunk): Selection {
 }
 
 function postedIn(chunk: Chunk, checkedGroup: number): Selection {
-  return ({ table, id, groups }) => sql`SELECT ${raw(id)} AS id FROM ${raw(table)}
-    WHERE ${raw(id)} IN (SELECT ref FROM transfers WHERE ${within("transfer_id", chunk)})
+  const posted = sql`IN (SELECT ref FROM transfers WHERE ${within("transfer_id", chunk)})`;
+  return ({ table, id, alsoNamed = id, groups }) => sql`SELECT ${raw(id)} AS id FROM ${raw(table)}
+    WHERE (${raw(id)} ${posted} OR ${raw(alsoNamed)} ${posted})
       AND coalesce(${raw(groups.join(", "))}, 0) <= ${checkedGroup}`;
 }
 
@@ -114,7 +124,7 @@ async function checkTransfersOf(
   db: D1Database,
   { rows, chunk, select }: { rows: Rows; chunk: Chunk; select: (part: Chunk) => Selection },
 ): Promise<Difference[]> {
-  const kinds = { deposits, quotes, matches, withdrawals, "accepted payments": acceptedPayments };
+  const kinds = { deposits, matches, withdrawals, "accepted payments": acceptedPayments };
   const found = await Promise.all(
     Object.entries(kinds).map(([kind, wrongIn]) =>
       checkRowsAlone({ db, name: `transfers of ${kind}`, rows, chunk }, async (part) =>
@@ -152,16 +162,17 @@ function mismatch(row: MismatchRow): Difference {
 /**
  * Counts the transfers that records call for against those in the journal. `records` selects the
  * records' `id`. `expected` selects from `records` the columns `ref, reason, from_owner, from_kind,
- * to_owner, to_kind, asset, amount`. An amount of zero calls for no transfer.
+ * to_owner, to_kind, asset, amount`. An amount of zero calls for no transfer. `refs` selects from
+ * `records` what their transfers name, as `id`.
  */
-function compare(records: Sql, expected: Sql): Sql {
-  return sql`WITH records AS MATERIALIZED (
-      SELECT id FROM (${records}) WHERE NOT ${ARCHIVED_RECORD}),
+function compare(records: Sql, expected: Sql, refs = sql`SELECT id FROM records`): Sql {
+  return sql`WITH records AS MATERIALIZED (${records}),
+    refs AS MATERIALIZED (SELECT id FROM (${refs}) WHERE NOT ${ARCHIVED_RECORD}),
     counted AS (
-      SELECT e.*, -1 AS n FROM (${expected}) e WHERE e.amount <> 0
+      SELECT e.*, -1 AS n FROM (${expected}) e JOIN refs ON refs.id = e.ref WHERE e.amount <> 0
       UNION ALL
       SELECT t.ref, t.reason, f.owner, f.kind, g.owner, g.kind, f.asset, t.amount, 1
-      FROM records CROSS JOIN transfers t INDEXED BY transfers_once ON t.ref = records.id
+      FROM refs CROSS JOIN transfers t INDEXED BY transfers_once ON t.ref = refs.id
         LEFT JOIN accounts f ON f.account_id = t.from_account
         LEFT JOIN accounts g ON g.account_id = t.to_account)
     SELECT hex(ref) AS ref, reason, hex(from_owner) AS owner, from_kind AS kind,
@@ -181,52 +192,32 @@ function deposits(select: Selection): Sql {
   );
 }
 
-/** A quote's reserve, then its release or the maker's side of the trade. */
-function quotes(select: Selection): Sql {
-  const q = sql`FROM records CROSS JOIN quotes q ON q.quote_id = records.id`;
-  return compare(
-    select(QUOTES),
-    sql`SELECT q.quote_id AS ref, ${reasonCode("reserve_rfq")} AS reason, q.maker_id AS from_owner,
-        'available' AS from_kind, q.maker_id AS to_owner, 'pending' AS to_kind,
-        q.reserve_asset AS asset, q.reserve AS amount ${q}
-      UNION ALL
-      SELECT q.quote_id, ${reasonCode("release")}, q.maker_id, 'pending', q.maker_id, 'available',
-        q.reserve_asset, q.reserve ${q}
-      WHERE q.status IN ('cancelled', 'expired', 'rejected')
-      UNION ALL
-      SELECT q.quote_id, ${reasonCode("trade")}, q.maker_id, 'pending', m.requester_id, 'available',
-        iif(q.side = 'Bid', q.asset, 'usdc'),
-        iif(q.side = 'Bid', CAST(q.amount AS INTEGER), q.usdc_amount)
-      ${q} LEFT JOIN matches m ON m.quote_id = q.quote_id
-      WHERE q.status = 'accepted'`,
-  );
-}
-
 /**
- * The requester's reserve and side of the trade, and both fees. The buyer pays the fee from the
- * reserve, the seller from the proceeds.
+ * The reserve and the trade of each side, and both fees. Who pays USDC pays the fee from the
+ * reserve, the other from the proceeds.
  */
 function matches(select: Selection): Sql {
   const m = sql`FROM records CROSS JOIN matches m ON m.match_id = records.id`;
+  const terms = sql`m.match_id, m.asset, m.amount, m.usdc_amount ${m}`;
   return compare(
     select(MATCHES),
-    sql`SELECT m.match_id AS ref, ${reasonCode("reserve_trade")} AS reason,
-        m.requester_id AS from_owner, 'available' AS from_kind,
-        m.requester_id AS to_owner, 'pending' AS to_kind,
-        iif(m.side = 'Bid', 'usdc', m.asset) AS asset,
-        iif(m.side = 'Bid', m.usdc_amount + m.taker_fee, m.amount) AS amount ${m}
+    sql`WITH sides AS (
+        SELECT m.match_id AS ref, ${reasonCode("reserve_trade")} AS reserve,
+          m.requester_id AS giver, m.maker_id AS taker, m.side = 'Bid' AS pays,
+          m.taker_fee AS fee, ${terms}
+        UNION ALL
+        SELECT m.quote_id, ${reasonCode("reserve_rfq")}, m.maker_id, m.requester_id,
+          m.side = 'Ask', m.maker_fee, ${terms})
+      SELECT ref, reserve AS reason, giver AS from_owner, 'available' AS from_kind,
+        giver AS to_owner, 'pending' AS to_kind, iif(pays, 'usdc', asset) AS asset,
+        iif(pays, usdc_amount + fee, amount) AS amount FROM sides
       UNION ALL
-      SELECT m.match_id, ${reasonCode("trade")}, m.requester_id, 'pending',
-        m.maker_id, 'available', iif(m.side = 'Bid', 'usdc', m.asset),
-        iif(m.side = 'Bid', m.usdc_amount, m.amount) ${m}
+      SELECT ref, ${reasonCode("trade")}, giver, 'pending', taker, 'available',
+        iif(pays, 'usdc', asset), iif(pays, usdc_amount, amount) FROM sides
       UNION ALL
-      SELECT m.match_id, ${reasonCode("fee")}, m.requester_id,
-        iif(m.side = 'Bid', 'pending', 'available'), ${FEES_OWNER}, 'fees', 'usdc', m.taker_fee
-      ${m}
-      UNION ALL
-      SELECT m.match_id, ${reasonCode("fee")}, m.maker_id,
-        iif(m.side = 'Bid', 'available', 'pending'), ${FEES_OWNER}, 'fees', 'usdc', m.maker_fee
-      ${m}`,
+      SELECT match_id, ${reasonCode("fee")}, giver, iif(pays, 'pending', 'available'),
+        ${FEES_OWNER}, 'fees', 'usdc', fee FROM sides`,
+    sql`SELECT id FROM records UNION ALL SELECT m.quote_id ${m}`,
   );
 }
 
@@ -352,6 +343,25 @@ async function checkRequests(db: D1Database, chunk: Chunk): Promise<Difference[]
     account: `all/request/${asset}`,
     amount: "0",
     detail,
+  }));
+}
+
+/** Accepted quotes without a match. What a match says of its quote is checked with its terms. */
+async function checkQuotes(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  const rows = await all<{ quote: string; owner: string; asset: string; amount: string }>(
+    db,
+    sql`SELECT lower(hex(q.quote_id)) AS quote, hex(q.maker_id) AS owner, q.reserve_asset AS asset,
+        CAST(q.reserve AS TEXT) AS amount
+      FROM quotes q WHERE ${within("q.ended_group", chunk)} AND q.status = 'accepted'
+        AND coalesce(q.ended_by, x'ff') >= ${idsFrom(MATCHES_LEFT_BEFORE)}
+        AND NOT EXISTS (SELECT 1 FROM matches m WHERE m.quote_id = q.quote_id)
+      LIMIT 100`,
+  );
+  return rows.map(({ quote, owner, asset, amount }) => ({
+    check: "record_mismatch",
+    account: accountName({ owner, kind: "available", asset }),
+    amount,
+    detail: `quote ${quote} is accepted but has no match`,
   }));
 }
 

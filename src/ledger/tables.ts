@@ -1,4 +1,4 @@
-/** Tables of the journal. migrations/0001_schema.sql explains them; a test compares the two. */
+/** Tables of the journal. migrations/ explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
 import {
   check,
@@ -26,6 +26,7 @@ export const accounts = sqliteTable(
     asset: text("asset").notNull(),
     kind: text("kind", { enum: ACCOUNT_KINDS }).notNull(),
     balance: amount("balance").notNull(),
+    promised: amount("promised").notNull().default(0n),
     subAccount: integer("sub_account"),
   },
   (t) => [
@@ -34,6 +35,10 @@ export const accounts = sqliteTable(
     check(
       "accounts_balance",
       sql`balance BETWEEN iif(kind = 'external', -4611686018427387904, 0) AND 4611686018427387904`,
+    ),
+    check(
+      "accounts_promised",
+      sql`promised = 0 OR kind = 'available' AND promised BETWEEN 1 AND balance`,
     ),
   ],
 );

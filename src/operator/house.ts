@@ -1,7 +1,6 @@
 /** What the service owes and earns. */
 import { DAY_MS } from "../archive/venue-days.ts";
-import { USDC } from "../assets/asset.ts";
-import { balanceView } from "../custody/list-balances.ts";
+import { readAssetKey, USDC } from "../assets/asset.ts";
 import { readBalanceOfFees } from "../ledger/balance.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, literal, sql } from "../platform/sql.ts";
@@ -36,10 +35,10 @@ export async function liabilities(context: OperatorContext): Promise<unknown> {
     const issued = -sum((owner) => owner.startsWith("external:"));
     const earned = sum((owner) => owner === "fees");
     const losses = -sum((owner) => owner === "losses");
-    const { venue_id, asset_id } = balanceView(asset, { available: 0n, pending: 0n });
+    const { venue, assetId } = readAssetKey(asset) ?? { venue: null, assetId: null };
     return {
-      venue_id,
-      asset_id,
+      venue_id: venue,
+      asset_id: assetId,
       owed_to_users: hex(issued + losses - earned),
       fees: hex(earned),
       losses: hex(losses),

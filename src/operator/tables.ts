@@ -1,4 +1,4 @@
-/** The operators' tables, for the types of their rows. migrations/0001_schema.sql explains them. */
+/** The operators' tables, for the types of their rows. migrations/ explains them. */
 import { check, index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { hex, oneOf, uuid } from "../platform/columns.ts";
 

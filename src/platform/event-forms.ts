@@ -1,5 +1,5 @@
 /**
- * How events are stored. A run of events (`event_runs`, migrations/0001_schema.sql) has two parts:
+ * How events are stored. A run of events (`event_runs`, migrations/0005_streams.sql) has two parts:
  * `ids`, the ids of its events as bytes, one after the other, and `events`, a JSON array with an
  * array for each event:
  *

@@ -1,4 +1,4 @@
-/** Tables of the platform. migrations/0001_schema.sql explains them; a test compares the two. */
+/** Tables of the platform. migrations/ explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
 import { check, index, integer, primaryKey, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { oneOf, uuid } from "./columns.ts";

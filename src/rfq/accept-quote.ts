@@ -1,6 +1,6 @@
 import { USDC } from "../assets/asset.ts";
 import { countTraded } from "../auth/exposure.ts";
-import { availableText, canReceive, FEES_OWNER, postTogether } from "../ledger/post.ts";
+import { availableText, canReceive, FEES_OWNER, postTogether, usable } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { beforeDeadline, type InstantFact } from "../platform/deadline.ts";
@@ -35,13 +35,13 @@ import {
   venuePaused,
 } from "./rejections.ts";
 import { quotesOfTripped } from "./protection-record.ts";
-import { endedBy, releaseOf } from "./release.ts";
+import { endedBy } from "./ended.ts";
 import { limitFacts, type LimitFacts, traderOf, withinLimits } from "./trade-limits.ts";
 
 /**
- * Accepts a quote: both sides' entries, the match, the quote, the request and the release of every
- * losing quote, or nothing. The maker's side was reserved when the quote was placed, so an accept
- * never fails for lack of it.
+ * Accepts a quote: both sides' entries, the match, the quote, the request and the end of every
+ * losing quote, or nothing. The maker's side was promised when the quote was placed, so an accept
+ * never fails for lack of it. The promise becomes a reserve, from which both sides are settled.
  *
  * A damaged quote in another book must not make it fail either. So if a constraint refuses it, it
  * runs again without the cancels of the maker's protection, which cron repeats (protection.ts).
@@ -185,7 +185,7 @@ function preconditions(
     {
       expr: expr`EXISTS (SELECT 1 FROM accounts a WHERE a.owner = ${requester}
         AND a.asset = s.given_asset
-        AND a.kind = 'available' AND a.balance >= s.given_amount)`,
+        AND a.kind = 'available' AND ${usable()} >= s.given_amount)`,
       reject: ({ required, available, given_asset }) =>
         insufficientFunds(BigInt(required), BigInt(available), given_asset),
     },
@@ -224,7 +224,7 @@ function givenBySides(group: Group, actor: Actor, matchId: string): Sql {
 
 const USDC_KEY = atom("?", [USDC]);
 
-/** Both sides' entries, and the release of what the match rejected or cancelled. */
+/** Both sides' entries. The quote is no longer open, so what it promised can be reserved. */
 function settle(group: Group, matchId: string): Sql[] {
   const ofMatch = sql`FROM match_sides m WHERE m.match_id = ${uuid(matchId)}`;
   return postTogether(group, [
@@ -238,8 +238,18 @@ function settle(group: Group, matchId: string): Sql[] {
         m.given_asset AS asset,
         m.given_amount AS amount, m.match_id AS ref, 0 AS line ${ofMatch}`,
     },
-    // The maker's leg carries the quote's id and the step `end`, as a release of that quote would
-    // (match_sides). The ledger shows it under the match's id.
+    {
+      reason: "reserve_rfq",
+      step: "reserve",
+      from: "available",
+      to: "pending",
+      toExists: true,
+      source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset,
+        q.reserve AS amount, q.quote_id AS ref, 0 AS line
+        FROM quotes q WHERE ${endedBy(group, matchId, "q")} AND q.status = 'accepted'`,
+    },
+    // The maker's leg carries the quote's id, as its reserve does (match_sides). The ledger shows
+    // it under the match's id.
     {
       reason: "trade",
       step: "end",
@@ -266,7 +276,6 @@ function settle(group: Group, matchId: string): Sql[] {
       source: sql`SELECT m.seller_id AS from_owner, ${FEES_OWNER} AS to_owner, ${USDC} AS asset,
         m.seller_fee AS amount, m.match_id AS ref, 1 AS line ${ofMatch}`,
     },
-    releaseOf(group, sql`= ${uuid(matchId)}`),
   ]);
 }
 

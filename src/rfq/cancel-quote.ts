@@ -1,4 +1,4 @@
-/** Cancels a quote and releases its reserve. One UPDATE and one posting serve all of a group. */
+/** Cancels a quote. One UPDATE serves all of a group. */
 import { type Group, NOW } from "../platform/commit.ts";
 import { boundColumns, columnsOf, type CommandRow, selectRows } from "../platform/command-rows.ts";
 import { guardOf, questionOf } from "../platform/preconditions.ts";
@@ -6,7 +6,7 @@ import { atom, type Columns, type Expr, expr, type Sql, sql, uuid } from "../pla
 import { type CancelQuote, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./operation.ts";
 import type { QuoteStatus } from "./tables.ts";
-import { releaseQuotesEndedBy } from "./release.ts";
+
 import {
   ACTOR_FIELDS,
   actorFacts,
@@ -72,10 +72,6 @@ const CANCELLED_QUOTES = {
       sql`UPDATE quotes SET status = 'cancelled', ended_by = c.operation_id, ended_group = g.seq
         FROM commit_groups g, (${selectRows(CANCEL_FIELDS, rows)}) c
         WHERE g.group_id = ${uuid(group.id)} AND quotes.quote_id = c.quote_id AND ${guard}`,
-      releaseQuotesEndedBy(
-        group,
-        rows.map(({ operation_id: id }) => String(id)),
-      ),
     ];
   },
 };

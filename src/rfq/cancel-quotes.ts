@@ -10,7 +10,7 @@ import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { announceRfq, NOTHING_MADE } from "./announce.ts";
 import { readIds } from "./expire.ts";
-import { releaseQuotesEndedBy } from "./release.ts";
+
 import { findCulprits, setAside } from "./set-aside.ts";
 import type { Actor } from "../platform/actor.ts";
 import { read } from "../platform/read.ts";
@@ -67,7 +67,6 @@ async function cancelOpen(
       ended_group = ${group.seq}
       WHERE maker_id = ${uuid(actor.userId)} AND status = 'open' AND stuck_at IS NULL
         AND expires_at > ${group.at} AND ${mayWrite(actor, group.at)} AND ${which}`,
-    releaseQuotesEndedBy(group, operation),
     ...announceRfq(group, NOTHING_MADE),
   ]);
   if (!outcome.committed) return outcome.reason;

@@ -3,11 +3,11 @@ import { guardOf, type Precondition, questionOf } from "../platform/precondition
 import { type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type CancelRequest, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./operation.ts";
-import { endedAs, endedBy, releaseQuotesEndedBy } from "./release.ts";
+import { endedAs, endedBy } from "./ended.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import { actorMayWrite, cancelled, requestMatched } from "./rejections.ts";
 
-/** Cancels a request. Its open quotes are rejected and released in the same operation. */
+/** Cancels a request. Its open quotes are rejected in the same operation. */
 export function cancelRequest(command: CancelRequest): Operation {
   const { actor, operationId, requestId } = command;
   return {
@@ -23,7 +23,6 @@ export function cancelRequest(command: CancelRequest): Operation {
           ended_group = ${group.seq}
         WHERE status = 'open' AND stuck_at IS NULL
           AND request_id = (SELECT request_id FROM requests WHERE ${endedBy(group, operationId)})`,
-      releaseQuotesEndedBy(group, operationId),
     ],
     result: (effects) =>
       effects.endedBy.has(hexId(operationId))

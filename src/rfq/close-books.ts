@@ -12,7 +12,7 @@ import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { announceRfq, NOTHING_MADE } from "./announce.ts";
 import { readIds } from "./expire.ts";
-import { endedAs, endedBy, releaseQuotesEndedBy } from "./release.ts";
+import { endedAs, endedBy } from "./ended.ts";
 import { findCulprits, setAside } from "./set-aside.ts";
 
 /**
@@ -35,8 +35,8 @@ function quotesOf({ userId, of }: Ending): Sql {
 
 /**
  * Statements for the batch that freezes a user or revokes keys. They cancel the open quotes, and of
- * a user the open requests with other makers' quotes on them. They release every reserve and
- * announce the changes. `applied` is the guard of that batch.
+ * a user the open requests with other makers' quotes on them. They announce the
+ * changes. `applied` is the guard of that batch.
  */
 export function closeAllOf(group: Group, ending: Ending, applied: Sql): Sql[] {
   const operation = uuidv7();
@@ -44,9 +44,7 @@ export function closeAllOf(group: Group, ending: Ending, applied: Sql): Sql[] {
   return [
     sql`UPDATE quotes SET status = ${endedAs("cancelled", group)}, ended_by = ${uuid(operation)},
       ended_group = ${group.seq} WHERE ${quotesOf(ending)} AND ${applied}`,
-    ...(ending.of === "user"
-      ? endRequests(group, operation, ofUser)
-      : [releaseQuotesEndedBy(group, operation)]),
+    ...(ending.of === "user" ? endRequests(group, operation, ofUser) : []),
     ...announceRfq(group, NOTHING_MADE),
   ];
 }
@@ -140,7 +138,6 @@ async function endQuotesOneByOne(
     return commitClose(env, group, [
       sql`UPDATE quotes SET status = ${endedAs(status, group)}, ended_by = ${uuid(operation)},
         ended_group = ${group.seq} WHERE quote_id IN (${named(some)}) AND ${ENDABLE}`,
-      releaseQuotesEndedBy(group, operation),
     ]);
   });
   await setAside(env.DB, { table: "quotes", ids: culprits });
@@ -164,7 +161,6 @@ function endRequests(group: Group, operation: string, which: Sql): Sql[] {
       ended_group = ${group.seq}
       WHERE ${ENDABLE} AND request_id IN (SELECT request_id FROM requests
         WHERE ${endedBy(group, operation)})`,
-    releaseQuotesEndedBy(group, operation),
   ];
 }
 

@@ -7,7 +7,7 @@ import { committedEvents, eventsToPush } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { announceRfq, NOTHING_MADE } from "./announce.ts";
 import { readIds } from "./expire.ts";
-import { endedAs, releaseQuotesEndedBy } from "./release.ts";
+import { endedAs } from "./ended.ts";
 import { findCulprits, setAside } from "./set-aside.ts";
 import type { CancelReason } from "./tables.ts";
 
@@ -23,7 +23,7 @@ export const QUERIES_PER_CLOSING = 60;
 /** Quotes that are cancelled one by one if they cannot be cancelled together. */
 const MAX_QUOTES = 10_000;
 
-/** Cancels the quotes, releases their reserves and announces it. */
+/** Cancels the quotes and announces it. */
 function closeStatements(group: Group, { reason, which }: Closing): Sql[] {
   const operation = uuidv7();
   return [
@@ -31,7 +31,6 @@ function closeStatements(group: Group, { reason, which }: Closing): Sql[] {
         cancel_reason = iif(expires_at <= ${group.at}, NULL, ${reason}),
         ended_by = ${uuid(operation)}, ended_group = ${group.seq}
       WHERE status = 'open' AND stuck_at IS NULL AND ${which(group.at)}`,
-    releaseQuotesEndedBy(group, operation),
     ...announceRfq(group, NOTHING_MADE),
   ];
 }

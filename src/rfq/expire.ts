@@ -19,7 +19,6 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { releaseQuotes } from "./release.ts";
 
 /** Limit of due quotes, and of due requests, that one group ends before its own work. */
 const MAX_EXPIRED_PER_GROUP = literal(200);
@@ -93,7 +92,6 @@ function expire(stamp: Stamp, { quotes, requests }: { quotes: Sql; requests: Sql
       WHERE quote_id IN (${quotes}) AND status = 'open' AND expires_at <= ${at}`,
     sql`UPDATE requests SET status = 'expired', ended_by = ${operation}, ended_group = ${seq}
       WHERE request_id IN (${requests}) AND status = 'open' AND expires_at <= ${at}`,
-    releaseQuotes(stamp, sql`= ${operation}`),
   ];
 }
 

@@ -1,11 +1,12 @@
 /**
- * Places a firm quote. The maker's side is reserved in the same operation, so an accepted quote
+ * Places a firm quote. The maker's side is promised in the same operation, so an accepted quote
  * always settles.
  *
  * All quotes of a group are placed by one statement. It inserts their commands into
  * `quote_commands`, whose trigger takes one command after the other: it checks PRECONDITIONS,
- * places the quote, reserves, and remembers the key. So each command sees what those before it did.
- * The trigger skips a command whose preconditions do not hold, and stores none.
+ * places the quote, whose own trigger promises the reserve, and remembers the key. So each command
+ * sees what those before it did. The trigger skips a command whose preconditions do not hold, and
+ * stores none.
  *
  * The trigger is generated from this file, and a test compares it with the last migration that
  * creates it. To add a precondition:
@@ -18,7 +19,6 @@
  *
  * What else a placed quote does belongs into `placed`.
  */
-import { transferWithin } from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import { boundColumns, columnsOf, type CommandRow, selectRows } from "../platform/command-rows.ts";
 import type { Config } from "../platform/config.ts";
@@ -31,7 +31,7 @@ import { earlierFacts, rememberRow } from "./idempotency.ts";
 import { hexId, type Operation, type PlacedQuote } from "./operation.ts";
 import { protectionFacts } from "./protection-record.ts";
 import type { QuoteRow } from "./records.ts";
-import { endedAs, releaseQuotes } from "./release.ts";
+import { endedAs } from "./ended.ts";
 import { endReplaced, replacedFact, usableText } from "./replaced-quote.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import { limitFacts } from "./trade-limits.ts";
@@ -146,19 +146,19 @@ const STAMPS = { at: "integer", placed_group: "integer" } as const;
 
 /**
  * The statements that place the quote, once all preconditions hold. The quotes that it replaces and
- * outbids end first, so that what they reserve is available again.
+ * outbids end first, so that what they reserve is available again (the triggers of `quotes`).
  */
 function placed(c: Columns<QuoteField | keyof typeof STAMPS>): Sql[] {
-  // Not a SELECT from requests, for the reason that `transferWithin` gives.
+  // Not a SELECT from requests: SQLite copies its rows to a temporary table before it inserts them
+  // into a table with triggers, but not these values.
   const ofRequest = (column: "asset" | "expires_at") =>
     expr`SELECT ${raw(column)} FROM requests WHERE request_id = ${c.request_id}`;
   return [
     endReplaced(c),
     sql`UPDATE quotes SET status = ${endedAs("cancelled", c)},
-        outbid = iif(expires_at <= ${c.at}, NULL, 1),
+        cancel_reason = iif(expires_at <= ${c.at}, NULL, 'outbid'),
         ended_by = ${c.quote_id}, ended_group = ${c.placed_group}
       WHERE quote_id = (SELECT quote_id FROM (${lastOfFullSide(c)}))`,
-    releaseQuotes({ at: c.at, seq: c.placed_group }, sql`= ${c.quote_id}`),
     sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
         usdc_amount, taker_fee, maker_fee, reserve, status, opened_at, expires_at,
         opened_group, label, maker_open)
@@ -167,16 +167,6 @@ function placed(c: Columns<QuoteField | keyof typeof STAMPS>): Sql[] {
         ${c.usdc_amount}, ${c.taker_fee}, ${c.maker_fee}, ${c.reserve}, 'open', ${c.at},
         min(${ofRequest("expires_at")}, min(${c.at}, ${c.received_at}) + ${c.life_ms}),
         ${c.placed_group}, ${c.label}, ${nextOpenBound(c)})`,
-    transferWithin(c, {
-      reason: "reserve_rfq",
-      step: "reserve",
-      from: "available",
-      to: "pending",
-      owner: c.maker_id,
-      asset: c.reserve_asset,
-      amount: c.reserve,
-      ref: c.quote_id,
-    }),
     ...rememberRow({
       key: c,
       record: sql`SELECT ${c.quote_id} AS id WHERE ${c.key_hash} IS NOT NULL`,

@@ -4,6 +4,7 @@
  */
 import { type Columns, type Expr, expr, type Sql, sql } from "../platform/sql.ts";
 import { type PlaceQuote, reject, type Result } from "./command.ts";
+import { usable } from "../ledger/post.ts";
 import { quoteNotOpen } from "./rejections.ts";
 import type { QuoteStatus } from "./tables.ts";
 
@@ -31,7 +32,7 @@ export function replacedReserve(c: Replacing): Expr {
 
 /** The maker's funds with that reserve, as decimal text. */
 export function usableText(c: Replacing): Expr {
-  return expr`CAST(ifnull((SELECT a.balance FROM accounts a WHERE a.owner = ${c.maker_id}
+  return expr`CAST(ifnull((SELECT ${usable()} FROM accounts a WHERE a.owner = ${c.maker_id}
     AND a.asset = ${c.reserve_asset} AND a.kind = 'available'), 0) + ${replacedReserve(c)} AS TEXT)`;
 }
 
@@ -57,7 +58,7 @@ export function notReplaceable(command: PlaceQuote, replaced: string | null): Re
   return status === "open" ? undefined : quoteNotOpen(id, status, matchId);
 }
 
-/** Ends it. Its reserve is released after it. */
+/** Ends it, and with it the promise of its reserve. */
 export function endReplaced(c: Replacing & Columns<"placed_group">): Sql {
   return sql`UPDATE quotes SET status = 'cancelled', cancel_reason = 'replaced',
       replaced_by = ${c.quote_id}, ended_by = ${c.quote_id}, ended_group = ${c.placed_group}

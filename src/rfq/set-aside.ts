@@ -1,7 +1,7 @@
 /**
  * Records that cannot be ended, because the database refuses the statements that would end them. A
- * quote whose reserve is no longer pending is one. Each is set aside with `stuck_at` and an alert,
- * so that everything else goes on. The operator ends it with `stuck end` (end-stuck.ts).
+ * quote of which less is promised than it reserves is one. Each is set aside with `stuck_at` and an
+ * alert, so that everything else goes on. The operator ends it with `stuck end` (end-stuck.ts).
  */
 import { alertRow } from "../platform/alert.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";

@@ -1,4 +1,4 @@
-/** Tables of RFQ. migrations/0001_schema.sql explains them; a test compares the two. */
+/** Tables of RFQ. migrations/ explains them; a test compares the two. */
 import { sql } from "drizzle-orm";
 import {
   check,
@@ -16,8 +16,14 @@ export const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as c
 export type RequestStatus = (typeof REQUEST_STATUSES)[number];
 export const QUOTE_STATUSES = ["open", "accepted", "cancelled", "expired", "rejected"] as const;
 export type QuoteStatus = (typeof QUOTE_STATUSES)[number];
-/** Why a quote was cancelled that its maker did not cancel, but for an outbid one. */
-export const CANCEL_REASONS = ["replaced", "timeout", "protection", "disconnect"] as const;
+/** Why a quote was cancelled that its maker did not cancel. */
+export const CANCEL_REASONS = [
+  "replaced",
+  "timeout",
+  "protection",
+  "disconnect",
+  "outbid",
+] as const;
 export type CancelReason = (typeof CANCEL_REASONS)[number];
 /** Why a quote ended: its status, or for a cancelled one the reason. */
 export const CLOSE_REASONS = [
@@ -26,7 +32,6 @@ export const CLOSE_REASONS = [
   "cancelled",
   "expired",
   ...CANCEL_REASONS,
-  "outbid",
 ] as const;
 export type CloseReason = (typeof CLOSE_REASONS)[number];
 
@@ -103,9 +108,8 @@ export const quotes = sqliteTable(
     endedBy: uuid("ended_by"),
     endedGroup: integer("ended_group"),
     stuckAt: integer("stuck_at"),
-    outbid: integer("outbid"),
     closeReason: text("close_reason", { enum: CLOSE_REASONS }).generatedAlwaysAs(
-      sql`iif(outbid = 1, 'outbid', coalesce(cancel_reason, nullif(status, 'open')))`,
+      sql`coalesce(cancel_reason, nullif(status, 'open'))`,
       { mode: "virtual" },
     ),
   },
@@ -140,10 +144,6 @@ export const quotes = sqliteTable(
     check(
       "quotes_cancel_reason",
       sql`cancel_reason IS NULL OR status = 'cancelled' AND ${oneOf("cancel_reason", CANCEL_REASONS)}`,
-    ),
-    check(
-      "quotes_outbid",
-      sql`outbid IS NULL OR outbid = 1 AND status = 'cancelled' AND cancel_reason IS NULL`,
     ),
     check("quotes_replaced_by", sql`(replaced_by IS NULL) = (cancel_reason IS NOT 'replaced')`),
   ],

@@ -217,7 +217,7 @@ itInRelease("reads no block that is newer than the record", async () => {
   // Safe cast: the archive calls nothing else.
   const archive = archiveOf({ get } as Pick<SealBucket, "get">);
   const records: readonly (readonly [TestUser, string])[] = [
-    [maker, quotes.cancelled],
+    [maker, quotes.accepted],
     [maker, paid.withdrawalId],
     [maker, matchId],
     [requester, matchId],
@@ -232,7 +232,7 @@ itInRelease("reads no block that is newer than the record", async () => {
     sql`SELECT '0x' || lower(hex(transaction_hash)) AS hash FROM deposits
       WHERE user_id = ${uuid(maker.userId)}`,
   );
-  for (const refId of [quotes.cancelled, paid.withdrawalId, deposit?.hash ?? ""]) {
+  for (const refId of [quotes.accepted, paid.withdrawalId, deposit?.hash ?? ""]) {
     read = 0;
     expect(await allPages(maker.userId, { refId }, 100, archive)).not.toEqual([]);
     expect(read).toBeLessThan(4);

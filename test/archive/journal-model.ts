@@ -10,11 +10,6 @@ import type {
 } from "../../src/archive/records.ts";
 import type { Seal } from "../../src/archive/seal-format.ts";
 
-/** Steps of src/ledger/codes.ts. */
-export const RESERVE_STEP = 1;
-export const END_STEP = 2;
-export const RESERVE_RFQ = REASONS.indexOf("reserve_rfq") + 1;
-export const RELEASE = REASONS.indexOf("release") + 1;
 const STARTED_AT = 1_764_551_300_000;
 
 function hexText(length: number): fc.Arbitrary<string> {
@@ -66,9 +61,6 @@ const transfer: fc.Arbitrary<Omit<SealedTransfer, "transferId">> = fc.record({
   fromBalance: balance,
   toBalance: balance,
 });
-
-/** A reserve, and how many transfers later it was released, if it was. */
-const reserve = fc.record({ row: transfer, maker: user, released: fc.option(fc.nat(20)) });
 
 const request: fc.Arbitrary<SealedRequest> = fc
   .tuple(
@@ -145,35 +137,18 @@ export const slices: fc.Arbitrary<Seal> = fc
     beyond: fc.nat(10),
     afterGroup: fc.nat(),
     groups: fc.nat(1_000),
-    singles: fc.array(transfer, { maxLength: 20 }),
-    reserves: fc.array(reserve, { maxLength: 20 }),
+    rows: fc.array(transfer, { maxLength: 40 }),
     gaps: fc.infiniteStream(fc.nat(3)),
     requests: sortedBy(request, (row) => row.request_id),
     quotes: sortedBy(quote, (row) => row.quote_id),
     matches: sortedBy(match, (row) => row.match_id),
   })
-  .map(({ singles, reserves, gaps, beyond, groups, ...head }) => {
-    const queue: { order: number; row: Omit<SealedTransfer, "transferId"> }[] = singles.map(
-      (row, order) => ({ order, row }),
-    );
-    reserves.forEach(({ row, maker, released }, order) => {
-      const available = { owner: maker, kind: "available" } as const;
-      const pending = { owner: maker, kind: "pending" } as const;
-      const shared = { ...row, line: 0 };
-      queue.push({
-        order,
-        row: { ...shared, from: available, to: pending, reason: RESERVE_RFQ, step: RESERVE_STEP },
-      });
-      if (released !== null)
-        queue.push({
-          order: order + released,
-          row: { ...shared, from: pending, to: available, reason: RELEASE, step: END_STEP },
-        });
-    });
+  .map(({ rows, gaps, beyond, groups, ...head }) => {
     let last = head.after;
-    const transfers = queue
-      .toSorted((a, b) => a.order - b.order)
-      .map(({ row }) => ({ ...row, transferId: (last += 1 + (gaps.next().value ?? 0)) }));
+    const transfers = rows.map((row) => ({
+      ...row,
+      transferId: (last += 1 + (gaps.next().value ?? 0)),
+    }));
     return {
       ...head,
       upTo: last + beyond,

@@ -4,10 +4,10 @@ import { MATCHES, QUOTES, REQUESTS } from "../../src/archive/records.ts";
 import { matches, quotes, requests } from "../../src/rfq/tables.ts";
 
 /**
- * The first bounds the open quotes of a maker, so an ended quote's is never read. `cancel_reason`
- * is sealed with `outbid` in it, and with the status it is `close_reason`.
+ * The first bounds the open quotes of a maker, so an ended quote's is never read. The other is
+ * `cancel_reason` and the status.
  */
-const NOT_SEALED = ["maker_open", "outbid", "close_reason"];
+const NOT_SEALED = ["maker_open", "close_reason"];
 
 it.each([
   ["requests", REQUESTS, requests],

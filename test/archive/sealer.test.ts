@@ -118,7 +118,7 @@ it("cuts between commit groups at any limit", async () => {
   await sealing.sealAll({ limit: 1 });
   const { seals } = await archived();
   const cut = seals.filter(({ number }) => number > from);
-  expect(cut.length).toBeGreaterThan(4);
+  expect(cut.length).toBeGreaterThan(2);
   const instants = cut.map((seal) => new Set(seal.transfers.map(({ at }) => at)));
   for (const [index, here] of instants.entries())
     for (const later of instants.slice(index + 1))

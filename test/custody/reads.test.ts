@@ -114,10 +114,12 @@ it("shows zeros for an asset never held and accepts any spelling of its id", asy
     asset_id: "0xff",
     balance: "0x0",
     pending_balance: "0x0",
+    promised: "0x0",
   });
   expect((await api.get("/custody/get-usdc-balance")).json).toEqual({
     balance: "0x0",
     pending_balance: "0x0",
+    promised: "0x0",
   });
   await fund(userId, key, 255n);
   await fund(userId, "usdc", 2n ** 60n);
@@ -129,6 +131,7 @@ it("shows zeros for an asset never held and accepts any spelling of its id", asy
     asset_id,
     balance: "0xff",
     pending_balance: "0x0",
+    promised: "0x0",
   });
   expect((await api.get("/custody/get-usdc-balance")).json["balance"]).toBe(
     `0x${(2n ** 60n).toString(16)}`,

@@ -66,7 +66,7 @@ const EDITS: readonly Edit[] = [
     statement: ({ makerId }) =>
       sql`UPDATE quotes SET reserve = ${HUGE} WHERE maker_id = ${uuid(makerId)}
         AND status = 'open'`,
-    check: "pending balances",
+    check: "promises",
   },
   {
     title: "events that are not JSON",

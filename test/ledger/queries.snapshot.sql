@@ -1310,33 +1310,20 @@ FROM (
 -- ?10 = 1000001
 
 -- The balance of an asset
-SELECT coalesce(
-  (
-    SELECT CAST(balance AS TEXT)
-    FROM accounts
-    WHERE owner = unhex(?1,'-') AND asset = ?2 AND kind = ?3
-  ),
-  '0'
-) AS available,
-  coalesce(
-    (
-      SELECT CAST(balance AS TEXT)
-      FROM accounts
-      WHERE owner = unhex(?4,'-') AND asset = ?5 AND kind = ?6
-    ),
-    '0'
-  ) AS pending
+SELECT CAST(sum(iif(kind = 'available', (balance - promised), 0)) AS TEXT) AS available,
+  CAST(sum(iif(kind = 'pending', balance, promised)) AS TEXT) AS pending,
+  CAST(sum(promised) AS TEXT) AS promised
+FROM accounts
+WHERE owner = unhex(?1,'-') AND asset = ?2
+GROUP BY asset
 -- ?1 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?2 = "usdc"
--- ?3 = "available"
--- ?4 = "0196f0c2-0000-7000-8000-000000000001"
--- ?5 = "usdc"
--- ?6 = "pending"
 
 -- A page of balances
 SELECT asset,
-  CAST(sum(iif(kind = 'available', balance, 0)) AS TEXT) AS available,
-  CAST(sum(iif(kind = 'pending', balance, 0)) AS TEXT) AS pending
+  CAST(sum(iif(kind = 'available', (balance - promised), 0)) AS TEXT) AS available,
+  CAST(sum(iif(kind = 'pending', balance, promised)) AS TEXT) AS pending,
+  CAST(sum(promised) AS TEXT) AS promised
 FROM accounts INDEXED BY accounts_owner
 WHERE owner = unhex(?1,'-') AND asset > ?2
 GROUP BY asset

@@ -162,15 +162,24 @@ const EDITS: readonly Edit[] = [
     statements: (of) => [
       sql`UPDATE quotes SET status = 'rejected' WHERE quote_id = ${uuid(of.acceptedId)}`,
     ],
-    finds: ["record_mismatch", "terms_mismatch", "event_mismatch"],
+    finds: ["terms_mismatch", "event_mismatch"],
   },
   {
-    title: "a quote opened without a reserve",
+    title: "a quote that reserves more than is promised",
     table: "quotes",
     statements: (of) => [
       sql`UPDATE quotes SET reserve = reserve + 1 WHERE quote_id = ${uuid(of.openQuoteId)}`,
     ],
-    finds: ["record_mismatch", "pending_mismatch"],
+    finds: ["promised_mismatch"],
+  },
+  {
+    title: "a promise changed",
+    table: "accounts",
+    statements: (of) => [
+      sql`UPDATE accounts SET promised = promised - 1
+        WHERE ${accountOf(of.makerId, of.book)}`,
+    ],
+    finds: ["promised_mismatch"],
   },
   {
     title: "an ended quote reopened",
@@ -179,13 +188,13 @@ const EDITS: readonly Edit[] = [
       sql`UPDATE quotes SET status = 'open', ended_by = NULL, ended_group = NULL
         WHERE quote_id = ${uuid(of.cancelledId)}`,
     ],
-    finds: ["record_mismatch", "pending_mismatch", "event_mismatch"],
+    finds: ["promised_mismatch", "event_mismatch"],
   },
   {
     title: "an open quote deleted",
     table: "quotes",
     statements: (of) => [sql`DELETE FROM quotes WHERE quote_id = ${uuid(of.openQuoteId)}`],
-    finds: ["pending_mismatch", "event_mismatch"],
+    finds: ["promised_mismatch", "event_mismatch"],
   },
   {
     title: "a deposit's amount changed",

@@ -351,7 +351,7 @@ WHERE quote_id = unhex(?3,'-')
             WHERE a.owner = unhex(?19,'-')
               AND a.asset = s.given_asset
               AND a.kind = 'available'
-              AND a.balance >= s.given_amount
+              AND (balance - promised) >= s.given_amount
           )
         )
         AND (
@@ -507,7 +507,7 @@ WHERE quote_id = unhex(?3,'-')
             WHERE a.owner = unhex(?16,'-')
               AND a.asset = s.given_asset
               AND a.kind = 'available'
-              AND a.balance >= s.given_amount
+              AND (balance - promised) >= s.given_amount
           )
         )
         AND (
@@ -840,7 +840,7 @@ WHERE (
       WHERE owner = unhex(?58,'-')
         AND asset = ?59
         AND kind = 'available'
-        AND balance >= (CAST(?60 AS INTEGER))
+        AND (balance - promised) >= (CAST(?60 AS INTEGER))
     )
   )
   AND (

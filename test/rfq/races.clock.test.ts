@@ -1,7 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { reasonCode } from "../../src/ledger/codes.ts";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
@@ -11,7 +10,6 @@ import { commitOperations } from "../../src/rfq/book-group.ts";
 import { expireMissed } from "../../src/rfq/expire-missed.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { hexId } from "../../src/rfq/operation.ts";
-import { releaseQuotesEndedBy } from "../../src/rfq/release.ts";
 import type { RfqBook } from "../../src/rfq/rfq-book.ts";
 import { bookStream } from "../../src/streams/event-log.ts";
 import { balances, fund, newAsset } from "../support/ledger.ts";
@@ -108,7 +106,7 @@ awakeAndEvicted("expiry", (maybeEvict) => {
     expect(await balances(maker.userId, book)).toEqual([1_000n, 0n]);
   });
 
-  it("releases once when alarm, cron, a command and a cancel race", async () => {
+  it("ends a promise once when alarm, cron, a command and a cancel race", async () => {
     const { book, stream, requester, maker, quote } = await quotedMarket();
     await advanceClock(40_000);
     await maybeEvict(stream);
@@ -120,12 +118,6 @@ awakeAndEvicted("expiry", (maybeEvict) => {
       commitOperations(env.DB, book, []),
     ]);
     expect(await balances(maker.userId, book)).toEqual([1_000n, 0n]);
-    const releases = await all<{ n: number }>(
-      env.DB,
-      sql`SELECT count(*) AS n FROM transfers
-        WHERE ref = ${uuid(quote.quote_id)} AND reason = ${reasonCode("release")}`,
-    );
-    expect(releases).toEqual([{ n: 1 }]);
   });
 });
 
@@ -158,22 +150,6 @@ describe("each guard", () => {
 });
 
 describe("an operation", () => {
-  it("releases a reserve once when three releases run", async () => {
-    const { book, maker, quote } = await quotedMarket();
-    const cancel = command.cancelQuote(maker, quote.quote_id);
-    const operation = await operationOf(cancel);
-    const first = newGroup();
-    expect((await commit(env.DB, first, [...operation.statements(first)])).committed).toBe(true);
-    for (let round = 0; round < 2; round++) {
-      const group = newGroup();
-      // Only the group that ended the quote finds it, so this one bears its number.
-      const same = { ...group, seq: first.seq };
-      const again = await commit(env.DB, group, [releaseQuotesEndedBy(same, cancel.operationId)]);
-      expect(again).toMatchObject({ committed: false, reason: "constraint" });
-    }
-    expect(await balances(maker.userId, book)).toEqual([1_000n, 0n]);
-  });
-
   it("changes nothing if its group was voided before the batch", async () => {
     const { book, maker, quote } = await quotedMarket();
     const group = newGroup();

@@ -1,11 +1,11 @@
 /** Open quotes and requests change only by a legal transition, by any statement. */
 import { env } from "cloudflare:workers";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 
 import { all, type Expr, expr, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { storedColumns } from "../support/ledger.ts";
-import { quotedMarket } from "../support/market.ts";
+import { command, quotedMarket, submit } from "../support/market.ts";
 
 const db = env.DB;
 const anId = () => uuid(uuidv7());
@@ -72,13 +72,10 @@ it("gives only a cancelled quote a reason, and names its replacement only then",
     sql`status = 'cancelled', cancel_reason = 'replaced', ${ended}`,
     sql`status = 'cancelled', cancel_reason = 'timeout', replaced_by = ${anId()}, ${ended}`,
     sql`status = 'cancelled', replaced_by = ${anId()}, ${ended}`,
-    sql`outbid = 1`,
-    sql`status = 'rejected', outbid = 1, ${ended}`,
-    sql`status = 'cancelled', outbid = 0, ${ended}`,
-    sql`status = 'cancelled', cancel_reason = 'timeout', outbid = 1, ${ended}`,
+    sql`status = 'rejected', cancel_reason = 'outbid', ${ended}`,
   ])
     await expect(all(db, sql`UPDATE quotes SET ${set} WHERE ${record}`), set.text).rejects.toThrow(
-      /CHECK constraint failed: quotes_(cancel_reason|replaced_by|outbid)/,
+      /CHECK constraint failed: quotes_(cancel_reason|replaced_by)/,
     );
 });
 
@@ -95,7 +92,7 @@ for (const { table, key, terms } of TABLES) {
       db,
       sql`SELECT name FROM pragma_table_info(${table})
         WHERE name NOT IN ('status', 'cancel_reason', 'replaced_by', 'ended_by', 'ended_group',
-          'stuck_at', 'outbid')`,
+          'stuck_at')`,
     );
     expect(terms.map(([column]) => column)).toEqual(columns.map(({ name }) => name));
   });
@@ -124,3 +121,73 @@ for (const { table, key, terms } of TABLES) {
     ).rejects.toThrow("append-only");
   });
 }
+
+describe("a promise", () => {
+  const promisedOf = async (makerId: string) =>
+    (
+      await all<{ promised: number; free: number }>(
+        db,
+        sql`SELECT promised, balance - promised AS free FROM accounts
+          WHERE owner = ${uuid(makerId)} AND kind = 'available' AND asset <> 'usdc'`,
+      )
+    )[0];
+
+  it("is kept while the quote is open, whatever else debits the account", async () => {
+    const { book, maker, quote } = await quotedMarket();
+    const { promised = 0, free = 0 } = (await promisedOf(maker.userId)) ?? {};
+    expect(promised).toBe(10);
+    // As a guard that forgets the promise would post it.
+    const account = (kind: string) => sql`(SELECT account_id FROM accounts
+      WHERE owner = ${uuid(maker.userId)} AND asset = ${book} AND kind = ${kind})`;
+    const debit = (amount: number) =>
+      all(
+        db,
+        sql`INSERT OR IGNORE INTO transfers (from_account, to_account, amount, reason, ref, step,
+            line, at) SELECT ${account("available")}, ${account("pending")}, ${amount}, 2,
+            ${anId()}, 5, 0, at FROM commit_groups ORDER BY seq DESC LIMIT 1`,
+      );
+    await expect(debit(free + 1)).rejects.toThrow("balance not moved");
+    await submit(command.cancelQuote(maker, quote.quote_id));
+    expect((await promisedOf(maker.userId))?.promised).toBe(0);
+  });
+
+  it.each([
+    ["more than the balance", "promised = balance + 1"],
+    ["less than nothing", "promised = -1"],
+    ["beside a balance that moves", "promised = promised + 1, balance = balance + 1"],
+  ])("is never %s", async (_, set) => {
+    const { maker } = await quotedMarket();
+    for (const clause of ["UPDATE", "UPDATE OR REPLACE"])
+      await expect(
+        all(
+          db,
+          sql`${raw(clause)} accounts SET ${raw(set)}
+            WHERE owner = ${uuid(maker.userId)} AND kind = 'available'`,
+        ),
+      ).rejects.toThrow(/accounts_promised|moves only by a transfer/);
+  });
+
+  it("is of an available account only", async () => {
+    const { maker } = await quotedMarket();
+    await expect(
+      all(
+        db,
+        sql`UPDATE accounts SET promised = 0 + 1
+          WHERE owner = ${uuid(maker.userId)} AND kind = 'pending'`,
+      ),
+    ).rejects.toThrow("accounts_promised");
+  });
+
+  it("refuses a quote that the maker cannot fund, whatever placed it", async () => {
+    const record = await recordOf("quotes", "quote_id");
+    const columns = await storedColumns(db, "quotes");
+    const copy = sql`SELECT ${columns} FROM quotes WHERE ${record}`;
+    await all(db, sql`CREATE TABLE copied AS ${copy}`);
+    await all(db, sql`UPDATE copied SET quote_id = ${anId()}, reserve = 1000000`);
+    for (const clause of ["INSERT", "INSERT OR IGNORE"])
+      await expect(
+        all(db, sql`${raw(clause)} INTO quotes (${columns}) SELECT ${columns} FROM copied`),
+      ).rejects.toThrow("the maker cannot promise it");
+    await all(db, sql`DROP TABLE copied`);
+  });
+});

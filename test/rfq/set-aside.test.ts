@@ -7,7 +7,7 @@ import { COMMANDS } from "../../src/operator/commands.ts";
 import { config } from "../../src/platform/config.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
 import { unavailable } from "../../src/platform/problem.ts";
-import { all, first, MAX_NATIVE_UNITS, sql, uuid } from "../../src/platform/sql.ts";
+import { all, first, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { now } from "../../src/platform/time.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import { pauseVenue, resumeVenue } from "../../src/rfq/close-books.ts";
@@ -45,7 +45,7 @@ function newCommitter(asset: string) {
   return { committer, send, due };
 }
 
-/** A book with a damaged quote: its reserve is above what the maker has pending. */
+/** A book with a damaged quote: its reserve is above what the maker promises. */
 async function damagedMarket(quoteMs = 30_000) {
   const { key: book } = newAsset("venue_three");
   const requester = await newUser({ usdc: 1_000n }, db);
@@ -121,7 +121,7 @@ describe("a due quote that cannot be released", () => {
     expect(await statusOf(bad)).toEqual(STUCK);
   });
 
-  it("is ended by the operator, who releases what the journal has reserved", async () => {
+  it("is ended by the operator, who ends what is promised for it", async () => {
     const { book, maker, bad } = await damagedMarket(400);
     await scheduler.wait(500);
     await expect(operate("stuck end", { id: bad })).rejects.toMatchObject({ code: "not_stuck" });
@@ -281,17 +281,17 @@ describe("a quote that violates a constraint", () => {
     const makers = await Promise.all([1, 2, 3].map(() => newUser({ [book]: 100n }, db)));
     const opened = command.openRequest(requester, book, { amount: 10n });
     await commitCommand(book, opened, db);
-    // Nothing more fits into this account, which its trigger would prevent.
-    await all(db, sql`DROP TRIGGER IF EXISTS accounts_update`);
+    const refused = raw(`x'${makers[1]?.userId.replaceAll("-", "") ?? ""}'`);
     await all(
       db,
-      sql`UPDATE accounts SET balance = ${MAX_NATIVE_UNITS}
-        WHERE owner = ${uuid(makers[1]?.userId ?? "")} AND asset = ${book} AND kind = 'pending'`,
+      sql`CREATE TRIGGER quotes_refused BEFORE INSERT ON quotes WHEN NEW.maker_id = ${refused} BEGIN
+        SELECT RAISE(ABORT, 'constraint failed: a guard that no precondition repeats'); END`,
     );
     const { send } = newCommitter(book);
     const outcomes = await Promise.all(
       makers.map((maker) => send(command.placeQuote(maker, opened.requestId, 500_000))),
     );
+    await all(db, sql`DROP TRIGGER quotes_refused`);
     expect(outcomes).toEqual(["ok", "internal", "ok"]);
   });
 });

@@ -1,6 +1,6 @@
 /** Streams that nobody uses are removed, and their numbers never repeat. */
 import { env } from "cloudflare:workers";
-import { expect, it } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { all, sql } from "../../src/platform/sql.ts";
@@ -14,6 +14,9 @@ import { newUser, type TestUser } from "../support/users.ts";
 import { settings } from "../support/http.ts";
 
 const DAY_MS = 86_400_000;
+
+/** Other files expect that a stream begins with 1. They are new in each test. */
+afterEach(() => all(env.DB, sql`DELETE FROM removed_streams`));
 
 /** Writes `count` notices to the user's account stream. */
 async function write(user: TestUser, count = 1): Promise<void> {

@@ -24,6 +24,8 @@ declare namespace Cloudflare {
     DRIFTED_DB: D1Database;
     /** A database of which cron has seen nothing. */
     BACKLOG_DB: D1Database;
+    /** A database whose rows of sealed owners are edited. */
+    OWNERS_DB: D1Database;
     /** A database with rows that are edited one by one. */
     EDITED_DB: D1Database;
   }

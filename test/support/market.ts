@@ -29,7 +29,6 @@ import type { Operation } from "../../src/rfq/operation.ts";
 import { placeQuote as placeQuoteOperation } from "../../src/rfq/place-quote.ts";
 import { readTerms } from "../../src/rfq/request-terms.ts";
 import { matchView, quoteView, requestView } from "../../src/rfq/records.ts";
-import { releaseQuotesEndedBy } from "../../src/rfq/release.ts";
 import type { CancelReason } from "../../src/rfq/tables.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import { bookStream } from "../../src/streams/event-log.ts";
@@ -228,18 +227,16 @@ export async function commitCommand(
 /** Cancels a quote as the service does on its own. */
 export async function cancelAsService(
   quoteId: string,
-  reason: CancelReason | "outbid",
+  reason: CancelReason,
   replacedBy?: string,
 ): Promise<void> {
   const group = newGroup();
   const operation = uuidv7();
   const outcome = await commit(env.DB, group, [
-    sql`UPDATE quotes SET status = 'cancelled', cancel_reason = ${reason === "outbid" ? null : reason},
-      outbid = ${reason === "outbid" ? 1 : null},
+    sql`UPDATE quotes SET status = 'cancelled', cancel_reason = ${reason},
       replaced_by = ${replacedBy === undefined ? null : uuid(replacedBy)},
       ended_by = ${uuid(operation)}, ended_group = ${group.seq}
       WHERE quote_id = ${uuid(quoteId)}`,
-    releaseQuotesEndedBy(group, operation),
     ...announceRfq(group, NOTHING_MADE),
   ]);
   if (!outcome.committed) throw new Error("not cancelled", { cause: outcome.cause });

@@ -87,7 +87,7 @@ export class LiveAccount {
     this.orders.set(quote.quote_id, quote);
     if (quote.reserve === null) return "changed";
     const { amount } = quote.reserve;
-    return this.#move(quote.reserve, { available: -amount, pending: amount });
+    return this.#move(quote.reserve, { available: -amount, pending: amount, promised: amount });
   }
 
   #closeQuote(closed: StreamMessageOf<"quote.closed">["data"]): Applied {
@@ -100,7 +100,7 @@ export class LiveAccount {
     if (closed.reason === "accepted" || !("reserve" in quote) || quote.reserve === null)
       return "changed";
     const { amount } = quote.reserve;
-    return this.#move(quote.reserve, { available: amount, pending: -amount });
+    return this.#move(quote.reserve, { available: amount, pending: -amount, promised: -amount });
   }
 
   /** The maker gives what the quote reserved. The requester gives what is available. */
@@ -109,7 +109,10 @@ export class LiveAccount {
     const buys = (side === "Bid") === (role === "requester");
     const [given, cost] = buys ? [USDC, usdc_amount + fee] : [match, amount];
     const [received, gain] = buys ? [match, amount] : [USDC, usdc_amount - fee];
-    this.#move(given, role === "maker" ? { pending: -cost } : { available: -cost });
+    this.#move(
+      given,
+      role === "maker" ? { pending: -cost, promised: -cost } : { available: -cost },
+    );
     return this.#move(received, { available: gain });
   }
 
@@ -129,7 +132,10 @@ export class LiveAccount {
     return known ? "same" : this.#move(withdrawal, { available: -amount, pending: amount });
   }
 
-  #move(holder: Holder, { available = 0n, pending = 0n }: Record<string, bigint>): "changed" {
+  #move(
+    holder: Holder,
+    { available = 0n, pending = 0n, promised = 0n }: Record<string, bigint>,
+  ): "changed" {
     const { venue_id, asset_id } = holder;
     const key = balanceKey(holder);
     const before = this.balances.get(key);
@@ -138,6 +144,7 @@ export class LiveAccount {
       asset_id: before?.asset_id ?? asset_id,
       balance: (before?.balance ?? 0n) + available,
       pending_balance: (before?.pending_balance ?? 0n) + pending,
+      promised: (before?.promised ?? 0n) + promised,
     });
     return "changed";
   }

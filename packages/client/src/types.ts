@@ -204,8 +204,10 @@ export type DepositAddress = {
 export type UsdcBalance = {
   /** Available to trade and withdraw. */
   balance: bigint;
-  /** Reserved for open quotes and withdrawals in progress. */
+  /** Set aside for open quotes and withdrawals in progress. */
   pending_balance: bigint;
+  /** Of that, what open quotes reserve. It has no ledger entries. */
+  promised: bigint;
 };
 
 /** The balance of one asset in native units. Both ids are null for USDC. */

@@ -8,6 +8,7 @@ export const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
   "amount",
   "balance",
   "pending_balance",
+  "promised",
   "usdc_amount",
   "fee",
   "delta",

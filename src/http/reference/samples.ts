@@ -87,6 +87,7 @@ export const SAMPLE = {
   password: "correct horse battery",
   paused: false,
   pending_balance: "0x9eb10",
+  promised: "0x9eb10",
   price: 650_000,
   q: "rates december",
   problem: null,

@@ -43,7 +43,8 @@ function commentAbove(at: number): string {
   const comment: string[] = [];
   for (let line = above.pop(); line?.startsWith("--") === true; line = above.pop())
     comment.unshift(line.replace(/^-- ?/, ""));
-  return comment.join("\n");
+  // Quotes in comments are typographic, because D1 splits a remote migration by rules of its own.
+  return comment.join("\n").replaceAll("’", "'").replaceAll("”", '"');
 }
 
 export function shapesOfDatabase(db: DatabaseSync): Shapes {
@@ -162,7 +163,7 @@ function shapeOfTable(table: SQLiteTable): TableShape {
         name: part.name,
         type: part.getSQLType().toUpperCase() + (part.generated === undefined ? "" : " GENERATED"),
         notNull: part.notNull,
-        default: part.default === undefined ? undefined : JSON.stringify(part.default),
+        default: part.default === undefined ? undefined : String(part.default),
       }),
     ),
     primaryKey: (composite?.columns ?? single).map(({ name }) => name),

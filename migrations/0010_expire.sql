@@ -1,7 +1,6 @@
--- Ends what is due before the operations of a commit group, as src/rfq/expire.ts explains.
+-- Ends what is due before the operations of a commit group.
 --
--- Generated from that file. Do not edit: change the file, and write this one again with
---   npm run test -- --project node test/rfq/expire.node.test.ts -u
+-- Generated from src/rfq/expire.ts. Do not edit: npm run migrations writes it.
 CREATE TRIGGER expiry_commands_expire BEFORE INSERT ON expiry_commands BEGIN
   SELECT RAISE(IGNORE)
   WHERE NOT EXISTS (
@@ -69,23 +68,5 @@ CREATE TRIGGER expiry_commands_expire BEFORE INSERT ON expiry_commands BEGIN
   )
     AND status = 'open'
     AND expires_at <= NEW.at;
-  INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-  SELECT f.account_id, t.account_id, s.amount, 5, s.ref, 2, s.line, NEW.at
-  FROM (
-    SELECT q.maker_id AS from_owner,
-      q.maker_id AS to_owner,
-      q.reserve_asset AS asset,
-      q.reserve AS amount,
-      q.quote_id AS ref,
-      0 AS line
-    FROM quotes q
-    WHERE q.ended_group = NEW.expired_group
-      AND q.ended_by = NEW.operation
-      AND q.status IN ('cancelled', 'expired', 'rejected')
-  ) s
-  LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = 'pending'
-  LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = 'available'
-  WHERE s.amount <> 0
-  ORDER BY s.ref, s.line;
   SELECT RAISE(IGNORE);
 END;

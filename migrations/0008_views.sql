@@ -15,7 +15,7 @@ SELECT q.quote_id, q.request_id, r.requester_id, q.maker_id,
   iif(q.side = 'Bid', r.requester_id, q.maker_id) AS buyer_id,
   iif(q.side = 'Bid', q.maker_id, r.requester_id) AS seller_id,
   iif(q.side = 'Bid', 'usdc', q.asset) AS given_asset,
-  -- An amount above 2^62 is clamped here; no balance reaches it, so the comparison stays right.
+  -- An amount above 2^62 is clamped here, no balance reaches it, so the comparison stays right.
   iif(q.side = 'Bid', q.usdc_amount + q.taker_fee, CAST(q.amount AS INTEGER)) AS given_amount,
   -- The same, exact, for texts.
   iif(q.side = 'Bid', CAST(q.usdc_amount + q.taker_fee AS TEXT), q.amount) AS given_amount_text
@@ -23,8 +23,8 @@ FROM quotes q JOIN requests r ON r.request_id = q.request_id;
 
 -- A match by side: who bought and sold, what each pays, and the reference of each leg.
 --
--- The maker's leg carries the quote's id with the step `end`, which a release of that quote would
--- carry too. The journal's unique key therefore rejects resolving one reserve twice.
+-- The maker’s leg carries the quote’s id with the step `end`, which a release of that quote would
+-- carry too. The journal’s unique key therefore rejects resolving one reserve twice.
 --
 --   match_id  side  buyer_id   seller_id  buyer_fee  seller_fee  buyer_ref  seller_ref
 --   019a…94b0 Bid   requester  maker      taker_fee  maker_fee   match_id   quote_id
@@ -44,7 +44,7 @@ FROM matches m;
 -- Deposits below the minimum with the columns of `deposits`.
 --
 --   deposit_id  address    asset  amount    status         credited_at
---   019a…0d11   0x6cda…43f6  usdc   '250000'  below_minimum  NULL
+--   019a…0d11   0x6cda…43f6  usdc   ’250000’  below_minimum  NULL
 --
 -- CROSS JOIN keeps the order of an index on small_deposits.
 CREATE VIEW small_deposit_records AS
@@ -58,13 +58,13 @@ SELECT s.small_id, s.key, s.due, s.deposit_id, s.chain, s.transaction_hash, s.to
 FROM small_deposits s CROSS JOIN deposit_addresses a
   ON a.user_id = s.user_id AND a.chain = s.chain AND a.nonce = s.nonce;
 
--- The events of streams, each as a row. `run_id` and `run_seq` (the number of the run's last
+-- The events of streams, each as a row. `run_id` and `run_seq` (the number of the run’s last
 -- event) find its run by an index. src/platform/event-forms.ts explains `code`, `ids` and `body`.
--- `ids` begins with the event's own, as hex text: at most 80 bytes. A damaged run shows none, or
+-- `ids` begins with the event’s own, as hex text: at most 80 bytes. A damaged run shows none, or
 -- events without a code.
 --
 --   run_id    stream_id  run_seq  seq  at     code  type            ids        body
---   95420416  5          2        2    1764…  2     request.closed  019A…9EF4  [0,2,"matched"]
+--   95420416  5          2        2    1764…  2     request.closed  019A…9EF4  [0,2,”matched”]
 --
 -- CROSS JOIN keeps the order of an index of event_runs.
 CREATE VIEW stream_events AS

@@ -1,8 +1,6 @@
--- Places the quotes of a commit group, one command after the other, as src/rfq/place-quote.ts
--- explains.
+-- Places the quotes of a commit group, one command after the other.
 --
--- Generated from that file. Do not edit: change the file, and write this one again with
---   npm run test -- --project node test/rfq/place-quote.node.test.ts -u
+-- Generated from src/rfq/place-quote.ts. Do not edit: npm run migrations writes it.
 CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
   SELECT RAISE(IGNORE)
   WHERE NOT EXISTS (
@@ -126,12 +124,34 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
           )
         )
         AND (
-          NOT EXISTS (
+          (
             SELECT count(*)
             FROM quotes INDEXED BY quotes_request_status
-            WHERE request_id = NEW.request_id AND status = 'open'
-            HAVING count(*) - (NEW.replaces IS NOT NULL) >= 1000
-              OR count(*) FILTER (WHERE maker_id = NEW.maker_id) - (NEW.replaces IS NOT NULL) >= 50
+            WHERE request_id = NEW.request_id
+              AND status = 'open'
+              AND stuck_at IS NULL
+              AND side = NEW.side
+              AND quote_id IS NOT NEW.replaces
+              AND maker_id = NEW.maker_id
+          ) < 20
+        )
+        AND (
+          ifnull(
+            (
+              SELECT iif(NEW.side = 'Ask', NEW.price > price, NEW.price < price)
+              FROM (
+                SELECT quote_id, price
+                FROM quotes INDEXED BY quotes_request_status
+                WHERE request_id = NEW.request_id
+                  AND status = 'open'
+                  AND stuck_at IS NULL
+                  AND side = NEW.side
+                  AND quote_id IS NOT NEW.replaces
+                ORDER BY iif(side = 'Ask', -price, price), opened_at, quote_id
+                LIMIT 1 OFFSET 499
+              )
+            ),
+            1
           )
         )
         AND (
@@ -223,7 +243,7 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
             WHERE owner = NEW.maker_id
               AND asset = NEW.reserve_asset
               AND kind = 'available'
-              AND balance >= (
+              AND (balance - promised) >= (
                 NEW.reserve - (
                   ifnull((SELECT o.reserve FROM quotes o WHERE o.quote_id = NEW.replaces), 0)
                 )
@@ -240,22 +260,25 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
     ended_by = NEW.quote_id,
     ended_group = NEW.placed_group
   WHERE quote_id = NEW.replaces;
-  INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-  SELECT f.account_id, t.account_id, s.amount, 5, s.ref, 2, s.line, NEW.at
-  FROM (
-    SELECT o.maker_id AS from_owner,
-      o.maker_id AS to_owner,
-      o.reserve_asset AS asset,
-      o.reserve AS amount,
-      o.quote_id AS ref,
-      0 AS line
-    FROM quotes o
-    WHERE o.quote_id = NEW.replaces
-  ) s
-  LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = 'pending'
-  LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = 'available'
-  WHERE s.amount <> 0
-  ORDER BY s.ref, s.line;
+  UPDATE quotes
+  SET status = iif(expires_at <= NEW.at, 'expired', 'cancelled'),
+    cancel_reason = iif(expires_at <= NEW.at, NULL, 'outbid'),
+    ended_by = NEW.quote_id,
+    ended_group = NEW.placed_group
+  WHERE quote_id = (
+    SELECT quote_id
+    FROM (
+      SELECT quote_id, price
+      FROM quotes INDEXED BY quotes_request_status
+      WHERE request_id = NEW.request_id
+        AND status = 'open'
+        AND stuck_at IS NULL
+        AND side = NEW.side
+        AND quote_id IS NOT NEW.replaces
+      ORDER BY iif(side = 'Ask', -price, price), opened_at, quote_id
+      LIMIT 1 OFFSET 499
+    )
+  );
   INSERT INTO quotes (
     quote_id,
     request_id,
@@ -317,25 +340,6 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
         )
       )
     )
-  );
-  INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-  VALUES (
-    (
-      SELECT account_id
-      FROM accounts
-      WHERE owner = NEW.maker_id AND asset = NEW.reserve_asset AND kind = 'available'
-    ),
-    (
-      SELECT account_id
-      FROM accounts
-      WHERE owner = NEW.maker_id AND asset = NEW.reserve_asset AND kind = 'pending'
-    ),
-    NEW.reserve,
-    3,
-    NEW.quote_id,
-    1,
-    0,
-    NEW.at
   );
   DELETE FROM idempotency_keys
   WHERE key_hash = NEW.key_hash AND record_id < (unhex(printf('%012x', (NEW.at - 86520000))));

@@ -1,0 +1,17 @@
+/** How statements end requests and quotes, and find what an operation of their batch ended. */
+import type { Group } from "../platform/commit.ts";
+import { type Expr, expr, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+
+/** The status of a record that ends now. A record past its time always ends as expired. */
+export function endedAs(status: "cancelled" | "rejected", { at }: Pick<Group, "at">): Sql {
+  return sql`iif(expires_at <= ${at}, 'expired', ${raw(`'${status}'`)})`;
+}
+
+/**
+ * Condition on requests or quotes: the operation has ended them in this group. Never ask by status,
+ * because an operation whose guard did not apply must not find what another one ended.
+ */
+export function endedBy(group: Group, operationId: string, alias?: "q"): Expr {
+  const of = raw(alias === undefined ? "" : `${alias}.`);
+  return expr`${of}ended_group = ${group.seq} AND ${of}ended_by = ${uuid(operationId)}`;
+}
