@@ -80,8 +80,11 @@ describe("deposits", () => {
     await stage.watch();
     await rewind(stage, 0);
     await stage.watch();
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 10n, pending: 0n });
-    expect(await readBalance(env.DB, user.userId, "venue_one:0xab")).toEqual({
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 10n,
+      pending: 0n,
+    });
+    expect(await readBalance(env.DB, user.userId, "venue_one:0xab")).toMatchObject({
       available: 7n,
       pending: 0n,
     });
@@ -97,7 +100,10 @@ describe("deposits", () => {
     await stage.mine(3);
     await Promise.allSettled([stage.watch(), stage.watch(), stage.watch()]);
     await stage.watch();
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 5n,
+      pending: 0n,
+    });
     await expectSound(stage);
   });
 
@@ -171,13 +177,13 @@ describe("deposits", () => {
     ]);
     const credited = BigInt(junkDeposits.find((row) => row.status === "credited")?.amount ?? 0);
     expect(credited).toBeLessThanOrEqual(2n ** 62n);
-    expect(await readBalance(env.DB, junk.userId, asset)).toEqual({
+    expect(await readBalance(env.DB, junk.userId, asset)).toMatchObject({
       available: credited,
       pending: 0n,
     });
-    expect(await readBalance(env.DB, good.userId, `venue_one:0x${(id + 1n).toString(16)}`)).toEqual(
-      { available: 3n, pending: 0n },
-    );
+    expect(
+      await readBalance(env.DB, good.userId, `venue_one:0x${(id + 1n).toString(16)}`),
+    ).toMatchObject({ available: 3n, pending: 0n });
     // One alert per chain for any number of deposits.
     expect(await stage.alerts()).toEqual(["deposit_quarantined"]);
     await expectSound(stage);
@@ -192,7 +198,10 @@ describe("deposits", () => {
     }
     let rounds = 0;
     while ((await stage.watch()).behind) expect(++rounds).toBeLessThan(10);
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 5n,
+      pending: 0n,
+    });
   });
 });
 
@@ -223,7 +232,7 @@ describe("reorganisations", () => {
       status: "orphaned",
       credited_at: null,
     });
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual(NOTHING);
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject(NOTHING);
     // The same signed bytes again, so the transaction has the same hash.
     await stage.replay();
     await stage.mine();
@@ -232,7 +241,10 @@ describe("reorganisations", () => {
     await stage.confirm();
     await stage.confirm();
     expect(await stage.deposits(user.userId)).toMatchObject([{ status: "credited" }]);
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 5n,
+      pending: 0n,
+    });
     const types = ["deposit.detected", "deposit.orphaned", "deposit.detected", "deposit.credited"];
     expect(await stage.events(user.userId)).toEqual(types);
     await subscriber.until("deposit.credited");
@@ -257,7 +269,10 @@ describe("reorganisations", () => {
     await stage.confirm();
     const deposits = await stage.deposits(user.userId);
     expect(deposits).toMatchObject([{ status: "credited", amount: "5" }]);
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 5n,
+      pending: 0n,
+    });
     await expectSound(stage);
   });
 
@@ -277,15 +292,21 @@ describe("reorganisations", () => {
     await stage.mintUsdc(later.address, 7n);
     await stage.confirm();
     expect(await stage.watch()).toMatchObject({ status: "halted" });
-    expect(await readBalance(env.DB, later.userId, USDC)).toEqual(NOTHING);
+    expect(await readBalance(env.DB, later.userId, USDC)).toMatchObject(NOTHING);
     expect(await stage.deposits(user.userId)).toMatchObject([{ status: "credited" }]);
     expect(await stage.alerts()).toEqual(["chain_halted"]);
     await recordResume(env.DB, stage.chain.chain, "operator:test");
     await stage.watch();
     await stage.confirm();
-    expect(await readBalance(env.DB, later.userId, USDC)).toEqual({ available: 7n, pending: 0n });
+    expect(await readBalance(env.DB, later.userId, USDC)).toMatchObject({
+      available: 7n,
+      pending: 0n,
+    });
     // The deposit was mined again above the confirmed height. It is not credited again.
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 5n,
+      pending: 0n,
+    });
     expect(await stage.alerts()).toEqual([]);
   });
 });
@@ -336,7 +357,10 @@ describe("nodes", () => {
     };
     await watchChain(both);
     expect(await stage.deposits(user.userId)).toMatchObject([{ status: "credited" }]);
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 2n,
+      pending: 0n,
+    });
   });
 
   it("counts repeated logs once and halves ranges that are too large", async () => {
@@ -356,7 +380,10 @@ describe("nodes", () => {
     });
     await watchChain({ ...stage.watcher, chain: { ...stage.chain, rpc_urls: [picky] } });
     expect(refused).toBeGreaterThan(0);
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 2n,
+      pending: 0n,
+    });
     const row = await first<{ n: number }>(
       env.DB,
       sql`SELECT count(*) AS n FROM deposits WHERE user_id = ${uuid(user.userId)}`,
@@ -381,7 +408,10 @@ describe("nodes", () => {
     expect(await stage.deposits(user.userId)).toMatchObject([{ status: "confirming" }]);
     finalized += 5;
     await watchChain(context);
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 2n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 2n,
+      pending: 0n,
+    });
   });
 
   it("finds a deep reorg by few calls while finality stalls", async () => {

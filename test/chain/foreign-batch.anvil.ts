@@ -55,7 +55,10 @@ it.each([
   );
   expect(alert?.detail).toContain(`batch 1 of the vault is ${hash}`);
   expect(await stage.withdrawal(id)).toMatchObject({ status: "queued" });
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 700n, pending: 300n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 700n,
+    pending: 300n,
+  });
 
   const acceptance = { kind: "loss", reason: "incident 7", actor: "operator:test" } as const;
   await acceptPayment(env.DB, stage.settings, { ...acceptance, paymentId: FOREIGN });

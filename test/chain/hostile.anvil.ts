@@ -55,7 +55,7 @@ it.each(MODES)(
     }
     const paid = outcome === "settled";
     expect(await stage.paidCount(hostile.paymentId)).toBe(paid ? 1 : 0);
-    expect(await readBalance(env.DB, user.userId, ASSET)).toEqual({
+    expect(await readBalance(env.DB, user.userId, ASSET)).toMatchObject({
       available: paid ? 64n : 74n,
       pending: 0n,
     });
@@ -118,7 +118,7 @@ it("a recipient cannot call vault or factory during its payment", async () => {
   );
   const settled = row?.settled ?? 0;
   expect(await stage.tokensOf(stage.hostile, 1n)).toBe(BigInt(settled));
-  expect(await readBalance(env.DB, user.userId, ASSET)).toEqual({
+  expect(await readBalance(env.DB, user.userId, ASSET)).toMatchObject({
     available: 100n - BigInt(settled),
     pending: 0n,
   });
@@ -166,7 +166,10 @@ it("retries a sweep that the token rejected only after its wait", async () => {
   expect(await drive(stage, id)).toBe("settled");
   expect(await sweeps()).toHaveLength(2);
   expect(await stage.paidCount(paymentId)).toBe(1);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 40n, pending: 0n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 40n,
+    pending: 0n,
+  });
   await expectRest(stage);
 });
 

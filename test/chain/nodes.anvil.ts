@@ -52,7 +52,7 @@ it("needs no more RPC calls for 10 000 deposit addresses", async () => {
   expect(Object.values(few).reduce((sum, n) => sum + n, 0)).toBeLessThan(15);
   await stage.confirm();
   for (const { userId } of users)
-    expect(await readBalance(env.DB, userId, USDC)).toEqual({ available: 3n, pending: 0n });
+    expect(await readBalance(env.DB, userId, USDC)).toMatchObject({ available: 3n, pending: 0n });
 });
 
 /** Two chains with their own nodes, contracts and payers, and a user with an address on both. */
@@ -86,7 +86,10 @@ async function openTwo() {
 describe("two chains", () => {
   it("share a USDC balance; each pays at most what it issued", async () => {
     const { one, two, settings, user } = await openTwo();
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 800n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 800n,
+      pending: 0n,
+    });
     const { actor } = await newKey(user);
     const queue = (stage: Stage, amount: bigint, id: string) =>
       withdraw(env.DB, settings, {
@@ -122,7 +125,10 @@ describe("two chains", () => {
       expect(await stage.withdrawal(rows[0]?.id ?? "")).toMatchObject({ status: "settled" });
       await expectRest(stage);
     }
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 100n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 100n,
+      pending: 0n,
+    });
     expect(await one.usdcOf(one.vault)).toBe(50n);
     expect(await two.usdcOf(two.vault)).toBe(50n);
   });
@@ -191,7 +197,10 @@ describe("a payer whose first RPC node", () => {
     if (!alone) await drive(stage, id);
     expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
     expect(await stage.paidCount(paymentId)).toBe(1);
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 700n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 700n,
+      pending: 0n,
+    });
     await expectRest(stage);
   });
 

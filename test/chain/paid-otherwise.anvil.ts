@@ -55,7 +55,7 @@ it.each(["before", "after"])(
       failure_code: "operator_failed",
     });
     expect((await results(id)).at(-1)).toEqual({ result: "failed" });
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
       available: 1_000n,
       pending: 0n,
     });

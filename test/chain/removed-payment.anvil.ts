@@ -47,7 +47,10 @@ it("sends a settled payment again that a deep reorg removed", async () => {
   expect(await stage.paidCount(later.paymentId)).toBe(1);
   expect(await stage.usdcOf(to)).toBe(100n);
   expect(await stage.alerts()).toEqual([]);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 880n, pending: 0n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 880n,
+    pending: 0n,
+  });
   await expectRest(stage);
 });
 
@@ -96,7 +99,10 @@ it("fills the nonce of a payment whose batch number was used again", async () =>
   ]);
   expect(await stage.paidCount(paymentId)).toBe(1);
   expect(await stage.usdcOf(to)).toBe(100n);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 880n, pending: 0n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 880n,
+    pending: 0n,
+  });
   expect(await stage.alerts()).toEqual([]);
   await expectRest(stage);
 });

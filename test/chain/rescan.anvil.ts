@@ -111,7 +111,7 @@ describe("the recheck of blocks that are a day old", () => {
     for (let round = 0; round < 6; round++) await stage.watch();
     while (await recheckOldBlocks(stage.watcher));
 
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual(before);
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject(before);
     expect(await stage.alerts()).toEqual([]);
     const rechecked = await first<{ n: number }>(
       env.DB,

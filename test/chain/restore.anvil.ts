@@ -94,7 +94,10 @@ it("a restore halts the payer until every payment has its withdrawal", async () 
     paying: true,
     next_batch: 2,
   });
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 10n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 690n,
+    pending: 10n,
+  });
   expect(await stage.withdrawal(lost.withdrawalId)).toMatchObject({ status: "settled" });
   const after = await first<{ seq: number }>(
     env.DB,
@@ -111,7 +114,10 @@ it("a restore halts the payer until every payment has its withdrawal", async () 
   expect(await stage.paidCount(lost.paymentId as Hex)).toBe(1);
   expect(await stage.paidCount(queued.paymentId)).toBe(1);
   expect(await stage.usdcOf(`0x${lost.to}`)).toBe(300n);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 0n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 690n,
+    pending: 0n,
+  });
   expect(await restorePayments(stage.watcher, async () => new Map())).toMatchObject({
     rebuilt: 0,
     unresolved: [],
@@ -156,7 +162,10 @@ it("settles a repeated withdrawal by the payment that the vault already made", a
   expect(await stage.withdrawal(again.id)).toMatchObject({ status: "settled" });
   expect(await stage.withdrawal(queued.id)).toMatchObject({ status: "settled" });
   expect(await stage.paidCount(again.paymentId)).toBe(1);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 0n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 690n,
+    pending: 0n,
+  });
 });
 
 it("`fail` returns funds while the payer is halted", async () => {
@@ -187,7 +196,10 @@ it("`fail` returns funds while the payer is halted", async () => {
     unresolved: [],
   });
   expect(await stage.paidCount(greedy.paymentId)).toBe(0);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 690n, pending: 10n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 690n,
+    pending: 10n,
+  });
 });
 
 it("restores lost addresses and their deposits once, and lost users frozen", async () => {
@@ -209,7 +221,10 @@ it("restores lost addresses and their deposits once, and lost users frozen", asy
   for (const { address } of records.slice(1)) await stage.mintUsdc(`0x${address}`, 7n);
   await stage.mine(9);
   while ((await stage.watch()).behind);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 5n, pending: 0n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 5n,
+    pending: 0n,
+  });
 
   const missing = await missingAddresses(stage.watcher, records);
   expect(missing).toEqual(records.slice(1));
@@ -220,8 +235,11 @@ it("restores lost addresses and their deposits once, and lost users frozen", asy
     while (above !== null) above = await rescanFrom(stage.watcher, above);
   }
   expect(await missingAddresses(stage.watcher, records)).toEqual([]);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 12n, pending: 0n });
-  expect(await readBalance(env.DB, lostUser, USDC)).toEqual({ available: 7n, pending: 0n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 12n,
+    pending: 0n,
+  });
+  expect(await readBalance(env.DB, lostUser, USDC)).toMatchObject({ available: 7n, pending: 0n });
   expect(await readLostUsers(env.DB, stage.chain.chain)).toEqual([
     { user_id: lostUser, addresses: [`0x${records[2]?.address}`] },
   ]);
@@ -281,7 +299,7 @@ it(
       expect(await payer.round()).toEqual({ status: rebuilt === 600 ? "idle" : "halted" });
     }
     expect(rebuilt).toBe(600);
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
       available: 9_400n,
       pending: 0n,
     });

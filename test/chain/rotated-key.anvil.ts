@@ -58,7 +58,10 @@ it("pays from the new account once the old one has lost its role", async () => {
     { old: 1, kind: "pay", batch: 1, status: "unused", tries: 1 },
     { old: 0, kind: "pay", batch: 1, status: "done", tries: 1 },
   ]);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 700n, pending: 0n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 700n,
+    pending: 0n,
+  });
   expect(await stage.alerts()).toEqual([]);
   await expectRest(stage);
 });
@@ -90,7 +93,10 @@ it("repeats a void of the old account while its key may still pay", async () => 
   const settings = await rotate(stage);
   expect(await drive(stage, id, { settings })).toBe("failed");
   expect(await stage.paidCount(paymentId)).toBe(0);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 1_000n, pending: 0n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 1_000n,
+    pending: 0n,
+  });
   expect((await transactions(stage)).map(({ old, kind }) => ({ old, kind }))).toEqual([
     { old: 1, kind: "void" },
     { old: 0, kind: "void" },

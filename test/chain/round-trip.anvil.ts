@@ -14,14 +14,17 @@ it("detects a deposit, credits it once confirmed, and pays it out", async () => 
   expect(await stage.deposits(user.userId)).toMatchObject([
     { status: "confirming", amount: "1000000" },
   ]);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 0n, pending: 0n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 0n,
+    pending: 0n,
+  });
   await stage.mine();
   await stage.watch();
   await stage.watch();
   expect(await stage.deposits(user.userId)).toMatchObject([
     { status: "credited", amount: "1000000" },
   ]);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
     available: 1_000_000n,
     pending: 0n,
   });
@@ -41,7 +44,7 @@ it("detects a deposit, credits it once confirmed, and pays it out", async () => 
     status: "settled",
     failure_code: null,
   });
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
     available: 600_000n,
     pending: 0n,
   });

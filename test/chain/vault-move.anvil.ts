@@ -98,7 +98,10 @@ it("settles what the old vault paid and pays the rest from the new one", async (
     { nonce: 3, batch_no: 1, status: "done", new: 1 },
     { nonce: 4, batch_no: 2, status: "done", new: 1 },
   ]);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 800n, pending: 0n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 800n,
+    pending: 0n,
+  });
   expect(await stage.usdcOf(next)).toBe(800n);
   expect(await stage.alerts()).toEqual([]);
   await expectRest(stage);
@@ -131,7 +134,10 @@ it("voids nothing while the old vault is in force, and then once", async () => {
   expect(await drive(stage, id)).toBe("failed");
   expect(await voids()).toEqual([{ status: "done" }]);
   expect(await stage.alerts()).toEqual([]);
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 1_000n, pending: 0n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 1_000n,
+    pending: 0n,
+  });
   await setWithdrawalsPaused(env.DB, false, "operator:test");
   await expectRest(stage);
 });

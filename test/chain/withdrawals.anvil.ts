@@ -37,7 +37,7 @@ describe("a payment", () => {
       expect(await drive(stage, id)).toBe("settled");
       expect(await stage.paidCount(paymentId)).toBe(1);
       expect(await stage.usdcOf(to)).toBe(300n);
-      expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
+      expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
         available: 700n,
         pending: 0n,
       });
@@ -186,7 +186,7 @@ describe("the vault", () => {
       failure: { code: "payment_reverted" },
     });
     expect(await stage.withdrawal(good.id)).toMatchObject({ status: "settled" });
-    expect(await readBalance(env.DB, user.userId, "venue_one:0x1")).toEqual({
+    expect(await readBalance(env.DB, user.userId, "venue_one:0x1")).toMatchObject({
       available: 80n,
       pending: 0n,
     });
@@ -362,7 +362,10 @@ describe("a withdrawal whose row was edited", () => {
     expect(await alertsOf(id)).toEqual(["withdrawal_altered"]);
     await recordWithdrawalCommand(env.DB, { kind: "fail", withdrawalId: id, actor: "operator:a" });
     expect(await drive(stage, id)).toBe("failed");
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 990n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 990n,
+      pending: 0n,
+    });
     expect(await alertsOf(id)).toEqual([]);
   });
 
@@ -420,7 +423,7 @@ describe("the operator", () => {
     ).toBe(3);
     expect(await drive(stage, id)).toBe("failed");
     expect(await stage.withdrawal(id)).toMatchObject({ failure_code: "operator_failed" });
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
       available: 1_000n,
       pending: 0n,
     });
@@ -444,7 +447,10 @@ describe("the operator", () => {
     );
     expect(await drive(stage, id)).toBe("settled");
     expect(await stage.paidCount(paymentId)).toBe(1);
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 700n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 700n,
+      pending: 0n,
+    });
     await expectRest(stage);
   });
 

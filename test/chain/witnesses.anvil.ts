@@ -86,7 +86,10 @@ describe("a deposit that one endpoint of two invent", () => {
 
     await expect(watchChain(watcher)).rejects.toThrow(/disagree/);
 
-    expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 0n, pending: 0n });
+    expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+      available: 0n,
+      pending: 0n,
+    });
     expect(await stage.alerts()).toEqual(["nodes_disagree"]);
     const [alert] = await all<{ detail: string }>(
       env.DB,
@@ -203,7 +206,10 @@ it("does not refund a paid withdrawal that one of two endpoints reports as faile
   }
   expect(await stage.paidCount(paymentId)).toBe(1);
   expect(await stage.withdrawal(id)).toMatchObject({ status: "submitted" });
-  expect(await readBalance(env.DB, user.userId, USDC)).toEqual({ available: 0n, pending: 1_000n });
+  expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
+    available: 0n,
+    pending: 1_000n,
+  });
 
   const repaired = await watcherOver(stage, [unchanged, unchanged]);
   await watchChain(repaired);

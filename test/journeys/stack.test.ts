@@ -96,6 +96,7 @@ describe("an accept while workerd is killed", () => {
       expect(await requester.client.custody.usdcBalance()).toEqual({
         balance: AMOUNT * rounds - traded / 2n,
         pending_balance: 0n,
+        promised: 0n,
       });
     } finally {
       for (const stream of streams) stream.close();
