@@ -51,7 +51,7 @@ it("streams replay a match whose push was lost, and a repeated accept returns it
     balance: AMOUNT,
     pending_balance: 0n,
   });
-  expect(await maker.client.custody.usdcBalance()).toEqual({
+  expect(await maker.client.custody.usdcBalance()).toMatchObject({
     balance: AMOUNT / 2n,
     pending_balance: 0n,
   });

@@ -59,20 +59,20 @@ it("seals everything once although it is killed at each step", async () => {
   const market = await openMarket(stack, AMOUNT);
   const { requester, maker } = market;
   for (const step of STEPS) {
-    const { request } = await quotedBid(market, AMOUNT / 10n);
-    await requester.client.rfq.cancelRequest({ request_id: request.request_id });
+    const { quote } = await quotedBid(market, AMOUNT / 10n);
+    await requester.client.rfq.accept(quote);
     const stopped = stack.stopAt(step);
     await cronUntil(stopped);
     await stack.killWorkerd();
     await untilServing(stack);
   }
   const entries = await maker.client.custody.ledger().all();
-  // A deposit, and a reserve and a release for each step.
+  // A deposit, and for each step the reserve, what was given and what was received.
   expect(entries).toHaveLength(1 + 4 * STEPS.length);
   const sealed = (async () => {
     for (;;) {
       const { verified, transfers } = await verify();
-      if (verified > 0 && transfers >= 2 + 2 * STEPS.length) return;
+      if (verified > 0 && transfers >= 2 + 4 * STEPS.length) return;
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   })();
