@@ -24,8 +24,8 @@ export const CUSTODY_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...of("withdrawal mac", "src/ledger/withdrawal-mac.ts", [
-    ["its destination not covered", "asset, amount, to];", "asset, amount];", [EDITS]],
-    ["its amount not covered", "asset, amount, to];", "asset, to];", [EDITS]],
+    ["its destination not covered", "asset, amount, to];", "asset, amount];", [WITHDRAWALS]],
+    ["its amount not covered", "asset, amount, to];", "asset, to];", [WITHDRAWALS]],
     ["its user not covered", "[state, withdrawalId, userId,", "[state, withdrawalId,", [EDITS]],
     [
       "what waits passes for what need not",

@@ -74,6 +74,7 @@ export const SCHEMA_MUTANTS: readonly Mutant[] = [
       "iif(kind = 'external', -4611686018427387904, promised);",
       "iif(kind = 'external', -4611686018427387904, 0);",
       [ROW_GUARDS],
+      "The CHECK accounts_promised rejects it, too.",
     ],
     [
       "promise beyond the balance",
@@ -118,6 +119,7 @@ export const SCHEMA_MUTANTS: readonly Mutant[] = [
       "WHERE NEW.promised <> OLD.promised\n    OR NOT EXISTS (",
       "WHERE NOT EXISTS (",
       [ROW_GUARDS],
+      "No statement moves a balance that no transfer moves.",
     ],
     [
       "overflow",
