@@ -61,13 +61,12 @@ END;
 -- transfer left on the account, from what was there before it: no other statement can move money.
 CREATE TRIGGER accounts_update BEFORE UPDATE ON accounts
 WHEN NEW.balance <> OLD.balance BEGIN
-  SELECT RAISE(ABORT, 'a balance moves only by a transfer') WHERE NEW.promised <> OLD.promised
-    OR NOT EXISTS (
-      SELECT 1 FROM (SELECT * FROM transfers ORDER BY transfer_id DESC LIMIT 1) t
-      WHERE (t.from_account = OLD.account_id AND NEW.balance = t.from_balance
-          AND OLD.balance = t.from_balance + t.amount)
-        OR (t.to_account = OLD.account_id AND NEW.balance = t.to_balance
-          AND OLD.balance = t.to_balance - t.amount));
+  SELECT RAISE(ABORT, 'a balance moves only by a transfer') WHERE NOT EXISTS (
+    SELECT 1 FROM (SELECT * FROM transfers ORDER BY transfer_id DESC LIMIT 1) t
+    WHERE (t.from_account = OLD.account_id AND NEW.balance = t.from_balance
+        AND OLD.balance = t.from_balance + t.amount)
+      OR (t.to_account = OLD.account_id AND NEW.balance = t.to_balance
+        AND OLD.balance = t.to_balance - t.amount));
 END;
 
 CREATE TRIGGER accounts_identity BEFORE UPDATE ON accounts BEGIN
@@ -111,7 +110,7 @@ CREATE TABLE transfers (
   CONSTRAINT transfers_step CHECK (step BETWEEN 1 AND 5)
 ) STRICT;
 
--- Posting exactly once. A reserve ends once: a trade and a release of one quote share ref and step.
+-- Posting exactly once: a quote is traded once, and a withdrawal ends once.
 CREATE UNIQUE INDEX transfers_once ON transfers (ref, step, line);
 
 -- Reading a ledger: one side of a sub-account, or of an account for some assets, for one reason, in

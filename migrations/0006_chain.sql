@@ -268,8 +268,8 @@ CREATE TABLE withdrawals (
                                        -- names it
   user_id BLOB NOT NULL,
   client_withdrawal_id TEXT NOT NULL,  -- the client’s own id: a repeat with it returns this row
-  payment_id BLOB NOT NULL,            -- keccak256(user id, client_withdrawal_id), which the vault
-                                       -- pays at most once
+  payment_id BLOB NOT NULL,            -- of the user and client_withdrawal_id, by a key
+                                       -- (src/chain/payment-id.ts): the vault pays it once
   chain TEXT NOT NULL,
   asset TEXT NOT NULL,
   amount INTEGER NOT NULL,

@@ -23,8 +23,8 @@ FROM quotes q JOIN requests r ON r.request_id = q.request_id;
 
 -- A match by side: who bought and sold, what each pays, and the reference of each leg.
 --
--- The maker’s leg carries the quote’s id with the step `end`, which a release of that quote would
--- carry too. The journal’s unique key therefore rejects resolving one reserve twice.
+-- The maker’s leg carries the quote’s id, as the maker’s reserve does. So the journal’s unique key
+-- rejects trading one quote twice.
 --
 --   match_id  side  buyer_id   seller_id  buyer_fee  seller_fee  buyer_ref  seller_ref
 --   019a…94b0 Bid   requester  maker      taker_fee  maker_fee   match_id   quote_id

@@ -54,7 +54,7 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
     ],
     [
       "quotes deleted although one is missing",
-      '          AND quotes = ${counted("quotes", "quote_id")}\n',
+      '          AND quotes = ${counted("quotes")}\n',
       "",
       [RELEASE],
     ],

@@ -42,11 +42,10 @@ export const CUSTODY_MUTANTS: readonly Mutant[] = [
     ],
   ]),
   ...of("terms to pay", "src/custody/payer/check-terms.ts", [
-    ["unchecked", ": alteredTerms(context.settings, row);", ": undefined;", [WITHDRAWALS]],
     [
-      "paid again after its earlier id",
-      "const problem = paid.has(row)",
-      "const problem = rows.length < 0",
+      "unchecked",
+      "= alteredTerms(context.settings, row);",
+      "= rows.length < 0 ? alteredTerms(context.settings, row) : undefined;",
       [WITHDRAWALS],
     ],
     [

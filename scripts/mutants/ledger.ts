@@ -8,6 +8,8 @@ export const LEDGER_MUTANTS: readonly Mutant[] = [
       "`",
       [FULL_WALK],
     ],
+  ]),
+  ...of("reconcile", "src/ledger/reconcile-balances.ts", [
     [
       "stuck reserves ignored",
       "GROUP BY owner, asset HAVING sum(held) <> sum(expected)",

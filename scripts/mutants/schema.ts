@@ -115,13 +115,6 @@ export const SCHEMA_MUTANTS: readonly Mutant[] = [
       [SET_ASIDE],
     ],
     [
-      "promise moved beside a balance",
-      "WHERE NEW.promised <> OLD.promised\n    OR NOT EXISTS (",
-      "WHERE NOT EXISTS (",
-      [ROW_GUARDS],
-      "No statement moves a balance that no transfer moves.",
-    ],
-    [
       "overflow",
       " AND NEW.to_balance <= 4611686018427387904;",
       ";",
@@ -142,8 +135,8 @@ export const SCHEMA_MUTANTS: readonly Mutant[] = [
     ],
     [
       "balance set without a transfer",
-      "      WHERE (t.from_account = OLD.account_id AND NEW.balance = t.from_balance\n          AND",
-      "      WHERE (t.from_account = OLD.account_id AND 1\n          OR",
+      "    WHERE (t.from_account = OLD.account_id AND NEW.balance = t.from_balance\n        AND",
+      "    WHERE (t.from_account = OLD.account_id AND 1\n        OR",
       [GUARDS],
     ],
 

@@ -6,22 +6,13 @@
  * from ADDRESS_KEY, because that secret never changes: after a restore the same withdrawal must get
  * the same id again, or it could be paid twice.
  */
-import { concat, type Hex, keccak256, stringToBytes, toBytes } from "viem";
+import { concat, type Hex, stringToBytes, toBytes } from "viem";
 import { markOf, type Secret } from "../auth/mark.ts";
 
 /** As `0x` hex. */
 export function paymentId(secret: Secret, userId: string, clientWithdrawalId: string): Hex {
   const named = bytesOf(userId, clientWithdrawalId);
   return `0x${markOf(secret, "payment ids v2", named, 32).toString("hex")}`;
-}
-
-/**
- * The id that releases before 0.2 gave: keccak256(16 bytes of the user id ‖ UTF-8 of
- * `client_withdrawal_id`). A restore can take the database back to such a withdrawal's order, so
- * its id must not be paid under the other one.
- */
-export function unsaltedPaymentId(userId: string, clientWithdrawalId: string): Hex {
-  return keccak256(bytesOf(userId, clientWithdrawalId));
 }
 
 function bytesOf(userId: string, clientWithdrawalId: string): Uint8Array {

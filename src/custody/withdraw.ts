@@ -8,7 +8,7 @@ import { auditRow, recordOf } from "../auth/audit.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import type { MacKeys } from "../auth/event-mac.ts";
 import type { Secret } from "../auth/mark.ts";
-import { paymentId, unsaltedPaymentId } from "../chain/payment-id.ts";
+import { paymentId } from "../chain/payment-id.ts";
 import { availableText, externalOwner, hasAvailable, transfer } from "../ledger/post.ts";
 import { termsMac } from "../ledger/withdrawal-mac.ts";
 import type { Actor } from "../platform/actor.ts";
@@ -229,7 +229,6 @@ function preconditions(
   const user = uuid(actor.userId);
   const { amount, asset, chain, clientWithdrawalId, toAddress } = terms;
   const payment = blob(paymentId(settings, actor.userId, clientWithdrawalId));
-  const unsalted = blob(unsaltedPaymentId(actor.userId, clientWithdrawalId));
   const { WITHDRAWAL_MIN_UNITS: minimum, WITHDRAWAL_MAX_UNITS: configured } = settings;
   const maximum = vaultLimit !== undefined && vaultLimit < configured ? vaultLimit : configured;
   return [
@@ -248,7 +247,7 @@ function preconditions(
     {
       // After a restore the payment of its id may be in the ledger already, without a withdrawal.
       expr: expr`NOT EXISTS (SELECT 1 FROM accepted_payments
-        WHERE chain = ${chain} AND payment_id IN (${payment}, ${unsalted}))`,
+        WHERE chain = ${chain} AND payment_id = ${payment})`,
       reject: idReused,
     },
     ...beforeDeadline(at, notAfter, (passed): never => {

@@ -17,8 +17,8 @@ export const REASONS = [
 export type Reason = (typeof REASONS)[number];
 
 /**
- * Which part of a record's life a transfer is. Trade and release share the step `end`, because a
- * reserve ends once.
+ * Which part of a record's life a transfer is. A settlement and a release share the step `end`,
+ * because a withdrawal ends once.
  */
 const STEPS = ["reserve", "end", "match", "credit", "queue"] as const;
 export type Step = (typeof STEPS)[number];

@@ -1,14 +1,11 @@
-/**
- * The checks of the journal against itself: transfers, running balances, balances, pending balances
- * and the sum of each asset.
- */
+/** The checks of the journal against itself: transfers, running balances and the sum of each asset. */
 import { eq } from "drizzle-orm";
-import { all, atom, type Expr, expr, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
-import { checkAlone, checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.ts";
-import { describeReason, REASONS, reasonCode, reasonNumber } from "./codes.ts";
+import { all, type Expr, expr, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
+import { checkAlone, checkRowsAlone, type Chunk, mapAlone } from "./check-alone.ts";
+import { describeReason, reasonCode } from "./codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
 import { DELIVERED } from "./released.ts";
-import { isIndexedCredit, TRANSFER_TYPES } from "./transfer-types.ts";
+import { TRANSFER_TYPES } from "./transfer-types.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
@@ -26,7 +23,7 @@ export function scanName(walk: Walk, kind: ScanKind): string {
 }
 
 /** Differences that one check of one chunk lists. */
-const MAX_PER_CHUNK = 100;
+export const MAX_PER_CHUNK = 100;
 
 export async function checkTransfers(
   db: D1Database,
@@ -210,186 +207,6 @@ export async function advanceTransferScan(db: D1Database, walk: Walk, chunk: Chu
   const advance = sql`UPDATE ledger_checkpoints SET position = ${chunk.upTo}
     WHERE scan = ${scan} AND ${isNext(walk, chunk)}`;
   await db.batch([prepare(db, store), prepare(db, advance)]);
-}
-
-/** The accounts of a chunk of transfers. */
-function accountsInTransfers(chunk: Chunk): Sql {
-  return sql`SELECT from_account FROM transfers WHERE ${within("transfer_id", chunk)}
-    UNION SELECT to_account FROM transfers WHERE ${within("transfer_id", chunk)}`;
-}
-
-/** The accounts of a chunk of accounts. */
-function accountsIn(chunk: Chunk): Sql {
-  return sql`SELECT account_id FROM accounts WHERE ${within("account_id", chunk)}`;
-}
-
-export function nextAccounts(after: Expr, limit: number): Sql {
-  return sql`SELECT account_id AS id FROM accounts WHERE account_id > ${after}
-    ORDER BY account_id LIMIT ${limit}`;
-}
-
-type BalanceRow = AccountRow & { readonly balance: string; readonly expected: string };
-
-const difference =
-  (check: Check, holds: string, what: string) =>
-  (row: BalanceRow): Difference => ({
-    check,
-    account: accountName(row),
-    amount: (BigInt(row.balance) - BigInt(row.expected)).toString(),
-    detail: `${holds} ${row.balance}; ${what} ${row.expected}`,
-  });
-const SUMS = difference("balance_mismatch", "holds", "its entries sum to");
-const RESERVES = difference("pending_mismatch", "holds", "withdrawals in flight reserve");
-const PROMISES = difference("promised_mismatch", "promises", "open quotes reserve");
-
-/** Checks the balances of the accounts of a chunk as they are now. */
-export async function checkAccounts(
-  db: D1Database,
-  rows: Extract<Rows, "account" | "transfer">,
-  chunk: Chunk,
-): Promise<Difference[]> {
-  const accountsOf = rows === "account" ? accountsIn : accountsInTransfers;
-  const promises =
-    rows === "transfer"
-      ? []
-      : await checkRowsAlone({ db, name: "promises", rows, chunk }, async (part) =>
-          (await all<BalanceRow>(db, wrongPromises(ownersOf("available", accountsOf(part))))).map(
-            PROMISES,
-          ),
-        );
-  const [balances, pending] = await Promise.all([
-    checkRowsAlone({ db, name: "balances", rows, chunk }, async (part) =>
-      (await all<BalanceRow>(db, wrongBalances(accountsOf(part)))).map(SUMS),
-    ),
-    checkRowsAlone({ db, name: "pending balances", rows, chunk }, async (part) =>
-      (await all<BalanceRow>(db, wrongPending(accountsOf(part)))).map(RESERVES),
-    ),
-  ]);
-  if (rows === "transfer") return [...balances, ...pending];
-  const numbers = await checkRowsAlone({ db, name: "sub-accounts", rows, chunk }, (part) =>
-    checkNumbers(db, part),
-  );
-  return [...balances, ...pending, ...promises, ...numbers];
-}
-
-/** The number of a user's account decides in whose ledger its entries appear. */
-async function checkNumbers(db: D1Database, chunk: Chunk): Promise<Difference[]> {
-  const rows = await all<AccountRow & { readonly number: number | null }>(
-    db,
-    sql`SELECT hex(a.owner) AS owner, a.kind, a.asset, a.sub_account AS number FROM accounts a
-      WHERE ${within("a.account_id", chunk)} AND a.sub_account IS NOT iif(
-        a.kind IN ('available', 'pending'), (a.kind = 'pending') + 2 * (
-          SELECT min(b.account_id) FROM accounts b
-          WHERE b.owner = a.owner AND b.kind IN ('available', 'pending')), NULL)
-      LIMIT ${MAX_PER_CHUNK}`,
-  );
-  return rows.map(({ number, ...row }) => ({
-    check: "transfer_invalid",
-    account: accountName(row),
-    amount: "0",
-    detail: `its sub-account ${number ?? "null"} is not its owner's`,
-  }));
-}
-
-/**
- * Accounts whose balance differs from what their newest entry left. The credit of a reserve or of a
- * release is found by its debit on the owner's other account of the asset. As long as the running
- * balances are sound, that is the sum of all entries. An account that has not moved since the last
- * delivered seal has the balance that the seals leave.
- */
-function wrongBalances(accounts: Sql): Sql {
-  const newest = (credit: 0 | 1, index: "from" | "to", which: Expr) =>
-    expr`coalesce((SELECT 2 * t.transfer_id + ${raw(`${credit}`)}
-      FROM transfers t INDEXED BY ${raw(`transfers_${index}`)}
-      WHERE t.reason = r.value AND ${which} ORDER BY t.transfer_id DESC LIMIT 1), 0)`;
-  const ends = join(
-    [
-      newest(0, "from", expr`t.from_account = a.account_id`),
-      newest(1, "to", expr`t.to_account = a.account_id AND ${isIndexedCredit(atom("t.reason"))}`),
-      // Trades leave the other account too, but never for this one. All of them would be read.
-      expr`iif(${isIndexedCredit(atom("r.value"))}, 0, ${newest(
-        1,
-        "from",
-        expr`t.from_account = a.other_account AND t.to_account = a.account_id`,
-      )})`,
-    ],
-    ", ",
-  );
-  const reasons = JSON.stringify(REASONS.map(reasonNumber));
-  return sql`SELECT hex(owner) AS owner, kind, asset, CAST(balance AS TEXT) AS balance,
-      CAST(expected AS TEXT) AS expected
-    FROM (
-      SELECT a.owner, a.kind, a.asset, a.balance, coalesce((
-        SELECT iif(n.entry & 1, t.to_balance, t.from_balance)
-        FROM (
-          SELECT max(max(${ends})) AS entry
-          FROM json_each(${reasons}) r) n
-        JOIN transfers t ON t.transfer_id = n.entry >> 1 AND t.transfer_id > ${DELIVERED}),
-        (SELECT s.balance FROM sealed_balances s
-          WHERE s.account_id = a.account_id AND ${DELIVERED} > 0), 0) AS expected
-      FROM (SELECT b.*, (SELECT o.account_id FROM accounts o
-            WHERE o.owner = b.owner AND o.asset = b.asset
-              AND o.kind = iif(b.kind = 'available', 'pending', 'available')) AS other_account
-          FROM accounts b WHERE b.account_id IN (${accounts})) a)
-    WHERE balance <> expected OR typeof(balance) <> 'integer'
-      OR (balance < 0 AND kind <> 'external')
-    LIMIT ${MAX_PER_CHUNK}`;
-}
-
-/** Compares the owners' pending accounts with their withdrawals in flight. */
-function wrongPending(accounts: Sql): Sql {
-  return wrongSums("pending", ownersOf("pending", accounts), {
-    amount: "balance",
-    causes: sql`SELECT w.user_id AS owner, w.asset, w.amount
-      FROM withdrawals w INDEXED BY withdrawals_open
-      WHERE w.status IN ('queued', 'submitted') AND w.user_id IN (SELECT owner FROM owners)
-      UNION ALL
-      SELECT w.user_id, w.asset, w.amount FROM withdrawals w INDEXED BY withdrawals_awaiting
-      WHERE w.status = 'awaiting_approval' AND w.user_id IN (SELECT owner FROM owners)`,
-  });
-}
-
-/** Compares what the owners promise with what their open quotes reserve. */
-function wrongPromises(owners: Sql): Sql {
-  return wrongSums("available", owners, {
-    amount: "promised",
-    causes: sql`SELECT q.maker_id AS owner, q.reserve_asset AS asset, q.reserve AS amount
-      FROM owners o CROSS JOIN quotes q INDEXED BY quotes_open_maker ON q.maker_id = o.owner
-      WHERE q.status = 'open'`,
-  });
-}
-
-/**
- * Accounts of a kind of whose owners a column differs from the sum of its causes. `causes` selects
- * `owner`, `asset` and `amount`, for `owners`.
- */
-function wrongSums(
-  kind: "available" | "pending",
-  owners: Sql,
-  { amount, causes }: { amount: "balance" | "promised"; causes: Sql },
-): Sql {
-  return sql`WITH owners AS MATERIALIZED (${owners}),
-    causes AS MATERIALIZED (
-      SELECT owner, asset, sum(amount) AS amount FROM (${causes}) GROUP BY owner, asset)
-    SELECT hex(owner) AS owner, ${kind} AS kind, asset, CAST(sum(held) AS TEXT) AS balance,
-      CAST(sum(expected) AS TEXT) AS expected
-    FROM (
-      SELECT a.owner, a.asset, a.${raw(amount)} AS held, 0 AS expected
-      FROM owners o CROSS JOIN accounts a ON a.owner = o.owner AND a.kind = ${kind}
-      UNION ALL
-      SELECT owner, asset, 0, amount FROM causes)
-    GROUP BY owner, asset HAVING sum(held) <> sum(expected) LIMIT ${MAX_PER_CHUNK}`;
-}
-
-function ownersOf(kind: "available" | "pending", accounts: Sql): Sql {
-  return sql`SELECT DISTINCT owner FROM accounts WHERE kind = ${kind} AND account_id IN (${accounts})`;
-}
-
-/** Checks what the makers promise whose quotes a chunk of commit groups opened or ended. */
-export async function checkPromises(db: D1Database, chunk: Chunk): Promise<Difference[]> {
-  const makers = sql`SELECT maker_id AS owner FROM quotes WHERE ${within("ended_group", chunk)}
-    UNION SELECT maker_id FROM quotes WHERE ${within("opened_group", chunk)}`;
-  return (await all<BalanceRow>(db, wrongPromises(makers))).map(PROMISES);
 }
 
 const ACCOUNTS_PER_PAGE = 20_000;

@@ -9,13 +9,14 @@ import type { MacKeys } from "../auth/event-mac.ts";
 import { all, type Expr, expr, join, literal, raw, type Sql, sql } from "../platform/sql.ts";
 import { describeReason, reasonCode } from "./codes.ts";
 import { accountName, type Difference } from "./difference.ts";
-import { ARCHIVED_RECORD, MATCHES_LEFT_BEFORE } from "./released.ts";
+import { ARCHIVED_RECORD } from "./released.ts";
 import { FEES_OWNER, LOSSES_OWNER } from "./post.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
-import { idsFrom } from "../platform/uuid.ts";
 import { checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.ts";
-import { checkPromises, within } from "./reconcile-journal.ts";
+import { checkPromises } from "./reconcile-balances.ts";
+import { within } from "./reconcile-journal.ts";
+import { checkQuotes, checkRequests, checkTerms } from "./reconcile-trades.ts";
 import { checkOrders } from "./reconcile-orders.ts";
 
 export async function checkRecords(
@@ -252,117 +253,6 @@ function acceptedPayments(select: Selection): Sql {
       SELECT a.acceptance_id, ${reasonCode("withdrawal")}, a.user_id, 'available',
         a.user_id, 'pending', a.asset, a.amount ${a} WHERE a.kind = 'withdrawal'`,
   );
-}
-
-type TermsRow = {
-  readonly match_id: string;
-  readonly requester: string;
-  readonly asset: string;
-  readonly amount: string;
-  readonly price: number;
-  readonly usdc_amount: string;
-  readonly taker_fee: string;
-  readonly maker_fee: string;
-  readonly as_quoted: number;
-  /** Of a request whose size is in USDC. */
-  readonly requested_usdc: string | null;
-};
-
-/** No fee is above 1 000 basis points (docs/contract.md, section 1). */
-const MAX_FEE_BPS = 1_000n;
-
-/** Computed here and not in SQL, because amount × price exceeds SQLite's 64 bits. */
-async function checkTerms(db: D1Database, chunk: Chunk): Promise<Difference[]> {
-  const rows = await all<TermsRow>(
-    db,
-    sql`SELECT hex(m.match_id) AS match_id, hex(m.requester_id) AS requester, m.asset,
-        CAST(m.amount AS TEXT) AS amount, m.price, CAST(m.usdc_amount AS TEXT) AS usdc_amount,
-        CAST(m.taker_fee AS TEXT) AS taker_fee, CAST(m.maker_fee AS TEXT) AS maker_fee,
-        q.quote_id IS NULL OR (q.status = 'accepted' AND q.price = m.price
-          AND q.usdc_amount = m.usdc_amount AND q.taker_fee = m.taker_fee
-          AND q.maker_fee = m.maker_fee AND CAST(q.amount AS INTEGER) = m.amount
-          AND q.maker_id = m.maker_id AND q.side = m.side) AS as_quoted,
-        CAST(r.usdc_amount AS TEXT) AS requested_usdc
-      FROM matches m LEFT JOIN quotes q ON q.quote_id = m.quote_id
-        LEFT JOIN requests r ON r.request_id = m.request_id
-      WHERE ${within("m.matched_group", chunk)}`,
-  );
-  return rows.flatMap((row): Difference[] => {
-    const cost = BigInt(row.usdc_amount);
-    const expected = (BigInt(row.amount) * BigInt(row.price) + 999_999n) / 1_000_000n;
-    const maxFee = (cost * MAX_FEE_BPS) / 10_000n;
-    const feesFit = BigInt(row.taker_fee) <= maxFee && BigInt(row.maker_fee) <= maxFee;
-    const size = row.requested_usdc;
-    const amountFits =
-      size === null || BigInt(row.amount) === (BigInt(size) * 1_000_000n) / BigInt(row.price);
-    if (cost === expected && feesFit && amountFits && row.as_quoted === 1) return [];
-    const account = accountName({ owner: row.requester, kind: "match", asset: row.asset });
-    const detail =
-      `match ${row.match_id.toLowerCase()}: cost ${cost}, expected ${expected}; ` +
-      (amountFits ? "" : `amount ${row.amount} for ${size} USDC; `) +
-      `fees ${row.taker_fee} and ${row.maker_fee}${row.as_quoted === 1 ? "" : "; not as quoted"}`;
-    const amount = (cost - expected).toString();
-    return [{ check: "terms_mismatch", account, amount, detail }];
-  });
-}
-
-type RequestRow = { readonly asset: string; readonly detail: string };
-
-/**
- * Requests against their matches and quotes: matched exactly if there is a match of the same
- * parties and terms, and no open quote on an ended request. A match may leave the database before
- * its request, because a seal bounds transfers and groups apart. Its id says when it was made.
- */
-async function checkRequests(db: D1Database, chunk: Chunk): Promise<Difference[]> {
-  const rows = await all<RequestRow>(
-    db,
-    sql`WITH requests_of AS MATERIALIZED (
-        SELECT request_id FROM requests WHERE ${within("ended_group", chunk)}
-        UNION SELECT request_id FROM requests WHERE ${within("opened_group", chunk)}
-        UNION SELECT request_id FROM matches WHERE ${within("matched_group", chunk)})
-      SELECT asset, 'request ' || lower(hex(request_id)) || ' is ' || status || ' but ' || problem
-        AS detail
-      FROM (SELECT r.request_id, r.asset, r.status, CASE
-          WHEN r.status = 'matched' AND m.match_id IS NULL
-            AND coalesce(r.ended_by, x'ff') >= ${idsFrom(MATCHES_LEFT_BEFORE)} THEN 'has no match'
-          WHEN r.status <> 'matched' AND m.match_id IS NOT NULL THEN 'has a match'
-          WHEN m.requester_id <> r.requester_id OR m.asset <> r.asset
-            OR r.side NOT IN (m.side, 'TwoWay') OR CAST(m.amount AS TEXT) <> r.amount
-            THEN 'its match has other terms'
-          WHEN (r.status = 'open') <> (r.ended_group IS NULL) THEN 'its group says otherwise'
-          WHEN r.status <> 'open' AND EXISTS (SELECT 1 FROM quotes q
-            WHERE q.request_id = r.request_id AND q.status = 'open'
-              AND q.stuck_at IS NULL) THEN 'has an open quote'
-          END AS problem
-        FROM requests_of o CROSS JOIN requests r ON r.request_id = o.request_id
-          LEFT JOIN matches m ON m.request_id = r.request_id)
-      WHERE problem IS NOT NULL LIMIT 100`,
-  );
-  return rows.map(({ asset, detail }) => ({
-    check: "request_mismatch",
-    account: `all/request/${asset}`,
-    amount: "0",
-    detail,
-  }));
-}
-
-/** Accepted quotes without a match. What a match says of its quote is checked with its terms. */
-async function checkQuotes(db: D1Database, chunk: Chunk): Promise<Difference[]> {
-  const rows = await all<{ quote: string; owner: string; asset: string; amount: string }>(
-    db,
-    sql`SELECT lower(hex(q.quote_id)) AS quote, hex(q.maker_id) AS owner, q.reserve_asset AS asset,
-        CAST(q.reserve AS TEXT) AS amount
-      FROM quotes q WHERE ${within("q.ended_group", chunk)} AND q.status = 'accepted'
-        AND coalesce(q.ended_by, x'ff') >= ${idsFrom(MATCHES_LEFT_BEFORE)}
-        AND NOT EXISTS (SELECT 1 FROM matches m WHERE m.quote_id = q.quote_id)
-      LIMIT 100`,
-  );
-  return rows.map(({ quote, owner, asset, amount }) => ({
-    check: "record_mismatch",
-    account: accountName({ owner, kind: "available", asset }),
-    amount,
-    detail: `quote ${quote} is accepted but has no match`,
-  }));
 }
 
 type PaymentRow = {

@@ -11,33 +11,25 @@
 import { ne } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
-import { all, atom, type Expr, first, prepare, type Sql, sql } from "../platform/sql.ts";
+import { all, atom, first, prepare, sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import { checkAlone, type Chunk } from "./check-alone.ts";
+import { checkAlone } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { openDifferences, report, reportStanding, resolve } from "./difference-alerts.ts";
-import {
-  type AddressOf,
-  checkAddresses,
-  checkCredits,
-  nextAddresses,
-} from "./reconcile-addresses.ts";
+import { checkCredits } from "./reconcile-addresses.ts";
+import { checkAccounts } from "./reconcile-balances.ts";
 import { checkHoldings, type HoldingsAt, type Surplus } from "./reconcile-holdings.ts";
-import { checkEvents, checkStreams, nextStreams } from "./reconcile-events.ts";
+import { checkEvents } from "./reconcile-events.ts";
 import {
   advanceTransferScan,
-  checkAccounts,
   checkTotals,
   checkTransfers,
-  nextAccounts,
   type ScanKind,
   scanName,
   type Walk,
 } from "./reconcile-journal.ts";
-import type { MacKeys } from "../auth/event-mac.ts";
-import { nextUsers } from "../auth/compare-rights.ts";
-import { checkRights } from "./reconcile-rights.ts";
 import { checkLatePostings, checkOverdue, checkRecords, nextChange } from "./reconcile-records.ts";
+import { type Keys, takeTurns, TURNS } from "./reconcile-turns.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { nextTransfers, stepOverReleased } from "./transfer-scan.ts";
 import { read } from "../platform/read.ts";
@@ -70,14 +62,10 @@ export type Reconciliation = {
   readonly unfinished: boolean;
 };
 
-export type ReconcileOptions = {
+export type ReconcileOptions = Keys & {
   /** Chains whose holdings are compared, if `holdingsAt` is given. */
   readonly chains: readonly string[];
   readonly holdingsAt?: HoldingsAt | undefined;
-  /** Verify that the service wrote the withdrawals, and the audit events of rights. */
-  readonly macKeys: MacKeys;
-  /** Derives deposit addresses, with which their rows are compared. */
-  readonly addressOf?: AddressOf | undefined;
   /**
    * Checks everything from the first row on, or continues that. Without it a part of the daily walk
    * is checked.
@@ -88,11 +76,6 @@ export type ReconcileOptions = {
 /** Rows a chunk. One chunk takes D1 some ten milliseconds. */
 const TRANSFERS_PER_CHUNK = 2_000;
 const GROUPS_PER_CHUNK = 500;
-const ACCOUNTS_PER_CHUNK = 2_000;
-const STREAMS_PER_CHUNK = 500;
-const USERS_PER_CHUNK = 100;
-/** Deriving an address takes some 50 µs of the Worker's time. */
-const ADDRESSES_PER_CHUNK = 500;
 /** Chunks of a full walk that the operator asks for. */
 const MAX_CHUNKS_FULL = 100_000;
 /** Chunks of the daily walk in one run of cron. What is in the archive is not walked. */
@@ -102,8 +85,6 @@ const FULL_EVERY_MS = 86_400_000;
 const QUERIES_PER_CHUNK = 60;
 
 const SCAN_KINDS = ["transfers", "groups", "accounts", "streams", "rights", "addresses"] as const;
-/** Scans whose rows are checked in turn, and then again from the first one. */
-const TURNS = ["accounts", "streams", "rights", "addresses"] as const;
 const FULL_SCANS = JSON.stringify(SCAN_KINDS.map((kind) => scanName("full", kind)));
 /** Mark of a full scan that has not ended. The one over transfers is marked with its end. */
 const RUNNING = "running";
@@ -196,9 +177,6 @@ async function checkCheckpoints(db: D1Database): Promise<readonly Difference[]> 
 function isFull({ full }: ReconcileOptions): boolean {
   return full === true || full === "continue";
 }
-
-/** What the Worker's secrets say of rows that SQL can edit. */
-type Keys = Pick<ReconcileOptions, "macKeys" | "addressOf">;
 
 /** Continues the full walk, if one is running. Returns whether none is running any more. */
 async function walkFull(db: D1Database, chunks: number, keys: Keys): Promise<boolean> {
@@ -353,77 +331,6 @@ async function stepGroups(db: D1Database, walk: Walk, { macKeys }: Keys): Promis
 async function finish(db: D1Database, scan: string): Promise<true> {
   await all(db, sql`UPDATE ledger_checkpoints SET finished_at = ${NOW} WHERE scan = ${scan}`);
   return true;
-}
-
-type Turn = {
-  /** Selects the `id` of the next rows. */
-  readonly next: (after: Expr) => Sql;
-  readonly check: (chunk: Chunk) => Promise<readonly Difference[]>;
-};
-
-/** Rows that are checked by their id, also those without recent changes. */
-function turnsOf(
-  db: D1Database,
-  walk: Walk,
-  { macKeys, addressOf }: Keys,
-): Readonly<Record<(typeof TURNS)[number], Turn>> {
-  return {
-    accounts: {
-      next: (after) => nextAccounts(after, ACCOUNTS_PER_CHUNK),
-      check: (chunk) => checkAccounts(db, "account", chunk),
-    },
-    streams: {
-      next: (after) => nextStreams(after, STREAMS_PER_CHUNK),
-      check: (chunk) => checkStreams(db, walk, chunk),
-    },
-    // Who may act for each user is compared with their audit events.
-    rights: {
-      next: (after) => nextUsers(after, USERS_PER_CHUNK),
-      check: (chunk) => checkRights(db, macKeys, chunk),
-    },
-    addresses:
-      addressOf === undefined
-        ? { next: () => sql`SELECT NULL AS id WHERE 0`, check: async () => [] }
-        : {
-            next: (after) => nextAddresses(after, ADDRESSES_PER_CHUNK),
-            check: (chunk) => checkAddresses(db, addressOf, chunk),
-          },
-  };
-}
-
-/**
- * Checks a chunk of each scan. After its last row a scan starts again. Returns whether all of them
- * have reached it.
- */
-async function takeTurns(
-  db: D1Database,
-  walk: Walk,
-  kinds: readonly (typeof TURNS)[number][],
-  keys: Keys,
-): Promise<boolean> {
-  const turns = turnsOf(db, walk, keys);
-  const next = await db.batch<{ after: number; up_to: number | null }>(
-    kinds.map((kind) =>
-      prepare(
-        db,
-        sql`SELECT c.position AS after,
-            (SELECT max(id) FROM (${turns[kind].next(atom("c.position"))})) AS up_to
-          FROM ledger_checkpoints c WHERE c.scan = ${scanName(walk, kind)}`,
-      ),
-    ),
-  );
-  const moves: Sql[] = [];
-  let done = true;
-  for (const [index, kind] of kinds.entries()) {
-    const { after = 0, up_to: upTo = null } = next[index]?.results[0] ?? {};
-    if (upTo !== null) await report(db, await turns[kind].check({ after, upTo }));
-    done &&= upTo === null;
-    moves.push(sql`UPDATE ledger_checkpoints
-      SET position = ${upTo ?? 0}, finished_at = iif(${upTo === null}, ${NOW}, finished_at)
-      WHERE scan = ${scanName(walk, kind)} AND position = ${after}`);
-  }
-  await db.batch(moves.map((move) => prepare(db, move)));
-  return done;
 }
 
 /** Compares the holdings of each chain. Returns its block and what it holds in surplus. */

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { MAX_VENUES, VENUE_ID } from "./venues.ts";
+import { checkTables, invalid } from "./check-settings.ts";
 import { checkWindows } from "./windows.ts";
 
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
@@ -283,10 +284,6 @@ export type Config = z.infer<typeof Settings>;
 export type ChainConfig = Config["CHAINS"][number];
 export type VenueConfig = Config["VENUES"][number];
 
-function invalid(reason: string): Error {
-  return new Error(`Settings are not valid: ${reason}`);
-}
-
 /** Cloudflare's limit of a variable or secret is 5 KB, and its deployment fails with a number. */
 const MAX_SETTING_BYTES = 5_000;
 
@@ -360,47 +357,4 @@ function withSecretUrls(settings: Config): Config {
     rpc_urls: settings.RPC_URLS[chain.chain] ?? chain.rpc_urls,
   }));
   return { ...settings, CHAINS: chains };
-}
-
-/**
- * Host, port and path of a URL. Its user and query are credentials, which make no other endpoint.
- */
-function endpointOf(url: string): string {
-  const { hostname, port, pathname } = new URL(url);
-  const host = hostname.replace(/\.$/, "") + (port === "" ? "" : `:${port}`);
-  return host + pathname.replace(/\/*$/, "/");
-}
-
-function checkTables(settings: Config): Config {
-  const chains = new Set(settings.CHAINS.map((chain) => chain.chain));
-  if (chains.size !== settings.CHAINS.length)
-    throw invalid("CHAINS contains two chains of the same name");
-  if (new Set(settings.VENUES.map((venue) => venue.venue_id)).size !== settings.VENUES.length)
-    throw invalid("VENUES contains two venues of the same id");
-  for (const venue of settings.VENUES) {
-    if (!chains.has(venue.chain))
-      throw invalid(`VENUES assigns ${venue.venue_id} to an unknown chain`);
-  }
-  for (const chain of Object.keys(settings.RPC_URLS)) {
-    if (!chains.has(chain)) throw invalid(`RPC_URLS has an unknown chain ${chain}`);
-  }
-  for (const [chain, { headers }] of Object.entries(settings.PAYER_SIGNERS)) {
-    const missing = headers.find((name) => !(name in (settings.PAYER_SIGNER_HEADERS[chain] ?? {})));
-    if (missing !== undefined) throw invalid(`PAYER_SIGNER_HEADERS has no ${missing} for ${chain}`);
-  }
-  for (const { chain, rpc_urls } of settings.CHAINS) {
-    if (rpc_urls.length === 0) throw invalid(`CHAINS and RPC_URLS have no URL for ${chain}`);
-    const twice = rpc_urls.map(endpointOf).find((one, index, all) => all.indexOf(one) !== index);
-    if (twice !== undefined)
-      throw invalid(
-        `the RPC URLs of ${chain} name one endpoint of ` +
-          `${twice.slice(0, twice.indexOf("/"))} twice, but endpoints are each other's witnesses`,
-      );
-  }
-  for (const { chain, min_tip_gwei = 0, max_tip_gwei } of settings.CHAINS) {
-    // Else no replacement could raise the tip.
-    if (max_tip_gwei < 2 * min_tip_gwei)
-      throw invalid(`max_tip_gwei of ${chain} is less than twice its min_tip_gwei`);
-  }
-  return settings;
 }

@@ -187,7 +187,7 @@ export const EXPECTED_OBJECTS: Readonly<Record<string, string>> = {
   "trigger accounts_identity": "fd716bd7d52a5137febb100d8facf71e",
   "trigger accounts_insert": "8d6cc4bc90d85136b30153844a4c07a1",
   "trigger accounts_number": "9452999ad9456403aba0fc7566a02253",
-  "trigger accounts_update": "612ced89c1398041013712c6304f690c",
+  "trigger accounts_update": "7ef0222b2e1ffd3d406de1ce78e0ea1d",
   "trigger api_keys_timer": "d17c49eb70a1820e36d483b6f22bb6af",
   "trigger audit_events_delete": "18067ec4848637647cc6f814011eae8f",
   "trigger audit_events_insert": "fed628ca7a83c4dbc990e3c19ff4c8dd",

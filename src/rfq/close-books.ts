@@ -4,6 +4,7 @@
  * not stop the others.
  */
 import type { Venue } from "../platform/venues.ts";
+import { inChunks } from "../platform/chunks.ts";
 import { commit, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { unavailable } from "../platform/problem.ts";
 import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
@@ -52,19 +53,13 @@ export function closeAllOf(group: Group, ending: Ending, applied: Sql): Sql[] {
 /** Ends the same in groups of its own, for what that batch could not end. */
 export async function closeEachOf(env: Env, ending: Ending): Promise<void> {
   const quotes = sql`SELECT quote_id FROM quotes WHERE ${quotesOf(ending)}`;
-  for (const ids of chunks(await readIds(env.DB, quotes, "quote_id"), QUOTES_PER_BATCH))
+  for (const ids of inChunks(await readIds(env.DB, quotes, "quote_id"), QUOTES_PER_BATCH))
     await endQuotesOneByOne(env, ids, "cancelled");
   if (ending.of !== "user") return;
   const requests = sql`SELECT request_id FROM requests
     WHERE requester_id = ${uuid(ending.userId)} AND ${ENDABLE}`;
-  for (const ids of chunks(await readIds(env.DB, requests, "request_id"), REQUESTS_PER_BATCH))
+  for (const ids of inChunks(await readIds(env.DB, requests, "request_id"), REQUESTS_PER_BATCH))
     await endRequestsOneByOne(env, ids);
-}
-
-function chunks(ids: readonly string[], size: number): string[][] {
-  return Array.from({ length: Math.ceil(ids.length / size) }, (_, index) =>
-    ids.slice(index * size, (index + 1) * size),
-  );
 }
 
 /**

@@ -189,11 +189,7 @@ it.each(["loss", "rescue"] as const)(
       holdingsAt: trackedHoldings(env.DB, stage.settings),
       full: true,
     });
-    expect(report.complete).toBe(true);
-    // Other files of this database damage rows of their own.
-    const own = ({ account }: { account: string }) =>
-      account.includes(user.userId) || account.includes(chain);
-    expect(report.differences.filter(own)).toEqual([]);
+    expect(report).toMatchObject({ ok: true, complete: true });
   },
 );
 

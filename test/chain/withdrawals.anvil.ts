@@ -1,17 +1,14 @@
-import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
 import { encodeFunctionData, type Hex } from "viem";
 import recipientArtifact from "../../contracts/artifacts/HostileRecipient.json" with { type: "json" };
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { USDC } from "../../src/assets/asset.ts";
-import { adoptWithdrawals } from "../../src/custody/payer/adopt-withdrawals.ts";
 import { recordWithdrawalCommand } from "../../src/custody/operator-commands.ts";
 import { Withdrawal } from "../../src/custody/schemas.ts";
-import { unsaltedPaymentId } from "../../src/chain/payment-id.ts";
 import { edit } from "../support/ledger.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
-import { all, blob, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { all, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectPaidOnce, expectRest, funded, queuedWithdrawal } from "./support/drive.ts";
 import { listen, openStage, someone } from "./support/stage.ts";
 import { payerAccount, steal } from "./support/theft.ts";
@@ -333,27 +330,6 @@ describe("a withdrawal whose row was edited", () => {
     expect(await alertsOf(id)).toEqual(["withdrawal_altered"]);
   });
 
-  it("is adopted without a MAC at the first start of this release only", async () => {
-    const { stage, user, id } = await queuedWithdrawal();
-    const unsign = (one: string) =>
-      edit(env.DB, "withdrawals", [
-        sql`UPDATE withdrawals SET terms_mac = NULL WHERE withdrawal_id = ${uuid(one)}`,
-      ]);
-    const { chain } = stage.chain;
-    const start = () =>
-      runInDurableObject(env.PAYER.getByName(chain), (_, { storage }) =>
-        adoptWithdrawals(storage, { db: env.DB, keys: stage.settings, chain }),
-      );
-    await unsign(id);
-    await start();
-    expect(await drive(stage, id)).toBe("settled");
-    const later = await stage.withdraw(user.userId, USDC, 10n, someone());
-    await unsign(later.id);
-    await start();
-    await (await stage.payer()).round();
-    expect(await alertsOf(later.id)).toEqual(["withdrawal_altered"]);
-  });
-
   it("does not delay others, and `fail` returns its funds", async () => {
     const { stage, user, id } = await queuedWithdrawal();
     await editRow(id, sql`terms_mac = NULL`);
@@ -367,20 +343,6 @@ describe("a withdrawal whose row was edited", () => {
       pending: 0n,
     });
     expect(await alertsOf(id)).toEqual([]);
-  });
-
-  it("is not paid if the vault has paid the id of an earlier release", async () => {
-    const { stage, user, id } = await queuedWithdrawal();
-    const unsalted = unsaltedPaymentId(user.userId, `w-${id}`);
-    await all(
-      env.DB,
-      sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
-          block_number, block_hash, recorded_group)
-        VALUES (${stage.chain.chain}, randomblob(32), 0, 'Paid', ${blob(unsalted)}, randomblob(20),
-          1, randomblob(32), 1)`,
-    );
-    expect(await (await stage.payer()).round()).toEqual({ status: "idle" });
-    expect(await alertsOf(id)).toEqual(["withdrawal_altered"]);
   });
 
   it("has no attempt with higher fees if its transaction was edited", async () => {

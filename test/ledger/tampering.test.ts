@@ -17,6 +17,7 @@ import { all, blob, expr, raw, type Sql, sql, uuid } from "../../src/platform/sq
 import { accountStream } from "../../src/streams/event-log.ts";
 import { edit, endWithdrawal, fund, newAsset, queueWithdrawal } from "../support/ledger.ts";
 import { command, commitCommand, matchOf } from "../support/market.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
 import { newUser } from "../support/users.ts";
 import { settings } from "../support/http.ts";
 import { FULL } from "../support/depth.ts";
@@ -163,6 +164,15 @@ const EDITS: readonly Edit[] = [
       sql`UPDATE quotes SET status = 'rejected' WHERE quote_id = ${uuid(of.acceptedId)}`,
     ],
     finds: ["terms_mismatch", "event_mismatch"],
+  },
+  {
+    title: "a quote accepted without a match",
+    table: "quotes",
+    statements: (of) => [
+      sql`UPDATE quotes SET status = 'accepted', ended_by = ${uuid(uuidv7())},
+          ended_group = opened_group WHERE quote_id = ${uuid(of.openQuoteId)}`,
+    ],
+    finds: ["record_mismatch", "promised_mismatch", "event_mismatch"],
   },
   {
     title: "a quote that reserves more than is promised",

@@ -746,17 +746,11 @@ WHERE (
     )
   )
   AND (NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = unhex(?30)))
-  AND (
-    NOT EXISTS (
-      SELECT 1
-      FROM accepted_payments
-      WHERE chain = ?31 AND payment_id IN (unhex(?32), unhex(?33))
-    )
-  )
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?34,'-')) < ?35)
+  AND (NOT EXISTS (SELECT 1 FROM accepted_payments WHERE chain = ?31 AND payment_id = unhex(?32)))
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?33,'-')) < ?34)
   AND (
     NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?36 AND halted_at IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?35 AND halted_at IS NOT NULL)
   )
   AND 1
   AND (
@@ -765,11 +759,11 @@ WHERE (
       FROM (
         SELECT 1
         FROM withdrawals
-        WHERE user_id = unhex(?37,'-')
-          AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?38,'-')) - ?39
+        WHERE user_id = unhex(?36,'-')
+          AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?37,'-')) - ?38
         LIMIT 100
       )
-    ) < ?40
+    ) < ?39
   )
   AND (
     NOT EXISTS (
@@ -777,8 +771,8 @@ WHERE (
       FROM (
         SELECT *
         FROM account_policies
-        WHERE user_id = unhex(?41,'-')
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?42,'-'))
+        WHERE user_id = unhex(?40,'-')
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?41,'-'))
         ORDER BY active_from DESC
         LIMIT 1
       ) p
@@ -786,10 +780,10 @@ WHERE (
         AND NOT EXISTS (
           SELECT 1
           FROM withdrawal_addresses b
-          WHERE b.user_id = unhex(?43,'-')
-            AND b.chain = ?44
-            AND b.address = unhex(?45)
-            AND b.active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?46,'-'))
+          WHERE b.user_id = unhex(?42,'-')
+            AND b.chain = ?43
+            AND b.address = unhex(?44)
+            AND b.active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?45,'-'))
         )
     )
   )
@@ -799,8 +793,8 @@ WHERE (
       FROM (
         SELECT *
         FROM account_policies
-        WHERE user_id = unhex(?47,'-')
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?48,'-'))
+        WHERE user_id = unhex(?46,'-')
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?47,'-'))
         ORDER BY active_from DESC
         LIMIT 1
       ) p
@@ -808,39 +802,39 @@ WHERE (
         AND (
           SELECT total(amount)
           FROM withdrawals INDEXED BY withdrawals_user
-          WHERE user_id = unhex(?49,'-')
+          WHERE user_id = unhex(?48,'-')
             AND created_at >= (
               (
-                ((SELECT at FROM commit_groups WHERE group_id = unhex(?50,'-')) / 3600000) - 23
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?49,'-')) / 3600000) - 23
               ) * 3600000
             ) - 86400000
             AND max(created_at, coalesce(approved_at, 0)) >= (
               (
-                ((SELECT at FROM commit_groups WHERE group_id = unhex(?51,'-')) / 3600000) - 23
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?50,'-')) / 3600000) - 23
               ) * 3600000
             )
             AND status NOT IN ('failed', 'cancelled')
-        ) + (CAST(?52 AS INTEGER)) > p.withdraw_max_usdc_per_day
+        ) + (CAST(?51 AS INTEGER)) > p.withdraw_max_usdc_per_day
     )
   )
   AND (
     (
       SELECT count(*)
       FROM withdrawals INDEXED BY withdrawals_reverted
-      WHERE user_id = unhex(?53,'-')
-        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?54,'-')) - ?55
+      WHERE user_id = unhex(?52,'-')
+        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?53,'-')) - ?54
         AND failure_code = 'payment_reverted'
-        AND to_address = unhex(?56)
-    ) < ?57
+        AND to_address = unhex(?55)
+    ) < ?56
   )
   AND (
     EXISTS (
       SELECT 1
       FROM accounts
-      WHERE owner = unhex(?58,'-')
-        AND asset = ?59
+      WHERE owner = unhex(?57,'-')
+        AND asset = ?58
         AND kind = 'available'
-        AND (balance - promised) >= (CAST(?60 AS INTEGER))
+        AND (balance - promised) >= (CAST(?59 AS INTEGER))
     )
   )
   AND (
@@ -848,21 +842,21 @@ WHERE (
       EXISTS (
         SELECT 1
         FROM deposit_addresses
-        WHERE chain IN (SELECT value FROM json_each(?61)) AND address = unhex(?62)
+        WHERE chain IN (SELECT value FROM json_each(?60)) AND address = unhex(?61)
       )
     )
   )
   AND (
     (
-      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?63 AS BLOB) AND asset = ?64 AND kind = 'external'), 0) - coalesce(
+      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?62 AS BLOB) AND asset = ?63 AND kind = 'external'), 0) - coalesce(
         (
           SELECT sum(amount)
           FROM withdrawals
-          WHERE chain = ?65 AND asset = ?66 AND status IN ('queued', 'submitted')
+          WHERE chain = ?64 AND asset = ?65 AND status IN ('queued', 'submitted')
         ),
         0
       )
-    ) >= CAST(?67 AS INTEGER)
+    ) >= CAST(?66 AS INTEGER)
   )
 )
 -- ?1 = "<id 1>"
@@ -897,41 +891,40 @@ WHERE (
 -- ?30 = "ea311cfa98b833055ae0edb467dd76c55e56659cb22f789e44de8efbab8811cd"
 -- ?31 = "local"
 -- ?32 = "ea311cfa98b833055ae0edb467dd76c55e56659cb22f789e44de8efbab8811cd"
--- ?33 = "ed77e297609706b644d0b0e938108ea83e74f0a2c9045668dfa47cad62058ec7"
--- ?34 = "<id 4>"
--- ?35 = 1764551331000
--- ?36 = "local"
--- ?37 = "<id 3>"
--- ?38 = "<id 4>"
--- ?39 = 86400000
--- ?40 = 100
--- ?41 = "<id 3>"
--- ?42 = "<id 4>"
--- ?43 = "<id 3>"
--- ?44 = "local"
--- ?45 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?46 = "<id 4>"
--- ?47 = "<id 3>"
--- ?48 = "<id 4>"
--- ?49 = "<id 3>"
+-- ?33 = "<id 4>"
+-- ?34 = 1764551331000
+-- ?35 = "local"
+-- ?36 = "<id 3>"
+-- ?37 = "<id 4>"
+-- ?38 = 86400000
+-- ?39 = 100
+-- ?40 = "<id 3>"
+-- ?41 = "<id 4>"
+-- ?42 = "<id 3>"
+-- ?43 = "local"
+-- ?44 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?45 = "<id 4>"
+-- ?46 = "<id 3>"
+-- ?47 = "<id 4>"
+-- ?48 = "<id 3>"
+-- ?49 = "<id 4>"
 -- ?50 = "<id 4>"
--- ?51 = "<id 4>"
--- ?52 = "5"
--- ?53 = "<id 3>"
--- ?54 = "<id 4>"
--- ?55 = 2592000000
--- ?56 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?57 = 3
--- ?58 = "<id 3>"
--- ?59 = "venue_one:0x1"
--- ?60 = "5"
--- ?61 = "[\"local\"]"
--- ?62 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?63 = "external:local"
--- ?64 = "venue_one:0x1"
--- ?65 = "local"
--- ?66 = "venue_one:0x1"
--- ?67 = "5"
+-- ?51 = "5"
+-- ?52 = "<id 3>"
+-- ?53 = "<id 4>"
+-- ?54 = 2592000000
+-- ?55 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?56 = 3
+-- ?57 = "<id 3>"
+-- ?58 = "venue_one:0x1"
+-- ?59 = "5"
+-- ?60 = "[\"local\"]"
+-- ?61 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?62 = "external:local"
+-- ?63 = "venue_one:0x1"
+-- ?64 = "local"
+-- ?65 = "venue_one:0x1"
+-- ?66 = "5"
 
 -- Create a deposit address
 INSERT INTO audit_events (

@@ -132,7 +132,7 @@ describe("a promise", () => {
       )
     )[0];
 
-  it("is kept while the quote is open, whatever else debits the account", async () => {
+  it("keeps its funds from every other debit", async () => {
     const { book, maker, quote } = await quotedMarket();
     const { promised = 0, free = 0 } = (await promisedOf(maker.userId)) ?? {};
     expect(promised).toBe(10);
@@ -178,7 +178,7 @@ describe("a promise", () => {
     ).rejects.toThrow("accounts_promised");
   });
 
-  it("refuses a quote that the maker cannot fund, whatever placed it", async () => {
+  it("refuses every quote that its maker cannot fund", async () => {
     const record = await recordOf("quotes", "quote_id");
     const columns = await storedColumns(db, "quotes");
     const copy = sql`SELECT ${columns} FROM quotes WHERE ${record}`;

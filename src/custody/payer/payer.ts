@@ -13,7 +13,6 @@ import { notifyStreams } from "../../streams/notify.ts";
 import { failpointOf } from "../../platform/failpoint.ts";
 import { pruneRecords } from "../recovery-records.ts";
 import { pastRetention } from "./withdrawal-record.ts";
-import { adoptWithdrawals } from "./adopt-withdrawals.ts";
 import { payRound } from "./pay-round.ts";
 import { takeLease } from "./payer-lease.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
@@ -75,8 +74,6 @@ export class Payer extends DurableObject<Env> {
     try {
       if (!this.#leased) await takeLease(this.env.DB, chain.chain, this.#token);
       this.#leased = true;
-      const adopting = { db: this.env.DB, keys: settings, chain: chain.chain };
-      await adoptWithdrawals(this.ctx.storage, adopting);
       const failpoint = failpointOf(this.env);
       const round = await payRound({
         db: this.env.DB,

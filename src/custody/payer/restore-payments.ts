@@ -8,7 +8,7 @@
  * One call rebuilds one page, because a Durable Object may make 1 000 requests per invocation. The
  * operator's `restore` calls until no page is left.
  */
-import { paymentId, unsaltedPaymentId } from "../../chain/payment-id.ts";
+import { paymentId } from "../../chain/payment-id.ts";
 import { readCursor } from "../../chain/cursor.ts";
 import type { MacKeys } from "../../auth/event-mac.ts";
 import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.ts";
@@ -137,11 +137,8 @@ async function rebuildWithdrawal(
 ): Promise<string | undefined> {
   if (record === undefined) return "no recovery record";
   const { userId, clientWithdrawalId } = record;
-  const ids = [
-    paymentId(context.settings, userId, clientWithdrawalId),
-    unsaltedPaymentId(userId, clientWithdrawalId),
-  ];
-  if (!ids.includes(`0x${event.id}`)) return "the recovery record has another payment id";
+  if (paymentId(context.settings, userId, clientWithdrawalId) !== `0x${event.id}`)
+    return "the recovery record has another payment id";
   const asOrdered =
     record.asset === event.asset &&
     record.amount === event.amount &&

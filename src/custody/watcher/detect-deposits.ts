@@ -5,6 +5,7 @@
 import { type AssetKey, readAssetKey } from "../../assets/asset.ts";
 import type { Group } from "../../platform/commit.ts";
 import { raiseAlert } from "../../platform/alert.ts";
+import { inChunks } from "../../platform/chunks.ts";
 import { all, type Expr, expr, raw, readUuid, type Sql, sql } from "../../platform/sql.ts";
 import { depositAddressFor } from "../../chain/addresses.ts";
 import type { TokenTransfer } from "../../chain/decode-logs.ts";
@@ -158,10 +159,7 @@ export function recordDeposits(
 
 /** Transfers or parts of them as JSON, one parameter per statement. */
 export function chunksOf(rows: readonly object[]): string[] {
-  const chunks: string[] = [];
-  for (let start = 0; start < rows.length; start += ROWS_PER_STATEMENT)
-    chunks.push(JSON.stringify(rows.slice(start, start + ROWS_PER_STATEMENT)));
-  return chunks;
+  return inChunks(rows, ROWS_PER_STATEMENT).map((chunk) => JSON.stringify(chunk));
 }
 
 /**

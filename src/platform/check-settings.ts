@@ -1,0 +1,49 @@
+/** The checks of settings that no single one of them fails. */
+import type { Config } from "./config.ts";
+
+export function invalid(reason: string): Error {
+  return new Error(`Settings are not valid: ${reason}`);
+}
+
+/**
+ * Host, port and path of a URL. Its user and query are credentials, which make no other endpoint.
+ */
+function endpointOf(url: string): string {
+  const { hostname, port, pathname } = new URL(url);
+  const host = hostname.replace(/\.$/, "") + (port === "" ? "" : `:${port}`);
+  return host + pathname.replace(/\/*$/, "/");
+}
+
+export function checkTables(settings: Config): Config {
+  const chains = new Set(settings.CHAINS.map((chain) => chain.chain));
+  if (chains.size !== settings.CHAINS.length)
+    throw invalid("CHAINS contains two chains of the same name");
+  if (new Set(settings.VENUES.map((venue) => venue.venue_id)).size !== settings.VENUES.length)
+    throw invalid("VENUES contains two venues of the same id");
+  for (const venue of settings.VENUES) {
+    if (!chains.has(venue.chain))
+      throw invalid(`VENUES assigns ${venue.venue_id} to an unknown chain`);
+  }
+  for (const chain of Object.keys(settings.RPC_URLS)) {
+    if (!chains.has(chain)) throw invalid(`RPC_URLS has an unknown chain ${chain}`);
+  }
+  for (const [chain, { headers }] of Object.entries(settings.PAYER_SIGNERS)) {
+    const missing = headers.find((name) => !(name in (settings.PAYER_SIGNER_HEADERS[chain] ?? {})));
+    if (missing !== undefined) throw invalid(`PAYER_SIGNER_HEADERS has no ${missing} for ${chain}`);
+  }
+  for (const { chain, rpc_urls } of settings.CHAINS) {
+    if (rpc_urls.length === 0) throw invalid(`CHAINS and RPC_URLS have no URL for ${chain}`);
+    const twice = rpc_urls.map(endpointOf).find((one, index, all) => all.indexOf(one) !== index);
+    if (twice !== undefined)
+      throw invalid(
+        `the RPC URLs of ${chain} name one endpoint of ` +
+          `${twice.slice(0, twice.indexOf("/"))} twice, but endpoints are each other's witnesses`,
+      );
+  }
+  for (const { chain, min_tip_gwei = 0, max_tip_gwei } of settings.CHAINS) {
+    // Else no replacement could raise the tip.
+    if (max_tip_gwei < 2 * min_tip_gwei)
+      throw invalid(`max_tip_gwei of ${chain} is less than twice its min_tip_gwei`);
+  }
+  return settings;
+}
