@@ -124,6 +124,7 @@ function inWorkerd(project: {
             AUDIT_DB: "audit",
             LISTED_DB: "listed",
             SEALED_DB: "sealed",
+            VERIFIED_DB: "verified",
             RELEASED_DB: "released",
             WALKED_DB: "walked",
             COLD_DB: "cold",

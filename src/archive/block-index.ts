@@ -7,7 +7,7 @@
  * restore has lost is in no chain.
  */
 import { Room } from "../platform/room.ts";
-import { type ColdFilter, entriesOf, mayContain, timeOf, wantedAssets } from "./cold-page.ts";
+import { type ColdFilter, entriesOf, mayContain, wantedAssets } from "./cold-page.ts";
 import type { ColdRow } from "../ledger/cold-entries.ts";
 import { amountBounds, hasAmounts } from "../ledger/filter.ts";
 import {
@@ -43,9 +43,6 @@ const EXAMINED_PER_CALL = 5_000;
  * more. An open block takes some 30 times its bytes, of an object's 128 MB.
  */
 const OPEN_BYTES = 1_000_000;
-
-/** A quote is accepted, and a match is settled, at most so long after its id was made. */
-const SOON_MS = 600_000;
 
 export type ColdPage = {
   readonly rows: readonly ColdRow[];
@@ -106,13 +103,6 @@ export type IndexLimits = FollowLimits & {
   /** Bytes of the blocks that are open at once. */
   readonly open: number;
 };
-
-/** All transfers of a quote or match have one instant, soon after its id was made. */
-function narrowed(filter: ColdFilter): ColdFilter {
-  const id = filter.refs?.ids[0];
-  if (filter.refs?.brief !== true || id === undefined) return filter;
-  return { ...filter, to: Math.min(filter.to ?? Infinity, timeOf(id) + SOON_MS) };
-}
 
 export class BlockIndex {
   readonly #stored: StoredBlocks;
@@ -204,9 +194,8 @@ export class BlockIndex {
     );
   }
 
-  async page(owner: string, { limit, newest, before, ...request }: ColdRequest): Promise<ColdPage> {
+  async page(owner: string, { limit, newest, before, filter }: ColdRequest): Promise<ColdPage> {
     await this.follow(owner, newest);
-    const filter = narrowed(request.filter);
     const rows: ColdRow[] = [];
     const examination: Examination = { endedAt: null };
     const blocks = this.#blocksThatMayFit({ newest, filter, before }, examination);

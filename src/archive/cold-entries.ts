@@ -39,6 +39,8 @@ export function historyName(owner: string): string {
 const MAX_CALLS = 20;
 /** The same of a page with filters, of which a block may have none. */
 const FILTERED_CALLS = 4;
+/** A quote is accepted, and a match is settled, at most so long after its id was made. */
+const SOON_MS = 600_000;
 
 export function coldEntries({ db, history }: Archive, userId: string): ColdEntries {
   const owner = userId.replaceAll("-", "");
@@ -108,11 +110,14 @@ async function coldFilter(
       sql`SELECT created_at AS "from", updated_at AS "to" FROM withdrawals
         WHERE withdrawal_id = ${uuid(refId)} AND user_id = ${uuid(userId)}`,
     );
-    const from = Math.max(filter.from ?? 0, withdrawal?.from ?? timeOf(id) - ID_LEAD_MS);
-    if (withdrawal === undefined)
-      return { ...filter, from, refs: { deposits: false, ids: [id], brief: true } };
-    const to = Math.min(filter.to ?? withdrawal.to, withdrawal.to);
-    return { ...filter, from, to, refs: { deposits: false, ids: [id] } };
+    const made = timeOf(id);
+    const { from, to } = withdrawal ?? { from: made - ID_LEAD_MS, to: made + SOON_MS };
+    return {
+      ...filter,
+      from: Math.max(filter.from ?? 0, from),
+      to: Math.min(filter.to ?? Infinity, to),
+      refs: { deposits: false, ids: [id] },
+    };
   }
   const rows = await all<{ id: string; at: number }>(
     db,

@@ -11,14 +11,7 @@ import type { OwnerBlock } from "./footer.ts";
  * resolved to the ids of its deposits first, because blocks contain no hashes.
  */
 export type ColdFilter = Omit<LedgerFilter, "refId"> & {
-  readonly refs?:
-    | {
-        readonly deposits: boolean;
-        readonly ids: readonly string[];
-        /** The id may be of a quote or match, whose transfers are soon after it. */
-        readonly brief?: boolean | undefined;
-      }
-    | undefined;
+  readonly refs?: { readonly deposits: boolean; readonly ids: readonly string[] } | undefined;
 };
 
 /** Whether the block may contain an entry that fits. */

@@ -243,23 +243,20 @@ async function stillHere(db: D1Database, seal: Seal, table: Table): Promise<stri
   return found;
 }
 
-/**
- * Where the slices of the transfers end: between two instants, because the reconciliation compares
- * all transfers of a match or none.
- */
+/** Where the slices of the transfers end. */
 async function transferSlices(
   db: D1Database,
   { after, up_to: upTo }: Next,
   perSlice: number,
 ): Promise<number[]> {
-  const rows = await all<{ last: number }>(
+  const rows = await all<{ end: number }>(
     db,
-    sql`SELECT max(transfer_id) AS last FROM transfers
-      WHERE transfer_id > ${after} AND transfer_id <= ${upTo} GROUP BY at ORDER BY last`,
+    sql`SELECT transfer_id AS "end" FROM (
+        SELECT transfer_id, row_number() OVER (ORDER BY transfer_id) AS n FROM transfers
+        WHERE transfer_id > ${after} AND transfer_id < ${upTo})
+      WHERE n % ${perSlice} = 0 ORDER BY "end"`,
   );
-  const ends: number[] = [];
-  for (const { last } of rows) if (last - (ends.at(-1) ?? after) >= perSlice) ends.push(last);
-  return [...ends.filter((at) => at < upTo), upTo];
+  return [...rows.map(({ end: at }) => at), upTo];
 }
 
 /** A trigger of `journal_seals` compares what is left with `held`, and rolls the batch back. */

@@ -24,6 +24,7 @@ import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { readStatement } from "../../src/ledger/statement.ts";
 import { readUuid } from "../../src/platform/sql.ts";
 import { setClock } from "../../src/platform/time.ts";
+import { uuidv7 } from "../../src/platform/uuid.ts";
 import { endWithdrawal, queueWithdrawal } from "../support/ledger.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { newUser, type TestUser } from "../support/users.ts";
@@ -238,8 +239,9 @@ itInRelease("reads no block that is newer than the record", async () => {
     expect(read).toBeLessThan(4);
   }
   read = 0;
-  const unknown = `0x${"ab".repeat(32)}`;
-  expect(await allPages(maker.userId, { refId: unknown }, 100, archive)).toEqual([]);
+  const anHourAgo = uuidv7(Date.now() - 3_600_000);
+  for (const unknown of [`0x${"ab".repeat(32)}`, anHourAgo])
+    expect(await allPages(maker.userId, { refId: unknown }, 100, archive)).toEqual([]);
   expect(read).toBe(0);
 });
 

@@ -13,6 +13,8 @@ import { nextEpoch } from "../../src/archive/sealer-memory.ts";
 import { verifyJournal } from "../../src/archive/verify-journal.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import { command, commitCommand } from "../support/market.ts";
+import { newUser } from "../support/users.ts";
 import { withBatch } from "../support/slow-database.ts";
 import { positionOf } from "../../src/ledger/reconcile-journal.ts";
 import { settings } from "../support/http.ts";
@@ -123,6 +125,21 @@ it("cuts between commit groups at any limit", async () => {
   for (const [index, here] of instants.entries())
     for (const later of instants.slice(index + 1))
       expect([...here].filter((instant) => later.has(instant))).toEqual([]);
+});
+
+it("counts quotes that end while their requests stay open", async () => {
+  const trades = [await journal.trade(), await journal.trade()];
+  await sealing.sealAll();
+  for (const { book, maker, quotes } of trades)
+    await commitCommand(book, command.cancelQuote(maker, quotes.open), db);
+  await newUser({ usdc: 1n }, db);
+  await sealing.sealAll({ limit: 1 });
+  const { seals } = await archived();
+  const ended = trades.map(({ quotes }) => hexOf(quotes.open));
+  const together = seals.map(({ quotes }) => quotes.map((row) => row.quote_id));
+  expect(together.filter((ids) => ended.some((id) => ids.includes(id)))).toEqual(
+    ended.map((id) => [id]),
+  );
 });
 
 it("waits for more unless the range is full", async () => {

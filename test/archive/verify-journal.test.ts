@@ -11,7 +11,7 @@ import { edit } from "../support/ledger.ts";
 import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
 import { rounds } from "../support/depth.ts";
 
-const journal = new SealedJournal(env.SEALED_DB, "sealed");
+const journal = new SealedJournal(env.VERIFIED_DB, "verified");
 const { db } = journal;
 const sealing = new Sealing(journal);
 let last: SealRow;

@@ -32,10 +32,10 @@ it("a live map needs no second snapshot for a quote that expired before its firs
 
   expect(await apply("snapshot")).toBe("changed");
   expect(own()).toMatchObject([{ quote_id, status: "expired", reserve: { amount: 10n } }]);
-  expect(held()).toMatchObject({ balance: 990n, pending_balance: 10n });
+  expect(held()).toMatchObject({ balance: 990n, pending_balance: 10n, promised: 10n });
   // A command of the maker first closes what has expired.
   await openRequest(maker, book, { amount: 1n });
   expect(await apply("quote.closed")).toBe("changed");
   expect(own()).toEqual([]);
-  expect(held()).toMatchObject({ balance: 1_000n, pending_balance: 0n });
+  expect(held()).toMatchObject({ balance: 1_000n, pending_balance: 0n, promised: 0n });
 });

@@ -32,27 +32,27 @@ const withdrawal = (status: string) =>
 const ORDERS = { keyOf: (id: string) => id, valuesOf: ({ orders }: LiveAccount) => orders };
 const BALANCES = { keyOf: assetKey, valuesOf: ({ balances }: LiveAccount) => balances };
 
-/** The balances after these messages: `[available, pending]` of USDC and of the asset. */
+/** The balances after these messages: `[available, pending, promised]` of USDC and the asset. */
 function balancesAfter(...messages: StreamMessage[]) {
   const account = new LiveAccount();
   for (const each of [snapshot(), ...messages]) account.apply(each);
   return [null, ASSET].map((asset) => {
-    const { balance = 0n, pending_balance = 0n } = account.balances.get(assetKey(asset)) ?? {};
-    return [balance, pending_balance];
+    const row = account.balances.get(assetKey(asset));
+    return [row?.balance ?? 0n, row?.pending_balance ?? 0n, row?.promised ?? 0n];
   });
 }
 
 it("reserves a quote and releases it however it ends without a trade", () => {
-  expect(balancesAfter(opened)[0]).toEqual([49n, 51n]);
+  expect(balancesAfter(opened)[0]).toEqual([49n, 51n, 51n]);
   for (const reason of ["rejected", "cancelled", "expired", "replaced", "timeout", "protection"])
-    expect(balancesAfter(opened, closed(reason))[0], reason).toEqual([100n, 0n]);
+    expect(balancesAfter(opened, closed(reason))[0], reason).toEqual([100n, 0n, 0n]);
 });
 
 it.each([
-  { role: "maker", side: "Ask", usdc: [49n, 0n], tokens: [100n, 0n] },
-  { role: "maker", side: "Bid", usdc: [149n, 0n], tokens: [0n, -100n] },
-  { role: "requester", side: "Bid", usdc: [49n, 0n], tokens: [100n, 0n] },
-  { role: "requester", side: "Ask", usdc: [149n, 0n], tokens: [-100n, 0n] },
+  { role: "maker", side: "Ask", usdc: [49n, 0n, 0n], tokens: [100n, 0n, 0n] },
+  { role: "maker", side: "Bid", usdc: [149n, 0n, 0n], tokens: [0n, -100n, -100n] },
+  { role: "requester", side: "Bid", usdc: [49n, 0n, 0n], tokens: [100n, 0n, 0n] },
+  { role: "requester", side: "Ask", usdc: [149n, 0n, 0n], tokens: [-100n, 0n, 0n] },
 ])("settles a match of a $side for its $role, with the fee", ({ role, side, usdc, tokens }) => {
   const buying = role === "maker" && side === "Ask" ? [opened, closed("accepted")] : [];
   expect(balancesAfter(...buying, match(role, side))).toEqual([usdc, tokens]);
@@ -60,10 +60,10 @@ it.each([
 
 it("moves a withdrawal once per step", () => {
   const waits = [withdrawal("awaiting_approval"), withdrawal("queued"), withdrawal("submitted")];
-  expect(balancesAfter(...waits, withdrawal("submitted"))[0]).toEqual([91n, 9n]);
-  expect(balancesAfter(...waits, withdrawal("settled"))[0]).toEqual([91n, 0n]);
+  expect(balancesAfter(...waits, withdrawal("submitted"))[0]).toEqual([91n, 9n, 0n]);
+  expect(balancesAfter(...waits, withdrawal("settled"))[0]).toEqual([91n, 0n, 0n]);
   for (const status of ["failed", "cancelled"])
-    expect(balancesAfter(...waits, withdrawal(status))[0], status).toEqual([100n, 0n]);
+    expect(balancesAfter(...waits, withdrawal(status))[0], status).toEqual([100n, 0n, 0n]);
 });
 
 it("needs a new snapshot after the payment of a withdrawal that it does not know", () => {
@@ -77,8 +77,8 @@ it("needs a new snapshot after the payment of a withdrawal that it does not know
 
 it("credits a deposit only once it is credited", () => {
   const deposit = (status: string) => message(`deposit.${status}`, { ...ASSET, amount: 4n });
-  expect(balancesAfter(deposit("detected"))[1]).toEqual([0n, 0n]);
-  expect(balancesAfter(deposit("detected"), deposit("credited"))[1]).toEqual([4n, 0n]);
+  expect(balancesAfter(deposit("detected"))[1]).toEqual([0n, 0n, 0n]);
+  expect(balancesAfter(deposit("detected"), deposit("credited"))[1]).toEqual([4n, 0n, 0n]);
 });
 
 it("replaces everything with the last part of a snapshot", () => {

@@ -421,6 +421,27 @@ describe.each(WALKS)("the %s walk", { timeout: 30_000 }, (walk) => {
       { check: "record_mismatch", detail: expect.stringContaining("is unexpected") },
     ]);
   });
+
+  it("finds a second reserve under an old quote", async () => {
+    const of = await history();
+    await reconcile(db, { macKeys: settings(), chains: [] });
+    const found = await newDifferences(walk, () =>
+      all(
+        db,
+        sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+          SELECT from_account, to_account, 1, reason, ref, 5, 0,
+            (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1)
+          FROM transfers
+          WHERE reason = ${reasonCode("reserve_rfq")} AND ref = ${uuid(of.acceptedId)}`,
+      ),
+    );
+    expect(found).toContainEqual(
+      expect.objectContaining({
+        check: "record_mismatch",
+        detail: expect.stringContaining("is unexpected"),
+      }),
+    );
+  });
 });
 
 it("names an altered deposit address, the deposits to it and the next command", async () => {

@@ -13,6 +13,8 @@ declare namespace Cloudflare {
     LISTED_DB: D1Database;
     /** A database whose journal is sealed. */
     SEALED_DB: D1Database;
+    /** A database whose archive is damaged. */
+    VERIFIED_DB: D1Database;
     /** A database whose sealed transfers are deleted. */
     RELEASED_DB: D1Database;
     WALKED_DB: D1Database;
