@@ -48,10 +48,6 @@ export function percentile(values: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-export function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
 function ratioOf(figure: Figure): number | undefined {
   return figure.peer === undefined || figure.peer.value === 0
     ? undefined

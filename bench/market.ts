@@ -20,15 +20,10 @@ const LIFE_SECS = 300;
 /** Connections for the preparations, which are not measured. */
 const LANES = 16;
 
-/** `limited`: the keys of all have limits, which no round reaches. */
-export async function openMarket(
-  stack: BenchStack,
-  makers: number,
-  { limited = false }: { limited?: boolean } = {},
-): Promise<Market> {
+export async function openMarket(stack: BenchStack, makers: number): Promise<Market> {
   const token = newToken();
   const assets = [token.asset, "usdc"];
-  const people = await makePeople(stack, makers + 1, assets, { limited });
+  const people = await makePeople(stack, makers + 1, assets);
   const [requester, ...others] = people as [Person, ...Person[]];
   return { ...token, requester, makers: others };
 }

@@ -27,13 +27,8 @@ export async function makePeople(
   stack: BenchStack,
   count: number,
   assets: readonly string[],
-  {
-    units = 10 ** 12,
-    limited = false,
-    scopes = "read,trade",
-  }: { units?: number; limited?: boolean; scopes?: string } = {},
+  { units = 10 ** 12, scopes = "read,trade" }: { units?: number; scopes?: string } = {},
 ): Promise<Person[]> {
-  const limits = limited ? KEY_LIMITS : null;
   const people: (Person & { sealed: string; masterKeyId: string })[] = [];
   for (let i = 0; i < count; i++) {
     const [userId, apiKeyId, secret] = [
@@ -50,7 +45,7 @@ export async function makePeople(
         apiKeyId,
         userId,
         scopes,
-        limits,
+        limits: null,
         requireIdempotency: 0,
         allowedIps: null,
         activeFrom: 0,
@@ -80,10 +75,10 @@ export async function makePeople(
         `INSERT INTO api_keys (api_key_id, user_id, label, scopes, limits, secret_sealed, master_key_id,
           require_idempotency, minted_by, active_from, created_at)
          SELECT unhex(p.value ->> 'apiKeyId', '-'), unhex(p.value ->> 'userId', '-'), 'bench',
-           ?, ?, p.value ->> 'sealed',
+           ?, NULL, p.value ->> 'sealed',
            p.value ->> 'masterKeyId', 0, 'operator', 0, 0 FROM json_each(?) p`,
       )
-      .bind(scopes, limits, list),
+      .bind(scopes, list),
   ]);
   if (assets.length > 0)
     await fund(
@@ -93,34 +88,6 @@ export async function makePeople(
       units,
     );
   return people.map(({ userId, apiKeyId, secret, key }) => ({ userId, apiKeyId, secret, key }));
-}
-
-const UNREACHED = 2 ** 52;
-const KEY_LIMITS = JSON.stringify({
-  venues: ["venue_one"],
-  max_usdc_per_trade: UNREACHED,
-  max_usdc_per_day: UNREACHED,
-});
-
-/** Gives the accounts a policy with every limit, and protection. None is ever reached. */
-export async function limitPeople(db: Database, people: readonly Person[]): Promise<void> {
-  const users = JSON.stringify(people.map(({ userId }) => userId));
-  await db.batch([
-    db
-      .prepare(
-        `INSERT INTO account_policies (user_id, active_from, version, sessions_trade,
-          max_trade_usdc_per_day, withdraw_max_usdc_per_day, withdraw_listed_only)
-         SELECT unhex(u.value, '-'), 0, 1, 0, ?1, ?1, 1 FROM json_each(?2) u`,
-      )
-      .bind(UNREACHED, users),
-    db
-      .prepare(
-        `INSERT INTO protections (user_id, window_secs, max_matches, max_usdc, cooldown_secs, period,
-          matches, usdc, changed_group)
-         SELECT unhex(u.value, '-'), 60, ?1, ?1, 60, 1, 0, 0, 0 FROM json_each(?2) u`,
-      )
-      .bind(UNREACHED, users),
-  ]);
 }
 
 export async function fund(

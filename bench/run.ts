@@ -9,13 +9,9 @@ import { parseArgs } from "node:util";
 import { runScript } from "../scripts/stack/shutdown.ts";
 import { benchAbuse } from "./abuse.ts";
 import { benchArchive } from "./archive.ts";
-import { benchAuth } from "./auth.ts";
 import { type Bench, type Figure, printFigures, verdict } from "./figures.ts";
-import { benchCatchUp } from "./catch-up.ts";
-import { benchChain } from "./chain.ts";
 import { benchCommitter } from "./committer.ts";
 import { benchCosts } from "./costs.ts";
-import { benchKit } from "./kit.ts";
 import { benchGrowth } from "./growth.ts";
 import { benchNetwork } from "./network.ts";
 import { benchOpenQuotes } from "./open-quotes.ts";
@@ -23,34 +19,25 @@ import { benchQuotes } from "./quotes.ts";
 import { benchRfq } from "./rfq.ts";
 import { benchSmallBlocks } from "./small-blocks.ts";
 import { benchStorage } from "./storage.ts";
-import { benchStreams } from "./streams.ts";
 
 const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
-  auth: { title: "Signed requests", bench: benchAuth },
   rfq: { title: "Quotes and accepts", bench: benchRfq },
   quotes: { title: "What a quote costs beside its peers", bench: benchQuotes },
   "open-quotes": { title: "A quote beside many open quotes", bench: benchOpenQuotes },
-  kit: { title: "The trading kit", bench: benchKit },
   network: { title: "Verbs over Cloudflare's distances", bench: benchNetwork },
-  streams: { title: "Streams", bench: benchStreams },
   storage: { title: "Storage", bench: benchStorage },
   archive: { title: "Ledger pages from the archive", bench: benchArchive },
-  "catch-up": { title: "The sealer after an outage", bench: benchCatchUp },
   "small-blocks": { title: "Ledger pages from small blocks", bench: benchSmallBlocks },
   costs: { title: "Costs", bench: benchCosts },
   committer: { title: "Books that share a committer", bench: benchCommitter },
   growth: { title: "Size of D1 at 300 quotes a second", bench: benchGrowth },
   abuse: { title: "Bystanders during an attack", bench: benchAbuse },
-  chain: { title: "Watching a busy chain", bench: benchChain },
 };
-/** Benches that are scripts of their own: they print their own tables. */
-const SCRIPTS: Readonly<Record<string, string>> = {
-  ledger: "ledger.ts",
-  "contracts-gas": "contracts-gas.ts",
-};
+/** A script of its own, which prints its own tables. */
+const GAS = "contracts-gas";
 
 await runScript(async (onStop) => {
-  const known = [...Object.keys(OWN), ...Object.keys(SCRIPTS)];
+  const known = [...Object.keys(OWN), GAS];
   const usage = [
     `Benches: ${known.join(", ")}`,
     "--quick for short runs",
@@ -97,14 +84,13 @@ await runScript(async (onStop) => {
   const all: Figure[] = [];
   for (const name of named.length > 0 ? known.filter((one) => named.includes(one)) : known) {
     const own = OWN[name];
-    const script = SCRIPTS[name];
     const started = performance.now();
     say(`\n— ${name}`);
     if (own !== undefined) {
       const figures = await own.bench({ quick, say, onStop, network, only, entries });
       printFigures(own.title, figures);
       all.push(...figures);
-    } else if (script !== undefined) await runChild(script, quick, onStop);
+    } else await runGas(quick, onStop);
     say(`  (${((performance.now() - started) / 1_000).toFixed(0)} s)`);
   }
   const aimed = all.filter((figure) => figure.target !== undefined);
@@ -117,14 +103,10 @@ await runScript(async (onStop) => {
   return 0;
 });
 
-async function runChild(
-  script: string,
-  quick: boolean,
-  onStop: (stop: () => Promise<void>) => void,
-): Promise<void> {
+async function runGas(quick: boolean, onStop: (stop: () => Promise<void>) => void): Promise<void> {
   const child = spawn(
     process.execPath,
-    [join(import.meta.dirname, script), ...(quick ? ["--quick"] : [])],
+    [join(import.meta.dirname, `${GAS}.ts`), ...(quick ? ["--quick"] : [])],
     { stdio: "inherit" },
   );
   const ended = new Promise<number | null>((resolve, reject) => {
@@ -136,5 +118,5 @@ async function runChild(
     await ended;
   });
   const code = await ended;
-  if (code !== 0) console.log(`  ${script} ended with ${code}`);
+  if (code !== 0) console.log(`  ${GAS} ended with ${code}`);
 }

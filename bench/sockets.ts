@@ -4,10 +4,7 @@ import { connect, type Socket } from "node:net";
 
 export type BenchSocket = {
   send(text: string): void;
-  /** `atMs` is in Unix milliseconds with fractions, taken when the bytes arrived. */
-  onText: (text: string, atMs: number) => void;
-  /** Receives the bytes before decoding. If set, `onText` is not called. */
-  onFrame: ((bytes: Buffer, atMs: number) => void) | undefined;
+  onText: (text: string) => void;
   /** Stops reading, so that what the server sends stays in its buffers. */
   stopReading(): void;
   close(): void;
@@ -16,10 +13,6 @@ export type BenchSocket = {
 const TEXT = 0x1;
 const CLOSE = 0x8;
 const CONNECT_TIMEOUT_MS = 30_000;
-
-function nowMs(): number {
-  return performance.timeOrigin + performance.now();
-}
 
 /** Resolves when the server accepts the upgrade with 101. Rejects with any other response. */
 export function openSocket(port: number, target: string): Promise<BenchSocket> {
@@ -30,7 +23,6 @@ export function openSocket(port: number, target: string): Promise<BenchSocket> {
     const socket: BenchSocket = {
       send: (text) => tcp.write(frame(text)),
       onText: () => {},
-      onFrame: undefined,
       stopReading: () => tcp.pause(),
       close: () => tcp.destroy(),
     };
@@ -45,7 +37,6 @@ export function openSocket(port: number, target: string): Promise<BenchSocket> {
     });
     tcp.once("connect", () => tcp.write(upgrade(target)));
     tcp.on("data", (chunk: Buffer) => {
-      const at = nowMs();
       pending = pending.byteLength === 0 ? chunk : Buffer.concat([pending, chunk]);
       if (!open) {
         const headEnd = pending.indexOf("\r\n\r\n");
@@ -59,10 +50,10 @@ export function openSocket(port: number, target: string): Promise<BenchSocket> {
         pending = pending.subarray(headEnd + 4);
         resolve(socket);
         // Frames that arrived with the response wait, so that the caller can set its handlers.
-        setImmediate(() => (pending = deliver(pending, at, socket, tcp)));
+        setImmediate(() => (pending = deliver(pending, socket, tcp)));
         return;
       }
-      pending = deliver(pending, at, socket, tcp);
+      pending = deliver(pending, socket, tcp);
     });
   });
 }
@@ -75,8 +66,6 @@ export type SocketLoad = {
   readonly warmUpMs?: number;
   /** Sends so many commands on each socket. */
   readonly each?: number;
-  /** So many commands of a socket wait for their result at once. */
-  readonly inFlight?: number;
 };
 
 export type SocketLoadResult = {
@@ -91,7 +80,7 @@ export type SocketLoadResult = {
 /** A closed loop: each socket sends its next command when a result has arrived. */
 export async function driveSockets(
   sockets: readonly BenchSocket[],
-  { commandOf, forMs, warmUpMs = 0, each = Number.POSITIVE_INFINITY, inFlight = 1 }: SocketLoad,
+  { commandOf, forMs, warmUpMs = 0, each = Number.POSITIVE_INFINITY }: SocketLoad,
 ): Promise<SocketLoadResult> {
   const latencies: number[] = [];
   const countFrom = performance.now() + warmUpMs;
@@ -129,7 +118,7 @@ export async function driveSockets(
             if (now >= countFrom && now <= until) latencies.push(now - sentAt);
             send();
           };
-          for (let first = 0; first < inFlight; first++) send();
+          send();
         }),
     ),
   );
@@ -144,7 +133,7 @@ function upgrade(target: string): string {
 }
 
 /** Delivers complete frames and returns the remaining bytes. */
-function deliver(bytes: Buffer, at: number, socket: BenchSocket, tcp: Socket): Buffer {
+function deliver(bytes: Buffer, socket: BenchSocket, tcp: Socket): Buffer {
   let from = 0;
   while (bytes.byteLength - from >= 2) {
     const opcode = (bytes[from] ?? 0) & 0x0f;
@@ -162,10 +151,8 @@ function deliver(bytes: Buffer, at: number, socket: BenchSocket, tcp: Socket): B
     const end = from + head + length;
     if (bytes.byteLength < end) break;
     const payload = bytes.subarray(from + head, end);
-    if (opcode === TEXT) {
-      if (socket.onFrame === undefined) socket.onText(payload.toString(), at);
-      else socket.onFrame(payload, at);
-    } else if (opcode === CLOSE) tcp.end();
+    if (opcode === TEXT) socket.onText(payload.toString());
+    else if (opcode === CLOSE) tcp.end();
     from = end;
   }
   return bytes.subarray(from);

@@ -86,11 +86,7 @@ type StatementMeter = {
 export type StackOptions = {
   readonly settings?: Record<string, string>;
   /** A Worker of bench/peers/ with its own database and its class as the Durable Object `PEER`. */
-  readonly peer?: "lean" | "broadcast" | "hono";
-  /**
-   * Wraps the bundle with bench/peers/probe.mjs, which counts D1 calls and records when they end.
-   */
-  readonly probe?: boolean;
+  readonly peer?: "lean";
   /** Wraps the bundle with bench/peers/meter.mjs, which adds latency and counts rows and calls. */
   readonly meter?: boolean;
   /** Wraps the bundle with bench/peers/committer.mjs, whose objects commit for many books. */
@@ -117,7 +113,7 @@ const SETTINGS = {
 const METER_SETTLES_MS = 300;
 /** workerd closes idle connections, so a later call on one of them may fail. */
 export const ONE_CALL = { headers: { connection: "close" } };
-const WRAPPERS = ["meter", "probe", "limits", "committer", "cron"] as const;
+const WRAPPERS = ["meter", "limits", "committer", "cron"] as const;
 /** A file system in memory. */
 const MEMORY_FOLDER = "/dev/shm";
 
@@ -302,8 +298,7 @@ export function peerWorker(peer: string, port: number, compatibilityDate: unknow
     name: "peer",
     modules: [
       { type: "ESModule", path: join(import.meta.dirname, "peers", `${peer}.mjs`) },
-      ...(peer === "hono" ? honoFiles().map((path) => ({ type: "ESModule", path })) : []),
-      ...(peer === "lean" ? signatureFiles() : []),
+      ...signatureFiles(),
     ],
     modulesRoot: ROOT,
     compatibilityDate: String(compatibilityDate),
@@ -326,18 +321,6 @@ function signatureFiles() {
     },
     { type: "ESModule", path: join(ROOT, noble) },
   ];
-}
-
-/** Those that the app imports are among them. A module that nobody imports is not run. */
-function honoFiles(): string[] {
-  const dist = join(ROOT, "node_modules/hono/dist");
-  return ["", "utils", "request", "router", "helper", "validator"]
-    .flatMap((folder) =>
-      readdirSync(join(dist, folder), { recursive: folder !== "", encoding: "utf8" }).map((name) =>
-        join(dist, folder, name),
-      ),
-    )
-    .filter((path) => path.endsWith(".js"));
 }
 
 /** The wrapper is copied to the bundle, because it imports the bundle's main module by name. */
