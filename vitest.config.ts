@@ -10,7 +10,7 @@ await buildReference();
 await buildConsole();
 /** Much longer than any test takes, because a busy machine must not fail one. */
 const PATIENCE_MS = 120_000;
-/** Journeys of the release run only. docs/release-checklist.md says what proves them before. */
+/** Journeys of the release run only. docs/testing.md says what proves them before. */
 const RELEASE_JOURNEYS = [
   "deadline",
   "generated-clients",

@@ -19,7 +19,7 @@ quotes every request with the account maker@demo.example.
   --no-maker         without the market maker, so that only your own programs quote
   --keep             keep the users, balances and chain of the last start
   --dir <path>       the directory of state, logs and stack.json (default: ${DEFAULT_STACK_DIR})
-  --set NAME=VALUE   a setting of the Worker (README, "Settings"); may be repeated
+  --set NAME=VALUE   a setting of the Worker (docs/settings.md); may be repeated
 
 The service listens on PORT (8787) and the chain on RPC_PORT (8545) of the environment.`;
 

@@ -1,6 +1,6 @@
 /**
  * `npm run simulate`: the service's own code against SQLite, with virtual time, a seeded scheduler,
- * and calls that are lost, late and doubled. See docs/simulator.md.
+ * and calls that are lost, late and doubled. See docs/testing.md.
  */
 import { randomBytes } from "node:crypto";
 import { MUTANTS } from "./simulate/mutants.ts";

@@ -16,7 +16,7 @@ export async function close(context: OperatorContext): Promise<unknown> {
     throw badOption(
       "kind",
       `must be one of ${KINDS.join(", ")}. Other alerts close by themselves or by a ` +
-        "command of their own (docs/runbook.md)",
+        "command of their own (docs/handbook.md)",
     );
   const closed = await closeAlerts(
     context,

@@ -1,6 +1,6 @@
 /**
  * Raises and resolves alerts. An alert is a row that stays open until it is resolved, plus one
- * error line in the log when it is raised. docs/runbook.md lists what each kind means.
+ * error line in the log when it is raised. docs/handbook.md lists what each kind means.
  */
 import { NOW } from "./commit.ts";
 import { log } from "./log.ts";

@@ -60,7 +60,7 @@ async function differentObjects(db: D1Database): Promise<Map<string, string>> {
     if (expected === actual) continue;
     const how = actual === undefined ? "is missing" : expected === undefined ? "is new" : "differs";
     const next = object.startsWith("table ")
-      ? "see docs/restore.md"
+      ? "see docs/handbook.md"
       : `run: npm run migrations -- mend "${object}"`;
     found.set(
       object,

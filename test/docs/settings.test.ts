@@ -1,17 +1,17 @@
 import { expect, it } from "vitest";
-import readme from "../../README.md?raw";
+import page from "../../docs/settings.md?raw";
 import { Settings } from "../../src/platform/config.ts";
 
-const rows = [...readme.matchAll(/^\| `([A-Z_]+)` \| (.+?) \|/gm)].map(
+const rows = [...page.matchAll(/^\| `([A-Z_]+)` \| (.+?) \|/gm)].map(
   ([, name, shown]) => [name ?? "", (shown ?? "").replaceAll("`", "")] as const,
 );
 
-it("the README lists exactly the settings of the code", () => {
+it("the page lists exactly the settings of the code", () => {
   expect(rows.map(([name]) => name)).toEqual(Object.keys(Settings.shape));
 });
 
 it.each(rows.filter(([, shown]) => shown !== "required" && shown !== "secret"))(
-  "the README states the default of %s",
+  "the page states the default of %s",
   (name, shown) => {
     const { [name]: schema } = Settings.shape as Record<string, { parse(value: unknown): unknown }>;
     expect(schema?.parse(undefined)).toEqual(schema?.parse(shown === "empty" ? "" : shown));

@@ -216,7 +216,7 @@ async function mineEvery(seconds: number): Promise<void> {
   blocksStopped = seconds === 0;
 }
 
-/** As the runbook says: wait until no transaction is open. */
+/** As the handbook says: wait until no transaction is open. */
 function untilPayerStopped(): Promise<unknown> {
   return until("no open transaction", 60_000, async () => {
     const { chains } = await operator<Status>("chain status");

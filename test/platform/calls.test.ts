@@ -4,7 +4,7 @@
  * fields, whose receiver may ignore them, and anything else is a new command or method.
  *
  * RELEASED is what the last release sent. Each release brings it up to date
- * (docs/release-checklist.md).
+ * (docs/handbook.md).
  */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
