@@ -50,7 +50,9 @@ function release(): void {
 function mend(object: string): void {
   const [type = "", name = ""] = object.split(" ");
   if (!/^(trigger|view|index)$/.test(type) || !/^\w+$/.test(name)) {
-    console.error("Only a trigger, a view or an index can be made again. A table: docs/handbook.md");
+    console.error(
+      "Only a trigger, a view or an index can be made again. A table: docs/handbook.md",
+    );
     process.exitCode = 2;
     return;
   }

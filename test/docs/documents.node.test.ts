@@ -78,7 +78,7 @@ describe("reference documentation", () => {
     ];
     expect(closing.map(([, row]) => row)).toEqual(closing.map(([, , kind]) => kind));
     expect(new Set(closing.map(([, row]) => row))).toEqual(new Set<unknown>(REVIEWED_ALERTS));
-      });
+  });
 
   it("lists exactly the existing error codes in the contract", () => {
     const [, section = ""] =
