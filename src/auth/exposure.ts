@@ -1,5 +1,5 @@
 /**
- * Exposure: what a user or a credential gives in trades (contract.md section 8). A buyer gives
+ * Exposure: what a user or a credential gives in trades (contract.md section 1). A buyer gives
  * USDC and their own fee. A seller's tokens count as 1 USDC each, the most they can be worth.
  * Tokens and USDC have the same native units, so it is the amount that a trade sets aside.
  *

@@ -62,7 +62,7 @@ export function actorRow({ credential }: Actor): CommandRow<keyof typeof ACTOR_F
 }
 
 /**
- * The credential of a record that belongs to it (contract.md section 8): the id of the API key, or
+ * The credential of a record that belongs to it (contract.md section 1): the id of the API key, or
  * of the user for all of their sessions together.
  */
 export function rowCredential(user: Expr, actor: Columns<keyof typeof ACTOR_FIELDS>): Expr {

@@ -1,4 +1,4 @@
-/** Routes of a maker's protection (contract.md section 8). */
+/** Routes of a maker's protection (contract.md section 5). */
 import { z } from "@hono/zod-openapi";
 import { positiveU256, u256Out } from "../assets/fields.ts";
 import { route } from "../http/define-route.ts";

@@ -6,7 +6,7 @@
  */
 import type { OpenRequest, PlaceQuote, Sent } from "./command.ts";
 
-/** Who sent it when, the id that the service made, and the deadline (contract.md section 8). */
+/** Who sent it when, the id that the service made, and the deadline (contract.md section 5). */
 type NotTerms = keyof Sent | "op" | "idempotency" | "notAfter";
 export type RequestTerms = Required<Omit<OpenRequest, NotTerms | "requestId">>;
 export type QuoteTerms = Required<Omit<PlaceQuote, NotTerms | "quoteId">>;
