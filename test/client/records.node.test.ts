@@ -171,15 +171,16 @@ describe("a withdrawal", () => {
     amount: "0x5",
     to_address: asked.to_address.toLowerCase(),
   };
-  const withdraw = async (answer: object) => {
+  const withdraw = async (answer: object, terms: typeof asked = asked) => {
     const service = await startFakeService(() => ({ status: 202, body: answer }));
     running.push(service);
     const { custody } = new Client({ baseUrl: service.baseUrl, credential: { accessToken: "t" } });
-    return custody.withdraw(asked);
+    return custody.withdraw(terms);
   };
 
-  it("is returned if its terms are those that were sent", async () => {
-    expect(await withdraw(answered)).toMatchObject({ withdrawal_id: "w", amount: 5n });
+  it.each([5n, "5", 5])("is returned if its terms are those that were sent: %s", async (amount) => {
+    const terms = Object.assign({ ...asked }, { amount });
+    expect(await withdraw(answered, terms)).toMatchObject({ withdrawal_id: "w", amount: 5n });
   });
 
   it.each([

@@ -74,8 +74,10 @@ export function checkTerms(terms: WithdrawalTerms, withdrawal: Withdrawal): void
   }
 }
 
+/** Numbers as text, because a program without types may state the amount so. */
 function byValue(value: unknown): unknown {
+  if (typeof value === "bigint" || typeof value === "number") return String(value);
   return typeof value === "string" && /^0x[0-9a-f]+$/i.test(value)
-    ? BigInt(value)
+    ? String(BigInt(value))
     : (value ?? null);
 }
