@@ -1,8 +1,8 @@
 /**
  * `npm run build:reference` writes to dist/reference/ what src/http/reference/ imports from there:
- * the script of the reference page, gzipped, and docs/asyncapi.yaml as JSON. wrangler runs it
- * before it bundles, and vitest.config.ts before the tests. It writes only what is missing or has
- * changed.
+ * the script of the reference page, gzipped, and docs/openapi.json and docs/asyncapi.yaml as short
+ * JSON. wrangler runs it before it bundles, and vitest.config.ts before the tests. It writes only
+ * what is missing or has changed.
  *
  * The script is taken from Scalar's plugin for Fastify, which carries it as a text. The package
  * that the script is built from, @scalar/api-reference, would bring 277 other packages.
@@ -17,8 +17,7 @@ const PLUGIN = "@scalar/fastify-api-reference";
 const ROOT = join(import.meta.dirname, "..");
 const FOLDER = join(ROOT, "dist", "reference");
 const SCRIPT = join(FOLDER, "scalar.js.gz.bin");
-const STREAMS_SOURCE = join(ROOT, "docs", "asyncapi.yaml");
-const STREAMS = join(FOLDER, "asyncapi.json.bin");
+const DOCS = join(ROOT, "docs");
 /** Names the version of the package that the file was made from. */
 const STAMP = join(FOLDER, "version");
 
@@ -32,13 +31,15 @@ type Plugin = (
 
 export async function buildReference(): Promise<void> {
   mkdirSync(FOLDER, { recursive: true });
-  writeStreams();
+  writeDescription("openapi", JSON.parse(readFileSync(join(DOCS, "openapi.json"), "utf8")));
+  writeDescription("asyncapi", parse(readFileSync(join(DOCS, "asyncapi.yaml"), "utf8")));
   await writeScript();
 }
 
-function writeStreams(): void {
-  const text = JSON.stringify(parse(readFileSync(STREAMS_SOURCE, "utf8")));
-  if (!existsSync(STREAMS) || readFileSync(STREAMS, "utf8") !== text) replaceFile(STREAMS, text);
+function writeDescription(name: string, description: unknown): void {
+  const file = join(FOLDER, `${name}.json.bin`);
+  const text = JSON.stringify(description);
+  if (!existsSync(file) || readFileSync(file, "utf8") !== text) replaceFile(file, text);
 }
 
 async function writeScript(): Promise<void> {

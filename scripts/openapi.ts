@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createApp } from "../src/app.ts";
-import { describeApi, type OpenApi } from "../src/http/reference/describe.ts";
+import { describeApi, type OpenApi } from "./openapi/describe.ts";
 import { ROOT } from "./stack/bundle.ts";
 
 const FILE = join(ROOT, "docs", "openapi.json");
@@ -17,7 +17,7 @@ function main(verb: string | undefined): number {
   const text = `${JSON.stringify(document, null, 2)}\n`;
   const lacking = withoutExample(document);
   if (lacking.length > 0) {
-    console.error(`No example (src/http/reference/samples.ts):\n  ${lacking.join("\n  ")}`);
+    console.error(`No example (scripts/openapi/samples.ts):\n  ${lacking.join("\n  ")}`);
     return 1;
   }
   switch (verb) {

@@ -2,7 +2,7 @@
  * Every limit of the service as GET /config states it. A name ends in its unit: requests, bytes,
  * `_secs`, `_per_user`. Limits that follow from the settings have their values.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { DEFAULT_KEY_LIFE_MS, MAX_KEYS_PER_USER } from "./auth/mint-key.ts";
 import { ENROLMENT_MS } from "./auth/enrol-totp.ts";
 import { MIN_PASSWORD_CHARS } from "./auth/fields.ts";
@@ -315,7 +315,7 @@ const LIMITS: Readonly<Record<string, Limit>> = {
 };
 
 /** The member `limits` of GET /config. A record, because a release may add limits. */
-export const Limits = z.record(z.string(), z.union([z.int(), z.string()])).openapi({
+export const Limits = z.record(z.string(), z.union([z.int(), z.string()])).meta({
   description: `Every limit by name. A name ends in its unit.\n\n${Object.entries(LIMITS)
     .map(([name, { description }]) => `- \`${name}\`: ${description}`)
     .join("\n")}`,

@@ -1,5 +1,5 @@
 /** Fields for assets, amounts, prices and addresses on the wire (contract.md section 1). */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { described, field, oneOf, pattern, textField } from "../http/fields.ts";
 import { parseAddress } from "./address.ts";
 import { parseJsonInteger, parseU256 } from "./amount.ts";
@@ -91,7 +91,7 @@ export function u256Out(description: string) {
   return z
     .string()
     .regex(/^0x(0|[1-9a-f][0-9a-f]{0,63})$/)
-    .openapi({ description });
+    .meta({ description });
 }
 
 const PRICE_MAX = 1_000_000;
@@ -142,7 +142,7 @@ export const address = textField(
 );
 
 /** Whether the deployment serves the venue is checked where the settings are known. */
-export const venueField = pattern(VENUE_ID, "must be a venue of GET /config").openapi({
+export const venueField = pattern(VENUE_ID, "must be a venue of GET /config").meta({
   description: "Venue of the asset, as in GET /config",
   examples: ["venue_one"],
 });
@@ -152,7 +152,7 @@ export function venueOut(description: string) {
   return z
     .string()
     .regex(VENUE_ID)
-    .openapi({ description, examples: ["venue_one"] });
+    .meta({ description, examples: ["venue_one"] });
 }
 
 export const SIDES = ["Bid", "Ask"] as const;

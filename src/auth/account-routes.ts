@@ -1,8 +1,7 @@
 /** Routes with which users protect their own account. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { route } from "../http/define-route.ts";
 import { boolean, described } from "../http/fields.ts";
-import { SAMPLE } from "../http/reference/samples.ts";
 import type { Api } from "../http/route-definition.ts";
 import { CANCEL_TOKEN, cancelEmailChange } from "./change-email.ts";
 import { changePassword } from "./change-password.ts";
@@ -16,6 +15,7 @@ import {
   recoveryCode,
   stepUpFields,
   totpCode,
+  SAMPLE,
 } from "./fields.ts";
 import { unfreezeOwnAccount } from "./freeze-user.ts";
 import { scopeMissing } from "./permit.ts";

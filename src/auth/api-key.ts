@@ -1,5 +1,5 @@
 /** API keys as their owner sees them: never their secret. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { and, desc, eq } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
 import {
@@ -57,7 +57,7 @@ export const KeyRecord = z
       "When the operator approved the key. Null if it needed no approval or has none yet.",
     ),
   })
-  .openapi("ApiKey");
+  .meta({ id: "ApiKey" });
 export type KeyRecord = z.input<typeof KeyRecord>;
 
 /** The columns that a key's owner sees: never its secret. */

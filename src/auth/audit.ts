@@ -3,7 +3,7 @@
  * audit row is the guard of the operation: its INSERT contains the preconditions, and every other
  * statement depends on `audited(id)`.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { and, desc, eq, lt, type SQL } from "drizzle-orm";
 import { announce } from "../platform/announce.ts";
 import { NOTICE_GIVEN, storedEvent } from "../platform/event-forms.ts";
@@ -311,7 +311,7 @@ export function optionalUuid(id: string | null): Sql {
 export const AuditEvent = z
   .object({
     audit_event_id: described(z.uuid(), "Id of the event"),
-    kind: z.string().openapi({
+    kind: z.string().meta({
       description: "What happened. New kinds may be added.",
       examples: [...AUDIT_KINDS],
     }),
@@ -327,7 +327,7 @@ export const AuditEvent = z
     ),
     created_at: described(z.iso.datetime(), "When it happened"),
   })
-  .openapi("AuditEvent");
+  .meta({ id: "AuditEvent" });
 
 /**
  * Audit rows are numbered in commit order, over all users. A position is the id of the user's own

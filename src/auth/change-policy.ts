@@ -1,5 +1,5 @@
 /** Reads and changes the account policy (policy.ts). */
-import type { z } from "@hono/zod-openapi";
+import type * as z from "zod";
 import { toHex } from "../assets/amount.ts";
 import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";

@@ -1,5 +1,5 @@
 /** The fields of an account and of its keys, for the routes and for the operator. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { described, textField } from "../http/fields.ts";
 import { parseIpRange } from "../http/ip-range.ts";
 import { normalizeEmail } from "./user.ts";
@@ -71,6 +71,13 @@ export const ipRanges = z
   .min(1, "must contain at least one address, or be omitted to allow any")
   .max(MAX_ALLOWED_IPS);
 
+/** Samples of fields that the examples of the description have, too (scripts/openapi/samples.ts). */
+export const SAMPLE = {
+  email: "taker@example.com",
+  password: "correct horse battery",
+  totp_code: "492039",
+};
+
 /** The rule that a body contains one code at most. The example contains no recovery code. */
 export function oneCode<Body extends z.ZodType<GivenCodes>>(body: Body, example: object): Body {
   return body
@@ -79,7 +86,7 @@ export function oneCode<Body extends z.ZodType<GivenCodes>>(body: Body, example:
         code === undefined || recovery === undefined,
       { path: ["recovery_code"], message: "must not be combined with totp_code" },
     )
-    .openapi({ examples: [example] });
+    .meta({ examples: [example] });
 }
 
 /**

@@ -1,5 +1,5 @@
 /** Limits of an API key on what it may trade. They are fixed when the key is minted. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
 import { u256Out, usdcLimit, venueField, venueOut } from "../assets/fields.ts";
 import { described } from "../http/fields.ts";
@@ -22,7 +22,7 @@ export const KeyLimitsField = z
       .max(MAX_VENUES)
       .nullable()
       .optional()
-      .openapi({ description: "Venues on which the key may request, quote and accept. Null: all" }),
+      .meta({ description: "Venues on which the key may request, quote and accept. Null: all" }),
     max_usdc_per_trade: described(
       usdcLimit.nullable().optional(),
       "The most that one quote or accept of the key may give, in native units of USDC. Tokens " +
@@ -39,7 +39,7 @@ export const KeyLimitsField = z
     maxUsdcPerTrade: fields.max_usdc_per_trade ?? null,
     maxUsdcPerDay: fields.max_usdc_per_day ?? null,
   }))
-  .openapi({ description: "Limits of the key, fixed when it is minted. Null or omitted: none." });
+  .meta({ description: "Limits of the key, fixed when it is minted. Null or omitted: none." });
 
 export const KeyLimitsOut = z
   .object({
@@ -55,7 +55,7 @@ export const KeyLimitsOut = z
     ).nullable(),
   })
   .nullable()
-  .openapi({ description: "Limits of the key. Null: none" });
+  .meta({ description: "Limits of the key. Null: none" });
 
 export function limitsView(limits: KeyLimits): NonNullable<z.input<typeof KeyLimitsOut>> {
   return {

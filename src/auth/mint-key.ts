@@ -1,5 +1,5 @@
 /** Mints API keys. A secret is returned once and stored sealed. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { described } from "../http/fields.ts";
@@ -31,9 +31,11 @@ export const DEFAULT_KEY_LIFE_MS = 90 * 86_400_000;
 /** Limit of one user's keys that wait for the operator's approval. */
 const MAX_WAITING_KEYS = 5;
 
-export const MintedKey = KeyRecord.extend({
-  secret: described(z.string(), "Secret that signs requests. No later response contains it."),
-}).openapi("MintedApiKey");
+export const MintedKey = KeyRecord.and(
+  z.object({
+    secret: described(z.string(), "Secret that signs requests. No later response contains it."),
+  }),
+).meta({ id: "MintedApiKey" });
 export type MintedKey = z.input<typeof MintedKey>;
 
 export type NewKey = {

@@ -3,7 +3,7 @@
  * at once. A looser one waits for AUTH_SECURITY_DELAY_SECS, so that its owner can cancel it if a
  * thief requested it. Nothing applies it: guards compare `active_from` with the instant.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
 import { u256Out, usdcLimit } from "../assets/fields.ts";
 import { boolean, described } from "../http/fields.ts";
@@ -65,8 +65,8 @@ const policyOut = z.object({
 
 export const PolicyState = z
   .object({
-    policy: policyOut.openapi({ description: "The policy that applies now" }),
-    pending: policyOut.nullable().openapi({
+    policy: policyOut.meta({ description: "The policy that applies now" }),
+    pending: policyOut.nullable().meta({
       description: "The whole policy that applies from `active_from`. Null: none waits",
     }),
     active_from: described(z.iso.datetime().nullable(), "When `pending` applies"),
@@ -75,9 +75,9 @@ export const PolicyState = z
         trade_usdc: u256Out("What counts against max_trade_usdc_per_day"),
         withdraw_usdc: u256Out("What counts against withdraw_max_usdc_per_day"),
       })
-      .openapi({ description: "What the account has used" }),
+      .meta({ description: "What the account has used" }),
   })
-  .openapi("PolicyState");
+  .meta({ id: "PolicyState" });
 
 export function policyView(policy: Policy): z.input<typeof policyOut> {
   const amount = (value: bigint | null) => (value === null ? null : toHex(value));

@@ -1,4 +1,4 @@
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
 import { boolean, boundedText, described, oneOf, timestamp, uuidField } from "../http/fields.ts";
 import { type FieldError, invalidRequest } from "../platform/problem.ts";
@@ -20,6 +20,7 @@ import {
   oneCode,
   recoveryCode,
   totpCode,
+  SAMPLE,
 } from "./fields.ts";
 import { checkLimits, KeyLimitsField, KeyLimitsOut, limitsView } from "./key-limits.ts";
 import { readUsedByKey } from "./exposure.ts";
@@ -33,7 +34,6 @@ import { issueTicket } from "./ws-ticket.ts";
 import { registerAccountRoutes } from "./account-routes.ts";
 import { Scopes, SessionToken } from "./schemas.ts";
 import { type Scope, SCOPES } from "../platform/actor.ts";
-import { SAMPLE } from "../http/reference/samples.ts";
 import type { Api } from "../http/route-definition.ts";
 
 const Ticket = z
@@ -42,7 +42,7 @@ const Ticket = z
     expires_at: described(z.iso.datetime(), "When the ticket expires, 30 seconds after its issue"),
     scopes: described(Scopes, "Scopes of the socket"),
   })
-  .openapi("Ticket");
+  .meta({ id: "Ticket" });
 
 export function registerAuthRoutes(app: Api): void {
   registerSessionRoutes(app);
@@ -78,7 +78,8 @@ const PublicKey = z
     use: described(z.literal("sig"), "The key verifies signatures"),
     alg: described(z.literal("EdDSA"), "The algorithm"),
   })
-  .openapi("PublicKey", {
+  .meta({
+    id: "PublicKey",
     examples: [
       {
         kty: "OKP",
@@ -203,11 +204,11 @@ function registerKeyRoutes(app: Api): void {
         .array(oneOf(SCOPES), "must be a list of scopes")
         .min(1, "must contain at least one scope")
         .max(SCOPES.length)
-        .openapi({ description: "The key gets those of these scopes that the session has." }),
+        .meta({ description: "The key gets those of these scopes that the session has." }),
       expires_at: timestamp
         .nullable()
         .optional()
-        .openapi({
+        .meta({
           type: ["string", "null"],
           format: "date-time",
           description:
@@ -218,7 +219,7 @@ function registerKeyRoutes(app: Api): void {
       allowed_ips: ipRanges
         .nullable()
         .optional()
-        .openapi({ description: "IP addresses and CIDR ranges that may use the key. Null: any." }),
+        .meta({ description: "IP addresses and CIDR ranges that may use the key. Null: any." }),
       limits: KeyLimitsField.nullable().optional(),
       require_idempotency: described(
         boolean.optional(),
@@ -358,7 +359,7 @@ function registerSelfRoutes(app: Api): void {
         totp: described(Totp.nullable(), "State of TOTP, at most 5 s old. Null for an API key."),
         server_time: described(z.iso.datetime(), "The server's time"),
       })
-      .openapi("WhoAmI"),
+      .meta({ id: "WhoAmI" }),
     handler: async ({ db, settings, actor, waitUntil }) => {
       const { userId, credential } = actor;
       const apiKeyId = credential.kind === "api_key" ? credential.apiKeyId : null;

@@ -1,5 +1,5 @@
 /** Response schemas that several routes of auth share. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { described } from "../http/fields.ts";
 import { SCOPES } from "../platform/actor.ts";
 
@@ -14,4 +14,4 @@ export const SessionToken = z
     user_id: described(z.uuid(), "Id of the user"),
     scopes: described(Scopes, "Scopes of the session"),
   })
-  .openapi("Session");
+  .meta({ id: "Session" });

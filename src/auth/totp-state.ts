@@ -1,5 +1,5 @@
 /** What a session sees of its user's TOTP. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { described } from "../http/fields.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { userState } from "./credential-cache.ts";

@@ -1,4 +1,4 @@
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
 import { readAssetKey } from "../assets/asset.ts";
 import type { Venue } from "../platform/venues.ts";

@@ -1,4 +1,4 @@
-import type { z } from "@hono/zod-openapi";
+import type * as z from "zod";
 import { readAssetKey } from "../assets/asset.ts";
 import type { ColdEntries } from "../ledger/cold-entries.ts";
 import type { LedgerFilter } from "../ledger/filter.ts";

@@ -1,7 +1,7 @@
 /**
  * The routes of /custody. Each handler calls one verb. docs/contract.md section 4 has the rules.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { assetKey, USDC } from "../assets/asset.ts";
 import { paymentLimit } from "../chain/payment-limit.ts";
 import { verifyFactory } from "../chain/verify-factory.ts";
@@ -308,7 +308,7 @@ function registerAddressBookRoutes(app: Api): void {
     body: z.strictObject({
       ...stepUpFields,
       chain: schema.chainName
-        .openapi({ description: "Chain of the address; omitted: the default chain" })
+        .meta({ description: "Chain of the address; omitted: the default chain" })
         .optional(),
       address,
       label: described(boundedText(1, 64), "Name of the address, for the user's list"),

@@ -1,5 +1,5 @@
 /** The requests and responses of the custody routes (docs/contract.md, section 4). */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import {
   address,
   assetId,
@@ -35,20 +35,20 @@ const count = (description: string) => described(z.int(), description);
 const instant = (description: string) => described(z.iso.datetime(), description);
 const chainOut = (description: string) => described(z.string(), description);
 const addressOut = (description: string) =>
-  z.string().openapi({ description, examples: ["0x52908400098527886E0F7030069857D2E4169EE7"] });
+  z.string().meta({ description, examples: ["0x52908400098527886E0F7030069857D2E4169EE7"] });
 const venueOut = tokenVenue("Venue of the outcome token; null for USDC").nullable();
 const assetIdOut = z
   .string()
   .nullable()
-  .openapi({ description: "Outcome token, as canonical 0x hex; null for USDC" });
-const accountOut = z.enum(["available", "pending"]).openapi({
+  .meta({ description: "Outcome token, as canonical 0x hex; null for USDC" });
+const accountOut = z.enum(["available", "pending"]).meta({
   description:
     "`available`: yours to use, open quotes included. `pending`: reserved for withdrawals",
 });
 
 export const CreateDepositAddressBody = z.strictObject({
   chain: chainName
-    .openapi({ description: "A chain of GET /config; omitted: its default chain" })
+    .meta({ description: "A chain of GET /config; omitted: its default chain" })
     .optional(),
 });
 
@@ -57,18 +57,18 @@ export const DepositAddress = z
     address: addressOut("Where to send USDC and outcome tokens, in EIP-55 form"),
     chain: chainOut("The chain on which deposits to this address are credited"),
     created_at: instant("When it was issued"),
-    current: z.boolean().openapi({
+    current: z.boolean().meta({
       description: "Whether it is your newest address on this chain; older ones stay valid",
     }),
     nonce: count("Number of the address among yours on this chain, from 0"),
   })
-  .openapi("DepositAddress");
+  .meta({ id: "DepositAddress" });
 export const DepositAddresses = z.object({
-  addresses: z.array(DepositAddress).openapi({ description: "Newest first" }),
+  addresses: z.array(DepositAddress).meta({ description: "Newest first" }),
 });
 
 export const BalanceQuery = z.strictObject({
-  venue_id: venueField.openapi({ description: "Venue of the outcome token" }),
+  venue_id: venueField.meta({ description: "Venue of the outcome token" }),
   asset_id: assetId,
 });
 const balances = {
@@ -76,14 +76,14 @@ const balances = {
   pending_balance: u256Out("Native units that are set aside for quotes and withdrawals"),
   promised: u256Out("Of these, what your open quotes reserve. It has no ledger entries"),
 };
-export const UsdcBalance = z.object(balances).openapi("UsdcBalance");
+export const UsdcBalance = z.object(balances).meta({ id: "UsdcBalance" });
 export const AssetBalance = z
   .object({ venue_id: venueOut, asset_id: assetIdOut, ...balances })
-  .openapi("Balance");
+  .meta({ id: "Balance" });
 
 export const DepositsQuery = z.strictObject({
   status: oneOf(LISTED_DEPOSIT_STATUSES)
-    .openapi({ description: "Only deposits with this status" })
+    .meta({ description: "Only deposits with this status" })
     .optional(),
   ...timeIdPage,
 });
@@ -95,11 +95,11 @@ export const Deposit = z
     venue_id: venueOut,
     asset_id: assetIdOut,
     amount: u256Out("Native units of the asset"),
-    transaction_hash: z.string().openapi({ description: "The transaction, as 0x hex" }),
+    transaction_hash: z.string().meta({ description: "The transaction, as 0x hex" }),
     block_number: count("The block that contains the transaction"),
     confirmations: count("Blocks from block_number up to the head, both included"),
     required_confirmations: count("Confirmations before it is credited"),
-    status: z.enum(LISTED_DEPOSIT_STATUSES).openapi({
+    status: z.enum(LISTED_DEPOSIT_STATUSES).meta({
       description:
         "`orphaned`: its block left the chain before it was credited. `quarantined`: the ledger " +
         "cannot hold the amount, so the operator handles it. `below_minimum`: confirmed, and " +
@@ -108,20 +108,20 @@ export const Deposit = z
     created_at: instant("When it was detected"),
     credited_at: instant("When it was credited; null before").nullable(),
   })
-  .openapi("Deposit");
+  .meta({ id: "Deposit" });
 
 export const WithdrawBody = z
   .strictObject({
-    client_withdrawal_id: clientWithdrawalId.openapi({
+    client_withdrawal_id: clientWithdrawalId.meta({
       description: "Your id of the withdrawal. Repeating it never pays twice",
     }),
     amount: positiveU256,
     to_address: address,
     chain: chainName
-      .openapi({ description: "The chain that pays USDC; omitted: the default chain" })
+      .meta({ description: "The chain that pays USDC; omitted: the default chain" })
       .optional(),
     venue_id: venueField
-      .openapi({ description: "Venue of the outcome token; omitted for USDC" })
+      .meta({ description: "Venue of the outcome token; omitted for USDC" })
       .optional(),
     asset_id: assetId.optional(),
     not_after: notAfter,
@@ -133,15 +133,15 @@ export const WithdrawBody = z
 
 export const WithdrawalsQuery = z.strictObject({
   status: oneOf(WITHDRAWAL_STATUSES)
-    .openapi({ description: "Only withdrawals with this status" })
+    .meta({ description: "Only withdrawals with this status" })
     .optional(),
   ...timeIdPage,
 });
 /** Either id of a withdrawal. */
 export const WithdrawalQuery = z
   .strictObject({
-    withdrawal_id: uuidField.openapi({ description: "The service's id" }).optional(),
-    client_withdrawal_id: clientWithdrawalId.openapi({ description: "Your id" }).optional(),
+    withdrawal_id: uuidField.meta({ description: "The service's id" }).optional(),
+    client_withdrawal_id: clientWithdrawalId.meta({ description: "Your id" }).optional(),
   })
   .refine(
     (query) => (query.withdrawal_id === undefined) !== (query.client_withdrawal_id === undefined),
@@ -154,13 +154,13 @@ export const Withdrawal = z
   .object({
     withdrawal_id: id("Identifies the withdrawal"),
     job_id: id("Identifies the payment job"),
-    client_withdrawal_id: z.string().openapi({ description: "The id that you gave" }),
+    client_withdrawal_id: z.string().meta({ description: "The id that you gave" }),
     chain: chainOut("The chain that pays"),
     venue_id: venueOut,
     asset_id: assetIdOut,
     amount: u256Out("Native units of the asset that to_address receives"),
     to_address: addressOut("The destination, in EIP-55 form"),
-    status: z.enum(WITHDRAWAL_STATUSES).openapi({
+    status: z.enum(WITHDRAWAL_STATUSES).meta({
       description:
         "`awaiting_approval`: its amount is reserved, and it needs your approval. `queued`: its " +
         "amount is reserved. `submitted`: a transaction is signed. `settled`: the payment is " +
@@ -169,24 +169,24 @@ export const Withdrawal = z
     approval_expires_at: instant(
       "When a withdrawal that is not approved is cancelled. Null if it needs, or needed, none",
     ).nullable(),
-    transaction_hash: z.string().nullable().openapi({
+    transaction_hash: z.string().nullable().meta({
       description: "As 0x hex; null before it is submitted, may change until it is settled",
     }),
     failure: z
       .object({
-        code: z.enum(FAILURE_CODES).openapi({
+        code: z.enum(FAILURE_CODES).meta({
           description:
             "`payment_reverted`: the destination or the token refused it. `operator_failed`: the " +
             "operator cancelled it. `approval_expired`: it was not approved in time",
         }),
-        message: z.string().openapi({ description: "The reason as text" }),
+        message: z.string().meta({ description: "The reason as text" }),
       })
       .nullable()
-      .openapi({ description: "Why it failed; null unless it has" }),
+      .meta({ description: "Why it failed; null unless it has" }),
     created_at: instant("When it was queued"),
     updated_at: instant("When it last changed"),
   })
-  .openapi("Withdrawal");
+  .meta({ id: "Withdrawal" });
 
 /** Any non-negative integer is a position. One above the newest entry counts as the newest. */
 const ledgerCursor = textField(
@@ -235,32 +235,32 @@ const refId = textField(
 export const LedgerQuery = z
   .strictObject({
     account: oneOf(["available", "pending"])
-      .openapi({ description: "Only entries of this sub-account" })
+      .meta({ description: "Only entries of this sub-account" })
       .optional(),
     asset_id: assetId.optional(),
-    venue: venueField.openapi({ description: "Only outcome tokens of this venue" }).optional(),
+    venue: venueField.meta({ description: "Only outcome tokens of this venue" }).optional(),
     direction: oneOf(["credit", "debit"])
-      .openapi({ description: "Only credits (delta above 0) or debits (below 0)" })
+      .meta({ description: "Only credits (delta above 0) or debits (below 0)" })
       .optional(),
     from: preciseTimestamp
-      .openapi({ description: "Only entries created at or after this instant" })
+      .meta({ description: "Only entries created at or after this instant" })
       .optional(),
     to: preciseTimestamp
-      .openapi({ description: "Only entries created at or before this instant" })
+      .meta({ description: "Only entries created at or before this instant" })
       .optional(),
     min_amount: decimalUnits
-      .openapi({ description: "Only entries of at least this amount; decimal native units" })
+      .meta({ description: "Only entries of at least this amount; decimal native units" })
       .optional(),
     max_amount: decimalUnits
-      .openapi({ description: "Only entries of at most this amount; decimal native units" })
+      .meta({ description: "Only entries of at most this amount; decimal native units" })
       .optional(),
     reasons: reasonList.optional(),
     ref_id: refId.optional(),
     usdc: boolean
-      .openapi({ description: "`true`: only USDC. `false`: only outcome tokens" })
+      .meta({ description: "`true`: only USDC. `false`: only outcome tokens" })
       .optional(),
     // Without a default, because a statement rejects a limit that is given.
-    limit: limitField.removeDefault().optional().openapi(LIMIT_DOCUMENTED),
+    limit: limitField.removeDefault().optional().meta(LIMIT_DOCUMENTED),
     last_cursor: ledgerCursor.optional(),
   })
   .refine((query) => query.from === undefined || query.to === undefined || query.from <= query.to, {
@@ -272,28 +272,28 @@ export const LedgerEntry = z
   .object({
     entry_id: z
       .int()
-      .openapi({ format: "int64", description: "Unique and increasing; deduplicate by it" }),
+      .meta({ format: "int64", description: "Unique and increasing; deduplicate by it" }),
     account: accountOut,
     asset_id: assetIdOut,
     venue: venueOut,
     delta: z
       .string()
       .regex(/^-?\d+$/)
-      .openapi({
+      .meta({
         description: "Native units, decimal; negative for a debit",
         examples: ["-16000000000"],
       }),
     balance_after: z
       .string()
       .regex(/^\d+$/)
-      .openapi({
+      .meta({
         description: "Balance of this account and asset after the entry, decimal native units",
         examples: ["99999350000"],
       }),
-    reason: z.enum(REASONS).openapi({ description: "What caused the entry" }),
-    ref_id: z.string().openapi({
+    reason: z.enum(REASONS).meta({ description: "What caused the entry" }),
+    ref_id: z.string().meta({
       description: "Id of the match, quote or withdrawal, or the deposit's transaction hash",
     }),
     created_at: instant("When it was written"),
   })
-  .openapi("LedgerEntry");
+  .meta({ id: "LedgerEntry" });

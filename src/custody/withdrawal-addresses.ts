@@ -3,7 +3,7 @@
  * A new address is usable after AUTH_SECURITY_DELAY_SECS, so that its owner can remove one that a
  * thief has added.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { and, desc, eq } from "drizzle-orm";
 import { checksumAddress } from "../assets/address.ts";
 import { commitAudited, recordOf } from "../auth/audit.ts";
@@ -40,7 +40,7 @@ export const WithdrawalAddress = z
     created_at: described(z.iso.datetime(), "When it was added"),
     active_from: described(z.iso.datetime(), "From when withdrawals may go there"),
   })
-  .openapi("WithdrawalAddress");
+  .meta({ id: "WithdrawalAddress" });
 type Entry = z.input<typeof WithdrawalAddress>;
 
 type Destination = { readonly chain: string; readonly address: string };

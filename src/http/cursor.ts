@@ -5,7 +5,7 @@
  * A list reads `fetchCount(page)` rows after the cursor. `pageOf` removes the extra row and makes
  * the response.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { type Column, type SQL, sql as fragmentOf } from "drizzle-orm";
 import { described, integer, textField } from "./fields.ts";
 import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
@@ -35,7 +35,7 @@ export const LIMIT_DOCUMENTED = {
 export const limitField = integer(0, UINT32_MAX)
   .transform((limit) => Math.min(limit, MAX_PAGE))
   .default(DEFAULT_PAGE)
-  .openapi({ ...LIMIT_DOCUMENTED, default: DEFAULT_PAGE });
+  .meta({ ...LIMIT_DOCUMENTED, default: DEFAULT_PAGE });
 
 /** Spread into a query schema: `z.strictObject({ venue_id: venue.optional(), ...timeIdPage })`. */
 export const timeIdPage = pageFields(

@@ -1,5 +1,5 @@
 /** Registers routes with Hono and adds them to the OpenAPI description. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import type { Credential } from "../platform/actor.ts";
 import { respond } from "./edge.ts";
 import type { Api, NoFields, RouteDefinition, StreamDefinition } from "./route-definition.ts";

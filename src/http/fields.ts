@@ -3,7 +3,7 @@
  * Each type accepts both, because a DELETE takes its fields in the query or in the body. Numbers
  * and booleans are text in a query and must have their JSON type in a body.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { JsonNumber, parseJsonInteger } from "./json.ts";
 
 type Context = z.core.$RefinementCtx;
@@ -15,7 +15,7 @@ type Documented = {
 
 /** Sets the description of a field in the OpenAPI description. */
 export function described<Schema extends z.ZodType>(schema: Schema, description: string): Schema {
-  return schema.openapi({ description });
+  return schema.meta({ description });
 }
 
 /** A value of the query. It is text even if a body would contain a JSON number or boolean. */
@@ -42,7 +42,7 @@ export function field<T>(convert: Convert<T>, message: string, documented: Docum
       return converted ?? addError(context, message);
     });
   converters.set(schema.def, convert);
-  return schema.openapi(documentation(documented));
+  return schema.meta(documented);
 }
 
 type Convert<T> = (text: string, source: Source) => T | undefined;
@@ -97,7 +97,7 @@ export const boolean = z
     "must be true or false",
   )
   .transform((value) => (value instanceof QueryText ? value.text === "true" : value))
-  .openapi({ type: "boolean" });
+  .meta({ type: "boolean" });
 
 export const uuidField = textField(
   (text) =>
@@ -221,11 +221,4 @@ function parseNanos(given: string): bigint | undefined {
 function addError(context: Context, message: string): never {
   context.addIssue({ code: "custom", message });
   return z.NEVER;
-}
-
-type OpenApiMetadata = Parameters<z.ZodString["openapi"]>[0];
-
-/** zod-to-openapi types its metadata per zod class. Ours is a plain JSON Schema fragment. */
-function documentation(documented: Documented): OpenApiMetadata & object {
-  return documented as OpenApiMetadata & object;
 }

@@ -1,5 +1,5 @@
 /** Routes without a credential: the time, the health check and the configuration. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { VENUE_ID } from "../platform/venues.ts";
 import { type ChainConfig, defaultChain, type Config, witnessesOf } from "../platform/config.ts";
 import { problem, unavailable } from "../platform/problem.ts";
@@ -63,7 +63,7 @@ export function registerPublicRoutes(app: Api, published: Published): void {
     summary: "Get whom to tell about a vulnerability (RFC 9116)",
     description: "404 in a deployment without the setting SECURITY_TXT.",
     credential: "public",
-    response: z.string().openapi({
+    response: z.string().meta({
       examples: ["Contact: https://example.com/security\nExpires: 2027-11-22T00:00:00.000Z\n"],
     }),
     mediaType: "text/plain",
@@ -134,7 +134,7 @@ const configResponse = (limits: Published["limits"]["schema"]) =>
       limits,
       withdrawals_paused: described(z.boolean(), "Whether new withdrawals are rejected for now"),
     })
-    .openapi("Config");
+    .meta({ id: "Config" });
 
 function registerConfig(app: Api, { usdcLimit, limits }: Published): void {
   const state = new Remembered<z.input<ReturnType<typeof configResponse>>>();

@@ -3,7 +3,7 @@
  * returns undefined for input that the schema may reject, so only zod reports errors. It covers
  * strict objects, lists, optional fields, defaults and the types of fields.ts. Zod parses the rest.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { converterOf, sourceText } from "./fields.ts";
 import type { RawFields } from "./request.ts";
 

@@ -2,7 +2,7 @@
  * Reads the request target, the body and the fields of a request. All field errors are collected,
  * so that one response reports them together.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { QueryText } from "./fields.ts";
 import { quickParse } from "./quick-parse.ts";
 import {

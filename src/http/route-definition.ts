@@ -40,13 +40,12 @@
  *   that of contract.md section 2.
  */
 import type { Hono } from "hono";
-import type { z } from "@hono/zod-openapi";
+import type * as z from "zod";
 import type { Actor, ActorOf, Credential, Scope } from "../platform/actor.ts";
 import type { Group } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import type { ProblemCode } from "../platform/problem.ts";
 import type { Sql } from "../platform/sql.ts";
-import type { Documented } from "./openapi.ts";
 import type { RateClass } from "./rate-limit.ts";
 import type { EdgeEnv, RequestContext } from "./request-context.ts";
 
@@ -201,6 +200,30 @@ export type StreamDefinition<Query extends z.ZodType> = {
   readonly handler: (
     call: Call<z.output<Query>, undefined, undefined, "public">,
   ) => Promise<Response>;
+};
+
+/** What the description has of a route or of a stream. */
+export type Documented = {
+  readonly method: "get" | "post" | "delete";
+  readonly path: string;
+  readonly operationId: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly description?: string | undefined;
+  readonly credential: Credential;
+  readonly scope?: string | undefined;
+  readonly query?: z.ZodType | undefined;
+  readonly body?: z.ZodType | undefined;
+  readonly fields?: z.ZodObject | undefined;
+  readonly response: z.ZodType;
+  readonly status?: number | undefined;
+  readonly responseDescription?: string | undefined;
+  readonly responseHeaders?: Readonly<Record<string, string>> | undefined;
+  readonly otherMediaTypes?: readonly string[] | undefined;
+  readonly mediaType?: string | undefined;
+  readonly idempotent?: boolean | undefined;
+  readonly stream?: boolean | undefined;
+  readonly problems?: readonly ProblemCode[] | undefined;
 };
 
 /** A success response with headers or a status of its own. */

@@ -1,5 +1,5 @@
 /** Serves a route: runs the checks in the order of contract.md section 2, then the handler. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import type { Actor, ActorOf, Credential, Scope } from "../platform/actor.ts";
 import { type Config, config } from "../platform/config.ts";
 import { VENUE_ID } from "../platform/venues.ts";

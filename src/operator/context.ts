@@ -1,5 +1,5 @@
 /** The context of operator commands, and functions that read their arguments and options. */
-import type { z } from "@hono/zod-openapi";
+import type * as z from "zod";
 import type { Config } from "../platform/config.ts";
 import { invalidRequest, type Problem } from "../platform/problem.ts";
 

@@ -1,5 +1,5 @@
 /** Operator commands over markets. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { MAX_PAGE } from "../http/cursor.ts";

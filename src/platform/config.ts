@@ -2,7 +2,7 @@
  * Settings and secrets, parsed once per isolate. An invalid setting fails the first request, before
  * it can affect a balance.
  */
-import { z } from "zod";
+import * as z from "zod";
 import { MAX_VENUES, VENUE_ID } from "./venues.ts";
 import { checkTables, invalid } from "./check-settings.ts";
 import { checkWindows } from "./windows.ts";

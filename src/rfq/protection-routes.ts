@@ -1,5 +1,5 @@
 /** Routes of a maker's protection (contract.md section 5). */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { positiveU256, u256Out } from "../assets/fields.ts";
 import { route } from "../http/define-route.ts";
 import { described, integer } from "../http/fields.ts";
@@ -24,7 +24,7 @@ const ProtectionBody = z.strictObject({
   max_matches: integer(1, Number.MAX_SAFE_INTEGER)
     .nullable()
     .default(null)
-    .openapi({
+    .meta({
       type: ["integer", "null"],
       default: null,
       description: "Matches within the window that trip the protection. Null: no limit",
@@ -33,7 +33,7 @@ const ProtectionBody = z.strictObject({
     .refine((units) => units <= MAX_NATIVE_UNITS, "must be at most 2^62")
     .nullable()
     .default(null)
-    .openapi({
+    .meta({
       type: ["string", "null"],
       default: null,
       description:
@@ -43,7 +43,7 @@ const ProtectionBody = z.strictObject({
   cooldown_secs: integer(1, MAX_COOLDOWN_SECS)
     .nullable()
     .default(null)
-    .openapi({
+    .meta({
       type: ["integer", "null"],
       default: null,
       description:
@@ -55,7 +55,7 @@ const { min, max } = CANCEL_AFTER_SECS;
 const CancelAfterBody = z.strictObject({
   timeout_secs: integer(0, max)
     .refine((secs) => secs === 0 || secs >= min, `must be 0, or an integer from ${min} to ${max}`)
-    .openapi({
+    .meta({
       description: `Seconds from now, ${min} to ${max}. 0: removes the timer`,
     }),
 });
@@ -87,8 +87,8 @@ const Protection = z
     ),
     cancel_at: cancelAt,
   })
-  .openapi("Protection");
-const CancelAfter = z.object({ cancel_at: cancelAt }).openapi("CancelAfter");
+  .meta({ id: "Protection" });
+const CancelAfter = z.object({ cancel_at: cancelAt }).meta({ id: "CancelAfter" });
 
 export function registerProtectionRoutes(api: Api): void {
   route(api, {

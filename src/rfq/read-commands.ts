@@ -1,5 +1,5 @@
 /** The commands that routes and sockets make of their validated fields. */
-import type { z } from "@hono/zod-openapi";
+import type * as z from "zod";
 import { assetKey } from "../assets/asset.ts";
 import { requiresIdempotency } from "../http/serve-route.ts";
 import { invalidRequest } from "../platform/problem.ts";

@@ -1,5 +1,5 @@
 /** Routes that read one request, quote or match by its id, and the tape of all trades. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { recordArchive } from "../archive/cold-records.ts";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
 import { described, uuidField } from "../http/fields.ts";

@@ -1,4 +1,4 @@
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { recordArchive } from "../archive/cold-records.ts";
 import { SIDES } from "../assets/fields.ts";
 import { assetId, venueField } from "../assets/fields.ts";

@@ -1,5 +1,5 @@
 /** The request and response bodies of the RFQ routes (contract.md section 5). */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import {
   assetId,
   positiveU256,
@@ -12,7 +12,7 @@ import {
   venueField,
   venueOut,
 } from "../assets/fields.ts";
-import { ProblemSchema } from "../http/openapi.ts";
+import { ProblemSchema } from "../http/problem-schema.ts";
 import {
   boolean,
   described,
@@ -50,11 +50,11 @@ export const RequestBody = z
         "they buy at its price, rounded down; fees come on top",
     ).optional(),
     side: requestSideField,
-    disclose_identity: boolean.default(false).openapi({
+    disclose_identity: boolean.default(false).meta({
       default: false,
       description: "Whether makers see your user_id",
     }),
-    expires_in_secs: integer(1, REQUEST_LIFE.max).default(REQUEST_LIFE.default).openapi({
+    expires_in_secs: integer(1, REQUEST_LIFE.max).default(REQUEST_LIFE.default).meta({
       default: REQUEST_LIFE.default,
       description: "Seconds until the request expires",
     }),
@@ -79,7 +79,7 @@ export const QuoteBody = z.strictObject({
     "Id of your quote on the same request and side that this one replaces in one commit. The new " +
       "quote may use its reserve. If the new one is rejected, the old one stays open",
   ).optional(),
-  expires_in_secs: integer(1, QUOTE_LIFE.max).default(QUOTE_LIFE.default).openapi({
+  expires_in_secs: integer(1, QUOTE_LIFE.max).default(QUOTE_LIFE.default).meta({
     default: QUOTE_LIFE.default,
     description:
       "Seconds until the quote expires, from when the service received it. It is firm until then.",
@@ -114,36 +114,36 @@ export const AcceptBody = z.strictObject({
 });
 export const requestListing = described(oneOf(["open", "all"]), "`all` lists ended requests too")
   .default("open")
-  .openapi({ default: "open" });
+  .meta({ default: "open" });
 export const ROLES = ["requester", "maker"] as const;
 export const quoteStatus = described(oneOf(QUOTE_STATUSES), "Only quotes of this status");
 
-const instant = (description: string) => z.iso.datetime().openapi({ description });
-const id = (description: string) => z.uuid().openapi({ description });
+const instant = (description: string) => z.iso.datetime().meta({ description });
+const id = (description: string) => z.uuid().meta({ description });
 const fee = u256Out("USDC native units that the reader of this record pays, beside usdc_amount");
 const usdcAmount = u256Out("USDC native units that the buyer pays the seller, without fees");
-const price = z.int().openapi({ description: "USDC for one token, scaled by 1e6: 650000 is 0.65" });
+const price = z.int().meta({ description: "USDC for one token, scaled by 1e6: 650000 is 0.65" });
 const assetOut = {
   venue_id: venueOut("Venue of the asset"),
-  asset_id: z.string().openapi({ description: "Outcome token, as canonical 0x hex" }),
+  asset_id: z.string().meta({ description: "Outcome token, as canonical 0x hex" }),
 };
 const traded = {
   ...assetOut,
   amount: u256Out("Native units of the asset"),
-  side: z.enum(SIDES).openapi({
+  side: z.enum(SIDES).meta({
     description: "Bid: the requester buys the asset. Ask: the requester sells it",
   }),
 };
 
-const ownLabel = (description: string) => z.string().nullable().openapi({ description });
+const ownLabel = (description: string) => z.string().nullable().meta({ description });
 
 const Reserve = z
   .object({
     venue_id: venueOut("Venue; null for USDC").nullable(),
-    asset_id: z.string().nullable().openapi({ description: "Outcome token; null for USDC" }),
+    asset_id: z.string().nullable().meta({ description: "Outcome token; null for USDC" }),
     amount: u256Out("Native units"),
   })
-  .openapi("Reserve");
+  .meta({ id: "Reserve" });
 
 export const RequestItem = z
   .object({
@@ -151,17 +151,17 @@ export const RequestItem = z
     user_id: z
       .uuid()
       .nullable()
-      .openapi({ description: "The requester; null unless it is you or they disclosed it" }),
+      .meta({ description: "The requester; null unless it is you or they disclosed it" }),
     ...assetOut,
     amount: u256Out("Native units of the asset; absent if the size is in USDC").optional(),
     usdc_amount: u256Out("Native units of USDC; absent if the size is in the asset").optional(),
-    side: z.enum(REQUEST_SIDES).openapi({
+    side: z.enum(REQUEST_SIDES).meta({
       description: "Bid: the requester buys. Ask: the requester sells. TwoWay: either",
     }),
-    status: z.enum(REQUEST_STATUSES).openapi({
+    status: z.enum(REQUEST_STATUSES).meta({
       description: "`open` until it is matched, cancelled or expires",
     }),
-    disclose_identity: z.boolean().openapi({ description: "Whether makers see user_id" }),
+    disclose_identity: z.boolean().meta({ description: "Whether makers see user_id" }),
     label: ownLabel("The requester's own name for it; null unless it is your request"),
     created_at: instant("When it was opened"),
     expires_at: instant("When it ends unless a quote was accepted before"),
@@ -169,23 +169,23 @@ export const RequestItem = z
       .int()
       .nullable()
       .optional()
-      .openapi({
+      .meta({
         description:
           "Best open price for you, scaled by 1e6; only on your own requests. Null without quotes " +
           "and on two-way requests",
       }),
     best_prices: z
       .object({
-        Bid: z.int().nullable().openapi({ description: "Lowest price at which you can buy" }),
-        Ask: z.int().nullable().openapi({ description: "Highest price at which you can sell" }),
+        Bid: z.int().nullable().meta({ description: "Lowest price at which you can buy" }),
+        Ask: z.int().nullable().meta({ description: "Highest price at which you can sell" }),
       })
       .optional()
-      .openapi({ description: "Best open prices, only on your own two-way requests" }),
-    quote_count: z.int().optional().openapi({
+      .meta({ description: "Best open prices, only on your own two-way requests" }),
+    quote_count: z.int().optional().meta({
       description: "Number of open quotes; only on your own requests",
     }),
   })
-  .openapi("RequestItem");
+  .meta({ id: "RequestItem" });
 
 export const Quote = z
   .object({
@@ -195,17 +195,17 @@ export const Quote = z
     price,
     usdc_amount: usdcAmount,
     fee,
-    reserve: Reserve.nullable().openapi({
+    reserve: Reserve.nullable().meta({
       description: "What it set aside when it was placed; null unless it is your quote",
     }),
     label: ownLabel("The maker's own name for it; null unless it is your quote"),
-    status: z.enum(QUOTE_STATUSES).openapi({
+    status: z.enum(QUOTE_STATUSES).meta({
       description: "`rejected`: the request ended without this quote",
     }),
     close_reason: z
       .enum(CLOSE_REASONS)
       .nullable()
-      .openapi({
+      .meta({
         description:
           "Why it ended; null while it is open. `outbid`: the side of the request was full, and a " +
           "better quote took its place. The requester sees `cancelled` for `replaced`, `timeout`, " +
@@ -214,11 +214,11 @@ export const Quote = z
     replaced_by: z
       .uuid()
       .nullable()
-      .openapi({ description: "The quote that replaced it; null unless it is your quote" }),
+      .meta({ description: "The quote that replaced it; null unless it is your quote" }),
     created_at: instant("When it was placed"),
     expires_at: instant("When it stops being firm; never after its request expires"),
   })
-  .openapi("Quote");
+  .meta({ id: "Quote" });
 
 export const QuoteResults = z.object({
   results: described(
@@ -231,11 +231,11 @@ export const QuoteResults = z.object({
             z.union([ProblemSchema, z.null()]),
             "Why it was rejected; null if it was placed",
           ),
-          replayed: z.boolean().openapi({
+          replayed: z.boolean().meta({
             description: "Whether an earlier call with the same idempotency key placed the quote",
           }),
         })
-        .openapi("QuoteResult"),
+        .meta({ id: "QuoteResult" }),
     ),
     "In the order of the quotes",
   ),
@@ -250,12 +250,12 @@ export const Match = z
     price,
     usdc_amount: usdcAmount,
     fee,
-    role: z.enum(ROLES).openapi({ description: "Your role in the trade" }),
+    role: z.enum(ROLES).meta({ description: "Your role in the trade" }),
     label: ownLabel("Your own label of the request or quote"),
-    status: z.literal("settled").openapi({ description: "A match settles at once" }),
+    status: z.literal("settled").meta({ description: "A match settles at once" }),
     created_at: instant("When the quote was accepted"),
   })
-  .openapi("Match");
+  .meta({ id: "Match" });
 
 export const Trade = z
   .object({
@@ -265,7 +265,7 @@ export const Trade = z
     usdc_amount: usdcAmount,
     created_at: instant("When it traded"),
   })
-  .openapi("Trade");
+  .meta({ id: "Trade" });
 
 const cancelled = described(z.literal("cancelled"), "Always `cancelled`");
 export const CancelledRequest = z.object({

@@ -1,5 +1,5 @@
 /** Commands that arrive on a socket. Rules, errors and results are those of the REST routes. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { uuidField, oneOf } from "../http/fields.ts";
 import { type Config, config } from "../platform/config.ts";
 import { InFlight } from "../platform/in-flight.ts";

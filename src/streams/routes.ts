@@ -2,7 +2,7 @@
  * Websocket upgrades. The Worker checks and consumes the ticket; the stream's object accepts the
  * socket.
  */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/fields.ts";
 import { scopeMissing } from "../auth/permit.ts";

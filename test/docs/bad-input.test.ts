@@ -5,7 +5,7 @@
  */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import type { JsonSchema } from "../../src/http/reference/examples.ts";
+import type { JsonSchema } from "../../scripts/openapi/examples.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import {
   bearer,

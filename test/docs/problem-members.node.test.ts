@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { expect, it } from "vitest";
 import { writeLimits } from "../../src/auth/key-limits.ts";
-import { problemExamples } from "../../src/http/reference/problem-examples.ts";
-import { ProblemSchema } from "../../src/http/openapi.ts";
+import { problemExamples } from "../../scripts/openapi/problem-examples.ts";
+import { ProblemSchema } from "../../src/http/problem-schema.ts";
 import { problemBody } from "../../src/platform/problem.ts";
 import { keyLimit } from "../../src/rfq/trade-limits.ts";
 import { readRestDescription } from "../support/node/descriptions.ts";

@@ -1,12 +1,12 @@
 import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, it, vi } from "vitest";
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { createApp } from "../../src/app.ts";
 import { newKeyId } from "../../src/auth/key-id.ts";
 import { config } from "../../src/platform/config.ts";
 import { OutcomeUnknown } from "../../src/platform/commit.ts";
-import { describeApi } from "../../src/http/reference/describe.ts";
+import { describeApi } from "../../scripts/openapi/describe.ts";
 import { route, streamRoute } from "../../src/http/define-route.ts";
 import { integer, uuidField } from "../../src/http/fields.ts";
 import {
@@ -633,19 +633,24 @@ it("logs no secrets, tokens, tickets, signatures, passwords or bodies", async ()
 });
 
 it("publishes an OpenAPI 3.1 description of all routes", async () => {
-  const response = await send("/openapi.json");
-  const description = await response.json<{
+  const text = await (await send("/openapi.json")).text();
+  const description = JSON.parse(text) as {
     openapi: string;
     info: { version: string };
     paths: Record<string, object>;
     components: { responses: Record<string, object> };
-  }>();
+  };
   expect([description.openapi, description.info.version]).toEqual(["3.1.0", "0.1.0"]);
-  expect(Object.keys(description.paths)).toEqual(Object.keys(describeApi(fullApp).paths));
   expect(JSON.stringify(description.paths["/auth/login"])).toContain("responses/RateLimitedLogin");
   const { RateLimitedLogin: limited } = description.components.responses;
   expect(JSON.stringify(limited)).toContain("login_throttled");
   expect(await codeOf(await send("/openapi.json?x=1"))).toBe("400 invalid_request");
+});
+
+it("serves what the generator makes of the routes now", async () => {
+  const served = await send("/openapi.json");
+  expect(await served.text()).toBe(JSON.stringify(describeApi(fullApp)));
+  expect(served.headers.get("content-type")).toBe("application/json");
 });
 
 it("returns 503 if the database does not respond to a read of the query builder", async () => {

@@ -1,4 +1,4 @@
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { boolean, described, integer, QueryText } from "../../src/http/fields.ts";

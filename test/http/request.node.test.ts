@@ -1,4 +1,4 @@
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { expect, it } from "vitest";
 import { queryFields, validate } from "../../src/http/request.ts";
 import type { FieldError } from "../../src/platform/problem.ts";

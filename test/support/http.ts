@@ -3,7 +3,7 @@ import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test"
 import { env } from "cloudflare:workers";
 import { createHmac } from "node:crypto";
 import { createApp } from "../../src/app.ts";
-import type { JsonSchema } from "../../src/http/reference/examples.ts";
+import type { JsonSchema } from "../../scripts/openapi/examples.ts";
 import { config, type Config } from "../../src/platform/config.ts";
 import type { Api as App } from "../../src/http/route-definition.ts";
 import type { TestKey, TestUser } from "./users.ts";

@@ -1,17 +1,15 @@
 /** The API reference: the OpenAPI description, and a page to read it and to send requests. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { route } from "../define-route.ts";
 import { respond } from "../edge.ts";
 import { described, oneOf } from "../fields.ts";
-import { describeApi } from "./describe.ts";
+import { restDescription, streamsDescription } from "./descriptions.ts";
 import { pageResponse } from "./page.ts";
 import { SCRIPT_PATH, scriptResponse } from "./script.ts";
-import { streamsResponse } from "./streams.ts";
 import type { EdgeContext } from "../request-context.ts";
 import type { Api } from "../route-definition.ts";
 
 export function registerDocsRoutes(app: Api): void {
-  let description: string | undefined;
   route(app, {
     method: "get",
     path: "/openapi.json",
@@ -19,18 +17,12 @@ export function registerDocsRoutes(app: Api): void {
     tag: "Service",
     summary: "Get this description (OpenAPI 3.1)",
     credential: "public",
-    response: z.object({}).openapi({
+    response: z.object({}).meta({
       type: "object",
       description: "An OpenAPI document",
       examples: [{ openapi: "3.1.0" }],
     }),
-    handler: () => {
-      // Built on the first request, because all routes are registered by then.
-      description ??= JSON.stringify(describeApi(app));
-      return new Response(description, {
-        headers: { "content-type": "application/json", "cache-control": "public, max-age=300" },
-      });
-    },
+    handler: restDescription,
   });
   route(app, {
     method: "get",
@@ -39,12 +31,12 @@ export function registerDocsRoutes(app: Api): void {
     tag: "Service",
     summary: "Get the description of the streams (AsyncAPI 3.0)",
     credential: "public",
-    response: z.object({}).openapi({
+    response: z.object({}).meta({
       type: "object",
       description: "An AsyncAPI document. Its records refer to those of /openapi.json.",
       examples: [{ asyncapi: "3.0.0" }],
     }),
-    handler: streamsResponse,
+    handler: streamsDescription,
   });
   route(app, {
     method: "get",
@@ -57,7 +49,7 @@ export function registerDocsRoutes(app: Api): void {
     query: z.strictObject({
       api: described(oneOf(["rest", "streams"]), "The description that is shown first").optional(),
     }),
-    response: z.string().openapi({ examples: ["<!doctype html><html>…</html>"] }),
+    response: z.string().meta({ examples: ["<!doctype html><html>…</html>"] }),
     mediaType: "text/html",
     handler: pageResponse,
   });

@@ -1,5 +1,5 @@
 /** The public list of markets. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { pageSchema } from "../../http/cursor.ts";
 import { route } from "../../http/define-route.ts";
 import type { Api } from "../../http/route-definition.ts";

@@ -1,5 +1,5 @@
 /** The request and response bodies of markets. */
-import { z } from "@hono/zod-openapi";
+import * as z from "zod";
 import { assetId, venueField, venueOut } from "../../assets/fields.ts";
 import { pageFields } from "../../http/cursor.ts";
 import { boundedText, described, oneOf, pattern, timestamp } from "../../http/fields.ts";
@@ -21,18 +21,18 @@ export const MarketsQuery = {
 export const MarketItem = z
   .object({
     venue_id: venueOut("Venue of the asset"),
-    asset_id: z.string().openapi({ description: "Outcome token, as canonical 0x hex" }),
+    asset_id: z.string().meta({ description: "Outcome token, as canonical 0x hex" }),
     title: described(z.string(), "The question that the market settles"),
     outcome: described(z.string(), "The outcome for which the token pays one USDC"),
     url: described(z.string().nullable(), "Where the venue describes the market"),
-    closes_at: z.iso.datetime().nullable().openapi({
+    closes_at: z.iso.datetime().nullable().meta({
       description: "From then on the market is closed; null: until the operator closes it",
     }),
-    status: z.enum(MARKET_STATUSES).openapi({
+    status: z.enum(MARKET_STATUSES).meta({
       description: "`closed`: requests, quotes and accepts are rejected",
     }),
   })
-  .openapi("Market");
+  .meta({ id: "Market" });
 
 /** What the operator states about a market. */
 export const MarketTerms = z.strictObject({

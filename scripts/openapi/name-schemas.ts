@@ -2,7 +2,7 @@
  * Gives the types that many operations share a name in `components`, so that a generated client has
  * one `Side` and one `Venue` instead of a copy for each field.
  */
-import { VENUE_ID } from "../../platform/venues.ts";
+import { VENUE_ID } from "../../src/platform/venues.ts";
 import type { JsonSchema } from "./examples.ts";
 
 /** The sets of values that have a name, by their enum. */

@@ -1,9 +1,12 @@
+import { SAMPLE as OF_LOGIN } from "../../src/auth/fields.ts";
+
 /**
  * Sample values of fields, by name. Together they describe one trade of one token at 0.65 on
  * venue_one and the withdrawal of its proceeds, so that the examples of the description are
  * consistent.
  */
 export const SAMPLE = {
+  ...OF_LOGIN,
   access_token:
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6InMxIn0.eyJzdWIiOiIwMTkwYTBhMCJ9.c2lnbmF0dXJl",
   account: "available",
@@ -43,7 +46,6 @@ export const SAMPLE = {
   deposit_id: "0190a0b0-0000-7000-8000-000000000005",
   direction: "debit",
   disclose_identity: false,
-  email: "taker@example.com",
   entry_id: 4_211,
   expires_at: "2026-11-20T10:05:00.000Z",
   expires_in: 3_600,
@@ -84,7 +86,6 @@ export const SAMPLE = {
   outcome: "Yes",
   outcome_tokens: "0x8617E340B3D01FA5F11F306F4090FD50E238070D",
   not_after: "2030-01-01T00:00:00.000Z",
-  password: "correct horse battery",
   paused: false,
   pending_balance: "0x9eb10",
   promised: "0x9eb10",
@@ -129,7 +130,6 @@ export const SAMPLE = {
   to: "2026-11-30T23:59:59Z",
   to_address: "0x52908400098527886E0F7030069857D2E4169EE7",
   token: "0190a0b0-0000-7000-8000-000000000009.a1.q83vEjRWeJASNFZ4q83vEjRWeJASNFZ4q83vEjRWeJA",
-  totp_code: "492039",
   trade_usdc: "0x3d090",
   transaction_hash: "0x5f3a1c0b7e9d2c4a6b8e0f1d3c5a7b9e1f2d4c6b8a0e2f4d6c8b0a1e3f5d7c9b",
   tripped_at: null,

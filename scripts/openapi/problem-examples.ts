@@ -1,5 +1,5 @@
 /** An example of every error code. The type of EXAMPLES requires one for each code. */
-import { PROBLEM_CODES, problemBody, type ProblemCode } from "../../platform/problem.ts";
+import { PROBLEM_CODES, problemBody, type ProblemCode } from "../../src/platform/problem.ts";
 import { SAMPLE } from "./samples.ts";
 
 const { request_id: REQUEST, quote_id: QUOTE, match_id: MATCH } = SAMPLE;

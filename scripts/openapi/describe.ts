@@ -2,21 +2,35 @@
  * The OpenAPI description of the service: the routes, the parts that all routes share, and an
  * example of every parameter and body.
  */
-import { createRoute, OpenAPIHono } from "@hono/zod-openapi";
-import { API_VERSION, describeRoute, HEADERS, SECURITY_SCHEMES } from "../openapi.ts";
+import {
+  OpenApiGeneratorV31,
+  OpenAPIRegistry,
+  zodToOpenAPIRegistry,
+} from "@asteasolutions/zod-to-openapi";
+import * as z from "zod";
+import type { Api } from "../../src/http/route-definition.ts";
+import { API_VERSION, describeRoute, HEADERS, SECURITY_SCHEMES } from "./describe-route.ts";
 import { exampleOf, type JsonSchema, type Schemas } from "./examples.ts";
 import { INTRODUCTION, TAGS } from "./introduction.ts";
 import { nameSchemas } from "./name-schemas.ts";
 import { problemExamples } from "./problem-examples.ts";
 import { addLinks, namePages, shareResponses } from "./share-parts.ts";
-import type { Api } from "../route-definition.ts";
+
+/**
+ * The names of schemas are in zod's own registry (`.meta({ id })`), so the Worker needs nothing of
+ * the generator. The generator loses the name of a schema that is made nullable and then described,
+ * unless its own registry has it.
+ */
+zodToOpenAPIRegistry.get = (schema) => {
+  const id = z.globalRegistry.get(schema)?.id;
+  return id === undefined ? undefined : { _internal: { refId: id } };
+};
 
 export function describeApi(app: Api): OpenApi {
-  const generator = new OpenAPIHono();
-  for (const route of app.documented)
-    generator.openAPIRegistry.registerPath(createRoute(describeRoute(route)));
+  const registry = new OpenAPIRegistry();
+  for (const route of app.documented) registry.registerPath(describeRoute(route));
   const document = asDocument(
-    generator.getOpenAPI31Document({
+    new OpenApiGeneratorV31(registry.definitions).generateDocument({
       openapi: "3.1.0",
       info: {
         title: "Custody and RFQ trading",

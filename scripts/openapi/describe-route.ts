@@ -1,129 +1,12 @@
 /** Makes the OpenAPI description of a route from the schemas that validate its requests. */
-import { type RouteConfig, z } from "@hono/zod-openapi";
-import { PROBLEM_CODES, type ProblemCode, problemStatus } from "../platform/problem.ts";
-import type { Credential } from "../platform/actor.ts";
-import { described } from "./fields.ts";
+import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
+import * as z from "zod";
+import { ProblemSchema } from "../../src/http/problem-schema.ts";
+import type { Documented } from "../../src/http/route-definition.ts";
+import type { Credential } from "../../src/platform/actor.ts";
+import { type ProblemCode, problemStatus } from "../../src/platform/problem.ts";
 
 export const API_VERSION = "0.1.0";
-
-/** A member that only some codes have. */
-const extension = (schema: z.ZodType, description: string) =>
-  schema.optional().openapi({ description });
-const hexAmount = z.string().regex(/^0x[0-9a-f]+$/);
-
-const ProblemCodeSchema = z
-  .union([z.enum(PROBLEM_CODES), z.string()])
-  .openapi("ProblemCode", { description: "Machine-readable code. New codes may be added." });
-
-export const ProblemSchema = z
-  .looseObject({
-    type: described(z.string(), "`urn:rfq-custody:error:` followed by the code"),
-    title: described(
-      z.string(),
-      "Short summary of the error, the same for every error of the code",
-    ),
-    status: described(z.int(), "HTTP status"),
-    code: ProblemCodeSchema,
-    detail: described(z.string(), "Explanation of this error, for people"),
-    request_id: described(z.uuid(), "The x-request-id of the response"),
-    errors: extension(
-      z.array(
-        z.object({
-          path: described(z.string(), "Where the field is, e.g. `body.price` or `query.limit`"),
-          message: described(z.string(), "The rule that the field breaks"),
-        }),
-      ),
-      "With status 400: the field errors of the request",
-    ),
-    server_time: extension(
-      z.iso.datetime(),
-      "With `timestamp_outside_tolerance`: the server's time. With `deadline_passed`: the instant " +
-        "with which the deadline was compared",
-    ),
-    skew_ms: extension(
-      z.int(),
-      "With `timestamp_outside_tolerance`: the timestamp minus the server's time, in milliseconds",
-    ),
-    signed: extension(
-      z.object({
-        timestamp: described(z.string(), "The header X-Hmac-Timestamp"),
-        method: described(z.string(), "The method of the request"),
-        path_and_query: described(z.string(), "The request target as the server received it"),
-        body_sha256: described(z.string(), "SHA-256 of the body, in lower-case hexadecimal"),
-        body_bytes: described(z.int(), "Length of the body in bytes"),
-      }),
-      "With `signature_invalid`: the parts of the message that the server signed",
-    ),
-    required_scope: extension(
-      z.string(),
-      "With `scope_missing`: the scope that the operation requires",
-    ),
-    granted_scopes: extension(
-      z.array(z.string()),
-      "With `scope_missing`: the scopes of the credential",
-    ),
-    available: extension(
-      hexAmount,
-      "With `insufficient_funds` and `chain_liquidity`: the available amount",
-    ),
-    required: extension(
-      hexAmount,
-      "With `insufficient_funds`, `key_limit` and `account_limit`: the required amount",
-    ),
-    minimum: extension(hexAmount, "With `withdrawal_amount_limit`: the minimum of one withdrawal"),
-    maximum: extension(
-      hexAmount.nullable(),
-      "With `withdrawal_amount_limit`: the maximum of one withdrawal. With `key_limit` and " +
-        "`account_limit`: the limit; null for `venues`, which is a list",
-    ),
-    used: extension(
-      hexAmount.nullable(),
-      "With `key_limit` and `account_limit`: what counts against the limit already",
-    ),
-    limit: extension(
-      z.string(),
-      "With `daily_limit`: the name of the limit in GET /config. With `key_limit` and " +
-        "`account_limit`: its field of the key or the policy",
-    ),
-    max_per_day: extension(z.int(), "With `daily_limit`: how many are allowed in 24 hours"),
-    remaining: extension(
-      z.int(),
-      "With `withdrawal_daily_limit`: how many more withdrawals are allowed now",
-    ),
-    frozen_by: extension(
-      z.enum(["self", "operator"]),
-      "With `account_frozen`: who froze the account. A freeze of one's own ends with a code.",
-    ),
-    until: extension(z.iso.datetime(), "With `security_hold`: when the hold ends"),
-    active_from: extension(
-      z.iso.datetime().nullable(),
-      "With `address_not_listed`: when the address becomes usable; null if it is not listed",
-    ),
-    cancel_at: extension(
-      z.iso.datetime(),
-      "With `cancel_after_passed`: when the credential's timer ran out",
-    ),
-    blocked_until: extension(
-      z.iso.datetime().nullable(),
-      "With `protection_tripped`: when the protection ends; null if only a reset ends it",
-    ),
-    withdrawal_status: extension(
-      z.string(),
-      "With `withdrawal_not_cancellable` and `withdrawal_not_approvable`: the withdrawal's status",
-    ),
-    quote_status: extension(z.string(), "With `quote_not_open`: the status of the quote"),
-    match_id: extension(
-      z.uuid(),
-      "With `quote_not_open` and `request_not_open`: the match, for its requester and maker only",
-    ),
-    outcome: extension(
-      z.enum(["none", "unknown"]),
-      "With status 500 and `unavailable`: whether the request may have taken effect",
-    ),
-  })
-  .openapi("Problem", {
-    description: "RFC 9457 problem details. Some codes have further members.",
-  });
 
 /** Headers of every response, or of every response with a status: `#/components/headers/<name>`. */
 export const HEADERS = {
@@ -162,29 +45,6 @@ export const HEADERS = {
     schema: { type: "string", enum: ["true"] },
   },
 } as const;
-
-export type Documented = {
-  readonly method: "get" | "post" | "delete";
-  readonly path: string;
-  readonly operationId: string;
-  readonly tag: string;
-  readonly summary: string;
-  readonly description?: string | undefined;
-  readonly credential: Credential;
-  readonly scope?: string | undefined;
-  readonly query?: z.ZodType | undefined;
-  readonly body?: z.ZodType | undefined;
-  readonly fields?: z.ZodObject | undefined;
-  readonly response: z.ZodType;
-  readonly status?: number | undefined;
-  readonly responseDescription?: string | undefined;
-  readonly responseHeaders?: Readonly<Record<string, string>> | undefined;
-  readonly otherMediaTypes?: readonly string[] | undefined;
-  readonly mediaType?: string | undefined;
-  readonly idempotent?: boolean | undefined;
-  readonly stream?: boolean | undefined;
-  readonly problems?: readonly ProblemCode[] | undefined;
-};
 
 export function describeRoute(route: Documented): RouteConfig {
   return {
@@ -288,7 +148,7 @@ function idempotencyKey(description: string): z.ZodType {
     .string()
     .regex(/^[!-~]{1,128}$/)
     .optional()
-    .openapi({ description });
+    .meta({ description });
 }
 
 function successOf(route: Documented): RouteConfig["responses"] {
