@@ -122,10 +122,6 @@ async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Pro
         CROSS JOIN (SELECT value AS k FROM json_each('${EVENTS_OF_A_QUOTE}'))
       ORDER BY n, k`,
     ],
-    [
-      "idempotency_keys (key_hash, terms_hash, record_id)",
-      `randomblob(12), randomblob(4), ${quote} FROM q`,
-    ],
   ];
   await db.batch(
     inserts.map(([into, select]) => db.prepare(`INSERT INTO ${into} ${numbers} SELECT ${select}`)),

@@ -7,9 +7,8 @@
  * bytes that each table has of a quote by the quotes that its window contains without the divisor.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { KEPT, type Windows, windowsOf } from "../src/platform/windows.ts";
+import { type Windows, windowsOf } from "../src/platform/windows.ts";
 import { TRANSFERS_PER_SEAL } from "../src/archive/choose-range.ts";
-import { TRIM_ROUND_MINUTES } from "../src/rfq/idempotency.ts";
 import { type Bench, type Figure, number } from "./figures.ts";
 import { FRESH_KEY } from "./load.ts";
 import {
@@ -68,20 +67,8 @@ export const benchGrowth: Bench = async ({ quick, say, onStop }) => {
 };
 
 /** Between two seconds of trading, because both would wait for the same thread. */
-async function runCron(
-  stack: BenchStack,
-  divisor: number,
-  say: (line: string) => void,
-): Promise<void> {
+async function runCron(stack: BenchStack, say: (line: string) => void): Promise<void> {
   await stack.runCron().catch((error: unknown) => say(`  cron: ${String(error)}`));
-  // The service's own statements contain the life of a key.
-  await stack.db
-    .prepare(
-      `DELETE FROM idempotency_keys WHERE record_id <
-        unhex(printf('%012x', unixepoch('subsec') * 1000 - ?))`,
-    )
-    .bind(KEYS_MS / divisor)
-    .run();
 }
 
 type Sample = { readonly at: number; readonly quotes: number; readonly sizes: Sizes };
@@ -96,7 +83,7 @@ type Run = {
 async function trade(
   stack: BenchStack,
   markets: readonly Market[],
-  { divisor, forMs, everyMs }: Plan,
+  { forMs, everyMs }: Plan,
   say: (line: string) => void,
 ): Promise<Run> {
   const started = performance.now();
@@ -115,7 +102,7 @@ async function trade(
       samples.push(sample);
       say(textOf(sample));
     }
-    await runCron(stack, divisor, say);
+    await runCron(stack, say);
     crons++;
   }
   const row = await stack.db
@@ -183,7 +170,7 @@ function largest({ whole }: Sizes): string {
     .join(", ");
 }
 
-type Stays = Windows & { readonly idempotencyKeys: number; readonly cron: number };
+type Stays = Windows & { readonly cron: number };
 
 /** How long rows of each table stay, from their first instant until they are deleted. */
 function staysOf(table: string, stays: Stays): number | undefined {
@@ -196,8 +183,6 @@ function staysOf(table: string, stays: Stays): number | undefined {
       return REQUEST_LIFE_SECS * 1_000 + ended + sealEvery + releaseLag + sealerPoll + cron;
     case "matches":
       return stays.matches + sealEvery + sealerPoll + cron;
-    case "idempotency_keys":
-      return stays.idempotencyKeys + cron;
     case "event_runs":
     case "stream_events":
       return stays.events + cron;
@@ -216,9 +201,6 @@ function quotesAt(samples: readonly Sample[], at: number): number {
   return from.quotes + ((to.quotes - from.quotes) * (at - from.at)) / (to.at - from.at);
 }
 
-/** After its life a key stays for half a round of its trimming, on average. */
-const KEYS_MS = KEPT.idempotencyKeys + (TRIM_ROUND_MINUTES / 2) * 60_000;
-
 function figuresOf({ samples, seals, cronMs }: Run, { divisor }: Plan): Figure[] {
   const last = samples.at(-1);
   const middle = samples[Math.floor(samples.length / 2)];
@@ -226,14 +208,12 @@ function figuresOf({ samples, seals, cronMs }: Run, { divisor }: Plan): Figure[]
   const perSecond = (1_000 * last.quotes) / last.at;
   const scaled: Stays = {
     ...windowsOf({ HOT_WINDOWS_DIVISOR: divisor }),
-    idempotencyKeys: KEYS_MS / divisor,
     cron: cronMs,
   };
   const whole: Stays = {
     ...windowsOf({ HOT_WINDOWS_DIVISOR: 1 }),
     // A seal is full long before it is due.
     sealEvery: (1_000 * TRANSFERS_PER_SEAL) / (TRANSFERS_PER_QUOTE * QUOTES_PER_SEC),
-    idempotencyKeys: KEYS_MS,
     cron: CRON_MS,
   };
   let fixed = 0;

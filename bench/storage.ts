@@ -258,7 +258,6 @@ export async function trim({
       `DELETE FROM requests WHERE status <> 'open' AND NOT EXISTS (SELECT 1 FROM quotes q
         WHERE q.request_id = requests.request_id)`,
     ),
-    db.prepare("DELETE FROM idempotency_keys WHERE true"),
     db.prepare(
       `DELETE FROM event_runs WHERE last_seq < (SELECT s.last_seq FROM streams s
         WHERE s.stream_id = event_runs.stream_id)`,

@@ -7,7 +7,8 @@
 --   request_id 019a…9ef4, requester_id 01a2…c585, asset ’venue_one:0x1’, amount ’1000000’,
 --   usdc_amount NULL, side ’Bid’, disclosed 0, status ’matched’, opened_at 1764551300000,
 --   expires_at 1764551900000,
---   opened_group 84, label NULL, ended_by 019a…94b0, ended_group 91, stuck_at NULL
+--   opened_group 84, label NULL, key_hash 0x5b1e…07c2, terms_hash 0x91f4…d35a,
+--   ended_by 019a…94b0, ended_group 91, stuck_at NULL
 CREATE TABLE requests (
   request_id BLOB PRIMARY KEY NOT NULL,
   requester_id BLOB NOT NULL,
@@ -22,6 +23,8 @@ CREATE TABLE requests (
   expires_at INTEGER NOT NULL,  -- from then on it is expired, even while status is still ’open’
   opened_group INTEGER NOT NULL,
   label TEXT,                   -- the requester’s own, only they see it
+  key_hash BLOB,                -- of user, route and idempotency key: 12 bytes. NULL: without a key
+  terms_hash BLOB,              -- 4 bytes, a repeat with other terms is rejected
   ended_by BLOB,                -- of a matched request: the match id
   ended_group INTEGER,
   stuck_at INTEGER,             -- set aside by src/rfq/set-aside.ts, because ending it failed
@@ -45,6 +48,9 @@ CREATE INDEX requests_user_status ON requests (requester_id, status, opened_at, 
 CREATE INDEX requests_label ON requests (requester_id, label, opened_at, request_id)
   WHERE label IS NOT NULL;
 
+-- The request that an idempotency key has made (src/rfq/idempotency.ts).
+CREATE INDEX requests_key ON requests (key_hash) WHERE key_hash IS NOT NULL;
+
 -- What is due in a book, and its next expiry.
 CREATE INDEX requests_due ON requests (asset, expires_at)
   WHERE status = 'open' AND stuck_at IS NULL;
@@ -59,9 +65,11 @@ CREATE INDEX requests_ended_group ON requests (ended_group, ended_by)
 CREATE TRIGGER requests_open BEFORE UPDATE ON requests WHEN OLD.status = 'open' BEGIN
   SELECT RAISE(ABORT, 'append-only: the terms of a request')
     WHERE (NEW.request_id, NEW.requester_id, NEW.asset, NEW.amount, NEW.usdc_amount, NEW.side,
-        NEW.disclosed, NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label)
+        NEW.disclosed, NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label, NEW.key_hash,
+        NEW.terms_hash)
       IS NOT (OLD.request_id, OLD.requester_id, OLD.asset, OLD.amount, OLD.usdc_amount, OLD.side,
-        OLD.disclosed, OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label);
+        OLD.disclosed, OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label, OLD.key_hash,
+        OLD.terms_hash);
   SELECT RAISE(ABORT, 'append-only: a request ends by an operation of the newest group')
     WHERE iif(NEW.status = 'open', NEW.ended_by IS NOT NULL OR NEW.ended_group IS NOT NULL,
       NEW.ended_by IS NULL OR NEW.ended_group IS NOT (SELECT max(seq) FROM commit_groups));
@@ -94,8 +102,9 @@ END;
 --   quote_id 019a…fd49, request_id 019a…9ef4, maker_id 01a2…b1a6, credential 019a…77ab,
 --   asset ’venue_one:0x1’, amount ’1000000’, side ’Bid’, price 317919, usdc_amount 317919,
 --   taker_fee 0, maker_fee 0, reserve 1000000, status ’accepted’, opened_at 1764551330000,
---   expires_at 1764551390000, opened_group 88, label ’bot-7’, maker_open 3, cancel_reason NULL,
---   replaced_by NULL, ended_by 019a…94b0, ended_group 91, stuck_at NULL
+--   expires_at 1764551390000, opened_group 88, label ’bot-7’, key_hash 0x77b0…9a1c,
+--   terms_hash 0x0c5d…4e21, maker_open 3, cancel_reason NULL, replaced_by NULL,
+--   ended_by 019a…94b0, ended_group 91, stuck_at NULL
 CREATE TABLE quotes (
   quote_id BLOB PRIMARY KEY NOT NULL,
   request_id BLOB NOT NULL,
@@ -116,6 +125,8 @@ CREATE TABLE quotes (
   expires_at INTEGER NOT NULL,   -- from then on it is expired, even while status is still ’open’
   opened_group INTEGER NOT NULL,
   label TEXT,                    -- the maker’s own, only they see it
+  key_hash BLOB,                 -- as in requests
+  terms_hash BLOB,
   maker_open INTEGER NOT NULL,   -- when it was placed, at most so many of the maker’s quotes were
                                  -- open, with this one (src/rfq/place-quote.ts)
   cancel_reason TEXT,            -- why a quote was cancelled that its maker did not cancel, only
@@ -152,6 +163,9 @@ CREATE INDEX quotes_maker ON quotes (maker_id, opened_at, quote_id, maker_open);
 CREATE INDEX quotes_label ON quotes (maker_id, label, opened_at, quote_id)
   WHERE label IS NOT NULL;
 
+-- The quote that an idempotency key has made (src/rfq/idempotency.ts).
+CREATE INDEX quotes_key ON quotes (key_hash) WHERE key_hash IS NOT NULL;
+
 -- A maker’s open quotes: all of them, their number for the limit, those that are due, and what they
 -- reserve.
 CREATE INDEX quotes_open_maker ON quotes (maker_id, expires_at) WHERE status = 'open';
@@ -170,10 +184,12 @@ CREATE TRIGGER quotes_open BEFORE UPDATE ON quotes WHEN OLD.status = 'open' BEGI
   SELECT RAISE(ABORT, 'append-only: the terms of a quote')
     WHERE (NEW.quote_id, NEW.request_id, NEW.maker_id, NEW.credential, NEW.asset, NEW.amount,
         NEW.side, NEW.price, NEW.usdc_amount, NEW.taker_fee, NEW.maker_fee, NEW.reserve,
-        NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label, NEW.maker_open)
+        NEW.opened_at, NEW.expires_at, NEW.opened_group, NEW.label, NEW.key_hash, NEW.terms_hash,
+        NEW.maker_open)
       IS NOT (OLD.quote_id, OLD.request_id, OLD.maker_id, OLD.credential, OLD.asset, OLD.amount,
         OLD.side, OLD.price, OLD.usdc_amount, OLD.taker_fee, OLD.maker_fee, OLD.reserve,
-        OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label, OLD.maker_open);
+        OLD.opened_at, OLD.expires_at, OLD.opened_group, OLD.label, OLD.key_hash, OLD.terms_hash,
+        OLD.maker_open);
   SELECT RAISE(ABORT, 'append-only: a quote ends by an operation of the newest group')
     WHERE iif(NEW.status = 'open', NEW.ended_by IS NOT NULL OR NEW.ended_group IS NOT NULL,
       NEW.ended_by IS NULL OR NEW.ended_group IS NOT (SELECT max(seq) FROM commit_groups));
@@ -256,7 +272,7 @@ CREATE TABLE quote_commands (
   replaces BLOB,                  -- the quote that ends when this one is placed
   max_open_quotes INTEGER NOT NULL,
   socket_id BLOB,                 -- the armed socket on which it arrived
-  key_hash BLOB,                  -- as in idempotency_keys, NULL: without a key
+  key_hash BLOB,                  -- as in quotes, NULL: without a key
   terms_hash BLOB,
   at INTEGER NOT NULL,            -- the instant and the number of the commit group
   placed_group INTEGER NOT NULL
@@ -464,18 +480,6 @@ CREATE TABLE traded_hours (
 
 -- Deleting old rows.
 CREATE INDEX traded_hours_age ON traded_hours (hour);
-
--- A client’s own key for one command, written in the commit of the effect (src/rfq/idempotency.ts).
--- A repeat within 24 hours returns the record as it was when it was made. Deleted after 24 to 26
--- hours, without an index by age: cron reads a part of all keys each minute.
---
--- Example row:
---   key_hash 0x5b1e…07c2, terms_hash 0x91f4…d35a, record_id 019a…9ef4
-CREATE TABLE idempotency_keys (
-  key_hash BLOB PRIMARY KEY NOT NULL,  -- of user, route and the header Idempotency-Key: 12 bytes
-  terms_hash BLOB NOT NULL,            -- 4 bytes, a repeat with other terms is rejected
-  record_id BLOB NOT NULL              -- the request or quote, the key’s age is that of the id
-) STRICT, WITHOUT ROWID;
 
 -- Venues that take no new business while their row exists. Written by the operator commands `venue
 -- pause` and `venue resume`.

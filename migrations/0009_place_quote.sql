@@ -38,11 +38,9 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
         AND (
           NOT EXISTS (
             SELECT 1
-            FROM idempotency_keys k
-            WHERE (
-              k.key_hash = NEW.key_hash
-              AND k.record_id > (unhex(printf('%012x', (NEW.at - 86520000))))
-            )
+            FROM quotes k INDEXED BY quotes_key
+            WHERE k.key_hash = NEW.key_hash
+              AND k.quote_id > (unhex(printf('%012x', (NEW.at - 3720000))))
           )
         )
         AND (NEW.not_after IS NULL OR NEW.at < NEW.not_after)
@@ -297,6 +295,8 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
     expires_at,
     opened_group,
     label,
+    key_hash,
+    terms_hash,
     maker_open
   )
   VALUES (
@@ -320,6 +320,8 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
     ),
     NEW.placed_group,
     NEW.label,
+    NEW.key_hash,
+    NEW.terms_hash,
     (
       1 + coalesce(
         (
@@ -341,10 +343,5 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
       )
     )
   );
-  DELETE FROM idempotency_keys
-  WHERE key_hash = NEW.key_hash AND record_id < (unhex(printf('%012x', (NEW.at - 86520000))));
-  INSERT INTO idempotency_keys (key_hash, terms_hash, record_id)
-  SELECT NEW.key_hash, NEW.terms_hash, a.id
-  FROM (SELECT NEW.quote_id AS id WHERE NEW.key_hash IS NOT NULL) a;
   SELECT RAISE(IGNORE);
 END;

@@ -234,16 +234,10 @@ export const QUOTE_MUTANTS: readonly Mutant[] = [
       "      0 + coalesce(\n",
       [PRECONDITIONS],
     ],
-    ["key forgotten", "WHERE NEW.key_hash IS NOT NULL", "WHERE 0", [BOOK, MODEL]],
-    [
-      "expired key stays in the way",
-      "WHERE key_hash = NEW.key_hash AND record_id <",
-      "WHERE 0 AND record_id <",
-      [PRECONDITIONS],
-    ],
+    ["key forgotten", "    NEW.key_hash,\n", "    NULL,\n", [BOOK, MODEL]],
     [
       "key lives on",
-      "AND k.record_id > (unhex(printf('%012x', (NEW.at - 86520000))))",
+      "AND k.quote_id > (unhex(printf('%012x', (NEW.at - 3720000))))",
       "",
       [PRECONDITIONS],
     ],

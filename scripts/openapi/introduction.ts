@@ -83,7 +83,7 @@ itself.
 ## Idempotency
 
 \`POST /rfq/request\` and \`POST /rfq/quote\` take \`Idempotency-Key\`, or \`idempotency_key\` in
-the body, where a signature covers it. For 24 hours, the same key with the same body returns the
+the body, where a signature covers it. For an hour, the same key with the same body returns the
 result of the first request, with the header \`idempotency-replayed: true\`. The same key with a
 different body returns 422. The \`client_withdrawal_id\` of a withdrawal works the same way, without
 a time limit.

@@ -186,7 +186,7 @@ function repeated(command: Command): Command | undefined {
 }
 
 function contentOf(result: Success): unknown {
-  return result.kind === "cancelled" || result.kind === "archived" ? result.id : result.row;
+  return result.kind === "cancelled" ? result.id : result.row;
 }
 
 function idsOf(page: Page<View>, name: string): { ids: string[]; next: string | null } {

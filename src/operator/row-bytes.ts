@@ -41,7 +41,6 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   event_commands: { bytes: 78 },
   event_runs: { bytes: 82 },
   expiry_commands: { bytes: 78 },
-  idempotency_keys: { bytes: 52, withoutRowid: true },
   journal_seals: { bytes: 193 },
   kill_switches: { bytes: 80 },
   ledger_checkpoints: { bytes: 60 },

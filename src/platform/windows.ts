@@ -16,11 +16,6 @@ export const KEPT = {
   commitGroups: HOUR,
   /** `event_life_secs`: events, also after their record has left. */
   events: 2 * HOUR,
-  /**
-   * A day from the commit of the record. Its id was made when the command was received: at most
-   * RFQ_COMMAND_MAX_WAIT_MS and MAX_CLOCK_LEAD_MS before.
-   */
-  idempotencyKeys: DAY + 120 * SECOND,
   /** Hourly sums of what users and credentials gave. */
   tradedHours: DAY,
   /** Matches that a maker's protection has counted. */
@@ -41,12 +36,19 @@ export const READ = {
   batchFence: { of: "commitGroups", ms: 30 * SECOND },
   /** The reconciliation compares the events of each group that it knows. */
   eventsOfGroups: { of: "events", ms: HOUR },
-  replayByKey: { of: "idempotencyKeys", ms: DAY },
+  replayByKey: { of: "ended", ms: HOUR },
   /** The limits of a key and of an account for a day. */
   dayLimits: { of: "tradedHours", ms: DAY },
   /** The longest window that a maker may set. */
   protection: { of: "protectionCounts", ms: HOUR },
 } as const satisfies Readonly<Record<string, { readonly of: Window; readonly ms: number }>>;
+
+/**
+ * An idempotency key is free again when the id of its record is so old: `READ.replayByKey` from the
+ * commit of the record. Its id was made when the command was received: at most
+ * RFQ_COMMAND_MAX_WAIT_MS and MAX_CLOCK_LEAD_MS before.
+ */
+export const KEY_LIFE_MS = READ.replayByKey.ms + 120 * SECOND;
 
 /** Throws if rows leave before their last reader needs them. */
 export function checkWindows(

@@ -103,14 +103,6 @@ export type Result =
       readonly id: string;
       readonly replayed: boolean;
     }
-  /** The key was used for a record that is in the archive. `recall` reads it (recall.ts). */
-  | {
-      readonly ok: true;
-      readonly kind: "archived";
-      readonly of: "request" | "quote";
-      readonly id: string;
-      readonly replayed: true;
-    }
   | { readonly ok: false; readonly problem: ProblemData };
 
 export function reject(

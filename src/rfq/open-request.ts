@@ -16,7 +16,7 @@ import {
   earlierFacts,
   type KeyUse,
   keyIsUnused,
-  rememberKey,
+  keyRow,
 } from "./idempotency.ts";
 import { hexId, type Operation } from "./operation.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
@@ -38,6 +38,7 @@ const ROUTE = "POST /rfq/request";
  */
 export function openRequest(command: OpenRequest, settings: Config): Operation {
   const { actor, requestId, asset } = command;
+  const key = keyRow(keyUse(command));
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
@@ -45,11 +46,11 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
     names: [],
     statements: (group) => [
       sql`INSERT INTO requests (request_id, requester_id, asset, amount, usdc_amount, side,
-          disclosed, status, opened_at, expires_at, opened_group, label)
+          disclosed, status, opened_at, expires_at, opened_group, label, key_hash, terms_hash)
         SELECT ${uuid(requestId)}, ${uuid(actor.userId)}, ${asset}, ${command.amount},
           CAST(${command.usdcAmount} AS INTEGER), ${command.side},
           ${command.disclosed}, 'open', ${group.at}, ${expiry(command, group.at)}, ${group.seq},
-          ${command.label}
+          ${command.label}, unhex(${key.key_hash}), unhex(${key.terms_hash})
         WHERE ${guardOf(preconditions(command, settings, group.at))}`,
       countDaily(
         dailyUse(settings, "requests", actor.userId),
@@ -57,11 +58,6 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
         sql`EXISTS (SELECT 1 FROM requests
           WHERE request_id = ${uuid(requestId)} AND opened_group = ${group.seq})`,
       ),
-      ...rememberKey({
-        group,
-        ...keyUse(command),
-        record: sql`SELECT request_id AS id FROM requests WHERE request_id = ${uuid(requestId)}`,
-      }),
     ],
     result: (effects) => {
       const row = effects.requests.get(hexId(requestId));

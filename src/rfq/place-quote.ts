@@ -3,10 +3,9 @@
  * always settles.
  *
  * All quotes of a group are placed by one statement. It inserts their commands into
- * `quote_commands`, whose trigger takes one command after the other: it checks PRECONDITIONS,
- * places the quote, whose own trigger promises the reserve, and remembers the key. So each command
- * sees what those before it did. The trigger skips a command whose preconditions do not hold, and
- * stores none.
+ * `quote_commands`, whose trigger takes one command after the other: it checks PRECONDITIONS and
+ * places the quote, whose own trigger promises the reserve. So each command sees what those before
+ * it did. The trigger skips a command whose preconditions do not hold, and stores none.
  *
  * The trigger is generated from this file, and a test compares it with the last migration that
  * creates it. To add a precondition:
@@ -27,7 +26,7 @@ import { type Columns, expr, raw, type Sql, sql, uuid } from "../platform/sql.ts
 import { actorFacts, rowCredential } from "../auth/may-write.ts";
 import { timerFacts } from "./cancel-timer.ts";
 import { type PlaceQuote, reject } from "./command.ts";
-import { earlierFacts, rememberRow } from "./idempotency.ts";
+import { earlierFacts } from "./idempotency.ts";
 import { hexId, type Operation, type PlacedQuote } from "./operation.ts";
 import { protectionFacts } from "./protection-record.ts";
 import type { QuoteRow } from "./records.ts";
@@ -161,16 +160,11 @@ function placed(c: Columns<QuoteField | keyof typeof STAMPS>): Sql[] {
       WHERE quote_id = (SELECT quote_id FROM (${lastOfFullSide(c)}))`,
     sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
         usdc_amount, taker_fee, maker_fee, reserve, status, opened_at, expires_at,
-        opened_group, label, maker_open)
+        opened_group, label, key_hash, terms_hash, maker_open)
       VALUES (${c.quote_id}, ${c.request_id}, ${c.maker_id}, ${rowCredential(c.maker_id, c)},
         ${ofRequest("asset")}, ${c.amount}, ${c.side}, ${c.price},
         ${c.usdc_amount}, ${c.taker_fee}, ${c.maker_fee}, ${c.reserve}, 'open', ${c.at},
         min(${ofRequest("expires_at")}, min(${c.at}, ${c.received_at}) + ${c.life_ms}),
-        ${c.placed_group}, ${c.label}, ${nextOpenBound(c)})`,
-    ...rememberRow({
-      key: c,
-      record: sql`SELECT ${c.quote_id} AS id WHERE ${c.key_hash} IS NOT NULL`,
-      at: c.at,
-    }),
+        ${c.placed_group}, ${c.label}, ${c.key_hash}, ${c.terms_hash}, ${nextOpenBound(c)})`,
   ];
 }

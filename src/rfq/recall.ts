@@ -3,15 +3,13 @@
  * whose record it is gets the same result as before it left the database.
  */
 import { findCold, type RecordArchive, recordArchive } from "../archive/cold-records.ts";
-import type { RecordKey, SealedRecord } from "../archive/record-page.ts";
+import type { SealedRecord } from "../archive/record-page.ts";
 import { type Config, config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
 import { now } from "../platform/time.ts";
 import { windowsOf } from "../platform/windows.ts";
 import { type Command, reject, type Result } from "./command.ts";
-import { readEarlier } from "./idempotency.ts";
-import { keyUse } from "./quote-command.ts";
 import { cancelled, quoteNotOpen, requestMatched } from "./rejections.ts";
 import { matchRow, quoteRow, requestRow } from "./sealed-rows.ts";
 
@@ -31,44 +29,13 @@ export async function recall(
   result: Result,
 ): Promise<Result> {
   try {
-    const mayHaveLeft = (one: Result) => isUnknown(one) && isOld(settings, command);
-    const known = mayHaveLeft(result) ? await readKey(archive.db, command, result) : result;
-    if (known.ok) return known.kind === "archived" ? await replay(archive, command, known) : known;
-    if (!mayHaveLeft(known)) return known;
-    return (await recallUnknown(archive, command, known.problem.code)) ?? known;
+    if (result.ok || !UNKNOWN.has(result.problem.code) || !isOld(settings, command)) return result;
+    return (await recallUnknown(archive, command, result.problem.code)) ?? result;
   } catch (error) {
     if (error instanceof Problem) return { ok: false, problem: error.data };
     log("error", "rfq.recall_failed", { op: command.op, ...errorFields(error) });
     return { ok: false, problem: unavailable("none").data };
   }
-}
-
-type Archived = Extract<Result, { kind: "archived" }>;
-
-/** The record as it was when it was made. */
-async function replay(
-  archive: RecordArchive,
-  { actor }: Command,
-  { of, id }: Archived,
-): Promise<Result> {
-  const key: RecordKey =
-    of === "request"
-      ? { kind: "requests", by: "request_id", id }
-      : { kind: "quotes", by: "quote_id", id };
-  const record = await findCold(archive, actor.userId, key);
-  if (record === undefined) throw new Problem(unavailable("none").data);
-  if (of === "request") {
-    const row = { ...requestRow(record), status: "open" } as const;
-    return { ok: true, kind: "request", row, replayed: true };
-  }
-  const opened = { status: "open", close_reason: null, replaced_by: null } as const;
-  return { ok: true, kind: "quote", row: { ...quoteRow(record), ...opened }, replayed: true };
-}
-
-/** A quote's key outlives its request, without which the book does not look at the key. */
-async function readKey(db: D1Database, command: Command, result: Result): Promise<Result> {
-  if (command.op !== "place_quote" || command.idempotency === undefined) return result;
-  return (await readEarlier(db, keyUse(command))) ?? result;
 }
 
 const UNKNOWN: ReadonlySet<string> = new Set(["request_unknown", "quote_unknown"]);
@@ -121,10 +88,6 @@ async function recallCancelledRequest(
   return status === "matched"
     ? requestMatched(id, endedBy(record))
     : reject("request_expired", `Request ${id} has expired.`);
-}
-
-function isUnknown(result: Result): boolean {
-  return !result.ok && UNKNOWN.has(result.problem.code);
 }
 
 /** Whether the record that the command names may have left the database. Its id has its time. */

@@ -15,8 +15,6 @@ export function resultBody(result: Success): unknown {
       return matchView(result.row);
     case "cancelled":
       return { quote_id: result.id, status: "cancelled" };
-    case "archived":
-      throw new Error("the record was not recalled");
   }
 }
 

@@ -97,7 +97,7 @@ export const idempotencyKeyField = pattern(
 const QuoteItem = QuoteBody.omit({ not_after: true }).extend({
   idempotency_key: described(
     idempotencyKeyField,
-    "Makes this quote repeatable for 24 h, also by POST /rfq/quote",
+    "Makes this quote repeatable for an hour, also by POST /rfq/quote",
   ).optional(),
 });
 

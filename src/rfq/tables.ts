@@ -50,6 +50,8 @@ export const requests = sqliteTable(
     expiresAt: integer("expires_at").notNull(),
     openedGroup: integer("opened_group").notNull(),
     label: text("label"),
+    keyHash: hex("key_hash"),
+    termsHash: hex("terms_hash"),
     endedBy: uuid("ended_by"),
     endedGroup: integer("ended_group"),
     stuckAt: integer("stuck_at"),
@@ -65,6 +67,9 @@ export const requests = sqliteTable(
     index("requests_label")
       .on(t.requesterId, t.label, t.openedAt, t.requestId)
       .where(sql`label IS NOT NULL`),
+    index("requests_key")
+      .on(t.keyHash)
+      .where(sql`key_hash IS NOT NULL`),
     index("requests_due")
       .on(t.asset, t.expiresAt)
       .where(sql`status = 'open' AND stuck_at IS NULL`),
@@ -102,6 +107,8 @@ export const quotes = sqliteTable(
     expiresAt: integer("expires_at").notNull(),
     openedGroup: integer("opened_group").notNull(),
     label: text("label"),
+    keyHash: hex("key_hash"),
+    termsHash: hex("terms_hash"),
     makerOpen: integer("maker_open").notNull(),
     cancelReason: text("cancel_reason", { enum: CANCEL_REASONS }),
     replacedBy: uuid("replaced_by"),
@@ -128,6 +135,9 @@ export const quotes = sqliteTable(
     index("quotes_label")
       .on(t.makerId, t.label, t.openedAt, t.quoteId)
       .where(sql`label IS NOT NULL`),
+    index("quotes_key")
+      .on(t.keyHash)
+      .where(sql`key_hash IS NOT NULL`),
     index("quotes_open_maker")
       .on(t.makerId, t.expiresAt)
       .where(sql`status = 'open'`),
@@ -299,12 +309,6 @@ export const tradedHours = sqliteTable(
   },
   (t) => [primaryKey({ columns: [t.subject, t.hour] }), index("traded_hours_age").on(t.hour)],
 );
-
-export const idempotencyKeys = sqliteTable("idempotency_keys", {
-  keyHash: hex("key_hash").primaryKey(),
-  termsHash: hex("terms_hash").notNull(),
-  recordId: uuid("record_id").notNull(),
-});
 
 export const pausedVenues = sqliteTable("paused_venues", {
   venue: text("venue").primaryKey(),

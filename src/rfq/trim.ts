@@ -1,10 +1,9 @@
 /**
- * Cron: deletes what protections have counted and idempotency keys that have expired. Requests,
- * quotes and matches leave with their seals (src/archive/release.ts).
+ * Cron: deletes what protections have counted. Requests, quotes and matches leave with their seals
+ * (src/archive/release.ts).
  */
 import { NOW } from "../platform/commit.ts";
 import { sql } from "../platform/sql.ts";
-import { trimKeys } from "./idempotency.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 import { KEPT } from "../platform/windows.ts";
 
@@ -21,5 +20,4 @@ export async function trimRfq(db: D1Database): Promise<void> {
       ON c.user_id = p.user_id AND c.period = p.period AND c.at <= ${NOW} - ${KEPT.protectionCounts}
     LIMIT ${rows}) RETURNING 1`,
   );
-  await trimKeys(db);
 }

@@ -4,10 +4,10 @@ import { MATCHES, QUOTES, REQUESTS } from "../../src/archive/records.ts";
 import { matches, quotes, requests } from "../../src/rfq/tables.ts";
 
 /**
- * The first bounds the open quotes of a maker, so an ended quote's is never read. The other is
- * `cancel_reason` and the status.
+ * The first bounds the open quotes of a maker, so an ended quote's is never read. The second is
+ * `cancel_reason` and the status. A key is free again before its record leaves the database.
  */
-const NOT_SEALED = ["maker_open", "close_reason"];
+const NOT_SEALED = ["maker_open", "close_reason", "key_hash", "terms_hash"];
 
 it.each([
   ["requests", REQUESTS, requests],

@@ -29,8 +29,8 @@ const UNSEEN: Readonly<Record<string, { readonly named?: string; readonly idle?:
   },
   event_runs: { named: "at run_id" },
   matches: { named: "maker_label requester_label", idle: "at" },
-  quotes: { named: "credential label", idle: "maker_open stuck_at" },
-  requests: { named: "label", idle: "stuck_at" },
+  quotes: { named: "credential key_hash label terms_hash", idle: "maker_open stuck_at" },
+  requests: { named: "key_hash label terms_hash", idle: "stuck_at" },
   streams: { named: "active_at pushed_seq" },
   transfers: { idle: "at line transfer_id" },
   vault_events: {

@@ -103,6 +103,8 @@ describe("a selected row", () => {
       expiresAt: 2,
       openedGroup: 0,
       label: null,
+      keyHash: null,
+      termsHash: null,
       endedBy: null,
       endedGroup: null,
     });

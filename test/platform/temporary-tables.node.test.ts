@@ -10,15 +10,14 @@ import { migratedDatabase } from "../../scripts/migrations/files.ts";
 const database = migratedDatabase();
 
 it.each([
-  ["a transfer", "transfers", "amount", 0],
-  ["a run of events", "event_commands", "events", 0],
-  // The key.
-  ["a quote", "quote_commands", "price", 1],
-])("posting %s copies rows in few places", (_, table, column, most) => {
+  ["a transfer", "transfers", "amount"],
+  ["a run of events", "event_commands", "events"],
+  ["a quote", "quote_commands", "price"],
+])("posting %s copies no rows", (_, table, column) => {
   const steps = database.prepare(`EXPLAIN INSERT INTO ${table} (${column}) VALUES (1)`).all();
   const copies = steps.filter(({ opcode, p4 }) => opcode === "OpenEphemeral" && p4 === null);
   expect(steps.some(({ opcode }) => opcode === "Program")).toBe(true);
-  expect(copies).toHaveLength(most);
+  expect(copies).toEqual([]);
 });
 
 it.each([

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { config } from "../../src/platform/config.ts";
 import { MAX_CLOCK_LEAD_MS } from "../../src/platform/time.ts";
-import { checkWindows, KEPT, READ, windowsOf } from "../../src/platform/windows.ts";
+import { checkWindows, KEPT, KEY_LIFE_MS, READ, windowsOf } from "../../src/platform/windows.ts";
 import { testSettings } from "../support/settings.ts";
 
 it("keeps every window at least as long as what reads it", () => {
@@ -13,7 +13,7 @@ it.each(Object.entries(READ))("refuses to start if %s would miss rows", (_, { of
 });
 
 it("counts the life of a key from the commit of its record at the earliest", () => {
-  const earlierMs = KEPT.idempotencyKeys - READ.replayByKey.ms - MAX_CLOCK_LEAD_MS;
+  const earlierMs = KEY_LIFE_MS - READ.replayByKey.ms - MAX_CLOCK_LEAD_MS;
   const RFQ_COMMAND_MAX_WAIT_MS = String(earlierMs);
   expect(() => config({ ...testSettings(), RFQ_COMMAND_MAX_WAIT_MS })).toThrow();
 });

@@ -11,7 +11,9 @@ INSERT INTO requests (
   opened_at,
   expires_at,
   opened_group,
-  label
+  label,
+  key_hash,
+  terms_hash
 )
 SELECT unhex(?1,'-'),
   unhex(?2,'-'),
@@ -32,62 +34,62 @@ SELECT unhex(?1,'-'),
     )
   ),
   (SELECT seq FROM commit_groups WHERE group_id = unhex(?14,'-')),
-  ?15
+  ?15,
+  unhex(?16),
+  unhex(?17)
 WHERE (
   (
-    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?16,'-') AND frozen_at IS NULL)
+    EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?18,'-') AND frozen_at IS NULL)
     AND EXISTS (
       SELECT 1
       FROM api_keys
-      WHERE api_key_id = unhex(?17,'-')
-        AND user_id = unhex(?18,'-')
+      WHERE api_key_id = unhex(?19,'-')
+        AND user_id = unhex(?20,'-')
         AND revoked_at IS NULL
-        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?19,'-'))
+        AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-'))
         AND (
           expires_at IS NULL
-          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?20,'-'))
+          OR expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-'))
         )
     )
   )
   AND (
     NOT EXISTS (
       SELECT 1
-      FROM idempotency_keys k
-      WHERE (
-        k.key_hash = unhex(?21)
-        AND k.record_id > (
+      FROM requests k INDEXED BY requests_key
+      WHERE k.key_hash = unhex(?23)
+        AND k.request_id > (
           unhex(
             printf(
-              '%012x', ((SELECT at FROM commit_groups WHERE group_id = unhex(?22,'-')) - 86520000)
+              '%012x', ((SELECT at FROM commit_groups WHERE group_id = unhex(?24,'-')) - 3720000)
             )
           )
         )
-      )
     )
   )
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?23,'-')) < ?24)
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-')) BETWEEN ?26 AND ?27)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?25,'-')) < ?26)
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?27,'-')) BETWEEN ?28 AND ?29)
   AND (
     NOT EXISTS (
       SELECT 1
       FROM markets k
-      WHERE k.asset = ?28
+      WHERE k.asset = ?30
         AND (
           k.closed_at IS NOT NULL
-          OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?29,'-'))
+          OR k.closes_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?31,'-'))
         )
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?30))
+  AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?32))
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (
       SELECT count(*)
       FROM requests
-      WHERE requester_id = unhex(?31,'-')
+      WHERE requester_id = unhex(?33,'-')
         AND status = 'open'
-        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?32,'-'))
-    ) < ?33
+        AND expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?34,'-'))
+    ) < ?35
   )
   AND (
     coalesce(
@@ -95,30 +97,30 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?34,'-')) / CAST(?35 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?36,'-')) / CAST(?37 AS INTEGER)
         )
-          AND user_id = unhex(?36,'-')
-          AND kind = ?37
+          AND user_id = unhex(?38,'-')
+          AND kind = ?39
       ),
       0
-    ) < ?38
+    ) < ?40
   )
   AND (
     NOT EXISTS (
       SELECT 1
       FROM api_keys k
-      WHERE k.api_key_id = unhex(?39,'-')
+      WHERE k.api_key_id = unhex(?41,'-')
         AND k.limits IS NOT NULL
         AND (
           (
             k.limits ->> 'venues' IS NOT NULL
-            AND instr(k.limits ->> 'venues', '"' || ?40 || '"') = 0
+            AND instr(k.limits ->> 'venues', '"' || ?42 || '"') = 0
           )
           OR (0)
         )
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?41,'-')))
+  AND (NOT EXISTS (SELECT 1 FROM requests WHERE request_id = unhex(?43,'-')))
 )
 -- ?1 = "<id 1>"
 -- ?2 = "<id 2>"
@@ -135,32 +137,34 @@ WHERE (
 -- ?13 = 300000
 -- ?14 = "<id 3>"
 -- ?15 = null
--- ?16 = "<id 2>"
--- ?17 = "<id 4>"
+-- ?16 = "57CDE58AB73C3220B5BA1241"
+-- ?17 = "44136FA3"
 -- ?18 = "<id 2>"
--- ?19 = "<id 3>"
--- ?20 = "<id 3>"
--- ?21 = "57CDE58AB73C3220B5BA1241"
+-- ?19 = "<id 4>"
+-- ?20 = "<id 2>"
+-- ?21 = "<id 3>"
 -- ?22 = "<id 3>"
--- ?23 = "<id 3>"
--- ?24 = 1764551331000
+-- ?23 = "57CDE58AB73C3220B5BA1241"
+-- ?24 = "<id 3>"
 -- ?25 = "<id 3>"
--- ?26 = 1764551270000
--- ?27 = 1764551361000
--- ?28 = "venue_one:0x1"
--- ?29 = "<id 3>"
--- ?30 = "venue_one"
--- ?31 = "<id 2>"
--- ?32 = "<id 3>"
--- ?33 = 200
+-- ?26 = 1764551331000
+-- ?27 = "<id 3>"
+-- ?28 = 1764551270000
+-- ?29 = 1764551361000
+-- ?30 = "venue_one:0x1"
+-- ?31 = "<id 3>"
+-- ?32 = "venue_one"
+-- ?33 = "<id 2>"
 -- ?34 = "<id 3>"
--- ?35 = "86400000"
--- ?36 = "<id 2>"
--- ?37 = "requests"
--- ?38 = 10000
--- ?39 = "<id 4>"
--- ?40 = "venue_one"
--- ?41 = "<id 1>"
+-- ?35 = 200
+-- ?36 = "<id 3>"
+-- ?37 = "86400000"
+-- ?38 = "<id 2>"
+-- ?39 = "requests"
+-- ?40 = 10000
+-- ?41 = "<id 4>"
+-- ?42 = "venue_one"
+-- ?43 = "<id 1>"
 
 -- Place a quote: its trigger has the guard (migrations/*_place_quote.sql)
 INSERT INTO quote_commands (

@@ -2,11 +2,11 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import type { Side } from "../../src/assets/fields.ts";
-import { all, first, jsonObject, sql, uuid } from "../../src/platform/sql.ts";
+import { expr, first, jsonObject, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { newQuoteColumns } from "../../src/rfq/records.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import type { PlaceQuote } from "../../src/rfq/command.ts";
-import { balances, fund } from "../support/ledger.ts";
+import { balances, edit, fund } from "../support/ledger.ts";
 import { apiOf } from "../support/http.ts";
 import { newUser } from "../support/users.ts";
 import {
@@ -166,13 +166,17 @@ it("shows no record of another user to a key", async () => {
   for (const [user, path, body, id] of repeated) {
     const post = () => apiOf(user).post(path, { ...body, idempotency_key: "k" });
     const { json } = await post();
-    const other = id === "quote_id" ? foreign.quote.quote_id : foreign.request.request_id;
+    const [table, other] =
+      id === "quote_id"
+        ? ["quotes", foreign.quote.quote_id]
+        : ["requests", foreign.request.request_id];
+    const row = (record: unknown) => expr`${raw(id)} = ${uuid(String(record))}`;
     // As if somebody edited the database.
-    await all(
-      env.DB,
-      sql`UPDATE idempotency_keys SET record_id = ${uuid(other)}
-        WHERE record_id = ${uuid(String(json[id]))}`,
-    );
+    await edit(env.DB, table, [
+      sql`UPDATE ${raw(table)} SET (key_hash, terms_hash) = (
+        SELECT key_hash, terms_hash FROM ${raw(table)} WHERE ${row(json[id])}) WHERE ${row(other)}`,
+      sql`UPDATE ${raw(table)} SET key_hash = NULL WHERE ${row(json[id])}`,
+    ]);
     expect(await post()).toMatchObject({ status: 503, json: { code: "unavailable" } });
   }
 });

@@ -6,7 +6,7 @@ import { config } from "../../src/platform/config.ts";
 import { first, sql, uuid } from "../../src/platform/sql.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
-import { KEPT, READ } from "../../src/platform/windows.ts";
+import { KEY_LIFE_MS, READ } from "../../src/platform/windows.ts";
 import { balances, newAsset } from "../support/ledger.ts";
 import {
   advanceClock,
@@ -192,7 +192,7 @@ describe("an idempotency key", () => {
     await advanceClock(READ.replayByKey.ms);
     expect(await send()).toEqual([repeated, repeated]);
     // The rows have expired, but are not trimmed yet.
-    await advanceClock(KEPT.idempotencyKeys - READ.replayByKey.ms);
+    await advanceClock(KEY_LIFE_MS - READ.replayByKey.ms);
     expect(await send()).toEqual([done, done]);
   });
 });

@@ -27,6 +27,8 @@ const QUOTE_TERMS: readonly (readonly [column: string, value: Expr])[] = [
   ["expires_at", expr`expires_at + 1`],
   ["opened_group", expr`opened_group - 1`],
   ["label", expr`'other'`],
+  ["key_hash", expr`x'01'`],
+  ["terms_hash", expr`x'01'`],
   ["maker_open", expr`maker_open - 1`],
 ];
 const REQUEST_TERMS: typeof QUOTE_TERMS = [
@@ -41,6 +43,8 @@ const REQUEST_TERMS: typeof QUOTE_TERMS = [
   ["expires_at", expr`expires_at + 1`],
   ["opened_group", expr`opened_group - 1`],
   ["label", expr`'other'`],
+  ["key_hash", expr`x'01'`],
+  ["terms_hash", expr`x'01'`],
 ];
 
 const newest = expr`SELECT max(seq) FROM commit_groups`;

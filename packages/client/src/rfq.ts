@@ -65,7 +65,7 @@ export type AcceptTerms = {
 /** Options of a write. */
 export type WriteOptions = CallOptions & {
   /**
-   * Makes a repeated call within 24 h return the first result, also from another process. By
+   * Makes a repeated call within an hour return the first result, also from another process. By
    * default the client generates a key for each call, so that its own retries are safe.
    */
   idempotencyKey?: string;
