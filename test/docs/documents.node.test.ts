@@ -65,16 +65,18 @@ describe("reference documentation", () => {
   it("explains every alert", () => {
     const alerts = namesIn("src/platform/alert.ts", "AlertKind");
     expect(alerts).toContain("payer_halted");
-    const listed = [...read("docs/handbook.md").matchAll(/^\| `(\w+)` \| /gm)].map(
+    const listed = [...read("docs/handbook.md").matchAll(/^- `(\w+)`\. /gm)].map(
       ([, name]) => name,
     );
     expect(listed).toEqual(expect.arrayContaining(alerts));
   });
 
-  it("names the command that closes an alert in its row of the handbook", () => {
+  it("names the command that closes an alert in its entry of the handbook", () => {
     const handbook = read("docs/handbook.md");
     const closing = [
-      ...handbook.matchAll(/^\| `(\w+)` \|.*`alerts close --kind (\w+) --subject /gm),
+      ...handbook
+        .replaceAll(/\n {2}/g, " ")
+        .matchAll(/^- `(\w+)`\. .*`alerts close --kind (\w+) --subject /gm),
     ];
     expect(closing.map(([, row]) => row)).toEqual(closing.map(([, , kind]) => kind));
     expect(new Set(closing.map(([, row]) => row))).toEqual(new Set<unknown>(REVIEWED_ALERTS));
