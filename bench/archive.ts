@@ -183,38 +183,42 @@ function contentOf(owner: string, after: number, { at: start, planted }: Place) 
   const idOf = (at: number, from: number) =>
     at.toString(16).padStart(12, "0") + random.toString("hex", from, from + 10);
   const funds = 10n ** 15n;
-  const [available, pending] = [
-    { owner, kind: "available" },
-    { owner, kind: "pending" },
-  ] as const;
   for (let n = 0; n < QUOTES_PER_SEAL; n++) {
     const at = start + n * EVERY_MS;
     const units = SMALLEST + 2 * (random.readUInt32LE(26 * n) % ((LARGEST - SMALLEST) / 2));
     const reserve = BigInt(planted[n] ?? units);
     const quoteId = idOf(at, 26 * n + 4);
-    const shared = { asset: "usdc", amount: reserve, line: 0, ref: quoteId };
+    const shared = {
+      from_owner: owner,
+      to_owner: owner,
+      asset: "usdc",
+      amount: reserve,
+      line: 0,
+      ref: quoteId,
+      match_id: null,
+    };
     transfers.push(
       {
         ...shared,
-        transferId: after + 2 * n + 1,
-        from: available,
-        to: pending,
+        transfer_id: after + 2 * n + 1,
+        from_kind: "available",
+        to_kind: "pending",
         reason: reasonNumber("reserve_rfq"),
         step: stepNumber("reserve"),
         at,
-        fromBalance: funds - reserve,
-        toBalance: reserve,
+        from_balance: funds - reserve,
+        to_balance: reserve,
       },
       {
         ...shared,
-        transferId: after + 2 * n + 2,
-        from: pending,
-        to: available,
+        transfer_id: after + 2 * n + 2,
+        from_kind: "pending",
+        to_kind: "available",
         reason: reasonNumber("release"),
         step: stepNumber("end"),
         at: at + EVERY_MS / 2,
-        fromBalance: 0n,
-        toBalance: funds,
+        from_balance: 0n,
+        to_balance: funds,
       },
     );
     quotes.push({

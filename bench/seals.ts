@@ -7,7 +7,7 @@ import { run } from "./load.ts";
 import { type Person, signed } from "./people.ts";
 import type { BenchStack } from "./stack.ts";
 
-/** As in src/archive/block-index.ts. */
+/** As in src/archive/follow-chain.ts. */
 const FOOTERS_PER_CALL = 200;
 
 type Content = {
@@ -30,11 +30,11 @@ export class SealWriter {
 
   async add({ transfers, quotes }: Content): Promise<void> {
     const after = this.#upTo;
-    const upTo = transfers.at(-1)?.transferId ?? after;
+    const upTo = transfers.at(-1)?.transfer_id ?? after;
     const id = { epoch: 1, number: ++this.#number };
     const ranges = { after, upTo, afterGroup: after, upToGroup: upTo };
     const seal = { ...id, ...ranges, transfers, quotes, requests: [], matches: [] };
-    const { bytes, sha256 } = await encodeSeal({ ...seal, previous: this.#sha256 }, this.#links);
+    const { bytes, sha256 } = encodeSeal({ ...seal, previous: this.#sha256 }, this.#links);
     await this.#stack.archive.put(keyOf(id), bytes);
     const at = transfers.at(-1)?.at ?? 0;
     await this.#stack.db

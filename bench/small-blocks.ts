@@ -62,19 +62,22 @@ export const benchSmallBlocks: Bench = async ({ entries, quick, say, onStop }) =
 };
 
 /** A withdrawal that is settled: one entry of the owner. */
-function settled(owner: string, transferId: number, started: number): SealedTransfer {
+function settled(owner: string, id: number, started: number): SealedTransfer {
   return {
-    transferId,
-    from: { owner, kind: "pending" },
-    to: { owner: Buffer.from("external:local").toString("hex"), kind: "external" },
+    transfer_id: id,
+    from_owner: owner,
+    from_kind: "pending",
+    to_owner: Buffer.from("external:local").toString("hex"),
+    to_kind: "external",
     asset: "usdc",
     amount: BigInt(AMOUNT),
     reason: reasonNumber("withdrawal"),
     step: stepNumber("end"),
     line: 0,
     ref: randomBytes(16).toString("hex"),
-    at: started + transferId * EVERY_MS,
-    fromBalance: 0n,
-    toBalance: 0n,
+    at: started + id * EVERY_MS,
+    match_id: null,
+    from_balance: 0n,
+    to_balance: 0n,
   };
 }

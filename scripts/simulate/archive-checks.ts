@@ -152,7 +152,8 @@ export class ArchiveChecks {
     if (sealed === undefined) {
       const bytes = this.#bucket.written(key);
       if (bytes === undefined) throw new Violation("archived", `${key} is missing`);
-      const { seal, sha256 } = await decodeSeal(bytes);
+      const sha256 = String(row["sha256"]);
+      const { seal } = decodeSeal(bytes, sha256);
       const ids = {
         requests: seal.requests.map(({ request_id: id }) => id),
         quotes: seal.quotes.map(({ quote_id: id }) => id),
@@ -167,11 +168,18 @@ export class ArchiveChecks {
 }
 
 function textOf(transfer: SealedTransfer | Posted): string {
-  const { from, to, asset, amount, reason, step, line, ref, at } = transfer;
-  const [id, left, right] =
-    "transferId" in transfer
-      ? [transfer.transferId, transfer.fromBalance, transfer.toBalance]
-      : [transfer.id, transfer.from.balance, transfer.to.balance];
-  const sides = [from.owner, from.kind, left, to.owner, to.kind, right].join(" ");
-  return [id, sides, asset, amount, reason, step, line, ref, at].join(" ");
+  const { asset, amount, reason, step, line, ref, at } = transfer;
+  const sides =
+    "transfer_id" in transfer
+      ? [
+          transfer.transfer_id,
+          [transfer.from_owner, transfer.from_kind, transfer.from_balance],
+          [transfer.to_owner, transfer.to_kind, transfer.to_balance],
+        ]
+      : [
+          transfer.id,
+          [transfer.from.owner, transfer.from.kind, transfer.from.balance],
+          [transfer.to.owner, transfer.to.kind, transfer.to.balance],
+        ];
+  return [...sides.flat(), asset, amount, reason, step, line, ref, at].join(" ");
 }

@@ -1,6 +1,6 @@
 /**
- * Loads the service's source into Node: fakes of `cloudflare:workers` and of compression, small
- * limits that few commands reach, and the patch of a mutant.
+ * Loads the service's source into Node: a fake of `cloudflare:workers`, small limits that few
+ * commands reach, and the patch of a mutant.
  */
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
@@ -9,7 +9,6 @@ import { lastFileWith } from "../migrations/files.ts";
 import type { Mutant } from "./mutants.ts";
 
 const WORKERS = new URL("./cloudflare-workers.ts", import.meta.url).href;
-const COMPRESS = new URL("./compress.ts", import.meta.url).href;
 
 type Patch = Pick<Mutant, "name" | "file" | "find" | "replace">;
 
@@ -31,17 +30,10 @@ export function loadService(mutant: Mutant | undefined): void {
   const of = (url: string) =>
     patches.filter(({ file }) => url === new URL(`../../${file}`, import.meta.url).href);
   registerHooks({
-    resolve: (specifier, context, next) => {
-      const fake =
-        specifier === "cloudflare:workers"
-          ? WORKERS
-          : specifier.endsWith("/compress.ts")
-            ? COMPRESS
-            : undefined;
-      return fake === undefined
-        ? next(specifier, context)
-        : { url: fake, format: "module-typescript", shortCircuit: true };
-    },
+    resolve: (specifier, context, next) =>
+      specifier === "cloudflare:workers"
+        ? { url: WORKERS, format: "module-typescript", shortCircuit: true }
+        : next(specifier, context),
     load: (url, context, next) =>
       of(url).length === 0
         ? next(url, context)

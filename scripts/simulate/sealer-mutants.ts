@@ -7,9 +7,8 @@ export const SEALER_MUTANTS: readonly Mutant[] = [
   {
     name: "seal-not-read-back",
     file: "src/archive/seal-round.ts",
-    find: "const stored = await readBack(bucket, head);",
-    replace:
-      "const stored = { seal: { ...head, ...(await readRange(db, head)) }, ...encoded, bytes: 1 };",
+    find: "return readBack(head, () => readSeal(bucket, { ...head, sha256 }));",
+    replace: "return { seal: { ...head, ...(await readRange(db, head)) }, ...encoded, bytes: 1 };",
     breaks: "a seal is stored only if the archive has it",
   },
   {
@@ -58,9 +57,9 @@ export const SEALER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "footer-unverified",
-    file: "src/archive/follow-chain.ts",
-    find: "if (row?.sha256 !== sha256)",
-    replace: "if (row === sha256)",
+    file: "src/archive/footer.ts",
+    find: "if (footer.sha256 !== expected)",
+    replace: "if (footer.sha256 === expected + expected)",
     breaks: "a history trusts only what the database vouches for",
   },
   {

@@ -2,21 +2,20 @@
  * An index of one owner's blocks in the archive. It can be rebuilt from the archive and is never
  * the only copy.
  *
- * The database names the last seal with a block of the owner, and each block names the one
- * before. So the index is complete if it contains the chain from that seal on, and a seal that a
- * restore has lost is in no chain.
+ * The database names the last seal with a block of the owner, and each block names the seal before.
+ * So the index is complete if it contains the chain from that seal on, and a seal that a restore
+ * has lost is in no chain.
  */
 import { Room } from "../platform/room.ts";
-import { type ColdFilter, entriesOf, mayContain, wantedAssets } from "./cold-page.ts";
+import { type ColdFilter, entriesOf, mayContain } from "./cold-page.ts";
 import type { ColdRow } from "../ledger/cold-entries.ts";
-import { amountBounds, hasAmounts } from "../ledger/filter.ts";
 import {
   type ArchiveSource,
   ChainFollower,
   FOLLOW_LIMITS,
   type FollowLimits,
 } from "./follow-chain.ts";
-import type { SealId } from "./footer.ts";
+import { hasMark, type SealId } from "./footer.ts";
 import {
   isOlder,
   positionOf,
@@ -27,11 +26,10 @@ import {
   recordWith,
   type SealedRecord,
 } from "./record-page.ts";
-import { readAhead } from "./read-ahead.ts";
-import { type BlockPlace, openBlock, openEntries } from "./seal-format.ts";
+import type { Kind, SealedRow } from "./records.ts";
+import { openBlock } from "./seal-format.ts";
 import { readBlockBytes } from "./seal-store.ts";
 import { type Entry, StoredBlocks } from "./stored-blocks.ts";
-import { hasAmount, hasMark } from "./summary.ts";
 
 /** Blocks that one call reads at most. The caller continues below the last one. */
 const BLOCKS_PER_CALL = 50;
@@ -39,10 +37,13 @@ const BLOCKS_PER_CALL = 50;
 const EXAMINED_PER_CALL = 5_000;
 
 /**
- * Blocks that are open at once have at most so many bytes before compression, unless one alone has
- * more. An open block takes some 30 times its bytes, of an object's 128 MB.
+ * Blocks that one call opens, and all calls at once, have at most so many bytes before compression,
+ * unless one alone has more. An open block takes some five times its bytes, of an object's 128 MB.
  */
-const OPEN_BYTES = 1_000_000;
+const OPEN_BYTES = 8_000_000;
+
+/** A Worker has six connections. Most pages need one block, so the first read is alone. */
+const READ_AT_ONCE = 6;
 
 export type ColdPage = {
   readonly rows: readonly ColdRow[];
@@ -60,7 +61,7 @@ export type RecordsRequest = {
   readonly from: BlockPosition | null;
 };
 
-/** Blocks by the newest record that they may contain, then by their seal. */
+/** Blocks by the newest record that they contain, then by their seal. */
 type BlockPosition = { readonly at: number; readonly number: number };
 
 export type RecordsPage = {
@@ -139,45 +140,39 @@ export class BlockIndex {
   async records(owner: string, request: RecordsRequest): Promise<RecordsPage> {
     const { newest, filter, after, limit } = request;
     await this.follow(owner, newest);
+    const { opened, next } = this.#withinCall(this.#blocksByRecord(request));
+    const positionAt = ({ block, id }: Entry) => ({ at: block.high, number: id.number });
     let records: SealedRecord[] = [];
-    const blocks = this.#blocksByRecord(request);
-    const opened = blocks.slice(0, this.#limits.opened);
-    for (const { item, content } of this.#read(opened, openBlock)) {
-      const { lastAt } = item.block[filter.kind];
+    for await (const { entry, rows } of this.#read(filter.kind, opened)) {
       const last = records[limit - 1];
-      const isFull = last !== undefined && positionOf(last).at > lastAt;
-      if (isFull) return { records, next: { at: lastAt, number: item.id.number } };
+      const isFull = last !== undefined && positionOf(last).at > entry.block.high;
+      if (isFull) return { records, next: positionAt(entry) };
       records = records
-        .concat(recordsIn(await content, owner, filter, after))
+        .concat(recordsIn(rows, owner, filter, after))
         .toSorted((a, b) => (isOlder(positionOf(a), positionOf(b)) ? 1 : -1))
         .slice(0, limit);
     }
-    const rest = blocks[this.#limits.opened];
-    return {
-      records,
-      next:
-        rest === undefined ? null : { at: rest.block[filter.kind].lastAt, number: rest.id.number },
-    };
+    return { records, next: next === undefined ? null : positionAt(next) };
   }
 
   /** One record. The oldest blocks first, because most records end soon. */
   async find(owner: string, { newest, key, between, above }: FindRequest): Promise<Found> {
     await this.follow(owner, newest);
-    const { opened, examined } = this.#limits;
-    const entries = this.#stored.withRecords(
-      "z.number > ? AND z.first_at <= ? AND z.last_at >= ? ORDER BY z.number LIMIT ?",
+    const { examined } = this.#limits;
+    const entries = this.#stored.select(
+      "+b.number > ? AND +b.low <= ? AND b.high >= ? ORDER BY +b.number LIMIT ?",
       { kind: key.kind, newest },
       [above, between[1], between[0], examined],
     );
     const named = entries.filter(
-      ({ id }) => key.by !== "request_id" || hasMark(this.#stored.requestMarksOf(id), key.id),
+      ({ id }) => key.by !== "request_id" || hasMark(this.#stored.marksOf(id, key.kind), key.id),
     );
-    const read = named.slice(0, opened);
-    for (const { content } of this.#read(read, openBlock)) {
-      const record = recordWith(await content, key);
+    const { opened, next } = this.#withinCall(named);
+    for await (const { rows } of this.#read(key.kind, opened)) {
+      const record = recordWith(rows, key);
       if (record !== undefined) return { record, above: null };
     }
-    if (named.length > opened) return { record: null, above: read.at(-1)?.id.number ?? null };
+    if (next !== undefined) return { record: null, above: opened.at(-1)?.id.number ?? null };
     const last = entries.length < examined ? undefined : entries.at(-1);
     return { record: null, above: last?.id.number ?? null };
   }
@@ -186,9 +181,9 @@ export class BlockIndex {
   #blocksByRecord({ newest, filter, after, from }: RecordsRequest): Entry[] {
     const until = Math.min(after?.at ?? Number.MAX_SAFE_INTEGER, filter.to ?? Infinity);
     const start = from ?? { at: Number.MAX_SAFE_INTEGER, number: Number.MAX_SAFE_INTEGER };
-    return this.#stored.withRecords(
-      `z.first_at <= ? AND z.last_at >= ? AND (z.last_at, z.number) <= (?, ?)
-        ORDER BY z.last_at DESC, z.number DESC LIMIT ?`,
+    return this.#stored.select(
+      `b.low <= ? AND b.high >= ? AND (b.high, b.number) <= (?, ?)
+        ORDER BY b.high DESC, b.number DESC LIMIT ?`,
       { kind: filter.kind, newest },
       [until, filter.from ?? 0, start.at, start.number, this.#limits.opened + 1],
     );
@@ -198,14 +193,14 @@ export class BlockIndex {
     await this.follow(owner, newest);
     const rows: ColdRow[] = [];
     const examination: Examination = { endedAt: null };
-    const blocks = this.#blocksThatMayFit({ newest, filter, before }, examination);
-    let opened = 0;
-    for (const { item, content } of this.#read(blocks, openEntries)) {
-      rows.push(...entriesOf(await content, filter, before));
+    const fitting = this.#blocksThatMayFit({ newest, filter, before }, examination);
+    const { opened, next } = this.#withinCall(fitting);
+    for await (const { rows: transfers } of this.#read("transfers", opened)) {
+      rows.push(...entriesOf(transfers, owner, filter, before));
       if (rows.length >= limit) return { rows: rows.slice(0, limit), before: null };
-      if (++opened === this.#limits.opened) return { rows, before: BigInt(item.block.firstEntry) };
     }
-    return { rows, before: examination.endedAt };
+    const last = next === undefined ? undefined : opened.at(-1);
+    return { rows, before: last === undefined ? examination.endedAt : BigInt(last.block.low) };
   }
 
   /** The newest first. An examination ends after as many blocks as a call examines. */
@@ -217,37 +212,48 @@ export class BlockIndex {
     for (const entry of this.#stored.below(newest, before)) {
       // Instants in the journal never go back.
       if (entry.block.lastAt < (filter.from ?? 0)) return;
-      if (mayContain(entry.block, filter, before) && this.#mayHaveAmount(entry, filter))
-        yield entry;
+      if (mayContain(entry.block, filter, before)) yield entry;
       if (++examined < this.#limits.examined || examination === undefined) continue;
-      examination.endedAt = BigInt(entry.block.firstEntry);
+      examination.endedAt = BigInt(entry.block.low);
       return;
     }
   }
 
-  #mayHaveAmount({ id, block }: Entry, filter: ColdFilter): boolean {
-    if (!hasAmounts(filter)) return true;
-    const wanted = wantedAssets(block, filter);
-    return hasAmount(this.#stored.amountsOf(id), wanted, amountBounds(filter));
+  /** The blocks that a call may open, at least one, and the one after them. */
+  #withinCall(entries: Iterable<Entry>): { opened: Entry[]; next?: Entry } {
+    const opened: Entry[] = [];
+    let bytes = 0;
+    for (const entry of entries) {
+      bytes += entry.block.contentLength;
+      const isTooMuch = opened.length === this.#limits.opened || bytes > this.#limits.open;
+      if (opened.length > 0 && isTooMuch) return { opened, next: entry };
+      opened.push(entry);
+    }
+    return { opened };
   }
 
-  #read<Content>(
-    entries: Iterable<Entry>,
-    open: (bytes: Uint8Array<ArrayBuffer>, block: BlockPlace) => Promise<Content>,
-  ) {
-    const leave = ({ block }: Entry) => this.#room.leave(block.contentLength);
-    const read = async (entry: Entry) => {
-      const { id, block } = entry;
-      await this.#room.enter(block.contentLength);
+  /** Each entry with its rows. A read of R2 takes tens of milliseconds, so some run at once. */
+  async *#read<K extends Kind>(
+    kind: K,
+    entries: readonly Entry[],
+  ): AsyncGenerator<{ entry: Entry; rows: SealedRow[K][] }> {
+    for (let start = 0; start < entries.length; start += start === 0 ? 1 : READ_AT_ONCE) {
+      const some = entries.slice(start, start === 0 ? 1 : start + READ_AT_ONCE);
+      const bytes = some.reduce((sum, { block }) => sum + block.contentLength, 0);
+      await this.#room.enter(bytes);
       try {
-        const kept = this.#stored.contentOf(id);
-        return await open(kept ?? (await readBlockBytes(this.#source.bucket, id, block)), block);
-      } catch (error) {
-        leave(entry);
-        throw error;
+        const stored = await Promise.all(some.map((entry) => this.#bytesOf(kind, entry)));
+        for (const [place, entry] of some.entries())
+          yield { entry, rows: openBlock(kind, stored[place] ?? new Uint8Array(), entry.block) };
+      } finally {
+        this.#room.leave(bytes);
       }
-    };
-    return readAhead(entries, read, leave);
+    }
+  }
+
+  async #bytesOf(kind: Kind, { id, block }: Entry): Promise<Uint8Array> {
+    const kept = this.#stored.contentOf(id, kind);
+    return kept ?? (await readBlockBytes(this.#source.bucket, id, block));
   }
 
   /** The number of entries in the blocks that may contain one that fits. */
@@ -258,7 +264,7 @@ export class BlockIndex {
     await this.follow(owner, newest);
     let entries = 0;
     for (const { block } of this.#blocksThatMayFit({ newest, filter, before }))
-      entries += block.entries;
+      entries += block.count;
     return entries;
   }
 }

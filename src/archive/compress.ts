@@ -1,29 +1,30 @@
-/** Raw DEFLATE by the platform's streams. */
-import { concat, MAX_BYTES, SealMalformed } from "./bytes.ts";
+/** Raw DEFLATE. */
+import { deflateRawSync, inflateRawSync } from "node:zlib";
+import { SealMalformed } from "./columns.ts";
 
-export async function compress(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
-  const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream("deflate-raw"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+/**
+ * A part of an object has far less before compression, and so has an object after it. Who can write
+ * to the bucket must not exhaust a Worker's memory.
+ */
+export const MAX_BYTES = 32_000_000;
+
+export function compress(content: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(deflateRawSync(content));
 }
 
 /** Reads at most `length` bytes, because the input may claim to contain more. */
-export async function decompress(
-  bytes: Uint8Array<ArrayBuffer>,
-  length: number,
-): Promise<Uint8Array<ArrayBuffer>> {
+export function decompress(bytes: Uint8Array, length: number): string {
   if (length > MAX_BYTES) throw new SealMalformed("is too large");
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  const parts: Uint8Array[] = [];
-  let read = 0;
+  const content = inflate(bytes, length);
+  if (content.length !== length) throw new SealMalformed("has another length than is stated");
+  return content.toString();
+}
+
+function inflate(bytes: Uint8Array, length: number): Buffer {
   try {
-    for await (const part of stream) {
-      read += part.length;
-      if (read > length) break;
-      parts.push(part);
-    }
+    // It must be at least one.
+    return inflateRawSync(bytes, { maxOutputLength: Math.max(length, 1) });
   } catch {
     throw new SealMalformed("cannot be decompressed");
   }
-  if (read !== length) throw new SealMalformed("has another length than its footer states");
-  return concat(parts);
 }

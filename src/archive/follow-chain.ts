@@ -1,12 +1,13 @@
 /**
- * Extends the index of one owner's blocks down the chain, to a block that is known. An index that
+ * Extends the index of one owner's blocks down the chain, to a seal that is known. An index that
  * was lost needs all of them, so each call does a part and keeps its place.
  */
 import { first, sql } from "../platform/sql.ts";
-import { SealMalformed } from "./bytes.ts";
-import type { OwnerBlock, SealId } from "./footer.ts";
-import { openEntries } from "./seal-format.ts";
-import { readBlockBytes, readFooterAt, SealMissing } from "./seal-store.ts";
+import { SealMalformed } from "./columns.ts";
+import type { Block, SealId } from "./footer.ts";
+import { KINDS } from "./records.ts";
+import { openBlock } from "./seal-format.ts";
+import { readFooterAt, readBlockBytes, SealMissing } from "./seal-store.ts";
 import type { StoredBlocks, Walk } from "./stored-blocks.ts";
 
 /** Where the archive's objects are, and the database that vouches for them. */
@@ -16,7 +17,7 @@ export type ArchiveSource = {
 };
 
 export type FollowLimits = {
-  /** Footers that one call reads, and blocks that it walks over or links. */
+  /** Footers that one call reads, and seals that it walks over or links. */
   readonly footers: number;
   readonly followed: number;
   /** Bytes of the blocks that are kept. */
@@ -25,14 +26,14 @@ export type FollowLimits = {
 
 /**
  * Small blocks are kept in the index, because a page of few entries a block would otherwise read an
- * object for each. A larger one has some twenty entries or more.
+ * object for each. A larger one has some ten rows or more.
  */
 export const FOLLOW_LIMITS: FollowLimits = { footers: 200, followed: 10_000, kept: 512 };
 
 /** No reader asks longer after it has read which seal is the newest. */
 const LONGEST_READ_MS = 60_000;
 
-/** The index lacks blocks. Further calls complete it. */
+/** The index lacks seals. Further calls complete it. */
 export class HistoryBehind extends Error {
   constructor(owner: string) {
     super(`the history of ${owner} is behind`);
@@ -57,7 +58,7 @@ export class ChainFollower {
    */
   async follow(owner: string, newest: SealId): Promise<void> {
     await this.#requireNewest(newest);
-    const left = { footers: this.#limits.footers, blocks: this.#limits.followed };
+    const left = { footers: this.#limits.footers, seals: this.#limits.followed };
     while (!this.#stored.has(newest, true)) {
       const kept = this.#stored.walk();
       if (kept === null) this.#stored.unlinkAbove(newest);
@@ -66,7 +67,7 @@ export class ChainFollower {
   }
 
   /**
-   * A later block that is known is of a seal that a restore has lost, or that was stored since the
+   * A later seal that is known is one that a restore has lost, or that was stored since the
    * reader asked. Otherwise the database names too old a seal, and the history would be short.
    */
   async #requireNewest({ number }: SealId): Promise<void> {
@@ -77,7 +78,7 @@ export class ChainFollower {
       sql`SELECT 1 AS known FROM journal_seals WHERE number = ${later.number}
         AND epoch = ${later.epoch} AND sealed_at < unixepoch('subsec') * 1000 - ${LONGEST_READ_MS}`,
     );
-    if (row !== undefined) throw new Error(`seal ${later.number} has a later block of the owner`);
+    if (row !== undefined) throw new Error(`seal ${later.number} has later blocks of the owner`);
   }
 
   /** Continues what a call left. Whether that is done. */
@@ -92,8 +93,8 @@ export class ChainFollower {
     }
   }
 
-  /** Down the chain to a block that is linked, or to the first one, then up again. */
-  async #walk(walk: Walk, left: { footers: number; blocks: number }): Promise<void> {
+  /** Down the chain to a seal that is linked, or to the first one, then up again. */
+  async #walk(walk: Walk, left: { footers: number; seals: number }): Promise<void> {
     const { owner, top } = walk;
     let { at } = walk;
     const pause = () => {
@@ -102,11 +103,10 @@ export class ChainFollower {
     };
     try {
       while (at !== null && !this.#stored.has(at, true)) {
-        if (left.blocks-- === 0) throw pause();
+        if (left.seals-- === 0) throw pause();
         if (!this.#stored.has(at, false)) {
           if (left.footers-- === 0) throw pause();
-          const block = await this.#blockOf(owner, at);
-          this.#stored.add(at, block, await this.#contentToKeep(at, block));
+          this.#stored.add(at, await this.#blocksOf(owner, at));
         }
         const previous = this.#stored.previousOf(at);
         this.#stored.deleteBetween(previous, at);
@@ -126,25 +126,28 @@ export class ChainFollower {
     this.#stored.endWalk();
   }
 
-  async #contentToKeep(id: SealId, block: OwnerBlock): Promise<Uint8Array | null> {
-    if (block.length > this.#limits.kept) return null;
-    const bytes = await readBlockBytes(this.#source.bucket, id, block);
-    // What is kept must be right, because it is not read again.
-    await openEntries(bytes, block);
-    return bytes;
-  }
-
-  /** The owner's block in a seal, from the seal's footer, which the database vouches for. */
-  async #blockOf(owner: string, id: SealId): Promise<OwnerBlock> {
-    const { footer, sha256 } = await readFooterAt(this.#source.bucket, id);
+  /** The owner's blocks of a seal, from the seal's footer, and the content of the small ones. */
+  async #blocksOf(owner: string, id: SealId) {
     const row = await first<{ sha256: string }>(
       this.#source.db,
       sql`SELECT lower(hex(sha256)) AS sha256 FROM journal_seals
         WHERE number = ${id.number} AND epoch = ${id.epoch}`,
     );
-    if (row?.sha256 !== sha256) throw new SealMalformed("the footer is not what the row states");
-    const block = footer.blocks.find((candidate) => candidate.owner === owner);
-    if (block === undefined) throw new SealMalformed("the seal has no block of the owner");
-    return block;
+    if (row === undefined) throw new SealMalformed("the database has no such seal");
+    const footer = await readFooterAt(this.#source.bucket, { ...id, ...row });
+    const blocks = footer.blocks.filter((block) => block.owner === owner);
+    if (blocks.length === 0) throw new SealMalformed("the seal has no block of the owner");
+    return Promise.all(
+      blocks.map(async (block) => ({ block, content: await this.#contentToKeep(id, block) })),
+    );
+  }
+
+  async #contentToKeep(id: SealId, block: Block): Promise<Uint8Array<ArrayBuffer> | null> {
+    const kind = KINDS.find((one) => one === block.kind);
+    if (kind === undefined || block.length > this.#limits.kept) return null;
+    const bytes = await readBlockBytes(this.#source.bucket, id, block);
+    // What is kept must be right, because it is not read again.
+    openBlock(kind, bytes, block);
+    return bytes;
   }
 }

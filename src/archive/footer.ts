@@ -1,251 +1,153 @@
-/** The footer of a sealed object: its head, and where each owner's block is. */
+/**
+ * The footer of a sealed object: three lines of JSON. The first is the head, the second lists the
+ * blocks, the third how long each is as compressed. The seal's hash is that of the first two. So it
+ * covers all content, and equal content has an equal hash however the runtime compresses it.
+ */
+import { createHash } from "node:crypto";
 import {
-  ByteReader,
-  ByteWriter,
-  equalBytes,
-  fromHex,
-  requireCanonical,
+  amount,
+  hex,
+  number,
+  orNull,
+  readTable,
+  type RowOf,
   SealMalformed,
-  toHex,
-} from "./bytes.ts";
-import type { Owner } from "./records.ts";
+  text,
+  writeTable,
+} from "./columns.ts";
 
 /** The hash that the first seal names as its previous one. */
 export const GENESIS = "00".repeat(32);
 
+/** A seal of another version is refused. A further column needs no further version. */
+const VERSION = 1;
+
 /** The place of a seal in its chain, and the range that it covers. */
-export type SealHead = {
+const HEAD = {
+  version: number,
   /** Rises with every restore of the database. Readers ignore seals of epochs that were lost. */
-  readonly epoch: number;
+  epoch: number,
   /** Counts from 1 over all epochs. */
-  readonly number: number;
+  number,
   /** The hash of the previous seal, or GENESIS. */
-  readonly previous: string;
+  previous: hex,
   /** The range of transfers `after < id <= upTo`. Both are equal if there is none. */
-  readonly after: number;
-  readonly upTo: number;
+  after: number,
+  upTo: number,
   /** The range of commit groups whose ended requests it contains. */
-  readonly afterGroup: number;
-  readonly upToGroup: number;
+  afterGroup: number,
+  upToGroup: number,
 };
+export type SealHead = Omit<RowOf<typeof HEAD>, "version">;
 
 /** The place of a seal. Numbers continue over epochs. */
 export type SealId = Pick<SealHead, "epoch" | "number">;
 
-export type OwnerBlock = {
-  readonly owner: Owner;
-  /** The last seal before with a block of the owner, or null. */
-  readonly previous: SealId | null;
-  readonly offset: number;
-  readonly length: number;
+/** The rows of one kind that one owner has in the seal. */
+export const BLOCK = {
+  owner: hex,
+  kind: text,
+  /** The last seal before with a block of the owner. */
+  previousEpoch: orNull(number),
+  previousNumber: orNull(number),
+  /** Records, or entries of the owner. */
+  count: number,
+  /** The first and the last `entry_id`, or of records the instants below. */
+  low: number,
+  high: number,
+  /** When the first and the last were posted, opened or made. */
+  firstAt: number,
+  lastAt: number,
   /** Before compression. */
-  readonly contentLength: number;
-  /** Of the content before compression. */
+  contentLength: number,
+  sha256: hex,
+  /** Of transfers. Bit `n` of `reasons` is set if one has the reason with the code `n`. */
+  smallest: orNull(amount),
+  largest: orNull(amount),
+  reasons: orNull(number),
+  assets: orNull(text),
+  /** Of requests and matches: the marks of their requests (`marksOf`). */
+  marks: orNull(text),
+};
+export const PLACE = { offset: number, length: number };
+export type Block = RowOf<typeof BLOCK & typeof PLACE>;
+
+/** Sorted by owner, then in the order of the kinds. */
+export type Footer = { readonly head: SealHead; readonly blocks: readonly Block[] };
+
+export function previousOf({ previousEpoch: epoch, previousNumber }: Block): SealId | null {
+  return epoch === null || previousNumber === null ? null : { epoch, number: previousNumber };
+}
+
+export function encodeFooter({ head, blocks }: Footer): { content: string; sha256: string } {
+  const proven = `${writeTable(HEAD, [{ version: VERSION, ...head }])}\n${writeTable(BLOCK, blocks)}`;
+  const lengths = JSON.stringify(blocks.map(({ length }) => length));
+  return { content: `${proven}\n${lengths}`, sha256: sha256(proven) };
+}
+
+/** An object has another content than the database states. */
+export class SealDiffers extends SealMalformed {}
+
+/** A footer as it was read. Somebody else may have written it. */
+export type UnprovenFooter = {
+  readonly head: string;
+  readonly blocks: string;
+  readonly lengths: string;
   readonly sha256: string;
-  /** Entries of the owner, from the first to the last `entry_id`. */
-  readonly entries: number;
-  readonly firstEntry: number;
-  readonly lastEntry: number;
-  readonly firstAt: number;
-  readonly lastAt: number;
-  readonly smallest: bigint;
-  readonly largest: bigint;
-  /** Bit `n` is set if a transfer has the reason with the code `n`. */
-  readonly reasons: number;
-  readonly assets: readonly string[];
-  readonly requests: RecordZone;
-  readonly quotes: RecordZone;
-  readonly matches: RecordZone;
-  /** Written by summary.ts: the amounts of each of `assets`. */
-  readonly amounts: Uint8Array;
-  /** Written by summary.ts: marks of the requests of the block's requests and matches. */
-  readonly requestMarks: Uint8Array;
 };
 
-/** Records of one kind: how many, and when the first and the last were opened or made. */
-export type RecordZone = {
-  readonly count: number;
-  readonly firstAt: number;
-  readonly lastAt: number;
-};
-
-export type Footer = {
-  readonly head: SealHead;
-  readonly counts: {
-    readonly transfers: number;
-    readonly requests: number;
-    readonly quotes: number;
-    readonly matches: number;
-  };
-  /** Sorted by owner. */
-  readonly blocks: readonly OwnerBlock[];
-};
-
-const HASH_BYTES = 32;
-
-export function encodeFooter({ head, counts, blocks }: Footer): Uint8Array<ArrayBuffer> {
-  const writer = new ByteWriter();
-  writer.uint(head.epoch);
-  writer.uint(head.number);
-  writer.raw(fromHex(head.previous));
-  for (const value of [head.after, head.upTo, head.afterGroup, head.upToGroup]) writer.uint(value);
-  for (const value of [counts.transfers, counts.requests, counts.quotes, counts.matches])
-    writer.uint(value);
-  const assets = [...new Set(blocks.flatMap((block) => block.assets))];
-  const positions = new Map(assets.map((asset, position) => [asset, position]));
-  writer.uint(assets.length);
-  assets.forEach((asset) => writer.text(asset));
-  writer.uint(blocks.length);
-  for (const block of blocks) writeBlock(writer, block, positions);
-  return writer.finish();
+export function splitFooter(content: string): UnprovenFooter {
+  const [head, blocks, lengths, more] = content.split("\n", 4);
+  if (head === undefined || blocks === undefined || lengths === undefined || more !== undefined)
+    throw new SealMalformed("a footer has three lines");
+  return { head, blocks, lengths, sha256: sha256(`${head}\n${blocks}`) };
 }
 
-function writeBlock(
-  writer: ByteWriter,
-  block: OwnerBlock,
-  positions: ReadonlyMap<string, number>,
-): void {
-  writeBytes(writer, fromHex(block.owner));
-  writer.raw(fromHex(block.sha256));
-  writer.uint(block.previous?.epoch ?? 0);
-  writer.uint(block.previous?.number ?? 0);
-  for (const value of numbersOf(block)) writer.uint(value);
-  writer.bigint(block.smallest);
-  writer.bigint(block.largest - block.smallest);
-  writer.uint(block.assets.length);
-  for (const asset of block.assets) writer.uint(positions.get(asset) ?? 0);
-  writeBytes(writer, block.amounts);
-  writeBytes(writer, block.requestMarks);
+/** A head takes some 250. */
+const HEAD_CHARACTERS = 1_000;
+/** As JSON, with a comma. */
+const LENGTH_CHARACTERS = 9;
+
+/** The head of a footer that may be anybody's. Nothing else of it may be read. */
+export function readHead({ head: line }: UnprovenFooter): SealHead {
+  if (line.length > HEAD_CHARACTERS) throw new SealMalformed("a head is too long");
+  const [{ version, ...head } = { version: 0 }] = readTable(HEAD, line);
+  if (version !== VERSION || !("epoch" in head))
+    throw new SealMalformed("is not a seal of this version");
+  return head;
 }
 
-function writeBytes(writer: ByteWriter, bytes: Uint8Array): void {
-  writer.uint(bytes.length);
-  writer.raw(bytes);
-}
-
-/**
- * Whether two seals have the same content. Another version of the runtime may compress it to other
- * bytes, so the blocks may be elsewhere.
- */
-export function sameContent(a: Footer, b: Footer): boolean {
-  return equalBytes(encodeFooter(withoutPlaces(a)), encodeFooter(withoutPlaces(b)));
-}
-
-function withoutPlaces({ blocks, ...footer }: Footer): Footer {
-  return { ...footer, blocks: blocks.map((block) => ({ ...block, offset: 0, length: 0 })) };
-}
-
-/** Whether the two blocks of one footer state the same. */
-export function sameBlock(a: OwnerBlock, b: OwnerBlock): boolean {
-  const positions = new Map([...a.assets, ...b.assets].map((asset, place) => [asset, place]));
-  const [one, other] = [a, b].map((block) => {
-    const writer = new ByteWriter();
-    writeBlock(writer, block, positions);
-    return writer.finish();
+/** Throws `SealMalformed` unless it has this hash. Its JSON is parsed only then. */
+export function readFooter(footer: UnprovenFooter, expected: string): Footer {
+  if (footer.sha256 !== expected)
+    throw new SealDiffers(`has the hash ${footer.sha256} instead of ${expected}`);
+  const head = readHead(footer);
+  const stated = readTable(BLOCK, footer.blocks);
+  // No hash covers the lengths.
+  if (footer.lengths.length > 2 + LENGTH_CHARACTERS * stated.length)
+    throw new SealMalformed("has too many lengths");
+  const lengths = readTable({ length: number }, `{"length":${footer.lengths}}`);
+  if (lengths.length !== stated.length) throw new SealMalformed("a block has no length");
+  let offset = 0;
+  const blocks = stated.map((block, place) => {
+    const length = lengths[place]?.length ?? 0;
+    offset += length;
+    return { ...block, offset: offset - length, length };
   });
-  return one !== undefined && other !== undefined && equalBytes(one, other);
+  return { head, blocks };
 }
 
-/** In the order in which they are written, the last of each range as a difference. */
-function numbersOf(block: OwnerBlock): number[] {
-  return [
-    block.offset,
-    block.length,
-    block.contentLength,
-    block.entries,
-    block.firstEntry,
-    block.lastEntry - block.firstEntry,
-    block.firstAt,
-    block.lastAt - block.firstAt,
-    block.reasons,
-    ...[block.requests, block.quotes, block.matches].flatMap(({ count, firstAt, lastAt }) => [
-      count,
-      firstAt,
-      lastAt - firstAt,
-    ]),
-  ];
+/** Of each id: its last bytes, which are random. Two requests with the same ones cost a read. */
+const MARK_CHARACTERS = 8;
+
+export function marksOf(requestIds: readonly string[]): string {
+  return [...new Set(requestIds.map((id) => id.slice(-MARK_CHARACTERS)))].toSorted().join(" ");
 }
 
-/** Throws `SealMalformed` unless the bytes are exactly those that `encodeFooter` writes. */
-export function decodeFooter(bytes: Uint8Array): Footer {
-  const reader = new ByteReader(bytes);
-  const head: SealHead = {
-    epoch: reader.uint(),
-    number: reader.uint(),
-    previous: toHex(reader.raw(HASH_BYTES)),
-    after: reader.uint(),
-    upTo: reader.uint(),
-    afterGroup: reader.uint(),
-    upToGroup: reader.uint(),
-  };
-  const counts = {
-    transfers: reader.uint(),
-    requests: reader.uint(),
-    quotes: reader.uint(),
-    matches: reader.uint(),
-  };
-  const assets = Array.from({ length: reader.count() }, () => reader.text());
-  const blocks = Array.from({ length: reader.count() }, () => readBlock(reader, assets));
-  const footer: Footer = { head, counts, blocks };
-  requireCanonical(reader, bytes, () => encodeFooter(footer));
-  return footer;
+export function hasMark(marks: string, requestId: string): boolean {
+  return marks.includes(requestId.slice(-MARK_CHARACTERS));
 }
 
-function readBlock(reader: ByteReader, assets: readonly string[]): OwnerBlock {
-  const owner = toHex(readBytes(reader));
-  const sha256 = toHex(reader.raw(HASH_BYTES));
-  const before = { epoch: reader.uint(), number: reader.uint() };
-  const offset = reader.uint();
-  const length = reader.uint();
-  const contentLength = reader.uint();
-  const entries = reader.uint();
-  const firstEntry = reader.uint();
-  const lastEntry = firstEntry + reader.uint();
-  const firstAt = reader.uint();
-  const lastAt = firstAt + reader.uint();
-  const reasons = reader.uint();
-  const requests = readZone(reader);
-  const quotes = readZone(reader);
-  const matches = readZone(reader);
-  const smallest = reader.bigint();
-  const largest = smallest + reader.bigint();
-  const own = Array.from({ length: reader.count() }, () => {
-    const asset = assets[reader.uint()];
-    if (asset === undefined) throw new SealMalformed("an asset is not in its list");
-    return asset;
-  });
-  const amounts = readBytes(reader);
-  const requestMarks = readBytes(reader);
-  return {
-    owner,
-    previous: before.number === 0 ? null : before,
-    offset,
-    length,
-    contentLength,
-    sha256,
-    entries,
-    firstEntry,
-    lastEntry,
-    firstAt,
-    lastAt,
-    smallest,
-    largest,
-    reasons,
-    assets: own,
-    requests,
-    quotes,
-    matches,
-    amounts,
-    requestMarks,
-  };
-}
-
-function readBytes(reader: ByteReader): Uint8Array {
-  return reader.raw(reader.uint());
-}
-
-function readZone(reader: ByteReader): RecordZone {
-  const count = reader.uint();
-  const firstAt = reader.uint();
-  return { count, firstAt, lastAt: firstAt + reader.uint() };
+export function sha256(content: string): string {
+  return createHash("sha256").update(content).digest("hex");
 }

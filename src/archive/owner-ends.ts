@@ -2,7 +2,8 @@
  * Where each owner's chain of blocks begins and ends, as the seals say it. `sealed_owners` has the
  * same for readers. Whoever reads all footers compares the two. Pure.
  */
-import type { OwnerBlock, SealId } from "./footer.ts";
+import { type Footer, previousOf, type SealId } from "./footer.ts";
+import type { Owner } from "./records.ts";
 
 export type OwnerEnds = {
   /** The first seal with a block of the owner, and the last one. */
@@ -14,18 +15,29 @@ export type OwnerEnds = {
   readonly matchAt: number | null;
 };
 
-type Zones = Pick<OwnerBlock, "requests" | "quotes" | "matches">;
+/** An owner with blocks in a seal, and the seal that they name as the one before. */
+export type OwnerLink = {
+  readonly owner: Owner;
+  readonly previous: SealId | null;
+  readonly ends: OwnerEnds;
+};
 
-/** What one block says. */
-export function endsOf(id: SealId, { requests, quotes, matches }: Zones): OwnerEnds {
-  const newest = ({ count, lastAt }: Zones["quotes"]) => (count === 0 ? null : lastAt);
-  return {
-    first: id.number,
-    last: id,
-    requestAt: newest(requests),
-    quoteAt: newest(quotes),
-    matchAt: newest(matches),
-  };
+/** What one seal says of each of its owners. */
+export function linksIn({ head: { epoch, number }, blocks }: Footer): OwnerLink[] {
+  const links = new Map<Owner, OwnerLink>();
+  for (const block of blocks) {
+    const { owner, kind, lastAt } = block;
+    const newest = (of: string) => (kind === of ? lastAt : null);
+    const ends = joinEnds(links.get(owner)?.ends, {
+      first: number,
+      last: { epoch, number },
+      requestAt: newest("requests"),
+      quoteAt: newest("quotes"),
+      matchAt: newest("matches"),
+    });
+    links.set(owner, { owner, previous: previousOf(block), ends });
+  }
+  return [...links.values()];
 }
 
 /** Of two parts of the chain, in any order. */

@@ -4,11 +4,11 @@
  * repeats it, which no later seal could undo.
  */
 import { all, sql } from "../platform/sql.ts";
-import { SealMalformed } from "./bytes.ts";
-import type { Footer, SealId } from "./footer.ts";
-import { endsOf, type OwnerEnds } from "./owner-ends.ts";
+import { SealMalformed } from "./columns.ts";
+import type { Footer } from "./footer.ts";
+import { linksIn, type OwnerEnds } from "./owner-ends.ts";
 import type { Owner } from "./records.ts";
-import { readFooterAt, SealMissing } from "./seal-store.ts";
+import { readFooterAt, SealMissing, type SealRef } from "./seal-store.ts";
 
 /** Footers that one call reads, and at once. An object reads a thousand in an invocation. */
 const FOOTERS_PER_CALL = 200;
@@ -16,7 +16,6 @@ const FOOTERS_AT_ONCE = 10;
 /** A value of the storage has at most 2 MB. */
 const OWNERS_PER_STATEMENT = 5_000;
 
-type Seal = SealId & { readonly sha256: string };
 type Row = {
   readonly owner: Owner;
   readonly first: number;
@@ -78,12 +77,18 @@ export class OwnerMemory {
   }
 
   /** Without a footer the seal is unread. The order does not matter. */
-  #add(seal: Seal, footer: Footer | undefined): void {
+  #add(seal: SealRef, footer: Footer | undefined): void {
     const { number, epoch, sha256 } = seal;
-    const rows = (footer?.blocks ?? []).map((block) => {
-      const { requestAt, quoteAt, matchAt } = endsOf({ epoch, number }, block);
-      return [block.owner, number, number, epoch, requestAt, quoteAt, matchAt];
-    });
+    const links = footer === undefined ? [] : linksIn(footer);
+    const rows = links.map(({ owner, ends: { requestAt, quoteAt, matchAt } }) => [
+      owner,
+      number,
+      number,
+      epoch,
+      requestAt,
+      quoteAt,
+      matchAt,
+    ]);
     for (let start = 0; start < rows.length; start += OWNERS_PER_STATEMENT)
       this.#sql.exec(
         `INSERT INTO owners SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
@@ -120,8 +125,8 @@ export class OwnerMemory {
     return byOwner(rows.toArray());
   }
 
-  #followed(): Omit<Seal, "epoch"> | undefined {
-    const rows = this.#sql.exec<Omit<Seal, "epoch">>("SELECT number, sha256 FROM followed");
+  #followed(): Omit<SealRef, "epoch"> | undefined {
+    const rows = this.#sql.exec<Omit<SealRef, "epoch">>("SELECT number, sha256 FROM followed");
     return rows.toArray()[0];
   }
 
@@ -150,8 +155,8 @@ function byOwner(rows: readonly Row[]): Map<Owner, OwnerEnds> {
   );
 }
 
-function sealsOf(db: D1Database, numbers: readonly number[]): Promise<Seal[]> {
-  return all<Seal>(
+function sealsOf(db: D1Database, numbers: readonly number[]): Promise<SealRef[]> {
+  return all<SealRef>(
     db,
     sql`SELECT s.number, s.epoch, lower(hex(s.sha256)) AS sha256
       FROM json_each(${JSON.stringify(numbers)}) n CROSS JOIN journal_seals s ON s.number = n.value
@@ -160,10 +165,9 @@ function sealsOf(db: D1Database, numbers: readonly number[]): Promise<Seal[]> {
 }
 
 /** Undefined unless the archive has what the database vouches for. */
-async function footerOf(bucket: Pick<R2Bucket, "get">, seal: Seal): Promise<Footer | undefined> {
+async function footerOf(bucket: Pick<R2Bucket, "get">, seal: SealRef): Promise<Footer | undefined> {
   try {
-    const { footer, sha256 } = await readFooterAt(bucket, seal);
-    return sha256 === seal.sha256 ? footer : undefined;
+    return await readFooterAt(bucket, seal);
   } catch (error) {
     if (error instanceof SealMissing || error instanceof SealMalformed) return undefined;
     throw error;

@@ -1,8 +1,7 @@
-/** Requests, quotes and matches of blocks: what a list or a lookup selects. Pure. */
-import type { Block } from "./block.ts";
-import type { Owner, Records, SealedMatch, SealedQuote, SealedRequest } from "./records.ts";
+/** Requests, quotes and matches of a block: what a list or a lookup selects. Pure. */
+import type { Kind, Owner, SealedMatch, SealedQuote, SealedRequest } from "./records.ts";
 
-export type RecordKind = keyof Records;
+export type RecordKind = Exclude<Kind, "transfers">;
 export type SealedRecord = SealedRequest | SealedQuote | SealedMatch;
 
 /** The order of lists: newest first, then by id. Ids are hexadecimal. */
@@ -42,23 +41,24 @@ export function isOlder(a: RecordPosition, b: RecordPosition): boolean {
 }
 
 /**
- * The records of the owner's block that fit and come after a position, in the order of the list.
+ * The records of an owner that fit and come after a position, in the order of the list.
  */
 export function recordsIn(
-  block: Block,
+  all: readonly SealedRecord[],
   owner: Owner,
   filter: RecordFilter,
   after: RecordPosition | null,
 ): SealedRecord[] {
-  const all: readonly SealedRecord[] = block[filter.kind];
   return all
     .filter((record) => fits(record, owner, filter))
     .filter((record) => after === null || isOlder(positionOf(record), after))
     .toSorted((a, b) => (isOlder(positionOf(a), positionOf(b)) ? 1 : -1));
 }
 
-export function recordWith(block: Block, { kind, by, id }: RecordKey): SealedRecord | undefined {
-  const all: readonly SealedRecord[] = block[kind];
+export function recordWith(
+  all: readonly SealedRecord[],
+  { by, id }: RecordKey,
+): SealedRecord | undefined {
   return all.find((record) => by in record && Reflect.get(record, by) === id);
 }
 

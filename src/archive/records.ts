@@ -1,139 +1,158 @@
 /**
  * What a seal contains: transfers of the journal, and requests, quotes and matches that ended. Each
- * list of columns is the table's own, in the order in which it is written. A test compares them
- * with the tables.
+ * list of columns is the table's own. A test compares them with the tables. A new column must be
+ * nullable here, because older seals lack it.
  */
-import type { AccountKind } from "../ledger/tables.ts";
-import {
-  amount,
-  amountOrNull,
-  type Columns,
-  id,
-  idOrNull,
-  name,
-  nameOrNull,
-  near,
-  number,
-  numberOrNull,
-  type RowOf,
-  rising,
-} from "./columns.ts";
+import { amount, type Columns, hex, number, orNull, type RowOf, text } from "./columns.ts";
 
 /** A user id or the name of a house account, as hexadecimal. */
 export type Owner = string;
 
-export type SealedAccount = { readonly owner: Owner; readonly kind: AccountKind };
+/** Sorted by the first column, which is the row's id. */
+type Table<Cols extends Columns> = {
+  readonly columns: Cols;
+  readonly id: keyof Cols & string;
+  /** The columns that name the owners whose history contains the row. */
+  readonly owners: readonly (keyof Cols & string)[];
+};
+
+function table<Cols extends Columns>(
+  columns: Cols,
+  id: keyof Cols & string,
+  owners: readonly (keyof Cols & string)[],
+): Table<Cols> {
+  return { columns, id, owners };
+}
 
 /** A transfer with its accounts named, so that a seal can be read without the database. */
-export type SealedTransfer = {
-  readonly transferId: number;
-  readonly from: SealedAccount;
-  readonly to: SealedAccount;
-  readonly asset: string;
-  readonly amount: bigint;
-  /** Codes of src/ledger/codes.ts. */
-  readonly reason: number;
-  readonly step: number;
-  readonly line: number;
-  /** The id of the record that caused it, as hexadecimal. */
-  readonly ref: string;
-  readonly at: number;
-  /** The balances that the transfer left. */
-  readonly fromBalance: bigint;
-  readonly toBalance: bigint;
-};
-
-/** Sorted by the first column, the record's id. */
-type RecordTable<Table extends Columns> = {
-  readonly columns: Table;
-  /** The columns that name the users whose history contains the record. */
-  readonly owners: readonly (keyof Table & string)[];
-};
-
-function table<Table extends Columns>(
-  columns: Table,
-  owners: readonly (keyof Table & string)[],
-): RecordTable<Table> {
-  return { columns, owners };
-}
+export const TRANSFERS = table(
+  {
+    transfer_id: number,
+    from_owner: hex,
+    from_kind: text,
+    to_owner: hex,
+    to_kind: text,
+    asset: text,
+    amount,
+    /** Codes of src/ledger/codes.ts. */
+    reason: number,
+    step: number,
+    line: number,
+    /** The id of the record that caused it. */
+    ref: hex,
+    /** The match of a trade that is posted under its quote. The ledger shows this one. */
+    match_id: orNull(hex),
+    at: number,
+    /** The balances that the transfer left. */
+    from_balance: amount,
+    to_balance: amount,
+  },
+  "transfer_id",
+  ["from_owner", "to_owner"],
+);
+export type SealedTransfer = RowOf<typeof TRANSFERS.columns>;
 
 export const REQUESTS = table(
   {
-    request_id: id,
-    requester_id: id,
-    asset: name,
-    amount: amountOrNull,
-    usdc_amount: amountOrNull,
-    side: name,
+    request_id: hex,
+    requester_id: hex,
+    asset: text,
+    amount: orNull(amount),
+    usdc_amount: orNull(amount),
+    side: text,
     disclosed: number,
-    status: name,
-    opened_at: rising,
-    expires_at: near("opened_at"),
-    opened_group: rising,
-    label: nameOrNull,
-    ended_by: idOrNull,
-    ended_group: near("opened_group"),
-    stuck_at: numberOrNull,
+    status: text,
+    opened_at: number,
+    expires_at: number,
+    opened_group: number,
+    label: orNull(text),
+    ended_by: orNull(hex),
+    ended_group: number,
+    stuck_at: orNull(number),
   },
+  "request_id",
   ["requester_id"],
 );
 export type SealedRequest = RowOf<typeof REQUESTS.columns>;
 
 export const QUOTES = table(
   {
-    quote_id: id,
-    request_id: id,
-    maker_id: id,
-    credential: id,
-    asset: name,
+    quote_id: hex,
+    request_id: hex,
+    maker_id: hex,
+    credential: hex,
+    asset: text,
     amount,
-    side: name,
+    side: text,
     price: number,
     usdc_amount: amount,
     taker_fee: amount,
     maker_fee: amount,
-    reserve_asset: name,
+    reserve_asset: text,
     reserve: amount,
-    status: name,
-    opened_at: rising,
-    expires_at: near("opened_at"),
-    opened_group: rising,
-    label: nameOrNull,
-    cancel_reason: nameOrNull,
-    replaced_by: idOrNull,
-    ended_by: idOrNull,
-    ended_group: near("opened_group"),
-    stuck_at: numberOrNull,
+    status: text,
+    opened_at: number,
+    expires_at: number,
+    opened_group: number,
+    label: orNull(text),
+    cancel_reason: orNull(text),
+    replaced_by: orNull(hex),
+    ended_by: orNull(hex),
+    ended_group: number,
+    stuck_at: orNull(number),
   },
+  "quote_id",
   ["maker_id"],
 );
 export type SealedQuote = RowOf<typeof QUOTES.columns>;
 
 export const MATCHES = table(
   {
-    match_id: id,
-    request_id: id,
-    quote_id: id,
-    requester_id: id,
-    maker_id: id,
-    asset: name,
-    side: name,
+    match_id: hex,
+    request_id: hex,
+    quote_id: hex,
+    requester_id: hex,
+    maker_id: hex,
+    asset: text,
+    side: text,
     amount,
     price: number,
     usdc_amount: amount,
     taker_fee: amount,
     maker_fee: amount,
-    at: rising,
-    matched_group: rising,
-    requester_label: nameOrNull,
-    maker_label: nameOrNull,
+    at: number,
+    matched_group: number,
+    requester_label: orNull(text),
+    maker_label: orNull(text),
   },
+  "match_id",
   ["requester_id", "maker_id"],
 );
 export type SealedMatch = RowOf<typeof MATCHES.columns>;
 
-export type Records = {
-  readonly requests: readonly SealedRequest[];
-  readonly quotes: readonly SealedQuote[];
-  readonly matches: readonly SealedMatch[];
+/** In the order in which a seal contains them. */
+export const TABLES = {
+  transfers: TRANSFERS,
+  requests: REQUESTS,
+  quotes: QUOTES,
+  matches: MATCHES,
+} as const;
+export type Kind = keyof typeof TABLES;
+export const KINDS = ["transfers", "requests", "quotes", "matches"] as const;
+
+export type SealedRow = {
+  readonly transfers: SealedTransfer;
+  readonly requests: SealedRequest;
+  readonly quotes: SealedQuote;
+  readonly matches: SealedMatch;
 };
+export type Content = { readonly [K in Kind]: readonly SealedRow[K][] };
+
+/** Safe cast: `id` names a column whose values are numbers or texts. */
+export function idOf(kind: Kind, row: object): number | string {
+  return Reflect.get(row, TABLES[kind].id) as number | string;
+}
+
+export function ownersOf(kind: Kind, row: object): Set<Owner> {
+  return new Set(TABLES[kind].owners.map((column) => String(Reflect.get(row, column))));
+}

@@ -19,10 +19,15 @@ import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts"
 import type { Failpoint } from "../platform/failpoint.ts";
 import { all, blob, type Expr, expr, first, join, raw, type Sql, sql } from "../platform/sql.ts";
 import { addVenueDays } from "./venue-days.ts";
-import { SealMalformed } from "./bytes.ts";
-import type { SealId } from "./footer.ts";
+import { SealMalformed } from "./columns.ts";
 import type { Seal } from "./seal-format.ts";
-import { readSeal, type SealBucket, SealMissing, type StoredSeal } from "./seal-store.ts";
+import {
+  readSeal,
+  type SealBucket,
+  SealMissing,
+  type SealRef,
+  type StoredSeal,
+} from "./seal-store.ts";
 
 export type ReleaseContext = {
   readonly db: D1Database;
@@ -54,7 +59,7 @@ type Table = keyof typeof RECORDS;
 
 export type Released =
   | { readonly status: "idle" }
-  | (SealId & { readonly status: Step["status"] })
+  | (SealRef & { readonly status: Step["status"] })
   /** The archive and the database do not have the same, so nothing is deleted. */
   | { readonly status: "mismatch"; readonly detail: string };
 
@@ -84,9 +89,9 @@ export async function releaseRound(context: ReleaseContext): Promise<Released> {
   const { db, bucket } = context;
   const stored = await readStored(bucket, next);
   if ("wrong" in stored) return { status: "mismatch", detail: stored.wrong };
-  const { epoch, number } = next;
+  const { epoch, number, sha256 } = next;
   if (next.released === 1 && next.held === 0 && !(await deleteSlices(context, next, stored.seal)))
-    return { status: "releasing", epoch, number };
+    return { status: "releasing", epoch, number, sha256 };
   const group = newGroup();
   const { status, statements, applied } = stepOf(group, next, stored.seal, context);
   await commitOrThrow(db, group, statements);
@@ -97,7 +102,7 @@ export async function releaseRound(context: ReleaseContext): Promise<Released> {
       detail: `the database lacks records that seal ${number} contains`,
     };
   await context.failpoint?.(`seal_${status}`);
-  return { status, epoch, number };
+  return { status, epoch, number, sha256 };
 }
 
 const COLUMNS = sql`number, epoch, after_transfer AS "after", up_to_transfer AS up_to, after_group,
@@ -132,9 +137,7 @@ async function readStored(
   next: Next,
 ): Promise<StoredSeal | { readonly wrong: string }> {
   try {
-    const stored = await readSeal(bucket, next);
-    if (stored.sha256 === next.sha256) return stored;
-    return { wrong: `the object of seal ${next.number} is not what its row states` };
+    return await readSeal(bucket, next);
   } catch (error) {
     if (error instanceof SealMalformed || error instanceof SealMissing)
       return { wrong: `seal ${next.number} could not be read: ${error.message}` };

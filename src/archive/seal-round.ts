@@ -14,7 +14,7 @@
 import type { MacKeys } from "../auth/event-mac.ts";
 import { first, sql } from "../platform/sql.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
-import { SealMalformed } from "./bytes.ts";
+import { SealMalformed } from "./columns.ts";
 import { walkRecent } from "../ledger/reconcile.ts";
 import {
   type Choice,
@@ -25,12 +25,13 @@ import {
   type Range,
 } from "./choose-range.ts";
 import { checkPage, linksOf, OwnersDiffer } from "./check-owners.ts";
-import { sameContent, type SealHead } from "./footer.ts";
+import { SealDiffers, type SealHead } from "./footer.ts";
 import type { OwnerMemory } from "./owner-memory.ts";
 import { readRange } from "./read-range.ts";
 import { type EncodedSeal, encodeSeal, ownersIn } from "./seal-format.ts";
 import {
   putIfAbsent,
+  readHeadAt,
   readSeal,
   type SealBucket,
   SealMissing,
@@ -162,15 +163,20 @@ async function prove(
   const encoded = await encodeRange(context, head);
   await putIfAbsent(bucket, head, encoded);
   await context.failpoint?.("seal_put");
-  const stored = await readBack(bucket, head);
-  if ("mismatch" in stored || sameContent(stored.footer, encoded.footer)) return stored;
-  const found = stored.seal;
-  // Somebody else may have put it. What it claims too early would never be sealed.
-  if (!(await mayBeSealed(db, found, options.hotMs)))
-    return { mismatch: `the object of seal ${head.number} ends where no seal may end` };
-  const again = await encodeRange(context, headOf(memory, found));
-  if (sameContent(stored.footer, again.footer)) return stored;
-  return { mismatch: `the object of seal ${head.number} has another content than the database` };
+  const found = await readBack(head, () => readHeadAt(bucket, head));
+  if ("mismatch" in found) return found;
+  let { sha256 } = encoded;
+  if (found.upTo !== head.upTo || found.upToGroup !== head.upToGroup) {
+    // Somebody else may have put it. What it claims too early would never be sealed.
+    if (!(await mayBeSealed(db, { ...head, ...rangeEnd(found) }, options.hotMs)))
+      return { mismatch: `the object of seal ${head.number} ends where no seal may end` };
+    ({ sha256 } = await encodeRange(context, { ...head, ...rangeEnd(found) }));
+  }
+  return readBack(head, () => readSeal(bucket, { ...head, sha256 }));
+}
+
+function rangeEnd({ upTo, upToGroup }: SealHead) {
+  return { upTo, upToGroup };
 }
 
 async function encodeRange({ db, owners }: RoundContext, head: SealHead): Promise<EncodedSeal> {
@@ -190,13 +196,17 @@ function headOf(memory: SealerMemory, { upTo, upToGroup }: Range): SealHead {
   };
 }
 
-async function readBack(
-  bucket: SealBucket,
+async function readBack<Found extends object>(
   head: SealHead,
-): Promise<StoredSeal | { readonly mismatch: string }> {
+  read: () => Promise<Found>,
+): Promise<Found | { readonly mismatch: string }> {
   try {
-    return await readSeal(bucket, head);
+    return await read();
   } catch (error) {
+    if (error instanceof SealDiffers)
+      return {
+        mismatch: `the object of seal ${head.number} has another content than the database`,
+      };
     if (error instanceof SealMalformed || error instanceof SealMissing)
       return { mismatch: `seal ${head.number} could not be read back: ${error.message}` };
     throw error;

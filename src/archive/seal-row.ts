@@ -1,12 +1,13 @@
 /** The chain of seals in the database: reads its end, and stores the next one. */
 import { desc } from "drizzle-orm";
+import { inChunks } from "../platform/chunks.ts";
 import { commit, newGroup } from "../platform/commit.ts";
 import { read } from "../platform/read.ts";
 import { all, blob, raw, type Sql, sql } from "../platform/sql.ts";
 import type { MacKeys } from "../auth/event-mac.ts";
-import type { Footer, SealHead, SealId } from "./footer.ts";
-import { endsOf, type OwnerEnds } from "./owner-ends.ts";
-import type { Owner, SealedAccount } from "./records.ts";
+import type { Footer, SealHead } from "./footer.ts";
+import { linksIn, type OwnerEnds } from "./owner-ends.ts";
+import type { Owner } from "./records.ts";
 import type { Seal } from "./seal-format.ts";
 import { sealEvent } from "./seal-event.ts";
 import type { StoredSeal } from "./seal-store.ts";
@@ -74,7 +75,7 @@ export async function storeSeal(
           (SELECT last_at FROM journal_seals ORDER BY number DESC LIMIT 1), 0),
         ${bytes}, ${blob(seal.previous)}, ${blob(sha256)}, ${group.at}`,
     ...storeBalances(closingBalances(seal)),
-    ...storeOwners(seal, footer),
+    ...storeOwners(footer),
     sealEvent(macKeys, { ...seal, sha256 }, group),
   ]);
   return result.committed;
@@ -104,34 +105,31 @@ export async function readOwnerRows(
 }
 
 /** A statement binds a text of at most 2 MB. */
-const ACCOUNTS_PER_STATEMENT = 5_000;
+const ROWS_PER_STATEMENT = 5_000;
 
 function storeBalances(balances: readonly ClosingBalance[]): Sql[] {
-  const statements: Sql[] = [];
-  for (let start = 0; start < balances.length; start += ACCOUNTS_PER_STATEMENT) {
-    const rows = balances
-      .slice(start, start + ACCOUNTS_PER_STATEMENT)
-      .map(({ owner, asset, kind, balance }) => [owner, asset, kind, String(balance)]);
-    statements.push(sql`INSERT INTO sealed_balances (account_id, balance)
+  return inChunks(balances, ROWS_PER_STATEMENT).map(
+    (rows) => sql`INSERT INTO sealed_balances (account_id, balance)
       SELECT a.account_id, CAST(s.value ->> 3 AS INTEGER)
       FROM json_each(${JSON.stringify(rows)}) s CROSS JOIN accounts a
         ON a.owner = unhex(s.value ->> 0) AND a.asset = s.value ->> 1 AND a.kind = s.value ->> 2
       WHERE 1 ON CONFLICT (account_id) DO UPDATE
-        SET balance = excluded.balance`);
-  }
-  return statements;
+        SET balance = excluded.balance`,
+  );
 }
 
 /** A row of an owner is there with its first seal, and only grows. */
-function storeOwners({ number, epoch }: SealId, { blocks }: Footer): Sql[] {
-  const statements: Sql[] = [];
-  for (let start = 0; start < blocks.length; start += ACCOUNTS_PER_STATEMENT) {
-    const rows = blocks.slice(start, start + ACCOUNTS_PER_STATEMENT).map((block) => {
-      const { requestAt, quoteAt, matchAt } = endsOf({ epoch, number }, block);
-      return [block.owner, requestAt, quoteAt, matchAt];
-    });
+function storeOwners(footer: Footer): Sql[] {
+  const { number } = footer.head;
+  return inChunks(linksIn(footer), ROWS_PER_STATEMENT).flatMap((links) => {
+    const rows = links.map(({ owner, ends }) => [
+      owner,
+      ends.requestAt,
+      ends.quoteAt,
+      ends.matchAt,
+    ]);
     const owners = sql`json_each(${JSON.stringify(rows)}) s`;
-    statements.push(
+    return [
       sql`UPDATE sealed_owners SET last_seal = ${number},
           last_request_at = ${laterOf("last_request_at", 1)},
           last_quote_at = ${laterOf("last_quote_at", 2)},
@@ -143,9 +141,8 @@ function storeOwners({ number, epoch }: SealId, { blocks }: Footer): Sql[] {
           s.value ->> 3
         FROM ${owners}
         WHERE NOT EXISTS (SELECT 1 FROM sealed_owners o WHERE o.owner = unhex(s.value ->> 0))`,
-    );
-  }
-  return statements;
+    ];
+  });
 }
 
 function laterOf(column: string, place: number): Sql {
@@ -153,16 +150,17 @@ function laterOf(column: string, place: number): Sql {
   return raw(`max(coalesce(${old}, ${added}), coalesce(${added}, ${old}))`);
 }
 
-type ClosingBalance = SealedAccount & { readonly asset: string; readonly balance: bigint };
+/** Owner, asset, kind of account, and the balance. */
+type ClosingBalance = readonly [Owner, string, string, string];
 
 /** The balance that the seal leaves on each account that it touches. */
 function closingBalances({ transfers }: Pick<Seal, "transfers">): ClosingBalance[] {
   const balances = new Map<string, ClosingBalance>();
-  const set = ({ owner, kind }: SealedAccount, asset: string, balance: bigint) =>
-    balances.set(`${owner} ${kind} ${asset}`, { owner, kind, asset, balance });
+  const set = (owner: Owner, asset: string, kind: string, balance: bigint) =>
+    balances.set(`${owner} ${kind} ${asset}`, [owner, asset, kind, String(balance)]);
   for (const transfer of transfers) {
-    set(transfer.from, transfer.asset, transfer.fromBalance);
-    set(transfer.to, transfer.asset, transfer.toBalance);
+    set(transfer.from_owner, transfer.asset, transfer.from_kind, transfer.from_balance);
+    set(transfer.to_owner, transfer.asset, transfer.to_kind, transfer.to_balance);
   }
   return [...balances.values()];
 }

@@ -1,14 +1,16 @@
 /** Seals as objects in R2. An object is written once and never changed or deleted. */
 import { type OnceBucket, putOnce } from "../platform/put-once.ts";
-import { MAX_BYTES, SealMalformed } from "./bytes.ts";
-import type { Footer, SealHead, SealId } from "./footer.ts";
+import { SealMalformed } from "./columns.ts";
+import { MAX_BYTES } from "./compress.ts";
 import {
-  type BlockPlace,
-  decodeSeal,
-  type EncodedSeal,
-  readFooterOf,
-  type Seal,
-} from "./seal-format.ts";
+  type Footer,
+  type Block,
+  readFooter,
+  readHead,
+  type SealHead,
+  type SealId,
+} from "./footer.ts";
+import { decodeSeal, type EncodedSeal, openFooter, type Seal } from "./seal-format.ts";
 
 export type SealBucket = OnceBucket & Pick<R2Bucket, "get">;
 
@@ -19,6 +21,9 @@ export class SealMissing extends Error {
     this.name = "SealMissing";
   }
 }
+
+/** The place of a seal, and the hash that its object must have. */
+export type SealRef = SealId & { readonly sha256: string };
 
 export type StoredSeal = {
   readonly seal: Seal;
@@ -42,35 +47,48 @@ export async function putIfAbsent(
 }
 
 /** Throws `SealMissing` or `SealMalformed`. */
-export async function readSeal(bucket: SealBucket, head: SealId): Promise<StoredSeal> {
-  const object = await bucket.get(keyOf(head));
-  if (object === null) throw new SealMissing(keyOf(head));
+export async function readSeal(
+  bucket: SealBucket,
+  { epoch, number, sha256 }: SealRef,
+): Promise<StoredSeal> {
+  const object = await bucket.get(keyOf({ epoch, number }));
+  if (object === null) throw new SealMissing(keyOf({ epoch, number }));
   if (object.size > MAX_BYTES) throw new SealMalformed("is too large");
   const bytes = new Uint8Array(await object.arrayBuffer());
-  return { ...(await decodeSeal(bytes)), bytes: bytes.length };
+  return { ...decodeSeal(bytes, sha256), sha256, bytes: bytes.length };
 }
 
 /** Most footers are smaller. */
 const FOOTER_BYTES = 65_536;
 
-/** The footer alone. The caller compares its hash with the database's. */
+/** The footer alone. */
 export async function readFooterAt(
   bucket: Pick<R2Bucket, "get">,
-  id: SealId,
-): Promise<{ footer: Footer; sha256: string }> {
+  { sha256, ...id }: SealRef,
+): Promise<Footer> {
+  return readFooter(await readUnproven(bucket, id), sha256);
+}
+
+/** What an object claims that an earlier attempt has left. Anybody may have written it. */
+export async function readHeadAt(bucket: Pick<R2Bucket, "get">, id: SealId): Promise<SealHead> {
+  return readHead(await readUnproven(bucket, id));
+}
+
+async function readUnproven(bucket: Pick<R2Bucket, "get">, id: SealId) {
   for (let suffix = FOOTER_BYTES; ;) {
-    const read = await readFooterOf(await readBytes(bucket, id, { suffix }));
+    const read = openFooter(await readBytes(bucket, id, { suffix }));
     if (!("needed" in read)) return read;
-    if (read.needed <= suffix) throw new SealMalformed("the footer does not fit");
+    if (read.needed <= suffix || read.needed > MAX_BYTES)
+      throw new SealMalformed("the footer does not fit");
     suffix = read.needed;
   }
 }
 
-/** One owner's block as it is stored. Its hash is verified when it is opened. */
+/** A block as it is stored. Its hash is verified when it is opened. */
 export function readBlockBytes(
   bucket: Pick<R2Bucket, "get">,
   id: SealId,
-  { offset, length }: BlockPlace,
+  { offset, length }: Pick<Block, "offset" | "length">,
 ): Promise<Uint8Array<ArrayBuffer>> {
   return readBytes(bucket, id, { offset, length });
 }

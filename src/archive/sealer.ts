@@ -17,9 +17,9 @@ import { releaseRound } from "./release.ts";
 import { readState, type Round, sealRound } from "./seal-round.ts";
 import { mendOwners } from "./check-owners.ts";
 import { historyName } from "./cold-entries.ts";
-import type { SealId } from "./footer.ts";
 import { OwnerMemory } from "./owner-memory.ts";
-import { readFooterAt } from "./seal-store.ts";
+import { linksIn } from "./owner-ends.ts";
+import { readFooterAt, type SealRef } from "./seal-store.ts";
 import { SEALER_NAME } from "./sealer-name.ts";
 import { compareWithMemory, FIRST_MEMORY, nextEpoch, type SealerMemory } from "./sealer-memory.ts";
 
@@ -175,11 +175,13 @@ export class Sealer extends DurableObject<Env> {
    * time, so a failure is ignored, and one that does not answer delays the seals only so long. Of
    * many users, each seal tells others.
    */
-  async #tellHistories(id: SealId): Promise<void> {
+  async #tellHistories(seal: SealRef): Promise<void> {
     try {
-      const { footer } = await readFooterAt(this.env.ARCHIVE, id);
-      const users = footer.blocks.filter(({ owner }) => isUser(owner));
-      const first = (id.number * HISTORIES_TOLD) % Math.max(users.length, 1);
+      const { epoch, number } = seal;
+      const id = { epoch, number };
+      const footer = await readFooterAt(this.env.ARCHIVE, { ...id, sha256: seal.sha256 });
+      const users = linksIn(footer).filter(({ owner }) => isUser(owner));
+      const first = (number * HISTORIES_TOLD) % Math.max(users.length, 1);
       const told = [...users.slice(first), ...users.slice(0, first)].slice(0, HISTORIES_TOLD);
       const until = now() + TELL_MS;
       for (let start = 0; start < told.length && now() < until; start += HISTORIES_AT_ONCE)

@@ -1,12 +1,12 @@
-/** The tables of one owner's index: a row for each block, with what its footer states of it. */
-import type { OwnerBlock, SealId } from "./footer.ts";
-import type { RecordKind } from "./record-page.ts";
-
-/** A block, without the lists that only some reads need. */
-type IndexedBlock = Omit<OwnerBlock, "amounts" | "requestMarks">;
+/** The tables of one owner's index: the chain of seals, and what footers state of each block. */
+import { readTable, writeTable } from "./columns.ts";
+import { BLOCK, type Block, PLACE, previousOf, type SealId } from "./footer.ts";
+import type { Kind } from "./records.ts";
 
 /** A block of the owner, and the seal that contains it. */
-export type Entry = { readonly id: SealId; readonly block: IndexedBlock };
+export type Entry = { readonly id: SealId; readonly block: Block };
+
+const INDEXED = { ...BLOCK, ...PLACE };
 
 /** Rows of one read of the index. */
 const ROWS_PER_READ = 100;
@@ -21,30 +21,26 @@ export class StoredBlocks {
 
   constructor(storage: SqlStorage) {
     this.#sql = storage;
-    // `linked`: the chain from this block to the first one is complete. `content`: of small blocks,
-    // as in the archive. SQLite reads the large columns, the last ones, only if they are selected.
-    // An empty list of marks or of amounts may be bound as NULL.
+    // Seals with blocks of the owner. `linked`: the chain from this one to the first is complete.
+    storage.exec(`CREATE TABLE IF NOT EXISTS seals (
+      number INTEGER NOT NULL, epoch INTEGER NOT NULL, linked INTEGER NOT NULL,
+      previous_number INTEGER, previous_epoch INTEGER, PRIMARY KEY (number, epoch)) WITHOUT ROWID`);
+    // `content`: of small blocks, as in the archive. SQLite reads the large columns, the last ones,
+    // only if they are selected.
     storage.exec(`CREATE TABLE IF NOT EXISTS blocks (
-      number INTEGER NOT NULL, epoch INTEGER NOT NULL, first_entry INTEGER NOT NULL,
-      entries INTEGER NOT NULL, linked INTEGER NOT NULL, block TEXT NOT NULL,
-      request_marks BLOB, amounts BLOB, content BLOB,
-      PRIMARY KEY (number, epoch))`);
-    storage.exec(`CREATE INDEX IF NOT EXISTS blocks_by_entry ON blocks (linked, first_entry)
-      WHERE entries > 0`);
+      number INTEGER NOT NULL, epoch INTEGER NOT NULL, kind TEXT NOT NULL, low INTEGER NOT NULL,
+      high INTEGER NOT NULL, block TEXT NOT NULL, marks TEXT, content BLOB,
+      PRIMARY KEY (number, epoch, kind))`);
+    storage.exec("CREATE INDEX IF NOT EXISTS blocks_by_low ON blocks (kind, low)");
+    storage.exec("CREATE INDEX IF NOT EXISTS blocks_by_high ON blocks (kind, high, number)");
     // The walk that the last call could not end.
     storage.exec(`CREATE TABLE IF NOT EXISTS walks (
-      one INTEGER PRIMARY KEY CHECK (one = 1), owner TEXT NOT NULL, top_number INTEGER NOT NULL,
-      top_epoch INTEGER NOT NULL, at_number INTEGER, at_epoch INTEGER)`);
-    // When the records of one kind in a block were opened or made.
-    storage.exec(`CREATE TABLE IF NOT EXISTS zones (
-      kind TEXT NOT NULL, last_at INTEGER NOT NULL, number INTEGER NOT NULL,
-      epoch INTEGER NOT NULL, first_at INTEGER NOT NULL,
-      PRIMARY KEY (kind, last_at, number, epoch, first_at)) WITHOUT ROWID`);
+      one INTEGER PRIMARY KEY CHECK (one = 1), walk TEXT NOT NULL)`);
   }
 
   has({ number, epoch }: SealId, linked: boolean): boolean {
     const found = this.#sql.exec(
-      "SELECT 1 FROM blocks WHERE number = ? AND epoch = ? AND linked >= ?",
+      "SELECT 1 FROM seals WHERE number = ? AND epoch = ? AND linked >= ?",
       number,
       epoch,
       linked ? 1 : 0,
@@ -52,117 +48,105 @@ export class StoredBlocks {
     return found.toArray().length > 0;
   }
 
-  /** `content` is kept for readers, unless it is null. */
+  /** The owner's blocks of a seal. Those with a content are kept for readers. */
   add(
     { number, epoch }: SealId,
-    { amounts, requestMarks, ...block }: OwnerBlock,
-    content: Uint8Array | null,
+    blocks: readonly { readonly block: Block; readonly content: Uint8Array<ArrayBuffer> | null }[],
   ): void {
-    this.#sql.exec(
-      "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?)",
-      number,
-      epoch,
-      block.firstEntry,
-      block.entries,
-      toText(block),
-      requestMarks.slice().buffer,
-      amounts.slice().buffer,
-      content === null ? null : content.slice().buffer,
-    );
-    for (const kind of ["requests", "quotes", "matches"] as const) {
-      const { count, firstAt, lastAt } = block[kind];
-      if (count === 0) continue;
+    for (const { block, content } of blocks)
       this.#sql.exec(
-        "INSERT OR REPLACE INTO zones VALUES (?, ?, ?, ?, ?)",
-        kind,
-        lastAt,
+        "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         number,
         epoch,
-        firstAt,
+        block.kind,
+        block.low,
+        block.high,
+        writeTable(INDEXED, [{ ...block, marks: null }]),
+        block.marks,
+        content === null ? null : content.slice().buffer,
       );
-    }
+    const [first] = blocks;
+    const previous = first === undefined ? null : previousOf(first.block);
+    this.#sql.exec(
+      "INSERT OR IGNORE INTO seals VALUES (?, ?, 0, ?, ?)",
+      number,
+      epoch,
+      previous?.number ?? null,
+      previous?.epoch ?? null,
+    );
   }
 
   previousOf({ number, epoch }: SealId): SealId | null {
-    const rows = this.#sql
-      .exec<{ block: string }>(
-        "SELECT block FROM blocks WHERE number = ? AND epoch = ?",
+    const [row] = this.#sql
+      .exec<{ number: number | null; epoch: number | null }>(
+        `SELECT previous_number AS number, previous_epoch AS epoch FROM seals
+          WHERE number = ? AND epoch = ?`,
         number,
         epoch,
       )
       .toArray();
-    return fromText(rows[0]?.block ?? "null")?.previous ?? null;
+    const [before, of] = [row?.number ?? null, row?.epoch ?? null];
+    return before === null || of === null ? null : { number: before, epoch: of };
   }
 
   walk(): Walk | null {
-    const [row] = this.#sql
-      .exec<{
-        owner: string;
-        top_number: number;
-        top_epoch: number;
-        at_number: number | null;
-        at_epoch: number | null;
-      }>("SELECT * FROM walks")
-      .toArray();
-    if (row === undefined) return null;
-    const { owner, at_number: number, at_epoch: epoch } = row;
-    const at = number === null || epoch === null ? null : { number, epoch };
-    return { owner, top: { number: row.top_number, epoch: row.top_epoch }, at };
+    const [row] = this.#sql.exec<{ walk: string }>("SELECT walk FROM walks").toArray();
+    // Safe cast: only `keepWalk` writes these texts.
+    return row === undefined ? null : (JSON.parse(row.walk) as Walk);
   }
 
-  keepWalk({ owner, top, at }: Walk): void {
-    this.#sql.exec(
-      "INSERT OR REPLACE INTO walks VALUES (1, ?, ?, ?, ?, ?)",
-      owner,
-      top.number,
-      top.epoch,
-      at?.number ?? null,
-      at?.epoch ?? null,
-    );
+  keepWalk(walk: Walk): void {
+    this.#sql.exec("INSERT OR REPLACE INTO walks VALUES (1, ?)", JSON.stringify(walk));
   }
 
   endWalk(): void {
     this.#sql.exec("DELETE FROM walks");
   }
 
-  /** The last block above a seal, if it is linked. */
+  /** The last seal above another one, if it is linked. */
   linkedAbove(number: number): SealId | undefined {
     return this.#sql
       .exec<{ number: number; epoch: number }>(
-        `SELECT number, epoch FROM blocks WHERE number > ? AND linked = 1
+        `SELECT number, epoch FROM seals WHERE number > ? AND linked = 1
           ORDER BY number DESC LIMIT 1`,
         number,
       )
       .toArray()[0];
   }
 
-  /** Blocks above the seal that the database names, and linked, are of seals that it has lost. */
+  /** Seals above the one that the database names, and linked, are lost. */
   unlinkAbove({ number }: SealId): void {
-    this.#sql.exec("DELETE FROM blocks WHERE number > ? AND linked = 1", number);
+    this.#delete("number > ? AND linked = 1", [number]);
   }
 
-  /** Blocks between two of the chain are of seals that a restore has lost. */
+  /** Seals between two of the chain are those that a restore has lost. */
   deleteBetween(low: SealId | null, high: SealId): void {
-    this.#sql.exec(
-      `DELETE FROM blocks WHERE number BETWEEN ? AND ?
-        AND (number, epoch) <> (?, ?) AND (number, epoch) <> (?, ?)`,
+    this.#delete("number BETWEEN ? AND ? AND (number, epoch) NOT IN (VALUES (?, ?), (?, ?))", [
       low?.number ?? 0,
       high.number,
       low?.number ?? 0,
       low?.epoch ?? 0,
       high.number,
       high.epoch,
+    ]);
+  }
+
+  #delete(where: string, params: readonly number[]): void {
+    this.#sql.exec(
+      `DELETE FROM blocks WHERE (number, epoch) IN (SELECT number, epoch FROM seals WHERE ${where})`,
+      ...params,
     );
+    this.#sql.exec(`DELETE FROM seals WHERE ${where}`, ...params);
   }
 
   /**
-   * Links blocks up to `top`, above a linked one, at most so many. Nothing but the chain is there.
+   * Links seals up to `top`, above a linked one, at most so many. Nothing but the chain is there.
    * Returns the last one that is linked.
    */
   link({ top, at }: Walk, most: number): SealId {
     const [last] = this.#sql
       .exec<{ number: number; epoch: number }>(
-        `SELECT number, epoch FROM blocks WHERE number > ? AND number <= ?
+        `SELECT number, epoch FROM seals WHERE number > ? AND number <= ?
           ORDER BY number LIMIT 1 OFFSET ?`,
         at?.number ?? 0,
         top.number,
@@ -171,7 +155,7 @@ export class StoredBlocks {
       .toArray();
     const end = last ?? top;
     this.#sql.exec(
-      "UPDATE blocks SET linked = 1 WHERE number > ? AND number <= ?",
+      "UPDATE seals SET linked = 1 WHERE number > ? AND number <= ?",
       at?.number ?? 0,
       end.number,
     );
@@ -179,19 +163,19 @@ export class StoredBlocks {
   }
 
   /**
-   * Blocks with records of a kind. `where` is trusted text over their zone `z`. Everything up to
-   * `newest` is linked, and nothing else is.
+   * Blocks `b` of a kind up to a seal, in the chain. `where` is trusted text. The plus keeps SQLite
+   * from walking over all seals instead of the index by `low` or `high`.
    */
-  withRecords(
+  select(
     where: string,
-    { kind, newest }: { readonly kind: RecordKind; readonly newest: SealId },
-    params: readonly number[],
+    { kind, newest }: { readonly kind: Kind; readonly newest: SealId },
+    params: readonly (number | string)[],
   ): Entry[] {
     return this.#sql
       .exec<Row>(
-        `SELECT b.number, b.epoch, b.block
-          FROM zones z CROSS JOIN blocks b ON b.number = z.number AND b.epoch = z.epoch
-          WHERE z.kind = ? AND b.linked = 1 AND z.number <= ? AND ${where}`,
+        `SELECT b.number, b.epoch, b.block FROM blocks b
+          CROSS JOIN seals s ON s.number = b.number AND s.epoch = b.epoch AND s.linked = 1
+          WHERE b.kind = ? AND +b.number <= ? AND ${where}`,
         kind,
         newest.number,
         ...params,
@@ -200,73 +184,47 @@ export class StoredBlocks {
       .map(entryOf);
   }
 
-  /** The blocks with entries below a position, the newest first. Linked: see `withRecords`. */
+  /** The blocks with entries below a position, the newest first. */
   *below(newest: SealId, before: bigint): Generator<Entry> {
     for (let below = before; ;) {
-      const rows = this.#sql
-        .exec<Row>(
-          `SELECT number, epoch, block FROM blocks INDEXED BY blocks_by_entry
-            WHERE linked = 1 AND first_entry < CAST(? AS INTEGER) AND number <= ? AND entries > 0
-            ORDER BY first_entry DESC LIMIT ${ROWS_PER_READ}`,
-          String(below),
-          newest.number,
-        )
-        .toArray();
-      for (const row of rows) {
-        const entry = entryOf(row);
-        below = BigInt(entry.block.firstEntry);
+      const entries = this.select(
+        `b.low < CAST(? AS INTEGER) ORDER BY b.low DESC LIMIT ${ROWS_PER_READ}`,
+        { kind: "transfers", newest },
+        [String(below)],
+      );
+      for (const entry of entries) {
+        below = BigInt(entry.block.low);
         yield entry;
       }
-      if (rows.length < ROWS_PER_READ) return;
+      if (entries.length < ROWS_PER_READ) return;
     }
   }
 
-  amountsOf(id: SealId): Uint8Array {
-    return new Uint8Array(this.#bytesOf(id, "amounts") ?? []);
-  }
-
-  requestMarksOf(id: SealId): Uint8Array {
-    return new Uint8Array(this.#bytesOf(id, "request_marks") ?? []);
+  marksOf(id: SealId, kind: Kind): string {
+    const marks = this.#valueOf("marks", id, kind);
+    return typeof marks === "string" ? marks : "";
   }
 
   /** Null unless the content is kept here. */
-  contentOf(id: SealId): Uint8Array<ArrayBuffer> | null {
-    const content = this.#bytesOf(id, "content");
-    return content === null ? null : new Uint8Array(content);
+  contentOf(id: SealId, kind: Kind): Uint8Array<ArrayBuffer> | null {
+    const content = this.#valueOf("content", id, kind);
+    return content instanceof ArrayBuffer ? new Uint8Array(content) : null;
   }
 
-  #bytesOf(
-    { number, epoch }: SealId,
-    column: "amounts" | "request_marks" | "content",
-  ): ArrayBuffer | null {
+  #valueOf(column: "marks" | "content", { number, epoch }: SealId, kind: Kind): SqlStorageValue {
     return this.#sql
-      .exec<{ bytes: ArrayBuffer | null }>(
-        `SELECT ${column} AS bytes FROM blocks WHERE number = ? AND epoch = ?`,
+      .exec<{ value: SqlStorageValue }>(
+        `SELECT ${column} AS value FROM blocks WHERE number = ? AND epoch = ? AND kind = ?`,
         number,
         epoch,
+        kind,
       )
-      .one().bytes;
+      .one().value;
   }
 }
 
 function entryOf({ number, epoch, block: text }: Row): Entry {
-  const block = fromText(text);
-  if (block === null) throw new Error("the index has no block");
+  const [block] = readTable(INDEXED, text);
+  if (block === undefined) throw new Error("the index has no block");
   return { id: { number, epoch }, block };
-}
-
-/** Amounts as text, because JSON has no integers of that size. */
-function toText(block: IndexedBlock): string {
-  return JSON.stringify({
-    ...block,
-    smallest: String(block.smallest),
-    largest: String(block.largest),
-  });
-}
-
-function fromText(text: string): IndexedBlock | null {
-  // Safe cast: only `toText` writes these texts.
-  const stored = JSON.parse(text) as (IndexedBlock & { smallest: string; largest: string }) | null;
-  if (stored === null) return null;
-  return { ...stored, smallest: BigInt(stored.smallest), largest: BigInt(stored.largest) };
 }

@@ -7,10 +7,9 @@ import { asc, gte } from "drizzle-orm";
 import type { MacKeys } from "../auth/event-mac.ts";
 import { all, expr, type Expr, first, raw, sql } from "../platform/sql.ts";
 import { read } from "../platform/read.ts";
-import { SealMalformed } from "./bytes.ts";
-import { type Footer, GENESIS } from "./footer.ts";
-import { endsOf } from "./owner-ends.ts";
-import type { SealedAccount } from "./records.ts";
+import { SealMalformed } from "./columns.ts";
+import { type Footer, GENESIS, SealDiffers } from "./footer.ts";
+import { linksIn } from "./owner-ends.ts";
 import type { Seal } from "./seal-format.ts";
 import { readSealEvents, type SealedAs } from "./seal-event.ts";
 import { readSeal, type SealBucket, SealMissing, type StoredSeal } from "./seal-store.ts";
@@ -168,25 +167,24 @@ async function verifySeal(
     stored = await readSeal(bucket, row);
   } catch (error) {
     if (error instanceof SealMissing) return unreadable("missing", error.message);
+    if (error instanceof SealDiffers) return unreadable("changed", error.message);
     if (error instanceof SealMalformed) return unreadable("malformed", error.message);
     throw error;
   }
   if (!isSealOf(row, stored)) return unreadable("changed", "is not what its row states");
   return [
     ...chain,
-    ...linksOf(row, stored.footer, found.owners).map((detail) => wrong("history", detail)),
+    ...wrongLinks(stored.footer, found.owners).map((detail) => wrong("history", detail)),
     ...found.balances.follow(stored.seal).map((detail) => wrong("balance", detail)),
   ];
 }
 
-function linksOf({ epoch, number }: SealRow, { blocks }: Footer, owners: OwnerChains): string[] {
-  return blocks.flatMap((block) => {
-    const { owner, previous } = block;
-    return owners.take({ owner, previous, ends: endsOf({ epoch, number }, block) }) ?? [];
-  });
+function wrongLinks(footer: Footer, owners: OwnerChains): string[] {
+  return linksIn(footer).flatMap((link) => owners.take(link) ?? []);
 }
 
-function isSealOf(row: SealRow, { seal, sha256 }: StoredSeal): boolean {
+/** It has the row's hash. */
+function isSealOf(row: SealRow, { seal }: StoredSeal): boolean {
   const told = [
     [seal.epoch, row.epoch],
     [seal.number, row.number],
@@ -199,7 +197,6 @@ function isSealOf(row: SealRow, { seal, sha256 }: StoredSeal): boolean {
     [seal.quotes.length, row.quotes],
     [seal.matches.length, row.matches],
     [seal.previous, row.previous],
-    [sha256, row.sha256],
   ];
   return told.every(([one, other]) => one === other);
 }
@@ -224,9 +221,9 @@ class Balances {
       if (expected !== left)
         wrong.push(`transfer ${id} leaves ${left} on ${account}; expected ${expected}`);
     };
-    for (const { transferId, from, to, asset, amount, ...left } of transfers) {
-      step(keyOf(from, asset), -amount, left.fromBalance, transferId);
-      step(keyOf(to, asset), amount, left.toBalance, transferId);
+    for (const { transfer_id: id, asset, amount, ...row } of transfers) {
+      step(`${row.from_owner}/${row.from_kind}/${asset}`, -amount, row.from_balance, id);
+      step(`${row.to_owner}/${row.to_kind}/${asset}`, amount, row.to_balance, id);
     }
     return wrong;
   }
@@ -249,11 +246,7 @@ class Balances {
   }
 }
 
-function keyOf({ owner, kind }: SealedAccount, asset: string): string {
-  return `${owner}/${kind}/${asset}`;
-}
-
-/** The same in SQL, of an account. */
+/** The key of an account, in SQL. */
 function keyIn(account: "a" | "f" | "g"): Expr {
   return expr`lower(hex(${raw(account)}.owner)) || '/' || ${raw(account)}.kind || '/'
     || ${raw(account)}.asset`;

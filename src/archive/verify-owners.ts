@@ -1,19 +1,19 @@
 /** The part of `journal verify` that follows each owner's chain of blocks. Pure. */
 import type { SealId } from "./footer.ts";
-import { joinEnds, type OwnerEnds, rowDiffers, textOf, type Unread } from "./owner-ends.ts";
-
-/** An owner with blocks in a part, and the seal that the first of them names as the one before. */
-export type PartOwner = {
-  readonly owner: string;
-  readonly previous: SealId | null;
-  readonly ends: OwnerEnds;
-};
+import {
+  joinEnds,
+  type OwnerEnds,
+  type OwnerLink,
+  rowDiffers,
+  textOf,
+  type Unread,
+} from "./owner-ends.ts";
 
 export class OwnerChains {
   readonly #unread: Unread;
   /** A part takes the first block of each owner as given. */
   readonly #isPart: boolean;
-  readonly #read = new Map<string, PartOwner>();
+  readonly #read = new Map<string, OwnerLink>();
   readonly #compared = new Set<string>();
 
   constructor(unread: Unread, { isPart = false } = {}) {
@@ -22,7 +22,7 @@ export class OwnerChains {
   }
 
   /** Returns what is wrong with the link to the blocks before. */
-  take({ owner, previous, ends }: PartOwner): string | undefined {
+  take({ owner, previous, ends }: OwnerLink): string | undefined {
     const known = this.#read.get(owner);
     // The first link, which may be to nothing.
     const first = known === undefined ? previous : known.previous;
@@ -40,7 +40,7 @@ export class OwnerChains {
     return stated?.number === last?.number && stated?.epoch === last?.epoch;
   }
 
-  all(): PartOwner[] {
+  all(): OwnerLink[] {
     return [...this.#read.values()];
   }
 

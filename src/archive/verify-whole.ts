@@ -4,8 +4,8 @@
  * balances of all accounts are kept outside the service. Pure.
  */
 
-import type { OwnerEnds } from "./owner-ends.ts";
-import { OwnerChains, type PartOwner } from "./verify-owners.ts";
+import type { OwnerEnds, OwnerLink } from "./owner-ends.ts";
+import { OwnerChains } from "./verify-owners.ts";
 
 /**
  * What a part moved on one account. Balances are decimal. `before` is null if it moved only after a
@@ -45,7 +45,7 @@ export type SealsPart = {
   /** Seals that could not be read. */
   readonly unread: readonly number[];
   readonly moved: readonly Moved[];
-  readonly owners: readonly PartOwner[];
+  readonly owners: readonly OwnerLink[];
   readonly discrepancies: readonly Discrepancy[];
 };
 

@@ -314,12 +314,11 @@ it("leaves out the records of seals that a restore has lost", async () => {
   await runInDurableObject(env.HISTORY.getByName(name), (_history: History, { storage }) => {
     const copy = (number: string, epoch: string, linked: number) => {
       for (const table of [
-        `blocks SELECT ${number}, ${epoch}, first_entry, entries, ${linked}, block,
-          request_marks, amounts, content`,
-        `zones SELECT kind, last_at, ${number}, ${epoch}, first_at`,
+        `blocks SELECT ${number}, ${epoch}, kind, low, high, part, marks, content`,
+        `seals SELECT ${number}, ${epoch}, ${linked}, previous_number, previous_epoch`,
       ])
         storage.sql.exec(`INSERT INTO ${table} FROM ${table.split(" ")[0]}
-          WHERE number = (SELECT max(number) FROM blocks WHERE linked = 1 AND epoch < 7)`);
+          WHERE number = (SELECT max(number) FROM seals WHERE linked = 1 AND epoch < 7)`);
     };
     copy("number", "epoch + 7", 1);
     copy("number + 1", "epoch + 7", 1);

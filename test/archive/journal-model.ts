@@ -48,18 +48,21 @@ const life = fc.record({
   stuck_at: fc.option(instant),
 });
 
-const transfer: fc.Arbitrary<Omit<SealedTransfer, "transferId">> = fc.record({
-  from: fc.record({ owner, kind }),
-  to: fc.record({ owner, kind }),
+const transfer: fc.Arbitrary<Omit<SealedTransfer, "transfer_id">> = fc.record({
+  from_owner: owner,
+  from_kind: kind,
+  to_owner: owner,
+  to_kind: kind,
   asset,
   amount: units,
   reason: fc.integer({ min: 1, max: REASONS.length }),
   step: fc.integer({ min: 1, max: 5 }),
   line: fc.nat(1),
   ref: id,
+  match_id: fc.option(id),
   at: instant,
-  fromBalance: balance,
-  toBalance: balance,
+  from_balance: balance,
+  to_balance: balance,
 });
 
 const request: fc.Arbitrary<SealedRequest> = fc
@@ -147,7 +150,7 @@ export const slices: fc.Arbitrary<Seal> = fc
     let last = head.after;
     const transfers = rows.map((row) => ({
       ...row,
-      transferId: (last += 1 + (gaps.next().value ?? 0)),
+      transfer_id: (last += 1 + (gaps.next().value ?? 0)),
     }));
     return {
       ...head,

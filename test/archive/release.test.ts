@@ -346,7 +346,7 @@ it("deletes nothing that the archive does not have", async () => {
   const [last] = await lastSeals(db, 1);
   if (last === undefined) throw new Error("nothing is sealed");
   const { seal } = await readSeal(sealing.bucket, last);
-  const other = await encodeSeal({
+  const other = encodeSeal({
     ...seal,
     quotes: seal.quotes.map((quote) => ({ ...quote, price: 1 })),
   });

@@ -78,11 +78,11 @@ it("seals on and serves all others while a history always throws", async () => {
   const { maker: broken, book, openRequestId } = await journal.trade();
   const { maker: other } = await journal.trade();
   const [mine, others] = [await pageOf(broken), await pageOf(other)];
-  // Each statement on the table of blocks now fails, also after a restart.
+  // Each statement on the table of seals now fails, also after a restart.
   const history = env.HISTORY.getByName(historyName(broken.userId.replaceAll("-", "")));
   await runInDurableObject(history, (_, { storage }) => {
-    storage.sql.exec("DROP TABLE blocks");
-    storage.sql.exec("CREATE VIEW blocks AS SELECT 1 AS other");
+    storage.sql.exec("DROP TABLE seals");
+    storage.sql.exec("CREATE VIEW seals AS SELECT 1 AS other");
   });
   await scheduler.wait(COLD_MS);
   await round();
@@ -104,7 +104,7 @@ it("seals on and serves all others while a history always throws", async () => {
   ).toEqual([]);
 
   await runInDurableObject(history, (_, { storage }) => {
-    storage.sql.exec("DROP VIEW blocks");
+    storage.sql.exec("DROP VIEW seals");
   });
   await runInDurableObject(history, (_, ctx) => {
     ctx.abort("restarted by the test");

@@ -56,7 +56,7 @@ function withObject(bytes: Uint8Array<ArrayBuffer> | null): SealBucket {
 }
 
 async function encoded(change: (seal: Seal) => Seal): Promise<Uint8Array<ArrayBuffer>> {
-  return (await encodeSeal(change((await readSeal(sealing.bucket, last)).seal))).bytes;
+  return encodeSeal(change((await readSeal(sealing.bucket, last)).seal)).bytes;
 }
 
 it("verifies the whole chain, with transfers after it", async () => {
@@ -156,7 +156,7 @@ it("names a seal whose object is missing, damaged or another one", async () => {
   expect(await kindsOf(withObject(other))).toEqual([[last.number, "changed"], restart]);
   const [first, ...rest] = (await readSeal(sealing.bucket, last)).seal.transfers;
   if (first === undefined) throw new Error("the seal has transfers");
-  const richer = { ...first, toBalance: first.toBalance + 1n };
+  const richer = { ...first, to_balance: first.to_balance + 1n };
   const forged = await encoded((seal) => ({ ...seal, transfers: [richer, ...rest] }));
   expect(await kindsOf(withObject(forged))).toEqual([[last.number, "changed"], restart]);
 });
@@ -213,7 +213,7 @@ describe("a forger who can write to the database and to the bucket", () => {
     ]);
 
   it("writes another seal with a row that fits, which is unsigned", async () => {
-    const other = await encodeSeal({ ...(await readSeal(sealing.bucket, last)).seal, quotes: [] });
+    const other = encodeSeal({ ...(await readSeal(sealing.bucket, last)).seal, quotes: [] });
     const bucket = withObject(other.bytes);
     const write = (sha256: string, quotes: number) =>
       edit(db, "journal_seals", [

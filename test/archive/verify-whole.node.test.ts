@@ -1,13 +1,13 @@
 /** `journal verify` over parts, without a database. */
 import { describe, expect, it } from "vitest";
 import type { OwnerEnds } from "../../src/archive/owner-ends.ts";
-import type { PartOwner } from "../../src/archive/verify-owners.ts";
+import type { OwnerLink } from "../../src/archive/owner-ends.ts";
 import { type SealsPart, type Source, verifyWhole } from "../../src/archive/verify-whole.ts";
 
 const id = (number: number) => ({ epoch: 1, number });
 const TIMES = { requestAt: null, quoteAt: null, matchAt: null };
 const ends = (first: number, last: number): OwnerEnds => ({ first, last: id(last), ...TIMES });
-const block = (owner: string, seal: number, previous: number | null): PartOwner => ({
+const block = (owner: string, seal: number, previous: number | null): OwnerLink => ({
   owner,
   previous: previous === null ? null : id(previous),
   ends: ends(seal, seal),
