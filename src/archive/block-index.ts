@@ -7,7 +7,9 @@
  * has lost is in no chain.
  */
 import { Room } from "../platform/room.ts";
-import { type ColdFilter, entriesOf, mayContain } from "./cold-page.ts";
+import { amountBounds, hasAmounts } from "../ledger/filter.ts";
+import { hasAmount } from "./amounts.ts";
+import { type ColdFilter, entriesOf, mayContain, wantedAssets } from "./cold-page.ts";
 import type { ColdRow } from "../ledger/cold-entries.ts";
 import {
   type ArchiveSource,
@@ -165,7 +167,8 @@ export class BlockIndex {
       [above, between[1], between[0], examined],
     );
     const named = entries.filter(
-      ({ id }) => key.by !== "request_id" || hasMark(this.#stored.marksOf(id, key.kind), key.id),
+      ({ id }) =>
+        key.by !== "request_id" || hasMark(this.#stored.textOf("marks", id, key.kind), key.id),
     );
     const { opened, next } = this.#withinCall(named);
     for await (const { rows } of this.#read(key.kind, opened)) {
@@ -212,11 +215,18 @@ export class BlockIndex {
     for (const entry of this.#stored.below(newest, before)) {
       // Instants in the journal never go back.
       if (entry.block.lastAt < (filter.from ?? 0)) return;
-      if (mayContain(entry.block, filter, before)) yield entry;
+      if (mayContain(entry.block, filter, before) && this.#mayHaveAmount(entry, filter))
+        yield entry;
       if (++examined < this.#limits.examined || examination === undefined) continue;
       examination.endedAt = BigInt(entry.block.low);
       return;
     }
+  }
+
+  #mayHaveAmount({ id, block }: Entry, filter: ColdFilter): boolean {
+    if (!hasAmounts(filter)) return true;
+    const amounts = this.#stored.textOf("amounts", id, "transfers");
+    return hasAmount(amounts, wantedAssets(block, filter), amountBounds(filter));
   }
 
   /** The blocks that a call may open, at least one, and the one after them. */

@@ -26,8 +26,15 @@ export function mayContain(block: Block, filter: ColdFilter, before: bigint): bo
     (block.smallest ?? least) <= most &&
     (filter.reasons === undefined ||
       filter.reasons.some((reason) => (reasons & (1 << reasonNumber(reason))) !== 0)) &&
-    (block.assets ?? "").split(" ").some((asset) => fitsAsset(asset, filter))
+    wantedAssets(block, filter).length > 0
   );
+}
+
+/** The places of the block's assets that the filter selects. */
+export function wantedAssets({ assets }: Block, filter: ColdFilter): number[] {
+  return (assets ?? "")
+    .split(" ")
+    .flatMap((asset, place) => (fitsAsset(asset, filter) ? [place] : []));
 }
 
 export function timeOf(id: string): number {

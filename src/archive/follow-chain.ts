@@ -28,7 +28,7 @@ export type FollowLimits = {
  * Small blocks are kept in the index, because a page of few entries a block would otherwise read an
  * object for each. A larger one has some ten rows or more.
  */
-export const FOLLOW_LIMITS: FollowLimits = { footers: 200, followed: 10_000, kept: 512 };
+export const FOLLOW_LIMITS: FollowLimits = { footers: 200, followed: 10_000, kept: 1_024 };
 
 /** No reader asks longer after it has read which seal is the newest. */
 const LONGEST_READ_MS = 60_000;

@@ -66,6 +66,8 @@ export const BLOCK = {
   largest: orNull(amount),
   reasons: orNull(number),
   assets: orNull(text),
+  /** Written by amounts.ts. */
+  amounts: orNull(text),
   /** Of requests and matches: the marks of their requests (`marksOf`). */
   marks: orNull(text),
 };

@@ -12,6 +12,7 @@
  * the database, or because it has encoded the same content, and compares it before it parses
  * anything. So nobody who can only write to the bucket reaches the parser.
  */
+import { listAmounts } from "./amounts.ts";
 import { SealMalformed, readTable, writeTable } from "./columns.ts";
 import { compress, decompress } from "./compress.ts";
 import {
@@ -213,6 +214,7 @@ function summaryOfRecords(records: readonly SealedRow[Exclude<Kind, "transfers">
     largest: null,
     reasons: null,
     assets: null,
+    amounts: null,
     marks: requests.length === 0 ? null : marksOf(requests),
   };
 }
@@ -224,6 +226,7 @@ function summaryOfTransfers(owner: Owner, transfers: readonly SealedTransfer[]):
   ]);
   const times = transfers.map(({ at }) => at);
   const amounts = transfers.map(({ amount }) => amount);
+  const assets = [...new Set(transfers.map(({ asset }) => asset))].toSorted();
   return {
     count: entries.length,
     low: least(entries),
@@ -233,7 +236,8 @@ function summaryOfTransfers(owner: Owner, transfers: readonly SealedTransfer[]):
     smallest: amounts.reduce((a, b) => (b < a ? b : a)),
     largest: amounts.reduce((a, b) => (b > a ? b : a)),
     reasons: transfers.reduce((set, { reason }) => set | (1 << reason), 0),
-    assets: [...new Set(transfers.map(({ asset }) => asset))].toSorted().join(" "),
+    assets: assets.join(" "),
+    amounts: listAmounts(assets, transfers),
     marks: null,
   };
 }

@@ -29,7 +29,8 @@ export class StoredBlocks {
     // only if they are selected.
     storage.exec(`CREATE TABLE IF NOT EXISTS blocks (
       number INTEGER NOT NULL, epoch INTEGER NOT NULL, kind TEXT NOT NULL, low INTEGER NOT NULL,
-      high INTEGER NOT NULL, block TEXT NOT NULL, marks TEXT, content BLOB,
+      high INTEGER NOT NULL, block TEXT NOT NULL, marks TEXT, amounts TEXT,
+      content BLOB,
       PRIMARY KEY (number, epoch, kind))`);
     storage.exec("CREATE INDEX IF NOT EXISTS blocks_by_low ON blocks (kind, low)");
     storage.exec("CREATE INDEX IF NOT EXISTS blocks_by_high ON blocks (kind, high, number)");
@@ -55,14 +56,15 @@ export class StoredBlocks {
   ): void {
     for (const { block, content } of blocks)
       this.#sql.exec(
-        "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         number,
         epoch,
         block.kind,
         block.low,
         block.high,
-        writeTable(INDEXED, [{ ...block, marks: null }]),
+        writeTable(INDEXED, [{ ...block, marks: null, amounts: null }]),
         block.marks,
+        block.amounts,
         content === null ? null : content.slice().buffer,
       );
     const [first] = blocks;
@@ -200,9 +202,9 @@ export class StoredBlocks {
     }
   }
 
-  marksOf(id: SealId, kind: Kind): string {
-    const marks = this.#valueOf("marks", id, kind);
-    return typeof marks === "string" ? marks : "";
+  textOf(column: "marks" | "amounts", id: SealId, kind: Kind): string {
+    const text = this.#valueOf(column, id, kind);
+    return typeof text === "string" ? text : "";
   }
 
   /** Null unless the content is kept here. */
@@ -211,7 +213,11 @@ export class StoredBlocks {
     return content instanceof ArrayBuffer ? new Uint8Array(content) : null;
   }
 
-  #valueOf(column: "marks" | "content", { number, epoch }: SealId, kind: Kind): SqlStorageValue {
+  #valueOf(
+    column: "marks" | "amounts" | "content",
+    { number, epoch }: SealId,
+    kind: Kind,
+  ): SqlStorageValue {
     return this.#sql
       .exec<{ value: SqlStorageValue }>(
         `SELECT ${column} AS value FROM blocks WHERE number = ? AND epoch = ? AND kind = ?`,

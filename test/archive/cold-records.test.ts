@@ -314,7 +314,8 @@ it("leaves out the records of seals that a restore has lost", async () => {
   await runInDurableObject(env.HISTORY.getByName(name), (_history: History, { storage }) => {
     const copy = (number: string, epoch: string, linked: number) => {
       for (const table of [
-        `blocks SELECT ${number}, ${epoch}, kind, low, high, part, marks, content`,
+        `blocks SELECT ${number}, ${epoch}, kind, low, high, block, marks, amounts,
+          content`,
         `seals SELECT ${number}, ${epoch}, ${linked}, previous_number, previous_epoch`,
       ])
         storage.sql.exec(`INSERT INTO ${table} FROM ${table.split(" ")[0]}

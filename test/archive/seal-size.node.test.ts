@@ -11,7 +11,7 @@ const QUOTES = 5_000;
 const MAKERS = 40;
 
 /** Bytes of one quote. */
-const MOST_BYTES_A_QUOTE = 64;
+const MOST_BYTES_A_QUOTE = 60;
 
 it(`takes less than ${MOST_BYTES_A_QUOTE} bytes for a quote`, () => {
   const { bytes } = encodeSeal({
