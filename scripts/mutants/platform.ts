@@ -35,20 +35,6 @@ export const PLATFORM_MUTANTS: readonly Mutant[] = [
   ...of("walk", "src/ledger/reconcile.ts", [
     ["ignores the limit", "if (queriesLeft(db) < 2 * QUERIES_PER_CHUNK) return false;", "", [CRON]],
   ]),
-  ...of("quick-parse", "src/http/quick-parse.ts", [
-    [
-      "unknown fields accepted",
-      "    return found === Object.keys(given).length ? parsed : INVALID;",
-      "    return parsed;",
-      [node("test/http/quick-parse.node.test.ts")],
-    ],
-    [
-      "rules over several fields ignored",
-      "  if (!isStrict || (schema.def.checks ?? []).length > 0) return null;",
-      "  if (!isStrict) return null;",
-      [node("test/http/quick-parse.node.test.ts")],
-    ],
-  ]),
   ...of("json", "src/http/json.ts", [
     [
       "any text taken as canonical",

@@ -41,22 +41,13 @@ export function field<T>(convert: Convert<T>, message: string, documented: Docum
       const converted = read && convert(read.text, read.source);
       return converted ?? addError(context, message);
     });
-  converters.set(schema.def, convert);
   return schema.meta(documented);
 }
 
 type Convert<T> = (text: string, source: Source) => T | undefined;
 
-/** By the definition of the schema, which copies with a description share. */
-const converters = new WeakMap<object, Convert<unknown>>();
-
-/** The conversion of a `field`. Undefined for another type. */
-export function converterOf({ _zod: type }: z.core.$ZodType): Convert<unknown> | undefined {
-  return converters.get(type.def);
-}
-
 /** The text of a field. Undefined for a value that is none. */
-export function sourceText(value: unknown): { text: string; source: Source } | undefined {
+function sourceText(value: unknown): { text: string; source: Source } | undefined {
   if (typeof value === "string") return { text: value, source: "string" };
   if (value instanceof JsonNumber) return { text: value.source, source: "number" };
   return value instanceof QueryText ? { text: value.text, source: "query" } : undefined;

@@ -4,7 +4,6 @@
  */
 import * as z from "zod";
 import { QueryText } from "./fields.ts";
-import { quickParse } from "./quick-parse.ts";
 import {
   type FieldError,
   invalidRequest,
@@ -131,8 +130,6 @@ export function validate<Schema extends z.ZodType>(
   where: string | ((name: string) => string),
   errors: FieldError[],
 ): z.output<Schema> | undefined {
-  const quick = quickParse(schema, given);
-  if (quick !== undefined) return quick;
   const result = schema.safeParse(given);
   if (result.success) return result.data;
   // Report a rule of a list's items once, although several items may break it.
