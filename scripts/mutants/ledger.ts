@@ -34,8 +34,8 @@ export const LEDGER_MUTANTS: readonly Mutant[] = [
   ...of("archive", "src/ledger/history.ts", [
     [
       "archive not asked",
-      "  if (rows.length >= page.limit || archive.archived !== 1) return {",
-      "  if (rows.length >= page.limit || archive.archived !== 2) return {",
+      "unsearched !== null || archive.archived !== 1)",
+      "unsearched !== null || archive.archived !== 2)",
       [RELEASE, COLD],
     ],
     [

@@ -54,35 +54,33 @@ import { isIndexedCredit } from "./transfer-types.ts";
 export const NEWEST = 2n ** 62n;
 
 /**
- * The newest `limit` entries of the selected runs. With a filter on amounts, these are entries of
- * any amount: the rows are those that fit, and the oldest one in any case, so that the caller can
- * continue below it. `fits` tells them apart, and `merged_count` is the number of all.
+ * The newest `limit` entries of the selected runs. With a filter on amounts, the newest `examined`
+ * entries of any amount are merged: the rows are those that fit, and the oldest one in any case, so
+ * that the caller can continue below it. `fits` tells them apart, and `merged_count` is the number
+ * of all.
  */
 export function mergedEntries(
   userId: string,
   filter: LedgerFilter,
-  page: { before: bigint; limit: number },
+  page: { before: bigint; limit: number; examined: number },
 ): Sql {
   const index = indexOf(filter);
-  const tables = sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page)},
-    ${merge(index, page.limit)}`;
-  if (!hasAmounts(filter)) return sql`${tables} ${rowsOf("merged")} ORDER BY entry_id DESC`;
+  const sized = hasAmounts(filter);
+  const tables = sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page.before)},
+    ${merge(index, sized ? page.examined : page.limit)}`;
+  if (!sized) return sql`${tables} ${rowsWith(raw(""))} ORDER BY entry_id DESC`;
   const fits = amountFits(filter);
-  return sql`${tables}
-    ${rowsOf("merged", sql`, ${fits} AS fits, (SELECT count(*) FROM merged) AS merged_count`)}
-    WHERE ${fits} OR e.entry_id = (SELECT min(entry_id) FROM merged) ORDER BY entry_id DESC`;
+  const counted = sql`, ${fits} AS fits, (SELECT count(*) FROM merged) AS merged_count`;
+  return sql`${tables} ${rowsWith(counted)}
+    WHERE ${fits} OR e.entry_id = (SELECT min(entry_id) FROM merged)
+    ORDER BY entry_id DESC LIMIT ${page.limit}`;
 }
 
 /**
  * The tables `runs`, the runs that the filter selects, and `bounds`, the transfers between the
  * cursor and the filter's instants.
  */
-function runsAndBounds(
-  userId: string,
-  filter: LedgerFilter,
-  index: RunIndex,
-  { before, floor = 0n }: { before: bigint; floor?: bigint },
-): Sql {
+function runsAndBounds(userId: string, filter: LedgerFilter, index: RunIndex, before: bigint): Sql {
   const { from, to } = filter;
   const bisections = [
     ...(from === undefined ? [] : [lastTransferBefore("before_from", from)]),
@@ -90,7 +88,7 @@ function runsAndBounds(
   ];
   const since = from === undefined ? raw("0") : positionAfter("before_from");
   const ceiling = to === undefined ? raw(`${NEWEST}`) : positionAfter("until_to");
-  const bounds = sql`bounds AS MATERIALIZED (SELECT max(${since}, ${floor}, ${DELIVERED} + 1) AS floor,
+  const bounds = sql`bounds AS MATERIALIZED (SELECT max(${since}, ${DELIVERED} + 1) AS floor,
     min((${before} + 1) >> 1, ${ceiling}) AS debits_below,
     min(${before} >> 1, ${ceiling}) AS credits_below)`;
   return join([selectedRuns(userId, filter, index), ...bisections, bounds], ", ");
@@ -183,9 +181,9 @@ function ofRun(run: RunAlias, side: Side, index: RunIndex): Expr {
   return expr`${equal} AND ${isIndexedCredit(atom("t.reason"))}`;
 }
 
-/** The rows of get-ledger for a table of `entry_id`, with further columns if given. */
-function rowsOf(entries: "merged" | "found", further: Sql = raw("")): Sql {
-  return sql`SELECT ${entryColumns(atom("e.entry_id"))}${further} FROM ${raw(entries)} e
+/** The rows of get-ledger of the entries `merged`, with further columns. */
+function rowsWith(further: Sql): Sql {
+  return sql`SELECT ${entryColumns(atom("e.entry_id"))}${further} FROM merged e
     CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
     CROSS JOIN accounts a ON a.account_id = iif(e.entry_id & 1, t.to_account, t.from_account)
     LEFT JOIN deposits d ON t.reason = ${reasonCode("deposit")} AND d.deposit_id = t.ref`;
@@ -206,29 +204,6 @@ function entryColumns(entryId: Expr): Sql {
 const PUBLIC_REF = expr`iif(t.reason = ${reasonCode("trade")},
   coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref), t.ref)`;
 
-/** Every entry of `runs` under a condition, in no order. */
-function scan(index: RunIndex, condition: Expr): Sql {
-  const half = (side: Side) => sql`SELECT 2 * t.transfer_id + r.credit AS entry_id
-    FROM bounds b CROSS JOIN runs r CROSS JOIN transfers t INDEXED BY ${nameOf(index, side)}
-    WHERE ${raw(side === "to" ? "r.via_credit" : "NOT r.via_credit")}
-      AND ${ofRun("r", side, index)} AND ${condition}`;
-  return sql`${half("from")} UNION ALL ${half("to")}`;
-}
-
-/** The newest entries whose amount fits, from a scan of all transfers from `floor` on. */
-export function scannedEntries(
-  userId: string,
-  filter: LedgerFilter,
-  page: { before: bigint; floor: bigint; limit: number },
-): Sql {
-  const index = indexOf(filter);
-  const entries = scan(index, expr`${WITHIN_BOUNDS} AND ${amountFits(filter)}`);
-  return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page)},
-    found AS MATERIALIZED (
-      SELECT entry_id FROM (${entries}) ORDER BY entry_id DESC LIMIT ${page.limit})
-    ${rowsOf("found")} ORDER BY entry_id DESC`;
-}
-
 /** The first transfer at or after an instant that is not read from the archive, as `first`. */
 export function firstTransferSince(instant: number): Sql {
   return sql`WITH RECURSIVE ${lastTransferBefore("before_from", instant)}
@@ -242,9 +217,12 @@ export function countedEntries(
   page: { before: bigint; most: number },
 ): Sql {
   const index = indexOf(filter);
-  const entries = scan(index, expr`${WITHIN_BOUNDS} AND ${amountFits(filter)}`);
-  return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page)}
-    SELECT count(*) AS entries FROM (SELECT 1 FROM (${entries}) LIMIT ${page.most})`;
+  const half = (side: Side) => sql`SELECT 1
+    FROM bounds b CROSS JOIN runs r CROSS JOIN transfers t INDEXED BY ${nameOf(index, side)}
+    WHERE ${raw(side === "to" ? "r.via_credit" : "NOT r.via_credit")}
+      AND ${ofRun("r", side, index)} AND ${WITHIN_BOUNDS} AND ${amountFits(filter)}`;
+  return sql`WITH RECURSIVE ${runsAndBounds(userId, filter, index, page.before)}
+    SELECT count(*) AS entries FROM (${half("from")} UNION ALL ${half("to")} LIMIT ${page.most})`;
 }
 
 /** The entries of one record, which has few transfers, found by the journal's unique key. */

@@ -2,23 +2,16 @@
  * Reads a user's ledger entries. A page merges the runs that its filter selects: entry-queries.ts
  * explains how, and why the length of the journal does not matter.
  *
- * A filter on amounts merges the newest entries, as for any page, and merges more as long as enough
- * of them fit. If few fit, it scans the user's entries, newest first. That reads entries that it
- * does not return, but only the user's own since the last seal. The archive answers for the rest.
+ * A filter on amounts examines a limited number of entries of any amount, so that its page may be
+ * short. The archive answers for the entries before the last seal.
  */
 import type { AssetKey } from "../assets/asset.ts";
-import { all, first, prepare } from "../platform/sql.ts";
+import { first, prepare } from "../platform/sql.ts";
 import { type Reason, readReason } from "./codes.ts";
 import { log } from "../platform/log.ts";
 import { type ColdEntries, unreachable, UNREACHABLE } from "./cold-entries.ts";
 import { type Archived, archivedEntries } from "./released.ts";
-import {
-  countedEntries,
-  entriesOfRef,
-  firstTransferSince,
-  mergedEntries,
-  scannedEntries,
-} from "./entry-queries.ts";
+import { countedEntries, entriesOfRef, mergedEntries } from "./entry-queries.ts";
 import { hasAmounts, type LedgerFilter, selectsNothing, type SubAccount } from "./filter.ts";
 
 export { NEWEST } from "./entry-queries.ts";
@@ -47,8 +40,8 @@ type PageRequest = { readonly before: bigint; readonly limit: number };
 
 /**
  * Returns up to `limit` of the user's entries below `before`, newest first. `cold` reads those that
- * are only in the archive. A page with fewer entries than `limit` may continue, if few of the
- * archive's entries match.
+ * are only in the archive. A page with fewer entries than `limit` may continue, if few entries
+ * match.
  */
 export async function readEntries(
   db: D1Database,
@@ -93,19 +86,20 @@ function isContinuous(rows: readonly CodedRow[], filter: LedgerFilter, ends: boo
 }
 
 /** Rows of the database, and what the archive may have beside them. */
-type Here = { readonly rows: CodedRow[]; readonly archive: Archived };
+type Here = Merged & { readonly archive: Archived };
 
-/** Rows, and where the archive has not been searched yet. */
+/** Rows, and where nothing has been searched yet. */
 type Merged = { readonly rows: readonly CodedRow[]; readonly before: bigint | null };
 
 /** Adds the entries that are only in the archive to those of the database. */
 async function withArchived(
-  { rows, archive }: Here,
+  { rows, before: unsearched, archive }: Here,
   filter: LedgerFilter,
   page: PageRequest,
   cold: ColdEntries,
 ): Promise<Merged> {
-  if (rows.length >= page.limit || archive.archived !== 1) return { rows, before: null };
+  if (rows.length >= page.limit || unsearched !== null || archive.archived !== 1)
+    return { rows, before: unsearched };
   const [newest] = rows;
   const last = rows.at(-1);
   if (filter.refId === undefined) {
@@ -135,6 +129,12 @@ async function read(cold: ColdEntries, filter: LedgerFilter, page: PageRequest):
   return (await cold.read(filter, page)) as Merged;
 }
 
+/**
+ * Entries that a page with a filter on amounts examines, if that is more than its own. They take D1
+ * a few milliseconds.
+ */
+const EXAMINED_ENTRIES = 1_000;
+
 async function readRows(
   db: D1Database,
   userId: string,
@@ -142,102 +142,30 @@ async function readRows(
   page: PageRequest,
 ): Promise<Here> {
   const { refId, from } = filter;
-  const archived = archivedEntries(userId, from);
-  if (refId === undefined && hasAmounts(filter)) {
-    const rows = await readByAmount(db, userId, filter, page);
-    // Last, so that the archive is asked for everything that a statement above has left out.
-    return { rows, archive: (await first<Archived>(db, archived)) ?? NOTHING_ARCHIVED };
-  }
+  const examined = Math.max(EXAMINED_ENTRIES, page.limit);
   const statement =
     refId === undefined
-      ? mergedEntries(userId, filter, page)
+      ? mergedEntries(userId, filter, { ...page, examined })
       : entriesOfRef(userId, { ...filter, refId }, page);
-  const [rows, archive] = await db.batch([prepare(db, statement), prepare(db, archived)]);
+  const [found, archived] = await db.batch([
+    prepare(db, statement),
+    prepare(db, archivedEntries(userId, from)),
+  ]);
   // Safe casts: the columns of the two statements.
+  const rows = (found?.results ?? []) as ExaminedRow[];
+  const archive = ((archived?.results ?? []) as Archived[])[0] ?? NOTHING_ARCHIVED;
+  const last = rows.at(-1);
   return {
-    rows: (rows?.results ?? []) as CodedRow[],
-    archive: ((archive?.results ?? []) as Archived[])[0] ?? NOTHING_ARCHIVED,
+    rows: rows.filter(({ fits = 1 }) => fits === 1),
+    before: last?.merged_count === examined ? BigInt(last.entry_id) : null,
+    archive,
   };
 }
 
+/** A row, and with a filter on amounts whether it fits and how many entries were examined. */
+type ExaminedRow = CodedRow & { readonly fits?: number; readonly merged_count?: number };
+
 const NOTHING_ARCHIVED: Archived = { archived: 0, delivered: 0 };
-
-async function readByAmount(
-  db: D1Database,
-  userId: string,
-  filter: LedgerFilter,
-  page: PageRequest,
-): Promise<CodedRow[]> {
-  const { rows, rest } = await readNewest(db, userId, filter, page);
-  return rest === undefined ? rows : rows.concat(await readByScan(db, userId, filter, rest));
-}
-
-/** Entries that are merged at once, at least. */
-const MIN_MERGE = 256;
-/** Merging continues if it expects to complete the page within this many first merges. */
-const MAX_MERGE_GROWTH = 8;
-/** How much more is merged than needed if entries fit as often as they did so far. */
-const MERGE_MARGIN = 1.25;
-
-/** Merges. `rest` is what the page still lacks, or undefined if it is complete. */
-async function readNewest(
-  db: D1Database,
-  userId: string,
-  filter: LedgerFilter,
-  page: PageRequest,
-): Promise<{ rows: CodedRow[]; rest: PageRequest | undefined }> {
-  const rows: CodedRow[] = [];
-  const firstLimit = Math.max(MIN_MERGE, page.limit);
-  let { before } = page;
-  let limit = firstLimit;
-  while (limit <= MAX_MERGE_GROWTH * firstLimit) {
-    const merged = await all<CodedRow & { fits: number; merged_count: number }>(
-      db,
-      mergedEntries(userId, filter, { before, limit }),
-    );
-    const fitting = merged.filter((row) => row.fits === 1);
-    rows.push(...fitting);
-    const last = merged.at(-1);
-    const ended = last === undefined || last.merged_count < limit;
-    if (ended || rows.length >= page.limit) return { rows, rest: undefined };
-    before = BigInt(last.entry_id);
-    // Infinite if nothing fits, which ends the loop.
-    limit = Math.ceil((MERGE_MARGIN * (page.limit - rows.length) * limit) / fitting.length);
-  }
-  return { rows, rest: { before, limit: page.limit - rows.length } };
-}
-
-/**
- * Transfers of the journal that the first scans cover, and each later one. At 1 µs each, one scan
- * takes D1 at most some 0.1 s, even if one user owns every entry.
- */
-const FIRST_SPANS: readonly bigint[] = [16_384n, 65_536n];
-const LATER_SPAN = 131_072n;
-
-async function readByScan(
-  db: D1Database,
-  userId: string,
-  filter: LedgerFilter,
-  page: PageRequest,
-): Promise<CodedRow[]> {
-  const rows: CodedRow[] = [];
-  const bottom = await oldestTransfer(db, filter);
-  let { before } = page;
-  for (let scan = 0; rows.length < page.limit && before > 2n * bottom; scan++) {
-    const rest = { before, limit: page.limit - rows.length };
-    const span = FIRST_SPANS[scan] ?? LATER_SPAN;
-    const floor = before / 2n > span ? before / 2n - span : 0n;
-    rows.push(...(await all<CodedRow>(db, scannedEntries(userId, filter, { ...rest, floor }))));
-    before = 2n * floor;
-  }
-  return rows;
-}
-
-/** The first transfer that can be on a page of this database. */
-async function oldestTransfer(db: D1Database, { from = 0 }: LedgerFilter): Promise<bigint> {
-  const found = await first<{ first: number }>(db, firstTransferSince(from));
-  return BigInt(found?.first ?? 1);
-}
 
 /**
  * Counts the entries below a position, up to `most`, for a filter without `refId`. Archived ones

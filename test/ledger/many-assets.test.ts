@@ -42,7 +42,7 @@ async function credit(assets: number, times: number): Promise<string> {
 }
 
 beforeAll(async () => {
-  few = await credit(5, 60);
+  few = await credit(5, 600);
   many = await credit(MANY, 1);
 });
 

@@ -6,7 +6,6 @@ import {
   firstTransferSince,
   mergedEntries,
   NEWEST,
-  scannedEntries,
 } from "../../src/ledger/entry-queries.ts";
 import { assetFits, type LedgerFilter } from "../../src/ledger/filter.ts";
 import type { Sql } from "../../src/platform/sql.ts";
@@ -15,7 +14,7 @@ import { LOCAL_VENUES } from "../../scripts/stack/local-venues.ts";
 
 const USER = "0196f0c2-0000-7000-8000-000000000001";
 const RECORD = "0196f0c2-0000-7000-8000-000000000002";
-const PAGE = { before: NEWEST, limit: 51 };
+const PAGE = { before: NEWEST, limit: 51, examined: 1_000 };
 const SIZED: LedgerFilter = { minAmount: 5n, maxAmount: 700n };
 
 const page = (filter: LedgerFilter) => mergedEntries(USER, filter, PAGE);
@@ -36,9 +35,8 @@ const READS: readonly (readonly [string, Sql])[] = [
   ["A page of a period", page({ from: 1_700_000_000_000, to: 1_700_000_999_999 })],
   ["The entries of a record", entriesOfRef(USER, { refId: RECORD }, PAGE)],
   ["The entries of a transaction", entriesOfRef(USER, { refId: `0x${"ab".repeat(32)}` }, PAGE)],
-  ["Amounts: the newest entries", page(SIZED)],
-  ["Amounts: a scan", scannedEntries(USER, SIZED, { ...PAGE, floor: 4_711n })],
-  ["Amounts: the last position of a scan", firstTransferSince(1_700_000_000_000)],
+  ["A page of amounts", page(SIZED)],
+  ["The first transfer since an instant", firstTransferSince(1_700_000_000_000)],
   ["The length of a statement", countedEntries(USER, {}, { before: NEWEST, most: 1_000_001 })],
   [
     "The length of a statement by amount",

@@ -19,7 +19,6 @@ WITH RECURSIVE
   bounds AS MATERIALIZED (
     SELECT max(
       0,
-      CAST(?3 AS INTEGER),
       (
         coalesce(
           (
@@ -33,8 +32,8 @@ WITH RECURSIVE
         )
       ) + 1
     ) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
+      min((CAST(?3 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
+      min(CAST(?4 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
   merge(entry_id, indexed_at, via_credit, reason, floor) AS (
     SELECT 2 * (
@@ -99,7 +98,7 @@ WITH RECURSIVE
     FROM merge p
     WHERE p.entry_id IS NOT NULL
     ORDER BY 1 DESC
-    LIMIT ?6
+    LIMIT ?5
   ),
   merged AS MATERIALIZED (SELECT entry_id FROM merge WHERE entry_id IS NOT NULL)
 SELECT e.entry_id AS entry_id,
@@ -144,10 +143,9 @@ ORDER BY entry_id DESC
 --   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?3 = "0"
+-- ?3 = "4611686018427387904"
 -- ?4 = "4611686018427387904"
--- ?5 = "4611686018427387904"
--- ?6 = 51
+-- ?5 = 51
 
 -- A page of one sub-account: the statement of "A page"
 -- ?1 = "0196f0c2-0000-7000-8000-000000000001"
@@ -160,10 +158,9 @@ ORDER BY entry_id DESC
 --   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?3 = "0"
+-- ?3 = "4611686018427387904"
 -- ?4 = "4611686018427387904"
--- ?5 = "4611686018427387904"
--- ?6 = 51
+-- ?5 = 51
 
 -- A page of debits: the statement of "A page"
 -- ?1 = "0196f0c2-0000-7000-8000-000000000001"
@@ -177,10 +174,9 @@ ORDER BY entry_id DESC
 --   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?3 = "0"
+-- ?3 = "4611686018427387904"
 -- ?4 = "4611686018427387904"
--- ?5 = "4611686018427387904"
--- ?6 = 51
+-- ?5 = 51
 
 -- A page of some reasons: the statement of "A page"
 -- ?1 = "0196f0c2-0000-7000-8000-000000000001"
@@ -190,10 +186,9 @@ ORDER BY entry_id DESC
 --   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
 --   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
 -- ]
--- ?3 = "0"
+-- ?3 = "4611686018427387904"
 -- ?4 = "4611686018427387904"
--- ?5 = "4611686018427387904"
--- ?6 = 51
+-- ?5 = 51
 
 -- A page of USDC
 WITH RECURSIVE
@@ -217,7 +212,6 @@ WITH RECURSIVE
   bounds AS MATERIALIZED (
     SELECT max(
       0,
-      CAST(?4 AS INTEGER),
       (
         coalesce(
           (
@@ -231,8 +225,8 @@ WITH RECURSIVE
         )
       ) + 1
     ) AS floor,
-      min((CAST(?5 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
-      min(CAST(?6 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
+      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
+      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
   merge(entry_id, indexed_at, via_credit, reason, floor) AS (
     SELECT 2 * (
@@ -301,7 +295,7 @@ WITH RECURSIVE
     FROM merge p
     WHERE p.entry_id IS NOT NULL
     ORDER BY 1 DESC
-    LIMIT ?7
+    LIMIT ?6
   ),
   merged AS MATERIALIZED (SELECT entry_id FROM merge WHERE entry_id IS NOT NULL)
 SELECT e.entry_id AS entry_id,
@@ -347,10 +341,9 @@ ORDER BY entry_id DESC
 -- ]
 -- ?2 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?3 = "usdc"
--- ?4 = "0"
+-- ?4 = "4611686018427387904"
 -- ?5 = "4611686018427387904"
--- ?6 = "4611686018427387904"
--- ?7 = 51
+-- ?6 = 51
 
 -- Its condition on assets: every token
 (a.asset <> ?1)
@@ -431,7 +424,6 @@ WITH RECURSIVE
   bounds AS MATERIALIZED (
     SELECT max(
       (SELECT position + 1 FROM before_from WHERE stride = 0),
-      CAST(?5 AS INTEGER),
       (
         coalesce(
           (
@@ -446,10 +438,10 @@ WITH RECURSIVE
       ) + 1
     ) AS floor,
       min(
-        (CAST(?6 AS INTEGER) + 1) >> 1, (SELECT position + 1 FROM until_to WHERE stride = 0)
+        (CAST(?5 AS INTEGER) + 1) >> 1, (SELECT position + 1 FROM until_to WHERE stride = 0)
       ) AS debits_below,
       min(
-        CAST(?7 AS INTEGER) >> 1, (SELECT position + 1 FROM until_to WHERE stride = 0)
+        CAST(?6 AS INTEGER) >> 1, (SELECT position + 1 FROM until_to WHERE stride = 0)
       ) AS credits_below
   ),
   merge(entry_id, indexed_at, via_credit, reason, floor) AS (
@@ -515,7 +507,7 @@ WITH RECURSIVE
     FROM merge p
     WHERE p.entry_id IS NOT NULL
     ORDER BY 1 DESC
-    LIMIT ?8
+    LIMIT ?7
   ),
   merged AS MATERIALIZED (SELECT entry_id FROM merge WHERE entry_id IS NOT NULL)
 SELECT e.entry_id AS entry_id,
@@ -562,10 +554,9 @@ ORDER BY entry_id DESC
 -- ]
 -- ?3 = 1700000000000
 -- ?4 = 1700001000000
--- ?5 = "0"
+-- ?5 = "4611686018427387904"
 -- ?6 = "4611686018427387904"
--- ?7 = "4611686018427387904"
--- ?8 = 51
+-- ?7 = 51
 
 -- The entries of a record
 SELECT *
@@ -805,7 +796,7 @@ LIMIT ?15
 -- ?14 = 9007199254740991
 -- ?15 = 51
 
--- Amounts: the newest entries
+-- A page of amounts
 WITH RECURSIVE
   runs AS MATERIALIZED (
     SELECT s.value ->> 'reason' AS reason,
@@ -823,7 +814,6 @@ WITH RECURSIVE
   bounds AS MATERIALIZED (
     SELECT max(
       0,
-      CAST(?3 AS INTEGER),
       (
         coalesce(
           (
@@ -837,8 +827,8 @@ WITH RECURSIVE
         )
       ) + 1
     ) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
+      min((CAST(?3 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
+      min(CAST(?4 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   ),
   merge(entry_id, indexed_at, via_credit, reason, floor) AS (
     SELECT 2 * (
@@ -903,7 +893,7 @@ WITH RECURSIVE
     FROM merge p
     WHERE p.entry_id IS NOT NULL
     ORDER BY 1 DESC
-    LIMIT ?6
+    LIMIT ?5
   ),
   merged AS MATERIALIZED (SELECT entry_id FROM merge WHERE entry_id IS NOT NULL)
 SELECT e.entry_id AS entry_id,
@@ -926,15 +916,16 @@ SELECT e.entry_id AS entry_id,
   ) AS ref,
   CAST(iif(e.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
   t.at,
-  (t.amount BETWEEN CAST(?7 AS INTEGER) AND CAST(?8 AS INTEGER)) AS fits,
+  (t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER)) AS fits,
   (SELECT count(*) FROM merged) AS merged_count
 FROM merged e
 CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
 CROSS JOIN accounts a ON a.account_id = iif(e.entry_id & 1, t.to_account, t.from_account)
 LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
-WHERE (t.amount BETWEEN CAST(?9 AS INTEGER) AND CAST(?10 AS INTEGER))
+WHERE (t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER))
   OR e.entry_id = (SELECT min(entry_id) FROM merged)
 ORDER BY entry_id DESC
+LIMIT ?10
 -- ?1 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?2 = [
 --   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
@@ -952,136 +943,16 @@ ORDER BY entry_id DESC
 --   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?3 = "0"
+-- ?3 = "4611686018427387904"
 -- ?4 = "4611686018427387904"
--- ?5 = "4611686018427387904"
--- ?6 = 51
--- ?7 = "5"
--- ?8 = "700"
--- ?9 = "5"
--- ?10 = "700"
-
--- Amounts: a scan
-WITH RECURSIVE
-  runs AS MATERIALIZED (
-    SELECT s.value ->> 'reason' AS reason,
-      s.value ->> 'credit' AS credit,
-      s.value ->> 'viaCredit' AS via_credit,
-      first.number * 2 + (s.value ->> 'indexedAt' = 'pending') AS indexed_at
-    FROM (
-      SELECT sub_account / 2 AS number
-      FROM accounts INDEXED BY accounts_owner
-      WHERE owner = unhex(?1,'-')
-      LIMIT 1
-    ) first
-    CROSS JOIN json_each(?2) s
-  ),
-  bounds AS MATERIALIZED (
-    SELECT max(
-      0,
-      CAST(?3 AS INTEGER),
-      (
-        coalesce(
-          (
-            SELECT up_to_transfer
-            FROM journal_seals INDEXED BY journal_seals_delivered
-            WHERE delivered_at IS NOT NULL
-            ORDER BY number DESC
-            LIMIT 1
-          ),
-          0
-        )
-      ) + 1
-    ) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
-  ),
-  found AS MATERIALIZED (
-    SELECT entry_id
-    FROM (
-      SELECT 2 * t.transfer_id + r.credit AS entry_id
-      FROM bounds b
-      CROSS JOIN runs r
-      CROSS JOIN transfers t INDEXED BY transfers_from_sub_account
-      WHERE NOT r.via_credit
-        AND (t.from_sub_account = r.indexed_at AND t.reason = r.reason)
-        AND (
-          (
-            t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
-            AND t.transfer_id >= b.floor
-          )
-          AND (t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER))
-        )
-      UNION ALL
-      SELECT 2 * t.transfer_id + r.credit AS entry_id
-      FROM bounds b
-      CROSS JOIN runs r
-      CROSS JOIN transfers t INDEXED BY transfers_to_sub_account
-      WHERE r.via_credit
-        AND (t.to_sub_account = r.indexed_at AND t.reason = r.reason)
-        AND (
-          (
-            t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
-            AND t.transfer_id >= b.floor
-          )
-          AND (t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER))
-        )
-    )
-    ORDER BY entry_id DESC
-    LIMIT ?10
-  )
-SELECT e.entry_id AS entry_id,
-  a.kind AS account,
-  a.asset,
-  CAST(iif(e.entry_id & 1, t.amount, -t.amount) AS TEXT) AS delta,
-  t.reason,
-  iif(
-    t.reason = 1,
-    '0x' || lower(hex(d.transaction_hash)),
-    hex(
-      (
-        iif(
-          t.reason = 6,
-          coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref),
-          t.ref
-        )
-      )
-    )
-  ) AS ref,
-  CAST(iif(e.entry_id & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after,
-  t.at
-FROM found e
-CROSS JOIN transfers t ON t.transfer_id = e.entry_id >> 1
-CROSS JOIN accounts a ON a.account_id = iif(e.entry_id & 1, t.to_account, t.from_account)
-LEFT JOIN deposits d ON t.reason = 1 AND d.deposit_id = t.ref
-ORDER BY entry_id DESC
--- ?1 = "0196f0c2-0000-7000-8000-000000000001"
--- ?2 = [
---   {"kind":"available","credit":1,"reason":1,"indexedAt":"available","viaCredit":1}
---   {"kind":"available","credit":0,"reason":3,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":3,"indexedAt":"available","viaCredit":0}
---   {"kind":"available","credit":0,"reason":4,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":4,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":0,"reason":6,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":1,"reason":6,"indexedAt":"available","viaCredit":1}
---   {"kind":"pending","credit":0,"reason":7,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":0,"reason":7,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":0,"reason":5,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":1,"reason":5,"indexedAt":"pending","viaCredit":0}
---   {"kind":"available","credit":0,"reason":2,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
---   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
--- ]
--- ?3 = "4711"
--- ?4 = "4611686018427387904"
--- ?5 = "4611686018427387904"
+-- ?5 = 1000
 -- ?6 = "5"
 -- ?7 = "700"
 -- ?8 = "5"
 -- ?9 = "700"
 -- ?10 = 51
 
--- Amounts: the last position of a scan
+-- The first transfer since an instant
 WITH RECURSIVE
   before_from(position, stride) AS (
     SELECT 0, 1 << 40
@@ -1141,7 +1012,6 @@ WITH RECURSIVE
   bounds AS MATERIALIZED (
     SELECT max(
       0,
-      CAST(?3 AS INTEGER),
       (
         coalesce(
           (
@@ -1155,42 +1025,33 @@ WITH RECURSIVE
         )
       ) + 1
     ) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
+      min((CAST(?3 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
+      min(CAST(?4 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   )
 SELECT count(*) AS entries
 FROM (
   SELECT 1
-  FROM (
-    SELECT 2 * t.transfer_id + r.credit AS entry_id
-    FROM bounds b
-    CROSS JOIN runs r
-    CROSS JOIN transfers t INDEXED BY transfers_from_sub_account
-    WHERE NOT r.via_credit
-      AND (t.from_sub_account = r.indexed_at AND t.reason = r.reason)
-      AND (
-        (
-          t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
-          AND t.transfer_id >= b.floor
-        )
-        AND 1
-      )
-    UNION ALL
-    SELECT 2 * t.transfer_id + r.credit AS entry_id
-    FROM bounds b
-    CROSS JOIN runs r
-    CROSS JOIN transfers t INDEXED BY transfers_to_sub_account
-    WHERE r.via_credit
-      AND (t.to_sub_account = r.indexed_at AND t.reason = r.reason)
-      AND (
-        (
-          t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
-          AND t.transfer_id >= b.floor
-        )
-        AND 1
-      )
-  )
-  LIMIT ?6
+  FROM bounds b
+  CROSS JOIN runs r
+  CROSS JOIN transfers t INDEXED BY transfers_from_sub_account
+  WHERE NOT r.via_credit
+    AND (t.from_sub_account = r.indexed_at AND t.reason = r.reason)
+    AND (
+      t.transfer_id < iif(r.credit, b.credits_below, b.debits_below) AND t.transfer_id >= b.floor
+    )
+    AND 1
+  UNION ALL
+  SELECT 1
+  FROM bounds b
+  CROSS JOIN runs r
+  CROSS JOIN transfers t INDEXED BY transfers_to_sub_account
+  WHERE r.via_credit
+    AND (t.to_sub_account = r.indexed_at AND t.reason = r.reason)
+    AND (
+      t.transfer_id < iif(r.credit, b.credits_below, b.debits_below) AND t.transfer_id >= b.floor
+    )
+    AND 1
+  LIMIT ?5
 )
 -- ?1 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?2 = [
@@ -1209,10 +1070,9 @@ FROM (
 --   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?3 = "0"
+-- ?3 = "4611686018427387904"
 -- ?4 = "4611686018427387904"
--- ?5 = "4611686018427387904"
--- ?6 = 1000001
+-- ?5 = 1000001
 
 -- The length of a statement by amount
 WITH RECURSIVE
@@ -1232,7 +1092,6 @@ WITH RECURSIVE
   bounds AS MATERIALIZED (
     SELECT max(
       0,
-      CAST(?3 AS INTEGER),
       (
         coalesce(
           (
@@ -1246,42 +1105,33 @@ WITH RECURSIVE
         )
       ) + 1
     ) AS floor,
-      min((CAST(?4 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
-      min(CAST(?5 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
+      min((CAST(?3 AS INTEGER) + 1) >> 1, 4611686018427387904) AS debits_below,
+      min(CAST(?4 AS INTEGER) >> 1, 4611686018427387904) AS credits_below
   )
 SELECT count(*) AS entries
 FROM (
   SELECT 1
-  FROM (
-    SELECT 2 * t.transfer_id + r.credit AS entry_id
-    FROM bounds b
-    CROSS JOIN runs r
-    CROSS JOIN transfers t INDEXED BY transfers_from_sub_account
-    WHERE NOT r.via_credit
-      AND (t.from_sub_account = r.indexed_at AND t.reason = r.reason)
-      AND (
-        (
-          t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
-          AND t.transfer_id >= b.floor
-        )
-        AND (t.amount BETWEEN CAST(?6 AS INTEGER) AND CAST(?7 AS INTEGER))
-      )
-    UNION ALL
-    SELECT 2 * t.transfer_id + r.credit AS entry_id
-    FROM bounds b
-    CROSS JOIN runs r
-    CROSS JOIN transfers t INDEXED BY transfers_to_sub_account
-    WHERE r.via_credit
-      AND (t.to_sub_account = r.indexed_at AND t.reason = r.reason)
-      AND (
-        (
-          t.transfer_id < iif(r.credit, b.credits_below, b.debits_below)
-          AND t.transfer_id >= b.floor
-        )
-        AND (t.amount BETWEEN CAST(?8 AS INTEGER) AND CAST(?9 AS INTEGER))
-      )
-  )
-  LIMIT ?10
+  FROM bounds b
+  CROSS JOIN runs r
+  CROSS JOIN transfers t INDEXED BY transfers_from_sub_account
+  WHERE NOT r.via_credit
+    AND (t.from_sub_account = r.indexed_at AND t.reason = r.reason)
+    AND (
+      t.transfer_id < iif(r.credit, b.credits_below, b.debits_below) AND t.transfer_id >= b.floor
+    )
+    AND (t.amount BETWEEN CAST(?5 AS INTEGER) AND CAST(?6 AS INTEGER))
+  UNION ALL
+  SELECT 1
+  FROM bounds b
+  CROSS JOIN runs r
+  CROSS JOIN transfers t INDEXED BY transfers_to_sub_account
+  WHERE r.via_credit
+    AND (t.to_sub_account = r.indexed_at AND t.reason = r.reason)
+    AND (
+      t.transfer_id < iif(r.credit, b.credits_below, b.debits_below) AND t.transfer_id >= b.floor
+    )
+    AND (t.amount BETWEEN CAST(?7 AS INTEGER) AND CAST(?8 AS INTEGER))
+  LIMIT ?9
 )
 -- ?1 = "0196f0c2-0000-7000-8000-000000000001"
 -- ?2 = [
@@ -1300,14 +1150,13 @@ FROM (
 --   {"kind":"pending","credit":1,"reason":2,"indexedAt":"available","viaCredit":0}
 --   {"kind":"pending","credit":0,"reason":2,"indexedAt":"pending","viaCredit":0}
 -- ]
--- ?3 = "0"
+-- ?3 = "4611686018427387904"
 -- ?4 = "4611686018427387904"
--- ?5 = "4611686018427387904"
--- ?6 = "5"
--- ?7 = "700"
--- ?8 = "5"
--- ?9 = "700"
--- ?10 = 1000001
+-- ?5 = "5"
+-- ?6 = "700"
+-- ?7 = "5"
+-- ?8 = "700"
+-- ?9 = 1000001
 
 -- The balance of an asset
 SELECT CAST(sum(iif(kind = 'available', (balance - promised), 0)) AS TEXT) AS available,

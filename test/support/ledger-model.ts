@@ -1,7 +1,7 @@
 /** A model of get-ledger after docs/contract.md: all entries in memory, filtered one by one. */
 import { expect } from "vitest";
 import { readAssetKey } from "../../src/assets/asset.ts";
-import type { LedgerFilter } from "../../src/ledger/filter.ts";
+import { hasAmounts, type LedgerFilter } from "../../src/ledger/filter.ts";
 import { type EntryRow, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { readReason } from "../../src/ledger/codes.ts";
 import { all, readUuid, sql, uuid } from "../../src/platform/sql.ts";
@@ -96,7 +96,7 @@ function kind(text: string): "available" | "pending" {
   return text;
 }
 
-/** Reads a ledger to its end in pages of `limit` entries. */
+/** Reads a ledger to its end in pages of `limit` entries. Those of an amount may be short. */
 export async function readAll(
   db: D1Database,
   userId: string,
@@ -109,7 +109,7 @@ export async function readAll(
     const page = await readEntries(db, userId, filter, { before, limit });
     rows.push(...page.rows);
     if (page.next === null) return rows;
-    expect(page.rows).toHaveLength(limit);
+    if (!hasAmounts(filter)) expect(page.rows).toHaveLength(limit);
     before = page.next;
   }
 }
