@@ -170,9 +170,6 @@ CREATE INDEX quotes_key ON quotes (key_hash) WHERE key_hash IS NOT NULL;
 -- reserve.
 CREATE INDEX quotes_open_maker ON quotes (maker_id, expires_at) WHERE status = 'open';
 
--- What is due in a book, and its next expiry.
-CREATE INDEX quotes_due ON quotes (asset, expires_at) WHERE status = 'open' AND stuck_at IS NULL;
-
 -- What a commit group opened or ended: its events, its report, and the reconciliation. The quotes
 -- that one operation of the group ended.
 CREATE INDEX quotes_opened_group ON quotes (opened_group);
@@ -283,11 +280,12 @@ CREATE TABLE quote_commands (
 -- command.
 --
 -- Example row:
---   asset ’venue_one:0x1’, user_ids ’[”01a2…b1a6”]’, operation 019a…77aa, at 1764551330000,
---   expired_group 88
+--   asset ’venue_one:0x1’, user_ids ’[”01a2…b1a6”]’, quote_ids ’[”019a…fd49”]’,
+--   operation 019a…77aa, at 1764551330000, expired_group 88
 CREATE TABLE expiry_commands (
   asset TEXT NOT NULL,     -- the book whose due quotes and requests end
   user_ids TEXT NOT NULL,  -- JSON array: the makers whose due quotes end in any book
+  quote_ids TEXT,          -- JSON array: quotes of the book that may be due. NULL: not known
   operation BLOB NOT NULL,  -- stamped on the records as ended_by
   at INTEGER NOT NULL,     -- the instant and the number of the commit group
   expired_group INTEGER NOT NULL

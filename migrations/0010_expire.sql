@@ -4,9 +4,22 @@
 CREATE TRIGGER expiry_commands_expire BEFORE INSERT ON expiry_commands BEGIN
   SELECT RAISE(IGNORE)
   WHERE NOT EXISTS (
-    SELECT quote_id
-    FROM quotes
-    WHERE status = 'open' AND stuck_at IS NULL AND asset = NEW.asset AND expires_at <= NEW.at
+    SELECT q.quote_id
+    FROM json_each(NEW.quote_ids) n
+    JOIN quotes q ON q.quote_id = unhex(n.value, '-')
+      AND q.status = 'open'
+      AND q.stuck_at IS NULL
+      AND q.expires_at <= NEW.at
+    UNION ALL
+    SELECT q.quote_id
+    FROM requests r
+    CROSS JOIN quotes q INDEXED BY quotes_request_status ON q.request_id = r.request_id
+      AND q.status = 'open'
+      AND q.stuck_at IS NULL
+    WHERE r.asset = NEW.asset
+      AND r.status = 'open'
+      AND q.expires_at <= NEW.at
+      AND NEW.quote_ids IS NULL
     LIMIT 200
   )
     AND NOT EXISTS (
@@ -31,9 +44,22 @@ CREATE TRIGGER expiry_commands_expire BEFORE INSERT ON expiry_commands BEGIN
   WHERE quote_id IN (
     SELECT quote_id
     FROM (
-      SELECT quote_id
-      FROM quotes
-      WHERE status = 'open' AND stuck_at IS NULL AND asset = NEW.asset AND expires_at <= NEW.at
+      SELECT q.quote_id
+      FROM json_each(NEW.quote_ids) n
+      JOIN quotes q ON q.quote_id = unhex(n.value, '-')
+        AND q.status = 'open'
+        AND q.stuck_at IS NULL
+        AND q.expires_at <= NEW.at
+      UNION ALL
+      SELECT q.quote_id
+      FROM requests r
+      CROSS JOIN quotes q INDEXED BY quotes_request_status ON q.request_id = r.request_id
+        AND q.status = 'open'
+        AND q.stuck_at IS NULL
+      WHERE r.asset = NEW.asset
+        AND r.status = 'open'
+        AND q.expires_at <= NEW.at
+        AND NEW.quote_ids IS NULL
       LIMIT 200
     )
     UNION

@@ -15,6 +15,8 @@ import {
   type Mutant,
 } from "./mutant.ts";
 
+const DUE = node("test/rfq/due-quotes.node.test.ts");
+
 export const RFQ_MUTANTS: readonly Mutant[] = [
   ...of("group", "src/rfq/operation.ts", [
     [
@@ -153,6 +155,21 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
       [REGISTRATION, RACES],
     ],
   ]),
+  ...of("due-quotes", "src/rfq/due-quotes.ts", [
+    [
+      "a loss while reading forgotten",
+      "this.#complete = version;",
+      "this.#complete = this.#version;",
+      [DUE],
+    ],
+    ["named quotes dropped early", "ids.has(id) && expiresAt <= at", "ids.has(id)", [DUE]],
+    [
+      "the rest of a full group dropped",
+      "ids.has(id) && expiresAt <= at",
+      "expiresAt <= at",
+      [DUE],
+    ],
+  ]),
   ...of("expire", SCHEMA, [
     [
       "quotes in other books not looked for",
@@ -168,8 +185,8 @@ export const RFQ_MUTANTS: readonly Mutant[] = [
     ],
     [
       "a minute late",
-      "expires_at <= NEW.at\n      LIMIT 200\n    )\n    UNION",
-      "expires_at <= NEW.at - 60000\n      LIMIT 200\n    )\n    UNION",
+      "AND q.expires_at <= NEW.at\n        AND NEW.quote_ids IS NULL\n      LIMIT 200\n    )\n    UNION",
+      "AND q.expires_at <= NEW.at - 60000\n        AND NEW.quote_ids IS NULL\n      LIMIT 200\n    )\n    UNION",
       [RACES, MODEL],
     ],
     [

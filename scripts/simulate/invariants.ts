@@ -3,9 +3,11 @@
  * share nothing with the code that they check. Names in brackets are those of docs/invariants.md.
  */
 import { MATCH_CREATED } from "../../src/platform/event-forms.ts";
+import { windowsOf } from "../../src/platform/windows.ts";
 import type { Database } from "./database.ts";
 import type { Command } from "../../src/rfq/command.ts";
 import type { People, Sent } from "./people.ts";
+import { settings } from "./settings.ts";
 import type { Subscribers } from "./subscribers.ts";
 import { Violation } from "./violation.ts";
 
@@ -97,17 +99,24 @@ function checkOwner(database: Database, { actor, ...command }: Command): void {
       );
 }
 
-/** [R1, R2] Commands with one key have one record. */
+/** How long a record stays after it ended, and a key at least. */
+const { ended: KEY_LIFE_MS } = windowsOf({
+  HOT_WINDOWS_DIVISOR: Number(settings()["HOT_WINDOWS_DIVISOR"]),
+});
+
+/** [R1, R2] Commands with one key have one record within the life of the key. */
 function checkRepeats(sent: readonly Sent[]): void {
-  const rows = new Map<string, string>();
+  const records = new Map<string, { readonly id: string; readonly at: number }>();
   for (const { command, result } of sent) {
     if (!("idempotency" in command) || command.idempotency === undefined) continue;
     if (result?.ok !== true || (result.kind !== "request" && result.kind !== "quote")) continue;
+    const at = result.row.opened_at;
     const id = result.kind === "request" ? result.row.request_id : result.row.quote_id;
     const key = `${command.actor.userId} ${command.op} ${command.idempotency.key}`;
-    const known = rows.get(key) ?? id;
-    if (known !== id) throw new Violation("repeat_same_result [R1]", `${key}: ${known} and ${id}`);
-    rows.set(key, id);
+    const known = records.get(key) ?? { id, at };
+    if (known.id !== id && Math.abs(at - known.at) <= KEY_LIFE_MS)
+      throw new Violation("repeat_same_result [R1]", `${key}: ${known.id} and ${id}`);
+    records.set(key, { id, at });
   }
 }
 

@@ -7,6 +7,7 @@ import { recordArchive } from "../../src/archive/cold-records.ts";
 import { type PageQuery, type Page, type TimeId, timeIdPage } from "../../src/http/cursor.ts";
 import { readUuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import { READ } from "../../src/platform/windows.ts";
 import type { Command, Result } from "../../src/rfq/command.ts";
 import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
@@ -124,8 +125,9 @@ export class OldRecords {
     return row === undefined ? undefined : String(row["status"]);
   }
 
-  /** The same command again gets the same result, although its record may be in the archive. */
-  async #repeat({ command, result }: Old, trading: Trading, dice: Dice): Promise<void> {
+  /** The same command again gets the same result, also if the record that it names has left. */
+  async #repeat({ command, result, at }: Old, trading: Trading, dice: Dice): Promise<void> {
+    if (this.#isKeyFree(result, at)) return;
     const by = this.#people.all.find(({ userId }) => userId === command.actor.userId);
     if (by === undefined || this.#isFrozen(by.userId)) return;
     await this.#credentials.refresh(by);
@@ -136,6 +138,17 @@ export class OldRecords {
     const same = now.ok && isDeepStrictEqual(contentOf(now), contentOf(result));
     if (!same || !now.replayed)
       throw new Violation("repeat_is_answered_as_before", JSON.stringify({ again, now, result }));
+  }
+
+  /** A key is remembered for an hour, and at most as long as its record is in the database. */
+  #isKeyFree(result: Success, at: number): boolean {
+    if (result.kind !== "request" && result.kind !== "quote") return false;
+    if (at < this.#scene.time.now - READ.replayByKey.ms) return true;
+    const [table, id] =
+      result.kind === "request"
+        ? ["requests WHERE request_id", result.row.request_id]
+        : ["quotes WHERE quote_id", result.row.quote_id];
+    return this.#scene.database.count(`SELECT count(*) FROM ${table} = unhex(?)`, id) === 0;
   }
 
   #isFrozen(userId: string): boolean {

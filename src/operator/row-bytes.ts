@@ -40,7 +40,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   deposits: { bytes: 575, user: "t.user_id" },
   event_commands: { bytes: 78 },
   event_runs: { bytes: 82 },
-  expiry_commands: { bytes: 78 },
+  expiry_commands: { bytes: 109 },
   journal_seals: { bytes: 193 },
   kill_switches: { bytes: 80 },
   ledger_checkpoints: { bytes: 60 },

@@ -6,7 +6,14 @@ import { commit, type Group, newGroup, type NotCommitted } from "../platform/com
 import { all, atom, join, jsonObject, jsonText, type Sql, sql } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce.ts";
-import { expireDue, expireOnly, type ExpiryScope, nextDue, type Records } from "./expire.ts";
+import {
+  type Due,
+  expireDue,
+  expireOnly,
+  type ExpiryScope,
+  nextDue,
+  type Records,
+} from "./expire.ts";
 import { type MatchRow, matchColumns, newRequestColumns, type RequestRow } from "./records.ts";
 import {
   composeOperations,
@@ -22,18 +29,21 @@ export type GroupDone = {
   readonly events: readonly StreamEvent[];
   /** The group's instant in Unix milliseconds. */
   readonly at: number;
-  /** Unix milliseconds of the book's next expiry, or null. */
+  /** Unix milliseconds of the next expiry: of requests only, if the group named the due quotes. */
   readonly nextDue: number | null;
 };
 
-/** What a group ends before its operations: what is due, nothing, or only these records. */
-export type Expiry = "due" | "none" | Records;
+/**
+ * What a group ends before its operations: what is due, of which the book names its quotes if it
+ * knows them, or nothing, or only these records.
+ */
+export type Expiry = { readonly due: readonly string[] | null } | "none" | Records;
 
 export async function commitOperations(
   db: D1Database,
   asset: string,
   operations: readonly Operation[],
-  expiry: Expiry = "due",
+  expiry: Expiry = { due: null },
 ): Promise<GroupDone | NotCommitted> {
   const group = newGroup();
   const made = new Set(operations.flatMap(({ makes }) => (makes === null ? [] : [makes])));
@@ -42,7 +52,7 @@ export async function commitOperations(
     ...composeOperations(group, operations),
     ...announceRfq(group, made),
   ];
-  const report = reportOf(group, asset, made);
+  const report = reportOf(group, asset, { made, due: dueOf(expiry) });
   const outcome = await commit(db, group, [...work, report]);
   if (!outcome.committed) return outcome;
   // When D1's response was lost, the stamped rows still say what happened, so the report is read
@@ -52,24 +62,41 @@ export async function commitOperations(
 }
 
 /** What a book ends with these operations. */
-export function expiryScope(asset: string, operations: readonly Operation[]): ExpiryScope {
+export function expiryScope(
+  asset: string,
+  operations: readonly Operation[],
+): Omit<ExpiryScope, "quoteIds"> {
   return { asset, userIds: [...new Set(operations.map((operation) => operation.userId))] };
 }
 
-function expiryStatements(group: Group, expiry: Expiry, scope: ExpiryScope): Sql[] {
+function expiryStatements(
+  group: Group,
+  expiry: Expiry,
+  scope: Omit<ExpiryScope, "quoteIds">,
+): Sql[] {
   if (expiry === "none") return [];
-  return expiry === "due" ? expireDue(group, scope) : expireOnly(group, expiry);
+  if ("due" in expiry) return expireDue(group, { ...scope, quoteIds: expiry.due });
+  return expireOnly(group, expiry);
+}
+
+/** Without named quotes the next instant is that of any quote, too. */
+function dueOf(expiry: Expiry): Due {
+  return expiry !== "none" && "due" in expiry && expiry.due !== null ? "requests" : "all";
 }
 
 /** What the group did, as rows of a kind and their JSON. One statement, because each takes time. */
-function reportOf(group: Group, asset: string, made: ReadonlySet<RecordKind>): Sql {
+function reportOf(
+  group: Group,
+  asset: string,
+  { made, due }: { made: ReadonlySet<RecordKind>; due: Due },
+): Sql {
   const kinds = [
     ...RECORD_KINDS.filter((kind) => made.has(kind)).map((kind) => madeRows(group, kind)),
     sql`SELECT 'group' AS kind, json_object('due', d.due, 'at', d.at, 'ended', json((
         SELECT json_group_array(hex(e.ended_by)) FROM (
           SELECT ended_by FROM quotes WHERE ended_group = ${group.seq} UNION
           SELECT ended_by FROM requests WHERE ended_group = ${group.seq}) e))) AS row
-      FROM (${nextDue(asset, group.at)}) d`,
+      FROM (${nextDue(asset, group.at, due)}) d`,
     sql`SELECT 'event' AS kind, json_object('stream', e.stream, 'seq', e.seq, 'at', e.at,
         'ids', e.ids, 'body', ${jsonText(atom("e.body"))}) AS row
       FROM (${eventsToPush(group)}) e`,

@@ -12,8 +12,9 @@ const MAX_BOOKS = 200;
 export async function expireMissed(env: Env): Promise<void> {
   const books = await all<{ asset: string }>(
     env.DB,
-    sql`SELECT asset FROM quotes WHERE status = 'open' AND stuck_at IS NULL
-        AND expires_at <= ${NOW} - ${ALARM_GRACE_MS}
+    sql`SELECT r.asset FROM requests r CROSS JOIN quotes q INDEXED BY quotes_request_status
+        ON q.request_id = r.request_id AND q.status = 'open' AND q.stuck_at IS NULL
+        WHERE r.status = 'open' AND q.expires_at <= ${NOW} - ${ALARM_GRACE_MS}
       UNION SELECT asset FROM requests WHERE status = 'open' AND stuck_at IS NULL
         AND expires_at <= ${NOW} - ${ALARM_GRACE_MS} LIMIT ${MAX_BOOKS}`,
   );

@@ -9,6 +9,7 @@ import { columnsOf } from "../platform/command-rows.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import {
   all,
+  atom,
   type Expr,
   expr,
   literal,
@@ -18,15 +19,23 @@ import {
   sql,
   uuid,
 } from "../platform/sql.ts";
+import type { OpenQuote } from "./due-quotes.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 
 /** Limit of due quotes, and of due requests, that one group ends before its own work. */
 const MAX_EXPIRED_PER_GROUP = literal(200);
 
-/** What a group ends first: of one book, and of these users in any book. */
-export type ExpiryScope = { readonly asset: string; readonly userIds: readonly string[] };
-/** The same as SQL. `userIds` is JSON. */
-type Scope = { readonly asset: Expr; readonly userIds: Expr };
+/**
+ * What a group ends first: these quotes and the requests of one book, and the quotes of these users
+ * in any book. Without `quoteIds` it looks at all open quotes of the book.
+ */
+export type ExpiryScope = {
+  readonly asset: string;
+  readonly userIds: readonly string[];
+  readonly quoteIds: readonly string[] | null;
+};
+/** The same as SQL. The lists are JSON. */
+type Scope = { readonly asset: Expr; readonly userIds: Expr; readonly quoteIds: Expr };
 
 /** Quotes or requests by id. */
 export type Records = { readonly table: "quotes" | "requests"; readonly ids: readonly string[] };
@@ -36,10 +45,11 @@ export type Records = { readonly table: "quotes" | "requests"; readonly ids: rea
  * users in any book so that their funds are available again. A request ends once it has no open
  * quote. What has been set aside because it could not be ended is left out (set-aside.ts).
  */
-export function expireDue(group: Group, { asset, userIds }: ExpiryScope): Sql[] {
+export function expireDue(group: Group, { asset, userIds, quoteIds }: ExpiryScope): Sql[] {
+  const named = quoteIds === null ? null : JSON.stringify(quoteIds);
   return [
-    sql`INSERT INTO expiry_commands (asset, user_ids, operation, at, expired_group)
-      SELECT ${asset}, ${JSON.stringify(userIds)}, ${uuid(uuidv7())}, g.at, g.seq
+    sql`INSERT INTO expiry_commands (asset, user_ids, quote_ids, operation, at, expired_group)
+      SELECT ${asset}, ${JSON.stringify(userIds)}, ${named}, ${uuid(uuidv7())}, g.at, g.seq
       FROM commit_groups g WHERE g.group_id = ${uuid(group.id)}`,
   ];
 }
@@ -48,6 +58,7 @@ export function expireDue(group: Group, { asset, userIds }: ExpiryScope): Sql[] 
 const COMMAND_FIELDS = {
   asset: "text",
   user_ids: "text",
+  quote_ids: "text",
   operation: "blob",
   at: "integer",
   expired_group: "integer",
@@ -56,7 +67,7 @@ const COMMAND_FIELDS = {
 /** What the trigger of `expiry_commands` does with a row that is about to be inserted. */
 export function expiryTrigger(): Sql[] {
   const c = columnsOf(COMMAND_FIELDS, "NEW");
-  const scope = { asset: c.asset, userIds: c.user_ids };
+  const scope = { asset: c.asset, userIds: c.user_ids, quoteIds: c.quote_ids };
   const { at, operation } = c;
   return [
     sql`SELECT RAISE(IGNORE) WHERE NOT EXISTS (${dueInBook(scope, at)})
@@ -101,10 +112,20 @@ function dueQuotes(scope: Scope, at: Expr): Sql {
     SELECT quote_id FROM (${dueOfUsers(scope, at)})`;
 }
 
-function dueInBook({ asset }: Scope, at: Expr): Sql {
-  return sql`SELECT quote_id FROM quotes
-    WHERE status = 'open' AND stuck_at IS NULL AND asset = ${asset} AND expires_at <= ${at}
+function dueInBook({ asset, quoteIds }: Scope, at: Expr): Sql {
+  return sql`SELECT q.quote_id FROM json_each(${quoteIds}) n
+      JOIN quotes q ON q.quote_id = unhex(n.value, '-') AND q.status = 'open'
+        AND q.stuck_at IS NULL AND q.expires_at <= ${at}
+    UNION ALL SELECT q.quote_id FROM ${openQuotes(asset)}
+      AND q.expires_at <= ${at} AND ${quoteIds} IS NULL
     LIMIT ${MAX_EXPIRED_PER_GROUP}`;
+}
+
+/** Quotes \`q\` of the open requests of a book. */
+function openQuotes(asset: Expr): Sql {
+  return sql`requests r CROSS JOIN quotes q INDEXED BY quotes_request_status
+      ON q.request_id = r.request_id AND q.status = 'open' AND q.stuck_at IS NULL
+    WHERE r.asset = ${asset} AND r.status = 'open'`;
 }
 
 function dueOfUsers({ userIds }: Scope, at: Expr): Sql {
@@ -130,8 +151,15 @@ function dueRequests(scope: Scope, at: Expr): Sql {
 /**
  * What the expiry of the next group would end, quotes first, because they hold up their request.
  */
-export async function readDue(db: D1Database, { asset, userIds }: ExpiryScope): Promise<Records[]> {
-  const scope = { asset: expr`${asset}`, userIds: expr`${JSON.stringify(userIds)}` };
+export async function readDue(
+  db: D1Database,
+  { asset, userIds }: Omit<ExpiryScope, "quoteIds">,
+): Promise<Records[]> {
+  const scope = {
+    asset: expr`${asset}`,
+    userIds: expr`${JSON.stringify(userIds)}`,
+    quoteIds: atom("NULL"),
+  };
   const [quotes, requests] = await Promise.all([
     readIds(db, dueQuotes(scope, NOW), "quote_id"),
     readIds(db, dueRequests(scope, NOW), "request_id"),
@@ -151,14 +179,26 @@ export async function readIds(
   return rows.map(({ id }) => readUuid(id));
 }
 
+/** The open quotes of a book. */
+export async function readOpenQuotes(db: D1Database, asset: string): Promise<OpenQuote[]> {
+  const rows = await all<{ id: string; at: number }>(
+    db,
+    sql`SELECT hex(q.quote_id) AS id, q.expires_at AS at FROM ${openQuotes(expr`${asset}`)}`,
+  );
+  return rows.map(({ id, at }) => [id, at]);
+}
+
+/** What the next instant is about: requests of the book, or its open quotes too. */
+export type Due = "requests" | "all";
+
 /**
- * The next instant at which something in the book is due; null when nothing is open. Also the
- * instant of the group. Both in Unix milliseconds.
+ * The next instant at which something in the book is due; null when nothing is. Also the instant of
+ * the group. Both in Unix milliseconds.
  */
-export function nextDue(asset: string, at: Expr): Sql {
+export function nextDue(asset: string, at: Expr, what: Due): Sql {
+  const requests = sql`SELECT min(expires_at) AS due FROM requests
+    WHERE status = 'open' AND stuck_at IS NULL AND asset = ${asset}`;
+  if (what === "requests") return sql`SELECT due, ${at} AS at FROM (${requests})`;
   return sql`SELECT min(due) AS due, ${at} AS at FROM (
-    SELECT min(expires_at) AS due FROM quotes
-    WHERE status = 'open' AND stuck_at IS NULL AND asset = ${asset}
-    UNION ALL SELECT min(expires_at) FROM requests
-    WHERE status = 'open' AND stuck_at IS NULL AND asset = ${asset})`;
+    ${requests} UNION ALL SELECT min(q.expires_at) FROM ${openQuotes(expr`${asset}`)})`;
 }

@@ -17,7 +17,8 @@ import { unavailable } from "../platform/problem.ts";
 import { MAX_CLOCK_LEAD_MS, now, sleep } from "../platform/time.ts";
 import { commitOperations, expiryScope, type GroupDone } from "./book-group.ts";
 import { type Result, reject } from "./command.ts";
-import { readDue, type Records } from "./expire.ts";
+import { readDue, readOpenQuotes, type Records } from "./expire.ts";
+import { DueQuotes } from "./due-quotes.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { RejectionReader } from "./rejection-reader.ts";
 import type { Operation } from "./operation.ts";
@@ -86,6 +87,8 @@ const CLOCK_AHEAD: Result = {
 };
 
 export class GroupCommitter {
+  /** The open quotes of the book, of which each group names those that are due. */
+  readonly quotes: DueQuotes;
   readonly #db: D1Database;
   readonly #settings: CommitterSettings;
   readonly #rejections: RejectionReader;
@@ -100,6 +103,7 @@ export class GroupCommitter {
 
   constructor(db: D1Database, settings: CommitterSettings) {
     this.#db = db;
+    this.quotes = new DueQuotes(() => readOpenQuotes(db, settings.asset));
     this.#rejections = new RejectionReader(db);
     this.#settings = settings;
   }
@@ -175,8 +179,7 @@ export class GroupCommitter {
   ): Promise<boolean> {
     let committed = false;
     try {
-      const operations = group.map(({ operation }) => operation);
-      const outcome = await commitOperations(this.#db, this.#settings.asset, operations, expiry);
+      const outcome = await this.#batch(group, expiry);
       committed = outcome.committed;
       if (outcome.committed) this.#compareClocks(outcome.at);
       if (outcome.committed) await this.#deliver(group, outcome);
@@ -188,6 +191,20 @@ export class GroupCommitter {
       await this.#outcomeOf(error);
     }
     return committed;
+  }
+
+  async #batch(
+    group: readonly Waiting[],
+    expiry: "due" | "none",
+  ): Promise<GroupDone | NotCommitted> {
+    const due = this.quotes.due(now());
+    const operations = group.map(({ operation }) => operation);
+    const ends = expiry === "due" ? { due } : expiry;
+    const outcome = await commitOperations(this.#db, this.#settings.asset, operations, ends);
+    if (!outcome.committed) return outcome;
+    if (expiry === "due" && due !== null) this.quotes.ended(due, outcome.at);
+    for (const [id, { expires_at: at }] of outcome.effects.quotes) this.quotes.add([id, at]);
+    return outcome;
   }
 
   /** Answers a command that has waited too long. It is in no batch. */

@@ -107,6 +107,7 @@ export class RfqBook extends StreamObject {
 
   /** Called by cron when something is overdue, because an alarm may have been lost. */
   async expireDue(): Promise<void> {
+    this.#committer.quotes.forget();
     await this.#committer.expire();
   }
 
@@ -127,11 +128,12 @@ export class RfqBook extends StreamObject {
 
   /** Whether something is due. If not, arms the alarm for when it will be. */
   async #isDue(): Promise<boolean> {
+    const quote = this.#committer.quotes.next();
     const row = await first<{ due: number | null; at: number }>(
       this.env.DB,
-      nextDue(this.#asset, NOW),
+      nextDue(this.#asset, NOW, quote === undefined ? "all" : "requests"),
     );
-    const due = row?.due ?? null;
+    const due = earlier(row?.due ?? null, quote ?? null);
     if (due !== null && due <= (row?.at ?? 0)) return true;
     await this.wakeAt(due);
     return false;
@@ -213,7 +215,8 @@ export class RfqBook extends StreamObject {
   async #committed(done: GroupDone): Promise<void> {
     if (done.effects.matches.size > 0) await failpointOf(this.env)?.("match_committed");
     this.#push(done.events);
-    this.ctx.waitUntil(this.wakeAt(done.nextDue));
+    this.ctx.waitUntil(this.wakeAt(earlier(done.nextDue, this.#committer.quotes.next() ?? null)));
+    this.ctx.waitUntil(this.#committer.quotes.complete());
   }
 
   #push(events: readonly StreamEvent[]): void {
@@ -252,7 +255,13 @@ export class RfqBook extends StreamObject {
    * After a failed batch, expiries and events may be pending for which there is no other alarm.
    */
   async #lookAgain(): Promise<void> {
+    this.#committer.quotes.forget();
     await this.wakeAt(now() + RETRY_MS);
     await this.sockets.catchUp();
   }
+}
+
+/** The earlier of two instants, of which each may be none. */
+function earlier(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : Math.min(a, b);
 }

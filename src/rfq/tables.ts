@@ -141,9 +141,6 @@ export const quotes = sqliteTable(
     index("quotes_open_maker")
       .on(t.makerId, t.expiresAt)
       .where(sql`status = 'open'`),
-    index("quotes_due")
-      .on(t.asset, t.expiresAt)
-      .where(sql`status = 'open' AND stuck_at IS NULL`),
     index("quotes_opened_group").on(t.openedGroup),
     index("quotes_ended_group")
       .on(t.endedGroup, t.endedBy)
@@ -191,6 +188,7 @@ export const quoteCommands = sqliteTable("quote_commands", {
 export const expiryCommands = sqliteTable("expiry_commands", {
   asset: text("asset").notNull(),
   userIds: text("user_ids").notNull(),
+  quoteIds: text("quote_ids"),
   operation: uuid("operation").notNull(),
   at: integer("at").notNull(),
   expiredGroup: integer("expired_group").notNull(),
