@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { beforeAll, expect, it } from "vitest";
 import { encodeSeal, type Seal } from "../../src/archive/seal-format.ts";
+import { compress, decompress } from "../../src/archive/compress.ts";
 import { chooseRange, type Range } from "../../src/archive/choose-range.ts";
 import { readRange } from "../../src/archive/read-range.ts";
 import { readState } from "../../src/archive/seal-round.ts";
@@ -209,6 +210,13 @@ it("takes the object of a runtime that compresses in another way", async () => {
     status: "sealed",
   });
   expect(await verifyJournal(db, bucket, settings())).toMatchObject({ ok: true });
+});
+
+it("unpacks no more than is stated, in the Worker's runtime too", () => {
+  const bomb = compress("0".repeat(20_000_000));
+  expect(bomb.length).toBeLessThan(50_000);
+  // Not unpacked first and then found to be too long.
+  expect(() => decompress(bomb, 1_000)).toThrow("cannot be decompressed");
 });
 
 it("refuses an object of what may not be sealed yet", async () => {
