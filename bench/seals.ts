@@ -64,11 +64,19 @@ export class SealWriter {
 
   /** Names the last seal of each of these owners, whose blocks are in all seals. */
   async finish(owners: readonly string[]): Promise<void> {
-    for (const owner of owners)
-      await this.#stack.db
-        .prepare("INSERT INTO sealed_owners (owner, first_seal, last_seal) VALUES (unhex(?), 1, ?)")
-        .bind(owner, this.#number)
-        .run();
+    const { db } = this.#stack;
+    await db.batch([
+      // Otherwise a row begins with the newest seal.
+      db.prepare("INSERT INTO owner_mends (one) VALUES (1)"),
+      ...owners.map((owner) =>
+        db
+          .prepare(
+            "INSERT INTO sealed_owners (owner, first_seal, last_seal) VALUES (unhex(?), 1, ?)",
+          )
+          .bind(owner, this.#number),
+      ),
+      db.prepare("DELETE FROM owner_mends"),
+    ]);
   }
 }
 
