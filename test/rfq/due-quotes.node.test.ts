@@ -45,9 +45,9 @@ describe("the due quotes of a book", () => {
     expect(due.due(T)).toEqual(["a"]);
   });
 
-  it("are named before their instant, in order, and stay until it has come", async () => {
+  it("are named before their instant and stay until it has come", async () => {
     const due = await knowing(["b", T + 500], ["c", T + 90_000], ["a", T]);
-    expect(due.due(T)).toEqual(["a", "b"]);
+    expect(due.due(T)?.toSorted()).toEqual(["a", "b"]);
     due.ended(["a", "b"], T);
     expect([due.due(T), due.next()]).toEqual([["b"], T + 500]);
     due.ended(["b"], T + 500);
