@@ -369,7 +369,7 @@ export class World {
     this.#custody.check();
     this.#approvals.check();
     this.#safeguards.check();
-    checkSockets(database, this.#streaming.subscribers);
+    checkSockets(database, this.#streaming.subscribers, this.#time.now);
     await this.#sealing.check(calmSince, new Dice(`${this.#seed}/archive/${calmSince}`));
     await this.#finish("old_records", new Dice(`${this.#seed}/old/${calmSince}`), () =>
       this.#old.check(this.#trading, new Dice(`${this.#seed}/old/dice/${calmSince}`)),
