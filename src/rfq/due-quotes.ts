@@ -13,6 +13,8 @@ export type OpenQuote = readonly [id: string, expiresAt: number];
 const AHEAD_MS = 1_000;
 /** Quotes that one group names at most. */
 const MAX_NAMED = 200;
+/** Quotes that ended early stay here until they would have expired. So many do at most. */
+const ENDED_EARLY = 20_000;
 
 export class DueQuotes {
   readonly #read: () => Promise<readonly OpenQuote[]>;
@@ -21,6 +23,8 @@ export class DueQuotes {
   #version = 0;
   #complete = -1;
   #reading = false;
+  #size = 0;
+  #most = ENDED_EARLY;
 
   constructor(read: () => Promise<readonly OpenQuote[]>) {
     this.#read = read;
@@ -34,7 +38,15 @@ export class DueQuotes {
   add([id, expiresAt]: OpenQuote): void {
     const second = Math.floor(expiresAt / 1_000);
     const quotes = this.#seconds.get(second) ?? new Map<string, number>();
+    if (!quotes.has(id)) this.#size++;
     this.#seconds.set(second, quotes.set(id, expiresAt));
+    if (this.#size > this.#most) this.#startAnew();
+  }
+
+  #startAnew(): void {
+    this.#seconds.clear();
+    this.#size = 0;
+    this.forget();
   }
 
   /** Reads what may be missing. */
@@ -43,7 +55,9 @@ export class DueQuotes {
     this.#reading = true;
     const version = this.#version;
     try {
-      for (const quote of await this.#read()) this.add(quote);
+      const open = await this.#read();
+      this.#most = this.#size + open.length + ENDED_EARLY;
+      for (const quote of open) this.add(quote);
       this.#complete = version;
     } catch (error) {
       log("warn", "rfq.open_quotes_unread", errorFields(error));
@@ -56,11 +70,12 @@ export class DueQuotes {
   due(at: number): readonly string[] | null {
     if (!this.#isComplete()) return null;
     const due: string[] = [];
-    for (const second of this.#inOrder()) {
-      if (second * 1_000 > at + AHEAD_MS || due.length >= MAX_NAMED) break;
-      due.push(...(this.#seconds.get(second)?.keys() ?? []));
-    }
-    return due.slice(0, MAX_NAMED);
+    for (const second of this.#inOrder())
+      for (const id of this.#seconds.get(second)?.keys() ?? []) {
+        if (second * 1_000 > at + AHEAD_MS || due.length === MAX_NAMED) return due;
+        due.push(id);
+      }
+    return due;
   }
 
   /** A group at `at` has named these, so none of them that was due is open. */
@@ -68,7 +83,8 @@ export class DueQuotes {
     const ids = new Set(named);
     for (const [second, quotes] of this.#seconds) {
       if (second * 1_000 > at) continue;
-      for (const [id, expiresAt] of quotes) if (ids.has(id) && expiresAt <= at) quotes.delete(id);
+      for (const [id, expiresAt] of quotes)
+        if (ids.has(id) && expiresAt <= at && quotes.delete(id)) this.#size--;
       if (quotes.size === 0) this.#seconds.delete(second);
     }
   }
@@ -78,7 +94,7 @@ export class DueQuotes {
     if (!this.#isComplete()) return undefined;
     const [second] = this.#inOrder();
     if (second === undefined) return null;
-    return Math.min(...(this.#seconds.get(second)?.values() ?? []));
+    return [...(this.#seconds.get(second)?.values() ?? [])].reduce((a, b) => Math.min(a, b));
   }
 
   #isComplete(): boolean {

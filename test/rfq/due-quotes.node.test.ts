@@ -1,4 +1,4 @@
-/** The hint of a book about its open quotes: whatever is lost, the database looks itself. */
+/** A book remembers when its quotes expire. When it may have missed one, the database looks. */
 import { describe, expect, it } from "vitest";
 import { DueQuotes, type OpenQuote } from "../../src/rfq/due-quotes.ts";
 
@@ -60,6 +60,23 @@ describe("the due quotes of a book", () => {
     const due = await knowing(["a", T], ["b", T]);
     due.ended(["a"], T + 1);
     expect(due.due(T)).toEqual(["b"]);
+  });
+
+  it("are read anew when too many have ended early", async () => {
+    let reads = 0;
+    const due = new DueQuotes(() => {
+      reads++;
+      return Promise.resolve([["open", T]]);
+    });
+    await due.complete();
+    for (let n = 0; n < 20_000; n++) due.add([`${n}`, T + 300_000]);
+    expect(due.due(T)).toEqual(["open"]);
+    due.add(["one more", T + 300_000]);
+    expect(due.due(T)).toBeNull();
+    await due.complete();
+    expect([due.due(T), due.next(), reads]).toEqual([["open"], T, 2]);
+    due.ended(["open"], T);
+    expect(due.next()).toBeNull();
   });
 
   it("are named 200 at once", async () => {

@@ -121,6 +121,45 @@ awakeAndEvicted("expiry", (maybeEvict) => {
   });
 });
 
+describe("a book that has missed a quote", () => {
+  it("ends it when cron calls", async () => {
+    const { book, maker, request } = await openMarket();
+    // After this one the book knows its open quotes.
+    await placeQuote(maker, request.request_id, 500_000, 30);
+    await scheduler.wait(100);
+    // As another instance of the book would.
+    const quote = command.placeQuote(maker, request.request_id, 400_000, 30);
+    await commitOperations(env.DB, book, [await operationOf(quote)]);
+    await advanceClock(40_000);
+    await expireMissed(env);
+    expect(await balances(maker.userId, book)).toEqual([1_000n, 0n]);
+  });
+
+  it("ends it by its alarm after a batch has failed", async () => {
+    const { book, maker, request } = await openMarket();
+    let fails = false;
+    const DB = withBatch(env.DB, (statements) =>
+      fails ? Promise.reject(new Error("D1_ERROR: refused")) : env.DB.batch(statements),
+    );
+    const broken = new Proxy(env, {
+      get: (target, name) => (name === "DB" ? DB : Reflect.get(target, name)),
+    });
+    await runInDurableObject(env.RFQ_BOOK.getByName(book), async (instance: RfqBook, state) => {
+      const again = new (instance.constructor as typeof RfqBook)(state, broken);
+      await again.submit(command.placeQuote(maker, request.request_id, 500_000, 30));
+      await scheduler.wait(100);
+      const quote = command.placeQuote(maker, request.request_id, 400_000, 30);
+      await commitOperations(env.DB, book, [await operationOf(quote)]);
+      fails = true;
+      await again.submit(command.placeQuote(maker, request.request_id, 300_000, 30));
+      fails = false;
+      await advanceClock(40_000);
+      await again.alarm();
+    });
+    expect(await balances(maker.userId, book)).toEqual([1_000n, 0n]);
+  });
+});
+
 describe("each guard", () => {
   it("rejects what is due, even if nothing has ended it yet", async () => {
     const { book, requester, maker, request: short } = await openMarket({ expiresInSecs: 20 });
