@@ -18,6 +18,7 @@ import {
   jsonText,
   literal,
   raw,
+  type Sql,
   sql,
   uuid,
 } from "../platform/sql.ts";
@@ -56,7 +57,7 @@ export function keyIsUnused(use: KeyUse, at: Expr): readonly Precondition<Earlie
   if (use.idempotency === undefined) return [];
   return [
     {
-      expr: hashIsUnused("requests", blob(hashOfKey(use)), at),
+      expr: hashIsUnused(use.kind, blob(hashOfKey(use)), at),
       reject: ({ earlier }) => recallResult(use, earlier),
     },
   ];
@@ -72,12 +73,25 @@ export function keyRow(use: KeyUse): CommandRow<keyof typeof KEY_FIELDS> {
     : { key_hash: hashOfKey(use), terms_hash: hashOfTerms(idempotency) };
 }
 
-const IDS = { requests: "request_id", quotes: "quote_id" } as const;
+const RECORDS = {
+  request: { table: raw("requests"), index: raw("requests_key"), id: raw("request_id") },
+  quote: { table: raw("quotes"), index: raw("quotes_key"), id: raw("quote_id") },
+} as const;
+
+/** FROM clause: the record, as `alias`, that this key has made and still belongs to. */
+function keyedRecord(
+  kind: KeyUse["kind"],
+  alias: Sql,
+  { hash, at }: { hash: Expr; at: Expr },
+): Sql {
+  const { table, index, id } = RECORDS[kind];
+  return sql`${table} ${alias} INDEXED BY ${index}
+    WHERE ${alias}.key_hash = ${hash} AND ${alias}.${id} > ${oldestLive(at)}`;
+}
 
 /** True without a key, because NULL equals nothing. */
-export function hashIsUnused(table: keyof typeof IDS, hash: Expr, at: Expr): Expr {
-  return expr`NOT EXISTS (SELECT 1 FROM ${raw(table)} k INDEXED BY ${raw(table)}_key
-    WHERE k.key_hash = ${hash} AND k.${raw(IDS[table])} > ${oldestLive(at)})`;
+export function hashIsUnused(kind: KeyUse["kind"], hash: Expr, at: Expr): Expr {
+  return expr`NOT EXISTS (SELECT 1 FROM ${keyedRecord(kind, raw("k"), { hash, at })})`;
 }
 
 /**
@@ -89,20 +103,15 @@ export type EarlierFacts = { readonly earlier: string | null };
 export function earlierFacts(use: KeyUse): Readonly<Record<"earlier", Expr>> {
   const { userId, kind, idempotency } = use;
   if (idempotency === undefined) return { earlier: atom("NULL") };
+  const key = { hash: blob(hashOfKey(use)), at: NOW };
   // What the record was when it was made: its terms never change.
-  const [result, record] =
+  const [result, record, owner] =
     kind === "request"
-      ? [
-          newRequestColumns(reader(userId)),
-          sql`requests r INDEXED BY requests_key WHERE r.requester_id = ${uuid(userId)} AND r.request_id`,
-        ]
-      : [
-          newQuoteColumns("maker"),
-          sql`quotes q INDEXED BY quotes_key WHERE q.maker_id = ${uuid(userId)} AND q.quote_id`,
-        ];
+      ? [newRequestColumns(reader(userId)), keyedRecord(kind, raw("r"), key), raw("requester_id")]
+      : [newQuoteColumns("maker"), keyedRecord(kind, raw("q"), key), raw("maker_id")];
   return {
     earlier: expr`SELECT ${jsonText(expr`json_array(hex(terms_hash), ${jsonObject(result)})`)}
-      FROM ${record} > ${oldestLive(NOW)} AND key_hash = ${blob(hashOfKey(use))}`,
+      FROM ${record} AND ${owner} = ${uuid(userId)}`,
   };
 }
 

@@ -102,7 +102,7 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
     },
   },
   {
-    expr: (c) => hashIsUnused("quotes", c.key_hash, c.at),
+    expr: (c) => hashIsUnused("quote", c.key_hash, c.at),
     reject: ({ earlier }, { command }) => recallResult(keyUse(command), earlier),
   },
   {
