@@ -246,7 +246,7 @@ export class BlockIndex {
   async *#read<K extends Kind>(
     kind: K,
     entries: readonly Entry[],
-  ): AsyncGenerator<{ entry: Entry; rows: SealedRow[K][] }> {
+  ): AsyncGenerator<{ entry: Entry; rows: SealedRow<K>[] }> {
     for (let start = 0; start < entries.length; start += start === 0 ? 1 : READ_AT_ONCE) {
       const some = entries.slice(start, start === 0 ? 1 : start + READ_AT_ONCE);
       const bytes = some.reduce((sum, { block }) => sum + block.contentLength, 0);

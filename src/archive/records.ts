@@ -140,13 +140,8 @@ export const TABLES = {
 export type Kind = keyof typeof TABLES;
 export const KINDS = ["transfers", "requests", "quotes", "matches"] as const;
 
-export type SealedRow = {
-  readonly transfers: SealedTransfer;
-  readonly requests: SealedRequest;
-  readonly quotes: SealedQuote;
-  readonly matches: SealedMatch;
-};
-export type Content = { readonly [K in Kind]: readonly SealedRow[K][] };
+export type SealedRow<K extends Kind> = RowOf<(typeof TABLES)[K]["columns"]>;
+export type Content = { readonly [K in Kind]: readonly SealedRow<K>[] };
 
 /** Safe cast: `id` names a column whose values are numbers or texts. */
 export function idOf(kind: Kind, row: object): number | string {

@@ -105,7 +105,7 @@ export function decodeSeal(bytes: Uint8Array, expected: string): { seal: Seal; f
   const last = footer.blocks.at(-1);
   if ((last === undefined ? 0 : last.offset + last.length) !== opened.start)
     throw new SealMalformed("blocks do not end at the footer");
-  const rowsOf = <K extends Kind>(kind: K): SealedRow[K][] => {
+  const rowsOf = <K extends Kind>(kind: K): SealedRow<K>[] => {
     const rows = footer.blocks
       .filter((block) => block.kind === kind)
       .flatMap((block) =>
@@ -135,12 +135,11 @@ export function openBlock<K extends Kind>(
   kind: K,
   bytes: Uint8Array,
   { owner, contentLength, sha256: stated }: Pick<Block, "owner" | "contentLength" | "sha256">,
-): SealedRow[K][] {
+): SealedRow<K>[] {
   const json = decompress(bytes, contentLength);
   if (sha256(json) !== stated)
     throw new SealMalformed("a block has another hash than its footer states");
-  // Safe cast: the rows have the columns of their kind.
-  const rows = readTable(TABLES[kind].columns, json) as unknown as SealedRow[K][];
+  const rows = readTable<(typeof TABLES)[K]["columns"]>(TABLES[kind].columns, json);
   rows.forEach((row, place) => {
     const before = rows[place - 1];
     if (before !== undefined && idOf(kind, before) >= idOf(kind, row))
@@ -172,10 +171,10 @@ export function ownersIn(content: Content): Set<Owner> {
   return new Set(KINDS.flatMap((kind) => content[kind].flatMap((row) => [...ownersOf(kind, row)])));
 }
 
-type ByOwner = { readonly [K in Kind]: ReadonlyMap<Owner, readonly SealedRow[K][]> };
+type ByOwner = { readonly [K in Kind]: ReadonlyMap<Owner, readonly SealedRow<K>[]> };
 
-function byOwner<K extends Kind>(kind: K, rows: readonly SealedRow[K][]) {
-  const found = new Map<Owner, SealedRow[K][]>();
+function byOwner<K extends Kind>(kind: K, rows: readonly SealedRow<K>[]) {
+  const found = new Map<Owner, SealedRow<K>[]>();
   for (const row of rows)
     for (const owner of ownersOf(kind, row)) {
       const own = found.get(owner);
@@ -198,7 +197,7 @@ type Summary = Omit<
 >;
 
 /** What a reader must know to skip the block. */
-function summaryOfRecords(records: readonly SealedRow[Exclude<Kind, "transfers">][]): Summary {
+function summaryOfRecords(records: readonly SealedRow<Exclude<Kind, "transfers">>[]): Summary {
   const times = records.map((row) => ("opened_at" in row ? row.opened_at : row.at));
   const [firstAt, lastAt] = [least(times), most(times)];
   const requests = records.flatMap((row) =>

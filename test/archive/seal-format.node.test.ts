@@ -193,6 +193,10 @@ it("parses nothing of an object with another hash but a short head", () => {
     `${content}\n`,
   ];
   for (const one of hostile) expect(() => readHead(splitFooter(one))).toThrow(SealMalformed);
+  const head = `${" ".repeat(1_000)}${content}`;
+  expect(() => readHead(splitFooter(head))).toThrow("a head is too long");
+  const many = objectWith(rows({}), {}, `[${" ".repeat(100)}1]`);
+  expect(() => decodeSeal(many.bytes, many.hash)).toThrow("has too many lengths");
   for (const lengths of ["[", "[1,2]", `[${"[".repeat(1_000)}`, "[-1]", "1"]) {
     const { bytes: object, hash } = objectWith(rows({}), {}, lengths);
     expect(() => decodeSeal(object, hash)).toThrow(SealMalformed);

@@ -9,6 +9,7 @@ import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import { NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { newAsset } from "../support/ledger.ts";
+import { withBatch } from "../support/slow-database.ts";
 import { newUser } from "../support/users.ts";
 import { modelEntries, plain, plainModel, readAll } from "../support/ledger-model.ts";
 
@@ -72,13 +73,10 @@ describe("a page with a filter on amounts", () => {
     ]);
     const mine = await modelEntries(db, userId);
     let batches = 0;
-    const counting = {
-      prepare: (text: string) => db.prepare(text),
-      batch: (statements: D1PreparedStatement[]) => {
-        batches++;
-        return db.batch(statements);
-      },
-    } as unknown as D1Database;
+    const counting = withBatch(db, (statements) => {
+      batches++;
+      return db.batch(statements);
+    });
     const filter = { minAmount: 6n };
     const short = await readEntries(counting, userId, filter, { before: NEWEST, limit: 7 });
     expect([short.rows, short.next, batches]).toEqual([[], BigInt(mine[999]?.entry_id ?? 0), 1]);
