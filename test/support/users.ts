@@ -12,6 +12,7 @@ import { KEY_SEAL_COLUMNS, type SealedKeyRow, sealKey } from "../../src/auth/key
 import { hashPassword } from "../../src/auth/password.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import type { ApiKeyActor, Scope, SessionActor } from "../../src/platform/actor.ts";
+import { NOW } from "../../src/platform/commit.ts";
 import { config, type Config } from "../../src/platform/config.ts";
 import { all, first, select, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
@@ -43,13 +44,16 @@ export async function newUser(
 ): Promise<TestUser> {
   const userId = uuidv7();
   const email = `${userId}@test.example`;
-  await all(
+  // The database's clock: another file of the project `clock` may have moved it days ahead.
+  const [inserted] = await all<{ at: number }>(
     db,
     sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
-      VALUES (${uuid(userId)}, ${email}, '', 0, ${Date.now()})`,
+      VALUES (${uuid(userId)}, ${email}, '', 0, ${NOW}) RETURNING created_at AS at`,
   );
+  const issuedAtMs = inserted!.at;
   const settings = config(env);
-  const { accessToken, expiresAtMs } = await issueSession(settings, { userId, epoch: 0 });
+  const session = await issueSession(settings, { userId, epoch: 0 }, issuedAtMs);
+  const { accessToken, expiresAtMs } = session;
   for (const [asset, amount = 0n] of Object.entries(funds))
     if (amount > 0n) await fund(userId, asset, amount, { db });
   return {
@@ -59,7 +63,7 @@ export async function newUser(
     actor: {
       userId,
       scopes: settings.AUTH_SESSION_SCOPES,
-      credential: { kind: "session", epoch: 0, issuedAtMs: Date.now(), expiresAtMs },
+      credential: { kind: "session", epoch: 0, issuedAtMs, expiresAtMs },
     },
   };
 }
