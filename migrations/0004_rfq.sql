@@ -170,9 +170,8 @@ CREATE INDEX quotes_key ON quotes (key_hash) WHERE key_hash IS NOT NULL;
 -- reserve.
 CREATE INDEX quotes_open_maker ON quotes (maker_id, expires_at) WHERE status = 'open';
 
--- What a commit group opened or ended: its events, its report, and the reconciliation. The quotes
--- that one operation of the group ended.
-CREATE INDEX quotes_opened_group ON quotes (opened_group);
+-- What a commit group ended: its events, its report, the reconciliation and the seal. The quotes
+-- that one operation of the group ended. What a group opened is found by the ids.
 CREATE INDEX quotes_ended_group ON quotes (ended_group, ended_by) WHERE ended_group IS NOT NULL;
 
 -- An open quote only ends, by an operation of the newest group, or is set aside. Its reserve must

@@ -4,6 +4,7 @@
  * service's conditions.
  */
 import type { Actor } from "../../src/platform/actor.ts";
+import { ID_LAG_MS } from "../../src/platform/time.ts";
 import { cancelAfter } from "../../src/rfq/cancel-after.ts";
 import { resetProtection, saveProtection } from "../../src/rfq/protection.ts";
 import type { Dice } from "../soak/dice.ts";
@@ -225,7 +226,10 @@ export class Safeguards {
     const placed = database.rows(
       `SELECT lower(hex(q.quote_id)) AS id, q.opened_at, t.cancel_at
         FROM quotes q LEFT JOIN cancel_timers t ON t.credential = q.credential
-        WHERE q.opened_group = ?`,
+        WHERE q.quote_id >= (SELECT unhex(printf('%012x', at - ?)) FROM commit_groups WHERE seq = ?)
+          AND q.opened_group = ?`,
+      ID_LAG_MS,
+      seq,
       seq,
     );
     for (const row of placed) {

@@ -6,7 +6,7 @@ import { all, atom, type Expr, expr, join, raw, type Sql, sql } from "../platfor
 import { checkRowsAlone, type Chunk, type Rows } from "./check-alone.ts";
 import { REASONS, reasonNumber } from "./codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
-import { MAX_PER_CHUNK, within } from "./reconcile-journal.ts";
+import { MAX_PER_CHUNK, placedWithin, within } from "./reconcile-journal.ts";
 import { DELIVERED } from "./released.ts";
 import { isIndexedCredit } from "./transfer-types.ts";
 
@@ -188,6 +188,6 @@ function ownersOf(kind: "available" | "pending", accounts: Sql): Sql {
 /** Checks what the makers promise whose quotes a chunk of commit groups opened or ended. */
 export async function checkPromises(db: D1Database, chunk: Chunk): Promise<Difference[]> {
   const makers = sql`SELECT maker_id AS owner FROM quotes WHERE ${within("ended_group", chunk)}
-    UNION SELECT maker_id FROM quotes WHERE ${within("opened_group", chunk)}`;
+    UNION SELECT q.maker_id FROM quotes q WHERE ${placedWithin(chunk)}`;
   return (await all<BalanceRow>(db, wrongPromises(makers))).map(PROMISES);
 }

@@ -18,7 +18,7 @@ import {
 } from "../platform/sql.ts";
 import { checkRowsAlone, type Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
-import { type Walk, within } from "./reconcile-journal.ts";
+import { placedWithin, type Walk, within } from "./reconcile-journal.ts";
 import { MATCHES_LEFT_BEFORE, RECORDS_LEFT_BEFORE } from "./released.ts";
 
 const MAX_PER_CHUNK = 100;
@@ -141,6 +141,8 @@ function mismatch({ stream, type, id, facts, surplus }: EventRow): Difference {
 type Change = {
   readonly from: string;
   readonly group: string;
+  /** Condition on the rows of a chunk, if no index finds them by `group`. */
+  readonly of?: (chunk: Chunk) => Sql;
   readonly when?: string;
   readonly id: string;
   readonly streams: readonly string[];
@@ -238,6 +240,7 @@ const CHANGES: Readonly<Record<string, readonly Change[]>> = {
     {
       ...QUOTE,
       group: "q.opened_group",
+      of: placedWithin,
       types: ["'quote.opened'", "'quote.received'"],
       facts: {
         asset: "q.asset",
@@ -340,7 +343,7 @@ function notReleased(record: string, leftBefore: Expr): Sql {
 }
 
 function expectedEvents(change: Change, chunk: Chunk): Sql {
-  const { from, group, id, streams, types, facts, when = "1" } = change;
+  const { from, group, id, streams, types, facts, when = "1", of } = change;
   const each = (values: readonly string[]) =>
     values.length === 1
       ? (values[0] ?? "NULL")
@@ -350,5 +353,5 @@ function expectedEvents(change: Change, chunk: Chunk): Sql {
   return sql`SELECT ${raw(each(streams))} AS stream, ${raw(each(types))} AS type,
       ${raw(group)} AS grp, hex(${raw(id)}) AS id, json_array(${raw(terms)}) AS facts, -1 AS n
     FROM ${raw(from)} CROSS JOIN json_each(${audiences}) a
-    WHERE ${within(group, chunk)} AND ${raw(when)}`;
+    WHERE ${of?.(chunk) ?? within(group, chunk)} AND ${raw(when)}`;
 }

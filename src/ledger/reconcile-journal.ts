@@ -8,6 +8,8 @@ import { DELIVERED } from "./released.ts";
 import { TRANSFER_TYPES } from "./transfer-types.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { read } from "../platform/read.ts";
+import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
+import { idsFrom } from "../platform/uuid.ts";
 
 /**
  * `recent` follows the newest rows, minute by minute. `full` starts again from the first row, once
@@ -194,6 +196,20 @@ function isNext(walk: Walk, { after }: Chunk): Expr {
 
 export function within(column: string, { after, upTo }: Chunk): Sql {
   return sql`${raw(column)} > ${after} AND ${raw(column)} <= ${upTo}`;
+}
+
+/**
+ * Condition on quote `q`: a group of the chunk placed it. Each quote would pay for a row of an index
+ * of its group, so a range of ids is read, whose times are near the instants of their groups. Once a
+ * group is trimmed, it finds nothing: its events may have left, and the scan over accounts compares
+ * the promises.
+ */
+export function placedWithin(chunk: Chunk): Sql {
+  const at = (end: "min" | "max") =>
+    expr`(SELECT ${raw(end)}(at) FROM commit_groups WHERE ${within("seq", chunk)})`;
+  return sql`q.quote_id >= ${idsFrom(expr`${at("min")} - ${ID_LAG_MS}`)}
+    AND q.quote_id < ${idsFrom(expr`${at("max")} + ${ID_LEAD_MS + 1}`)}
+    AND ${within("q.opened_group", chunk)}`;
 }
 
 /** Moves the checkpoint past a chunk and stores the balances that the chunk ends with. */

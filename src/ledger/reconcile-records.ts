@@ -81,7 +81,7 @@ const ACCEPTED_PAYMENTS: Records = {
 };
 /** They have no transfers. */
 const REQUESTS = { table: "requests", groups: ["ended_group", "opened_group"] };
-const QUOTES = { table: "quotes", groups: ["ended_group", "opened_group"] };
+const QUOTES = { table: "quotes", groups: ["ended_group"] };
 
 const NO_GROUP = literal(Number.MAX_SAFE_INTEGER);
 

@@ -72,7 +72,6 @@ export const EXPECTED_OBJECTS: Readonly<Record<string, string>> = {
   "index quotes_label": "26ee95edb3a3041ddfd4e0e6e540b8c9",
   "index quotes_maker": "4d972eb70b76ee7d9cd246bbb56e6ebc",
   "index quotes_open_maker": "5a6df009b15d205219316edcb3bef81d",
-  "index quotes_opened_group": "09cf2b43976ed4efaf941cdace92de3d",
   "index quotes_request_status": "362702f58bcbc06c3db7c9ae208f385c",
   "index requests_due": "b9dabaf860a6d232392eb549d265a2ec",
   "index requests_ended_group": "f8546ec829c829f010fbd71dc69d8dba",

@@ -57,7 +57,7 @@ export function acceptQuote(
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
-    makes: "match",
+    makes: { kind: "match", id: matchId },
     names: [quoteId],
     binding: true,
     ...(cancelsOthers ? { fallback: () => acceptQuote(command, settings, false) } : {}),

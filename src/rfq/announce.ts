@@ -18,7 +18,7 @@ import {
 import { atom, type Expr, expr, raw, type Sql, sql } from "../platform/sql.ts";
 import { announce } from "../streams/event-log.ts";
 import { protectionsTripped } from "./protection-record.ts";
-import type { RecordKind } from "./operation.ts";
+import { type Made, placedBy } from "./operation.ts";
 import {
   type Audience,
   matchColumns,
@@ -30,17 +30,17 @@ import {
 } from "./records.ts";
 
 /** Of a group that only ends records. */
-export const NOTHING_MADE: ReadonlySet<RecordKind> = new Set();
+export const NOTHING_MADE: Made = {};
 
-/** `made` are the kinds of records that the group can have made. Every group can end some. */
-export function announceRfq(group: Group, made: ReadonlySet<RecordKind>): Sql[] {
+/** `made` are the records that the group can have made. Every group can end some. */
+export function announceRfq(group: Group, made: Made): Sql[] {
   return announce(
     group,
-    ...(made.has("request") ? [requestsOpened(group)] : []),
-    ...(made.has("quote") ? [quotesOpened(group)] : []),
+    ...(made.request !== undefined ? [requestsOpened(group)] : []),
+    ...(made.quote !== undefined ? [quotesOpened(group, made)] : []),
     quotesClosed(group),
     requestsClosed(group),
-    ...(made.has("match") ? [matchesCreated(group)] : []),
+    ...(made.match !== undefined ? [matchesCreated(group)] : []),
   );
 }
 
@@ -76,9 +76,9 @@ function requestsClosed(group: Group): Sql {
     UNION ALL SELECT r.requester_id, ${event}, r.request_id ${rows}`;
 }
 
-function quotesOpened(group: Group): Sql {
+function quotesOpened(group: Group, made: Made): Sql {
   const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id
-    WHERE q.opened_group = ${group.seq}`;
+    WHERE ${placedBy(group, made)}`;
   const stored = {
     ...storedAsset("q.asset"),
     life_ms: expr`q.expires_at - q.opened_at`,

@@ -18,7 +18,10 @@ import { type MatchRow, matchColumns, newRequestColumns, type RequestRow } from 
 import {
   composeOperations,
   type GroupEffects,
+  type Made,
+  madeBy,
   type Operation,
+  placedBy,
   type PlacedQuote,
   type RecordKind,
 } from "./operation.ts";
@@ -46,7 +49,7 @@ export async function commitOperations(
   expiry: Expiry = { due: null },
 ): Promise<GroupDone | NotCommitted> {
   const group = newGroup();
-  const made = new Set(operations.flatMap(({ makes }) => (makes === null ? [] : [makes])));
+  const made = madeBy(operations);
   const work = [
     ...expiryStatements(group, expiry, expiryScope(asset, operations)),
     ...composeOperations(group, operations),
@@ -88,10 +91,12 @@ function dueOf(expiry: Expiry): Due {
 function reportOf(
   group: Group,
   asset: string,
-  { made, due }: { made: ReadonlySet<RecordKind>; due: Due },
+  { made, due }: { made: Made; due: Due },
 ): Sql {
   const kinds = [
-    ...RECORD_KINDS.filter((kind) => made.has(kind)).map((kind) => madeRows(group, kind)),
+    ...RECORD_KINDS.filter((kind) => made[kind] !== undefined).map((kind) =>
+      madeRows(group, made, kind),
+    ),
     sql`SELECT 'group' AS kind, json_object('due', d.due, 'at', d.at, 'ended', json((
         SELECT json_group_array(hex(e.ended_by)) FROM (
           SELECT ended_by FROM quotes WHERE ended_group = ${group.seq} UNION
@@ -106,7 +111,7 @@ function reportOf(
 
 const RECORD_KINDS = ["request", "quote", "match"] as const;
 
-function madeRows(group: Group, kind: RecordKind): Sql {
+function madeRows(group: Group, made: Made, kind: RecordKind): Sql {
   switch (kind) {
     case "request": {
       const columns = newRequestColumns({ kind: "user", userId: atom("r.requester_id") });
@@ -116,7 +121,7 @@ function madeRows(group: Group, kind: RecordKind): Sql {
     case "quote":
       return sql`SELECT 'quote' AS kind, json_group_array(
           json_array(hex(q.quote_id), q.opened_at, q.expires_at)) AS row
-        FROM quotes q WHERE q.opened_group = ${group.seq}`;
+        FROM quotes q WHERE ${placedBy(group, made)}`;
     case "match":
       return sql`SELECT 'match' AS kind, ${jsonObject(matchColumns(atom("m.requester_id")))} AS row
         FROM matches m WHERE m.matched_group = ${group.seq}`;

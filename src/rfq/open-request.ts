@@ -42,7 +42,7 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
-    makes: "request",
+    makes: { kind: "request", id: requestId },
     names: [],
     statements: (group) => [
       sql`INSERT INTO requests (request_id, requester_id, asset, amount, usdc_amount, side,

@@ -1,6 +1,6 @@
 import type { Group } from "../platform/commit.ts";
 import type { Question } from "../platform/preconditions.ts";
-import type { Sql } from "../platform/sql.ts";
+import { type Sql, sql } from "../platform/sql.ts";
 import type { Result } from "./command.ts";
 import type { MatchRow, RequestRow } from "./records.ts";
 
@@ -29,8 +29,8 @@ export type Operation = {
   readonly receivedAt: number;
   /** A quote or an accept. It binds a price to an instant, so it stops while the clock is wrong. */
   readonly binding?: true;
-  /** The kind of record that it makes, whose events and report the group needs. */
-  readonly makes: RecordKind | null;
+  /** The record that it makes, whose events and report the group needs. */
+  readonly makes: { readonly kind: RecordKind; readonly id: string } | null;
   /** The records that the command names. Commands that name the same one keep their order. */
   readonly names: readonly string[];
   /** Composes this operation together with others of its kind, by the same statements. */
@@ -49,6 +49,24 @@ export type Operation = {
 };
 
 export type RecordKind = "request" | "quote" | "match";
+
+/** The ids of the records that a group can have made, by kind. */
+export type Made = Readonly<Partial<Record<RecordKind, readonly string[]>>>;
+
+export function madeBy(operations: readonly Operation[]): Made {
+  const made: Partial<Record<RecordKind, string[]>> = {};
+  for (const { makes } of operations) if (makes !== null) (made[makes.kind] ??= []).push(makes.id);
+  return made;
+}
+
+/**
+ * Condition on quote `q`: the group placed it. Each quote would pay for a row of an index of its
+ * group. The text is the same for any number of quotes.
+ */
+export function placedBy(group: Group, { quote: ids = [] }: Made): Sql {
+  return sql`q.quote_id IN (SELECT unhex(value, '-') FROM json_each(${JSON.stringify(ids)}))
+    AND q.opened_group = ${group.seq}`;
+}
 
 /** An operation as a row of its set. `kind` is a constant of the verb that names the set. */
 type InSet = {

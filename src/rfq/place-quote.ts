@@ -63,7 +63,7 @@ export function placeQuote(
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
-    makes: "quote",
+    makes: { kind: "quote", id: quoteId },
     binding: true,
     names: command.replaces === null ? [requestId] : [requestId, command.replaces],
     set: { kind: PLACED_QUOTES, row },

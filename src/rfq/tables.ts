@@ -141,7 +141,6 @@ export const quotes = sqliteTable(
     index("quotes_open_maker")
       .on(t.makerId, t.expiresAt)
       .where(sql`status = 'open'`),
-    index("quotes_opened_group").on(t.openedGroup),
     index("quotes_ended_group")
       .on(t.endedGroup, t.endedBy)
       .where(sql`ended_group IS NOT NULL`),

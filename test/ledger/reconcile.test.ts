@@ -237,7 +237,7 @@ it("reports a reserve into another user's pending", async () => {
   expect((await found(giver.userId)).map((one) => one.check)).toContain("record_mismatch");
 });
 
-it("reports a promise that no open quote makes", async () => {
+it.each(["opened", "ended"])("reports a false promise once a quote is %s", async (change) => {
   const maker = await holder();
   const { userId, key } = maker;
   const { request_id } = await openRequest(await newUser(), key, { amount: 10n });
@@ -253,11 +253,25 @@ it("reports a promise that no open quote makes", async () => {
     );
   await promise(3);
   // The scan of the newest groups visits the makers of quotes that were opened or ended.
-  await submit(command.cancelQuote(maker, quoteId));
+  if (change === "opened") await placeQuote(maker, request_id, 500_000);
+  else await submit(command.cancelQuote(maker, quoteId));
   expect(await found(userId)).toMatchObject([
     { check: "promised_mismatch", account: `${userId}/available/${key}`, amount: "3" },
   ]);
   await promise(-3);
+});
+
+it("finds the quotes of a group by ids of other instants", async () => {
+  const maker = await holder();
+  const { request_id } = await openRequest(await newUser(), maker.key, { amount: 10n });
+  expect(await foundWithEvents(maker.userId, false)).toEqual([]);
+  // A Worker's clock is ahead or behind, and a command waits.
+  for (const lead of [-61_500, 59_000]) {
+    const sent = command.placeQuote(maker, request_id, 500_000);
+    const placed = await submit({ ...sent, quoteId: uuidv7(Date.now() + lead) });
+    expect(placed).toMatchObject({ ok: true });
+    expect(await foundWithEvents(maker.userId, false)).toEqual([]);
+  }
 });
 
 it("reports a deposit whose transfer has another amount", async () => {
