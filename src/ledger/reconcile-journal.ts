@@ -199,10 +199,10 @@ export function within(column: string, { after, upTo }: Chunk): Sql {
 }
 
 /**
- * Condition on quote `q`: a group of the chunk placed it. Each quote would pay for a row of an index
- * of its group, so a range of ids is read, whose times are near the instants of their groups. Once a
- * group is trimmed, it finds nothing: its events may have left, and the scan over accounts compares
- * the promises.
+ * Condition on quote `q`: a group of the chunk placed it. Each quote would pay for a row of an
+ * index of its group, so a range of ids is read, whose times are near the instants of their groups.
+ * Once a group is trimmed, it finds nothing: its events may have left, and the scan over accounts
+ * compares the promises.
  */
 export function placedWithin(chunk: Chunk): Sql {
   const at = (end: "min" | "max") =>
