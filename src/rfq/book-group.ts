@@ -88,11 +88,7 @@ function dueOf(expiry: Expiry): Due {
 }
 
 /** What the group did, as rows of a kind and their JSON. One statement, because each takes time. */
-function reportOf(
-  group: Group,
-  asset: string,
-  { made, due }: { made: Made; due: Due },
-): Sql {
+function reportOf(group: Group, asset: string, { made, due }: { made: Made; due: Due }): Sql {
   const kinds = [
     ...RECORD_KINDS.filter((kind) => made[kind] !== undefined).map((kind) =>
       madeRows(group, made, kind),
