@@ -53,7 +53,7 @@ export const AUTH_MUTANTS: readonly Mutant[] = [
     ["its id not covered", "return [id, kind,", "return [kind,", [EVENT_MAC, RIGHTS]],
     ["its details not covered", "ip, subjectId, details];", "ip, subjectId];", [EVENT_MAC]],
   ]),
-  ...of("forged event", "src/auth/rights.ts", [
+  ...of("forged event", "src/auth/event-details.ts", [
     [
       "genuine without details",
       "details !== null || Object.hasOwn(DETAILED, kind)",

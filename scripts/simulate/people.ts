@@ -2,7 +2,7 @@
 import { type AuditRecord, auditRow } from "../../src/auth/audit.ts";
 import type { MacKeys } from "../../src/auth/event-mac.ts";
 import { DEFAULT_POLICY, policyView } from "../../src/auth/policy.ts";
-import { detailsOf, type KeyRights } from "../../src/auth/rights.ts";
+import { detailsOf, type KeyRights } from "../../src/auth/event-details.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";

@@ -5,7 +5,7 @@
  */
 import { auditRow, EVENT_CONTENT } from "../auth/audit.ts";
 import { type EventContent, isGenuine, type MacKeys } from "../auth/event-mac.ts";
-import { detailsOf } from "../auth/rights.ts";
+import { detailsOf } from "../auth/event-details.ts";
 import type { Group } from "../platform/commit.ts";
 import { all, expr, select, type Sql, sql } from "../platform/sql.ts";
 import type { SealId } from "./footer.ts";

@@ -13,7 +13,7 @@ import { type Epoch, isLost, type OpenedEpoch, readEpochs, recordedEpochs } from
 import { headVerifies } from "./audit-keys.ts";
 import { type AuditRow, GENESIS, type Head, linkOf, rowsAfter } from "./audit-seal.ts";
 import { isGenuine } from "./event-mac.ts";
-import { needsMac } from "./rights.ts";
+import { needsMac } from "./event-details.ts";
 import { auditSeals } from "./tables.ts";
 
 /** Rows that are read at once, because D1 answers an invocation 1 000 queries. */

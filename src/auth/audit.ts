@@ -27,7 +27,7 @@ import { errorFields, log } from "../platform/log.ts";
 import type { Actor, CheckedActor } from "../platform/actor.ts";
 import { fragment, read } from "../platform/read.ts";
 import { type EventContent, eventMac } from "./event-mac.ts";
-import { type DetailedKind, type Details, REVOCATION_DETAILS } from "./rights.ts";
+import { type DetailedKind, type Details, REVOCATION_DETAILS } from "./event-details.ts";
 import { auditEvents } from "./tables.ts";
 
 const AUDIT_KINDS = [

@@ -14,7 +14,8 @@ import { all, type Expr, expr, first, readUuid, select, sql, uuid } from "../pla
 import { commitAudited, EVENT_CONTENT } from "./audit.ts";
 import { type EventContent, isGenuine, isMacOf, type MacKeys, macOf } from "./event-mac.ts";
 import { holdMsOf } from "./hold.ts";
-import { CANCEL_KINDS, detailsOf, type EmailChange, passwordSha256 } from "./rights.ts";
+import { detailsOf, type EmailChange, passwordSha256 } from "./event-details.ts";
+import { CANCEL_KINDS } from "./rights.ts";
 import { normalizeEmail } from "./user.ts";
 
 export type NewEmail = {

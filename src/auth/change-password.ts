@@ -14,7 +14,7 @@ import { ownPlace } from "./login-throttle.ts";
 import { mayWrite, throwNotApplied } from "./may-write.ts";
 import { hashPassword } from "./password.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
-import { detailsOf, passwordSha256 } from "./rights.ts";
+import { detailsOf, passwordSha256 } from "./event-details.ts";
 import { readSessionsTrade } from "./policy.ts";
 import { nextEpoch } from "./session-epoch.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";

@@ -19,7 +19,7 @@ import {
   type PolicyState,
   policyView,
 } from "./policy.ts";
-import { detailsOf } from "./rights.ts";
+import { detailsOf } from "./event-details.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
 type Stored = {

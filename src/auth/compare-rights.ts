@@ -15,13 +15,13 @@ import { EVENT_CONTENT, uuidTextOf } from "./audit.ts";
 import { isGenuine, type MacKeys } from "./event-mac.ts";
 import { KEY_SEAL_COLUMNS, type SealedKeyRow } from "./key-seal.ts";
 import type { Policy } from "./policy.ts";
+import { needsMac } from "./event-details.ts";
 import {
   type AccountRights,
   CANCEL_KINDS,
   CANCELS_TOTP,
   History,
   KINDS,
-  needsMac,
   type RightsEvent,
   type WrongRight,
 } from "./rights.ts";

@@ -3,7 +3,7 @@ import { mayWrite, throwNotApplied } from "./may-write.ts";
 import { type Alongside, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import type { MacKeys } from "./event-mac.ts";
-import { detailsOf } from "./rights.ts";
+import { detailsOf } from "./event-details.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
 import { raiseEpoch } from "./session-epoch.ts";
 import type { SessionActor } from "../platform/actor.ts";

@@ -18,7 +18,7 @@ import { holdMsOf, startHold } from "./hold.ts";
 import { actorRejection, mayWrite, throwNotApplied } from "./may-write.ts";
 import { codeCounts, invalidCode } from "./second-factor.ts";
 import type { Sealed } from "./secret-box.ts";
-import { codeMark, detailsOf } from "./rights.ts";
+import { codeMark, detailsOf } from "./event-details.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import {
   hashOfRecoveryCode,

@@ -15,7 +15,7 @@ import { attemptSucceeded } from "./login-throttle.ts";
 import { mayWrite, throwNotApplied } from "./may-write.ts";
 import type { MacKeys } from "./event-mac.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
-import { detailsOf } from "./rights.ts";
+import { detailsOf } from "./event-details.ts";
 import { raiseEpoch } from "./session-epoch.ts";
 import { checkSecondFactor } from "./second-factor.ts";
 import { findUser, normalizeEmail } from "./user.ts";

@@ -9,7 +9,7 @@ import type { ProblemData } from "../platform/problem.ts";
 import { type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type AuditRecord, auditRow } from "./audit.ts";
-import { detailsOf } from "./rights.ts";
+import { detailsOf } from "./event-details.ts";
 import { secretAt } from "./totp-secret.ts";
 import { cancelWaiting } from "./waiting-changes.ts";
 

@@ -18,7 +18,7 @@ import {
   rememberNetwork,
 } from "./login-throttle.ts";
 import { hashPassword } from "./password.ts";
-import { detailsOf, passwordSha256 } from "./rights.ts";
+import { detailsOf, passwordSha256 } from "./event-details.ts";
 import { checkRegistrations } from "./registration-limit.ts";
 import { checkSecondFactor, type GivenCodes } from "./second-factor.ts";
 import { HELD_SCOPES } from "./scope.ts";

@@ -16,7 +16,7 @@ import { newKeyId } from "./key-id.ts";
 import { type KeyLimits, writeLimits } from "./key-limits.ts";
 import { scopeMissing } from "./permit.ts";
 import { sessionsMayTrade } from "./policy.ts";
-import { detailsOf, type KeyRights } from "./rights.ts";
+import { detailsOf, type KeyRights } from "./event-details.ts";
 import { capScopes, writeScopes } from "./scope.ts";
 import { confirmOwner } from "./step-up.ts";
 import { sealKey } from "./key-seal.ts";

@@ -13,7 +13,7 @@ import { type AuditRecord, commitAudited, recordOf } from "./audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { actorRejection, changedMeanwhile, mayWrite } from "./may-write.ts";
 import type { MacKeys } from "./event-mac.ts";
-import { detailsOf } from "./rights.ts";
+import { detailsOf } from "./event-details.ts";
 import { CODE_LIMITS } from "./second-factor.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import { validSecret } from "./totp-secret.ts";

@@ -11,7 +11,7 @@ import { type DueEmailChange, mayApply } from "./change-email.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { startHold } from "./hold.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
-import { type Details, detailsOf, passwordSha256 } from "./rights.ts";
+import { type Details, detailsOf, passwordSha256 } from "./event-details.ts";
 import { raiseEpoch } from "./session-epoch.ts";
 
 export type Reset = {

@@ -1,141 +1,19 @@
 /**
- * Who may act for an account, as its audit events say. An event that changes a right stores in
- * `details` what it changed it to, with a MAC (event-mac.ts), and the signed audit chain covers
- * both. So the rows can be compared with what the events made of them: a row that was edited by SQL
- * differs.
+ * Who may act for an account, as its audit events say. The details of an event (event-details.ts)
+ * say what it made of a right. So the rows can be compared with the events: a row that was edited
+ * by SQL differs.
  *
  * Pure: compare-rights.ts reads the rows and events.
  */
-import { createHash } from "node:crypto";
-import type { EventContent, MacKeys } from "./event-mac.ts";
-import type { KeyAttributes } from "./key-seal.ts";
+import {
+  codeMark,
+  type DetailedKind,
+  type KeyRights,
+  passwordSha256,
+  type Stored,
+} from "./event-details.ts";
+import type { EventContent } from "./event-mac.ts";
 import { DEFAULT_POLICY, type Policy, policyView } from "./policy.ts";
-
-export type KeyRights = Omit<KeyAttributes, "apiKeyId" | "userId">;
-/** One of the policies that a change leaves: it applies `afterMs` after the event. */
-type PolicyFrom = { readonly afterMs: number; readonly policy: ReturnType<typeof policyView> };
-
-/** What `details` of an event stores. */
-type Stored = {
-  readonly user_created: { passwordSha256: string };
-  /** Of a login that upgraded the hash. Other logins store nothing. */
-  readonly login: { passwordSha256: string };
-  readonly sessions_ended: Nothing;
-  readonly account_frozen: Nothing;
-  readonly account_unfrozen: Nothing;
-  readonly password_changed: { passwordSha256: string };
-  readonly password_set: { passwordSha256: string };
-  readonly email_change_requested: EmailChange;
-  readonly email_change_cancelled: Nothing;
-  readonly email_changed: { from: string; to: string };
-  readonly totp_reset: Nothing;
-  /** A hold began. Before this kind, `password_set` and `totp_reset` stored `holdMs`. */
-  readonly security_hold: { holdMs: number };
-  readonly totp_enabled: { codes: readonly string[] };
-  /** `since` is when the present secret began to count, `codes` are of both. */
-  readonly totp_replacement_requested: {
-    codes: readonly string[];
-    since: number;
-    afterMs: number;
-  };
-  readonly totp_removal_requested: { afterMs: number };
-  readonly totp_removal_cancelled: Nothing;
-  readonly policy_changed: readonly PolicyFrom[];
-  readonly api_key_created: KeyRights;
-  readonly api_key_approved: { activeFrom: number };
-  readonly withdrawal_address_created: { chain: string; address: string; afterMs: number };
-  readonly withdrawal_address_removed: Nothing;
-  /** An operator approved or rejected the proposal. */
-  readonly proposal_decided: { status: "approved" | "rejected" };
-  /** The journal up to the seal whose number is the subject. */
-  readonly journal_sealed: { epoch: number; sha256: string };
-  /** An epoch of the log (audit-epoch.ts), so that `restore` alone explains lost numbers. */
-  readonly audit_epoch_opened: {
-    epoch: number;
-    seq: number;
-    follows: number;
-    keptUntil: number;
-    lostUntil: number;
-  };
-  readonly operator_order: {
-    order_id: string;
-    signed_at_ms: number;
-    sha256: string;
-    signature: string;
-  };
-};
-/** What operators ordered: it takes effect at `activeFrom`, unless it is cancelled. */
-export type EmailChange = {
-  readonly from: string;
-  readonly to: string;
-  readonly passwordSha256: string;
-  readonly keepKeys: boolean;
-  readonly activeFrom: number;
-};
-/** The kind says it all. */
-type Nothing = Readonly<Record<string, never>>;
-/** Kinds whose events store details, with a MAC. */
-export type DetailedKind = keyof Stored;
-
-/** `details` of an event, and the keys for its MAC. */
-export type Details = { readonly json: string; readonly keys: MacKeys };
-
-export function detailsOf<Of extends DetailedKind>(
-  keys: MacKeys,
-  _: Of,
-  stored: Stored[Of],
-): Details {
-  return { json: JSON.stringify(stored), keys };
-}
-
-/**
- * `details` of a revocation. It has no MAC, because SQL composes those of many keys at once. A
- * forged one hides nothing: it only makes a key differ that is not revoked.
- */
-export const REVOCATION_DETAILS = "{}";
-
-/** Kinds whose events always have details. */
-const DETAILED: Readonly<Record<Exclude<DetailedKind, "login">, true>> = {
-  user_created: true,
-  sessions_ended: true,
-  account_frozen: true,
-  account_unfrozen: true,
-  password_changed: true,
-  password_set: true,
-  email_change_requested: true,
-  email_change_cancelled: true,
-  email_changed: true,
-  totp_reset: true,
-  security_hold: true,
-  totp_enabled: true,
-  totp_replacement_requested: true,
-  totp_removal_requested: true,
-  totp_removal_cancelled: true,
-  policy_changed: true,
-  api_key_created: true,
-  api_key_approved: true,
-  withdrawal_address_created: true,
-  withdrawal_address_removed: true,
-  proposal_decided: true,
-  journal_sealed: true,
-  audit_epoch_opened: true,
-  operator_order: true,
-};
-
-/** Whether an event must have a MAC. SQL can leave the details out, too. */
-export function needsMac({ kind, details }: Pick<EventContent, "kind" | "details">): boolean {
-  return kind !== "api_key_revoked" && (details !== null || Object.hasOwn(DETAILED, kind));
-}
-
-/** The hash of a stored password hash. It shows that a hash was replaced, and reveals nothing. */
-export function passwordSha256(passwordHash: string): string {
-  return createHash("sha256").update(passwordHash).digest("hex");
-}
-
-/** The part of a recovery code's stored hash that the event names. */
-export function codeMark(hash: string): string {
-  return hash.toLowerCase().replace(/^0x/, "").slice(0, 16);
-}
 
 /** Of what an account's events are about: the user, a key or an address. */
 export const KINDS = {

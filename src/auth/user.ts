@@ -7,7 +7,7 @@ import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, auditRow } from "./audit.ts";
 import type { MacKeys } from "./event-mac.ts";
 import { holdUntil } from "./hold.ts";
-import { detailsOf, passwordSha256 } from "./rights.ts";
+import { detailsOf, passwordSha256 } from "./event-details.ts";
 import { users } from "./tables.ts";
 import { fields, read } from "../platform/read.ts";
 

@@ -10,7 +10,7 @@ import { commitAudited, recordOf } from "../auth/audit.ts";
 import type { MacKeys } from "../auth/event-mac.ts";
 import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import { effectivePolicy } from "../auth/policy.ts";
-import { detailsOf } from "../auth/rights.ts";
+import { detailsOf } from "../auth/event-details.ts";
 import {
   afterCursor,
   fetchCount,

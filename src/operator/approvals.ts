@@ -5,7 +5,7 @@
  */
 import { desc, eq } from "drizzle-orm";
 import { commitAudited } from "../auth/audit.ts";
-import { detailsOf } from "../auth/rights.ts";
+import { detailsOf } from "../auth/event-details.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { openSecret, sealSecret } from "../auth/secret-box.ts";

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { sealAudit } from "../../src/auth/audit-seal.ts";
 import { verifyAudit } from "../../src/auth/audit-verify.ts";
-import { passwordSha256 } from "../../src/auth/rights.ts";
+import { passwordSha256 } from "../../src/auth/event-details.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import { reconcile } from "../../src/ledger/reconcile.ts";
 import { checkRights } from "../../src/ledger/reconcile-rights.ts";
