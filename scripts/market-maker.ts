@@ -22,7 +22,7 @@ const HALF_SPREAD = 10_000;
 const RESTOCK_FACTOR = 10n;
 /**
  * The largest request that it mints for. All deposits of an asset together are at most 2^62 units,
- * so this leaves room for hundreds of them.
+ * so this suffices for hundreds of them.
  */
 const MAX_RESTOCK_UNITS = 2n ** 50n;
 const RESTOCK_TIMEOUT_MS = 30_000;

@@ -97,7 +97,7 @@ async function trimAccounts(db: D1Database): Promise<void> {
 }
 
 const TASK_DEADLINE_MS = 25_000;
-/** Invocations of a task that has more to do, in one run of cron. */
+/** Invocations of a task that has more to do, in one minute. */
 const MAX_CALLS = 20;
 /** A task that has not ended after this time never will, for example after a lost response. */
 const TASK_LOST_MS = 300_000;

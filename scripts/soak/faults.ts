@@ -25,7 +25,7 @@ const WEIGHTS = {
   "RPC, both": 2,
   "one endpoint lies": 5,
   "mempool lost": 3,
-  "doorbell doubled": 3,
+  "wake-up doubled": 3,
   "no blocks": 2,
   "deposit in the sweep's block": 4,
   "fee spike": 2,
@@ -79,7 +79,7 @@ const BREAK: Readonly<Record<keyof typeof WEIGHTS, (world: Faults, dice: Dice) =
       await chain.rpc("anvil_dropAllTransactions");
       await chain.sendAgain();
     },
-    "doorbell doubled": doubleDoorbell,
+    "wake-up doubled": doubleDoorbell,
     "no blocks": ({ chain }, dice) => chain.still(() => sleep(dice.between(1_000, LONGEST_MS))),
     "deposit in the sweep's block": depositWithSweep,
     "fee spike": ({ chain }, dice) =>

@@ -133,7 +133,7 @@ export class BlockIndex {
     return this.#chain.follow(owner, newest);
   }
 
-  /** Continues what a call left. Whether that is done. */
+  /** Continues what an earlier call did not finish. Whether that is done. */
   resume(): Promise<boolean> {
     return this.#chain.resume();
   }

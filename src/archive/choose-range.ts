@@ -35,7 +35,7 @@ export const TRANSFERS_PER_SEAL = 10_000;
 
 /**
  * The range that follows the last seal; undefined if it would be empty. It contains only what is
- * older than `hotMs`, and what the reconciliation has walked.
+ * older than `hotMs`, and what the reconciliation has scanned.
  */
 export async function chooseRange(
   db: D1Database,
@@ -55,13 +55,13 @@ export async function chooseRange(
   };
 }
 
-/** Whether something is cold that the reconciliation has not walked. */
+/** Whether something is cold that the reconciliation has not scanned. */
 export async function isWalkBehind(db: D1Database, hotMs: number): Promise<boolean> {
   const { cold, unchecked } = await bounds(db, hotMs);
   return unchecked !== null && unchecked < cold;
 }
 
-/** Everything before this instant is cold, and the reconciliation has walked its transfers. */
+/** Everything before this instant is cold, and the reconciliation has scanned its transfers. */
 async function sealedBefore(db: D1Database, hotMs: number): Promise<number> {
   const { cold, unchecked } = await bounds(db, hotMs);
   return Math.min(cold, unchecked ?? cold);
@@ -146,7 +146,7 @@ async function chooseGroups(
   return { upTo: next.seq, records: await counted(next.seq), full: true };
 }
 
-/** The last group before an instant that the reconciliation has walked; at least `after`. */
+/** The last group before an instant that the reconciliation has scanned; at least `after`. */
 async function lastGroupBefore(db: D1Database, after: number, before: number): Promise<number> {
   const checked = await positionOf(db, "groups");
   const row = await first<{ cold: number | null }>(

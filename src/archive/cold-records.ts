@@ -1,5 +1,5 @@
 /**
- * A user's own requests, quotes and matches that have left the database. Each read asks the user's
+ * A user's own requests, quotes and matches that are in the archive only. Each read asks the user's
  * history, and is 503 if that cannot be reached.
  */
 import { historyIsCut } from "../ledger/released.ts";

@@ -17,7 +17,7 @@ export type ArchiveSource = {
 };
 
 export type FollowLimits = {
-  /** Footers that one call reads, and seals that it walks over or links. */
+  /** Footers that one call reads, and seals that it passes or links. */
   readonly footers: number;
   readonly followed: number;
   /** Bytes of the blocks that are kept. */
@@ -81,7 +81,7 @@ export class ChainFollower {
     if (row !== undefined) throw new Error(`seal ${later.number} has later blocks of the owner`);
   }
 
-  /** Continues what a call left. Whether that is done. */
+  /** Continues what an earlier call did not finish. Whether that is done. */
   async resume(): Promise<boolean> {
     const walk = this.#stored.walk();
     try {
@@ -118,7 +118,7 @@ export class ChainFollower {
         throw pause();
       }
     } catch (error) {
-      // A restore may have lost what an earlier call walked to. Its blocks stay. After a read that
+      // A restore may have lost what an earlier call reached. Its blocks stay. After a read that
       // failed the next call continues.
       if (error instanceof SealMalformed || error instanceof SealMissing) this.#stored.endWalk();
       throw error;

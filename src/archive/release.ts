@@ -5,7 +5,7 @@
  * A seal is first *delivered*: from that instant on readers take its transfers from the archive. It
  * is *released* at the earliest two minutes later, so no read that began before sees a deletion.
  *
- * The records to delete are those that the object in the archive lists. A gate counts them in the
+ * The records to delete are those that the object in the archive lists. A guard counts them in the
  * database, so nothing is deleted unless all of them are there. Then they are deleted in slices,
  * each in a batch, so that D1 serves others in between. A call that finds a release begun goes on.
  *
@@ -40,7 +40,7 @@ export type ReleaseContext = {
   readonly failpoint?: Failpoint;
 };
 
-/** A statement binds a text of at most 2 MB, which has room for 57 000 ids. */
+/** A statement binds a text of at most 2 MB, which fits 57 000 ids. */
 const IDS_PER_STATEMENT = 20_000;
 /** Rows that one batch deletes. It holds D1 for some 15 ms. */
 const ROWS_PER_SLICE = 1_000;
@@ -163,7 +163,7 @@ function deliver(group: Group, { number, sha256 }: Next): Step {
 }
 
 /**
- * The gate: all records are here, and by a trigger of `journal_seals` all transfers. From then on
+ * The guard: all records are here, and by a trigger of `journal_seals` all transfers. From then on
  * they are deleted in slices.
  */
 function begin(
@@ -262,7 +262,7 @@ async function transferSlices(
   return [...rows.map(({ end: at }) => at), upTo];
 }
 
-/** A trigger of `journal_seals` compares what is left with `held`, and rolls the batch back. */
+/** A trigger of `journal_seals` compares what remains with `held`, and rolls the batch back. */
 function end({ number, after, up_to: upTo }: Next): Step {
   return {
     status: "released",

@@ -70,7 +70,7 @@ export type Round =
   /** The object in the archive is not the seal that the database calls for. */
   | { readonly status: "mismatch"; readonly detail: string };
 
-/** Of the reconciliation's walk: 20 000 transfers, twice what a round seals. */
+/** Of the reconciliation's scan: 20 000 transfers, twice what a round seals. */
 const CHUNKS_PER_ROUND = 10;
 
 /** Seals that are read to find the one that the sealer stored last. */
@@ -150,7 +150,7 @@ function rangeOf({ after, upTo, afterGroup, upToGroup }: Range): Range {
 }
 
 /**
- * Makes the object, or takes one that an earlier attempt has left if it agrees with the database.
+ * Makes the object, or takes one of an earlier attempt if it agrees with the database.
  * Its range may be another one, because the earlier attempt may have been forgotten.
  */
 async function prove(

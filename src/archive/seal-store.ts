@@ -69,7 +69,7 @@ export async function readFooterAt(
   return readFooter(await readUnproven(bucket, id), sha256);
 }
 
-/** What an object claims that an earlier attempt has left. Anybody may have written it. */
+/** What an object of an earlier attempt claims. Anybody may have written it. */
 export async function readHeadAt(bucket: Pick<R2Bucket, "get">, id: SealId): Promise<SealHead> {
   return readHead(await readUnproven(bucket, id));
 }

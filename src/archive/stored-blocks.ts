@@ -34,7 +34,7 @@ export class StoredBlocks {
       PRIMARY KEY (number, epoch, kind))`);
     storage.exec("CREATE INDEX IF NOT EXISTS blocks_by_low ON blocks (kind, low)");
     storage.exec("CREATE INDEX IF NOT EXISTS blocks_by_high ON blocks (kind, high, number)");
-    // The walk that the last call could not end.
+    // The scan that the last call could not end.
     storage.exec(`CREATE TABLE IF NOT EXISTS walks (
       one INTEGER PRIMARY KEY CHECK (one = 1), walk TEXT NOT NULL)`);
   }
@@ -166,7 +166,7 @@ export class StoredBlocks {
 
   /**
    * Blocks `b` of a kind up to a seal, in the chain. `where` is trusted text. The plus keeps SQLite
-   * from walking over all seals instead of the index by `low` or `high`.
+   * from reading all seals instead of the index by `low` or `high`.
    */
   select(
     where: string,

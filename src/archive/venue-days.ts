@@ -1,4 +1,4 @@
-/** Daily sums of the matches that have left the database. */
+/** Daily sums of the matches that were deleted. */
 import { literal, raw, type Sql, sql } from "../platform/sql.ts";
 
 /** Not a parameter: D1 binds numbers as REAL, and a day is a whole number. */

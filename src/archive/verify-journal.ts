@@ -324,7 +324,7 @@ export async function readTransfers(
     count += page.length;
     after = page.length < size ? range.upTo : (page.at(-1)?.id ?? range.upTo);
   }
-  // Asked afterwards, so that what left meanwhile is noticed.
+  // Asked afterwards, so that what was deleted meanwhile is noticed.
   const row = await first<{ left: number }>(
     db,
     sql`SELECT EXISTS (SELECT 1 FROM journal_seals INDEXED BY journal_seals_released

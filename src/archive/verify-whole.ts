@@ -52,7 +52,7 @@ export type SealsPart = {
 export type TransfersPart = {
   /** The last transfer that was read. */
   readonly upTo: number;
-  /** Whether transfers of the range had left the database. Then it is in seals that are stored. */
+  /** Whether transfers of the range had been deleted. Then it is in seals that are stored. */
   readonly left: boolean;
   readonly moved: readonly Moved[];
 };
@@ -97,7 +97,7 @@ export type JournalReport = {
   readonly accounts: number;
   /**
    * Accounts that no seal from `--from` on has moved, or none after one that could not be read.
-   * Only a whole run from the first seal knows them.
+   * Only a whole verification from the first seal knows them.
    */
   readonly unknown: number;
   /** Owners whose first and last seal were compared with the database's. */
@@ -115,8 +115,8 @@ export function causesFirst(found: readonly Discrepancy[]): Discrepancy[] {
 }
 
 /**
- * A run from the first seal knows that every account starts at zero. A later one takes the first
- * balance of each account as given.
+ * A verification from the first seal knows that every account starts at zero. A later one takes the
+ * first balance of each account as given.
  */
 export function verifyWhole(
   source: Source,

@@ -7,7 +7,7 @@ import { first, sql } from "../platform/sql.ts";
 import { windowsOf } from "../platform/windows.ts";
 import { SEALER_NAME } from "./sealer-name.ts";
 
-/** Delay beyond the settings that is tolerated: cron, the reconciliation's walk, slow rounds. */
+/** Delay beyond the settings that is tolerated: cron, the reconciliation's scan, slow rounds. */
 const BEHIND_MS = 15 * 60_000;
 
 export async function wakeSealer(env: Env): Promise<void> {

@@ -146,7 +146,7 @@ export async function openEpoch(
     await anchorAudit(db, bucket, settings);
     return epoch;
   }
-  throw new Error("other events are written all the time");
+  throw new Error("could not open an epoch, because other audit events took each next number");
 }
 
 /** Signed heads that contradict the log and that no epoch explains. Undefined: there is none. */

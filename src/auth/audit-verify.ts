@@ -65,7 +65,7 @@ type Restore = {
   readonly in_log: boolean;
   readonly at: string | null;
   readonly actor: string | null;
-  /** The last event that the restore kept, and its time. All between the two may be lost. */
+  /** The last event that the restore kept, and its time. Events after it may be lost. */
   readonly kept_until: number;
   readonly kept_until_at: string | null;
   /** The numbers of lost events, both inclusive. Null: R2 knew none. */

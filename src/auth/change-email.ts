@@ -86,7 +86,7 @@ export type DueEmailChange = {
     readonly eventId: string;
   };
 
-/** Changes applied in one run. There are few. */
+/** Changes applied in one minute. There are few. */
 const MAX_DUE = 20;
 
 /** Changes whose instant has passed, as their events say. */

@@ -73,7 +73,7 @@ export class HashTurns {
   #held = false;
   #freeAt = 0;
 
-  /** Undefined if there is no room. May evict another waiter. */
+  /** Undefined if the lane is full. May evict another waiter. */
   join(caller: HashCaller, now: number): Waiter | undefined {
     const waiter = { ...caller, seenAt: now, evicted: false };
     const loser = this.#loserTo(waiter, now);
@@ -91,7 +91,7 @@ export class HashTurns {
     return this.#loserTo(waiter, now) !== waiter;
   }
 
-  /** Who has no place if the newcomer joins. Undefined if there is room for all. */
+  /** Who has no place if the newcomer joins. Undefined if all fit. */
   #loserTo(newcomer: Waiter, now: number): Waiter | undefined {
     for (const waiter of this.#waiting)
       if (now - waiter.seenAt > ALIVE_MS) this.#waiting.delete(waiter);

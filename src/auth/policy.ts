@@ -137,7 +137,7 @@ function samePolicy(one: Policy, other: Policy): boolean {
   return JSON.stringify(policyView(one)) === JSON.stringify(policyView(other));
 }
 
-/** Safe cast: the members that are undefined were left out. */
+/** Safe cast: the members that are undefined were omitted. */
 function named(change: PolicyChange): Partial<Policy> {
   return Object.fromEntries(
     Object.entries(change).filter(([, value]) => value !== undefined),

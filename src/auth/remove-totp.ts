@@ -113,7 +113,7 @@ async function rejectActor(db: D1Database, actor: SessionActor): Promise<void> {
   if (rejection !== undefined) throw new Problem(rejection);
 }
 
-/** Removed secrets deleted in one run. There are few. */
+/** Removed secrets deleted in one minute. There are few. */
 const REMOVED_ROWS = 100;
 
 /** Cron task: deletes secrets that have ended with their recovery codes, and old wrong codes. */

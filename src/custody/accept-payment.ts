@@ -102,7 +102,7 @@ export async function acceptPayment(
 }
 
 /**
- * Whether the accounts have room for the loss. A token of which more than 2^62 units exist has no
+ * Whether the accounts can take the loss. A token of which more than 2^62 units exist has no
  * value, and the service has never credited as much. Two losses at once are decided by the journal.
  */
 async function canPostLoss(

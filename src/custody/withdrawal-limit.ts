@@ -34,7 +34,7 @@ export function dailyLimitFacts({
   };
 }
 
-/** Throws `account_limit`. Undefined if there is room meanwhile. */
+/** Throws `account_limit`. Undefined if it fits meanwhile. */
 export function dailyLimitReached(
   { withdraw_limit: facts }: DailyLimitFacts,
   amount: bigint,

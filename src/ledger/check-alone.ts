@@ -53,7 +53,7 @@ export async function checkRowsAlone(
     } catch (error) {
       if (isAway(error)) throw error;
       const middle = after + Math.floor((upTo - after) / 2);
-      // Not even a number between the two: a row, or numbers above those that doubles tell apart.
+      // No integer lies between them: it is one row, or the numbers are too large for a double.
       const isRow = middle <= after || middle >= upTo;
       if (isRow || named >= MAX_ROWS_NAMED || queriesLeft(db) < QUERIES_OF_OTHERS) {
         named++;

@@ -95,8 +95,8 @@ function gapsBefore(chunk: Chunk): Sql {
 }
 
 /**
- * Counting reads every event, so only the full walk counts. After a restore older events may be
- * left below the first number (restore-payments.ts).
+ * Counting reads every event, so only the full scan counts. After a restore older events may be
+ * stay below the first number (restore-payments.ts).
  */
 function brokenStreams(walk: Walk, chunk: Chunk): Sql {
   const kept = sql`FROM event_runs r WHERE r.stream_id = s.stream_id AND r.last_seq >= s.first_seq`;
@@ -336,7 +336,7 @@ function wrongEvents(kind: string, changes: readonly Change[], chunk: Chunk): Sq
     LIMIT ${MAX_PER_CHUNK}`;
 }
 
-/** An event outlives its record. Ids are UUID v7, so they show that a record may have left. */
+/** An event outlives its record. Ids are UUID v7, so they show that a record may have been deleted. */
 function notReleased(record: string, leftBefore: Expr): Sql {
   return sql`AND (EXISTS (SELECT 1 FROM ${raw(record)} = unhex(id))
     OR id >= printf('%012X', ${leftBefore}) OR id IS NULL)`;

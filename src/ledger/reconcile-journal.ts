@@ -139,7 +139,7 @@ function invalidTransfers({ after, upTo }: Chunk): Sql {
     ORDER BY CASE failed ${join(severity, " ")} END LIMIT ${MAX_PER_CHUNK}`;
 }
 
-/** A record leaves with its last transfer, or later. No walk reads the transfers that have left. */
+/** A record is deleted with its last transfer, or later. No scan reads deleted transfers. */
 function hasRecord(): Expr {
   return expr`CASE t.reason
     WHEN ${reasonCode("deposit")} THEN EXISTS (SELECT 1 FROM deposits WHERE deposit_id = t.ref)
@@ -201,8 +201,8 @@ export function within(column: string, { after, upTo }: Chunk): Sql {
 /**
  * Condition on quote `q`: a group of the chunk placed it. Each quote would pay for a row of an
  * index of its group, so a range of ids is read, whose times are near the instants of their groups.
- * Once a group is trimmed, it finds nothing: its events may have left, and the scan over accounts
- * compares the promises.
+ * Once a group is trimmed, it finds nothing: its events may have been deleted, and the scan over
+ * accounts compares the promises.
  */
 export function placedWithin(chunk: Chunk): Sql {
   const at = (end: "min" | "max") =>
@@ -226,7 +226,7 @@ export async function advanceTransferScan(db: D1Database, walk: Walk, chunk: Chu
 }
 
 const ACCOUNTS_PER_PAGE = 20_000;
-/** Pages of balances that a recent walk sums. More accounts are summed only by a full one. */
+/** Pages of balances that a recent scan sums. More accounts are summed only by a full one. */
 const MAX_PAGES = 5;
 
 type TotalRow = {

@@ -87,7 +87,7 @@ const NO_GROUP = literal(Number.MAX_SAFE_INTEGER);
 
 /**
  * Scalar: the first group after this one that is kept or has moved a record. Most groups are old
- * and their records have left, so a walk over each number would take longer every day.
+ * and their records have been deleted, so a scan of each number would take longer every day.
  */
 export function nextChange(after: Expr): Expr {
   const columns = [DEPOSITS, QUOTES, MATCHES, WITHDRAWALS, ACCEPTED_PAYMENTS, REQUESTS].flatMap(

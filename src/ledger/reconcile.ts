@@ -5,7 +5,7 @@
  * It reads bounded chunks from checkpoints, so that D1 is never blocked for long. Each statement
  * sees one state of the database, so that operations in flight cause no differences.
  *
- * The recent walk follows the newest rows, minute by minute. The full walk starts again from the
+ * The recent scan follows the newest rows, minute by minute. The full scan starts again from the
  * first row: once a day in chunks, and at once when the operator asks.
  */
 import { ne } from "drizzle-orm";
@@ -54,7 +54,7 @@ export type Reconciliation = {
    */
   readonly surplus: readonly Surplus[];
   /**
-   * The scans have reached the newest transfer and commit group, a full walk that was asked for its
+   * The scans have reached the newest transfer and commit group, a full scan that was asked for its
    * end, and every chain could be read.
    */
   readonly complete: boolean;
@@ -67,7 +67,7 @@ export type ReconcileOptions = Keys & {
   readonly chains: readonly string[];
   readonly holdingsAt?: HoldingsAt | undefined;
   /**
-   * Checks everything from the first row on, or continues that. Without it a part of the daily walk
+   * Checks everything from the first row on, or continues that. Without it a part of the daily scan
    * is checked.
    */
   readonly full?: boolean | "continue" | undefined;
@@ -76,9 +76,9 @@ export type ReconcileOptions = Keys & {
 /** Rows a chunk. One chunk takes D1 some ten milliseconds. */
 const TRANSFERS_PER_CHUNK = 2_000;
 const GROUPS_PER_CHUNK = 500;
-/** Chunks of a full walk that the operator asks for. */
+/** Chunks of a full scan that the operator asks for. */
 const MAX_CHUNKS_FULL = 100_000;
-/** Chunks of the daily walk in one run of cron. What is in the archive is not walked. */
+/** Chunks of the daily scan in one minute. What is in the archive is not scanned. */
 const FULL_CHUNKS_PER_RUN = 20;
 const FULL_EVERY_MS = 86_400_000;
 /** A chunk begins only if the invocation has these queries left: its checks and what they find. */
@@ -135,7 +135,7 @@ export async function walkRecent(
 
 /**
  * What does not follow the newest rows: the chains' holdings, expiries, the rows that are checked
- * in turn, and a part of the daily walk.
+ * in turn, and a part of the daily scan.
  */
 export async function checkRest(
   db: D1Database,
@@ -157,7 +157,7 @@ async function overdue(db: D1Database): Promise<readonly Difference[]> {
   return failed;
 }
 
-/** A checkpoint ahead of the newest row would make the walks step over the rows before it. */
+/** A checkpoint ahead of the newest row would make the scans step over the rows before it. */
 async function checkCheckpoints(db: D1Database): Promise<readonly Difference[]> {
   const rows = await all<{ scan: string; position: number; newest: number }>(
     db,
@@ -178,7 +178,7 @@ function isFull({ full }: ReconcileOptions): boolean {
   return full === true || full === "continue";
 }
 
-/** Continues the full walk, if one is running. Returns whether none is running any more. */
+/** Continues the full scan, if one has begun. Returns whether none is unfinished any more. */
 async function walkFull(db: D1Database, chunks: number, keys: Keys): Promise<boolean> {
   const running = new Set(
     (
@@ -232,7 +232,8 @@ async function startFull(db: D1Database): Promise<void> {
     sql`DELETE FROM checked_balances WHERE scan = ${scanName("full", "transfers")}`,
     sql`UPDATE ledger_checkpoints SET position = 0, mark = ${RUNNING}
       WHERE scan IN (SELECT value FROM json_each(${FULL_SCANS}))`,
-    // Its end, so that it ends although transfers are posted faster than it walks.
+    // The end of the scan. Fixing it now lets the scan finish even if transfers are posted faster
+    // than it reads.
     sql`UPDATE ledger_checkpoints
       SET mark = (SELECT CAST(coalesce(max(transfer_id), 0) AS TEXT) FROM transfers)
       WHERE scan = ${scanName("full", "transfers")}`,
@@ -252,7 +253,7 @@ async function openScans(db: D1Database): Promise<void> {
   );
 }
 
-/** When all scans of a walk had last reached the end. */
+/** When all scans of a kind had last reached the end. */
 export async function lastFinished(
   db: D1Database,
 ): Promise<Pick<Reconciliation, "recent_finished_at" | "full_finished_at">> {

@@ -18,7 +18,10 @@ export const ARCHIVED_RECORD: Expr = expr`id < coalesce((
     WHERE delivered_at IS NOT NULL ORDER BY number DESC LIMIT 1), x'')
   AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = id)`;
 
-/** Scalar: a request or quote whose id is earlier may have left the database. 0: none has. */
+/**
+ * Scalar: a time in ms. Requests and quotes whose ids are from before it may have moved to the
+ * archive. 0: none has.
+ */
 export const RECORDS_LEFT_BEFORE: Expr = expr`coalesce((SELECT sealed_at + ${ID_LEAD_MS} FROM journal_seals
   INDEXED BY journal_seals_released WHERE released_at IS NOT NULL
   ORDER BY number DESC LIMIT 1), 0)`;

@@ -16,7 +16,7 @@ type NextTransfers = {
 
 const NO_END = literal(Number.MAX_SAFE_INTEGER);
 
-/** A full scan ends at the transfer that was the newest when it started: the mark. */
+/** A full scan ends at the transfer that was the newest when it started (`mark`). */
 export async function nextTransfers(
   db: D1Database,
   walk: Walk,

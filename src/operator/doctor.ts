@@ -12,7 +12,7 @@ import type { OperatorContext } from "./context.ts";
 type Finding = { readonly setting: string; readonly value: string; readonly risk: string };
 
 const DAY_SECS = 86_400;
-/** Accounts that are listed at once. The next run lists others once these are mended. */
+/** Accounts that are listed at once. The next call lists others once these are mended. */
 const MAX_LISTED = 100;
 const EMAILS_PER_QUERY = 1_000;
 /** Beneath each locked prefix. Sorts after the heads of the audit log, whose reader stops there. */

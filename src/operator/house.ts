@@ -66,7 +66,7 @@ type FeeRow = {
 
 /**
  * Trades, volume and fees of each venue today and in the UTC days before, and the fees that the
- * service holds. Matches that have left the database are summed by day.
+ * service holds. Matches that were deleted are summed by day.
  */
 export async function fees(context: OperatorContext): Promise<unknown> {
   const text = optional(context, "days") ?? "1";

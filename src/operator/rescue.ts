@@ -10,7 +10,7 @@ import { badOption, fieldOption, type OperatorContext, option, optional } from "
 import { OperatorRejection } from "./operator-rejection.ts";
 
 /**
- * Prints the admin's calls that send a mistaken transfer on. Each run shows the next one, and
+ * Prints the admin's calls that send a mistaken transfer on. Each call shows the next one, and
  * whether it would succeed now. It changes nothing.
  */
 export async function rescue(context: OperatorContext): Promise<unknown> {

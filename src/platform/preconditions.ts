@@ -36,7 +36,10 @@ export function guardOf(preconditions: readonly { readonly expr: Expr }[]): Expr
  * one statement.
  */
 export type Question<Outcome> = {
-  /** Two columns: `record` and `apart`, both JSON arrays. `record` is NULL if there is none. */
+  /**
+   * Two columns of JSON arrays: `record`, the facts of the record (NULL if there is none), and
+   * `apart`, the facts that do not depend on it.
+   */
   readonly text: string;
   readonly params: readonly SqlParam[];
   readonly answer: (row: Answer) => Outcome | undefined;

@@ -1,6 +1,6 @@
 /**
- * Room for what all calls of an object do at once: it has 128 MB, and six connections. Who came
- * first enters first, so a call that reads ahead waits for nothing that waits for it.
+ * A budget that all calls of an object share, because it has 128 MB and six connections. Callers
+ * enter in the order of arrival, so a call that reads ahead never waits for one that waits for it.
  */
 export class Room {
   readonly #size: number;
@@ -11,7 +11,10 @@ export class Room {
     this.#size = size;
   }
 
-  /** Resolves when there is room, of which a larger one takes all. Then `leave` must follow. */
+  /**
+   * Resolves when `size` fits into the budget. A larger one takes the whole budget. The caller must
+   * `leave` afterwards.
+   */
   enter(size: number): Promise<void> {
     return new Promise((enter) => {
       this.#waiting.push({ size: this.#within(size), enter });

@@ -17,7 +17,7 @@ const SYSTEM_CLOCK: Clock = {
 
 let clock = SYSTEM_CLOCK;
 
-/** What is left out is the system's. */
+/** What is omitted is the system's. */
 export function setClock(replacement: Partial<Clock>): void {
   clock = { ...SYSTEM_CLOCK, ...replacement };
 }

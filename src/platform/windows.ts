@@ -14,7 +14,7 @@ export const KEPT = {
   matches: DAY,
   /** Numbers and instants of commit groups. */
   commitGroups: HOUR,
-  /** `event_life_secs`: events, also after their record has left. */
+  /** `event_life_secs`: events, also after their record was deleted. */
   events: 2 * HOUR,
   /** Hourly sums of what users and credentials gave. */
   tradedHours: DAY,

@@ -44,7 +44,7 @@ import { limitFacts, type LimitFacts, traderOf, withinLimits } from "./trade-lim
  * never fails for lack of it. The promise becomes a reserve, from which both sides are settled.
  *
  * A damaged quote in another book must not make it fail either. So if a constraint refuses it, it
- * runs again without the cancels of the maker's protection, which cron repeats (protection.ts).
+ * is tried again without the cancels of the maker's protection, which cron repeats (protection.ts).
  */
 export function acceptQuote(
   command: AcceptQuote,
@@ -173,7 +173,7 @@ function preconditions(
     },
     marketOpen(atom("s.asset"), at),
     {
-      // Its alarm is about to cancel it.
+      // After its timer a quote may still be open: the alarm that cancels it is late.
       expr: timerNotPassed(atom("s.credential"), at),
       reject: () => quoteNotOpen(quoteId, "cancelled", null),
     },

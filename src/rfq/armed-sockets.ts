@@ -18,8 +18,8 @@ import { streamObject } from "../streams/notify.ts";
 import { closeQuotes, QUERIES_PER_CLOSING } from "./close-quotes.ts";
 
 /**
- * Streams that one run of cron asks. Each is a subrequest, of which a Worker has a bounded number.
- * If more are armed, each is asked in one of the next runs (docs/contract.md).
+ * Streams that cron asks in one minute. Each is a subrequest, of which a Worker has a bounded
+ * number. If more are armed, each is asked in one of the next minutes (docs/contract.md).
  */
 const MAX_STREAMS = 500;
 /** Longer than a command can take from its receipt to its commit. */
@@ -106,7 +106,7 @@ export async function endLostSockets(env: Env): Promise<boolean> {
 }
 
 /**
- * The next run asks other streams first. Not written while one run asks them all, so that few
+ * The next minute asks other streams first. Not written while one minute asks them all, so that few
  * sockets cost nothing.
  */
 async function noteAsked(db: D1Database, streams: readonly string[]): Promise<void> {

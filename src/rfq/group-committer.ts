@@ -60,8 +60,9 @@ type Waiting = {
  */
 export const MAX_WAITING_COMMANDS = 2_000;
 /**
- * Quotes of a group share one statement. Other commands have up to seven each, and Cloudflare may
- * count those of a batch against the 1 000 queries that it allows an invocation.
+ * How many quotes another command weighs as. Quotes of a group share one statement. Others have
+ * statements of their own, up to seven, which Cloudflare may count against the 1 000 queries of an
+ * invocation.
  */
 const STATEMENTS_OF_OWN = 4;
 /**
@@ -263,8 +264,8 @@ export class GroupCommitter {
   }
 
   /**
-   * The batch did not commit. If a constraint failed, the group runs again without the expiry. If
-   * that fails too, one operation violated it, so halves are run until it is alone.
+   * The batch did not commit. If a constraint failed, the group is tried again without the expiry.
+   * If that fails too, one operation violated it, so halves are tried until it is alone.
    */
   async #again(
     group: readonly Waiting[],

@@ -33,7 +33,7 @@ export type Operation = {
   readonly makes: { readonly kind: RecordKind; readonly id: string } | null;
   /** The records that the command names. Commands that name the same one keep their order. */
   readonly names: readonly string[];
-  /** Composes this operation together with others of its kind, by the same statements. */
+  /** Set for an operation that shares its statements with all others of its kind in the group. */
   readonly set?: InSet;
   /** What replaces this operation if a constraint refuses it even alone. */
   readonly fallback?: () => Operation;

@@ -33,7 +33,7 @@ function isBlocked(at: Expr): Expr {
   return expr`p.tripped_at IS NOT NULL AND ifnull(p.blocked_until > ${at}, 1)`;
 }
 
-/** A trip whose cooldown has ended is left out. */
+/** A trip whose cooldown has ended is omitted. */
 export function protectionColumns(at: Expr): Columns<keyof ProtectionRow> {
   const whileBlocked = (value: string) => expr`iif(${isBlocked(at)}, ${atom(value)}, NULL)`;
   return {

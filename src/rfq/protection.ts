@@ -101,7 +101,7 @@ export async function resetProtection(env: Env, actor: Actor, ip?: string) {
   return getProtection(env.DB, actor);
 }
 
-/** Makers whose quotes one run of cron cancels. */
+/** Makers whose quotes cron cancels in one minute. */
 const MAX_MAKERS = 100;
 
 /**

@@ -1,6 +1,6 @@
 /**
  * Commands that concern a record in the archive. The book does not know it any more, but the user
- * whose record it is gets the same result as before it left the database.
+ * whose record it is gets the same result as before it moved to the archive.
  */
 import { findCold, type RecordArchive, recordArchive } from "../archive/cold-records.ts";
 import type { SealedRecord } from "../archive/record-page.ts";
@@ -90,7 +90,7 @@ async function recallCancelledRequest(
     : reject("request_expired", `Request ${id} has expired.`);
 }
 
-/** Whether the record that the command names may have left the database. Its id has its time. */
+/** Whether the record that the command names may have moved to the archive. Its id has its time. */
 function isOld(settings: Recalling["settings"], command: Command): boolean {
   const id = namedBy(command)?.replaceAll("-", "") ?? "";
   return Number.parseInt(id.slice(0, 12), 16) < now() - windowsOf(settings).ended;

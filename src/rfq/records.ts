@@ -12,7 +12,7 @@ import { toWireTime } from "../platform/time.ts";
 import type { JsonRow } from "../platform/columns.ts";
 import type { CloseReason, matches, quotes, requests } from "./tables.ts";
 
-/** The audience of a row. It decides, in SQL, which columns are left out. */
+/** The audience of a row. It decides, in SQL, which columns are omitted. */
 export type Audience =
   | { readonly kind: "public" }
   | { readonly kind: "user"; readonly userId: Expr };

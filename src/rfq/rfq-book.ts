@@ -188,7 +188,7 @@ export class RfqBook extends StreamObject {
     }
   }
 
-  /** The terms of requests by id. Requests that this book does not have are left out. */
+  /** The terms of requests by id. Requests that this book does not have are omitted. */
   async #termsOf(requestIds: readonly string[]): Promise<ReadonlyMap<string, RequestTerms>> {
     const found = new Map<string, RequestTerms>();
     const unread = new Set<string>();

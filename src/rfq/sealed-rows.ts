@@ -18,7 +18,7 @@ export function requestRow(record: SealedRecord): RequestRow {
     expires_at: row.expires_at,
     owned: 1,
     label: row.label,
-    // It has no open quotes.
+    // A sealed request has ended, so it has no open quotes.
     best_bid: null,
     best_ask: null,
     quote_count: 0,

@@ -81,7 +81,7 @@ async function bookOf(db: D1Database, command: Command): Promise<string | undefi
   }
 }
 
-/** The books of requests. Ids of unknown requests are left out. */
+/** The books of requests. Ids of unknown requests are omitted. */
 export async function booksOf(
   db: D1Database,
   requestIds: readonly string[],

@@ -1,6 +1,6 @@
 /**
  * Limits on what a trade may give: those of the API key that trades, and those of the account's
- * policy. Both are preconditions of the guard, so no two trades can use the same room.
+ * policy. Both are preconditions of the guard, so no two trades can use the same part of a limit.
  */
 import { toHex } from "../assets/amount.ts";
 import { sumText, usedByKey, usedByUser } from "../auth/exposure.ts";
@@ -17,7 +17,7 @@ import { reject, type Result } from "./command.ts";
 type Trader = {
   readonly user: Expr;
   readonly key: Expr;
-  /** The quote that a new one replaces, and whose room it may use. */
+  /** The quote that a new one replaces, and whose part of the limits it may use. */
   readonly replaces?: Expr;
 };
 
@@ -111,7 +111,7 @@ export function sessionRejected(actor: Actor): Result | undefined {
     : undefined;
 }
 
-/** `required` is what the trade would give. Undefined if another trade has made room meanwhile. */
+/** `required` is what the trade would give. Undefined if it fits meanwhile. */
 export function keyLimit({ key_limits: facts }: LimitFacts, required: bigint): Result | undefined {
   if (facts === null) return undefined;
   // Safe cast: `limitFacts` selects these members.

@@ -6,7 +6,7 @@ import { NOW } from "../platform/commit.ts";
 import { all, readUuid, sql } from "../platform/sql.ts";
 import { closeSockets, type SocketsOf } from "./notify.ts";
 
-/** More than two runs of cron, so that each ended credential is handled at least twice. */
+/** More than two minutes of cron, so that each ended credential is handled at least twice. */
 const RECENT_MS = 150_000;
 
 type Ended = {

@@ -1,5 +1,6 @@
 /**
- * The sockets of one stream, held by RfqBook (book streams) or Feed (venue and account streams).
+ * The sockets of one stream, which belong to RfqBook (book streams) or Feed (venue and account
+ * streams).
  *
  * Everything that sends runs in one queue, so all sockets have received the same events. A new
  * subscriber first brings the others up to the number of its own snapshot or replay and then joins

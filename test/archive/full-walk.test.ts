@@ -1,4 +1,4 @@
-/** The full walk of the reconciliation while the archive takes what it walks over. */
+/** The full scan of the reconciliation while the archive takes what it reads. */
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it } from "vitest";
 import { releaseRound } from "../../src/archive/release.ts";
@@ -21,7 +21,7 @@ const walk = (through: D1Database, full = false) =>
 const isFullWalk = async () =>
   (await journal.count("ledger_checkpoints WHERE mark = 'running'")) > 0;
 
-/** Seals and releases what the reconciliation has walked, without walking further. */
+/** Seals and releases what the reconciliation has scanned, without scanning further. */
 async function releaseWalked(): Promise<void> {
   await scheduler.wait(5);
   while ((await sealing.round()).status === "sealed");
@@ -33,7 +33,7 @@ it.each([
   ["before it compares a chunk", "lag(after)"],
   ["before it leaves a chunk behind", "ON CONFLICT (scan, account_id)"],
   ["before it chooses a chunk", "AS released"],
-])("continues a full walk %s that is released meanwhile", async (_when, text) => {
+])("continues a full scan %s that is released meanwhile", async (_when, text) => {
   await journal.trade();
   await newUser({ usdc: 1n }, db);
   const { full_finished_at: earlier } = await walk(db);
@@ -54,7 +54,7 @@ it.each([
   });
 });
 
-it("ends a full walk although transfers are posted faster than it walks", async () => {
+it("ends a full scan although transfers are posted faster than it reads", async () => {
   await journal.trade();
   let posted = 0;
   const busy = withStatements(db, async (texts) => {
@@ -67,7 +67,7 @@ it("ends a full walk although transfers are posted faster than it walks", async 
   expect(posted).toBeLessThan(4);
 });
 
-it("walks over commit groups whose records have left in one step", async () => {
+it("passes commit groups whose records were deleted in one step", async () => {
   await journal.trade();
   await all(
     db,

@@ -63,7 +63,7 @@ it("seals every transfer once, with the records that ended", async () => {
   );
 });
 
-it("never seals what is hot, or what it has not walked itself", async () => {
+it("never seals what is hot, or what it has not scanned itself", async () => {
   await sealing.sealAll();
   const sealed = sealing.memory.last.upTo;
   await journal.trade();
@@ -111,7 +111,7 @@ it("catches up with full seals, each at the same number of statements", async ()
     statements.push(counted.count());
   }
   expect(statements.length).toBeLessThanOrEqual(Math.ceil(waiting / (limit / 2)) + 1);
-  // The first round walks, and none reads more than it because more waits.
+  // The first round scans, and none reads more than it because more waits.
   expect(Math.max(...statements.slice(1))).toBeLessThanOrEqual(Math.max(...statements.slice(0, 1)));
 });
 

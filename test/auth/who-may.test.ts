@@ -10,7 +10,7 @@ import { withdraw } from "../../src/custody/withdraw.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { config } from "../../src/platform/config.ts";
 import { Problem } from "../../src/platform/problem.ts";
-import { all, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { all, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { cancelAfter } from "../../src/rfq/cancel-after.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
@@ -46,7 +46,7 @@ type Verb = {
 const ofBook = async (market: Market, sent: Command) =>
   outcomeOf(await commitCommand(market.book, sent));
 const ended = (table: "quotes" | "requests", id: string) =>
-  sql`SELECT count(*) AS n FROM ${{ text: table, params: [] }}
+  sql`SELECT count(*) AS n FROM ${raw(table)}
     WHERE ${{ text: table === "quotes" ? "quote_id" : "request_id", params: [] }} = ${uuid(id)}
       AND status <> 'open'`;
 

@@ -175,7 +175,7 @@ async function isFound(of: {
   const found = await isWrong();
   await edit(db, table, [set(old, changed)]);
   await all(db, sql`UPDATE alerts SET resolved_at = 1 WHERE resolved_at IS NULL`);
-  // The walks start again at the first row, because an edit may have moved them ahead.
+  // The scans start again at the first row, because an edit may have moved them ahead.
   await all(db, sql`UPDATE ledger_checkpoints SET position = 0, mark = ''`);
   await all(db, sql`DELETE FROM checked_balances`);
   return found;

@@ -375,9 +375,9 @@ const EDITS: readonly Edit[] = [
   },
 ];
 
-// A full walk reads everything that the file has left behind. Small runs have it in edits.test.ts.
+// A full scan reads all rows that the file has written. In npm test edits.test.ts has it.
 const WALKS = FULL ? (["recent", "full"] as const) : (["recent"] as const);
-describe.each(WALKS)("the %s walk", { timeout: 30_000 }, (walk) => {
+describe.each(WALKS)("the %s scan", { timeout: 30_000 }, (walk) => {
   it.each(EDITS)("finds $title", async ({ table, statements, finds }) => {
     const of = await history();
     if (walk === "full") await reconcile(db, { macKeys: settings(), chains: [] });

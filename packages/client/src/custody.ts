@@ -97,7 +97,7 @@ export class Custody {
   }
 
   /**
-   * Returns the balance of one outcome token in native units, zero if the user never held it.
+   * Returns the balance of one outcome token in native units, zero if the user never had it.
    *
    * @example
    * ```ts

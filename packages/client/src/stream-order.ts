@@ -51,7 +51,7 @@ export class StreamOrder {
     return this.#last !== null && (this.#held.size > 0 || this.#sent > this.#last);
   }
 
-  /** Drops what was held, because the next connection replays it. */
+  /** Drops what was kept back, because the next connection replays it. */
   disconnected(): void {
     this.#held.clear();
     this.#sent = 0;

@@ -29,8 +29,8 @@ export type StreamOptions = {
   /** `venue_id` and `asset_id` for /rfq/stream, `snapshot` for /account/stream. */
   query: Record<string, string>;
   /**
-   * Creates a ticket. Called before each connection. `clockOffsetMs` is how far the service's clock
-   * is ahead of `Date.now` at least. Default: as far as the hello message shows.
+   * Creates a ticket. Called before each connection. `clockOffsetMs` is a lower bound of how far
+   * the service's clock is ahead of `Date.now`. Default: what the hello message shows.
    */
   ticket: () => Promise<{ ticket: string; clockOffsetMs?: number | null }>;
   /**

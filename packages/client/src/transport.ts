@@ -22,7 +22,7 @@ export type Credential =
   | { accessToken: string }
   | { email: string; password: string; totpCode?: () => string | Promise<string> };
 
-/** An attempt of a call. Bodies and credentials are left out, so that it can be logged. */
+/** An attempt of a call. Bodies and credentials are omitted, so that it can be logged. */
 export type RequestEvent = { method: string; path: string; attempt: number };
 /** How an attempt ended. `error` is a `Problem`, a `NoAnswer` or the reason of a signal. */
 export type ResponseEvent = RequestEvent & { durationMs: number; error: unknown };

@@ -21,7 +21,7 @@ type PaymentLimit = {
 /** An asset, or the name of a contract whose ids share a limit. */
 export type Limited = string;
 
-/** Limits whose value is unknown are left out. */
+/** Limits whose value is unknown are omitted. */
 export type Limits = ReadonlyMap<Limited, PaymentLimit>;
 
 export type Choice = {

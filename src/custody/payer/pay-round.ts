@@ -56,7 +56,7 @@ async function roundAfter(base: PayerContext, resumes: boolean): Promise<PayRoun
   await alertLowGas(context);
   if (resumes && context.agreed) await resumePayer(context);
   if (context.agreed) await endConfirmed(context, await readOpenTransactions(db, chain.chain));
-  // Either may have changed it.
+  // Resuming the payer or ending a transaction may have changed the lease.
   lease = await readLease(db, chain.chain, base.token);
   const open = await readOpenTransactions(db, chain.chain);
   const former = open.filter((transaction) => isFormer(context, transaction));

@@ -40,8 +40,9 @@ export function creditConfirmed(group: Group, settings: Config, chain: string, w
         WHERE ended_group = ${group.seq} AND chain = ${chain} AND status = 'quarantined')`,
     }),
     // Every remaining deposit fits on its own. Credit the first per asset, plus later ones while
-    // the running total stays well below the limit. The total is REAL, because sum() would
-    // overflow. The next group evaluates the rest against what is issued then.
+    // the running total stays well below the limit of 2^62. The total is REAL, because sum() would
+    // overflow, and 4.6e18 is less than 2^62 by more than a REAL rounds. The next group evaluates
+    // the rest against what is issued then.
     sql`UPDATE deposits SET status = 'credited', credited_at = ${group.at},
         ended_group = ${group.seq}
       WHERE ${when} AND deposit_id IN (

@@ -42,7 +42,7 @@ const ROWS_PER_STATEMENT = 1_000;
 
 /**
  * Selects the transfers to deposit addresses. A busy token has thousands of others per range. An
- * address that its row does not derive is left out, because SQL may have given it to another user.
+ * address that its row does not derive is omitted, because SQL may have given it to another user.
  */
 export async function transfersToUs(
   context: WatcherContext,
@@ -101,7 +101,7 @@ export function depositAddressesAmong(chain: string, receivers: readonly string[
 
 /**
  * Selects the transfers to record above the confirmed height: all that are recorded already, and
- * new ones while there is room. A recorded one that is left out would be orphaned as unseen.
+ * new ones within the limit. A recorded one that is omitted would be orphaned as unseen.
  */
 export async function withinRoom(
   { db, chain }: WatcherContext,
