@@ -189,6 +189,8 @@ export const CUSTODY_MUTANTS: readonly Mutant[] = [
       "AND status IN ('queued')), 0)`",
       [CUSTODY_LIMITS],
     ],
+  ]),
+  ...of("withdraw", "src/custody/earlier-withdrawal.ts", [
     [
       "repeat with another address",
       "    row.to_address.toLowerCase() === terms.toAddress.slice(2).toLowerCase() &&\n",

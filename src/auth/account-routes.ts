@@ -57,6 +57,7 @@ export function registerAccountRoutes(app: Api): void {
   });
   registerEmailRoute(app);
   registerTotpRoutes(app);
+  registerTotpRemovalRoutes(app);
   registerFreezeRoutes(app);
   registerPolicyRoutes(app);
 }
@@ -243,6 +244,9 @@ function registerTotpRoutes(app: Api): void {
     handler: ({ db, settings, actor, body, clientIp }) =>
       confirmTotp(db, settings, { actor, code: body.totp_code, clientIp }),
   });
+}
+
+function registerTotpRemovalRoutes(app: Api): void {
   route(app, {
     method: "post",
     path: "/auth/remove-totp",

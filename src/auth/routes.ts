@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
-import { boolean, boundedText, described, oneOf, timestamp, uuidField } from "../http/fields.ts";
+import { boolean, described, uuidField } from "../http/fields.ts";
 import { type FieldError, invalidRequest } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -15,14 +15,13 @@ import { CONFIRM_PROBLEMS } from "./step-up.ts";
 import {
   anyPassword,
   email,
-  ipRanges,
   newPassword,
   oneCode,
   recoveryCode,
   totpCode,
   SAMPLE,
 } from "./fields.ts";
-import { checkLimits, KeyLimitsField, KeyLimitsOut, limitsView } from "./key-limits.ts";
+import { checkLimits, KeyLimitsOut, limitsView } from "./key-limits.ts";
 import { readUsedByKey } from "./exposure.ts";
 import { toHex } from "../assets/amount.ts";
 import { u256Out } from "../assets/fields.ts";
@@ -32,8 +31,8 @@ import { login, register } from "./login.ts";
 import { shownTotp, Totp } from "./totp-state.ts";
 import { issueTicket } from "./ws-ticket.ts";
 import { registerAccountRoutes } from "./account-routes.ts";
-import { Scopes, SessionToken } from "./schemas.ts";
-import { type Scope, SCOPES } from "../platform/actor.ts";
+import { NewKeyBody, Scopes, SessionToken } from "./schemas.ts";
+import type { Scope } from "../platform/actor.ts";
 import type { Api } from "../http/route-definition.ts";
 
 const Ticket = z
@@ -46,6 +45,7 @@ const Ticket = z
 
 export function registerAuthRoutes(app: Api): void {
   registerSessionRoutes(app);
+  registerEndSessions(app);
   registerKeyRoutes(app);
   registerTicketRoutes(app);
   registerSelfRoutes(app);
@@ -132,6 +132,9 @@ function registerSessionRoutes(app: Api): void {
     handler: ({ db, settings, body, clientIp }) =>
       register(db, settings, { ...body, ip: clientIp }),
   });
+}
+
+function registerEndSessions(app: Api): void {
   route(app, {
     method: "delete",
     path: "/auth/sessions",
@@ -198,49 +201,7 @@ function registerKeyRoutes(app: Api): void {
     tag: "Auth",
     summary: "Mint an API key. Only this response contains its secret.",
     credential: "session",
-    body: z.strictObject({
-      label: described(boundedText(1, 64), "Name of the key, for the user's list"),
-      scopes: z
-        .array(oneOf(SCOPES), "must be a list of scopes")
-        .min(1, "must contain at least one scope")
-        .max(SCOPES.length)
-        .meta({ description: "The key gets those of these scopes that the session has." }),
-      expires_at: timestamp
-        .nullable()
-        .optional()
-        .meta({
-          type: ["string", "null"],
-          format: "date-time",
-          description:
-            "Must be in the future. Null: the key never expires. Omitted: a key with more than " +
-            "`read` expires after 90 days, another one never.",
-          examples: ["2030-01-01T00:00:00.000Z"],
-        }),
-      allowed_ips: ipRanges
-        .nullable()
-        .optional()
-        .meta({ description: "IP addresses and CIDR ranges that may use the key. Null: any." }),
-      limits: KeyLimitsField.nullable().optional(),
-      require_idempotency: described(
-        boolean.optional(),
-        "Whether requests and quotes that the key signs need `idempotency_key` in the body, which " +
-          "is signed. Then a captured call has no second effect. Default: false.",
-      ),
-      password: described(
-        anyPassword.optional(),
-        "The password, if the key gets more than `read` and the login was more than " +
-          "`fresh_session_secs` of GET /config ago",
-      ),
-      totp_code: described(
-        totpCode.optional(),
-        "Six digits of the authenticator, if TOTP is on and the key gets more than `read`",
-      ),
-      request_approval: described(
-        boolean.optional(),
-        "True: asks for a key with the scope `withdraw`, which has no scopes until the operator has " +
-          "approved it. Needs `allowed_ips`, and `expires_at` within 366 days. Default: false.",
-      ),
-    }),
+    body: NewKeyBody,
     response: MintedKey,
     status: 201,
     problems: ["scope_missing", "api_key_limit", "daily_limit", ...CONFIRM_PROBLEMS],

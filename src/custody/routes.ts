@@ -45,6 +45,8 @@ export function registerCustodyRoutes(app: Api): void {
   registerBalanceRoutes(app);
   registerLedgerRoute(app);
   registerWithdrawalRoutes(app);
+  registerDecisionRoutes(app);
+  registerWithdrawalReads(app);
   registerAddressBookRoutes(app);
 }
 
@@ -214,6 +216,10 @@ function registerWithdrawalRoutes(app: Api): void {
       return withdrawalView(row);
     },
   });
+}
+
+/** Approving and cancelling. */
+function registerDecisionRoutes(app: Api): void {
   route(app, {
     tag: "Custody",
     credential: "session",
@@ -271,6 +277,9 @@ function registerWithdrawalRoutes(app: Api): void {
       return withdrawalView(row);
     },
   });
+}
+
+function registerWithdrawalReads(app: Api): void {
   route(app, {
     ...READ,
     method: "get",

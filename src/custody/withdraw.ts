@@ -24,8 +24,6 @@ import {
   type Expr,
   expr,
   FALSE,
-  jsonObject,
-  jsonText,
   raw,
   MAX_NATIVE_UNITS,
   select,
@@ -37,6 +35,12 @@ import {
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./announce.ts";
+import {
+  type EarlierFacts,
+  earlierFacts,
+  earlierWithdrawal,
+  idReused,
+} from "./earlier-withdrawal.ts";
 import { APPROVAL_MS, unapprovedLastDay } from "../auth/exposure.ts";
 import { effectivePolicy } from "../auth/policy.ts";
 import {
@@ -221,18 +225,26 @@ type Facts = InstantFact &
   AddressFacts &
   DailyLimitFacts & { readonly available: string; readonly liquidity: string };
 
-function preconditions(
-  settings: Settings,
-  { actor, terms, notAfter, vaultLimit }: WithdrawCommand,
-  at: Expr,
-): readonly Precondition<Facts & ActorFacts & EarlierFacts, Withdrawn>[] {
-  const user = uuid(actor.userId);
-  const { amount, asset, chain, clientWithdrawalId, toAddress } = terms;
-  const payment = blob(paymentId(settings, actor.userId, clientWithdrawalId));
-  const { WITHDRAWAL_MIN_UNITS: minimum, WITHDRAWAL_MAX_UNITS: configured } = settings;
-  const maximum = vaultLimit !== undefined && vaultLimit < configured ? vaultLimit : configured;
+type Preconditions = readonly Precondition<Facts & ActorFacts & EarlierFacts, Withdrawn>[];
+
+function preconditions(settings: Settings, command: WithdrawCommand, at: Expr): Preconditions {
+  const { actor, notAfter } = command;
   return [
     actorPrecondition(actor, at),
+    ...isNew(settings, command),
+    ...beforeDeadline(at, notAfter, (passed): never => {
+      throw passed;
+    }),
+    ...withinLimits(settings, command, at),
+    ...isFunded(settings, command),
+  ];
+}
+
+function isNew(settings: Settings, { actor, terms }: WithdrawCommand): Preconditions {
+  const user = uuid(actor.userId);
+  const { chain, clientWithdrawalId } = terms;
+  const payment = blob(paymentId(settings, actor.userId, clientWithdrawalId));
+  return [
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM withdrawals
         WHERE user_id = ${user} AND client_withdrawal_id = ${clientWithdrawalId})`,
@@ -250,9 +262,19 @@ function preconditions(
         WHERE chain = ${chain} AND payment_id = ${payment})`,
       reject: idReused,
     },
-    ...beforeDeadline(at, notAfter, (passed): never => {
-      throw passed;
-    }),
+  ];
+}
+
+function withinLimits(
+  settings: Settings,
+  { actor, terms, vaultLimit }: WithdrawCommand,
+  at: Expr,
+): Preconditions {
+  const user = uuid(actor.userId);
+  const { amount, chain, toAddress } = terms;
+  const { WITHDRAWAL_MIN_UNITS: minimum, WITHDRAWAL_MAX_UNITS: configured } = settings;
+  const maximum = vaultLimit !== undefined && vaultLimit < configured ? vaultLimit : configured;
+  return [
     {
       // A payer that halted itself means that balances cannot be trusted: after a restore they lack
       // what was paid.
@@ -306,6 +328,12 @@ function preconditions(
         AND to_address = ${blob(toAddress)}) < ${MAX_REVERTED_PAYMENTS}`,
       reject: destinationRefused,
     },
+  ];
+}
+
+function isFunded(settings: Settings, { actor, terms }: WithdrawCommand): Preconditions {
+  const { amount, asset, chain, toAddress } = terms;
+  return [
     {
       expr: hasAvailable(actor.userId, asset, amount),
       reject: ({ available }) => {
@@ -361,35 +389,4 @@ function liquidity({ chain, asset }: WithdrawTerms): Expr {
       WHERE owner = ${externalOwner(chain)} AND asset = ${asset} AND kind = 'external'), 0)
     - coalesce((SELECT sum(amount) FROM withdrawals
       WHERE chain = ${chain} AND asset = ${asset} AND status IN ('queued', 'submitted')), 0)`;
-}
-
-/** The withdrawal that used this client_withdrawal_id before, as JSON text. */
-type EarlierFacts = { readonly earlier: string | null };
-
-function earlierFacts(userId: string, terms: WithdrawTerms): Readonly<Record<"earlier", Expr>> {
-  return {
-    earlier: expr`SELECT ${jsonText(jsonObject(WITHDRAWAL))} FROM withdrawals w
-      WHERE w.user_id = ${uuid(userId)} AND w.client_withdrawal_id = ${terms.clientWithdrawalId}`,
-  };
-}
-
-/** Throws when the terms of the earlier withdrawal differ, by value, not by spelling. */
-function earlierWithdrawal(earlier: string | null, terms: WithdrawTerms): Withdrawn | undefined {
-  if (earlier === null) return undefined;
-  // Safe cast: the text is a `json_object` of the columns that the row type lists.
-  const row = JSON.parse(earlier) as WithdrawalRow;
-  const same =
-    BigInt(row.amount) === terms.amount &&
-    row.to_address.toLowerCase() === terms.toAddress.slice(2).toLowerCase() &&
-    row.chain === terms.chain &&
-    row.asset === terms.asset;
-  if (same) return { row, replayed: true, events: [] };
-  return idReused();
-}
-
-function idReused(): never {
-  throw problem(
-    "client_withdrawal_id_reused",
-    "This client_withdrawal_id was used with other terms. Choose a new one.",
-  );
 }

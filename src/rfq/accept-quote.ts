@@ -96,28 +96,31 @@ export function acceptQuote(
       const row = effects.matches.get(hexId(matchId));
       return row === undefined ? undefined : { ok: true, kind: "match", row, replayed: false };
     },
-    rejection: () =>
-      questionOf({
-        preconditions: checks(NOW),
-        facts: {
-          instant: NOW,
-          status: atom("s.status"),
-          request_status: atom("s.request_status"),
-          expires_at: atom("s.expires_at"),
-          venue: atom("s.venue"),
-          given_asset: atom("s.given_asset"),
-          required: atom("s.given_amount_text"),
-          available: availableText(actor.userId, atom("s.given_asset")),
-          ...limitFacts(traderOf(actor), TRADE.venue),
-          match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.request_id = s.request_id`,
-        },
-        apart: { ...actorFacts(actor), ...existingMatchFacts(actor.userId, quoteId) },
-        from: sql`FROM quote_sides s WHERE s.quote_id = ${uuid(quoteId)}`,
-        // The quote may have left the database, but its match still serves a repeated accept.
-        missing: ({ existing }) =>
-          existingMatch(existing) ?? reject("quote_unknown", `There is no quote ${quoteId}.`),
-      }),
+    rejection: () => whyNotAccepted(command, checks(NOW)),
   };
+}
+
+function whyNotAccepted({ actor, quoteId }: AcceptQuote, checks: ReturnType<typeof preconditions>) {
+  return questionOf({
+    preconditions: checks,
+    facts: {
+      instant: NOW,
+      status: atom("s.status"),
+      request_status: atom("s.request_status"),
+      expires_at: atom("s.expires_at"),
+      venue: atom("s.venue"),
+      given_asset: atom("s.given_asset"),
+      required: atom("s.given_amount_text"),
+      available: availableText(actor.userId, atom("s.given_asset")),
+      ...limitFacts(traderOf(actor), TRADE.venue),
+      match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.request_id = s.request_id`,
+    },
+    apart: { ...actorFacts(actor), ...existingMatchFacts(actor.userId, quoteId) },
+    from: sql`FROM quote_sides s WHERE s.quote_id = ${uuid(quoteId)}`,
+    // The quote may be in the archive, but its match still serves a repeated accept.
+    missing: ({ existing }) =>
+      existingMatch(existing) ?? reject("quote_unknown", `There is no quote ${quoteId}.`),
+  });
 }
 
 /** Over `quote_sides s`. */

@@ -106,7 +106,7 @@ export async function endLostSockets(env: Env): Promise<boolean> {
 }
 
 /**
- * The next minute asks other streams first. Not written while one minute asks them all, so that few
+ * The next minute asks other streams first. Not written if one minute suffices for all, so that few
  * sockets cost nothing.
  */
 async function noteAsked(db: D1Database, streams: readonly string[]): Promise<void> {

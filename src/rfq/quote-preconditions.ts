@@ -271,3 +271,25 @@ function othersOnSide(c: CommandColumns): Sql {
     WHERE request_id = ${c.request_id} AND status = 'open' AND stuck_at IS NULL
       AND side = ${c.side} AND quote_id IS NOT ${c.replaces}`;
 }
+
+/** What the preconditions reject a quote with. */
+export const PLACE_QUOTE_PROBLEMS = [
+  "request_unknown",
+  "deadline_passed",
+  "own_request",
+  "request_not_open",
+  "request_expired",
+  "market_closed",
+  "venue_paused",
+  "side_mismatch",
+  "quote_unknown",
+  "not_quote_owner",
+  "replace_mismatch",
+  "quote_not_open",
+  "cancel_after_passed",
+  "protection_tripped",
+  "open_quote_limit",
+  "key_limit",
+  "account_limit",
+  "insufficient_funds",
+] as const;

@@ -45,6 +45,7 @@ import {
   ROLES,
 } from "./schemas.ts";
 import { MAX_QUOTES_PER_CALL, placeQuotes, quotesView } from "./place-quotes.ts";
+import { PLACE_QUOTE_PROBLEMS } from "./quote-preconditions.ts";
 import { openRequestOf, placeQuoteOf, placeQuotesOf } from "./read-commands.ts";
 import { submitCommand } from "./submit.ts";
 import { type Api, reply } from "../http/route-definition.ts";
@@ -61,7 +62,10 @@ const quotePosition = z
 
 export function registerRfqRoutes(api: Api): void {
   registerRequestRoutes(api);
+  registerOwnRequestRoutes(api);
+  registerPlacingRoutes(api);
   registerQuoteRoutes(api);
+  registerOwnQuoteRoutes(api);
   registerMatchRoutes(api);
   registerProtectionRoutes(api);
   registerRecordRoutes(api);
@@ -105,6 +109,9 @@ function registerRequestRoutes(api: Api): void {
     response: pageSchema(RequestItem),
     handler: ({ db, actor, query }) => listOpenRequests(db, actor.userId, bookOf(query), query),
   });
+}
+
+function registerOwnRequestRoutes(api: Api): void {
   route(api, {
     ...TRADE,
     method: "delete",
@@ -159,7 +166,7 @@ function registerRequestRoutes(api: Api): void {
   });
 }
 
-function registerQuoteRoutes(api: Api): void {
+function registerPlacingRoutes(api: Api): void {
   route(api, {
     ...TRADE,
     method: "post",
@@ -173,27 +180,7 @@ function registerQuoteRoutes(api: Api): void {
     body: QuoteBody,
     response: Quote,
     status: 201,
-    problems: [
-      ...BOOK_PROBLEMS,
-      "request_unknown",
-      "deadline_passed",
-      "own_request",
-      "request_not_open",
-      "request_expired",
-      "market_closed",
-      "venue_paused",
-      "side_mismatch",
-      "quote_unknown",
-      "not_quote_owner",
-      "replace_mismatch",
-      "quote_not_open",
-      "cancel_after_passed",
-      "protection_tripped",
-      "open_quote_limit",
-      "key_limit",
-      "account_limit",
-      "insufficient_funds",
-    ],
+    problems: [...BOOK_PROBLEMS, ...PLACE_QUOTE_PROBLEMS],
     handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
       const command = placeQuoteOf(body, { actor, receivedAt }, idempotencyKey);
       const result = await submitCommand(env, command);
@@ -226,6 +213,9 @@ function registerQuoteRoutes(api: Api): void {
       return quotesView(await placeQuotes(env, actor, commands), () => requestId);
     },
   });
+}
+
+function registerQuoteRoutes(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/quote",
@@ -272,6 +262,9 @@ function registerQuoteRoutes(api: Api): void {
       return { quote_id: fields.quote_id, status: "cancelled" as const };
     },
   });
+}
+
+function registerOwnQuoteRoutes(api: Api): void {
   route(api, {
     ...TRADE,
     method: "delete",

@@ -225,24 +225,36 @@ function rebuildStatements(
       to: "pending",
       source: source(sql`${ended} AND queued_group = ${group.seq}`, sql`user_id`),
     }),
-    ...(failed
-      ? [
-          transfer(group, {
-            reason: "release",
-            step: "end",
-            from: "pending",
-            to: "available",
-            source: source(ended, sql`user_id`),
-          }),
-        ]
-      : post(group, {
-          reason: "withdrawal",
+    ...endStatements(group, failed, {
+      user: source(ended, sql`user_id`),
+      chain: source(ended, externalOwner(chain)),
+    }),
+  ];
+}
+
+/** What was pending goes back to the user, or leaves by the chain. */
+function endStatements(
+  group: Group,
+  failed: boolean,
+  to: { readonly user: Sql; readonly chain: Sql },
+): Sql[] {
+  return failed
+    ? [
+        transfer(group, {
+          reason: "release",
           step: "end",
           from: "pending",
-          to: "external",
-          source: source(ended, externalOwner(chain)),
-        })),
-  ];
+          to: "available",
+          source: to.user,
+        }),
+      ]
+    : post(group, {
+        reason: "withdrawal",
+        step: "end",
+        from: "pending",
+        to: "external",
+        source: to.chain,
+      });
 }
 
 /** Skips ids once per halt, so that repeating an unfinished restore does not skip again. */
