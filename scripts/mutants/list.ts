@@ -6,6 +6,7 @@
  * SQL are left out, because they fail for any change.
  */
 import { ARCHIVE_MUTANTS } from "./archive.ts";
+import { AUDIT_MUTANTS } from "./audit.ts";
 import { AUTH_MUTANTS } from "./auth.ts";
 import { CUSTODY_MUTANTS } from "./custody.ts";
 import { LEDGER_MUTANTS } from "./ledger.ts";
@@ -19,6 +20,7 @@ import type { Mutant } from "./mutant.ts";
 
 export const MUTANTS: readonly Mutant[] = [
   ...ARCHIVE_MUTANTS,
+  ...AUDIT_MUTANTS,
   ...AUTH_MUTANTS,
   ...CUSTODY_MUTANTS,
   ...LEDGER_MUTANTS,

@@ -47,6 +47,7 @@ export function registerAuthRoutes(app: Api): void {
   registerSessionRoutes(app);
   registerEndSessions(app);
   registerKeyRoutes(app);
+  registerRevokeKey(app);
   registerTicketRoutes(app);
   registerSelfRoutes(app);
   registerAccountRoutes(app);
@@ -242,6 +243,9 @@ function registerKeyRoutes(app: Api): void {
     response: pageSchema(KeyRecord),
     handler: ({ db, actor, query }) => listApiKeys(db, actor.userId, query),
   });
+}
+
+function registerRevokeKey(app: Api): void {
   route(app, {
     method: "delete",
     path: "/auth/api-keys",
