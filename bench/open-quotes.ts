@@ -173,7 +173,8 @@ class Book {
   }
 
   async #commit(operations: readonly Operation[]): Promise<void> {
-    const outcome = await commitOperations(this.#d1, this.#asset, operations);
+    // As a book does, which knows what is due.
+    const outcome = await commitOperations(this.#d1, this.#asset, operations, { due: [] });
     if (!outcome.committed) throw outcome.cause;
     const { requests, quotes } = outcome.effects;
     if (requests.size + quotes.size !== operations.length) throw new Error("a guard rejected");
