@@ -266,7 +266,7 @@ CREATE TABLE email_changes (
 CREATE UNIQUE INDEX email_changes_email ON email_changes (email);
 
 -- Security-relevant events. Each row is written in the batch of what it records
--- (src/auth/audit.ts). Users read their own rows, the operator reads all. Kept for ever.
+-- (src/audit/audit.ts). Users read their own rows, the operator reads all. Kept for ever.
 --
 -- Example row:
 --   audit_seq 1, audit_event_id 019a…e001, kind ’withdrawal_queued’, actor ’api_key’,
@@ -274,10 +274,10 @@ CREATE UNIQUE INDEX email_changes_email ON email_changes (email);
 --   details NULL, mac NULL, at 1764551698000
 CREATE TABLE audit_events (
   -- given by the database, without gaps: the order of commits. Only the event of an epoch, after a
-  -- restore, chooses a higher one (src/auth/audit-epoch.ts)
+  -- restore, chooses a higher one (src/audit/epoch.ts)
   audit_seq INTEGER PRIMARY KEY NOT NULL,
   audit_event_id BLOB NOT NULL,  -- also the stamp that later statements of its batch select by
-  kind TEXT NOT NULL,            -- AuditKind or OperatorAuditKind in src/auth/audit.ts
+  kind TEXT NOT NULL,            -- AuditKind or OperatorAuditKind in src/audit/audit.ts
   actor TEXT NOT NULL,           -- ’session’, ’api_key’, ’password’, ’unknown’ or ’operator:<name>’
   user_id BLOB,                  -- the user it concerns, NULL: an operator command about no user
   api_key_id BLOB,               -- of the key that did it
@@ -286,7 +286,7 @@ CREATE TABLE audit_events (
   details TEXT,                  -- JSON: of a change of rights, what it changed, and of an
                                  -- operator’s order, its id, time, hash and signature
   mac TEXT,                      -- of an event with details: the key of AUDIT_KEYS and the MAC
-                                 -- (src/auth/event-mac.ts), NULL if the database composed it
+                                 -- (src/audit/event-mac.ts), NULL if the database composed it
   at INTEGER NOT NULL
 ) STRICT;
 
@@ -335,7 +335,7 @@ WHEN NEW.audit_seq IS NOT NULL AND NEW.audit_seq <> -1 BEGIN
 END;
 
 -- The SHA-256 chain over audit_events, one link per event. Written by one sealer
--- (src/auth/audit-seal.ts, once a minute), because writers of events would race for the head.
+-- (src/audit/seal.ts, once a minute), because writers of events would race for the head.
 --
 -- Example row:
 --   audit_seq 1, hash 0x41f0…7d9e, key_id ’a1’, signature ’9c1e…’, sealed_at 1764551760000
@@ -376,7 +376,7 @@ CREATE TABLE notice_cursor (
   CONSTRAINT notice_cursor_one CHECK (one = 1)
 ) STRICT;
 
--- The newest head of the audit log that is known to be in R2 (src/auth/audit-anchor.ts). One row,
+-- The newest head of the audit log that is known to be in R2 (src/audit/anchor.ts). One row,
 -- for the alert about a bucket that is away. Verification does not trust it.
 --
 -- Example row:

@@ -1,6 +1,6 @@
 -- Reconciliation and archive
 
--- How far each scan of the reconciliation has come (src/ledger/reconcile.ts). One row per scan.
+-- How far each scan of the reconciliation has come (src/reconcile/reconcile.ts). One row per scan.
 --
 -- Example row:
 --   scan ’transfers’, position 15, mark ’’, finished_at 1764551750000

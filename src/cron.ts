@@ -8,7 +8,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { wakeSealer, watchSealer } from "./archive/watch-sealer.ts";
 import { trimApiKeys } from "./auth/api-key.ts";
-import { anchorAudit } from "./auth/audit-anchor.ts";
+import { anchorAudit } from "./audit/anchor.ts";
 import { deliverNotices } from "./auth/deliver-notices.ts";
 import { trimTradedHours } from "./auth/exposure.ts";
 import { trimLoginAttempts } from "./auth/login-throttle.ts";
@@ -19,7 +19,7 @@ import { trackedHoldings } from "./custody/tracked-holdings.ts";
 import { expireApprovals } from "./custody/expire-approvals.ts";
 import { alertLateWithdrawals } from "./custody/payer/alert-late.ts";
 import { wakeChains } from "./custody/payer/wake-payer.ts";
-import { checkRest, walkRecent } from "./ledger/reconcile.ts";
+import { checkRest, walkRecent } from "./reconcile/reconcile.ts";
 import { trimProposals } from "./operator/approvals.ts";
 import { trimOrders } from "./operator/order.ts";
 import { applyEmailChanges } from "./operator/users.ts";

@@ -22,11 +22,11 @@ export const AUDIT_MUTANTS: readonly Mutant[] = [
       [workers("test/operator/orders.test.ts")],
     ],
   ]),
-  ...of("event mac", "src/auth/event-mac.ts", [
+  ...of("event mac", "src/audit/event-mac.ts", [
     ["its id not covered", "return [id, kind,", "return [kind,", [EVENT_MAC, RIGHTS]],
     ["its details not covered", "ip, subjectId, details];", "ip, subjectId];", [EVENT_MAC]],
   ]),
-  ...of("forged event", "src/auth/event-details.ts", [
+  ...of("forged event", "src/audit/event-details.ts", [
     [
       "genuine without details",
       "details !== null || Object.hasOwn(DETAILED, kind)",
@@ -37,7 +37,7 @@ export const AUDIT_MUTANTS: readonly Mutant[] = [
   ...of("forged event", "src/auth/compare-rights.ts", [
     ["unseen", "needsMac(event) && !isGenuine(keys, event)", "event.seq < 0", [RIGHTS]],
   ]),
-  ...of("forged event", "src/auth/audit-verify.ts", [
+  ...of("forged event", "src/audit/verify.ts", [
     [
       "unseen in the log",
       'isAuthentic(settings, row) ? undefined : "forged"',

@@ -1,7 +1,7 @@
 import { COLD, FULL_WALK, RECONCILE, RELEASE, TAMPERING, of, type Mutant } from "./mutant.ts";
 
 export const LEDGER_MUTANTS: readonly Mutant[] = [
-  ...of("reconcile", "src/ledger/reconcile-journal.ts", [
+  ...of("reconcile", "src/reconcile/check-journal.ts", [
     [
       "a chunk is compared although it has been released",
       " AND ${DELIVERED} <= ${after}`",
@@ -9,7 +9,7 @@ export const LEDGER_MUTANTS: readonly Mutant[] = [
       [FULL_WALK],
     ],
   ]),
-  ...of("reconcile", "src/ledger/reconcile-balances.ts", [
+  ...of("reconcile", "src/reconcile/check-balances.ts", [
     [
       "stuck reserves ignored",
       "GROUP BY owner, asset HAVING sum(held) <> sum(expected)",
@@ -17,7 +17,7 @@ export const LEDGER_MUTANTS: readonly Mutant[] = [
       [RECONCILE],
     ],
   ]),
-  ...of("reconcile", "src/ledger/reconcile-records.ts", [
+  ...of("reconcile", "src/reconcile/check-records.ts", [
     [
       "late postings ignored",
       '      AND coalesce(${raw(groups.join(", "))}, 0) <= ${checkedGroup}`;',

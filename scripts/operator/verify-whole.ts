@@ -25,7 +25,7 @@ export async function verifyWhole(
     const rest = next === undefined ? {} : { continue: next };
     const response = await call({ ...order, options: { ...order.options, ...rest } });
     if (!response.ok) return response;
-    // Safe cast: src/auth/audit-verify.ts makes the result.
+    // Safe cast: src/audit/verify.ts makes the result.
     const part = response.result as Part;
     verified += part.verified;
     discrepancies.push(...part.discrepancies);

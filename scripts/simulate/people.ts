@@ -1,8 +1,8 @@
 /** The users, their credentials, and the commands that they have sent. */
-import { type AuditRecord, auditRow } from "../../src/auth/audit.ts";
-import type { MacKeys } from "../../src/auth/event-mac.ts";
+import { type AuditRecord, auditRow } from "../../src/audit/audit.ts";
+import type { MacKeys } from "../../src/audit/event-mac.ts";
 import { DEFAULT_POLICY, policyView } from "../../src/auth/policy.ts";
-import { detailsOf, type KeyRights } from "../../src/auth/event-details.ts";
+import { detailsOf, type KeyRights } from "../../src/audit/event-details.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";

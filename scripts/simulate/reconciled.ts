@@ -1,6 +1,6 @@
 /** The service's own checks, at a quiet point. */
-import { verifyAudit } from "../../src/auth/audit-verify.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { verifyAudit } from "../../src/audit/verify.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { config } from "../../src/platform/config.ts";
 import { Violation } from "./violation.ts";
 

@@ -3,7 +3,7 @@
  * group have one instant, so a range ends between two instants.
  */
 import { firstTransferSince } from "../ledger/entry-queries.ts";
-import { positionOf } from "../ledger/reconcile-journal.ts";
+import { positionOf } from "../reconcile/check-journal.ts";
 import { NOW } from "../platform/commit.ts";
 import { first, sql } from "../platform/sql.ts";
 

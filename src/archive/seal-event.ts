@@ -3,9 +3,9 @@
  * another seal and a row that fits. They cannot make its event: it has a MAC by a key of AUDIT_KEYS
  * and is part of the audit log, whose signed heads are kept outside the database.
  */
-import { auditRow, EVENT_CONTENT } from "../auth/audit.ts";
-import { type EventContent, isGenuine, type MacKeys } from "../auth/event-mac.ts";
-import { detailsOf } from "../auth/event-details.ts";
+import { auditRow, EVENT_CONTENT } from "../audit/audit.ts";
+import { type EventContent, isGenuine, type MacKeys } from "../audit/event-mac.ts";
+import { detailsOf } from "../audit/event-details.ts";
 import type { Group } from "../platform/commit.ts";
 import { all, expr, select, type Sql, sql } from "../platform/sql.ts";
 import type { SealId } from "./footer.ts";

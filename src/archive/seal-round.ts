@@ -11,11 +11,11 @@
  * Two sealers at once are safe: they cannot overwrite an object, and the chain accepts one seal of
  * each number.
  */
-import type { MacKeys } from "../auth/event-mac.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
 import { first, sql } from "../platform/sql.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
 import { SealMalformed } from "./columns.ts";
-import { walkRecent } from "../ledger/reconcile.ts";
+import { walkRecent } from "../reconcile/reconcile.ts";
 import {
   type Choice,
   chooseRange,

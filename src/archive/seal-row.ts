@@ -4,7 +4,7 @@ import { inChunks } from "../platform/chunks.ts";
 import { commit, newGroup } from "../platform/commit.ts";
 import { read } from "../platform/read.ts";
 import { all, blob, raw, type Sql, sql } from "../platform/sql.ts";
-import type { MacKeys } from "../auth/event-mac.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
 import type { Footer, SealHead } from "./footer.ts";
 import { linksIn, type OwnerEnds } from "./owner-ends.ts";
 import type { Owner } from "./records.ts";

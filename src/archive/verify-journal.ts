@@ -4,7 +4,7 @@
  * transfers that are in no seal; and the database's balances.
  */
 import { asc, gte } from "drizzle-orm";
-import type { MacKeys } from "../auth/event-mac.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
 import { all, expr, type Expr, first, raw, sql } from "../platform/sql.ts";
 import { read } from "../platform/read.ts";
 import { SealMalformed } from "./columns.ts";

@@ -5,9 +5,9 @@
 import type { Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
 import { type Expr, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
-import { commitAudited } from "./audit.ts";
+import { commitAudited } from "../audit/audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
-import { detailsOf } from "./event-details.ts";
+import { detailsOf } from "../audit/event-details.ts";
 import { KEY_SEAL_COLUMNS, openKey, type SealedKeyRow, sealKey } from "./key-seal.ts";
 
 /** How long a key waits for approval. After it cron deletes the key. */

@@ -11,10 +11,10 @@ import type { Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import { all, type Expr, expr, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
-import { commitAudited, EVENT_CONTENT } from "./audit.ts";
-import { type EventContent, isGenuine, isMacOf, type MacKeys, macOf } from "./event-mac.ts";
+import { commitAudited, EVENT_CONTENT } from "../audit/audit.ts";
+import { type EventContent, isGenuine, isMacOf, type MacKeys, macOf } from "../audit/event-mac.ts";
 import { holdMsOf } from "./hold.ts";
-import { detailsOf, type EmailChange, passwordSha256 } from "./event-details.ts";
+import { detailsOf, type EmailChange, passwordSha256 } from "../audit/event-details.ts";
 import { CANCEL_KINDS } from "./rights.ts";
 import { normalizeEmail } from "./user.ts";
 

@@ -5,7 +5,7 @@
 import type { SessionActor } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
 import { sql, uuid } from "../platform/sql.ts";
-import { type Alongside, auditRow, commitAudited, recordOf } from "./audit.ts";
+import { type Alongside, auditRow, commitAudited, recordOf } from "../audit/audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { holdMsOf, startHold } from "./hold.ts";
 import { inHashTurn } from "./hash-turns.ts";
@@ -14,7 +14,7 @@ import { ownPlace } from "./login-throttle.ts";
 import { mayWrite, throwNotApplied } from "./may-write.ts";
 import { hashPassword } from "./password.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
-import { detailsOf, passwordSha256 } from "./event-details.ts";
+import { detailsOf, passwordSha256 } from "../audit/event-details.ts";
 import { readSessionsTrade } from "./policy.ts";
 import { nextEpoch } from "./session-epoch.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";

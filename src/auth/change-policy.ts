@@ -7,7 +7,7 @@ import type { Config } from "../platform/config.ts";
 import { Problem, problem, unavailable } from "../platform/problem.ts";
 import { all, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
-import { commitAudited, recordOf } from "./audit.ts";
+import { commitAudited, recordOf } from "../audit/audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { sumText, usedByUser, withdrawnLastDay } from "./exposure.ts";
 import { actorRejection, mayWrite } from "./may-write.ts";
@@ -19,7 +19,7 @@ import {
   type PolicyState,
   policyView,
 } from "./policy.ts";
-import { detailsOf } from "./event-details.ts";
+import { detailsOf } from "../audit/event-details.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
 type Stored = {

@@ -11,11 +11,11 @@ import {
   type Sql,
   sql,
 } from "../platform/sql.ts";
-import { EVENT_CONTENT, uuidTextOf } from "./audit.ts";
-import { isGenuine, type MacKeys } from "./event-mac.ts";
+import { EVENT_CONTENT, uuidTextOf } from "../audit/audit.ts";
+import { isGenuine, type MacKeys } from "../audit/event-mac.ts";
 import { KEY_SEAL_COLUMNS, type SealedKeyRow } from "./key-seal.ts";
 import type { Policy } from "./policy.ts";
-import { needsMac } from "./event-details.ts";
+import { needsMac } from "../audit/event-details.ts";
 import {
   type AccountRights,
   CANCEL_KINDS,

@@ -10,10 +10,10 @@ import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, first, select, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { EVENT_CONTENT, isNoticeKind, uuidTextOf } from "./audit.ts";
-import { signText } from "./audit-keys.ts";
+import { EVENT_CONTENT, isNoticeKind, uuidTextOf } from "../audit/audit.ts";
+import { signText } from "../audit/signing-keys.ts";
 import { cancelToken } from "./change-email.ts";
-import { type EventContent, isGenuine } from "./event-mac.ts";
+import { type EventContent, isGenuine } from "../audit/event-mac.ts";
 
 /** Audit events of one page, and so the most notices in one call. */
 export const NOTICE_PAGE = 200;

@@ -1,9 +1,9 @@
 /** Ends all sessions of a user by raising the epoch that their tokens contain. */
 import { mayWrite, throwNotApplied } from "./may-write.ts";
-import { type Alongside, commitAudited, recordOf } from "./audit.ts";
+import { type Alongside, commitAudited, recordOf } from "../audit/audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
-import type { MacKeys } from "./event-mac.ts";
-import { detailsOf } from "./event-details.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
+import { detailsOf } from "../audit/event-details.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
 import { raiseEpoch } from "./session-epoch.ts";
 import type { SessionActor } from "../platform/actor.ts";

@@ -12,13 +12,13 @@ import type { Config } from "../platform/config.ts";
 import { Problem, problem } from "../platform/problem.ts";
 import { all, blob, expr, type Expr, first, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
-import { commitAudited, recordOf } from "./audit.ts";
+import { commitAudited, recordOf } from "../audit/audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { holdMsOf, startHold } from "./hold.ts";
 import { actorRejection, mayWrite, throwNotApplied } from "./may-write.ts";
 import { codeCounts, invalidCode } from "./second-factor.ts";
 import type { Sealed } from "./secret-box.ts";
-import { codeMark, detailsOf } from "./event-details.ts";
+import { codeMark, detailsOf } from "../audit/event-details.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import {
   hashOfRecoveryCode,

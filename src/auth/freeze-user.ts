@@ -6,16 +6,22 @@ import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
 import { expr, type Expr, first, sql, uuid } from "../platform/sql.ts";
-import { type Alongside, auditRow, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
+import {
+  type Alongside,
+  auditRow,
+  type AuditRecord,
+  commitAudited,
+  recordOf,
+} from "../audit/audit.ts";
 import { checkPassword } from "./check-password.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { accountFrozen, type FrozenBy, frozenByOf } from "./frozen.ts";
 import { factorsPrecedeFreeze } from "./hold.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
 import { mayWrite, throwNotApplied } from "./may-write.ts";
-import type { MacKeys } from "./event-mac.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
-import { detailsOf } from "./event-details.ts";
+import { detailsOf } from "../audit/event-details.ts";
 import { raiseEpoch } from "./session-epoch.ts";
 import { checkSecondFactor } from "./second-factor.ts";
 import { findUser, normalizeEmail } from "./user.ts";

@@ -8,8 +8,8 @@ import type { Config } from "../platform/config.ts";
 import type { ProblemData } from "../platform/problem.ts";
 import { type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { type AuditRecord, auditRow } from "./audit.ts";
-import { detailsOf } from "./event-details.ts";
+import { type AuditRecord, auditRow } from "../audit/audit.ts";
+import { detailsOf } from "../audit/event-details.ts";
 import { secretAt } from "./totp-secret.ts";
 import { cancelWaiting } from "./waiting-changes.ts";
 

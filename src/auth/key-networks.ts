@@ -10,7 +10,7 @@ import { errorFields, log } from "../platform/log.ts";
 import { all, type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import { widerNetworkOf } from "../http/ip-range.ts";
-import { commitAudited } from "./audit.ts";
+import { commitAudited } from "../audit/audit.ts";
 
 const DAY_MS = 86_400_000;
 /** Of one key. More are forgotten, the one that was used longest ago first. */

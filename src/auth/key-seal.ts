@@ -4,22 +4,13 @@
  *
  * Revocation is not part of the seal, because it only narrows. Neither is the label.
  */
+import type { KeyRights } from "../audit/event-details.ts";
 import type { Config } from "../platform/config.ts";
 import { atom, type Columns } from "../platform/sql.ts";
 import { openSecret, type Sealed, sealSecret } from "./secret-box.ts";
 
-/** The columns of a key that the seal binds, as they are stored: text that SQL also reads. */
-export type KeyAttributes = {
-  readonly apiKeyId: string;
-  readonly userId: string;
-  readonly scopes: string;
-  readonly limits: string | null;
-  readonly requireIdempotency: number;
-  readonly allowedIps: string | null;
-  readonly activeFrom: number | null;
-  readonly expiresAt: number | null;
-  readonly mintedBy: string;
-};
+/** The columns of a key that the seal binds. */
+export type KeyAttributes = KeyRights & { readonly apiKeyId: string; readonly userId: string };
 
 /** The columns of `api_keys` as `SealedKeyRow` names them. Ids are hexadecimal. */
 export const KEY_SEAL_COLUMNS: Columns<keyof SealedKeyRow> = {
@@ -35,7 +26,7 @@ export const KEY_SEAL_COLUMNS: Columns<keyof SealedKeyRow> = {
   sealed: atom("k.secret_sealed"),
   masterKeyId: atom("k.master_key_id"),
 };
-export type SealedKeyRow = Omit<KeyAttributes, "apiKeyId" | "userId"> &
+export type SealedKeyRow = KeyRights &
   Sealed & { readonly keyHex: string; readonly userHex: string };
 
 const VERSION = 2;

@@ -5,7 +5,7 @@ import type { Scope } from "../platform/actor.ts";
 import { Problem, problem } from "../platform/problem.ts";
 import { type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { auditRow, commitAudited } from "./audit.ts";
+import { auditRow, commitAudited } from "../audit/audit.ts";
 import { checkPassword } from "./check-password.ts";
 import { totpUnchanged } from "./checked-totp.ts";
 import { accountFrozen, frozenByOf } from "./frozen.ts";
@@ -18,7 +18,7 @@ import {
   rememberNetwork,
 } from "./login-throttle.ts";
 import { hashPassword } from "./password.ts";
-import { detailsOf, passwordSha256 } from "./event-details.ts";
+import { detailsOf, passwordSha256 } from "../audit/event-details.ts";
 import { checkRegistrations } from "./registration-limit.ts";
 import { checkSecondFactor, type GivenCodes } from "./second-factor.ts";
 import { HELD_SCOPES } from "./scope.ts";

@@ -10,13 +10,13 @@ import { countDaily, dailyPrecondition, type DailyUse, dailyUse } from "../platf
 import { ask, guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { storagePrecondition } from "../platform/storage.ts";
 import { findKey, KeyRecord } from "./api-key.ts";
-import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "./audit.ts";
+import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "../audit/audit.ts";
 import { KEY_APPROVAL_MS } from "./approve-key.ts";
 import { newKeyId } from "./key-id.ts";
 import { type KeyLimits, writeLimits } from "./key-limits.ts";
 import { scopeMissing } from "./permit.ts";
 import { sessionsMayTrade } from "./policy.ts";
-import { detailsOf, type KeyRights } from "./event-details.ts";
+import { detailsOf, type KeyRights } from "../audit/event-details.ts";
 import { capScopes, writeScopes } from "./scope.ts";
 import { confirmOwner } from "./step-up.ts";
 import { sealKey } from "./key-seal.ts";

@@ -6,6 +6,7 @@
 import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
 import { u256Out, usdcLimit } from "../assets/fields.ts";
+import type { PolicyView } from "../audit/event-details.ts";
 import { boolean, described } from "../http/fields.ts";
 import { NOW } from "../platform/commit.ts";
 import { type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
@@ -79,7 +80,7 @@ export const PolicyState = z
   })
   .meta({ id: "PolicyState" });
 
-export function policyView(policy: Policy): z.input<typeof policyOut> {
+export function policyView(policy: Policy): PolicyView {
   const amount = (value: bigint | null) => (value === null ? null : toHex(value));
   return {
     sessions_trade: policy.sessions_trade,

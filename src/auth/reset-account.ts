@@ -6,12 +6,12 @@
  */
 import type { Config } from "../platform/config.ts";
 import { type Expr, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
-import { type Alongside, type AuditRecord, auditRow, commitAudited } from "./audit.ts";
+import { type Alongside, type AuditRecord, auditRow, commitAudited } from "../audit/audit.ts";
 import { type DueEmailChange, mayApply } from "./change-email.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { startHold } from "./hold.ts";
 import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
-import { type Details, detailsOf, passwordSha256 } from "./event-details.ts";
+import { type Details, detailsOf, passwordSha256 } from "../audit/event-details.ts";
 import { raiseEpoch } from "./session-epoch.ts";
 
 export type Reset = {

@@ -9,7 +9,7 @@ import {
   type AuditRecord,
   commitAudited,
   recordOf,
-} from "./audit.ts";
+} from "../audit/audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { actorRejection, changedMeanwhile, mayWrite } from "./may-write.ts";
 

@@ -1,8 +1,8 @@
 /** Revokes many keys of a user in the batch of the change that ends them. */
 import { all, type Expr, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
-import type { AuditRecord } from "./audit.ts";
-import { REVOCATION_DETAILS } from "./event-details.ts";
+import type { AuditRecord } from "../audit/audit.ts";
+import { REVOCATION_DETAILS } from "../audit/event-details.ts";
 
 /** `session_minted`: those that sessions minted. An operator's key stays. */
 export type KeysOf = { readonly userId: string; readonly which: "all" | "session_minted" };

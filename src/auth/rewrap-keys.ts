@@ -6,7 +6,7 @@ import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, blob, readUuid, select, type Sql, sql } from "../platform/sql.ts";
-import { commitAudited } from "./audit.ts";
+import { commitAudited } from "../audit/audit.ts";
 import {
   isPresentVersion,
   KEY_SEAL_COLUMNS,

@@ -11,8 +11,8 @@ import {
   type KeyRights,
   passwordSha256,
   type Stored,
-} from "./event-details.ts";
-import type { EventContent } from "./event-mac.ts";
+} from "../audit/event-details.ts";
+import type { EventContent } from "../audit/event-mac.ts";
 import { DEFAULT_POLICY, type Policy, policyView } from "./policy.ts";
 
 /** Of what an account's events are about: the user, a key or an address. */

@@ -12,7 +12,7 @@ import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
 import { all, blob, type Expr, expr, first, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { type AuditActor, commitAudited } from "./audit.ts";
+import { type AuditActor, commitAudited } from "../audit/audit.ts";
 import { CODE_INVALID, CODE_REQUIRED } from "./checked-totp.ts";
 import { KNOWN_NETWORK_MS } from "./login-throttle.ts";
 import type { Sealed } from "./secret-box.ts";

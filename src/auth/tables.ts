@@ -221,51 +221,8 @@ export const totpAttempts = sqliteTable(
   (t) => [index("totp_attempts_user").on(t.userId, t.at), index("totp_attempts_age").on(t.at)],
 );
 
-export const auditEvents = sqliteTable(
-  "audit_events",
-  {
-    auditSeq: integer("audit_seq").primaryKey(),
-    auditEventId: uuid("audit_event_id").notNull().unique(),
-    kind: text("kind").notNull(),
-    actor: text("actor").notNull(),
-    userId: uuid("user_id"),
-    apiKeyId: uuid("api_key_id"),
-    ip: text("ip"),
-    subjectId: text("subject_id"),
-    details: text("details"),
-    mac: text("mac"),
-    at: integer("at").notNull(),
-  },
-  (t) => [
-    index("audit_events_user").on(t.userId, t.auditSeq),
-    index("audit_events_rights")
-      .on(t.subjectId, t.kind, t.auditSeq)
-      .where(sql`details IS NOT NULL`),
-    index("audit_events_operators")
-      .on(t.auditSeq)
-      .where(sql`kind = 'operators_changed'`),
-    index("audit_events_ended")
-      .on(t.at)
-      .where(sql`kind IN ('account_frozen', 'api_key_revoked', 'sessions_ended')`),
-  ],
-);
-
-export const auditSeals = sqliteTable("audit_seals", {
-  auditSeq: integer("audit_seq").primaryKey(),
-  hash: hex("hash").notNull(),
-  keyId: text("key_id"),
-  signature: text("signature"),
-  sealedAt: integer("sealed_at").notNull(),
-});
-
 export const noticeCursor = sqliteTable(
   "notice_cursor",
   { one: integer("one").primaryKey(), auditSeq: integer("audit_seq").notNull() },
   () => [check("notice_cursor_one", sql`one = 1`)],
-);
-
-export const auditAnchor = sqliteTable(
-  "audit_anchor",
-  { one: integer("one").primaryKey(), auditSeq: integer("audit_seq").notNull() },
-  () => [check("audit_anchor_one", sql`one = 1`)],
 );

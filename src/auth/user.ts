@@ -4,10 +4,10 @@ import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts"
 import { problem } from "../platform/problem.ts";
 import { atom, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { type AuditActor, auditRow } from "./audit.ts";
-import type { MacKeys } from "./event-mac.ts";
+import { type AuditActor, auditRow } from "../audit/audit.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
 import { holdUntil } from "./hold.ts";
-import { detailsOf, passwordSha256 } from "./event-details.ts";
+import { detailsOf, passwordSha256 } from "../audit/event-details.ts";
 import { users } from "./tables.ts";
 import { fields, read } from "../platform/read.ts";
 

@@ -32,7 +32,7 @@ import { ask, guardOf, questionOf } from "../platform/preconditions.ts";
 import type { Config } from "../platform/config.ts";
 import { countDaily, dailyPrecondition, dailyUse } from "../platform/daily-limit.ts";
 import { storagePrecondition } from "../platform/storage.ts";
-import { optionalUuid } from "./audit.ts";
+import { optionalUuid } from "../audit/audit.ts";
 import { isMark, markOf, type Secret } from "./mark.ts";
 import { ipAllowed } from "../http/ip-range.ts";
 import { scopeMissing } from "./permit.ts";

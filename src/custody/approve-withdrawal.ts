@@ -2,7 +2,7 @@
  * POST /custody/approve-withdrawal: a session with a fresh one-time code approves a withdrawal that
  * a key has asked for. Two keys of one thief do not suffice, nor does a session alone.
  */
-import type { MacKeys } from "../auth/event-mac.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import { stepUp, type StepUpFields } from "../auth/step-up.ts";
 import { approvalMac } from "../ledger/withdrawal-mac.ts";

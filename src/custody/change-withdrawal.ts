@@ -2,7 +2,7 @@
  * What approving and cancelling a withdrawal share: a guarded change of its row with an audit row
  * and events, or the reason why the guard did not apply.
  */
-import { audited, auditRow, recordOf } from "../auth/audit.ts";
+import { audited, auditRow, recordOf } from "../audit/audit.ts";
 import type { Actor } from "../platform/actor.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Operation } from "../platform/operation.ts";

@@ -4,7 +4,7 @@
  */
 import { desc, eq } from "drizzle-orm";
 import { checksumAddress } from "../assets/address.ts";
-import { audited, auditRow, recordOf } from "../auth/audit.ts";
+import { audited, auditRow, recordOf } from "../audit/audit.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import { depositAddressFor } from "../chain/addresses.ts";
 import type { Actor } from "../platform/actor.ts";

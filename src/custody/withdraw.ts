@@ -4,9 +4,9 @@
  */
 import { toHex } from "../assets/amount.ts";
 import type { AssetKey } from "../assets/asset.ts";
-import { auditRow, recordOf } from "../auth/audit.ts";
+import { auditRow, recordOf } from "../audit/audit.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
-import type { MacKeys } from "../auth/event-mac.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
 import type { Secret } from "../auth/mark.ts";
 import { paymentId } from "../chain/payment-id.ts";
 import { availableText, externalOwner, hasAvailable, transfer } from "../ledger/post.ts";

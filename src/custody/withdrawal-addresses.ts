@@ -6,11 +6,11 @@
 import * as z from "zod";
 import { and, desc, eq } from "drizzle-orm";
 import { checksumAddress } from "../assets/address.ts";
-import { commitAudited, recordOf } from "../auth/audit.ts";
-import type { MacKeys } from "../auth/event-mac.ts";
+import { commitAudited, recordOf } from "../audit/audit.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
 import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import { effectivePolicy } from "../auth/policy.ts";
-import { detailsOf } from "../auth/event-details.ts";
+import { detailsOf } from "../audit/event-details.ts";
 import {
   afterCursor,
   fetchCount,

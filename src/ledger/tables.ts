@@ -5,12 +5,11 @@ import {
   customType,
   index,
   integer,
-  primaryKey,
   sqliteTable,
   text,
   uniqueIndex,
 } from "drizzle-orm/sqlite-core";
-import { amount, decimal, oneOf, uuid } from "../platform/columns.ts";
+import { amount, oneOf, uuid } from "../platform/columns.ts";
 
 export const ACCOUNT_KINDS = ["available", "pending", "external", "fees"] as const;
 export type AccountKind = (typeof ACCOUNT_KINDS)[number];
@@ -79,36 +78,8 @@ export const transfers = sqliteTable(
   ],
 );
 
-export const ledgerCheckpoints = sqliteTable("ledger_checkpoints", {
-  scan: text("scan").primaryKey(),
-  position: integer("position").notNull(),
-  mark: text("mark").notNull(),
-  finishedAt: integer("finished_at"),
-});
-
-export const checkedBalances = sqliteTable(
-  "checked_balances",
-  {
-    scan: text("scan").notNull(),
-    accountId: integer("account_id").notNull(),
-    balance: amount("balance").notNull(),
-  },
-  (t) => [primaryKey({ columns: [t.scan, t.accountId] })],
-);
-
 export const statementLeases = sqliteTable("statement_leases", {
   userId: uuid("user_id").primaryKey(),
   token: text("token").notNull(),
   expiresAt: integer("expires_at").notNull(),
 });
-
-export const shortfalls = sqliteTable(
-  "shortfalls",
-  {
-    chain: text("chain").notNull(),
-    asset: text("asset").notNull(),
-    block: integer("block").notNull(),
-    missing: decimal("missing").notNull(),
-  },
-  (t) => [primaryKey({ columns: [t.chain, t.asset] })],
-);

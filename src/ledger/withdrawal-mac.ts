@@ -4,7 +4,7 @@
  * (payer/check-terms.ts), and the reconciliation compares them. Who can write SQL can edit or
  * insert a withdrawal, but it takes a key of AUDIT_KEYS to have it paid.
  */
-import { isMacOf, type MacKeys, macOf } from "../auth/event-mac.ts";
+import { isMacOf, type MacKeys, macOf } from "../audit/event-mac.ts";
 import { atom, type Columns } from "../platform/sql.ts";
 
 /** Ids are text in lower case, addresses and hashes hex with or without `0x`. */

@@ -4,8 +4,8 @@
  * that stop something never wait: freezing, pausing, revoking and rejecting.
  */
 import { desc, eq } from "drizzle-orm";
-import { commitAudited } from "../auth/audit.ts";
-import { detailsOf } from "../auth/event-details.ts";
+import { commitAudited } from "../audit/audit.ts";
+import { detailsOf } from "../audit/event-details.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { openSecret, sealSecret } from "../auth/secret-box.ts";

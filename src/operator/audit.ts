@@ -1,14 +1,14 @@
 import { and, desc, eq, gte, isNull, lt, ne } from "drizzle-orm";
-import { type AuditRecord, auditRow, type PlainKind } from "../auth/audit.ts";
-import { sealAudit } from "../auth/audit-seal.ts";
-import { type AuditReport, verifyAudit } from "../auth/audit-verify.ts";
+import { type AuditRecord, auditRow, type PlainKind } from "../audit/audit.ts";
+import { sealAudit } from "../audit/seal.ts";
+import { type AuditReport, verifyAudit } from "../audit/verify.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { all, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { badOption, limitOption, type OperatorContext, optional } from "./context.ts";
 import { alerts } from "../platform/tables.ts";
 import { read } from "../platform/read.ts";
-import { auditEvents } from "../auth/tables.ts";
+import { auditEvents } from "../audit/tables.ts";
 
 /**
  * Writes the audit event of a command, in one batch with `effects`. If the effects need several

@@ -1,6 +1,6 @@
 import { and, inArray, isNotNull } from "drizzle-orm";
 import { address as addressField } from "../assets/fields.ts";
-import { type AuditActor, auditRow, type PlainKind } from "../auth/audit.ts";
+import { type AuditActor, auditRow, type PlainKind } from "../audit/audit.ts";
 import { addressOf } from "../chain/addresses.ts";
 import { readCursor } from "../chain/cursor.ts";
 import {
@@ -15,7 +15,7 @@ import type { RestoreReport } from "../custody/payer/restore-payments.ts";
 import { acceptPayment } from "../custody/accept-payment.ts";
 import { ACCEPTED_AS } from "../custody/tables.ts";
 import { trackedHoldings, withSmallDeposits } from "../custody/tracked-holdings.ts";
-import { reconcile } from "../ledger/reconcile.ts";
+import { reconcile } from "../reconcile/reconcile.ts";
 import { near } from "../platform/near.ts";
 import { problem } from "../platform/problem.ts";
 import { sql, TRUE } from "../platform/sql.ts";

@@ -4,8 +4,8 @@
  *
  * An order is carried out once. Its result is kept for a day, sealed, and a repeat returns it.
  */
-import { type AuditRecord, auditRow } from "../auth/audit.ts";
-import { detailsOf } from "../auth/event-details.ts";
+import { type AuditRecord, auditRow } from "../audit/audit.ts";
+import { detailsOf } from "../audit/event-details.ts";
 import { openSecret, sealSecret } from "../auth/secret-box.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";

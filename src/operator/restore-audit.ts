@@ -1,5 +1,5 @@
 /** The part of `restore` that concerns the audit log, whose heads in R2 no restore touches. */
-import { hasLostEvents, openEpoch } from "../auth/audit-epoch.ts";
+import { hasLostEvents, openEpoch } from "../audit/epoch.ts";
 import { errorFields, log } from "../platform/log.ts";
 import type { OperatorContext } from "./context.ts";
 

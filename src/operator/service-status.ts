@@ -1,5 +1,5 @@
 /** What `chain status` shows about the whole service: switches, reconciliation and storage. */
-import { lastFinished } from "../ledger/reconcile.ts";
+import { lastFinished } from "../reconcile/reconcile.ts";
 import { databaseBytes, limitBytes } from "../platform/storage.ts";
 import { all, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";

@@ -1,4 +1,4 @@
-import { auditRow } from "../auth/audit.ts";
+import { auditRow } from "../audit/audit.ts";
 import { endStuck } from "../rfq/end-stuck.ts";
 import { idOption, type OperatorContext } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";

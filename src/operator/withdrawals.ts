@@ -4,7 +4,7 @@ import {
   setWithdrawalsPaused,
 } from "../custody/operator-commands.ts";
 import { WITHDRAWAL_STATUSES } from "../custody/tables.ts";
-import { auditRow } from "../auth/audit.ts";
+import { auditRow } from "../audit/audit.ts";
 import { near } from "../platform/near.ts";
 import { Problem } from "../platform/problem.ts";
 import { sql } from "../platform/sql.ts";

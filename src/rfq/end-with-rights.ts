@@ -3,7 +3,7 @@
  * freeze ends all that the user has open, a revocation the quotes of the revoked keys. If that
  * commit fails because of one of them, the rights end alone, and what is open ends after it.
  */
-import type { Alongside } from "../auth/audit.ts";
+import type { Alongside } from "../audit/audit.ts";
 import { openedStreams } from "../auth/ws-ticket.ts";
 import type { Group } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";

@@ -5,7 +5,7 @@
  * it.
  */
 import { actorRejection, mayWrite } from "../auth/may-write.ts";
-import { auditOncePerMinute, recordOf } from "../auth/audit.ts";
+import { auditOncePerMinute, recordOf } from "../audit/audit.ts";
 import type { Actor } from "../platform/actor.ts";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { PROTECTION_CHANGED, storedEvent } from "../platform/event-forms.ts";

@@ -1,5 +1,5 @@
 /**
- * `account.notice`: what concerns the security of an account, on its stream. auth/audit.ts writes
+ * `account.notice`: what concerns the security of an account, on its stream. audit/audit.ts writes
  * those of audit events in the batch of the change. Others are operators' actions.
  */
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";

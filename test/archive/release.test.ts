@@ -6,7 +6,7 @@ import { lastSeals } from "../../src/archive/seal-row.ts";
 import { readSeal } from "../../src/archive/seal-store.ts";
 import { verifyJournal } from "../../src/archive/verify-journal.ts";
 import { NEWEST, readEntries } from "../../src/ledger/history.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { all, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { edit, endWithdrawal, queueWithdrawal, storedColumns } from "../support/ledger.ts";
 import { command, commitCommand } from "../support/market.ts";

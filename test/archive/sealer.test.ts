@@ -17,7 +17,7 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
 import { withBatch } from "../support/slow-database.ts";
-import { positionOf } from "../../src/ledger/reconcile-journal.ts";
+import { positionOf } from "../../src/reconcile/check-journal.ts";
 import { settings } from "../support/http.ts";
 import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
 

@@ -13,7 +13,7 @@ import { readOwnerRows } from "../../src/archive/seal-row.ts";
 import { type Round, type RoundContext, sealRound } from "../../src/archive/seal-round.ts";
 import type { SealBucket } from "../../src/archive/seal-store.ts";
 import { FIRST_MEMORY, type SealerMemory } from "../../src/archive/sealer-memory.ts";
-import { walkRecent } from "../../src/ledger/reconcile.ts";
+import { walkRecent } from "../../src/reconcile/reconcile.ts";
 import { all, raw, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { newAsset } from "../support/ledger.ts";

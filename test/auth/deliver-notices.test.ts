@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { env } from "cloudflare:workers";
 import { beforeEach, expect, it } from "vitest";
-import { publicKeys } from "../../src/auth/audit-keys.ts";
+import { publicKeys } from "../../src/audit/signing-keys.ts";
 import { deliverNotices, NOTICE_PAGE } from "../../src/auth/deliver-notices.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, settings } from "../support/http.ts";

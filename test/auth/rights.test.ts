@@ -2,12 +2,12 @@
 import { env } from "cloudflare:workers";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
-import { sealAudit } from "../../src/auth/audit-seal.ts";
-import { verifyAudit } from "../../src/auth/audit-verify.ts";
-import { passwordSha256 } from "../../src/auth/event-details.ts";
+import { sealAudit } from "../../src/audit/seal.ts";
+import { verifyAudit } from "../../src/audit/verify.ts";
+import { passwordSha256 } from "../../src/audit/event-details.ts";
 import { issueSession } from "../../src/auth/session.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
-import { checkRights } from "../../src/ledger/reconcile-rights.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
+import { checkRights } from "../../src/reconcile/check-rights.ts";
 import { all, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, send, settings } from "../support/http.ts";
 import { edit as withoutTriggers, newAddress } from "../support/ledger.ts";

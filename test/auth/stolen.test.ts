@@ -6,11 +6,11 @@
 import { createHash } from "node:crypto";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { anchorAudit } from "../../src/auth/audit-anchor.ts";
+import { anchorAudit } from "../../src/audit/anchor.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import type { KeyLimits } from "../../src/auth/key-limits.ts";
-import { checkRights } from "../../src/ledger/reconcile-rights.ts";
+import { checkRights } from "../../src/reconcile/check-rights.ts";
 import { all, first, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { type Api, apiOf, codeOf, send, settings } from "../support/http.ts";
 import { edit, insertWithdrawal, newAddress, newAsset } from "../support/ledger.ts";

@@ -5,7 +5,7 @@ import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { verifyFactory } from "../../src/chain/verify-factory.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
-import { checkHoldings } from "../../src/ledger/reconcile-holdings.ts";
+import { checkHoldings } from "../../src/reconcile/check-holdings.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
 import { openStage, someone } from "./support/stage.ts";
 

@@ -6,7 +6,7 @@ import { recordResume, recordWithdrawalCommand } from "../../src/custody/operato
 import { restorePayments } from "../../src/custody/payer/restore-payments.ts";
 import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded, queuedWithdrawal } from "./support/drive.ts";
 import { openStage, someone } from "./support/stage.ts";

@@ -18,7 +18,7 @@ import {
 } from "../../src/chain/plan-rescue.ts";
 import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
-import { checkHoldings } from "../../src/ledger/reconcile-holdings.ts";
+import { checkHoldings } from "../../src/reconcile/check-holdings.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { funded } from "./support/drive.ts";
 import { type Depositor, openStage, type Stage, someone } from "./support/stage.ts";

@@ -15,7 +15,7 @@ import type { WithdrawalRecord } from "../../src/custody/payer/withdrawal-record
 import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { settings } from "../support/http.ts";
 import { edit } from "../support/ledger.ts";

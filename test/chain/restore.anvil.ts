@@ -15,7 +15,7 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { WithdrawalRecord } from "../../src/custody/payer/withdrawal-record.ts";
 import { haltPayer } from "../../src/custody/payer/payer-lease.ts";
 import { restorePayments, type RestoreReport } from "../../src/custody/payer/restore-payments.ts";
-import { checkStreams } from "../../src/ledger/reconcile-events.ts";
+import { checkStreams } from "../../src/reconcile/check-events.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
 import { funded } from "./support/drive.ts";

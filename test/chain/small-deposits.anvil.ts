@@ -9,7 +9,7 @@ import { recheckOldBlocks, rescanFrom } from "../../src/custody/watcher/rescan.t
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
 import { trackedHoldings, withSmallDeposits } from "../../src/custody/tracked-holdings.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { sql } from "../../src/platform/sql.ts";
 import { tamper } from "../support/ledger.ts";
 import { accountStream } from "../../src/streams/event-log.ts";

@@ -8,7 +8,7 @@ import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { decodeSweep } from "../../src/chain/vault.ts";
 import { resweepAddress } from "../../src/custody/operator-commands.ts";
 import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
-import { checkHoldings } from "../../src/ledger/reconcile-holdings.ts";
+import { checkHoldings } from "../../src/reconcile/check-holdings.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
 import { expectRest } from "./support/drive.ts";
 import { type Depositor, openStage, someone, type Stage } from "./support/stage.ts";

@@ -56,7 +56,7 @@ describe("reference documentation", () => {
   };
 
   it("explains every check of the reconciliation", () => {
-    const checks = namesIn("src/ledger/difference.ts", "Check");
+    const checks = namesIn("src/reconcile/difference.ts", "Check");
     expect(checks).toContain("holdings_short");
     const headings = [...read("docs/invariants.md").matchAll(/^### `(\w+)`/gm)];
     expect(headings.map(([, name = ""]) => name).toSorted()).toEqual(checks.toSorted());

@@ -4,7 +4,7 @@ import { beforeAll, expect, it } from "vitest";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import { countEntries, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
-import { checkAccounts } from "../../src/ledger/reconcile-balances.ts";
+import { checkAccounts } from "../../src/reconcile/check-balances.ts";
 import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { CountingDatabase, rowsReadBy } from "../support/counting-database.ts";

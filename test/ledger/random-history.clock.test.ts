@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import type { Command } from "../../src/rfq/command.ts";

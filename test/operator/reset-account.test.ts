@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { expect, it, vi } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { deliverNotices } from "../../src/auth/deliver-notices.ts";
-import { checkRights } from "../../src/ledger/reconcile-rights.ts";
+import { checkRights } from "../../src/reconcile/check-rights.ts";
 import { applyEmailChanges } from "../../src/operator/users.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, codeOf, send, settings } from "../support/http.ts";

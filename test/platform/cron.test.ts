@@ -3,7 +3,7 @@ import { applyD1Migrations, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { Cron, runCron, TASKS } from "../../src/cron.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
 import { limited, queriesLeft, queriesMade } from "../../src/platform/query-limit.ts";
 import { all, first, prepare, sql } from "../../src/platform/sql.ts";

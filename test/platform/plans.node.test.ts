@@ -1,7 +1,7 @@
 /** Each list is read in order from the index made for it, so a page costs what it shows. */
 import { expect, it } from "vitest";
 import { listApiKeys } from "../../src/auth/api-key.ts";
-import { listAuditEvents } from "../../src/auth/audit.ts";
+import { listAuditEvents } from "../../src/audit/audit.ts";
 import { admitLogin } from "../../src/auth/login-throttle.ts";
 import { withdrawnLastDay } from "../../src/auth/exposure.ts";
 import { checkRegistrations } from "../../src/auth/registration-limit.ts";

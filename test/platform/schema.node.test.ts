@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
 import * as archive from "../../src/archive/tables.ts";
+import * as audit from "../../src/audit/tables.ts";
 import * as auth from "../../src/auth/tables.ts";
 import * as chain from "../../src/chain/tables.ts";
 import * as custody from "../../src/custody/tables.ts";
 import * as ledger from "../../src/ledger/tables.ts";
 import * as platform from "../../src/platform/tables.ts";
 import * as operator from "../../src/operator/tables.ts";
+import * as reconcile from "../../src/reconcile/tables.ts";
 import * as rfq from "../../src/rfq/tables.ts";
 import * as streams from "../../src/streams/tables.ts";
 import { migratedDatabase, migrationFiles, readMigration } from "../../scripts/migrations/files.ts";
@@ -18,7 +20,19 @@ import {
 
 const database = migratedDatabase();
 const migrated = shapesOfDatabase(database);
-const domains = { archive, auth, chain, custody, ledger, operator, platform, rfq, streams };
+const domains = {
+  archive,
+  audit,
+  auth,
+  chain,
+  custody,
+  ledger,
+  operator,
+  platform,
+  reconcile,
+  rfq,
+  streams,
+};
 const declared = shapesOfTables(Object.values(domains));
 const schema = migrationFiles()
   .map(readMigration)

@@ -1,7 +1,7 @@
 /** Two-way requests, and requests whose size is in USDC. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import type { AssetKey } from "../../src/assets/asset.ts";
 import { sql, uuid } from "../../src/platform/sql.ts";
 import { accountStream } from "../../src/streams/event-log.ts";

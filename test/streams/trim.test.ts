@@ -1,7 +1,7 @@
 /** Streams that nobody uses are removed, and their numbers never repeat. */
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { announce, accountStream, bookStream } from "../../src/streams/event-log.ts";

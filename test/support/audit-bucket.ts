@@ -1,5 +1,5 @@
 /** Buckets for heads of the audit log, of their own for a test that forges. */
-import type { AuditBucket } from "../../src/auth/audit-anchor.ts";
+import type { AuditBucket } from "../../src/audit/anchor.ts";
 
 type MemoryBucket = AuditBucket & {
   /** When R2 receives what is put next. */

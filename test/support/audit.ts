@@ -1,7 +1,7 @@
 /** Audit events without the change that they record. */
 import { env } from "cloudflare:workers";
-import { auditRow } from "../../src/auth/audit.ts";
-import { detailsOf } from "../../src/auth/event-details.ts";
+import { auditRow } from "../../src/audit/audit.ts";
+import { detailsOf } from "../../src/audit/event-details.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { all, TRUE } from "../../src/platform/sql.ts";
 import { settings } from "./http.ts";

@@ -10,7 +10,7 @@
  */
 import { paymentId } from "../../chain/payment-id.ts";
 import { readCursor } from "../../chain/cursor.ts";
-import type { MacKeys } from "../../auth/event-mac.ts";
+import type { MacKeys } from "../../audit/event-mac.ts";
 import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.ts";
 import { termsMac } from "../../ledger/withdrawal-mac.ts";
 import type { ChainConfig } from "../../platform/config.ts";

@@ -7,7 +7,7 @@
  * A lost user is restored with the same id, frozen and unable to log in, so that their funds are
  * accounted for. An operator returns the account once the user has proved their identity.
  */
-import { auditRow } from "../../auth/audit.ts";
+import { auditRow } from "../../audit/audit.ts";
 import { readCursor } from "../../chain/cursor.ts";
 import { type Endpoint, readHeader } from "../../chain/rpc.ts";
 import { askAgreed } from "../../chain/witnesses.ts";

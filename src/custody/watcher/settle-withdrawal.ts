@@ -3,7 +3,7 @@
  * Settlement trusts only these events, never the payer's own record.
  */
 import type { VaultEvent } from "../../chain/decode-logs.ts";
-import { uuidTextOf } from "../../auth/audit.ts";
+import { uuidTextOf } from "../../audit/audit.ts";
 import { alertRow } from "../../platform/alert.ts";
 import { assetOfEvent } from "../../chain/token.ts";
 import type { Group } from "../../platform/commit.ts";

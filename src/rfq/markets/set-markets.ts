@@ -1,7 +1,7 @@
 /**
  * What the operator does to markets. Each change is one commit; what it ends is cancelled after it.
  */
-import { type AuditRecord, commitAudited } from "../../auth/audit.ts";
+import { type AuditRecord, commitAudited } from "../../audit/audit.ts";
 import { assetKey } from "../../assets/asset.ts";
 import { type Group, NOW } from "../../platform/commit.ts";
 import { all, type Expr, expr, first, type Sql, sql } from "../../platform/sql.ts";

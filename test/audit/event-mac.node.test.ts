@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { eventMac, isGenuine } from "../../src/auth/event-mac.ts";
+import { eventMac, isGenuine } from "../../src/audit/event-mac.ts";
 
 const seed = (letter: string) => Buffer.from(letter.repeat(32)).toString("base64url");
 const keys = { DEPLOYMENT: "test", AUDIT_KEYS: { a2: seed("b"), a1: seed("a") } };

@@ -8,7 +8,7 @@ import { env } from "cloudflare:workers";
 import { beforeAll, expect, it } from "vitest";
 import security from "../../docs/security.md?raw";
 import { addressOf, depositAddressFor } from "../../src/chain/addresses.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { defaultChain } from "../../src/platform/config.ts";
 import { all, blob, first, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { edit, endWithdrawal, fund, newAsset, queueWithdrawal } from "../support/ledger.ts";

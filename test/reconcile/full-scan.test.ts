@@ -2,12 +2,12 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it } from "vitest";
 import { releaseRound } from "../../src/archive/release.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { settings } from "../support/http.ts";
 import { withStatements } from "../support/slow-database.ts";
 import { newUser } from "../support/users.ts";
-import { SealedJournal, Sealing } from "./sealing.ts";
+import { SealedJournal, Sealing } from "../archive/sealing.ts";
 
 const journal = new SealedJournal(env.WALKED_DB, "walked");
 const { db } = journal;

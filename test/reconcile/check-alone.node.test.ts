@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { checkAlone, checkRowsAlone, mapAlone } from "../../src/ledger/check-alone.ts";
-import type { Difference } from "../../src/ledger/difference.ts";
+import { checkAlone, checkRowsAlone, mapAlone } from "../../src/reconcile/check-alone.ts";
+import type { Difference } from "../../src/reconcile/difference.ts";
 
 /** Safe cast: the checks of these tests read nothing. */
 const db = {} as D1Database;

@@ -1,7 +1,7 @@
 /** Where a scan over transfers continues, and where the full one ends. */
 import { expr, first, literal, prepare, sql } from "../platform/sql.ts";
-import { scanName, type Walk } from "./reconcile-journal.ts";
-import { DELIVERED } from "./released.ts";
+import { scanName, type Walk } from "./check-journal.ts";
+import { DELIVERED } from "../ledger/released.ts";
 
 /** What a scan over transfers checks next. */
 type NextTransfers = {

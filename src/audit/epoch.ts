@@ -12,15 +12,9 @@ import { putOnce } from "../platform/put-once.ts";
 import { all, expr, first, select, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, EVENT_CONTENT } from "./audit.ts";
-import {
-  type Anchor,
-  AnchorReader,
-  anchorAudit,
-  type AuditBucket,
-  MAX_PAGES,
-} from "./audit-anchor.ts";
-import { signText, textVerifies } from "./audit-keys.ts";
-import { sealAudit } from "./audit-seal.ts";
+import { type Anchor, AnchorReader, anchorAudit, type AuditBucket, MAX_PAGES } from "./anchor.ts";
+import { signText, textVerifies } from "./signing-keys.ts";
+import { sealAudit } from "./seal.ts";
 import { type EventContent, eventMac, isGenuine, type MacKeys } from "./event-mac.ts";
 
 export type Epoch = {

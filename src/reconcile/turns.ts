@@ -1,16 +1,16 @@
 /** The scans of rows that are checked in turn, also those without recent changes. */
-import type { MacKeys } from "../auth/event-mac.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
 import { nextUsers } from "../auth/compare-rights.ts";
 import { NOW } from "../platform/commit.ts";
 import { atom, type Expr, prepare, type Sql, sql } from "../platform/sql.ts";
 import type { Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { report } from "./difference-alerts.ts";
-import { type AddressOf, checkAddresses, nextAddresses } from "./reconcile-addresses.ts";
-import { checkAccounts, nextAccounts } from "./reconcile-balances.ts";
-import { checkStreams, nextStreams } from "./reconcile-events.ts";
-import { scanName, type Walk } from "./reconcile-journal.ts";
-import { checkRights } from "./reconcile-rights.ts";
+import { type AddressOf, checkAddresses, nextAddresses } from "./check-addresses.ts";
+import { checkAccounts, nextAccounts } from "./check-balances.ts";
+import { checkStreams, nextStreams } from "./check-events.ts";
+import { scanName, type Walk } from "./check-journal.ts";
+import { checkRights } from "./check-rights.ts";
 
 /** Rows a chunk. One chunk takes D1 some ten milliseconds. */
 const ACCOUNTS_PER_CHUNK = 2_000;

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { type Reason, reasonCode, type Step, stepCode } from "../../src/ledger/codes.ts";
 import { afterAll, expect, it } from "vitest";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { all, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { fund, insertWithdrawal, newAsset, tamper } from "../support/ledger.ts";
@@ -15,7 +15,7 @@ import {
   quotedMarket,
   submit,
 } from "../support/market.ts";
-import type { Difference } from "../../src/ledger/difference.ts";
+import type { Difference } from "../../src/reconcile/difference.ts";
 import { settings } from "../support/http.ts";
 
 const db = env.DB;

@@ -6,8 +6,8 @@ import { all, sql } from "../platform/sql.ts";
 import { idsFrom } from "../platform/uuid.ts";
 import type { Chunk } from "./check-alone.ts";
 import { accountName, type Difference } from "./difference.ts";
-import { within } from "./reconcile-journal.ts";
-import { MATCHES_LEFT_BEFORE } from "./released.ts";
+import { within } from "./check-journal.ts";
+import { MATCHES_LEFT_BEFORE } from "../ledger/released.ts";
 
 type TermsRow = {
   readonly match_id: string;

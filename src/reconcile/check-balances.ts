@@ -4,11 +4,11 @@
  */
 import { all, atom, type Expr, expr, join, raw, type Sql, sql } from "../platform/sql.ts";
 import { checkRowsAlone, type Chunk, type Rows } from "./check-alone.ts";
-import { REASONS, reasonNumber } from "./codes.ts";
+import { REASONS, reasonNumber } from "../ledger/codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
-import { MAX_PER_CHUNK, placedWithin, within } from "./reconcile-journal.ts";
-import { DELIVERED } from "./released.ts";
-import { isIndexedCredit } from "./transfer-types.ts";
+import { MAX_PER_CHUNK, placedWithin, within } from "./check-journal.ts";
+import { DELIVERED } from "../ledger/released.ts";
+import { isIndexedCredit } from "../ledger/transfer-types.ts";
 
 /** The accounts of a chunk of transfers. */
 function accountsInTransfers(chunk: Chunk): Sql {

@@ -5,8 +5,8 @@
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it } from "vitest";
-import type { Difference } from "../../src/ledger/difference.ts";
-import { reconcile } from "../../src/ledger/reconcile.ts";
+import type { Difference } from "../../src/reconcile/difference.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { all, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { edit, newAsset } from "../support/ledger.ts";
 import { command, commitCommand, matchOf } from "../support/market.ts";

@@ -2,10 +2,10 @@
 import { eq } from "drizzle-orm";
 import { all, type Expr, expr, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
 import { checkAlone, checkRowsAlone, type Chunk, mapAlone } from "./check-alone.ts";
-import { describeReason, reasonCode } from "./codes.ts";
+import { describeReason, reasonCode } from "../ledger/codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
-import { DELIVERED } from "./released.ts";
-import { TRANSFER_TYPES } from "./transfer-types.ts";
+import { DELIVERED } from "../ledger/released.ts";
+import { TRANSFER_TYPES } from "../ledger/transfer-types.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { read } from "../platform/read.ts";
 import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";

@@ -14,7 +14,7 @@ import { errorFields, log } from "../platform/log.ts";
 import { all, first, prepare, type Sql, sql } from "../platform/sql.ts";
 import { mapAlone } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
-import { externalOwner } from "./post.ts";
+import { externalOwner } from "../ledger/post.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { read } from "../platform/read.ts";
 

@@ -5,19 +5,19 @@
  * (`payment_mismatch`), and each one was ordered so (`withdrawal_mismatch`). Records are found by
  * the commit group that opened or ended them.
  */
-import type { MacKeys } from "../auth/event-mac.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
 import { all, type Expr, expr, join, literal, raw, type Sql, sql } from "../platform/sql.ts";
-import { describeReason, reasonCode } from "./codes.ts";
+import { describeReason, reasonCode } from "../ledger/codes.ts";
 import { accountName, type Difference } from "./difference.ts";
-import { ARCHIVED_RECORD } from "./released.ts";
-import { FEES_OWNER, LOSSES_OWNER } from "./post.ts";
+import { ARCHIVED_RECORD } from "../ledger/released.ts";
+import { FEES_OWNER, LOSSES_OWNER } from "../ledger/post.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
 import { checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.ts";
-import { checkPromises } from "./reconcile-balances.ts";
-import { within } from "./reconcile-journal.ts";
-import { checkQuotes, checkRequests, checkTerms } from "./reconcile-trades.ts";
-import { checkOrders } from "./reconcile-orders.ts";
+import { checkPromises } from "./check-balances.ts";
+import { within } from "./check-journal.ts";
+import { checkQuotes, checkRequests, checkTerms } from "./check-trades.ts";
+import { checkOrders } from "./check-orders.ts";
 
 export async function checkRecords(
   db: D1Database,

@@ -16,10 +16,10 @@ import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { checkAlone } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { openDifferences, report, reportStanding, resolve } from "./difference-alerts.ts";
-import { checkCredits } from "./reconcile-addresses.ts";
-import { checkAccounts } from "./reconcile-balances.ts";
-import { checkHoldings, type HoldingsAt, type Surplus } from "./reconcile-holdings.ts";
-import { checkEvents } from "./reconcile-events.ts";
+import { checkCredits } from "./check-addresses.ts";
+import { checkAccounts } from "./check-balances.ts";
+import { checkHoldings, type HoldingsAt, type Surplus } from "./check-holdings.ts";
+import { checkEvents } from "./check-events.ts";
 import {
   advanceTransferScan,
   checkTotals,
@@ -27,14 +27,14 @@ import {
   type ScanKind,
   scanName,
   type Walk,
-} from "./reconcile-journal.ts";
-import { checkLatePostings, checkOverdue, checkRecords, nextChange } from "./reconcile-records.ts";
-import { type Keys, takeTurns, TURNS } from "./reconcile-turns.ts";
+} from "./check-journal.ts";
+import { checkLatePostings, checkOverdue, checkRecords, nextChange } from "./check-records.ts";
+import { type Keys, takeTurns, TURNS } from "./turns.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { nextTransfers, stepOverReleased } from "./transfer-scan.ts";
 import { read } from "../platform/read.ts";
 
-export type { HoldingsAt } from "./reconcile-holdings.ts";
+export type { HoldingsAt } from "./check-holdings.ts";
 
 export type Reconciliation = {
   /** No difference is open, and everything was compared. */

@@ -2,7 +2,7 @@
  * The audit chain. The link of a row is SHA-256 over the previous link and the row. Cron seals the
  * rows in order, because writers would race for the head of the chain. The last link of each
  * sealing is signed, so that nobody without a key of AUDIT_KEYS can write another chain. The head
- * also goes to the log and to R2 (audit-anchor.ts), which show if rows were deleted from its end.
+ * also goes to the log and to R2 (anchor.ts), which show if rows were deleted from its end.
  */
 import { createHash } from "node:crypto";
 import { desc, gt } from "drizzle-orm";
@@ -11,7 +11,7 @@ import type { Config } from "../platform/config.ts";
 import { log } from "../platform/log.ts";
 import { read } from "../platform/read.ts";
 import { sql } from "../platform/sql.ts";
-import { signHead } from "./audit-keys.ts";
+import { signHead } from "./signing-keys.ts";
 import { auditEvents, auditSeals } from "./tables.ts";
 
 /** Rows that one batch seals. */

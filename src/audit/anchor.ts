@@ -11,8 +11,8 @@ import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { type OnceBucket, putOnce } from "../platform/put-once.ts";
 import { all, first, sql } from "../platform/sql.ts";
-import { type Head, sealAudit } from "./audit-seal.ts";
-import { headVerifies, type SignedHead, signHead } from "./audit-keys.ts";
+import { type Head, sealAudit } from "./seal.ts";
+import { headVerifies, type SignedHead, signHead } from "./signing-keys.ts";
 
 export type AuditBucket = OnceBucket & Pick<R2Bucket, "list">;
 /** A head as R2 lists it. `at` is when R2 received it. */

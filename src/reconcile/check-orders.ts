@@ -1,10 +1,10 @@
 /** Check `withdrawal_mismatch`: compares withdrawals with the MACs of what the service accepted. */
-import type { MacKeys } from "../auth/event-mac.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
 import { all, readUuid, select, sql } from "../platform/sql.ts";
 import type { Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
-import { within } from "./reconcile-journal.ts";
-import { alteredTerms, MAC_COLUMNS, type MacRow } from "./withdrawal-mac.ts";
+import { within } from "./check-journal.ts";
+import { alteredTerms, MAC_COLUMNS, type MacRow } from "../ledger/withdrawal-mac.ts";
 
 /**
  * Withdrawals that the service has not accepted or approved so (withdrawal-mac.ts). Earlier

@@ -5,11 +5,11 @@
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { anchorAudit, type AuditBucket } from "../../src/auth/audit-anchor.ts";
-import { openEpoch, readEpochs } from "../../src/auth/audit-epoch.ts";
-import { signHead } from "../../src/auth/audit-keys.ts";
-import { sealAudit } from "../../src/auth/audit-seal.ts";
-import { verifyAudit } from "../../src/auth/audit-verify.ts";
+import { anchorAudit, type AuditBucket } from "../../src/audit/anchor.ts";
+import { openEpoch, readEpochs } from "../../src/audit/epoch.ts";
+import { signHead } from "../../src/audit/signing-keys.ts";
+import { sealAudit } from "../../src/audit/seal.ts";
+import { verifyAudit } from "../../src/audit/verify.ts";
 import { isAuditBehind, restoreAudit } from "../../src/operator/restore-audit.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, first, raw, sql } from "../../src/platform/sql.ts";

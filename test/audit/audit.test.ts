@@ -1,9 +1,9 @@
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it } from "vitest";
-import { anchorAudit, type AuditBucket } from "../../src/auth/audit-anchor.ts";
-import { signHead } from "../../src/auth/audit-keys.ts";
-import { sealAudit } from "../../src/auth/audit-seal.ts";
-import { verifyAudit } from "../../src/auth/audit-verify.ts";
+import { anchorAudit, type AuditBucket } from "../../src/audit/anchor.ts";
+import { signHead } from "../../src/audit/signing-keys.ts";
+import { sealAudit } from "../../src/audit/seal.ts";
+import { verifyAudit } from "../../src/audit/verify.ts";
 import { revokeApiKey } from "../../src/auth/revoke-key.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";

@@ -18,8 +18,8 @@ import {
 } from "../platform/sql.ts";
 import { checkRowsAlone, type Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
-import { placedWithin, type Walk, within } from "./reconcile-journal.ts";
-import { MATCHES_LEFT_BEFORE, RECORDS_LEFT_BEFORE } from "./released.ts";
+import { placedWithin, type Walk, within } from "./check-journal.ts";
+import { MATCHES_LEFT_BEFORE, RECORDS_LEFT_BEFORE } from "../ledger/released.ts";
 
 const MAX_PER_CHUNK = 100;
 

@@ -1,6 +1,6 @@
 /** Compares who may act for a chunk of users with their signed audit events. */
 import { forgedEvents, readRights } from "../auth/compare-rights.ts";
-import type { MacKeys } from "../auth/event-mac.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
 import { type WrongRight, wrongRights } from "../auth/rights.ts";
 import { checkRowsAlone, type Chunk, mapAlone } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";

@@ -4,12 +4,27 @@
  */
 import { createHash } from "node:crypto";
 import type { EventContent, MacKeys } from "./event-mac.ts";
-import type { KeyAttributes } from "./key-seal.ts";
-import type { policyView } from "./policy.ts";
 
-export type KeyRights = Omit<KeyAttributes, "apiKeyId" | "userId">;
+/** What decides what a key may do, as its row stores it: text that SQL also reads. */
+export type KeyRights = {
+  readonly scopes: string;
+  readonly limits: string | null;
+  readonly requireIdempotency: number;
+  readonly allowedIps: string | null;
+  readonly activeFrom: number | null;
+  readonly expiresAt: number | null;
+  readonly mintedBy: string;
+};
+/** A policy on the wire. Null: no limit. */
+export type PolicyView = {
+  sessions_trade: boolean;
+  max_trade_usdc_per_day: string | null;
+  withdraw_max_usdc_per_day: string | null;
+  withdraw_listed_only: boolean;
+  withdraw_approval_above: string | null;
+};
 /** One of the policies that a change leaves: it applies `afterMs` after the event. */
-type PolicyFrom = { readonly afterMs: number; readonly policy: ReturnType<typeof policyView> };
+type PolicyFrom = { readonly afterMs: number; readonly policy: PolicyView };
 
 /** What `details` of an event stores. */
 export type Stored = {
@@ -45,7 +60,7 @@ export type Stored = {
   readonly proposal_decided: { status: "approved" | "rejected" };
   /** The journal up to the seal whose number is the subject. */
   readonly journal_sealed: { epoch: number; sha256: string };
-  /** An epoch of the log (audit-epoch.ts), so that `restore` alone explains lost numbers. */
+  /** An epoch of the log (epoch.ts), so that `restore` alone explains lost numbers. */
   readonly audit_epoch_opened: {
     epoch: number;
     seq: number;

@@ -6,7 +6,7 @@
 import { all, type Expr, readUuid, type Sql, sql } from "../platform/sql.ts";
 import { checkRowsAlone, type Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
-import { within } from "./reconcile-journal.ts";
+import { within } from "./check-journal.ts";
 
 /** Derives an address. Undefined: the settings do not contain the chain, so nobody watches it. */
 export type AddressOf = (name: {
