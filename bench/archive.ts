@@ -3,7 +3,7 @@
  * the service's own writer and read by the real `History` object from Miniflare's R2.
  */
 import { randomBytes } from "node:crypto";
-import type { SealedQuote, SealedTransfer } from "../src/archive/records.ts";
+import type { SealedQuote, SealedTransfer } from "../src/archive/sealed-columns.ts";
 import { reasonNumber, stepNumber } from "../src/ledger/codes.ts";
 import { skipTransfers } from "../src/ledger/skip-transfers.ts";
 import { type Bench, type Figure, number, percentile } from "./figures.ts";

@@ -13,7 +13,7 @@ import { now } from "../src/platform/time.ts";
 import { uuidv7 } from "../src/platform/uuid.ts";
 import { commitOperations } from "../src/rfq/book-group.ts";
 import { openRequest } from "../src/rfq/open-request.ts";
-import type { Operation } from "../src/rfq/operation.ts";
+import type { Operation } from "../src/rfq/book-operation.ts";
 import { placeQuote } from "../src/rfq/place-quote.ts";
 import { type Bench, median } from "./figures.ts";
 import { fund, newToken } from "./people.ts";

@@ -1,6 +1,6 @@
 /** Writes sealed objects by the service's own writer, with their rows, and reads pages of them. */
 import { GENESIS, type SealId } from "../src/archive/footer.ts";
-import type { SealedQuote, SealedTransfer } from "../src/archive/records.ts";
+import type { SealedQuote, SealedTransfer } from "../src/archive/sealed-columns.ts";
 import { encodeSeal, ownersIn } from "../src/archive/seal-format.ts";
 import { keyOf } from "../src/archive/seal-store.ts";
 import { run } from "./load.ts";

@@ -3,7 +3,7 @@
  * page opens as many blocks as it has entries.
  */
 import { randomBytes } from "node:crypto";
-import type { SealedTransfer } from "../src/archive/records.ts";
+import type { SealedTransfer } from "../src/archive/sealed-columns.ts";
 import { reasonNumber, stepNumber } from "../src/ledger/codes.ts";
 import { skipTransfers } from "../src/ledger/skip-transfers.ts";
 import { type Bench, number, percentile } from "./figures.ts";

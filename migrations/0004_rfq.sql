@@ -397,8 +397,8 @@ CREATE TABLE cancel_timers (
 CREATE INDEX cancel_timers_running ON cancel_timers (user_id) WHERE closed = 0;
 
 -- Sockets whose end cancels the open quotes of their key. Written before the socket is accepted and
--- deleted when it ends (src/rfq/armed-sockets.ts), so a quote of a socket without a row comes too
--- late.
+-- deleted when it ends (src/rfq/cancel-on-disconnect.ts), so a quote of a socket without a row
+-- comes too late.
 --
 -- Example row:
 --   armed_id 7, socket_id 5b0e…9f10, user_id 01a2…b1a6, api_key_id 01a2…0c11,
@@ -449,7 +449,7 @@ CREATE TABLE protections (
 
 -- The matches that a protection counts, with its totals before each. What a window contains is the
 -- total less the total before its first match, so that a match costs the same however many there
--- are. Deleted once no window reaches back to them (src/rfq/trim.ts).
+-- are. Deleted once no window reaches back to them (src/rfq/trim-rfq.ts).
 --
 -- Example row:
 --   user_id 01a2…b1a6, period 4, at 1764551353797, matches_before 0, usdc_before 0

@@ -1,7 +1,8 @@
 -- Streams
 
 -- Numbered sequences of events. Opened by the first event or subscriber (src/streams/event-log.ts).
--- Removed when nothing has happened for three hours and nobody subscribes (src/streams/trim.ts).
+-- Removed when nothing has happened for three hours and nobody subscribes
+-- (src/streams/trim-streams.ts).
 --
 -- Example row:
 --   stream_id 5, name ’book:venue_one:0x1’, last_seq 2, pushed_seq 2, first_seq 1,
@@ -27,7 +28,7 @@ CREATE INDEX streams_idle ON streams (active_at);
 
 -- The highest number of any stream that was removed. New streams start above it, so a number never
 -- repeats although nothing else is remembered of a removed stream. One row, written by
--- src/streams/trim.ts, a restore raises it.
+-- src/streams/trim-streams.ts, a restore raises it.
 --
 -- Example row:
 --   only 1, last_seq 40

@@ -1,6 +1,6 @@
 -- Chain and custody
 
--- How far each chain has been read. Moved by the chain’s watcher (src/chain/cursor.ts) in the
+-- How far each chain has been read. Moved by the chain’s watcher (src/chain/chain-cursor.ts) in the
 -- commit of what the blocks contained, so a range that is read twice changes nothing.
 --
 -- Example row:

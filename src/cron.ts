@@ -33,15 +33,15 @@ import { windowsOf } from "./platform/windows.ts";
 import { watchSchema } from "./platform/watch-schema.ts";
 import { watchStorage } from "./platform/storage.ts";
 import { trimGroups } from "./platform/trim-groups.ts";
-import { endLostSockets } from "./rfq/armed-sockets.ts";
+import { endLostSockets } from "./rfq/cancel-on-disconnect.ts";
 import { closeMissedTimers } from "./rfq/cancel-after.ts";
 import { expireMissed } from "./rfq/expire-missed.ts";
 import { closeTripped } from "./rfq/protection.ts";
 import { watchClock } from "./rfq/watch-clock.ts";
-import { trimRfq } from "./rfq/trim.ts";
+import { trimRfq } from "./rfq/trim-rfq.ts";
 import { closeEndedSockets } from "./streams/close-ended.ts";
 import { renotify } from "./streams/notify.ts";
-import { trimStreams } from "./streams/trim.ts";
+import { trimStreams } from "./streams/trim-streams.ts";
 
 /** A task that resolves to true has more to do, in another invocation. */
 type Task = readonly [name: string, run: (env: Env) => Promise<unknown>];

@@ -5,11 +5,11 @@
 import * as z from "zod";
 import { DEFAULT_KEY_LIFE_MS, MAX_KEYS_PER_USER } from "./auth/mint-key.ts";
 import { ENROLMENT_MS } from "./auth/enrol-totp.ts";
-import { MIN_PASSWORD_CHARS } from "./auth/fields.ts";
+import { MIN_PASSWORD_CHARS } from "./auth/account-fields.ts";
 import { MAX_WAITING_PER_CALLER, MAX_WAITING_PER_NETWORK } from "./auth/hash-turns.ts";
 import { LOGIN_LIMITS } from "./auth/login-throttle.ts";
 import { MAX_PASSWORD_BYTES } from "./auth/password.ts";
-import { MAX_ALLOWED_IPS } from "./auth/fields.ts";
+import { MAX_ALLOWED_IPS } from "./auth/account-fields.ts";
 import { CODE_LIMITS } from "./auth/second-factor.ts";
 import { TICKET_LIFETIME_MS } from "./auth/ws-ticket.ts";
 import { MAX_DEPOSIT_ADDRESSES } from "./custody/deposit-address.ts";

@@ -3,7 +3,7 @@ import { runCron } from "./cron.ts";
 import { handleWithdrawalMessages } from "./custody/payer/wake-payer.ts";
 
 export { Cron } from "./cron.ts";
-export { History } from "./archive/history.ts";
+export { History } from "./archive/history-object.ts";
 export { Sealer } from "./archive/sealer.ts";
 export { ChainWatcher } from "./custody/watcher/chain-watcher.ts";
 export { Payer } from "./custody/payer/payer.ts";

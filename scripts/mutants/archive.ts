@@ -122,7 +122,7 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
       [COLD],
     ],
   ]),
-  ...of("archive", "src/archive/cold-entries.ts", [
+  ...of("archive", "src/archive/ask-history.ts", [
     [
       "a page that ended early is the last one",
       "return { rows: await withHashes(db, rows), before };",

@@ -11,7 +11,7 @@ import {
 } from "./mutant.ts";
 
 export const PROTECTION_MUTANTS: readonly Mutant[] = [
-  ...of("disconnect", "src/rfq/armed-sockets.ts", [
+  ...of("disconnect", "src/rfq/cancel-on-disconnect.ts", [
     [
       "cancels nothing",
       "AND EXISTS (SELECT 1 FROM armed_sockets a WHERE ${live} AND NOT ${newer})",

@@ -18,7 +18,7 @@ import {
 const DUE = node("test/rfq/due-quotes.node.test.ts");
 
 export const RFQ_MUTANTS: readonly Mutant[] = [
-  ...of("group", "src/rfq/operation.ts", [
+  ...of("group", "src/rfq/book-operation.ts", [
     [
       "commands overtake",
       "const from = Math.max(0, ...keys.map((key) => latest.get(key) ?? 0));",

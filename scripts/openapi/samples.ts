@@ -1,4 +1,4 @@
-import { SAMPLE as OF_LOGIN } from "../../src/auth/fields.ts";
+import { SAMPLE as OF_LOGIN } from "../../src/auth/account-fields.ts";
 
 /**
  * Sample values of fields, by name. Together they describe one trade of one token at 0.65 on

@@ -4,7 +4,7 @@
  */
 import { keyOf } from "../../src/archive/seal-store.ts";
 import { decodeSeal } from "../../src/archive/seal-format.ts";
-import type { SealedTransfer } from "../../src/archive/records.ts";
+import type { SealedTransfer } from "../../src/archive/sealed-columns.ts";
 import type { Bucket } from "./bucket.ts";
 import type { Database } from "./database.ts";
 import type { JournalModel, Posted } from "./journal-model.ts";

@@ -1,7 +1,7 @@
 /** Deposits, withdrawals and the chain beneath them, with what must hold for them. */
 import { type Address, getAddress, type Hex } from "viem";
 import { tokenOf } from "../../src/chain/token.ts";
-import { PAYMENT_STATE } from "../../src/chain/vault.ts";
+import { PAYMENT_STATE } from "../../src/chain/vault-calls.ts";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { handleWithdrawalMessages } from "../../src/custody/payer/wake-payer.ts";
 import { cancelWithdrawal } from "../../src/custody/cancel-withdrawal.ts";

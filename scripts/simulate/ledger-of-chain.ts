@@ -19,7 +19,7 @@ import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
 import { cloneAddress } from "../../src/chain/addresses.ts";
 import { ERC20 } from "../../src/chain/token.ts";
-import { PAYMENT_STATE } from "../../src/chain/vault.ts";
+import { PAYMENT_STATE } from "../../src/chain/vault-calls.ts";
 
 export type Asset = { readonly kind: number; readonly token: Address; readonly tokenId: bigint };
 export type ModelLog = { readonly address: Address; readonly topics: Hex[]; readonly data: Hex };

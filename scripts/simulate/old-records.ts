@@ -13,7 +13,7 @@ import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes } from "../../src/rfq/list-quotes.ts";
 import { listOwnRequests } from "../../src/rfq/list-requests.ts";
-import { matchView, quoteView, requestView } from "../../src/rfq/records.ts";
+import { matchView, quoteView, requestView } from "../../src/rfq/rfq-records.ts";
 import type { Dice } from "../soak/dice.ts";
 import type { Credentials } from "./credentials.ts";
 import { credentialOf, type People } from "./people.ts";

@@ -1,5 +1,5 @@
 /** Builds the parts of a simulated deployment and connects them. */
-import { History } from "../../src/archive/history.ts";
+import { History } from "../../src/archive/history-object.ts";
 import { Sealer } from "../../src/archive/sealer.ts";
 import { Cron } from "../../src/cron.ts";
 import { Payer } from "../../src/custody/payer/payer.ts";

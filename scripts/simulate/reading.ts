@@ -1,5 +1,5 @@
 /** Readers of the ledger, whose pages must be those of the model, wherever the entries are. */
-import { coldEntries } from "../../src/archive/cold-entries.ts";
+import { coldEntries } from "../../src/archive/ask-history.ts";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import { type EntryPage, type EntryRow, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { REASONS } from "../../src/ledger/codes.ts";

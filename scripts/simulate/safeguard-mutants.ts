@@ -46,7 +46,7 @@ export const SAFEGUARD_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "disconnect-cancels-nothing",
-    file: "src/rfq/armed-sockets.ts",
+    file: "src/rfq/cancel-on-disconnect.ts",
     find: "which: () => sql`maker_id",
     replace: "which: () => sql`0 AND maker_id",
     breaks: "the end of an armed socket cancels its key's quotes",

@@ -1,5 +1,5 @@
 /** Commands of the users, and what their senders learn of them. */
-import { REQUEST_SIDES, SIDES } from "../../src/assets/fields.ts";
+import { REQUEST_SIDES, SIDES } from "../../src/assets/asset-fields.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { readUuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";

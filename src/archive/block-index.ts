@@ -28,7 +28,7 @@ import {
   recordWith,
   type SealedRecord,
 } from "./record-page.ts";
-import type { Kind, SealedRow } from "./records.ts";
+import type { Kind, SealedRow } from "./sealed-columns.ts";
 import { openBlock } from "./seal-format.ts";
 import { readBlockBytes } from "./seal-store.ts";
 import { type Entry, StoredBlocks } from "./stored-blocks.ts";

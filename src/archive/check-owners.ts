@@ -3,7 +3,7 @@ import { prepare, type Sql, sql } from "../platform/sql.ts";
 import type { SealId } from "./footer.ts";
 import { type OwnerEnds, rowDiffers, textOf } from "./owner-ends.ts";
 import type { OwnerMemory } from "./owner-memory.ts";
-import type { Owner } from "./records.ts";
+import type { Owner } from "./sealed-columns.ts";
 import { readOwnerRows } from "./seal-row.ts";
 
 /** Rows of one statement, which takes D1 some 10 ms. */

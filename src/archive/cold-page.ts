@@ -4,7 +4,7 @@ import { readReason, reasonNumber } from "../ledger/codes.ts";
 import type { ColdRow } from "../ledger/cold-entries.ts";
 import { amountBounds, type LedgerFilter } from "../ledger/filter.ts";
 import type { Block } from "./footer.ts";
-import type { Owner, SealedTransfer } from "./records.ts";
+import type { Owner, SealedTransfer } from "./sealed-columns.ts";
 
 /**
  * A filter on a record selects by the reference that the ledger shows. A transaction hash is

@@ -6,7 +6,7 @@ import { historyIsCut } from "../ledger/released.ts";
 import { expr, type Expr, first, literal, type Sql, sql, uuid } from "../platform/sql.ts";
 import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
 import type { FindRequest, Found, RecordsPage, RecordsRequest } from "./block-index.ts";
-import { histories, historyName, orUnavailable } from "./cold-entries.ts";
+import { histories, historyName, orUnavailable } from "./ask-history.ts";
 import type { SealId } from "./footer.ts";
 import {
   isOlder,

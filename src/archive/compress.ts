@@ -1,6 +1,6 @@
 /** Raw DEFLATE. */
 import { deflateRawSync, inflateRawSync } from "node:zlib";
-import { SealMalformed } from "./columns.ts";
+import { SealMalformed } from "./column-text.ts";
 
 /**
  * A part of an object has far less before compression, and so has an object after it. Who can write

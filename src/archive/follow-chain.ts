@@ -3,9 +3,9 @@
  * was lost needs all of them, so each call does a part and keeps its place.
  */
 import { first, sql } from "../platform/sql.ts";
-import { SealMalformed } from "./columns.ts";
+import { SealMalformed } from "./column-text.ts";
 import type { Block, SealId } from "./footer.ts";
-import { KINDS } from "./records.ts";
+import { KINDS } from "./sealed-columns.ts";
 import { openBlock } from "./seal-format.ts";
 import { readFooterAt, readBlockBytes, SealMissing } from "./seal-store.ts";
 import type { StoredBlocks, Walk } from "./stored-blocks.ts";

@@ -14,7 +14,7 @@ import {
   SealMalformed,
   text,
   writeTable,
-} from "./columns.ts";
+} from "./column-text.ts";
 
 /** The hash that the first seal names as its previous one. */
 export const GENESIS = "00".repeat(32);

@@ -3,7 +3,7 @@
  * same for readers. Whoever reads all footers compares the two. Pure.
  */
 import { type Footer, previousOf, type SealId } from "./footer.ts";
-import type { Owner } from "./records.ts";
+import type { Owner } from "./sealed-columns.ts";
 
 export type OwnerEnds = {
   /** The first seal with a block of the owner, and the last one. */

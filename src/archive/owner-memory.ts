@@ -4,10 +4,10 @@
  * repeats it, which no later seal could undo.
  */
 import { all, sql } from "../platform/sql.ts";
-import { SealMalformed } from "./columns.ts";
+import { SealMalformed } from "./column-text.ts";
 import type { Footer } from "./footer.ts";
 import { linksIn, type OwnerEnds } from "./owner-ends.ts";
-import type { Owner } from "./records.ts";
+import type { Owner } from "./sealed-columns.ts";
 import { readFooterAt, SealMissing, type SealRef } from "./seal-store.ts";
 
 /** Footers that one call reads, and at once. An object reads a thousand in an invocation. */

@@ -2,7 +2,7 @@
 import { reasonCode, reasonNumber } from "../ledger/codes.ts";
 import { all, join, raw, type Sql, sql } from "../platform/sql.ts";
 import type { Range } from "./choose-range.ts";
-import type { Columns, RowOf } from "./columns.ts";
+import type { Columns, RowOf } from "./column-text.ts";
 import {
   type Content,
   MATCHES,
@@ -10,7 +10,7 @@ import {
   REQUESTS,
   type SealedTransfer,
   TRANSFERS,
-} from "./records.ts";
+} from "./sealed-columns.ts";
 
 /** One page of transfers takes D1 some 20 ms. */
 const TRANSFERS_PER_PAGE = 2_000;

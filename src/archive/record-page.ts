@@ -1,5 +1,5 @@
 /** Requests, quotes and matches of a block: what a list or a lookup selects. Pure. */
-import type { Kind, Owner, SealedMatch, SealedQuote, SealedRequest } from "./records.ts";
+import type { Kind, Owner, SealedMatch, SealedQuote, SealedRequest } from "./sealed-columns.ts";
 
 export type RecordKind = Exclude<Kind, "transfers">;
 export type SealedRecord = SealedRequest | SealedQuote | SealedMatch;

@@ -19,7 +19,7 @@ import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts"
 import type { Failpoint } from "../platform/failpoint.ts";
 import { all, blob, type Expr, expr, first, join, raw, type Sql, sql } from "../platform/sql.ts";
 import { addVenueDays } from "./venue-days.ts";
-import { SealMalformed } from "./columns.ts";
+import { SealMalformed } from "./column-text.ts";
 import type { Seal } from "./seal-format.ts";
 import {
   readSeal,

@@ -3,9 +3,9 @@
  *
  *   block | … | block | footer | sizes of the footer
  *
- * A block has the rows of one kind that one owner's history contains, as columns (columns.ts), and
- * is compressed on its own. So a reader fetches the footer and the blocks that it needs: a page of
- * the ledger does not read quotes. A row of two owners is in a block of each.
+ * A block has the rows of one kind that one owner's history contains, as columns (column-text.ts),
+ * and is compressed on its own. So a reader fetches the footer and the blocks that it needs: a page
+ * of the ledger does not read quotes. A row of two owners is in a block of each.
  *
  * The footer (footer.ts) lists for each block what it hashes to. It also contains the hash of the
  * previous seal: the last hash vouches for every seal before it. Every reader knows the hash from
@@ -13,7 +13,7 @@
  * anything. So nobody who can only write to the bucket reaches the parser.
  */
 import { listAmounts } from "./amounts.ts";
-import { SealMalformed, readTable, writeTable } from "./columns.ts";
+import { SealMalformed, readTable, writeTable } from "./column-text.ts";
 import { compress, decompress } from "./compress.ts";
 import {
   encodeFooter,
@@ -37,7 +37,7 @@ import {
   type SealedRow,
   type SealedTransfer,
   TABLES,
-} from "./records.ts";
+} from "./sealed-columns.ts";
 
 const SIZES_BYTES = 8;
 

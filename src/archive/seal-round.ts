@@ -14,7 +14,7 @@
 import type { MacKeys } from "../audit/event-mac.ts";
 import { first, sql } from "../platform/sql.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
-import { SealMalformed } from "./columns.ts";
+import { SealMalformed } from "./column-text.ts";
 import { walkRecent } from "../reconcile/reconcile.ts";
 import {
   type Choice,

@@ -7,7 +7,7 @@ import { all, blob, raw, type Sql, sql } from "../platform/sql.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
 import type { Footer, SealHead } from "./footer.ts";
 import { linksIn, type OwnerEnds } from "./owner-ends.ts";
-import type { Owner } from "./records.ts";
+import type { Owner } from "./sealed-columns.ts";
 import type { Seal } from "./seal-format.ts";
 import { sealEvent } from "./seal-event.ts";
 import type { StoredSeal } from "./seal-store.ts";

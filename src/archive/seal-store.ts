@@ -1,6 +1,6 @@
 /** Seals as objects in R2. An object is written once and never changed or deleted. */
 import { type OnceBucket, putOnce } from "../platform/put-once.ts";
-import { SealMalformed } from "./columns.ts";
+import { SealMalformed } from "./column-text.ts";
 import { MAX_BYTES } from "./compress.ts";
 import {
   type Footer,

@@ -16,7 +16,7 @@ import { TRANSFERS_PER_SEAL } from "./choose-range.ts";
 import { releaseRound } from "./release.ts";
 import { readState, type Round, sealRound } from "./seal-round.ts";
 import { mendOwners } from "./check-owners.ts";
-import { historyName } from "./cold-entries.ts";
+import { historyName } from "./ask-history.ts";
 import { OwnerMemory } from "./owner-memory.ts";
 import { linksIn } from "./owner-ends.ts";
 import { readFooterAt, type SealRef } from "./seal-store.ts";

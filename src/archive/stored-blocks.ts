@@ -1,7 +1,7 @@
 /** The tables of one owner's index: the chain of seals, and what footers state of each block. */
-import { readTable, writeTable } from "./columns.ts";
+import { readTable, writeTable } from "./column-text.ts";
 import { BLOCK, type Block, PLACE, previousOf, type SealId } from "./footer.ts";
-import type { Kind } from "./records.ts";
+import type { Kind } from "./sealed-columns.ts";
 
 /** A block of the owner, and the seal that contains it. */
 export type Entry = { readonly id: SealId; readonly block: Block };

@@ -7,7 +7,7 @@ import { asc, gte } from "drizzle-orm";
 import type { MacKeys } from "../audit/event-mac.ts";
 import { all, expr, type Expr, first, raw, sql } from "../platform/sql.ts";
 import { read } from "../platform/read.ts";
-import { SealMalformed } from "./columns.ts";
+import { SealMalformed } from "./column-text.ts";
 import { type Footer, GENESIS, SealDiffers } from "./footer.ts";
 import { linksIn } from "./owner-ends.ts";
 import type { Seal } from "./seal-format.ts";

@@ -16,7 +16,7 @@ import {
   stepUpFields,
   totpCode,
   SAMPLE,
-} from "./fields.ts";
+} from "./account-fields.ts";
 import { unfreezeOwnAccount } from "./freeze-user.ts";
 import { scopeMissing } from "./permit.ts";
 import { cancelTotpRemoval, removeTotp } from "./remove-totp.ts";

@@ -1,7 +1,7 @@
 /** Limits of an API key on what it may trade. They are fixed when the key is minted. */
 import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
-import { u256Out, usdcLimit, venueField, venueOut } from "../assets/fields.ts";
+import { u256Out, usdcLimit, venueField, venueOut } from "../assets/asset-fields.ts";
 import { described } from "../http/fields.ts";
 import type { Config } from "../platform/config.ts";
 import { invalidRequest } from "../platform/problem.ts";

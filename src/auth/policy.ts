@@ -5,7 +5,7 @@
  */
 import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
-import { u256Out, usdcLimit } from "../assets/fields.ts";
+import { u256Out, usdcLimit } from "../assets/asset-fields.ts";
 import type { PolicyView } from "../audit/event-details.ts";
 import { boolean, described } from "../http/fields.ts";
 import { NOW } from "../platform/commit.ts";

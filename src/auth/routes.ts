@@ -20,11 +20,11 @@ import {
   recoveryCode,
   totpCode,
   SAMPLE,
-} from "./fields.ts";
+} from "./account-fields.ts";
 import { checkLimits, KeyLimitsOut, limitsView } from "./key-limits.ts";
 import { readUsedByKey } from "./exposure.ts";
 import { toHex } from "../assets/amount.ts";
-import { u256Out } from "../assets/fields.ts";
+import { u256Out } from "../assets/asset-fields.ts";
 import { publicKeys } from "../audit/signing-keys.ts";
 import { keyState } from "./credential-cache.ts";
 import { login, register } from "./login.ts";

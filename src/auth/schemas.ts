@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { boolean, boundedText, described, oneOf, timestamp } from "../http/fields.ts";
 import { SCOPES } from "../platform/actor.ts";
-import { anyPassword, ipRanges, totpCode } from "./fields.ts";
+import { anyPassword, ipRanges, totpCode } from "./account-fields.ts";
 import { KeyLimitsField } from "./key-limits.ts";
 
 export const Scopes = z.array(z.enum(SCOPES));

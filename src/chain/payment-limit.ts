@@ -7,7 +7,7 @@ import type { ChainConfig, Config } from "../platform/config.ts";
 import { log } from "../platform/log.ts";
 import { describe } from "./rpc.ts";
 import { tokenOf } from "./token.ts";
-import { readPaymentLimit } from "./vault.ts";
+import { readPaymentLimit } from "./vault-calls.ts";
 import { askAgreed } from "./witnesses.ts";
 
 const KEPT_MS = 60_000;

@@ -23,7 +23,7 @@ import {
 } from "../platform/sql.ts";
 import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
 import { findWithdrawal, type WithdrawalLookup } from "./get-withdrawal.ts";
-import { WITHDRAWAL, type WithdrawalRow } from "./records.ts";
+import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
 import type { WithdrawalStatus } from "./tables.ts";
 
 type Cancellation = {

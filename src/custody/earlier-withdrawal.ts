@@ -1,7 +1,7 @@
 /** The withdrawal that used a client_withdrawal_id before: a replay returns it. */
 import { problem } from "../platform/problem.ts";
 import { expr, type Expr, jsonObject, jsonText, uuid } from "../platform/sql.ts";
-import { WITHDRAWAL, type WithdrawalRow } from "./records.ts";
+import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
 import type { Withdrawn, WithdrawTerms } from "./withdraw.ts";
 
 /** The withdrawal that used this client_withdrawal_id before, as JSON text. */

@@ -8,9 +8,9 @@ import { queriesLeft } from "../platform/query-limit.ts";
 import { all, type Expr, first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
-import { announceWithdrawals } from "./announce.ts";
+import { announceWithdrawals } from "./announce-custody.ts";
 import { releaseCancelled } from "./cancel-withdrawal.ts";
-import { FAILURE_MESSAGES } from "./records.ts";
+import { FAILURE_MESSAGES } from "./payment-records.ts";
 
 const PER_GROUP = 100;
 /** Of a group, with the look for a lost response. */

@@ -3,7 +3,7 @@ import { and, eq } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import { problem } from "../platform/problem.ts";
 import { fields, read } from "../platform/read.ts";
-import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./records.ts";
+import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./payment-records.ts";
 import { withdrawals } from "./tables.ts";
 
 const w = alias(withdrawals, "w");

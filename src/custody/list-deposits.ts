@@ -8,7 +8,7 @@ import {
   type TimeId,
 } from "../http/cursor.ts";
 import { all, raw, readUuid, select, type Sql, sql, uuid } from "../platform/sql.ts";
-import { DEPOSIT, type DepositRow, depositView } from "./records.ts";
+import { DEPOSIT, type DepositRow, depositView } from "./payment-records.ts";
 import type { ListedDepositStatus } from "./tables.ts";
 
 type Query = PageQuery<TimeId> & { status?: ListedDepositStatus | undefined };

@@ -11,7 +11,7 @@ import {
 } from "../http/cursor.ts";
 import { fields, read } from "../platform/read.ts";
 import { readUuid } from "../platform/sql.ts";
-import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./records.ts";
+import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./payment-records.ts";
 import { withdrawals, type WithdrawalStatus } from "./tables.ts";
 
 const w = alias(withdrawals, "w");

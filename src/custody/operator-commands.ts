@@ -17,12 +17,12 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { checksumAddress } from "../assets/address.ts";
-import { announceDeposits } from "./announce.ts";
+import { announceDeposits } from "./announce-custody.ts";
 import { orphanSmallDeposit } from "./watcher/small-deposits.ts";
 import type { chainCursors } from "../chain/tables.ts";
 import type { JsonRow } from "../platform/columns.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./records.ts";
+import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./payment-records.ts";
 import { WITHDRAWAL_STATUSES, withdrawals } from "./tables.ts";
 import { type Config, witnessesOf } from "../platform/config.ts";
 import { sweepable } from "../chain/tables.ts";

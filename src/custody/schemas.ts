@@ -8,7 +8,7 @@ import {
   u256Out,
   venueField,
   venueOut as tokenVenue,
-} from "../assets/fields.ts";
+} from "../assets/asset-fields.ts";
 import { LIMIT_DOCUMENTED, limitField, timeIdPage } from "../http/cursor.ts";
 import {
   boolean,

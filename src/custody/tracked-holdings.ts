@@ -1,7 +1,7 @@
 /** Reads the service's holdings on a chain for the reconciliation: vault and unswept addresses. */
 import { checksumAddress } from "../assets/address.ts";
 import type { AssetKey } from "../assets/asset.ts";
-import { readCursor } from "../chain/cursor.ts";
+import { readCursor } from "../chain/chain-cursor.ts";
 import { agreedHoldings } from "../chain/holdings.ts";
 import { tokenOf } from "../chain/token.ts";
 import type { HoldingsAt, Surplus } from "../reconcile/check-holdings.ts";

@@ -34,7 +34,7 @@ import {
 } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
-import { announceWithdrawals } from "./announce.ts";
+import { announceWithdrawals } from "./announce-custody.ts";
 import {
   type EarlierFacts,
   earlierFacts,
@@ -56,7 +56,7 @@ import {
   dailyLimitReached,
   withinDailyLimit,
 } from "./withdrawal-limit.ts";
-import { WITHDRAWAL, type WithdrawalRow } from "./records.ts";
+import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
 
 export type WithdrawTerms = {
   readonly clientWithdrawalId: string;

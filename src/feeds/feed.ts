@@ -1,12 +1,12 @@
 /** The sockets of one venue stream or one account stream. Pushes events and decides nothing. */
-import { CUSTODY_EVENTS } from "../custody/event-views.ts";
-import { ownBalances, ownUnfinishedWithdrawals } from "../custody/snapshot.ts";
+import { CUSTODY_EVENTS } from "../custody/custody-events.ts";
+import { ownBalances, ownUnfinishedWithdrawals } from "../custody/snapshot-custody.ts";
 import { config } from "../platform/config.ts";
 import { now } from "../platform/time.ts";
 import { closeTimedOut } from "../rfq/cancel-after.ts";
-import { onDisconnect } from "../rfq/armed-sockets.ts";
-import { RFQ_EVENTS } from "../rfq/event-views.ts";
-import { openRequestsSnapshot, ownOpenRecords } from "../rfq/snapshot.ts";
+import { onDisconnect } from "../rfq/cancel-on-disconnect.ts";
+import { RFQ_EVENTS } from "../rfq/rfq-events.ts";
+import { openRequestsSnapshot, ownOpenRecords } from "../rfq/snapshot-rfq.ts";
 import { SocketCommands } from "../rfq/socket-commands.ts";
 import { userOfStream } from "../streams/event-log.ts";
 import { NOTICE_EVENTS } from "../streams/notice.ts";

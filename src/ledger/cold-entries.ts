@@ -1,6 +1,6 @@
 /**
  * Entries that are only in the archive, as get-ledger needs them. The archive implements it
- * (src/archive/cold-entries.ts); the ledger only asks.
+ * (src/archive/ask-history.ts); the ledger only asks.
  */
 import { Problem, unavailable } from "../platform/problem.ts";
 import type { LedgerFilter, SubAccount } from "./filter.ts";

@@ -1,6 +1,6 @@
 import type { AlertKind } from "../platform/alert.ts";
 import { REVIEWED_ALERTS } from "../platform/reviewed-alerts.ts";
-import { closeAlerts } from "./audit.ts";
+import { closeAlerts } from "./audit-commands.ts";
 import { badOption, type OperatorContext, option } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 

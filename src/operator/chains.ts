@@ -1,8 +1,8 @@
 import { and, inArray, isNotNull } from "drizzle-orm";
-import { address as addressField } from "../assets/fields.ts";
+import { address as addressField } from "../assets/asset-fields.ts";
 import { type AuditActor, auditRow, type PlainKind } from "../audit/audit.ts";
 import { addressOf } from "../chain/addresses.ts";
-import { readCursor } from "../chain/cursor.ts";
+import { readCursor } from "../chain/chain-cursor.ts";
 import {
   chainStatus,
   forgetBlock,
@@ -19,7 +19,7 @@ import { reconcile } from "../reconcile/reconcile.ts";
 import { near } from "../platform/near.ts";
 import { problem } from "../platform/problem.ts";
 import { sql, TRUE } from "../platform/sql.ts";
-import { closeAlerts, recordCommand } from "./audit.ts";
+import { closeAlerts, recordCommand } from "./audit-commands.ts";
 import {
   argument,
   badOption,

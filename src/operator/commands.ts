@@ -1,7 +1,7 @@
 /** The operator's commands by name (contract.md section 7). Every change is an audit event. */
 import { approve, listProposals, reject } from "./approvals.ts";
 import * as alerts from "./alerts.ts";
-import { listAudit, verifyLog } from "./audit.ts";
+import { listAudit, verifyLog } from "./audit-commands.ts";
 import * as chains from "./chains.ts";
 import * as deposits from "./deposits.ts";
 import { doctor } from "./doctor.ts";
@@ -10,12 +10,12 @@ import * as markets from "./markets.ts";
 import * as journal from "./journal.ts";
 import { fees, liabilities } from "./house.ts";
 import { rescue } from "./rescue.ts";
-import { storage } from "./storage.ts";
+import { storage } from "./show-storage.ts";
 import * as showUsers from "./show-users.ts";
 import * as stuck from "./stuck.ts";
 import * as trading from "./trading.ts";
 import * as users from "./users.ts";
-import * as venues from "./venues.ts";
+import * as venues from "./pause-venue.ts";
 import * as withdrawals from "./withdrawals.ts";
 
 export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {

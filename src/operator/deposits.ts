@@ -1,7 +1,7 @@
-import { DEPOSIT, type DepositRow, depositView } from "../custody/records.ts";
+import { DEPOSIT, type DepositRow, depositView } from "../custody/payment-records.ts";
 import { LISTED_DEPOSIT_STATUSES } from "../custody/tables.ts";
 import { all, expr, readUuid, select, type Sql, sql, TRUE } from "../platform/sql.ts";
-import { closeAlerts } from "./audit.ts";
+import { closeAlerts } from "./audit-commands.ts";
 import { type OperatorContext, limitOption, oneOfOption, option } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 

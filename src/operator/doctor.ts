@@ -3,7 +3,7 @@
  * buckets whose objects can be changed. Only operators see it, because it tells a thief where to
  * begin.
  */
-import { email } from "../auth/fields.ts";
+import { email } from "../auth/account-fields.ts";
 import { type Config, witnessesOf } from "../platform/config.ts";
 import { putOnce } from "../platform/put-once.ts";
 import { all, first, readUuid, sql } from "../platform/sql.ts";

@@ -1,7 +1,7 @@
 /** Operator commands over markets. */
 import * as z from "zod";
 import { assetKey } from "../assets/asset.ts";
-import { assetId, venueField } from "../assets/fields.ts";
+import { assetId, venueField } from "../assets/asset-fields.ts";
 import { MAX_PAGE } from "../http/cursor.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
 import type { Venue } from "../platform/venues.ts";
@@ -9,7 +9,7 @@ import { MARKET_STATUSES } from "../rfq/markets/market.ts";
 import { MAX_MARKETS, MarketList } from "../rfq/markets/market-list.ts";
 import { MarketTerms } from "../rfq/markets/schemas.ts";
 import { closeMarket, type MarketRejection, setMarkets } from "../rfq/markets/set-markets.ts";
-import { commandRecord, recordCommand } from "./audit.ts";
+import { commandRecord, recordCommand } from "./audit-commands.ts";
 import {
   badOption,
   fieldOption,

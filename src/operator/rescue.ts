@@ -1,5 +1,5 @@
 import { and, eq } from "drizzle-orm";
-import { address, positiveU256, u256 } from "../assets/fields.ts";
+import { address, positiveU256, u256 } from "../assets/asset-fields.ts";
 import { type MistakenTransfer, planRescue } from "../chain/plan-rescue.ts";
 import { ERC1155, ERC20, NATIVE_COIN } from "../chain/token.ts";
 import { chainNamed } from "../custody/check-destination.ts";

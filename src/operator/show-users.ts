@@ -1,11 +1,11 @@
 /** Shows users: who they are, what they have and what they have open. */
 import { listApiKeys } from "../auth/api-key.ts";
 import { balanceView } from "../custody/list-balances.ts";
-import { ownUnfinishedWithdrawals } from "../custody/snapshot.ts";
+import { ownUnfinishedWithdrawals } from "../custody/snapshot-custody.ts";
 import { listBalances } from "../ledger/balance.ts";
 import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import { ownOpenRecords } from "../rfq/snapshot.ts";
+import { ownOpenRecords } from "../rfq/snapshot-rfq.ts";
 import type { SnapshotPart } from "../streams/replay.ts";
 import { limitOption, type OperatorContext } from "./context.ts";
 import { userOf } from "./users.ts";

@@ -26,7 +26,7 @@ import {
   TRADE,
   type TradeRow,
   tradeView,
-} from "../rfq/records.ts";
+} from "../rfq/rfq-records.ts";
 import { QUOTE_STATUSES, REQUEST_STATUSES } from "../rfq/tables.ts";
 import { limitOption, oneOfOption, type OperatorContext } from "./context.ts";
 import { userOf } from "./users.ts";

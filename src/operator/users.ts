@@ -13,7 +13,7 @@ import { dueEmailChanges, type NewEmail, requestEmailChange } from "../auth/chan
 import { holdMsOf } from "../auth/hold.ts";
 import { type Reset, type ResetResult, resetTotp, setPassword } from "../auth/reset-account.ts";
 import { openedStreams } from "../auth/ws-ticket.ts";
-import { email, ipRanges, newPassword } from "../auth/fields.ts";
+import { email, ipRanges, newPassword } from "../auth/account-fields.ts";
 import { timestamp } from "../http/fields.ts";
 import { inHashTurn } from "../auth/hash-turns.ts";
 import { hashPassword } from "../auth/password.ts";

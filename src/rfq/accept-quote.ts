@@ -21,8 +21,8 @@ import type { Actor } from "../platform/actor.ts";
 import { toWireTime } from "../platform/time.ts";
 import { timerNotPassed } from "./cancel-timer.ts";
 import { type AcceptQuote, reject, type Result } from "./command.ts";
-import { hexId, type Operation } from "./operation.ts";
-import { type MatchRow, matchColumns } from "./records.ts";
+import { hexId, type Operation } from "./book-operation.ts";
+import { type MatchRow, matchColumns } from "./rfq-records.ts";
 import type { QuoteStatus, RequestStatus } from "./tables.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import {

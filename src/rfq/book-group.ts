@@ -5,7 +5,7 @@
 import { commit, type Group, newGroup, type NotCommitted } from "../platform/commit.ts";
 import { all, atom, join, jsonObject, jsonText, type Sql, sql } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
-import { announceRfq } from "./announce.ts";
+import { announceRfq } from "./announce-rfq.ts";
 import {
   type Due,
   expireDue,
@@ -14,7 +14,7 @@ import {
   nextDue,
   type Records,
 } from "./expire.ts";
-import { type MatchRow, matchColumns, newRequestColumns, type RequestRow } from "./records.ts";
+import { type MatchRow, matchColumns, newRequestColumns, type RequestRow } from "./rfq-records.ts";
 import {
   composeOperations,
   type GroupEffects,
@@ -24,7 +24,7 @@ import {
   placedBy,
   type PlacedQuote,
   type RecordKind,
-} from "./operation.ts";
+} from "./book-operation.ts";
 
 export type GroupDone = {
   readonly committed: true;

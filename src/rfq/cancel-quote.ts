@@ -4,7 +4,7 @@ import { boundColumns, columnsOf, type CommandRow, selectRows } from "../platfor
 import { guardOf, questionOf } from "../platform/preconditions.ts";
 import { atom, type Columns, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type CancelQuote, reject, type Result } from "./command.ts";
-import { hexId, type Operation } from "./operation.ts";
+import { hexId, type Operation } from "./book-operation.ts";
 import type { QuoteStatus } from "./tables.ts";
 
 import {

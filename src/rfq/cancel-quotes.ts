@@ -8,7 +8,7 @@ import { all, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
-import { announceRfq, NOTHING_MADE } from "./announce.ts";
+import { announceRfq, NOTHING_MADE } from "./announce-rfq.ts";
 import { readIds } from "./expire.ts";
 
 import { findCulprits, setAside } from "./set-aside.ts";

@@ -2,7 +2,7 @@ import { NOW } from "../platform/commit.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type CancelRequest, reject, type Result } from "./command.ts";
-import { hexId, type Operation } from "./operation.ts";
+import { hexId, type Operation } from "./book-operation.ts";
 import { endedAs, endedBy } from "./ended.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import { actorMayWrite, cancelled, requestMatched } from "./rejections.ts";

@@ -5,7 +5,7 @@ import { type Expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { committedEvents, eventsToPush } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
-import { announceRfq, NOTHING_MADE } from "./announce.ts";
+import { announceRfq, NOTHING_MADE } from "./announce-rfq.ts";
 import { readIds } from "./expire.ts";
 import { endedAs } from "./ended.ts";
 import { findCulprits, setAside } from "./set-aside.ts";

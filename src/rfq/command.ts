@@ -2,9 +2,9 @@
  * The commands of a book and their results. Both cross a Durable Object call, so they are plain
  * data.
  */
-import type { RequestSide, Side } from "../assets/fields.ts";
+import type { RequestSide, Side } from "../assets/asset-fields.ts";
 import type { ProblemData } from "../platform/problem.ts";
-import type { MatchRow, QuoteRow, RequestRow } from "./records.ts";
+import type { MatchRow, QuoteRow, RequestRow } from "./rfq-records.ts";
 import type { Actor } from "../platform/actor.ts";
 
 /**

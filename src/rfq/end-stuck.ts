@@ -4,7 +4,7 @@ import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
-import { announceRfq, NOTHING_MADE } from "./announce.ts";
+import { announceRfq, NOTHING_MADE } from "./announce-rfq.ts";
 import { endedAs, endedBy } from "./ended.ts";
 
 /**

@@ -18,7 +18,7 @@ import {
   requestColumns,
   type RequestRow,
   requestView,
-} from "./records.ts";
+} from "./rfq-records.ts";
 import { matchRow, quoteRow, requestRow } from "./sealed-rows.ts";
 
 /** The caller's own request in any status, or another user's while it is open. */

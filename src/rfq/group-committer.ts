@@ -21,7 +21,7 @@ import { readDue, readOpenQuotes, type Records } from "./expire.ts";
 import { DueQuotes } from "./due-quotes.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { RejectionReader } from "./rejection-reader.ts";
-import type { Operation } from "./operation.ts";
+import type { Operation } from "./book-operation.ts";
 import { findCulprits, setAside } from "./set-aside.ts";
 
 export type CommitterSettings = {

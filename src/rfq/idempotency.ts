@@ -29,7 +29,7 @@ import {
   type QuoteRow,
   reader,
   type RequestRow,
-} from "./records.ts";
+} from "./rfq-records.ts";
 
 /**
  * 96 bits. The hash covers the user and the route. So the hash of another user's key cannot be hit,

@@ -2,7 +2,7 @@ import { olderThan, type Page, type PageQuery, type TimeId } from "../http/curso
 import type { RecordArchive } from "../archive/cold-records.ts";
 import { and, expr, raw, readUuid, select, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
-import { matchColumns, type MatchRow, matchView } from "./records.ts";
+import { matchColumns, type MatchRow, matchView } from "./rfq-records.ts";
 import { matchRow } from "./sealed-rows.ts";
 
 export type MatchFilter = BookFilter & {

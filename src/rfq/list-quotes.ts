@@ -22,9 +22,9 @@ import {
   select,
 } from "../platform/sql.ts";
 import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
-import { quoteColumns, type QuoteRow, quoteView } from "./records.ts";
+import { quoteColumns, type QuoteRow, quoteView } from "./rfq-records.ts";
 import { quoteRow } from "./sealed-rows.ts";
-import type { Side } from "../assets/fields.ts";
+import type { Side } from "../assets/asset-fields.ts";
 import { inStatuses } from "./status-ranges.ts";
 import { QUOTE_STATUSES, type QuoteStatus } from "./tables.ts";
 

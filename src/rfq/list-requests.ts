@@ -11,7 +11,7 @@ import { NOW } from "../platform/commit.ts";
 import { all, and, expr, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
 import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
 import { requestRow } from "./sealed-rows.ts";
-import { reader, type RequestRow, requestColumns, requestView } from "./records.ts";
+import { reader, type RequestRow, requestColumns, requestView } from "./rfq-records.ts";
 import { inStatuses } from "./status-ranges.ts";
 import { REQUEST_STATUSES } from "./tables.ts";
 

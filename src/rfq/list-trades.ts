@@ -10,7 +10,7 @@ import { NOW } from "../platform/commit.ts";
 import { all, type Expr, expr, raw, readUuid, select, sql, TRUE } from "../platform/sql.ts";
 import { READ } from "../platform/windows.ts";
 import type { BookFilter } from "./examined-page.ts";
-import { TRADE, type TradeRow, tradeView } from "./records.ts";
+import { TRADE, type TradeRow, tradeView } from "./rfq-records.ts";
 
 /** How far back the tape reaches. */
 export const TAPE_MS = READ.tape.ms;

@@ -18,7 +18,7 @@ import {
   keyIsUnused,
   keyRow,
 } from "./idempotency.ts";
-import { hexId, type Operation } from "./operation.ts";
+import { hexId, type Operation } from "./book-operation.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import {
   actorMayWrite,

@@ -10,7 +10,7 @@ import { Problem, problemBody, unavailable } from "../platform/problem.ts";
 import { MAX_CLOCK_LEAD_MS, now, sleep } from "../platform/time.ts";
 import { bookObject } from "../streams/notify.ts";
 import { type PlaceQuote, reject, type Result } from "./command.ts";
-import { quoteView } from "./records.ts";
+import { quoteView } from "./rfq-records.ts";
 import { recall, recalling } from "./recall.ts";
 import { limitRefusalsOfQuotes } from "./refusals.ts";
 import { tooManyInFlight } from "./rejections.ts";

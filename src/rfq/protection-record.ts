@@ -1,6 +1,6 @@
 /**
  * The protection of a maker as rows and on the wire, and what other operations ask of it:
- * place-quote.ts whether it has tripped, accept-quote.ts and announce.ts what a match tripped.
+ * place-quote.ts whether it has tripped, accept-quote.ts and announce-rfq.ts what a match tripped.
  */
 import { toHex } from "../assets/amount.ts";
 import type { JsonRow } from "../platform/columns.ts";

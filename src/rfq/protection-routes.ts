@@ -1,6 +1,6 @@
 /** Routes of a maker's protection (contract.md section 5). */
 import * as z from "zod";
-import { positiveU256, u256Out } from "../assets/fields.ts";
+import { positiveU256, u256Out } from "../assets/asset-fields.ts";
 import { route } from "../http/define-route.ts";
 import { described, integer } from "../http/fields.ts";
 import type { Api } from "../http/route-definition.ts";

@@ -1,6 +1,6 @@
 /** Parameters that several lists of RFQ share, and rules over them for `.refine(rule, error)`. */
 import type { Venue } from "../platform/venues.ts";
-import { assetId, venueField } from "../assets/fields.ts";
+import { assetId, venueField } from "../assets/asset-fields.ts";
 import { described, timestamp } from "../http/fields.ts";
 import { type BookFilter, MAX_EXAMINED } from "./examined-page.ts";
 

@@ -5,7 +5,7 @@ import type { Columns } from "../platform/sql.ts";
 import { MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
 import { ACTOR_FIELDS, actorRow } from "../auth/may-write.ts";
 import { readAssetKey } from "../assets/asset.ts";
-import type { Side } from "../assets/fields.ts";
+import type { Side } from "../assets/asset-fields.ts";
 import type { PlaceQuote } from "./command.ts";
 import { KEY_FIELDS, keyRow, type KeyUse } from "./idempotency.ts";
 import type { RequestTerms } from "./request-terms.ts";

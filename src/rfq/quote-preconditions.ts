@@ -14,7 +14,7 @@ import {
   rowMayWrite,
 } from "../auth/may-write.ts";
 import { readAssetKey } from "../assets/asset.ts";
-import { socketNotEnded } from "./armed-sockets.ts";
+import { socketNotEnded } from "./cancel-on-disconnect.ts";
 import { cancelAfterPassed, type TimerFacts, timerNotPassed } from "./cancel-timer.ts";
 import { type PlaceQuote, reject, type Result } from "./command.ts";
 import { type EarlierFacts, hashIsUnused, recallResult } from "./idempotency.ts";

@@ -1,6 +1,6 @@
 import { Problem } from "../platform/problem.ts";
 import type { Result } from "./command.ts";
-import { matchView, quoteView, requestView } from "./records.ts";
+import { matchView, quoteView, requestView } from "./rfq-records.ts";
 
 type Success = Extract<Result, { ok: true }>;
 

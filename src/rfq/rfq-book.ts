@@ -15,20 +15,20 @@ import { SocketCommands } from "./socket-commands.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { StreamObject } from "../streams/stream-object.ts";
 import { acceptQuote } from "./accept-quote.ts";
-import { onDisconnect } from "./armed-sockets.ts";
+import { onDisconnect } from "./cancel-on-disconnect.ts";
 import type { GroupDone } from "./book-group.ts";
 import { cancelQuote } from "./cancel-quote.ts";
 import { cancelRequest } from "./cancel-request.ts";
 import { type Result, type Command, type PlaceQuote, reject } from "./command.ts";
-import { RFQ_EVENTS } from "./event-views.ts";
+import { RFQ_EVENTS } from "./rfq-events.ts";
 import { nextDue } from "./expire.ts";
 import { openRequest } from "./open-request.ts";
 import { placeQuote } from "./place-quote.ts";
 import { tooManyInFlight } from "./rejections.ts";
 import { readTerms, type RequestTerms, termsOf } from "./request-terms.ts";
 import { GroupCommitter } from "./group-committer.ts";
-import { openRequestsSnapshot } from "./snapshot.ts";
-import type { Operation } from "./operation.ts";
+import { openRequestsSnapshot } from "./snapshot-rfq.ts";
+import type { Operation } from "./book-operation.ts";
 import { alertClockAhead } from "./watch-clock.ts";
 
 /** Requests whose terms are cached. Terms never change, so this only bounds memory. */

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { recordArchive } from "../archive/cold-records.ts";
-import { SIDES } from "../assets/fields.ts";
-import { assetId, venueField } from "../assets/fields.ts";
+import { SIDES } from "../assets/asset-fields.ts";
+import { assetId, venueField } from "../assets/asset-fields.ts";
 import { pageFields, pageSchema, timeIdPage } from "../http/cursor.ts";
 import { described, oneOf, uuidField } from "../http/fields.ts";
 import { invalidRequest, type ProblemCode } from "../platform/problem.ts";
@@ -26,7 +26,7 @@ import {
 } from "./query-fields.ts";
 import { registerMarketRoutes } from "./markets/routes.ts";
 import { registerRecordRoutes } from "./record-routes.ts";
-import { matchView, quoteView, requestView } from "./records.ts";
+import { matchView, quoteView, requestView } from "./rfq-records.ts";
 import {
   AcceptBody,
   CancelledQuote,

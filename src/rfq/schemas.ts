@@ -11,7 +11,7 @@ import {
   u256Out,
   venueField,
   venueOut,
-} from "../assets/fields.ts";
+} from "../assets/asset-fields.ts";
 import { ProblemSchema } from "../http/problem-schema.ts";
 import {
   boolean,

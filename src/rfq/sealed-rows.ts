@@ -1,7 +1,7 @@
 /** Records of the archive as the rows that the database returns, as their owner reads them. */
 import type { SealedRecord } from "../archive/record-page.ts";
-import type { SealedMatch, SealedQuote, SealedRequest } from "../archive/records.ts";
-import type { MatchRow, QuoteRow, RequestRow } from "./records.ts";
+import type { SealedMatch, SealedQuote, SealedRequest } from "../archive/sealed-columns.ts";
+import type { MatchRow, QuoteRow, RequestRow } from "./rfq-records.ts";
 
 export function requestRow(record: SealedRecord): RequestRow {
   const row = requireRequest(record);

@@ -9,7 +9,7 @@ import {
   text,
   uniqueIndex,
 } from "drizzle-orm/sqlite-core";
-import { REQUEST_SIDES, SIDES } from "../assets/fields.ts";
+import { REQUEST_SIDES, SIDES } from "../assets/asset-fields.ts";
 import { amount, decimal, hex, oneOf, uuid } from "../platform/columns.ts";
 
 export const REQUEST_STATUSES = ["open", "matched", "cancelled", "expired"] as const;

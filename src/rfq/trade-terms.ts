@@ -3,7 +3,7 @@
  * points of USDC.
  */
 import { type AssetKey, USDC } from "../assets/asset.ts";
-import type { Side } from "../assets/fields.ts";
+import type { Side } from "../assets/asset-fields.ts";
 
 /** Prices are integers scaled by 1e6: 650000 means 0.65 USDC for one whole token. */
 const PRICE_SCALE = 1_000_000n;

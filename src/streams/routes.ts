@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { assetKey } from "../assets/asset.ts";
-import { assetId, venueField } from "../assets/fields.ts";
+import { assetId, venueField } from "../assets/asset-fields.ts";
 import { scopeMissing } from "../auth/permit.ts";
 import { consumeTicket, giveBackTicket } from "../auth/ws-ticket.ts";
 import { boolean, boundedText, described, integer } from "../http/fields.ts";

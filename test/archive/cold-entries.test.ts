@@ -5,7 +5,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it, vi } from "vitest";
-import { coldEntries, historyName } from "../../src/archive/cold-entries.ts";
+import { coldEntries, historyName } from "../../src/archive/ask-history.ts";
 import { releaseRound } from "../../src/archive/release.ts";
 import {
   BlockIndex,
@@ -15,7 +15,7 @@ import {
 } from "../../src/archive/block-index.ts";
 import type { SealId } from "../../src/archive/footer.ts";
 import type { SealBucket } from "../../src/archive/seal-store.ts";
-import type { History } from "../../src/archive/history.ts";
+import type { History } from "../../src/archive/history-object.ts";
 import { REASONS } from "../../src/ledger/codes.ts";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import {

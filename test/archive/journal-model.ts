@@ -7,7 +7,7 @@ import type {
   SealedQuote,
   SealedRequest,
   SealedTransfer,
-} from "../../src/archive/records.ts";
+} from "../../src/archive/sealed-columns.ts";
 import type { Seal } from "../../src/archive/seal-format.ts";
 
 const STARTED_AT = 1_764_551_300_000;

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it, vi } from "vitest";
-import { coldEntries } from "../../src/archive/cold-entries.ts";
+import { coldEntries } from "../../src/archive/ask-history.ts";
 import { releaseRound } from "../../src/archive/release.ts";
 import { type EntryPage, type EntryRow, NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { getQuote } from "../../src/rfq/get-records.ts";

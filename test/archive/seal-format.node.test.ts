@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { hasAmount, listAmounts } from "../../src/archive/amounts.ts";
-import { SealMalformed, writeTable } from "../../src/archive/columns.ts";
+import { SealMalformed, writeTable } from "../../src/archive/column-text.ts";
 import { compress } from "../../src/archive/compress.ts";
 import {
   encodeFooter,
@@ -14,7 +14,7 @@ import {
   sha256,
   splitFooter,
 } from "../../src/archive/footer.ts";
-import { TRANSFERS } from "../../src/archive/records.ts";
+import { TRANSFERS } from "../../src/archive/sealed-columns.ts";
 import { decodeSeal, encodeSeal, openBlock } from "../../src/archive/seal-format.ts";
 import { readSeal, type SealBucket } from "../../src/archive/seal-store.ts";
 import { slices } from "./journal-model.ts";

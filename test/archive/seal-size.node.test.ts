@@ -1,7 +1,7 @@
 /** What a sealed quote costs. The archive only grows. */
 import { randomBytes, randomInt } from "node:crypto";
 import { expect, it } from "vitest";
-import type { SealedQuote } from "../../src/archive/records.ts";
+import type { SealedQuote } from "../../src/archive/sealed-columns.ts";
 import { GENESIS } from "../../src/archive/footer.ts";
 import { encodeSeal } from "../../src/archive/seal-format.ts";
 import { idAt } from "./journal-model.ts";

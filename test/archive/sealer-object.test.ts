@@ -2,8 +2,8 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it, vi } from "vitest";
-import { coldEntries, historyName } from "../../src/archive/cold-entries.ts";
-import { History } from "../../src/archive/history.ts";
+import { coldEntries, historyName } from "../../src/archive/ask-history.ts";
+import { History } from "../../src/archive/history-object.ts";
 import { releaseRound } from "../../src/archive/release.ts";
 import { Sealer } from "../../src/archive/sealer.ts";
 import { NEWEST, readEntries } from "../../src/ledger/history.ts";

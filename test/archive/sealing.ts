@@ -2,10 +2,10 @@
 import { applyD1Migrations, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { BlockIndex, type IndexLimits } from "../../src/archive/block-index.ts";
-import type { Archive } from "../../src/archive/cold-entries.ts";
+import type { Archive } from "../../src/archive/ask-history.ts";
 import type { RecordArchive } from "../../src/archive/cold-records.ts";
 import type { SealId } from "../../src/archive/footer.ts";
-import type { History } from "../../src/archive/history.ts";
+import type { History } from "../../src/archive/history-object.ts";
 import { OwnerMemory } from "../../src/archive/owner-memory.ts";
 import type { Sealer } from "../../src/archive/sealer.ts";
 import { ownersIn, type Seal } from "../../src/archive/seal-format.ts";

@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { toHex } from "viem";
-import { readCursor } from "../../src/chain/cursor.ts";
+import { readCursor } from "../../src/chain/chain-cursor.ts";
 import { type Lie, type Node, withNodes } from "./support/nodes.ts";
 import { openStage } from "./support/stage.ts";
 

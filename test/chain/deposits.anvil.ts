@@ -7,7 +7,7 @@ import { Deposit } from "../../src/custody/schemas.ts";
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
 import { recordRescan, recordResume } from "../../src/custody/operator-commands.ts";
 import { rescanOnCommand } from "../../src/custody/watcher/rescan.ts";
-import { readCursor } from "../../src/chain/cursor.ts";
+import { readCursor } from "../../src/chain/chain-cursor.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, blob, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { edit } from "../support/ledger.ts";

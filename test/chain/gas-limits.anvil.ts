@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { pad, toFunctionSelector, toHex } from "viem";
 import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
-import { gasLimits } from "../../src/chain/vault.ts";
+import { gasLimits } from "../../src/chain/vault-calls.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { drive, expectRest, queuedWithdrawal } from "./support/drive.ts";
 import { openStage } from "./support/stage.ts";

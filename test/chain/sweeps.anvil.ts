@@ -5,7 +5,7 @@ import { type Address, encodeFunctionData, type Hex } from "viem";
 import { USDC } from "../../src/assets/asset.ts";
 import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
-import { decodeSweep } from "../../src/chain/vault.ts";
+import { decodeSweep } from "../../src/chain/vault-calls.ts";
 import { resweepAddress } from "../../src/custody/operator-commands.ts";
 import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
 import { checkHoldings } from "../../src/reconcile/check-holdings.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import * as z from "zod";
-import { address, assetId, price, u256 } from "../../src/assets/fields.ts";
+import { address, assetId, price, u256 } from "../../src/assets/asset-fields.ts";
 import { encodeCursor, pageOf, timeIdPage } from "../../src/http/cursor.ts";
 import { filterOf } from "../../src/custody/list-entries.ts";
 import {

@@ -14,7 +14,7 @@ import type {
   RecordsPage,
   RecordsRequest,
 } from "../../src/archive/block-index.ts";
-import { History } from "../../src/archive/history.ts";
+import { History } from "../../src/archive/history-object.ts";
 import { Sealer } from "../../src/archive/sealer.ts";
 import { Payer } from "../../src/custody/payer/payer.ts";
 import { ChainWatcher } from "../../src/custody/watcher/chain-watcher.ts";
@@ -22,7 +22,7 @@ import { Feed } from "../../src/feeds/feed.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import type { ProblemData } from "../../src/platform/problem.ts";
 import type { Command } from "../../src/rfq/command.ts";
-import type { MatchRow, QuoteRow, RequestRow } from "../../src/rfq/records.ts";
+import type { MatchRow, QuoteRow, RequestRow } from "../../src/rfq/rfq-records.ts";
 import { RfqBook } from "../../src/rfq/rfq-book.ts";
 import type { StreamEvent } from "../../src/streams/event-log.ts";
 import { bookObject } from "../../src/streams/notify.ts";

@@ -7,7 +7,7 @@ import type { Actor } from "../../src/platform/actor.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { now } from "../../src/platform/time.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { endLostSockets } from "../../src/rfq/armed-sockets.ts";
+import { endLostSockets } from "../../src/rfq/cancel-on-disconnect.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { closeSockets } from "../../src/streams/notify.ts";
 import { readState, writeState } from "../../src/streams/socket.ts";

@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest";
 import type { Actor } from "../../src/platform/actor.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { endLostSockets } from "../../src/rfq/armed-sockets.ts";
+import { endLostSockets } from "../../src/rfq/cancel-on-disconnect.ts";
 import { cancelAfter, closeMissedTimers } from "../../src/rfq/cancel-after.ts";
 import type { Command, Result } from "../../src/rfq/command.ts";
 import { saveProtection } from "../../src/rfq/protection.ts";

@@ -12,7 +12,7 @@ import { acceptQuote } from "../../src/rfq/accept-quote.ts";
 import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
 import { cancelRequest } from "../../src/rfq/cancel-request.ts";
 import { openRequest } from "../../src/rfq/open-request.ts";
-import type { Operation } from "../../src/rfq/operation.ts";
+import type { Operation } from "../../src/rfq/book-operation.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
 import { printStable, RecordingDatabase } from "../support/node/recording-database.ts";
 import { testSettings } from "../support/settings.ts";

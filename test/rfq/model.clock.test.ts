@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Side } from "../../src/assets/fields.ts";
+import type { Side } from "../../src/assets/asset-fields.ts";
 import { all, readUuid, sql } from "../../src/platform/sql.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { balances, newAsset } from "../support/ledger.ts";

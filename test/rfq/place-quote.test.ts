@@ -1,9 +1,9 @@
 /** The quotes of one commit group, which one statement places. */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import type { Side } from "../../src/assets/fields.ts";
+import type { Side } from "../../src/assets/asset-fields.ts";
 import { expr, first, jsonObject, raw, sql, uuid } from "../../src/platform/sql.ts";
-import { newQuoteColumns } from "../../src/rfq/records.ts";
+import { newQuoteColumns } from "../../src/rfq/rfq-records.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import type { PlaceQuote } from "../../src/rfq/command.ts";
 import { balances, edit, fund } from "../support/ledger.ts";

@@ -4,7 +4,7 @@ import type { AssetKey } from "../../src/assets/asset.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { getProtection, resetProtection, saveProtection } from "../../src/rfq/protection.ts";
-import { trimRfq } from "../../src/rfq/trim.ts";
+import { trimRfq } from "../../src/rfq/trim-rfq.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { rowsReadBy } from "../support/counting-database.ts";
 import { apiOf } from "../support/http.ts";

@@ -9,7 +9,7 @@ import { KEPT } from "../../src/platform/windows.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { expireMissed } from "../../src/rfq/expire-missed.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
-import { hexId } from "../../src/rfq/operation.ts";
+import { hexId } from "../../src/rfq/book-operation.ts";
 import type { RfqBook } from "../../src/rfq/rfq-book.ts";
 import { bookStream } from "../../src/streams/event-log.ts";
 import { balances, fund, newAsset } from "../support/ledger.ts";

@@ -161,8 +161,9 @@ it("frames of several parts stay below their limit and have every list", () => {
 });
 
 it("the statements of a snapshot read the user's own indexes", async () => {
-  const { ownBalances, ownUnfinishedWithdrawals } = await import("../../src/custody/snapshot.ts");
-  const { ownOpenRecords } = await import("../../src/rfq/snapshot.ts");
+  const { ownBalances, ownUnfinishedWithdrawals } =
+    await import("../../src/custody/snapshot-custody.ts");
+  const { ownOpenRecords } = await import("../../src/rfq/snapshot-rfq.ts");
   const user = uuidv7();
   for (const part of [ownBalances(user), ...ownOpenRecords(user), ownUnfinishedWithdrawals(user)]) {
     const { text, params } = part.statement;

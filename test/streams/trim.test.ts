@@ -5,7 +5,7 @@ import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { announce, accountStream, bookStream } from "../../src/streams/event-log.ts";
-import { trimStreams } from "../../src/streams/trim.ts";
+import { trimStreams } from "../../src/streams/trim-streams.ts";
 import { emptyNotice } from "../support/events.ts";
 import { newAsset, tamper } from "../support/ledger.ts";
 import { openRequest } from "../support/market.ts";

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { randomBytes } from "node:crypto";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import { tokenOf } from "../../src/chain/token.ts";
-import { announceDeposits, announceWithdrawals } from "../../src/custody/announce.ts";
+import { announceDeposits, announceWithdrawals } from "../../src/custody/announce-custody.ts";
 import { failUnpayable } from "../../src/custody/watcher/fail-withdrawal.ts";
 import { recordVaultEvents, settlePaid } from "../../src/custody/watcher/settle-withdrawal.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";

@@ -1,7 +1,7 @@
 /** Markets of a test's own: commands, the book that decides them, and parties with funds. */
 import { env } from "cloudflare:workers";
 import type { AssetKey } from "../../src/assets/asset.ts";
-import type { RequestSide } from "../../src/assets/fields.ts";
+import type { RequestSide } from "../../src/assets/asset-fields.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { config, type Config } from "../../src/platform/config.ts";
@@ -10,7 +10,7 @@ import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { now, setClock } from "../../src/platform/time.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Venue } from "../../src/platform/venues.ts";
-import { announceRfq, NOTHING_MADE } from "../../src/rfq/announce.ts";
+import { announceRfq, NOTHING_MADE } from "../../src/rfq/announce-rfq.ts";
 import { acceptQuote } from "../../src/rfq/accept-quote.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
@@ -25,10 +25,10 @@ import type {
   Result,
 } from "../../src/rfq/command.ts";
 import { openRequest as openRequestOperation } from "../../src/rfq/open-request.ts";
-import type { Operation } from "../../src/rfq/operation.ts";
+import type { Operation } from "../../src/rfq/book-operation.ts";
 import { placeQuote as placeQuoteOperation } from "../../src/rfq/place-quote.ts";
 import { readTerms } from "../../src/rfq/request-terms.ts";
-import { matchView, quoteView, requestView } from "../../src/rfq/records.ts";
+import { matchView, quoteView, requestView } from "../../src/rfq/rfq-records.ts";
 import type { CancelReason } from "../../src/rfq/tables.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import { bookStream } from "../../src/streams/event-log.ts";

@@ -5,9 +5,9 @@
 import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect } from "vitest";
-import { CUSTODY_EVENTS } from "../../src/custody/event-views.ts";
+import { CUSTODY_EVENTS } from "../../src/custody/custody-events.ts";
 import type { Actor } from "../../src/platform/actor.ts";
-import { RFQ_EVENTS } from "../../src/rfq/event-views.ts";
+import { RFQ_EVENTS } from "../../src/rfq/rfq-events.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { NOTICE_EVENTS } from "../../src/streams/notice.ts";
 import { streamObject } from "../../src/streams/notify.ts";

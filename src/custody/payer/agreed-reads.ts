@@ -18,8 +18,8 @@ import {
   readHeader,
   RpcUnavailable,
 } from "../../chain/rpc.ts";
-import type { Cursor } from "../../chain/cursor.ts";
-import { hasPayerRole, readOutcomes, readVaultStatus } from "../../chain/vault.ts";
+import type { Cursor } from "../../chain/chain-cursor.ts";
+import { hasPayerRole, readOutcomes, readVaultStatus } from "../../chain/vault-calls.ts";
 import { askAgreed, askHighest } from "../../chain/witnesses.ts";
 import { type ChainConfig, witnessesOf } from "../../platform/config.ts";
 import type { HeadView } from "./payer-context.ts";

@@ -4,11 +4,11 @@
  */
 import { and, eq, inArray, isNull } from "drizzle-orm";
 import { clearAlert } from "../../platform/alert.ts";
-import { MAX_VOIDS, voidCall } from "../../chain/vault.ts";
+import { MAX_VOIDS, voidCall } from "../../chain/vault-calls.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
 import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
-import { announceWithdrawals } from "../announce.ts";
+import { announceWithdrawals } from "../announce-custody.ts";
 import { failPaidOtherwise } from "../watcher/fail-withdrawal.ts";
 import { refusalSubject, wouldSucceed } from "./would-succeed.ts";
 import type { HeadView, PayerContext } from "./payer-context.ts";

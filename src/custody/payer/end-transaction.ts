@@ -3,11 +3,11 @@
  * used it. The watcher has applied the vault's events up to that height. A member without an
  * outcome was therefore not paid and returns to the queue.
  */
-import { PAYMENT_STATE } from "../../chain/vault.ts";
+import { PAYMENT_STATE } from "../../chain/vault-calls.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { sql, uuid } from "../../platform/sql.ts";
 import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
-import { announceWithdrawals } from "../announce.ts";
+import { announceWithdrawals } from "../announce-custody.ts";
 import { confirmedNonces, confirmedOutcomes } from "./agreed-reads.ts";
 import { isFormer, isOver } from "./former-accounts.ts";
 import { liveMembers, type OpenTransaction } from "./open-transactions.ts";

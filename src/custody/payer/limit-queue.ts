@@ -1,7 +1,7 @@
 /** What the payer needs to know of the vault's limits before it chooses payments. */
 import { describe } from "../../chain/rpc.ts";
 import { ERC1155, tokenOf } from "../../chain/token.ts";
-import { readPaymentLimits } from "../../chain/vault.ts";
+import { readPaymentLimits } from "../../chain/vault-calls.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { NOW } from "../../platform/commit.ts";

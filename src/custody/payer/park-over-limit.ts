@@ -3,7 +3,7 @@
  * They were accepted before the limit was lowered, or while it could not be read.
  */
 import { alertRow } from "../../platform/alert.ts";
-import { readPaymentLimit } from "../../chain/vault.ts";
+import { readPaymentLimit } from "../../chain/vault-calls.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { tokenOf } from "../../chain/token.ts";
 import { commit, newGroup } from "../../platform/commit.ts";

@@ -7,7 +7,7 @@ import { checksumAddress } from "../../assets/address.ts";
 import type { AssetKey } from "../../assets/asset.ts";
 import { readHoldings } from "../../chain/holdings.ts";
 import { tokenOf } from "../../chain/token.ts";
-import { MAX_PAYMENTS, payCall, type Payment } from "../../chain/vault.ts";
+import { MAX_PAYMENTS, payCall, type Payment } from "../../chain/vault-calls.ts";
 import { NOW } from "../../platform/commit.ts";
 import { all, readUuid, select, sql } from "../../platform/sql.ts";
 import { MAC_COLUMNS, type MacRow } from "../../ledger/withdrawal-mac.ts";

@@ -8,11 +8,11 @@
  * (settle-withdrawal.ts).
  */
 import { clearAlert, raiseAlert } from "../../platform/alert.ts";
-import { type Cursor, readCursor } from "../../chain/cursor.ts";
+import { type Cursor, readCursor } from "../../chain/chain-cursor.ts";
 import { feeLimits, firstFees } from "../../chain/fees.ts";
 import { payerAccount } from "../../chain/payer-account.ts";
 import { describe, endpoints } from "../../chain/rpc.ts";
-import { gasLimits, MAX_PAYMENTS } from "../../chain/vault.ts";
+import { gasLimits, MAX_PAYMENTS } from "../../chain/vault-calls.ts";
 import { log } from "../../platform/log.ts";
 import { confirmedOutcomes, readAgreedHead, readTip, vaultAtHead } from "./agreed-reads.ts";
 import { haltIfRemoved, resumePayer } from "./reopen-transactions.ts";

@@ -1,5 +1,5 @@
 /** Context that every step of the payer receives. */
-import type { Cursor } from "../../chain/cursor.ts";
+import type { Cursor } from "../../chain/chain-cursor.ts";
 import type { Market } from "../../chain/fees.ts";
 import type { OperatorAccount } from "../../chain/operator-account.ts";
 import type { BlockHeader, Endpoint } from "../../chain/rpc.ts";

@@ -5,7 +5,7 @@
  */
 import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { tokenOf } from "../../chain/token.ts";
-import { refusesTransfers } from "../../chain/vault.ts";
+import { refusesTransfers } from "../../chain/vault-calls.ts";
 import type { AssetKey } from "../../assets/asset.ts";
 import { all, first, sql } from "../../platform/sql.ts";
 import { type TokenName, tokenName, tokenNameOf, tokenSubject } from "../token-name.ts";

@@ -9,7 +9,7 @@
  * operator's `restore` calls until no page is left.
  */
 import { paymentId } from "../../chain/payment-id.ts";
-import { readCursor } from "../../chain/cursor.ts";
+import { readCursor } from "../../chain/chain-cursor.ts";
 import type { MacKeys } from "../../audit/event-mac.ts";
 import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.ts";
 import { termsMac } from "../../ledger/withdrawal-mac.ts";
@@ -19,8 +19,8 @@ import { all, blob, type Expr, expr, first, type Sql, sql, uuid } from "../../pl
 import { uuidv7 } from "../../platform/uuid.ts";
 import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
 import { SEQUENCE_JUMP, skipEvents } from "../../streams/skip-events.ts";
-import { announceWithdrawals } from "../announce.ts";
-import { FAILURE_MESSAGES } from "../records.ts";
+import { announceWithdrawals } from "../announce-custody.ts";
+import { FAILURE_MESSAGES } from "../payment-records.ts";
 import { confirmedOutcomes } from "./agreed-reads.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
 import type { WatcherContext } from "../watcher/commit-move.ts";

@@ -9,7 +9,7 @@ import { sendToAll } from "../../chain/send.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { blob, sql, uuid } from "../../platform/sql.ts";
 import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
-import { announceWithdrawals } from "../announce.ts";
+import { announceWithdrawals } from "../announce-custody.ts";
 import { mayPay, mayVoid } from "./payer-lease.ts";
 import type { OpenTransaction } from "./open-transactions.ts";
 import { storeAttempt } from "./store-transaction.ts";

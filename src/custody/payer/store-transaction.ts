@@ -5,12 +5,12 @@
  */
 import type { Fees } from "../../chain/fees.ts";
 import type { OperatorAccount, Signed } from "../../chain/operator-account.ts";
-import type { Call } from "../../chain/vault.ts";
+import type { Call } from "../../chain/vault-calls.ts";
 import { commit, type Group, newGroup } from "../../platform/commit.ts";
 import { all, blob, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
-import { announceWithdrawals } from "../announce.ts";
+import { announceWithdrawals } from "../announce-custody.ts";
 import { PAID_OTHERWISE } from "../watcher/settle-withdrawal.ts";
 import { mayPay, mayVoid } from "./payer-lease.ts";
 import { readRecords } from "./withdrawal-record.ts";

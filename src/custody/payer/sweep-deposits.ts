@@ -22,7 +22,7 @@ import {
   readSweepTarget,
   sweepCall,
   type SweepItem,
-} from "../../chain/vault.ts";
+} from "../../chain/vault-calls.ts";
 import { NOW } from "../../platform/commit.ts";
 import { fragment, read } from "../../platform/read.ts";
 import { readIssued } from "../../ledger/balance.ts";

@@ -1,5 +1,5 @@
 /** The context of the watcher's steps, and how a step commits its move of the cursor. */
-import { type Cursor, readCursor } from "../../chain/cursor.ts";
+import { type Cursor, readCursor } from "../../chain/chain-cursor.ts";
 import { commit, type Group } from "../../platform/commit.ts";
 import type { ScanPace } from "../../chain/scan-pace.ts";
 import type { ChainConfig, Config } from "../../platform/config.ts";

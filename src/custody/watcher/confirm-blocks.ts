@@ -3,7 +3,7 @@
  * credits its deposits and applies the vault's events in the batch that moves the cursor.
  */
 import { applyVaultEvents } from "./apply-vault-events.ts";
-import { type Cursor, deleteBlocks, movedBy, moveConfirmed } from "../../chain/cursor.ts";
+import { type Cursor, deleteBlocks, movedBy, moveConfirmed } from "../../chain/chain-cursor.ts";
 import type { Swept, SweepFailed } from "../../chain/decode-logs.ts";
 import { alertRow } from "../../platform/alert.ts";
 import { type Endpoint, InconsistentNode, readHeader } from "../../chain/rpc.ts";
@@ -11,7 +11,7 @@ import type { Range } from "../../chain/scan.ts";
 import { assetOfEvent } from "../../chain/token.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
 import { all, type Sql, sql } from "../../platform/sql.ts";
-import { announceDeposits, announceWithdrawals } from "../announce.ts";
+import { announceDeposits, announceWithdrawals } from "../announce-custody.ts";
 import { creditConfirmed, depositsDue } from "./credit-deposit.ts";
 import { recordDeposits, type SeenTransfer } from "./detect-deposits.ts";
 import { readConfirmed } from "./read-confirmed.ts";

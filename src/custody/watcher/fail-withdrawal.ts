@@ -2,7 +2,7 @@
 import { transfer } from "../../ledger/post.ts";
 import type { Group } from "../../platform/commit.ts";
 import { type Sql, sql, uuid } from "../../platform/sql.ts";
-import { FAILURE_MESSAGES } from "../records.ts";
+import { FAILURE_MESSAGES } from "../payment-records.ts";
 import { decidesIn, PAID_OTHERWISE } from "./settle-withdrawal.ts";
 
 /**

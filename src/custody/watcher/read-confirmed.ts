@@ -7,7 +7,7 @@ import type { Block } from "../../chain/follow-head.ts";
 import { confirmedHeight } from "../../chain/follow-head.ts";
 import { type Endpoint, InconsistentNode, readHeader } from "../../chain/rpc.ts";
 import { type Range, type Scan, scanRange, watchedContracts } from "../../chain/scan.ts";
-import { PAYMENT_STATE, readOutcomes } from "../../chain/vault.ts";
+import { PAYMENT_STATE, readOutcomes } from "../../chain/vault-calls.ts";
 import { type Agreed, askAgreed, EndpointsDisagree } from "../../chain/witnesses.ts";
 import type { WatcherContext } from "./commit-move.ts";
 import { type SeenTransfer, transfersToUs } from "./detect-deposits.ts";

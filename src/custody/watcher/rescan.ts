@@ -4,12 +4,12 @@
  * was missed is credited or settled.
  */
 import { alertRow } from "../../platform/alert.ts";
-import { type Cursor, readCursor } from "../../chain/cursor.ts";
+import { type Cursor, readCursor } from "../../chain/chain-cursor.ts";
 import { readHeader } from "../../chain/rpc.ts";
 import type { Range } from "../../chain/scan.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
 import { all, type Expr, expr, first, type Sql, sql } from "../../platform/sql.ts";
-import { announceDeposits, announceWithdrawals } from "../announce.ts";
+import { announceDeposits, announceWithdrawals } from "../announce-custody.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { applyVaultEvents } from "./apply-vault-events.ts";
 import { commitMove, type WatcherContext, rangeLimit } from "./commit-move.ts";

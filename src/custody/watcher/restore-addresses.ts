@@ -8,7 +8,7 @@
  * accounted for. An operator returns the account once the user has proved their identity.
  */
 import { auditRow } from "../../audit/audit.ts";
-import { readCursor } from "../../chain/cursor.ts";
+import { readCursor } from "../../chain/chain-cursor.ts";
 import { type Endpoint, readHeader } from "../../chain/rpc.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";

@@ -1,6 +1,6 @@
 /** Carries out the operator's `chain resume` after the review of a halt. */
 import { and, eq, isNull } from "drizzle-orm";
-import { readCursor } from "../../chain/cursor.ts";
+import { readCursor } from "../../chain/chain-cursor.ts";
 import { type Endpoint, readHead, readHeader } from "../../chain/rpc.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";

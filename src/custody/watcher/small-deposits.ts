@@ -11,7 +11,7 @@ import type { Group } from "../../platform/commit.ts";
 import type { ChainConfig } from "../../platform/config.ts";
 import { type Expr, expr, raw, type Sql, sql } from "../../platform/sql.ts";
 import { announce } from "../../streams/event-log.ts";
-import { depositChanged } from "../announce.ts";
+import { depositChanged } from "../announce-custody.ts";
 import { chunksOf, fromOutside, recordedDeposit, type SeenTransfer } from "./detect-deposits.ts";
 import { KEY_END, PAIR_DIGITS } from "./small-deposit-key.ts";
 

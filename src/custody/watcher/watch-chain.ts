@@ -15,7 +15,7 @@ import {
   insertCursor,
   readBlocks,
   readCursor,
-} from "../../chain/cursor.ts";
+} from "../../chain/chain-cursor.ts";
 import {
   type Block,
   followHead,
@@ -31,7 +31,7 @@ import { watchedContracts } from "../../chain/scan.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";
 import { blob, sql } from "../../platform/sql.ts";
-import { announceDeposits } from "../announce.ts";
+import { announceDeposits } from "../announce-custody.ts";
 import { alertFinality } from "./alert-finality.ts";
 import { type WatcherContext, commitMove, rangeLimit } from "./commit-move.ts";
 import { confirmBlocks } from "./confirm-blocks.ts";

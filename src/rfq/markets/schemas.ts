@@ -1,6 +1,6 @@
 /** The request and response bodies of markets. */
 import * as z from "zod";
-import { assetId, venueField, venueOut } from "../../assets/fields.ts";
+import { assetId, venueField, venueOut } from "../../assets/asset-fields.ts";
 import { pageFields } from "../../http/cursor.ts";
 import { boundedText, described, oneOf, pattern, timestamp } from "../../http/fields.ts";
 import { bookFilter } from "../query-fields.ts";

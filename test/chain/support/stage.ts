@@ -38,7 +38,7 @@ import { commit, newGroup } from "../../../src/platform/commit.ts";
 import { all, blob, first, sql, uuid } from "../../../src/platform/sql.ts";
 import { uuidv7 } from "../../../src/platform/uuid.ts";
 import { post } from "../../../src/ledger/post.ts";
-import { announceWithdrawals } from "../../../src/custody/announce.ts";
+import { announceWithdrawals } from "../../../src/custody/announce-custody.ts";
 import type { WithdrawalRecord } from "../../../src/custody/payer/withdrawal-record.ts";
 import { takeLease } from "../../../src/custody/payer/payer-lease.ts";
 import { payRound, type PayRound } from "../../../src/custody/payer/pay-round.ts";

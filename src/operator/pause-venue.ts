@@ -1,7 +1,7 @@
 import type { Venue } from "../platform/venues.ts";
 import { invalidRequest } from "../platform/problem.ts";
 import { pauseVenue, resumeVenue } from "../rfq/close-books.ts";
-import { recordCommand } from "./audit.ts";
+import { recordCommand } from "./audit-commands.ts";
 import { argument, type OperatorContext } from "./context.ts";
 
 /** Pauses a venue: rejects new requests and quotes, then cancels the open ones. */

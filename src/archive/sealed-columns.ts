@@ -3,7 +3,7 @@
  * list of columns is the table's own. A test compares them with the tables. A new column must be
  * nullable here, because older seals lack it.
  */
-import { amount, type Columns, hex, number, orNull, type RowOf, text } from "./columns.ts";
+import { amount, type Columns, hex, number, orNull, type RowOf, text } from "./column-text.ts";
 
 /** A user id or the name of a house account, as hexadecimal. */
 export type Owner = string;

@@ -11,7 +11,7 @@ import {
   requestColumns,
   type RequestRow,
   requestView,
-} from "./records.ts";
+} from "./rfq-records.ts";
 
 /** Of a book or venue stream: its open requests, without identities. */
 export function openRequestsSnapshot(stream: string): Snapshot {

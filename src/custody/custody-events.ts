@@ -1,7 +1,12 @@
 /** Renders deposit and withdrawal events. An event has the columns of the record's row. */
 import type { EventRow } from "../platform/event-forms.ts";
 import type { EventViews } from "../streams/render.ts";
-import { type DepositRow, depositView, type WithdrawalRow, withdrawalView } from "./records.ts";
+import {
+  type DepositRow,
+  depositView,
+  type WithdrawalRow,
+  withdrawalView,
+} from "./payment-records.ts";
 
 export const CUSTODY_EVENTS: EventViews = {
   "deposit.detected": deposit,
@@ -17,7 +22,7 @@ export const CUSTODY_EVENTS: EventViews = {
   "withdrawal.cancelled": withdrawal,
 };
 
-/** Safe casts: announce.ts writes the columns of the row types (records.ts). */
+/** Safe casts: announce-custody.ts writes the columns of the row types (payment-records.ts). */
 function deposit(row: EventRow): ReturnType<typeof depositView> {
   return depositView(row as DepositRow);
 }

@@ -9,7 +9,7 @@ import { ID_LEAD_MS } from "../platform/time.ts";
 import type { ColdPage, ColdRequest } from "./block-index.ts";
 import { type ColdFilter, timeOf } from "./cold-page.ts";
 import type { SealId } from "./footer.ts";
-import type { History } from "./history.ts";
+import type { History } from "./history-object.ts";
 
 /** The calls of a `History` that a page makes. */
 type HistoryStub = {

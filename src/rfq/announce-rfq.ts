@@ -18,7 +18,7 @@ import {
 import { atom, type Expr, expr, raw, type Sql, sql } from "../platform/sql.ts";
 import { announce } from "../streams/event-log.ts";
 import { protectionsTripped } from "./protection-record.ts";
-import { type Made, placedBy } from "./operation.ts";
+import { type Made, placedBy } from "./book-operation.ts";
 import {
   type Audience,
   matchColumns,
@@ -27,7 +27,7 @@ import {
   PUBLIC,
   REPLACED_BY,
   TRADE,
-} from "./records.ts";
+} from "./rfq-records.ts";
 
 /** Of a group that only ends records. */
 export const NOTHING_MADE: Made = {};

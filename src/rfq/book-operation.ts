@@ -2,7 +2,7 @@ import type { Group } from "../platform/commit.ts";
 import type { Question } from "../platform/preconditions.ts";
 import { type Sql, sql } from "../platform/sql.ts";
 import type { Result } from "./command.ts";
-import type { MatchRow, RequestRow } from "./records.ts";
+import type { MatchRow, RequestRow } from "./rfq-records.ts";
 
 /**
  * What a group did, read from the rows that it stamped, so it is the same after a lost response.

@@ -3,7 +3,7 @@ import type { Group } from "../platform/commit.ts";
 import { DEPOSIT_CHANGED, storedEvent, WITHDRAWAL_CHANGED } from "../platform/event-forms.ts";
 import { expr, type Sql, sql } from "../platform/sql.ts";
 import { announce } from "../streams/event-log.ts";
-import { DEPOSIT, WITHDRAWAL } from "./records.ts";
+import { DEPOSIT, WITHDRAWAL } from "./payment-records.ts";
 
 /** The event of a deposit's status, over `deposits d`. */
 export function depositChanged(): Sql {

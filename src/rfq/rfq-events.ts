@@ -15,7 +15,7 @@ import {
   requestView,
   type TradeRow,
   tradeView,
-} from "./records.ts";
+} from "./rfq-records.ts";
 
 export const RFQ_EVENTS: EventViews = {
   "request.opened": requestOpenedView,
@@ -97,7 +97,7 @@ function traded<Row extends { venue: string; asset_id: string }>(row: EventRow) 
   return { ...own, asset: readAsset(own) };
 }
 
-/** Safe cast: announce.ts writes the columns of the form, which are those of the row type. */
+/** Safe cast: announce-rfq.ts writes the columns of the form, which are those of the row type. */
 function stored<Row>(row: EventRow): Row {
   return row as Row;
 }

@@ -1,6 +1,6 @@
 import { getTableColumns } from "drizzle-orm";
 import { expect, it } from "vitest";
-import { MATCHES, QUOTES, REQUESTS } from "../../src/archive/records.ts";
+import { MATCHES, QUOTES, REQUESTS } from "../../src/archive/sealed-columns.ts";
 import { matches, quotes, requests } from "../../src/rfq/tables.ts";
 
 /**

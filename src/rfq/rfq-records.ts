@@ -4,7 +4,7 @@
  */
 import { toHex } from "../assets/amount.ts";
 import { readAssetKey } from "../assets/asset.ts";
-import type { Side } from "../assets/fields.ts";
+import type { Side } from "../assets/asset-fields.ts";
 import type { Venue } from "../platform/venues.ts";
 import { NOW } from "../platform/commit.ts";
 import { atom, type Columns, type Expr, expr, readUuid, uuid } from "../platform/sql.ts";
