@@ -126,7 +126,7 @@ function inWorkerd(project: {
             SEALED_DB: "sealed",
             VERIFIED_DB: "verified",
             RELEASED_DB: "released",
-            WALKED_DB: "walked",
+            SCANNED_DB: "scanned",
             COLD_DB: "cold",
             RECORDS_DB: "records",
             SEALER_DB: "sealer",

@@ -19,7 +19,7 @@ import { trackedHoldings } from "./custody/tracked-holdings.ts";
 import { expireApprovals } from "./custody/expire-approvals.ts";
 import { alertLateWithdrawals } from "./custody/payer/alert-late.ts";
 import { wakeChains } from "./custody/payer/wake-payer.ts";
-import { checkRest, walkRecent } from "./reconcile/reconcile.ts";
+import { checkRest, scanRecent } from "./reconcile/reconcile.ts";
 import { trimProposals } from "./operator/approvals.ts";
 import { trimOrders } from "./operator/order.ts";
 import { applyEmailChanges } from "./operator/users.ts";
@@ -67,7 +67,7 @@ export const TASKS: readonly Task[] = [
   ["anchor_audit", (env) => anchorAudit(env.DB, env.AUDIT, config(env))],
   ["deliver_notices", (env) => deliverNotices(env.DB, config(env))],
   // At last what reads or deletes much.
-  ["reconcile_recent", async (env) => !(await walkRecent(env.DB, { macKeys: config(env) }))],
+  ["reconcile_recent", async (env) => !(await scanRecent(env.DB, { macKeys: config(env) }))],
   ["reconcile", reconcileNow],
   ["trim_accounts", ({ DB }) => trimAccounts(DB)],
   ["trim_streams", trimStreams],

@@ -176,7 +176,7 @@ export const ARCHIVE_MUTANTS: readonly Mutant[] = [
   ]),
   ...of("archive", "src/archive/choose-range.ts", [
     [
-      "unwalked transfers sealed",
+      "unscanned transfers sealed",
       "return Math.min(cold, unchecked ?? cold);",
       "return Math.min(cold, cold + (unchecked ?? 0));",
       [SEALER],

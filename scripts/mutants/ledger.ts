@@ -1,4 +1,4 @@
-import { COLD, FULL_WALK, RECONCILE, RELEASE, TAMPERING, of, type Mutant } from "./mutant.ts";
+import { COLD, FULL_SCAN, RECONCILE, RELEASE, TAMPERING, of, type Mutant } from "./mutant.ts";
 
 export const LEDGER_MUTANTS: readonly Mutant[] = [
   ...of("reconcile", "src/reconcile/check-journal.ts", [
@@ -6,7 +6,7 @@ export const LEDGER_MUTANTS: readonly Mutant[] = [
       "a chunk is compared although it has been released",
       " AND ${DELIVERED} <= ${after}`",
       "`",
-      [FULL_WALK],
+      [FULL_SCAN],
     ],
   ]),
   ...of("reconcile", "src/reconcile/check-balances.ts", [

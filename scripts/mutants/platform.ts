@@ -32,7 +32,7 @@ export const PLATFORM_MUTANTS: readonly Mutant[] = [
       [CRON],
     ],
   ]),
-  ...of("walk", "src/reconcile/reconcile.ts", [
+  ...of("scan", "src/reconcile/reconcile.ts", [
     ["ignores the limit", "if (queriesLeft(db) < 2 * QUERIES_PER_CHUNK) return false;", "", [CRON]],
   ]),
   ...of("json", "src/http/json.ts", [

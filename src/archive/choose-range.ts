@@ -56,7 +56,7 @@ export async function chooseRange(
 }
 
 /** Whether something is cold that the reconciliation has not scanned. */
-export async function isWalkBehind(db: D1Database, hotMs: number): Promise<boolean> {
+export async function isScanBehind(db: D1Database, hotMs: number): Promise<boolean> {
   const { cold, unchecked } = await bounds(db, hotMs);
   return unchecked !== null && unchecked < cold;
 }

@@ -8,7 +8,7 @@ import type { Block, SealId } from "./footer.ts";
 import { KINDS } from "./sealed-columns.ts";
 import { openBlock } from "./seal-format.ts";
 import { readFooterAt, readBlockBytes, SealMissing } from "./seal-store.ts";
-import type { StoredBlocks, Walk } from "./stored-blocks.ts";
+import type { StoredBlocks, Scan } from "./stored-blocks.ts";
 
 /** Where the archive's objects are, and the database that vouches for them. */
 export type ArchiveSource = {
@@ -60,9 +60,9 @@ export class ChainFollower {
     await this.#requireNewest(newest);
     const left = { footers: this.#limits.footers, seals: this.#limits.followed };
     while (!this.#stored.has(newest, true)) {
-      const kept = this.#stored.walk();
+      const kept = this.#stored.scan();
       if (kept === null) this.#stored.unlinkAbove(newest);
-      await this.#walk(kept ?? { owner, top: newest, at: newest }, left);
+      await this.#scan(kept ?? { owner, top: newest, at: newest }, left);
     }
   }
 
@@ -83,9 +83,9 @@ export class ChainFollower {
 
   /** Continues what an earlier call did not finish. Whether that is done. */
   async resume(): Promise<boolean> {
-    const walk = this.#stored.walk();
+    const scan = this.#stored.scan();
     try {
-      if (walk !== null) await this.follow(walk.owner, walk.top);
+      if (scan !== null) await this.follow(scan.owner, scan.top);
       return true;
     } catch (error) {
       if (error instanceof HistoryBehind) return false;
@@ -94,11 +94,11 @@ export class ChainFollower {
   }
 
   /** Down the chain to a seal that is linked, or to the first one, then up again. */
-  async #walk(walk: Walk, left: { footers: number; seals: number }): Promise<void> {
-    const { owner, top } = walk;
-    let { at } = walk;
+  async #scan(scan: Scan, left: { footers: number; seals: number }): Promise<void> {
+    const { owner, top } = scan;
+    let { at } = scan;
     const pause = () => {
-      this.#stored.keepWalk({ owner, top, at });
+      this.#stored.keepScan({ owner, top, at });
       return new HistoryBehind(owner);
     };
     try {
@@ -120,10 +120,10 @@ export class ChainFollower {
     } catch (error) {
       // A restore may have lost what an earlier call reached. Its blocks stay. After a read that
       // failed the next call continues.
-      if (error instanceof SealMalformed || error instanceof SealMissing) this.#stored.endWalk();
+      if (error instanceof SealMalformed || error instanceof SealMissing) this.#stored.endScan();
       throw error;
     }
-    this.#stored.endWalk();
+    this.#stored.endScan();
   }
 
   /** The owner's blocks of a seal, from the seal's footer, and the content of the small ones. */

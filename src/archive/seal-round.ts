@@ -15,12 +15,12 @@ import type { MacKeys } from "../audit/event-mac.ts";
 import { first, sql } from "../platform/sql.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
 import { SealMalformed } from "./column-text.ts";
-import { walkRecent } from "../reconcile/reconcile.ts";
+import { scanRecent } from "../reconcile/reconcile.ts";
 import {
   type Choice,
   chooseRange,
   type ChoiceOptions,
-  isWalkBehind,
+  isScanBehind,
   mayBeSealed,
   type Range,
 } from "./choose-range.ts";
@@ -93,8 +93,8 @@ async function nextRound(context: RoundContext): Promise<Round> {
   const { memory } = compared;
   if (!(await owners.follow(db, bucket))) return { status: "following" };
   owners.checkedTo = await checkPage(db, owners, owners.checkedTo);
-  if (await isWalkBehind(db, context.options.hotMs))
-    await walkRecent(db, context, CHUNKS_PER_ROUND);
+  if (await isScanBehind(db, context.options.hotMs))
+    await scanRecent(db, context, CHUNKS_PER_ROUND);
   const choice = await choose(context, memory, state.seals[0]);
   if (choice === undefined) {
     if (!sameMemory(memory, context.memory)) await context.remember(memory);

@@ -14,7 +14,7 @@ const ROWS_PER_READ = 100;
 type Row = { readonly number: number; readonly epoch: number; readonly block: string };
 
 /** A way down the chain that takes more than one call: from `top`, and now at `at`; null: ended. */
-export type Walk = { readonly owner: string; readonly top: SealId; readonly at: SealId | null };
+export type Scan = { readonly owner: string; readonly top: SealId; readonly at: SealId | null };
 
 export class StoredBlocks {
   readonly #sql: SqlStorage;
@@ -35,8 +35,8 @@ export class StoredBlocks {
     storage.exec("CREATE INDEX IF NOT EXISTS blocks_by_low ON blocks (kind, low)");
     storage.exec("CREATE INDEX IF NOT EXISTS blocks_by_high ON blocks (kind, high, number)");
     // The scan that the last call could not end.
-    storage.exec(`CREATE TABLE IF NOT EXISTS walks (
-      one INTEGER PRIMARY KEY CHECK (one = 1), walk TEXT NOT NULL)`);
+    storage.exec(`CREATE TABLE IF NOT EXISTS scans (
+      one INTEGER PRIMARY KEY CHECK (one = 1), scan TEXT NOT NULL)`);
   }
 
   has({ number, epoch }: SealId, linked: boolean): boolean {
@@ -91,18 +91,18 @@ export class StoredBlocks {
     return before === null || of === null ? null : { number: before, epoch: of };
   }
 
-  walk(): Walk | null {
-    const [row] = this.#sql.exec<{ walk: string }>("SELECT walk FROM walks").toArray();
-    // Safe cast: only `keepWalk` writes these texts.
-    return row === undefined ? null : (JSON.parse(row.walk) as Walk);
+  scan(): Scan | null {
+    const [row] = this.#sql.exec<{ scan: string }>("SELECT scan FROM scans").toArray();
+    // Safe cast: only `keepScan` writes these texts.
+    return row === undefined ? null : (JSON.parse(row.scan) as Scan);
   }
 
-  keepWalk(walk: Walk): void {
-    this.#sql.exec("INSERT OR REPLACE INTO walks VALUES (1, ?)", JSON.stringify(walk));
+  keepScan(scan: Scan): void {
+    this.#sql.exec("INSERT OR REPLACE INTO scans VALUES (1, ?)", JSON.stringify(scan));
   }
 
-  endWalk(): void {
-    this.#sql.exec("DELETE FROM walks");
+  endScan(): void {
+    this.#sql.exec("DELETE FROM scans");
   }
 
   /** The last seal above another one, if it is linked. */
@@ -145,7 +145,7 @@ export class StoredBlocks {
    * Links seals up to `top`, above a linked one, at most so many. Nothing but the chain is there.
    * Returns the last one that is linked.
    */
-  link({ top, at }: Walk, most: number): SealId {
+  link({ top, at }: Scan, most: number): SealId {
     const [last] = this.#sql
       .exec<{ number: number; epoch: number }>(
         `SELECT number, epoch FROM seals WHERE number > ? AND number <= ?

@@ -23,7 +23,7 @@
  * - `credential`: `public` (credentials are ignored), `any`, `session` or `api_key`. It determines
  *   the type of `actor`.
  * - `scope`: the scope that the credential must have. Omit it if any valid credential may call.
- * - `query`, `body`: a `z.strictObject` of the field types in http/fields.ts and assets/asset-fields.ts.
+ * - `query`, `body`: a `z.strictObject` of the fields in http/fields.ts, assets/asset-fields.ts.
  *   Express a rule over several fields with `.refine(…, { path: ["name"], message })`. Handlers
  *   receive parsed values: bigint, Unix milliseconds, canonical ids.
  * - `fields`: replaces `query` and `body` for DELETE. Each field may be in the query, in a JSON

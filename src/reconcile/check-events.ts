@@ -18,7 +18,7 @@ import {
 } from "../platform/sql.ts";
 import { checkRowsAlone, type Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
-import { placedWithin, type Walk, within } from "./check-journal.ts";
+import { placedWithin, type Scan, within } from "./check-journal.ts";
 import { MATCHES_LEFT_BEFORE, RECORDS_LEFT_BEFORE } from "../ledger/released.ts";
 
 const MAX_PER_CHUNK = 100;
@@ -45,11 +45,11 @@ export async function checkEvents(db: D1Database, chunk: Chunk): Promise<Differe
 /** Checks that the events of streams reach from the first to the last number. */
 export function checkStreams(
   db: D1Database,
-  walk: Walk,
+  scan: Scan,
   chunk: Chunk,
 ): Promise<readonly Difference[]> {
   return checkRowsAlone({ db, name: "numbers of streams", rows: "stream", chunk }, async (part) =>
-    (await all<GapRow>(db, brokenStreams(walk, part))).map(gap),
+    (await all<GapRow>(db, brokenStreams(scan, part))).map(gap),
   );
 }
 
@@ -98,10 +98,10 @@ function gapsBefore(chunk: Chunk): Sql {
  * Counting reads every event, so only the full scan counts. After a restore older events may be
  * stay below the first number (restore-payments.ts).
  */
-function brokenStreams(walk: Walk, chunk: Chunk): Sql {
+function brokenStreams(scan: Scan, chunk: Chunk): Sql {
   const kept = sql`FROM event_runs r WHERE r.stream_id = s.stream_id AND r.last_seq >= s.first_seq`;
   const count =
-    walk === "full"
+    scan === "full"
       ? sql`(SELECT coalesce(sum(json_array_length(r.events)), 0) ${kept})`
       : sql`s.last_seq - s.first_seq + 1`;
   return sql`SELECT name AS stream, 'has events ' || coalesce(lowest, 'none') || ' to '

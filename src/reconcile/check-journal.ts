@@ -15,13 +15,13 @@ import { idsFrom } from "../platform/uuid.ts";
  * `recent` follows the newest rows, minute by minute. `full` starts again from the first row, once
  * a day and when the operator asks.
  */
-export type Walk = "recent" | "full";
+export type Scan = "recent" | "full";
 
 export type ScanKind = "transfers" | "groups" | "accounts" | "streams" | "rights" | "addresses";
 
 /** The checkpoint's key. */
-export function scanName(walk: Walk, kind: ScanKind): string {
-  return walk === "recent" ? kind : `full_${kind}`;
+export function scanName(scan: Scan, kind: ScanKind): string {
+  return scan === "recent" ? kind : `full_${kind}`;
 }
 
 /** Differences that one check of one chunk lists. */
@@ -29,13 +29,13 @@ export const MAX_PER_CHUNK = 100;
 
 export async function checkTransfers(
   db: D1Database,
-  walk: Walk,
+  scan: Scan,
   chunk: Chunk,
 ): Promise<Difference[]> {
   const singly = await checkRowsAlone({ db, name: "transfers", rows: "transfer", chunk }, (part) =>
     checkSingly(db, part),
   );
-  const running = await checkAlone("running balances", () => checkRunning(db, walk, chunk));
+  const running = await checkAlone("running balances", () => checkRunning(db, scan, chunk));
   return [...singly, ...running];
 }
 
@@ -52,8 +52,8 @@ async function checkSingly(db: D1Database, chunk: Chunk): Promise<Difference[]> 
   ];
 }
 
-async function checkRunning(db: D1Database, walk: Walk, chunk: Chunk): Promise<Difference[]> {
-  const broken = await all<BrokenRow>(db, brokenBalances(walk, chunk));
+async function checkRunning(db: D1Database, scan: Scan, chunk: Chunk): Promise<Difference[]> {
+  const broken = await all<BrokenRow>(db, brokenBalances(scan, chunk));
   const { results, failed } = mapAlone("running balances", broken, {
     of: (row): Difference => ({
       check: "running_balance_broken",
@@ -164,7 +164,7 @@ type BrokenRow = AccountRow & {
  * Entries whose stored balance does not continue the account's previous one. The first entry of a
  * chunk continues the balance at the checkpoint.
  */
-function brokenBalances(walk: Walk, chunk: Chunk): Sql {
+function brokenBalances(scan: Scan, chunk: Chunk): Sql {
   return sql`SELECT e.entry_id, CAST(e.after AS TEXT) AS after,
       CAST(e.expected AS TEXT) AS expected, hex(a.owner) AS owner, a.kind, a.asset
     FROM (
@@ -172,10 +172,10 @@ function brokenBalances(walk: Walk, chunk: Chunk): Sql {
       FROM (
         SELECT *, lag(after) OVER (PARTITION BY account_id ORDER BY entry_id) AS before
         FROM (${entries(chunk)})) x
-      LEFT JOIN checked_balances c ON c.scan = ${scanName(walk, "transfers")}
+      LEFT JOIN checked_balances c ON c.scan = ${scanName(scan, "transfers")}
         AND c.account_id = x.account_id) e
     LEFT JOIN accounts a ON a.account_id = e.account_id
-    WHERE e.after IS NOT e.expected AND ${isNext(walk, chunk)} LIMIT ${MAX_PER_CHUNK}`;
+    WHERE e.after IS NOT e.expected AND ${isNext(scan, chunk)} LIMIT ${MAX_PER_CHUNK}`;
 }
 
 /** Both entries of each transfer of a chunk, as `account_id, entry_id, delta, after`. */
@@ -189,9 +189,9 @@ function entries(chunk: Chunk): Sql {
 }
 
 /** The chunk starts at the checkpoint, and none of it has been released since it was chosen. */
-function isNext(walk: Walk, { after }: Chunk): Expr {
+function isNext(scan: Scan, { after }: Chunk): Expr {
   return expr`(SELECT position FROM ledger_checkpoints
-    WHERE scan = ${scanName(walk, "transfers")}) = ${after} AND ${DELIVERED} <= ${after}`;
+    WHERE scan = ${scanName(scan, "transfers")}) = ${after} AND ${DELIVERED} <= ${after}`;
 }
 
 export function within(column: string, { after, upTo }: Chunk): Sql {
@@ -213,15 +213,15 @@ export function placedWithin(chunk: Chunk): Sql {
 }
 
 /** Moves the checkpoint past a chunk and stores the balances that the chunk ends with. */
-export async function advanceTransferScan(db: D1Database, walk: Walk, chunk: Chunk): Promise<void> {
-  const scan = scanName(walk, "transfers");
+export async function advanceTransferScan(db: D1Database, scan: Scan, chunk: Chunk): Promise<void> {
+  const name = scanName(scan, "transfers");
   const store = sql`INSERT INTO checked_balances (scan, account_id, balance)
-    SELECT ${scan}, account_id, coalesce(after, 0)
+    SELECT ${name}, account_id, coalesce(after, 0)
     FROM (SELECT account_id, after, max(entry_id) FROM (${entries(chunk)}) GROUP BY account_id)
-    WHERE ${isNext(walk, chunk)}
+    WHERE ${isNext(scan, chunk)}
     ON CONFLICT (scan, account_id) DO UPDATE SET balance = excluded.balance`;
   const advance = sql`UPDATE ledger_checkpoints SET position = ${chunk.upTo}
-    WHERE scan = ${scan} AND ${isNext(walk, chunk)}`;
+    WHERE scan = ${name} AND ${isNext(scan, chunk)}`;
   await db.batch([prepare(db, store), prepare(db, advance)]);
 }
 
@@ -238,9 +238,9 @@ type TotalRow = {
 };
 
 /** Checks that the balances at the checkpoint sum to zero for each asset. */
-export async function checkTotals(db: D1Database, walk: Walk): Promise<Difference[]> {
+export async function checkTotals(db: D1Database, scan: Scan): Promise<Difference[]> {
   const totals = new Map<string, bigint>();
-  const scan = scanName(walk, "transfers");
+  const name = scanName(scan, "transfers");
   let start: number | undefined;
   let after = 0;
   for (let page = 0; ; page++) {
@@ -249,8 +249,8 @@ export async function checkTotals(db: D1Database, walk: Walk): Promise<Differenc
       db,
       sql`SELECT a.asset, sum(c.balance >> 32) AS high, sum(c.balance & 4294967295) AS low,
           max(c.account_id) AS last,
-          (SELECT position FROM ledger_checkpoints WHERE scan = ${scan}) AS position
-        FROM (SELECT * FROM checked_balances WHERE scan = ${scan} AND account_id > ${after}
+          (SELECT position FROM ledger_checkpoints WHERE scan = ${name}) AS position
+        FROM (SELECT * FROM checked_balances WHERE scan = ${name} AND account_id > ${after}
           ORDER BY account_id LIMIT ${ACCOUNTS_PER_PAGE}) c
         CROSS JOIN accounts a ON a.account_id = c.account_id GROUP BY a.asset`,
     );
@@ -261,7 +261,7 @@ export async function checkTotals(db: D1Database, walk: Walk): Promise<Differenc
     for (const { asset, high, low } of rows)
       totals.set(asset, (totals.get(asset) ?? 0n) + BigInt(high) * 2n ** 32n + BigInt(low));
     after = Math.max(...rows.map((row) => row.last));
-    if (walk === "recent" && page + 1 === MAX_PAGES) return [];
+    if (scan === "recent" && page + 1 === MAX_PAGES) return [];
   }
   return [...totals]
     .filter(([, total]) => total !== 0n)

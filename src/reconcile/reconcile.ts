@@ -26,7 +26,7 @@ import {
   checkTransfers,
   type ScanKind,
   scanName,
-  type Walk,
+  type Scan,
 } from "./check-journal.ts";
 import { checkLatePostings, checkOverdue, checkRecords, nextChange } from "./check-records.ts";
 import { type Keys, takeTurns, TURNS } from "./turns.ts";
@@ -93,7 +93,7 @@ export async function reconcile(
   db: D1Database,
   options: ReconcileOptions,
 ): Promise<Reconciliation> {
-  const recentDone = await walkRecent(db, options);
+  const recentDone = await scanRecent(db, options);
   if (options.full === true) await startFull(db);
   const { fullDone, block, surplus } = recentDone ? await checkRest(db, options) : NOT_CHECKED;
   const now = await first<{ at: number }>(db, sql`SELECT ${NOW} AS at`);
@@ -118,7 +118,7 @@ const NOT_CHECKED = { fullDone: false, block: {}, surplus: [] };
  * Follows the newest transfers and groups, in turn so that neither waits for the other. Returns
  * whether all have been checked. If not, the next invocation continues.
  */
-export async function walkRecent(
+export async function scanRecent(
   db: D1Database,
   keys: Keys,
   chunks = MAX_CHUNKS_FULL,
@@ -147,7 +147,7 @@ export async function checkRest(
   await takeTurns(db, "recent", TURNS, options);
   if (!isFull(options)) await startFullIfDue(db);
   const chunks = isFull(options) ? MAX_CHUNKS_FULL : FULL_CHUNKS_PER_RUN;
-  return { ...held, fullDone: await walkFull(db, chunks, options) };
+  return { ...held, fullDone: await continueFull(db, chunks, options) };
 }
 
 /** Reports them itself, because it resolves those that are no longer found. */
@@ -170,7 +170,7 @@ async function checkCheckpoints(db: D1Database): Promise<readonly Difference[]> 
     check: "transfer_invalid",
     account: `all/checkpoint/${scan}`,
     amount: "0",
-    detail: `the walk stands at ${position}, but the newest row is ${newest}. Set it back by SQL`,
+    detail: `the scan stands at ${position}, but the newest row is ${newest}. Set it back by SQL`,
   }));
 }
 
@@ -179,7 +179,7 @@ function isFull({ full }: ReconcileOptions): boolean {
 }
 
 /** Continues the full scan, if one has begun. Returns whether none is unfinished any more. */
-async function walkFull(db: D1Database, chunks: number, keys: Keys): Promise<boolean> {
+async function continueFull(db: D1Database, chunks: number, keys: Keys): Promise<boolean> {
   const running = new Set(
     (
       await read(db, ({ select }) =>
@@ -278,31 +278,31 @@ export async function lastFinished(
  * reconciliations at once are harmless, because the checkpoint advances only from where a chunk
  * starts.
  */
-async function stepTransfers(db: D1Database, walk: Walk): Promise<boolean> {
-  const next = await nextTransfers(db, walk, TRANSFERS_PER_CHUNK);
+async function stepTransfers(db: D1Database, scan: Scan): Promise<boolean> {
+  const next = await nextTransfers(db, scan, TRANSFERS_PER_CHUNK);
   const { after, upTo, released, checkedGroup } = next;
-  if (walk === "full" && released) {
+  if (scan === "full" && released) {
     await stepOverReleased(db);
     return false;
   }
   if (upTo === null) {
-    await report(db, await checkAlone("sums", () => checkTotals(db, walk)));
-    return finish(db, scanName(walk, "transfers"));
+    await report(db, await checkAlone("sums", () => checkTotals(db, scan)));
+    return finish(db, scanName(scan, "transfers"));
   }
   const chunk = { after, upTo };
   await report(db, [
-    ...(await checkTransfers(db, walk, chunk)),
+    ...(await checkTransfers(db, scan, chunk)),
     ...(await checkLatePostings(db, chunk, checkedGroup)),
     ...(await checkAccounts(db, "transfer", chunk)),
   ]);
   // Last, so that a reconciliation that is interrupted before checks the chunk again.
-  await advanceTransferScan(db, walk, chunk);
+  await advanceTransferScan(db, scan, chunk);
   return false;
 }
 
 /** Checks a chunk of commit groups. Returns true if there was none. */
-async function stepGroups(db: D1Database, walk: Walk, { macKeys }: Keys): Promise<boolean> {
-  const scan = scanName(walk, "groups");
+async function stepGroups(db: D1Database, scan: Scan, { macKeys }: Keys): Promise<boolean> {
+  const name = scanName(scan, "groups");
   // By number and not by row: old groups are deleted, but the records that they opened and ended
   // must still be read in bounded chunks.
   const next = await first<{ after: number; up_to: number | null }>(
@@ -311,10 +311,10 @@ async function stepGroups(db: D1Database, walk: Walk, { macKeys }: Keys): Promis
         SELECT min(newest.seq, ${nextChange(atom("c.position"))} + ${GROUPS_PER_CHUNK - 1})
         FROM (SELECT seq FROM commit_groups ORDER BY seq DESC LIMIT 1) newest
         WHERE newest.seq > c.position) AS up_to
-      FROM ledger_checkpoints c WHERE c.scan = ${scan}`,
+      FROM ledger_checkpoints c WHERE c.scan = ${name}`,
   );
   const upTo = next?.up_to ?? null;
-  if (next === undefined || upTo === null) return finish(db, scan);
+  if (next === undefined || upTo === null) return finish(db, name);
   const chunk = { after: next.after, upTo };
   await report(db, [
     ...(await checkRecords(db, macKeys, chunk)),
@@ -324,7 +324,7 @@ async function stepGroups(db: D1Database, walk: Walk, { macKeys }: Keys): Promis
   await all(
     db,
     sql`UPDATE ledger_checkpoints SET position = ${upTo}
-      WHERE scan = ${scan} AND position = ${chunk.after}`,
+      WHERE scan = ${name} AND position = ${chunk.after}`,
   );
   return false;
 }

@@ -1,6 +1,6 @@
 /** Where a scan over transfers continues, and where the full one ends. */
 import { expr, first, literal, prepare, sql } from "../platform/sql.ts";
-import { scanName, type Walk } from "./check-journal.ts";
+import { scanName, type Scan } from "./check-journal.ts";
 import { DELIVERED } from "../ledger/released.ts";
 
 /** What a scan over transfers checks next. */
@@ -19,7 +19,7 @@ const NO_END = literal(Number.MAX_SAFE_INTEGER);
 /** A full scan ends at the transfer that was the newest when it started (`mark`). */
 export async function nextTransfers(
   db: D1Database,
-  walk: Walk,
+  scan: Scan,
   limit: number,
 ): Promise<NextTransfers> {
   const row = await first<{
@@ -35,8 +35,8 @@ export async function nextTransfers(
             AND t.transfer_id <= iif(c.mark = '', ${NO_END}, CAST(c.mark AS INTEGER))
           ORDER BY t.transfer_id LIMIT ${limit})) AS up_to,
         (SELECT g.position FROM ledger_checkpoints g
-          WHERE g.scan = ${scanName(walk, "groups")}) AS groups
-      FROM ledger_checkpoints c WHERE c.scan = ${scanName(walk, "transfers")}`,
+          WHERE g.scan = ${scanName(scan, "groups")}) AS groups
+      FROM ledger_checkpoints c WHERE c.scan = ${scanName(scan, "transfers")}`,
   );
   if (row === undefined) return { after: 0, upTo: null, released: false, checkedGroup: 0 };
   const { after, up_to: upTo, released, groups: checkedGroup } = row;

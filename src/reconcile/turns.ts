@@ -9,7 +9,7 @@ import { report } from "./difference-alerts.ts";
 import { type AddressOf, checkAddresses, nextAddresses } from "./check-addresses.ts";
 import { checkAccounts, nextAccounts } from "./check-balances.ts";
 import { checkStreams, nextStreams } from "./check-events.ts";
-import { scanName, type Walk } from "./check-journal.ts";
+import { scanName, type Scan } from "./check-journal.ts";
 import { checkRights } from "./check-rights.ts";
 
 /** Rows a chunk. One chunk takes D1 some ten milliseconds. */
@@ -39,7 +39,7 @@ type Turn = {
 /** Rows that are checked by their id, also those without recent changes. */
 function turnsOf(
   db: D1Database,
-  walk: Walk,
+  scan: Scan,
   { macKeys, addressOf }: Keys,
 ): Readonly<Record<(typeof TURNS)[number], Turn>> {
   return {
@@ -49,7 +49,7 @@ function turnsOf(
     },
     streams: {
       next: (after) => nextStreams(after, STREAMS_PER_CHUNK),
-      check: (chunk) => checkStreams(db, walk, chunk),
+      check: (chunk) => checkStreams(db, scan, chunk),
     },
     // Who may act for each user is compared with their audit events.
     rights: {
@@ -72,18 +72,18 @@ function turnsOf(
  */
 export async function takeTurns(
   db: D1Database,
-  walk: Walk,
+  scan: Scan,
   kinds: readonly (typeof TURNS)[number][],
   keys: Keys,
 ): Promise<boolean> {
-  const turns = turnsOf(db, walk, keys);
+  const turns = turnsOf(db, scan, keys);
   const next = await db.batch<{ after: number; up_to: number | null }>(
     kinds.map((kind) =>
       prepare(
         db,
         sql`SELECT c.position AS after,
             (SELECT max(id) FROM (${turns[kind].next(atom("c.position"))})) AS up_to
-          FROM ledger_checkpoints c WHERE c.scan = ${scanName(walk, kind)}`,
+          FROM ledger_checkpoints c WHERE c.scan = ${scanName(scan, kind)}`,
       ),
     ),
   );
@@ -95,7 +95,7 @@ export async function takeTurns(
     done &&= upTo === null;
     moves.push(sql`UPDATE ledger_checkpoints
       SET position = ${upTo ?? 0}, finished_at = iif(${upTo === null}, ${NOW}, finished_at)
-      WHERE scan = ${scanName(walk, kind)} AND position = ${after}`);
+      WHERE scan = ${scanName(scan, kind)} AND position = ${after}`);
   }
   await db.batch(moves.map((move) => prepare(db, move)));
   return done;

@@ -460,7 +460,7 @@ itInRelease("rebuilds an index that was lost, in bounded parts", async () => {
   const inHistory = <Result>(use: (storage: SqlStorage) => Result) =>
     runInDurableObject(env.HISTORY.getByName(name), (_: History, { storage }) => use(storage.sql));
   const rows = await allPages(userId, {}, 100);
-  for (const table of ["seals", "blocks", "walks"])
+  for (const table of ["seals", "blocks", "scans"])
     await inHistory((storage) => storage.exec(`DROP TABLE ${table}`));
   let read = 0;
   const get = (...request: Parameters<SealBucket["get"]>) => {

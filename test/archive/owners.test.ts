@@ -58,7 +58,7 @@ it.each(EDITS.slice(0, rounds(2, EDITS.length)))(
     await tradeAndSeal();
     await edit(db, "sealed_owners", [statement(owner)]);
     await journal.trade();
-    await journal.walked();
+    await journal.scanned();
     const seals = await journal.count("journal_seals");
     const round = await sealing.round();
     expect(round).toMatchObject({ status: "cut", detail: expect.stringContaining("journal mend") });
@@ -158,7 +158,7 @@ it("reads the whole archive again if its memory is lost", async () => {
   await sealing.withOwners((owners) => mendOwners(db, owners));
   // A seal that cannot be read stops nothing, and is read later.
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   const late = other();
   const get = async () => null;
   expect(await late.round({ bucket: bucketWith(sealing.bucket, { get }) })).toMatchObject({

@@ -82,11 +82,11 @@ it("deletes requests and quotes that ended, and matches a day later", async () =
   expect(await verifyJournal(db, sealing.bucket, settings())).toMatchObject({ ok: true });
 });
 
-/** After a long outage the walk over groups is behind, so a seal may contain transfers only. */
+/** After a long outage the scan over groups is behind, so a seal may contain transfers only. */
 it("finds no difference when a match leaves before its request is sealed", async () => {
   const { requestId, matchId } = await journal.trade();
   await newUser({ usdc: 1n }, db);
-  await journal.walked();
+  await journal.scanned();
   await all(
     db,
     sql`UPDATE ledger_checkpoints SET position = coalesce((SELECT max(up_to_group) FROM journal_seals), 0)

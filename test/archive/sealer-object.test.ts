@@ -46,7 +46,7 @@ const stub = env.SEALER.getByName(uuidv7());
 
 /** A round of a sealer with windows of seconds, in an object of the deployment. */
 async function round(settings = SECONDS): Promise<void> {
-  await journal.walked();
+  await journal.scanned();
   await runInDurableObject(stub, async (_: Sealer, ctx) => {
     await new Sealer(ctx, settings).alarm();
     // The deployment's own sealer would run next, in the database of the other tests.

@@ -72,7 +72,7 @@ it("never seals what is hot, or what it has not scanned itself", async () => {
   expect(await positionOf(db, "transfers")).toBe(sealed);
   const options = { hotMs: 0, limit: 10_000 };
   expect(await chooseRange(db, sealing.memory.last, options)).toBeUndefined();
-  // Cron does not run, so the sealer continues the reconciliation's walk.
+  // Cron does not run, so the sealer continues the reconciliation's scan.
   expect(await sealing.round()).toMatchObject({ status: "sealed" });
   expect(sealing.memory.last.upTo).toBeGreaterThan(sealed);
   expect(await positionOf(db, "transfers")).toBeGreaterThanOrEqual(sealing.memory.last.upTo);
@@ -146,7 +146,7 @@ it("counts quotes that end while their requests stay open", async () => {
 it("waits for more unless the range is full", async () => {
   await sealing.sealAll();
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   expect(await sealing.round({ everyMs: 60_000 })).toMatchObject({ status: "idle" });
   expect(await sealing.round({ everyMs: 60_000, limit: 3 })).toMatchObject({ status: "sealed" });
 });
@@ -161,7 +161,7 @@ it.each(["seal_chosen", "seal_put", "seal_proven", "seal_stored"])(
   async (name) => {
     await sealing.sealAll();
     await journal.trade();
-    await journal.walked();
+    await journal.scanned();
     const before = await journal.count("journal_seals");
     await expect(sealing.round({ failpoint: at(name) })).rejects.toThrow(Killed);
     // More is committed meanwhile, so a new choice would be another one.
@@ -178,20 +178,20 @@ it.each(["seal_chosen", "seal_put", "seal_proven", "seal_stored"])(
 it("takes the object of an attempt that the sealer has forgotten", async () => {
   await sealing.sealAll();
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   const before = sealing.memory;
   await expect(sealing.round({ failpoint: at("seal_put") })).rejects.toThrow(Killed);
   const upTo = sealing.memory.chosen?.upTo;
   sealing.memory = before;
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   expect(await sealing.round()).toMatchObject({ status: "sealed", seal: { upTo } });
 });
 
 it("takes the object of a runtime that compresses in another way", async () => {
   await sealing.sealAll();
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   const least = (content: string) => new Uint8Array(deflateRawSync(content, { level: 1 }));
   const { bucket } = sealing;
   const put = async (key: string) => {
@@ -225,7 +225,7 @@ it("unpacks any length, and no more than is stated, in the Worker's runtime", ()
 it("refuses an object of what may not be sealed yet", async () => {
   await sealing.sealAll();
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   const { memory, bucket } = sealing;
   const [of] = await all<{ id: number; at: number }>(
     db,
@@ -270,7 +270,7 @@ it("refuses an object of what may not be sealed yet", async () => {
 it("stores one of two seals that two sealers make of one range", async () => {
   await sealing.sealAll();
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   const other = Object.assign(new Sealing(journal), { memory: sealing.memory });
   const rounds = await Promise.allSettled([sealing.round(), other.round()]);
   const stored = rounds.filter(({ status }) => status === "fulfilled");
@@ -289,7 +289,7 @@ it.each(["before the batch", "after the batch"])(
   async (when) => {
     await sealing.sealAll();
     await journal.trade();
-    await journal.walked();
+    await journal.scanned();
     let failures = 1;
     const failing = withBatch(db, async (statements) => {
       if (failures-- <= 0) return db.batch(statements);
@@ -324,7 +324,7 @@ async function truncated(key: unknown): Promise<unknown> {
 it.each(LIES)("stores no seal of an archive that %s", async (_title, lie) => {
   await sealing.sealAll();
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   const before = await journal.count("journal_seals");
   const { get, put } = sealing.bucket;
   const bucket = { get, put, ...lie } as typeof sealing.bucket;
@@ -338,7 +338,7 @@ const objectOf = (bytes: Uint8Array) => ({ arrayBuffer: () => Promise.resolve(by
 it("takes the object of a put whose answer was lost", async () => {
   await sealing.sealAll();
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   const { bucket } = sealing;
   const put = async (...request: Parameters<typeof bucket.put>) => {
     await bucket.put(...request);
@@ -354,7 +354,7 @@ it("takes the object of a put whose answer was lost", async () => {
 it("takes the object of a killed attempt though its key is locked", async () => {
   await sealing.sealAll();
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   await expect(sealing.round({ failpoint: at("seal_put") })).rejects.toThrow(Killed);
   const { chosen } = sealing.memory;
   // More is committed meanwhile, so a new choice would be another one.
@@ -370,7 +370,7 @@ it("takes the object of a killed attempt though its key is locked", async () => 
 it("continues if its memory could not be stored", async () => {
   await sealing.sealAll();
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   let stores = 0;
   const remember = async (memory: typeof sealing.memory) => {
     if (++stores === 2) throw new Error("storage failed");
@@ -385,7 +385,7 @@ it("continues if its memory could not be stored", async () => {
 
 it("stores no seal if the archive fails", async () => {
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   const before = await journal.count("journal_seals");
   const put = () => Promise.reject(new Error("10001: internal error"));
   const bucket = bucketWith(sealing.bucket, { put });
@@ -397,7 +397,7 @@ it("stores no seal if the archive fails", async () => {
 it("refuses another sealer's object that the database contradicts", async () => {
   await sealing.sealAll();
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   const stranger = new Sealing(journal);
   // An object under the number that comes next, of the same transfers under another history.
   stranger.memory = {
@@ -439,7 +439,7 @@ it("halts on a database that is behind, and continues in a new epoch", async () 
   expect(await sealing.round()).toMatchObject({ status: "restored" });
   sealing.memory = nextEpoch(sealing.memory, await readState(db));
   await journal.trade();
-  await journal.walked();
+  await journal.scanned();
   expect(await sealing.round()).toMatchObject({
     status: "sealed",
     seal: { epoch: memory.epoch + 1, number: memory.last.number + 1 },

@@ -13,7 +13,7 @@ import { readOwnerRows } from "../../src/archive/seal-row.ts";
 import { type Round, type RoundContext, sealRound } from "../../src/archive/seal-round.ts";
 import type { SealBucket } from "../../src/archive/seal-store.ts";
 import { FIRST_MEMORY, type SealerMemory } from "../../src/archive/sealer-memory.ts";
-import { walkRecent } from "../../src/reconcile/reconcile.ts";
+import { scanRecent } from "../../src/reconcile/reconcile.ts";
 import { all, raw, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { newAsset } from "../support/ledger.ts";
@@ -92,7 +92,7 @@ export class Sealing {
 
   /** Seals everything that was committed before. */
   async sealAll(overrides: Overrides = {}): Promise<Round[]> {
-    await this.journal.walked();
+    await this.journal.scanned();
     const rounds: Round[] = [];
     for (;;) {
       const round = await this.round(overrides);
@@ -139,10 +139,10 @@ export class SealedJournal {
   }
 
   /**
-   * Has the reconciliation walk everything, and lets an instant pass, so that all of it is cold.
+   * Has the reconciliation scan everything, and lets an instant pass, so that all of it is cold.
    */
-  async walked(): Promise<void> {
-    await walkRecent(this.db, { macKeys: settings() });
+  async scanned(): Promise<void> {
+    await scanRecent(this.db, { macKeys: settings() });
     await scheduler.wait(5);
   }
 

@@ -9,20 +9,20 @@ import { withStatements } from "../support/slow-database.ts";
 import { newUser } from "../support/users.ts";
 import { SealedJournal, Sealing } from "../archive/sealing.ts";
 
-const journal = new SealedJournal(env.WALKED_DB, "walked");
+const journal = new SealedJournal(env.SCANNED_DB, "scanned");
 const { db } = journal;
 const sealing = new Sealing(journal);
 
 beforeAll(() => journal.open());
 
-const walk = (through: D1Database, full = false) =>
+const scan = (through: D1Database, full = false) =>
   reconcile(through, { macKeys: settings(), chains: [], full });
 
-const isFullWalk = async () =>
+const isFullScan = async () =>
   (await journal.count("ledger_checkpoints WHERE mark = 'running'")) > 0;
 
 /** Seals and releases what the reconciliation has scanned, without scanning further. */
-async function releaseWalked(): Promise<void> {
+async function releaseScanned(): Promise<void> {
   await scheduler.wait(5);
   while ((await sealing.round()).status === "sealed");
   const release = { db, bucket: sealing.bucket, lagMs: 0, matchesMs: 86_400_000 };
@@ -36,19 +36,19 @@ it.each([
 ])("continues a full scan %s that is released meanwhile", async (_when, text) => {
   await journal.trade();
   await newUser({ usdc: 1n }, db);
-  const { full_finished_at: earlier } = await walk(db);
+  const { full_finished_at: earlier } = await scan(db);
   const before = await journal.count("journal_seals WHERE released_at IS NOT NULL");
   let interrupted = false;
   const meanwhile = withStatements(db, async (texts) => {
-    if (interrupted || !texts.some((one) => one.includes(text)) || !(await isFullWalk())) return;
+    if (interrupted || !texts.some((one) => one.includes(text)) || !(await isFullScan())) return;
     interrupted = true;
-    await releaseWalked();
+    await releaseScanned();
   });
-  const result = await walk(meanwhile, true);
+  const result = await scan(meanwhile, true);
   expect(await journal.count("journal_seals WHERE released_at IS NOT NULL")).toBe(before + 1);
   expect(result).toMatchObject({ ok: true, differences: [] });
   expect(Date.parse(result.full_finished_at ?? "")).toBeGreaterThan(Date.parse(earlier ?? ""));
-  expect(await walk(db, true)).toMatchObject({
+  expect(await scan(db, true)).toMatchObject({
     ok: true,
     differences: [],
   });
@@ -59,11 +59,11 @@ it("ends a full scan although transfers are posted faster than it reads", async 
   let posted = 0;
   const busy = withStatements(db, async (texts) => {
     if (posted === 20 || !texts.some((text) => text.includes("AS released"))) return;
-    if (!(await isFullWalk())) return;
+    if (!(await isFullScan())) return;
     posted++;
     await newUser({ usdc: 1n }, db);
   });
-  expect(await walk(busy, true)).toMatchObject({ differences: [] });
+  expect(await scan(busy, true)).toMatchObject({ differences: [] });
   expect(posted).toBeLessThan(4);
 });
 
@@ -79,7 +79,7 @@ it("passes commit groups whose records were deleted in one step", async () => {
   const counted = withStatements(db, async (texts) => {
     statements += texts.length;
   });
-  expect(await walk(counted, true)).toMatchObject({
+  expect(await scan(counted, true)).toMatchObject({
     ok: true,
     differences: [],
   });

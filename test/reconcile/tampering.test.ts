@@ -1,6 +1,6 @@
 /**
  * Somebody edits the database file: every change of money, records or events is found, both by the
- * walk that follows new rows and by the full one. A database of its own, because most edits cannot
+ * scan that follows new rows and by the full one. A database of its own, because most edits cannot
  * be undone.
  */
 import { applyD1Migrations } from "cloudflare:test";
@@ -376,19 +376,19 @@ const EDITS: readonly Edit[] = [
 ];
 
 // A full scan reads all rows that the file has written. In npm test edits.test.ts has it.
-const WALKS = FULL ? (["recent", "full"] as const) : (["recent"] as const);
-describe.each(WALKS)("the %s scan", { timeout: 30_000 }, (walk) => {
+const SCANS = FULL ? (["recent", "full"] as const) : (["recent"] as const);
+describe.each(SCANS)("the %s scan", { timeout: 30_000 }, (scan) => {
   it.each(EDITS)("finds $title", async ({ table, statements, finds }) => {
     const of = await history();
-    if (walk === "full") await reconcile(db, { macKeys: settings(), chains: [] });
-    const found = await newDifferences(walk, () => edit(db, table, statements(of)));
+    if (scan === "full") await reconcile(db, { macKeys: settings(), chains: [] });
+    const found = await newDifferences(scan, () => edit(db, table, statements(of)));
     expect(found.map((one) => one.check)).toEqual(expect.arrayContaining([...finds]));
   });
 
   it("finds a deleted transfer whose balances were adjusted", async () => {
     const of = await history();
-    if (walk === "full") await reconcile(db, { macKeys: settings(), chains: [] });
-    const found = await newDifferences(walk, async () => {
+    if (scan === "full") await reconcile(db, { macKeys: settings(), chains: [] });
+    const found = await newDifferences(scan, async () => {
       await edit(db, "accounts", withoutTransfer(of.withdrawalId));
       await edit(db, "transfers", [
         sql`DELETE FROM transfers WHERE transfer_id = (${transferOf(of.withdrawalId)})`,
@@ -405,7 +405,7 @@ describe.each(WALKS)("the %s scan", { timeout: 30_000 }, (walk) => {
   ] as const)("finds a second $reason under an old record", async ({ reason, also }) => {
     const of = await history();
     await reconcile(db, { macKeys: settings(), chains: [] });
-    const found = await newDifferences(walk, () =>
+    const found = await newDifferences(scan, () =>
       all(
         db,
         sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
@@ -464,11 +464,11 @@ it("names an altered deposit address, the deposits to it and the next command", 
 
 it("raises no difference for a history that nobody edited", async () => {
   await history();
-  for (const walk of ["recent", "full"] as const)
-    expect(await newDifferences(walk, async () => {})).toEqual([]);
+  for (const scan of ["recent", "full"] as const)
+    expect(await newDifferences(scan, async () => {})).toEqual([]);
 });
 
-it("says when each walk last finished, and starts the full one once a day", async () => {
+it("says when each scan last finished, and starts the full one once a day", async () => {
   const read = async () => {
     const { recent_finished_at, full_finished_at } = await reconcile(db, {
       macKeys: settings(),
@@ -506,9 +506,9 @@ it("reports a book whose expiries do not happen until they do", async () => {
   expect(await overdue()).toEqual([]);
 });
 
-/** The differences for which a walk raises an alert after an edit. Earlier ones stay open. */
+/** The differences for which a scan raises an alert after an edit. Earlier ones stay open. */
 async function newDifferences(
-  walk: "recent" | "full",
+  scan: "recent" | "full",
   change: () => Promise<unknown>,
 ): Promise<Difference[]> {
   const [last] = await all<{ id: number }>(
@@ -520,7 +520,7 @@ async function newDifferences(
     macKeys: settings(),
     addressOf: addressOf(settings()),
     chains: [],
-    full: walk === "full",
+    full: scan === "full",
   });
   const rows = await all<{ detail: string }>(
     db,

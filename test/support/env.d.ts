@@ -17,7 +17,7 @@ declare namespace Cloudflare {
     VERIFIED_DB: D1Database;
     /** A database whose sealed transfers are deleted. */
     RELEASED_DB: D1Database;
-    WALKED_DB: D1Database;
+    SCANNED_DB: D1Database;
     /** A database whose older entries are in the archive only. */
     COLD_DB: D1Database;
     RECORDS_DB: D1Database;
