@@ -18,6 +18,7 @@ import { placeQuote } from "../src/rfq/place-quote.ts";
 import { type Bench, median } from "./figures.ts";
 import { fund, newToken } from "./people.ts";
 import { benchSettings, type Database } from "./stack.ts";
+import { openRequestTerms, placeQuoteTerms } from "../test/support/terms.ts";
 
 /** Quotes of a group, each of another maker. */
 const GROUP = 64;
@@ -130,13 +131,11 @@ class Book {
             requestId,
             actor: actorOf({ userId: requester, key }),
             receivedAt: now(),
-            asset: this.#asset,
-            amount: String(AMOUNT),
-            usdcAmount: null,
-            side: "Bid",
-            disclosed: false,
-            expiresInSecs: LIFE_SECS,
-            label: null,
+            ...openRequestTerms({
+              asset: this.#asset,
+              amount: String(AMOUNT),
+              expiresInSecs: LIFE_SECS,
+            }),
           },
           this.#settings,
         ),
@@ -156,14 +155,12 @@ class Book {
         {
           op: "place_quote",
           quoteId: uuidv7(),
-          requestId: this.#requests[(n + turn) % REQUESTS] ?? "",
+          ...placeQuoteTerms({
+            requestId: this.#requests[(n + turn) % REQUESTS] ?? "",
+            expiresInSecs: 300,
+          }),
           actor: actorOf(maker),
           receivedAt: now(),
-          price: 500_000,
-          side: null,
-          replaces: null,
-          expiresInSecs: 300,
-          label: null,
           idempotency: { key: uuidv7(), terms: "{}" },
         },
         { asset: this.#asset, amount: BigInt(AMOUNT), usdcAmount: null, side: "Bid" },

@@ -1,4 +1,5 @@
 import { SAMPLE as OF_LOGIN } from "../../src/auth/account-fields.ts";
+import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "../../src/rfq/own-texts.ts";
 
 /**
  * Sample values of fields, by name. Together they describe one trade of one token at 0.65 on
@@ -7,6 +8,8 @@ import { SAMPLE as OF_LOGIN } from "../../src/auth/account-fields.ts";
  */
 export const SAMPLE = {
   ...OF_LOGIN,
+  ...eachText(REQUEST_TEXTS, (_, { sample }) => sample),
+  ...eachText(QUOTE_TEXTS, (_, { sample }) => sample),
   access_token:
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6InMxIn0.eyJzdWIiOiIwMTkwYTBhMCJ9.c2lnbmF0dXJl",
   account: "available",
@@ -59,7 +62,6 @@ export const SAMPLE = {
   ip: "203.0.113.7",
   job_id: "0190a0b0-0000-7000-8000-000000000007",
   kind: "login",
-  label: "market-maker-1",
   last_cursor: "WzE3OTUxNjg4MDAwMDAsIjAxOTBhMGIwLTAwMDAtNzAwMC04MDAwLTAwMDAwMDAwMDAwMSJd",
   last_used_at: "2026-11-20T09:59:00.000Z",
   limit: 50,

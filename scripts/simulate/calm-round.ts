@@ -25,6 +25,7 @@ import type { Scene } from "./scene.ts";
 import type { Streaming } from "./streaming.ts";
 import type { Trading } from "./trading.ts";
 import { Violation } from "./violation.ts";
+import { openRequestTerms, placeQuoteTerms } from "../../test/support/terms.ts";
 
 export type RoundParts = {
   readonly scene: Scene;
@@ -108,15 +109,7 @@ async function trade({ scene, trading }: RoundParts, of: Trade): Promise<void> {
 }
 
 function newRequest(asset: string): Omit<OpenRequest, "actor" | "receivedAt"> {
-  const terms = {
-    asset,
-    amount: "1000000",
-    usdcAmount: null,
-    side: "Bid",
-    disclosed: false,
-    expiresInSecs: 60,
-    label: null,
-  } as const;
+  const terms = openRequestTerms({ asset, expiresInSecs: 60 });
   const idempotency = { key: uuidv7(), terms: requestTermsText(terms) };
   return { op: "open_request", requestId: uuidv7(), ...terms, idempotency };
 }
@@ -125,14 +118,7 @@ function newQuote(
   requestId: string,
   replaces: string | null,
 ): Omit<PlaceQuote, "actor" | "receivedAt"> {
-  const terms = {
-    requestId,
-    price: 500_000,
-    side: null,
-    replaces,
-    expiresInSecs: 30,
-    label: null,
-  };
+  const terms = placeQuoteTerms({ requestId, replaces });
   const idempotency = { key: uuidv7(), terms: quoteTermsText(terms) };
   return { op: "place_quote", quoteId: uuidv7(), ...terms, idempotency };
 }

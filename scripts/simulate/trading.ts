@@ -16,6 +16,7 @@ import { BOOKS, credentialOf, type People, recent, type Sent } from "./people.ts
 import type { Step } from "./plan.ts";
 import type { Scene } from "./scene.ts";
 import { Process } from "./virtual-time.ts";
+import { openRequestTerms, placeQuoteTerms } from "../../test/support/terms.ts";
 
 const LABELS = [null, "a", "b"];
 /** Of one call. */
@@ -93,14 +94,14 @@ export class Trading {
     const receivedAt = this.#scene.time.now;
     const keyed = dice.chance(0.3) ? { key: `k${dice.between(1, 1e9)}` } : undefined;
     if (kind === "open_request") {
-      const terms = {
+      const terms = openRequestTerms({
         asset: dice.pick(BOOKS).asset,
         ...sizeOf(dice),
         side: dice.chance(0.2) ? dice.pick(REQUEST_SIDES) : dice.pick(SIDES),
         disclosed: dice.chance(0.5),
         expiresInSecs: dice.pick([1, 2, 10, 60, 300, 600]),
         label: dice.pick(LABELS),
-      };
+      });
       return {
         op: "open_request",
         actor: credentialOf(anyone, dice).actor,
@@ -127,14 +128,14 @@ export class Trading {
           requestId: request.id,
         };
       const replaced = dice.chance(0.2) ? recent(dice, people.knownQuotes) : undefined;
-      const terms = {
+      const terms = placeQuoteTerms({
         requestId: replaced?.requestId ?? request.id,
         price: dice.between(1, 1_000_000),
         side: dice.chance(0.8) ? null : dice.pick(SIDES),
         replaces: replaced?.id ?? null,
         expiresInSecs: dice.pick([1, 2, 5, 30, 60, 300]),
         label: dice.pick(LABELS),
-      };
+      });
       const by = replaced === undefined || stranger ? actor : credentialOf(replaced.by, dice).actor;
       const quoteId = this.#id(dice);
       return {

@@ -4,6 +4,7 @@
  */
 import type { RequestSide, Side } from "../assets/asset-fields.ts";
 import type { ProblemData } from "../platform/problem.ts";
+import type { QuoteTexts, RequestTexts } from "./own-texts.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "./rfq-records.ts";
 import type { Actor } from "../platform/actor.ts";
 
@@ -26,7 +27,8 @@ export type Sent = {
 type WithDeadline = { readonly notAfter?: number | undefined };
 
 export type OpenRequest = Sent &
-  WithDeadline & {
+  WithDeadline &
+  RequestTexts & {
     readonly op: "open_request";
     readonly requestId: string;
     readonly asset: string;
@@ -38,11 +40,11 @@ export type OpenRequest = Sent &
     readonly side: RequestSide;
     readonly disclosed: boolean;
     readonly expiresInSecs: number;
-    readonly label: string | null;
     readonly idempotency?: Idempotency;
   };
 export type PlaceQuote = Sent &
-  WithDeadline & {
+  WithDeadline &
+  QuoteTexts & {
     readonly op: "place_quote";
     readonly quoteId: string;
     readonly requestId: string;
@@ -52,7 +54,6 @@ export type PlaceQuote = Sent &
     /** The quote that ends when this one is placed. */
     readonly replaces: string | null;
     readonly expiresInSecs: number;
-    readonly label: string | null;
     readonly idempotency?: Idempotency;
   };
 export type CancelQuote = Sent & {

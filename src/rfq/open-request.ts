@@ -9,7 +9,7 @@ import {
   dailyUse,
 } from "../platform/daily-limit.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
-import { atom, type Expr, expr, sql, uuid } from "../platform/sql.ts";
+import { atom, type Expr, expr, join, raw, sql, uuid } from "../platform/sql.ts";
 import { type OpenRequest, reject, type Result } from "./command.ts";
 import {
   type EarlierFacts,
@@ -19,6 +19,7 @@ import {
   keyRow,
 } from "./idempotency.ts";
 import { hexId, type Operation } from "./book-operation.ts";
+import { eachText, REQUEST_TEXTS } from "./own-texts.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import {
   actorMayWrite,
@@ -39,6 +40,7 @@ const ROUTE = "POST /rfq/request";
 export function openRequest(command: OpenRequest, settings: Config): Operation {
   const { actor, requestId, asset } = command;
   const key = keyRow(keyUse(command));
+  const texts = eachText(REQUEST_TEXTS, (name) => expr`${command[name]}`);
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
@@ -46,11 +48,12 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
     names: [],
     statements: (group) => [
       sql`INSERT INTO requests (request_id, requester_id, asset, amount, usdc_amount, side,
-          disclosed, status, opened_at, expires_at, opened_group, label, key_hash, terms_hash)
+          disclosed, status, opened_at, expires_at, opened_group, ${raw(Object.keys(texts).join(", "))},
+          key_hash, terms_hash)
         SELECT ${uuid(requestId)}, ${uuid(actor.userId)}, ${asset}, ${command.amount},
           CAST(${command.usdcAmount} AS INTEGER), ${command.side},
           ${command.disclosed}, 'open', ${group.at}, ${expiry(command, group.at)}, ${group.seq},
-          ${command.label}, unhex(${key.key_hash}), unhex(${key.terms_hash})
+          ${join(Object.values(texts), ", ")}, unhex(${key.key_hash}), unhex(${key.terms_hash})
         WHERE ${guardOf(preconditions(command, settings, group.at))}`,
       countDaily(
         dailyUse(settings, "requests", actor.userId),

@@ -7,9 +7,18 @@ import { readAssetKey } from "../assets/asset.ts";
 import type { Side } from "../assets/asset-fields.ts";
 import type { Venue } from "../platform/venues.ts";
 import { NOW } from "../platform/commit.ts";
-import { atom, type Columns, type Expr, expr, readUuid, uuid } from "../platform/sql.ts";
+import { atom, type Columns, type Expr, expr, raw, readUuid, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { JsonRow } from "../platform/columns.ts";
+import {
+  eachText,
+  QUOTE_TEXTS,
+  type QuoteTexts,
+  quoteTexts,
+  REQUEST_TEXTS,
+  type RequestTexts,
+  requestTexts,
+} from "./own-texts.ts";
 import type { CloseReason, matches, quotes, requests } from "./tables.ts";
 
 /** The audience of a row. It decides, in SQL, which columns are omitted. */
@@ -33,7 +42,7 @@ export function requestColumns(audience: Audience): Columns<keyof RequestRow> {
     opened_at: atom("r.opened_at"),
     expires_at: atom("r.expires_at"),
     owned: owner,
-    label: expr`iif(${owner}, r.label, NULL)`,
+    ...eachText(REQUEST_TEXTS, (name) => expr`iif(${owner}, ${raw(`r.${name}`)}, NULL)`),
     best_bid: bestPrice(owner, "Bid"),
     best_ask: bestPrice(owner, "Ask"),
     quote_count: expr`iif(${owner}, (SELECT count(*) FROM quotes b
@@ -63,15 +72,15 @@ export function newRequestColumns(audience: Audience): Columns<keyof RequestRow>
 export type RequestRow = JsonRow<
   typeof requests,
   "request_id" | "asset" | "amount" | "side" | "status" | "disclosed" | "opened_at" | "expires_at"
-> & {
-  readonly user_id: string | null;
-  readonly owned: number;
-  readonly label: string | null;
-  readonly usdc_amount: string | null;
-  readonly best_bid: number | null;
-  readonly best_ask: number | null;
-  readonly quote_count: number;
-};
+> &
+  RequestTexts & {
+    readonly user_id: string | null;
+    readonly owned: number;
+    readonly usdc_amount: string | null;
+    readonly best_bid: number | null;
+    readonly best_ask: number | null;
+    readonly quote_count: number;
+  };
 
 export function requestView(row: RequestRow) {
   return {
@@ -83,7 +92,7 @@ export function requestView(row: RequestRow) {
     side: row.side,
     status: row.status,
     disclose_identity: row.disclosed === 1,
-    label: row.label,
+    ...requestTexts(row),
     created_at: toWireTime(row.opened_at),
     expires_at: toWireTime(row.expires_at),
     ...(row.owned === 1 ? { ...bestPrices(row), quote_count: row.quote_count } : {}),
@@ -121,13 +130,13 @@ export function quoteColumns(reads: QuoteReader): Columns<keyof QuoteRow> {
     ...(reads === "maker"
       ? {
           reserve: atom("CAST(q.reserve AS TEXT)"),
-          label: atom("q.label"),
+          ...eachText(QUOTE_TEXTS, (name) => atom(`q.${name}`)),
           close_reason: expr`coalesce(q.close_reason, ${ended})`,
           replaced_by: REPLACED_BY,
         }
       : {
           reserve: atom("NULL"),
-          label: atom("NULL"),
+          ...eachText(QUOTE_TEXTS, () => atom("NULL")),
           close_reason: ended,
           replaced_by: atom("NULL"),
         }),
@@ -159,13 +168,13 @@ export type QuoteRow = JsonRow<
   | "status"
   | "opened_at"
   | "expires_at"
-  | "label"
-> & {
-  readonly fee: string;
-  readonly reserve: string | null;
-  readonly close_reason: CloseReason | null;
-  readonly replaced_by: string | null;
-};
+> &
+  QuoteTexts & {
+    readonly fee: string;
+    readonly reserve: string | null;
+    readonly close_reason: CloseReason | null;
+    readonly replaced_by: string | null;
+  };
 
 export function quoteView(row: QuoteRow) {
   return {
@@ -178,7 +187,7 @@ export function quoteView(row: QuoteRow) {
     usdc_amount: toHex(BigInt(row.usdc_amount)),
     fee: toHex(BigInt(row.fee)),
     reserve: row.reserve === null ? null : reserveView(row, row.reserve),
-    label: row.label,
+    ...quoteTexts(row),
     status: row.status,
     close_reason: row.close_reason,
     replaced_by: row.replaced_by === null ? null : readUuid(row.replaced_by),

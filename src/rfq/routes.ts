@@ -14,6 +14,7 @@ import { registerProtectionRoutes } from "./protection-routes.ts";
 import { listMatches } from "./list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest, type QuotePosition } from "./list-quotes.ts";
 import { listOpenRequests, listOwnRequests } from "./list-requests.ts";
+import { labelField } from "./own-texts.ts";
 import {
   afterFrom,
   bookFilter,
@@ -32,7 +33,6 @@ import {
   CancelledQuote,
   CancelledQuotes,
   CancelledRequest,
-  labelField,
   Match,
   Quote,
   QuoteBody,

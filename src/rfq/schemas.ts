@@ -22,6 +22,7 @@ import {
   pattern,
   uuidField,
 } from "../http/fields.ts";
+import { eachText, type OwnText, QUOTE_TEXTS, REQUEST_TEXTS } from "./own-texts.ts";
 import { CLOSE_REASONS, QUOTE_STATUSES, REQUEST_STATUSES } from "./tables.ts";
 
 /** Life of a request in seconds: the default and the maximum. */
@@ -29,15 +30,8 @@ export const REQUEST_LIFE = { default: 300, max: 86_400 } as const;
 /** Time for which a quote is firm, in seconds: the default and the maximum. */
 export const QUOTE_LIFE = { default: 30, max: 300 } as const;
 
-/** A client's own name for a request or a quote. It need not be unique. */
-export const labelField = pattern(
-  /^[\x21-\x7e]{1,64}$/,
-  "must be 1 to 64 visible ASCII characters",
-);
-const label = described(
-  labelField,
-  "Your own name for it; nobody else sees it, and it need not be unique",
-).optional();
+const givenText = (_: string, { field, given }: OwnText) => described(field, given).optional();
+const shownText = (_: string, { shown }: OwnText) => described(z.string().nullable(), shown);
 
 export const RequestBody = z
   .strictObject({
@@ -58,7 +52,7 @@ export const RequestBody = z
       default: REQUEST_LIFE.default,
       description: "Seconds until the request expires",
     }),
-    label,
+    ...eachText(REQUEST_TEXTS, givenText),
     not_after: notAfter,
   })
   .refine((body) => (body.amount === undefined) !== (body.usdc_amount === undefined), {
@@ -84,7 +78,7 @@ export const QuoteBody = z.strictObject({
     description:
       "Seconds until the quote expires, from when the service received it. It is firm until then.",
   }),
-  label,
+  ...eachText(QUOTE_TEXTS, givenText),
   not_after: notAfter,
 });
 
@@ -135,8 +129,6 @@ const traded = {
   }),
 };
 
-const ownLabel = (description: string) => z.string().nullable().meta({ description });
-
 const Reserve = z
   .object({
     venue_id: venueOut("Venue; null for USDC").nullable(),
@@ -162,7 +154,7 @@ export const RequestItem = z
       description: "`open` until it is matched, cancelled or expires",
     }),
     disclose_identity: z.boolean().meta({ description: "Whether makers see user_id" }),
-    label: ownLabel("The requester's own name for it; null unless it is your request"),
+    ...eachText(REQUEST_TEXTS, shownText),
     created_at: instant("When it was opened"),
     expires_at: instant("When it ends unless a quote was accepted before"),
     best_price: z
@@ -198,7 +190,7 @@ export const Quote = z
     reserve: Reserve.nullable().meta({
       description: "What it set aside when it was placed; null unless it is your quote",
     }),
-    label: ownLabel("The maker's own name for it; null unless it is your quote"),
+    ...eachText(QUOTE_TEXTS, shownText),
     status: z.enum(QUOTE_STATUSES).meta({
       description: "`rejected`: the request ended without this quote",
     }),
@@ -251,7 +243,7 @@ export const Match = z
     usdc_amount: usdcAmount,
     fee,
     role: z.enum(ROLES).meta({ description: "Your role in the trade" }),
-    label: ownLabel("Your own label of the request or quote"),
+    label: described(z.string().nullable(), "Your own label of the request or quote"),
     status: z.literal("settled").meta({ description: "A match settles at once" }),
     created_at: instant("When the quote was accepted"),
   })

@@ -5,6 +5,7 @@
  * place does not compile, because a repeat with another value would return the first result.
  */
 import type { OpenRequest, PlaceQuote, Sent } from "./command.ts";
+import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "./own-texts.ts";
 
 /** Who sent it when, the id that the service made, and the deadline (contract.md section 5). */
 type NotTerms = keyof Sent | "op" | "idempotency" | "notAfter";
@@ -19,7 +20,7 @@ const REQUEST_TERMS: Readonly<Record<keyof RequestTerms, true>> = {
   side: true,
   disclosed: true,
   expiresInSecs: true,
-  label: true,
+  ...eachText(REQUEST_TEXTS, () => true as const),
 };
 
 const QUOTE_TERMS: Readonly<Record<keyof QuoteTerms, true>> = {
@@ -28,7 +29,7 @@ const QUOTE_TERMS: Readonly<Record<keyof QuoteTerms, true>> = {
   side: true,
   replaces: true,
   expiresInSecs: true,
-  label: true,
+  ...eachText(QUOTE_TEXTS, () => true as const),
 };
 
 export function requestTermsText(terms: RequestTerms): string {

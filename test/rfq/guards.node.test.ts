@@ -16,6 +16,7 @@ import type { Operation } from "../../src/rfq/book-operation.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
 import { printStable, RecordingDatabase } from "../support/node/recording-database.ts";
 import { testSettings } from "../support/settings.ts";
+import { openRequestTerms, placeQuoteTerms } from "../support/terms.ts";
 
 const settings = config(testSettings());
 const chain = defaultChain(settings);
@@ -88,13 +89,7 @@ it("compiles every guard to the reviewed SQL", async () => {
             op: "open_request",
             ...timed,
             requestId: newId,
-            asset,
-            amount: "100",
-            usdcAmount: null,
-            side: "Bid",
-            disclosed: false,
-            expiresInSecs: 300,
-            label: null,
+            ...openRequestTerms({ asset, amount: "100" }),
             idempotency: withKey,
           },
           settings,
@@ -109,12 +104,7 @@ it("compiles every guard to the reviewed SQL", async () => {
             op: "place_quote",
             ...timed,
             quoteId: newId,
-            requestId: recordId,
-            price: 650_000,
-            side: null,
-            replaces: null,
-            expiresInSecs: 30,
-            label: null,
+            ...placeQuoteTerms({ requestId: recordId, price: 650_000 }),
             idempotency: withKey,
           },
           { asset, amount: 100n, usdcAmount: null, side: "Bid" },

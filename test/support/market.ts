@@ -33,6 +33,7 @@ import type { CancelReason } from "../../src/rfq/tables.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import { bookStream } from "../../src/streams/event-log.ts";
 import { newAsset } from "./ledger.ts";
+import { openRequestTerms, placeQuoteTerms } from "./terms.ts";
 import { newUser } from "./users.ts";
 
 /** A user or one of their keys. */
@@ -55,13 +56,12 @@ export const command = {
     actor,
     receivedAt: now(),
     requestId: uuidv7(),
-    asset,
-    amount: terms.usdcAmount === undefined ? terms.amount.toString() : null,
-    usdcAmount: terms.usdcAmount?.toString() ?? null,
-    side: terms.side ?? "Bid",
-    disclosed: terms.disclosed ?? false,
-    expiresInSecs: terms.expiresInSecs ?? 300,
-    label: terms.label ?? null,
+    ...openRequestTerms({
+      ...terms,
+      asset,
+      amount: terms.usdcAmount === undefined ? terms.amount.toString() : null,
+      usdcAmount: terms.usdcAmount?.toString() ?? null,
+    }),
   }),
   placeQuote: (
     { actor }: Party,
@@ -73,12 +73,7 @@ export const command = {
     actor,
     receivedAt: now(),
     quoteId: uuidv7(),
-    requestId,
-    price,
-    side: null,
-    replaces: null,
-    expiresInSecs,
-    label: null,
+    ...placeQuoteTerms({ requestId, price, expiresInSecs }),
   }),
   cancelQuote: ({ actor }: Party, quoteId: string): CancelQuote => ({
     op: "cancel_quote",

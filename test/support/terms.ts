@@ -1,0 +1,33 @@
+/**
+ * Terms of commands for tests, benches and the simulator. Each states what matters to it, so a new
+ * field of a command gets its value here.
+ */
+import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "../../src/rfq/own-texts.ts";
+import type { QuoteTerms, RequestTerms } from "../../src/rfq/terms-text.ts";
+
+export function openRequestTerms(
+  terms: Pick<RequestTerms, "asset"> & Partial<RequestTerms>,
+): RequestTerms {
+  return {
+    amount: "1000000",
+    usdcAmount: null,
+    side: "Bid",
+    disclosed: false,
+    expiresInSecs: 300,
+    ...eachText(REQUEST_TEXTS, () => null),
+    ...terms,
+  };
+}
+
+export function placeQuoteTerms(
+  terms: Pick<QuoteTerms, "requestId"> & Partial<QuoteTerms>,
+): QuoteTerms {
+  return {
+    price: 500_000,
+    side: null,
+    replaces: null,
+    expiresInSecs: 30,
+    ...eachText(QUOTE_TEXTS, () => null),
+    ...terms,
+  };
+}
