@@ -4,9 +4,12 @@
 -- only while a transfer is posted, and `promised` only while a quote is placed or ends. Never
 -- deleted.
 --
+-- A user’s account of an outcome token also sums its trades: the available account what was bought,
+-- the pending account what was sold.
+--
 -- Example row:
 --   account_id 1, owner 01a2…c585, asset ’usdc’, kind ’available’, balance 99999682081,
---   promised 0, sub_account 2
+--   promised 0, sub_account 2, traded 0, traded_usdc 0
 CREATE TABLE accounts (
   account_id INTEGER PRIMARY KEY NOT NULL,
   owner BLOB NOT NULL,       -- a user id, or the name of a house account in bytes:
@@ -20,12 +23,22 @@ CREATE TABLE accounts (
   sub_account INTEGER,       -- numbers the user’s available or pending accounts of all assets as
                              -- one: 2 × the first account_id of the owner, + 1 for pending. NULL:
                              -- a house account
+  traded INTEGER NOT NULL DEFAULT 0,       -- of an available account: all that was bought, of a
+                                           -- pending one: all that was sold
+  traded_usdc INTEGER NOT NULL DEFAULT 0,  -- what was paid or received for it: the cost with the
+                                           -- fee of a purchase, less the fee of a sale
   CONSTRAINT accounts_kind CHECK (kind IN ('available', 'pending', 'external', 'fees')),
   CONSTRAINT accounts_balance CHECK (
     balance BETWEEN iif(kind = 'external', -4611686018427387904, 0) AND 4611686018427387904
   ),
   CONSTRAINT accounts_promised CHECK (
     promised = 0 OR kind = 'available' AND promised BETWEEN 1 AND balance
+  ),
+  CONSTRAINT accounts_traded CHECK (
+    traded = 0 AND traded_usdc = 0
+    OR kind IN ('available', 'pending') AND asset <> 'usdc'
+      AND traded BETWEEN 1 AND 4611686018427387904
+      AND traded_usdc BETWEEN 0 AND 4611686018427387904
   )
 ) STRICT;
 
@@ -38,7 +51,8 @@ CREATE TRIGGER accounts_insert BEFORE INSERT ON accounts BEGIN
     WHERE EXISTS (SELECT 1 FROM accounts WHERE account_id = NEW.account_id)
       OR EXISTS (SELECT 1 FROM accounts
         WHERE owner = NEW.owner AND asset = NEW.asset AND kind = NEW.kind);
-  SELECT RAISE(ABORT, 'an account starts at zero') WHERE NEW.balance <> 0 OR NEW.promised <> 0;
+  SELECT RAISE(ABORT, 'an account starts at zero') WHERE NEW.balance <> 0 OR NEW.promised <> 0
+    OR NEW.traded <> 0 OR NEW.traded_usdc <> 0;
   SELECT RAISE(ABORT, 'append-only: the database numbers sub-accounts')
     WHERE NEW.sub_account IS NOT NULL;
 END;
@@ -67,6 +81,15 @@ WHEN NEW.balance <> OLD.balance BEGIN
         AND OLD.balance = t.from_balance + t.amount)
       OR (t.to_account = OLD.account_id AND NEW.balance = t.to_balance
         AND OLD.balance = t.to_balance - t.amount));
+END;
+
+-- The sums of trades grow only with a balance that a trade moves, and by what it moves.
+CREATE TRIGGER accounts_sums BEFORE UPDATE ON accounts
+WHEN NEW.traded <> OLD.traded OR NEW.traded_usdc <> OLD.traded_usdc BEGIN
+  SELECT RAISE(ABORT, 'a sum of trades grows only by a trade')
+    WHERE NEW.balance = OLD.balance OR NEW.traded_usdc < OLD.traded_usdc
+      OR (SELECT iif(reason = 6, amount, 0) FROM transfers ORDER BY transfer_id DESC LIMIT 1)
+        IS NOT NEW.traded - OLD.traded;
 END;
 
 CREATE TRIGGER accounts_identity BEFORE UPDATE ON accounts BEGIN
@@ -172,15 +195,23 @@ END;
 -- Posts the transfer: both balances become what the row says, within their bounds. An update that
 -- would leave the bounds, or take what is promised, matches no row and so aborts the batch. Its
 -- condition repeats the CHECKs of accounts, because OR IGNORE would skip a row that fails a CHECK
--- without an error.
+-- without an error. A trade of a token is added to the sums of both accounts in the same update.
 CREATE TRIGGER transfers_post AFTER INSERT ON transfers BEGIN
   -- Before the insert an id that the database will give reads as -1, and so would an explicit -1.
   SELECT RAISE(ABORT, 'append-only: the database numbers transfers') WHERE NEW.transfer_id < 1;
-  UPDATE accounts SET balance = NEW.from_balance
+  UPDATE accounts SET balance = NEW.from_balance,
+      traded = traded + iif(NEW.reason = 6 AND asset <> 'usdc', NEW.amount, 0),
+      traded_usdc = traded_usdc + iif(NEW.reason = 6 AND asset <> 'usdc',
+        (SELECT m.usdc_amount - m.seller_fee FROM match_sides m
+          WHERE m.match_id = NEW.ref OR m.quote_id = NEW.ref), 0)
     WHERE account_id = NEW.from_account
       AND NEW.from_balance >= iif(kind = 'external', -4611686018427387904, promised);
   SELECT RAISE(ABORT, 'balance not moved') WHERE changes() <> 1;
-  UPDATE accounts SET balance = NEW.to_balance
+  UPDATE accounts SET balance = NEW.to_balance,
+      traded = traded + iif(NEW.reason = 6 AND asset <> 'usdc', NEW.amount, 0),
+      traded_usdc = traded_usdc + iif(NEW.reason = 6 AND asset <> 'usdc',
+        (SELECT m.usdc_amount + m.buyer_fee FROM match_sides m
+          WHERE m.match_id = NEW.ref OR m.quote_id = NEW.ref), 0)
     WHERE account_id = NEW.to_account AND NEW.to_balance <= 4611686018427387904;
   SELECT RAISE(ABORT, 'balance not moved') WHERE changes() <> 1;
 END;

@@ -14,15 +14,17 @@ CREATE TABLE ledger_checkpoints (
   finished_at INTEGER              -- when the scan last reached the end
 ) STRICT;
 
--- Each account’s balance at the checkpoint of a scan over transfers, from which the next transfers
--- are checked.
+-- Each account’s balance and sums of trades at the checkpoint of a scan over transfers, from which
+-- the next transfers are checked.
 --
 -- Example row:
---   scan ’transfers’, account_id 1, balance 99999682081
+--   scan ’transfers’, account_id 1, balance 99999682081, traded 0, traded_usdc 0
 CREATE TABLE checked_balances (
   scan TEXT NOT NULL,  -- ’transfers’ or ’full_transfers’
   account_id INTEGER NOT NULL,
   balance INTEGER NOT NULL,
+  traded INTEGER NOT NULL DEFAULT 0,
+  traded_usdc INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (scan, account_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -145,14 +147,16 @@ CREATE TRIGGER journal_seals_delete BEFORE DELETE ON journal_seals BEGIN
   SELECT RAISE(ABORT, 'append-only: journal seal');
 END;
 
--- Each account’s balance at the end of the last seal, as the seal states it. Written in the batch
--- that stores the seal.
+-- Each account’s balance and sums of trades at the end of the last seal, as the seals state them.
+-- Written in the batch that stores the seal.
 --
 -- Example row:
---   account_id 1, balance 99999682081
+--   account_id 1, balance 99999682081, traded 0, traded_usdc 0
 CREATE TABLE sealed_balances (
   account_id INTEGER PRIMARY KEY NOT NULL,
-  balance INTEGER NOT NULL
+  balance INTEGER NOT NULL,
+  traded INTEGER NOT NULL DEFAULT 0,
+  traded_usdc INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- The owners with a block in a seal. Written in the batch that stores the seal. Each block names

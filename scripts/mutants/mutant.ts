@@ -37,6 +37,7 @@ export const AMOUNTS = clock("test/ledger/amounts.clock.test.ts");
 export const WITHDRAW = workers("test/custody/withdraw.test.ts");
 export const STREAMS = workers("test/streams/streams.test.ts");
 export const REGISTRATION = workers("test/streams/registration.test.ts");
+export const POSITIONS = workers("test/rfq/positions.test.ts");
 export const RECONCILE = workers("test/reconcile/reconcile.test.ts");
 export const TAMPERING = workers("test/reconcile/tampering.test.ts");
 export const SECURITY = workers("test/auth/security.test.ts");

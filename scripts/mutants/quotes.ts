@@ -96,8 +96,8 @@ export const QUOTE_MUTANTS: readonly Mutant[] = [
     ],
     [
       "house's limit dropped",
-      "\n        AND ${canReceive(FEES_OWNER, USDC_KEY, expr`s.taker_fee + s.maker_fee`)}`",
-      "`",
+      "\n        AND ${canReceive(FEES_OWNER, USDC_KEY, expr`s.taker_fee + s.maker_fee`)}\n",
+      "\n",
       [LIMITS],
     ],
     [

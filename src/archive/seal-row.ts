@@ -3,7 +3,8 @@ import { desc } from "drizzle-orm";
 import { inChunks } from "../platform/chunks.ts";
 import { commit, newGroup } from "../platform/commit.ts";
 import { read } from "../platform/read.ts";
-import { all, blob, raw, type Sql, sql } from "../platform/sql.ts";
+import { addSums } from "../ledger/trade-sums.ts";
+import { all, blob, MAX_NATIVE_UNITS, raw, type Sql, sql } from "../platform/sql.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
 import type { Footer, SealHead } from "./footer.ts";
 import { linksIn, type OwnerEnds } from "./owner-ends.ts";
@@ -109,12 +110,13 @@ const ROWS_PER_STATEMENT = 5_000;
 
 function storeBalances(balances: readonly ClosingBalance[]): Sql[] {
   return inChunks(balances, ROWS_PER_STATEMENT).map(
-    (rows) => sql`INSERT INTO sealed_balances (account_id, balance)
-      SELECT a.account_id, CAST(s.value ->> 3 AS INTEGER)
+    (rows) => sql`INSERT INTO sealed_balances (account_id, balance, traded, traded_usdc)
+      SELECT a.account_id, CAST(s.value ->> 3 AS INTEGER), CAST(s.value ->> 4 AS INTEGER),
+        CAST(s.value ->> 5 AS INTEGER)
       FROM json_each(${JSON.stringify(rows)}) s CROSS JOIN accounts a
         ON a.owner = unhex(s.value ->> 0) AND a.asset = s.value ->> 1 AND a.kind = s.value ->> 2
       WHERE 1 ON CONFLICT (account_id) DO UPDATE
-        SET balance = excluded.balance`,
+        SET balance = excluded.balance, ${addSums()}`,
   );
 }
 
@@ -150,17 +152,48 @@ function laterOf(column: string, place: number): Sql {
   return raw(`max(coalesce(${old}, ${added}), coalesce(${added}, ${old}))`);
 }
 
-/** Owner, asset, kind of account, and the balance. */
-type ClosingBalance = readonly [Owner, string, string, string];
+/** Owner, asset, kind of account, the balance, and what the seal adds to the sums of trades. */
+type ClosingBalance = readonly [Owner, string, string, string, string, string];
 
-/** The balance that the seal leaves on each account that it touches. */
-function closingBalances({ transfers }: Pick<Seal, "transfers">): ClosingBalance[] {
+/** The balance that the seal leaves on each account that it touches, and its trades. */
+function closingBalances({
+  transfers,
+  matches,
+}: Pick<Seal, "transfers" | "matches">): ClosingBalance[] {
+  const keyOf = (owner: Owner, asset: string, kind: string) => `${owner} ${kind} ${asset}`;
+  const sums = new Map<string, { readonly amount: bigint; readonly usdc: bigint }>();
+  const add = (key: string, amount: bigint, usdc: bigint) => {
+    const before = sums.get(key) ?? { amount: 0n, usdc: 0n };
+    sums.set(key, { amount: before.amount + amount, usdc: before.usdc + usdc });
+  };
+  for (const { asset, amount, usdc_amount: cost, ...match } of matches) {
+    const { requester_id: requester, maker_id: maker, taker_fee, maker_fee } = match;
+    const bid = match.side === "Bid";
+    add(
+      keyOf(bid ? requester : maker, asset, "available"),
+      amount,
+      cost + (bid ? taker_fee : maker_fee),
+    );
+    add(
+      keyOf(bid ? maker : requester, asset, "pending"),
+      amount,
+      cost - (bid ? maker_fee : taker_fee),
+    );
+  }
   const balances = new Map<string, ClosingBalance>();
-  const set = (owner: Owner, asset: string, kind: string, balance: bigint) =>
-    balances.set(`${owner} ${kind} ${asset}`, [owner, asset, kind, String(balance)]);
+  const set = (owner: Owner, asset: string, kind: string, balance: bigint) => {
+    const key = keyOf(owner, asset, kind);
+    const { amount = 0n, usdc = 0n } = sums.get(key) ?? {};
+    balances.set(key, [owner, asset, kind, String(balance), cut(amount), cut(usdc)]);
+  };
   for (const transfer of transfers) {
     set(transfer.from_owner, transfer.asset, transfer.from_kind, transfer.from_balance);
     set(transfer.to_owner, transfer.asset, transfer.to_kind, transfer.to_balance);
   }
   return [...balances.values()];
+}
+
+/** A match that was edited by SQL must not stop the sealer. */
+function cut(sum: bigint): string {
+  return String(sum > MAX_NATIVE_UNITS ? MAX_NATIVE_UNITS : sum);
 }

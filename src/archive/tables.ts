@@ -51,6 +51,8 @@ export const journalSeals = sqliteTable(
 export const sealedBalances = sqliteTable("sealed_balances", {
   accountId: integer("account_id").primaryKey(),
   balance: amount("balance").notNull(),
+  traded: amount("traded").notNull().default(0n),
+  tradedUsdc: amount("traded_usdc").notNull().default(0n),
 });
 
 export const sealedOwners = sqliteTable("sealed_owners", {

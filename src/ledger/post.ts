@@ -159,3 +159,15 @@ export function canReceive(owner: Expr, asset: Expr, amount: Expr): Expr {
   return expr`coalesce((SELECT sum(a.balance) FROM accounts a
     WHERE a.owner = ${owner} AND a.asset = ${asset}), 0) <= ${MAX_NATIVE_UNITS} - ${amount}`;
 }
+
+/** Condition: the sums of the owner's trades of an asset stay within their limit after one more. */
+export function canTrade(
+  owner: Expr,
+  kind: "available" | "pending",
+  { asset, amount, usdc }: { readonly asset: Expr; readonly amount: Expr; readonly usdc: Expr },
+): Expr {
+  return expr`NOT EXISTS (SELECT 1 FROM accounts a
+    WHERE a.owner = ${owner} AND a.asset = ${asset} AND a.kind = ${kindName(kind)}
+      AND (a.traded > ${MAX_NATIVE_UNITS} - ${amount}
+        OR a.traded_usdc > ${MAX_NATIVE_UNITS} - ${usdc}))`;
+}

@@ -27,6 +27,8 @@ export const accounts = sqliteTable(
     balance: amount("balance").notNull(),
     promised: amount("promised").notNull().default(0n),
     subAccount: integer("sub_account"),
+    traded: amount("traded").notNull().default(0n),
+    tradedUsdc: amount("traded_usdc").notNull().default(0n),
   },
   (t) => [
     uniqueIndex("accounts_owner").on(t.owner, t.asset, t.kind),
@@ -38,6 +40,10 @@ export const accounts = sqliteTable(
     check(
       "accounts_promised",
       sql`promised = 0 OR kind = 'available' AND promised BETWEEN 1 AND balance`,
+    ),
+    check(
+      "accounts_traded",
+      sql`traded = 0 AND traded_usdc = 0 OR kind IN ('available', 'pending') AND asset <> 'usdc' AND traded BETWEEN 1 AND 4611686018427387904 AND traded_usdc BETWEEN 0 AND 4611686018427387904`,
     ),
   ],
 );

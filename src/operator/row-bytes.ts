@@ -33,7 +33,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   chain_cursors: { bytes: 100 },
   chain_factories: { bytes: 80 },
   chain_transactions: { bytes: 545 },
-  checked_balances: { bytes: 23, withoutRowid: true },
+  checked_balances: { bytes: 31, withoutRowid: true },
   commit_groups: { bytes: 63 },
   daily_counts: { bytes: 82, user: "t.user_id" },
   deposit_addresses: { bytes: 178, user: "t.user_id" },

@@ -6,6 +6,7 @@ import { all, atom, type Expr, expr, join, raw, type Sql, sql } from "../platfor
 import { checkRowsAlone, type Chunk, type Rows } from "./check-alone.ts";
 import { REASONS, reasonNumber } from "../ledger/codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
+import { checkSealedSums } from "./check-positions.ts";
 import { MAX_PER_CHUNK, placedWithin, within } from "./check-journal.ts";
 import { DELIVERED } from "../ledger/released.ts";
 import { isIndexedCredit } from "../ledger/transfer-types.ts";
@@ -69,7 +70,10 @@ export async function checkAccounts(
   const numbers = await checkRowsAlone({ db, name: "sub-accounts", rows, chunk }, (part) =>
     checkNumbers(db, part),
   );
-  return [...found.flat(), ...numbers];
+  const sums = await checkRowsAlone({ db, name: "sums of trades", rows, chunk }, (part) =>
+    checkSealedSums(db, part),
+  );
+  return [...found.flat(), ...numbers, ...sums];
 }
 
 /** The number of a user's account decides in whose ledger its entries appear. */

@@ -5,6 +5,7 @@ import { checkAlone, checkRowsAlone, type Chunk, mapAlone } from "./check-alone.
 import { describeReason, reasonCode } from "../ledger/codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
 import { DELIVERED } from "../ledger/released.ts";
+import { addSums, tradeSums } from "../ledger/trade-sums.ts";
 import { TRANSFER_TYPES } from "../ledger/transfer-types.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { read } from "../platform/read.ts";
@@ -189,7 +190,7 @@ function entries(chunk: Chunk): Sql {
 }
 
 /** The chunk starts at the checkpoint, and none of it has been released since it was chosen. */
-function isNext(scan: Scan, { after }: Chunk): Expr {
+export function isNext(scan: Scan, { after }: Chunk): Expr {
   return expr`(SELECT position FROM ledger_checkpoints
     WHERE scan = ${scanName(scan, "transfers")}) = ${after} AND ${DELIVERED} <= ${after}`;
 }
@@ -212,14 +213,15 @@ export function placedWithin(chunk: Chunk): Sql {
     AND ${within("q.opened_group", chunk)}`;
 }
 
-/** Moves the checkpoint past a chunk and stores the balances that the chunk ends with. */
+/** Moves the checkpoint past a chunk and stores the balances and sums that the chunk ends with. */
 export async function advanceTransferScan(db: D1Database, scan: Scan, chunk: Chunk): Promise<void> {
   const name = scanName(scan, "transfers");
-  const store = sql`INSERT INTO checked_balances (scan, account_id, balance)
-    SELECT ${name}, account_id, coalesce(after, 0)
+  const store = sql`INSERT INTO checked_balances (scan, account_id, balance, traded, traded_usdc)
+    SELECT ${name}, account_id, coalesce(after, 0), coalesce(traded, 0), coalesce(traded_usdc, 0)
     FROM (SELECT account_id, after, max(entry_id) FROM (${entries(chunk)}) GROUP BY account_id)
+      LEFT JOIN (${tradeSums(chunk)}) USING (account_id)
     WHERE ${isNext(scan, chunk)}
-    ON CONFLICT (scan, account_id) DO UPDATE SET balance = excluded.balance`;
+    ON CONFLICT (scan, account_id) DO UPDATE SET balance = excluded.balance, ${addSums()}`;
   const advance = sql`UPDATE ledger_checkpoints SET position = ${chunk.upTo}
     WHERE scan = ${name} AND ${isNext(scan, chunk)}`;
   await db.batch([prepare(db, store), prepare(db, advance)]);

@@ -12,6 +12,7 @@ export type Check =
   | "promised_mismatch"
   | "record_mismatch"
   | "terms_mismatch"
+  | "position_mismatch"
   | "request_mismatch"
   | "payment_mismatch"
   | "withdrawal_mismatch"

@@ -28,6 +28,7 @@ import {
   scanName,
   type Scan,
 } from "./check-journal.ts";
+import { checkSums } from "./check-positions.ts";
 import { checkLatePostings, checkOverdue, checkRecords, nextChange } from "./check-records.ts";
 import { type Keys, takeTurns, TURNS } from "./turns.ts";
 import { ledgerCheckpoints } from "./tables.ts";
@@ -294,6 +295,7 @@ async function stepTransfers(db: D1Database, scan: Scan): Promise<boolean> {
     ...(await checkTransfers(db, scan, chunk)),
     ...(await checkLatePostings(db, chunk, checkedGroup)),
     ...(await checkAccounts(db, "transfer", chunk)),
+    ...(await checkAlone("sums of trades", () => checkSums(db, scan, chunk))),
   ]);
   // Last, so that a reconciliation that is interrupted before checks the chunk again.
   await advanceTransferScan(db, scan, chunk);

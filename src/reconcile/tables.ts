@@ -15,6 +15,8 @@ export const checkedBalances = sqliteTable(
     scan: text("scan").notNull(),
     accountId: integer("account_id").notNull(),
     balance: amount("balance").notNull(),
+    traded: amount("traded").notNull().default(0n),
+    tradedUsdc: amount("traded_usdc").notNull().default(0n),
   },
   (t) => [primaryKey({ columns: [t.scan, t.accountId] })],
 );

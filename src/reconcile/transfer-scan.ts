@@ -52,8 +52,8 @@ export async function stepOverReleased(db: D1Database): Promise<void> {
   const isBehind = expr`(SELECT position FROM ledger_checkpoints WHERE scan = ${scan}) < ${DELIVERED}`;
   const statements = [
     sql`DELETE FROM checked_balances WHERE scan = ${scan} AND ${isBehind}`,
-    sql`INSERT INTO checked_balances (scan, account_id, balance)
-      SELECT ${scan}, account_id, balance FROM sealed_balances WHERE ${isBehind}`,
+    sql`INSERT INTO checked_balances (scan, account_id, balance, traded, traded_usdc)
+      SELECT ${scan}, account_id, balance, traded, traded_usdc FROM sealed_balances WHERE ${isBehind}`,
     sql`UPDATE ledger_checkpoints
       SET position = (SELECT up_to_transfer FROM journal_seals ORDER BY number DESC LIMIT 1)
       WHERE scan = ${scan} AND ${isBehind}`,

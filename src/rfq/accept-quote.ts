@@ -1,6 +1,13 @@
 import { USDC } from "../assets/asset.ts";
 import { countTraded } from "../auth/exposure.ts";
-import { availableText, canReceive, FEES_OWNER, postTogether, usable } from "../ledger/post.ts";
+import {
+  availableText,
+  canReceive,
+  canTrade,
+  FEES_OWNER,
+  postTogether,
+  usable,
+} from "../ledger/post.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { beforeDeadline, type InstantFact } from "../platform/deadline.ts";
@@ -126,6 +133,13 @@ function whyNotAccepted({ actor, quoteId }: AcceptQuote, checks: ReturnType<type
 /** Over `quote_sides s`. */
 const TRADE = { venue: atom("s.venue"), exposure: atom("s.given_amount") };
 
+/** Over `quote_sides s`. No side pays or receives more USDC. */
+const TRADED = {
+  asset: atom("s.asset"),
+  amount: expr`CAST(s.amount AS INTEGER)`,
+  usdc: expr`s.usdc_amount + s.taker_fee + s.maker_fee`,
+};
+
 type Facts = InstantFact &
   LimitFacts & {
     readonly status: QuoteStatus;
@@ -195,8 +209,11 @@ function preconditions(
     {
       expr: expr`${canReceive(atom("s.seller_id"), USDC_KEY, atom("s.usdc_amount"))}
         AND ${canReceive(atom("s.buyer_id"), atom("s.asset"), expr`CAST(s.amount AS INTEGER)`)}
-        AND ${canReceive(FEES_OWNER, USDC_KEY, expr`s.taker_fee + s.maker_fee`)}`,
-      reject: () => reject("balance_limit", "A balance would exceed 2^62 native units."),
+        AND ${canReceive(FEES_OWNER, USDC_KEY, expr`s.taker_fee + s.maker_fee`)}
+        AND ${canTrade(atom("s.buyer_id"), "available", TRADED)}
+        AND ${canTrade(atom("s.seller_id"), "pending", TRADED)}`,
+      reject: () =>
+        reject("balance_limit", "A balance or a sum of trades would exceed 2^62 native units."),
     },
   ];
 }

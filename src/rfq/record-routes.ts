@@ -7,6 +7,7 @@ import { route } from "../http/define-route.ts";
 import type { Api } from "../http/route-definition.ts";
 import { windowsOf } from "../platform/windows.ts";
 import { getMatch, getQuote, getRequest, type MatchLookup } from "./get-records.ts";
+import { listPositions, positionPage } from "./list-positions.ts";
 import { listTrades } from "./list-trades.ts";
 import {
   afterFrom,
@@ -17,7 +18,7 @@ import {
   period,
   venueOfAsset,
 } from "./query-fields.ts";
-import { Match, Quote, RequestItem, Trade } from "./schemas.ts";
+import { Match, Position, Quote, RequestItem, Trade } from "./schemas.ts";
 
 const READ = { tag: "RFQ", method: "get", credential: "any", scope: "read" } as const;
 
@@ -86,5 +87,16 @@ export function registerRecordRoutes(api: Api): void {
       const filter = { from: query.from, to: query.to, ...bookOf(query) };
       return listTrades(db, filter, query, windowsOf(settings).tape);
     },
+  });
+  route(api, {
+    ...READ,
+    path: "/rfq/get-positions",
+    operationId: "listPositions",
+    summary:
+      "List the outcome tokens that you hold or have traded, with what they cost and brought",
+    description: "Sorted by venue and asset. Deposits and withdrawals change no sum.",
+    query: z.strictObject({ ...bookFilter, ...positionPage }).refine(hasVenue, venueOfAsset),
+    response: pageSchema(Position),
+    handler: ({ db, actor, query }) => listPositions(db, actor.userId, bookOf(query), query),
   });
 }

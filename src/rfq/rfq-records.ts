@@ -282,7 +282,7 @@ export function tradeView(row: TradeRow) {
   };
 }
 
-function assetView(key: string): { venue_id: Venue; asset_id: string } {
+export function assetView(key: string): { venue_id: Venue; asset_id: string } {
   const token = readAssetKey(key);
   if (token === null) throw new Error("USDC is not traded by RFQ");
   return { venue_id: token.venue, asset_id: token.assetId };

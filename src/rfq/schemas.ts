@@ -259,6 +259,43 @@ export const Trade = z
   })
   .meta({ id: "Trade" });
 
+const signedUnits = (description: string) =>
+  z
+    .string()
+    .regex(/^-?\d+$/)
+    .nullable()
+    .meta({ description });
+
+export const Position = z
+  .object({
+    ...assetOut,
+    amount: u256Out("Native units that you hold, reserved and promised ones included"),
+    bought: u256Out("Native units bought in all trades"),
+    spent: u256Out("USDC native units paid for them, fees included"),
+    sold: u256Out("Native units sold in all trades"),
+    received: u256Out("USDC native units received for them, less fees"),
+    average_price: z
+      .int()
+      .nullable()
+      .meta({
+        description:
+          "spent / bought, scaled by 1e6 and rounded up; with fees it may exceed 1000000. Null if " +
+          "none was bought",
+      }),
+    realized: signedUnits(
+      "received − spent × sold / bought in USDC native units, rounded down, as signed decimal " +
+        "text. Null if none was bought",
+    ),
+    value: u256Out("").nullable().meta({
+      description: "amount × last_price in USDC native units, rounded down. Null without a price",
+    }),
+    last_price: price.nullable().meta({
+      description: "Price of the newest trade of the last 24 hours; null without one",
+    }),
+    last_price_at: z.iso.datetime().nullable().meta({ description: "When that trade was made" }),
+  })
+  .meta({ id: "Position" });
+
 const cancelled = described(z.literal("cancelled"), "Always `cancelled`");
 export const CancelledRequest = z.object({
   request_id: id("Id of the request"),

@@ -155,6 +155,41 @@ it("keeps the sums of the matches that it deletes", async () => {
   expect(await journal.count("venue_days")).toBeGreaterThan(0);
 });
 
+it("compares the sums of trades with matches that are in the archive", async () => {
+  const { matchId, requester, maker, book } = await journal.trade();
+  await newUser({ usdc: 1n }, db);
+  await releaseAll();
+  await releaseMatches();
+  expect(await recordOf("matches", "match_id", matchId)).toBe(0);
+  // The second trade adds to sums of which the first part is in the archive.
+  const ask = command.openRequest(requester, book, { amount: 3n });
+  const quote = command.placeQuote(maker, ask.requestId, 500_000);
+  for (const sent of [ask, quote, command.accept(requester, quote.quoteId)])
+    await commitCommand(book, sent, db);
+  expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
+  const change = (user: { userId: string }, column: string, by: number) =>
+    edit(db, "accounts", [
+      sql`UPDATE accounts SET ${raw(column)} = ${raw(column)} + ${by}
+        WHERE owner = ${uuid(user.userId)} AND asset = ${book} AND traded > 0`,
+    ]);
+  const wrong = async () => {
+    const { differences } = await reconciled();
+    await all(db, sql`UPDATE alerts SET resolved_at = 1 WHERE resolved_at IS NULL`);
+    return differences.map(({ check, amount }) => [check, amount]);
+  };
+  await change(requester, "traded", 1);
+  expect(await wrong()).toEqual([["position_mismatch", "1"]]);
+  await change(requester, "traded", -1);
+  // Nothing of the account is left in the database.
+  await newUser({ usdc: 1n }, db);
+  await releaseAll();
+  await change(maker, "traded_usdc", 1);
+  expect(await wrong()).toEqual([["position_mismatch", "0"]]);
+  await change(maker, "traded_usdc", -1);
+  await releaseMatches();
+  expect(await reconciled()).toMatchObject({ ok: true, differences: [] });
+});
+
 it("deletes no record if the database lacks one that the seal contains", async () => {
   const { quotes, matchId, requestId } = await journal.trade();
   await newUser({ usdc: 1n }, db);

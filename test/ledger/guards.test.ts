@@ -266,6 +266,8 @@ describe("the database rejects, under any conflict clause,", () => {
         "account_id = account_id + 1000000",
         "sub_account = 0",
         "sub_account = NULL",
+        "traded = traded + 1",
+        "traded_usdc = 1",
       ]) {
         await isRejected(
           of,

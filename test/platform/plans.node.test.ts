@@ -20,6 +20,7 @@ import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts
 import { ownOpenRecords } from "../../src/rfq/snapshot-rfq.ts";
 import { QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/tables.ts";
 import type { RecordArchive } from "../../src/archive/cold-records.ts";
+import { listPositions } from "../../src/rfq/list-positions.ts";
 import { listTrades } from "../../src/rfq/list-trades.ts";
 import { listOpenRequests, listOwnRequests } from "../../src/rfq/list-requests.ts";
 import { eventsToPush } from "../../src/streams/event-log.ts";
@@ -213,6 +214,11 @@ it.each<[name: string, read: Read, indexes: string[]]>([
         () => {},
       ),
     ["the primary key", "quotes_request_status"],
+  ],
+  [
+    "positions of a venue",
+    (db) => listPositions(db, user, { venue: "venue_one" }, { limit: 50 }),
+    ["accounts_owner", "the primary key"],
   ],
   ["the tape", (db) => listTrades(db, {}, next), ["matches_at"]],
   ["the tape of a period", (db) => listTrades(db, { from: 1, to: 2 }, next), ["matches_at"]],

@@ -192,6 +192,31 @@ const EDITS: readonly Edit[] = [
     finds: ["promised_mismatch"],
   },
   {
+    title: "a sum of what was bought changed",
+    table: "accounts",
+    statements: (of) => [
+      sql`UPDATE accounts SET traded = traded + 1 WHERE ${accountOf(of.requesterId, of.book)}`,
+    ],
+    finds: ["position_mismatch"],
+  },
+  {
+    title: "a sum of what was paid changed",
+    table: "accounts",
+    statements: (of) => [
+      sql`UPDATE accounts SET traded_usdc = traded_usdc - 1
+        WHERE ${accountOf(of.requesterId, of.book)}`,
+    ],
+    finds: ["position_mismatch"],
+  },
+  {
+    title: "the amount of a match changed",
+    table: "matches",
+    statements: (of) => [
+      sql`UPDATE matches SET amount = 4611686018427387904 WHERE match_id = ${uuid(of.matchId)}`,
+    ],
+    finds: ["position_mismatch", "terms_mismatch"],
+  },
+  {
     title: "an ended quote reopened",
     table: "quotes",
     statements: (of) => [

@@ -385,6 +385,36 @@ WHERE quote_id = unhex(?3,'-')
               0
             ) <= CAST(?24 AS INTEGER) - (s.taker_fee + s.maker_fee)
           )
+          AND (
+            NOT EXISTS (
+              SELECT 1
+              FROM accounts a
+              WHERE a.owner = s.buyer_id
+                AND a.asset = s.asset
+                AND a.kind = 'available'
+                AND (
+                  a.traded > CAST(?25 AS INTEGER) - (CAST(s.amount AS INTEGER))
+                  OR a.traded_usdc > CAST(?26 AS INTEGER) - (
+                    s.usdc_amount + s.taker_fee + s.maker_fee
+                  )
+                )
+            )
+          )
+          AND (
+            NOT EXISTS (
+              SELECT 1
+              FROM accounts a
+              WHERE a.owner = s.seller_id
+                AND a.asset = s.asset
+                AND a.kind = 'pending'
+                AND (
+                  a.traded > CAST(?27 AS INTEGER) - (CAST(s.amount AS INTEGER))
+                  OR a.traded_usdc > CAST(?28 AS INTEGER) - (
+                    s.usdc_amount + s.taker_fee + s.maker_fee
+                  )
+                )
+            )
+          )
         )
       )
   )
@@ -412,6 +442,10 @@ WHERE quote_id = unhex(?3,'-')
 -- ?22 = "4611686018427387904"
 -- ?23 = "usdc"
 -- ?24 = "4611686018427387904"
+-- ?25 = "4611686018427387904"
+-- ?26 = "4611686018427387904"
+-- ?27 = "4611686018427387904"
+-- ?28 = "4611686018427387904"
 
 -- Accept a quote, by a session
 UPDATE quotes
@@ -541,6 +575,36 @@ WHERE quote_id = unhex(?3,'-')
               0
             ) <= CAST(?21 AS INTEGER) - (s.taker_fee + s.maker_fee)
           )
+          AND (
+            NOT EXISTS (
+              SELECT 1
+              FROM accounts a
+              WHERE a.owner = s.buyer_id
+                AND a.asset = s.asset
+                AND a.kind = 'available'
+                AND (
+                  a.traded > CAST(?22 AS INTEGER) - (CAST(s.amount AS INTEGER))
+                  OR a.traded_usdc > CAST(?23 AS INTEGER) - (
+                    s.usdc_amount + s.taker_fee + s.maker_fee
+                  )
+                )
+            )
+          )
+          AND (
+            NOT EXISTS (
+              SELECT 1
+              FROM accounts a
+              WHERE a.owner = s.seller_id
+                AND a.asset = s.asset
+                AND a.kind = 'pending'
+                AND (
+                  a.traded > CAST(?24 AS INTEGER) - (CAST(s.amount AS INTEGER))
+                  OR a.traded_usdc > CAST(?25 AS INTEGER) - (
+                    s.usdc_amount + s.taker_fee + s.maker_fee
+                  )
+                )
+            )
+          )
         )
       )
   )
@@ -565,6 +629,10 @@ WHERE quote_id = unhex(?3,'-')
 -- ?19 = "4611686018427387904"
 -- ?20 = "usdc"
 -- ?21 = "4611686018427387904"
+-- ?22 = "4611686018427387904"
+-- ?23 = "4611686018427387904"
+-- ?24 = "4611686018427387904"
+-- ?25 = "4611686018427387904"
 
 -- Cancel a quote
 UPDATE quotes

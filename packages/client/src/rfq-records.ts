@@ -1,7 +1,15 @@
 /** Reads requests, quotes and matches: the part of `client.rfq` that changes nothing. */
 import { type PageOptions, Pages } from "./pages.ts";
 import type { CallOptions, Transport } from "./transport.ts";
-import type { MarketAsset, Match, Quote, QuoteRequest, RequestSide, Trade } from "./types.ts";
+import type {
+  MarketAsset,
+  Match,
+  Position,
+  Quote,
+  QuoteRequest,
+  RequestSide,
+  Trade,
+} from "./types.ts";
 
 /** A period of time. Both ends are inclusive. */
 export type Period = { from?: Date | string; to?: Date | string };
@@ -241,6 +249,30 @@ export class RfqRecords {
       this.#transport,
       "/rfq/get-trades",
       { limit, last_cursor, venue_id, asset_id, from, to },
+      options,
+    );
+  }
+
+  /**
+   * Lists the outcome tokens that the user holds or has traded, by venue and asset: what was bought
+   * and sold, what it cost and brought with fees, and the value at the last price. Deposits and
+   * withdrawals change no sum. Throws `Problem`: `invalid_request` for an `asset_id` without its
+   * `venue_id`.
+   *
+   * @example
+   * ```ts
+   * for await (const position of client.rfq.positions({ venue_id: "venue_one" }))
+   *   console.log(position.asset_id, position.amount, position.average_price, position.realized);
+   * ```
+   */
+  positions(
+    { limit, last_cursor, venue_id, asset_id }: PageOptions & Partial<MarketAsset> = {},
+    options: CallOptions = {},
+  ): Pages<Position> {
+    return new Pages(
+      this.#transport,
+      "/rfq/get-positions",
+      { limit, last_cursor, venue_id, asset_id },
       options,
     );
   }

@@ -397,6 +397,34 @@ export type Trade = {
   created_at: string;
 };
 
+/** What the user holds of an outcome token, and what its trades cost and brought. */
+export type Position = {
+  venue_id: Venue;
+  asset_id: string;
+  /** Native units held, reserved and promised ones included. */
+  amount: bigint;
+  /** Native units bought in all trades. */
+  bought: bigint;
+  /** What was paid for them with fees, native units of USDC. */
+  spent: bigint;
+  /** Native units sold in all trades. */
+  sold: bigint;
+  /** What was received for them less fees, native units of USDC. */
+  received: bigint;
+  /** `spent / bought`, scaled by 1e6 and rounded up. Null if none was bought. */
+  average_price: number | null;
+  /**
+   * `received − spent × sold / bought`, native units of USDC, rounded down, negative for a loss.
+   * Null if none was bought.
+   */
+  realized: bigint | null;
+  /** `amount × last_price`, native units of USDC, rounded down. Null without a price. */
+  value: bigint | null;
+  /** Price of the newest trade of the last 24 hours. Null without one. */
+  last_price: number | null;
+  last_price_at: string | null;
+};
+
 /** What became of one of several quotes. */
 export type QuoteResult = {
   /** Null if it was rejected. */

@@ -22,6 +22,12 @@ export const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
   "withdraw_approval_above",
   "trade_usdc",
   "withdraw_usdc",
+  "bought",
+  "spent",
+  "sold",
+  "received",
+  "realized",
+  "value",
 ]);
 
 const AMOUNT = /^(?:0x[0-9a-f]+|-?\d+)$/;

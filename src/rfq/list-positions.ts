@@ -1,0 +1,79 @@
+/** What a user holds of each outcome token, what its trades cost and brought, and its value. */
+import { toHex } from "../assets/amount.ts";
+import { assetKey } from "../assets/asset.ts";
+import * as z from "zod";
+import { fetchCount, type Page, pageFields, type PageQuery, pageOf } from "../http/cursor.ts";
+import { tradedAssets, type TradeSums } from "../ledger/trade-sums.ts";
+import { all, sql } from "../platform/sql.ts";
+import { toWireTimeOrNull } from "../platform/time.ts";
+import type { BookFilter } from "./examined-page.ts";
+import { assetView } from "./rfq-records.ts";
+
+type PositionRow = TradeSums & {
+  /** Of the newest match of the asset in the database. */
+  readonly last_price: number | null;
+  readonly last_at: number | null;
+};
+
+/** Positions are sorted by asset key. */
+export const positionPage = pageFields(
+  z.tuple([z.string().max(100)]).transform(([asset]) => asset),
+);
+
+const SCALE = 1_000_000n;
+
+/** The tokens that the user holds or has traded, by venue and asset. */
+export async function listPositions(
+  db: D1Database,
+  userId: string,
+  filter: BookFilter,
+  page: PageQuery<string>,
+): Promise<Page<ReturnType<typeof positionView>>> {
+  const range = { ...rangeOf(filter), after: page.last_cursor?.position ?? "" };
+  const rows = await all<PositionRow>(
+    db,
+    sql`SELECT p.*, m.price AS last_price, m.at AS last_at
+      FROM (${tradedAssets(userId, { ...range, limit: fetchCount(page) })}) p
+      LEFT JOIN matches m ON m.match_id = (SELECT n.match_id FROM matches n
+        WHERE substr(n.asset, -16) = substr(p.asset, -16) AND n.asset = p.asset
+        ORDER BY n.at DESC, n.match_id DESC LIMIT 1)
+      ORDER BY p.asset`,
+  );
+  return pageOf(page, rows, positionView, ({ asset }) => [asset]);
+}
+
+/** The keys of a filter: at or after `from` and before `before`. */
+function rangeOf({ venue, assetId }: BookFilter): { from: string; before: string | null } {
+  if (venue === undefined) return { from: "", before: null };
+  // The characters after `:` and before any digit.
+  if (assetId === undefined) return { from: `${venue}:`, before: `${venue};` };
+  const key = assetKey({ venue, assetId });
+  return { from: key, before: `${key}!` };
+}
+
+/**
+ * Amounts are integers of native units. A cost is rounded up, so that no rounding shows a profit,
+ * and a value is rounded down.
+ */
+export function positionView(row: PositionRow) {
+  const [amount, bought, spent] = [BigInt(row.amount), BigInt(row.bought), BigInt(row.spent)];
+  const [sold, received] = [BigInt(row.sold), BigInt(row.received)];
+  const { last_price: price } = row;
+  return {
+    ...assetView(row.asset),
+    amount: toHex(amount),
+    bought: toHex(bought),
+    spent: toHex(spent),
+    sold: toHex(sold),
+    received: toHex(received),
+    average_price: bought === 0n ? null : Number(ceilDiv(spent * SCALE, bought)),
+    realized: bought === 0n ? null : (received - ceilDiv(spent * sold, bought)).toString(),
+    value: price === null ? null : toHex((amount * BigInt(price)) / SCALE),
+    last_price: price,
+    last_price_at: toWireTimeOrNull(row.last_at),
+  };
+}
+
+function ceilDiv(dividend: bigint, divisor: bigint): bigint {
+  return (dividend + divisor - 1n) / divisor;
+}
