@@ -12,6 +12,7 @@ import { freezeOwnAccount as freezeOwn } from "./auth/freeze-user.ts";
 import { registerAuthRoutes } from "./auth/routes.ts";
 import { paymentLimit } from "./chain/payment-limit.ts";
 import { registerCustodyRoutes } from "./custody/routes.ts";
+import { registerFeedRoutes } from "./feeds/routes.ts";
 import { registerDocsRoutes } from "./http/reference/routes.ts";
 import { respond } from "./http/edge.ts";
 import { config } from "./platform/config.ts";
@@ -48,6 +49,7 @@ export function createApp(): Api {
   registerCustodyRoutes(app);
   registerRfqRoutes(app);
   registerStreamRoutes(app);
+  registerFeedRoutes(app);
   registerDocsRoutes(app);
   return app;
 }

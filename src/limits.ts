@@ -236,8 +236,7 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     value: (settings) => settings.RFQ_COMMAND_MAX_WAIT_MS,
   },
   records_examined_per_page: {
-    description:
-      "Records that a page of a list of requests, quotes or matches examines for a filter",
+    description: "Records that a page of requests, quotes, matches or events examines for a filter",
     value: MAX_EXAMINED,
   },
   tape_secs: {

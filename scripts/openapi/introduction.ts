@@ -17,7 +17,7 @@ export const TAGS = [
   {
     name: "Streams",
     description:
-      "Websockets. [/asyncapi.json](/asyncapi.json) describes their messages and commands, and the " +
+      "Websockets, and the account's events for those who poll. [/asyncapi.json](/asyncapi.json) describes their messages and commands, and the " +
       "menu above shows it as Streams.",
   },
 ];

@@ -142,6 +142,11 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
     { limit: "max_usdc_per_day", maximum: "0x3b9aca00", used: "0x3b8b87c0", required: "0x989680" },
   ],
   email_taken: ["A user with this email address exists."],
+  events_gone: [
+    "Not available, because the events after since are no longer kept. Read balances, requests, " +
+      "quotes, matches, deposits and withdrawals, then continue with since=4211.",
+    { last_seq: 4_211 },
+  ],
   body_too_large: ["The body exceeds the limit of 65536 bytes."],
   content_type_unsupported: ["A body requires content-type: application/json."],
   idempotency_key_reused: ["This idempotency key was used with another body."],

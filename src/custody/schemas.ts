@@ -17,6 +17,7 @@ import {
   oneOf,
   pattern,
   preciseTimestamp,
+  listOf,
   textField,
   uuidField,
 } from "../http/fields.ts";
@@ -204,20 +205,6 @@ const ledgerCursor = textField(
   },
 );
 
-const reasonList = textField(
-  (text) => {
-    const named = text.split(",").map((word) => REASONS.find((reason) => reason === word.trim()));
-    return named.every((reason) => reason !== undefined) ? named : undefined;
-  },
-  `must be a comma-separated list of ${REASONS.join(", ")}`,
-  {
-    type: "string",
-    pattern: `^(${REASONS.join("|")})(,(${REASONS.join("|")}))*$`,
-    examples: ["trade,fee"],
-    description: "Only entries with one of these reasons, separated by commas",
-  },
-);
-
 const refId = textField(
   (text) =>
     /^0x[0-9a-fA-F]{64}$/.test(text) ||
@@ -254,7 +241,9 @@ export const LedgerQuery = z
     max_amount: decimalUnits
       .meta({ description: "Only entries of at most this amount; decimal native units" })
       .optional(),
-    reasons: reasonList.optional(),
+    reasons: listOf(REASONS)
+      .meta({ description: "Only entries with one of these reasons, separated by commas" })
+      .optional(),
     ref_id: refId.optional(),
     usdc: boolean
       .meta({ description: "`true`: only USDC. `false`: only outcome tokens" })

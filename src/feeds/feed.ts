@@ -1,18 +1,16 @@
 /** The sockets of one venue stream or one account stream. Pushes events and decides nothing. */
-import { CUSTODY_EVENTS } from "../custody/custody-events.ts";
 import { ownBalances, ownUnfinishedWithdrawals } from "../custody/snapshot-custody.ts";
 import { config } from "../platform/config.ts";
 import { now } from "../platform/time.ts";
 import { closeTimedOut } from "../rfq/cancel-after.ts";
 import { onDisconnect } from "../rfq/cancel-on-disconnect.ts";
-import { RFQ_EVENTS } from "../rfq/rfq-events.ts";
 import { openRequestsSnapshot, ownOpenRecords } from "../rfq/snapshot-rfq.ts";
 import { SocketCommands } from "../rfq/socket-commands.ts";
 import { userOfStream } from "../streams/event-log.ts";
-import { NOTICE_EVENTS } from "../streams/notice.ts";
 import { SocketPlaces } from "../streams/socket-places.ts";
 import type { StreamContent } from "../streams/socket-host.ts";
 import { StreamObject } from "../streams/stream-object.ts";
+import { EVENT_VIEWS } from "./event-views.ts";
 
 const ACCOUNT = "account:";
 
@@ -28,8 +26,6 @@ function snapshotOf(stream: string): Pick<StreamContent, "snapshot" | "snapshotO
   ];
   return { snapshot, snapshotOnRequest: true };
 }
-
-const VIEWS = { ...RFQ_EVENTS, ...CUSTODY_EVENTS, ...NOTICE_EVENTS };
 
 /** Delay of the next attempt after a failed alarm. */
 const RETRY_MS = 1_000;
@@ -50,7 +46,7 @@ export class Feed extends StreamObject {
     const stream = ctx.id.name ?? ctx.storage.kv.get<string>("stream") ?? "";
     super(ctx, env, {
       stream,
-      views: VIEWS,
+      views: EVENT_VIEWS,
       ...snapshotOf(stream),
       onDisconnect: onDisconnect(env),
     });

@@ -131,6 +131,19 @@ export function oneOf<const Word extends string>(words: readonly Word[]) {
   );
 }
 
+/** Some of the words, separated by commas. */
+export function listOf<const Word extends string>(words: readonly Word[]) {
+  const word = `(${words.map((name) => name.replaceAll(".", "\\.")).join("|")})`;
+  return textField(
+    (text) => {
+      const named = text.split(",").map((given) => words.find((known) => known === given.trim()));
+      return named.every((known) => known !== undefined) ? named : undefined;
+    },
+    `must be a comma-separated list of ${words.join(", ")}`,
+    { type: "string", pattern: `^${word}(,${word})*$` },
+  );
+}
+
 /**
  * Text without control characters and without invisible ones (Cf), which reorder text or make two
  * names look alike. `min` and `max` count Unicode code points.

@@ -113,6 +113,10 @@ export const ProblemSchema = z
       z.uuid(),
       "With `quote_not_open` and `request_not_open`: the match, for its requester and maker only",
     ),
+    last_seq: extension(
+      z.int(),
+      "With `events_gone`: the stream's last number. Read your records, then continue from it",
+    ),
     outcome: extension(
       z.enum(["none", "unknown"]),
       "With status 500 and `unavailable`: whether the request may have taken effect",

@@ -71,6 +71,7 @@ const PROBLEMS = {
   venue_paused: [409, "The venue is paused"],
   totp_not_enabled: [409, "The account has no TOTP"],
   email_taken: [409, "The email address is already in use"],
+  events_gone: [410, "The events are no longer kept"],
   body_too_large: [413, "The body is too large"],
   content_type_unsupported: [415, "The content type is not supported"],
   idempotency_key_reused: [422, "The idempotency key was used with a different body"],

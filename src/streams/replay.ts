@@ -3,7 +3,7 @@
  */
 import { NOW } from "../platform/commit.ts";
 import { all, prepare, type Sql, sql } from "../platform/sql.ts";
-import { openStreams, type StreamEvent } from "./event-log.ts";
+import { ACTIVE_WITHIN_MS, openStreams, type StreamEvent } from "./event-log.ts";
 
 /** A subscriber further behind than this receives a snapshot instead. */
 export const MAX_REPLAY = 10_000;
@@ -51,13 +51,22 @@ export async function openStream(
         WHERE excluded.token > token`,
     // Else its first number could change while it has subscribers.
     openStreams(sql`SELECT ${stream} AS stream`, NOW),
-    sql`SELECT last_seq AS lastSeq, first_seq AS firstKept FROM streams WHERE name = ${stream}`,
+    headOf(stream),
     ...rowsOf(stream, wanted),
   ];
   const [, , head, ...rows] = await db.batch(statements.map((statement) => prepare(db, statement)));
-  const row = head?.results[0] as StreamHead | undefined;
+  return { ...readHead(stream, head), rows: rows.map((part) => part.results) };
+}
+
+function headOf(stream: string): Sql {
+  return sql`SELECT last_seq AS lastSeq, first_seq AS firstKept FROM streams WHERE name = ${stream}`;
+}
+
+/** Safe cast: the result of `headOf`. */
+function readHead(stream: string, result: D1Result | undefined): StreamHead {
+  const row = result?.results[0] as StreamHead | undefined;
   if (row === undefined) throw new Error(`no head for ${stream}`);
-  return { ...row, rows: rows.map((part) => part.results) };
+  return row;
 }
 
 function rowsOf(stream: string, wanted: Wanted): Sql[] {
@@ -74,17 +83,37 @@ function rowsOf(stream: string, wanted: Wanted): Sql[] {
   ];
 }
 
+/** The head of a stream for a reader that polls, who keeps the stream as a subscriber does. */
+export async function pollStream(db: D1Database, stream: string): Promise<StreamHead> {
+  const [, , head] = await db.batch(
+    [
+      openStreams(sql`SELECT ${stream} AS stream`, NOW),
+      sql`UPDATE streams SET active_at = ${NOW}
+        WHERE name = ${stream} AND active_at < ${NOW} - ${ACTIVE_WITHIN_MS}`,
+      headOf(stream),
+    ].map((statement) => prepare(db, statement)),
+  );
+  return readHead(stream, head);
+}
+
 /** Ends one registration. A later one of the same stream has another token and stays. */
 export async function closeStream(db: D1Database, { stream, token }: Registration): Promise<void> {
   await all(db, sql`DELETE FROM stream_subscribers WHERE name = ${stream} AND token = ${token}`);
 }
 
-/** Why `since` cannot be replayed; undefined when it can. */
+/** Why a subscriber cannot receive the events after `since`; undefined when it can. */
 export function resyncReason(since: number, head: StreamHead): string | undefined {
+  const gone = goneReason(since, head);
+  if (gone !== undefined) return gone;
+  if (head.lastSeq - since > MAX_REPLAY) return `since is more than ${MAX_REPLAY} events behind`;
+  return undefined;
+}
+
+/** Why the events after `since` cannot be read; undefined when they can. */
+export function goneReason(since: number, head: StreamHead): string | undefined {
   if (since > head.lastSeq) return "since is above the stream's last number";
   if (since < head.lastSeq && since + 1 < head.firstKept)
     return "the events after since are no longer kept";
-  if (head.lastSeq - since > MAX_REPLAY) return `since is more than ${MAX_REPLAY} events behind`;
   return undefined;
 }
 

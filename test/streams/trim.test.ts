@@ -2,45 +2,20 @@
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
-import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { all, sql } from "../../src/platform/sql.ts";
-import { announce, accountStream, bookStream } from "../../src/streams/event-log.ts";
+import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { trimStreams } from "../../src/streams/trim-streams.ts";
-import { emptyNotice } from "../support/events.ts";
+import { ageEvents, ageStreams, writeNotices } from "../support/events.ts";
 import { newAsset, tamper } from "../support/ledger.ts";
 import { openRequest } from "../support/market.ts";
 import { connect, evict, type Subscriber } from "../support/sockets.ts";
-import { newUser, type TestUser } from "../support/users.ts";
+import { newUser } from "../support/users.ts";
 import { settings } from "../support/http.ts";
 
 const DAY_MS = 86_400_000;
 
 /** Other files expect that a stream begins with 1. They are new in each test. */
 afterEach(() => all(env.DB, sql`DELETE FROM removed_streams`));
-
-/** Writes `count` notices to the user's account stream. */
-async function write(user: TestUser, count = 1): Promise<void> {
-  const group = newGroup();
-  const notices = JSON.stringify(Array.from({ length: count }, (_, index) => index));
-  await commitOrThrow(
-    env.DB,
-    group,
-    announce(
-      group,
-      sql`SELECT ${accountStream(user.userId)} AS stream, ${emptyNotice}, j.value AS ord
-        FROM json_each(${notices}) j`,
-    ),
-  );
-}
-
-/** Makes streams look as if their last event was two days ago. */
-async function age(...streams: string[]): Promise<void> {
-  await all(
-    env.DB,
-    sql`UPDATE streams SET active_at = active_at - ${2 * DAY_MS}
-      WHERE name IN (SELECT value FROM json_each(${JSON.stringify(streams)}))`,
-  );
-}
 
 async function rowsOf(stream: string): Promise<[streams: number, events: number]> {
   const [row] = await all<{ streams: number; events: number }>(
@@ -59,22 +34,22 @@ it("removes the streams of assets in which nothing happens any more", async () =
   const assets = Array.from({ length: 5 }, () => newAsset());
   for (const { key } of assets) await openRequest(user, key, { amount: 1n });
   const books = assets.map(({ key }) => bookStream(key));
-  await age(...books);
+  await ageStreams(...books);
   await trimStreams(env);
   for (const book of books) expect(await rowsOf(book)).toEqual([0, 0]);
 });
 
 it("keeps streams with a recent event or a subscriber", async () => {
   const [recent, subscribed] = [await newUser(), await newUser()];
-  await write(recent);
-  await write(subscribed);
+  await writeNotices(recent);
+  await writeNotices(subscribed);
   const subscriber = await connect(subscribed, accountStream(subscribed.userId));
   const { seq: last } = await subscriber.until("hello");
-  await age(accountStream(subscribed.userId));
+  await ageStreams(accountStream(subscribed.userId));
   await trimStreams(env);
   expect(await rowsOf(accountStream(recent.userId))).toEqual([1, 1]);
   expect(await rowsOf(accountStream(subscribed.userId))).toEqual([1, 1]);
-  await write(subscribed);
+  await writeNotices(subscribed);
   await trimStreams(env);
   expect(await rowsOf(accountStream(subscribed.userId))).toEqual([1, 2]);
   expect(
@@ -85,31 +60,23 @@ it("keeps streams with a recent event or a subscriber", async () => {
 it("continues above every number that a removed stream has used", async () => {
   const [user, other] = [await newUser(), await newUser()];
   const stream = accountStream(user.userId);
-  await write(user, 7);
-  await write(other, 30);
+  await writeNotices(user, 7);
+  await writeNotices(other, 30);
   const before = await connect(user, stream);
   const { seq: seen } = await before.until("hello");
   await leave(before, stream);
-  await age(stream, accountStream(other.userId));
+  await ageStreams(stream, accountStream(other.userId));
   await trimStreams(env);
   expect(await rowsOf(stream)).toEqual([0, 0]);
 
   const returned = await connect(user, stream, seen);
   const { seq: resync } = await returned.until("resync");
   expect(resync).toBeGreaterThan(seen);
-  await write(user);
+  await writeNotices(user);
   await env.FEED.getByName(stream).catchUp();
   await returned.until("account.notice");
   expect(numbers(returned)).toEqual([resync + 1]);
 });
-
-/**
- * Makes all events look as if they were written days ago, and has the reconciliation compare them.
- */
-async function ageEvents(): Promise<void> {
-  await reconcile(env.DB, { macKeys: settings(), chains: [] });
-  await tamper("event_runs_update", sql`UPDATE event_runs SET at = at - ${2 * DAY_MS}`);
-}
 
 const headOf = (stream: string) =>
   all<{ first: number; last: number }>(
@@ -120,7 +87,7 @@ const headOf = (stream: string) =>
 it("deletes old events, and the stream continues its numbers", async () => {
   const user = await newUser();
   const stream = accountStream(user.userId);
-  await write(user, 3);
+  await writeNotices(user, 3);
   const [before] = await headOf(stream);
   const last = before?.last ?? 0;
   await ageEvents();
@@ -130,7 +97,7 @@ it("deletes old events, and the stream continues its numbers", async () => {
   const behind = await connect(user, stream, last - 1);
   await behind.until("resync");
   const current = await connect(user, stream, last);
-  await write(user);
+  await writeNotices(user);
   await env.FEED.getByName(stream).catchUp();
   await current.until("account.notice");
   expect(numbers(current)).toEqual([last + 1]);
@@ -141,11 +108,11 @@ it("deletes old events, and the stream continues its numbers", async () => {
 
 it("keeps young events, and those that the reconciliation has not compared", async () => {
   const [compared, fresh] = [await newUser(), await newUser()];
-  await write(compared);
+  await writeNotices(compared);
   await reconcile(env.DB, { macKeys: settings(), chains: [] });
   await trimStreams(env);
   expect(await rowsOf(accountStream(compared.userId))).toEqual([1, 1]);
-  await write(fresh);
+  await writeNotices(fresh);
   await tamper("event_runs_update", sql`UPDATE event_runs SET at = at - ${2 * DAY_MS}`);
   await trimStreams(env);
   expect(await rowsOf(accountStream(compared.userId))).toEqual([1, 0]);
@@ -155,9 +122,9 @@ it("keeps young events, and those that the reconciliation has not compared", asy
 it("keeps the first number above the gap that a restore left", async () => {
   const user = await newUser();
   const stream = accountStream(user.userId);
-  await write(user);
+  await writeNotices(user);
   await ageEvents();
-  await write(user);
+  await writeNotices(user);
   await reconcile(env.DB, { macKeys: settings(), chains: [] });
   // As in a restore (skip-events.ts).
   await all(
@@ -165,7 +132,7 @@ it("keeps the first number above the gap that a restore left", async () => {
     sql`UPDATE streams SET last_seq = last_seq + 1000, pushed_seq = last_seq + 1000,
       first_seq = last_seq + 1001 WHERE name = ${stream}`,
   );
-  await write(user, 5);
+  await writeNotices(user, 5);
   const before = await headOf(stream);
   await trimStreams(env);
   // The older of the two events from before the restore was deleted, the other was not.
@@ -178,11 +145,11 @@ it("gives a subscriber of an empty stream no gap when another stream is removed"
   const stream = accountStream(waiting.userId);
   const subscriber = await connect(waiting, stream);
   const { seq } = await subscriber.until("hello");
-  await write(busy, 50);
-  await age(accountStream(busy.userId));
+  await writeNotices(busy, 50);
+  await ageStreams(accountStream(busy.userId));
   await trimStreams(env);
   expect(await rowsOf(accountStream(busy.userId))).toEqual([0, 0]);
-  await write(waiting);
+  await writeNotices(waiting);
   await env.FEED.getByName(stream).catchUp();
   await subscriber.until("account.notice");
   expect(numbers(subscriber)).toEqual([seq + 1]);
@@ -191,17 +158,17 @@ it("gives a subscriber of an empty stream no gap when another stream is removed"
 it("removes a dormant stream after its object lost all sockets unnoticed", async () => {
   const user = await newUser();
   const stream = accountStream(user.userId);
-  await write(user);
+  await writeNotices(user);
   const subscriber = await connect(user, stream);
   await subscriber.until("hello");
   await evict(stream, "close");
-  await age(stream);
+  await ageStreams(stream);
   await trimStreams(env);
   expect(await rowsOf(stream)).toEqual([1, 1]);
   expect(await all(env.DB, sql`SELECT 1 FROM stream_subscribers WHERE name = ${stream}`)).toEqual(
     [],
   );
-  await age(stream);
+  await ageStreams(stream);
   await trimStreams(env);
   expect(await rowsOf(stream)).toEqual([0, 0]);
 });

@@ -5,11 +5,9 @@
 import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect } from "vitest";
-import { CUSTODY_EVENTS } from "../../src/custody/custody-events.ts";
+import { EVENT_VIEWS } from "../../src/feeds/event-views.ts";
 import type { Actor } from "../../src/platform/actor.ts";
-import { RFQ_EVENTS } from "../../src/rfq/rfq-events.ts";
 import { all, sql } from "../../src/platform/sql.ts";
-import { NOTICE_EVENTS } from "../../src/streams/notice.ts";
 import { streamObject } from "../../src/streams/notify.ts";
 import { renderEvent } from "../../src/streams/render.ts";
 import { eventsBetween } from "../../src/streams/replay.ts";
@@ -131,8 +129,6 @@ export function awakeAndEvicted(title: string, tests: (maybeEvict: MaybeEvict) =
   });
 }
 
-const VIEWS = { ...RFQ_EVENTS, ...CUSTODY_EVENTS, ...NOTICE_EVENTS };
-
 /** All events of a stream, as a reader receives them. Fails on a gap or a repeated number. */
 export async function storedEvents(stream: string): Promise<Message[]> {
   const events: Message[] = [];
@@ -148,7 +144,7 @@ export async function storedEvents(stream: string): Promise<Message[]> {
   })) {
     for (const event of page) {
       expect(event.seq).toBe((events.at(-1)?.seq ?? after) + 1);
-      events.push(JSON.parse(renderEvent(VIEWS, event)));
+      events.push(JSON.parse(renderEvent(EVENT_VIEWS, event)));
     }
   }
   return events;

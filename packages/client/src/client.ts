@@ -9,6 +9,7 @@ import { Problem } from "./problem.ts";
 import type { RateLimit } from "./rate-limits.ts";
 import { Rfq } from "./rfq.ts";
 import { Stream, type StreamOptions } from "./stream.ts";
+import type { AccountEvent, EventsPage } from "./stream-messages.ts";
 import {
   type CallOptions,
   type Credential,
@@ -254,6 +255,39 @@ export class Client {
    */
   accountStream({ snapshot = false, ...settings }: AccountStreamSettings = {}): Stream {
     return this.#stream("/account/stream", snapshot ? { snapshot: "true" } : {}, settings);
+  }
+
+  /**
+   * Reads the events of the account stream without a socket, oldest first, by default from the
+   * oldest that is kept. `next_since` is the `since` of the next page, also for a filtered one.
+   * Needs the scope read. Throws `Problem`: `events_gone` if they are older than two hours; read
+   * your records, then continue with the problem's `last_seq`.
+   *
+   * @example
+   * ```ts
+   * let since: number | undefined;
+   * for (;;) {
+   *   const page = await client.accountEvents({ since, types: ["match.created"] });
+   *   for (const { seq, data } of page.items) console.log(seq, data);
+   *   since = page.next_since;
+   *   if (since === page.last_seq) await new Promise((done) => setTimeout(done, 10_000));
+   * }
+   * ```
+   */
+  accountEvents(
+    {
+      since,
+      types,
+      limit,
+    }: { since?: number | undefined; types?: AccountEvent["type"][]; limit?: number } = {},
+    options: CallOptions = {},
+  ): Promise<EventsPage> {
+    return this.#transport.call({
+      method: "GET",
+      path: "/account/events",
+      query: { since, types, limit },
+      options,
+    });
   }
 
   /**

@@ -36,7 +36,12 @@ export {
   signedHeaders,
 } from "./sign.ts";
 export { Stream, type StreamOptions } from "./stream.ts";
-export type { StreamMessage, StreamMessageOf } from "./stream-messages.ts";
+export type {
+  AccountEvent,
+  EventsPage,
+  StreamMessage,
+  StreamMessageOf,
+} from "./stream-messages.ts";
 export type { CallOptions, Credential, RequestEvent, ResponseEvent } from "./transport.ts";
 export type * from "./types.ts";
 export { formatUnits, parseUnits, price } from "./units.ts";

@@ -67,6 +67,7 @@ export const PROBLEM_CODES = [
   "venue_paused",
   "totp_not_enabled",
   "email_taken",
+  "events_gone",
   "body_too_large",
   "content_type_unsupported",
   "idempotency_key_reused",

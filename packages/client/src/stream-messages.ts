@@ -113,6 +113,15 @@ export type StreamMessageOf<Type extends StreamMessage["type"]> = Extract<
   { type: Type }
 >;
 
+/** An event of an account stream, which the client can also read without a socket. */
+export type AccountEvent = Exclude<
+  StreamMessage,
+  { type: "hello" | "snapshot" | "resync" | "trade.printed" }
+>;
+
+/** A page of events. At `last_seq` there was nothing more. */
+export type EventsPage = { items: AccountEvent[]; next_since: number; last_seq: number };
+
 /** Messages that the client handles itself: pongs and the results of commands. */
 export type ControlMessage =
   | { type: "pong"; seq: number }
