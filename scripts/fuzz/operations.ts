@@ -15,6 +15,9 @@ export type Schema = {
   readonly minItems?: number;
   readonly maxItems?: number;
   readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  /** Variants of one object, of which the fuzz takes the fields together. */
+  readonly oneOf?: readonly Schema[];
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
 };
@@ -119,10 +122,17 @@ function fieldsOf({ properties = {}, required = [] }: Schema): Field[] {
 
 /** The schema without references. Those of requests are not recursive. */
 function resolved(schema: Schema, schemas: Readonly<Record<string, Schema>>): Schema {
+  const object = schema.anyOf?.find(({ $ref }) => $ref !== undefined);
+  if (object !== undefined) {
+    const { type, ...rules } = resolved(object, schemas);
+    return { ...rules, type: [...[type ?? []].flat(), "null"] };
+  }
   const { $ref, ...own } = schema;
   const named = $ref === undefined ? undefined : schemas[$ref.split("/").at(-1) ?? ""];
   const whole: Schema = { ...(named === undefined ? {} : resolved(named, schemas)), ...own };
-  const { items, properties } = whole;
+  const { items, oneOf } = whole;
+  const variants = oneOf?.map((variant) => resolved(variant, schemas).properties ?? {});
+  const properties = variants === undefined ? whole.properties : Object.assign({}, ...variants);
   return {
     ...whole,
     ...(items === undefined ? {} : { items: resolved(items, schemas) }),
@@ -130,7 +140,10 @@ function resolved(schema: Schema, schemas: Readonly<Record<string, Schema>>): Sc
       ? {}
       : {
           properties: Object.fromEntries(
-            Object.entries(properties).map(([name, each]) => [name, resolved(each, schemas)]),
+            Object.entries<Schema>(properties).map(([name, each]) => [
+              name,
+              resolved(each, schemas),
+            ]),
           ),
         }),
   };

@@ -53,23 +53,22 @@ export function describeRoute(route: Documented): RouteConfig {
     operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
-    ...descriptionOf(route),
+    description: descriptionOf(route),
     security: securityOf(route.credential),
     "x-credential": route.credential,
     ...(route.scope === undefined ? {} : { "x-scope": route.scope }),
     ...(route.stream === true ? { "x-stream": true } : {}),
+    ...(route.idempotent === true || route.repeatable === true ? { "x-repeatable": true } : {}),
     request: requestOf(route),
     responses: { ...successOf(route), ...problemsOf(route) },
   };
 }
 
-function descriptionOf({ description, fields }: Documented): { description?: string } {
-  const inBody =
-    fields === undefined
-      ? []
-      : ["The fields may be in a JSON body instead. A field in both must have the same value."];
-  const sentences = [...(description === undefined ? [] : [description]), ...inBody];
-  return sentences.length === 0 ? {} : { description: sentences.join(" ") };
+function descriptionOf({ description, fields }: Documented): string {
+  return fields === undefined
+    ? description
+    : `${description} The fields may be in a JSON body instead. A field in both must have the ` +
+        "same value.";
 }
 
 const SESSION = { session: [] };
@@ -136,11 +135,13 @@ function requestOf(route: Documented): NonNullable<RouteConfig["request"]> {
 
 function documentedBody(route: Documented, body: z.ZodType): z.ZodType {
   if (!(body instanceof z.ZodObject) || route.idempotent !== true) return body;
-  return body.safeExtend({
+  const extended = body.safeExtend({
     idempotency_key: idempotencyKey(
       "Alternative to the header Idempotency-Key. Signed with the body.",
     ),
   });
+  // `safeExtend` drops what was said of the whole body, for example `oneOf`.
+  return extended.meta({ ...body.meta() });
 }
 
 function idempotencyKey(description: string): z.ZodType {

@@ -12,6 +12,7 @@ import type { Api } from "../../src/http/route-definition.ts";
 import { API_VERSION, describeRoute, HEADERS, SECURITY_SCHEMES } from "./describe-route.ts";
 import { exampleOf, type JsonSchema, type Schemas } from "./examples.ts";
 import { INTRODUCTION, TAGS } from "./introduction.ts";
+import { nameObjects } from "./name-objects.ts";
 import { nameSchemas } from "./name-schemas.ts";
 import { problemExamples } from "./problem-examples.ts";
 import { addLinks, namePages, shareResponses } from "./share-parts.ts";
@@ -55,6 +56,7 @@ export function describeApi(app: Api): OpenApi {
   const operations = Object.values(document.paths).flatMap((methods) => Object.values(methods));
   nameSchemas(document.paths, schemas);
   namePages(operations, schemas);
+  nameObjects(operations, schemas);
   addLinks(document.paths);
   document.components["responses"] = shareResponses(operations);
   return document;

@@ -24,6 +24,7 @@ const NAME_OF_ENUM: ReadonlyMap<string, string> = new Map(
       "timeout",
       "protection",
       "disconnect",
+      "outbid",
     ],
     DepositStatus: ["confirming", "credited", "orphaned", "quarantined", "below_minimum"],
     WithdrawalStatus: [

@@ -60,7 +60,11 @@ export const recoveryCode = textField(
 const ipRange = textField(
   (given) => (parseIpRange(given) === undefined ? undefined : given),
   "must be an IPv4 or IPv6 address or CIDR range",
-  { type: "string", description: "IPv4 or IPv6 address or CIDR range" },
+  {
+    type: "string",
+    pattern: "^[0-9a-fA-F.:]{2,39}(/[0-9]{1,3})?$",
+    description: "IPv4 or IPv6 address or CIDR range",
+  },
 );
 
 /** Ranges in the allow list of an API key. */
@@ -86,7 +90,13 @@ export function oneCode<Body extends z.ZodType<GivenCodes>>(body: Body, example:
         code === undefined || recovery === undefined,
       { path: ["recovery_code"], message: "must not be combined with totp_code" },
     )
-    .meta({ examples: [example] });
+    .meta({
+      examples: [example],
+      not: {
+        properties: { totp_code: {}, recovery_code: {} },
+        required: ["totp_code", "recovery_code"],
+      },
+    });
 }
 
 /**

@@ -35,6 +35,9 @@ export function registerAccountRoutes(app: Api): void {
     operationId: "changePassword",
     tag: "Auth",
     summary: "Change the password. All earlier sessions end.",
+    description:
+      "Takes the present password, and a TOTP code if TOTP is on. Returns a new session. " +
+      "`revoke_keys` also revokes the API keys that sessions minted.",
     credential: "session",
     body: z.strictObject({
       ...stepUpFields,
@@ -69,6 +72,7 @@ function registerPolicyRoutes(app: Api): void {
     operationId: "getPolicy",
     tag: "Auth",
     summary: "Get the limits of the account, and what is used of them",
+    description: "`policy` is in force now. `pending` has looser values that take effect later.",
     credential: "session",
     scope: "read",
     response: PolicyState,
@@ -133,6 +137,9 @@ function registerFreezeRoutes(app: Api): void {
     operationId: "unfreezeAccount",
     tag: "Auth",
     summary: "End a freeze of your own with a one-time code",
+    description:
+      "Takes the password and a TOTP code or recovery code. An account that the operator " +
+      "froze, or without TOTP, only the operator can unfreeze.",
     credential: "public",
     body: z.strictObject({
       email,
@@ -178,6 +185,8 @@ function registerEmailRoute(app: Api): void {
     operationId: "cancelEmailChange",
     tag: "Auth",
     summary: "Cancel a change of the email address with the token of its notice",
+    description:
+      "The service sends the token to the present address when operators order a change.",
     credential: "public",
     body: z.strictObject({
       token: described(
@@ -254,6 +263,9 @@ function registerTotpRemovalRoutes(app: Api): void {
     operationId: "removeTotp",
     tag: "Auth",
     summary: "Turn TOTP off after the security delay",
+    description:
+      "Takes a code or a recovery code. Until `removal_at`, POST " +
+      "/auth/cancel-totp-removal cancels it.",
     credential: "session",
     body: orRecoveryCode(),
     response: z.object({
@@ -268,8 +280,10 @@ function registerTotpRemovalRoutes(app: Api): void {
     path: "/auth/cancel-totp-removal",
     notices: true,
     operationId: "cancelTotpRemoval",
+    repeatable: true,
     tag: "Auth",
     summary: "Cancel a removal or replacement of TOTP that has not taken effect. Idempotent.",
+    description: "Use it if you did not order the change. Without one it has no effect.",
     credential: "session",
     body: z.strictObject({}),
     response: Totp,

@@ -100,6 +100,9 @@ function registerSessionRoutes(app: Api): void {
     operationId: "login",
     tag: "Auth",
     summary: "Log in and get a session token",
+    description:
+      "The session has the scopes `read` and `trade`. Send `totp_code` or `recovery_code` " +
+      "if TOTP is on. Failed attempts are throttled by account and by address.",
     credential: "public",
     body: oneCode(
       z.strictObject({
@@ -125,6 +128,9 @@ function registerSessionRoutes(app: Api): void {
     operationId: "register",
     tag: "Auth",
     summary: "Create an account if registration is open",
+    description:
+      "Returns a session of the new user. Deployments with closed registration have users " +
+      "from their operator only.",
     credential: "public",
     body: z.strictObject({ email, password: newPassword }),
     response: SessionToken,
@@ -141,8 +147,11 @@ function registerEndSessions(app: Api): void {
     path: "/auth/sessions",
     notices: true,
     operationId: "endSessions",
+    repeatable: true,
     tag: "Auth",
     summary: "End all sessions of the user",
+    description:
+      "They end within 5 s. Unless `revoke_keys` is false, all API keys are revoked, too.",
     credential: "session",
     fields: z.strictObject({
       revoke_keys: described(
@@ -201,6 +210,9 @@ function registerKeyRoutes(app: Api): void {
     operationId: "createApiKey",
     tag: "Auth",
     summary: "Mint an API key. Only this response contains its secret.",
+    description:
+      "The key gets those of the named scopes that the session has. A key with the scope " +
+      "`withdraw` needs the operator's approval (`request_approval`).",
     credential: "session",
     body: NewKeyBody,
     response: MintedKey,
@@ -237,6 +249,7 @@ function registerKeyRoutes(app: Api): void {
     operationId: "listApiKeys",
     tag: "Auth",
     summary: "List the user's API keys, newest first",
+    description: "Revoked keys are listed, too. Secrets are not.",
     credential: "any",
     scope: "read",
     query: z.strictObject(timeIdPage),
@@ -251,8 +264,12 @@ function registerRevokeKey(app: Api): void {
     path: "/auth/api-keys",
     notices: true,
     operationId: "revokeApiKey",
+    repeatable: true,
     tag: "Auth",
     summary: "Revoke an API key. A session can revoke any of the user's keys, a key only itself.",
+    description:
+      "Writes with the key fail at once, reads and open sockets within 5 s. Its open quotes are " +
+      "cancelled. Its requests stay open.",
     credential: "any",
     fields: z.strictObject({ api_key_id: described(uuidField, "Id of the key to revoke") }),
     response: KeyRecord,
@@ -278,8 +295,12 @@ function registerTicketRoutes(app: Api): void {
     method: "post",
     path: "/auth/ws-ticket",
     operationId: "createTicket",
+    repeatable: true,
     tag: "Auth",
     summary: "Get a websocket ticket with the scope read",
+    description:
+      "It opens one socket within 30 s. A socket opened with it can read, but send no " +
+      "commands.",
     credential: "session",
     scope: "read",
     response: Ticket,
@@ -291,8 +312,11 @@ function registerTicketRoutes(app: Api): void {
     method: "post",
     path: "/auth/ws-ticket/signed",
     operationId: "createSignedTicket",
+    repeatable: true,
     tag: "Auth",
     summary: "Get a websocket ticket with the scopes of the signing key",
+    description:
+      "It opens one socket within 30 s. With the scope `trade`, the socket takes commands.",
     credential: "api_key",
     response: Ticket,
     status: 201,
@@ -309,6 +333,7 @@ function registerSelfRoutes(app: Api): void {
     operationId: "getCredential",
     tag: "Auth",
     summary: "Get the user and scopes of the credential, for example to test a signer",
+    description: "Takes any valid credential, whatever its scopes. `limits` are those of the key.",
     credential: "any",
     response: z
       .object({
@@ -353,6 +378,9 @@ function registerSelfRoutes(app: Api): void {
     operationId: "listAuditEvents",
     tag: "Auth",
     summary: "List the audit events of the account, newest first",
+    description:
+      "Logins, changes of credentials and limits, withdrawals, and what operators did to " +
+      "the account.",
     credential: "any",
     scope: "read",
     query: z.strictObject(auditPage),

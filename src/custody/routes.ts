@@ -81,6 +81,9 @@ function registerAddressRoutes(app: Api): void {
     path: "/custody/get-deposit-addresses",
     operationId: "listDepositAddresses",
     summary: "List deposit addresses, newest first",
+    description:
+      "All addresses stay valid. `current` marks the newest of each chain. The list has " +
+      "no pages.",
     response: schema.DepositAddresses,
     handler: async ({ db, actor }) => ({ addresses: await listDepositAddresses(db, actor.userId) }),
   });
@@ -90,6 +93,7 @@ function registerAddressRoutes(app: Api): void {
     path: "/custody/get-deposits",
     operationId: "listDeposits",
     summary: "List deposits, newest first",
+    description: "Deposits that wait for confirmations are listed, too.",
     query: schema.DepositsQuery,
     response: pageSchema(schema.Deposit),
     handler: ({ db, actor, query }) => listDeposits(db, actor.userId, query),
@@ -103,6 +107,9 @@ function registerBalanceRoutes(app: Api): void {
     path: "/custody/get-balance",
     operationId: "getBalance",
     summary: "Get the balance of an outcome token",
+    description:
+      "`pending_balance` is what withdrawals and open quotes set aside. An asset that you " +
+      "never held has zeros.",
     query: schema.BalanceQuery,
     response: schema.AssetBalance,
     handler: async ({ db, actor, query }) => {
@@ -127,6 +134,7 @@ function registerBalanceRoutes(app: Api): void {
     path: "/custody/get-usdc-balance",
     operationId: "getUsdcBalance",
     summary: "Get the balance of USDC",
+    description: "`pending_balance` is what withdrawals and open quotes set aside.",
     response: schema.UsdcBalance,
     handler: async ({ db, actor }) => amounts(await readBalance(db, actor.userId, USDC)),
   });
@@ -165,6 +173,7 @@ function registerWithdrawalRoutes(app: Api): void {
     method: "post",
     path: "/custody/withdraw",
     operationId: "withdraw",
+    repeatable: true,
     summary: "Queue a withdrawal to an external address",
     description:
       "`to_address` receives exactly `amount`, because the service pays the gas. A repeated " +
@@ -263,6 +272,7 @@ function registerDecisionRoutes(app: Api): void {
     method: "delete",
     path: "/custody/withdraw",
     operationId: "cancelWithdrawal",
+    repeatable: true,
     summary: "Cancel a withdrawal",
     description:
       "A session may call it, or an API key with the scope `withdraw`. Applies only while no signed " +
@@ -286,6 +296,7 @@ function registerWithdrawalReads(app: Api): void {
     path: "/custody/get-withdrawals",
     operationId: "listWithdrawals",
     summary: "List withdrawals, newest first",
+    description: "Withdrawals of every status, unless `status` names one.",
     query: schema.WithdrawalsQuery,
     response: pageSchema(schema.Withdrawal),
     handler: ({ db, actor, query }) => listWithdrawals(db, actor.userId, query),
@@ -296,6 +307,9 @@ function registerWithdrawalReads(app: Api): void {
     path: "/custody/get-withdrawal",
     operationId: "getWithdrawal",
     summary: "Get a withdrawal by either of its ids",
+    description:
+      "Give exactly one of the two ids. `client_withdrawal_id` finds a withdrawal whose " +
+      "response was lost.",
     query: schema.WithdrawalQuery,
     response: schema.Withdrawal,
     problems: ["withdrawal_unknown"],
@@ -344,6 +358,7 @@ function registerAddressBookRoutes(app: Api): void {
     path: "/custody/get-withdrawal-addresses",
     operationId: "listWithdrawalAddresses",
     summary: "List the address book, newest first",
+    description: "Each entry says when it becomes usable under the policy `withdraw_listed_only`.",
     query: z.strictObject(timeIdPage),
     response: pageSchema(WithdrawalAddress),
     handler: ({ db, actor, query }) => listWithdrawalAddresses(db, actor.userId, query),

@@ -130,7 +130,8 @@ export const WithdrawBody = z
   .refine((body) => (body.venue_id === undefined) === (body.asset_id === undefined), {
     path: ["asset_id"],
     message: "venue_id and asset_id must both be given, or neither for USDC",
-  });
+  })
+  .meta({ dependentRequired: { venue_id: ["asset_id"], asset_id: ["venue_id"] } });
 
 export const WithdrawalsQuery = z.strictObject({
   status: oneOf(WITHDRAWAL_STATUSES)

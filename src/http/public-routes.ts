@@ -29,6 +29,7 @@ export function registerPublicRoutes(app: Api, published: Published): void {
     operationId: "getTime",
     tag: "Service",
     summary: "Get the server's time",
+    description: "Compare it with your clock before you sign or set a deadline.",
     credential: "public",
     response: z.object({
       server_time: described(z.iso.datetime(), "The server's time"),

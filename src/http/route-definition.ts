@@ -155,7 +155,8 @@ export type RouteDefinition<
   readonly operationId: string;
   readonly tag: string;
   readonly summary: string;
-  readonly description?: string;
+  /** What the summary does not say. Generated clients show both. */
+  readonly description: string;
   readonly credential: C;
   readonly scope?: Scope;
   /** The scope that an API key must have where a session needs none. */
@@ -177,6 +178,11 @@ export type RouteDefinition<
    */
   readonly mediaType?: string;
   readonly idempotent?: boolean;
+  /**
+   * Whether a write may be repeated after a lost response, because repeating it has no further
+   * effect. Clients read it in the description (`x-repeatable`).
+   */
+  readonly repeatable?: true;
   readonly problems?: readonly ProblemCode[];
   /** Whether the handler may write notices for the caller, which are sent after the response. */
   readonly notices?: true;
@@ -194,7 +200,8 @@ export type StreamDefinition<Query extends z.ZodType> = {
   readonly path: `/${string}`;
   readonly operationId: string;
   readonly summary: string;
-  readonly description?: string;
+  /** What the summary does not say. Generated clients show both. */
+  readonly description: string;
   readonly query: Query;
   readonly problems?: readonly ProblemCode[];
   readonly handler: (
@@ -209,7 +216,7 @@ export type Documented = {
   readonly operationId: string;
   readonly tag: string;
   readonly summary: string;
-  readonly description?: string | undefined;
+  readonly description: string;
   readonly credential: Credential;
   readonly scope?: string | undefined;
   readonly query?: z.ZodType | undefined;
@@ -222,6 +229,7 @@ export type Documented = {
   readonly otherMediaTypes?: readonly string[] | undefined;
   readonly mediaType?: string | undefined;
   readonly idempotent?: boolean | undefined;
+  readonly repeatable?: boolean | undefined;
   readonly stream?: boolean | undefined;
   readonly problems?: readonly ProblemCode[] | undefined;
 };

@@ -95,6 +95,7 @@ export function registerProtectionRoutes(api: Api): void {
     ...TRADE,
     path: "/rfq/cancel-after",
     operationId: "setCancelAfter",
+    repeatable: true,
     summary: "Cancel your quotes unless you call again in time",
     description:
       "Sets a timer of the calling credential for its own quotes; each call replaces it. From " +
@@ -112,6 +113,9 @@ export function registerProtectionRoutes(api: Api): void {
     path: "/rfq/get-protection",
     operationId: "getProtection",
     summary: "Get your protection as a maker",
+    description:
+      "`tripped_at` is null unless matches have reached a limit. `cancel_at` is the timer " +
+      "of POST /rfq/cancel-after.",
     response: Protection,
     handler: ({ db, actor }) => getProtection(db, actor),
   });

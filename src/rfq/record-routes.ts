@@ -44,6 +44,7 @@ export function registerRecordRoutes(api: Api): void {
     path: "/rfq/get-quote",
     operationId: "getQuote",
     summary: "Get one of your quotes, or a quote on your request",
+    description: "The requester sees it without its label and reserve.",
     query: z.strictObject({ quote_id: described(uuidField, "Id of the quote") }),
     response: Quote,
     problems: ["quote_unknown"],
@@ -54,6 +55,9 @@ export function registerRecordRoutes(api: Api): void {
     path: "/rfq/get-match",
     operationId: "getMatch",
     summary: "Get one of your matches by its id, or by that of its quote or request",
+    description:
+      "Give exactly one id. That of a quote or a request finds the match after a lost " +
+      "response of an accept.",
     query: z
       .strictObject({
         match_id: described(uuidField, "Id of the match").optional(),

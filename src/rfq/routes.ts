@@ -79,6 +79,9 @@ function registerRequestRoutes(api: Api): void {
     path: "/rfq/request",
     operationId: "createRequest",
     summary: "Ask for a price",
+    description:
+      "Give `amount` or `usdc_amount`. Makers do not see who asks unless " +
+      "`disclose_identity` is true. Nothing is reserved until you accept a quote.",
     idempotent: true,
     body: RequestBody,
     response: RequestItem,
@@ -105,6 +108,7 @@ function registerRequestRoutes(api: Api): void {
     path: "/rfq/request",
     operationId: "listOpenRequests",
     summary: "List open requests of one book, of one venue, or all",
+    description: "Everyone's open requests. `user_id` is null unless the requester disclosed it.",
     query: z.strictObject({ ...bookFilter, ...timeIdPage }).refine(hasVenue, venueOfAsset),
     response: pageSchema(RequestItem),
     handler: ({ db, actor, query }) => listOpenRequests(db, actor.userId, bookOf(query), query),
@@ -117,7 +121,9 @@ function registerOwnRequestRoutes(api: Api): void {
     method: "delete",
     path: "/rfq/request",
     operationId: "cancelRequest",
+    repeatable: true,
     summary: "Cancel one of your requests",
+    description: "The open quotes on it end with it. It is too late once a quote was accepted.",
     fields: z.strictObject({ request_id: described(uuidField, "Id of the request to cancel") }),
     response: CancelledRequest,
     problems: [
@@ -193,6 +199,7 @@ function registerPlacingRoutes(api: Api): void {
     method: "post",
     path: "/rfq/quotes",
     operationId: "createQuotes",
+    repeatable: true,
     summary: "Place several quotes",
     description:
       "Each quote succeeds or fails alone, so read each result. Quotes on one book are placed in " +
@@ -244,7 +251,9 @@ function registerQuoteRoutes(api: Api): void {
     method: "delete",
     path: "/rfq/quote",
     operationId: "cancelQuote",
+    repeatable: true,
     summary: "Cancel one of your quotes",
+    description: "What it reserved is available again. It is too late once the quote was accepted.",
     fields: z.strictObject({ quote_id: described(uuidField, "Id of the quote to cancel") }),
     response: CancelledQuote,
     problems: [...BOOK_PROBLEMS, "quote_unknown", "not_quote_owner", "quote_not_open"],
@@ -271,6 +280,9 @@ function registerOwnQuoteRoutes(api: Api): void {
     path: "/rfq/quotes",
     operationId: "cancelQuotes",
     summary: "Cancel all your quotes, optionally of one venue, asset, request or label",
+    description:
+      "A quote in flight can be placed after it, so stop quoting first. Do not repeat it blindly: a " +
+      "second call cancels newer quotes, too.",
     fields: z
       .strictObject({
         venue_id: venueField.optional(),
@@ -320,6 +332,7 @@ function registerMatchRoutes(api: Api): void {
     method: "post",
     path: "/rfq/accept",
     operationId: "acceptQuote",
+    repeatable: true,
     summary: "Accept a quote on your request",
     description:
       "Both sides settle at once, and every other quote on the request is rejected. " +

@@ -58,7 +58,8 @@ export const RequestBody = z
   .refine((body) => (body.amount === undefined) !== (body.usdc_amount === undefined), {
     path: ["amount"],
     message: "exactly one of amount and usdc_amount must be given",
-  });
+  })
+  .meta({ oneOf: [{ required: ["amount"] }, { required: ["usdc_amount"] }] });
 
 export const QuoteBody = z.strictObject({
   request_id: described(uuidField, "Id of the request to quote"),
@@ -187,9 +188,11 @@ export const Quote = z
     price,
     usdc_amount: usdcAmount,
     fee,
-    reserve: Reserve.nullable().meta({
-      description: "What it set aside when it was placed; null unless it is your quote",
-    }),
+    // Not `nullable`, which describes a named schema as one that may always be null.
+    reserve: described(
+      z.union([Reserve, z.null()]),
+      "What it set aside when it was placed; null unless it is your quote",
+    ),
     ...eachText(QUOTE_TEXTS, shownText),
     status: z.enum(QUOTE_STATUSES).meta({
       description: "`rejected`: the request ended without this quote",
@@ -217,7 +220,6 @@ export const QuoteResults = z.object({
     z.array(
       z
         .object({
-          // Not `nullable`, which describes a named schema as one that is never null.
           quote: described(z.union([Quote, z.null()]), "The quote; null if it was rejected"),
           problem: described(
             z.union([ProblemSchema, z.null()]),

@@ -41,6 +41,9 @@ export function registerStreamRoutes(api: Api): void {
     path: "/rfq/stream",
     operationId: "openBookStream",
     summary: "Stream the public events of one book, or of all books of a venue",
+    description:
+      "Takes a ticket. Begins with a snapshot of the open requests, or after `since`. " +
+      "/asyncapi.json describes the messages.",
     query: z.strictObject({
       ticket,
       venue_id: venueField,
@@ -60,6 +63,9 @@ export function registerStreamRoutes(api: Api): void {
     path: "/account/stream",
     operationId: "openAccountStream",
     summary: "Stream your own events, whichever credential caused them",
+    description:
+      "Takes a ticket. Begins with a snapshot if `snapshot` is true, or after `since`. " +
+      "/asyncapi.json describes the messages.",
     query: z.strictObject({
       ticket,
       since: since.optional(),

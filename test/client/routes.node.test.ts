@@ -4,6 +4,7 @@ import {
   callsWithoutSignal,
   observeCalls,
   readDescription,
+  repeatedRoutes,
   routesOf,
 } from "../support/node/client-calls.ts";
 
@@ -26,4 +27,11 @@ it("calls only routes of the description", () => {
 
 it("every method takes a signal", async () => {
   expect(await callsWithoutSignal(routes)).toEqual([]);
+});
+
+it("repeats a call after a lost response exactly where the description allows it", async () => {
+  const allowed = routes.filter(({ repeatable }) => repeatable).map(({ name }) => name);
+  const streams = ["GET /rfq/stream", "GET /account/stream"];
+  const expected = allowed.filter((name) => !streams.includes(name));
+  expect([...(await repeatedRoutes(routes))].toSorted()).toEqual(expected.toSorted());
 });

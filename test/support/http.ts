@@ -183,17 +183,41 @@ export type DescribedRoute = {
 
 /** Every route of the OpenAPI description, so that tables over them cover new routes. */
 export async function describedRoutes(): Promise<DescribedRoute[]> {
-  const { paths } = await (
+  const { paths, components } = await (
     await send("/openapi.json")
-  ).json<{ paths: Record<string, Record<string, DescribedOperation>> }>();
+  ).json<{
+    paths: Record<string, Record<string, DescribedOperation>>;
+    components: { schemas: Record<string, JsonSchema> };
+  }>();
   return Object.entries(paths).flatMap(([path, operations]) =>
-    Object.entries(operations).map(([method, operation]) => ({
-      method: method.toUpperCase(),
-      path,
-      credential: operation["x-credential"],
-      scope: operation["x-scope"],
-      stream: operation["x-stream"] === true,
-      operation,
-    })),
+    Object.entries(operations).map(([method, operation]) => {
+      const body = operation.requestBody?.content["application/json"];
+      if (body !== undefined) body.schema = withObjects(body.schema, components.schemas);
+      return {
+        method: method.toUpperCase(),
+        path,
+        credential: operation["x-credential"],
+        scope: operation["x-scope"],
+        stream: operation["x-stream"] === true,
+        operation,
+      };
+    }),
   );
+}
+
+/** The schema with its objects in place of references to them. */
+function withObjects(schema: JsonSchema, schemas: Record<string, JsonSchema>): JsonSchema {
+  const choice = schema.anyOf?.find(({ $ref }) => $ref !== undefined);
+  const object = schemas[(schema.$ref ?? choice?.$ref)?.split("/").at(-1) ?? ""];
+  const parts = object?.oneOf?.map((variant) => withObjects(variant, schemas)) ?? [object];
+  const fields = Object.assign({}, ...parts.map((part) => part?.properties));
+  if (object?.oneOf !== undefined || object?.properties !== undefined) {
+    const type = choice === undefined ? "object" : ["object", "null"];
+    const properties = Object.entries<JsonSchema>(fields).map(
+      ([name, each]) => [name, withObjects(each, schemas)] as const,
+    );
+    return { ...object, type, properties: Object.fromEntries(properties) };
+  }
+  const { items } = schema;
+  return items === undefined ? schema : { ...schema, items: withObjects(items, schemas) };
 }

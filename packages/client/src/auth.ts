@@ -403,8 +403,8 @@ export class Auth {
   }
 
   /**
-   * Revokes an API key. Writes fail at once; reads and open sockets end within 5 s. Its open
-   * requests and quotes stay open. A session can revoke every key of the user, a key only itself.
+   * Revokes an API key. Writes fail at once; reads and open sockets end within 5 s. Its open quotes
+   * are cancelled. A session can revoke every key of the user, a key only itself.
    * Idempotent, so the client retries it. Throws `Problem`: `api_key_unknown_id`,
    * `session_required`.
    *

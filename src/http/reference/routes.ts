@@ -16,6 +16,7 @@ export function registerDocsRoutes(app: Api): void {
     operationId: "getOpenApi",
     tag: "Service",
     summary: "Get this description (OpenAPI 3.1)",
+    description: "It is made from the code that checks the requests.",
     credential: "public",
     response: z.object({}).meta({
       type: "object",
@@ -30,6 +31,7 @@ export function registerDocsRoutes(app: Api): void {
     operationId: "getAsyncApi",
     tag: "Service",
     summary: "Get the description of the streams (AsyncAPI 3.0)",
+    description: "It contains every schema that it refers to.",
     credential: "public",
     response: z.object({}).meta({
       type: "object",
@@ -44,6 +46,7 @@ export function registerDocsRoutes(app: Api): void {
     operationId: "getDocs",
     tag: "Service",
     summary: "Get both descriptions as a web page that can send requests",
+    description: "The page loads nothing from other servers.",
     credential: "public",
     // The page's script adds it to the address when the reader changes the description.
     query: z.strictObject({

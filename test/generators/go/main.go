@@ -23,10 +23,12 @@ func main() {
 	check(err, balance.Body, balance.JSON200 != nil)
 
 	amount, life := "1000000", 60
-	request, err := taker.CreateRequestWithResponse(ctx, nil, rfq.CreateRequestJSONRequestBody{
-		VenueId: "venue_one", AssetId: assetId, Amount: &amount, Side: rfq.RequestSideBid,
+	terms := rfq.CreateRequestJSONRequestBody{}
+	check(terms.FromRequestTermsByAmount(rfq.RequestTermsByAmount{
+		VenueId: "venue_one", AssetId: assetId, Amount: amount, Side: rfq.RequestSideBid,
 		ExpiresInSecs: &life,
-	})
+	}), nil, true)
+	request, err := taker.CreateRequestWithResponse(ctx, nil, terms)
 	check(err, request.Body, request.JSON201 != nil)
 
 	requestId := request.JSON201.RequestId

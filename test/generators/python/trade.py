@@ -9,15 +9,15 @@ from rfq.api.custody import get_usdc_balance
 from rfq.api.rfq import accept_quote, create_quote, create_request, list_quotes_on_request
 from rfq.models import (
     AcceptQuoteBody,
-    CreateQuoteBody,
-    CreateRequestBody,
     LoginBody,
     Match,
     Problem,
     Quote,
     QuotePage,
+    QuoteTerms,
     RequestItem,
     RequestSide,
+    RequestTermsByAmount,
     Session,
     UsdcBalance,
 )
@@ -45,7 +45,7 @@ request = expect(
     RequestItem,
     create_request.sync(
         client=taker,
-        body=CreateRequestBody(
+        body=RequestTermsByAmount(
             venue_id="venue_one",
             asset_id=asset_id,
             amount="1000000",
@@ -58,7 +58,7 @@ quote = expect(
     Quote,
     create_quote.sync(
         client=maker,
-        body=CreateQuoteBody(request_id=request.request_id, price=650_000, expires_in_secs=60),
+        body=QuoteTerms(request_id=request.request_id, price=650_000, expires_in_secs=60),
     ),
 )
 page = expect(

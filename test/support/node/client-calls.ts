@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import type { Schema } from "@cfworker/json-schema";
 import {
   Client,
+  type Credential,
   Live,
   Pages,
   Stream,
@@ -16,6 +17,8 @@ import {
 export type Route = {
   /** `POST /rfq/accept`. */
   name: string;
+  /** Whether the description says that it may be repeated after a lost response. */
+  repeatable: boolean;
   /** Names of its query parameters and of its body's fields, with their schemas. */
   fields: Record<string, Schema>;
   /** The schema and the example of its successful JSON response; null for other responses. */
@@ -24,6 +27,7 @@ export type Route = {
 
 type Content = Record<string, { schema: Schema; example?: unknown }>;
 type Operation = {
+  "x-repeatable"?: boolean;
   parameters?: { name: string; in: string; schema: Schema }[];
   requestBody?: { content: Content };
   responses: Record<string, { content?: Content }>;
@@ -52,6 +56,7 @@ export function routesOf(description: Description): Route[] {
     .flatMap(([path, operations]) =>
       Object.entries(operations).map(([method, operation]) => ({
         name: `${method.toUpperCase()} ${path}`,
+        repeatable: method === "get" || operation["x-repeatable"] === true,
         fields: fieldsOf(operation, description.components.schemas),
         response: responseOf(operation),
       })),
@@ -71,7 +76,10 @@ function fieldsOf(
   schemas: Record<string, Schema>,
 ): Record<string, Schema> {
   const inQuery = parameters.filter((parameter) => parameter.in === "query");
-  const body = requestBody?.content["application/json"]?.schema.properties ?? {};
+  const whole = requestBody?.content["application/json"]?.schema ?? {};
+  const { properties, oneOf = [] } = resolved(whole, schemas);
+  const variants = (oneOf as Schema[]).map((variant) => resolved(variant, schemas).properties);
+  const body = Object.assign({}, properties, ...variants);
   return {
     ...Object.fromEntries(inQuery.map(({ name, schema }) => [name, resolved(schema, schemas)])),
     ...Object.fromEntries(
@@ -123,6 +131,38 @@ export async function observeCalls(routes: readonly Route[]): Promise<ObservedCa
     }
   }
   return [...calls.values()];
+}
+
+/** The routes to which a method sends its call again after a lost response. */
+export async function repeatedRoutes(routes: readonly Route[]): Promise<Set<string>> {
+  const record = Object.fromEntries(
+    routes.flatMap(({ fields }) => Object.entries(fields)).map(([name, it]) => [name, sample(it)]),
+  );
+  const credentials = [{ accessToken: "token" }, { apiKeyId: "key", secret: "secret" }];
+  const repeatedBy = async (credential: Credential, method: string): Promise<string[]> => {
+    const sent: string[] = [];
+    const lost: typeof fetch = async (input, init) => {
+      const request = new Request(input, init);
+      sent.push(`${request.method} ${new URL(request.url).pathname}`);
+      throw new TypeError("the connection was lost");
+    };
+    const client = new Client({
+      baseUrl: "https://rfq.test",
+      credential,
+      fetch: lost,
+      attempts: 2,
+    });
+    const call = new Map(methodsOf(client)).get(method);
+    const result = attempt(() => call?.({ ...record, not_after: "2030-01-01T00:00:00Z" }));
+    if (result instanceof Stream || result instanceof Live || result instanceof Client) return [];
+    await Promise.resolve(result instanceof Pages ? result.page() : result).catch(() => {});
+    return sent.filter((name, index) => sent.indexOf(name) < index);
+  };
+  const names = methodsOf(new Client({ baseUrl: "https://rfq.test" })).map(([name]) => name);
+  const calls = credentials.flatMap((credential) =>
+    names.map((name) => repeatedBy(credential, name)),
+  );
+  return new Set((await Promise.all(calls)).flat());
 }
 
 /** The methods that send something although their signal was aborted before. */
