@@ -12,9 +12,10 @@ import {
   commandOf,
   commandUsage,
   parseCommand,
-  usageAfter,
+  explained,
 } from "./operator/commands.ts";
 import { startConsole } from "./operator/console.ts";
+import { findLog } from "./operator/find-log.ts";
 import { createOperatorKey } from "./operator/operator-key.ts";
 import { formatResult } from "./operator/print.ts";
 import { type Progress, reportProgress } from "./operator/progress.ts";
@@ -45,7 +46,7 @@ async function main(args: string[]): Promise<number> {
     if (!(error instanceof UsageError)) throw error;
     if (wantsJson)
       print(JSON.stringify({ ok: false, problem: { code: "usage", detail: error.message } }));
-    else console.error(`${usageAfter(error)}\n\n${error.message}`);
+    else console.error(explained(error));
     return 2;
   }
 }
@@ -65,12 +66,18 @@ async function execute({
   if (seal !== undefined && !/^[1-9]\d{0,9}$/.test(seal))
     throw new UsageError("--from must be the number of a seal", commandOf(command.command));
   if (command.command[0] === "console") return showConsole(command, { remote, dir });
+  if (words === "log find" && remote && command.options?.["in"] === undefined)
+    throw new UsageError(
+      "log find --remote needs --in: an export of Workers Logs, or what `wrangler tail` wrote",
+      commandOf(command.command),
+    );
   const progress = reportProgress(words);
   const channel = openChannel({ remote, dir });
   const call = (order: OperatorRequest) => channel.call(order);
   let response: OperatorResponse;
   try {
     if (words === "key create") response = makeKey(command);
+    else if (words === "log find") response = await findLog(dirOf(dir), command.options ?? {});
     else if (words === "journal verify") response = await verify(command, call, progress);
     else if (words === "audit verify")
       response = await verifyWhole(command, call, (rows) => progress.at(`${rows} verified`));

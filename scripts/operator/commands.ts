@@ -40,12 +40,9 @@ const COMMON_FLAGS: readonly Flag[] = [
 export class UsageError extends Error {
   /** The command that the user intended, if known. */
   readonly command: Command | undefined;
-  /** Otherwise the commands that the user may have intended. */
-  readonly candidates: readonly Command[];
-  constructor(message: string, command?: Command, candidates: readonly Command[] = COMMANDS) {
+  constructor(message: string, command?: Command) {
     super(message);
     this.command = command;
-    this.candidates = candidates;
   }
 }
 
@@ -66,13 +63,13 @@ export function parseCommand(args: string[]): Parsed {
   const command = commandOf(positionals);
   if (values["help"] === true)
     return { help: true, text: command === undefined ? usage() : commandUsage(command) };
-  if (positionals.length === 0) throw new UsageError("a command is required");
+  if (positionals.length === 0)
+    throw new UsageError("a command is required. npm run operator -- --help lists them.");
   if (command === undefined) {
-    const candidates = COMMANDS.filter(({ words }) => words[0] === positionals[0]);
+    const meant = nearest(positionals.join(" ")).map((name) => `"${name}"`);
     throw new UsageError(
-      `unknown command "${positionals.join(" ")}"`,
-      undefined,
-      candidates.length > 0 ? candidates : COMMANDS,
+      `unknown command "${positionals.join(" ")}". Did you mean ${meant.join(" or ")}? ` +
+        "All commands: npm run operator -- --help",
     );
   }
   const extra = positionals.slice(command.words.length);
@@ -98,6 +95,33 @@ export function parseCommand(args: string[]): Parsed {
 
 export function commandOf(positionals: readonly string[]): Command | undefined {
   return COMMANDS.find(({ words }) => words.every((word, index) => positionals[index] === word));
+}
+
+/** The two commands that are the fewest letters away, of those with the same first word if any. */
+function nearest(typed: string): string[] {
+  const names = COMMANDS.map(nameOf);
+  const siblings = names.filter((name) => name.split(" ")[0] === typed.split(" ")[0]);
+  const from = siblings.length > 0 ? siblings : names;
+  const distance = (name: string) => lettersBetween(typed, name.slice(0, typed.length + 3));
+  return from.toSorted((one, other) => distance(one) - distance(other)).slice(0, 2);
+}
+
+/** Letters to insert, delete or replace (Levenshtein). */
+function lettersBetween(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
+  for (const [index, letter] of one.split("").entries()) {
+    const next = [index + 1];
+    for (const [at, its] of other.split("").entries())
+      next.push(
+        Math.min(
+          (row[at + 1] ?? 0) + 1,
+          (next[at] ?? 0) + 1,
+          (row[at] ?? 0) + (letter === its ? 0 : 1),
+        ),
+      );
+    row = next;
+  }
+  return row.at(-1) ?? 0;
 }
 
 function nameOf({ words }: Command): string {
@@ -176,10 +200,9 @@ function stringOf(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** The help for a usage error: the intended command, or the candidates. */
-export function usageAfter({ command, candidates }: UsageError): string {
-  if (command !== undefined) return commandUsage(command);
-  return candidates.length === COMMANDS.length ? usage() : listOf(candidates);
+/** A usage error with the help of the intended command, or in one line if there is none. */
+export function explained({ command, message }: UsageError): string {
+  return command === undefined ? message : `${commandUsage(command)}\n\n${message}`;
 }
 
 export function commandUsage(command: Command): string {

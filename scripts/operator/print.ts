@@ -5,6 +5,9 @@ import { amountText, isAmount, isPrice, priceText } from "./amounts.ts";
 
 /** Wider cells of a table are truncated, unless it is wide. */
 const MAX_CELL_WIDTH = 66;
+/** Of a table that is not wide. Cells are shortened to this much before columns are left out. */
+const MAX_TABLE_WIDTH = 100;
+const MIN_CELL_WIDTH = 13;
 
 export type PrintOptions = {
   /** Tables have every column, with ids, instants and texts in full. */
@@ -35,17 +38,33 @@ function table(rows: unknown[], { wide = false }: PrintOptions): string {
   const columns = wide || said.length === 0 ? names : said;
   const shown = (row: Record<string, unknown>, name: string) => {
     const value = fieldText(row, name);
-    return wide ? value : truncate(shortened(value));
+    return wide ? value : shortened(value);
   };
   const text = [columns, ...rows.map((row) => columns.map((name) => shown(row, name)))];
-  const widths = columns.map((_, index) =>
+  const natural = columns.map((_, index) =>
     Math.max(...text.map((line) => line[index]?.length ?? 0)),
   );
-  return text
-    .map((line) =>
-      `  ${line.map((value, index) => value.padEnd(widths[index] ?? 0)).join("  ")}`.trimEnd(),
-    )
-    .join("\n");
+  const isNumber = (name: string) =>
+    rows.some((row) => isAmount(name, row[name]) || isPrice(name, row[name]));
+  const widths = wide ? natural : fitted(natural, columns.map(isNumber));
+  const lines = text.map((line) =>
+    `  ${widths.map((width, index) => truncate(line[index] ?? "", width).padEnd(width)).join("  ")}`.trimEnd(),
+  );
+  const left = columns.slice(widths.length);
+  return [...lines, ...(left.length > 0 ? [`  --wide: ${left.join(", ")}`] : [])].join("\n");
+}
+
+/** The widths of as many columns as fit. The widest give way first, but no digit is cut. */
+function fitted(natural: readonly number[], isNumber: readonly boolean[]): number[] {
+  const widths = natural.map((width) => Math.min(width, MAX_CELL_WIDTH));
+  const total = () => widths.reduce((sum, width) => sum + width + 2, 0);
+  while (total() > MAX_TABLE_WIDTH) {
+    const widest = Math.max(...widths.filter((_, index) => isNumber[index] !== true));
+    const at = widths.findIndex((width, index) => width === widest && isNumber[index] !== true);
+    if (widest > MIN_CELL_WIDTH) widths[at] = widest - 1;
+    else widths.pop();
+  }
+  return widths;
 }
 
 /** Amounts and prices are decimal, with the unit that the rest of the record implies. */
@@ -84,8 +103,8 @@ function visible(text: string, hidden = /(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu): stri
   return text.replace(hidden, (letter) => `\\u{${letter.codePointAt(0)?.toString(16) ?? ""}}`);
 }
 
-function truncate(text: string): string {
-  return text.length <= MAX_CELL_WIDTH ? text : `${text.slice(0, MAX_CELL_WIDTH - 1)}…`;
+function truncate(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, width - 1)}…`;
 }
 
 export function isRecord(value: unknown): value is Record<string, unknown> {

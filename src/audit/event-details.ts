@@ -73,6 +73,8 @@ export type Stored = {
     signed_at_ms: number;
     sha256: string;
     signature: string;
+    /** Command and options as they were typed, without a password and shortened. */
+    line: string;
   };
 };
 /** What operators ordered: it takes effect at `activeFrom`, unless it is cancelled. */

@@ -2,11 +2,12 @@
  * Records commands of operators and reads what they need to decide. A command is a row. The watcher
  * (resume-chain.ts) or the payer (carry-out-commands.ts) carries it out.
  */
-import { and, count, desc, eq, isNull } from "drizzle-orm";
+import { and as both, count, desc, eq, isNull } from "drizzle-orm";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
 import {
   all,
+  and,
   blob,
   type Expr,
   expr,
@@ -21,9 +22,9 @@ import { announceDeposits } from "./announce-custody.ts";
 import { orphanSmallDeposit } from "./watcher/small-deposits.ts";
 import type { chainCursors } from "../chain/tables.ts";
 import type { JsonRow } from "../platform/columns.ts";
-import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
+import { ageText, toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./payment-records.ts";
-import { WITHDRAWAL_STATUSES, withdrawals } from "./tables.ts";
+import { withdrawals } from "./tables.ts";
 import { type Config, witnessesOf } from "../platform/config.ts";
 import { sweepable } from "../chain/tables.ts";
 import { alerts } from "../platform/tables.ts";
@@ -188,7 +189,7 @@ export async function resweepAddress(
     reader
       .select({ assets: count() })
       .from(sweepable)
-      .where(and(eq(sweepable.chain, chain), eq(sweepable.address, checksumAddress(address)))),
+      .where(both(eq(sweepable.chain, chain), eq(sweepable.address, checksumAddress(address)))),
   );
   return found?.assets ?? 0;
 }
@@ -212,24 +213,14 @@ export async function setWithdrawalsPaused(
 }
 
 /**
- * Withdrawals of all users, newest first, with their payment attempts and open commands. Ids
- * contain their time, so the primary key sorts them.
+ * Withdrawals `w` of all users that meet the conditions, newest first, with their payment attempts
+ * and open commands. Ids contain their time, so the primary key sorts them.
  */
-export async function listWithdrawals(
-  db: D1Database,
-  query: { status?: string | undefined; limit: number },
-): Promise<Record<string, unknown>[]> {
-  if (
-    query.status !== undefined &&
-    !WITHDRAWAL_STATUSES.some((status) => status === query.status)
-  ) {
-    throw invalidRequest([
-      { path: "--status", message: `must be one of ${WITHDRAWAL_STATUSES.join(", ")}` },
-    ]);
-  }
+export async function listWithdrawals(db: D1Database, conditions: readonly Expr[], limit: number) {
   const rows = await all<
     WithdrawalRow & {
       user_id: string;
+      email: string;
       attempts: number;
       open_commands: string | null;
       dead_lettered: number;
@@ -237,6 +228,7 @@ export async function listWithdrawals(
   >(
     db,
     sql`SELECT ${select(WITHDRAWAL)}, hex(w.user_id) AS user_id,
+        (SELECT u.email FROM users u WHERE u.user_id = w.user_id) AS email,
         (SELECT count(*) FROM batch_members m
           WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'pay') AS attempts,
         (SELECT group_concat(c.kind) FROM chain_commands c
@@ -244,12 +236,13 @@ export async function listWithdrawals(
         EXISTS (SELECT 1 FROM alerts a
           WHERE a.kind = 'withdrawal_dead_letter' AND a.resolved_at IS NULL
             AND lower(replace(a.subject, '-', '')) = lower(hex(w.withdrawal_id))) AS dead_lettered
-      FROM withdrawals w WHERE ${query.status ?? null} IS NULL OR w.status = ${query.status ?? null}
-      ORDER BY w.withdrawal_id DESC LIMIT ${Math.min(query.limit, MAX_LISTED)}`,
+      FROM withdrawals w WHERE ${and(conditions)}
+      ORDER BY w.withdrawal_id DESC LIMIT ${limit}`,
   );
   return rows.map((row) => ({
     ...withdrawalView(row),
     user_id: readUuid(row.user_id),
+    email: row.email,
     payments_tried: row.attempts,
     open_commands: row.open_commands,
     dead_lettered: row.dead_lettered === 1,
@@ -324,6 +317,7 @@ export async function chainStatus(
       scanned_block: row.scanned_number,
       head_block: row.head_number,
       moved_at: toWireTime(row.moved_at),
+      moved: `${ageText(row.moved_at)} ago`,
       halted:
         row.halted_at === null
           ? null

@@ -1,10 +1,61 @@
+import { and, desc, eq, gte, isNull } from "drizzle-orm";
 import type { AlertKind } from "../platform/alert.ts";
+import { read } from "../platform/read.ts";
 import { REVIEWED_ALERTS } from "../platform/reviewed-alerts.ts";
 import { closeAlerts } from "./audit-commands.ts";
-import { badOption, type OperatorContext, option } from "./context.ts";
+import { all, sql } from "../platform/sql.ts";
+import { alerts } from "../platform/tables.ts";
+import { ageText, toWireTime, toWireTimeOrNull } from "../platform/time.ts";
+import { badOption, flag, limitOption, type OperatorContext, option, optional } from "./context.ts";
+import { sinceOption } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 const KINDS: readonly AlertKind[] = REVIEWED_ALERTS;
+
+/** Open alerts, newest first, or with `--all` those that have closed, too. */
+export async function list(context: OperatorContext): Promise<unknown> {
+  const kind = optional(context, "kind");
+  const since = sinceOption(context);
+  const rows = await read(context.env.DB, ({ select }) =>
+    select()
+      .from(alerts)
+      .where(
+        and(
+          flag(context, "all") ? undefined : isNull(alerts.resolvedAt),
+          kind === undefined ? undefined : eq(alerts.kind, kind),
+          since === undefined ? undefined : gte(alerts.at, since),
+        ),
+      )
+      .orderBy(desc(alerts.alertId))
+      .limit(limitOption(context)),
+  );
+  return rows.map(({ kind: of, subject, detail, at, resolvedAt }) => ({
+    kind: of,
+    subject,
+    age: ageText(at),
+    at: toWireTime(at),
+    closed_at: toWireTimeOrNull(resolvedAt),
+    detail,
+  }));
+}
+
+export type ListedAlert = { readonly kind: string; readonly age: string; readonly detail: string };
+
+/** Open alerts of a chain or one of its withdrawals, that of the withdrawal first. */
+export async function openAlertsAbout(
+  db: D1Database,
+  chain: string,
+  withdrawalId: string,
+): Promise<ListedAlert[]> {
+  const rows = await all<{ kind: string; subject: string; detail: string; at: number }>(
+    db,
+    sql`SELECT kind, subject, detail, at FROM alerts
+      WHERE resolved_at IS NULL AND kind NOT LIKE 'deposit%' AND (subject = ${chain}
+        OR instr(subject, ${withdrawalId}) > 0 OR substr(subject, 1, length(${chain}) + 1) = ${chain} || ':')
+      ORDER BY instr(subject, ${withdrawalId}) DESC, alert_id`,
+  );
+  return rows.map(({ at, ...alert }) => ({ ...alert, age: ageText(at) }));
+}
 
 /** Closes an alert that nothing else closes, so that the next case of it is reported again. */
 export async function close(context: OperatorContext): Promise<unknown> {

@@ -6,6 +6,8 @@ import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { all, type Sql, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { badOption, limitOption, type OperatorContext, optional } from "./context.ts";
+import { sinceOption } from "./listed.ts";
+import { userOf } from "./users.ts";
 import { alerts } from "../platform/tables.ts";
 import { read } from "../platform/read.ts";
 import { auditEvents } from "../audit/tables.ts";
@@ -91,6 +93,10 @@ export async function listAudit(context: OperatorContext): Promise<unknown> {
       WHERE audit_seq < ${before} ORDER BY audit_seq DESC LIMIT ${MAX_SEARCHED})`,
   );
   const lowest = window?.lowest ?? 0;
+  const user = context.options["email"] ?? context.options["user-id"];
+  const userId = user === undefined ? undefined : await userOf(context);
+  const subject = optional(context, "subject");
+  const since = sinceOption(context);
   const ofKind = kind === undefined ? ne(auditEvents.kind, CROWDING) : eq(auditEvents.kind, kind);
   const rows = await read(db, ({ select }) =>
     select()
@@ -100,6 +106,9 @@ export async function listAudit(context: OperatorContext): Promise<unknown> {
           lt(auditEvents.auditSeq, before),
           gte(auditEvents.auditSeq, lowest),
           kind === "all" ? undefined : ofKind,
+          userId === undefined ? undefined : eq(auditEvents.userId, userId),
+          subject === undefined ? undefined : eq(auditEvents.subjectId, subject),
+          since === undefined ? undefined : gte(auditEvents.at, since),
         ),
       )
       .orderBy(desc(auditEvents.auditSeq))
@@ -112,11 +121,19 @@ export async function listAudit(context: OperatorContext): Promise<unknown> {
     actor: row.actor,
     user_id: row.userId,
     subject_id: row.subjectId,
+    ...lineOf(row.details),
     ip: row.ip,
     created_at: toWireTime(row.at),
   }));
   const rest = window?.n === MAX_SEARCHED ? lowest : null;
   return { events, next_before: rows.length === limit ? (rows.at(-1)?.auditSeq ?? null) : rest };
+}
+
+/** What an operator ordered, with its options. */
+function lineOf(details: string | null): { order?: string } {
+  // Safe cast: `details` is JSON that this service wrote, and only a text is shown.
+  const { line } = JSON.parse(details ?? "{}") as { line?: unknown };
+  return typeof line === "string" ? { order: line } : {};
 }
 
 /** Verifies a part of the log. `next` of the result continues it, as `--continue`. */

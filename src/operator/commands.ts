@@ -5,6 +5,7 @@ import { listAudit, verifyLog } from "./audit-commands.ts";
 import * as chains from "./chains.ts";
 import * as deposits from "./deposits.ts";
 import { doctor } from "./doctor.ts";
+import { history } from "./user-history.ts";
 import type { OperatorCommand } from "./context.ts";
 import * as markets from "./markets.ts";
 import * as journal from "./journal.ts";
@@ -12,6 +13,7 @@ import { fees, liabilities } from "./house.ts";
 import { rescue } from "./rescue.ts";
 import { storage } from "./show-storage.ts";
 import * as showUsers from "./show-users.ts";
+import { show as showWithdrawals } from "./show-withdrawals.ts";
 import * as stuck from "./stuck.ts";
 import * as trading from "./trading.ts";
 import * as users from "./users.ts";
@@ -34,6 +36,7 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "deposits list": deposits.list,
   "deposits reviewed": deposits.reviewed,
   "withdrawals list": withdrawals.list,
+  "withdrawals show": showWithdrawals,
   "withdrawals retry": withdrawals.retry,
   "withdrawals fail": withdrawals.fail,
   "withdrawals rescue": rescue,
@@ -56,6 +59,8 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "market close": markets.close,
   "market list": markets.list,
   "stuck end": stuck.end,
+  history,
+  "alerts list": alerts.list,
   "alerts close": alerts.close,
   restore: chains.restore,
   reconcile: chains.reconcileAll,
@@ -73,6 +78,7 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
 
 /** Commands that change nothing. Their orders are no audit events, and no answer is kept. */
 export const READS: ReadonlySet<string> = new Set([
+  "alerts list",
   "approvals list",
   "audit list",
   "audit verify",
@@ -80,6 +86,7 @@ export const READS: ReadonlySet<string> = new Set([
   "deposits list",
   "doctor",
   "fees",
+  "history",
   "journal verify",
   "liabilities",
   "market list",
@@ -90,4 +97,5 @@ export const READS: ReadonlySet<string> = new Set([
   "user list",
   "user show",
   "withdrawals list",
+  "withdrawals show",
 ]);

@@ -1,11 +1,12 @@
 import { DEPOSIT, type DepositRow, depositView } from "../custody/payment-records.ts";
 import { LISTED_DEPOSIT_STATUSES } from "../custody/tables.ts";
-import { all, expr, readUuid, select, type Sql, sql, TRUE } from "../platform/sql.ts";
+import { all, and, type Expr, expr, readUuid, select, type Sql, sql } from "../platform/sql.ts";
 import { closeAlerts } from "./audit-commands.ts";
 import { type OperatorContext, limitOption, oneOfOption, option } from "./context.ts";
+import { emailOf, ofUser, sinceId } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
-type Row = DepositRow & { readonly owner: string };
+type Row = DepositRow & { readonly owner: string; readonly email: string | null };
 
 /**
  * Lists deposits of all users, newest first. Ids contain their time, so the primary key sorts them.
@@ -14,32 +15,42 @@ type Row = DepositRow & { readonly owner: string };
 export async function list(context: OperatorContext): Promise<unknown> {
   const status = oneOfOption(context, "status", LISTED_DEPOSIT_STATUSES);
   const limit = limitOption(context);
-  const part = (table: Sql) =>
+  const listed = [...(await ofUser(context, "d.user_id")), ...sinceId(context, "d.deposit_id")];
+  const part = (table: Sql, conditions: readonly Expr[], order: Sql) =>
     all<Row>(
       context.env.DB,
-      sql`SELECT ${select(DEPOSIT)}, hex(d.user_id) AS owner FROM ${table} LIMIT ${limit}`,
+      sql`SELECT ${select(DEPOSIT)}, hex(d.user_id) AS owner, ${emailOf("d.user_id")} FROM ${table}
+        WHERE ${and([...listed, ...conditions])} ORDER BY ${order} DESC LIMIT ${limit}`,
     );
-  const ofStatus = status === undefined ? TRUE : expr`d.status = ${status}`;
+  const ofStatus = status === undefined ? [] : [expr`d.status = ${status}`];
   const rows = [
-    ...(status === "below_minimum"
-      ? []
-      : await part(sql`deposits d WHERE ${ofStatus} ORDER BY d.deposit_id DESC`)),
+    ...(status === "below_minimum" ? [] : await part(sql`deposits d`, ofStatus, sql`d.deposit_id`)),
     ...(status === undefined || status === "below_minimum"
-      ? await part(sql`small_deposit_records d ORDER BY d.small_id DESC`)
+      ? await part(sql`small_deposit_records d`, [], sql`d.small_id`)
       : []),
   ];
   const newest = rows.toSorted((one, other) => (one.deposit_id < other.deposit_id ? 1 : -1));
   return newest.slice(0, limit).map((row) => {
-    const { deposit_id, chain, venue_id, asset_id, amount, transaction_hash, ...rest } =
-      depositView(row);
-    return {
+    const {
       deposit_id,
-      user_id: readUuid(row.owner),
       chain,
       venue_id,
       asset_id,
       amount,
       transaction_hash,
+      status: its,
+      ...rest
+    } = depositView(row);
+    return {
+      deposit_id,
+      email: row.email,
+      status: its,
+      chain,
+      venue_id,
+      asset_id,
+      amount,
+      transaction_hash,
+      user_id: readUuid(row.owner),
       ...rest,
     };
   });

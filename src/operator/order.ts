@@ -134,7 +134,10 @@ export async function claimOrder(
   return { answer: await earlierAnswer(db, settings, order) };
 }
 
-function recordOf(settings: Config, { operator, command, orderId, ...signed }: Order): AuditRecord {
+function recordOf(
+  settings: Config,
+  { operator, command, options, orderId, ...signed }: Order,
+): AuditRecord {
   return {
     kind: "operator_order",
     actor: `operator:${operator}`,
@@ -148,8 +151,20 @@ function recordOf(settings: Config, { operator, command, orderId, ...signed }: O
       signed_at_ms: signed.signedAtMs,
       sha256: signed.sha256,
       signature: signed.signature,
+      line: lineOf(command, options),
     }),
   };
+}
+
+const LONGEST_VALUE = 200;
+const LONGEST_LINE = 2_000;
+
+/** The order as it was typed, for `audit list`. A password is stored nowhere. */
+function lineOf(command: Order["command"], options: Order["options"]): string {
+  const flags = Object.entries(options)
+    .filter(([name]) => name !== "password")
+    .map(([name, value]) => `--${name} ${String(value).slice(0, LONGEST_VALUE)}`);
+  return [...command, ...flags].join(" ").slice(0, LONGEST_LINE);
 }
 
 /** An audit row whenever the deployed list of operators differs from the one recorded last. */

@@ -3,18 +3,7 @@
  * time, so the primary key sorts them.
  */
 import { NOW } from "../platform/commit.ts";
-import {
-  all,
-  and,
-  type Expr,
-  expr,
-  join,
-  raw,
-  readUuid,
-  select,
-  sql,
-  uuid,
-} from "../platform/sql.ts";
+import { all, and, type Expr, expr, raw, readUuid, select, sql } from "../platform/sql.ts";
 import {
   PUBLIC,
   quoteColumns,
@@ -29,28 +18,49 @@ import {
 } from "../rfq/rfq-records.ts";
 import { QUOTE_STATUSES, REQUEST_STATUSES } from "../rfq/tables.ts";
 import { limitOption, oneOfOption, type OperatorContext } from "./context.ts";
-import { userOf } from "./users.ts";
+import { emailOf, ofUser, sinceId } from "./listed.ts";
+
+/** Whose a row is. A house account has no email. */
+type Owned = { readonly owner: string; readonly email: string | null };
 
 export async function requests(context: OperatorContext): Promise<unknown> {
   const status = oneOfOption(context, "status", REQUEST_STATUSES);
-  const rows = await all<RequestRow & { owner: string }>(
+  const rows = await all<RequestRow & Owned>(
     context.env.DB,
-    sql`SELECT ${select(requestColumns(PUBLIC))}, hex(r.requester_id) AS owner FROM requests r
-      WHERE ${and([...(await ofUser(context, "r.requester_id")), ...inStatus("r", status)])}
+    sql`SELECT ${select(requestColumns(PUBLIC))}, hex(r.requester_id) AS owner,
+        ${emailOf("r.requester_id")} FROM requests r
+      WHERE ${and([
+        ...(await ofUser(context, "r.requester_id")),
+        ...sinceId(context, "r.request_id"),
+        ...inStatus("r", status),
+      ])}
       ORDER BY r.request_id DESC LIMIT ${limitOption(context)}`,
   );
-  return rows.map((row) => ({ ...requestView(row), user_id: readUuid(row.owner) }));
+  return rows.map((row) => ({
+    ...requestView(row),
+    user_id: readUuid(row.owner),
+    email: row.email,
+  }));
 }
 
 export async function quotes(context: OperatorContext): Promise<unknown> {
   const status = oneOfOption(context, "status", QUOTE_STATUSES);
-  const rows = await all<QuoteRow & { owner: string }>(
+  const rows = await all<QuoteRow & Owned>(
     context.env.DB,
-    sql`SELECT ${select(quoteColumns("maker"))}, hex(q.maker_id) AS owner FROM quotes q
-      WHERE ${and([...(await ofUser(context, "q.maker_id")), ...inStatus("q", status)])}
+    sql`SELECT ${select(quoteColumns("maker"))}, hex(q.maker_id) AS owner,
+        ${emailOf("q.maker_id")} FROM quotes q
+      WHERE ${and([
+        ...(await ofUser(context, "q.maker_id")),
+        ...sinceId(context, "q.quote_id"),
+        ...inStatus("q", status),
+      ])}
       ORDER BY q.quote_id DESC LIMIT ${limitOption(context)}`,
   );
-  return rows.map((row) => ({ ...quoteView(row), maker_id: readUuid(row.owner) }));
+  return rows.map((row) => ({
+    ...quoteView(row),
+    maker_id: readUuid(row.owner),
+    email: row.email,
+  }));
 }
 
 type MatchOfBoth = TradeRow & {
@@ -58,31 +68,31 @@ type MatchOfBoth = TradeRow & {
   readonly maker: string;
   readonly taker_fee: string;
   readonly maker_fee: string;
+  readonly requester_email: string | null;
+  readonly maker_email: string | null;
 };
 
 export async function matches(context: OperatorContext): Promise<unknown> {
-  const of = await ofUser(context, "m.requester_id", "m.maker_id");
+  const of = [
+    ...(await ofUser(context, "m.requester_id", "m.maker_id")),
+    ...sinceId(context, "m.match_id"),
+  ];
   const rows = await all<MatchOfBoth>(
     context.env.DB,
     sql`SELECT ${select(TRADE)}, hex(m.requester_id) AS requester, hex(m.maker_id) AS maker,
-        CAST(m.taker_fee AS TEXT) AS taker_fee, CAST(m.maker_fee AS TEXT) AS maker_fee
+        CAST(m.taker_fee AS TEXT) AS taker_fee, CAST(m.maker_fee AS TEXT) AS maker_fee,
+        ${emailOf("m.requester_id", "requester_email")}, ${emailOf("m.maker_id", "maker_email")}
       FROM matches m WHERE ${and(of)} ORDER BY m.match_id DESC LIMIT ${limitOption(context)}`,
   );
   return rows.map((row) => ({
     ...tradeView(row),
     requester_id: readUuid(row.requester),
+    requester_email: row.requester_email,
     maker_id: readUuid(row.maker),
+    maker_email: row.maker_email,
     taker_fee: hex(row.taker_fee),
     maker_fee: hex(row.maker_fee),
   }));
-}
-
-/** Conditions for the user of `--email` or `--user-id`, if one is given. Columns are trusted. */
-async function ofUser(context: OperatorContext, ...columns: readonly string[]): Promise<Expr[]> {
-  if (context.options["email"] === undefined && context.options["user-id"] === undefined) return [];
-  const userId = await userOf(context);
-  const is = columns.map((column) => expr`${raw(column)} = ${uuid(userId)}`);
-  return [expr`${join(is, " OR ")}`];
 }
 
 /** As readers see it: an open record past its time is expired. */

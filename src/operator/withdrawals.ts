@@ -7,15 +7,26 @@ import { WITHDRAWAL_STATUSES } from "../custody/tables.ts";
 import { auditRow } from "../audit/audit.ts";
 import { near } from "../platform/near.ts";
 import { Problem } from "../platform/problem.ts";
-import { sql } from "../platform/sql.ts";
+import { expr, sql } from "../platform/sql.ts";
+import { ageText } from "../platform/time.ts";
 import { sendNotice } from "../streams/notice.ts";
 import { type OperatorContext, idOption, limitOption, oneOfOption } from "./context.ts";
+import { ofUser, sinceId } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
-export function list(context: OperatorContext): Promise<unknown> {
-  return listWithdrawals(context.env.DB, {
-    status: oneOfOption(context, "status", WITHDRAWAL_STATUSES),
-    limit: limitOption(context),
+export async function list(context: OperatorContext): Promise<unknown> {
+  const status = oneOfOption(context, "status", WITHDRAWAL_STATUSES);
+  const conditions = [
+    ...(await ofUser(context, "w.user_id")),
+    ...sinceId(context, "w.withdrawal_id"),
+    ...(status === undefined ? [] : [expr`w.status = ${status}`]),
+  ];
+  const rows = await listWithdrawals(context.env.DB, conditions, limitOption(context));
+  // What a table of 100 columns shows comes first.
+  return rows.map((row) => {
+    const { withdrawal_id, email, status: its, chain, amount, venue_id, asset_id, ...rest } = row;
+    const age = ageText(Date.parse(row.created_at));
+    return { withdrawal_id, email, status: its, age, chain, amount, venue_id, asset_id, ...rest };
   });
 }
 

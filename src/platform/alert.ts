@@ -18,6 +18,7 @@ export type AlertKind =
   | "payer_halted"
   | "payer_failing"
   | "withdrawal_late"
+  | "payment_unmined"
   | "withdrawal_parked"
   | "withdrawal_altered"
   | "chain_removed"

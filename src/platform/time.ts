@@ -63,3 +63,14 @@ export function toWireTime(unixMs: number): string {
 export function toWireTimeOrNull(unixMs: number | null): string | null {
   return unixMs === null ? null : toWireTime(unixMs);
 }
+
+/** How long ago, in its two largest units. */
+export function ageText(at: number): string {
+  const secs = Math.max(0, Math.floor((now() - at) / 1_000));
+  const [days, hours, minutes] = [secs / 86_400, (secs / 3_600) % 24, (secs / 60) % 60].map(
+    Math.floor,
+  );
+  if (days) return `${days} d ${hours} h`;
+  if (hours) return `${hours} h ${minutes} min`;
+  return minutes ? `${minutes} min` : `${secs} s`;
+}

@@ -4,7 +4,7 @@ import {
   UsageError,
   parseCommand,
   usage,
-  usageAfter,
+  explained,
 } from "../../scripts/operator/commands.ts";
 import { LISTED_DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "../../src/custody/tables.ts";
 import { MARKET_STATUSES } from "../../src/rfq/markets/market.ts";
@@ -99,12 +99,21 @@ describe("the operator's command line", () => {
   it.each([
     ["user freeze", ["user freeze"], ["user create", "venue pause"]],
     ["reconcile --unknown", ["reconcile"], ["user create"]],
-    ["user rename", ["user create", "user set-password"], ["venue pause"]],
-    ["nonsense", ["user create", "venue pause"], []],
   ])("shows the help of the intended command for `%s`", (line, shown, hidden) => {
-    const help = usageAfter(usageErrorOf(line));
+    const help = explained(usageErrorOf(line));
     for (const command of shown) expect(help).toContain(command);
     for (const command of hidden) expect(help).not.toContain(command);
+  });
+
+  it.each([
+    ["withdrawls list", "withdrawals list"],
+    ["user unfreze", "user unfreeze"],
+    ["alert list", "alerts list"],
+    ["reconsile", "reconcile"],
+  ])("says in one line what `%s` meant", (line, meant) => {
+    const text = explained(usageErrorOf(line));
+    expect(text).toContain(`Did you mean "${meant}"`);
+    expect(text).not.toContain("\n");
   });
 
   it("shows the help of one command", () => {
@@ -194,5 +203,25 @@ describe("formatResult", () => {
 
   it("formats lists in records as tables", () => {
     expect(formatResult({ ok: true, rows: [{ x: 1 }] })).toBe("ok    true\nrows:\n  x\n  1");
+  });
+
+  it("prints tables of 100 columns, and cuts no digit of an amount", () => {
+    const row = {
+      withdrawal_id: "0190a0b0-0000-7000-8000-0000000094b0",
+      email: `${"long".repeat(20)}@example.test`,
+      status: "awaiting_approval",
+      venue_id: null,
+      asset_id: null,
+      amount: "0x7fffffffffffffff",
+      to_address: `0x${"ab".repeat(20)}`,
+      transaction_hash: `0x${"cd".repeat(32)}`,
+      created_at: "2026-11-22T07:41:41.123Z",
+    };
+    const text = formatResult([row]);
+    expect(Math.max(...text.split("\n").map((line) => line.length))).toBeLessThanOrEqual(100);
+    expect(text).toContain("9 223 372 036 854.775807 USDC");
+    expect(text).toContain("0190a0b0…94b0");
+    expect(text).toMatch(/--wide: .*created_at/);
+    expect(formatResult([row], { wide: true })).toContain(row.email);
   });
 });

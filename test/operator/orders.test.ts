@@ -58,6 +58,7 @@ describe("an order", () => {
       signed_at_ms: order.signed_at_ms,
       sha256: createHash("sha256").update(order.order).digest("hex"),
       signature: order.signature,
+      line: "venue resume venue_one",
     });
   });
 

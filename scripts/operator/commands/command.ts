@@ -12,6 +12,16 @@ export type Command = {
 };
 
 export const ID: Flag = { name: "id", value: "<id>", required: true, help: "id of the record" };
+/** Of lists: rows of one user. */
+export const OF_USER: readonly Flag[] = [
+  { name: "email", value: "<email>", help: "only of the user with this email address" },
+  { name: "user-id", value: "<id>", help: "only of the user with this id" },
+];
+export const SINCE: Flag = {
+  name: "since",
+  value: "<time>",
+  help: "only from then on: RFC 3339, or back from now, such as 90m, 6h or 2d",
+};
 export const LIMIT: Flag = {
   name: "limit",
   value: "<n>",

@@ -1,5 +1,5 @@
 /** Commands about deposits, withdrawals and chains. */
-import { ID, LIMIT, type Command } from "./command.ts";
+import { ID, LIMIT, OF_USER, SINCE, type Command } from "./command.ts";
 
 const WITHDRAWAL_STATUS = "awaiting_approval, queued, submitted, settled, failed or cancelled";
 
@@ -12,6 +12,8 @@ export const CUSTODY_COMMANDS: readonly Command[] = [
         value: "<status>",
         help: "confirming, credited, orphaned, quarantined or below_minimum",
       },
+      ...OF_USER,
+      SINCE,
       LIMIT,
     ],
     help: "list deposits of all users, newest first",
@@ -25,8 +27,22 @@ export const CUSTODY_COMMANDS: readonly Command[] = [
   },
   {
     words: ["withdrawals", "list"],
-    flags: [{ name: "status", value: "<status>", help: WITHDRAWAL_STATUS }, LIMIT],
+    flags: [
+      { name: "status", value: "<status>", help: WITHDRAWAL_STATUS },
+      ...OF_USER,
+      SINCE,
+      LIMIT,
+    ],
     help: "list withdrawals of all users, newest first",
+  },
+  {
+    words: ["withdrawals", "show"],
+    flags: [
+      { ...ID, required: false, help: "id of the withdrawal" },
+      { name: "client-id", value: "<text>", help: "or the id that its user gave it" },
+      { name: "tx", value: "<0x…>", help: "or the hash of its transaction" },
+    ],
+    help: "show a withdrawal, why it waits, and the command that goes on",
   },
   { words: ["withdrawals", "retry"], flags: [ID], help: "retry a stuck withdrawal" },
   {

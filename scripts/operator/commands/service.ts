@@ -1,5 +1,5 @@
 /** Commands about the service: restore, reconciliation, operators and the audit log. */
-import { ID, LIMIT, type Command, type Flag } from "./command.ts";
+import { ID, LIMIT, OF_USER, SINCE, type Command, type Flag } from "./command.ts";
 
 const PROPOSAL_ID: Flag = { ...ID, help: "id of the proposal, of `approvals list --wide`" };
 
@@ -28,6 +28,16 @@ export const SERVICE_COMMANDS: readonly Command[] = [
       },
     ],
     help: "compare journal, balances and chains; exits with 1 on a difference or unread chain",
+  },
+  {
+    words: ["alerts", "list"],
+    flags: [
+      { name: "kind", value: "<kind>", help: "only alerts of this kind" },
+      { name: "all", value: "", help: "those that have closed, too" },
+      SINCE,
+      LIMIT,
+    ],
+    help: "list open alerts, newest first",
   },
   {
     words: ["alerts", "close"],
@@ -76,6 +86,14 @@ export const SERVICE_COMMANDS: readonly Command[] = [
     help: "make your key, with which you sign orders; prints the public half to deploy",
   },
   {
+    words: ["log", "find"],
+    flags: [
+      { name: "request-id", value: "<id>", required: true, help: "x-request-id of the response" },
+      { name: "in", value: "<path>", help: "file to search; default: the local stack's log" },
+    ],
+    help: "show what the service logged about one request",
+  },
+  {
     words: ["console"],
     flags: [{ name: "port", value: "<n>", help: "port on 127.0.0.1; default: a free one" }],
     help: "serve a page on this machine that shows whether all is well; ends on Ctrl-C",
@@ -100,6 +118,9 @@ export const SERVICE_COMMANDS: readonly Command[] = [
         help: "only events of this kind; `all` includes seals of the journal, which are left out",
       },
       { name: "before", value: "<n>", help: "only older events; `next_before` of the last page" },
+      { name: "subject", value: "<text>", help: "only events about it" },
+      ...OF_USER,
+      SINCE,
       LIMIT,
     ],
     help: "list audit events of all users, newest first",

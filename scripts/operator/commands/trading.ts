@@ -1,10 +1,5 @@
 /** Commands about venues, trades, what the house owes and earns, and markets. */
-import { ID, LIMIT, type Command, type Flag } from "./command.ts";
-
-const OF_USER: readonly Flag[] = [
-  { name: "email", value: "<email>", help: "only of the user with this email address" },
-  { name: "user-id", value: "<id>", help: "only of the user with this id" },
-];
+import { ID, LIMIT, OF_USER, SINCE, type Command, type Flag } from "./command.ts";
 
 const MARKET: readonly Flag[] = [
   { name: "venue", value: "<venue>", required: true, help: "venue of the asset" },
@@ -27,23 +22,35 @@ export const TRADING_COMMANDS: readonly Command[] = [
     flags: [
       ...OF_USER,
       { name: "status", value: "<status>", help: "open, matched, cancelled or expired" },
+      SINCE,
       LIMIT,
     ],
-    help: "list requests that are open or ended within the hour; their users can read older ones",
+    help: "list requests that are open or ended within the hour; `history` has older ones",
   },
   {
     words: ["quotes", "list"],
     flags: [
       ...OF_USER,
       { name: "status", value: "<status>", help: "open, accepted, cancelled, expired or rejected" },
+      SINCE,
       LIMIT,
     ],
-    help: "list quotes that are open or ended within the hour; their users can read older ones",
+    help: "list quotes that are open or ended within the hour; `history` has older ones",
   },
   {
     words: ["matches", "list"],
-    flags: [...OF_USER, LIMIT],
-    help: "list trades of the last day, with both parties and fees; these can read older ones",
+    flags: [...OF_USER, SINCE, LIMIT],
+    help: "list trades of the last day, with both parties and fees; `history` has older ones",
+  },
+  {
+    words: ["history"],
+    argument: { name: "requests|quotes|matches", required: true },
+    user: [
+      { name: "email", value: "<email>", help: "of the user with this email address" },
+      { name: "user-id", value: "<id>", help: "of the user with this id" },
+    ],
+    flags: [{ name: "cursor", value: "<text>", help: "`next_cursor` of the last page" }, LIMIT],
+    help: "list a user's own records of any age, newest first, from the archive too",
   },
   {
     words: ["liabilities"],

@@ -8,6 +8,8 @@ import type { Config } from "../../platform/config.ts";
 import { all, first, readUuid, sql } from "../../platform/sql.ts";
 import { toWireTime } from "../../platform/time.ts";
 
+/** A transaction is mined in seconds. The payer raises its fee long before. */
+const UNMINED_AFTER_MS = 600_000;
 /** Only a parked withdrawal waits this long (park-over-limit.ts). */
 const PARKED_FOR_MS = 86_400_000;
 
@@ -39,7 +41,25 @@ export async function alertLateWithdrawals(
       const detail = `${late.n} withdrawals are late, the oldest is ${oldest}: operator chain status`;
       await raiseAlert(db, "withdrawal_late", chain, detail);
     }
+    await alertUnmined(db, chain);
   }
+}
+
+/** The oldest transaction that is signed and not mined holds up all that have later nonces. */
+async function alertUnmined(db: D1Database, chain: string): Promise<void> {
+  const oldest = await first<{ nonce: number; kind: string; made_at: number; attempts: number }>(
+    db,
+    sql`SELECT t.nonce, t.kind, t.made_at, (SELECT count(*) FROM transaction_attempts a
+          WHERE a.transaction_id = t.transaction_id) AS attempts
+      FROM chain_transactions t WHERE t.chain = ${chain} AND t.status = 'open'
+        AND t.made_at < ${NOW} - ${UNMINED_AFTER_MS} ORDER BY t.nonce LIMIT 1`,
+  );
+  if (oldest === undefined) return clearAlert(db, "payment_unmined", chain);
+  const { nonce, kind, made_at, attempts } = oldest;
+  const detail =
+    `transaction ${nonce} (${kind}) of ${toWireTime(made_at)} is not mined after ` +
+    `${attempts} fees: operator chain status`;
+  await raiseAlert(db, "payment_unmined", chain, detail);
 }
 
 /**

@@ -1,0 +1,43 @@
+/** What lists of all users have in common: conditions, and whose a row is. */
+import { type Expr, expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { parseTimestamp } from "../http/fields.ts";
+import { now } from "../platform/time.ts";
+import { idsFrom } from "../platform/uuid.ts";
+import { badOption, type OperatorContext, optional } from "./context.ts";
+import { userOf } from "./users.ts";
+
+const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Conditions for the user of `--email` or `--user-id`, if one is given. Columns are trusted. */
+export async function ofUser(
+  context: OperatorContext,
+  ...columns: readonly string[]
+): Promise<Expr[]> {
+  if (context.options["email"] === undefined && context.options["user-id"] === undefined) return [];
+  const userId = await userOf(context);
+  const is = columns.map((column) => expr`${raw(column)} = ${uuid(userId)}`);
+  return [expr`${join(is, " OR ")}`];
+}
+
+/** Condition of `--since` for records whose ids contain their time. The column is trusted. */
+export function sinceId(context: OperatorContext, column: string): Expr[] {
+  const at = sinceOption(context);
+  return at === undefined ? [] : [expr`${raw(column)} >= ${idsFrom(expr`${at}`)}`];
+}
+
+/** Unix milliseconds of `--since`: an instant, or a time back from now such as `90m`, `6h`, `2d`. */
+export function sinceOption(context: OperatorContext): number | undefined {
+  const text = optional(context, "since");
+  if (text === undefined) return undefined;
+  const [, count, unit] = /^(\d{1,4})([mhd])$/.exec(text) ?? [];
+  if (count !== undefined && unit !== undefined)
+    return now() - Number(count) * (UNIT_MS[unit] ?? 0);
+  const at = parseTimestamp(text);
+  if (at === undefined) throw badOption("since", "must be RFC 3339, or like 90m, 6h or 2d");
+  return at;
+}
+
+/** The email of the user whose id the column has, as the column `name`. Both are trusted. */
+export function emailOf(column: string, name = "email"): Sql {
+  return sql`(SELECT u.email FROM users u WHERE u.user_id = ${raw(column)}) AS ${raw(name)}`;
+}
