@@ -64,6 +64,7 @@ export default defineConfig({
         name: "workers",
         include: ["test/**/*.test.ts"],
         exclude: ["test/**/*.node.test.ts", "test/**/*.clock.test.ts", "test/journeys/**"],
+        globalSetup: ["./test/support/node/receiver.setup.ts"],
         testTimeout: PATIENCE_MS,
       }),
       // Tests that need a chain: anvil runs beside workerd.

@@ -99,3 +99,14 @@ CREATE TABLE alerts (
 
 -- Raising an alert once, clearing it, and listing the open differences.
 CREATE INDEX alerts_open ON alerts (kind, subject) WHERE resolved_at IS NULL;
+
+-- How far a receiver has accepted a log of the database. Written by src/outbound/deliver-log.ts.
+--
+-- Example row:
+--   name ’notices’, position 8123, failing_since NULL
+CREATE TABLE delivery_cursors (
+  name TEXT PRIMARY KEY NOT NULL,
+  position INTEGER NOT NULL,  -- of the last one accepted: an audit_seq
+  failing_since INTEGER,      -- the first attempt that failed since then
+  CONSTRAINT delivery_cursors_name CHECK (name IN ('notices'))
+) STRICT;

@@ -365,17 +365,6 @@ CREATE TRIGGER audit_seals_delete BEFORE DELETE ON audit_seals BEGIN
   SELECT RAISE(ABORT, 'append-only: audit seal');
 END;
 
--- The last audit event whose notices NOTICE_URL has accepted. One row, written by
--- src/auth/deliver-notices.ts.
---
--- Example row:
---   one 1, audit_seq 1
-CREATE TABLE notice_cursor (
-  one INTEGER PRIMARY KEY NOT NULL,
-  audit_seq INTEGER NOT NULL,
-  CONSTRAINT notice_cursor_one CHECK (one = 1)
-) STRICT;
-
 -- The newest head of the audit log that is known to be in R2 (src/audit/anchor.ts). One row,
 -- for the alert about a bucket that is away. Verification does not trust it.
 --

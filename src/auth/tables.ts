@@ -220,9 +220,3 @@ export const totpAttempts = sqliteTable(
   },
   (t) => [index("totp_attempts_user").on(t.userId, t.at), index("totp_attempts_age").on(t.at)],
 );
-
-export const noticeCursor = sqliteTable(
-  "notice_cursor",
-  { one: integer("one").primaryKey(), auditSeq: integer("audit_seq").notNull() },
-  () => [check("notice_cursor_one", sql`one = 1`)],
-);

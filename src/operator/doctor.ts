@@ -83,8 +83,7 @@ export function openSettings(settings: Config): Finding[] {
       ...finding("OPERATORS", "nobody can stop or replace the only operator"),
       value: String(Object.keys(OPERATORS).length),
     },
-    !NOTICE_URL.startsWith("https:") &&
-      finding("NOTICE_URL", "owners do not hear of what changes their rights, or in clear text"),
+    NOTICE_URL === "" && finding("NOTICE_URL", "owners do not hear of what changes their rights"),
     settings.AUTH_REGISTRATION === "open" && finding("AUTH_REGISTRATION", "anyone may register"),
     settings.RATE_LIMITS === "off" && finding("RATE_LIMITS", "a flood is not refused"),
     settings.AUTH_SECURITY_DELAY_SECS < DAY_SECS &&

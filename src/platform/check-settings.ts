@@ -40,6 +40,8 @@ export function checkTables(settings: Config): Config {
           `${twice.slice(0, twice.indexOf("/"))} twice, but endpoints are each other's witnesses`,
       );
   }
+  if (settings.NOTICE_URL !== "" && settings.NOTICE_SECRETS.length === 0)
+    throw invalid("NOTICE_URL is set without NOTICE_SECRETS, which sign what it gets");
   for (const { chain, min_tip_gwei = 0, max_tip_gwei } of settings.CHAINS) {
     // Else no replacement could raise the tip.
     if (max_tip_gwei < 2 * min_tip_gwei)

@@ -6,6 +6,7 @@ import * as z from "zod";
 import { MAX_VENUES, VENUE_ID } from "./venues.ts";
 import { checkTables, invalid } from "./check-settings.ts";
 import { checkWindows } from "./windows.ts";
+import { isProtected, receiverUrl, WebhookSecrets } from "./receivers.ts";
 
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 
@@ -99,10 +100,6 @@ const Signer = z
     "must have an https URL, because its headers are secret",
   );
 
-function isProtected({ protocol, hostname }: URL): boolean {
-  return protocol === "https:" || hostname === "127.0.0.1" || hostname === "localhost";
-}
-
 const integer = (fallback: number, min: number, max: number) =>
   z
     .string()
@@ -189,7 +186,9 @@ export const Settings = z.object({
   /** A request that took at least this long, in milliseconds, is always logged. */
   LOG_SLOW_MS: integer(1_000, 0, 60_000),
   /** Receives account notices from cron, for mail. Empty: they are not delivered. */
-  NOTICE_URL: z.union([z.literal(""), z.url({ protocol: /^https?$/ })]).default(""),
+  NOTICE_URL: receiverUrl,
+  /** Sign the notices. */
+  NOTICE_SECRETS: json(WebhookSecrets).default([]),
   /** The text of /.well-known/security.txt (RFC 9116). Empty: 404. */
   SECURITY_TXT: z.string().max(4_096).default(""),
   CHAINS: json(z.array(Chain)),

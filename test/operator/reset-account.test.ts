@@ -8,6 +8,7 @@ import { applyEmailChanges } from "../../src/operator/users.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, codeOf, send, settings } from "../support/http.ts";
 import { orderOf, orderOfTwo, sendOrder } from "../support/operator.ts";
+import { newReceiver, SECRETS } from "../support/receiver.ts";
 import { codeOfStep, enrol, freshCode, presentStep } from "../support/totp.ts";
 import { newKey, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
 
@@ -104,14 +105,11 @@ it("does not shorten a hold with a later reset", async () => {
   expect(result["hold_until"]).toBe(reset.result["hold_until"]);
 });
 
+const mail = newReceiver();
 const deliver = async (): Promise<Record<string, any>[]> => {
-  const sent: Record<string, any>[] = [];
-  const call = async (_: unknown, init?: { body?: unknown }) => {
-    sent.push(...(JSON.parse(String(init?.body)) as { notices: [] }).notices);
-    return new Response();
-  };
-  await deliverNotices(env.DB, settings({ NOTICE_URL: "https://mail.example" }), call as never);
-  return sent;
+  const before = (await mail.bodies()).length;
+  await deliverNotices(env.DB, settings({ NOTICE_URL: mail.url, NOTICE_SECRETS: SECRETS }));
+  return (await mail.bodies()).slice(before).map(({ data }) => data);
 };
 async function changeEmail(user: TestUser, delaySecs: string) {
   await deliver();

@@ -18,6 +18,36 @@ it("a setting that Cloudflare would not take is named with its size", () => {
   expect(load).toThrow("Settings are not valid: NOTICE_URL has 5001 bytes, and at most 5000 fit");
 });
 
+describe("a receiver of notices", () => {
+  const NOTICE_SECRETS = JSON.stringify(["whsec_bmV3ZXItc2VjcmV0LW9mLTMyLWJ5dGVzLTAxMjM0NTY="]);
+
+  it.each([
+    ["https://mail.example/notices"],
+    ["http://127.0.0.1:8080/notices"],
+    ["http://localhost:8080"],
+  ])("may be %s", (NOTICE_URL) => {
+    const settings = config({ ...testSettings(), NOTICE_URL, NOTICE_SECRETS });
+    expect(settings).toMatchObject({ NOTICE_URL, NOTICE_SECRETS: JSON.parse(NOTICE_SECRETS) });
+  });
+
+  it.each([["http://mail.example"], ["mail.example"], ["ftp://mail.example"]])(
+    "may not be %s",
+    (NOTICE_URL) => {
+      const load = () => config({ ...testSettings(), NOTICE_URL, NOTICE_SECRETS });
+      expect(load).toThrow("NOTICE_URL: must be an https URL");
+    },
+  );
+
+  it("needs a secret of its own, of the form of Standard Webhooks", () => {
+    const load = (secrets: object) => () =>
+      config({ ...testSettings(), NOTICE_URL: "https://mail.example", ...secrets });
+    expect(load({})).toThrow("NOTICE_URL is set without NOTICE_SECRETS");
+    expect(load({ NOTICE_SECRETS: '["whsec_short"]' })).toThrow("NOTICE_SECRETS.0: must be whsec_");
+    const three = JSON.stringify(Array(3).fill(JSON.parse(NOTICE_SECRETS)[0]));
+    expect(load({ NOTICE_SECRETS: three })).toThrow("NOTICE_SECRETS: too_big");
+  });
+});
+
 it.each([undefined, "", "Acme"])("nothing starts with the DEPLOYMENT %s", (name) => {
   const { DEPLOYMENT: _, ...others } = testSettings();
   const settings = name === undefined ? others : { ...others, DEPLOYMENT: name };

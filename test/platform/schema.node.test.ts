@@ -5,6 +5,7 @@ import * as auth from "../../src/auth/tables.ts";
 import * as chain from "../../src/chain/tables.ts";
 import * as custody from "../../src/custody/tables.ts";
 import * as ledger from "../../src/ledger/tables.ts";
+import * as outbound from "../../src/outbound/tables.ts";
 import * as platform from "../../src/platform/tables.ts";
 import * as operator from "../../src/operator/tables.ts";
 import * as reconcile from "../../src/reconcile/tables.ts";
@@ -28,6 +29,7 @@ const domains = {
   custody,
   ledger,
   operator,
+  outbound,
   platform,
   reconcile,
   rfq,

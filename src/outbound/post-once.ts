@@ -1,0 +1,48 @@
+/** One attempt to deliver a message. Who calls it decides whether and when to try again. */
+import { errorFields, log } from "../platform/log.ts";
+
+/** A receiver that takes longer counts as one that has not accepted. It should answer first. */
+const CALL_TIMEOUT_MS = 10_000;
+/** Beyond it a receiver may cut or refuse. Senders keep their messages far below. */
+export const MAX_BODY_BYTES = 65_536;
+
+export type Post = {
+  /** Whose message it is, for the log. */
+  readonly to: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON */
+  readonly body: string;
+};
+
+export type Attempt = {
+  /** Whether the receiver answered with 2xx. */
+  readonly accepted: boolean;
+  /** Null if there was no answer. */
+  readonly status: number | null;
+};
+
+/**
+ * Follows no redirect, because it could lead to a host that nobody chose, and reads nothing of the
+ * response's body, because it may not end.
+ */
+export async function postOnce({ to, url, headers, body }: Post): Promise<Attempt> {
+  const bytes = new TextEncoder().encode(body);
+  if (bytes.length > MAX_BODY_BYTES) throw new RangeError(`a message has ${bytes.length} bytes`);
+  try {
+    const response = await fetch(url, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: bytes,
+      redirect: "manual",
+      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+    });
+    // Not awaited, because only the status counts.
+    response.body?.cancel().catch(() => {});
+    if (!response.ok) log("warn", "outbound_failed", { to, status: response.status });
+    return { accepted: response.ok, status: response.status };
+  } catch (error) {
+    log("warn", "outbound_failed", { to, ...errorFields(error) });
+    return { accepted: false, status: null };
+  }
+}

@@ -1,0 +1,29 @@
+/** The forms of settings about receivers of what the service sends. */
+import * as z from "zod";
+
+export const WEBHOOK_SECRET_PREFIX = "whsec_";
+/** Of Standard Webhooks v1: 24 to 64 bytes. */
+const WEBHOOK_SECRET = /^whsec_[A-Za-z0-9+/]{32,86}={0,2}$/;
+
+/** Newest first. With two, each message carries the signatures of both. */
+export const WebhookSecrets = z
+  .array(
+    z
+      .string()
+      .refine((secret) => WEBHOOK_SECRET.test(secret), "must be whsec_ and 24 to 64 Base64 bytes"),
+  )
+  .max(2);
+
+/** Empty: nobody. */
+export const receiverUrl = z
+  .string()
+  .refine(
+    (url) => url === "" || (URL.canParse(url) && isProtected(new URL(url))),
+    "must be an https URL",
+  )
+  .default("");
+
+/** What is sent there cannot be read on its way. */
+export function isProtected({ protocol, hostname }: URL): boolean {
+  return protocol === "https:" || hostname === "127.0.0.1" || hostname === "localhost";
+}
