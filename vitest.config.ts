@@ -24,7 +24,6 @@ const RELEASE_JOURNEYS = [
 ].map((name) => `test/journeys/${name}.test.ts`);
 /** `full` for the release run: test/support/depth.ts. Workerd sees no other environment. */
 const TEST_DEPTH = process.env["TEST_DEPTH"] ?? "small";
-const migrations = await readD1Migrations("./migrations");
 
 export default defineConfig({
   test: {
@@ -113,10 +112,15 @@ function inWorkerd(project: {
 }) {
   return {
     plugins: [
-      cloudflareTest({
+      // Called for each run, so that scripts/mutants/ can change a migration between two of them.
+      cloudflareTest(async () => ({
         wrangler: { configPath: "./wrangler.toml" },
         miniflare: {
-          bindings: { ...testSettings(), TEST_MIGRATIONS: migrations, TEST_DEPTH },
+          bindings: {
+            ...testSettings(),
+            TEST_MIGRATIONS: await readD1Migrations("./migrations"),
+            TEST_DEPTH,
+          },
           // For tests that fill what the others share, and for tests that damage records.
           d1Databases: {
             SPARE_DB: "spare",
@@ -137,7 +141,7 @@ function inWorkerd(project: {
             OWNERS_DB: "owners",
           },
         },
-      }),
+      })),
     ],
     test: {
       ...project,

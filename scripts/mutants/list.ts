@@ -1,33 +1,31 @@
 /**
- * Small wrong changes of the code that decides about money, each of which a test must notice. Most
- * drop or weaken one condition of a guard, a trigger, the fence, or the order of checks.
- *
- * `tests` are the files that concern the mutant; it is caught if one of them fails. Snapshots of
- * SQL are left out, because they fail for any change.
+ * Small wrong changes of the code that decides about money, each of which a test must notice: those
+ * that a structure gives, and ideas. Snapshots of SQL are not among their tests, because they fail
+ * for any change.
  */
-import { ARCHIVE_MUTANTS } from "./archive.ts";
-import { AUDIT_MUTANTS } from "./audit.ts";
-import { AUTH_MUTANTS } from "./auth.ts";
-import { CUSTODY_MUTANTS } from "./custody.ts";
-import { LEDGER_MUTANTS } from "./ledger.ts";
-import { PLATFORM_MUTANTS } from "./platform.ts";
-import { PROTECTION_MUTANTS } from "./protection.ts";
-import { QUOTE_MUTANTS } from "./quotes.ts";
-import { RFQ_MUTANTS } from "./rfq.ts";
-import { SCHEMA_MUTANTS } from "./schema.ts";
-import { STREAMS_MUTANTS } from "./streams.ts";
-import type { Mutant } from "./mutant.ts";
+import { globSync, readFileSync } from "node:fs";
+import { mutantsOfSource, mutantsOfTriggers } from "./generate.ts";
+import { IDEAS } from "./ideas/all.ts";
+import { type Mutant, SCHEMA, testsOf } from "./mutant.ts";
+import { SCOPE } from "./scope.ts";
 
-export const MUTANTS: readonly Mutant[] = [
-  ...ARCHIVE_MUTANTS,
-  ...AUDIT_MUTANTS,
-  ...AUTH_MUTANTS,
-  ...CUSTODY_MUTANTS,
-  ...LEDGER_MUTANTS,
-  ...PLATFORM_MUTANTS,
-  ...PROTECTION_MUTANTS,
-  ...QUOTE_MUTANTS,
-  ...RFQ_MUTANTS,
-  ...SCHEMA_MUTANTS,
-  ...STREAMS_MUTANTS,
-];
+export function allMutants(): Mutant[] {
+  return [...generated(), ...IDEAS];
+}
+
+export function generated(): Mutant[] {
+  const sources = globSync(["src/**/*.ts", `${SCHEMA}/*.sql`]).toSorted();
+  return sources.flatMap((file) => {
+    const make = file.startsWith(SCHEMA) ? mutantsOfTriggers : mutantsOfSource;
+    return make(readFileSync(file, "utf8"), file).flatMap((edit) => {
+      const tests = scopeOf(edit.name);
+      return tests === undefined ? [] : [{ ...edit, file, tests: testsOf(tests) }];
+    });
+  });
+}
+
+function scopeOf(name: string): string | undefined {
+  const starts = Object.keys(SCOPE).filter((start) => name.startsWith(start));
+  const longest = starts.toSorted((one, other) => other.length - one.length)[0];
+  return longest === undefined ? undefined : SCOPE[longest];
+}

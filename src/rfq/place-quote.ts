@@ -14,7 +14,7 @@
  * 2. If it needs a value of the command, add a field to QUOTE_FIELDS and `quoteCommandRow`
  *    (quote-command.ts), and a column to `quote_commands` (a new migration, tables.ts).
  * 3. Write the migration of the trigger with `npm run migrations`.
- * 4. Add a mutant of the trigger to scripts/mutants/quotes.ts.
+ * 4. Test it: `npm run mutants -- --only quote_commands_place` drops it.
  *
  * What else a placed quote does belongs into `placed`.
  */

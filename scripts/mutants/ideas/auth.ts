@@ -1,0 +1,209 @@
+import { ideas, type Mutant } from "../mutant.ts";
+
+export const AUTH: readonly Mutant[] = [
+  ...ideas("src/audit/event-details.ts", "auth/rights", {
+    "genuine without details": [
+      "details !== null || Object.hasOwn(DETAILED, kind)",
+      "details !== null",
+    ],
+  }),
+  ...ideas("src/audit/event-mac.ts", "audit/event-mac auth/rights", {
+    "its id not covered": ["return [id, kind,", "return [kind,"],
+    "its details not covered": ["ip, subjectId, details];", "ip, subjectId];"],
+  }),
+  ...ideas("src/audit/verify.ts", "auth/rights", {
+    "unseen in the log": ['isAuthentic(settings, row) ? undefined : "forged"', "undefined"],
+    "unseen before its seal": ["if (!isAuthentic(this.#settings, row))", "if (row.auditSeq < 0)"],
+  }),
+  ...ideas("src/auth/approve-key.ts", "auth/withdraw-keys", {
+    "active at once": ["AUTH_OPERATOR_KEY_DELAY_SECS * 1_000", "AUTH_OPERATOR_KEY_DELAY_SECS * 0"],
+  }),
+  ...ideas("src/auth/authenticate.ts", "auth/security auth/api-key auth/session", {
+    "signature checked last": [
+      "  if (!(await verifySignature(key.key, canonicalMessage(parts), signature))) {",
+      "  checkKey(key, now, context.clientIp);\n  if (!(await verifySignature(key.key, canonicalMessage(parts), signature))) {",
+    ],
+    "tolerance unchecked": [
+      "  if (Math.abs(skew) <= clock.toleranceMs) return;",
+      "  if (skew <= clock.toleranceMs) return;",
+    ],
+    "revoked key accepted": ["  if (key.revoked) throw", "  if (key.revoked && key.frozen) throw"],
+    "allow list ignored": [
+      "  if (!ipAllowed(clientIp, key.allowedIps))",
+      "  if (key.frozen && !ipAllowed(clientIp, key.allowedIps))",
+    ],
+    "scope unchecked": [
+      "  if (denied !== undefined) throw denied;",
+      '  if (denied !== undefined && keyId === "") throw denied;',
+    ],
+  }),
+  ...ideas("src/auth/change-password.ts", "auth/change-password", {
+    "session unchecked": ["mayWrite(actor, at),", "sql`${at} IS NOT NULL`,"],
+    "password unchecked": [
+      "await stepUp(db, settings, change, { duringHold: true });",
+      "{ actor: change.actor, holdUntil: settings.AUTH_SECURITY_DELAY_SECS };",
+    ],
+  }),
+  ...ideas("src/auth/change-policy.ts", "auth/policy", {
+    "password unchecked": [
+      "  const { actor, secondFactor } = await stepUp(db, settings, request);\n",
+      '  const { actor } = request;\n  const secondFactor = clientIp === "none" ? "off" : "passed";\n',
+    ],
+    "lost change": [
+      "WHERE user_id = ${user}), 0) = ${version}",
+      "WHERE user_id = ${user}), 0) >= ${version}",
+    ],
+  }),
+  ...ideas("src/auth/checked-totp.ts", "auth/step-up-race", {
+    "unchecked by the guard": ["IS NOT ${checkedTotp})`", "IS ${checkedTotp} AND ends_at < 0)`"],
+  }),
+  ...ideas("src/auth/compare-rights.ts", "auth/rights", {
+    unseen: ["needsMac(event) && !isGenuine(keys, event)", "event.seq < 0"],
+  }),
+  ...ideas("src/auth/enrol-totp.ts", "auth/totp", {
+    "guesses unlimited": ["AND wrong_codes < ${MAX_ENROLMENT_CODES}", "AND wrong_codes >= 0"],
+  }),
+  ...ideas("src/auth/exposure.ts", "rfq/trade-limits custody/withdrawal-policy", {
+    "open quotes not counted": [
+      "    SELECT reserve FROM quotes INDEXED BY quotes_open_maker",
+      "    SELECT 0 FROM quotes INDEXED BY quotes_open_maker",
+    ],
+    "total overflows": [
+      "      SET usdc = min(usdc + excluded.usdc, 4611686018427387904)`;",
+      "      SET usdc = usdc + excluded.usdc`;",
+    ],
+    "approved withdrawal counted on the day of its order": [
+      "max(created_at, coalesce(approved_at, 0)) >= ${from}",
+      "created_at >= ${from}",
+    ],
+  }),
+  ...ideas("src/auth/freeze-user.ts", "auth/who-may auth/freeze", {
+    "credential unchecked": ["mayWrite(actor, at);", "expr`${at} > 0`;"],
+    "operator's freeze ended by the user": [
+      'if (frozen === "operator") throw',
+      'if (frozen === "operator" && epoch < 0) throw',
+    ],
+    "ended without a code": [
+      'if (frozen === "self" && checkedTotp === null)',
+      'if (frozen === "self" && checkedTotp === null && epoch < 0)',
+    ],
+    "sessions stay": ["      raiseEpoch(userId, written),\n", ""],
+  }),
+  ...ideas(
+    "src/auth/hold.ts",
+    "auth/change-password operator/reset-account auth/policy auth/stolen auth/totp auth/freeze",
+    {
+      "never begins": [
+        "max(coalesce(hold_until, 0), ${at} + ${holdMs})",
+        "coalesce(hold_until, 0)",
+      ],
+      "shortened by a later change": [
+        "max(coalesce(hold_until, 0), ${at} + ${holdMs})",
+        "${at} + ${holdMs}",
+      ],
+      "what waits still comes": ["...cancelWaiting(by.userId, { at, applied }),", ""],
+      "of a waiting device ignored": ["AND w.next_from > ${at}", "AND w.next_from < 0"],
+      "a young device ends a freeze": ["${holdMsOf(settings)} <= u.frozen_at", "0 > 0"],
+    },
+  ),
+  ...ideas("src/auth/key-networks.ts", "auth/key-networks", {
+    "new networks without bound": [
+      "!isKnown && newToday >= MAX_NEW_PER_DAY",
+      "!isKnown && newToday < 0",
+    ],
+  }),
+  ...ideas("src/auth/key-seal.ts", "auth/key-seal", {
+    "scopes unbound": ["    key.scopes,\n", ""],
+    "activation unbound": ["    key.activeFrom,\n", ""],
+    "version 1 opened": [
+      "if (settings.KEY_SEAL_MIN_VERSION > 1)",
+      "if (settings.KEY_SEAL_MIN_VERSION > 2)",
+    ],
+  }),
+  ...ideas("src/auth/login-throttle.ts", "auth/notices auth/session", {
+    "a rest makes the next login the first one": [
+      "return expr`EXISTS (${used}) AND NOT EXISTS (",
+      "return expr`EXISTS (${used} AND n.at > ${NOW} - ${KNOWN_NETWORK_MS}) AND NOT EXISTS (",
+    ],
+    "right passwords unlimited": [
+      "attempts(ofBoth, settings.AUTH_LOGINS_PER_MINUTE, MINUTE_MS)",
+      "attempts(ofBoth, 10_000, MINUTE_MS)",
+    ],
+  }),
+  ...ideas("src/auth/login.ts", "auth/step-up-race", {
+    "TOTP unchecked by the guard": [
+      "sql`${unchanged} AND ${totpUnchanged({ userId, checkedTotp }, at)}`",
+      "sql`${unchanged} AND ${at} > 0`",
+    ],
+  }),
+  ...ideas("src/auth/may-write.ts", "operator/reset-account", {
+    ignored: ["expr`${holdUntil(user, at)} <= ${at}`", "expr`${at} > 0`"],
+  }),
+  ...ideas("src/auth/policy.ts", "auth/policy.node auth/policy", {
+    "looser at once": [
+      "  return allowed(target[field]) < allowed(current[field]) ? target[field] : current[field];",
+      "  return allowed(target[field]) < 0n ? current[field] : target[field];",
+    ],
+  }),
+  ...ideas("src/auth/reset-account.ts", "operator/reset-account", {
+    "no hold": ["        ...startHold(settings, about, { at: group.at, applied }),\n", ""],
+    "keys stay": ["      ...(keepKeys\n", "      ...(keepKeys || about.ip === null\n"],
+  }),
+  ...ideas("src/auth/rights.ts", "auth/rights", {
+    "revived sessions unseen": ["return sessionEpoch < sessionsEnded", "return sessionEpoch < 0"],
+    "an undone revocation unseen": ["if (revoked !== undefined)", "if (revoked === null)"],
+    "a key without an event unseen": [
+      'if (created === undefined) return [{ what, detail: "no audit event made this key" }];',
+      "if (created === undefined) return [];",
+    ],
+    "a cancelled change still waits": [
+      "cancel !== undefined && from > cancel.at",
+      "cancel !== undefined && from < 0",
+    ],
+    "the last freeze compared": [
+      "(one, other) => one.seq - other.seq",
+      "(one, other) => other.seq - one.seq",
+    ],
+  }),
+  ...ideas("src/auth/second-factor.ts", "auth/totp", {
+    "guesses unlimited per user": [
+      "reached(recent, CODE_LIMITS.perUser)",
+      "reached(recent, 1_000)",
+    ],
+  }),
+  ...ideas("src/auth/session-epoch.ts", "auth/rights", {
+    "sessions that SQL revived stay": [
+      "max(session_epoch + 1, ${sessionsEnded(expr`${userId}`)})",
+      "session_epoch + 1",
+    ],
+    "sessions that SQL revived outlive a new password": [
+      "Math.max(epoch, row?.ended ?? 0) + 1",
+      "Math.max(epoch, (row?.ended ?? 0) * 0) + 1",
+    ],
+  }),
+  ...ideas("src/auth/step-up.ts", "auth/step-up-race auth/api-key", {
+    "unchecked by the guards after it": [
+      "const checked = checkedActor(actor, checkedTotp);",
+      "const checked = actor as CheckedActor;",
+    ],
+    "TOTP unchecked by the guard": [
+      "  return checkedActor(actor, checkedTotp);",
+      "  return actor as never;",
+    ],
+    "session never too old": [
+      "if (now() < credential.issuedAtMs + secs * 1_000) return;",
+      "if (now() > 0) return;",
+    ],
+  }),
+  ...ideas("src/operator/approvals.ts", "operator/orders", {
+    "altered by SQL": ["if (!(await isOurs(settings, proposal)))", 'if (proposal.seal === "")'],
+    "an old one made new by SQL": [
+      "if (instantOf(proposalId) <= Date.now() - LIFE_MS)",
+      "if (instantOf(proposalId) < 0)",
+    ],
+    "a decided one opened by SQL": [
+      "kind = ${kind} AND details IS NOT NULL",
+      "kind = '' AND details IS NOT NULL",
+    ],
+  }),
+];

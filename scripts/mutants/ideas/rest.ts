@@ -1,0 +1,169 @@
+import { ideas, type Mutant } from "../mutant.ts";
+
+export const REST: readonly Mutant[] = [
+  ...ideas("src/cron.ts", "platform/cron", {
+    "runs a late task twice": [
+      "since !== undefined && began - since < TASK_LOST_MS",
+      "since !== undefined && began - since < 0",
+    ],
+  }),
+  ...ideas("src/http/json.ts", "http/json", {
+    "any text taken as canonical": [" && JSON.stringify(value) === text;", ";"],
+    "escapes taken as canonical": [
+      'return !text.includes("\\\\u") && isWithinLimits',
+      "return isWithinLimits",
+    ],
+  }),
+  ...ideas("src/http/request.ts", "http/edge", {
+    "the stated length believed": [
+      "  return first.byteLength <= Number(stated) ? first : readRest(body, [first]);",
+      "  return first;",
+    ],
+    "a byte too many accepted": [
+      "  if (first.byteLength > BODY_LIMIT_BYTES) throw bodyTooLarge();\n",
+      "",
+    ],
+  }),
+  ...ideas("src/http/serve-route.ts", "auth/key-limits", {
+    "key in the body not required": [
+      '  return actor?.credential.kind === "api_key" && actor.credential.requireIdempotency === true;',
+      "  return actor === undefined;",
+    ],
+  }),
+  ...ideas("src/ledger/history.ts", "archive/cold-entries archive/release", {
+    "a page repeats entries of the next one": [
+      ".filter(({ entry_id }) => BigInt(entry_id) >= (older.before ?? 0n))",
+      "",
+    ],
+    "archive not asked": [
+      "unsearched !== null || archive.archived !== 1)",
+      "unsearched !== null || archive.archived !== 2)",
+    ],
+    "held transfers taken for the whole record": [
+      "newest.entry_id >= 2 * (archive.delivered + 1)",
+      "newest.entry_id >= 0 * (archive.delivered + 1)",
+    ],
+  }),
+  ...ideas(
+    "src/ledger/withdrawal-mac.ts",
+    "custody/withdrawal-policy reconcile/edits chain/withdrawals",
+    {
+      "its destination not covered": ["asset, amount, to];", "asset, amount];"],
+      "its amount not covered": ["asset, amount, to];", "asset, to];"],
+      "its user not covered": ["[state, withdrawalId, userId,", "[state, withdrawalId,"],
+      "what waits passes for what need not": [
+        "return [state, withdrawalId,",
+        "return [withdrawalId,",
+      ],
+      "approval not needed": ["row.waited === 0 ||", "row.waited <= 1 ||"],
+      "any approval counts": [
+        '["approved", bareId(withdrawalId)]',
+        '["approved", withdrawalId.slice(99)]',
+      ],
+    },
+  ),
+  ...ideas("src/platform/announce.ts", "platform/event-forms", {
+    "another event's ids": ["OVER earlier - length(e.ids)) / 32", "OVER earlier) / 32"],
+  }),
+  ...ideas("src/platform/commit.ts", "rfq/races streams/registration ledger/amounts", {
+    "fence skipped": [
+      "    return fence(db, group, cause);",
+      '    return { committed: false, reason: "lost", cause };',
+    ],
+    "unknown taken for none": [
+      '    if (claim === "voided") return',
+      '    if (claim !== "committed") return',
+    ],
+    "time goes back": [
+      "  coalesce((SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1), 0))`",
+      "  0)`",
+    ],
+  }),
+  ...ideas("src/platform/event-forms.ts", "platform/event-forms", {
+    "values end too early": ["',nul]') AS body", "',nul]\"') AS body"],
+  }),
+  ...ideas("src/platform/query-limit.ts", "platform/cron", {
+    "is not kept": ["if (statements > this.left) throw", "if (statements < 0) throw"],
+  }),
+  ...ideas("src/reconcile/check-balances.ts", "reconcile/reconcile", {
+    "stuck reserves ignored": [
+      "GROUP BY owner, asset HAVING sum(held) <> sum(expected)",
+      "GROUP BY owner, asset HAVING sum(held) < sum(expected)",
+    ],
+  }),
+  ...ideas("src/reconcile/check-journal.ts", "reconcile/full-scan", {
+    "a chunk is compared although it has been released": [" AND ${DELIVERED} <= ${after}`", "`"],
+  }),
+  ...ideas("src/reconcile/check-records.ts", "reconcile/tampering", {
+    "late postings ignored": [
+      '      AND coalesce(${raw(groups.join(", "))}, 0) <= ${checkedGroup}`;',
+      '      AND coalesce(${raw(groups.join(", "))}, 0) < 0 - ${checkedGroup}`;',
+    ],
+    "payments not compared": [
+      "AND e.chain = w.chain AND e.kind = 'Paid' AND e.to_address = w.to_address",
+      "AND e.chain = w.chain AND e.kind = 'Paid'",
+    ],
+  }),
+  ...ideas("src/reconcile/reconcile.ts", "platform/cron", {
+    "ignores the limit": ["if (queriesLeft(db) < 2 * QUERIES_PER_CHUNK) return false;", ""],
+  }),
+  ...ideas("src/streams/close-ended.ts", "streams/registration", {
+    "unfrozen users disconnected": [
+      "\n        AND (a.kind <> 'account_frozen' OR u.frozen_at IS NOT NULL)`",
+      "`",
+    ],
+  }),
+  ...ideas("src/streams/notify.ts", "streams/streams", {
+    "cron notifies nobody": [
+      "WHERE s.pushed_seq < s.last_seq ORDER",
+      "WHERE s.pushed_seq < s.last_seq - 1 ORDER",
+    ],
+  }),
+  ...ideas("src/streams/replay.ts", "streams/registration", {
+    "late registration replaces the next": ["WHERE excluded.token > token", ""],
+    "gap not noticed": [
+      "if (last?.seq !== from + page.length) throw",
+      "if (last === undefined) throw",
+    ],
+  }),
+  ...ideas("src/streams/sent-position.ts", "streams/registration", {
+    "memory off by one": [
+      "if (since + 1 < (this.#recent[0]?.seq ?? last + 1)) return undefined;",
+      "if (since + 2 < (this.#recent[0]?.seq ?? last + 1)) return undefined;",
+    ],
+  }),
+  ...ideas("src/streams/socket-host.ts", "streams/registration", {
+    "push ignores a gap": [
+      "      else await this.#catchUpTo(last.seq);",
+      "      else this.#broadcast(fresh);",
+    ],
+    "join sends nothing of the meantime": [
+      "upTo: this.#position.last ?? stands }",
+      "upTo: stands }",
+    ],
+    "join leaves the others behind": [
+      "    } else if ((await this.#position.read()) < stands) {",
+      "    } else if ((await this.#position.read()) < 0) {",
+    ],
+    "never registers again": ["at - this.#checkedAt < CHECK_MS", "at - this.#checkedAt >= 0"],
+  }),
+  ...ideas("src/streams/subscription.ts", "streams/registration", {
+    "token not renewed": ["    this.#ctx.storage.kv.delete(TOKEN);\n", ""],
+  }),
+  ...ideas("src/reconcile/check-positions.ts", "archive/release reconcile/tampering", {
+    "sums in the archive not compared": [
+      'WHERE ${within("a.account_id", chunk)} AND ${notTradedAfter(DELIVERED)}',
+      'WHERE 0 AND ${within("a.account_id", chunk)} AND ${notTradedAfter(DELIVERED)}',
+    ],
+    "sums of recent trades not compared": [
+      "WHERE ${notTradedAfter(expr`${upTo}`)} AND ${isNext(scan, chunk)}",
+      "WHERE 0 AND ${notTradedAfter(expr`${upTo}`)} AND ${isNext(scan, chunk)}",
+    ],
+  }),
+  ...ideas("src/archive/seal-row.ts", "archive/release", {
+    "a seal forgets what was traded": [
+      "SET balance = excluded.balance, ${addSums()}",
+      "SET balance = excluded.balance",
+    ],
+  }),
+];

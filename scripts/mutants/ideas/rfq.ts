@@ -1,0 +1,152 @@
+import { ideas, type Mutant } from "../mutant.ts";
+
+export const RFQ: readonly Mutant[] = [
+  ...ideas(
+    "src/rfq/accept-quote.ts",
+    "rfq/book rfq/races ledger/amounts rfq/preconditions rfq/protection rfq/set-aside rfq/model",
+    {
+      "funds compared wrongly": [
+        "${usable()} >= s.given_amount)`",
+        "${usable()} > s.given_amount)`",
+      ],
+      "promised funds spent": [
+        "AND ${usable()} >= s.given_amount)`",
+        "AND balance >= s.given_amount)`",
+      ],
+      "losers stay open": [
+        "SELECT quote_id FROM quotes WHERE status = 'open' AND request_id = (${ofMatch})",
+        "SELECT quote_id FROM quotes WHERE 0 AND request_id = (${ofMatch})",
+      ],
+      "request stays open": [
+        "WHERE request_id = (${ofMatch})`,\n      // The losing",
+        "WHERE 0 AND request_id = (${ofMatch})`,\n      // The losing",
+      ],
+      "protection leaves quotes open": [
+        "UNION ALL ${quotesOfTripped(matchId)}",
+        "UNION ALL SELECT NULL",
+      ],
+      "refused because of a damaged quote elsewhere": [
+        "cancelsOthers ? { fallback:",
+        "cancelsOthers && false ? { fallback:",
+      ],
+      "seller pays no fee": ["m.seller_fee AS amount", "0 AS amount"],
+      "buyer pays no fee": ["m.buyer_fee AS amount", "0 AS amount"],
+    },
+  ),
+  ...ideas("src/rfq/book-operation.ts", "rfq/operation", {
+    "commands overtake": [
+      "const from = Math.max(0, ...keys.map((key) => latest.get(key) ?? 0));",
+      "const from = 0 * keys.length;",
+    ],
+  }),
+  ...ideas("src/rfq/cancel-after.ts", "auth/who-may rfq/cancel-after", {
+    "moved by anyone": ["WHERE ${mayWrite(actor, NOW)}\n", "WHERE 1\n"],
+    "moved after it ran out": ["WHERE cancel_at > ${NOW}\n", "WHERE 1\n"],
+  }),
+  ...ideas("src/rfq/cancel-on-disconnect.ts", "rfq/disconnect", {
+    "cancels nothing": [
+      "AND EXISTS (SELECT 1 FROM armed_sockets a WHERE ${live} AND NOT ${newer})",
+      "AND 0",
+    ],
+    "taken over by an older socket": [
+      "AND n.taken_over_at IS NULL AND n.armed_id > a.armed_id",
+      "AND n.taken_over_at IS NULL AND n.armed_id <> a.armed_id",
+    ],
+    "late quotes of a socket that was taken over refused": [
+      "taken_over_at = ${at} WHERE ${live} AND ${newer}",
+      "taken_over_at = NULL WHERE ${live} AND ${newer}",
+    ],
+    "cron asks the same streams again": ["SET asked_at = ${NOW}\n", "SET asked_at = asked_at\n"],
+    "cron asks about sockets that were taken over": [
+      "SELECT stream FROM armed_sockets WHERE taken_over_at IS NULL\n",
+      "SELECT stream FROM armed_sockets\n",
+    ],
+    "cron ends sockets that are open": ["!open.has(readUuid(id))", "true"],
+  }),
+  ...ideas("src/rfq/cancel-request.ts", "rfq/book", {
+    "quotes stay open": ["WHERE status = 'open' AND stuck_at IS NULL\n", "WHERE 0\n"],
+  }),
+  ...ideas("src/rfq/due-quotes.ts", "rfq/due-quotes", {
+    "a loss while reading forgotten": [
+      "this.#complete = version;",
+      "this.#complete = this.#version;",
+    ],
+    "named quotes dropped early": ["ids.has(id) && expiresAt <= at", "ids.has(id)"],
+    "the rest of a full group dropped": ["ids.has(id) && expiresAt <= at", "expiresAt <= at"],
+  }),
+  ...ideas("src/rfq/ended.ts", "rfq/races rfq/model", {
+    "late ends not expired": [
+      "iif(expires_at <= ${at}, 'expired', ",
+      "iif(expires_at < 0, 'expired', ",
+    ],
+  }),
+  ...ideas("src/rfq/examined-page.ts", "archive/cold-records", {
+    "a page that the archive should fill ends early": [
+      "here.completeTo.at > (newest ?? 0);",
+      "here.completeTo.at > 0;",
+    ],
+    "a page lists what is not known to be complete": [
+      "completeTo: a === null || b === null ? (a ?? b) : isOlder(a, b) ? b : a,",
+      "completeTo: a,",
+    ],
+    "a record on both sides is listed twice": ["[position(row).id, row]", "[row, row]"],
+  }),
+  ...ideas("src/rfq/group-committer.ts", "rfq/book rfq/races streams/registration", {
+    "one bad command fails all": [
+      'outcome.reason === "constraint" && group.length > 1)',
+      'outcome.reason === "constraint" && group.length > 1_000)',
+    ],
+    "does not wait for an unknown outcome": [
+      '    while (outcome === "unknown") {',
+      '    while (outcome === "voided") {',
+    ],
+  }),
+  ...ideas("src/rfq/idempotency.ts", "rfq/book rfq/routes rfq/preconditions", {
+    "terms not compared": ["  if (terms !== hashOfTerms(idempotency)) {", '  if (terms === "") {'],
+    "life counts from the receipt": ["literal(KEY_LIFE_MS)", "literal(3_600_000)"],
+  }),
+  ...ideas("src/rfq/open-request.ts", "rfq/markets", {
+    "life beyond the close": [
+      "${expiry(command, group.at)}",
+      "${group.at} + ${command.expiresInSecs * 1_000}",
+    ],
+  }),
+  ...ideas("src/rfq/protection.ts", "auth/who-may rfq/protection", {
+    "saved by anyone": [
+      "WHERE ${mayWrite(actor, group.at)}\n      ON CONFLICT",
+      "WHERE 1\n      ON CONFLICT",
+    ],
+    "not counted anew when saved": [
+      "cooldown_secs = excluded.cooldown_secs, period = period + 1",
+      "cooldown_secs = excluded.cooldown_secs, period = period",
+    ],
+  }),
+  ...ideas("src/rfq/recall.ts", "archive/cold-records", {
+    "a repeated accept is unknown": ['command.op !== "accept"', "true"],
+    "an accept of someone else's quote repeated": [
+      'if (row.role === "requester") return',
+      "if (row.match_id !== '') return",
+    ],
+  }),
+  ...ideas("src/rfq/trade-limits.ts", "rfq/trade-limits auth/policy", {
+    "a day unchecked": [
+      "          AND ${usedByKey(trader, at)} + ${exposure}\n            > (k.limits",
+      "          AND ${exposure}\n            > (k.limits",
+    ],
+    "account unchecked": [
+      "      AND ${usedByUser(trader, at)} + ${exposure} > p.max_trade_usdc_per_day)`;",
+      "      AND ${exposure} > p.max_trade_usdc_per_day)`;",
+    ],
+  }),
+  ...ideas("src/rfq/trade-terms.ts", "rfq/trade-terms", {
+    "cost rounded down": [
+      "(trade.amount * trade.price + PRICE_SCALE - 1n) / PRICE_SCALE",
+      "(trade.amount * trade.price) / PRICE_SCALE",
+    ],
+    "fee rounded up": [
+      "(usdcAmount * trade.makerFeeBps) / 10_000n",
+      "(usdcAmount * trade.makerFeeBps + 9_999n) / 10_000n",
+    ],
+    "maker's fee not reserved": ["reserve: usdcAmount + makerFee", "reserve: usdcAmount"],
+  }),
+];

@@ -1,0 +1,74 @@
+/** What is mutated by structure, and which tests may catch it. */
+
+/**
+ * Files and triggers, and their tests in the order in which they run. The longest beginning of a
+ * mutant's name counts.
+ */
+export const SCOPE: Readonly<Record<string, string>> = {
+  "src/archive/release.ts": "archive/release",
+  "src/auth/approve-key.ts": "auth/withdraw-keys",
+  "src/auth/authenticate.ts": "auth/api-key auth/security",
+  "src/auth/exposure.ts": "rfq/trade-limits custody/withdrawal-policy auth/policy",
+  "src/auth/hold.ts": "operator/reset-account auth/change-password auth/totp auth/stolen",
+  "src/auth/login.ts register": "auth/session platform/growth",
+  "src/auth/may-write.ts": "auth/who-may operator/reset-account auth/step-up-race",
+  "src/auth/mint-key.ts": "auth/api-key auth/who-may auth/policy platform/growth",
+  "src/auth/policy.ts": "auth/policy",
+  "src/auth/routes.ts": "auth/key-limits auth/withdraw-keys",
+  "src/auth/step-up.ts": "auth/api-key",
+  "src/auth/ws-ticket.ts": "auth/ws-ticket auth/who-may platform/growth",
+  "src/custody/approve-withdrawal.ts": "custody/withdrawal-policy auth/who-may",
+  "src/custody/cancel-withdrawal.ts": "custody/cancel-withdrawal auth/who-may",
+  "src/custody/change-withdrawal.ts":
+    "custody/cancel-withdrawal auth/who-may custody/withdrawal-races",
+  "src/custody/routes.ts": "custody/withdraw custody/withdrawal-policy",
+  "src/custody/withdraw.ts":
+    "custody/withdraw custody/limits auth/who-may custody/withdrawal-policy rfq/deadline",
+  "src/custody/withdrawal-addresses.ts": "custody/withdrawal-policy auth/who-may auth/stolen",
+  "src/custody/withdrawal-limit.ts": "custody/withdrawal-policy",
+  "src/http/serve-route.ts": "http/edge http/venues docs/bad-input ledger/statement",
+  "src/ledger/statement.ts": "ledger/statement",
+  "src/platform/deadline.ts": "rfq/deadline",
+  "src/rfq/accept-quote.ts":
+    "rfq/book rfq/preconditions auth/who-may rfq/races rfq/markets rfq/limits rfq/cancel-after " +
+    "rfq/trade-limits rfq/deadline rfq/clock-ahead rfq/positions rfq/set-aside",
+  "src/rfq/cancel-on-disconnect.ts": "rfq/disconnect",
+  "src/rfq/cancel-after.ts": "rfq/cancel-after auth/who-may",
+  "src/rfq/cancel-quote.ts": "rfq/book auth/who-may rfq/races rfq/preconditions",
+  "src/rfq/cancel-quotes.ts": "rfq/preconditions auth/who-may rfq/close",
+  "src/rfq/cancel-request.ts": "rfq/book auth/who-may rfq/races rfq/preconditions",
+  "src/rfq/idempotency.ts": "rfq/preconditions rfq/place-quote rfq/book",
+  "src/rfq/open-request.ts":
+    "rfq/preconditions auth/who-may rfq/markets rfq/limits rfq/deadline rfq/trade-limits",
+  "src/rfq/protection.ts": "rfq/protection auth/who-may",
+  "src/rfq/read-commands.ts": "rfq/several-quotes",
+  "src/rfq/routes.ts": "rfq/several-quotes",
+  "src/rfq/socket-commands.ts": "rfq/several-quotes rfq/fairness",
+  "src/rfq/trade-limits.ts": "rfq/trade-limits auth/policy",
+  "trigger accounts_": "ledger/guards rfq/row-guards platform/append-only rfq/positions",
+  "trigger event_runs_": "platform/append-only streams/streams",
+  "trigger matches_":
+    "platform/append-only rfq/protection rfq/protection.clock archive/release ledger/guards",
+  "trigger quote_commands_place":
+    "rfq/preconditions rfq/book rfq/place-quote rfq/replace auth/who-may rfq/trade-limits " +
+    "rfq/markets rfq/protection rfq/protection.clock rfq/disconnect rfq/cancel-after rfq/deadline rfq/limits " +
+    "rfq/two-way rfq/races",
+  "trigger quotes_": "rfq/row-guards platform/append-only rfq/set-aside archive/release rfq/book",
+  "trigger requests_": "platform/append-only archive/release rfq/set-aside rfq/book",
+  "trigger transfers_": "ledger/guards platform/append-only archive/release ledger/amounts",
+  "trigger withdrawals_": "platform/append-only custody/withdraw custody/cancel-withdrawal",
+};
+
+/** Mutants that no test can notice, and why. They are not run. */
+export const EQUIVALENT: Readonly<Record<string, string>> = {
+  "src/rfq/accept-quote.ts acceptQuote: without q.status = 'accepted'":
+    "The other quotes that the match ends are ended after it is inserted.",
+  "src/rfq/accept-quote.ts acceptQuote: without status = 'open'":
+    "Both selections in the list after it contain open quotes only.",
+  "src/rfq/accept-quote.ts preconditions: without s.status = 'open'":
+    "The other preconditions exclude every other status.",
+  "src/rfq/accept-quote.ts preconditions: without s.request_status = 'open'":
+    "The other preconditions exclude every other status.",
+  "src/rfq/accept-quote.ts preconditions: without s.request_expires_at > ${at}":
+    "A quote never outlives its request, so the quote's expiry decides.",
+};
