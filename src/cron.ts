@@ -15,7 +15,7 @@ import { trimLoginAttempts } from "./auth/login-throttle.ts";
 import { trimTotp } from "./auth/remove-totp.ts";
 import { trimTickets } from "./auth/ws-ticket.ts";
 import { addressOf } from "./chain/addresses.ts";
-import { trackedHoldings } from "./custody/tracked-holdings.ts";
+import { trackedHoldings } from "./reconcile/tracked-holdings.ts";
 import { expireApprovals } from "./custody/expire-approvals.ts";
 import { alertLateWithdrawals } from "./custody/payer/alert-late.ts";
 import { wakeChains } from "./custody/payer/wake-payer.ts";

@@ -4,7 +4,7 @@ import { handleWithdrawalMessages } from "./custody/payer/wake-payer.ts";
 
 export { Cron } from "./cron.ts";
 export { History } from "./archive/history-object.ts";
-export { Sealer } from "./archive/sealer.ts";
+export { Sealer } from "./reconcile/scanning-sealer.ts";
 export { ChainWatcher } from "./custody/watcher/chain-watcher.ts";
 export { Payer } from "./custody/payer/payer.ts";
 export { Operator } from "./operator/entrypoint.ts";

@@ -2,7 +2,7 @@
  * What must hold at a quiet point, besides the project's own reconciliation. The statements here
  * share nothing with the code that they check. Names in brackets are those of docs/invariants.md.
  */
-import { MATCH_CREATED } from "../../src/platform/event-forms.ts";
+import { MATCH_CREATED } from "../../src/rfq/rfq-event-forms.ts";
 import { windowsOf } from "../../src/platform/windows.ts";
 import type { Database } from "./database.ts";
 import type { Command } from "../../src/rfq/command.ts";

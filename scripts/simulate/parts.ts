@@ -1,6 +1,6 @@
 /** Builds the parts of a simulated deployment and connects them. */
 import { History } from "../../src/archive/history-object.ts";
-import { Sealer } from "../../src/archive/sealer.ts";
+import { Sealer } from "../../src/reconcile/scanning-sealer.ts";
 import { Cron } from "../../src/cron.ts";
 import { Payer } from "../../src/custody/payer/payer.ts";
 import { ChainWatcher } from "../../src/custody/watcher/chain-watcher.ts";

@@ -3,7 +3,6 @@
  * group have one instant, so a range ends between two instants.
  */
 import { firstTransferSince } from "../ledger/entry-queries.ts";
-import { positionOf } from "../reconcile/check-journal.ts";
 import { NOW } from "../platform/commit.ts";
 import { first, sql } from "../platform/sql.ts";
 
@@ -157,4 +156,13 @@ async function lastGroupBefore(db: D1Database, after: number, before: number): P
       (SELECT max(seq) FROM commit_groups)) AS cold`,
   );
   return Math.max(after, Math.min(row?.cold ?? 0, checked));
+}
+
+/** The last row that a scan of the reconciliation has checked. */
+export async function positionOf(db: D1Database, scan: "transfers" | "groups"): Promise<number> {
+  const row = await first<{ position: number }>(
+    db,
+    sql`SELECT position FROM ledger_checkpoints WHERE scan = ${scan}`,
+  );
+  return row?.position ?? 0;
 }

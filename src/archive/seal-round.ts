@@ -15,7 +15,6 @@ import type { MacKeys } from "../audit/event-mac.ts";
 import { first, sql } from "../platform/sql.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
 import { SealMalformed } from "./column-text.ts";
-import { scanRecent } from "../reconcile/reconcile.ts";
 import {
   type Choice,
   chooseRange,
@@ -45,6 +44,8 @@ export type RoundContext = {
   readonly bucket: SealBucket;
   /** For the audit event of the seal. */
   readonly macKeys: MacKeys;
+  /** Continues the reconciliation's scan, because nothing is sealed that it has not read. */
+  readonly scan: (chunks: number) => Promise<unknown>;
   readonly memory: SealerMemory;
   /** What it remembers of each owner. */
   readonly owners: OwnerMemory;
@@ -93,8 +94,7 @@ async function nextRound(context: RoundContext): Promise<Round> {
   const { memory } = compared;
   if (!(await owners.follow(db, bucket))) return { status: "following" };
   owners.checkedTo = await checkPage(db, owners, owners.checkedTo);
-  if (await isScanBehind(db, context.options.hotMs))
-    await scanRecent(db, context, CHUNKS_PER_ROUND);
+  if (await isScanBehind(db, context.options.hotMs)) await context.scan(CHUNKS_PER_ROUND);
   const choice = await choose(context, memory, state.seals[0]);
   if (choice === undefined) {
     if (!sameMemory(memory, context.memory)) await context.remember(memory);

@@ -43,14 +43,20 @@ function isUser(owner: string): boolean {
   return owner.length === 32;
 }
 
+/** Continues the reconciliation's scan, which lies above the archive, by so many chunks. */
+type Scan = (env: Env, chunks: number) => Promise<unknown>;
+
 export class Sealer extends DurableObject<Env> {
   readonly #failing = new FailureAlert("sealer_failing");
   readonly #owners = new OwnerMemory(this.ctx.storage.sql);
   /** Ends when the last round or command has ended. They run one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(ctx: DurableObjectState, env: Env) {
+  readonly #scan: Scan;
+
+  constructor(ctx: DurableObjectState, env: Env, scan: Scan) {
     super(ctx, limited(env, QUERIES_PER_ROUND));
+    this.#scan = scan;
   }
 
   /** Starts the next round now. */
@@ -131,6 +137,7 @@ export class Sealer extends DurableObject<Env> {
       db: this.env.DB,
       bucket: this.env.ARCHIVE,
       macKeys: settings,
+      scan: (chunks) => this.#scan(this.env, chunks),
       memory: await this.#memory(),
       owners: this.#owners,
       remember: (memory) => this.ctx.storage.put(MEMORY, memory),

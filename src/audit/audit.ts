@@ -6,7 +6,7 @@
 import * as z from "zod";
 import { and, desc, eq, lt, type SQL } from "drizzle-orm";
 import { announce } from "../platform/announce.ts";
-import { NOTICE_GIVEN, storedEvent } from "../platform/event-forms.ts";
+import { type EventForm, storedEvent } from "../platform/event-forms.ts";
 import {
   atom,
   type Columns,
@@ -162,6 +162,12 @@ export function auditRow(record: AuditRecord, at: Sql, when: Sql, id: string = u
 export function audited(id: string): Expr {
   return expr`EXISTS (SELECT 1 FROM audit_events WHERE audit_event_id = ${uuid(id)})`;
 }
+
+export const NOTICE_GIVEN = {
+  codes: { "account.notice": 22 },
+  ids: {},
+  values: ["kind", "subject_id", "api_key_id", "ip"],
+} as const satisfies EventForm;
 
 /**
  * What users receive as `account.notice` on the stream of their account: what changes who may act.

@@ -1,8 +1,9 @@
 /** Writes custody events: one per record that a group changed, on its owner's account stream. */
 import type { Group } from "../platform/commit.ts";
-import { DEPOSIT_CHANGED, storedEvent, WITHDRAWAL_CHANGED } from "../platform/event-forms.ts";
+import { storedEvent } from "../platform/event-forms.ts";
 import { expr, type Sql, sql } from "../platform/sql.ts";
 import { announce } from "../streams/event-log.ts";
+import { DEPOSIT_CHANGED, WITHDRAWAL_CHANGED } from "./custody-event-forms.ts";
 import { DEPOSIT, WITHDRAWAL } from "./payment-records.ts";
 
 /** The event of a deposit's status, over `deposits d`. */

@@ -2,11 +2,11 @@
 import { CUSTODY_EVENTS } from "../custody/custody-events.ts";
 import { RFQ_EVENTS } from "../rfq/rfq-events.ts";
 import { NOTICE_EVENTS } from "../streams/notice.ts";
-import type { EventViews } from "../streams/render.ts";
+import { eventViews } from "../streams/render.ts";
 
-export const EVENT_VIEWS: EventViews = { ...RFQ_EVENTS, ...CUSTODY_EVENTS, ...NOTICE_EVENTS };
+export const EVENT_VIEWS = eventViews(RFQ_EVENTS, CUSTODY_EVENTS, NOTICE_EVENTS);
 
 /** Only the tape has `trade.printed`. The parties of a trade receive `match.created`. */
-export const ACCOUNT_EVENT_TYPES = Object.keys(EVENT_VIEWS).filter(
+export const ACCOUNT_EVENT_TYPES = Object.keys(EVENT_VIEWS.views).filter(
   (type) => type !== "trade.printed",
 );

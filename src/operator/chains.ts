@@ -14,7 +14,7 @@ import {
 import type { RestoreReport } from "../custody/payer/restore-payments.ts";
 import { acceptPayment } from "../custody/accept-payment.ts";
 import { ACCEPTED_AS } from "../custody/tables.ts";
-import { trackedHoldings, withSmallDeposits } from "../custody/tracked-holdings.ts";
+import { trackedHoldings, withSmallDeposits } from "../reconcile/tracked-holdings.ts";
 import { reconcile } from "../reconcile/reconcile.ts";
 import { near } from "../platform/near.ts";
 import { problem } from "../platform/problem.ts";

@@ -1,7 +1,8 @@
 /**
- * How events are stored. A run of events (`event_runs`, migrations/0005_streams.sql) has two parts:
- * `ids`, the ids of its events as bytes, one after the other, and `events`, a JSON array with an
- * array for each event:
+ * How events are stored. Each domain has the forms of its events (rfq/rfq-event-forms.ts).
+ *
+ * A run of events (`event_runs`, migrations/0005_streams.sql) has two parts: `ids`, the ids of its
+ * events as bytes, one after the other, and `events`, a JSON array with an array for each event:
  *
  *   [place, code, ...values]
  *
@@ -18,153 +19,12 @@ import { atom, type Columns, type Expr, expr, join, jsonArray, literal, raw, sql
 import type { Sql } from "./sql.ts";
 
 export type EventForm = {
-  /** The types that are stored in this form, each with its code. */
+  /** The types that are stored in this form, each with its code, which no other type has. */
   readonly codes: Readonly<Record<string, number>>;
   /** Columns of ids with their lengths in bytes, which are multiples of 16. Never null. */
   readonly ids: Readonly<Record<string, number>>;
   readonly values: readonly string[];
 };
-
-/** The instant of its opening is the event's. `life_ms` is how long it stays open. */
-export const REQUEST_OPENED = {
-  codes: { "request.opened": 1 },
-  ids: { request_id: 16, asset_id: 32 },
-  values: [
-    "venue",
-    "side",
-    "amount",
-    "usdc_amount",
-    "life_ms",
-    "disclosed",
-    "owned",
-    "user_id",
-    "label",
-  ],
-} as const satisfies EventForm;
-
-export const REQUEST_CLOSED = {
-  codes: { "request.closed": 2 },
-  ids: { request_id: 16 },
-  values: ["reason"],
-} as const satisfies EventForm;
-
-/** The instant of its opening is the event's. `life_ms` is how long it stays open. */
-export const QUOTE_OPENED = {
-  codes: { "quote.opened": 3, "quote.received": 4 },
-  ids: { quote_id: 16, request_id: 16, asset_id: 32 },
-  values: ["venue", "side", "amount", "price", "usdc_amount", "fee", "life_ms", "reserve", "label"],
-} as const satisfies EventForm;
-
-/** As the requester sees it. */
-export const QUOTE_CLOSED = {
-  codes: { "quote.closed": 5 },
-  ids: { quote_id: 16, request_id: 16 },
-  values: ["reason"],
-} as const satisfies EventForm;
-
-export const OWN_QUOTE_CLOSED = {
-  codes: { "quote.closed": 6 },
-  ids: { quote_id: 16, request_id: 16 },
-  values: ["reason", "replaced_by", "label", "winning_price"],
-} as const satisfies EventForm;
-
-/** The instant of the match is the event's. */
-export const MATCH_CREATED = {
-  codes: { "match.created": 7 },
-  ids: { match_id: 16, request_id: 16, quote_id: 16, asset_id: 32 },
-  values: ["venue", "side", "amount", "price", "usdc_amount", "fee", "role", "label"],
-} as const satisfies EventForm;
-
-/** The instant of the trade is the event's. */
-export const TRADE_PRINTED = {
-  codes: { "trade.printed": 8 },
-  ids: { match_id: 16, asset_id: 32 },
-  values: ["venue", "side", "amount", "price", "usdc_amount"],
-} as const satisfies EventForm;
-
-export const PROTECTION_CHANGED = {
-  codes: { "protection.tripped": 9, "protection.reset": 10 },
-  ids: {},
-  values: [
-    "window_secs",
-    "max_matches",
-    "max_usdc",
-    "cooldown_secs",
-    "tripped_at",
-    "blocked_until",
-    "tripped_by",
-  ],
-} as const satisfies EventForm;
-
-export const DEPOSIT_CHANGED = {
-  codes: {
-    "deposit.detected": 11,
-    "deposit.credited": 12,
-    "deposit.orphaned": 13,
-    "deposit.quarantined": 14,
-    "deposit.below_minimum": 15,
-  },
-  ids: { deposit_id: 16 },
-  values: [
-    "chain",
-    "address",
-    "asset",
-    "amount",
-    "transaction_hash",
-    "block_number",
-    "confirmations",
-    "required_confirmations",
-    "status",
-    "detected_at",
-    "credited_at",
-  ],
-} as const satisfies EventForm;
-
-export const WITHDRAWAL_CHANGED = {
-  codes: {
-    "withdrawal.awaiting_approval": 16,
-    "withdrawal.queued": 17,
-    "withdrawal.submitted": 18,
-    "withdrawal.settled": 19,
-    "withdrawal.failed": 20,
-    "withdrawal.cancelled": 21,
-  },
-  ids: { withdrawal_id: 16, job_id: 16 },
-  values: [
-    "client_withdrawal_id",
-    "chain",
-    "asset",
-    "amount",
-    "to_address",
-    "status",
-    "created_at",
-    "updated_at",
-    "approval_expires_at",
-    "transaction_hash",
-    "failure_code",
-    "failure_message",
-  ],
-} as const satisfies EventForm;
-
-export const NOTICE_GIVEN = {
-  codes: { "account.notice": 22 },
-  ids: {},
-  values: ["kind", "subject_id", "api_key_id", "ip"],
-} as const satisfies EventForm;
-
-export const EVENT_FORMS: readonly EventForm[] = [
-  REQUEST_OPENED,
-  REQUEST_CLOSED,
-  QUOTE_OPENED,
-  QUOTE_CLOSED,
-  OWN_QUOTE_CLOSED,
-  MATCH_CREATED,
-  TRADE_PRINTED,
-  PROTECTION_CHANGED,
-  DEPOSIT_CHANGED,
-  WITHDRAWAL_CHANGED,
-  NOTICE_GIVEN,
-];
 
 type Name<Form extends EventForm> = (keyof Form["ids"] & string) | Form["values"][number];
 
@@ -204,13 +64,27 @@ export type StoredEvent = {
   readonly body: string;
 };
 
+/** Types and forms by their codes. */
+export type EventKinds = ReadonlyMap<number, { readonly type: string; readonly form: EventForm }>;
+
+export function kindsOf(...forms: readonly EventForm[]): EventKinds {
+  return new Map(
+    forms.flatMap((form) =>
+      Object.entries(form.codes).map(([type, code]) => [code, { type, form }] as const),
+    ),
+  );
+}
+
 /** The columns of an event. Ids are upper-case hex. */
 export type EventRow = Readonly<Record<string, unknown>>;
 
-export function readEvent({ ids, body }: StoredEvent): { type: string; row: EventRow } {
+export function readEvent(
+  kinds: EventKinds,
+  { ids, body }: StoredEvent,
+): { type: string; row: EventRow } {
   // Safe cast: `storedEvent` and `announce` write an array.
   const [, code, ...values] = JSON.parse(body) as unknown[];
-  const kind = KINDS.get(Number(code));
+  const kind = kinds.get(Number(code));
   if (kind === undefined) throw new Error(`an event has the unknown code ${String(code)}`);
   const { type, form } = kind;
   const row: Record<string, unknown> = {};
@@ -223,24 +97,18 @@ export function readEvent({ ids, body }: StoredEvent): { type: string; row: Even
   return { type, row };
 }
 
-const KINDS = new Map(
-  EVENT_FORMS.flatMap((form) =>
-    Object.entries(form.codes).map(([type, code]) => [code, { type, form }] as const),
-  ),
-);
-
 /** The codes of all types that begin so, such as `quote.`. */
-export function codesOf(prefix: string): number[] {
-  return [...KINDS].filter(([, { type }]) => type.startsWith(prefix)).map(([code]) => code);
+export function codesOf(kinds: EventKinds, prefix: string): number[] {
+  return [...kinds].filter(([, { type }]) => type.startsWith(prefix)).map(([code]) => code);
 }
 
 /**
  * SQL for a column of the events with these codes, over rows `e` of `stream_events`. NULL if an
  * event has no such column.
  */
-export function eventColumn(name: string, codes: readonly number[]): Expr {
+export function eventColumn(kinds: EventKinds, name: string, codes: readonly number[]): Expr {
   const cases = codes.flatMap((code) => {
-    const form = KINDS.get(code)?.form;
+    const form = kinds.get(code)?.form;
     const column = form === undefined ? undefined : columnOf(form, name);
     return column === undefined ? [] : [sql`WHEN ${literal(code)} THEN ${column}`];
   });

@@ -3,7 +3,9 @@
  * calls for, with the record's terms, and the numbers of each stream have no gap.
  */
 import { firstRunOf, groupOfRun } from "../platform/announce.ts";
-import { codesOf, eventColumn } from "../platform/event-forms.ts";
+import { CUSTODY_FORMS } from "../custody/custody-event-forms.ts";
+import { codesOf, eventColumn, kindsOf } from "../platform/event-forms.ts";
+import { RFQ_FORMS } from "../rfq/rfq-event-forms.ts";
 import {
   all,
   atom,
@@ -22,6 +24,8 @@ import { placedWithin, type Scan, within } from "./check-journal.ts";
 import { MATCHES_LEFT_BEFORE, RECORDS_LEFT_BEFORE } from "../ledger/released.ts";
 
 const MAX_PER_CHUNK = 100;
+
+const KINDS = kindsOf(...RFQ_FORMS, ...CUSTODY_FORMS);
 
 /** Checks the events that the commit groups of a chunk wrote. */
 export async function checkEvents(db: D1Database, chunk: Chunk): Promise<Difference[]> {
@@ -316,9 +320,9 @@ function wrongEvents(kind: string, changes: readonly Change[], chunk: Chunk): Sq
     withdrawal: raw(`AND EXISTS (SELECT 1 FROM withdrawals w WHERE w.withdrawal_id = unhex(id)
       AND w.changed_group = grp)`),
   }[kind];
-  const codes = codesOf(`${kind}.`);
-  const id = eventColumn(`${kind === "trade" ? "match" : kind}_id`, codes);
-  const facts = FACTS.map((fact) => eventColumn(fact, codes));
+  const codes = codesOf(KINDS, `${kind}.`);
+  const id = eventColumn(KINDS, `${kind === "trade" ? "match" : kind}_id`, codes);
+  const facts = FACTS.map((fact) => eventColumn(KINDS, fact, codes));
   return sql`WITH written AS MATERIALIZED (
       SELECT s.name AS stream, e.type, ${groupOfRun(atom("e.run_id"))} AS grp,
         nullif(${id}, '') AS id, ${jsonArray(facts)} AS facts

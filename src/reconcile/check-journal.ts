@@ -1,5 +1,4 @@
 /** The checks of the journal against itself: transfers, running balances and the sum of each asset. */
-import { eq } from "drizzle-orm";
 import { all, type Expr, expr, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
 import { checkAlone, checkRowsAlone, type Chunk, mapAlone } from "./check-alone.ts";
 import { describeReason, reasonCode } from "../ledger/codes.ts";
@@ -7,8 +6,6 @@ import { accountName, type AccountRow, type Check, type Difference } from "./dif
 import { DELIVERED } from "../ledger/released.ts";
 import { addSums, tradeSums } from "../ledger/trade-sums.ts";
 import { TRANSFER_TYPES } from "../ledger/transfer-types.ts";
-import { ledgerCheckpoints } from "./tables.ts";
-import { read } from "../platform/read.ts";
 import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
 import { idsFrom } from "../platform/uuid.ts";
 
@@ -273,12 +270,4 @@ export async function checkTotals(db: D1Database, scan: Scan): Promise<Differenc
       amount: total.toString(),
       detail: "the journal of the asset does not sum to zero",
     }));
-}
-
-/** The last row that a scan has checked. */
-export async function positionOf(db: D1Database, scan: string): Promise<number> {
-  const [row] = await read(db, ({ select }) =>
-    select().from(ledgerCheckpoints).where(eq(ledgerCheckpoints.scan, scan)),
-  );
-  return row?.position ?? 0;
 }

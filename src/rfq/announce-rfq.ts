@@ -4,6 +4,11 @@
  * stream, causes come before effects.
  */
 import type { Group } from "../platform/commit.ts";
+import { storedAsset, storedEvent } from "../platform/event-forms.ts";
+import { atom, type Expr, expr, raw, type Sql, sql } from "../platform/sql.ts";
+import { announce } from "../streams/event-log.ts";
+import { protectionsTripped } from "./protection-record.ts";
+import { type Made, placedBy } from "./book-operation.ts";
 import {
   MATCH_CREATED,
   OWN_QUOTE_CLOSED,
@@ -11,14 +16,8 @@ import {
   QUOTE_OPENED,
   REQUEST_CLOSED,
   REQUEST_OPENED,
-  storedAsset,
-  storedEvent,
   TRADE_PRINTED,
-} from "../platform/event-forms.ts";
-import { atom, type Expr, expr, raw, type Sql, sql } from "../platform/sql.ts";
-import { announce } from "../streams/event-log.ts";
-import { protectionsTripped } from "./protection-record.ts";
-import { type Made, placedBy } from "./book-operation.ts";
+} from "./rfq-event-forms.ts";
 import {
   type Audience,
   matchColumns,

@@ -19,7 +19,7 @@ import {
   keyRow,
 } from "./idempotency.ts";
 import { hexId, type Operation } from "./book-operation.ts";
-import { eachText, REQUEST_TEXTS } from "./own-texts.ts";
+import { eachText, REQUEST_TEXTS, textNames } from "./own-texts.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import {
   actorMayWrite,
@@ -48,7 +48,7 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
     names: [],
     statements: (group) => [
       sql`INSERT INTO requests (request_id, requester_id, asset, amount, usdc_amount, side,
-          disclosed, status, opened_at, expires_at, opened_group, ${raw(Object.keys(texts).join(", "))},
+          disclosed, status, opened_at, expires_at, opened_group, ${raw(textNames(REQUEST_TEXTS).join(", "))},
           key_hash, terms_hash)
         SELECT ${uuid(requestId)}, ${uuid(actor.userId)}, ${asset}, ${command.amount},
           CAST(${command.usdcAmount} AS INTEGER), ${command.side},

@@ -48,6 +48,11 @@ export function eachText<Of extends Texts, Value>(
   ) as { readonly [Name in keyof Of]: Value };
 }
 
+/** Safe cast: as of `eachText`. */
+export function textNames<Of extends Texts>(texts: Of): readonly (keyof Of & string)[] {
+  return Object.keys(texts) as (keyof Of & string)[];
+}
+
 type TextsOf<Of extends Texts> = { readonly [Name in keyof Of]: string | null };
 export type RequestTexts = TextsOf<typeof REQUEST_TEXTS>;
 export type QuoteTexts = TextsOf<typeof QUOTE_TEXTS>;

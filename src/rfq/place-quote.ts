@@ -28,7 +28,7 @@ import { timerFacts } from "./cancel-timer.ts";
 import { type PlaceQuote, reject } from "./command.ts";
 import { earlierFacts } from "./idempotency.ts";
 import { hexId, type Operation, type PlacedQuote } from "./book-operation.ts";
-import { eachText, QUOTE_TEXTS, quoteTexts } from "./own-texts.ts";
+import { eachText, QUOTE_TEXTS, quoteTexts, textNames } from "./own-texts.ts";
 import { protectionFacts } from "./protection-record.ts";
 import type { QuoteRow } from "./rfq-records.ts";
 import { endedAs } from "./ended.ts";
@@ -162,7 +162,7 @@ function placed(c: Columns<QuoteField | keyof typeof STAMPS>): Sql[] {
       WHERE quote_id = (SELECT quote_id FROM (${lastOfFullSide(c)}))`,
     sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
         usdc_amount, taker_fee, maker_fee, reserve, status, opened_at, expires_at,
-        opened_group, ${raw(Object.keys(texts).join(", "))}, key_hash, terms_hash, maker_open)
+        opened_group, ${raw(textNames(QUOTE_TEXTS).join(", "))}, key_hash, terms_hash, maker_open)
       VALUES (${c.quote_id}, ${c.request_id}, ${c.maker_id}, ${rowCredential(c.maker_id, c)},
         ${ofRequest("asset")}, ${c.amount}, ${c.side}, ${c.price},
         ${c.usdc_amount}, ${c.taker_fee}, ${c.maker_fee}, ${c.reserve}, 'open', ${c.at},

@@ -5,7 +5,8 @@
 import { toHex } from "../assets/amount.ts";
 import type { JsonRow } from "../platform/columns.ts";
 import type { Group } from "../platform/commit.ts";
-import { PROTECTION_CHANGED, storedEvent } from "../platform/event-forms.ts";
+import { storedEvent } from "../platform/event-forms.ts";
+import { PROTECTION_CHANGED } from "./rfq-event-forms.ts";
 import {
   atom,
   type Columns,

@@ -13,6 +13,7 @@ import { bookStream, committedEvents, type StreamEvent } from "../streams/event-
 import { InFlight } from "../platform/in-flight.ts";
 import { SocketCommands } from "./socket-commands.ts";
 import { notifyStreams } from "../streams/notify.ts";
+import { eventViews } from "../streams/render.ts";
 import { StreamObject } from "../streams/stream-object.ts";
 import { acceptQuote } from "./accept-quote.ts";
 import { onDisconnect } from "./cancel-on-disconnect.ts";
@@ -36,6 +37,8 @@ const MAX_KNOWN_REQUESTS = 20_000;
 /** Delay of the next attempt after a failed alarm or batch. */
 const RETRY_MS = 1_000;
 const MIN_ALARM_MS = 50;
+
+const VIEWS = eventViews(RFQ_EVENTS);
 
 const KNOWN: Readonly<Record<Command["op"], true>> = {
   open_request: true,
@@ -62,7 +65,7 @@ export class RfqBook extends StreamObject {
     const stream = bookStream(asset);
     super(ctx, env, {
       stream,
-      views: RFQ_EVENTS,
+      views: VIEWS,
       snapshot: openRequestsSnapshot(stream),
       snapshotOnRequest: false,
       onDisconnect: onDisconnect(env),

@@ -1,11 +1,12 @@
 /**
  * The wire form of RFQ events. Records are rendered as reads render them: what every event of a
- * type has in common is not stored (src/platform/event-forms.ts) and added here.
+ * type has in common is not stored (rfq-event-forms.ts) and added here.
  */
 import { type EventRow, readAsset } from "../platform/event-forms.ts";
 import { readUuid } from "../platform/sql.ts";
-import type { EventViews } from "../streams/render.ts";
+import type { EventTable } from "../streams/render.ts";
 import { protectionEventView, type ProtectionRow } from "./protection-record.ts";
+import { RFQ_FORMS } from "./rfq-event-forms.ts";
 import {
   type MatchRow,
   matchView,
@@ -17,16 +18,19 @@ import {
   tradeView,
 } from "./rfq-records.ts";
 
-export const RFQ_EVENTS: EventViews = {
-  "request.opened": requestOpenedView,
-  "request.closed": requestClosedView,
-  "quote.opened": quoteOpenedView,
-  "quote.received": quoteOpenedView,
-  "quote.closed": quoteClosedView,
-  "protection.tripped": (row) => protectionEventView(stored<ProtectionRow>(row)),
-  "protection.reset": (row) => protectionEventView(stored<ProtectionRow>(row)),
-  "match.created": (row, at) => matchView({ ...traded<Stored<MatchRow, "at">>(row), at }),
-  "trade.printed": (row, at) => tradeView({ ...traded<Stored<TradeRow, "at">>(row), at }),
+export const RFQ_EVENTS: EventTable = {
+  forms: RFQ_FORMS,
+  views: {
+    "request.opened": requestOpenedView,
+    "request.closed": requestClosedView,
+    "quote.opened": quoteOpenedView,
+    "quote.received": quoteOpenedView,
+    "quote.closed": quoteClosedView,
+    "protection.tripped": (row) => protectionEventView(stored<ProtectionRow>(row)),
+    "protection.reset": (row) => protectionEventView(stored<ProtectionRow>(row)),
+    "match.created": (row, at) => matchView({ ...traded<Stored<MatchRow, "at">>(row), at }),
+    "trade.printed": (row, at) => tradeView({ ...traded<Stored<TradeRow, "at">>(row), at }),
+  },
 };
 
 /** The columns of a row that an event stores, without those that are added here. */

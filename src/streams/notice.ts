@@ -3,14 +3,16 @@
  * those of audit events in the batch of the change. Others are operators' actions.
  */
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
-import { NOTICE_GIVEN, storedEvent } from "../platform/event-forms.ts";
+import { NOTICE_GIVEN } from "../audit/audit.ts";
+import { storedEvent } from "../platform/event-forms.ts";
 import { all, atom, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { accountStream, announce, eventsToPush, type StreamEvent } from "./event-log.ts";
 import { catchUpStreams, notifyStreams } from "./notify.ts";
-import type { EventViews } from "./render.ts";
+import type { EventTable } from "./render.ts";
 
-export const NOTICE_EVENTS: EventViews = {
-  "account.notice": (row) => row,
+export const NOTICE_EVENTS: EventTable = {
+  forms: [NOTICE_GIVEN],
+  views: { "account.notice": (row) => row },
 };
 
 export function announceNotice(

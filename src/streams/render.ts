@@ -1,16 +1,29 @@
 /** Renders stored events as wire messages, once per event for any number of sockets. */
-import { type EventRow, readEvent } from "../platform/event-forms.ts";
+import {
+  type EventForm,
+  type EventKinds,
+  type EventRow,
+  kindsOf,
+  readEvent,
+} from "../platform/event-forms.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { StreamEvent } from "./event-log.ts";
 
-/**
- * The wire form of each event type: from the columns that its domain stored and the instant of the
- * event to the message's `data`. Each domain exports a table; the objects that hold sockets pass in
- * the tables of the streams they serve.
- */
-export type EventViews = Readonly<
-  Record<string, (row: EventRow, at: number) => Record<string, unknown>>
->;
+/** From the columns of an event and its instant to the `data` of its message, by the type. */
+type Views = Readonly<Record<string, (row: EventRow, at: number) => Record<string, unknown>>>;
+
+/** The events of a domain: how they are stored, and their wire form. */
+export type EventTable = { readonly forms: readonly EventForm[]; readonly views: Views };
+
+/** The events of the streams that an object serves. */
+export type EventViews = { readonly kinds: EventKinds; readonly views: Views };
+
+export function eventViews(...tables: readonly EventTable[]): EventViews {
+  return {
+    kinds: kindsOf(...tables.flatMap(({ forms }) => forms)),
+    views: Object.assign({}, ...tables.map(({ views }) => views)),
+  };
+}
 
 /** A message of a stream. Its JSON text is what every reader receives. */
 export type EventMessage = {
@@ -25,9 +38,9 @@ export function renderEvent(views: EventViews, event: StreamEvent): string {
   return JSON.stringify(eventMessage(views, event));
 }
 
-export function eventMessage(views: EventViews, event: StreamEvent): EventMessage {
+export function eventMessage({ kinds, views }: EventViews, event: StreamEvent): EventMessage {
   const { stream, seq, at } = event;
-  const { type, row } = readEvent(event);
+  const { type, row } = readEvent(kinds, event);
   const view = views[type];
   if (view === undefined) throw new Error(`stream ${stream} has an event of unknown type ${type}`);
   return { type, stream, seq, at: toWireTime(at), data: view(row, at) };

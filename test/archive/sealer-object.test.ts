@@ -5,7 +5,7 @@ import { beforeAll, expect, it, vi } from "vitest";
 import { coldEntries, historyName } from "../../src/archive/ask-history.ts";
 import { History } from "../../src/archive/history-object.ts";
 import { releaseRound } from "../../src/archive/release.ts";
-import { Sealer } from "../../src/archive/sealer.ts";
+import { Sealer } from "../../src/reconcile/scanning-sealer.ts";
 import { NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";

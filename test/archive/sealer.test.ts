@@ -9,7 +9,7 @@ import { readRange } from "../../src/archive/read-range.ts";
 import { readState } from "../../src/archive/seal-round.ts";
 import { lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
 import { putIfAbsent, readSeal } from "../../src/archive/seal-store.ts";
-import type { Sealer } from "../../src/archive/sealer.ts";
+import type { Sealer } from "../../src/reconcile/scanning-sealer.ts";
 import { nextEpoch } from "../../src/archive/sealer-memory.ts";
 import { verifyJournal } from "../../src/archive/verify-journal.ts";
 import { all, sql } from "../../src/platform/sql.ts";
@@ -17,7 +17,7 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
 import { withBatch } from "../support/slow-database.ts";
-import { positionOf } from "../../src/reconcile/check-journal.ts";
+import { positionOf } from "../../src/archive/choose-range.ts";
 import { settings } from "../support/http.ts";
 import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
 

@@ -7,7 +7,7 @@ import type { RecordArchive } from "../../src/archive/cold-records.ts";
 import type { SealId } from "../../src/archive/footer.ts";
 import type { History } from "../../src/archive/history-object.ts";
 import { OwnerMemory } from "../../src/archive/owner-memory.ts";
-import type { Sealer } from "../../src/archive/sealer.ts";
+import type { Sealer } from "../../src/reconcile/scanning-sealer.ts";
 import { ownersIn, type Seal } from "../../src/archive/seal-format.ts";
 import { readOwnerRows } from "../../src/archive/seal-row.ts";
 import { type Round, type RoundContext, sealRound } from "../../src/archive/seal-round.ts";
@@ -74,6 +74,7 @@ export class Sealing {
       db: this.journal.db,
       bucket: this.bucket,
       macKeys: settings(),
+      scan: (chunks) => scanRecent(this.journal.db, { macKeys: settings() }, chunks),
       memory: this.memory,
       remember: async (memory) => {
         this.memory = memory;

@@ -1,9 +1,14 @@
 /** Every change of who may act for a user is an audit event and a notice on their stream. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
+import { NOTICE_GIVEN } from "../../src/audit/audit.ts";
 import { MAX_NEW_PER_DAY } from "../../src/auth/key-networks.ts";
 import { KNOWN_NETWORK_MS, trimLoginAttempts } from "../../src/auth/login-throttle.ts";
-import { readEvent, type StoredEvent } from "../../src/platform/event-forms.ts";
+import {
+  kindsOf as formsByCode,
+  readEvent,
+  type StoredEvent,
+} from "../../src/platform/event-forms.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
 import { anyIp, apiOf, send, sendSigned } from "../support/http.ts";
@@ -28,7 +33,7 @@ async function noticesOf({ userId }: { userId: string }): Promise<Record<string,
     sql`SELECT e.ids, e.body FROM stream_events e JOIN streams s ON s.stream_id = e.stream_id
       WHERE s.name = ${accountStream(userId)} AND e.type = 'account.notice' ORDER BY e.seq`,
   );
-  return rows.map((event) => readEvent(event).row);
+  return rows.map((event) => readEvent(formsByCode(NOTICE_GIVEN), event).row);
 }
 const kindsOf = async (user: TestUser) => (await noticesOf(user)).map(({ kind }) => kind);
 const execute = (line: string, options: Record<string, string>) =>

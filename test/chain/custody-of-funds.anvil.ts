@@ -4,7 +4,7 @@ import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { verifyFactory } from "../../src/chain/verify-factory.ts";
 import { USDC } from "../../src/assets/asset.ts";
-import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
+import { trackedHoldings } from "../../src/reconcile/tracked-holdings.ts";
 import { checkHoldings } from "../../src/reconcile/check-holdings.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
 import { openStage, someone } from "./support/stage.ts";

@@ -4,7 +4,7 @@ import { USDC } from "../../src/assets/asset.ts";
 import { acceptPayment } from "../../src/custody/accept-payment.ts";
 import { recordResume, recordWithdrawalCommand } from "../../src/custody/operator-commands.ts";
 import { restorePayments } from "../../src/custody/payer/restore-payments.ts";
-import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
+import { trackedHoldings } from "../../src/reconcile/tracked-holdings.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";

@@ -16,7 +16,7 @@ import {
   type RescuePlan,
   type RescueStep,
 } from "../../src/chain/plan-rescue.ts";
-import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
+import { trackedHoldings } from "../../src/reconcile/tracked-holdings.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { checkHoldings } from "../../src/reconcile/check-holdings.ts";
 import { all, sql } from "../../src/platform/sql.ts";

@@ -12,7 +12,7 @@ import { expireApprovals } from "../../src/custody/expire-approvals.ts";
 import { recordResume, recordWithdrawalCommand } from "../../src/custody/operator-commands.ts";
 import { restorePayments } from "../../src/custody/payer/restore-payments.ts";
 import type { WithdrawalRecord } from "../../src/custody/payer/withdrawal-record.ts";
-import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
+import { trackedHoldings } from "../../src/reconcile/tracked-holdings.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
 import { readCursor } from "../../src/chain/chain-cursor.ts";
-import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
+import { trackedHoldings } from "../../src/reconcile/tracked-holdings.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { funded } from "./support/drive.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";

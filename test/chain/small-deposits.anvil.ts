@@ -7,7 +7,7 @@ import { listDeposits } from "../../src/custody/list-deposits.ts";
 import { recheckFloors } from "../../src/custody/watcher/recheck-floors.ts";
 import { recheckOldBlocks, rescanFrom } from "../../src/custody/watcher/rescan.ts";
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
-import { trackedHoldings, withSmallDeposits } from "../../src/custody/tracked-holdings.ts";
+import { trackedHoldings, withSmallDeposits } from "../../src/reconcile/tracked-holdings.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { sql } from "../../src/platform/sql.ts";

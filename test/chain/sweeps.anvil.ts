@@ -7,7 +7,7 @@ import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { decodeSweep } from "../../src/chain/vault-calls.ts";
 import { resweepAddress } from "../../src/custody/operator-commands.ts";
-import { trackedHoldings } from "../../src/custody/tracked-holdings.ts";
+import { trackedHoldings } from "../../src/reconcile/tracked-holdings.ts";
 import { checkHoldings } from "../../src/reconcile/check-holdings.ts";
 import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
 import { expectRest } from "./support/drive.ts";

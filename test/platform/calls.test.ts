@@ -15,7 +15,7 @@ import type {
   RecordsRequest,
 } from "../../src/archive/block-index.ts";
 import { History } from "../../src/archive/history-object.ts";
-import { Sealer } from "../../src/archive/sealer.ts";
+import { Sealer } from "../../src/reconcile/scanning-sealer.ts";
 import { Payer } from "../../src/custody/payer/payer.ts";
 import { ChainWatcher } from "../../src/custody/watcher/chain-watcher.ts";
 import { Feed } from "../../src/feeds/feed.ts";

@@ -5,21 +5,26 @@ import { announce } from "../../src/platform/announce.ts";
 import { groupOf } from "../../src/platform/commit.ts";
 import {
   codesOf,
-  EVENT_FORMS,
   eventColumn,
   type EventForm,
   type EventRow,
+  kindsOf,
   readAsset,
   readEvent,
   storedAsset,
   storedEvent,
 } from "../../src/platform/event-forms.ts";
+import { NOTICE_GIVEN } from "../../src/audit/audit.ts";
+import { CUSTODY_FORMS } from "../../src/custody/custody-event-forms.ts";
+import { RFQ_FORMS } from "../../src/rfq/rfq-event-forms.ts";
 import { type Expr, expr, join, type Sql, sql } from "../../src/platform/sql.ts";
 import { migratedDatabase } from "../../scripts/migrations/files.ts";
 
 type Event = { readonly form: EventForm; readonly type: string; readonly row: EventRow };
 type Read = Event["row"] & { readonly type: string };
 
+const EVENT_FORMS = [...RFQ_FORMS, ...CUSTODY_FORMS, NOTICE_GIVEN];
+const EVENT_KINDS = kindsOf(...EVENT_FORMS);
 const KINDS = EVENT_FORMS.flatMap((form) =>
   Object.keys(form.codes).map((type): [string, EventForm] => [type, form]),
 );
@@ -68,7 +73,7 @@ function roundTrip(...groups: (readonly Sql[])[]): Read[] {
   }
   return run(sql`SELECT type, ids, body FROM stream_events ORDER BY seq`).map((event) => {
     const stored = { ids: String(event["ids"]), body: String(event["body"]) };
-    const { type, row } = readEvent(stored);
+    const { type, row } = readEvent(EVENT_KINDS, stored);
     expect(event["type"]).toBe(type);
     return { type, ...row };
   });
@@ -86,7 +91,9 @@ describe.each(KINDS)("%s", (type, form) => {
     expect(roundTrip([sourceOf({ form, type, row }, 1)])).toEqual([{ type, ...row }]);
     for (const name of Object.keys(row))
       expect(
-        run(sql`SELECT ${eventColumn(name, codesOf(type))} AS value FROM stream_events e`),
+        run(
+          sql`SELECT ${eventColumn(EVENT_KINDS, name, codesOf(EVENT_KINDS, type))} AS value FROM stream_events e`,
+        ),
       ).toEqual([{ value: row[name] }]);
   });
 

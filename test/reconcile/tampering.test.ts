@@ -12,7 +12,9 @@ import type { Check, Difference } from "../../src/reconcile/difference.ts";
 import { FEES_OWNER } from "../../src/ledger/post.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { defaultChain } from "../../src/platform/config.ts";
-import { codesOf } from "../../src/platform/event-forms.ts";
+import { CUSTODY_FORMS } from "../../src/custody/custody-event-forms.ts";
+import { codesOf, kindsOf } from "../../src/platform/event-forms.ts";
+import { RFQ_FORMS } from "../../src/rfq/rfq-event-forms.ts";
 import { all, blob, expr, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
 import { edit, endWithdrawal, fund, newAsset, queueWithdrawal } from "../support/ledger.ts";
@@ -23,6 +25,7 @@ import { settings } from "../support/http.ts";
 import { FULL } from "../support/depth.ts";
 
 const db = env.SPARE_DB;
+const KINDS = kindsOf(...RFQ_FORMS, ...CUSTODY_FORMS);
 
 beforeAll(() => applyD1Migrations(db, env.TEST_MIGRATIONS));
 
@@ -104,7 +107,7 @@ const runOf = (stream: string, type: string) =>
     AND ${placeOf(type)} IS NOT NULL`;
 /** The path of the first event of a type in a run. */
 const placeOf = (type: string) => expr`SELECT '$[' || e.key || ']' FROM json_each(events) e
-  WHERE e.value ->> 1 IN (${raw(codesOf(type).join(", "))}) LIMIT 1`;
+  WHERE e.value ->> 1 IN (${raw(codesOf(KINDS, type).join(", "))}) LIMIT 1`;
 
 const EDITS: readonly Edit[] = [
   {

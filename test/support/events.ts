@@ -1,7 +1,8 @@
 /** Events for tests of streams, which do not look at what an event says. */
 import { env } from "cloudflare:workers";
+import { NOTICE_GIVEN } from "../../src/audit/audit.ts";
 import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
-import { NOTICE_GIVEN, storedEvent } from "../../src/platform/event-forms.ts";
+import { storedEvent } from "../../src/platform/event-forms.ts";
 import { all, atom, sql } from "../../src/platform/sql.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { accountStream, announce } from "../../src/streams/event-log.ts";

@@ -4,7 +4,7 @@ import type { AssetKey } from "../assets/asset.ts";
 import { readCursor } from "../chain/chain-cursor.ts";
 import { agreedHoldings } from "../chain/holdings.ts";
 import { tokenOf } from "../chain/token.ts";
-import type { HoldingsAt, Surplus } from "../reconcile/check-holdings.ts";
+import type { HoldingsAt, Surplus } from "./check-holdings.ts";
 import { type Config, vaultsOf, witnessesOf } from "../platform/config.ts";
 import { all, sql } from "../platform/sql.ts";
 
