@@ -40,7 +40,7 @@ const ROUTE = "POST /rfq/request";
 export function openRequest(command: OpenRequest, settings: Config): Operation {
   const { actor, requestId, asset } = command;
   const key = keyRow(keyUse(command));
-  const texts = eachText(REQUEST_TEXTS, (name) => sql`${command[name]}`);
+  const texts = eachText(REQUEST_TEXTS, (name) => sql`${command[name] ?? null}`);
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,

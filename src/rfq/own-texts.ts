@@ -53,15 +53,16 @@ export function textNames<Of extends Texts>(texts: Of): readonly (keyof Of & str
   return Object.keys(texts) as (keyof Of & string)[];
 }
 
-type TextsOf<Of extends Texts> = { readonly [Name in keyof Of]: string | null };
+/** Optional, because they cross Durable Object calls, of which one side may lack a new text. */
+type TextsOf<Of extends Texts> = { readonly [Name in keyof Of]?: string | null | undefined };
 export type RequestTexts = TextsOf<typeof REQUEST_TEXTS>;
 export type QuoteTexts = TextsOf<typeof QUOTE_TEXTS>;
 
-/** Those of a command or a row, without its other members. */
-export function requestTexts(of: RequestTexts): RequestTexts {
-  return eachText(REQUEST_TEXTS, (name) => of[name]);
+/** Those of a body, a command or a row, without its other members. */
+export function requestTexts(of: RequestTexts) {
+  return eachText(REQUEST_TEXTS, (name) => of[name] ?? null);
 }
 
-export function quoteTexts(of: QuoteTexts): QuoteTexts {
-  return eachText(QUOTE_TEXTS, (name) => of[name]);
+export function quoteTexts(of: QuoteTexts) {
+  return eachText(QUOTE_TEXTS, (name) => of[name] ?? null);
 }

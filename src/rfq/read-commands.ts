@@ -5,7 +5,7 @@ import { requiresIdempotency } from "../http/serve-route.ts";
 import { invalidRequest } from "../platform/problem.ts";
 import { publicId } from "../platform/uuid.ts";
 import type { OpenRequest, PlaceQuote, Sent } from "./command.ts";
-import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "./own-texts.ts";
+import { quoteTexts, requestTexts } from "./own-texts.ts";
 import type { QuoteBody, quotesBody, RequestBody } from "./schemas.ts";
 import { quoteTermsText, requestTermsText } from "./terms-text.ts";
 
@@ -21,7 +21,7 @@ export function openRequestOf(
     side: body.side,
     disclosed: body.disclose_identity,
     expiresInSecs: body.expires_in_secs,
-    ...eachText(REQUEST_TEXTS, (name) => body[name] ?? null),
+    ...requestTexts(body),
   };
   return {
     op: "open_request",
@@ -81,7 +81,7 @@ export function placeQuoteOf(
     side: body.side ?? null,
     replaces: body.replaces ?? null,
     expiresInSecs: body.expires_in_secs,
-    ...eachText(QUOTE_TEXTS, (name) => body[name] ?? null),
+    ...quoteTexts(body),
   };
   return {
     op: "place_quote",

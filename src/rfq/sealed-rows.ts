@@ -1,7 +1,7 @@
 /** Records of the archive as the rows that the database returns, as their owner reads them. */
 import type { SealedRecord } from "../archive/record-page.ts";
 import type { SealedMatch, SealedQuote, SealedRequest } from "../archive/sealed-columns.ts";
-import { quoteTexts, requestTexts } from "./own-texts.ts";
+import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "./own-texts.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "./rfq-records.ts";
 
 export function requestRow(record: SealedRecord): RequestRow {
@@ -18,7 +18,7 @@ export function requestRow(record: SealedRecord): RequestRow {
     opened_at: row.opened_at,
     expires_at: row.expires_at,
     owned: 1,
-    ...requestTexts(row),
+    ...eachText(REQUEST_TEXTS, (name) => row[name]),
     // A sealed request has ended, so it has no open quotes.
     best_bid: null,
     best_ask: null,
@@ -42,7 +42,7 @@ export function quoteRow(record: SealedRecord): QuoteRow {
     opened_at: row.opened_at,
     expires_at: row.expires_at,
     reserve: String(row.reserve),
-    ...quoteTexts(row),
+    ...eachText(QUOTE_TEXTS, (name) => row[name]),
     close_reason: known<NonNullable<QuoteRow["close_reason"]>>(row.cancel_reason ?? row.status),
     replaced_by: row.replaced_by === null ? null : hexOf(row.replaced_by),
   };

@@ -49,17 +49,8 @@ type ReleasedFields = {
     | "usdcAmount"
     | "side"
     | "disclosed"
-    | "expiresInSecs"
-    | "label";
-  place_quote:
-    | Sent
-    | "quoteId"
-    | "requestId"
-    | "price"
-    | "side"
-    | "replaces"
-    | "expiresInSecs"
-    | "label";
+    | "expiresInSecs";
+  place_quote: Sent | "quoteId" | "requestId" | "price" | "side" | "replaces" | "expiresInSecs";
   cancel_quote: Sent | "operationId" | "quoteId";
   cancel_request: Sent | "operationId" | "requestId";
   accept: Sent | "matchId" | "quoteId";
@@ -78,7 +69,6 @@ type ReleasedFields = {
     | "status"
     | "opened_at"
     | "expires_at"
-    | "label"
     | "best_bid"
     | "best_ask"
     | "quote_count";
@@ -95,7 +85,6 @@ type ReleasedFields = {
     | "opened_at"
     | "expires_at"
     | "reserve"
-    | "label"
     | "close_reason"
     | "replaced_by";
   match:
