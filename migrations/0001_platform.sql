@@ -81,6 +81,18 @@ CREATE TABLE storage_samples (
   bytes INTEGER NOT NULL
 ) STRICT;
 
+-- What GET /status and GET /metrics show of levels and ages, in one row, so that neither counts
+-- anything. Cron writes it once a minute (src/operator/measure.ts).
+--
+-- Example row:
+--   id 1, at 1764551200000, body ’{…}’
+CREATE TABLE service_levels (
+  id INTEGER PRIMARY KEY NOT NULL,
+  at INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  CONSTRAINT service_levels_id CHECK (id = 1)
+) STRICT;
+
 -- What an operator must look at. Written where the problem is seen, together with one log line at
 -- error level. An alert of one kind and subject is raised again only after it was resolved. Rows
 -- stay.

@@ -18,6 +18,7 @@ import { respond } from "./http/edge.ts";
 import { config } from "./platform/config.ts";
 import type { EdgeContext, EdgeEnv, RequestContext } from "./http/request-context.ts";
 import { problem } from "./platform/problem.ts";
+import { registerServiceRoutes } from "./operator/service-routes.ts";
 import { registerPublicRoutes } from "./http/public-routes.ts";
 import { errorResponse, preflight } from "./http/respond.ts";
 import { freezeAccount, revokingKeys } from "./rfq/end-with-rights.ts";
@@ -50,6 +51,7 @@ export function createApp(): Api {
   registerRfqRoutes(app);
   registerStreamRoutes(app);
   registerFeedRoutes(app);
+  registerServiceRoutes(app);
   registerDocsRoutes(app);
   return app;
 }

@@ -20,10 +20,12 @@ import { expireApprovals } from "./custody/expire-approvals.ts";
 import { alertLateWithdrawals } from "./custody/payer/alert-late.ts";
 import { wakeChains } from "./custody/payer/wake-payer.ts";
 import { checkRest, scanRecent } from "./reconcile/reconcile.ts";
+import { measure, type TaskEnds } from "./operator/measure.ts";
 import { trimProposals } from "./operator/approvals.ts";
 import { trimOrders } from "./operator/order.ts";
 import { applyEmailChanges } from "./operator/users.ts";
 import { config } from "./platform/config.ts";
+import { counts } from "./platform/counts.ts";
 import { trimDailyCounts } from "./platform/daily-limit.ts";
 import { errorFields, log } from "./platform/log.ts";
 import { near } from "./platform/near.ts";
@@ -44,7 +46,7 @@ import { renotify } from "./streams/notify.ts";
 import { trimStreams } from "./streams/trim-streams.ts";
 
 /** A task that resolves to true has more to do, in another invocation. */
-type Task = readonly [name: string, run: (env: Env) => Promise<unknown>];
+type Task = readonly [name: string, run: (env: Env, ended: TaskEnds) => Promise<unknown>];
 
 export const TASKS: readonly Task[] = [
   // First what stops harm, and what must run every minute.
@@ -66,6 +68,7 @@ export const TASKS: readonly Task[] = [
   ["watch_sealer", (env) => watchSealer(env.DB, config(env))],
   ["anchor_audit", (env) => anchorAudit(env.DB, env.AUDIT, config(env))],
   ["deliver_notices", (env) => deliverNotices(env.DB, config(env))],
+  ["measure", measure],
   // At last what reads or deletes much.
   ["reconcile_recent", async (env) => !(await scanRecent(env.DB, { macKeys: config(env) }))],
   ["reconcile", reconcileNow],
@@ -105,6 +108,8 @@ const TASK_LOST_MS = 300_000;
 /** The one object that runs the tasks. */
 export class Cron extends DurableObject<Env> {
   readonly #runningSince = new Map<string, number>();
+  /** When each task last succeeded, in Unix milliseconds. */
+  readonly #ended = new Map<string, number>();
 
   /** Runs a task, unless its last call still runs. Resolves to whether it has more to do. */
   async run(name: string): Promise<boolean> {
@@ -117,10 +122,16 @@ export class Cron extends DurableObject<Env> {
       return false;
     }
     this.#runningSince.set(name, began);
+    let outcome = "failed";
     try {
       const [, run] = task;
-      return (await run(limited(this.env))) === true;
+      const more = (await run(limited(this.env), this.#ended)) === true;
+      this.#ended.set(name, now());
+      outcome = "ok";
+      return more;
     } finally {
+      counts.count("rfq_cron_tasks_total", { verb: name, outcome });
+      counts.send(this.env, (work) => this.ctx.waitUntil(work));
       if (this.#runningSince.get(name) === began) this.#runningSince.delete(name);
     }
   }

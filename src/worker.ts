@@ -6,6 +6,7 @@ export { Cron } from "./cron.ts";
 export { History } from "./archive/history-object.ts";
 export { Sealer } from "./reconcile/scanning-sealer.ts";
 export { ChainWatcher } from "./custody/watcher/chain-watcher.ts";
+export { Metrics } from "./platform/metrics-object.ts";
 export { Payer } from "./custody/payer/payer.ts";
 export { Operator } from "./operator/entrypoint.ts";
 export { RfqBook } from "./rfq/rfq-book.ts";

@@ -86,6 +86,7 @@ export const SAMPLE = {
   max_usdc_per_trade: "0x5f5e100",
   max_withdrawal: "0x174876e800",
   min_amount: "1000000",
+  measured_at: "2026-11-20T09:59:42.000Z",
   min_deposit: "0xf4240",
   min_withdrawal: "0xf4240",
   minted_by: "session",

@@ -7,6 +7,7 @@ import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { FailureAlert } from "../chain/failure-alert.ts";
 import { config } from "../platform/config.ts";
 import { type Failpoint, failpointOf } from "../platform/failpoint.ts";
+import { counts } from "../platform/counts.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
 import { limited, queriesLeft, renewQueries } from "../platform/query-limit.ts";
@@ -112,9 +113,11 @@ export class Sealer extends DurableObject<Env> {
 
   override async alarm(): Promise<void> {
     let waitMs = windowsOf(config(this.env)).sealerPoll;
+    let outcome = "failed";
     renewQueries(this.env.DB);
     try {
       const round = await this.#inTurn(() => this.#round());
+      outcome = round.status;
       if ((round.status === "sealed" && round.full) || round.status === "following")
         waitMs = BEHIND_WAIT_MS;
       await this.#failing.succeeded(this.env.DB, SEALER_NAME);
@@ -125,6 +128,8 @@ export class Sealer extends DurableObject<Env> {
         ...errorFields(error),
       });
     } finally {
+      counts.count("rfq_rounds_total", { verb: "seal", outcome });
+      counts.send(this.env, (work) => this.ctx.waitUntil(work));
       await this.ctx.storage.setAlarm(Date.now() + waitMs);
     }
   }

@@ -38,14 +38,17 @@ export type Heights = {
   readonly finalized: number | null;
   /** The highest block that may be confirmed now. */
   readonly target: number;
+  /** Blocks from the highest head of an endpoint to `head`. */
+  readonly witnessLag: number;
 };
 
 export async function readHeights(chain: ChainConfig): Promise<Heights> {
   const numberOf = (tag: "latest" | "finalized") =>
     askHighest(chain, async (endpoint) => (await readHeader(endpoint, tag)).number);
-  const head = await numberOf("latest");
-  const finalized = chain.finalized ? await numberOf("finalized") : null;
-  return { head, finalized, target: confirmedHeight(chain, head, finalized) };
+  const { height: head, highest } = await numberOf("latest");
+  const finalized = chain.finalized ? (await numberOf("finalized")).height : null;
+  const target = confirmedHeight(chain, head, finalized);
+  return { head, finalized, target, witnessLag: highest - head };
 }
 
 export type KnownBlocks = {

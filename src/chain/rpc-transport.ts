@@ -9,6 +9,7 @@ import {
   type HttpTransportConfig,
   RpcRequestError,
 } from "viem";
+import { counts } from "../platform/counts.ts";
 import { now } from "../platform/time.ts";
 
 /**
@@ -45,9 +46,11 @@ export function rpcTransport(
     // It belongs to the object that called first. If that object is reset, workerd never
     // settles the promise, and another object that awaits it hangs.
     const request: typeof inner.request = (call, more) =>
-      inTime(
-        (signal) => inner.request(call, { ...more, dedupe: false, signal }),
-        LIMIT_MS[patience],
+      counted(call.method, () =>
+        inTime(
+          (signal) => inner.request(call, { ...more, dedupe: false, signal }),
+          LIMIT_MS[patience],
+        ),
       );
     if (patience === "patient") return { ...inner, request };
     return {
@@ -55,6 +58,20 @@ export function rpcTransport(
       request: (call, more) => noted(url, call.method, () => request(call, more)),
     };
   };
+}
+
+async function counted<T>(verb: string, call: () => Promise<T>): Promise<T> {
+  let outcome = "failed";
+  try {
+    const result = await call();
+    outcome = "ok";
+    return result;
+  } catch (error) {
+    if (isReported(error)) outcome = "refused";
+    throw error;
+  } finally {
+    counts.count("rfq_rpc_calls_total", { verb, outcome });
+  }
 }
 
 /** Whether quick calls to the endpoint fail at once, because it was late a moment ago. */

@@ -116,7 +116,7 @@ function isDecided(
 export async function askHighest(
   chain: ChainConfig,
   ask: (endpoint: Endpoint) => Promise<number>,
-): Promise<number> {
+): Promise<{ readonly height: number; readonly highest: number }> {
   const needed = witnessesOf(chain);
   const reached = new Map<string, number>();
   const errors: unknown[] = [];
@@ -132,7 +132,9 @@ export async function askHighest(
     const rest = endpoints(chain, "patient").filter(({ url }) => !reached.has(url));
     await gather(rest.map(askOne), () => reached.size >= needed);
   }
-  const height = [...reached.values()].toSorted((a, b) => b - a)[needed - 1];
-  if (height === undefined) throw new RpcUnavailable(chain.chain, errors);
-  return height;
+  const values = [...reached.values()].toSorted((a, b) => b - a);
+  const [highest] = values;
+  const height = values[needed - 1];
+  if (height === undefined || highest === undefined) throw new RpcUnavailable(chain.chain, errors);
+  return { height, highest };
 }

@@ -2,6 +2,8 @@
  * What every request has: an id, the common headers, an error response, and its place in the log.
  */
 import { type Config, config } from "../platform/config.ts";
+import { counts } from "../platform/counts.ts";
+import { now } from "../platform/time.ts";
 import { type EdgeContext, newRequestContext, type RequestContext } from "./request-context.ts";
 import { RequestLog } from "./request-log.ts";
 import { addCors, addRatePolicies, errorResponse, finish } from "./respond.ts";
@@ -36,5 +38,9 @@ export async function respond(
     // The settings are invalid. The error response above already reports this.
   }
   requestLog.add(context, { method: request.method, status: response.status }, settings);
+  if (settings === undefined) return response;
+  counts.count("rfq_requests_total", { verb: context.verb, outcome: context.problem ?? "ok" });
+  counts.observe("rfq_request_seconds", context.verb, now() - context.startedAt);
+  counts.send(c.env, context.waitUntil);
   return response;
 }

@@ -1,29 +1,34 @@
 /**
  * A value that public routes serve from memory, so that callers without a credential cannot make
- * the service read it more than about once a second in each isolate.
+ * the service read it more than about once in `freshMs` in each isolate.
  *
  * Requests share values but never a pending read, because a promise of another request never
  * settles if that request is cancelled. While one request reads again, the others use the earlier
  * value.
  */
 const FRESH_MS = 1_000;
-/** Older values are not served. A read that never ends must not hide an outage. */
-const MAX_AGE_MS = 3_000;
+/** Values older by this factor are not served. A read that never ends must not hide an outage. */
+const MAX_AGE = 3;
 
 type Known<T> = { readonly value: T; readonly readAt: number; readingSince: number };
 
 export class Remembered<T> {
+  readonly #freshMs: number;
   /** By the bindings, which the requests of an isolate share. */
   readonly #values = new WeakMap<object, Known<T>>();
+
+  constructor(freshMs = FRESH_MS) {
+    this.#freshMs = freshMs;
+  }
 
   /** `read` receives the earlier value, from which it may go on. */
   async get(env: object, read: (earlier: T | undefined) => Promise<T>): Promise<T> {
     const now = Date.now();
     const known = this.#values.get(env);
     if (known !== undefined) {
-      if (now - known.readAt < FRESH_MS) return known.value;
-      const isBeingRead = now - known.readingSince < FRESH_MS;
-      if (isBeingRead && now - known.readAt < MAX_AGE_MS) return known.value;
+      if (now - known.readAt < this.#freshMs) return known.value;
+      const isBeingRead = now - known.readingSince < this.#freshMs;
+      if (isBeingRead && now - known.readAt < MAX_AGE * this.#freshMs) return known.value;
       known.readingSince = now;
     }
     const value = await read(known?.value);

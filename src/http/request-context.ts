@@ -15,6 +15,8 @@ export type RequestContext = {
   readonly clientIp: string | undefined;
   /** The path without the query, because the query may contain a ticket. */
   route: string | null;
+  /** The operation, or `none` if no documented route serves the request. */
+  verb: string;
   userId: string | null;
   apiKeyId: string | null;
   /** Of the error response. */
@@ -45,6 +47,7 @@ export function newRequestContext(
     startedAt: now(),
     clientIp: request.headers.get("cf-connecting-ip") ?? undefined,
     route: null,
+    verb: "none",
     userId: null,
     apiKeyId: null,
     problem: null,

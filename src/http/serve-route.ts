@@ -24,7 +24,7 @@ export async function serveStream<Query extends z.ZodType>(
   c: EdgeContext,
   context: RequestContext,
 ): Promise<Response> {
-  const { settings, body } = await enter(c, context, definition.path);
+  const { settings, body } = await enter(c, context, definition);
   if (c.req.raw.headers.get("upgrade")?.toLowerCase() !== "websocket")
     throw problem("websocket_required", "This path requires a websocket upgrade.");
   read.checkContentType(c.req.raw, body);
@@ -60,7 +60,7 @@ export async function serve<
   c: EdgeContext,
   context: RequestContext,
 ): Promise<Response> {
-  const { settings, body: bytes } = await enter(c, context, definition.path);
+  const { settings, body: bytes } = await enter(c, context, definition);
   const request = c.req.raw;
   const actor = await authenticate(api, definition, {
     request,
@@ -91,9 +91,10 @@ export async function serve<
 async function enter(
   c: EdgeContext,
   context: RequestContext,
-  path: string,
+  { path, operationId }: { path: string; operationId: string },
 ): Promise<{ settings: Config; body: Uint8Array }> {
   context.route = path;
+  context.verb = operationId;
   const settings = config(c.env);
   const body = await read.readBody(c.req.raw);
   await limitAddress(c.env, settings, context.clientIp);

@@ -189,6 +189,8 @@ export const Settings = z.object({
   NOTICE_URL: receiverUrl,
   /** Sign the notices. */
   NOTICE_SECRETS: json(WebhookSecrets).default([]),
+  /** The bearer token of GET /metrics. Empty: 404, and nothing is counted. */
+  METRICS_TOKEN: z.union([z.literal(""), z.string().min(32)]).default(""),
   /** The text of /.well-known/security.txt (RFC 9116). Empty: 404. */
   SECURITY_TXT: z.string().max(4_096).default(""),
   CHAINS: json(z.array(Chain)),

@@ -161,6 +161,7 @@ export const EXPECTED_OBJECTS: Readonly<Record<string, string>> = {
   "table requests": "3cb0c00e9621dfd0e9d8c7c9f8d712db",
   "table sealed_balances": "60448d00a46d0c7eb1124e6bdeeb184f",
   "table sealed_owners": "2a8fd65f734d452db300768159618e4b",
+  "table service_levels": "cfecd16374d8805e4cd08c38ec5cbf39",
   "table shortfalls": "4d74024e7612aeb67f9384a808ca0a62",
   "table small_deposits": "6a032190846557411f109ca27eff6d66",
   "table statement_leases": "13f15fda15661013033521bcc8c26bb3",

@@ -42,6 +42,16 @@ export const storageSamples = sqliteTable("storage_samples", {
   bytes: integer("bytes").notNull(),
 });
 
+export const serviceLevels = sqliteTable(
+  "service_levels",
+  {
+    id: integer("id").primaryKey(),
+    at: integer("at").notNull(),
+    body: text("body").notNull(),
+  },
+  () => [check("service_levels_id", sql`id = 1`)],
+);
+
 export const alerts = sqliteTable(
   "alerts",
   {

@@ -12,6 +12,7 @@ import {
   type NotCommitted,
   OutcomeUnknown,
 } from "../platform/commit.ts";
+import { counts } from "../platform/counts.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
 import { MAX_CLOCK_LEAD_MS, now, sleep } from "../platform/time.ts";
@@ -26,6 +27,7 @@ import { findCulprits, setAside } from "./set-aside.ts";
 
 export type CommitterSettings = {
   readonly asset: string;
+  readonly venue?: string | undefined;
   /**
    * How long a batch waits for more commands, in milliseconds, when the batch before it had
    * several.
@@ -190,6 +192,9 @@ export class GroupCommitter {
       this.#failed(group, error);
       batch?.resolve();
       await this.#outcomeOf(error);
+    } finally {
+      const outcome = committed ? "ok" : "failed";
+      counts.count("rfq_commit_groups_total", { outcome, venue: this.#settings.venue });
     }
     return committed;
   }

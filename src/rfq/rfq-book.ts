@@ -4,6 +4,7 @@
  */
 import { config, type Config } from "../platform/config.ts";
 import { type Group, NOW } from "../platform/commit.ts";
+import { counts } from "../platform/counts.ts";
 import { failpointOf } from "../platform/failpoint.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
@@ -52,6 +53,7 @@ const UNKNOWN_COMMAND: Result = { ok: false, problem: unavailable("none").data }
 
 export class RfqBook extends StreamObject {
   readonly #asset: string;
+  readonly #venue: string | undefined;
   readonly #settings: Config;
   readonly #committer: GroupCommitter;
   readonly #commands: SocketCommands;
@@ -71,6 +73,7 @@ export class RfqBook extends StreamObject {
       onDisconnect: onDisconnect(env),
     });
     this.#asset = asset;
+    this.#venue = asset.includes(":") ? asset.split(":")[0] : undefined;
     this.#settings = config(env);
     this.#commands = new SocketCommands(env, {
       asset,
@@ -80,6 +83,7 @@ export class RfqBook extends StreamObject {
     this.#inFlight = new InFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER);
     this.#committer = new GroupCommitter(env.DB, {
       asset: this.#asset,
+      venue: this.#venue,
       waitMs: this.#settings.RFQ_GROUP_WAIT_MS,
       maxWaitMs: this.#settings.RFQ_COMMAND_MAX_WAIT_MS,
       maxOperations: this.#settings.RFQ_GROUP_MAX_OPERATIONS,
@@ -92,7 +96,7 @@ export class RfqBook extends StreamObject {
 
   async submit(command: Command): Promise<Result> {
     const result = await this.#inFlight.run(command.actor.userId, () => this.#commit(command));
-    return result ?? this.#tooManyInFlight();
+    return this.#counted(command, result ?? this.#tooManyInFlight());
   }
 
   /** The quotes of one call of a user, in one commit group. The call counts as one command. */
@@ -100,7 +104,19 @@ export class RfqBook extends StreamObject {
     const results = await this.#inFlight.run(commands[0]?.actor.userId ?? "", () =>
       this.#commitQuotes(commands),
     );
-    return results ?? commands.map(() => this.#tooManyInFlight());
+    return commands.map((command, index) =>
+      this.#counted(command, results?.[index] ?? this.#tooManyInFlight()),
+    );
+  }
+
+  #counted({ op, receivedAt }: Command, result: Result): Result {
+    const outcome = result.ok ? "ok" : result.problem.code;
+    // For some minutes after a deployment, a new Worker may send commands that this code lacks.
+    const verb = OPS.has(op) ? op : "unknown";
+    counts.count("rfq_commands_total", { verb, outcome, venue: this.#venue });
+    counts.observe("rfq_command_seconds", verb, now() - receivedAt);
+    counts.send(this.env, (work) => this.ctx.waitUntil(work));
+    return result;
   }
 
   #tooManyInFlight(): Result {

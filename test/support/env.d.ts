@@ -28,6 +28,8 @@ declare namespace Cloudflare {
     BACKLOG_DB: D1Database;
     /** A database whose rows of sealed owners are edited. */
     OWNERS_DB: D1Database;
+    /** A database whose alerts and switches a test sets. */
+    LEVELS_DB: D1Database;
     /** A database with rows that are edited one by one. */
     EDITED_DB: D1Database;
   }

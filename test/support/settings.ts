@@ -24,6 +24,7 @@ export function testSettings(): Record<string, string> {
     AUTH_SECURITY_DELAY_SECS: "0",
     RATE_LIMITS: "off",
     LOG_SUCCESS_ONE_IN: "1",
+    METRICS_TOKEN: "test-metrics-token-0123456789abcdef",
     WITHDRAWAL_MIN_UNITS: "1",
     AUTH_DAILY_API_KEYS: "1000",
     DEPOSIT_DAILY_ADDRESSES: "100",

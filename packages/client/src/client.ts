@@ -22,6 +22,7 @@ import type {
   Market,
   MarketAsset,
   ServerTime,
+  ServiceStatus,
   ServiceConfig,
   Venue,
 } from "./types.ts";
@@ -160,6 +161,20 @@ export class Client {
    */
   health(options: CallOptions = {}): Promise<{ status: "ok" }> {
     return this.#transport.call({ method: "GET", path: "/health", public: true, options });
+  }
+
+  /**
+   * Returns whether trading, deposits and withdrawals are `ok`, `slow`, `paused` or `unknown`, as
+   * measured within the last minutes. Public.
+   *
+   * @example
+   * ```ts
+   * const { withdrawals, measured_at } = await client.status();
+   * if (withdrawals !== "ok") console.log(`withdrawals were ${withdrawals} at ${measured_at}`);
+   * ```
+   */
+  status(options: CallOptions = {}): Promise<ServiceStatus> {
+    return this.#transport.call({ method: "GET", path: "/status", public: true, options });
   }
 
   /**

@@ -135,6 +135,17 @@ export type AuditEvent = {
   created_at: string;
 };
 
+/** `slow`: later than usual. `unknown`: not measured for three minutes. */
+export type ComponentStatus = "ok" | "slow" | "paused" | "unknown";
+
+/** Whether the parts of the service work, of all chains and venues together. */
+export type ServiceStatus = {
+  trading: ComponentStatus;
+  deposits: ComponentStatus;
+  withdrawals: ComponentStatus;
+  measured_at: string | null;
+};
+
 /** The time of the service as RFC 3339 and in milliseconds since 1970. */
 export type ServerTime = { server_time: string; unix_ms: number };
 

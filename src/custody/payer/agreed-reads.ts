@@ -39,7 +39,7 @@ export async function readAgreedHead(asked: Asked): Promise<AgreedHead> {
   const { chain, cursor, sender, preferred } = asked;
   try {
     const heads = new Map<string, BlockHeader>();
-    const height = await askHighest(chain, async (endpoint) => {
+    const { height } = await askHighest(chain, async (endpoint) => {
       const head = await readHead(endpoint, cursor.headNumber);
       heads.set(endpoint.url, head);
       return head.number;

@@ -63,6 +63,7 @@ async function roundAfter(base: PayerContext, resumes: boolean): Promise<PayRoun
   const unmined = open.filter(
     (transaction) => !isFormer(context, transaction) && transaction.nonce >= context.usedNonces,
   );
+  if (context.levels !== undefined) context.levels.nonceGap = unmined.length;
   if (lease.haltReason !== null) return sendVoidsOnly(context, unmined);
   if (await haltIfRemoved(context)) return { status: "halted" };
   await resendFormer(context, former);
@@ -168,6 +169,8 @@ async function alertLowGas(context: HeadView): Promise<void> {
   const limits = feeLimits(chain);
   const feePerGas = firstFees(market, limits)?.maxFee ?? limits.maxFee;
   const needed = ((GAS_RESERVE_PAYMENTS * FULL_BATCH_GAS) / BigInt(MAX_PAYMENTS)) * feePerGas;
+  if (context.levels !== undefined)
+    Object.assign(context.levels, { gasWei: Number(held), gasNeededWei: Number(needed) });
   if (held >= needed) return clearAlert(context.db, "gas_low", chain.chain);
   await raiseAlert(
     context.db,

@@ -8,6 +8,15 @@ import type { Failpoint } from "../../platform/failpoint.ts";
 import type { StreamEvent } from "../../streams/event-log.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
 
+/** What metrics show of the last rounds. Members are absent until a round has seen them. */
+export type PayerLevels = {
+  gasWei?: number;
+  /** What the next payments may cost. Below it is the alert `gas_low`. */
+  gasNeededWei?: number;
+  /** Nonces that are signed and not mined at the head. */
+  nonceGap?: number;
+};
+
 export type PayerContext = {
   readonly db: D1Database;
   readonly settings: Config;
@@ -19,6 +28,7 @@ export type PayerContext = {
   readonly firstEndpoint?: number;
   /** Saves recovery records outside the database before signing (restore-payments.ts). */
   readonly saveRecords: (records: readonly WithdrawalRecord[]) => Promise<void>;
+  readonly levels?: PayerLevels;
   /** Set only by tests, which end the process there. */
   readonly failpoint?: Failpoint;
 };

@@ -7,12 +7,14 @@ import { EndpointAlerts } from "../../chain/endpoint-alerts.ts";
 import { FailureAlert } from "../../chain/failure-alert.ts";
 import { describe } from "../../chain/rpc.ts";
 import { config } from "../../platform/config.ts";
+import { counts } from "../../platform/counts.ts";
 import { errorFields, log } from "../../platform/log.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import { notifyStreams } from "../../streams/notify.ts";
 import { failpointOf } from "../../platform/failpoint.ts";
 import { pruneRecords } from "../recovery-records.ts";
 import { pastRetention } from "./withdrawal-record.ts";
+import type { PayerLevels } from "./payer-context.ts";
 import { payRound } from "./pay-round.ts";
 import { takeLease } from "./payer-lease.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
@@ -31,12 +33,18 @@ export class Payer extends DurableObject<Env> {
   readonly #endpoints = new EndpointAlerts("payer");
   /** The endpoint that the next round asks first. Another one each time, because one may lie. */
   #firstEndpoint = 0;
+  readonly #levels: PayerLevels = {};
 
   /** Starts the next round now, because there may be something to pay on the chain. */
   async wake(chain: string): Promise<void> {
     await this.ctx.storage.put("chain", chain);
     const due = await this.ctx.storage.getAlarm();
     if (due === null || due > Date.now() + 1_000) await this.ctx.storage.setAlarm(Date.now());
+  }
+
+  /** What the last rounds have seen, for metrics. */
+  async levels(): Promise<PayerLevels> {
+    return this.#levels;
   }
 
   /** One page of the operator's `restore`, once the watcher has read the chain again. */
@@ -71,6 +79,7 @@ export class Payer extends DurableObject<Env> {
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
     if (chain === undefined) return;
     let waitMs = chain.poll_ms;
+    let outcome = "failed";
     try {
       if (!this.#leased) await takeLease(this.env.DB, chain.chain, this.#token);
       this.#leased = true;
@@ -83,8 +92,10 @@ export class Payer extends DurableObject<Env> {
         firstEndpoint: this.#firstEndpoint++,
         push: (events) => notifyStreams(this.env, events),
         saveRecords: (records) => this.#saveRecords(records),
+        levels: this.#levels,
         ...(failpoint === undefined ? {} : { failpoint }),
       });
+      outcome = round.status;
       await pruneRecords<WithdrawalRecord>(this.ctx.storage, RECORDS, (records) =>
         pastRetention(this.env.DB, records),
       );
@@ -103,6 +114,8 @@ export class Payer extends DurableObject<Env> {
         ...errorFields(error),
       });
     } finally {
+      counts.count("rfq_rounds_total", { verb: "pay", outcome, chain: chain.chain });
+      counts.send(this.env, (work) => this.ctx.waitUntil(work));
       await this.ctx.storage.setAlarm(Date.now() + waitMs);
     }
   }

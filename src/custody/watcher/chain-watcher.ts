@@ -7,6 +7,7 @@ import { describe } from "../../chain/rpc.ts";
 import { EndpointAlerts } from "../../chain/endpoint-alerts.ts";
 import { FailureAlert } from "../../chain/failure-alert.ts";
 import { config } from "../../platform/config.ts";
+import { counts } from "../../platform/counts.ts";
 import { errorFields, log } from "../../platform/log.ts";
 import { notifyStreams } from "../../streams/notify.ts";
 import { failpointOf } from "../../platform/failpoint.ts";
@@ -34,6 +35,12 @@ const RANGES_PER_RESTORE = 200;
 /** Wait after all blocks that are a day old have been rechecked. */
 const RECHECK_EVERY_MS = 600_000;
 
+/** Members are absent until a round has seen them. */
+export type WatcherLevels = {
+  /** Blocks from the highest head to the one that enough endpoints have reached. */
+  readonly witnessLag?: number;
+};
+
 export type AddressReport = {
   readonly rewritten: number;
   /** Blocks above this one are not read yet, so run the command again. Null if all are read. */
@@ -50,12 +57,18 @@ export class ChainWatcher extends DurableObject<Env> {
   readonly #addresses = new AddressFilter();
   readonly #pace = new ScanPace();
   #firstEndpoint = 0;
+  #witnessLag: number | undefined;
 
   /** Starts the loop, or starts the next round now. */
   async wake(chain: string): Promise<void> {
     await this.ctx.storage.put("chain", chain);
     const due = await this.ctx.storage.getAlarm();
     if (due === null || due > Date.now() + 1_000) await this.ctx.storage.setAlarm(Date.now());
+  }
+
+  /** What the last round has seen, for metrics. */
+  async levels(): Promise<WatcherLevels> {
+    return this.#witnessLag === undefined ? {} : { witnessLag: this.#witnessLag };
   }
 
   /** Saves the recovery record of an address. This happens before a user receives the address. */
@@ -139,8 +152,11 @@ export class ChainWatcher extends DurableObject<Env> {
     if (context === undefined) return;
     const { chain } = context;
     let waitMs = chain.poll_ms;
+    let outcome = "failed";
     try {
       const round = await watchChain(context);
+      outcome = round.status;
+      if (round.status === "followed") this.#witnessLag = round.witnessLag;
       await pruneRecords<AddressRecord>(this.ctx.storage, RECORDS, async (records) =>
         [...records].flatMap(([key, { createdAt }]) =>
           createdAt < Date.now() - RETENTION_MS ? [key] : [],
@@ -160,6 +176,8 @@ export class ChainWatcher extends DurableObject<Env> {
         ...errorFields(error),
       });
     } finally {
+      counts.count("rfq_rounds_total", { verb: "watch", outcome, chain: chain.chain });
+      counts.send(this.env, (work) => this.ctx.waitUntil(work));
       // In `finally`, because an alarm that throws is retried six times and then dropped.
       await this.ctx.storage.setAlarm(Date.now() + waitMs);
     }

@@ -45,7 +45,9 @@ const RANGES_PER_ROUND = 20;
 /** Time for which a single endpoint counts as lagging if its head is behind an earlier one. */
 const KNOWN_HEAD_MS = 60_000;
 
-export type WatchRound = { readonly status: "followed" | "halted"; readonly behind: boolean };
+export type WatchRound =
+  | { readonly status: "followed"; readonly behind: boolean; readonly witnessLag: number }
+  | { readonly status: "halted"; readonly behind: false };
 
 export async function watchChain(context: WatcherContext): Promise<WatchRound> {
   const { db, chain } = context;
@@ -107,7 +109,8 @@ async function followChain(
   ) {
     cursor = await confirmBlocks(context, cursor, heights.target);
   }
-  return { status: "followed", behind: cursor.confirmed.number < heights.target };
+  const behind = cursor.confirmed.number < heights.target;
+  return { status: "followed", behind, witnessLag: heights.witnessLag };
 }
 
 /** Stops crediting and paying on a chain until an operator resumes it. Records stay as they are. */

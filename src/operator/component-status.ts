@@ -1,0 +1,60 @@
+/** What GET /status says of each component: its worst open alert, or a pause. */
+import type { AlertKind } from "../platform/alert.ts";
+
+export const COMPONENTS = ["trading", "deposits", "withdrawals"] as const;
+type Component = (typeof COMPONENTS)[number];
+export type ComponentStatus = Readonly<Record<Component, "ok" | "slow" | "paused">>;
+type Shown = { readonly [Name in Component]?: "slow" | "paused" };
+
+const SLOW_CHAIN = { deposits: "slow", withdrawals: "slow" } as const;
+const SLOW_PAYMENT = { withdrawals: "slow" } as const;
+
+/**
+ * Kinds whose effect every user sees anyway. A kind that is not here shows nothing, because thieves
+ * read the page, too: they must not learn from it that they were noticed.
+ */
+const ALERTS_SHOWN: { readonly [Kind in AlertKind]?: Shown } = {
+  clock_ahead: { trading: "paused" },
+  chain_unreachable: SLOW_CHAIN,
+  finality_stalled: SLOW_CHAIN,
+  nodes_disagree: SLOW_CHAIN,
+  chain_halted: { deposits: "paused", withdrawals: "paused" },
+  payer_halted: { withdrawals: "paused" },
+  vault_paused: { withdrawals: "paused" },
+  payer_failing: SLOW_PAYMENT,
+  node_refused: SLOW_PAYMENT,
+  fee_ceiling: SLOW_PAYMENT,
+  limit_reached: SLOW_PAYMENT,
+  payment_refused: SLOW_PAYMENT,
+  token_refuses: SLOW_PAYMENT,
+  withdrawal_late: SLOW_PAYMENT,
+};
+const SHOWN: ReadonlyMap<string, Shown> = new Map(Object.entries(ALERTS_SHOWN));
+
+const SWITCHES_SHOWN: ReadonlyMap<string, Shown> = new Map([
+  ["withdrawals_paused", { withdrawals: "paused" }],
+  ["storage_full", { trading: "paused" }],
+] as const);
+
+export function componentStatus(seen: {
+  readonly alerts: readonly string[];
+  readonly switches: readonly string[];
+  /** Whether all venues are paused. GET /config names those that are. */
+  readonly venuesPaused: boolean;
+}): ComponentStatus {
+  const shown: readonly (Shown | undefined)[] = [
+    ...seen.alerts.map((kind) => SHOWN.get(kind)),
+    ...seen.switches.map((name) => SWITCHES_SHOWN.get(name)),
+    seen.venuesPaused ? { trading: "paused" } : undefined,
+  ];
+  const worst = (component: Component) => {
+    const all = shown.map((of) => of?.[component]);
+    if (all.includes("paused")) return "paused";
+    return all.includes("slow") ? "slow" : "ok";
+  };
+  return {
+    trading: worst("trading"),
+    deposits: worst("deposits"),
+    withdrawals: worst("withdrawals"),
+  };
+}
