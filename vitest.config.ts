@@ -141,6 +141,7 @@ function inWorkerd(project: {
             EDITED_DB: "edited",
             OWNERS_DB: "owners",
             LEVELS_DB: "levels",
+            CANDLES_DB: "candles",
           },
         },
       })),

@@ -226,3 +226,39 @@ CREATE TABLE venue_days (
   maker_fee INTEGER NOT NULL,
   PRIMARY KEY (day, venue)
 ) STRICT, WITHOUT ROWID;
+
+-- Candles: the prices and sums of an asset’s trades in a minute, an hour or a UTC day, of which
+-- there is a row only if somebody traded. Each match before `candle_cursor` is added once
+-- (src/archive/candles.ts). Minutes are deleted after two days, hours after 90 days.
+--
+-- Example row:
+--   asset ’venue_one:0x1’, step 60, start 29409180, open 650000, high 660000, low 650000,
+--   close 655000, amount 3000000, usdc_amount 1965000, trades 3, last_at 1764551353797
+CREATE TABLE candles (
+  asset TEXT NOT NULL,
+  step INTEGER NOT NULL,         -- in minutes: 1, 60 or 1440
+  start INTEGER NOT NULL,        -- in minutes since 1970-01-01
+  open INTEGER NOT NULL,         -- prices, scaled by 1e6
+  high INTEGER NOT NULL,
+  low INTEGER NOT NULL,
+  close INTEGER NOT NULL,
+  amount INTEGER NOT NULL,       -- sums, which stop at 2^62
+  usdc_amount INTEGER NOT NULL,
+  trades INTEGER NOT NULL,
+  last_at INTEGER NOT NULL,      -- instant of the last trade
+  PRIMARY KEY (asset, step, start)
+) STRICT, WITHOUT ROWID;
+
+-- The newest hours of all assets, and the rows to delete.
+CREATE INDEX candles_start ON candles (step, start) WHERE step < 1440;
+
+-- The minute before which all matches are in candles. One row.
+--
+-- Example row:
+--   one 1, minute 29409235, moved_group 96
+CREATE TABLE candle_cursor (
+  one INTEGER PRIMARY KEY NOT NULL,
+  minute INTEGER NOT NULL,
+  moved_group INTEGER NOT NULL,  -- that moved it last
+  CONSTRAINT candle_cursor_one CHECK (one = 1)
+) STRICT;

@@ -36,6 +36,7 @@ import { watchSchema } from "./platform/watch-schema.ts";
 import { watchStorage } from "./platform/storage.ts";
 import { trimGroups } from "./platform/trim-groups.ts";
 import { endLostSockets } from "./rfq/cancel-on-disconnect.ts";
+import { trimCandles, writeCandles } from "./rfq/candles/write-candles.ts";
 import { closeMissedTimers } from "./rfq/cancel-after.ts";
 import { expireMissed } from "./rfq/expire-missed.ts";
 import { closeTripped } from "./rfq/protection.ts";
@@ -69,12 +70,14 @@ export const TASKS: readonly Task[] = [
   ["anchor_audit", (env) => anchorAudit(env.DB, env.AUDIT, config(env))],
   ["deliver_notices", (env) => deliverNotices(env.DB, config(env))],
   ["measure", measure],
+  ["write_candles", ({ DB }) => writeCandles(DB)],
   // At last what reads or deletes much.
   ["reconcile_recent", async (env) => !(await scanRecent(env.DB, { macKeys: config(env) }))],
   ["reconcile", reconcileNow],
   ["trim_accounts", ({ DB }) => trimAccounts(DB)],
   ["trim_streams", trimStreams],
   ["trim_rfq", ({ DB }) => trimRfq(DB)],
+  ["trim_candles", ({ DB }) => trimCandles(DB)],
   ["trim_groups", (env) => trimGroups(env.DB, windowsOf(config(env)).commitGroups)],
 ];
 

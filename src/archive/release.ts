@@ -18,6 +18,7 @@ import { inChunks } from "../platform/chunks.ts";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
 import { all, blob, type Expr, expr, first, join, raw, type Sql, sql } from "../platform/sql.ts";
+import { addToCandles, NOT_IN_CANDLES } from "./candles.ts";
 import { addVenueDays } from "./venue-days.ts";
 import { SealMalformed } from "./column-text.ts";
 import type { Seal } from "./seal-format.ts";
@@ -275,7 +276,7 @@ function end({ number, after, up_to: upTo }: Next): Step {
   };
 }
 
-/** Their sums stay, because the operator reads fees of a month. */
+/** Their sums and candles stay, because the operator reads fees of a month. */
 function releaseMatches(
   group: Group,
   { number, sha256 }: Next,
@@ -292,6 +293,7 @@ function releaseMatches(
           AND last_at + ${matchesMs} <= ${group.at}
           AND matches = (SELECT count(*) FROM matches WHERE match_id IN (${matches}))`,
       addVenueDays(sql`m.match_id IN (${matches}) AND ${applied}`),
+      addToCandles(sql`m.match_id IN (${matches}) AND ${NOT_IN_CANDLES} AND ${applied}`),
       sql`DELETE FROM matches WHERE match_id IN (${matches}) AND ${applied}`,
     ],
     applied: sealIs(number, expr`matches_released_at IS NOT NULL`),

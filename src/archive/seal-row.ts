@@ -116,7 +116,7 @@ function storeBalances(balances: readonly ClosingBalance[]): Sql[] {
       FROM json_each(${JSON.stringify(rows)}) s CROSS JOIN accounts a
         ON a.owner = unhex(s.value ->> 0) AND a.asset = s.value ->> 1 AND a.kind = s.value ->> 2
       WHERE 1 ON CONFLICT (account_id) DO UPDATE
-        SET balance = excluded.balance, ${addSums()}`,
+        SET balance = excluded.balance, ${addSums("sealed_balances")}`,
   );
 }
 

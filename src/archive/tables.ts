@@ -80,3 +80,36 @@ export const venueDays = sqliteTable(
   },
   (t) => [primaryKey({ columns: [t.day, t.venue] })],
 );
+
+export const candles = sqliteTable(
+  "candles",
+  {
+    asset: text("asset").notNull(),
+    step: integer("step").notNull(),
+    start: integer("start").notNull(),
+    open: integer("open").notNull(),
+    high: integer("high").notNull(),
+    low: integer("low").notNull(),
+    close: integer("close").notNull(),
+    amount: amount("amount").notNull(),
+    usdcAmount: amount("usdc_amount").notNull(),
+    trades: integer("trades").notNull(),
+    lastAt: integer("last_at").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.asset, t.step, t.start] }),
+    index("candles_start")
+      .on(t.step, t.start)
+      .where(sql`step < 1440`),
+  ],
+);
+
+export const candleCursor = sqliteTable(
+  "candle_cursor",
+  {
+    one: integer("one").primaryKey(),
+    minute: integer("minute").notNull(),
+    movedGroup: integer("moved_group").notNull(),
+  },
+  () => [check("candle_cursor_one", sql`one = 1`)],
+);

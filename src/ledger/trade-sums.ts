@@ -3,15 +3,14 @@
  * on the available account, and what was sold and received less the fee, on the pending account.
  */
 import { type AssetKey, USDC } from "../assets/asset.ts";
+import { addBounded, boundedSum } from "../platform/bounded-sum.ts";
 import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { reasonCode } from "./codes.ts";
 import type { AccountKind } from "./tables.ts";
 
-const MAX_SUM = "4611686018427387904";
-
 /**
  * `account_id`, `traded` and `traded_usdc` of the matches of a range of transfers. The leg of the
- * token carries the seller's reference.
+ * token carries the seller's reference. A match that was edited by SQL stops no scan.
  */
 export function tradeSums(range: { readonly after: number; readonly upTo: number }): Sql {
   const legs = (account: string, usdc: string) => sql`SELECT t.${raw(account)} AS account_id,
@@ -19,24 +18,14 @@ export function tradeSums(range: { readonly after: number; readonly upTo: number
     FROM transfers t JOIN match_sides m ON m.match_id = t.ref OR m.quote_id = t.ref
     WHERE t.transfer_id > ${range.after} AND t.transfer_id <= ${range.upTo}
       AND t.reason = ${reasonCode("trade")} AND t.ref = m.seller_ref`;
-  return sql`SELECT account_id, ${sumOf("amount")} AS traded, ${sumOf("usdc")} AS traded_usdc
+  return sql`SELECT account_id, ${boundedSum("amount")} AS traded, ${boundedSum("usdc")} AS traded_usdc
     FROM (${legs("to_account", "m.usdc_amount + m.buyer_fee")}
       UNION ALL ${legs("from_account", "m.usdc_amount - m.seller_fee")}) GROUP BY account_id`;
 }
 
-/** Assignments of an upsert that adds sums. */
-export function addSums(): Sql {
-  const added = (column: string) => `${column} = min(${column} + excluded.${column}, ${MAX_SUM})`;
-  return raw(`${added("traded")}, ${added("traded_usdc")}`);
-}
-
-/**
- * In two halves, because `sum` throws if it overflows. The sum stops at 2^62, so that a match that
- * was edited by SQL stops no scan.
- */
-function sumOf(column: string): Sql {
-  const [high, low] = [`sum(${column} >> 32)`, `sum(${column} & 4294967295)`];
-  return raw(`iif(${high} + (${low} >> 32) >= 1073741824, ${MAX_SUM}, (${high} << 32) + ${low})`);
+/** Assignments of an upsert of `table` that adds sums. */
+export function addSums(table: "checked_balances" | "sealed_balances"): Sql {
+  return sql`${addBounded(table, "traded")}, ${addBounded(table, "traded_usdc")}`;
 }
 
 /** A user's sums of an asset, and what they hold, as decimal texts. */

@@ -28,6 +28,8 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   audit_seals: { bytes: 78 },
   batch_members: { bytes: 147 },
   cancel_timers: { bytes: 106, user: "t.user_id" },
+  candle_cursor: { bytes: 20 },
+  candles: { bytes: 120, withoutRowid: true },
   chain_blocks: { bytes: 76 },
   chain_commands: { bytes: 80 },
   chain_cursors: { bytes: 100 },

@@ -218,7 +218,7 @@ export async function advanceTransferScan(db: D1Database, scan: Scan, chunk: Chu
     FROM (SELECT account_id, after, max(entry_id) FROM (${entries(chunk)}) GROUP BY account_id)
       LEFT JOIN (${tradeSums(chunk)}) USING (account_id)
     WHERE ${isNext(scan, chunk)}
-    ON CONFLICT (scan, account_id) DO UPDATE SET balance = excluded.balance, ${addSums()}`;
+    ON CONFLICT (scan, account_id) DO UPDATE SET balance = excluded.balance, ${addSums("checked_balances")}`;
   const advance = sql`UPDATE ledger_checkpoints SET position = ${chunk.upTo}
     WHERE scan = ${name} AND ${isNext(scan, chunk)}`;
   await db.batch([prepare(db, store), prepare(db, advance)]);

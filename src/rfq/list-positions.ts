@@ -1,16 +1,17 @@
 /** What a user holds of each outcome token, what its trades cost and brought, and its value. */
 import { toHex } from "../assets/amount.ts";
+import { CANDLE_STEPS } from "../archive/candles.ts";
 import { assetKey } from "../assets/asset.ts";
 import * as z from "zod";
 import { fetchCount, type Page, pageFields, type PageQuery, pageOf } from "../http/cursor.ts";
 import { tradedAssets, type TradeSums } from "../ledger/trade-sums.ts";
-import { all, sql } from "../platform/sql.ts";
+import { all, literal, sql } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import type { BookFilter } from "./examined-page.ts";
 import { assetView } from "./rfq-records.ts";
 
 type PositionRow = TradeSums & {
-  /** Of the newest match of the asset in the database. */
+  /** Of the newest match of the asset, or of its newest candle. */
   readonly last_price: number | null;
   readonly last_at: number | null;
 };
@@ -32,11 +33,14 @@ export async function listPositions(
   const range = { ...rangeOf(filter), after: page.last_cursor?.position ?? "" };
   const rows = await all<PositionRow>(
     db,
-    sql`SELECT p.*, m.price AS last_price, m.at AS last_at
+    sql`SELECT p.*, coalesce(m.price, c.close) AS last_price, coalesce(m.at, c.last_at) AS last_at
       FROM (${tradedAssets(userId, { ...range, limit: fetchCount(page) })}) p
       LEFT JOIN matches m ON m.match_id = (SELECT n.match_id FROM matches n
         WHERE substr(n.asset, -16) = substr(p.asset, -16) AND n.asset = p.asset
         ORDER BY n.at DESC, n.match_id DESC LIMIT 1)
+      LEFT JOIN candles c ON c.asset = p.asset AND c.step = ${literal(CANDLE_STEPS["1d"])}
+        AND c.start = (SELECT max(d.start) FROM candles d
+          WHERE d.asset = p.asset AND d.step = ${literal(CANDLE_STEPS["1d"])})
       ORDER BY p.asset`,
   );
   return pageOf(page, rows, positionView, ({ asset }) => [asset]);

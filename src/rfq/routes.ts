@@ -25,6 +25,7 @@ import {
   period,
   venueOfAsset,
 } from "./query-fields.ts";
+import { registerCandleRoutes } from "./candles/routes.ts";
 import { registerMarketRoutes } from "./markets/routes.ts";
 import { registerRecordRoutes } from "./record-routes.ts";
 import { matchView, quoteView, requestView } from "./rfq-records.ts";
@@ -70,6 +71,7 @@ export function registerRfqRoutes(api: Api): void {
   registerProtectionRoutes(api);
   registerRecordRoutes(api);
   registerMarketRoutes(api);
+  registerCandleRoutes(api);
 }
 
 function registerRequestRoutes(api: Api): void {

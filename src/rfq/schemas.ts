@@ -292,7 +292,7 @@ export const Position = z
       description: "amount × last_price in USDC native units, rounded down. Null without a price",
     }),
     last_price: price.nullable().meta({
-      description: "Price of the newest trade of the last 24 hours; null without one",
+      description: "Price of the newest trade; null without one",
     }),
     last_price_at: z.iso.datetime().nullable().meta({ description: "When that trade was made" }),
   })

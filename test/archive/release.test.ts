@@ -147,11 +147,18 @@ it("keeps the sums of the matches that it deletes", async () => {
         SELECT 1 AS trades, usdc_amount AS usdc, taker_fee + maker_fee AS fees FROM matches
         UNION ALL SELECT trades, usdc_amount, taker_fee + maker_fee FROM venue_days)`,
     );
+  const candles = () =>
+    all(
+      db,
+      sql`SELECT sum(trades) AS trades, sum(usdc) AS usdc FROM (
+        SELECT 1 AS trades, usdc_amount AS usdc FROM matches
+        UNION ALL SELECT trades, usdc_amount FROM candles WHERE step = 1440)`,
+    );
   await journal.trade();
-  const before = await sums();
+  const before = [await sums(), await candles()];
   await releaseAll();
   await releaseMatches();
-  expect(await sums()).toEqual(before);
+  expect([await sums(), await candles()]).toEqual(before);
   expect(await journal.count("venue_days")).toBeGreaterThan(0);
 });
 

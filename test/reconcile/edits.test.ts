@@ -67,6 +67,8 @@ const FOUND_BY: Readonly<Record<string, string>> = {
 
 /** Tables that decide neither who gets money nor who sees history. */
 const IDLE = [
+  "candle_cursor",
+  "candles",
   "expiry_commands",
   "owner_mends",
   "quote_commands",

@@ -2,12 +2,14 @@
 import { type PageOptions, Pages } from "./pages.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 import type {
+  Candle,
   MarketAsset,
   Match,
   Position,
   Quote,
   QuoteRequest,
   RequestSide,
+  Ticker,
   Trade,
 } from "./types.ts";
 
@@ -273,6 +275,53 @@ export class RfqRecords {
       this.#transport,
       "/rfq/get-positions",
       { limit, last_cursor, venue_id, asset_id },
+      options,
+    );
+  }
+
+  /**
+   * Returns what the assets of a venue traded at in the last day, largest volume first. At most 1
+   * 000 assets. The response may be ten seconds old.
+   *
+   * @example
+   * ```ts
+   * const { items } = await client.rfq.tickers({ venue_id: "venue_one" });
+   * for (const { asset_id, last_price } of items) console.log(asset_id, last_price);
+   * ```
+   */
+  tickers(
+    { venue_id }: { venue_id: string },
+    options: CallOptions = {},
+  ): Promise<{ items: Ticker[]; as_of: string }> {
+    return this.#get("/rfq/get-tickers", { venue_id }, options);
+  }
+
+  /**
+   * Lists an asset's candles, newest first. A minute, hour or UTC day without a trade has none.
+   * Those of a minute are kept for two days, those of an hour for 90 days.
+   *
+   * @example
+   * ```ts
+   * const hours = client.rfq.candles({ venue_id: "venue_one", asset_id: "0xab", interval: "1h" });
+   * for await (const { start, open, close } of hours) console.log(start, open, close);
+   * ```
+   */
+  candles(
+    {
+      limit,
+      last_cursor,
+      venue_id,
+      asset_id,
+      interval,
+      from,
+      to,
+    }: PageOptions & MarketAsset & Period & { interval: "1m" | "1h" | "1d" },
+    options: CallOptions = {},
+  ): Pages<Candle> {
+    return new Pages(
+      this.#transport,
+      "/rfq/get-candles",
+      { limit, last_cursor, venue_id, asset_id, interval, from, to },
       options,
     );
   }

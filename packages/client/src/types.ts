@@ -431,9 +431,44 @@ export type Position = {
   realized: bigint | null;
   /** `amount × last_price`, native units of USDC, rounded down. Null without a price. */
   value: bigint | null;
-  /** Price of the newest trade of the last 24 hours. Null without one. */
+  /** Price of the newest trade. Null without one. */
   last_price: number | null;
   last_price_at: string | null;
+};
+
+/** The trades of an asset in a minute, an hour or a UTC day. */
+export type Candle = {
+  start: string;
+  /** Prices, scaled by 1e6. */
+  open: number;
+  high: number;
+  low: number;
+  close: number;
+  /** Native units of the asset. */
+  amount: bigint;
+  /** What they cost without fees, native units of USDC. */
+  usdc_amount: bigint;
+  trades: number;
+  /** Whether it changes no more. */
+  final: boolean;
+};
+
+/** What an asset traded at in the last day: the current UTC hour and the 23 before it. */
+export type Ticker = {
+  venue_id: Venue;
+  asset_id: string;
+  /** Scaled by 1e6. */
+  last_price: number;
+  last_price_at: string;
+  /** `last_price` less the first price of the last day, scaled by 1e6. */
+  change: number;
+  /** Native units of the asset. */
+  amount: bigint;
+  /** What they cost without fees, native units of USDC. */
+  usdc_amount: bigint;
+  trades: number;
+  /** The last price of each of the 24 hours, oldest first. Null where nobody traded. */
+  prices: (number | null)[];
 };
 
 /** What became of one of several quotes. */

@@ -162,8 +162,31 @@ export const REST: readonly Mutant[] = [
   }),
   ...ideas("src/archive/seal-row.ts", "archive/release", {
     "a seal forgets what was traded": [
-      "SET balance = excluded.balance, ${addSums()}",
+      'SET balance = excluded.balance, ${addSums("sealed_balances")}',
       "SET balance = excluded.balance",
+    ],
+  }),
+  ...ideas("src/rfq/candles/write-candles.ts", "rfq/candles", {
+    "a doubled run adds twice": [
+      "AND EXISTS (SELECT 1 FROM candle_cursor WHERE moved_group = ${group.seq})",
+      "",
+    ],
+  }),
+  ...ideas("src/archive/candles.ts", "rfq/candles", {
+    "a candle forgets its earlier low": [
+      "low = min(candles.low, excluded.low)",
+      "low = excluded.low",
+    ],
+    "a candle's close stays its first": ["close = excluded.close", "close = candles.close"],
+    "a candle keeps its first amount": [
+      '${addBounded("candles", "amount")}',
+      "amount = candles.amount",
+    ],
+  }),
+  ...ideas("src/archive/release.ts", "archive/release", {
+    "a release loses the trades of candles": [
+      "      addToCandles(sql`m.match_id IN (${matches}) AND ${NOT_IN_CANDLES} AND ${applied}`),\n",
+      "",
     ],
   }),
 ];

@@ -1,0 +1,55 @@
+/** Adds the matches of closed minutes to the candles. Cron calls it once a minute. */
+import { addToCandles, CANDLE_CURSOR, CANDLE_STEPS } from "../../archive/candles.ts";
+import { commitOrThrow, newGroup, NOW } from "../../platform/commit.ts";
+import { first, literal, sql } from "../../platform/sql.ts";
+import { trimUntilDone } from "../../platform/trim.ts";
+
+/** Minutes of one batch, from the first with a match. */
+const MINUTES_PER_BATCH = 5;
+const DAY_MINUTES = 1_440;
+/** Minutes for which candles of a step are kept. Those of a day are kept for ever. */
+export const CANDLES_KEPT = {
+  [CANDLE_STEPS["1m"]]: 2 * DAY_MINUTES,
+  [CANDLE_STEPS["1h"]]: 90 * DAY_MINUTES,
+} as const;
+
+/**
+ * A minute is closed once a commit group began after it, because no later group has an earlier
+ * instant. The batch moves the cursor from where it was read, so a run that is repeated adds
+ * nothing. Resolves to whether more closed minutes wait.
+ */
+export async function writeCandles(db: D1Database): Promise<boolean> {
+  const next = await first<{ from: number; up_to: number; closed: number }>(
+    db,
+    sql`SELECT "from", closed, min(closed, first_at / 60000 + ${literal(MINUTES_PER_BATCH)}) AS up_to
+      FROM (SELECT ${CANDLE_CURSOR} AS "from", ${NOW} / 60000 AS closed,
+        (SELECT at FROM matches WHERE at >= ${CANDLE_CURSOR} * 60000 ORDER BY at LIMIT 1) AS first_at)
+      WHERE first_at / 60000 < closed`,
+  );
+  if (next === undefined) return false;
+  const { from, up_to: upTo, closed } = next;
+  const group = newGroup();
+  await commitOrThrow(db, group, [
+    sql`INSERT INTO candle_cursor (one, minute, moved_group)
+      SELECT 1, ${upTo}, ${group.seq} WHERE ${upTo} * 60000 <= ${group.at}
+      ON CONFLICT (one) DO UPDATE SET minute = excluded.minute, moved_group = excluded.moved_group
+        WHERE candle_cursor.minute = ${from}`,
+    addToCandles(sql`m.at >= ${from} * 60000 AND m.at < ${upTo} * 60000
+      AND EXISTS (SELECT 1 FROM candle_cursor WHERE moved_group = ${group.seq})`),
+  ]);
+  return upTo < closed;
+}
+
+export async function trimCandles(db: D1Database): Promise<void> {
+  await trimUntilDone(
+    db,
+    ...Object.entries(CANDLES_KEPT).map(
+      ([step, kept]) =>
+        (rows: number) =>
+          sql`DELETE FROM candles WHERE (asset, step, start) IN (
+          SELECT asset, step, start FROM candles INDEXED BY candles_start
+          WHERE step = ${literal(Number(step))} AND step < 1440
+            AND start < ${NOW} / 60000 - ${literal(kept)} LIMIT ${rows}) RETURNING 1`,
+    ),
+  );
+}
