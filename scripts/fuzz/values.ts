@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import type { Dice } from "../soak/dice.ts";
 import { type Caller, type Ids, nextCode } from "./callers.ts";
 import type { Field, Schema } from "./operations.ts";
+import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "../../src/rfq/own-texts.ts";
 
 export type Scene = {
   readonly dice: Dice;
@@ -78,6 +79,12 @@ const SOURCES: Readonly<Record<string, (scene: Scene) => unknown>> = {
   max_trade_usdc_per_day: usdcLimit,
   withdraw_max_usdc_per_day: usdcLimit,
   withdraw_approval_above: usdcLimit,
+  ...eachText(
+    { ...REQUEST_TEXTS, ...QUOTE_TEXTS },
+    (_, { sample }) =>
+      () =>
+        sample,
+  ),
   label: ({ dice }) => dice.pick(LABELS),
   limit: ({ dice }) => dice.pick([0, 1, 5, 50, 500, 501]),
   q: ({ dice }) => dice.pick(["a", "yes", "Will the"]),

@@ -9,6 +9,7 @@ import type {
   SealedTransfer,
 } from "../../src/archive/sealed-columns.ts";
 import type { Seal } from "../../src/archive/seal-format.ts";
+import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "../../src/rfq/own-texts.ts";
 
 const STARTED_AT = 1_764_551_300_000;
 
@@ -42,7 +43,6 @@ const life = fc.record({
   opened_at: instant,
   expires_at: instant,
   opened_group: fc.nat(),
-  label,
   ended_by: fc.option(id),
   ended_group: fc.nat(),
   stuck_at: fc.option(instant),
@@ -76,6 +76,7 @@ const request: fc.Arbitrary<SealedRequest> = fc
       side: fc.constantFrom("Bid", "Ask", "TwoWay"),
       disclosed: fc.nat(1),
       status: fc.constantFrom("matched", "cancelled", "expired"),
+      ...eachText(REQUEST_TEXTS, () => label),
     }),
     life,
   )
@@ -100,6 +101,7 @@ const quote: fc.Arbitrary<SealedQuote> = fc
       cancel_reason: fc.option(fc.constantFrom("replaced", "timeout")),
       replaced_by: fc.option(id),
       status: fc.constantFrom("accepted", "cancelled", "expired", "rejected"),
+      ...eachText(QUOTE_TEXTS, () => label),
     }),
     life,
   )

@@ -16,6 +16,7 @@ import { settings } from "../support/http.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
 import { FULL } from "../support/depth.ts";
+import { QUOTE_TEXTS, REQUEST_TEXTS, textNames } from "../../src/rfq/own-texts.ts";
 
 const db = env.EDITED_DB;
 
@@ -29,8 +30,14 @@ const UNSEEN: Readonly<Record<string, { readonly named?: string; readonly idle?:
   },
   event_runs: { named: "at run_id" },
   matches: { named: "maker_label requester_label", idle: "at" },
-  quotes: { named: "credential key_hash label terms_hash", idle: "maker_open stuck_at" },
-  requests: { named: "key_hash label terms_hash", idle: "stuck_at" },
+  quotes: {
+    named: "credential key_hash terms_hash",
+    idle: `maker_open stuck_at ${textNames(QUOTE_TEXTS).join(" ")}`,
+  },
+  requests: {
+    named: "key_hash terms_hash",
+    idle: `stuck_at ${textNames(REQUEST_TEXTS).join(" ")}`,
+  },
   streams: { named: "active_at pushed_seq" },
   transfers: { idle: "at line transfer_id" },
   vault_events: {

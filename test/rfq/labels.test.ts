@@ -59,30 +59,6 @@ awakeAndEvicted("labels", (maybeEvict) => {
     ]);
   });
 
-  it("are terms of the idempotency key", async () => {
-    const { stream, requester, maker, request, book } = await openMarket();
-    const [venue_id, asset_id] = book.split(":");
-    const calls = [
-      { api: apiOf(maker), path: "/rfq/quote", terms: { ...pickId(request), price: 500_000 } },
-      {
-        api: apiOf(requester),
-        path: "/rfq/request",
-        terms: { venue_id, asset_id, amount: 10, side: "Bid" },
-      },
-    ];
-    for (const { api, path, terms } of calls) {
-      const key = { "idempotency-key": crypto.randomUUID() };
-      const first = await api.post(path, { ...terms, label: "a" }, key);
-      await maybeEvict(stream);
-      const again = await api.post(path, { ...terms, label: "a" }, key);
-      expect([first.status, again.json]).toEqual([201, first.json]);
-      for (const other of [{ label: "b" }, {}])
-        expect((await api.post(path, { ...terms, ...other }, key)).json).toMatchObject({
-          code: "idempotency_key_reused",
-        });
-    }
-  });
-
   it("travel with the socket command quote", async () => {
     const { stream, maker, request } = await openMarket();
     const subscriber = await connect(maker, stream);
