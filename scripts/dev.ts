@@ -1,14 +1,15 @@
 /** `npm run dev` runs the whole service on loopback, with funded users and a market maker. */
 import type { Address } from "viem";
-import { Client, Problem } from "../packages/client/src/index.ts";
+import type { Client } from "../packages/client/src/index.ts";
 import { Settings } from "../src/platform/config.ts";
 import { startMarketMaker } from "./market-maker.ts";
 import { readArguments, refuse } from "./stack/arguments.ts";
+import { DEMO_USERS, enter } from "./stack/demo-users.ts";
 import { listExampleMarkets } from "./stack/example-markets.ts";
 import { type Faucet, openFaucet } from "./stack/faucet.ts";
 import { portFrom } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
-import { DEFAULT_STACK_DIR, type DemoUser } from "./stack/stack-file.ts";
+import { DEFAULT_STACK_DIR } from "./stack/stack-file.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
 
 const USAGE = `npm run dev -- [--no-maker] [--keep] [--dir <path>] [--set NAME=VALUE …]
@@ -23,12 +24,6 @@ quotes every request with the account maker@demo.example.
 
 The service listens on PORT (8787) and the chain on RPC_PORT (8545) of the environment.`;
 
-const USERS: DemoUser[] = [
-  { email: "taker@demo.example", password: "taker-demo-password", role: "taker" },
-  { email: "maker@demo.example", password: "maker-demo-password", role: "maker" },
-  // Nobody uses this one, so its trades are those of your own maker.
-  { email: "maker-2@demo.example", password: "maker-2-demo-password", role: "maker" },
-];
 const USDC = 100_000_000_000n;
 const TOKENS = 100_000_000_000n;
 /** Every user starts with this asset on every venue. The market maker mints others when needed. */
@@ -59,14 +54,15 @@ await runScript(async (onStop) => {
   });
   onStop(() => stack.stop());
   const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc: stack.deployment.usdc });
-  const entered = await Promise.all(USERS.map((user) => enter(stack, user)));
+  const entered = await Promise.all(DEMO_USERS.map((user) => enter(stack.baseUrl, user)));
   const clients = entered.map(({ client }) => client);
   const newcomers = entered.filter(({ isNew }) => isNew).map(({ client }) => client);
   if (newcomers.length > 0) await fund(stack, faucet, newcomers);
-  stack.announceUsers(USERS);
+  stack.announceUsers(DEMO_USERS);
   console.log(`  ${await listExampleMarkets(stack)} example markets are listed`);
   if (!noMaker) {
-    const maker = clients[USERS.findIndex(({ role }) => role === "maker")] ?? raise("no maker");
+    const maker =
+      clients[DEMO_USERS.findIndex(({ role }) => role === "maker")] ?? raise("no maker");
     onStop(await startMaker(stack, faucet, maker));
   }
   greet(stack, { quotes: !noMaker });
@@ -112,26 +108,6 @@ function settingsFrom(texts: readonly string[]): Record<string, string> {
   );
 }
 
-/** Registers the user, or logs in if an earlier start has registered them. */
-async function enter(
-  stack: Stack,
-  { email, password }: DemoUser,
-): Promise<{ client: Client; isNew: boolean }> {
-  const guest = new Client({ baseUrl: stack.baseUrl });
-  try {
-    return {
-      client: guest.withSession(await guest.auth.register({ email, password })),
-      isNew: true,
-    };
-  } catch (error) {
-    if (!(error instanceof Problem) || error.code !== "email_taken") throw error;
-    return {
-      client: await Client.login({ baseUrl: stack.baseUrl, email, password }),
-      isNew: false,
-    };
-  }
-}
-
 async function fund(stack: Stack, faucet: Faucet, clients: Client[]): Promise<void> {
   const tokens = Object.values(stack.deployment.outcomeTokens);
   for (const client of clients) {
@@ -156,7 +132,7 @@ async function fund(stack: Stack, faucet: Faucet, clients: Client[]): Promise<vo
 }
 
 function greet({ baseUrl, rpcUrl, dir, workerLog }: Stack, { quotes }: { quotes: boolean }): void {
-  const [taker, , ownMaker] = USERS;
+  const [taker, , ownMaker] = DEMO_USERS;
   const quoted = quotes
     ? "sleep 1"
     : `MAKER=$(curl -s $RFQ_URL/auth/login -H 'content-type: application/json' \\
@@ -171,7 +147,7 @@ Ready on ${baseUrl}
 Console: ${baseUrl}/console/
 
 Users (each began with 100 000 USDC, and 100 000 of asset 0x1 on every venue):
-${USERS.map(({ role, email, password }) => `  ${role}  ${email}  ${password}`).join("\n")}
+${DEMO_USERS.map(({ role, email, password }) => `  ${role}  ${email}  ${password}`).join("\n")}
 ${quotes ? "" : "\nNobody quotes, because of --no-maker. Start your own maker (examples/README.md).\n"}
 Log in, ask for a quote, see ${quotes ? "what makers offer" : "the one of your own maker"}, and accept it:
 export RFQ_URL=${baseUrl} RPC_URL=${rpcUrl}${isDefault ? "" : ` RFQ_DIR=${dir}`}

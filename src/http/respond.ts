@@ -1,4 +1,5 @@
 /** Makes responses: JSON bodies, problems, and the headers of every response. */
+import { SettingsError } from "../platform/check-settings.ts";
 import type { Config } from "../platform/config.ts";
 import { OutcomeUnknown, RolledBack } from "../platform/commit.ts";
 import { ratePolicies } from "./rate-limit.ts";
@@ -72,6 +73,11 @@ export function errorResponse(error: unknown, context: RequestContext): Response
     route: context.route,
     ...errorFields(error),
   });
+  if (error instanceof SettingsError)
+    return problemResponse(
+      unavailable("none", `Settings are missing or not valid: ${error.names.join(", ")}.`).data,
+      context,
+    );
   if (error instanceof OutcomeUnknown) return problemResponse(unavailable("unknown").data, context);
   const outcome = context.mutating && !(error instanceof RolledBack) ? "unknown" : "none";
   if (!(error instanceof RolledBack) && isDatabaseError(error))

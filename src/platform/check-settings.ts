@@ -1,8 +1,17 @@
 /** The checks of settings that no single one of them fails. */
 import type { Config } from "./config.ts";
 
-export function invalid(reason: string): Error {
-  return new Error(`Settings are not valid: ${reason}`);
+/** The message is for the log, because it may name an RPC provider. Anybody may read the names. */
+export class SettingsError extends Error {
+  readonly names: readonly string[];
+  constructor(reason: string, names: readonly string[]) {
+    super(`Settings are not valid: ${reason}`);
+    this.names = names;
+  }
+}
+
+export function invalid(reason: string, names: readonly string[] = ["CHAINS", "VENUES"]): Error {
+  return new SettingsError(reason, names);
 }
 
 /**

@@ -293,7 +293,7 @@ function checkSizes(env: object): void {
     const value: unknown = Reflect.get(env, name);
     const bytes = typeof value === "string" ? new TextEncoder().encode(value).length : 0;
     if (bytes > MAX_SETTING_BYTES)
-      throw invalid(`${name} has ${bytes} bytes, and at most ${MAX_SETTING_BYTES} fit`);
+      throw invalid(`${name} has ${bytes} bytes, and at most ${MAX_SETTING_BYTES} fit`, [name]);
   }
 }
 
@@ -310,7 +310,8 @@ export function config(env: object): Config {
         (issue) =>
           `${issue.path.join(".")}: ${issue.code === "custom" ? issue.message : issue.code}`,
       );
-      throw invalid(errors.join("; "));
+      const names = new Set(result.error.issues.map(({ path }) => String(path[0])));
+      throw invalid(errors.join("; "), [...names]);
     }
     checkWindows();
     settings = checkTables(withSecretUrls(result.data));

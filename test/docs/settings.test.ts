@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import page from "../../docs/settings.md?raw";
+import wrangler from "../../wrangler.toml?raw";
 import { Settings } from "../../src/platform/config.ts";
 
 const rows = [...page.matchAll(/^\| `([A-Z_]+)` \| (.+?) \|/gm)].map(
@@ -8,6 +9,12 @@ const rows = [...page.matchAll(/^\| `([A-Z_]+)` \| (.+?) \|/gm)].map(
 
 it("the page lists exactly the settings of the code", () => {
   expect(rows.map(([name]) => name)).toEqual(Object.keys(Settings.shape));
+});
+
+it("wrangler.toml requires exactly the secrets", () => {
+  const [, required = ""] = /^\[secrets\]\nrequired = \[(.+?)\]/ms.exec(wrangler) ?? [];
+  const secrets = rows.flatMap(([name, shown]) => (shown === "secret" ? [name] : []));
+  expect([...required.matchAll(/"(\w+)"/g)].map(([, name]) => name)).toEqual(secrets);
 });
 
 it.each(rows.filter(([, shown]) => shown !== "required" && shown !== "secret"))(

@@ -1,9 +1,10 @@
 /** New assets, funds and balances. */
 import { env } from "cloudflare:workers";
 import { randomBytes } from "node:crypto";
+import { credit } from "../../scripts/stack/credit.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import { tokenOf } from "../../src/chain/token.ts";
-import { announceDeposits, announceWithdrawals } from "../../src/custody/announce-custody.ts";
+import { announceWithdrawals } from "../../src/custody/announce-custody.ts";
 import { failUnpayable } from "../../src/custody/watcher/fail-withdrawal.ts";
 import { recordVaultEvents, settlePaid } from "../../src/custody/watcher/settle-withdrawal.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
@@ -11,7 +12,6 @@ import type { Actor } from "../../src/platform/actor.ts";
 import { assetKey, type AssetKey } from "../../src/assets/asset.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
 import type { Venue } from "../../src/platform/venues.ts";
-import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
 import { all, blob, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
@@ -37,7 +37,7 @@ export function newAddress(): string {
 
 export type Funded = { readonly depositId: string; readonly transactionHash: string };
 
-/** Credits an amount as the watcher does: a deposit and its transfer, in one batch. */
+/** Credits an amount as the watcher does. */
 export async function fund(
   userId: string,
   asset: AssetKey,
@@ -48,33 +48,7 @@ export async function fund(
     db = env.DB,
   }: { chain?: string; address?: string; db?: D1Database } = {},
 ): Promise<Funded> {
-  const depositId = uuidv7();
-  const transactionHash = randomHex(32);
-  const group = newGroup();
-  const source: Sql = sql`SELECT ${externalOwner(chain)} AS from_owner, d.user_id AS to_owner,
-      d.asset, CAST(d.amount AS INTEGER) AS amount, d.deposit_id AS ref, 0 AS line
-    FROM deposits d WHERE d.deposit_id = ${uuid(depositId)}`;
-  const outcome = await commit(db, group, [
-    sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position,
-        block_number, block_hash, address, user_id, asset, amount, required_confirmations, status,
-        seen_group, detected_at, detected_group, credited_at, ended_group)
-      VALUES (${uuid(depositId)}, ${chain}, ${blob(transactionHash)}, ${blob(randomHex(20))}, 0, 0,
-        1, ${blob(randomHex(32))}, ${blob(address)}, ${uuid(userId)}, ${asset},
-        ${amount.toString()}, 2, 'credited', ${group.seq}, ${group.at}, ${group.seq}, ${group.at},
-        ${group.seq})`,
-    openExternalAccounts(source),
-    ...post(group, {
-      reason: "deposit",
-      step: "credit",
-      from: "external",
-      to: "available",
-      source,
-    }),
-    ...announceDeposits(group),
-  ]);
-  if (!outcome.committed)
-    throw new Error("the deposit was not committed", { cause: outcome.cause });
-  return { depositId, transactionHash };
+  return credit(db, { userId, asset, amount, chain, address });
 }
 
 /** What the user has, as `[available, pending]`. */
