@@ -38,6 +38,7 @@ import { MAX_OPEN_QUOTES_PER_MAKER, MAX_OPEN_QUOTES_PER_SIDE } from "./rfq/quote
 import { MAX_COOLDOWN_SECS, MAX_WINDOW_SECS } from "./rfq/protection.ts";
 import { QUOTE_LIFE, REQUEST_LIFE } from "./rfq/schemas.ts";
 import { MAX_FRAME_BYTES, MAX_FRAMES, MAX_MALFORMED_FRAMES } from "./rfq/socket-commands.ts";
+import { MAX_ASSETS } from "./streams/asset-filter.ts";
 import { MAX_SILENCE_MS } from "./streams/armed-sockets.ts";
 import { MAX_REPLAY, MAX_SNAPSHOT_FRAME_BYTES } from "./streams/replay.ts";
 import { MAX_UNANSWERED_BYTES } from "./streams/silent-sockets.ts";
@@ -255,6 +256,7 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     description: "Open sockets of a user over all streams",
     value: (settings) => settings.STREAM_SOCKETS_PER_USER,
   },
+  assets_per_socket: { description: "Assets that a socket of a venue chooses", value: MAX_ASSETS },
   frame_bytes: { description: "Bytes of a frame that a client sends", value: MAX_FRAME_BYTES },
   malformed_frames_per_minute: {
     description: "Malformed frames in a minute that close a socket",

@@ -88,6 +88,7 @@ const SOURCES: Readonly<Record<string, (scene: Scene) => unknown>> = {
   label: ({ dice }) => dice.pick(LABELS),
   limit: ({ dice }) => dice.pick([0, 1, 5, 50, 500, 501]),
   q: ({ dice }) => dice.pick(["a", "yes", "Will the"]),
+  assets: ({ dice }) => dice.pick(["0xab", "0xab,0xcd", "0x1,0x1"]),
   types: ({ dice }) => dice.pick(["match.created", "quote.opened,account.notice"]),
   reasons: ({ dice }) => dice.pick(["trade", "trade,fee", "deposit,withdrawal,release"]),
   address: ({ dice }) => `0x${dice.pick(["aa", "bb", "cc"]).repeat(20)}`,

@@ -25,6 +25,7 @@ export const SAMPLE = {
   api: "rest",
   as_of: "2026-11-20T10:00:02.000Z",
   asset_id: "0xab",
+  assets: "0xab,0xcd",
   at: "2026-11-20T10:00:00.000Z",
   audit_event_id: "0190a0b0-0000-7000-8000-00000000000a",
   average_price: 650_000,

@@ -57,7 +57,7 @@ export class Feed extends StreamObject {
     this.#alarmAt = null;
     try {
       const at = now();
-      await this.wakeAt(this.sockets.closeEnded(at));
+      await this.wakeAt(this.sockets.open.closeEnded(at));
       await this.#closeTimedOut(at);
       await this.sockets.check(at);
     } catch (error) {

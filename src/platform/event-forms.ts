@@ -145,5 +145,10 @@ export function storedAsset(column: string): Columns<"venue" | "asset_id"> {
 
 /** The key that `storedAsset` has taken apart. */
 export function readAsset({ venue, asset_id }: { venue: string; asset_id: string }): string {
-  return `${venue}:0x${BigInt(`0x${asset_id}`).toString(16)}`;
+  return `${venue}:${readAssetId(asset_id)}`;
+}
+
+/** The id as it is on the wire. */
+export function readAssetId(hex: string): string {
+  return `0x${BigInt(`0x${hex}`).toString(16)}`;
 }

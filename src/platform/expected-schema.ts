@@ -259,7 +259,7 @@ export const EXPECTED_OBJECTS: Readonly<Record<string, string>> = {
   "view match_sides": "f5f33a075091ae65e556202038d60b62",
   "view quote_sides": "3cddb3fa07a690dc30538eadd18b8e12",
   "view small_deposit_records": "2d615bdc45e770b1d77ec3a2fc258b9d",
-  "view stream_events": "48f58ab2e2953b502852ec8f559abbd6",
+  "view stream_events": "d54eeec8d4d62a4824718a6f480118b2",
 };
 
 /** The files that make it. */

@@ -17,6 +17,7 @@ import {
   REQUEST_CLOSED,
   REQUEST_OPENED,
   TRADE_PRINTED,
+  VENUE_REQUEST_CLOSED,
 } from "./rfq-event-forms.ts";
 import {
   type Audience,
@@ -66,12 +67,14 @@ function requestsOpened(group: Group): Sql {
 
 function requestsClosed(group: Group): Sql {
   const rows = sql`FROM requests r WHERE r.ended_group = ${group.seq}`;
-  const event = storedEvent(REQUEST_CLOSED, "request.closed", {
-    request_id: atom("hex(r.request_id)"),
-    reason: atom("r.status"),
+  const columns = { request_id: atom("hex(r.request_id)"), reason: atom("r.status") };
+  const event = storedEvent(REQUEST_CLOSED, "request.closed", columns);
+  const toVenue = storedEvent(VENUE_REQUEST_CLOSED, "request.closed", {
+    ...columns,
+    asset_id: storedAsset("r.asset").asset_id,
   });
   return sql`SELECT ${bookOf("r")} AS stream, ${event}, r.request_id AS ord ${rows}
-    UNION ALL SELECT ${venueOf("r")}, ${event}, r.request_id ${rows}
+    UNION ALL SELECT ${venueOf("r")}, ${toVenue}, r.request_id ${rows}
     UNION ALL SELECT r.requester_id, ${event}, r.request_id ${rows}`;
 }
 

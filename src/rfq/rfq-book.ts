@@ -134,7 +134,7 @@ export class RfqBook extends StreamObject {
     this.#alarmAt = null;
     try {
       // Sockets first: a book that waits for D1 must not keep sockets of ended credentials open.
-      await this.wakeAt(this.sockets.closeEnded(now()));
+      await this.wakeAt(this.sockets.open.closeEnded(now()));
       this.ctx.waitUntil(this.sockets.check(now()));
       // Armed sockets wake the object every 30 s, mostly when nothing is due.
       if (this.sockets.armedSockets().length === 0 || (await this.#isDue()))

@@ -25,6 +25,13 @@ export const REQUEST_CLOSED = {
   values: ["reason"],
 } as const satisfies EventForm;
 
+/** On venue streams, whose sockets may have chosen assets. */
+export const VENUE_REQUEST_CLOSED = {
+  codes: { "request.closed": 23 },
+  ids: { request_id: 16, asset_id: 32 },
+  values: ["reason"],
+} as const satisfies EventForm;
+
 /** The instant of its opening is the event's. `life_ms` is how long it stays open. */
 export const QUOTE_OPENED = {
   codes: { "quote.opened": 3, "quote.received": 4 },
@@ -86,6 +93,7 @@ export const PROTECTION_CHANGED = {
 export const RFQ_FORMS: readonly EventForm[] = [
   REQUEST_OPENED,
   REQUEST_CLOSED,
+  VENUE_REQUEST_CLOSED,
   QUOTE_OPENED,
   QUOTE_CLOSED,
   OWN_QUOTE_CLOSED,

@@ -4,6 +4,7 @@ import {
   type EventKinds,
   type EventRow,
   kindsOf,
+  readAssetId,
   readEvent,
 } from "../platform/event-forms.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -34,21 +35,43 @@ export type EventMessage = {
   readonly data: Record<string, unknown>;
 };
 
-export function renderEvent(views: EventViews, event: StreamEvent): string {
-  return JSON.stringify(eventMessage(views, event));
+/** An event as the sockets of its stream receive it. */
+export type Rendered = {
+  readonly seq: number;
+  readonly message: string;
+  /** The asset that the event concerns, if it stores one. */
+  readonly assetId: string | undefined;
+};
+
+export function renderEvent(views: EventViews, event: StreamEvent): Rendered {
+  const { row, ...message } = viewed(views, event);
+  const assetId = row["asset_id"];
+  return {
+    seq: event.seq,
+    message: JSON.stringify(message),
+    assetId: typeof assetId === "string" ? readAssetId(assetId) : undefined,
+  };
 }
 
-export function eventMessage({ kinds, views }: EventViews, event: StreamEvent): EventMessage {
+export function eventMessage(views: EventViews, event: StreamEvent): EventMessage {
+  const { row: _, ...message } = viewed(views, event);
+  return message;
+}
+
+function viewed(
+  { kinds, views }: EventViews,
+  event: StreamEvent,
+): EventMessage & { row: EventRow } {
   const { stream, seq, at } = event;
   const { type, row } = readEvent(kinds, event);
   const view = views[type];
   if (view === undefined) throw new Error(`stream ${stream} has an event of unknown type ${type}`);
-  return { type, stream, seq, at: toWireTime(at), data: view(row, at) };
+  return { type, stream, seq, at: toWireTime(at), data: view(row, at), row };
 }
 
-/** `hello`, `snapshot` and `resync` carry the stream's last number without using one up. */
+/** These messages carry a number of the stream without using one up. */
 export function renderControl(
-  type: "hello" | "snapshot" | "resync",
+  type: "hello" | "snapshot" | "resync" | "skipped",
   stream: string,
   seq: number,
   data: unknown,

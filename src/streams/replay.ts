@@ -28,7 +28,7 @@ export type SnapshotPart = {
   readonly name: string;
   readonly statement: Sql;
   /** A row of `statement` in its wire form. */
-  readonly view: (row: unknown) => unknown;
+  readonly view: (row: unknown) => object;
 };
 
 /** What a new subscriber asks for. Undefined for nothing but the head. */
@@ -157,7 +157,11 @@ function eventsAfter(stream: string, after: number, and: Sql): Sql {
  * The records in frames of at most 256 KiB; at least one frame, so that an empty stream is reported
  * too. Every frame has a list for each part.
  */
-export function snapshotFrames(snapshot: Snapshot, rows: Rows): Record<string, unknown>[] {
+export function snapshotFrames(
+  snapshot: Snapshot,
+  rows: Rows,
+  wanted: (record: object) => boolean = () => true,
+): Record<string, unknown>[] {
   const empty = () => new Map(snapshot.map(({ name }) => [name, [] as unknown[]]));
   const frames: Record<string, unknown>[] = [];
   let current = empty();
@@ -165,6 +169,7 @@ export function snapshotFrames(snapshot: Snapshot, rows: Rows): Record<string, u
   for (const [index, { name, view }] of snapshot.entries()) {
     for (const row of rows[index] ?? []) {
       const record = view(row);
+      if (!wanted(record)) continue;
       const bytes = JSON.stringify(record).length + 1;
       if (size + bytes > MAX_SNAPSHOT_FRAME_BYTES - 512) {
         frames.push({ ...Object.fromEntries(current), more: true });

@@ -3,16 +3,17 @@
  * socket.
  */
 import * as z from "zod";
-import { assetKey } from "../assets/asset.ts";
+import { assetKey, canonicalAssetId } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/asset-fields.ts";
 import { scopeMissing } from "../auth/permit.ts";
 import { consumeTicket, giveBackTicket } from "../auth/ws-ticket.ts";
-import { boolean, boundedText, described, integer } from "../http/fields.ts";
+import { boolean, boundedText, described, integer, textField } from "../http/fields.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem, type ProblemCode } from "../platform/problem.ts";
 import { streamRoute } from "../http/define-route.ts";
 import { countRefusal } from "../http/rate-limit.ts";
 import type { Sql } from "../platform/sql.ts";
+import { MAX_ASSETS } from "./asset-filter.ts";
 import { accountStream, accountStreamOf, bookStream, venueStream } from "./event-log.ts";
 import { streamObject } from "./notify.ts";
 import { ACTOR_HEADER } from "./socket.ts";
@@ -22,6 +23,21 @@ const ticket = described(boundedText(1, 128), "Ticket from POST /auth/ws-ticket"
 const since = described(
   integer(0, Number.MAX_SAFE_INTEGER),
   "The last `seq` that you have seen. Later events are replayed.",
+);
+const assetList = textField(
+  (text) => {
+    const ids = text.split(",").map(canonicalAssetId);
+    return ids.length <= MAX_ASSETS && ids.every((id) => id !== undefined) ? ids : undefined;
+  },
+  `must be 1 to ${MAX_ASSETS} asset ids, separated by commas`,
+  {
+    type: "string",
+    pattern: "^0x[0-9a-fA-F]{1,64}(,0x[0-9a-fA-F]{1,64})*$",
+    maxLength: 67 * MAX_ASSETS - 1,
+    description:
+      `Only events of these assets of the venue: 1 to ${MAX_ASSETS} ids, separated by commas. ` +
+      "`seq` stays the venue's",
+  },
 );
 const cancelOnDisconnect = described(
   boolean,
@@ -40,17 +56,23 @@ export function registerStreamRoutes(api: Api): void {
   streamRoute(api, {
     path: "/rfq/stream",
     operationId: "openBookStream",
-    summary: "Stream the public events of one book, or of all books of a venue",
+    summary: "Stream the public events of one book, or of all or chosen books of a venue",
     description:
       "Takes a ticket. Begins with a snapshot of the open requests, or after `since`. " +
       "/asyncapi.json describes the messages.",
-    query: z.strictObject({
-      ticket,
-      venue_id: venueField,
-      asset_id: assetId.optional(),
-      since: since.optional(),
-      cancel_on_disconnect: cancelOnDisconnect.optional(),
-    }),
+    query: z
+      .strictObject({
+        ticket,
+        venue_id: venueField,
+        asset_id: assetId.optional(),
+        assets: assetList.optional(),
+        since: since.optional(),
+        cancel_on_disconnect: cancelOnDisconnect.optional(),
+      })
+      .refine(({ asset_id, assets }) => asset_id === undefined || assets === undefined, {
+        path: ["assets"],
+        message: "must not be combined with asset_id",
+      }),
     problems: TICKET_PROBLEMS,
     handler: (call) => {
       const { venue_id: venue, asset_id: asset } = call.query;
@@ -89,6 +111,7 @@ type Upgrade = {
   readonly query: {
     readonly ticket: string;
     readonly since?: number | undefined;
+    readonly assets?: readonly string[] | undefined;
     readonly snapshot?: boolean | undefined;
     readonly cancel_on_disconnect?: boolean | undefined;
   };
@@ -108,6 +131,7 @@ async function upgrade(
   if (armed && !actor.scopes.includes("trade")) throw scopeMissing("trade", actor.scopes);
   const target = new URL("https://stream.internal/");
   if (query.since !== undefined) target.searchParams.set("since", String(query.since));
+  if (query.assets !== undefined) target.searchParams.set("assets", query.assets.join(","));
   if (query.snapshot === true) target.searchParams.set("snapshot", "true");
   const headers = {
     upgrade: "websocket",

@@ -6,6 +6,7 @@ import { eq } from "drizzle-orm";
 import { errorFields, log } from "../platform/log.ts";
 import { read } from "../platform/read.ts";
 import { all, sql } from "../platform/sql.ts";
+import type { Rendered } from "./render.ts";
 import { streams } from "./tables.ts";
 
 /**
@@ -14,15 +15,13 @@ import { streams } from "./tables.ts";
  */
 const MAX_RECENT = 1_000;
 
-type Sent = { readonly seq: number; readonly message: string };
-
 export class SentPosition {
   readonly #ctx: DurableObjectState;
   readonly #db: D1Database;
   readonly #stream: string;
   #last: number | undefined;
   /** The last messages, up to `#last` without a gap. */
-  #recent: Sent[] = [];
+  #recent: Rendered[] = [];
   #acknowledging = false;
 
   constructor(ctx: DurableObjectState, db: D1Database, stream: string) {
@@ -57,14 +56,14 @@ export class SentPosition {
   }
 
   /** Adds a message that all subscribers have received, the next after the last. */
-  sent(message: Sent): void {
+  sent(message: Rendered): void {
     this.#recent.push(message);
     if (this.#recent.length > 2 * MAX_RECENT) this.#recent = this.#recent.slice(-MAX_RECENT);
     this.moveTo(message.seq);
   }
 
   /** The messages after `since`. Undefined when memory does not reach back so far. */
-  recentAfter(since: number): readonly Sent[] | undefined {
+  recentAfter(since: number): readonly Rendered[] | undefined {
     const last = this.#last;
     if (last === undefined || since > last) return undefined;
     if (since + 1 < (this.#recent[0]?.seq ?? last + 1)) return undefined;

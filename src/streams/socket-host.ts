@@ -7,12 +7,12 @@
  * them. No socket needs a buffer of its own.
  */
 import { eq } from "drizzle-orm";
+import { AssetFilter } from "./asset-filter.ts";
 import { ArmedSockets, type OnDisconnect } from "./armed-sockets.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { Room } from "../platform/room.ts";
 import { now, toWireTime } from "../platform/time.ts";
 import type { StreamEvent } from "./event-log.ts";
-import type { SocketsOf } from "./notify.ts";
 import { type EventViews, renderControl, renderEvent } from "./render.ts";
 import {
   EventsMissing,
@@ -27,24 +27,17 @@ import { SilentSockets } from "./silent-sockets.ts";
 import {
   CLOSE_NOT_READING,
   CLOSE_SERVER_ERROR,
-  CLOSE_UNAUTHORIZED,
-  closeSocket,
   readState,
   readUpgrade,
   socketTags,
-  tagOf,
   writeState,
 } from "./socket.ts";
 import { Subscription } from "./subscription.ts";
 import type { Actor } from "../platform/actor.ts";
+import { CHECK_MS, OpenSockets } from "./open-sockets.ts";
 import { streams } from "./tables.ts";
 import { read } from "../platform/read.ts";
 
-/**
- * How often an object with sockets registers again and looks for events. Only a restore of D1 loses
- * a registration, so this is rare enough to cost little for streams with hibernating sockets.
- */
-const CHECK_MS = 600_000;
 /**
  * Upgrades that read the database at once. All calls of an object share six connections. Pushes in
  * order take one, so this leaves two for the commits of a book while all clients reconnect.
@@ -77,13 +70,17 @@ export class SocketHost {
    */
   readonly #syncing = new Set<WebSocket>();
   readonly #silent: SilentSockets;
+  readonly #filter: AssetFilter;
   readonly #armed: ArmedSockets;
+  readonly open: OpenSockets;
   readonly #upgrades = new Room(UPGRADES_AT_ONCE);
 
   constructor(ctx: DurableObjectState, db: D1Database, content: StreamContent) {
     this.#ctx = ctx;
     this.#silent = new SilentSockets(ctx);
+    this.#filter = new AssetFilter(content.stream);
     this.#armed = new ArmedSockets(ctx, content.stream, content.onDisconnect);
+    this.open = new OpenSockets(ctx, this.#armed);
     this.#subscription = new Subscription(ctx, db, content.stream);
     this.#position = new SentPosition(ctx, db, content.stream);
     this.#db = db;
@@ -108,8 +105,9 @@ export class SocketHost {
 
   async #accept(request: Request, place: string): Promise<Response> {
     const { actor, endsAt, armed = false } = readUpgrade(request);
-    const state = { actor, endsAt, place, armed, heardAt: now(), malformedSince: 0 };
     const asked = new URL(request.url).searchParams;
+    const assets = asked.has("assets") ? new Set(asked.get("assets")?.split(",")) : null;
+    const state = { actor, endsAt, place, armed, assets, heardAt: now(), malformedSince: 0 };
     const sinceText = asked.get("since");
     const snapshot = this.#snapshotOnRequest && !asked.has("snapshot") ? undefined : this.#snapshot;
     const { 0: client, 1: server } = new WebSocketPair();
@@ -122,7 +120,7 @@ export class SocketHost {
       const since = sinceText === null ? undefined : Number(sinceText);
       await this.#sync(server, actor, { since, snapshot });
     } catch (error) {
-      this.#close(server, CLOSE_SERVER_ERROR, "could not sync");
+      this.open.close(server, CLOSE_SERVER_ERROR, "could not sync");
       throw error;
     } finally {
       this.#syncing.delete(server);
@@ -172,41 +170,6 @@ export class SocketHost {
       if (row !== undefined) await this.#catchUpTo(row.lastSeq);
       await this.#position.acknowledge();
     });
-  }
-
-  /** The places of a user's open sockets on this stream. */
-  placesOf(userId: string): string[] {
-    return this.#ctx
-      .getWebSockets(tagOf({ userId }))
-      .filter((socket) => socket.readyState === WebSocket.READY_STATE_OPEN)
-      .map((socket) => readState(socket).place);
-  }
-
-  closeSockets(whose: SocketsOf): void {
-    const below = "belowEpoch" in whose ? whose.belowEpoch : undefined;
-    for (const socket of this.#ctx.getWebSockets(tagOf(whose))) {
-      const { credential } = readState(socket).actor;
-      if (below !== undefined && credential.kind === "session" && credential.epoch >= below)
-        continue;
-      this.#close(socket, CLOSE_UNAUTHORIZED, "credential no longer valid");
-    }
-  }
-
-  /**
-   * Closes the sockets whose credential has ended, and the armed ones that were silent for too
-   * long. Returns when the alarm must run next: at the next such end or for the next `check`. Null
-   * without sockets.
-   */
-  closeEnded(at: number): number | null {
-    let next: number | null = null;
-    for (const socket of this.#ctx.getWebSockets()) {
-      const endsAt = readState(socket).endsAt ?? Infinity;
-      const silentAt = this.#armed.silentAt(socket);
-      if (endsAt <= at) this.#close(socket, CLOSE_UNAUTHORIZED, "credential expired");
-      else if (silentAt <= at) this.#close(socket, CLOSE_NOT_READING, "sent nothing for 30 s");
-      else next = Math.min(endsAt, silentAt, next ?? at + CHECK_MS);
-    }
-    return next;
   }
 
   /**
@@ -262,7 +225,8 @@ export class SocketHost {
         if (snapshot !== undefined) head = await this.#subscription.open({ snapshot });
       }
       if (snapshot !== undefined) {
-        for (const frame of snapshotFrames(snapshot, head.rows))
+        const wanted = (record: object) => this.#filter.wantsRecord(socket, record);
+        for (const frame of snapshotFrames(snapshot, head.rows, wanted))
           socket.send(renderControl("snapshot", this.#stream, head.lastSeq, frame));
       }
     }
@@ -278,8 +242,7 @@ export class SocketHost {
     // Safe cast: `openStream` was asked for the events after `since`.
     const first = rows[0] as readonly StreamEvent[];
     try {
-      for await (const page of eventsBetween(this.#db, this.#stream, { after: since, upTo, first }))
-        for (const event of page) socket.send(renderEvent(this.#views, event));
+      await this.#sendEvents(socket, { after: since, upTo, first });
       return undefined;
     } catch (error) {
       if (error instanceof EventsMissing) return "events after since are missing";
@@ -295,10 +258,25 @@ export class SocketHost {
     } else if ((await this.#position.read()) < stands) {
       await this.#catchUpTo(stands);
     }
-    const missed = { after: stands, upTo: this.#position.last ?? stands };
-    for await (const page of eventsBetween(this.#db, this.#stream, missed)) {
-      for (const event of page) socket.send(renderEvent(this.#views, event));
+    const upTo = this.#position.last ?? stands;
+    await this.#sendEvents(socket, { after: stands, upTo });
+    this.#joined(socket, upTo);
+  }
+
+  /** Sends the socket its events of a range. */
+  async #sendEvents(socket: WebSocket, range: Parameters<typeof eventsBetween>[2]): Promise<void> {
+    for await (const page of eventsBetween(this.#db, this.#stream, range)) {
+      for (const event of page) {
+        const message = this.#filter.messageTo(socket, renderEvent(this.#views, event));
+        if (message !== undefined) socket.send(message);
+      }
     }
+  }
+
+  /** The socket has received its events up to `seq`, and from now on what all receive. */
+  #joined(socket: WebSocket, seq: number): void {
+    const skipped = this.#filter.skippedTo(socket, seq);
+    if (skipped !== undefined) socket.send(skipped);
     this.#syncing.delete(socket);
   }
 
@@ -313,8 +291,11 @@ export class SocketHost {
       const recent = this.#subscription.active ? this.#position.recentAfter(since) : undefined;
       if (last === undefined || recent === undefined) return;
       this.#hello(socket, actor, last);
-      for (const { message } of recent) socket.send(message);
-      this.#syncing.delete(socket);
+      for (const event of recent) {
+        const message = this.#filter.messageTo(socket, event);
+        if (message !== undefined) socket.send(message);
+      }
+      this.#joined(socket, last);
       joined = true;
     });
     return joined;
@@ -356,7 +337,7 @@ export class SocketHost {
       log("error", "streams.events_missing", { stream: this.#stream, ...errorFields(error) });
       // Sending later events would hide the gap. A reconnect with `since` is answered by `resync`.
       for (const socket of this.#subscribers())
-        this.#close(socket, CLOSE_SERVER_ERROR, "events are missing; reconnect");
+        this.open.close(socket, CLOSE_SERVER_ERROR, "events are missing; reconnect");
       this.#position.forgetRecent();
       this.#position.moveTo(lastSeq);
     }
@@ -364,13 +345,15 @@ export class SocketHost {
 
   #broadcast(events: readonly StreamEvent[], sockets: readonly WebSocket[]): void {
     for (const event of events) {
-      const message = renderEvent(this.#views, event);
+      const rendered = renderEvent(this.#views, event);
       for (const socket of sockets) {
+        const message = this.#filter.messageTo(socket, rendered);
+        if (message === undefined) continue;
         if (this.#silent.count(socket, message.length))
-          this.#close(socket, CLOSE_NOT_READING, "sent 4 MiB without a ping");
-        else this.#send(socket, message);
+          this.open.close(socket, CLOSE_NOT_READING, "sent 4 MiB without a ping");
+        else this.open.send(socket, message);
       }
-      this.#position.sent({ seq: event.seq, message });
+      this.#position.sent(rendered);
     }
     this.#position.acknowledgeSoon();
   }
@@ -381,18 +364,5 @@ export class SocketHost {
       log("error", "streams.push_failed", { stream: this.#stream, ...errorFields(error) });
     });
     return done;
-  }
-
-  #send(socket: WebSocket, message: string): void {
-    try {
-      socket.send(message);
-    } catch {
-      this.#close(socket, CLOSE_SERVER_ERROR, "could not send");
-    }
-  }
-
-  #close(socket: WebSocket, code: number, reason: string): void {
-    closeSocket(socket, code, reason);
-    this.#armed.ended(socket);
   }
 }

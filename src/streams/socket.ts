@@ -10,6 +10,8 @@ export type SocketState = {
   readonly place: string;
   /** Whether its end cancels the quotes of its key (armed-sockets.ts). */
   readonly armed: boolean;
+  /** The assets whose events it receives; null for all (asset-filter.ts). */
+  readonly assets: ReadonlySet<string> | null;
   /** Unix milliseconds of about the last frame but pings, or of the upgrade. */
   readonly heardAt: number;
   /** Start of the current minute and its number of malformed frames. */

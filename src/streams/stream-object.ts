@@ -37,7 +37,7 @@ export abstract class StreamObject extends DurableObject<Env> {
   }
 
   async closeSockets(whose: SocketsOf): Promise<void> {
-    this.sockets.closeSockets(whose);
+    this.sockets.open.closeOf(whose);
   }
 
   /** The upgrade of a socket that the Worker has authenticated. */
@@ -47,7 +47,7 @@ export abstract class StreamObject extends DurableObject<Env> {
     if (place === undefined) return new Response(null, { status: 429 });
     try {
       const response = await this.sockets.accept(request, place);
-      await this.wakeAt(this.sockets.closeEnded(Date.now()));
+      await this.wakeAt(this.sockets.open.closeEnded(Date.now()));
       return response;
     } catch (error) {
       await this.#leavePlace(userId, place);
@@ -57,7 +57,7 @@ export abstract class StreamObject extends DurableObject<Env> {
 
   /** The places of a user's open sockets on this stream. */
   async placesOf(userId: string): Promise<string[]> {
-    return this.sockets.placesOf(userId);
+    return this.sockets.open.placesOf(userId);
   }
 
   /** The ids of the sockets whose end cancels quotes and that are open, or about to be. */

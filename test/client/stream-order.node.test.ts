@@ -58,6 +58,17 @@ describe("StreamOrder", () => {
     expect(book.since).toBeNull();
   });
 
+  it("takes numbers as they come on a stream of chosen assets, and resumes after skipped", () => {
+    const stream = new StreamOrder({ hasSnapshot: true, filtered: true });
+    stream.take(frame("snapshot", 9, { requests: [], more: false }));
+    expect(stream.take(frame("skipped", 9))).toEqual([]);
+    expect(seqs([12, 12, 40].flatMap((seq) => stream.take(event(seq))))).toEqual([12, 40]);
+    stream.pong(1_200);
+    expect(stream.hasGap).toBe(false);
+    expect(seqs(stream.take(frame("skipped", 1_040)))).toEqual([1_040]);
+    expect(stream.since).toBe(1_040);
+  });
+
   it("reports a gap after a pong, until the next connection", () => {
     const stream = new StreamOrder({ hasSnapshot: false, since: 3 });
     stream.pong(3);

@@ -144,7 +144,11 @@ it("a snapshot over HTTP arrives with the ticket's socket", async () => {
 });
 
 it("frames of several parts stay below their limit and have every list", () => {
-  const part = (name: string) => ({ name, statement: sql`SELECT 1`, view: (row: unknown) => row });
+  const part = (name: string) => ({
+    name,
+    statement: sql`SELECT 1`,
+    view: (row: unknown) => Object(row),
+  });
   const rows = [
     Array.from({ length: 9 }, (_, n) => ({ n, text: "x".repeat(60_000) })),
     [],

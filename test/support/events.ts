@@ -21,7 +21,12 @@ export const emptyNotice = storedEvent(NOTICE_GIVEN, "account.notice", {
 });
 
 /** Writes `count` notices to the user's account stream. */
-export async function writeNotices({ userId }: { userId: string }, count = 1): Promise<void> {
+export function writeNotices({ userId }: { userId: string }, count = 1): Promise<void> {
+  return writeEmptyEvents(accountStream(userId), count);
+}
+
+/** Writes `count` events to a stream that say nothing. */
+export async function writeEmptyEvents(stream: string, count: number): Promise<void> {
   const group = newGroup();
   const notices = JSON.stringify(Array.from({ length: count }, (_, index) => index));
   await commitOrThrow(
@@ -29,7 +34,7 @@ export async function writeNotices({ userId }: { userId: string }, count = 1): P
     group,
     announce(
       group,
-      sql`SELECT ${accountStream(userId)} AS stream, ${emptyNotice}, j.value AS ord
+      sql`SELECT ${stream} AS stream, ${emptyNotice}, j.value AS ord
         FROM json_each(${notices}) j`,
     ),
   );

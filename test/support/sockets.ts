@@ -38,7 +38,7 @@ export type Subscriber = {
   send(frame: object | string): void;
 };
 
-const CONTROL = new Set(["hello", "snapshot", "resync", "pong", "result", "error"]);
+const CONTROL = new Set(["hello", "snapshot", "resync", "skipped", "pong", "result", "error"]);
 const WAIT_MS = 3_000;
 
 export async function connect(
@@ -48,10 +48,16 @@ export async function connect(
   {
     snapshot = false,
     armed = false,
-  }: { readonly snapshot?: boolean; readonly armed?: boolean } = {},
+    assets,
+  }: {
+    readonly snapshot?: boolean;
+    readonly armed?: boolean;
+    readonly assets?: readonly string[];
+  } = {},
 ): Promise<Subscriber> {
   const url = new URL("https://stream.internal/");
   if (since !== undefined) url.searchParams.set("since", String(since));
+  if (assets !== undefined) url.searchParams.set("assets", assets.join(","));
   if (snapshot) url.searchParams.set("snapshot", "true");
   const headers = {
     upgrade: "websocket",
@@ -144,7 +150,7 @@ export async function storedEvents(stream: string): Promise<Message[]> {
   })) {
     for (const event of page) {
       expect(event.seq).toBe((events.at(-1)?.seq ?? after) + 1);
-      events.push(JSON.parse(renderEvent(EVENT_VIEWS, event)));
+      events.push(JSON.parse(renderEvent(EVENT_VIEWS, event).message));
     }
   }
   return events;

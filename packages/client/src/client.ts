@@ -239,8 +239,9 @@ export class Client {
   }
 
   /**
-   * Opens the public stream of all books of a venue: a snapshot of their open requests, then every
-   * change. Needs the scope read, and trade to send commands over the stream.
+   * Opens the public stream of all books of a venue, or of up to 200 `assets`: a snapshot of their
+   * open requests, then every change. With `assets` the numbers have gaps, where events of others
+   * were left out. Needs the scope read, and trade to send commands over the stream.
    *
    * @example
    * ```ts
@@ -250,8 +251,16 @@ export class Client {
    * }
    * ```
    */
-  venueStream(options: { venue_id: Venue } & StreamSettings): Stream {
-    return this.#stream("/rfq/stream", { venue_id: options.venue_id }, options);
+  venueStream({
+    venue_id,
+    assets,
+    ...options
+  }: { venue_id: Venue; assets?: string[] } & StreamSettings): Stream {
+    // Checked here, because the service would reject every upgrade with them.
+    if (assets !== undefined && !ASSETS.test(String(assets)))
+      throw new RangeError("`assets` must be 1 to 200 asset ids.");
+    const query = { venue_id, ...(assets && { assets: String(assets) }) };
+    return this.#stream("/rfq/stream", query, options);
   }
 
   /**
@@ -389,6 +398,9 @@ export class Client {
     });
   }
 }
+
+/** Asset ids, separated by commas. */
+const ASSETS = /^0x[0-9a-f]{1,64}(,0x[0-9a-f]{1,64}){0,199}$/i;
 
 /** Options of one stream, see `StreamOptions`. */
 export type StreamSettings = Pick<StreamOptions, "since" | "onDisconnect"> & {

@@ -57,6 +57,8 @@ export type StreamMessage =
    * your records again with the client's methods.
    */
   | Frame<"resync", { reason: string }>
+  /** With `assets`: no other event up to this number is of one of them. */
+  | Frame<"skipped", { reason: string }>
   | Frame<"request.opened", QuoteRequest>
   | Frame<"request.closed", { request_id: string; reason: EndReason }>
   | Frame<"quote.opened" | "quote.received", Quote>
@@ -116,7 +118,7 @@ export type StreamMessageOf<Type extends StreamMessage["type"]> = Extract<
 /** An event of an account stream, which the client can also read without a socket. */
 export type AccountEvent = Exclude<
   StreamMessage,
-  { type: "hello" | "snapshot" | "resync" | "trade.printed" }
+  { type: "hello" | "snapshot" | "resync" | "skipped" | "trade.printed" }
 >;
 
 /** A page of events. At `last_seq` there was nothing more. */

@@ -7,14 +7,17 @@ const MOST_HELD = 1_000;
 /** The order of one stream, across its connections. */
 export class StreamOrder {
   readonly #hasSnapshot: boolean;
+  /** The service leaves out the events of other assets, so numbers have gaps. */
+  readonly #filtered: boolean;
   /** Number of the last delivered event, null until the first snapshot. */
   #last: number | null;
   /** The last number that the service reports as sent. */
   #sent = 0;
   readonly #held = new Map<number, StreamMessage>();
 
-  constructor(options: { hasSnapshot: boolean; since?: number | undefined }) {
+  constructor(options: { hasSnapshot: boolean; filtered?: boolean; since?: number | undefined }) {
     this.#hasSnapshot = options.hasSnapshot;
+    this.#filtered = options.filtered ?? false;
     this.#last = options.since ?? null;
   }
 
@@ -48,6 +51,7 @@ export class StreamOrder {
 
   /** Whether an event that the service has sent is missing. */
   get hasGap(): boolean {
+    if (this.#filtered) return false;
     return this.#last !== null && (this.#held.size > 0 || this.#sent > this.#last);
   }
 
@@ -59,7 +63,7 @@ export class StreamOrder {
 
   #takeEvent(message: StreamMessage): StreamMessage[] {
     if (this.#last !== null && message.seq <= this.#last) return [];
-    if (this.#last === null || message.seq > this.#last + 1) {
+    if (this.#last === null || (message.seq > this.#last + 1 && !this.#filtered)) {
       if (this.#held.size < MOST_HELD) this.#held.set(message.seq, message);
       return [];
     }

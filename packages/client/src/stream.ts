@@ -26,7 +26,7 @@ import { closeQuietly, globalWebSocket, type WebSocketLike } from "./websocket.t
 export type StreamOptions = {
   /** `wss://…/rfq/stream` or `wss://…/account/stream`. */
   url: string;
-  /** `venue_id` and `asset_id` for /rfq/stream, `snapshot` for /account/stream. */
+  /** `venue_id`, `asset_id`, `assets` for /rfq/stream, `snapshot` for /account/stream. */
   query: Record<string, string>;
   /**
    * Creates a ticket. Called before each connection. `clockOffsetMs` is a lower bound of how far
@@ -118,7 +118,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
       throw new RangeError("`since` must be the number of a message: an integer of at least 0.");
     const ofAccount = options.url.endsWith("/account/stream");
     const hasSnapshot = !ofAccount || options.query["snapshot"] === "true";
-    this.#order = new StreamOrder({ hasSnapshot, since });
+    const filtered = options.query["assets"] !== undefined;
+    this.#order = new StreamOrder({ hasSnapshot, filtered, since });
     // Without a call of `ready`, its rejection would be unhandled.
     this.#ready.promise.catch(() => {});
   }

@@ -195,12 +195,13 @@ function attempt(call: () => unknown): unknown {
 }
 
 /** A value of the type of a field. */
-function sample({ type, enum: values }: Schema): unknown {
+function sample({ type, enum: values, pattern }: Schema): unknown {
   if (values !== undefined) return values[0];
   const types: readonly unknown[] = Array.isArray(type) ? type : [type];
   if (types.includes("integer")) return 1;
   if (types.includes("boolean")) return true;
-  return types.includes("array") ? [] : "text";
+  if (types.includes("array")) return [];
+  return pattern?.startsWith("^0x") === true ? "0xab" : "text";
 }
 
 type Method = (record: object, options?: object) => unknown;

@@ -1,0 +1,49 @@
+/**
+ * Sockets of a venue stream that receive only the events of chosen assets. Numbers stay those of
+ * the stream, so such a socket sees gaps. `skipped` says up to which number it has received what is
+ * for it. From there it can resume, however long its own assets were quiet.
+ */
+import { type Rendered, renderControl } from "./render.ts";
+import { readState } from "./socket.ts";
+
+/** Assets of a socket. Their ids fit into its attachment of 16 KiB. */
+export const MAX_ASSETS = 200;
+/** Events after which a socket that received none of them is told so. */
+export const SKIPPED_EVERY = 1_000;
+
+export class AssetFilter {
+  readonly #stream: string;
+  /** The last number that each socket has received. Starts anew after hibernation. */
+  readonly #last = new WeakMap<WebSocket, number>();
+
+  constructor(stream: string) {
+    this.#stream = stream;
+  }
+
+  /** What the socket receives for an event: its message, now and then `skipped`, or nothing. */
+  messageTo(socket: WebSocket, { seq, message, assetId }: Rendered): string | undefined {
+    const { assets } = readState(socket);
+    if (assets === null) return message;
+    if (assetId !== undefined && assets.has(assetId)) {
+      this.#last.set(socket, seq);
+      return message;
+    }
+    const last = this.#last.get(socket) ?? seq - 1;
+    if (seq - last >= SKIPPED_EVERY) return this.skippedTo(socket, seq);
+    this.#last.set(socket, last);
+    return undefined;
+  }
+
+  /** The message for a socket that has received its events up to `seq`. */
+  skippedTo(socket: WebSocket, seq: number): string | undefined {
+    if (readState(socket).assets === null) return undefined;
+    this.#last.set(socket, seq);
+    return renderControl("skipped", this.#stream, seq, { reason: "other assets" });
+  }
+
+  /** Whether a record of a snapshot is for the socket. */
+  wantsRecord(socket: WebSocket, record: object): boolean {
+    const { assets } = readState(socket);
+    return assets === null || ("asset_id" in record && assets.has(String(record.asset_id)));
+  }
+}
