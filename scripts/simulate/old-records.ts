@@ -51,6 +51,7 @@ export class OldRecords {
   readonly #people: People;
   readonly #credentials: Credentials;
   #old: Old[] = [];
+  #putBackAt = 0;
 
   constructor(scene: Scene, people: People, credentials: Credentials) {
     this.#scene = scene;
@@ -59,12 +60,15 @@ export class OldRecords {
   }
 
   note(command: Command, result: Success): void {
+    // It may be from the database that was put back: its answer was on the way.
+    if (command.receivedAt < this.#putBackAt) return;
     this.#old.push({ command, result, at: this.#scene.time.now });
   }
 
   /** The database was put back to this instant. */
   forgetAfter(instant: number): void {
     this.#old = this.#old.filter(({ at }) => at < instant);
+    this.#putBackAt = this.#scene.time.now;
   }
 
   /** In a calm. */
