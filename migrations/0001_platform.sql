@@ -102,7 +102,7 @@ CREATE TABLE service_levels (
 --   database would send 5’, at 1764551200000, resolved_at NULL
 CREATE TABLE alerts (
   alert_id INTEGER PRIMARY KEY NOT NULL,
-  kind TEXT NOT NULL,     -- AlertKind in src/platform/alert.ts, or ’reconciliation’
+  kind TEXT NOT NULL,     -- of src/platform/alert-kinds.ts
   subject TEXT NOT NULL,  -- what it is about: a chain, a withdrawal, a difference
   detail TEXT NOT NULL,   -- for people, of a reconciliation, the difference as JSON
   at INTEGER NOT NULL,
@@ -112,13 +112,36 @@ CREATE TABLE alerts (
 -- Raising an alert once, clearing it, and listing the open differences.
 CREATE INDEX alerts_open ON alerts (kind, subject) WHERE resolved_at IS NULL;
 
+-- Whichever statement raises an alert.
+CREATE TRIGGER alerts_raised AFTER INSERT ON alerts BEGIN
+  INSERT INTO alert_events (alert_id, resolved) VALUES (NEW.alert_id, 0);
+END;
+
+-- Whichever statement resolves it.
+CREATE TRIGGER alerts_resolved AFTER UPDATE OF resolved_at ON alerts
+WHEN OLD.resolved_at IS NULL AND NEW.resolved_at IS NOT NULL BEGIN
+  INSERT INTO alert_events (alert_id, resolved) VALUES (NEW.alert_id, 1);
+END;
+
+-- The order in which alerts were raised and resolved, for ALERT_URL. Written by the triggers of
+-- alerts. Rows stay.
+--
+-- Example row:
+--   event_id 5, alert_id 3, resolved 0
+CREATE TABLE alert_events (
+  event_id INTEGER PRIMARY KEY NOT NULL,
+  alert_id INTEGER NOT NULL,
+  resolved INTEGER NOT NULL,
+  CONSTRAINT alert_events_resolved CHECK (resolved IN (0, 1))
+) STRICT;
+
 -- How far a receiver has accepted a log of the database. Written by src/outbound/deliver-log.ts.
 --
 -- Example row:
 --   name ’notices’, position 8123, failing_since NULL
 CREATE TABLE delivery_cursors (
   name TEXT PRIMARY KEY NOT NULL,
-  position INTEGER NOT NULL,  -- of the last one accepted: an audit_seq
+  position INTEGER NOT NULL,  -- of the last one accepted: an audit_seq, an event_id
   failing_since INTEGER,      -- the first attempt that failed since then
-  CONSTRAINT delivery_cursors_name CHECK (name IN ('notices'))
+  CONSTRAINT delivery_cursors_name CHECK (name IN ('alerts', 'notices'))
 ) STRICT;

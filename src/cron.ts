@@ -19,7 +19,9 @@ import { trackedHoldings } from "./reconcile/tracked-holdings.ts";
 import { expireApprovals } from "./custody/expire-approvals.ts";
 import { alertLateWithdrawals } from "./custody/payer/alert-late.ts";
 import { wakeChains } from "./custody/payer/wake-payer.ts";
+import { heartbeat } from "./heartbeat.ts";
 import { checkRest, scanRecent } from "./reconcile/reconcile.ts";
+import { deliverAlerts } from "./outbound/deliver-alerts.ts";
 import { measure, type TaskEnds } from "./operator/measure.ts";
 import { trimProposals } from "./operator/approvals.ts";
 import { trimOrders } from "./operator/order.ts";
@@ -60,6 +62,7 @@ export const TASKS: readonly Task[] = [
   ["close_tripped", closeTripped],
   ["watch_clock", ({ DB }) => watchClock(DB)],
   ["renotify", renotify],
+  ["deliver_alerts", (env) => deliverAlerts(env.DB, config(env))],
   // Then what may wait for a chain, a bucket or a receiver.
   ["wake_chains", wakeChains],
   ["expire_approvals", expireApprovals],
@@ -79,7 +82,16 @@ export const TASKS: readonly Task[] = [
   ["trim_rfq", ({ DB }) => trimRfq(DB)],
   ["trim_candles", ({ DB }) => trimCandles(DB)],
   ["trim_groups", (env) => trimGroups(env.DB, windowsOf(config(env)).commitGroups)],
+  // It says how the others went.
+  ["heartbeat", (env, ended) => heartbeat(env, lateTasks(ended))],
 ];
+
+/** Those of which no call has succeeded for some minutes. */
+function lateTasks(ended: TaskEnds): string[] {
+  return TASKS.flatMap(([name]) =>
+    name !== "heartbeat" && (ended.get(name) ?? 0) < now() - TASK_LOST_MS ? [name] : [],
+  );
+}
 
 function reconcileNow(env: Env): Promise<unknown> {
   const settings = config(env);

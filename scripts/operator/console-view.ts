@@ -1,5 +1,6 @@
 /** What the operator's console shows, as text: results of commands as facts and tables. */
-import { REVIEWED_ALERTS } from "../../src/platform/reviewed-alerts.ts";
+import { termsOf } from "../../src/platform/alert-kinds.ts";
+import { commandText } from "../../src/platform/command-text.ts";
 import { amountText } from "./amounts.ts";
 import { fieldText, isRecord } from "./print.ts";
 
@@ -164,17 +165,14 @@ function storageFact({ storage: { bytes, limit_bytes }, switches }: Status): Fac
 function alertTable(alerts: Status["alerts"], { flags }: Shown): Table {
   return {
     columns: ["Since", "Alert", "Subject", "Detail"],
-    rows: alerts.map(({ at, kind, subject, detail }) => ({
-      cells: [instant(at), kind, subject, detail],
-      ...(REVIEWED_ALERTS.some((reviewed) => reviewed === kind)
-        ? { command: commandText(flags, ...closing(kind, subject)) }
-        : {}),
-    })),
+    rows: alerts.map(({ at, kind, subject, detail }) => {
+      const next = termsOf(kind)?.next(subject);
+      return {
+        cells: [instant(at), kind, subject, detail],
+        ...(next !== undefined && { command: commandText(...next, ...flags) }),
+      };
+    }),
   };
-}
-
-function closing(kind: string, subject: string): string[] {
-  return ["alerts", "close", "--kind", kind, "--subject", subject, "--reason", "reviewed"];
 }
 
 /** The oldest first, because it is the most likely to be stuck. */
@@ -195,7 +193,9 @@ function withdrawalTable(withdrawals: readonly Withdrawal[], shown: Shown): Tabl
         row.dead_lettered ? "stuck" : (row.open_commands ?? ""),
       ],
       ...(row.dead_lettered
-        ? { command: commandText(shown.flags, "withdrawals", "retry", "--id", row.withdrawal_id) }
+        ? {
+            command: commandText("withdrawals", "retry", "--id", row.withdrawal_id, ...shown.flags),
+          }
         : {}),
     })),
   };
@@ -206,7 +206,7 @@ function approvalTable(proposals: readonly Proposal[], { flags }: Shown): Table 
     columns: ["Ends", "Operator", "Order"],
     rows: proposals.map(({ expires_at, operator, content, proposal_id }) => ({
       cells: [instant(expires_at), operator, content],
-      command: commandText(flags, "approve", "--id", proposal_id),
+      command: commandText("approve", "--id", proposal_id, ...flags),
     })),
   };
 }
@@ -247,17 +247,6 @@ function tableOf(items: readonly unknown[]): Table {
 function heading(name: string): string {
   const words = name.replaceAll("_", " ");
   return `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`;
-}
-
-function commandText(flags: readonly string[], ...words: string[]): string {
-  return ["npm run operator --", ...words, ...flags].map(quoted).join(" ");
-}
-
-/** As a POSIX shell reads it. Subjects of alerts come from the database. */
-function quoted(word: string, index: number): string {
-  return index === 0 || /^[\w@%+=:,./-]+$/.test(word)
-    ? word
-    : `'${word.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 /** An instant to the second, in UTC. */

@@ -2,7 +2,8 @@
  * Counts failed rounds of a Durable Object. After ten in a row it raises an alert, which the next
  * round that succeeds resolves.
  */
-import { type AlertKind, clearAlert, raiseAlert } from "../platform/alert.ts";
+import type { AlertKind } from "../platform/alert-kinds.ts";
+import { clearAlert, raiseAlert } from "../platform/alert.ts";
 
 /** Failed rounds in a row after which the alert is raised. */
 const FAILURES_TOLERATED = 10;

@@ -1,7 +1,6 @@
 import { and, desc, eq, gte, isNull } from "drizzle-orm";
-import type { AlertKind } from "../platform/alert.ts";
 import { read } from "../platform/read.ts";
-import { REVIEWED_ALERTS } from "../platform/reviewed-alerts.ts";
+import { REVIEWED_ALERTS } from "../platform/alert-kinds.ts";
 import { closeAlerts } from "./audit-commands.ts";
 import { all, sql } from "../platform/sql.ts";
 import { alerts } from "../platform/tables.ts";
@@ -9,8 +8,6 @@ import { ageText, toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { badOption, flag, limitOption, type OperatorContext, option, optional } from "./context.ts";
 import { sinceOption } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
-
-const KINDS: readonly AlertKind[] = REVIEWED_ALERTS;
 
 /** Open alerts, newest first, or with `--all` those that have closed, too. */
 export async function list(context: OperatorContext): Promise<unknown> {
@@ -62,11 +59,11 @@ export async function close(context: OperatorContext): Promise<unknown> {
   const given = option(context, "kind");
   const subject = option(context, "subject");
   const reason = option(context, "reason");
-  const kind = KINDS.find((known) => known === given);
+  const kind = REVIEWED_ALERTS.find((known) => known === given);
   if (kind === undefined)
     throw badOption(
       "kind",
-      `must be one of ${KINDS.join(", ")}. Other alerts close by themselves or by a ` +
+      `must be one of ${REVIEWED_ALERTS.join(", ")}. Other alerts close by themselves or by a ` +
         "command of their own (docs/handbook.md)",
     );
   const closed = await closeAlerts(

@@ -1,5 +1,5 @@
 /** What GET /status says of each component: its worst open alert, or a pause. */
-import type { AlertKind } from "../platform/alert.ts";
+import type { AlertKind } from "../platform/alert-kinds.ts";
 
 export const COMPONENTS = ["trading", "deposits", "withdrawals"] as const;
 type Component = (typeof COMPONENTS)[number];

@@ -84,6 +84,9 @@ export function openSettings(settings: Config): Finding[] {
       value: String(Object.keys(OPERATORS).length),
     },
     NOTICE_URL === "" && finding("NOTICE_URL", "owners do not hear of what changes their rights"),
+    settings.ALERT_URL === "" && finding("ALERT_URL", "nobody is called when money is at risk"),
+    settings.HEARTBEAT_URL === "" &&
+      finding("HEARTBEAT_URL", "nobody hears of it if the service stops"),
     settings.AUTH_REGISTRATION === "open" && finding("AUTH_REGISTRATION", "anyone may register"),
     settings.RATE_LIMITS === "off" && finding("RATE_LIMITS", "a flood is not refused"),
     settings.AUTH_SECURITY_DELAY_SECS < DAY_SECS &&

@@ -3,7 +3,8 @@
  * cursor, so no action waits for the receiver. The cursor moves only past messages that the
  * receiver has accepted: none is lost while it is away, and one may arrive twice.
  */
-import { type AlertKind, clearAlert, raiseAlert } from "../platform/alert.ts";
+import type { AlertKind } from "../platform/alert-kinds.ts";
+import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, first, type Sql, sql } from "../platform/sql.ts";
 import { now } from "../platform/time.ts";

@@ -3,7 +3,7 @@ import { check, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { oneOf } from "../platform/columns.ts";
 
 /** The logs that are delivered to receivers of the operator. */
-export const DELIVERED_LOGS = ["notices"] as const;
+export const DELIVERED_LOGS = ["alerts", "notices"] as const;
 
 export const deliveryCursors = sqliteTable(
   "delivery_cursors",

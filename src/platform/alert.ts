@@ -1,51 +1,11 @@
 /**
  * Raises and resolves alerts. An alert is a row that stays open until it is resolved, plus one
- * error line in the log when it is raised. docs/handbook.md lists what each kind means.
+ * error line in the log when it is raised. alert-kinds.ts lists the kinds.
  */
+import type { AlertKind } from "./alert-kinds.ts";
 import { NOW } from "./commit.ts";
 import { log } from "./log.ts";
 import { all, type Sql, sql } from "./sql.ts";
-
-export type AlertKind =
-  | "chain_halted"
-  | "nodes_disagree"
-  | "endpoint_failing"
-  | "deposit_phantom"
-  | "deposit_missed"
-  | "deposit_address_altered"
-  | "chain_unreachable"
-  | "finality_stalled"
-  | "payer_halted"
-  | "payer_failing"
-  | "withdrawal_late"
-  | "payment_unmined"
-  | "withdrawal_parked"
-  | "withdrawal_altered"
-  | "chain_removed"
-  | "payment_unknown"
-  | "payment_terms"
-  | "payment_skipped"
-  | "limit_reached"
-  | "fee_ceiling"
-  | "node_refused"
-  | "gas_low"
-  | "vault_paused"
-  | "payment_refused"
-  | "token_refuses"
-  | "withdrawal_dead_letter"
-  | "deposit_quarantined"
-  | "clock_ahead"
-  | "key_row_altered"
-  | "record_stuck"
-  | "anchor_late"
-  | "notices_late"
-  | "sealer_behind"
-  | "sealer_failing"
-  | "seal_mismatch"
-  | "archive_damaged"
-  | "journal_restored"
-  | "history_cut"
-  | "schema_drift";
 
 /**
  * Statement that raises the alert unless it is open. `when` and `detail` may read the batch's rows.

@@ -1,5 +1,6 @@
 /** The checks of settings that no single one of them fails. */
 import type { Config } from "./config.ts";
+import { WebhookSecrets } from "./receivers.ts";
 
 /** The message is for the log, because it may name an RPC provider. Anybody may read the names. */
 export class SettingsError extends Error {
@@ -49,6 +50,7 @@ export function checkTables(settings: Config): Config {
           `${twice.slice(0, twice.indexOf("/"))} twice, but endpoints are each other's witnesses`,
       );
   }
+  checkAlertSecrets(settings);
   if (settings.NOTICE_URL !== "" && settings.NOTICE_SECRETS.length === 0)
     throw invalid("NOTICE_URL is set without NOTICE_SECRETS, which sign what it gets");
   for (const { chain, min_tip_gwei = 0, max_tip_gwei } of settings.CHAINS) {
@@ -58,3 +60,20 @@ export function checkTables(settings: Config): Config {
   }
   return settings;
 }
+
+function checkAlertSecrets({ ALERT_URL, ALERT_FORMAT, ALERT_SECRETS }: Config): void {
+  if (ALERT_URL === "") return;
+  const fits = {
+    webhook: ALERT_SECRETS.length > 0 && WebhookSecrets.safeParse(ALERT_SECRETS).success,
+    pagerduty: ALERT_SECRETS.length === 1 && /^[A-Za-z0-9]{32}$/.test(ALERT_SECRETS.join("")),
+    slack: ALERT_SECRETS.length === 0,
+  };
+  if (!fits[ALERT_FORMAT])
+    throw invalid(`ALERT_SECRETS must contain ${NEEDED_SECRETS[ALERT_FORMAT]}`);
+}
+
+const NEEDED_SECRETS = {
+  webhook: "one or two whsec_ with 24 to 64 bytes in Base64",
+  pagerduty: "one integration key of 32 letters and digits",
+  slack: "nothing, because ALERT_URL is Slack's secret",
+};

@@ -191,6 +191,14 @@ export const Settings = z.object({
   NOTICE_SECRETS: json(WebhookSecrets).default([]),
   /** The bearer token of GET /metrics. Empty: 404, and nothing is counted. */
   METRICS_TOKEN: z.union([z.literal(""), z.string().min(32)]).default(""),
+  /** Receives alerts from cron. Slack's is itself a secret. Empty: nobody is called. */
+  ALERT_URL: receiverUrl,
+  /** The form in which ALERT_URL takes them: ours, Events v2 of PagerDuty, or of Slack. */
+  ALERT_FORMAT: z.enum(["webhook", "pagerduty", "slack"]).default("webhook"),
+  /** Sign alerts, or the integration key of PagerDuty. Slack takes none. */
+  ALERT_SECRETS: json(z.array(z.string().min(1)).max(2)).default([]),
+  /** Called each minute while all parts are well. Whoever has it can pretend that they are. */
+  HEARTBEAT_URL: receiverUrl,
   /** The text of /.well-known/security.txt (RFC 9116). Empty: 404. */
   SECURITY_TXT: z.string().max(4_096).default(""),
   CHAINS: json(z.array(Chain)),

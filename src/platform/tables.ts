@@ -52,6 +52,16 @@ export const serviceLevels = sqliteTable(
   () => [check("service_levels_id", sql`id = 1`)],
 );
 
+export const alertEvents = sqliteTable(
+  "alert_events",
+  {
+    eventId: integer("event_id").primaryKey(),
+    alertId: integer("alert_id").notNull(),
+    resolved: integer("resolved", { mode: "boolean" }).notNull(),
+  },
+  () => [check("alert_events_resolved", sql`resolved IN (0, 1)`)],
+);
+
 export const alerts = sqliteTable(
   "alerts",
   {

@@ -5,7 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { COMMANDS } from "../../scripts/operator/commands.ts";
-import { REVIEWED_ALERTS } from "../../src/platform/reviewed-alerts.ts";
+import { ALERTS, REVIEWED_ALERTS, STOPPING_ALERTS } from "../../src/platform/alert-kinds.ts";
 import { PROBLEM_CODES } from "../../src/platform/problem.ts";
 
 const files = execFileSync("git", ["ls-files"], { encoding: "utf8" })
@@ -62,24 +62,43 @@ describe("reference documentation", () => {
     expect(headings.map(([, name = ""]) => name).toSorted()).toEqual(checks.toSorted());
   });
 
-  it("explains every alert", () => {
-    const alerts = namesIn("src/platform/alert.ts", "AlertKind");
-    expect(alerts).toContain("payer_halted");
-    const listed = [...read("docs/handbook.md").matchAll(/^- `(\w+)`\. /gm)].map(
-      ([, name]) => name,
+  /** The entries of the handbook's section by their kinds. */
+  const entriesOf = (title: string) => {
+    const [, section = ""] =
+      new RegExp(`^## ${title}\n(.*?)^## `, "ms").exec(read("docs/handbook.md")) ?? [];
+    const entries = section.matchAll(/^### `(\w+)`\n\n(.*?)(?=^###|(?![\s\S]))/gms);
+    return new Map(
+      [...entries].map(([, kind = "", text = ""]) => [kind, text.replaceAll("\n", " ")]),
     );
-    expect(listed).toEqual(expect.arrayContaining(alerts));
+  };
+
+  it("explains every alert under the heading that the alert names", () => {
+    const kinds = (isOne: (closes: string) => boolean) =>
+      Object.entries(ALERTS).flatMap(([kind, { closes }]) => (isOne(closes) ? [kind] : []));
+    const itself = [...entriesOf("Alerts that close by themselves").keys()];
+    expect(itself).toEqual(kinds((closes) => closes === "itself"));
+    const command = [...entriesOf("Alerts that a command closes").keys()];
+    expect(command).toEqual(kinds((closes) => closes !== "itself"));
+  });
+
+  it("says of every alert whom it calls, and whether it stops the heartbeat", () => {
+    const [, tickets = "", stopping = ""] =
+      /^These are tickets(.*?)All others page\.(.*?)^##/ms.exec(read("docs/handbook.md")) ?? [];
+    const kindsIn = (text: string) =>
+      [...text.matchAll(/`(\w+)`/g)].flatMap(([, kind = ""]) => (kind in ALERTS ? [kind] : []));
+    const urgencies = Object.entries(ALERTS).filter(([, { urgency }]) => urgency === "ticket");
+    expect(kindsIn(tickets)).toEqual(urgencies.map(([kind]) => kind));
+    expect(kindsIn(stopping)).toEqual(STOPPING_ALERTS);
   });
 
   it("names the command that closes an alert in its entry of the handbook", () => {
-    const handbook = read("docs/handbook.md");
-    const closing = [
-      ...handbook
-        .replaceAll(/\n {2}/g, " ")
-        .matchAll(/^- `(\w+)`\. .*`alerts close --kind (\w+) --subject /gm),
-    ];
-    expect(closing.map(([, row]) => row)).toEqual(closing.map(([, , kind]) => kind));
-    expect(new Set(closing.map(([, row]) => row))).toEqual(new Set<unknown>(REVIEWED_ALERTS));
+    const entries = [...entriesOf("Alerts that a command closes")];
+    const closing = entries.flatMap(([row, text]) => {
+      const [, kind] = /`alerts close --kind (\w+) --subject /.exec(text) ?? [];
+      return kind === undefined ? [] : [{ row, kind }];
+    });
+    expect(closing.map(({ row }) => row)).toEqual(closing.map(({ kind }) => kind));
+    expect(closing.map(({ row }) => row)).toEqual(REVIEWED_ALERTS);
   });
 
   it("lists exactly the existing error codes in the contract", () => {

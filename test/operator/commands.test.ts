@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { handleWithdrawalMessages } from "../../src/custody/payer/wake-payer.ts";
 import { Operator } from "../../src/operator/entrypoint.ts";
-import { REVIEWED_ALERTS } from "../../src/platform/reviewed-alerts.ts";
+import { REVIEWED_ALERTS } from "../../src/platform/alert-kinds.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";

@@ -19,6 +19,9 @@ const safe = {
   OPERATOR_APPROVALS: "2",
   NOTICE_URL: "https://mail.example/notices",
   NOTICE_SECRETS: JSON.stringify(SECRETS),
+  ALERT_URL: "https://pager.example/alerts",
+  ALERT_SECRETS: JSON.stringify(SECRETS),
+  HEARTBEAT_URL: "https://watch.example/heartbeat",
   AUTH_REGISTRATION: "closed",
   RATE_LIMITS: "on",
   AUTH_SECURITY_DELAY_SECS: "86400",
@@ -48,6 +51,8 @@ it("the doctor finds nothing where nothing fails open", async () => {
 it.each([
   [{ OPERATOR_APPROVALS: "1" }, "OPERATOR_APPROVALS", "1"],
   [{ NOTICE_URL: "" }, "NOTICE_URL", ""],
+  [{ ALERT_URL: "" }, "ALERT_URL", ""],
+  [{ HEARTBEAT_URL: "" }, "HEARTBEAT_URL", ""],
   [{ AUTH_REGISTRATION: "open" }, "AUTH_REGISTRATION", "open"],
   [{ RATE_LIMITS: "off" }, "RATE_LIMITS", "off"],
   [{ AUTH_SECURITY_DELAY_SECS: "0" }, "AUTH_SECURITY_DELAY_SECS", "0"],

@@ -48,6 +48,36 @@ describe("a receiver of notices", () => {
   });
 });
 
+describe("the secrets of ALERT_URL", () => {
+  const OURS = "whsec_bmV3ZXItc2VjcmV0LW9mLTMyLWJ5dGVzLTAxMjM0NTY=";
+  const KEY = "0123456789abcdef0123456789ABCDEF";
+  const load = (ALERT_FORMAT: string, secrets: readonly string[]) => () =>
+    config({
+      ...testSettings(),
+      ALERT_URL: "https://pager.example",
+      ALERT_FORMAT,
+      ALERT_SECRETS: JSON.stringify(secrets),
+    });
+
+  it.each([
+    ["webhook", [OURS, OURS]],
+    ["pagerduty", [KEY]],
+    ["slack", []],
+  ])("fit the format %s", (format, secrets) => {
+    expect(load(format, secrets)()).toMatchObject({ ALERT_SECRETS: secrets });
+  });
+
+  it.each([
+    ["webhook", []],
+    ["webhook", [KEY]],
+    ["pagerduty", [OURS]],
+    ["pagerduty", [KEY, KEY]],
+    ["slack", [KEY]],
+  ])("do not fit the format %s: %s", (format, secrets) => {
+    expect(load(format, secrets)).toThrow("ALERT_SECRETS must contain");
+  });
+});
+
 it.each([undefined, "", "Acme"])("nothing starts with the DEPLOYMENT %s", (name) => {
   const { DEPLOYMENT: _, ...others } = testSettings();
   const settings = name === undefined ? others : { ...others, DEPLOYMENT: name };

@@ -44,20 +44,20 @@ export async function wakeChains(env: Env): Promise<void> {
   );
   for (const { chain, n } of waiting)
     log("info", "payer.wake_up_repeated", { chain, withdrawals: n });
-  await Promise.all(
+  const failed = (event: string, chain: string) => (error: unknown) => {
+    log("warn", event, { chain, ...errorFields(error) });
+    return true;
+  };
+  const failures = await Promise.all(
     config(env).CHAINS.flatMap(({ chain }) => [
       near(env, env.CHAIN_WATCHER, chain)
         .wake(chain)
-        .catch((error: unknown) =>
-          log("warn", "watcher.wake_up_failed", { chain, ...errorFields(error) }),
-        ),
-      near(env, env.PAYER, chain)
-        .wake(chain)
-        .catch((error: unknown) =>
-          log("warn", "payer.wake_up_failed", { chain, ...errorFields(error) }),
-        ),
+        .catch(failed("watcher.wake_up_failed", chain)),
+      near(env, env.PAYER, chain).wake(chain).catch(failed("payer.wake_up_failed", chain)),
     ]),
   );
+  // A task that fails keeps the heartbeat back.
+  if (failures.includes(true)) throw new Error("a watcher or payer could not be woken");
 }
 
 /** Raises an alert per dead letter. The withdrawal is in D1, and cron wakes its payer. */

@@ -1,0 +1,65 @@
+/**
+ * Calls HEARTBEAT_URL while the service is well: a dead man's switch, because a service that has
+ * stopped raises no alert. The receiver calls somebody when no call has come for some minutes.
+ */
+import { postOnce } from "./outbound/post-once.ts";
+import { STOPPING_ALERTS } from "./platform/alert-kinds.ts";
+import { NOW } from "./platform/commit.ts";
+import { type Config, config } from "./platform/config.ts";
+import { log } from "./platform/log.ts";
+import { all, first, sql } from "./platform/sql.ts";
+
+/** A watcher moves with each block, and the reconciliation reads what is new every minute. */
+const LATE_MS = 300_000;
+/** The scans that run every minute (reconcile.ts). */
+const RECENT_SCANS = ["transfers", "groups"];
+
+/** The last task of cron. `late`: tasks that have not succeeded for some minutes. */
+export async function heartbeat(env: Env, late: readonly string[]): Promise<void> {
+  const settings = config(env);
+  if (settings.HEARTBEAT_URL === "") return;
+  const reasons = [
+    ...late.map((task) => `cron: ${task}`),
+    ...(await openAlerts(env.DB)),
+    ...(await chainsBehind(env.DB, settings)),
+    ...(await reconciliationBehind(env.DB)),
+  ];
+  if (reasons.length > 0) return log("warn", "heartbeat_withheld", { reasons: reasons.join(", ") });
+  await postOnce({
+    to: "HEARTBEAT_URL",
+    url: settings.HEARTBEAT_URL,
+    headers: {},
+    body: JSON.stringify({ deployment: settings.DEPLOYMENT }),
+  });
+}
+
+async function openAlerts(db: D1Database): Promise<string[]> {
+  const rows = await all<{ kind: string }>(
+    db,
+    sql`SELECT DISTINCT kind FROM alerts WHERE resolved_at IS NULL
+      AND kind IN (SELECT value FROM json_each(${JSON.stringify(STOPPING_ALERTS)}))`,
+  );
+  return rows.map(({ kind }) => `alert: ${kind}`);
+}
+
+/** Chains that the watcher has not moved on, or has never read. */
+async function chainsBehind(db: D1Database, { CHAINS }: Config): Promise<string[]> {
+  const names = JSON.stringify(CHAINS.map(({ chain }) => chain));
+  const rows = await all<{ chain: string }>(
+    db,
+    sql`SELECT j.value AS chain FROM json_each(${names}) j
+      WHERE NOT EXISTS (SELECT 1 FROM chain_cursors c
+        WHERE c.chain = j.value AND c.moved_at > ${NOW} - ${LATE_MS})`,
+  );
+  return rows.map(({ chain }) => `chain: ${chain}`);
+}
+
+async function reconciliationBehind(db: D1Database): Promise<string[]> {
+  const row = await first<{ done: number }>(
+    db,
+    sql`SELECT count(*) AS done FROM ledger_checkpoints
+      WHERE scan IN (SELECT value FROM json_each(${JSON.stringify(RECENT_SCANS)}))
+        AND finished_at > ${NOW} - ${LATE_MS}`,
+  );
+  return row?.done === RECENT_SCANS.length ? [] : ["reconciliation"];
+}

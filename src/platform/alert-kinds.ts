@@ -1,0 +1,151 @@
+/**
+ * What each kind of alert asks of whom. docs/handbook.md has a heading for each, and tests run the
+ * command that each names.
+ */
+type Terms = {
+  /**
+   * `page` calls somebody at any hour, because money may move wrongly, or cannot move. A `ticket`
+   * can wait for the morning.
+   */
+  readonly urgency: "page" | "ticket";
+  /** Words of the operator's next command. If no command closes the alert, it shows the cause. */
+  readonly next: (subject: string) => readonly string[];
+  /**
+   * `review`: only `alerts close`, or a command about the same record, because the service cannot
+   * tell that the cause is gone. An open alert hides the next case of its kind and subject.
+   * `command`: a command of its own. `itself`: when the cause is gone.
+   */
+  readonly closes: "itself" | "command" | "review";
+  /** The part that is not well, so that HEARTBEAT_URL is not called (heartbeat.ts). */
+  readonly stops?: "watcher" | "payer" | "sealer" | "reconciliation" | "alerts";
+};
+
+const shows =
+  (...words: string[]) =>
+  () =>
+    words;
+const chainStatus = shows("chain", "status");
+const queued = shows("withdrawals", "list", "--status", "queued");
+const retry = (id: string) => ["withdrawals", "retry", "--id", id];
+const closeOf = (kind: string) => (subject: string) => [
+  "alerts",
+  "close",
+  "--kind",
+  kind,
+  "--subject",
+  subject,
+  "--reason",
+  "reviewed",
+];
+const resume = (chain: string) => ["chain", "resume", chain];
+
+export const ALERTS = {
+  alerts_late: { urgency: "ticket", next: shows("doctor"), closes: "itself", stops: "alerts" },
+  anchor_late: { urgency: "ticket", next: shows("audit", "verify"), closes: "itself" },
+  archive_damaged: {
+    urgency: "page",
+    next: shows("journal", "verify"),
+    closes: "itself",
+    stops: "sealer",
+  },
+  chain_halted: { urgency: "page", next: resume, closes: "command", stops: "watcher" },
+  chain_removed: { urgency: "page", next: queued, closes: "itself" },
+  chain_unreachable: { urgency: "page", next: chainStatus, closes: "itself", stops: "watcher" },
+  clock_ahead: { urgency: "page", next: chainStatus, closes: "itself" },
+  deposit_address_altered: {
+    urgency: "page",
+    next: closeOf("deposit_address_altered"),
+    closes: "review",
+  },
+  deposit_missed: { urgency: "ticket", next: closeOf("deposit_missed"), closes: "review" },
+  deposit_phantom: { urgency: "ticket", next: closeOf("deposit_phantom"), closes: "review" },
+  deposit_quarantined: {
+    urgency: "ticket",
+    next: shows("deposits", "reviewed", "--reason", "reviewed"),
+    closes: "command",
+  },
+  endpoint_failing: { urgency: "ticket", next: chainStatus, closes: "itself" },
+  fee_ceiling: { urgency: "page", next: chainStatus, closes: "itself" },
+  finality_stalled: { urgency: "page", next: chainStatus, closes: "itself", stops: "watcher" },
+  gas_low: { urgency: "ticket", next: chainStatus, closes: "itself" },
+  history_cut: {
+    urgency: "page",
+    next: shows("journal", "mend"),
+    closes: "itself",
+    stops: "sealer",
+  },
+  journal_restored: {
+    urgency: "page",
+    next: shows("restore"),
+    closes: "command",
+    stops: "sealer",
+  },
+  key_row_altered: { urgency: "page", next: closeOf("key_row_altered"), closes: "review" },
+  limit_reached: { urgency: "ticket", next: queued, closes: "itself" },
+  node_refused: { urgency: "page", next: chainStatus, closes: "itself" },
+  nodes_disagree: { urgency: "page", next: chainStatus, closes: "itself", stops: "watcher" },
+  notices_late: { urgency: "ticket", next: shows("doctor"), closes: "itself" },
+  payer_failing: { urgency: "page", next: chainStatus, closes: "itself", stops: "payer" },
+  payer_halted: { urgency: "page", next: resume, closes: "command", stops: "payer" },
+  payment_refused: { urgency: "page", next: chainStatus, closes: "itself" },
+  payment_skipped: { urgency: "ticket", next: closeOf("payment_skipped"), closes: "review" },
+  payment_terms: { urgency: "page", next: closeOf("payment_terms"), closes: "review" },
+  payment_unknown: { urgency: "page", next: shows("restore"), closes: "command" },
+  payment_unmined: { urgency: "page", next: chainStatus, closes: "itself", stops: "payer" },
+  reconciliation: {
+    urgency: "page",
+    next: shows("reconcile", "--resolve", "reviewed"),
+    closes: "command",
+    stops: "reconciliation",
+  },
+  record_stuck: {
+    urgency: "ticket",
+    next: (id) => ["stuck", "end", "--id", id],
+    closes: "command",
+  },
+  schema_drift: { urgency: "page", next: shows("alerts", "list", "--wide"), closes: "itself" },
+  seal_mismatch: { urgency: "page", next: shows("restore"), closes: "command", stops: "sealer" },
+  sealer_behind: { urgency: "page", next: chainStatus, closes: "itself", stops: "sealer" },
+  sealer_failing: { urgency: "ticket", next: shows("doctor"), closes: "itself", stops: "sealer" },
+  token_refuses: { urgency: "ticket", next: queued, closes: "itself" },
+  vault_paused: { urgency: "page", next: chainStatus, closes: "itself" },
+  withdrawal_altered: {
+    urgency: "page",
+    // The subject of an altered transaction is its chain and nonce.
+    next: (subject) => (subject.includes(":") ? chainStatus() : retry(subject)),
+    closes: "command",
+  },
+  withdrawal_dead_letter: {
+    urgency: "ticket",
+    next: closeOf("withdrawal_dead_letter"),
+    closes: "review",
+  },
+  withdrawal_late: { urgency: "page", next: chainStatus, closes: "itself", stops: "payer" },
+  withdrawal_parked: { urgency: "ticket", next: retry, closes: "review" },
+} as const satisfies Record<string, Terms>;
+
+export type AlertKind = keyof typeof ALERTS;
+
+const TERMS: Readonly<Record<string, Terms>> = ALERTS;
+
+/** Undefined for a kind that an earlier release raised. */
+export function termsOf(kind: string): Terms | undefined {
+  return TERMS[kind];
+}
+
+function kindsWith(has: (terms: Terms) => boolean): AlertKind[] {
+  // Safe cast: these are the keys of the table.
+  const kinds = Object.keys(ALERTS) as AlertKind[];
+  return kinds.filter((kind) => has(ALERTS[kind]));
+}
+
+/** Kinds that `alerts close` closes. */
+export const REVIEWED_ALERTS = kindsWith(({ closes }) => closes === "review");
+
+/** Kinds that keep the heartbeat back. */
+export const STOPPING_ALERTS = kindsWith(({ stops }) => stops !== undefined);
+
+/** The heading of docs/handbook.md about a kind. */
+export function handbookOf(kind: string): string {
+  return `docs/handbook.md#${kind}`;
+}
