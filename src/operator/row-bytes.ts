@@ -68,6 +68,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   requests: { bytes: 274, user: "t.requester_id", key: "request_id" },
   sealed_balances: { bytes: 16 },
   sealed_owners: { bytes: 38, user: "t.owner", withoutRowid: true },
+  service_levels: { bytes: 60 },
   shortfalls: { bytes: 80 },
   small_deposits: { bytes: 254, user: "t.user_id" },
   statement_leases: { bytes: 74, user: "t.user_id" },
