@@ -495,7 +495,7 @@ CREATE TABLE paused_venues (
 -- Example row:
 --   asset ’venue_one:0x1’, title ’Will it rain in Paris on 1 June?’, outcome ’Yes’,
 --   url ’https://venue-one.example/rain’, closes_at 1780272000000, closed_at NULL,
---   changed_group 40
+--   changed_group 40, result NULL
 CREATE TABLE markets (
   asset TEXT PRIMARY KEY NOT NULL,
   title TEXT NOT NULL,
@@ -503,8 +503,70 @@ CREATE TABLE markets (
   url TEXT,                        -- where the venue describes it
   closes_at INTEGER,               -- from then on it is closed, NULL: never by itself
   closed_at INTEGER,               -- when an operator closed it
-  changed_group INTEGER NOT NULL   -- of the newest change
+  changed_group INTEGER NOT NULL,  -- of the newest change
+  result INTEGER,                  -- of the newest row of market_results
+  CONSTRAINT markets_result CHECK (result IS NULL OR closed_at IS NOT NULL)
 ) STRICT;
 
 -- What changed since a reader last looked.
 CREATE INDEX markets_changed_group ON markets (changed_group, asset);
+
+-- A market has the result of the newest row. One that has a result never trades again.
+CREATE TRIGGER markets_result BEFORE UPDATE ON markets
+WHEN NEW.result IS NOT OLD.result BEGIN
+  SELECT RAISE(ABORT, 'a result is set by market_results')
+    WHERE (SELECT result FROM market_results WHERE asset = OLD.asset
+      ORDER BY result_id DESC LIMIT 1) IS NOT NEW.result;
+END;
+
+CREATE TRIGGER markets_insert BEFORE INSERT ON markets WHEN NEW.result IS NOT NULL BEGIN
+  SELECT RAISE(ABORT, 'a result is set by market_results');
+END;
+
+-- What a token of a market is worth, as two operators have set it (`market resolve`). A correction
+-- is another row. Cron announces each row to those who hold the token, in slices of accounts.
+--
+-- Example row:
+--   result_id 1, asset ’venue_one:0x1’, result 1000000, previous NULL, at 1780275600000,
+--   set_group 51, told_up_to 20000, told_group 52, told_at NULL
+CREATE TABLE market_results (
+  result_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+  asset TEXT NOT NULL,
+  result INTEGER NOT NULL,                -- USDC for one token, scaled by 1e6
+  previous INTEGER,                       -- the result that it corrects
+  at INTEGER NOT NULL,
+  set_group INTEGER NOT NULL,
+  told_up_to INTEGER NOT NULL DEFAULT 0,  -- holders up to this account have the event
+  told_group INTEGER,                     -- that announced the last slice
+  told_at INTEGER,                        -- when all holders had it
+  CONSTRAINT market_results_result CHECK (result BETWEEN 0 AND 1000000)
+) STRICT;
+
+-- Those to announce.
+CREATE INDEX market_results_untold ON market_results (result_id) WHERE told_at IS NULL;
+
+-- A result follows the one that the market has, and ends its trading.
+CREATE TRIGGER market_results_insert BEFORE INSERT ON market_results BEGIN
+  SELECT RAISE(ABORT, 'append-only: market result exists')
+    WHERE EXISTS (SELECT 1 FROM market_results WHERE result_id = NEW.result_id);
+  SELECT RAISE(ABORT, 'a result corrects the one before')
+    WHERE NOT EXISTS (SELECT 1 FROM markets
+      WHERE asset = NEW.asset AND result IS NEW.previous AND result IS NOT NEW.result);
+END;
+
+CREATE TRIGGER market_results_apply AFTER INSERT ON market_results BEGIN
+  UPDATE markets SET result = NEW.result, closed_at = coalesce(closed_at, NEW.at),
+      changed_group = NEW.set_group
+    WHERE asset = NEW.asset;
+END;
+
+CREATE TRIGGER market_results_update BEFORE UPDATE ON market_results BEGIN
+  SELECT RAISE(ABORT, 'append-only: market result')
+    WHERE (NEW.result_id, NEW.asset, NEW.result, NEW.previous, NEW.at, NEW.set_group)
+        IS NOT (OLD.result_id, OLD.asset, OLD.result, OLD.previous, OLD.at, OLD.set_group)
+      OR NEW.told_up_to < OLD.told_up_to OR OLD.told_at IS NOT NULL;
+END;
+
+CREATE TRIGGER market_results_delete BEFORE DELETE ON market_results BEGIN
+  SELECT RAISE(ABORT, 'append-only: market result');
+END;

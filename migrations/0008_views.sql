@@ -94,6 +94,7 @@ SELECT r.run_id, r.stream_id, r.last_seq AS run_seq, r.first_seq + r.key AS seq,
     WHEN 21 THEN 'withdrawal.cancelled'
     WHEN 22 THEN 'account.notice'
     WHEN 23 THEN 'request.closed'
+    WHEN 24 THEN 'market.result'
   END AS type,
   hex(substr(r.ids, 1 + 16 * ((r.event ->> 0) - (r.events ->> '$[0][0]')), 80)) AS ids,
   r.event AS body

@@ -133,6 +133,7 @@ export const SAMPLE = {
   replayed: false,
   require_idempotency: false,
   required_confirmations: 12,
+  result: null,
   revoke_keys: false,
   revoked_at: null,
   revoked_keys: false,

@@ -75,6 +75,7 @@ type OperatorAuditKind =
   | "market_set"
   | "markets_imported"
   | "market_closed"
+  | "market_resolved"
   | "withdrawals_paused"
   | "withdrawals_resumed"
   | "withdrawal_retried"

@@ -44,13 +44,17 @@ type Content = {
   options: Readonly<Record<string, unknown>>;
 };
 
-/** A new email address always does: its old owner hears of it and of nothing after it. */
+/**
+ * A new email address always does: its old owner hears of it and of nothing after it. So does a
+ * result, on which everybody who holds the token relies.
+ */
 export function needsTwo(
   settings: Config,
   command: string,
   options: OperatorContext["options"],
 ): boolean {
   if (command === "user set-password" && options["new-email"] !== undefined) return true;
+  if (command === "market resolve") return true;
   return settings.OPERATOR_APPROVALS === 2 && NEEDS_TWO.has(command);
 }
 

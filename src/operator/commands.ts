@@ -57,6 +57,7 @@ export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
   "market set": markets.set,
   "market import": markets.importAll,
   "market close": markets.close,
+  "market resolve": markets.resolve,
   "market list": markets.list,
   "stuck end": stuck.end,
   history,

@@ -7,7 +7,8 @@ import { invalidRequest, problem } from "../platform/problem.ts";
 import type { Venue } from "../platform/venues.ts";
 import { MARKET_STATUSES } from "../rfq/markets/market.ts";
 import { MAX_MARKETS, MarketList } from "../rfq/markets/market-list.ts";
-import { MarketTerms } from "../rfq/markets/schemas.ts";
+import { MarketTerms, resultField } from "../rfq/markets/schemas.ts";
+import { resolveMarket } from "../rfq/markets/resolve-market.ts";
 import { closeMarket, type MarketRejection, setMarkets } from "../rfq/markets/set-markets.ts";
 import { commandRecord, recordCommand } from "./audit-commands.ts";
 import {
@@ -94,6 +95,7 @@ const REASONS: Readonly<
   market_trades: (asset) =>
     `${asset ?? "A market"} is open, so title, outcome and url cannot change. Close it first ` +
     "(`market close`), then set it again with --reopen.",
+  market_resolved: (asset) => `${asset ?? "A market"} has a result, so it never trades again.`,
   outcome_listed: (asset) =>
     `Another open market of the venue has the title and outcome of ${asset}. Close that first.`,
 };
@@ -107,6 +109,20 @@ export async function close(context: OperatorContext): Promise<unknown> {
   );
   if (cancelled === undefined) throw problem("market_unknown", `${asset} is not listed.`);
   return { asset, status: "closed", cancelled_requests: cancelled };
+}
+
+/** Sets or corrects what a token of a market pays, in millionths of a USDC. */
+export async function resolve(context: OperatorContext): Promise<unknown> {
+  const venue = venueOption(context);
+  const asset = assetKey({ venue, assetId: fieldOption(context, "asset-id", assetId) });
+  const result = fieldOption(context, "result", resultField);
+  const resolved = await resolveMarket(context.env, asset, {
+    result,
+    record: (effects) => recordCommand(context, "market_resolved", asset, effects),
+  });
+  if (resolved === undefined) throw problem("market_unknown", `${asset} is not listed.`);
+  const { previous, cancelled } = resolved;
+  return { asset, result, previous, status: "closed", cancelled_requests: cancelled };
 }
 
 export async function list(context: OperatorContext): Promise<unknown> {

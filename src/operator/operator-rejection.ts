@@ -11,6 +11,7 @@ const TITLES = {
   rescue_refused: "The transfer cannot be rescued",
   market_limit: "Too many markets",
   market_trades: "The market is open",
+  market_resolved: "The market has a result",
   outcome_listed: "The outcome is listed already",
   not_stuck: "The record has not been set aside",
   operator_unknown: "No such operator",

@@ -11,6 +11,8 @@ import type { BookFilter } from "./examined-page.ts";
 import { assetView } from "./rfq-records.ts";
 
 type PositionRow = TradeSums & {
+  /** Of the asset's market. */
+  readonly result: number | null;
   /** Of the newest match of the asset, or of its newest candle. */
   readonly last_price: number | null;
   readonly last_at: number | null;
@@ -33,7 +35,7 @@ export async function listPositions(
   const range = { ...rangeOf(filter), after: page.last_cursor?.position ?? "" };
   const rows = await all<PositionRow>(
     db,
-    sql`SELECT p.*, coalesce(m.price, c.close) AS last_price, coalesce(m.at, c.last_at) AS last_at
+    sql`SELECT p.*, k.result, coalesce(m.price, c.close) AS last_price, coalesce(m.at, c.last_at) AS last_at
       FROM (${tradedAssets(userId, { ...range, limit: fetchCount(page) })}) p
       LEFT JOIN matches m ON m.match_id = (SELECT n.match_id FROM matches n
         WHERE substr(n.asset, -16) = substr(p.asset, -16) AND n.asset = p.asset
@@ -41,6 +43,7 @@ export async function listPositions(
       LEFT JOIN candles c ON c.asset = p.asset AND c.step = ${literal(CANDLE_STEPS["1d"])}
         AND c.start = (SELECT max(d.start) FROM candles d
           WHERE d.asset = p.asset AND d.step = ${literal(CANDLE_STEPS["1d"])})
+      LEFT JOIN markets k ON k.asset = p.asset
       ORDER BY p.asset`,
   );
   return pageOf(page, rows, positionView, ({ asset }) => [asset]);
@@ -62,7 +65,7 @@ function rangeOf({ venue, assetId }: BookFilter): { from: string; before: string
 export function positionView(row: PositionRow) {
   const [amount, bought, spent] = [BigInt(row.amount), BigInt(row.bought), BigInt(row.spent)];
   const [sold, received] = [BigInt(row.sold), BigInt(row.received)];
-  const { last_price: price } = row;
+  const price = row.result ?? row.last_price;
   return {
     ...assetView(row.asset),
     amount: toHex(amount),
@@ -73,7 +76,8 @@ export function positionView(row: PositionRow) {
     average_price: bought === 0n ? null : Number(ceilDiv(spent * SCALE, bought)),
     realized: bought === 0n ? null : (received - ceilDiv(spent * sold, bought)).toString(),
     value: price === null ? null : toHex((amount * BigInt(price)) / SCALE),
-    last_price: price,
+    result: row.result,
+    last_price: row.last_price,
     last_price_at: toWireTimeOrNull(row.last_at),
   };
 }

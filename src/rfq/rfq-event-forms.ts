@@ -90,6 +90,12 @@ export const PROTECTION_CHANGED = {
   ],
 } as const satisfies EventForm;
 
+export const MARKET_RESULT = {
+  codes: { "market.result": 24 },
+  ids: { asset_id: 32 },
+  values: ["venue", "result", "previous"],
+} as const satisfies EventForm;
+
 export const RFQ_FORMS: readonly EventForm[] = [
   REQUEST_OPENED,
   REQUEST_CLOSED,
@@ -100,4 +106,5 @@ export const RFQ_FORMS: readonly EventForm[] = [
   MATCH_CREATED,
   TRADE_PRINTED,
   PROTECTION_CHANGED,
+  MARKET_RESULT,
 ];

@@ -8,6 +8,7 @@ import type { EventTable } from "../streams/render.ts";
 import { protectionEventView, type ProtectionRow } from "./protection-record.ts";
 import { RFQ_FORMS } from "./rfq-event-forms.ts";
 import {
+  assetView,
   type MatchRow,
   matchView,
   type QuoteRow,
@@ -28,6 +29,7 @@ export const RFQ_EVENTS: EventTable = {
     "quote.closed": quoteClosedView,
     "protection.tripped": (row) => protectionEventView(stored<ProtectionRow>(row)),
     "protection.reset": (row) => protectionEventView(stored<ProtectionRow>(row)),
+    "market.result": marketResultView,
     "match.created": (row, at) => matchView({ ...traded<Stored<MatchRow, "at">>(row), at }),
     "trade.printed": (row, at) => tradeView({ ...traded<Stored<TradeRow, "at">>(row), at }),
   },
@@ -74,6 +76,16 @@ function quoteOpenedView(row: EventRow, at: number) {
 function requestClosedView(row: EventRow) {
   const { request_id, reason } = stored<{ request_id: string; reason: string }>(row);
   return { request_id: readUuid(request_id), reason };
+}
+
+function marketResultView(row: EventRow) {
+  const { asset, result, previous } = traded<{
+    venue: string;
+    asset_id: string;
+    result: number;
+    previous: number | null;
+  }>(row);
+  return { ...assetView(asset), result, previous };
 }
 
 type QuoteClosed = {

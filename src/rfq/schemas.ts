@@ -289,7 +289,11 @@ export const Position = z
         "text. Null if none was bought",
     ),
     value: u256Out("").nullable().meta({
-      description: "amount × last_price in USDC native units, rounded down. Null without a price",
+      description:
+        "amount × result, or last_price, in USDC native units, rounded down. Null without either",
+    }),
+    result: z.int().nullable().meta({
+      description: "What one token pays, scaled by 1e6, once the market has a result",
     }),
     last_price: price.nullable().meta({
       description: "Price of the newest trade; null without one",

@@ -322,6 +322,31 @@ export const markets = sqliteTable(
     closesAt: integer("closes_at"),
     closedAt: integer("closed_at"),
     changedGroup: integer("changed_group").notNull(),
+    result: integer("result"),
   },
-  (t) => [index("markets_changed_group").on(t.changedGroup, t.asset)],
+  (t) => [
+    index("markets_changed_group").on(t.changedGroup, t.asset),
+    check("markets_result", sql`result IS NULL OR closed_at IS NOT NULL`),
+  ],
+);
+
+export const marketResults = sqliteTable(
+  "market_results",
+  {
+    resultId: integer("result_id").primaryKey({ autoIncrement: true }),
+    asset: text("asset").notNull(),
+    result: integer("result").notNull(),
+    previous: integer("previous"),
+    at: integer("at").notNull(),
+    setGroup: integer("set_group").notNull(),
+    toldUpTo: integer("told_up_to").notNull().default(0),
+    toldGroup: integer("told_group"),
+    toldAt: integer("told_at"),
+  },
+  (t) => [
+    index("market_results_untold")
+      .on(t.resultId)
+      .where(sql`told_at IS NULL`),
+    check("market_results_result", sql`result BETWEEN 0 AND 1000000`),
+  ],
 );

@@ -16,6 +16,7 @@ const market: fc.Arbitrary<Market> = fc.record({
   closesAt: fc.constantFrom(null, NOW - 1, NOW, NOW + 1),
   closedAt: fc.constantFrom(null, null, 5),
   changedGroup: fc.nat(9),
+  result: fc.constant(null),
 });
 
 const markets = fc
@@ -72,6 +73,7 @@ it("a page of no items repeats the cursor it was given", () => {
     closesAt: null,
     closedAt: null,
     changedGroup: 1,
+    result: null,
   };
   const known = { byAsset: new Map([[one.asset, one]]), sorted: [one] };
   const empty = { limit: 0, words: [] };

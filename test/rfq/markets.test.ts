@@ -346,6 +346,7 @@ describe("GET /markets", () => {
       url: "https://v.example/m",
       closes_at: closesAt,
       status: "open",
+      result: null,
     });
     await execute("market close", named(asset));
     await expect.poll(async () => (await shown()).status, { timeout: 5_000 }).toBe("closed");

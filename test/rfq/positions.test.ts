@@ -43,6 +43,7 @@ it("sums both sides' trades with fees, and rounds against the user", async () =>
     average_price: 336_667,
     realized: "158",
     value: "0x3e8",
+    result: null,
     last_price: 500_000,
     last_price_at: expect.any(String),
   });

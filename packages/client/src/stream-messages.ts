@@ -1,5 +1,6 @@
 /** All messages of a websocket. */
 import type {
+  MarketAsset,
   Balance,
   CloseReason,
   Deposit,
@@ -82,6 +83,8 @@ export type StreamMessage =
   | Frame<"match.created", Match>
   /** A trade of anyone, on book and venue streams. */
   | Frame<"trade.printed", Trade>
+  /** What a token that the user holds pays, scaled by 1e6. `previous`: what it corrects. */
+  | Frame<"market.result", MarketAsset & { result: number; previous: number | null }>
   /** `match_id`: the match that tripped it. */
   | Frame<
       "protection.tripped" | "protection.reset",

@@ -198,6 +198,8 @@ export type Market = {
   /** From then on the market is closed. Null: until the operator closes it. */
   closes_at: string | null;
   status: "open" | "closed";
+  /** What one token pays, scaled by 1e6. Null until the operators have set it. */
+  result: number | null;
 };
 
 /** An address that credits USDC and outcome tokens sent to it on `chain`. */
@@ -429,8 +431,10 @@ export type Position = {
    * Null if none was bought.
    */
   realized: bigint | null;
-  /** `amount × last_price`, native units of USDC, rounded down. Null without a price. */
+  /** `amount × (result ?? last_price)`, native units of USDC, rounded down. Null without both. */
   value: bigint | null;
+  /** What one token pays, scaled by 1e6. Null until the market has a result. */
+  result: number | null;
   /** Price of the newest trade. Null without one. */
   last_price: number | null;
   last_price_at: string | null;

@@ -85,7 +85,7 @@ export const TRADING_COMMANDS: readonly Command[] = [
         name: "file",
         value: "<path>",
         required: true,
-        help: "JSON list of up to 1 000 markets, with the fields of GET /markets but status",
+        help: "JSON list of up to 1 000 markets, with the fields of GET /markets but status and result",
       },
     ],
     help: "list many markets in one commit; others stay as they are",
@@ -94,6 +94,19 @@ export const TRADING_COMMANDS: readonly Command[] = [
     words: ["market", "close"],
     flags: [...MARKET],
     help: "stop trading in a market; open requests are cancelled and their quotes rejected",
+  },
+  {
+    words: ["market", "resolve"],
+    flags: [
+      ...MARKET,
+      {
+        name: "result",
+        value: "<millionths>",
+        required: true,
+        help: "what one token pays: 1000000 is one USDC",
+      },
+    ],
+    help: "set or correct a market's result, which ends its trading; takes two operators",
   },
   {
     words: ["market", "list"],

@@ -23,5 +23,6 @@ export function marketView(market: Market, now: number) {
     url: market.url,
     closes_at: market.closesAt === null ? null : toWireTime(market.closesAt),
     status: marketStatus(market, now),
+    result: market.result,
   };
 }

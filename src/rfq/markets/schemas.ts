@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { assetId, venueField, venueOut } from "../../assets/asset-fields.ts";
 import { pageFields } from "../../http/cursor.ts";
-import { boundedText, described, oneOf, pattern, timestamp } from "../../http/fields.ts";
+import { boundedText, described, oneOf, pattern, textField, timestamp } from "../../http/fields.ts";
 import { bookFilter } from "../query-fields.ts";
 import { MARKET_STATUSES } from "./market.ts";
 
@@ -31,8 +31,24 @@ export const MarketItem = z
     status: z.enum(MARKET_STATUSES).meta({
       description: "`closed`: requests, quotes and accepts are rejected",
     }),
+    result: z
+      .int()
+      .nullable()
+      .meta({
+        description:
+          "What one token pays, in USDC scaled by 1e6: 1000000 or 0, or between them if the venue " +
+          "settles in part. Null until the operators have set it. It can be corrected later",
+      }),
   })
   .meta({ id: "Market" });
+
+const MAX_RESULT = 1_000_000;
+
+export const resultField = textField(
+  (given) => (/^\d{1,7}$/.test(given) && Number(given) <= MAX_RESULT ? Number(given) : undefined),
+  `must be an integer from 0 to ${MAX_RESULT}`,
+  { type: "integer", minimum: 0, maximum: MAX_RESULT },
+);
 
 /** What the operator states about a market. */
 export const MarketTerms = z.strictObject({

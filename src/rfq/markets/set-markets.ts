@@ -16,7 +16,7 @@ type Closing = { readonly asset: string; readonly closesAt: number | null };
 
 /** What rejects the whole list, and an asset of it. */
 export type MarketRejection = {
-  readonly code: "market_limit" | "market_trades" | "outcome_listed";
+  readonly code: "market_limit" | "market_trades" | "market_resolved" | "outcome_listed";
   readonly asset: string | null;
 };
 
@@ -102,6 +102,8 @@ function rejectionOf({
       AND ((m.closed_at IS NULL AND ${opens(expr`m.closes_at`)})
         OR EXISTS (SELECT 1 FROM requests r
           WHERE r.asset = m.asset AND r.status = 'open' AND r.expires_at > ${at}))
+    UNION ALL SELECT 'market_resolved', m.asset
+    FROM given g JOIN markets m ON m.asset = g.asset WHERE ${reopen} AND m.result IS NOT NULL
     UNION ALL SELECT 'outcome_listed', max(asset) FROM open_after
     GROUP BY substr(asset, 1, instr(asset, ':')), lower(title), lower(outcome)
     HAVING count(*) > 1 AND max(is_given) = 1

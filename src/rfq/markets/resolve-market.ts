@@ -1,0 +1,94 @@
+/**
+ * What a token of a market is worth. An operator's order sets it, trading ends with it, and cron
+ * announces it to those who hold the token.
+ */
+import { commitOrThrow, newGroup } from "../../platform/commit.ts";
+import { storedAsset, storedEvent } from "../../platform/event-forms.ts";
+import { all, atom, expr, first, sql } from "../../platform/sql.ts";
+import { announce, eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
+import { notifyStreams } from "../../streams/notify.ts";
+import { cancelOpenRequests } from "../close-books.ts";
+import { MARKET_RESULT } from "../rfq-event-forms.ts";
+import type { Record } from "./set-markets.ts";
+
+/** What a market has been resolved to: USDC for one token, scaled by 1e6. */
+export type Resolution = { readonly result: number; readonly previous: number | null };
+
+/**
+ * Sets or corrects the result of a listed market, and cancels what is open in it. A result that it
+ * has already is not set again. Returns undefined if the asset is not listed.
+ */
+export async function resolveMarket(
+  env: Env,
+  asset: string,
+  { result, record }: { readonly result: number; readonly record: Record },
+): Promise<(Resolution & { readonly cancelled: number }) | undefined> {
+  const listed = await first<{ previous: number | null }>(
+    env.DB,
+    sql`SELECT result AS previous FROM markets WHERE asset = ${asset}`,
+  );
+  if (listed === undefined) return undefined;
+  const { previous } = listed;
+  // The trigger of the table refuses it, and the audit event with it, if the result has changed.
+  if (previous !== result)
+    await record((group) => [
+      sql`INSERT INTO market_results (asset, result, previous, at, set_group)
+        VALUES (${asset}, ${result}, ${previous}, ${group.at}, ${group.seq})`,
+    ]);
+  return { result, previous, cancelled: await cancelOpenRequests(env, sql`asset = ${asset}`) };
+}
+
+/** Accounts that one batch looks at, and of them accounts of the token, two of each user. */
+const SCANNED_PER_SLICE = 20_000;
+const HOLDING_PER_SLICE = 1_000;
+
+type Untold = {
+  readonly result_id: number;
+  readonly asset: string;
+  readonly told_up_to: number;
+  /** Null: no account follows. */
+  readonly up_to: number | null;
+};
+
+/**
+ * Cron: announces the oldest result of which not all holders have been told, to the holders in the
+ * next slice of accounts. Resolves to whether there may be more.
+ */
+export async function tellResults(env: Env): Promise<boolean> {
+  const next = await first<Untold>(
+    env.DB,
+    sql`SELECT r.result_id, r.asset, r.told_up_to, (
+        SELECT max(account_id) FROM (
+          SELECT account_id, sum(asset = r.asset) OVER (ORDER BY account_id) AS holding FROM (
+            SELECT account_id, asset FROM accounts WHERE account_id > r.told_up_to
+            ORDER BY account_id LIMIT ${SCANNED_PER_SLICE}))
+        WHERE holding <= ${HOLDING_PER_SLICE}) AS up_to
+      FROM market_results r WHERE r.told_at IS NULL ORDER BY r.result_id LIMIT 1`,
+  );
+  if (next === undefined) return false;
+  const { result_id: id, asset, told_up_to: after, up_to: upTo } = next;
+  const group = newGroup();
+  await commitOrThrow(env.DB, group, [
+    sql`UPDATE market_results SET told_up_to = ${upTo ?? after}, told_group = ${group.seq},
+        told_at = iif(${upTo} IS NULL, ${group.at}, NULL)
+      WHERE result_id = ${id} AND told_up_to = ${after} AND told_at IS NULL`,
+    ...announce(
+      group,
+      sql`SELECT a.owner AS stream, ${storedEvent(MARKET_RESULT, "market.result", {
+        ...storedAsset("r.asset"),
+        result: atom("r.result"),
+        previous: atom("r.previous"),
+      })}, a.account_id AS ord
+        FROM market_results r CROSS JOIN accounts a
+          ON a.account_id > ${after} AND a.account_id <= ${upTo ?? after}
+        WHERE r.result_id = ${id} AND r.told_group = ${group.seq} AND a.asset = ${asset}
+          AND a.kind = 'available' AND ${HOLDS}`,
+    ),
+  ]);
+  await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
+  return true;
+}
+
+/** Condition on an available account `a`: its owner holds some of the token. */
+const HOLDS = expr`EXISTS (SELECT 1 FROM accounts b WHERE b.owner = a.owner AND b.asset = a.asset
+  AND b.kind IN ('available', 'pending') AND b.balance > 0)`;
