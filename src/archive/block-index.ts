@@ -6,6 +6,7 @@
  * So the index is complete if it contains the chain from that seal on, and a seal that a restore
  * has lost is in no chain.
  */
+import { PLATFORM } from "../platform/platform-limits.ts";
 import { Room } from "../platform/room.ts";
 import { amountBounds, hasAmounts } from "../ledger/filter.ts";
 import { hasAmount } from "./amounts.ts";
@@ -42,10 +43,10 @@ const EXAMINED_PER_CALL = 5_000;
  * Blocks that one call opens, and all calls at once, have at most so many bytes before compression,
  * unless one alone has more. An open block takes some five times its bytes, of an object's 128 MB.
  */
-const OPEN_BYTES = 8_000_000;
+const OPEN_BYTES = PLATFORM.memoryBytes.number / 16;
 
 /** A Worker has six connections. Most pages need one block, so the first read is alone. */
-const READ_AT_ONCE = 6;
+const READ_AT_ONCE = PLATFORM.connections.number;
 
 export type ColdPage = {
   readonly rows: readonly ColdRow[];

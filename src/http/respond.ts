@@ -2,6 +2,7 @@
 import { SettingsError } from "../platform/check-settings.ts";
 import type { Config } from "../platform/config.ts";
 import { OutcomeUnknown, RolledBack } from "../platform/commit.ts";
+import { isD1Error } from "../platform/platform-limits.ts";
 import { ratePolicies } from "./rate-limit.ts";
 import type { RequestContext } from "./request-context.ts";
 import { errorFields, log } from "../platform/log.ts";
@@ -80,20 +81,11 @@ export function errorResponse(error: unknown, context: RequestContext): Response
     );
   if (error instanceof OutcomeUnknown) return problemResponse(unavailable("unknown").data, context);
   const outcome = context.mutating && !(error instanceof RolledBack) ? "unknown" : "none";
-  if (!(error instanceof RolledBack) && isDatabaseError(error))
+  if (!(error instanceof RolledBack) && isD1Error(error, "away"))
     return problemResponse(unavailable(outcome).data, context);
   return problemResponse(
     { code: "internal", detail: "An unexpected error occurred.", extensions: { outcome } },
     context,
-  );
-}
-
-function isDatabaseError(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    /D1_ERROR|D1 DB|overloaded|Network connection lost|storage caused object to be reset/i.test(
-      `${error.message} ${String(error.cause)}`,
-    )
   );
 }
 

@@ -5,6 +5,7 @@
  * id already exists, the group has committed. Otherwise it can never commit, because a late batch
  * would violate the unique id and roll back.
  */
+import { isD1Error } from "./platform-limits.ts";
 import { unavailable } from "./problem.ts";
 import { QueryLimitReached } from "./query-limit.ts";
 import { all, type Expr, expr, first, prepare, type Sql, sql, uuid } from "./sql.ts";
@@ -77,7 +78,7 @@ export async function commit(
   } catch (cause) {
     // A duplicate group id may come from this very batch, if it committed before. The fence
     // decides.
-    if (isRefused(cause) && !/commit_groups\.group_id/.test(String(cause)))
+    if (isRefused(cause) && !isD1Error(cause, "group"))
       return { committed: false, reason: "constraint", cause };
     // Nothing was sent, so there is nothing to void.
     if (cause instanceof QueryLimitReached) return { committed: false, reason: "lost", cause };
@@ -146,20 +147,13 @@ export async function claimFence(
   }
 }
 
-const CONSTRAINT = /SQLITE_CONSTRAINT|constraint failed|balance not moved|append-only/i;
-/** What one of the statements is or needs, so that its command fails alone like one above. */
-const IMPOSSIBLE = new RegExp(
-  "SQLITE_(TOOBIG|FULL|MISMATCH|RANGE)|too big|too many SQL variables|maximum DB size|" +
-    "no such (table|column)|syntax error|datatype mismatch",
-  "i",
-);
-
 /**
  * Whether a statement was refused, by SQLite or by our own check of its size. Then the whole batch
  * was certainly rolled back or never sent.
  */
 function isRefused(cause: unknown): boolean {
   if (!(cause instanceof Error)) return false;
-  const text = `${cause.message} ${String(cause.cause)}`;
-  return cause instanceof RangeError || CONSTRAINT.test(text) || IMPOSSIBLE.test(text);
+  return (
+    cause instanceof RangeError || isD1Error(cause, "constraint") || isD1Error(cause, "impossible")
+  );
 }

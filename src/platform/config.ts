@@ -3,6 +3,7 @@
  * it can affect a balance.
  */
 import * as z from "zod";
+import { PLATFORM } from "./platform-limits.ts";
 import { MAX_VENUES, VENUE_ID } from "./venues.ts";
 import { checkTables, invalid } from "./check-settings.ts";
 import { checkWindows } from "./windows.ts";
@@ -226,7 +227,7 @@ export const Settings = z.object({
   RFQ_GROUP_MAX_OPERATIONS: integer(256, 1, 256),
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
   /** D1 allows 10 GB on a paid plan, 500 MB on the free one. */
-  STORAGE_LIMIT_MB: integer(10_000, 1, 10_000),
+  STORAGE_LIMIT_MB: integer(10_000, 1, PLATFORM.database.number / 1_000_000),
   /**
    * Divides the windows through which data goes to the archive (windows.ts). Above 1 only in tests
    * and simulations, because clients rely on the windows.
@@ -294,7 +295,7 @@ export type ChainConfig = Config["CHAINS"][number];
 export type VenueConfig = Config["VENUES"][number];
 
 /** Cloudflare's limit of a variable or secret is 5 KB, and its deployment fails with a number. */
-const MAX_SETTING_BYTES = 5_000;
+const MAX_SETTING_BYTES = PLATFORM.settingBytes.number;
 
 function checkSizes(env: object): void {
   for (const name of Object.keys(Settings.shape)) {

@@ -4,11 +4,12 @@
  * would take a fall for a restart from zero, and add the whole sum once more.
  */
 import { DurableObject } from "cloudflare:workers";
+import { PLATFORM } from "./platform-limits.ts";
 import { now } from "./time.ts";
 
 const STORE_EVERY_MS = 60_000;
-/** Of some 100 bytes each. They are one value, which may have 2 MB. */
-export const MAX_SERIES = 5_000;
+/** They are one stored value. A series has some 100 bytes. */
+export const MAX_SERIES = PLATFORM.storedBytes.number / 400;
 const SUMS = "sums";
 
 export class Metrics extends DurableObject<Env> {

@@ -6,10 +6,11 @@
  * Work without a natural end asks `queriesLeft` and stops in time. What reaches the limit all the
  * same fails with `QueryLimitReached`.
  */
+import { PLATFORM } from "./platform-limits.ts";
 import { withSettingsOf } from "./config.ts";
 
 /** Half of what D1 allows, because a lost response costs queries that nobody planned. */
-const QUERIES_PER_INVOCATION = 500;
+const QUERIES_PER_INVOCATION = PLATFORM.queries.number / 2;
 
 export class QueryLimitReached extends Error {
   constructor(limit: number) {

@@ -10,6 +10,8 @@
  * `uuid` and read them with `readUuid`.
  */
 
+import { PLATFORM } from "./platform-limits.ts";
+
 export type SqlParam = string | number | null;
 export type Sql = { readonly text: string; readonly params: readonly SqlParam[] };
 export type Expr = Sql & { readonly isExpr: true };
@@ -101,6 +103,7 @@ export function select(columns: Columns): Sql {
 }
 
 export function jsonObject(columns: Columns): Expr {
+  checkArguments("json_object", 2 * Object.keys(columns).length);
   const members = Object.entries(columns).map(
     ([name, column]) => sql`${raw(`'${name}'`)}, ${column}`,
   );
@@ -109,12 +112,16 @@ export function jsonObject(columns: Columns): Expr {
 }
 
 /** D1 accepts at most 32 arguments of a function. */
-const MAX_ARGUMENTS = 32;
+const MAX_ARGUMENTS = PLATFORM.functionArguments.number;
 
 export function jsonArray(values: readonly Expr[]): Expr {
-  if (values.length > MAX_ARGUMENTS) throw new RangeError(`json_array of ${values.length} values`);
+  checkArguments("json_array", values.length);
   const { text, params } = join(values, ", ");
   return atom(`json_array(${text})`, params);
+}
+
+function checkArguments(name: string, count: number): void {
+  if (count > MAX_ARGUMENTS) throw new RangeError(`${name} has ${count} arguments`);
 }
 
 /**
@@ -126,10 +133,10 @@ export function jsonText(value: Expr): Expr {
 }
 
 /** D1's limits of one statement. Checked here because a local D1 accepts more. */
-const MAX_PARAMS = 100;
-const MAX_STATEMENT_BYTES = 100_000;
+const MAX_PARAMS = PLATFORM.params.number;
+const MAX_STATEMENT_BYTES = PLATFORM.statementBytes.number;
 /** D1 allows 2 MB for a value, and for a row with all of its values. */
-const MAX_VALUE_BYTES = 1_900_000;
+const MAX_VALUE_BYTES = 0.95 * PLATFORM.valueBytes.number;
 
 export function prepare(db: D1Database, { text, params }: Sql): D1PreparedStatement {
   checkLimits(text, params);

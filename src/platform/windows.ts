@@ -2,6 +2,8 @@
  * Hot windows: how long rows stay in the database, and what reads them there. Rows that leave too
  * early would make a guard or a promise wrong, so `checkWindows` compares both at start-up.
  */
+import { PLATFORM } from "./platform-limits.ts";
+
 const SECOND = 1_000;
 const HOUR = 3_600 * SECOND;
 const DAY = 24 * HOUR;
@@ -33,7 +35,7 @@ export const READ = {
   /** The sealer looks up which groups are cold. */
   coldGroup: { of: "commitGroups", ms: HOUR },
   /** D1 ends a batch after 30 s. Until then its fence needs the group. */
-  batchFence: { of: "commitGroups", ms: 30 * SECOND },
+  batchFence: { of: "commitGroups", ms: PLATFORM.batchMs.number },
   /** The reconciliation compares the events of each group that it knows. */
   eventsOfGroups: { of: "events", ms: HOUR },
   replayByKey: { of: "ended", ms: HOUR },

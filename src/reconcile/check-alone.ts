@@ -3,6 +3,7 @@
  * on which a check throws. Then that is a difference (`check_failed`), and all other checks run. If
  * D1 did not respond, the reconciliation ends, and the next one continues.
  */
+import { isD1Error } from "../platform/platform-limits.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { queriesLeft, QueryLimitReached } from "../platform/query-limit.ts";
 import type { Difference } from "./difference.ts";
@@ -91,12 +92,8 @@ export function mapAlone<Row, Result>(
  */
 function isAway(error: unknown): boolean {
   if (error instanceof QueryLimitReached) return true;
-  const text = `${String(error)} ${error instanceof Error ? String(error.cause) : ""}`;
-  if (/no such (?:column|table)/.test(text)) return true;
-  return (
-    /D1_ERROR|Network connection lost|internal error|was reset/i.test(text) &&
-    !text.includes("SQLITE_")
-  );
+  if (isD1Error(error, "unapplied")) return true;
+  return isD1Error(error, "away") && !isD1Error(error, "sqlite");
 }
 
 function checkFailed(name: string, where: string, error: unknown): Difference {

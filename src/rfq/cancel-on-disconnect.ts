@@ -8,6 +8,7 @@
  * end. The row of a socket that was taken over is kept for its quotes in flight, until the end of
  * a newer one cancels the quotes of the key.
  */
+import { PLATFORM } from "../platform/platform-limits.ts";
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
@@ -21,7 +22,7 @@ import { closeQuotes, QUERIES_PER_CLOSING } from "./close-quotes.ts";
  * Streams that cron asks in one minute. Each is a subrequest, of which a Worker has a bounded
  * number. If more are armed, each is asked in one of the next minutes (docs/contract.md).
  */
-const MAX_STREAMS = 500;
+const MAX_STREAMS = PLATFORM.subrequests.number / 20;
 /** Longer than a command can take from its receipt to its commit. */
 const KEEP_TAKEN_OVER_MS = 600_000;
 

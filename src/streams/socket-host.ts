@@ -6,6 +6,7 @@
  * subscriber first brings the others up to the number of its own snapshot or replay and then joins
  * them. No socket needs a buffer of its own.
  */
+import { PLATFORM } from "../platform/platform-limits.ts";
 import { eq } from "drizzle-orm";
 import { AssetFilter } from "./asset-filter.ts";
 import { ArmedSockets, type OnDisconnect } from "./armed-sockets.ts";
@@ -42,7 +43,7 @@ import { read } from "../platform/read.ts";
  * Upgrades that read the database at once. All calls of an object share six connections. Pushes in
  * order take one, so this leaves two for the commits of a book while all clients reconnect.
  */
-const UPGRADES_AT_ONCE = 3;
+const UPGRADES_AT_ONCE = PLATFORM.connections.number / 2;
 /** What the object that holds the sockets serves, given by the domains above. */
 export type StreamContent = {
   readonly stream: string;

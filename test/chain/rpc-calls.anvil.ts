@@ -1,21 +1,25 @@
 /** What one round costs in RPC calls, which providers count and Workers limit. */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
+import costs from "../../docs/costs.md?raw";
 import { USDC } from "../../src/assets/asset.ts";
 import { readCursor } from "../../src/chain/chain-cursor.ts";
 import { trackedHoldings } from "../../src/reconcile/tracked-holdings.ts";
+import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { funded } from "./support/drive.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
 
-/** The stage's chain behind an endpoint that counts calls. */
-async function counted(stage: Stage) {
+/** The stage's chain behind endpoints that count calls together. */
+async function counted(stage: Stage, endpoints = 1) {
   let calls = 0;
-  const url = await stage.faultyEndpoint((_, result) => {
+  const count = (_: unknown, result: unknown) => {
     calls++;
     return result;
-  });
-  const chain = { ...stage.chain, rpc_urls: [url] };
+  };
+  const rpc_urls: string[] = [];
+  while (rpc_urls.length < endpoints) rpc_urls.push(await stage.faultyEndpoint(count));
+  const chain = { ...stage.chain, rpc_urls };
   return {
     chain,
     settings: { ...stage.settings, CHAINS: [chain] },
@@ -82,4 +86,22 @@ it("reads 150 balances in a call, of different tokens too", async () => {
   );
   // 1,498 addresses and the user's, the vault twice, and the header before and after.
   expect(calls).toBe(11 + 2);
+});
+
+/** docs/costs.md multiplies these by the rounds of a month. */
+it("idle rounds with two endpoints make as many calls as docs/costs.md says", async () => {
+  const stage = await openStage({ confirmations: 2 });
+  await funded(stage);
+  const { chain, settings, callsOf } = await counted(stage, 2);
+  const watcher = { ...stage.watcher, chain, settings };
+  const payer = await stage.payer({ chain, settings });
+  await watchChain(watcher);
+  await payer.round();
+  const still = await callsOf(() => watchChain(watcher));
+  await stage.mine();
+  const oneBlock = await callsOf(() => watchChain(watcher));
+  const paying = await callsOf(payer.round);
+  const [, ...stated] =
+    /watcher: (\d+) calls, (\d+) with a new block; payer: (\d+)/.exec(costs) ?? [];
+  expect([still, oneBlock, paying]).toEqual(stated.map(Number));
 });
