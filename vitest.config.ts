@@ -17,6 +17,7 @@ const RELEASE_JOURNEYS = [
   "maker-kill",
   "old-records",
   "prometheus",
+  "python-package",
   "restore",
   "rfq-kill",
   "seal-kill",

@@ -1,6 +1,6 @@
 /**
  * `npm run build:reference` writes to dist/reference/ what src/http/reference/ imports from there:
- * the script of the reference page, gzipped, and docs/openapi.json and docs/asyncapi.yaml as short
+ * the script of the reference page, gzipped, and docs/openapi.json and docs/asyncapi.json as short
  * JSON. wrangler runs it before it bundles, and vitest.config.ts before the tests. It writes only
  * what is missing or has changed.
  *
@@ -11,7 +11,6 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { parse } from "yaml";
 
 const PLUGIN = "@scalar/fastify-api-reference";
 const ROOT = join(import.meta.dirname, "..");
@@ -32,7 +31,7 @@ type Plugin = (
 export async function buildReference(): Promise<void> {
   mkdirSync(FOLDER, { recursive: true });
   writeDescription("openapi", JSON.parse(readFileSync(join(DOCS, "openapi.json"), "utf8")));
-  writeDescription("asyncapi", parse(readFileSync(join(DOCS, "asyncapi.yaml"), "utf8")));
+  writeDescription("asyncapi", JSON.parse(readFileSync(join(DOCS, "asyncapi.json"), "utf8")));
   await writeScript();
 }
 

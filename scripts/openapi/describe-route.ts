@@ -154,7 +154,7 @@ function idempotencyKey(description: string): z.ZodType {
 
 function successOf(route: Documented): RouteConfig["responses"] {
   const headers: DocumentedHeaders = headersOf(["x-request-id", "ratelimit-policy"]);
-  const opened = "The socket is open. docs/asyncapi.yaml describes its messages.";
+  const opened = "The socket is open. /asyncapi.json describes its messages.";
   if (route.stream === true) return { 101: { description: opened, headers } };
   if (route.idempotent === true) Object.assign(headers, headersOf(["idempotency-replayed"]));
   for (const [name, description] of Object.entries(route.responseHeaders ?? {}))

@@ -63,7 +63,13 @@ export function describeApi(app: Api): OpenApi {
 }
 
 type Media = { schema?: JsonSchema; example?: unknown; examples?: unknown };
-type Parameter = { name: string; schema?: JsonSchema; example?: unknown };
+type Parameter = {
+  name: string;
+  in?: string;
+  required?: boolean;
+  schema?: JsonSchema;
+  example?: unknown;
+};
 export type Response = {
   $ref?: string;
   content?: Record<string, Media>;

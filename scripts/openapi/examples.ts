@@ -9,6 +9,8 @@ export type JsonSchema = {
   type?: string | string[];
   description?: string;
   pattern?: string;
+  format?: string;
+  additionalProperties?: JsonSchema;
   minimum?: number;
   maximum?: number;
   enum?: unknown[];

@@ -1,6 +1,6 @@
 /**
  * The descriptions of the service, which scripts/build-reference.ts makes of docs/openapi.json and
- * docs/asyncapi.yaml. Nothing is computed here.
+ * docs/asyncapi.json. Nothing is computed here.
  */
 
 type Imported = { readonly default: ArrayBuffer };

@@ -35,7 +35,7 @@ export function registerDocsRoutes(app: Api): void {
     credential: "public",
     response: z.object({}).meta({
       type: "object",
-      description: "An AsyncAPI document. Its records refer to those of /openapi.json.",
+      description: "An AsyncAPI document",
       examples: [{ asyncapi: "3.0.0" }],
     }),
     handler: streamsDescription,

@@ -27,10 +27,9 @@ export function readStreamDescription(): StreamDescription {
   const records = JSON.parse(readFileSync("docs/openapi.json", "utf8")) as {
     components: { schemas: Record<string, Schema> };
   };
-  const defs = relinked({
-    ...closed(records.components.schemas),
-    ...description.components.schemas,
-  });
+  const defs = relinked(
+    closed({ ...records.components.schemas, ...description.components.schemas }),
+  );
   const byType = new Map<string, Validator>();
   const byOp = new Map<string, Validator>();
   for (const { payload } of Object.values(description.components.messages)) {

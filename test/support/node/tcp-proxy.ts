@@ -6,6 +6,8 @@ export type TcpProxy = {
   /** Holds back all bytes in both directions, and new connections. */
   cut(): void;
   heal(): void;
+  /** Ends every open connection. New ones are served. */
+  sever(): void;
   stop(): Promise<void>;
 };
 
@@ -39,6 +41,9 @@ export async function startTcpProxy(target: string): Promise<TcpProxy> {
     heal: () => {
       isCut = false;
       for (const socket of sockets) socket.resume();
+    },
+    sever: () => {
+      for (const socket of sockets) socket.destroy();
     },
     stop: () =>
       new Promise((resolve) => {

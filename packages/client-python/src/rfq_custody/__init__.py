@@ -1,0 +1,30 @@
+"""Client of the rfq-custody service. Amounts are `int` in native units, prices `int` times 1e6."""
+
+from . import models
+from ._auth import Auth
+from ._client import Client
+from ._errors import NoAnswer, Problem, WrongTerms
+from ._pages import Page, Pages
+from ._stream import Disconnected, Stream
+from ._transport import Login
+from ._units import cost, format_units, parse_units, price
+from ._wire import UNSET
+
+__all__ = [
+    "UNSET",
+    "Auth",
+    "Client",
+    "Disconnected",
+    "Login",
+    "NoAnswer",
+    "Page",
+    "Pages",
+    "Problem",
+    "Stream",
+    "WrongTerms",
+    "cost",
+    "format_units",
+    "models",
+    "parse_units",
+    "price",
+]

@@ -1,0 +1,75 @@
+"""The whole service as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self, TypedDict, Unpack
+
+import httpx2
+
+from ._auth import Auth
+from ._stream import Disconnected, Stream
+from ._transport import ATTEMPTS, Login, Transport
+from .operations import AuthCalls, CustodyCalls, RfqCalls, ServiceCalls
+
+
+class StreamSettings(TypedDict, total=False):
+    """Options of a stream."""
+
+    since: int
+    """Resume after this message. Default: a snapshot, or only new events of the account."""
+    cancel_on_disconnect: bool
+    """Cancel the open quotes of the key when the connection ends or is silent for 30 s."""
+    on_disconnect: Callable[[Disconnected], None]
+    """Called when the connection is lost or cannot be made, before the next attempt."""
+
+
+class Client(ServiceCalls):
+    """A client of the service: `async with Client(url, Auth(key_id, secret)) as client: …`
+
+    It signs its requests, retries those that are safe to retry, and raises `Problem` if the service
+    rejects one, or `NoAnswer` if there is no usable response. The credential is an `Auth`, a
+    `Login`, the access token of a session, or None for the public operations.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        credential: Auth | Login | str | None = None,
+        *,
+        attempts: int = ATTEMPTS,
+        http: httpx2.AsyncClient | None = None,
+    ) -> None:
+        transport = Transport(base_url, credential, attempts=attempts, http=http)
+        super().__init__(transport)
+        self.auth = AuthCalls(transport)
+        self.custody = CustodyCalls(transport)
+        self.rfq = RfqCalls(transport)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connections, unless `http` was given."""
+        await self._transport.close()
+
+    def book_stream(
+        self, *, venue_id: str, asset_id: str, **settings: Unpack[StreamSettings]
+    ) -> Stream:
+        """The public stream of one book: its open requests, then every change."""
+        query = {"venue_id": venue_id, "asset_id": asset_id}
+        return Stream(self._transport, "/rfq/stream", query, **settings)
+
+    def venue_stream(self, *, venue_id: str, **settings: Unpack[StreamSettings]) -> Stream:
+        """The public stream of all books of a venue."""
+        return Stream(self._transport, "/rfq/stream", {"venue_id": venue_id}, **settings)
+
+    def account_stream(
+        self, *, snapshot: bool = False, **settings: Unpack[StreamSettings]
+    ) -> Stream:
+        """The stream of your own events. After a `Resync` without a snapshot, read your records."""
+        query = {"snapshot": "true"} if snapshot else {}
+        return Stream(self._transport, "/account/stream", query, **settings)
