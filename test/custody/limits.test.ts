@@ -117,6 +117,15 @@ describe("a withdrawal", () => {
     });
     await queueWithdrawal(two, key, 40n, { chain });
   });
+
+  it("can use what one that has ended would have taken", async () => {
+    const { key } = newAsset();
+    const user = await newUser();
+    const chain = `ended-${user.userId}`;
+    await fund(user.userId, key, 100n, { chain });
+    await insertWithdrawal(user.userId, { chain, asset: key, amount: 60n, status: "failed" });
+    await queueWithdrawal(user, key, 100n, { chain });
+  });
 });
 
 it("adds up once what an owner has had, however many withdrawals they queue", async () => {

@@ -12,7 +12,7 @@ import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { countingCalls } from "../support/counting-database.ts";
 import { apiOf, settings } from "../support/http.ts";
-import { balances, fund, newAddress, newAsset } from "../support/ledger.ts";
+import { balances, edit, fund, newAddress, newAsset } from "../support/ledger.ts";
 import { newKey, newUser } from "../support/users.ts";
 
 const db = env.DB;
@@ -206,7 +206,7 @@ it("20 identical parallel withdrawals have one effect and one result", async () 
 });
 
 it("enforces limits of amount and daily number", async () => {
-  const { withdraw } = await withFunds(1_000n, {
+  const { withdraw, userId } = await withFunds(1_000n, {
     WITHDRAWAL_MIN_UNITS: "5",
     WITHDRAWAL_MAX_UNITS: "100",
     WITHDRAWAL_DAILY_COUNT: "2",
@@ -226,6 +226,11 @@ it("enforces limits of amount and daily number", async () => {
     "withdrawal_daily_limit",
     0,
   ]);
+  await edit(db, "withdrawals", [
+    sql`UPDATE withdrawals SET created_at = created_at - 86400000
+      WHERE user_id = ${uuid(userId)}`,
+  ]);
+  expect((await withdraw()).status).toBe(202);
 });
 
 it("rejects a destination that reverted three times", async () => {

@@ -138,12 +138,12 @@ describe("the database rejects, under any conflict clause,", () => {
     });
     it(`balances that are not the journal's under ${clause}`, async () => {
       const of = await funded();
-      const complete = (id: number | null, from: bigint, to: bigint) =>
+      const complete = (id: number | null, from: bigint, to: bigint, subs = "sub_account, NULL") =>
         sql`${raw(clause)} INTO transfers (transfer_id, from_account, to_account, amount, reason,
-            ref, step, line, at, from_balance, to_balance, from_sub_account)
+            ref, step, line, at, from_balance, to_balance, from_sub_account, to_sub_account)
           SELECT ${id}, ${of.available}, ${of.pending}, 10, ${reasonCode("reserve_rfq")},
             ${uuid(uuidv7())}, ${stepCode("reserve")}, 0,
-            (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1), ${from}, ${to}, sub_account
+            (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1), ${from}, ${to}, ${raw(subs)}
           FROM accounts WHERE account_id = ${of.available}`;
       for (const [id, from, to] of [
         [null, 91n, 10n],
@@ -152,6 +152,8 @@ describe("the database rejects, under any conflict clause,", () => {
         [-1, 90n, 10n],
       ] as const)
         await isRejected(of, complete(id, from, to));
+      for (const subs of ["NULL, NULL", "sub_account + 2, NULL", "sub_account, sub_account + 1"])
+        await isRejected(of, complete(null, 90n, 10n, subs));
       await all(db, complete(null, 90n, 10n));
       expect(await balances(of.userId, of.key)).toEqual([90n, 10n]);
     });
@@ -275,6 +277,19 @@ describe("the database rejects, under any conflict clause,", () => {
         );
       }
     }
+  });
+
+  it("the balance that a transfer left on another account", async () => {
+    const [of, other] = [await funded(), await funded()];
+    await all(db, insert(of));
+    for (const [account, balance] of [
+      [other.available, 90n],
+      [other.pending, 10n],
+    ] as const)
+      await isRejected(
+        other,
+        sql`UPDATE accounts SET balance = ${balance} WHERE account_id = ${account}`,
+      );
   });
 
   it("a duplicate account, and one that starts with money", async () => {

@@ -89,6 +89,69 @@ describe.each(Object.entries(CHANGES))("%s", (_, change) => {
   });
 });
 
+/** Unique columns, with the expression of another value. A user's own id is unique beside theirs. */
+const UNIQUE = {
+  matches: {
+    match_id: "randomblob(16)",
+    request_id: "randomblob(16)",
+    quote_id: "randomblob(16)",
+  },
+  withdrawals: {
+    withdrawal_id: "randomblob(16)",
+    job_id: "randomblob(16)",
+    payment_id: "randomblob(32)",
+    client_withdrawal_id: "hex(randomblob(16))",
+  },
+} as const;
+
+describe.each(Object.entries(UNIQUE))("a row of %s", (table, others) => {
+  it.each(Object.keys(others))("is not replaced by one with its %s", async (kept) => {
+    const { queued, quote } = await history();
+    const columns = await all<{ name: string }>(
+      db,
+      sql`SELECT name FROM pragma_table_info(${table})`,
+    );
+    const names = columns.map(({ name }) => name);
+    const fresh = new Map<string, string>(Object.entries(others));
+    fresh.delete(kept);
+    const copy = sql`INSERT OR REPLACE INTO ${raw(table)} (${raw(names.join())})
+      SELECT ${raw(names.map((name) => fresh.get(name) ?? name).join())} FROM ${raw(table)}
+      WHERE ${table === "matches" ? sql`quote_id = ${quote}` : sql`withdrawal_id = ${queued}`}`;
+    await expect(all(db, copy)).rejects.toThrow(/append-only/);
+  });
+});
+
+it.each([
+  "withdrawal_id = randomblob(16)",
+  "job_id = randomblob(16)",
+  "user_id = randomblob(16)",
+  "client_withdrawal_id = 'other'",
+  "payment_id = randomblob(32)",
+  "chain = 'other'",
+  "asset = 'venue_one:0x1'",
+  "terms_mac = 'other'",
+])("a withdrawal keeps its terms: %s", async (change) => {
+  const { queued } = await history();
+  const update = sql`UPDATE withdrawals SET ${raw(change)} WHERE withdrawal_id = ${queued}`;
+  await expect(all(db, update)).rejects.toThrow(/append-only: the terms/);
+});
+
+it.each([
+  ["no operation", sql`NULL`, sql`(SELECT max(seq) FROM commit_groups)`],
+  ["an older group", sql`randomblob(16)`, sql`(SELECT max(seq) - 1 FROM commit_groups)`],
+])("a request or quote that ends by %s is rejected", async (_, endedBy, group) => {
+  const { request, quote } = await quotedMarket();
+  await history();
+  for (const [table, row] of [
+    ["quotes", sql`quote_id = ${uuid(quote.quote_id)}`],
+    ["requests", sql`request_id = ${uuid(request.request_id)}`],
+  ] as const) {
+    const end = sql`UPDATE ${raw(table)} SET status = 'cancelled', ended_by = ${endedBy},
+      ended_group = ${group} WHERE ${row}`;
+    await expect(all(db, end)).rejects.toThrow(/newest group/);
+  }
+});
+
 it("deleting a deposit address is rejected", async () => {
   const { address } = await history();
   const deleted = sql`DELETE FROM deposit_addresses WHERE address = ${address}`;

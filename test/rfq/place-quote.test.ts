@@ -62,7 +62,7 @@ async function fullSide(side: Side) {
   const { book, maker: honest, request } = await openMarket({ side: "TwoWay" });
   await fund(honest.userId, "usdc", 1_000n);
   const [fair, poor] = side === "Ask" ? [500_000, 400_000] : [500_000, 600_000];
-  const place = (party: typeof honest, price: number, on = side) => ({
+  const place = (party: Parameters<typeof command.placeQuote>[0], price: number, on = side) => ({
     ...command.placeQuote(party, request.request_id, price),
     side: on,
   });
@@ -85,16 +85,19 @@ it.each([
   ["Bid", -1],
 ] as const)("a full %s side takes a better quote for its worst", async (side, better) => {
   const { book, honest, place, worst, fair, poor } = await fullSide(side);
+  // Its maker may replace it by a worse one, because the quote that is replaced takes no place.
+  const last = { ...place(worst, poor - better), replaces: worst.quoteId };
+  expect(await commitTogether(book, [last])).toEqual(["ok"]);
   const maker = worst.actor.userId;
   const [asset, reserved] = side === "Ask" ? ["usdc", 99n] : [book, 200n];
   expect(await balances(maker, asset)).toEqual([500n - reserved, reserved]);
 
   // Equal prices: the older stays.
-  expect(await commitTogether(book, [place(honest, poor)])).toEqual(["open_quote_limit"]);
-  const honestQuote = place(honest, poor + better);
+  expect(await commitTogether(book, [place(honest, poor - better)])).toEqual(["open_quote_limit"]);
+  const honestQuote = place(honest, poor);
   expect(await commitTogether(book, [honestQuote])).toEqual(["ok"]);
 
-  expect(await reasonOf(worst)).toEqual({ status: "cancelled", reason: "outbid" });
+  expect(await reasonOf(last)).toEqual({ status: "cancelled", reason: "outbid" });
   const left = side === "Ask" ? 95n : 190n;
   expect(await balances(maker, asset)).toEqual([500n - left, left]);
   // The next one outbids that one, its own maker's other side has places, and then none is worse.

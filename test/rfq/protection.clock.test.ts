@@ -1,8 +1,9 @@
 /** What time does to a protection: the window slides, and the cooldown ends. */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
+import { first, sql, uuid } from "../../src/platform/sql.ts";
 import { getProtection, saveProtection } from "../../src/rfq/protection.ts";
-import { newAsset } from "../support/ledger.ts";
+import { fund, newAsset } from "../support/ledger.ts";
 import {
   advanceClock,
   command,
@@ -31,7 +32,7 @@ async function newMaker() {
     return outcomeOf(await submit(command.placeQuote(maker, id, 500_000)));
   };
   const tripped = async () => (await getProtection(env.DB, maker.actor)).tripped_at !== null;
-  return { maker, trade, quote, tripped };
+  return { requester, maker, trade, quote, tripped };
 }
 
 it("a match that has left the window is not counted", async () => {
@@ -64,4 +65,22 @@ it("the cooldown blocks quotes until it ends, and counting starts again", async 
   expect(await tripped()).toBe(false);
   await trade();
   expect(await tripped()).toBe(true);
+});
+
+it("a quote elsewhere that has passed its time ends as expired", async () => {
+  const { requester, maker } = await newMaker();
+  const quoteOf = async (expiresInSecs: number) => {
+    const { key: book } = newAsset();
+    await fund(maker.actor.userId, book, 10n);
+    const { request_id: id } = await openRequest(requester, book, { amount: 10n });
+    return (await placeQuote(maker, id, 500_000, expiresInSecs)).quote_id;
+  };
+  const [short, long] = [await quoteOf(3), await quoteOf(30)];
+  const terms = { windowSecs: 3_600, maxMatches: 1, maxUsdc: null, cooldownSecs: 5 };
+  await saveProtection(env, maker.actor, terms);
+  await advanceClock(4_000);
+  matchOf(await submit(command.accept(requester, long)));
+  const row = sql`SELECT status, cancel_reason AS reason FROM quotes
+    WHERE quote_id = ${uuid(short)}`;
+  expect(await first(env.DB, row)).toEqual({ status: "expired", reason: null });
 });

@@ -275,6 +275,17 @@ describe("a protection", () => {
     expect((await getProtection(env.DB, maker.actor)).tripped_at).not.toBeNull();
   });
 
+  it("does not trip by a total that it does not limit", async () => {
+    const { requester, maker, quotes } = await quotedBooks(1);
+    await saveProtection(env, maker.actor, { ...OFF, maxMatches: 9 });
+    await all(
+      env.DB,
+      sql`UPDATE protections SET usdc = ${2n ** 62n} WHERE user_id = ${uuid(maker.userId)}`,
+    );
+    for (const quoted of quotes) matchOf(await accept(requester, quoted));
+    expect((await getProtection(env.DB, maker.actor)).tripped_at).toBeNull();
+  });
+
   it("keeps counts for the longest window and only of its period", async () => {
     const { requester, maker, quotes } = await quotedBooks(3);
     const [first, second, third] = quotes as [Quoted, Quoted, Quoted];

@@ -150,6 +150,9 @@ describe("max_usdc_per_day", () => {
     expect(outcomeOf(await accept(key, await quoteOf(market, { amount: 1n })))).toBe("key_limit");
     await age(1);
     expect(await usedBy(key)).toBe("0x0");
+    const asked = await openRequest(market.maker, market.book, { amount: 100n });
+    const quote = await placeQuote(key, asked.request_id, 1);
+    expect(outcomeOf(await submit(command.cancelQuote(key, quote.quote_id)))).toBe("ok");
     matchOf(await accept(key, await quoteOf(market, { amount: 100n })));
     expect(await hours()).toEqual({ n: 2 });
     await trimTradedHours(db);

@@ -44,9 +44,9 @@ describe("mutants of a source", () => {
     expect(edits.map(({ name, replace }) => `${name} → ${replace}`)).toEqual([
       "pay.ts pay: without await requireStorage(db); → ;",
       "pay.ts pay: without checkActor(actor); → ;",
-      "pay.ts pay: without actorPrecondition(actor, at) → ",
-      "pay.ts pay: without ...elsewhere(actor) → ",
-      "pay.ts pay: without w.amount > 0 → ",
+      "pay.ts pay: without actorPrecondition(actor, at) → ...[]",
+      "pay.ts pay: without ...elsewhere(actor) → ...[]",
+      "pay.ts pay: without w.amount > 0 → ...[]",
       "pay.ts pay: without id = ${actor.id} → 1",
       "pay.ts pay: without (${guardOf(checks)}) → 1",
       "pay.ts own: without w.a BETWEEN 1 AND 2 → 1",
@@ -58,7 +58,6 @@ describe("mutants of a source", () => {
 
   it("are sources that parse", () => {
     for (const edit of edits) expect(() => parse("pay.ts", apply(SOURCE, edit))).not.toThrow();
-    expect(apply(SOURCE, edits[2]!)).toContain("const checks = [\n    ...own(actor)");
   });
 });
 
