@@ -38,7 +38,7 @@ import { watchSchema } from "./platform/watch-schema.ts";
 import { watchStorage } from "./platform/storage.ts";
 import { trimGroups } from "./platform/trim-groups.ts";
 import { endLostSockets } from "./rfq/cancel-on-disconnect.ts";
-import { trimCandles, writeCandles } from "./rfq/candles/write-candles.ts";
+import { writeCandles } from "./rfq/candles/write-candles.ts";
 import { tellResults } from "./rfq/markets/resolve-market.ts";
 import { closeMissedTimers } from "./rfq/cancel-after.ts";
 import { expireMissed } from "./rfq/expire-missed.ts";
@@ -82,7 +82,6 @@ export const TASKS: readonly Task[] = [
   ["trim_accounts", ({ DB }) => trimAccounts(DB)],
   ["trim_streams", trimStreams],
   ["trim_rfq", ({ DB }) => trimRfq(DB)],
-  ["trim_candles", ({ DB }) => trimCandles(DB)],
   ["trim_groups", (env) => trimGroups(env.DB, windowsOf(config(env)).commitGroups)],
   // It says how the others went.
   ["heartbeat", (env, ended) => heartbeat(env, lateTasks(ended))],

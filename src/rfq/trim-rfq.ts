@@ -1,11 +1,12 @@
 /**
- * Cron: deletes what protections have counted. Requests, quotes and matches leave with their seals
+ * Cron: deletes what protections have counted, and old candles. Requests, quotes and matches leave with their seals
  * (src/archive/release.ts).
  */
 import { NOW } from "../platform/commit.ts";
 import { sql } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 import { KEPT } from "../platform/windows.ts";
+import { CANDLE_TRIMS } from "./candles/write-candles.ts";
 
 export async function trimRfq(db: D1Database): Promise<void> {
   await trimUntilDone(
@@ -19,5 +20,6 @@ export async function trimRfq(db: D1Database): Promise<void> {
     FROM protections p CROSS JOIN protection_counts c
       ON c.user_id = p.user_id AND c.period = p.period AND c.at <= ${NOW} - ${KEPT.protectionCounts}
     LIMIT ${rows}) RETURNING 1`,
+    ...CANDLE_TRIMS,
   );
 }

@@ -7,7 +7,8 @@ import { addToCandles, CANDLE_STEPS, NOT_IN_CANDLES } from "../../src/archive/ca
 import { all, first, prepare, raw, sql } from "../../src/platform/sql.ts";
 import { listCandles } from "../../src/rfq/candles/list-candles.ts";
 import { TickerList } from "../../src/rfq/candles/list-tickers.ts";
-import { CANDLES_KEPT, trimCandles, writeCandles } from "../../src/rfq/candles/write-candles.ts";
+import { CANDLES_KEPT, writeCandles } from "../../src/rfq/candles/write-candles.ts";
+import { trimRfq } from "../../src/rfq/trim-rfq.ts";
 import { listPositions } from "../../src/rfq/list-positions.ts";
 import { rounds } from "../support/depth.ts";
 import { apiOf } from "../support/http.ts";
@@ -266,7 +267,7 @@ it("deletes minutes after two days and hours after 90, and no day", async () => 
   for (const [step, kept] of [...Object.entries(CANDLES_KEPT), ["1440", 10_000_000]] as const)
     for (const start of [now - kept - 2, now - kept + 2])
       await prepare(db, row(Number(step), start)).run();
-  await trimCandles(db);
+  await trimRfq(db);
   const left = await all(
     db,
     sql`SELECT step, ${now} - start AS age FROM candles ORDER BY step, start`,
