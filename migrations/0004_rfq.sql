@@ -495,7 +495,7 @@ CREATE TABLE paused_venues (
 -- Example row:
 --   asset ’venue_one:0x1’, title ’Will it rain in Paris on 1 June?’, outcome ’Yes’,
 --   url ’https://venue-one.example/rain’, closes_at 1780272000000, closed_at NULL,
---   changed_group 40, result NULL
+--   test 0, changed_group 40, result NULL
 CREATE TABLE markets (
   asset TEXT PRIMARY KEY NOT NULL,
   title TEXT NOT NULL,
@@ -503,6 +503,7 @@ CREATE TABLE markets (
   url TEXT,                        -- where the venue describes it
   closes_at INTEGER,               -- from then on it is closed, NULL: never by itself
   closed_at INTEGER,               -- when an operator closed it
+  test INTEGER NOT NULL DEFAULT false, -- left out of lists, tape and candles
   changed_group INTEGER NOT NULL,  -- of the newest change
   result INTEGER,                  -- of the newest row of market_results
   CONSTRAINT markets_result CHECK (result IS NULL OR closed_at IS NOT NULL)

@@ -5,7 +5,7 @@ import { Settings } from "../src/platform/config.ts";
 import { startMarketMaker } from "./market-maker.ts";
 import { readArguments, refuse } from "./stack/arguments.ts";
 import { DEMO_USERS, enter } from "./stack/demo-users.ts";
-import { listExampleMarkets } from "./stack/example-markets.ts";
+import { listExampleMarkets, TEST_MARKET } from "./stack/example-markets.ts";
 import { type Faucet, openFaucet } from "./stack/faucet.ts";
 import { portFrom } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
@@ -113,6 +113,8 @@ async function fund(stack: Stack, faucet: Faucet, clients: Client[]): Promise<vo
   for (const client of clients) {
     const to = (await client.custody.createDepositAddress()).address as Address;
     await faucet.usdc(to, USDC);
+    const smoke = { to, id: BigInt(TEST_MARKET.asset_id), amount: TOKENS };
+    await faucet.outcomeTokens(stack.deployment.outcomeTokens[TEST_MARKET.venue_id], smoke);
     for (const token of tokens)
       await faucet.outcomeTokens(token, { to, id: FIRST_ASSET_ID, amount: TOKENS });
   }
@@ -121,7 +123,7 @@ async function fund(stack: Stack, faucet: Faucet, clients: Client[]): Promise<vo
     const credited = await Promise.all(
       clients.map((client) => client.custody.deposits({ status: "credited" }).all()),
     );
-    if (credited.every((deposits) => deposits.length > tokens.length)) break;
+    if (credited.every((deposits) => deposits.length > tokens.length + 1)) break;
     if (Date.now() > deadline)
       throw new Error(
         `The deposits of the demo users were not credited in time. See ${stack.workerLog}`,

@@ -35,6 +35,7 @@ export async function set(context: OperatorContext): Promise<unknown> {
     outcome: option(context, "outcome"),
     url: optional(context, "url"),
     closes_at: optional(context, "closes-at"),
+    test: flag(context, "test"),
   });
   if (!parsed.success) throw optionErrors(parsed.error);
   checkVenues(context, [parsed.data.venue_id], "--venue");
@@ -93,7 +94,7 @@ const REASONS: Readonly<
 > = {
   market_limit: () => `At most ${MAX_MARKETS} markets can be listed.`,
   market_trades: (asset) =>
-    `${asset ?? "A market"} is open, so title, outcome and url cannot change. Close it first ` +
+    `${asset ?? "A market"} is open, so title, outcome, url and test cannot change. Close it first ` +
     "(`market close`), then set it again with --reopen.",
   market_resolved: (asset) => `${asset ?? "A market"} has a result, so it never trades again.`,
   outcome_listed: (asset) =>

@@ -150,7 +150,7 @@ export const EXPECTED_OBJECTS: Readonly<Record<string, string>> = {
   "table login_attempts": "df921e68d7044285166382a932b5e5bc",
   "table login_networks": "0ceff2395bcc3ef52efd918b66601793",
   "table market_results": "e03a35bae4ae8016256f86a60dc93190",
-  "table markets": "88041af63d93f3b8ed19a44498fefbef",
+  "table markets": "9e4a44b6d5a1dad26205488b20ab9963",
   "table matches": "42cc3907cfad5e1549f3c53236212e3c",
   "table opened_streams": "90676c7667be5553119751d5e512a130",
   "table operator_orders": "d574cf54dd75009288f9fde3ee53904f",

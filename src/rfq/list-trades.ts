@@ -21,7 +21,10 @@ export type TradeFilter = BookFilter & {
   readonly to?: number | undefined;
 };
 
-/** Everyone's trades of the last 24 hours, newest first, without their parties. */
+/**
+ * Everyone's trades of the last 24 hours, newest first, without their parties and without those of
+ * test markets.
+ */
 export async function listTrades(
   db: D1Database,
   { from, to, ...book }: TradeFilter,
@@ -34,6 +37,7 @@ export async function listTrades(
     db,
     sql`SELECT ${select(TRADE)} FROM matches m
       WHERE ${inBook(book)} AND ${since} AND ${until}
+        AND NOT EXISTS (SELECT 1 FROM markets k WHERE k.asset = m.asset AND k.test = 1)
         AND ${olderThan(page, { at: "m.at", id: "m.match_id" })}
       ORDER BY ${raw("m.at DESC, m.match_id DESC")} LIMIT ${fetchCount(page)}`,
   );

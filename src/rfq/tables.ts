@@ -321,6 +321,8 @@ export const markets = sqliteTable(
     url: text("url"),
     closesAt: integer("closes_at"),
     closedAt: integer("closed_at"),
+    /** For trials of the operator: left out of lists, tape and candles. */
+    test: integer("test", { mode: "boolean" }).notNull().default(false),
     changedGroup: integer("changed_group").notNull(),
     result: integer("result"),
   },

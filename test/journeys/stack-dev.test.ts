@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
@@ -16,6 +16,7 @@ import examples from "../../examples/README.md?raw";
 import readme from "../../README.md?raw";
 import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { deterministicDeployment } from "../../scripts/stack/deploy-contracts.ts";
+import { DEMO_USERS } from "../../scripts/stack/demo-users.ts";
 import { ANVIL_ACCOUNT_KEYS } from "../../scripts/stack/faucet.ts";
 import { freePort } from "../../scripts/stack/ports.ts";
 import { signedOrder } from "../../scripts/stack/operator-call.ts";
@@ -52,6 +53,24 @@ async function startDev(...args: string[]): Promise<void> {
   await untilPrinted(script, "Ctrl-C stops the stack");
   file = readStackFile(dir);
 }
+
+it("npm run smoke trades and trades back, and names the step that fails", async () => {
+  const run = (...args: string[]) =>
+    runScriptFile("scripts/smoke.ts", { args: ["--url", file.base_url, ...args] });
+  const smoke = run("--trade");
+  expect(await smoke.exited, smoke.output()).toBe(0);
+  expect([...smoke.output().matchAll(/^ok +(.+?)  /gm)].map(([, name]) => name)).toEqual(
+    "read login key signature socket request event quote cancel trade"
+      .split(" ")
+      .concat("trade back"),
+  );
+  const users = join(dir, "wrong-users.json");
+  writeFileSync(users, JSON.stringify([{ email: "a@b.example", password: "x" }, DEMO_USERS[1]]));
+  const failed = run("--users", users);
+  expect(await failed.exited).toBe(1);
+  expect(failed.output()).toContain("FAILED  login");
+  expect(failed.output()).toContain("rollback --durable-objects-code-update-mode immediate");
+});
 
 beforeAll(() => startDev("--set", "WITHDRAWAL_MIN_UNITS=7"));
 afterAll(async () => {

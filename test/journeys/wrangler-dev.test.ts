@@ -56,6 +56,11 @@ describe("with the example of .dev.vars", () => {
       const terms = { request_id: request.request_id, price: 400_000 };
       const quote = await maker!.rfq.quote(terms, { maxAgeMs: 30_000 });
       expect(await taker!.rfq.accept(quote)).toMatchObject({ usdc_amount: 400_000n });
+      for (const round of [1, 2]) {
+        const smoke = runScriptFile("scripts/smoke.ts", { args: ["--url", url, "--trade"] });
+        expect(await smoke.exited, `round ${round}: ${smoke.output()}`).toBe(0);
+        expect(smoke.output()).toMatch(/ok +trade back/);
+      }
       const cron = await fetch(`${url}/cdn-cgi/handler/scheduled`);
       expect(cron.status, script.output()).toBe(200);
       const buckets = join(clone.dir, ".wrangler/state/v3/r2");

@@ -15,6 +15,7 @@ const market: fc.Arbitrary<Market> = fc.record({
   url: fc.constant(null),
   closesAt: fc.constantFrom(null, NOW - 1, NOW, NOW + 1),
   closedAt: fc.constantFrom(null, null, 5),
+  test: fc.boolean(),
   changedGroup: fc.nat(9),
   result: fc.constant(null),
 });
@@ -48,8 +49,10 @@ it("pages have every market that fits once, in order", () => {
       fc.integer({ min: 1, max: 7 }),
       fc.constantFrom(undefined, "open" as const, "closed" as const),
       fc.constantFrom([], ["rain"], ["paris", "yes"], ["fog"]),
-      (known, limit, status, words) => {
+      fc.constantFrom(undefined, true, false),
+      (known, limit, status, words, test) => {
         const expected = known.sorted
+          .filter((one) => test === undefined || one.test === test)
           .filter(({ title, outcome }) =>
             words.every((word) => `${title} ${outcome}`.toLowerCase().includes(word)),
           )
@@ -58,7 +61,7 @@ it("pages have every market that fits once, in order", () => {
             return status === undefined || (status === "closed") === closed;
           })
           .map(({ asset }) => asset);
-        expect(every(known, { limit, status, words })).toEqual(expected);
+        expect(every(known, { limit, status, words, test })).toEqual(expected);
       },
     ),
   );
@@ -72,6 +75,7 @@ it("a page of no items repeats the cursor it was given", () => {
     url: null,
     closesAt: null,
     closedAt: null,
+    test: false,
     changedGroup: 1,
     result: null,
   };

@@ -62,6 +62,24 @@ const read = async (asset: TestAsset) => {
     .not.toEqual([]);
 };
 
+it("a market for tests trades, and only its own list shows it", async () => {
+  const { asset, book, requester, maker } = await listed({ test: "true" });
+  const request = await openRequest(requester, book, { amount: 10n });
+  const quote = await placeQuote(maker, request.request_id, 500_000);
+  expect(outcomeOf(await commitCommand(book, command.accept(requester, quote.quote_id)))).toBe(
+    "ok",
+  );
+  const query = `venue_id=${asset.venue_id}&asset_id=${asset.asset_id}`;
+  await expect
+    .poll(() => apiOf(requester).list(`/markets?${query}&test=true`), { timeout: 5_000 })
+    .toHaveLength(1);
+  expect(await apiOf(requester).list(`/markets?${query}`)).toEqual([]);
+  expect(await apiOf(requester).list(`/rfq/get-trades?${query}`)).toEqual([]);
+  const changed = { ...named(asset), title: `Question ${asset.asset_id}`, outcome: "Yes" };
+  const refused = await execute("market set", changed);
+  expect(refused.problem.code).toBe("market_trades");
+});
+
 describe("a market that closes", () => {
   it("rejects requests, quotes and accepts, and lets records be cancelled", async () => {
     const { asset, book, requester, maker } = await listed();

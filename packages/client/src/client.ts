@@ -193,7 +193,8 @@ export class Client {
 
   /**
    * Lists the markets by title and outcome: what an asset is and until when it trades. `q` searches
-   * for words in title and outcome. Public. Throws `Problem`: `invalid_request` for an `asset_id`
+   * for words in title and outcome. `test` lists those in which the operator tries the service,
+   * which are left out otherwise. Public. Throws `Problem`: `invalid_request` for an `asset_id`
    * without its `venue_id`.
    *
    * @example
@@ -209,11 +210,13 @@ export class Client {
       venue_id,
       asset_id,
       status,
+      test,
       q,
-    }: PageOptions & Partial<MarketAsset> & { status?: Market["status"]; q?: string } = {},
+    }: PageOptions &
+      Partial<MarketAsset> & { status?: Market["status"]; test?: boolean; q?: string } = {},
     options: CallOptions = {},
   ): Pages<Market> {
-    const query = { limit, last_cursor, venue_id, asset_id, status, q };
+    const query = { limit, last_cursor, venue_id, asset_id, status, test: test && "true", q };
     return new Pages(this.#transport, "/markets", query, options, { public: true });
   }
 

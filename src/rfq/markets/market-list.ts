@@ -26,6 +26,8 @@ type Known = {
 
 export type MarketQuery = BookFilter & {
   readonly status?: MarketStatus | undefined;
+  /** Only those for tests, or only others. Default: all. */
+  readonly test?: boolean | undefined;
   /** Every word occurs in the title or the outcome. */
   readonly words: readonly string[];
   readonly limit: number;
@@ -75,7 +77,8 @@ export function pageOfMarkets(
 }
 
 function fits(market: Market, query: MarketQuery, now: number): boolean {
-  const { venue, assetId, status, words } = query;
+  const { venue, assetId, status, test = market.test, words } = query;
+  if (market.test !== test) return false;
   if (venue !== undefined && !market.asset.startsWith(`${venue}:`)) return false;
   if (assetId !== undefined && market.asset !== `${venue}:${assetId}`) return false;
   if (status !== undefined && marketStatus(market, now) !== status) return false;

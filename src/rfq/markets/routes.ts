@@ -27,6 +27,7 @@ export function registerMarketRoutes(api: Api): void {
         {
           ...bookOf(query),
           status: query.status,
+          test: query.test === "true",
           words: query.q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [],
           limit: query.limit,
           after: query.last_cursor?.position,

@@ -11,6 +11,10 @@ const MAX_SEARCH_CHARS = 100;
 export const MarketsQuery = {
   ...bookFilter,
   status: described(oneOf(MARKET_STATUSES), "Only markets of this status").optional(),
+  test: described(
+    oneOf(["true", "false"]),
+    "`true`: only markets in which the operator tries the service. Default: only others",
+  ).optional(),
   q: described(
     boundedText(1, MAX_SEARCH_CHARS),
     "Only markets in whose title or outcome every one of these words occurs",
@@ -58,5 +62,6 @@ export const MarketTerms = z.strictObject({
   outcome: boundedText(1, 64),
   url: pattern(/^https?:\/\/[!-~]{1,500}$/, "must be an http or https URL").nullish(),
   closes_at: timestamp.nullish(),
+  test: z.boolean().default(false),
 });
 export type MarketTerms = z.output<typeof MarketTerms>;

@@ -24,8 +24,8 @@ export type MarketRejection = {
  * Lists markets, or changes listed ones. An earlier close cancels what is open in a market. A
  * market that is listed for the first time keeps the requests that end before its close.
  *
- * What an asset is called cannot change while it trades, because quotes and requests were made for
- * what it was called. Two open markets of a venue have not the same title and outcome.
+ * What an asset is called, and whether it is a test, cannot change while it trades, because quotes
+ * and requests were made for that. Two open markets of a venue have not the same title and outcome.
  *
  * Returns the number of cancelled requests.
  */
@@ -37,7 +37,7 @@ export async function setMarkets(
   const rows = terms.map((market) => ({
     asset: assetKey({ venue: market.venue_id, assetId: market.asset_id }),
     closesAt: market.closes_at ?? null,
-    texts: [market.title, market.outcome, market.url ?? null],
+    texts: [market.title, market.outcome, market.url ?? null, market.test],
   }));
   const assets = JSON.stringify(rows.map(({ asset }) => asset));
   const listed = await all<Closing>(
@@ -87,7 +87,7 @@ function rejectionOf({
 }): Sql {
   const opens = (closesAt: Expr) => expr`(${closesAt} IS NULL OR ${closesAt} > ${at})`;
   return sql`WITH given AS (SELECT value ->> 0 AS asset, value ->> 1 AS title,
-      value ->> 2 AS outcome, value ->> 3 AS url, value ->> 4 AS closes_at
+      value ->> 2 AS outcome, value ->> 3 AS url, value ->> 4 AS test, value ->> 5 AS closes_at
       FROM json_each(${given})),
     open_after AS (
       SELECT g.asset, g.title, g.outcome, 1 AS is_given
@@ -98,7 +98,7 @@ function rejectionOf({
         AND k.asset NOT IN (SELECT asset FROM given))
     SELECT 'market_trades' AS code, m.asset AS asset
     FROM given g JOIN markets m ON m.asset = g.asset
-    WHERE (m.title, m.outcome, m.url) IS NOT (g.title, g.outcome, g.url)
+    WHERE (m.title, m.outcome, m.url, m.test) IS NOT (g.title, g.outcome, g.url, g.test)
       AND ((m.closed_at IS NULL AND ${opens(expr`m.closes_at`)})
         OR EXISTS (SELECT 1 FROM requests r
           WHERE r.asset = m.asset AND r.status = 'open' AND r.expires_at > ${at}))
@@ -114,14 +114,16 @@ function rejectionOf({
 
 /** A row that would not change keeps its group, so that nobody reads it again. */
 function upsert(group: Group, given: string, reopen: boolean, guard: Sql): Sql {
-  return sql`INSERT INTO markets (asset, title, outcome, url, closes_at, closed_at, changed_group)
-    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, NULL, ${group.seq}
+  return sql`INSERT INTO markets
+      (asset, title, outcome, url, test, closes_at, closed_at, changed_group)
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, NULL,
+      ${group.seq}
     FROM json_each(${given}) WHERE ${guard}
     ON CONFLICT (asset) DO UPDATE SET title = excluded.title, outcome = excluded.outcome,
-      url = excluded.url, closes_at = excluded.closes_at,
+      url = excluded.url, test = excluded.test, closes_at = excluded.closes_at,
       closed_at = iif(${reopen}, NULL, markets.closed_at), changed_group = excluded.changed_group
-    WHERE (markets.title, markets.outcome, markets.url, markets.closes_at)
-        IS NOT (excluded.title, excluded.outcome, excluded.url, excluded.closes_at)
+    WHERE (markets.title, markets.outcome, markets.url, markets.test, markets.closes_at)
+        IS NOT (excluded.title, excluded.outcome, excluded.url, excluded.test, excluded.closes_at)
       OR (${reopen} AND markets.closed_at IS NOT NULL)`;
 }
 
