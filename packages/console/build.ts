@@ -57,13 +57,13 @@ export async function buildConsole(): Promise<void> {
     build: { outDir: draft },
   });
   mkdirSync(CONSOLE, { recursive: true });
+  const made = new Set(globSync("assets/*", { cwd: draft }));
   // The page comes last, because it names the others.
   cpSync(join(draft, "assets"), join(CONSOLE, "assets"), { recursive: true });
   renameSync(join(draft, "index.html"), index);
   writeFileSync(join(ASSETS, "_headers"), HEADERS);
-  const page = readFileSync(index, "utf8");
   for (const file of globSync("assets/*", { cwd: CONSOLE }))
-    if (!page.includes(file)) rmSync(join(CONSOLE, file));
+    if (!made.has(file)) rmSync(join(CONSOLE, file));
   rmSync(draft, { recursive: true });
   writeFileSync(STAMP, version);
 }

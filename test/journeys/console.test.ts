@@ -23,7 +23,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const SCREENSHOTS = process.env["CONSOLE_SCREENSHOTS"];
 const MARKET = { venue_id: "venue_one", asset_id: "0x51a7" } as const;
 const TITLE = "Will the ferry to the island run on Sunday?";
-const PAGES = ["trade", "maker", "wallet", "account"];
+const PAGES = ["markets", "market/venue_one/0x51a7", "portfolio", "maker", "wallet", "account"];
 
 /** Runs in the page, whose globals Node's types do not have. */
 const FRAME_GAPS = `(async () => {
@@ -86,6 +86,59 @@ describe("the console", () => {
       await live(asking);
     }));
 
+  it("accepts the quote that the button showed when it was pressed, and no worse one", () =>
+    inBrowser(async (browser) => {
+      for (const { request_id } of (await taker.client.rfq.myRequests().page()).items)
+        await taker.client.rfq.cancelRequest({ request_id });
+      const page = await signIn(browser, taker);
+      await page.goto(`${stack.baseUrl}/console/#market/venue_one/${MARKET.asset_id}`);
+      const matches = async () => (await taker.client.rfq.matches({ limit: 100 }).page()).items;
+      const before = (await matches()).length;
+      const pressed = async (
+        lives: number,
+        meanwhile: (quote: { request_id: string; quote_id: string }) => Promise<unknown>,
+      ) => {
+        const form = page.getByRole("form", { name: "Ask for quotes" });
+        await form.getByLabel("Size", { exact: true }).fill("10");
+        await form.getByRole("button", { name: "Ask for quotes" }).click();
+        await expectText(page, "Buying 10 Yes");
+        const [request] = (await taker.client.rfq.myRequests({ limit: 1 }).page()).items;
+        const { request_id } = request ?? expect.fail("no open request");
+        const terms = { request_id, price: 650_000, expires_in_secs: lives };
+        const { quote_id } = await maker.client.rfq.quote(terms);
+        await page.getByRole("button", { name: "Accept, pay 6.50 USDC" }).hover();
+        await page.mouse.down();
+        await meanwhile({ request_id, quote_id });
+        await page.mouse.up();
+        return quote_id;
+      };
+      const over = () => expectText(page, "This quote has ended.");
+
+      // Replaced by a worse one, taken back, and expired: nothing is accepted.
+      await pressed(60, async ({ request_id, quote_id }) => {
+        await maker.client.rfq.quote({ request_id, replaces: quote_id, price: 660_000 });
+        await over();
+      });
+      await page.getByRole("button", { name: "Accept, pay 6.60 USDC" }).waitFor();
+      await page.getByRole("button", { name: "Cancel request" }).click();
+      await pressed(60, async ({ quote_id }) => {
+        await maker.client.rfq.cancelQuote({ quote_id });
+        await over();
+      });
+      await page.getByRole("button", { name: "Cancel request" }).click();
+      await pressed(5, over);
+      await page.getByRole("button", { name: "Cancel request" }).click();
+      expect(await matches()).toHaveLength(before);
+
+      // A better one came: the one that was pressed is accepted.
+      const accepted = await pressed(60, async ({ request_id }) => {
+        await maker.client.rfq.quote({ request_id, price: 640_000 });
+        await page.getByRole("button", { name: "Accept, pay 6.40 USDC" }).waitFor();
+      });
+      await expectText(page, "Bought 10 Yes");
+      expect((await matches())[0]).toMatchObject({ quote_id: accepted, price: 650_000 });
+    }));
+
   it("makes and revokes a key, turns TOTP on, and approves and cancels withdrawals", () =>
     inBrowser(async (browser) => {
       const owner = await newTrader(stack);
@@ -133,14 +186,15 @@ describe("the console", () => {
           const page = await signIn(browser, maker, { width, colorScheme });
           for (const name of PAGES) {
             await page.goto(`${stack.baseUrl}/console/#${name}`);
-            await page.getByRole("table").first().waitFor();
+            await page.getByRole("heading", { level: 1 }).waitFor();
+            await expect.poll(() => page.getByText(/^Loading/).count()).toBe(0);
             expect(await violations(page), `${name} at ${width} in ${colorScheme}`).toEqual([]);
             const overflow = await page.evaluate(
               "document.documentElement.scrollWidth - document.documentElement.clientWidth",
             );
             expect(overflow, `${name} at ${width} scrolls sideways`).toBe(0);
             if ((width === 320) === (colorScheme === "dark"))
-              await screenshot(page, `${name}-${width}-${colorScheme}`);
+              await screenshot(page, `${name.split("/")[0]}-${width}-${colorScheme}`);
           }
           await page.context().close();
         }
@@ -228,14 +282,16 @@ async function live(page: Page): Promise<void> {
 }
 
 async function ask(page: Page): Promise<void> {
-  const form = page.getByRole("form", { name: "Ask for a price" });
-  if (await form.getByLabel("Find a market").isVisible()) {
-    await form.getByLabel("Find a market").fill("ferry sunday");
-    await form.getByRole("button", { name: TITLE }).click();
+  const form = page.getByRole("form", { name: "Ask for quotes" });
+  const again = page.getByRole("button", { name: "Trade again" });
+  if (await again.isVisible()) await again.click();
+  else {
+    await page.getByRole("searchbox").fill("ferry sunday");
+    await page.getByRole("link", { name: TITLE }).click();
   }
   await form.getByLabel("Size", { exact: true }).fill("100");
-  await form.getByRole("button", { name: "Ask makers" }).click();
-  await expectText(page, `Buy 100.00 ${TITLE}: Yes`);
+  await form.getByRole("button", { name: "Ask for quotes" }).click();
+  await expectText(page, "Buying 100 Yes");
 }
 
 async function quote(page: Page): Promise<void> {
@@ -319,9 +375,10 @@ async function withdraw(page: Page, key: Key): Promise<void> {
 }
 
 async function accept(page: Page): Promise<void> {
-  await page.getByRole("button", { name: "Buy at 64.25¢" }).click();
-  await expectText(page, `Bought 100.00 ${TITLE}: Yes`);
-  await page.getByRole("region", { name: "Tokens held" }).getByText("100.00").first().waitFor();
+  await page.getByText("64.25¢").first().waitFor();
+  await page.getByRole("button", { name: "Accept, pay 64.25 USDC" }).click();
+  await expectText(page, "Bought 100 Yes");
+  await page.getByRole("region", { name: "Your position" }).getByText("100 Yes").waitFor();
 }
 
 async function expectText(page: Page, text: string): Promise<void> {

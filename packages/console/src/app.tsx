@@ -1,16 +1,34 @@
-import { AccountPage } from "./account/account-page.tsx";
+import { lazy, Suspense, useEffect } from "react";
 import { LiveProvider } from "./live/live.tsx";
 import { ConnectionBadge } from "./live/connection-badge.tsx";
-import { MakerPage } from "./maker/maker-page.tsx";
-import { useHash } from "./router.ts";
+import { MarketsPage } from "./markets/markets-page.tsx";
+import { useRoute } from "./router.ts";
 import { RenewSession } from "./session/renew.tsx";
 import { SessionProvider, useSession } from "./session/session.tsx";
 import { SignIn } from "./session/sign-in.tsx";
-import { TradePage } from "./trade/trade-page.tsx";
-import { WalletPage } from "./wallet/wallet-page.tsx";
+import { formatUnits } from "./units.ts";
+import { useBalances } from "./wallet/balances.tsx";
 
+const MarketPage = lazy(async () => ({
+  default: (await import("./market/market-page.tsx")).MarketPage,
+}));
+const PortfolioPage = lazy(async () => ({
+  default: (await import("./portfolio/portfolio-page.tsx")).PortfolioPage,
+}));
+const MakerPage = lazy(async () => ({
+  default: (await import("./maker/maker-page.tsx")).MakerPage,
+}));
+const WalletPage = lazy(async () => ({
+  default: (await import("./wallet/wallet-page.tsx")).WalletPage,
+}));
+const AccountPage = lazy(async () => ({
+  default: (await import("./account/account-page.tsx")).AccountPage,
+}));
+
+/** The page of a market belongs to Markets, and has a title of its own. */
 const PAGES = {
-  trade: { title: "Trade", Page: TradePage },
+  markets: { title: "Markets", Page: MarketsPage },
+  portfolio: { title: "Portfolio", Page: PortfolioPage },
   maker: { title: "Make markets", Page: MakerPage },
   wallet: { title: "Wallet", Page: WalletPage },
   account: { title: "Account", Page: AccountPage },
@@ -18,7 +36,7 @@ const PAGES = {
 
 export function App() {
   return (
-    <SessionProvider signedOut={<SignIn />}>
+    <SessionProvider signedOut={<SignedOut />}>
       <LiveProvider>
         <Console />
       </LiveProvider>
@@ -26,36 +44,107 @@ export function App() {
   );
 }
 
+function SignedOut() {
+  return (
+    <>
+      <Header />
+      <main className="split">
+        <div>
+          <h1>Markets</h1>
+          <MarketsPage />
+        </div>
+        <SignIn />
+      </main>
+    </>
+  );
+}
+
 function Console() {
-  const hash = useHash();
+  const [name = "", venue = "", asset = ""] = useRoute();
   const { email, signOut } = useSession();
-  const current = Object.hasOwn(PAGES, hash) ? (hash as keyof typeof PAGES) : "trade";
+  const isMarket = name === "market";
+  const current = Object.hasOwn(PAGES, name) ? (name as keyof typeof PAGES) : "markets";
   const { title, Page } = PAGES[current];
+  useSearchKey();
   return (
     <>
       <a className="skip" href="#main">
         Skip to the content
       </a>
-      <header className="bar">
-        <strong>RFQ console</strong>
+      <Header>
         <nav aria-label="Pages">
-          {Object.entries(PAGES).map(([name, page]) => (
-            <a key={name} href={`#${name}`} aria-current={name === current ? "page" : undefined}>
-              {page.title}
+          {Object.entries(PAGES).map(([page, { title: text }]) => (
+            <a key={page} href={`#${page}`} aria-current={page === current ? "page" : undefined}>
+              {text}
             </a>
           ))}
         </nav>
         <ConnectionBadge />
-        <span className="who">{email}</span>
-        <button type="button" onClick={signOut}>
+        <Cash />
+        <span className="who" title={email}>
+          {email}
+        </span>
+        <button type="button" className="quiet" onClick={signOut}>
           Sign out
         </button>
-      </header>
+      </Header>
       <RenewSession />
       <main id="main" tabIndex={-1}>
-        <h1>{title}</h1>
-        <Page />
+        {isMarket ? null : <h1>{title}</h1>}
+        <Suspense fallback={<p role="status">Loading {title.toLowerCase()}…</p>}>
+          {isMarket ? (
+            <MarketPage key={`${venue}/${asset}`} venue_id={venue} asset_id={asset} />
+          ) : (
+            <Page />
+          )}
+        </Suspense>
       </main>
     </>
   );
+}
+
+function Header({ children }: { children?: React.ReactNode }) {
+  return (
+    <header className="bar">
+      <a className="brand" href="#markets">
+        <svg viewBox="0 0 22 22" width="22" height="22" aria-hidden="true">
+          <path d="M9 4 3 11l6 7M13 4l6 7-6 7" />
+        </svg>
+        RFQ
+      </a>
+      {children}
+    </header>
+  );
+}
+
+/** The USDC that can be used now. */
+function Cash() {
+  const { data: balances } = useBalances();
+  const usdc = balances?.find(({ venue_id }) => venue_id === null);
+  if (balances === undefined) return null;
+  return (
+    <a className="cash" href="#wallet">
+      {formatUnits(usdc?.balance ?? 0n)} <span>USDC</span>
+    </a>
+  );
+}
+
+/** `/` searches, unless somebody writes. */
+function useSearchKey(): void {
+  useEffect(() => {
+    const search = (event: KeyboardEvent) => {
+      const target = event.target instanceof HTMLElement ? event.target : null;
+      if (event.key !== "/" || target?.matches("input, select, textarea") === true) return;
+      event.preventDefault();
+      location.hash = "#markets";
+      // The page is there after the next frame.
+      requestAnimationFrame(() =>
+        requestAnimationFrame(() =>
+          document.querySelector<HTMLElement>("input[type=search]")?.focus(),
+        ),
+      );
+    };
+    addEventListener("keydown", search);
+    return () => removeEventListener("keydown", search);
+  }, []);
 }

@@ -9,6 +9,38 @@ export function formatUnits(amount: bigint): string {
   return `${whole.replace(/\B(?=(\d{3})+$)/g, ",")}.${decimals.padEnd(2, "0")}`;
 }
 
+/** As `formatUnits` without useless zeros: `1234500000n` as `1,234.5`. */
+export function formatTokens(amount: bigint): string {
+  return formatUnits(amount).replace(/\.?0+$/, "");
+}
+
+/** `842310000000n` as `842k`: for volumes, where the digits say nothing. */
+export function compactUnits(amount: bigint): string {
+  const whole = amount / ONE;
+  for (const [size, unit] of [
+    [1_000_000n, "M"],
+    [1_000n, "k"],
+  ] as const)
+    if (whole >= 10n * size) return `${whole / size}${unit}`;
+    else if (whole >= size) return `${whole / size}.${((whole % size) * 10n) / size}${unit}`;
+  return whole > 0n ? String(whole) : "under 1";
+}
+
+/** A price in millionths as a chance: `634000` is `63.4%`. */
+export function formatChance(price: number): string {
+  return `${tenths(price)}%`;
+}
+
+/** A difference of prices in points of chance: `41000` is `4.1`. */
+export function formatPoints(change: number): string {
+  return tenths(change);
+}
+
+function tenths(price: number): string {
+  const rounded = Math.round(price / 1_000);
+  return `${Math.floor(rounded / 10)}.${rounded % 10}`;
+}
+
 /** Native units of a text such as `1,234.5`, or null if it is no amount above zero. */
 export function parseUnits(text: string): bigint | null {
   try {
@@ -40,9 +72,14 @@ export function worth(amount: bigint, price: number): bigint {
   return (amount * BigInt(price) + ONE - 1n) / ONE;
 }
 
+/** Tokens that `usdc` buys at `price`, rounded down. */
+export function tokensFor(usdc: bigint, price: number): bigint {
+  return (usdc * ONE) / BigInt(price);
+}
+
 /** The size of a request, which is in tokens or in USDC. */
 export function sizeOf({ amount, usdc_amount }: { amount?: bigint; usdc_amount?: bigint }): string {
-  if (amount !== undefined) return formatUnits(amount);
+  if (amount !== undefined) return formatTokens(amount);
   return usdc_amount === undefined ? "–" : `${formatUnits(usdc_amount)} USDC`;
 }
 
@@ -52,4 +89,23 @@ export function shortId(id: string): string {
 
 export function formatTime(at: string): string {
   return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+}
+
+const STEPS = [
+  [86_400, "d"],
+  [3_600, "h"],
+  [60, "min"],
+] as const;
+/** Older instants are dates. */
+const DAYS = 7;
+
+/** `at` as seen from `now`: `12 s ago`, `in 3 h`, or a date. */
+export function relative(at: string, now: number): string {
+  const secs = Math.round((Date.parse(at) - now) / 1_000);
+  const size = Math.abs(secs);
+  if (size >= DAYS * 86_400)
+    return new Date(at).toLocaleDateString(undefined, { dateStyle: "medium" });
+  const [length, unit] = STEPS.find(([step]) => size >= step) ?? [1, "s"];
+  const text = `${Math.floor(size / length)} ${unit}`;
+  return secs > 0 ? `in ${text}` : `${text} ago`;
 }

@@ -7,6 +7,7 @@ import { useClient } from "../session/session.tsx";
 import { ActionButton } from "../ui/button.tsx";
 import { CheckField, Form, type FormValues, TextField } from "../ui/form.tsx";
 import { Table } from "../ui/table.tsx";
+import { When } from "../ui/when.tsx";
 import { formatTime, formatUnits } from "../units.ts";
 
 const LISTED = 100;
@@ -37,7 +38,7 @@ export function ApiKeys() {
           },
           {
             title: "Works from",
-            cell: ({ active_from: from }) => (from === null ? "" : formatTime(from)),
+            cell: ({ active_from: from }) => (from === null ? "" : <When at={from} />),
           },
           {
             title: "Limits",
@@ -52,7 +53,7 @@ export function ApiKeys() {
           },
           {
             title: "Last used",
-            cell: ({ last_used_at: at }) => (at === null ? "never" : formatTime(at)),
+            cell: ({ last_used_at: at }) => (at === null ? "never" : <When at={at} />),
           },
           {
             title: "Revoke",

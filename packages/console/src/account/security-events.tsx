@@ -3,7 +3,7 @@ import { useClient, useSession } from "../session/session.tsx";
 import { ActionButton } from "../ui/button.tsx";
 import { PageButtons, usePages } from "../ui/pages.tsx";
 import { Table } from "../ui/table.tsx";
-import { formatTime } from "../units.ts";
+import { When } from "../ui/when.tsx";
 
 const ROWS = 25;
 
@@ -39,7 +39,7 @@ export function SecurityEvents() {
         rowKey={({ audit_event_id }) => audit_event_id}
         empty="No events yet."
         columns={[
-          { title: "Time", cell: ({ created_at }) => formatTime(created_at) },
+          { title: "Time", cell: ({ created_at }) => <When at={created_at} /> },
           { title: "What", cell: ({ kind }) => kind.replaceAll("_", " ") },
           { title: "By", cell: ({ actor }) => actor },
           { title: "From", cell: ({ ip }) => ip ?? "–" },

@@ -1,12 +1,13 @@
 /** How the maker's recent quotes and trades went. */
-import type { Balance, Client, Match, Quote } from "@rfq-custody/client";
+import type { Balance, Client, MarketAsset, Match, Quote } from "@rfq-custody/client";
 import { useQuery } from "@tanstack/react-query";
 import { LOSSES, type Loss } from "../live/live.tsx";
 import { useAssetName } from "../markets.ts";
 import { useClient } from "../session/session.tsx";
-import { lastPrice, useBalances } from "../trade/positions.tsx";
+import { useBalances } from "../wallet/balances.tsx";
 import { Table } from "../ui/table.tsx";
-import { formatPrice, formatTime, formatUnits } from "../units.ts";
+import { When } from "../ui/when.tsx";
+import { formatPrice, formatUnits } from "../units.ts";
 
 /** The figures are about the newest of each. */
 const QUOTES = 200;
@@ -68,7 +69,7 @@ function Lost({ quotes }: { quotes: readonly Quote[] }) {
       rowKey={({ quote_id }) => quote_id}
       empty="You have lost no quote to another price."
       columns={[
-        { title: "Time", cell: ({ created_at }) => formatTime(created_at) },
+        { title: "Time", cell: ({ created_at }) => <When at={created_at} /> },
         { title: "Market", cell: (quote) => nameOf(quote) },
         { title: "Your price", cell: ({ price }) => formatPrice(price), number: true },
         {
@@ -107,7 +108,7 @@ function Markouts() {
       rowKey={({ match_id }) => match_id}
       empty="None of your quotes has traded yet."
       columns={[
-        { title: "Time", cell: ({ created_at }) => formatTime(created_at) },
+        { title: "Time", cell: ({ created_at }) => <When at={created_at} /> },
         { title: "Market", cell: (match) => nameOf(match) },
         { title: "You", cell: ({ side }) => (side === "Bid" ? "sold" : "bought") },
         { title: "Price", cell: ({ price }) => formatPrice(price), number: true },
@@ -165,4 +166,14 @@ function Reserves({ balances }: { balances: readonly Balance[] | undefined }) {
       ]}
     />
   );
+}
+
+/** The tape keeps 24 hours, so the last price of a quiet market is unknown. */
+async function lastPrice(
+  client: Client,
+  asset: MarketAsset,
+  before: { to?: string } = {},
+): Promise<number | null> {
+  const { items } = await client.rfq.trades({ ...asset, ...before, limit: 1 }).page();
+  return items[0]?.price ?? null;
 }

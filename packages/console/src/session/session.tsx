@@ -19,6 +19,7 @@ const SignedIn = createContext<SessionState | null>(null);
 const SignInContext = createContext<((credentials: Credentials) => Promise<void>) | null>(null);
 
 const guest = () => new Client({ baseUrl: location.origin });
+const visitor = guest();
 
 async function logIn({ email, ...rest }: Credentials): Promise<Signed> {
   const session = await guest().auth.login({ email, ...rest });
@@ -48,7 +49,11 @@ export function SessionProvider({
     };
   }, [signed, queries]);
   if (state === null) {
-    const signIn = async (credentials: Credentials) => setSigned(await logIn(credentials));
+    const signIn = async (credentials: Credentials) => {
+      const session = await logIn(credentials);
+      queries.clear();
+      setSigned(session);
+    };
     return <SignInContext value={signIn}>{signedOut}</SignInContext>;
   }
   return <SignedIn value={state}>{children}</SignedIn>;
@@ -60,8 +65,13 @@ export function useSession(): SessionState {
   return state;
 }
 
+export function useIsSignedIn(): boolean {
+  return use(SignedIn) !== null;
+}
+
+/** The client of who is signed in, or one for what everybody may read. */
 export function useClient(): Client {
-  return useSession().client;
+  return use(SignedIn)?.client ?? visitor;
 }
 
 export function useSignIn(): (credentials: Credentials) => Promise<void> {

@@ -7,9 +7,9 @@ export function SignIn() {
   const signIn = useSignIn();
   const [need, setNeed] = useState<CodeNeed>("none");
   return (
-    <main className="sign-in">
-      <h1>RFQ console</h1>
-      <p>Request prices, make markets and hold balances, through the public interface alone.</p>
+    <section className="card sign-in" aria-label="Sign in">
+      <h2>Sign in</h2>
+      <p>Ask for quotes, make markets and hold balances.</p>
       <Form
         label="Sign in"
         action="Sign in"
@@ -39,6 +39,6 @@ export function SignIn() {
       <p className="hint">
         The session is kept in this page only. Reloading the page signs you out.
       </p>
-    </main>
+    </section>
   );
 }

@@ -13,7 +13,7 @@ export function ActionButton({
   /** For screen readers, where the label alone does not say what it acts on. */
   name?: string;
   run: () => Promise<unknown>;
-  kind?: "plain" | "primary" | "danger";
+  kind?: "plain" | "primary" | "danger" | "link";
   disabled?: boolean;
 }) {
   const [busy, setBusy] = useState(false);

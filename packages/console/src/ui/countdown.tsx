@@ -5,7 +5,7 @@ let timer: ReturnType<typeof setInterval> | undefined;
 let now = Date.now();
 
 /** One timer for all countdowns of the page. */
-function subscribe(changed: () => void): () => void {
+export function everyQuarterSecond(changed: () => void): () => void {
   listeners.add(changed);
   timer ??= setInterval(() => {
     now = Date.now();
@@ -19,9 +19,14 @@ function subscribe(changed: () => void): () => void {
   };
 }
 
-/** Milliseconds since 1970, by the service's clock, renewed four times a second. */
-function useNow(): number {
-  return useSyncExternalStore(subscribe, () => now) + clock.offsetMs;
+/** Milliseconds since 1970, by the service's clock. */
+export function clockNow(): number {
+  return Date.now() + clock.offsetMs;
+}
+
+/** As `clockNow`, renewed four times a second. */
+export function useNow(): number {
+  return useSyncExternalStore(everyQuarterSecond, () => now) + clock.offsetMs;
 }
 
 /** The service's clock minus this one, as the last hello message said. */
@@ -32,4 +37,35 @@ export function Countdown({ until }: { until: string }) {
   if (left === 0) return <span className="muted">over</span>;
   const text = left >= 60 ? `${Math.floor(left / 60)} min ${left % 60} s` : `${left} s`;
   return <span className={left <= 5 ? "soon" : ""}>{text}</span>;
+}
+
+/** A ring that drains for as long as the quote lives, amber in its last ten seconds. */
+export function Ring({ from, until }: { from: string; until: string }) {
+  const left = Math.max(0, Date.parse(until) - useNow());
+  const share = Math.min(1, left / Math.max(1, Date.parse(until) - Date.parse(from)));
+  const secs = Math.ceil(left / 1_000);
+  return (
+    <svg
+      className={secs <= 10 ? "ring low" : "ring"}
+      viewBox="0 0 48 48"
+      width="48"
+      height="48"
+      role="img"
+      aria-label={`${secs} seconds left`}
+    >
+      <circle cx="24" cy="24" r="21" />
+      <circle
+        className="left"
+        cx="24"
+        cy="24"
+        r="21"
+        pathLength="100"
+        strokeDasharray={`${(share * 100).toFixed(1)} 100`}
+        transform="rotate(-90 24 24)"
+      />
+      <text x="24" y="29" textAnchor="middle">
+        {secs}
+      </text>
+    </svg>
+  );
 }

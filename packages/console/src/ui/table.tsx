@@ -24,6 +24,7 @@ export function Table<Row>({
 }) {
   const connection = useConnection();
   if (rows === undefined) return <p role="status">Loading {caption.toLowerCase()}…</p>;
+  if (rows.length === 0) return <p className="empty">{empty}</p>;
   return (
     // Focusable, because a narrow screen scrolls it and a keyboard must be able to.
     <div className="scroll" role="region" aria-label={caption} tabIndex={0}>
@@ -39,21 +40,15 @@ export function Table<Row>({
           </tr>
         </thead>
         <tbody>
-          {rows.length === 0 ? (
-            <tr>
-              <td colSpan={columns.length}>{empty}</td>
+          {rows.map((row) => (
+            <tr key={rowKey(row)}>
+              {columns.map(({ title, cell, number }) => (
+                <td key={title} data-title={title} className={number === true ? "number" : ""}>
+                  {cell(row)}
+                </td>
+              ))}
             </tr>
-          ) : (
-            rows.map((row) => (
-              <tr key={rowKey(row)}>
-                {columns.map(({ title, cell, number }) => (
-                  <td key={title} data-title={title} className={number === true ? "number" : ""}>
-                    {cell(row)}
-                  </td>
-                ))}
-              </tr>
-            ))
-          )}
+          ))}
         </tbody>
       </table>
     </div>

@@ -5,7 +5,7 @@ import { useClient } from "../session/session.tsx";
 import { ActionButton } from "../ui/button.tsx";
 import { Form, TextField } from "../ui/form.tsx";
 import { Table } from "../ui/table.tsx";
-import { formatTime } from "../units.ts";
+import { When } from "../ui/when.tsx";
 
 /** The service keeps at most as many. */
 const LISTED = 100;
@@ -36,7 +36,7 @@ export function AddressBook() {
         columns={[
           { title: "Label", cell: ({ label }) => label },
           { title: "Address", cell: ({ address }) => <code>{address}</code> },
-          { title: "Usable from", cell: ({ active_from }) => formatTime(active_from) },
+          { title: "Usable from", cell: ({ active_from }) => <When at={active_from} /> },
           {
             title: "Remove",
             cell: ({ address_id, label }) => (

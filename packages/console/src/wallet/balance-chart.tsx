@@ -3,6 +3,7 @@ import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useClient } from "../session/session.tsx";
+import { colorOf } from "../ui/token.ts";
 import { formatUnits } from "../units.ts";
 
 /** The newest changes of the available USDC. */
@@ -25,16 +26,15 @@ export function BalanceChart() {
   useEffect(() => {
     const target = place.current;
     if (target === null || entries === undefined || entries.length < 2) return undefined;
-    const style = getComputedStyle(target);
-    const ink = style.getPropertyValue("--ink");
-    const line = style.getPropertyValue("--line");
+    const ink = colorOf(target, "--ink");
+    const line = colorOf(target, "--line");
     const axis = { stroke: ink, grid: { stroke: line }, ticks: { stroke: line } };
     const chart = new uPlot(
       {
         width: target.clientWidth,
         height: HEIGHT,
         legend: { show: false },
-        series: [{}, { stroke: style.getPropertyValue("--accent"), paths: steps }],
+        series: [{}, { stroke: colorOf(target, "--accent"), paths: steps }],
         axes: [axis, { ...axis, size: 80 }],
       },
       [

@@ -1,7 +1,18 @@
+import { useQuery } from "@tanstack/react-query";
 import { useAssetName } from "../markets.ts";
-import { useBalances } from "../trade/positions.tsx";
+import { useClient } from "../session/session.tsx";
 import { Table } from "../ui/table.tsx";
 import { formatUnits } from "../units.ts";
+
+const SHOWN = 100;
+
+export function useBalances() {
+  const client = useClient();
+  return useQuery({
+    queryKey: ["balances"],
+    queryFn: async () => (await client.custody.balances({ limit: SHOWN }).page()).items,
+  });
+}
 
 export function Balances() {
   const nameOf = useAssetName();

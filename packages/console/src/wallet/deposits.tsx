@@ -5,7 +5,8 @@ import { useClient } from "../session/session.tsx";
 import { ActionButton } from "../ui/button.tsx";
 import { QrCode } from "../ui/qr-code.tsx";
 import { Table } from "../ui/table.tsx";
-import { formatTime, formatUnits } from "../units.ts";
+import { When } from "../ui/when.tsx";
+import { formatUnits } from "../units.ts";
 
 export function Deposits() {
   const client = useClient();
@@ -54,7 +55,7 @@ export function Deposits() {
         rowKey={({ deposit_id }) => deposit_id}
         empty="No deposits yet."
         columns={[
-          { title: "Time", cell: ({ created_at }) => formatTime(created_at) },
+          { title: "Time", cell: ({ created_at }) => <When at={created_at} /> },
           { title: "Asset", cell: (deposit) => nameOf(deposit) },
           { title: "Amount", cell: ({ amount }) => formatUnits(amount), number: true },
           {

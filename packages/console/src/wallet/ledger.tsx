@@ -9,7 +9,8 @@ import { emptyText } from "../ui/empty-text.ts";
 import { Form, type FormValues, SelectField, TextField } from "../ui/form.tsx";
 import { PageButtons, usePages } from "../ui/pages.tsx";
 import { Table } from "../ui/table.tsx";
-import { formatTime, formatUnits, parseUnits, shortId } from "../units.ts";
+import { When } from "../ui/when.tsx";
+import { formatUnits, parseUnits, shortId } from "../units.ts";
 import { BalanceChart } from "./balance-chart.tsx";
 
 const ROWS = 50;
@@ -23,10 +24,12 @@ const REASONS: readonly LedgerReason[] = [
   "fee",
 ];
 
-export function Ledger() {
+export function Ledger({ reference }: { reference: string | undefined }) {
   const client = useClient();
   const nameOf = useAssetName();
-  const [filter, setFilter] = useState<LedgerFilter>({});
+  const [filter, setFilter] = useState<LedgerFilter>(
+    reference === undefined ? {} : { ref_id: reference },
+  );
   const key = JSON.stringify(filter, (_, value: unknown) =>
     typeof value === "bigint" ? value.toString() : value,
   );
@@ -39,7 +42,7 @@ export function Ledger() {
     <section className="card" aria-label="Ledger">
       <h2>Ledger</h2>
       <BalanceChart />
-      <LedgerForm apply={setFilter} />
+      <LedgerForm apply={setFilter} reference={reference} />
       <ActionButton label="Download as CSV" run={() => download(client, filter)} />
       <Table
         caption="Ledger entries, newest first"
@@ -48,7 +51,7 @@ export function Ledger() {
         empty={emptyText(page, "No entries match.")}
         columns={[
           { title: "Entry", cell: ({ entry_id }) => entry_id, number: true },
-          { title: "Time", cell: ({ created_at }) => formatTime(created_at) },
+          { title: "Time", cell: ({ created_at }) => <When at={created_at} /> },
           {
             title: "Asset",
             cell: ({ venue, asset_id }) => nameOf({ venue_id: venue, asset_id }),
@@ -72,7 +75,13 @@ export function Ledger() {
   );
 }
 
-function LedgerForm({ apply }: { apply: (filter: LedgerFilter) => void }) {
+function LedgerForm({
+  apply,
+  reference,
+}: {
+  apply: (filter: LedgerFilter) => void;
+  reference: string | undefined;
+}) {
   const any = { value: "", text: "Any" };
   return (
     <Form
@@ -105,7 +114,7 @@ function LedgerForm({ apply }: { apply: (filter: LedgerFilter) => void }) {
       <TextField label="To" name="to" type="datetime-local" />
       <TextField label="At least" name="min" inputMode="decimal" />
       <TextField label="At most" name="max" inputMode="decimal" />
-      <TextField label="Reference" name="ref" />
+      <TextField label="Reference" name="ref" defaultValue={reference} />
     </Form>
   );
 }

@@ -4,8 +4,11 @@ import { Deposits } from "./deposits.tsx";
 import { Ledger } from "./ledger.tsx";
 import { Policy } from "./policy.tsx";
 import { Withdrawals } from "./withdrawals.tsx";
+import { useRoute } from "../router.ts";
 
+/** `#wallet/<id>` shows the ledger entries of a match, quote, deposit or withdrawal. */
 export function WalletPage() {
+  const [, reference] = useRoute();
   return (
     <>
       <div className="columns">
@@ -17,7 +20,7 @@ export function WalletPage() {
         <AddressBook />
         <Policy />
       </div>
-      <Ledger />
+      <Ledger key={reference} reference={reference} />
     </>
   );
 }

@@ -4,12 +4,13 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { useAssetName } from "../markets.ts";
 import { useClient } from "../session/session.tsx";
-import { AssetPicker } from "../trade/asset-picker.tsx";
+import { AssetPicker } from "./asset-picker.tsx";
 import { ActionButton } from "../ui/button.tsx";
 import { Form, TextField } from "../ui/form.tsx";
 import { PageButtons, usePages } from "../ui/pages.tsx";
 import { Table } from "../ui/table.tsx";
-import { formatTime, formatUnits, shortId } from "../units.ts";
+import { When } from "../ui/when.tsx";
+import { formatUnits, shortId } from "../units.ts";
 import { StepUpFields, stepUp } from "../account/step-up.tsx";
 import { useAddressBook } from "./address-book.tsx";
 
@@ -52,7 +53,7 @@ export function Withdrawals() {
         rowKey={({ withdrawal_id }) => withdrawal_id}
         empty="No withdrawals yet."
         columns={[
-          { title: "Time", cell: ({ created_at }) => formatTime(created_at) },
+          { title: "Time", cell: ({ created_at }) => <When at={created_at} /> },
           { title: "Asset", cell: (withdrawal) => nameOf(withdrawal) },
           { title: "Amount", cell: ({ amount }) => formatUnits(amount), number: true },
           { title: "To", cell: ({ to_address: to }) => <code title={to}>{shortId(to)}</code> },

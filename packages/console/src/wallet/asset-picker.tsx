@@ -1,8 +1,10 @@
 /** Chooses an outcome token: a listed market by name, or any asset by its ids. */
 import type { MarketAsset } from "@rfq-custody/client";
 import { useDeferredValue, useId, useState } from "react";
-import { useAssetName, useConfig, useMarkets } from "../markets.ts";
+import { useAssetName, useConfig, useMarketList } from "../markets.ts";
 import { SelectField, TextField } from "../ui/form.tsx";
+
+const SHOWN = 8;
 
 export function AssetPicker({
   asset,
@@ -32,7 +34,8 @@ export function AssetPicker({
 function MarketSearch({ choose }: { choose: (asset: MarketAsset) => void }) {
   const id = useId();
   const [text, setText] = useState("");
-  const { data: markets } = useMarkets(useDeferredValue(text));
+  const { data: found } = useMarketList(useDeferredValue(text));
+  const markets = found?.slice(0, SHOWN);
   return (
     <div className="field">
       <label htmlFor={id}>Find a market</label>

@@ -6,7 +6,8 @@ import { SelectField } from "../ui/form.tsx";
 import { emptyText } from "../ui/empty-text.ts";
 import { PageButtons, usePages } from "../ui/pages.tsx";
 import { Table } from "../ui/table.tsx";
-import { formatPrice, formatTime, formatUnits } from "../units.ts";
+import { When } from "../ui/when.tsx";
+import { formatPrice, formatUnits } from "../units.ts";
 
 const ROWS = 25;
 
@@ -63,7 +64,7 @@ export function History() {
         rowKey={({ match_id, role: side }) => `${match_id} ${side}`}
         empty={emptyText(page, "No trades yet.")}
         columns={[
-          { title: "Time", cell: ({ created_at }) => formatTime(created_at) },
+          { title: "Time", cell: ({ created_at }) => <When at={created_at} /> },
           { title: "Market", cell: (match) => nameOf(match) },
           {
             title: "Side",

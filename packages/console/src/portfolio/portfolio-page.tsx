@@ -1,15 +1,11 @@
-import { AskForm } from "./ask-form.tsx";
 import { History } from "./history.tsx";
 import { OpenRequests } from "./open-requests.tsx";
 import { Positions } from "./positions.tsx";
 
-export function TradePage() {
+export function PortfolioPage() {
   return (
     <>
-      <div className="columns">
-        <AskForm />
-        <OpenRequests />
-      </div>
+      <OpenRequests />
       <Positions />
       <History />
     </>

@@ -1,0 +1,216 @@
+/** The quotes on one's open request: the best one large, the others folded. */
+import type { Match, Quote, QuoteRequest } from "@rfq-custody/client";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useRef, useState } from "react";
+import { useClient } from "../session/session.tsx";
+import { ActionButton } from "../ui/button.tsx";
+import { clockNow, Countdown, Ring, useNow } from "../ui/countdown.tsx";
+import { ProblemText } from "../ui/problem-text.tsx";
+import { formatPrice, formatTokens, formatUnits, sizeOf } from "../units.ts";
+import { isBetter, nextShown, NOTHING_SHOWN, totalOf } from "./shown-quote.ts";
+
+/** The service settles an acceptance before this time has passed, or never. */
+const ACCEPT_WITHIN_MS = 5_000;
+const DOING: Record<QuoteRequest["side"], string> = {
+  Bid: "Buying",
+  Ask: "Selling",
+  TwoWay: "Asking both prices for",
+};
+
+export function Quotes({
+  request,
+  outcome,
+  lastPrice,
+  onMatch,
+}: {
+  request: QuoteRequest;
+  outcome: string;
+  lastPrice: number | null;
+  onMatch: (match: Match) => void;
+}) {
+  const client = useClient();
+  const queries = useQueryClient();
+  const { request_id, side, expires_at } = request;
+  const { data: quotes = [] } = useQuery({
+    queryKey: ["quotes", request_id],
+    queryFn: async () =>
+      (await client.rfq.quotes({ request_id, status: "open", limit: 50 }).page()).items,
+  });
+  const cancel = async () => {
+    await client.rfq.cancelRequest({ request_id });
+    await queries.invalidateQueries({ queryKey: ["my-requests"] });
+  };
+  const sides = side === "TwoWay" ? (["Bid", "Ask"] as const) : [side];
+  return (
+    <section className="card ticket" aria-label="Quotes on your request">
+      <h2>
+        {DOING[side]} {sizeOf(request)} {outcome}
+      </h2>
+      {sides.map((one) => (
+        <BestQuote
+          key={one}
+          quotes={quotes.filter((quote) => quote.side === one)}
+          side={one}
+          lastPrice={lastPrice}
+          onMatch={onMatch}
+        />
+      ))}
+      <p className="muted">
+        Makers can answer for <Countdown until={expires_at} />.{" "}
+        <ActionButton label="Cancel request" kind="link" run={cancel} />
+      </p>
+    </section>
+  );
+}
+
+function BestQuote({
+  quotes,
+  side,
+  lastPrice,
+  onMatch,
+}: {
+  quotes: readonly Quote[];
+  side: Quote["side"];
+  lastPrice: number | null;
+  onMatch: (match: Match) => void;
+}) {
+  const now = useNow();
+  const [shown, setShown] = useState(NOTHING_SHOWN);
+  const next = nextShown(shown, quotes, now);
+  if (next !== shown) setShown(next);
+  const { quote, deadUntil } = next;
+  const others = quotes
+    .filter(
+      ({ quote_id, expires_at }) => quote_id !== quote?.quote_id && Date.parse(expires_at) > now,
+    )
+    .toSorted((one, other) => Number(isBetter(other, one)) - Number(isBetter(one, other)));
+  if (quote === null)
+    return (
+      <div className="best" aria-live="polite">
+        <p>
+          {side === "Bid" ? "No maker sells yet." : "No maker buys yet."} Quotes appear here, mostly
+          within seconds.
+        </p>
+      </div>
+    );
+  return (
+    <>
+      <div className={deadUntil === null ? "best" : "best over"}>
+        <div className="price-line">
+          <p aria-live="polite">
+            <span className="muted">
+              {others.length === 0 ? "One quote" : `Best of ${others.length + 1} quotes`}
+            </span>
+            <b className="chance">{formatPrice(quote.price)}</b>
+            {lastPrice === null ? null : <Compared quote={quote} lastPrice={lastPrice} />}
+          </p>
+          {deadUntil === null ? <Ring from={quote.created_at} until={quote.expires_at} /> : null}
+        </div>
+        <dl>
+          <dt>
+            {formatTokens(quote.amount)} at {formatPrice(quote.price)}
+          </dt>
+          <dd>{formatUnits(quote.usdc_amount)}</dd>
+          {quote.fee === 0n ? null : (
+            <>
+              <dt>Fee</dt>
+              <dd>{formatUnits(quote.fee)}</dd>
+            </>
+          )}
+          <dt className="total">{side === "Bid" ? "You pay" : "You get"}</dt>
+          <dd className="total">{formatUnits(totalOf(quote))} USDC</dd>
+        </dl>
+        <AcceptButton quote={quote} dead={deadUntil !== null} onMatch={onMatch} />
+        {deadUntil === null ? null : (
+          <p role="status" className="warn">
+            This quote has ended. The next one can be accepted in a second.
+          </p>
+        )}
+      </div>
+      {others.length === 0 ? null : (
+        <details>
+          <summary>
+            {others.length} other {others.length === 1 ? "quote" : "quotes"}
+          </summary>
+          <ol className="others">
+            {others.map((other) => (
+              <li key={other.quote_id}>
+                <b>{formatPrice(other.price)}</b> <Countdown until={other.expires_at} />
+              </li>
+            ))}
+          </ol>
+        </details>
+      )}
+    </>
+  );
+}
+
+function Compared({ quote, lastPrice }: { quote: Quote; lastPrice: number }) {
+  const difference = Math.abs(quote.price - lastPrice);
+  if (difference === 0) return <span className="muted">the last price</span>;
+  const better = quote.side === "Bid" ? quote.price < lastPrice : quote.price > lastPrice;
+  return (
+    <span className={better ? "up" : "down"}>
+      {better ? "✓" : "✕"} {formatPrice(difference)} {better ? "better" : "worse"} than the last
+      price
+    </span>
+  );
+}
+
+/** Accepts the quote that it showed when it was pressed, whatever it shows when it is let go. */
+function AcceptButton({
+  quote,
+  dead,
+  onMatch,
+}: {
+  quote: Quote;
+  dead: boolean;
+  onMatch: (match: Match) => void;
+}) {
+  const client = useClient();
+  const queries = useQueryClient();
+  const pressed = useRef<Quote | null>(null);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const press = () => {
+    pressed.current = dead || busy ? null : quote;
+  };
+  const accept = async ({ quote_id }: Quote) => {
+    setBusy(true);
+    setError(null);
+    try {
+      const deadline = new Date(clockNow() + ACCEPT_WITHIN_MS);
+      onMatch(await client.rfq.accept({ quote_id, not_after: deadline }));
+    } catch (failure) {
+      setError(failure);
+    } finally {
+      setBusy(false);
+      void queries.invalidateQueries();
+    }
+  };
+  return (
+    <>
+      <button
+        type="button"
+        className="primary big"
+        // Not `disabled`: a button that is disabled while it is pressed loses the focus.
+        aria-disabled={dead || busy}
+        onPointerDown={press}
+        onKeyDown={(event) => {
+          if (!event.repeat && (event.key === "Enter" || event.key === " ")) press();
+        }}
+        onClick={() => {
+          const chosen = pressed.current;
+          pressed.current = null;
+          if (chosen === null || dead || busy) return;
+          void accept(chosen);
+        }}
+      >
+        {busy
+          ? "Accepting…"
+          : `Accept, ${quote.side === "Bid" ? "pay" : "get"} ${formatUnits(totalOf(quote))} USDC`}
+      </button>
+      {error === null ? null : <ProblemText error={error} />}
+    </>
+  );
+}

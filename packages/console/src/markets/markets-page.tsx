@@ -1,0 +1,154 @@
+/** Home: what trades, what moved, and the one thing to press. */
+import { useDeferredValue, useMemo, useState } from "react";
+import { useConfig, useMarketList, useTickers } from "../markets.ts";
+import { marketHref } from "../router.ts";
+import { SelectField } from "../ui/form.tsx";
+import { Change, Chance } from "../ui/price.tsx";
+import { until, When } from "../ui/when.tsx";
+import { compactUnits } from "../units.ts";
+import { cardsOf, type MarketCard, type Outcome } from "./market-cards.ts";
+import { Sparkline } from "./sparkline.tsx";
+
+/** Rows of a card. The others are on the market's page. */
+const ROWS = 3;
+const SOON_MS = 86_400_000;
+
+export function MarketsPage() {
+  const [search, setSearch] = useState("");
+  const [venue, setVenue] = useState("");
+  const [soon, setSoon] = useState(false);
+  const q = useDeferredValue(search);
+  const { data: config } = useConfig();
+  const { data: markets } = useMarketList(q);
+  const tickers = useTickers();
+  const cards = useMemo(() => cardsOf(markets ?? [], tickers), [markets, tickers]);
+  const shown = cards.filter(
+    ({ venue_id, closes_at }) =>
+      (venue === "" || venue_id === venue) &&
+      (!soon || (closes_at !== null && Date.parse(closes_at) - Date.now() < SOON_MS)),
+  );
+  return (
+    <>
+      <form role="search" className="filters" onSubmit={(event) => event.preventDefault()}>
+        <p className="field grow">
+          <input
+            type="search"
+            aria-label="Search markets"
+            placeholder="Search markets and outcomes, press /"
+            value={search}
+            onChange={({ target }) => setSearch(target.value)}
+          />
+        </p>
+        <button type="button" className="chip" aria-pressed={soon} onClick={() => setSoon(!soon)}>
+          Closing within a day
+        </button>
+        {(config?.venues.length ?? 0) > 1 ? (
+          <SelectField
+            label="Venue"
+            name="venue"
+            value={venue}
+            onChange={setVenue}
+            options={[
+              { value: "", text: "All" },
+              ...(config?.venues ?? []).map(({ venue_id }) => ({
+                value: venue_id,
+                text: venue_id,
+              })),
+            ]}
+          />
+        ) : null}
+      </form>
+      {markets === undefined ? <p role="status">Loading markets…</p> : null}
+      {markets !== undefined && shown.length === 0 ? (
+        <Nothing filtered={q !== "" || venue !== "" || soon} />
+      ) : null}
+      <ul className="cards" aria-label="Markets">
+        {shown.map((card) => (
+          <li key={`${card.venue_id} ${card.title}`}>
+            <Card card={card} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Nothing({ filtered }: { filtered: boolean }) {
+  return (
+    <p className="empty" role="status">
+      {filtered
+        ? "No open market matches. Remove a word or a filter."
+        : "No market is listed yet. The operator lists one with `market set`."}
+    </p>
+  );
+}
+
+function Card({ card: { title, closes_at, outcomes, volume } }: { card: MarketCard }) {
+  const [only] = outcomes;
+  const rows = outcomes.slice(0, ROWS);
+  return (
+    <article className="market-card">
+      <h2>{title}</h2>
+      {only !== undefined && outcomes.length === 1 ? (
+        <Single outcome={only} />
+      ) : (
+        <ul>
+          {rows.map((outcome) => (
+            <li key={outcome.asset_id}>
+              <Row outcome={outcome} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <p className="meta">
+        {volume > 0n ? <span>{compactUnits(volume)} USDC in 24 h</span> : null}
+        {outcomes.length > ROWS ? <span>{outcomes.length} outcomes</span> : null}
+        {closes_at === null ? null : <span className="end">Closes {until(closes_at)}</span>}
+      </p>
+    </article>
+  );
+}
+
+function Single({ outcome }: { outcome: Outcome }) {
+  const { ticker } = outcome;
+  return (
+    <a className="single" href={marketHref(outcome)}>
+      <span className="sr">{outcome.title}, </span>
+      <span>
+        <span className="outcome">{outcome.outcome}</span>
+        {ticker === undefined ? (
+          <span className="muted">no trade in a day</span>
+        ) : (
+          <>
+            <b className="chance">
+              <Chance price={ticker.last_price} />
+            </b>
+            <Change change={ticker.change} /> <When at={ticker.last_price_at} />
+          </>
+        )}
+      </span>
+      <Sparkline ticker={ticker} width={160} height={56} />
+    </a>
+  );
+}
+
+function Row({ outcome }: { outcome: Outcome }) {
+  const { ticker } = outcome;
+  return (
+    <a className="row-link" href={marketHref(outcome)}>
+      <span className="sr">{outcome.title}: </span>
+      <span className="outcome">{outcome.outcome}</span>
+      <Sparkline ticker={ticker} width={64} height={20} />
+      {ticker === undefined ? (
+        <span className="muted">no trade</span>
+      ) : (
+        <>
+          <b>
+            <Chance price={ticker.last_price} />
+          </b>
+          <Change change={ticker.change} />
+        </>
+      )}
+    </a>
+  );
+}
