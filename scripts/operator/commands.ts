@@ -5,16 +5,22 @@ import { ACCOUNTS_COMMANDS } from "./commands/accounts.ts";
 import { CUSTODY_COMMANDS } from "./commands/custody.ts";
 import { TRADING_COMMANDS } from "./commands/trading.ts";
 import { SERVICE_COMMANDS } from "./commands/service.ts";
-import type { Command, Flag } from "./commands/command.ts";
+import type { Command, Described, Flag, Name } from "./commands/command.ts";
 
 export type { Command } from "./commands/command.ts";
 
-export const COMMANDS: readonly Command[] = [
+/** A command of the service without its help does not compile, and the other way round. */
+const DESCRIBED: Readonly<Record<Name, Described>> = {
   ...ACCOUNTS_COMMANDS,
   ...CUSTODY_COMMANDS,
   ...TRADING_COMMANDS,
   ...SERVICE_COMMANDS,
-];
+};
+
+export const COMMANDS: readonly Command[] = Object.entries(DESCRIBED).map(([name, described]) => ({
+  words: name.split(" "),
+  ...described,
+}));
 
 /** The flags of every command. */
 const COMMON_FLAGS: readonly Flag[] = [

@@ -17,20 +17,6 @@ import { idOption, option, type OperatorContext } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import { operatorProposals } from "./tables.ts";
 
-const NEEDS_TWO = new Set([
-  "user set-password",
-  "user reset-totp",
-  "user unfreeze",
-  "api-key approve",
-  "withdrawals fail",
-  "withdrawals rescue",
-  "withdrawals resume",
-  "restore",
-  "chain resume",
-  "chain forget-deposit",
-  "venue resume",
-]);
-
 type Proposal = typeof operatorProposals.$inferSelect;
 
 const LIFE_MS = 86_400_000;
@@ -43,20 +29,6 @@ type Content = {
   command: readonly string[];
   options: Readonly<Record<string, unknown>>;
 };
-
-/**
- * A new email address always does: its old owner hears of it and of nothing after it. So does a
- * result, on which everybody who holds the token relies.
- */
-export function needsTwo(
-  settings: Config,
-  command: string,
-  options: OperatorContext["options"],
-): boolean {
-  if (command === "user set-password" && options["new-email"] !== undefined) return true;
-  if (command === "market resolve") return true;
-  return settings.OPERATOR_APPROVALS === 2 && NEEDS_TWO.has(command);
-}
 
 /** Keeps the order as a proposal. Throws `approvals_impossible` if nobody else could approve it. */
 export async function propose(

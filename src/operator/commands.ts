@@ -6,7 +6,8 @@ import * as chains from "./chains.ts";
 import * as deposits from "./deposits.ts";
 import { doctor } from "./doctor.ts";
 import { history } from "./user-history.ts";
-import type { OperatorCommand } from "./context.ts";
+import type { Config } from "../platform/config.ts";
+import type { OperatorCommand, OperatorContext } from "./context.ts";
 import * as markets from "./markets.ts";
 import * as journal from "./journal.ts";
 import { fees, liabilities } from "./house.ts";
@@ -20,83 +21,93 @@ import * as users from "./users.ts";
 import * as venues from "./pause-venue.ts";
 import * as withdrawals from "./withdrawals.ts";
 
-export const COMMANDS: Readonly<Record<string, OperatorCommand>> = {
-  "user create": users.createAccount,
-  "user list": showUsers.list,
-  "user show": showUsers.show,
-  "user set-password": users.setUserPassword,
-  "user reset-totp": users.resetUserTotp,
-  "user freeze": users.freeze,
-  "user unfreeze": users.unfreeze,
-  "api-key create": users.createKey,
-  "api-key revoke": users.revokeKey,
-  "api-key approve": users.approveKey,
-  "api-key reject": users.rejectKey,
-  "keys rewrap": users.rewrap,
-  "deposits list": deposits.list,
-  "deposits reviewed": deposits.reviewed,
-  "withdrawals list": withdrawals.list,
-  "withdrawals show": showWithdrawals,
-  "withdrawals retry": withdrawals.retry,
-  "withdrawals fail": withdrawals.fail,
-  "withdrawals rescue": rescue,
-  "withdrawals pause": (context) => withdrawals.setPaused(context, true),
-  "withdrawals resume": (context) => withdrawals.setPaused(context, false),
-  "chain status": chains.status,
-  "chain resume": chains.resume,
-  "chain rescan": chains.rescan,
-  "chain forget-deposit": chains.forget,
-  "chain resweep": chains.resweep,
-  "venue pause": venues.pause,
-  "venue resume": venues.resume,
-  "requests list": trading.requests,
-  "quotes list": trading.quotes,
-  "matches list": trading.matches,
-  liabilities,
-  fees,
-  "market set": markets.set,
-  "market import": markets.importAll,
-  "market close": markets.close,
-  "market resolve": markets.resolve,
-  "market list": markets.list,
-  "stuck end": stuck.end,
-  history,
-  "alerts list": alerts.list,
-  "alerts close": alerts.close,
-  restore: chains.restore,
-  reconcile: chains.reconcileAll,
-  "journal verify": journal.verify,
-  "journal mend": journal.mend,
-  storage,
-  doctor,
-  "approvals list": listProposals,
-  // entrypoint.ts carries out what it returns.
-  approve,
-  reject,
-  "audit list": listAudit,
-  "audit verify": verifyLog,
-};
+/** An order of it changes nothing, changes something, or needs a second operator to do so. */
+type Kind = "reads" | "changes" | "by two";
 
-/** Commands that change nothing. Their orders are no audit events, and no answer is kept. */
-export const READS: ReadonlySet<string> = new Set([
-  "alerts list",
-  "approvals list",
-  "audit list",
-  "audit verify",
-  "chain status",
-  "deposits list",
-  "doctor",
-  "fees",
-  "history",
-  "journal verify",
-  "liabilities",
-  "market list",
-  "matches list",
-  "quotes list",
-  "requests list",
-  "storage",
-  "user list",
-  "user show",
-  "withdrawals list",
-  "withdrawals show",
-]);
+export const COMMANDS = {
+  "user create": ["changes", users.createAccount],
+  "user list": ["reads", showUsers.list],
+  "user show": ["reads", showUsers.show],
+  "user set-password": ["by two", users.setUserPassword],
+  "user reset-totp": ["by two", users.resetUserTotp],
+  "user freeze": ["changes", users.freeze],
+  "user unfreeze": ["by two", users.unfreeze],
+  "api-key create": ["changes", users.createKey],
+  "api-key revoke": ["changes", users.revokeKey],
+  "api-key approve": ["by two", users.approveKey],
+  "api-key reject": ["changes", users.rejectKey],
+  "keys rewrap": ["changes", users.rewrap],
+  "deposits list": ["reads", deposits.list],
+  "deposits reviewed": ["changes", deposits.reviewed],
+  "withdrawals list": ["reads", withdrawals.list],
+  "withdrawals show": ["reads", showWithdrawals],
+  "withdrawals retry": ["changes", withdrawals.retry],
+  "withdrawals fail": ["by two", withdrawals.fail],
+  "withdrawals rescue": ["by two", rescue],
+  "withdrawals pause": ["changes", (context) => withdrawals.setPaused(context, true)],
+  "withdrawals resume": ["by two", (context) => withdrawals.setPaused(context, false)],
+  "chain status": ["reads", chains.status],
+  "chain resume": ["by two", chains.resume],
+  "chain rescan": ["changes", chains.rescan],
+  "chain forget-deposit": ["by two", chains.forget],
+  "chain resweep": ["changes", chains.resweep],
+  "venue pause": ["changes", venues.pause],
+  "venue resume": ["by two", venues.resume],
+  "requests list": ["reads", trading.requests],
+  "quotes list": ["reads", trading.quotes],
+  "matches list": ["reads", trading.matches],
+  liabilities: ["reads", liabilities],
+  fees: ["reads", fees],
+  "market set": ["changes", markets.set],
+  "market import": ["changes", markets.importAll],
+  "market close": ["changes", markets.close],
+  "market resolve": ["changes", markets.resolve],
+  "market list": ["reads", markets.list],
+  "stuck end": ["changes", stuck.end],
+  history: ["reads", history],
+  "alerts list": ["reads", alerts.list],
+  "alerts close": ["changes", alerts.close],
+  restore: ["by two", chains.restore],
+  reconcile: ["changes", chains.reconcileAll],
+  "journal verify": ["reads", journal.verify],
+  "journal mend": ["changes", journal.mend],
+  storage: ["reads", storage],
+  doctor: ["reads", doctor],
+  "approvals list": ["reads", listProposals],
+  // entrypoint.ts carries out what it returns.
+  approve: ["changes", approve],
+  reject: ["changes", reject],
+  "audit list": ["reads", listAudit],
+  "audit verify": ["reads", verifyLog],
+} as const satisfies Readonly<Record<string, readonly [Kind, OperatorCommand]>>;
+
+/** The tool has the help of each (scripts/operator/commands.ts). */
+export type CommandName = keyof typeof COMMANDS;
+
+/** Whether its orders are no audit events, and no answer is kept. */
+export function isRead(name: CommandName): boolean {
+  return COMMANDS[name][0] === "reads";
+}
+
+/**
+ * A new email address always does: its old owner hears of it and of nothing after it. So does a
+ * result, on which everybody who holds the token relies.
+ */
+export function needsTwo(
+  settings: Config,
+  command: CommandName,
+  options: OperatorContext["options"],
+): boolean {
+  if (command === "user set-password" && options["new-email"] !== undefined) return true;
+  if (command === "market resolve") return true;
+  return settings.OPERATOR_APPROVALS === 2 && COMMANDS[command][0] === "by two";
+}
+
+export function carryOut(name: CommandName, context: OperatorContext): Promise<unknown> {
+  const [, run] = COMMANDS[name];
+  return run(context);
+}
+
+export function isCommand(name: string): name is CommandName {
+  return Object.hasOwn(COMMANDS, name);
+}

@@ -13,8 +13,8 @@ import {
   problemBody,
   type ProblemData,
 } from "../platform/problem.ts";
-import { approve, needsTwo, propose } from "./approvals.ts";
-import { COMMANDS, READS } from "./commands.ts";
+import { approve, propose } from "./approvals.ts";
+import { carryOut, type CommandName, COMMANDS, isCommand, isRead, needsTwo } from "./commands.ts";
 import type { OperatorContext } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import { claimOrder, keepAnswer, type Order, readOrder } from "./order.ts";
@@ -32,11 +32,11 @@ export class Operator extends WorkerEntrypoint<Env> {
       const settings = config(this.env);
       const order = await readOrder(await request.json(), settings);
       const [name] = commandOf(order.command);
-      const claimed = await claimOrder(this.env.DB, settings, order, !READS.has(name));
+      const claimed = await claimOrder(this.env.DB, settings, order, !isRead(name));
       if (claimed !== "claimed") return claimed.answer;
       const answer = JSON.stringify(await this.#carryOut(settings, order));
       // A read has no effect, and may be large.
-      if (!READS.has(name)) await keepAnswer(this.env.DB, settings, order, answer);
+      if (!isRead(name)) await keepAnswer(this.env.DB, settings, order, answer);
       return answer;
     } catch (error) {
       return JSON.stringify({ ok: false, problem: problemOf(error) });
@@ -57,11 +57,11 @@ export class Operator extends WorkerEntrypoint<Env> {
     const context: OperatorContext = { env: this.env, settings, operator, words, options };
     if (needsTwo(settings, name, options)) return propose(context, { command, options });
     log("info", "operator_command", { command: name, operator });
-    if (name !== "approve") return COMMANDS[name]?.(context);
+    if (name !== "approve") return carryOut(name, context);
     const proposal = await approve(context);
     const [proposed, rest] = commandOf(proposal.command);
     log("info", "operator_command", { command: proposed, operator });
-    return COMMANDS[proposed]?.({
+    return carryOut(proposed, {
       ...context,
       words: rest,
       options: { ...proposal.options, ...passwordOf(options) },
@@ -81,10 +81,10 @@ function requireJson(request: Request): void {
 }
 
 /** Splits `venue pause venue_one` into the command `venue pause` and the word `venue_one`. */
-function commandOf(words: readonly string[]): [name: string, rest: readonly string[]] {
+function commandOf(words: readonly string[]): [name: CommandName, rest: readonly string[]] {
   for (const length of [2, 1]) {
     const name = words.slice(0, length).join(" ");
-    if (Object.hasOwn(COMMANDS, name)) return [name, words.slice(length)];
+    if (isCommand(name)) return [name, words.slice(length)];
   }
   throw usage();
 }

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
-import { COMMANDS } from "../../src/operator/commands.ts";
+import { carryOut, type CommandName } from "../../src/operator/commands.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
@@ -27,8 +27,8 @@ import {
   type TestUser,
 } from "../support/users.ts";
 
-const operate = (name: string, options: Record<string, string>) =>
-  COMMANDS[name]?.({ env, settings: config(env), operator: "test", words: [], options });
+const operate = (name: CommandName, options: Record<string, string>) =>
+  carryOut(name, { env, settings: config(env), operator: "test", words: [], options });
 
 awakeAndEvicted("a paused venue", (maybeEvict) => {
   // Other tests use the venue too.

@@ -3,7 +3,7 @@ import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createOperatorApiKey } from "../../src/auth/mint-key.ts";
-import { COMMANDS } from "../../src/operator/commands.ts";
+import { carryOut, type CommandName } from "../../src/operator/commands.ts";
 import { config } from "../../src/platform/config.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
 import { unavailable } from "../../src/platform/problem.ts";
@@ -75,8 +75,8 @@ const statusOf = async (quoteId: string) =>
   );
 const alertsOf = async (id: string) =>
   all(db, sql`SELECT kind FROM alerts WHERE subject = ${id} AND resolved_at IS NULL`);
-const operate = (name: string, options: Record<string, string>) =>
-  COMMANDS[name]?.({
+const operate = (name: CommandName, options: Record<string, string>) =>
+  carryOut(name, {
     env: damaged,
     settings: config(env),
     operator: "test",

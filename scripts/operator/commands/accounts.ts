@@ -1,5 +1,5 @@
 /** Commands about users and their API keys. */
-import { ID, LIMIT, type Command, type Flag } from "./command.ts";
+import { ID, LIMIT, type Some, type Flag } from "./command.ts";
 
 const EMAIL: Flag = {
   name: "email",
@@ -19,20 +19,17 @@ const KEEP_KEYS: Flag = {
   help: "leave the API keys that sessions minted; by default they are revoked",
 };
 
-export const ACCOUNTS_COMMANDS: readonly Command[] = [
-  {
-    words: ["user", "create"],
+export const ACCOUNTS_COMMANDS = {
+  "user create": {
     flags: [EMAIL],
     help: "create a user; generates a password and shows it once",
   },
-  { words: ["user", "list"], flags: [LIMIT], help: "list users, newest first" },
-  {
-    words: ["user", "show"],
+  "user list": { flags: [LIMIT], help: "list users, newest first" },
+  "user show": {
     user: USER,
     help: "show a user's balances, API keys, open requests and quotes and unfinished withdrawals",
   },
-  {
-    words: ["user", "set-password"],
+  "user set-password": {
     user: USER,
     flags: [
       {
@@ -44,24 +41,20 @@ export const ACCOUNTS_COMMANDS: readonly Command[] = [
     ],
     help: "set a generated password and show it once; sessions may only read for a day",
   },
-  {
-    words: ["user", "reset-totp"],
+  "user reset-totp": {
     user: USER,
     flags: [KEEP_KEYS],
     help: "turn the second factor off for a user who lost it; sessions may only read for a day",
   },
-  {
-    words: ["user", "freeze"],
+  "user freeze": {
     user: USER,
     help: "reject all calls of a user and cancel their open requests and quotes",
   },
-  {
-    words: ["user", "unfreeze"],
+  "user unfreeze": {
     user: USER,
     help: "end a freeze; cancelled requests and quotes stay cancelled",
   },
-  {
-    words: ["api-key", "create"],
+  "api-key create": {
     user: USER,
     flags: [
       {
@@ -80,16 +73,14 @@ export const ACCOUNTS_COMMANDS: readonly Command[] = [
     ],
     help: "create an API key that reads or trades; shows its secret once",
   },
-  { words: ["api-key", "revoke"], flags: [ID], help: "revoke an API key" },
-  {
-    words: ["api-key", "approve"],
+  "api-key revoke": { flags: [ID], help: "revoke an API key" },
+  "api-key approve": {
     flags: [ID],
     help: "approve a withdraw key that a user asked for",
   },
-  {
-    words: ["api-key", "reject"],
+  "api-key reject": {
     flags: [ID],
     help: "reject a withdraw key that a user asked for",
   },
-  { words: ["keys", "rewrap"], help: "seal every API key's secret with the newest master key" },
-];
+  "keys rewrap": { help: "seal every API key's secret with the newest master key" },
+} satisfies Some;

@@ -1,11 +1,18 @@
 /** What a command of the operator's tool is, and flags that several have. */
+import type { CommandName } from "../../../src/operator/commands.ts";
+
+/** Those of the service, and what the tool does by itself. */
+export type Name = CommandName | "key create" | "console" | "log find";
+export type Command = Described & { words: readonly string[] };
+/** The commands of one file. All files together have each of them (../commands.ts). */
+export type Some = Readonly<Partial<Record<Name, Described>>>;
 
 export type Flag = { name: string; value: string; required?: boolean; help: string };
-export type Command = {
-  words: string[];
+/** Flags and help of a command. */
+export type Described = {
   /** A word after the command, for example a venue. */
   argument?: { name: string; required: boolean };
-  flags?: Flag[];
+  flags?: readonly Flag[];
   /** Exactly one of these two flags identifies the user. */
   user?: readonly [Flag, Flag];
   help: string;

@@ -1,11 +1,10 @@
 /** Commands about deposits, withdrawals and chains. */
-import { ID, LIMIT, OF_USER, SINCE, type Command } from "./command.ts";
+import { ID, LIMIT, OF_USER, SINCE, type Some } from "./command.ts";
 
 const WITHDRAWAL_STATUS = "awaiting_approval, queued, submitted, settled, failed or cancelled";
 
-export const CUSTODY_COMMANDS: readonly Command[] = [
-  {
-    words: ["deposits", "list"],
+export const CUSTODY_COMMANDS = {
+  "deposits list": {
     flags: [
       {
         name: "status",
@@ -18,15 +17,13 @@ export const CUSTODY_COMMANDS: readonly Command[] = [
     ],
     help: "list deposits of all users, newest first",
   },
-  {
-    words: ["deposits", "reviewed"],
+  "deposits reviewed": {
     flags: [
       { name: "reason", value: "<text>", required: true, help: "reason for the audit event" },
     ],
     help: "close the alerts about quarantined deposits; the deposits stay quarantined",
   },
-  {
-    words: ["withdrawals", "list"],
+  "withdrawals list": {
     flags: [
       { name: "status", value: "<status>", help: WITHDRAWAL_STATUS },
       ...OF_USER,
@@ -35,8 +32,7 @@ export const CUSTODY_COMMANDS: readonly Command[] = [
     ],
     help: "list withdrawals of all users, newest first",
   },
-  {
-    words: ["withdrawals", "show"],
+  "withdrawals show": {
     flags: [
       { ...ID, required: false, help: "id of the withdrawal" },
       { name: "client-id", value: "<text>", help: "or the id that its user gave it" },
@@ -44,14 +40,12 @@ export const CUSTODY_COMMANDS: readonly Command[] = [
     ],
     help: "show a withdrawal, why it waits, and the command that goes on",
   },
-  { words: ["withdrawals", "retry"], flags: [ID], help: "retry a stuck withdrawal" },
-  {
-    words: ["withdrawals", "fail"],
+  "withdrawals retry": { flags: [ID], help: "retry a stuck withdrawal" },
+  "withdrawals fail": {
     flags: [ID],
     help: "void the payment on chain, or find it paid on other terms, then return the funds",
   },
-  {
-    words: ["withdrawals", "rescue"],
+  "withdrawals rescue": {
     flags: [
       { name: "token", value: "<0x…|native>", required: true, help: "contract of the token" },
       { name: "token-id", value: "<id>", help: "id of an ERC-1155 token" },
@@ -67,20 +61,17 @@ export const CUSTODY_COMMANDS: readonly Command[] = [
     ],
     help: "show the vault admin's calls that return a token sent by mistake; changes nothing",
   },
-  { words: ["withdrawals", "pause"], help: "reject new withdrawals; queued ones wait" },
-  { words: ["withdrawals", "resume"], help: "end the pause" },
-  {
-    words: ["chain", "status"],
+  "withdrawals pause": { help: "reject new withdrawals; queued ones wait" },
+  "withdrawals resume": { help: "end the pause" },
+  "chain status": {
     argument: { name: "chain", required: false },
     help: "show how far each chain is scanned and paid, halts, open alerts, switches and storage",
   },
-  {
-    words: ["chain", "resume"],
+  "chain resume": {
     argument: { name: "chain", required: true },
     help: "let the watcher and payer continue after a halt and its review",
   },
-  {
-    words: ["chain", "rescan"],
+  "chain rescan": {
     argument: { name: "chain", required: true },
     flags: [
       { name: "from", value: "<block>", required: true, help: "first block to read" },
@@ -88,8 +79,7 @@ export const CUSTODY_COMMANDS: readonly Command[] = [
     ],
     help: "read confirmed blocks again and credit what was missed; safe to repeat",
   },
-  {
-    words: ["chain", "forget-deposit"],
+  "chain forget-deposit": {
     argument: { name: "chain", required: false },
     flags: [
       { ...ID, required: false },
@@ -97,10 +87,9 @@ export const CUSTODY_COMMANDS: readonly Command[] = [
     ],
     help: "orphan a deposit that can never confirm or is below the minimum",
   },
-  {
-    words: ["chain", "resweep"],
+  "chain resweep": {
     argument: { name: "chain", required: true },
     flags: [{ name: "address", value: "<0x…>", required: true, help: "the deposit address" }],
     help: "put a deposit address back on the list of those to sweep",
   },
-];
+} satisfies Some;

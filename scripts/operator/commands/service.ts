@@ -1,11 +1,10 @@
 /** Commands about the service: restore, reconciliation, operators and the audit log. */
-import { ID, LIMIT, OF_USER, SINCE, type Command, type Flag } from "./command.ts";
+import { ID, LIMIT, OF_USER, SINCE, type Some, type Flag } from "./command.ts";
 
 const PROPOSAL_ID: Flag = { ...ID, help: "id of the proposal, of `approvals list --wide`" };
 
-export const SERVICE_COMMANDS: readonly Command[] = [
-  {
-    words: ["restore"],
+export const SERVICE_COMMANDS = {
+  restore: {
     flags: [
       { name: "yes", value: "", help: "restore although neither a payer nor a chain is halted" },
       {
@@ -18,8 +17,7 @@ export const SERVICE_COMMANDS: readonly Command[] = [
     ],
     help: "rebuild from the chains what a restored database does not contain",
   },
-  {
-    words: ["reconcile"],
+  reconcile: {
     flags: [
       {
         name: "resolve",
@@ -29,8 +27,7 @@ export const SERVICE_COMMANDS: readonly Command[] = [
     ],
     help: "compare journal, balances and chains; exits with 1 on a difference or unread chain",
   },
-  {
-    words: ["alerts", "list"],
+  "alerts list": {
     flags: [
       { name: "kind", value: "<kind>", help: "only alerts of this kind" },
       { name: "all", value: "", help: "those that have closed, too" },
@@ -39,8 +36,7 @@ export const SERVICE_COMMANDS: readonly Command[] = [
     ],
     help: "list open alerts, newest first",
   },
-  {
-    words: ["alerts", "close"],
+  "alerts close": {
     flags: [
       { name: "kind", value: "<kind>", required: true, help: "kind of the alert" },
       {
@@ -53,27 +49,22 @@ export const SERVICE_COMMANDS: readonly Command[] = [
     ],
     help: "close an alert after its review; the next case is then reported",
   },
-  {
-    words: ["journal", "verify"],
+  "journal verify": {
     flags: [{ name: "from", value: "<n>", help: "the first seal to read; default 1" }],
     help: "verify the archive's seals and compare them with balances; exits with 1 on a discrepancy",
   },
-  {
-    words: ["journal", "mend"],
+  "journal mend": {
     flags: [],
     help: "write what the database says of each user's archive as the archive has it (history_cut)",
   },
-  {
-    words: ["storage"],
+  storage: {
     flags: [LIMIT],
     help: "show bytes by table and by user, growth a day and the day the database is full; reads all rows",
   },
-  {
-    words: ["doctor"],
+  doctor: {
     help: "name every setting that fails open, and R2 buckets without a lock; exits with 1 if any",
   },
-  {
-    words: ["key", "create"],
+  "key create": {
     flags: [
       { name: "name", value: "<name>", required: true, help: "your name in the secret OPERATORS" },
       {
@@ -85,32 +76,27 @@ export const SERVICE_COMMANDS: readonly Command[] = [
     ],
     help: "make your key, with which you sign orders; prints the public half to deploy",
   },
-  {
-    words: ["log", "find"],
+  "log find": {
     flags: [
       { name: "request-id", value: "<id>", required: true, help: "x-request-id of the response" },
       { name: "in", value: "<path>", help: "file to search; default: the local stack's log" },
     ],
     help: "show what the service logged about one request",
   },
-  {
-    words: ["console"],
+  console: {
     flags: [{ name: "port", value: "<n>", help: "port on 127.0.0.1; default: a free one" }],
     help: "serve a page on this machine that shows whether all is well; ends on Ctrl-C",
   },
-  { words: ["approvals", "list"], help: "list orders that wait for a second operator" },
-  {
-    words: ["approve"],
+  "approvals list": { help: "list orders that wait for a second operator" },
+  approve: {
     flags: [PROPOSAL_ID],
     help: "approve another operator's order and carry it out",
   },
-  {
-    words: ["reject"],
+  reject: {
     flags: [PROPOSAL_ID],
     help: "reject an order that waits for a second operator",
   },
-  {
-    words: ["audit", "list"],
+  "audit list": {
     flags: [
       {
         name: "kind",
@@ -125,8 +111,7 @@ export const SERVICE_COMMANDS: readonly Command[] = [
     ],
     help: "list audit events of all users, newest first",
   },
-  {
-    words: ["audit", "verify"],
+  "audit verify": {
     flags: [
       {
         name: "known-restores",
@@ -136,4 +121,4 @@ export const SERVICE_COMMANDS: readonly Command[] = [
     ],
     help: "verify the audit log from its first row; exits with 1 if anything is wrong",
   },
-];
+} satisfies Some;

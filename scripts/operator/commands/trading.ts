@@ -1,24 +1,21 @@
 /** Commands about venues, trades, what the house owes and earns, and markets. */
-import { ID, LIMIT, OF_USER, SINCE, type Command, type Flag } from "./command.ts";
+import { ID, LIMIT, OF_USER, SINCE, type Some, type Flag } from "./command.ts";
 
 const MARKET: readonly Flag[] = [
   { name: "venue", value: "<venue>", required: true, help: "venue of the asset" },
   { name: "asset-id", value: "<0x…>", required: true, help: "outcome token of the venue" },
 ];
 
-export const TRADING_COMMANDS: readonly Command[] = [
-  {
-    words: ["venue", "pause"],
+export const TRADING_COMMANDS = {
+  "venue pause": {
     argument: { name: "venue", required: true },
     help: "stop trading; open requests are cancelled and their quotes rejected",
   },
-  {
-    words: ["venue", "resume"],
+  "venue resume": {
     argument: { name: "venue", required: true },
     help: "resume trading; ended requests and quotes stay ended",
   },
-  {
-    words: ["requests", "list"],
+  "requests list": {
     flags: [
       ...OF_USER,
       { name: "status", value: "<status>", help: "open, matched, cancelled or expired" },
@@ -27,8 +24,7 @@ export const TRADING_COMMANDS: readonly Command[] = [
     ],
     help: "list requests that are open or ended within the hour; `history` has older ones",
   },
-  {
-    words: ["quotes", "list"],
+  "quotes list": {
     flags: [
       ...OF_USER,
       { name: "status", value: "<status>", help: "open, accepted, cancelled, expired or rejected" },
@@ -37,13 +33,11 @@ export const TRADING_COMMANDS: readonly Command[] = [
     ],
     help: "list quotes that are open or ended within the hour; `history` has older ones",
   },
-  {
-    words: ["matches", "list"],
+  "matches list": {
     flags: [...OF_USER, SINCE, LIMIT],
     help: "list trades of the last day, with both parties and fees; `history` has older ones",
   },
-  {
-    words: ["history"],
+  history: {
     argument: { name: "requests|quotes|matches", required: true },
     user: [
       { name: "email", value: "<email>", help: "of the user with this email address" },
@@ -52,18 +46,15 @@ export const TRADING_COMMANDS: readonly Command[] = [
     flags: [{ name: "cursor", value: "<text>", help: "`next_cursor` of the last page" }, LIMIT],
     help: "list a user's own records of any age, newest first, from the archive too",
   },
-  {
-    words: ["liabilities"],
+  liabilities: {
     flags: [LIMIT],
     help: "show what the service owes its users, by asset and chain",
   },
-  {
-    words: ["fees"],
+  fees: {
     flags: [{ name: "days", value: "<n>", help: "period, 1 to 31 days; default 1" }],
     help: "show trades, volume and fees by venue, and the fees held",
   },
-  {
-    words: ["market", "set"],
+  "market set": {
     flags: [
       ...MARKET,
       { name: "title", value: "<text>", required: true, help: "the question that it settles" },
@@ -79,8 +70,7 @@ export const TRADING_COMMANDS: readonly Command[] = [
     ],
     help: "list a market; what an open one is called cannot change, only when it closes",
   },
-  {
-    words: ["market", "import"],
+  "market import": {
     flags: [
       {
         name: "file",
@@ -91,13 +81,11 @@ export const TRADING_COMMANDS: readonly Command[] = [
     ],
     help: "list many markets in one commit; others stay as they are",
   },
-  {
-    words: ["market", "close"],
+  "market close": {
     flags: [...MARKET],
     help: "stop trading in a market; open requests are cancelled and their quotes rejected",
   },
-  {
-    words: ["market", "resolve"],
+  "market resolve": {
     flags: [
       ...MARKET,
       {
@@ -109,8 +97,7 @@ export const TRADING_COMMANDS: readonly Command[] = [
     ],
     help: "set or correct a market's result, which ends its trading; takes two operators",
   },
-  {
-    words: ["market", "list"],
+  "market list": {
     flags: [
       { name: "venue", value: "<venue>", help: "only markets of this venue" },
       { name: "status", value: "<status>", help: "open or closed" },
@@ -119,9 +106,8 @@ export const TRADING_COMMANDS: readonly Command[] = [
     ],
     help: "list markets by title and outcome",
   },
-  {
-    words: ["stuck", "end"],
+  "stuck end": {
     flags: [ID],
     help: "end a quote or request that was set aside; releases what the journal has reserved for it",
   },
-];
+} satisfies Some;
