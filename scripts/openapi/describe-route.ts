@@ -6,8 +6,6 @@ import type { Documented } from "../../src/http/route-definition.ts";
 import type { Credential } from "../../src/platform/actor.ts";
 import { type ProblemCode, problemStatus } from "../../src/platform/problem.ts";
 
-export const API_VERSION = "0.1.0";
-
 /** Headers of every response, or of every response with a status: `#/components/headers/<name>`. */
 export const HEADERS = {
   "x-request-id": {

@@ -9,7 +9,8 @@ import {
 } from "@asteasolutions/zod-to-openapi";
 import * as z from "zod";
 import type { Api } from "../../src/http/route-definition.ts";
-import { API_VERSION, describeRoute, HEADERS, SECURITY_SCHEMES } from "./describe-route.ts";
+import { VERSION } from "../../src/platform/version.ts";
+import { describeRoute, HEADERS, SECURITY_SCHEMES } from "./describe-route.ts";
 import { exampleOf, type JsonSchema, type Schemas } from "./examples.ts";
 import { INTRODUCTION, TAGS } from "./introduction.ts";
 import { nameObjects } from "./name-objects.ts";
@@ -35,7 +36,7 @@ export function describeApi(app: Api): OpenApi {
       openapi: "3.1.0",
       info: {
         title: "Custody and RFQ trading",
-        version: API_VERSION,
+        version: VERSION,
         description: INTRODUCTION,
       },
       servers: [{ url: "/", description: "The service that returned this description" }],

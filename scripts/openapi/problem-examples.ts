@@ -19,7 +19,8 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
     { server_time: "2026-11-20T10:00:00.000Z", skew_ms: -42_000 },
   ],
   signature_invalid: [
-    "The signature does not verify. Compare `signed` with what you signed.",
+    "The signature does not verify. Compare `signed` with what you signed. The key is the text of " +
+      "the secret, not decoded.",
     {
       signed: {
         timestamp: "1795168800000",

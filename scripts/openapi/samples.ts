@@ -183,6 +183,7 @@ export const SAMPLE = {
   withdraw_listed_only: false,
   withdraw_max_usdc_per_day: null,
   withdraw_usdc: "0xf4240",
+  version: "0.1.0",
   withdrawal_id: "0190a0b0-0000-7000-8000-000000000006",
   withdrawals_paused: false,
   witnesses: 2,

@@ -11,7 +11,13 @@ import { rawTarget } from "../http/request.ts";
 import { type KeyState, keyState, userState } from "./credential-cache.ts";
 import { accountFrozen } from "./frozen.ts";
 import { HELD_SCOPES } from "./scope.ts";
-import { canonicalMessage, describeSigned, parseTimestampMs, verifySignature } from "./hmac.ts";
+import {
+  canonicalMessage,
+  describeSigned,
+  parseTimestampMs,
+  signatureHint,
+  verifySignature,
+} from "./hmac.ts";
 import { ipAllowed } from "../http/ip-range.ts";
 import { watchNetwork } from "./key-networks.ts";
 import { recordKeyUse } from "./key-use.ts";
@@ -67,7 +73,7 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
   if (!(await verifySignature(key.key, canonicalMessage(parts), signature))) {
     throw problem(
       "signature_invalid",
-      "The signature does not verify. Compare `signed` with what you signed.",
+      `The signature does not verify. ${signatureHint(signature)}`,
       await describeSigned(parts),
     );
   }
@@ -86,12 +92,16 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
   };
 }
 
+const DAY_MS = 86_400_000;
+
 function checkTolerance(clock: { now: number; timestampMs: number; toleranceMs: number }): void {
   const skew = clock.timestampMs - clock.now;
   if (Math.abs(skew) <= clock.toleranceMs) return;
+  const inSeconds = Math.abs(clock.timestampMs * 1_000 - clock.now) < DAY_MS;
+  const hint = inSeconds ? " It looks like seconds. Send milliseconds." : "";
   throw problem(
     "timestamp_outside_tolerance",
-    `The timestamp is more than ${clock.toleranceMs} ms from the server's time.`,
+    `The timestamp is more than ${clock.toleranceMs} ms from the server's time.${hint}`,
     {
       server_time: toWireTime(clock.now),
       skew_ms: skew,

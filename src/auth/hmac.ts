@@ -40,9 +40,21 @@ export async function verifySignature(
   message: Uint8Array,
   signature: string,
 ): Promise<boolean> {
-  if (!/^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(signature)) return false;
+  if (!isSignature(signature)) return false;
   signatureBytes.write(signature, "base64");
   return crypto.subtle.verify("HMAC", key, signatureBytes, message);
+}
+
+/** Whether a text has the form of a signature: 32 bytes in canonical Base64. */
+function isSignature(text: string): boolean {
+  return /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/.test(text);
+}
+
+/** What may be wrong with a signature. It depends on the caller's own header alone. */
+export function signatureHint(signature: string): string {
+  return isSignature(signature)
+    ? "Compare `signed` with what you signed. The key is the text of the secret, not decoded."
+    : "X-Hmac-Signature must be 44 characters of standard Base64, not hexadecimal.";
 }
 
 /** Unix milliseconds, in 1 to 16 decimal digits. */

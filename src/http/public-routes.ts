@@ -7,6 +7,7 @@ import { route } from "./define-route.ts";
 import { Remembered } from "./remembered.ts";
 import { described } from "./fields.ts";
 import { all, sql } from "../platform/sql.ts";
+import { VERSION } from "../platform/version.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { Api } from "./route-definition.ts";
 
@@ -126,6 +127,10 @@ const VenueSchema = z.object({
 const configResponse = (limits: Published["limits"]["schema"]) =>
   z
     .object({
+      version: described(
+        z.string(),
+        "Version of the service; CHANGELOG.md lists what each changes",
+      ),
       chains: described(z.array(ChainSchema), "The chains that the deployment serves"),
       venues: described(z.array(VenueSchema), "The venues that the deployment serves"),
       listed_only: described(
@@ -178,6 +183,7 @@ function describeConfig(
 ): z.input<ReturnType<typeof configResponse>> {
   const defaultName = defaultChain(settings).chain;
   return {
+    version: VERSION,
     chains: settings.CHAINS.map((chain, index) => ({
       chain: chain.chain,
       chain_id: chain.chain_id,

@@ -270,3 +270,35 @@ describe.each(routes.filter((route) => route.stream).map((route) => [route.path,
     });
   },
 );
+
+describe("hints in a 401 of a signature", () => {
+  const hintOf = async (headers: Record<string, string>, timestamp = Date.now()) => {
+    const key = await newKey(await newUser(), SCOPES);
+    const response = await sendSigned({ ...key, secret: "wrong" }, "/auth/whoami", {
+      headers,
+      timestamp,
+    });
+    return (await problemOf(response))["detail"];
+  };
+
+  it("name the form of a signature that cannot be one", async () => {
+    const base64 = "must be 44 characters of standard Base64";
+    for (const signature of ["ab".repeat(32), "", `${"A".repeat(43)}-`])
+      expect(await hintOf({ "x-hmac-signature": signature })).toContain(base64);
+  });
+
+  it("are the same for every well-formed wrong signature", async () => {
+    const hints = ["A", "B"].map((letter) =>
+      hintOf({ "x-hmac-signature": `${letter.repeat(42)}A=` }),
+    );
+    const [one, other] = await Promise.all(hints);
+    expect(one).toContain("The key is the text of the secret, not decoded");
+    expect(other).toBe(one);
+  });
+
+  it("recognise seconds instead of milliseconds", async () => {
+    const seconds = Math.floor(Date.now() / 1_000);
+    expect(await hintOf({}, seconds)).toContain("It looks like seconds. Send milliseconds.");
+    expect(await hintOf({}, Date.now() - 60_000)).not.toContain("seconds.");
+  });
+});

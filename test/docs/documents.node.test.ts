@@ -1,5 +1,5 @@
 /** Checks that documents cite only existing files and headings. Lines have at most 100 columns. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -7,6 +7,7 @@ import { parse } from "yaml";
 import { COMMANDS } from "../../scripts/operator/commands.ts";
 import { ALERTS, REVIEWED_ALERTS, STOPPING_ALERTS } from "../../src/platform/alert-kinds.ts";
 import { PROBLEM_CODES } from "../../src/platform/problem.ts";
+import { VERSION } from "../../src/platform/version.ts";
 
 const files = execFileSync("git", ["ls-files"], { encoding: "utf8" })
   .split("\n")
@@ -99,6 +100,45 @@ describe("reference documentation", () => {
     });
     expect(closing.map(({ row }) => row)).toEqual(closing.map(({ kind }) => kind));
     expect(closing.map(({ row }) => row)).toEqual(REVIEWED_ALERTS);
+  });
+
+  it("tells makers what to do about every error of a quote", () => {
+    const { paths, components } = JSON.parse(read("docs/openapi.json"));
+    const { responses } = paths["/rfq/quote"].post;
+    const codes = ["404", "409", "422"].flatMap((status) => {
+      const { $ref = "", description } = responses[status];
+      const text = description ?? components.responses[$ref.split("/").at(-1)].description;
+      return [...text.matchAll(/`(\w+)`/g)].map(([, code]) => code);
+    });
+    const [, section = ""] = /^## Errors\n(.*?)^## /ms.exec(read("docs/for-makers.md")) ?? [];
+    const rows = [...section.matchAll(/^\| (`.*?) \|/gm)].map(([, cell = ""]) => cell);
+    const listed = rows.flatMap((cell) => cell.replaceAll("`", "").split(", "));
+    expect(codes.length).toBeGreaterThan(10);
+    expect(listed).toEqual(expect.arrayContaining(codes));
+    expect(listed.filter((code) => !PROBLEM_CODES.some((known) => known === code))).toEqual([]);
+  });
+
+  it("shows makers at most six lines that sign the test vector", ({ skip }) => {
+    skip(spawnSync("python3", ["--version"]).status !== 0, "Python is not installed");
+    const page = read("docs/for-makers.md");
+    const [, program = ""] = /^```python\n(.*?)^```/ms.exec(page) ?? [];
+    const [, secret] = /\| Secret \| `(.*?)`/.exec(page) ?? [];
+    const [, at, method, target] = /target \| `(\d+)`, `(\w+)`, `(.*?)`/.exec(page) ?? [];
+    const [, signature] = /\| Signature \| `(.*?)`/.exec(page) ?? [];
+    expect(program.split("\n").filter((line) => line.trim() !== "").length).toBeLessThanOrEqual(6);
+    const call = `print(sign("${secret}", ${at}, "${method}", "${target}"))`;
+    const signed = execFileSync("python3", ["-c", program + call], { encoding: "utf8" });
+    expect(signed.trim()).toBe(signature);
+    expect(read("test/auth/hmac-vectors.json")).toContain(`"signature": "${signature}"`);
+  });
+
+  it("names one version in every place", () => {
+    const json = (path: string): unknown => JSON.parse(read(path)).version;
+    const [, python] =
+      /^version = "(.*)"$/m.exec(read("packages/client-python/pyproject.toml")) ?? [];
+    const packages = ["package.json", "packages/client/package.json"].map(json);
+    expect([...packages, python]).toEqual([VERSION, VERSION, VERSION]);
+    expect(read("CHANGELOG.md")).toMatch(new RegExp(`^## \\[${VERSION}\\] - `, "m"));
   });
 
   it("lists exactly the existing error codes in the contract", () => {

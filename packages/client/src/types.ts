@@ -151,6 +151,8 @@ export type ServerTime = { server_time: string; unix_ms: number };
 
 /** Chains, venues and limits of a deployment. */
 export type ServiceConfig = {
+  /** Version of the service. */
+  version: string;
   chains: {
     chain: string;
     chain_id: number;

@@ -9,6 +9,26 @@ import { SCRIPT_PATH, scriptResponse } from "./script.ts";
 import type { EdgeContext } from "../request-context.ts";
 import type { Api } from "../route-definition.ts";
 
+/** https://llmstxt.org */
+const LLMS = `# Custody and RFQ trading
+
+> Holds users' funds and runs request-for-quote trading on prediction markets.
+
+- Amounts are integers in native units (6 decimals), as text. Prices are integers scaled by 1e6.
+- Send a session (Authorization: Bearer) or sign with an API key (APIKEY, X-Hmac-Timestamp in
+  milliseconds, X-Hmac-Signature). GET /auth/whoami tests a signer.
+- Errors are application/problem+json. Decide by code, an unknown code by its status.
+- Repeat a write only if it has x-repeatable, with the same key or id.
+- Ignore fields, events and codes that you do not know. The service rejects fields it does not know.
+
+## Descriptions
+
+- [OpenAPI](/openapi.json): every operation, record, error and example
+- [AsyncAPI](/asyncapi.json): the websocket streams and their commands
+- [Reference](/docs): both as a page for people
+- [Configuration](/config): venues, chains, fees and limits of this deployment
+`;
+
 export function registerDocsRoutes(app: Api): void {
   route(app, {
     method: "get",
@@ -55,6 +75,18 @@ export function registerDocsRoutes(app: Api): void {
     response: z.string().meta({ examples: ["<!doctype html><html>…</html>"] }),
     mediaType: "text/html",
     handler: pageResponse,
+  });
+  route(app, {
+    method: "get",
+    path: "/llms.txt",
+    operationId: "getLlms",
+    tag: "Service",
+    summary: "Get a short guide to this service for language models",
+    description: "It names the descriptions and the rules that hold for every call.",
+    credential: "public",
+    response: z.string().meta({ examples: [LLMS] }),
+    mediaType: "text/plain",
+    handler: () => new Response(LLMS, { headers: { "content-type": "text/plain; charset=utf-8" } }),
   });
   // The script is not in the description, because it is a part of the page.
   app.methods.set(SCRIPT_PATH, new Set(["GET", "HEAD"]));

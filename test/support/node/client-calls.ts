@@ -46,6 +46,7 @@ const WITHOUT_METHOD = new Set([
   "GET /openapi.json",
   "GET /asyncapi.json",
   "GET /docs",
+  "GET /llms.txt",
   "GET /.well-known/jwks.json",
   "GET /.well-known/security.txt",
 ]);

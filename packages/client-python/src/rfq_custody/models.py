@@ -146,6 +146,8 @@ class ProblemBody:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
+    version: str
+    """Version of the service; CHANGELOG.md lists what each changes"""
     chains: list[ChainConfig]
     """The chains that the deployment serves"""
     venues: list[VenueConfig]
