@@ -5,7 +5,7 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { dirOf, openChannel } from "./operator/channel.ts";
+import { dirOf, openChannel, type Target } from "./operator/channel.ts";
 import {
   type Parsed,
   UsageError,
@@ -54,6 +54,7 @@ async function main(args: string[]): Promise<number> {
 async function execute({
   command,
   remote,
+  env,
   dir,
   wide,
 }: Exclude<Parsed, { help: true }>): Promise<number> {
@@ -65,14 +66,14 @@ async function execute({
   const seal = words === "journal verify" ? command.options?.["from"] : undefined;
   if (seal !== undefined && !/^[1-9]\d{0,9}$/.test(seal))
     throw new UsageError("--from must be the number of a seal", commandOf(command.command));
-  if (command.command[0] === "console") return showConsole(command, { remote, dir });
+  if (command.command[0] === "console") return showConsole(command, { remote, env, dir });
   if (words === "log find" && remote && command.options?.["in"] === undefined)
     throw new UsageError(
       "log find --remote needs --in: an export of Workers Logs, or what `wrangler tail` wrote",
       commandOf(command.command),
     );
   const progress = reportProgress(words);
-  const channel = openChannel({ remote, dir });
+  const channel = openChannel({ remote, env, dir });
   const call = (order: OperatorRequest) => channel.call(order);
   let response: OperatorResponse;
   try {
@@ -135,15 +136,13 @@ async function verify(
 }
 
 /** Serves the page until Ctrl-C. */
-function showConsole(
-  { operator, options }: OperatorRequest,
-  where: { remote: boolean; dir: string | undefined },
-): Promise<never> {
+function showConsole({ operator, options }: OperatorRequest, where: Target): Promise<never> {
   const port = options?.["port"] ?? "0";
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)
     throw new UsageError("--port must be from 0 to 65535", commandOf(["console"]));
   const flags = [
     ...(where.remote ? ["--remote"] : []),
+    ...(where.env === undefined ? [] : ["--env", where.env]),
     ...(where.dir === undefined ? [] : ["--dir", where.dir]),
     ...(operator === undefined ? [] : ["--operator", operator]),
   ];

@@ -19,10 +19,10 @@ export function readMigration(name: string): string {
   return readFileSync(join(MIGRATIONS, name), "utf8");
 }
 
-/** An empty database after all migrations. */
-export function migratedDatabase(): DatabaseSync {
+/** An empty database after these migrations, or all. */
+export function migratedDatabase(files: readonly string[] = migrationFiles()): DatabaseSync {
   const db = new DatabaseSync(":memory:");
-  for (const name of migrationFiles()) db.exec(readMigration(name));
+  for (const name of files) db.exec(readMigration(name));
   return db;
 }
 
@@ -32,14 +32,14 @@ export function lastFileWith(text: string): string | undefined {
 }
 
 /** `{ "trigger quotes_open": digest }` of every object that the migrations make. */
-export function expectedObjects(): Map<string, string> {
-  const rows = migratedDatabase().prepare(OWN_OBJECTS).all();
+export function expectedObjects(files?: readonly string[]): Map<string, string> {
+  const rows = migratedDatabase(files).prepare(OWN_OBJECTS).all();
   return new Map(
     rows.map(({ type, name, sql }) => [`${String(type)} ${String(name)}`, digestOf(String(sql))]),
   );
 }
 
-function digestOf(sql: string): string {
+export function digestOf(sql: string): string {
   return createHash("sha256").update(schemaText(sql)).digest("hex").slice(0, 32);
 }
 

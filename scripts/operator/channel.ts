@@ -1,5 +1,7 @@
 /** The way to the Worker's entrypoint `Operator`, of the local stack or of the deployed service. */
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { unstable_readConfig } from "wrangler";
 import { OFFLINE, ROOT } from "../stack/bundle.ts";
 import {
   callOperator,
@@ -15,8 +17,15 @@ import { readOperatorKey } from "./operator-key.ts";
 export type Call = (order: OperatorRequest, timeoutMs?: number) => Promise<OperatorResponse>;
 export type Channel = { call: Call; close: () => Promise<void> };
 
-export function openChannel(to: { remote: boolean; dir: string | undefined }): Channel {
-  return to.remote ? openRemote() : { call: localCall(to.dir), close: async () => {} };
+export type Target = {
+  remote: boolean;
+  /** Of wrangler.<env>.json. */
+  env?: string | undefined;
+  dir: string | undefined;
+};
+
+export function openChannel(to: Target): Channel {
+  return to.remote ? openRemote(to.env) : { call: localCall(to.dir), close: async () => {} };
 }
 
 export function dirOf(dir: string | undefined): string {
@@ -49,7 +58,7 @@ type Proxy = {
 };
 
 /** Uses a service binding, which wrangler opens with the operator's login at the first call. */
-function openRemote(): Channel {
+function openRemote(environment: string | undefined): Channel {
   let opened: Promise<Proxy> | undefined;
   const close = async () => {
     const proxy = opened;
@@ -57,7 +66,7 @@ function openRemote(): Channel {
     await (await proxy?.catch(() => undefined))?.dispose();
   };
   const call = async (order: OperatorRequest): Promise<OperatorResponse> => {
-    const { env } = await (opened ??= openProxy());
+    const { env } = await (opened ??= openProxy(environment));
     return callOperator(
       async (request) =>
         env.OPERATOR.fetch(request.url, {
@@ -84,11 +93,28 @@ function openRemote(): Channel {
   };
 }
 
-async function openProxy(): Promise<Proxy> {
+/** A configuration that has only the entrypoint of the deployed Worker. It is never deployed. */
+export function bindingOf(environment: string | undefined, root = ROOT): string {
+  const path = join(
+    root,
+    environment === undefined ? "wrangler.toml" : `wrangler.${environment}.json`,
+  );
+  if (!existsSync(path)) throw new Error(`${path} is missing. npm run deploy writes it.`);
+  const { name, account_id, compatibility_date } = unstable_readConfig({ config: path });
+  const folder = join(root, ".wrangler");
+  mkdirSync(folder, { recursive: true });
+  const binding = join(folder, `operator.${name}.json`);
+  const service = { binding: "OPERATOR", service: name, entrypoint: "Operator", remote: true };
+  const config = { name: `${name}-operator`, account_id, compatibility_date, services: [service] };
+  writeFileSync(binding, JSON.stringify(config));
+  return binding;
+}
+
+async function openProxy(environment: string | undefined): Promise<Proxy> {
   Object.assign(process.env, OFFLINE);
   const { getPlatformProxy } = await import("wrangler");
   return getPlatformProxy<Proxy["env"]>({
-    configPath: join(ROOT, "scripts", "operator.wrangler.toml"),
+    configPath: bindingOf(environment),
     persist: false,
   });
 }

@@ -25,6 +25,7 @@ export const COMMANDS: readonly Command[] = Object.entries(DESCRIBED).map(([name
 /** The flags of every command. */
 const COMMON_FLAGS: readonly Flag[] = [
   { name: "remote", value: "", help: "use the deployed service, with your Cloudflare credentials" },
+  { name: "env", value: "<name>", help: "with --remote: the Worker of wrangler.<name>.json" },
   { name: "wide", value: "", help: "print ids and texts of lists in full" },
   {
     name: "json",
@@ -58,6 +59,7 @@ export type Parsed =
       help: false;
       command: OperatorRequest;
       remote: boolean;
+      env: string | undefined;
       json: boolean;
       wide: boolean;
       dir: string | undefined;
@@ -88,6 +90,7 @@ export function parseCommand(args: string[]): Parsed {
   return {
     help: false,
     remote: values["remote"] === true,
+    env: stringOf(values["env"]),
     json: values["json"] === true,
     wide: values["wide"] === true,
     dir: stringOf(values["dir"]),
