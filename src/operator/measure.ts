@@ -3,6 +3,7 @@
  * and asks watchers and payers for what they saw last.
  */
 import { lastFinished } from "../reconcile/reconcile.ts";
+import { termsOf } from "../platform/alert-kinds.ts";
 import { NOW } from "../platform/commit.ts";
 import { config, type Config } from "../platform/config.ts";
 import { textOf } from "../platform/counts.ts";
@@ -137,7 +138,8 @@ async function measureDatabase(
   }
   sheet.set("rfq_sealer_lag_seconds", (rows<{ age: number }>(4)[0]?.age ?? 0) / 1_000);
   const alerts = rows<Kept>(5);
-  for (const { kind, n } of alerts) sheet.set("rfq_alerts_open", n, { kind });
+  for (const { kind, n } of alerts)
+    sheet.set("rfq_alerts_open", n, { kind, urgency: termsOf(kind)?.urgency ?? "ticket" });
   const switches = rows<Kept>(6).map(({ kind }) => kind);
   for (const name of SWITCHES) sheet.set("rfq_switch", Number(switches.includes(name)), { name });
   const paused = new Set(rows<Kept>(7).map(({ kind }) => kind));

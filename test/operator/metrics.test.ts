@@ -126,7 +126,7 @@ it("shows the levels of cron's row", async () => {
   await raiseAlert(env.DB, "gas_low", uuidv7(), "a test");
   await measure(env, new Map([["watch_clock", Date.now() - 90_000]]));
   const levels = await scrape();
-  expect(levels.get('rfq_alerts_open{kind="gas_low"}')).toBeGreaterThan(0);
+  expect(levels.get('rfq_alerts_open{kind="gas_low",urgency="ticket"}')).toBeGreaterThan(0);
   expect(levels.get('rfq_withdrawals{chain="local",status="queued"}')).toBeGreaterThanOrEqual(0);
   const age = levels.get('rfq_cron_task_age_seconds{task="watch_clock"}') ?? 0;
   expect(Math.abs(age - 90)).toBeLessThan(30);

@@ -6,8 +6,12 @@
  * RELEASED is what the last release sent. Each release brings it up to date
  * (docs/handbook.md).
  */
+import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
+import forMakers from "../../docs/for-makers.md?raw";
+import handbook from "../../docs/handbook.md?raw";
+import wrangler from "../../wrangler.toml?raw";
 import type {
   FindRequest,
   Found,
@@ -25,8 +29,10 @@ import type { Command } from "../../src/rfq/command.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "../../src/rfq/rfq-records.ts";
 import { RfqBook } from "../../src/rfq/rfq-book.ts";
 import type { StreamEvent } from "../../src/streams/event-log.ts";
+import { measure, readLevels } from "../../src/operator/measure.ts";
+import { resultBody } from "../../src/rfq/result.ts";
 import { bookObject } from "../../src/streams/notify.ts";
-import { command, openMarket } from "../support/market.ts";
+import { command, openMarket, submit } from "../support/market.ts";
 
 /** Methods, and how many parameters they need. */
 const RELEASED = {
@@ -39,72 +45,77 @@ const RELEASED = {
   History: { follow: 2, page: 2, records: 2, find: 2, count: 2 },
 } as const;
 
-type Sent = "op" | "actor" | "receivedAt";
-type ReleasedFields = {
-  open_request:
-    | Sent
-    | "requestId"
-    | "asset"
-    | "amount"
-    | "usdcAmount"
-    | "side"
-    | "disclosed"
-    | "expiresInSecs";
-  place_quote: Sent | "quoteId" | "requestId" | "price" | "side" | "replaces" | "expiresInSecs";
-  cancel_quote: Sent | "operationId" | "quoteId";
-  cancel_request: Sent | "operationId" | "requestId";
-  accept: Sent | "matchId" | "quoteId";
-  actor: "userId" | "scopes" | "credential";
-  problem: "code" | "detail";
-  event: "stream" | "seq" | "at" | "ids" | "body";
-  request:
-    | "request_id"
-    | "user_id"
-    | "owned"
-    | "asset"
-    | "amount"
-    | "usdc_amount"
-    | "side"
-    | "disclosed"
-    | "status"
-    | "opened_at"
-    | "expires_at"
-    | "best_bid"
-    | "best_ask"
-    | "quote_count";
-  quote:
-    | "quote_id"
-    | "request_id"
-    | "asset"
-    | "amount"
-    | "side"
-    | "price"
-    | "usdc_amount"
-    | "fee"
-    | "status"
-    | "opened_at"
-    | "expires_at"
-    | "reserve"
-    | "close_reason"
-    | "replaced_by";
-  match:
-    | "match_id"
-    | "request_id"
-    | "quote_id"
-    | "asset"
-    | "side"
-    | "amount"
-    | "price"
-    | "usdc_amount"
-    | "fee"
-    | "role"
-    | "label"
-    | "at";
-  records: "newest" | "filter" | "after" | "limit" | "from";
-  recordsPage: "records" | "next";
-  find: "newest" | "key" | "between" | "above";
-  found: "record" | "above";
-};
+const SENT = ["op", "actor", "receivedAt"] as const;
+const FIELDS = {
+  open_request: [
+    ...SENT,
+    "requestId",
+    "asset",
+    "amount",
+    "usdcAmount",
+    "side",
+    "disclosed",
+    "expiresInSecs",
+  ],
+  place_quote: [...SENT, "quoteId", "requestId", "price", "side", "replaces", "expiresInSecs"],
+  cancel_quote: [...SENT, "operationId", "quoteId"],
+  cancel_request: [...SENT, "operationId", "requestId"],
+  accept: [...SENT, "matchId", "quoteId"],
+  actor: ["userId", "scopes", "credential"],
+  problem: ["code", "detail"],
+  event: ["stream", "seq", "at", "ids", "body"],
+  request: [
+    "request_id",
+    "user_id",
+    "owned",
+    "asset",
+    "amount",
+    "usdc_amount",
+    "side",
+    "disclosed",
+    "status",
+    "opened_at",
+    "expires_at",
+    "best_bid",
+    "best_ask",
+    "quote_count",
+  ],
+  quote: [
+    "quote_id",
+    "request_id",
+    "asset",
+    "amount",
+    "side",
+    "price",
+    "usdc_amount",
+    "fee",
+    "status",
+    "opened_at",
+    "expires_at",
+    "reserve",
+    "close_reason",
+    "replaced_by",
+  ],
+  match: [
+    "match_id",
+    "request_id",
+    "quote_id",
+    "asset",
+    "side",
+    "amount",
+    "price",
+    "usdc_amount",
+    "fee",
+    "role",
+    "label",
+    "at",
+  ],
+  records: ["newest", "filter", "after", "limit", "from"],
+  recordsPage: ["records", "next"],
+  find: ["newest", "key", "between", "above"],
+  found: ["record", "above"],
+} as const;
+type ReleasedFields = { [Name in keyof typeof FIELDS]: (typeof FIELDS)[Name][number] };
 type Present = { [Op in Command["op"]]: Extract<Command, { op: Op }> } & {
   actor: Actor;
   problem: ProblemData;
@@ -180,4 +191,64 @@ it("a book answers a command that it does not know with unavailable", async () =
   expect(await object.submit(quote)).toMatchObject({ ok: true });
   // A choice of sockets that it does not know closes none.
   await object.closeSockets({ later: true } as never);
+});
+
+/** What the last release knows of a command, a result or an event. */
+function released<Shape extends object>(kind: keyof typeof FIELDS, value: Shape): Shape {
+  const known = Object.entries(value).filter(([name]) =>
+    FIELDS[kind].some((field) => field === name),
+  );
+  // Safe cast: the compiler has compared the fields above.
+  return Object.fromEntries(known) as Shape;
+}
+
+it("a book carries out each command of an old Worker", async () => {
+  const { book, requester, maker, request } = await openMarket();
+  const object = bookObject(env, book);
+  const send = async (sent: Command) => {
+    const result = await object.submit(released(sent.op, sent));
+    expect(result).toMatchObject({ ok: true });
+    return sent;
+  };
+  const quoteOf = () => command.placeQuote(maker, request.request_id, 500_000);
+  const first = await send(quoteOf());
+  if (first.op === "place_quote") await send(command.cancelQuote(maker, first.quoteId));
+  const second = await send(quoteOf());
+  if (second.op === "place_quote") await send(command.accept(requester, second.quoteId));
+  const opened = await send(command.openRequest(requester, book, { amount: 10n }));
+  if (opened.op === "open_request") await send(command.cancelRequest(requester, opened.requestId));
+});
+
+it("a Worker shows each result of an old object", async () => {
+  const { book, requester, maker } = await openMarket();
+  const opening = command.openRequest(requester, book, { amount: 10n });
+  const quoting = command.placeQuote(maker, opening.requestId, 500_000);
+  for (const sent of [opening, quoting, command.accept(requester, quoting.quoteId)]) {
+    const result = await submit(sent);
+    if (!result.ok || result.kind === "cancelled") throw new Error(JSON.stringify(result));
+    const old = { ...result, row: released(result.kind, result.row) } as typeof result;
+    const shown = Object.entries(resultBody(old) as object);
+    expect(shown.length).toBeGreaterThan(8);
+    // A field that is neither known nor optional would be missing, or not a number.
+    expect(shown.filter(([, value]) => Number.isNaN(value))).toEqual([]);
+  }
+});
+
+it("cron measures beside objects that do not know `levels` yet", async () => {
+  const refuse = () => Promise.reject(new TypeError('does not implement "levels"'));
+  const old = { getByName: () => ({ levels: refuse }) };
+  const mixed = { ...env, DB: env.LEVELS_DB, CHAIN_WATCHER: old, PAYER: old };
+  await applyD1Migrations(env.LEVELS_DB, env.TEST_MIGRATIONS);
+  await measure(mixed as unknown as Env, new Map());
+  const levels = await readLevels(env.LEVELS_DB);
+  expect(levels?.levels).toHaveProperty("rfq_database_bytes");
+  expect(Object.keys(levels?.levels ?? {}).join()).not.toContain("nonce_gap");
+});
+
+it("old code lives as long after a deployment as the documents say", () => {
+  const [, mode, delay] =
+    /code_update_strategy\]\nmode = "(\w+)"\nmax_delay = (\d+)$/m.exec(wrangler) ?? [];
+  expect(mode).toBe("deferred");
+  for (const page of [handbook, forMakers])
+    expect(page.replaceAll(/\s+/g, " ")).toContain(`within ${delay} seconds of a deployment`);
 });
