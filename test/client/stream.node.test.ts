@@ -153,6 +153,19 @@ describe("Stream", () => {
     expect(FakeSocket.all).toHaveLength(1);
   });
 
+  it("ends with the reason of its signal", async () => {
+    const stop = new AbortController();
+    const stream = create({ signal: stop.signal });
+    const loop = (async () => {
+      for await (const message of stream) void message;
+    })();
+    const command = stream.accept({ quote_id: "q" });
+    stop.abort(new Error("enough"));
+    await expect(loop).rejects.toThrow("enough");
+    await expect(command).rejects.toThrow("enough");
+    await expect(create({ signal: stop.signal }).ready()).rejects.toThrow("enough");
+  });
+
   it("closes a silent connection", async () => {
     open();
     await advance();

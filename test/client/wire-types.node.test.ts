@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import type { Schema } from "@cfworker/json-schema";
 import { afterAll, expect, it } from "vitest";
 import { parse } from "yaml";
+import { problemExamples } from "../../scripts/openapi/problem-examples.ts";
 import { AMOUNT_FIELDS } from "../../packages/client/src/wire.ts";
 import { observeCalls, readDescription, routesOf } from "../support/node/client-calls.ts";
 import { isAmount, typeOf } from "../support/node/schema-types.ts";
@@ -41,7 +42,7 @@ const propertiesOf = (schema: Schema) => (schema.properties ?? {}) as Record<str
 /** `Verdict` is the text "same", or names the keys that differ. */
 const PRELUDE = `
 import type {
-  Client, Page, Pages, ProblemBody, StreamMessage, StreamMessageOf,
+  Client, Page, Pages, ProblemBody, ProblemMembers, StreamMessage, StreamMessageOf,
 } from "../../packages/client/src/index.ts";
 type Result<Method> = Method extends (...args: never[]) => infer Returned
   ? Returned extends Pages<infer Item> ? Page<Item> : Awaited<Returned>
@@ -51,6 +52,7 @@ type Flat<T> = T extends readonly (infer Item)[] ? Flat<Item>[]
   : T extends object ? { [Key in keyof T]: Flat<T[Key]> } : T;
 type Same<A, B> =
   (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false;
+type Keys<What extends string, A, B> = Same<A, B> extends true ? "same" : \`\${What} differs\`;
 type At<T, Key> = Key extends keyof T ? Pick<T, Key> : "absent";
 type Differing<A, B> = {
   [Key in keyof A | keyof B]: Same<At<A, Key>, At<B, Key>> extends true ? never : Key;
@@ -136,6 +138,25 @@ it("the comparison names a key that differs", { timeout: 60_000 }, async () => {
     expect.stringContaining('"kind differs: cancelled"'),
     expect.stringContaining('"optional differs: cancelled"'),
   ]);
+});
+
+it("types the members of problems by code as the service sends them", async () => {
+  const common = ["type", "title", "status", "code", "detail", "request_id", "errors"];
+  const examples = Object.entries(problemExamples()).flatMap(([code, { value }]) => {
+    const members = Object.entries(value as object).filter(([name]) => !common.includes(name));
+    return members.length === 0 ? [] : [{ code, members: Object.fromEntries(members) }];
+  });
+  const codes = examples.map(({ code }) => JSON.stringify(code)).join(" | ");
+  const fits = examples.map(
+    ({ code, members }) =>
+      `${JSON.stringify(members)} extends ProblemMembers["${code}"] ? Keys<"${code}", ` +
+      `keyof ProblemMembers["${code}"], ${Object.keys(members)
+        .map((name) => `"${name}"`)
+        .join(" | ")}> ` +
+      `: "${code} differs"`,
+  );
+  const lines = [`Keys<"codes", keyof ProblemMembers, ${codes}>`, ...fits];
+  expect(await compare(lines)).toEqual([]);
 });
 
 it("decodes exactly the described amounts as bigint", () => {

@@ -355,7 +355,7 @@ export class Client {
   #stream(
     path: string,
     query: Record<string, string>,
-    { since, onDisconnect, cancel_on_disconnect: armed = false }: StreamSettings,
+    { since, onDisconnect, signal, cancel_on_disconnect: armed = false }: StreamSettings,
   ): Stream {
     const { webSocket } = this.#options;
     return new Stream({
@@ -370,6 +370,7 @@ export class Client {
       webSocket,
       since,
       onDisconnect,
+      signal,
     });
   }
 
@@ -406,7 +407,7 @@ export class Client {
 const ASSETS = /^0x[0-9a-f]{1,64}(,0x[0-9a-f]{1,64}){0,199}$/i;
 
 /** Options of one stream, see `StreamOptions`. */
-export type StreamSettings = Pick<StreamOptions, "since" | "onDisconnect"> & {
+export type StreamSettings = Pick<StreamOptions, "since" | "onDisconnect" | "signal"> & {
   /**
    * Cancel the open quotes of the client's key when the connection ends or is silent for 30 s. They
    * stay only if the stream has reconnected before the service notices.

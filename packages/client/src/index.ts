@@ -16,6 +16,7 @@ export type { Order } from "./live-account.ts";
 export { type Page, type PageOptions, Pages } from "./pages.ts";
 export { NoAnswer, Problem, type ProblemBody } from "./problem.ts";
 export { type KnownProblemCode, PROBLEM_CODES, type ProblemCode } from "./problem-codes.ts";
+export type { ProblemMembers } from "./problem-members.ts";
 export type { RateLimit } from "./rate-limits.ts";
 export {
   type AcceptTerms,

@@ -1,5 +1,6 @@
 /** How calls fail: with a `Problem` that the service reports, or with `NoAnswer`. */
 
+import type { MembersOf } from "./problem-members.ts";
 import type { KnownProblemCode, ProblemCode } from "./problem-codes.ts";
 
 /** The body of an error response (RFC 9457), as received. */
@@ -65,8 +66,8 @@ export class Problem extends Error {
   }
 
   /**
-   * Whether the code is this one. A code that the client does not know does not compile, so that a
-   * typing error is found.
+   * Whether the code is this one. Then `body` has the members of the code, for example `available`
+   * and `required` of `insufficient_funds`. A code that the client does not know does not compile.
    *
    * @example
    * ```ts
@@ -77,7 +78,12 @@ export class Problem extends Error {
    * }
    * ```
    */
-  is(...codes: KnownProblemCode[]): boolean {
+  is<Code extends KnownProblemCode>(
+    ...codes: Code[]
+  ): this is Problem & {
+    readonly code: Code;
+    readonly body: ProblemBody & MembersOf<Code>;
+  } {
     return codes.some((code) => code === this.code);
   }
 }

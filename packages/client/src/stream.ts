@@ -53,6 +53,8 @@ export type StreamOptions = {
         error: Problem | NoAnswer | null;
       }) => void)
     | undefined;
+  /** Ends the stream. Its loop and its commands throw the signal's reason. */
+  signal?: AbortSignal | undefined;
   /** Default: the global `WebSocket`. */
   webSocket?: (new (url: string) => WebSocketLike) | undefined;
 };
@@ -122,6 +124,10 @@ export class Stream implements AsyncIterable<StreamMessage> {
     this.#order = new StreamOrder({ hasSnapshot, filtered, since });
     // Without a call of `ready`, its rejection would be unhandled.
     this.#ready.promise.catch(() => {});
+    const { signal } = options;
+    const aborted = () => this.#end(signal?.reason);
+    if (signal?.aborted === true) aborted();
+    signal?.addEventListener("abort", aborted, { once: true, signal: this.#stop.signal });
   }
 
   /**
