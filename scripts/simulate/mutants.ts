@@ -50,8 +50,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: "join-sends-nothing",
     file: "src/streams/socket-host.ts",
-    find: "upTo: this.#position.last ?? stands }",
-    replace: "upTo: stands }",
+    find: "const upTo = this.#position.last ?? stands;",
+    replace: "const upTo = stands;",
     breaks: "sockets receive a prefix without a gap",
   },
   {
