@@ -69,6 +69,7 @@ export class Copy {
     const judge = fork(join(this.#folder, "scripts/mutants/judge.ts"), [], {
       cwd: this.#folder,
       stdio: ["ignore", "ignore", "inherit", "ipc"],
+      env: { ...process.env, WRANGLER_LOG: "error" },
       detached: true,
     });
     await messageOf(judge);

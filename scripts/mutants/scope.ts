@@ -23,7 +23,8 @@ export const SCOPE: Readonly<Record<string, string>> = {
     "custody/cancel-withdrawal auth/who-may custody/withdrawal-races",
   "src/custody/routes.ts": "custody/withdraw custody/withdrawal-policy",
   "src/custody/withdraw.ts":
-    "custody/withdraw custody/limits auth/who-may custody/withdrawal-policy rfq/deadline",
+    "custody/withdraw custody/limits auth/who-may custody/withdrawal-policy rfq/deadline " +
+    "chain/restore-claimed",
   "src/custody/withdrawal-addresses.ts": "custody/withdrawal-policy auth/who-may auth/stolen",
   "src/custody/withdrawal-limit.ts": "custody/withdrawal-policy",
   "src/http/serve-route.ts": "http/edge http/venues docs/bad-input ledger/statement",
@@ -34,7 +35,7 @@ export const SCOPE: Readonly<Record<string, string>> = {
     "rfq/trade-limits rfq/deadline rfq/clock-ahead rfq/positions rfq/set-aside",
   "src/rfq/cancel-on-disconnect.ts": "rfq/disconnect",
   "src/rfq/cancel-after.ts": "rfq/cancel-after auth/who-may",
-  "src/rfq/cancel-quote.ts": "rfq/book auth/who-may rfq/races rfq/preconditions",
+  "src/rfq/cancel-quote.ts": "rfq/preconditions rfq/book auth/who-may rfq/races",
   "src/rfq/cancel-quotes.ts": "rfq/preconditions auth/who-may rfq/close",
   "src/rfq/cancel-request.ts": "rfq/book auth/who-may rfq/races rfq/preconditions",
   "src/rfq/idempotency.ts": "rfq/preconditions rfq/place-quote rfq/book",
@@ -84,4 +85,14 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "A higher bound only makes the database count the open quotes.",
   "trigger quotes_delete: without SELECT RAISE(ABORT, 'append-only: an open quote') WHERE OLD.status = 'open';":
     "It has no ended_group, so the statement after it rejects it, too.",
+  "src/rfq/cancel-after.ts replaceTimer: without maker_id = ${uuid(actor.userId)}":
+    "A credential belongs to one user. The term is for the index.",
+  "src/rfq/cancel-after.ts close: without maker_id = ${uuid(readUuid(timer.user_id))}":
+    "A credential belongs to one user. The term is for the index.",
+  "src/rfq/cancel-on-disconnect.ts endArmed: without maker_id = ${uuid(userId)}":
+    "A credential belongs to one user. The term is for the index.",
+  "src/rfq/cancel-request.ts preconditions: without requests.status <> 'matched'":
+    "The last precondition excludes it, too. Only the reason differs.",
+  "src/rfq/protection.ts closeTripped: without maker_id = ${uuid(readUuid(id))}":
+    "The other makers whose quotes it then closes are tripped, too, and come next.",
 };

@@ -7,7 +7,7 @@ import { first, sql, uuid } from "../../src/platform/sql.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import { KEY_LIFE_MS, READ } from "../../src/platform/windows.ts";
-import { balances, newAsset } from "../support/ledger.ts";
+import { balances, fund, newAsset } from "../support/ledger.ts";
 import {
   advanceClock,
   command,
@@ -34,8 +34,9 @@ const statusOf = async (table: "quotes" | "requests", id: string) => {
 };
 
 describe("an accept", () => {
-  it("spends no funds that are reserved elsewhere", async () => {
+  it("spends no funds that are reserved elsewhere or of another asset", async () => {
     const { book, requester, quote } = await quotedMarket({ requester: { usdc: 5n } });
+    await fund(requester.userId, newAsset().key, 1_000n);
     // A quote on somebody else's Ask reserves all that the requester has.
     const other = await newUser();
     const ask = await openRequest(other, book, { amount: 5n, side: "Ask" });
@@ -104,7 +105,25 @@ describe("the limit of open quotes", () => {
   });
 });
 
+it("a cancel reports an accepted quote as accepted, also past its time", async () => {
+  const { book, requester, maker, quote } = await quotedMarket({ quoteSecs: 10 });
+  await commitCommand(book, command.accept(requester, quote.quote_id));
+  await advanceClock(11_000);
+  const result = await commitCommand(book, command.cancelQuote(maker, quote.quote_id));
+  expect(result).toMatchObject({ problem: { extensions: { quote_status: "accepted" } } });
+});
+
 describe("cancelling all quotes", () => {
+  it("of a request leaves those on others, also with the venue named", async () => {
+    const { book, requester, maker, request, quote } = await quotedMarket();
+    const other = await openRequest(requester, book, { amount: 10n });
+    const kept = await placeQuote(maker, other.request_id, 500_000);
+    const filter = { venue: "venue_one" as const, requestId: request.request_id };
+    expect(await cancelQuotes(env, maker.actor, filter)).toBe(1);
+    expect(await statusOf("quotes", quote.quote_id)).toBe("cancelled");
+    expect(await statusOf("quotes", kept.quote_id)).toBe("open");
+  });
+
   it("leaves those that have expired to their expiry", async () => {
     const { maker, quote } = await quotedMarket({ quoteSecs: 10 });
     // Nothing ends the quote meanwhile: it is due, and still open.

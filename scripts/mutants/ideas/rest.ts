@@ -138,8 +138,8 @@ export const REST: readonly Mutant[] = [
       "      else this.#broadcast(fresh);",
     ],
     "join sends nothing of the meantime": [
-      "upTo: this.#position.last ?? stands }",
-      "upTo: stands }",
+      "{ after: stands, upTo }",
+      "{ after: stands, upTo: stands }",
     ],
     "join leaves the others behind": [
       "    } else if ((await this.#position.read()) < stands) {",
