@@ -73,7 +73,10 @@ export default defineConfig({
         name: "chain",
         include: ["test/chain/**/*.anvil.ts"],
         exclude: [],
-        globalSetup: ["./test/chain/support/anvil.setup.ts"],
+        globalSetup: [
+          "./test/chain/support/anvil.setup.ts",
+          "./test/support/node/receiver.setup.ts",
+        ],
         testTimeout: PATIENCE_MS,
       }),
       // Tests that move D1's clock, which all files of a project share.
@@ -137,6 +140,7 @@ function inWorkerd(project: {
             COLD_DB: "cold",
             RECORDS_DB: "records",
             SEALER_DB: "sealer",
+            ALERTED_DB: "alerted",
             DRIFTED_DB: "drifted",
             BACKLOG_DB: "backlog",
             EDITED_DB: "edited",

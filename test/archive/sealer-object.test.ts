@@ -5,12 +5,14 @@ import { beforeAll, expect, it, vi } from "vitest";
 import { coldEntries, historyName } from "../../src/archive/ask-history.ts";
 import { History } from "../../src/archive/history-object.ts";
 import { releaseRound } from "../../src/archive/release.ts";
+import { SEALER_NAME } from "../../src/archive/sealer-name.ts";
 import { Sealer } from "../../src/reconcile/scanning-sealer.ts";
 import { NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { edit } from "../support/ledger.ts";
 import { command, commitCommand } from "../support/market.ts";
+import { newPager } from "../support/pager.ts";
 import type { TestUser } from "../support/users.ts";
 import { SealedJournal } from "./sealing.ts";
 import { itInRelease } from "../support/depth.ts";
@@ -135,16 +137,14 @@ it("delivers nothing while a row contradicts the archive, and goes on when it is
   await journal.trade();
   await scheduler.wait(COLD_MS);
   await round();
-  const alerts = () =>
-    all(db, sql`SELECT kind FROM alerts WHERE resolved_at IS NULL AND kind = 'history_cut'`);
-  expect(await alerts()).toHaveLength(1);
+  const pager = await newPager(db);
   expect(await countOf("delivered")).toBe(delivered);
-  const mended = await runInDurableObject(stub, (_: Sealer, ctx) =>
-    new Sealer(ctx, SECONDS).mend(),
-  );
-  expect(mended).toEqual({ mended: [maker.userId.replaceAll("-", "")] });
+  const about = { kind: "history_cut", subject: SEALER_NAME } as const;
+  const mend = () => runInDurableObject(stub, (_: Sealer, ctx) => new Sealer(ctx, SECONDS).mend());
+  const { result } = await pager.runNamed(about, { SEALER: { getByName: () => ({ mend }) } });
+  expect(result).toEqual({ mended: [maker.userId.replaceAll("-", "")] });
   await round();
-  expect(await alerts()).toEqual([]);
+  await pager.expectResolved(about);
   expect(await countOf("delivered")).toBe(delivered + 1);
   expect((await pageOf(maker)).rows).toEqual(rows);
 });

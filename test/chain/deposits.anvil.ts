@@ -5,12 +5,13 @@ import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { Deposit } from "../../src/custody/schemas.ts";
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
-import { recordRescan, recordResume } from "../../src/custody/operator-commands.ts";
+import { recordRescan } from "../../src/custody/operator-commands.ts";
 import { rescanOnCommand } from "../../src/custody/watcher/rescan.ts";
 import { readCursor } from "../../src/chain/chain-cursor.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, blob, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { edit } from "../support/ledger.ts";
+import { newPager, serviceOf } from "../support/pager.ts";
 import { listen, openStage, someone, type Stage } from "./support/stage.ts";
 
 const NOTHING = { available: 0n, pending: 0n };
@@ -276,8 +277,9 @@ describe("reorganisations", () => {
     await expectSound(stage);
   });
 
-  it("halts on a reorg below the confirmed block until chain resume", async () => {
+  it("halts on a reorg below the confirmed block until the command of its alert", async () => {
     const stage = await openStage({ confirmations: 2 });
+    const pager = await newPager(env.DB);
     const [user, later] = [await stage.user(), await stage.user()];
     await stage.mine(10);
     await stage.watch();
@@ -295,8 +297,11 @@ describe("reorganisations", () => {
     expect(await readBalance(env.DB, later.userId, USDC)).toMatchObject(NOTHING);
     expect(await stage.deposits(user.userId)).toMatchObject([{ status: "credited" }]);
     expect(await stage.alerts()).toEqual(["chain_halted"]);
-    await recordResume(env.DB, stage.chain.chain, "operator:test");
+    const about = { kind: "chain_halted", subject: stage.chain.chain } as const;
+    await pager.expectRaised(about);
+    expect((await pager.runNamed(about, serviceOf(stage.chain))).problem).toBeUndefined();
     await stage.watch();
+    await pager.expectResolved(about);
     await stage.confirm();
     expect(await readBalance(env.DB, later.userId, USDC)).toMatchObject({
       available: 7n,

@@ -22,6 +22,8 @@ declare namespace Cloudflare {
     COLD_DB: D1Database;
     RECORDS_DB: D1Database;
     SEALER_DB: D1Database;
+    /** A database whose sealer is stopped. */
+    ALERTED_DB: D1Database;
     /** A database whose schema is changed. */
     DRIFTED_DB: D1Database;
     /** A database of which cron has seen nothing. */

@@ -1,0 +1,66 @@
+/** A kind of alert without a test that causes it, or with a command that does not exist, fails. */
+import { readFileSync } from "node:fs";
+import { expect, it } from "vitest";
+import { parseCommand } from "../../scripts/operator/commands.ts";
+import { type AlertKind, ALERTS } from "../../src/platform/alert-kinds.ts";
+import { COMMANDS } from "../../scripts/operator/commands.ts";
+
+/** The test that causes each kind and sees it close. */
+const CAUSED_BY: Readonly<Record<AlertKind, string>> = {
+  alerts_late: "test/outbound/deliver-alerts.test.ts",
+  anchor_late: "test/audit/audit.test.ts",
+  archive_damaged: "test/archive/sealer-alerts.test.ts",
+  chain_halted: "test/chain/deposits.anvil.ts",
+  chain_removed: "test/custody/removed-chain.test.ts",
+  chain_unreachable: "test/chain/alerts.anvil.ts",
+  clock_ahead: "test/rfq/clock-ahead.clock.test.ts",
+  deposit_address_altered: "test/chain/deposits.anvil.ts",
+  deposit_missed: "test/chain/rescan.anvil.ts",
+  deposit_phantom: "test/chain/witnesses.anvil.ts",
+  deposit_quarantined: "test/chain/deposits.anvil.ts",
+  endpoint_failing: "test/chain/hanging.anvil.ts",
+  fee_ceiling: "test/chain/custody-of-funds.anvil.ts",
+  finality_stalled: "test/chain/deposits.anvil.ts",
+  gas_low: "test/chain/alerts.anvil.ts",
+  history_cut: "test/archive/sealer-object.test.ts",
+  journal_restored: "test/archive/sealer-alerts.test.ts",
+  key_row_altered: "test/auth/key-seal.test.ts",
+  limit_reached: "test/chain/payment-limit.anvil.ts",
+  node_refused: "test/chain/fees.anvil.ts",
+  nodes_disagree: "test/chain/witnesses.anvil.ts",
+  notices_late: "test/outbound/deliver-log.test.ts",
+  payer_failing: "test/chain/alerts.anvil.ts",
+  payer_halted: "test/chain/halts.anvil.ts",
+  payment_refused: "test/chain/sweeps.anvil.ts",
+  payment_skipped: "test/chain/withdrawals.anvil.ts",
+  payment_terms: "test/chain/paid-otherwise.anvil.ts",
+  payment_unknown: "test/chain/restore.anvil.ts",
+  payment_unmined: "test/operator/questions.test.ts",
+  reconciliation: "test/reconcile/reconcile.test.ts",
+  record_stuck: "test/rfq/set-aside.test.ts",
+  schema_drift: "test/platform/watch-schema.test.ts",
+  seal_mismatch: "test/archive/sealer-alerts.test.ts",
+  sealer_behind: "test/archive/sealer-alerts.test.ts",
+  sealer_failing: "test/archive/sealer-alerts.test.ts",
+  token_refuses: "test/chain/hostile.anvil.ts",
+  vault_paused: "test/chain/withdrawals.anvil.ts",
+  withdrawal_altered: "test/chain/withdrawals.anvil.ts",
+  withdrawal_dead_letter: "test/chain/wake-payer.test.ts",
+  withdrawal_late: "test/chain/alerts.anvil.ts",
+  withdrawal_parked: "test/chain/payment-limit.anvil.ts",
+};
+
+it.each(Object.entries(CAUSED_BY))("%s is caused by %s", (kind, file) => {
+  expect(readFileSync(file, "utf8")).toMatch(new RegExp(`\\b${kind}\\b`));
+});
+
+it.each(Object.entries(ALERTS))("%s names a command of the operator's tool", (_, { next }) => {
+  for (const subject of ["polygon", "polygon:7", "it's one"]) {
+    const words = next(subject);
+    const parsed = parseCommand([...words, "--remote"]);
+    expect(parsed).toMatchObject({ help: false, remote: true });
+    // The subject is one word.
+    const command = COMMANDS.find((one) => one.words.every((word, at) => word === words[at]));
+    expect(command).toBeDefined();
+  }
+});
