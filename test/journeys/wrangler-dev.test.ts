@@ -1,8 +1,10 @@
 /** Plain wrangler in a fresh clone, for people who know Cloudflare. */
-import { copyFileSync, readdirSync } from "node:fs";
+import { copyFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Client } from "../../packages/client/src/index.ts";
+import { backup } from "../../scripts/deploy/backup.ts";
+import type { Run } from "../../scripts/deploy/wrangler.ts";
 import { DEMO_USERS } from "../../scripts/stack/demo-users.ts";
 import { runScriptFile } from "../support/node/processes.ts";
 import { type Clone, freshClone } from "../support/node/wrangler-dev.ts";
@@ -69,6 +71,30 @@ describe("with the example of .dev.vars", () => {
       await stop();
     }
   });
+});
+
+it("a database is restored from its backup alone", async () => {
+  const out = join(clone.dir, "backup");
+  const run: Run = async (args) => {
+    const script = clone.wrangler(...args.map((word) => (word === "--remote" ? "--local" : word)));
+    return { code: await script.exited, stdout: script.output(), stderr: "" };
+  };
+  await backup({ wrangler: run, database: "DB", bucket: "rfq-custody-archive", out });
+  rmSync(join(clone.dir, ".wrangler"), { recursive: true });
+  const restore = ["d1", "execute", "DB", "--remote", "--file", join(out, "database.sql")];
+  const restored = await run(restore);
+  expect(restored.code, restored.stdout).toBe(0);
+  const { url, stop } = await clone.dev();
+  try {
+    const taker = await Client.login({ baseUrl: url, ...DEMO_USERS[0]! });
+    const [first] = await taker.rfq.matches().all();
+    expect(first?.status).toBe("settled");
+    expect((await taker.custody.balance(ASSET)).balance).toBe(100_001_000_000n);
+    const smoke = runScriptFile("scripts/smoke.ts", { args: ["--url", url, "--trade"] });
+    expect(await smoke.exited, smoke.output()).toBe(0);
+  } finally {
+    await stop();
+  }
 });
 
 async function expectCurrentTypes(): Promise<void> {
