@@ -177,3 +177,15 @@ it(
     expect(JSON.parse(stdout)).toEqual({ ...TRADED, problem: "not_request_owner" });
   },
 );
+
+it("spectral reports nothing", { timeout: 300_000 }, async ({ skip }) => {
+  const folder = join(WORK, "spectral");
+  mkdirSync(folder);
+  const options = ["install", "--no-audit", "--no-fund", "--prefix", folder];
+  await install(skip, "npm", [...options, "@stoplight/spectral-cli@6.16.3"], { cwd: folder });
+  const spectral = join(folder, "node_modules/.bin/spectral");
+  const files = [DESCRIPTION, resolve("docs/asyncapi.json")];
+  const rules = ["--ruleset", resolve(".spectral.yaml"), "--fail-severity", "hint"];
+  const { stdout } = await run(spectral, ["lint", ...rules, ...files]);
+  expect(stdout).toContain("No results");
+});
