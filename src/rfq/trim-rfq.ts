@@ -1,6 +1,6 @@
 /**
- * Cron: deletes what protections have counted, and old candles. Requests, quotes and matches leave with their seals
- * (src/archive/release.ts).
+ * Cron: deletes what protections have counted, and old candles. Requests, quotes and matches leave
+ * with their seals (src/archive/release.ts).
  */
 import { NOW } from "../platform/commit.ts";
 import { sql } from "../platform/sql.ts";

@@ -193,7 +193,7 @@ export const REST: readonly Mutant[] = [
     "a result told to who holds nothing": ["AND b.balance > 0)`", "AND b.balance >= 0)`"],
     "a doubled run tells twice": ["AND r.told_group = ${group.seq} AND", "AND"],
   }),
-  ...ideas("src/operator/approvals.ts", "rfq/results", {
+  ...ideas("src/operator/commands.ts", "rfq/results", {
     "one operator sets a result": ['if (command === "market resolve") return true;', ""],
   }),
 ];
