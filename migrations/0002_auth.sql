@@ -415,3 +415,30 @@ CREATE TABLE operator_proposals (
 
 -- The newest ones, and deleting old rows.
 CREATE INDEX operator_proposals_age ON operator_proposals (at);
+
+-- Where users receive events of their account (src/feeds/webhooks/). What waits for an endpoint is
+-- in the storage of its object. At most two rows of a user, deleted by their owner.
+--
+-- Example row:
+--   endpoint_id 019a…eb01, user_id 01a2…c585, url ’https://hooks.example/rfq’,
+--   types ’match.created,account.notice’, secrets_sealed ’q83vEjRWeJASNFZ4’, master_key_id ’k1’,
+--   after_seq 41, created_at 1764551698000, disabled_at NULL, disabled_reason NULL,
+--   disabled_seq NULL
+CREATE TABLE webhook_endpoints (
+  endpoint_id BLOB PRIMARY KEY NOT NULL,
+  user_id BLOB NOT NULL,
+  url TEXT NOT NULL,
+  types TEXT NOT NULL,          -- of the events, separated by commas
+  secrets_sealed TEXT NOT NULL, -- those that sign, bound to the columns above
+  master_key_id TEXT NOT NULL,  -- of MASTER_KEYS, with which they are sealed
+  after_seq INTEGER NOT NULL,   -- the last event of the account before the endpoint
+  created_at INTEGER NOT NULL,
+  disabled_at INTEGER,
+  disabled_reason TEXT,
+  disabled_seq INTEGER,         -- the first event that was not delivered, if one is known
+  CONSTRAINT webhook_endpoints_reason
+    CHECK (disabled_reason IN ('gone', 'late', 'full', 'events_gone', 'revoked'))
+) STRICT;
+
+-- A user’s endpoints.
+CREATE INDEX webhook_endpoints_user ON webhook_endpoints (user_id);

@@ -13,6 +13,7 @@ import { registerAuthRoutes } from "./auth/routes.ts";
 import { paymentLimit } from "./chain/payment-limit.ts";
 import { registerCustodyRoutes } from "./custody/routes.ts";
 import { registerFeedRoutes } from "./feeds/routes.ts";
+import { registerWebhookRoutes } from "./feeds/webhooks/routes.ts";
 import { registerDocsRoutes } from "./http/reference/routes.ts";
 import { respond } from "./http/edge.ts";
 import { config } from "./platform/config.ts";
@@ -51,6 +52,7 @@ export function createApp(): Api {
   registerRfqRoutes(app);
   registerStreamRoutes(app);
   registerFeedRoutes(app);
+  registerWebhookRoutes(app);
   registerServiceRoutes(app);
   registerDocsRoutes(app);
   return app;

@@ -15,6 +15,8 @@ import { TICKET_LIFETIME_MS } from "./auth/ws-ticket.ts";
 import { MAX_DEPOSIT_ADDRESSES } from "./custody/deposit-address.ts";
 import { SUMMED_ROWS } from "./custody/watcher/small-deposits.ts";
 import { MAX_REVERTED_PAYMENTS } from "./custody/withdraw.ts";
+import { MAX_WEBHOOKS } from "./feeds/webhooks/endpoints.ts";
+import { MAX_WAITING, MAX_WAITING_MS } from "./feeds/webhooks/waiting-events.ts";
 import { MAX_PAGE } from "./http/cursor.ts";
 import { MAX_DEPTH, MAX_MEMBERS } from "./http/json.ts";
 import { RATE_LIMIT_FIGURES } from "./http/rate-limit.ts";
@@ -255,6 +257,15 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   sockets_per_user: {
     description: "Open sockets of a user over all streams",
     value: (settings) => settings.STREAM_SOCKETS_PER_USER,
+  },
+  webhooks_per_user: { description: "Webhooks of a user", value: MAX_WEBHOOKS },
+  webhook_waiting_events: {
+    description: "Events that wait for a webhook, beyond which it is disabled",
+    value: MAX_WAITING,
+  },
+  webhook_waiting_secs: {
+    description: "Seconds after which an event that was not accepted disables its webhook",
+    value: MAX_WAITING_MS / 1_000,
   },
   assets_per_socket: { description: "Assets that a socket of a venue chooses", value: MAX_ASSETS },
   frame_bytes: { description: "Bytes of a frame that a client sends", value: MAX_FRAME_BYTES },

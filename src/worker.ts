@@ -11,6 +11,7 @@ export { Payer } from "./custody/payer/payer.ts";
 export { Operator } from "./operator/entrypoint.ts";
 export { RfqBook } from "./rfq/rfq-book.ts";
 export { Feed } from "./feeds/feed.ts";
+export { Webhook } from "./feeds/webhooks/webhook.ts";
 
 const app = createApp();
 

@@ -89,7 +89,12 @@ const SOURCES: Readonly<Record<string, (scene: Scene) => unknown>> = {
   limit: ({ dice }) => dice.pick([0, 1, 5, 50, 500, 501]),
   q: ({ dice }) => dice.pick(["a", "yes", "Will the"]),
   assets: ({ dice }) => dice.pick(["0xab", "0xab,0xcd", "0x1,0x1"]),
-  types: ({ dice }) => dice.pick(["match.created", "quote.opened,account.notice"]),
+  types: ({ dice, operation }) =>
+    operation === "POST /account/create-webhook"
+      ? ["match.created"]
+      : dice.pick(["match.created", "quote.opened,account.notice"]),
+  endpoint_id: id("endpoint_id"),
+  url: () => "http://127.0.0.1:9/",
   reasons: ({ dice }) => dice.pick(["trade", "trade,fee", "deposit,withdrawal,release"]),
   address: ({ dice }) => `0x${dice.pick(["aa", "bb", "cc"]).repeat(20)}`,
   to_address: ({ dice }) => `0x${dice.pick(["aa", "bb", "cc"]).repeat(20)}`,

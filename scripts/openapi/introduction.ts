@@ -14,6 +14,7 @@ export const TAGS = [
     description: "Deposit addresses, balances, the ledger, deposits and withdrawals.",
   },
   { name: "RFQ", description: "Requests, quotes and matches." },
+  { name: "Webhooks", description: "Deliveries of account events to your URLs." },
   {
     name: "Streams",
     description:

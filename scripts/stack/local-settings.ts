@@ -70,6 +70,7 @@ export function localSettings(input: {
     outcome_tokens,
   }));
   return {
+    WEBHOOK_LOOPBACK: "on",
     AUTH_REGISTRATION: "open",
     AUTH_DAILY_REGISTRATIONS: "1000",
     AUTH_FRESH_SESSION_SECS: "604800",

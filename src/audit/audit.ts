@@ -59,6 +59,10 @@ const AUDIT_KINDS = [
   "protection_changed",
   "protection_reset",
   "email_change_cancelled",
+  "webhook_created",
+  "webhook_removed",
+  "webhook_secret_rotated",
+  "webhook_disabled",
 ] as const;
 export type AuditKind = (typeof AUDIT_KINDS)[number];
 
@@ -99,7 +103,13 @@ type OperatorAuditKind =
 /**
  * Who caused the event: the kind of credential, the password, an operator, or an unknown caller.
  */
-export type AuditActor = "session" | "api_key" | "password" | "unknown" | `operator:${string}`;
+export type AuditActor =
+  | "session"
+  | "api_key"
+  | "password"
+  | "service"
+  | "unknown"
+  | `operator:${string}`;
 
 /** Kinds whose events need no details. */
 export type PlainKind = Exclude<AuditKind | OperatorAuditKind, DetailedKind> | "login";
@@ -124,7 +134,9 @@ type StepUpKind =
   | "policy_changed"
   | "totp_requested"
   | "totp_removal_requested"
-  | "withdrawal_address_created";
+  | "withdrawal_address_created"
+  | "webhook_created"
+  | "webhook_secret_rotated";
 
 /**
  * The record of a change that `actor` makes to their own account. A change that takes step-up needs
@@ -193,6 +205,10 @@ const NOTICE_KINDS = [
   "policy_changed",
   "withdrawal_address_created",
   "withdrawal_address_removed",
+  "webhook_created",
+  "webhook_removed",
+  "webhook_secret_rotated",
+  "webhook_disabled",
   "protection_changed",
   "protection_reset",
   "account_frozen",
@@ -324,7 +340,7 @@ export const AuditEvent = z
     }),
     actor: described(
       z.string(),
-      "Who caused it: `session`, `api_key`, `password`, `unknown` or `operator:<name>`",
+      "Who caused it: `session`, `api_key`, `password`, `service`, `unknown` or `operator:<name>`",
     ),
     api_key_id: described(z.uuid().nullable(), "Id of the API key that caused it, or null"),
     ip: described(z.string().nullable(), "IP address of the caller. Null for operators."),

@@ -22,6 +22,9 @@ export function revokeKeys(
         ${REVOCATION_DETAILS}, ${at}
       FROM api_keys INDEXED BY api_keys_live WHERE ${live}`,
     sql`UPDATE api_keys INDEXED BY api_keys_live SET revoked_at = ${at} WHERE ${live}`,
+    // Sessions made them, as they minted the keys.
+    sql`UPDATE webhook_endpoints SET disabled_at = ${at}, disabled_reason = 'revoked'
+      WHERE user_id = ${uuid(keys.userId)} AND disabled_at IS NULL AND ${applied}`,
   ];
 }
 

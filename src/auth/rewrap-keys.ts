@@ -16,6 +16,7 @@ import {
 } from "./key-seal.ts";
 import { newestKeyId } from "./secret-box.ts";
 import { rewrapTotp } from "./totp-secret.ts";
+import { rewrapWebhooks } from "./webhook-secrets.ts";
 
 const PAGE = 50;
 
@@ -54,6 +55,9 @@ export async function rewrapKeys(
   const totp = await rewrapTotp(db, settings.MASTER_KEYS);
   rewrapped += totp.rewrapped;
   unreadable.push(...totp.unreadable);
+  const webhooks = await rewrapWebhooks(db, settings.MASTER_KEYS);
+  rewrapped += webhooks.rewrapped;
+  unreadable.push(...webhooks.unreadable);
   if (rewrapped > 0) {
     const record = {
       kind: "keys_rewrapped",

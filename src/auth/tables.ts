@@ -220,3 +220,27 @@ export const totpAttempts = sqliteTable(
   },
   (t) => [index("totp_attempts_user").on(t.userId, t.at), index("totp_attempts_age").on(t.at)],
 );
+
+/** Why an endpoint gets nothing any more. */
+export const WEBHOOK_ENDS = ["gone", "late", "full", "events_gone", "revoked"] as const;
+
+export const webhookEndpoints = sqliteTable(
+  "webhook_endpoints",
+  {
+    endpointId: uuid("endpoint_id").primaryKey(),
+    userId: uuid("user_id").notNull(),
+    url: text("url").notNull(),
+    types: text("types").notNull(),
+    secretsSealed: text("secrets_sealed").notNull(),
+    masterKeyId: text("master_key_id").notNull(),
+    afterSeq: integer("after_seq").notNull(),
+    createdAt: integer("created_at").notNull(),
+    disabledAt: integer("disabled_at"),
+    disabledReason: text("disabled_reason", { enum: WEBHOOK_ENDS }),
+    disabledSeq: integer("disabled_seq"),
+  },
+  (t) => [
+    index("webhook_endpoints_user").on(t.userId),
+    check("webhook_endpoints_reason", oneOf("disabled_reason", WEBHOOK_ENDS)),
+  ],
+);

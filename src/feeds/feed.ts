@@ -1,16 +1,18 @@
 /** The sockets of one venue stream or one account stream. Pushes events and decides nothing. */
 import { ownBalances, ownUnfinishedWithdrawals } from "../custody/snapshot-custody.ts";
 import { config } from "../platform/config.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { near } from "../platform/near.ts";
 import { now } from "../platform/time.ts";
 import { closeTimedOut } from "../rfq/cancel-after.ts";
 import { onDisconnect } from "../rfq/cancel-on-disconnect.ts";
 import { openRequestsSnapshot, ownOpenRecords } from "../rfq/snapshot-rfq.ts";
 import { SocketCommands } from "../rfq/socket-commands.ts";
-import { userOfStream } from "../streams/event-log.ts";
+import { type StreamEvent, userOfStream } from "../streams/event-log.ts";
 import { SocketPlaces } from "../streams/socket-places.ts";
 import type { StreamContent } from "../streams/socket-host.ts";
 import { StreamObject } from "../streams/stream-object.ts";
-import { EVENT_VIEWS } from "./event-views.ts";
+import { EVENT_VIEWS, isForWebhooks } from "./event-views.ts";
 
 const ACCOUNT = "account:";
 
@@ -33,6 +35,13 @@ const MIN_ALARM_MS = 50;
 /** Storage key of the instant at which a cancel-after timer of the user may run out. */
 const TIMER = "timer";
 
+/** Storage key of the ids of the webhooks that read this account stream. */
+const WEBHOOKS = "webhooks";
+
+function webhooksOf(ctx: DurableObjectState): readonly string[] {
+  return ctx.storage.kv.get<string[]>(WEBHOOKS) ?? [];
+}
+
 export class Feed extends StreamObject {
   readonly #commands = new SocketCommands(this.env);
   readonly #places = new SocketPlaces(this.ctx.storage, this.env);
@@ -49,6 +58,7 @@ export class Feed extends StreamObject {
       views: EVENT_VIEWS,
       ...snapshotOf(stream),
       onDisconnect: onDisconnect(env),
+      hasReaders: () => webhooksOf(ctx).length > 0,
     });
     this.#name = stream;
   }
@@ -63,6 +73,44 @@ export class Feed extends StreamObject {
     } catch (error) {
       await this.wakeAt(now() + RETRY_MS);
       throw error;
+    }
+  }
+
+  override async push(events: readonly StreamEvent[]): Promise<void> {
+    // Makers have many more quotes than events for webhooks.
+    if (webhooksOf(this.ctx).length > 0 && events.some(isForWebhooks)) this.#wakeWebhooks();
+    await super.push(events);
+  }
+
+  override async catchUp(): Promise<void> {
+    this.#wakeWebhooks();
+    await super.catchUp();
+  }
+
+  /** A webhook reads this account stream from now on. */
+  async addWebhook(endpointId: string): Promise<void> {
+    this.#keepWebhooks([...new Set([...webhooksOf(this.ctx), endpointId])]);
+    await this.sockets.subscribe();
+  }
+
+  async removeWebhook(endpointId: string): Promise<void> {
+    this.#keepWebhooks(webhooksOf(this.ctx).filter((id) => id !== endpointId));
+    await this.sockets.left();
+  }
+
+  #keepWebhooks(endpointIds: readonly string[]): void {
+    this.ctx.storage.kv.put(WEBHOOKS, endpointIds);
+  }
+
+  /** A lost call costs time only, because a webhook also looks for events itself. */
+  #wakeWebhooks(): void {
+    for (const id of webhooksOf(this.ctx)) {
+      const woken = near(this.env, this.env.WEBHOOK, id).wake(id);
+      this.ctx.waitUntil(
+        woken.catch((error: unknown) =>
+          log("warn", "webhooks.not_woken", { endpoint_id: id, ...errorFields(error) }),
+        ),
+      );
     }
   }
 

@@ -87,6 +87,7 @@ export function openSettings(settings: Config): Finding[] {
     settings.ALERT_URL === "" && finding("ALERT_URL", "nobody is called when money is at risk"),
     settings.HEARTBEAT_URL === "" &&
       finding("HEARTBEAT_URL", "nobody hears of it if the service stops"),
+    settings.WEBHOOK_LOOPBACK === "on" && finding("WEBHOOK_LOOPBACK", "webhooks reach this host"),
     settings.AUTH_REGISTRATION === "open" && finding("AUTH_REGISTRATION", "anyone may register"),
     settings.RATE_LIMITS === "off" && finding("RATE_LIMITS", "a flood is not refused"),
     settings.AUTH_SECURITY_DELAY_SECS < DAY_SECS &&

@@ -89,6 +89,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   venue_days: { bytes: 29, withoutRowid: true },
   users: { bytes: 139, user: "t.user_id" },
   vault_events: { bytes: 334 },
+  webhook_endpoints: { bytes: 193, user: "t.user_id" },
   withdrawal_addresses: { bytes: 190, user: "t.user_id" },
   withdrawals: { bytes: 543, user: "t.user_id" },
   ws_tickets: { bytes: 164, user: "t.user_id" },

@@ -190,6 +190,8 @@ export const Settings = z.object({
   NOTICE_URL: receiverUrl,
   /** Sign the notices. */
   NOTICE_SECRETS: json(WebhookSecrets).default([]),
+  /** `on`: webhooks may be at loopback addresses. For local stacks. */
+  WEBHOOK_LOOPBACK: z.enum(["on", "off"]).default("off"),
   /** The bearer token of GET /metrics. Empty: 404, and nothing is counted. */
   METRICS_TOKEN: z.union([z.literal(""), z.string().min(32)]).default(""),
   /** Receives alerts from cron. Slack's is itself a secret. Empty: nobody is called. */

@@ -70,6 +70,7 @@ export class RfqBook extends StreamObject {
       views: VIEWS,
       snapshot: openRequestsSnapshot(stream),
       snapshotOnRequest: false,
+      hasReaders: () => false,
       onDisconnect: onDisconnect(env),
     });
     this.#asset = asset;

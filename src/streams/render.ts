@@ -37,6 +37,7 @@ export type EventMessage = {
 
 /** An event as the sockets of its stream receive it. */
 export type Rendered = {
+  readonly type: string;
   readonly seq: number;
   readonly message: string;
   /** The asset that the event concerns, if it stores one. */
@@ -47,6 +48,7 @@ export function renderEvent(views: EventViews, event: StreamEvent): Rendered {
   const { row, ...message } = viewed(views, event);
   const assetId = row["asset_id"];
   return {
+    type: message.type,
     seq: event.seq,
     message: JSON.stringify(message),
     assetId: typeof assetId === "string" ? readAssetId(assetId) : undefined,

@@ -52,6 +52,8 @@ export type StreamContent = {
   /** Whether only subscribers that ask for the snapshot receive it. */
   readonly snapshotOnRequest: boolean;
   readonly onDisconnect: OnDisconnect;
+  /** Whether the object needs the stream's events without sockets, too. */
+  readonly hasReaders: () => boolean;
 };
 
 export class SocketHost {
@@ -72,6 +74,7 @@ export class SocketHost {
   readonly #syncing = new Set<WebSocket>();
   readonly #silent: SilentSockets;
   readonly #filter: AssetFilter;
+  readonly #hasReaders: () => boolean;
   readonly #armed: ArmedSockets;
   readonly open: OpenSockets;
   readonly #upgrades = new Room(UPGRADES_AT_ONCE);
@@ -80,6 +83,7 @@ export class SocketHost {
     this.#ctx = ctx;
     this.#silent = new SilentSockets(ctx);
     this.#filter = new AssetFilter(content.stream);
+    this.#hasReaders = content.hasReaders;
     this.#armed = new ArmedSockets(ctx, content.stream, content.onDisconnect);
     this.open = new OpenSockets(ctx, this.#armed);
     this.#subscription = new Subscription(ctx, db, content.stream);
@@ -149,7 +153,7 @@ export class SocketHost {
   push(events: readonly StreamEvent[]): Promise<void> {
     return this.#inOrder(async () => {
       const sockets = this.#ctx.getWebSockets();
-      if (sockets.length === 0) return this.#unsubscribe();
+      if (sockets.length === 0 && !this.#hasReaders()) return this.#unsubscribe();
       const lastPushed = await this.#position.read();
       const fresh = events.filter((event) => event.seq > lastPushed);
       const next = fresh[0];
@@ -164,7 +168,7 @@ export class SocketHost {
   /** Reads the stream's last number and sends what is missing. It repairs a lost notification. */
   catchUp(): Promise<void> {
     return this.#inOrder(async () => {
-      if (this.#ctx.getWebSockets().length === 0) return this.#unsubscribe();
+      if (this.#ctx.getWebSockets().length === 0 && !this.#hasReaders()) return this.#unsubscribe();
       const [row] = await read(this.#db, ({ select }) =>
         select({ lastSeq: streams.lastSeq }).from(streams).where(eq(streams.name, this.#stream)),
       );
@@ -189,10 +193,21 @@ export class SocketHost {
     }
   }
 
+  /** For a reader without a socket: the stream's events are pushed here from now on. */
+  async subscribe(): Promise<void> {
+    const { lastSeq } = await this.#subscription.open(undefined);
+    await this.#inOrder(async () => {
+      if (this.#subscribers().length > 0) return this.#catchUpTo(lastSeq);
+      this.#position.forgetRecent();
+      this.#position.moveTo(Math.max(lastSeq, this.#position.last ?? 0));
+    });
+  }
+
   /** After a socket closed. A stream without subscribers is not notified any more. */
   left(): Promise<void> {
     return this.#inOrder(async () => {
       if (
+        !this.#hasReaders() &&
         this.#ctx
           .getWebSockets()
           .every((socket) => socket.readyState !== WebSocket.READY_STATE_OPEN)

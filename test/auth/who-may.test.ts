@@ -154,6 +154,7 @@ async function count(statement: Sql): Promise<number> {
 const COVERED: Readonly<Record<string, string>> = {
   createQuotes: "each quote has the guard of createQuote",
   createSignedTicket: "the verb of createTicket",
+  testWebhook: "changes nothing",
   resetProtection: "below",
 };
 
@@ -203,6 +204,8 @@ it.each([
   ["approveWithdrawal", "withdrawal_unknown"],
   ["cancelWithdrawal", "withdrawal_unknown"],
   ["removeWithdrawalAddress", "withdrawal_address_unknown"],
+  ["removeWebhook", "webhook_unknown"],
+  ["rotateWebhookSecret", "webhook_unknown"],
   ["revokeApiKey", "api_key_unknown_id"],
 ] as const)("%s of somebody else is %s", async (name, code) => {
   const verb = ACCOUNT_VERBS[name];

@@ -39,7 +39,7 @@ describe("the fuzz", () => {
     expect(commands.map(({ op }) => op).toSorted()).toEqual(
       ["accept", "cancel_quote", "quote", "quotes"].toSorted(),
     );
-    expect(readTags()).toEqual(["Service", "Auth", "Custody", "RFQ", "Streams"]);
+    expect(readTags()).toEqual(["Service", "Auth", "Custody", "RFQ", "Streams", "Webhooks"]);
   });
 
   it.each([

@@ -20,6 +20,11 @@ import {
   removeWithdrawalAddress,
 } from "../../src/custody/withdrawal-addresses.ts";
 import {
+  createEndpoint,
+  removeEndpoint,
+  rotateSecret,
+} from "../../src/feeds/webhooks/endpoints.ts";
+import {
   type Actor,
   type CheckedActor,
   checkedActor,
@@ -61,6 +66,18 @@ function session(actor: Actor): SessionActor {
 
 /** A session after a step-up of an account without TOTP. */
 const checked = (actor: Actor): CheckedActor => checkedActor(session(actor), null);
+
+const newEndpoint = (actor: CheckedActor) => ({
+  actor,
+  ip,
+  url: "https://hooks.example.com/",
+  types: ["match.created"],
+  prepare: async () => {},
+});
+
+async function endpointOf({ actor }: TestUser): Promise<string> {
+  return (await createEndpoint(db, settings, newEndpoint(checked(actor)))).endpoint_id;
+}
 
 async function queued(user: TestUser, key: TestKey | undefined): Promise<string> {
   const { actor } = key ?? (await newKey(user));
@@ -226,6 +243,24 @@ const VERBS: Readonly<Record<string, AccountVerb>> = {
     prepare: waiting,
     call: (actor, withdrawalId) =>
       approveAfterStepUp(db, settings, { actor: checked(actor), withdrawalId, ip }),
+  },
+  createWebhook: {
+    by: ["session"],
+    kind: "webhook_created",
+    call: (actor) => createEndpoint(db, settings, newEndpoint(checked(actor))),
+  },
+  rotateWebhookSecret: {
+    by: ["session"],
+    kind: "webhook_secret_rotated",
+    prepare: endpointOf,
+    call: (actor, endpointId) =>
+      rotateSecret(db, settings, { actor: checked(actor), ip, endpointId }),
+  },
+  removeWebhook: {
+    by: ["session"],
+    kind: "webhook_removed",
+    prepare: endpointOf,
+    call: (actor, endpointId) => removeEndpoint(db, { actor: session(actor), ip, endpointId }),
   },
   cancelWithdrawal: {
     by: ["session", "key"],

@@ -17,6 +17,7 @@ export function testSettings(): Record<string, string> {
     outcome_tokens: `0x000000000000000000000000000000000000010${digit}`,
   });
   return {
+    WEBHOOK_LOOPBACK: "on",
     AUTH_REGISTRATION: "open",
     AUTH_FRESH_SESSION_SECS: "604800",
     AUTH_LOGINS_PER_MINUTE: "10000",

@@ -26,6 +26,7 @@ import type {
   ServiceConfig,
   Venue,
 } from "./types.ts";
+import { Webhooks } from "./webhooks.ts";
 
 /**
  * How to reach the service. Only `baseUrl` is required. Without a `credential`, only the public
@@ -49,7 +50,7 @@ export type ClientOptions = TransportOptions & {
  * const { balance } = await client.custody.usdcBalance();
  * ```
  */
-export class Client {
+export class Client extends Webhooks {
   readonly auth: Auth;
   readonly custody: Custody;
   readonly rfq: Rfq;
@@ -60,8 +61,10 @@ export class Client {
   );
 
   constructor(options: ClientOptions) {
+    const transport = new Transport(options);
+    super(transport);
     this.#options = options;
-    this.#transport = new Transport(options);
+    this.#transport = transport;
     this.auth = new Auth(this.#transport);
     this.custody = new Custody(this.#transport);
     this.rfq = new Rfq(this.#transport);

@@ -46,5 +46,6 @@ export type {
 export type { CallOptions, Credential, RequestEvent, ResponseEvent } from "./transport.ts";
 export type * from "./types.ts";
 export { formatUnits, parseUnits, price } from "./units.ts";
+export { type Webhook, type WebhookAttempt, Webhooks } from "./webhooks.ts";
 export type { WebSocketLike } from "./websocket.ts";
 export { type WithdrawalTerms, WrongTerms } from "./withdrawal-terms.ts";

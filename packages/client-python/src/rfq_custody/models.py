@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ._wire import AMOUNT, UNSET, Unset, new_key
 
-ProblemCode = Literal["invalid_request", "credentials_missing", "session_invalid", "session_expired", "timestamp_malformed", "api_key_unknown", "timestamp_outside_tolerance", "signature_invalid", "api_key_revoked", "api_key_expired", "login_failed", "password_required", "totp_required", "totp_invalid", "ticket_invalid", "registration_closed", "account_frozen", "security_hold", "ip_not_allowed", "session_required", "api_key_required", "session_cannot_withdraw", "scope_missing", "not_request_owner", "not_quote_owner", "route_unknown", "request_unknown", "quote_unknown", "match_unknown", "market_unknown", "withdrawal_address_unknown", "withdrawal_unknown", "api_key_unknown_id", "chain_unknown", "method_not_allowed", "deadline_passed", "quote_expired", "quote_not_open", "request_not_open", "request_expired", "replace_mismatch", "side_mismatch", "own_request", "cancel_after_passed", "protection_tripped", "key_limit", "account_limit", "insufficient_funds", "balance_limit", "client_withdrawal_id_reused", "withdrawal_amount_limit", "withdrawal_daily_limit", "chain_liquidity", "address_not_listed", "withdrawal_address_limit", "withdrawal_not_approvable", "withdrawal_not_cancellable", "destination_refused", "idempotency_in_progress", "deposit_address_limit", "open_request_limit", "open_quote_limit", "api_key_limit", "market_closed", "venue_paused", "totp_not_enabled", "email_taken", "events_gone", "body_too_large", "content_type_unsupported", "idempotency_key_reused", "websocket_required", "rate_limited", "socket_limit", "daily_limit", "login_throttled", "internal", "unavailable", "withdrawals_paused"] | str
+ProblemCode = Literal["invalid_request", "credentials_missing", "session_invalid", "session_expired", "timestamp_malformed", "api_key_unknown", "timestamp_outside_tolerance", "signature_invalid", "api_key_revoked", "api_key_expired", "login_failed", "password_required", "totp_required", "totp_invalid", "ticket_invalid", "registration_closed", "account_frozen", "security_hold", "ip_not_allowed", "session_required", "api_key_required", "session_cannot_withdraw", "scope_missing", "not_request_owner", "not_quote_owner", "route_unknown", "request_unknown", "quote_unknown", "match_unknown", "webhook_unknown", "market_unknown", "withdrawal_address_unknown", "withdrawal_unknown", "api_key_unknown_id", "chain_unknown", "method_not_allowed", "deadline_passed", "quote_expired", "quote_not_open", "request_not_open", "request_expired", "replace_mismatch", "side_mismatch", "own_request", "cancel_after_passed", "protection_tripped", "key_limit", "account_limit", "insufficient_funds", "balance_limit", "client_withdrawal_id_reused", "withdrawal_amount_limit", "withdrawal_daily_limit", "chain_liquidity", "address_not_listed", "withdrawal_address_limit", "withdrawal_not_approvable", "withdrawal_not_cancellable", "destination_refused", "idempotency_in_progress", "deposit_address_limit", "open_request_limit", "open_quote_limit", "webhook_limit", "api_key_limit", "market_closed", "venue_paused", "totp_not_enabled", "email_taken", "events_gone", "body_too_large", "content_type_unsupported", "idempotency_key_reused", "websocket_required", "rate_limited", "socket_limit", "daily_limit", "login_throttled", "internal", "unavailable", "withdrawals_paused"] | str
 """Machine-readable code. New codes may be added."""
 
 Amount = int
@@ -223,22 +223,25 @@ class Config:
     a trade - `hot_window_secs`: Seconds for which others' quotes on a request can be read
     after they ended - `idempotency_key_life_secs`: Seconds for which an idempotency key is
     remembered - `sockets_per_user`: Open sockets of a user over all streams -
-    `assets_per_socket`: Assets that a socket of a venue chooses - `frame_bytes`: Bytes of a
-    frame that a client sends - `malformed_frames_per_minute`: Malformed frames in a minute
-    that close a socket - `frames_per_user_and_stream_per_sec`: Frames of a user on one
-    stream in a second, beyond which a socket is closed - `unanswered_bytes_per_socket`:
-    Bytes of events sent to a socket that sends nothing, beyond which it is closed -
-    `snapshot_frame_bytes`: Bytes of a snapshot frame that the service sends -
-    `event_life_secs`: Seconds for which `since` can replay an event - `replay_events`:
-    Events that `since` replays - `deposit_addresses_per_user_and_chain`: Deposit addresses
-    of a user on one chain - `small_deposits_credited_together`: Deposits below the minimum,
-    of one asset to one address, that are summed - `balance_max_amount`: Largest balance of
-    an asset, in native units as hexadecimal text - `statements_per_user`: CSV statements of
-    a user written at a time - `statement_idle_secs`: Seconds for which a statement that is
-    not read keeps the next one waiting - `statement_rows`: Rows of a CSV statement -
-    `withdrawal_min_amount`: Smallest withdrawal, in native units as hexadecimal text -
-    `withdrawal_max_amount`: Largest withdrawal, in native units as hexadecimal text -
-    `withdrawals_per_day`: Withdrawals of a user in 24 hours, failed ones included -
+    `webhooks_per_user`: Webhooks of a user - `webhook_waiting_events`: Events that wait for
+    a webhook, beyond which it is disabled - `webhook_waiting_secs`: Seconds after which an
+    event that was not accepted disables its webhook - `assets_per_socket`: Assets that a
+    socket of a venue chooses - `frame_bytes`: Bytes of a frame that a client sends -
+    `malformed_frames_per_minute`: Malformed frames in a minute that close a socket -
+    `frames_per_user_and_stream_per_sec`: Frames of a user on one stream in a second, beyond
+    which a socket is closed - `unanswered_bytes_per_socket`: Bytes of events sent to a
+    socket that sends nothing, beyond which it is closed - `snapshot_frame_bytes`: Bytes of
+    a snapshot frame that the service sends - `event_life_secs`: Seconds for which `since`
+    can replay an event - `replay_events`: Events that `since` replays -
+    `deposit_addresses_per_user_and_chain`: Deposit addresses of a user on one chain -
+    `small_deposits_credited_together`: Deposits below the minimum, of one asset to one
+    address, that are summed - `balance_max_amount`: Largest balance of an asset, in native
+    units as hexadecimal text - `statements_per_user`: CSV statements of a user written at a
+    time - `statement_idle_secs`: Seconds for which a statement that is not read keeps the
+    next one waiting - `statement_rows`: Rows of a CSV statement - `withdrawal_min_amount`:
+    Smallest withdrawal, in native units as hexadecimal text - `withdrawal_max_amount`:
+    Largest withdrawal, in native units as hexadecimal text - `withdrawals_per_day`:
+    Withdrawals of a user in 24 hours, failed ones included -
     `reverted_payments_per_address`: Reverted payments to an address in 30 days, after which
     it is refused
     """
@@ -326,7 +329,9 @@ class AuditEvent:
     kind: str
     """What happened. New kinds may be added."""
     actor: str
-    """Who caused it: `session`, `api_key`, `password`, `unknown` or `operator:<name>`"""
+    """Who caused it: `session`, `api_key`, `password`, `service`, `unknown` or
+    `operator:<name>`
+    """
     api_key_id: str | None
     """Id of the API key that caused it, or null"""
     ip: str | None
@@ -774,6 +779,57 @@ class AccountEvent:
     """As in the message of this type on the account stream (asyncapi.yaml)"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NewWebhook:
+    endpoint_id: str
+    """Id of the webhook"""
+    url: str
+    """Where events are delivered"""
+    types: list[str]
+    """Types of the events that are delivered"""
+    created_at: datetime
+    """When it was created"""
+    disabled_at: datetime | None
+    """When the service stopped delivering, or null. Remove it and create it anew"""
+    disabled_reason: Literal["gone", "late", "full", "events_gone", "revoked"] | None
+    """`gone`: the receiver answered 410. `late`, `full`: an event waited for three days, or 10
+    000 did. `events_gone`: events are missing. `revoked`: with the API keys
+    """
+    disabled_seq: int | None
+    """Number of the first event that was not delivered, or null"""
+    secret: str = field(repr=False)
+    """Verifies the deliveries. It is shown only here"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    endpoint_id: str
+    """Id of the webhook"""
+    url: str
+    """Where events are delivered"""
+    types: list[str]
+    """Types of the events that are delivered"""
+    created_at: datetime
+    """When it was created"""
+    disabled_at: datetime | None
+    """When the service stopped delivering, or null. Remove it and create it anew"""
+    disabled_reason: Literal["gone", "late", "full", "events_gone", "revoked"] | None
+    """`gone`: the receiver answered 410. `late`, `full`: an event waited for three days, or 10
+    000 did. `events_gone`: events are missing. `revoked`: with the API keys
+    """
+    disabled_seq: int | None
+    """Number of the first event that was not delivered, or null"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookAttempt:
+    webhook_id: str
+    """The header `webhook-id`, the same in each attempt"""
+    at: datetime
+    """When it was sent"""
+    accepted: bool
+    """Whether the receiver answered with 2xx"""
+    status: int | None
+    """HTTP status of the answer. Null without one"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStatus:
     trading: Literal["ok", "slow", "paused", "unknown"]
     """`slow`: works, or catches up, later than usual. `paused`: rejected or waits. `unknown`:
@@ -1072,6 +1128,16 @@ class ListAccountEventsResult:
     """Pass it as `since` to get the next page"""
     last_seq: int
     """The stream's last number. If it equals `next_since`, there is nothing more now."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListWebhooksResult:
+    webhooks: list[Webhook]
+    """At most two, oldest first"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListWebhookAttemptsResult:
+    attempts: list[WebhookAttempt]
+    """The attempts"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelloData:

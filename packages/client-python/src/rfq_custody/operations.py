@@ -82,6 +82,76 @@ class ServiceCalls:
         """
         return await self._transport.call(Call("GET", "/account/events", query=fields({"since": since, "types": types, "limit": limit}), repeatable=True, timeout=timeout), m.ListAccountEventsResult)
 
+    async def create_webhook(
+        self,
+        *,
+        password: str,
+        url: str,
+        totp_code: str | None = None,
+        types: Sequence[Literal["protection.tripped", "market.result", "match.created", "deposit.detected", "deposit.credited", "deposit.orphaned", "deposit.quarantined", "deposit.below_minimum", "withdrawal.awaiting_approval", "withdrawal.queued", "withdrawal.submitted", "withdrawal.settled", "withdrawal.failed", "withdrawal.cancelled", "account.notice"]] | None = None,
+        timeout: float | None = None,
+    ) -> m.NewWebhook:
+        """Deliver events of your account to a URL. At most two. The first event is the notice
+        of this change. Raises `Problem`: `webhook_limit`.
+        """
+        return await self._transport.call(Call("POST", "/account/create-webhook", body=fields({"password": password, "url": url, "totp_code": totp_code, "types": types}), timeout=timeout), m.NewWebhook)
+
+    async def rotate_webhook_secret(
+        self,
+        *,
+        password: str,
+        endpoint_id: str,
+        totp_code: str | None = None,
+        timeout: float | None = None,
+    ) -> m.NewWebhook:
+        """Get a new secret of a webhook. The present one signs for another day, too.
+        Deliveries carry both signatures. The secret before the present one ends. Raises
+        `Problem`: `webhook_unknown`.
+        """
+        return await self._transport.call(Call("POST", "/account/rotate-webhook-secret", body=fields({"password": password, "endpoint_id": endpoint_id, "totp_code": totp_code}), timeout=timeout), m.NewWebhook)
+
+    async def remove_webhook(
+        self,
+        *,
+        endpoint_id: str,
+        timeout: float | None = None,
+    ) -> m.Webhook:
+        """Remove a webhook, with what waits for it. Takes a session of a login at most
+        `fresh_session_secs` of GET /config ago. The fields may be in a JSON body instead. A
+        field in both must have the same value. Raises `Problem`: `webhook_unknown`.
+        """
+        return await self._transport.call(Call("DELETE", "/account/webhook", body=fields({"endpoint_id": endpoint_id}), timeout=timeout), m.Webhook)
+
+    async def test_webhook(
+        self,
+        *,
+        endpoint_id: str,
+        timeout: float | None = None,
+    ) -> m.WebhookAttempt:
+        """Send a message of the type `webhook.test` and wait for the answer. Takes up to 10 s.
+        It is no event, and its `data` is empty. Raises `Problem`: `webhook_unknown`.
+        """
+        return await self._transport.call(Call("POST", "/account/test-webhook", body=fields({"endpoint_id": endpoint_id}), timeout=timeout), m.WebhookAttempt)
+
+    async def webhooks(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> m.ListWebhooksResult:
+        """List your webhooks. Secrets are not shown again."""
+        return await self._transport.call(Call("GET", "/account/get-webhooks", repeatable=True, timeout=timeout), m.ListWebhooksResult)
+
+    async def webhook_attempts(
+        self,
+        *,
+        endpoint_id: str,
+        timeout: float | None = None,
+    ) -> m.ListWebhookAttemptsResult:
+        """List the last 100 attempts of a webhook, newest first. Tests are among them. Raises
+        `Problem`: `webhook_unknown`.
+        """
+        return await self._transport.call(Call("GET", "/account/get-webhook-attempts", query=fields({"endpoint_id": endpoint_id}), repeatable=True, timeout=timeout), m.ListWebhookAttemptsResult)
+
     async def status(
         self,
         *,
