@@ -1,6 +1,6 @@
 import { and, desc, eq, gte, isNull } from "drizzle-orm";
 import { read } from "../platform/read.ts";
-import { REVIEWED_ALERTS } from "../platform/alert-kinds.ts";
+import { REVIEWED_ALERTS, termsOf } from "../platform/alert-kinds.ts";
 import { closeAlerts } from "./audit-commands.ts";
 import { all, sql } from "../platform/sql.ts";
 import { alerts } from "../platform/tables.ts";
@@ -32,11 +32,22 @@ export async function list(context: OperatorContext): Promise<unknown> {
     age: ageText(at),
     at: toWireTime(at),
     closed_at: toWireTimeOrNull(resolvedAt),
+    next: nextOf(of, subject),
     detail,
   }));
 }
 
-export type ListedAlert = { readonly kind: string; readonly age: string; readonly detail: string };
+/** The command that the alert names. */
+function nextOf(kind: string, subject: string): string | null {
+  return termsOf(kind)?.next(subject).join(" ") ?? null;
+}
+
+export type ListedAlert = {
+  readonly kind: string;
+  readonly age: string;
+  readonly detail: string;
+  readonly next: string | null;
+};
 
 /** Open alerts of a chain or one of its withdrawals, that of the withdrawal first. */
 export async function openAlertsAbout(
@@ -51,7 +62,11 @@ export async function openAlertsAbout(
         OR instr(subject, ${withdrawalId}) > 0 OR substr(subject, 1, length(${chain}) + 1) = ${chain} || ':')
       ORDER BY instr(subject, ${withdrawalId}) DESC, alert_id`,
   );
-  return rows.map(({ at, ...alert }) => ({ ...alert, age: ageText(at) }));
+  return rows.map(({ at, ...alert }) => ({
+    ...alert,
+    age: ageText(at),
+    next: nextOf(alert.kind, alert.subject),
+  }));
 }
 
 /** Closes an alert that nothing else closes, so that the next case of it is reported again. */

@@ -73,7 +73,7 @@ async function waitsOf(
   if (!isSigned && typeof state?.frozen === "number")
     return { cause: "its owner is frozen", next: `user unfreeze --user-id ${user_id}` };
   const [alert] = alerts;
-  if (alert !== undefined) return { cause: `${alert.kind}: ${alert.detail}`, next: null };
+  if (alert !== undefined) return { cause: `${alert.kind}: ${alert.detail}`, next: alert.next };
   if (!isSigned && typeof state?.paused === "number")
     return {
       cause: `withdrawals are paused since ${toWireTime(state.paused)}`,

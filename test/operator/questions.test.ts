@@ -65,11 +65,13 @@ describe("withdrawals show", () => {
     await raiseAlert(env.DB, "gas_low", chain, "holds 1 wei");
     expect(await shown(withdrawalId)).toMatchObject({
       cause: "gas_low: holds 1 wei",
+      next: "chain status",
       alerts: [{ kind: "gas_low" }],
     });
     await raiseAlert(env.DB, "withdrawal_parked", withdrawalId, "over the limit");
     expect(await shown(withdrawalId)).toMatchObject({
       cause: "withdrawal_parked: over the limit",
+      next: `withdrawals retry --id ${withdrawalId}`,
       alerts: [{ kind: "withdrawal_parked" }, { kind: "gas_low" }],
     });
     await execute("user freeze", { "user-id": userId });
@@ -115,7 +117,13 @@ it("lists open alerts with their age, and closed ones when asked", async () => {
       (alert) => alert["subject"] === subject,
     );
   expect(await about({})).toMatchObject([
-    { kind: "gas_low", subject, age: expect.stringMatching(/s$/) as string, closed_at: null },
+    {
+      kind: "gas_low",
+      subject,
+      age: expect.stringMatching(/s$/) as string,
+      closed_at: null,
+      next: "chain status",
+    },
   ]);
   await clearAlert(env.DB, "gas_low", subject);
   expect(await about({})).toEqual([]);
