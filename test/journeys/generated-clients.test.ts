@@ -4,10 +4,11 @@
  * folder, in the versions that test/generators pins.
  */
 import { execFile, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { install } from "../support/node/install.ts";
 import { openMarket, startTestStack, type TestStack } from "../support/node/stack.ts";
 
@@ -179,9 +180,11 @@ it(
 );
 
 it("spectral reports nothing", { timeout: 300_000 }, async ({ skip }) => {
-  const folder = join(WORK, "spectral");
-  mkdirSync(folder);
-  const options = ["install", "--no-audit", "--no-fund", "--prefix", folder];
+  // Outside of the checkout, whose workspaces and settings npm would read.
+  const folder = mkdtempSync(join(tmpdir(), "spectral-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, "package.json"), "{}");
+  const options = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder];
   await install(skip, "npm", [...options, "@stoplight/spectral-cli@6.16.3"], { cwd: folder });
   const spectral = join(folder, "node_modules/.bin/spectral");
   const files = [DESCRIPTION, resolve("docs/asyncapi.json")];
