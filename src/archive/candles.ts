@@ -15,12 +15,16 @@ export const CANDLE_CURSOR: Expr = expr`coalesce((SELECT minute FROM candle_curs
 /** Condition on match `m`: it is not in candles yet. */
 export const NOT_IN_CANDLES: Expr = expr`m.at >= ${CANDLE_CURSOR} * 60000`;
 
+/** Condition on match `m`: its market is no test (`market set --test`). */
+export const NO_TEST: Expr = expr`NOT EXISTS (SELECT 1 FROM markets k
+  WHERE k.asset = m.asset AND k.test = 1)`;
+
 /** Selects matches `m` as candles of one trade. `tie` orders those of one instant. */
 export function tradesAsCandles(steps: readonly number[], condition: Sql): Sql {
   return sql`SELECT m.asset, s.value AS step, m.at / 60000 / s.value * s.value AS start,
       m.price AS open, m.price AS high, m.price AS low, m.price AS close, m.amount,
       m.usdc_amount, 1 AS trades, m.at AS last_at, m.match_id AS tie
-    FROM matches m CROSS JOIN json_each(${JSON.stringify(steps)}) s WHERE ${condition}`;
+    FROM matches m CROSS JOIN json_each(${JSON.stringify(steps)}) s WHERE ${condition} AND ${NO_TEST}`;
 }
 
 /** Merges candles of the same asset, step and start. */

@@ -1,3 +1,4 @@
+import { NO_TEST } from "../archive/candles.ts";
 import {
   fetchCount,
   olderThan,
@@ -37,7 +38,7 @@ export async function listTrades(
     db,
     sql`SELECT ${select(TRADE)} FROM matches m
       WHERE ${inBook(book)} AND ${since} AND ${until}
-        AND NOT EXISTS (SELECT 1 FROM markets k WHERE k.asset = m.asset AND k.test = 1)
+        AND ${NO_TEST}
         AND ${olderThan(page, { at: "m.at", id: "m.match_id" })}
       ORDER BY ${raw("m.at DESC, m.match_id DESC")} LIMIT ${fetchCount(page)}`,
   );

@@ -313,3 +313,26 @@ it("serves a trade of this minute to any reader", async () => {
     expect.objectContaining({ asset_id: book.split(":")[1], last_price: 500_000, trades: 1 }),
   );
 });
+
+it("leaves out trades in a market for tests", async () => {
+  const [asset] = assets;
+  const at = Math.floor(Date.now() / MINUTE) * MINUTE - MINUTE;
+  const trade = { asset, at, price: 500_000, amount: 10 };
+  const mark = (test: number) =>
+    edit(db, "markets", [
+      sql`INSERT INTO markets (asset, title, outcome, test, changed_group)
+        VALUES (${asset}, 'A', 'Yes', ${test}, 1)
+        ON CONFLICT (asset) DO UPDATE SET test = excluded.test`,
+    ]);
+  await mark(1);
+  await insert([trade]);
+  const hours = () =>
+    listCandles(db, { venue: "venue_one", assetId: "0x1", interval: "1h" }, { limit: 5 });
+  expect((await hours()).items).toEqual([]);
+  expect((await new TickerList().get({ DB: db }, "venue_one")).items).toEqual([]);
+  await writeCandles(db);
+  expect(await all(db, sql`SELECT * FROM candles`)).toEqual([]);
+  await mark(0);
+  await insert([{ ...trade, at: at + MINUTE }]);
+  expect((await hours()).items).toMatchObject([{ trades: 1 }]);
+});
