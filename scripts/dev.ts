@@ -1,23 +1,33 @@
 /** `npm run dev` runs the whole service on loopback, with funded users and a market maker. */
 import type { Address } from "viem";
-import type { Client } from "../packages/client/src/index.ts";
+import type { Client, MarketAsset } from "../packages/client/src/index.ts";
 import { Settings } from "../src/platform/config.ts";
+import { startLivingMarket, type Trader } from "./living-market.ts";
 import { startMarketMaker } from "./market-maker.ts";
 import { readArguments, refuse } from "./stack/arguments.ts";
 import { DEMO_USERS, enter } from "./stack/demo-users.ts";
-import { listExampleMarkets, TEST_MARKET } from "./stack/example-markets.ts";
+import { tokensOfVenue } from "./stack/deploy-contracts.ts";
+import { EXAMPLE_MARKETS, listExampleMarkets, TEST_MARKET } from "./stack/example-markets.ts";
 import { type Faucet, openFaucet } from "./stack/faucet.ts";
+import { LOCAL_VENUES } from "./stack/local-venues.ts";
 import { portFrom } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { DEFAULT_STACK_DIR } from "./stack/stack-file.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
 
-const USAGE = `npm run dev -- [--no-maker] [--keep] [--dir <path>] [--set NAME=VALUE …]
+/** Of each kind. More would show no more, and a laptop runs all of it. */
+const MAX_TRADERS = 50;
+
+const USAGE = `npm run dev -- [--no-maker | --makers <n> --takers <n>] [--keep] [--dir <path>]
+                [--set NAME=VALUE …]
 
 Runs the whole service on loopback until Ctrl-C, with three funded users and a market maker that
 quotes every request with the account maker@demo.example.
 
   --no-maker         without the market maker, so that only your own programs quote
+  --makers <n>       instead of the market maker, makers who quote the example markets at prices
+                     that wander; up to ${MAX_TRADERS}
+  --takers <n>       with them takers who trade there now and then; up to ${MAX_TRADERS}
   --keep             keep the users, balances and chain of the last start
   --dir <path>       the directory of state, logs and stack.json (default: ${DEFAULT_STACK_DIR})
   --set NAME=VALUE   a setting of the Worker (docs/settings.md); may be repeated
@@ -27,21 +37,27 @@ The service listens on PORT (8787) and the chain on RPC_PORT (8545) of the envir
 const USDC = 100_000_000_000n;
 const TOKENS = 100_000_000_000n;
 /** Every user starts with this asset on every venue. The market maker mints others when needed. */
-const FIRST_ASSET_ID = 1n;
+const FIRST_ASSET_ID = "0x1";
 const CREDIT_TIMEOUT_MS = 30_000;
-const MAKER_KEY = "market maker of npm run dev";
+const KEY = "npm run dev";
 
 const {
   set,
-  "no-maker": noMaker,
+  "no-maker": withoutMaker,
+  makers: makersText,
+  takers: takersText,
   ...where
 } = readArguments(USAGE, {
   "no-maker": { type: "boolean", default: false },
+  makers: { type: "string", default: "0" },
+  takers: { type: "string", default: "0" },
   keep: { type: "boolean", default: false },
   dir: { type: "string", default: DEFAULT_STACK_DIR },
   set: { type: "string", multiple: true, default: [] },
 });
 const vars = settingsFrom(set);
+const [makers, takers] = [countOf("makers", makersText), countOf("takers", takersText)];
+const noMaker = withoutMaker || makers > 0;
 
 await runScript(async (onStop) => {
   const stack = await startStack({
@@ -57,7 +73,11 @@ await runScript(async (onStop) => {
   const entered = await Promise.all(DEMO_USERS.map((user) => enter(stack.baseUrl, user)));
   const clients = entered.map(({ client }) => client);
   const newcomers = entered.filter(({ isNew }) => isNew).map(({ client }) => client);
-  if (newcomers.length > 0) await fund(stack, faucet, newcomers);
+  const first = [
+    TEST_MARKET,
+    ...LOCAL_VENUES.map((venue_id) => ({ venue_id, asset_id: FIRST_ASSET_ID })),
+  ];
+  if (newcomers.length > 0) await fund(stack, faucet, newcomers, first);
   stack.announceUsers(DEMO_USERS);
   console.log(`  ${await listExampleMarkets(stack)} example markets are listed`);
   if (!noMaker) {
@@ -65,7 +85,8 @@ await runScript(async (onStop) => {
       clients[DEMO_USERS.findIndex(({ role }) => role === "maker")] ?? raise("no maker");
     onStop(await startMaker(stack, faucet, maker));
   }
-  greet(stack, { quotes: !noMaker });
+  if (makers + takers > 0) onStop(await startCrowd(stack, faucet));
+  greet(stack, { quotes: !noMaker || makers > 0 });
   return new Promise<number>(() => {});
 });
 
@@ -75,13 +96,8 @@ async function startMaker(
   faucet: Faucet,
   maker: Client,
 ): Promise<() => Promise<void>> {
-  // Keys of earlier starts would add up to the limit of keys per user.
-  for (const { api_key_id, label, revoked_at } of await maker.auth.apiKeys().all()) {
-    if (label === MAKER_KEY && revoked_at === null) await maker.auth.revokeApiKey({ api_key_id });
-  }
-  const key = await maker.auth.createApiKey({ label: MAKER_KEY, scopes: ["read", "trade"] });
   const marketMaker = await startMarketMaker({
-    client: maker.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret }),
+    client: await withKey(maker),
     faucet,
     outcomeTokens: stack.deployment.outcomeTokens,
     log: (line) => console.log(line),
@@ -93,6 +109,50 @@ async function startMaker(
       new Promise((resolve) => setTimeout(resolve, 2_000)),
     ]).catch(() => {});
   };
+}
+
+/** The user with a new key, which outlasts a session. */
+async function withKey(client: Client): Promise<Client> {
+  // Keys of earlier starts would add up to the limit of keys per user.
+  for (const { api_key_id, label, revoked_at } of await client.auth.apiKeys().all()) {
+    if (label === KEY && revoked_at === null) await client.auth.revokeApiKey({ api_key_id });
+  }
+  const key = await client.auth.createApiKey({ label: KEY, scopes: ["read", "trade"] });
+  return client.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
+}
+
+/** Users `maker-live-1@demo.example` and so on, each with a key. Returns how to stop them. */
+async function startCrowd(stack: Stack, faucet: Faucet): Promise<() => Promise<void>> {
+  const traders: Trader[] = [];
+  const newcomers: Client[] = [];
+  for (const [role, count] of [
+    ["maker", makers],
+    ["taker", takers],
+  ] as const)
+    for (let number = 1; number <= count; number++) {
+      const email = `${role}-live-${number}@demo.example`;
+      // One by one, because a network has few places where passwords are hashed.
+      const { client, isNew } = await enter(stack.baseUrl, {
+        email,
+        password: `${role}-live-demo-password`,
+        role,
+      });
+      if (isNew) newcomers.push(client);
+      traders.push({ role, client: await withKey(client) });
+    }
+  await fund(stack, faucet, newcomers, EXAMPLE_MARKETS);
+  const market = await startLivingMarket({
+    traders,
+    markets: EXAMPLE_MARKETS,
+    log: (line) => console.log(line),
+  });
+  console.log(`  ${makers} makers and ${takers} takers trade the example markets`);
+  return async () => market.stop();
+}
+
+function countOf(name: string, text: string): number {
+  if (/^\d{1,2}$/.test(text) && Number(text) <= MAX_TRADERS) return Number(text);
+  return refuse(`--${name} ${text}: must be a number from 0 to ${MAX_TRADERS}.`, USAGE);
 }
 
 function settingsFrom(texts: readonly string[]): Record<string, string> {
@@ -108,29 +168,35 @@ function settingsFrom(texts: readonly string[]): Record<string, string> {
   );
 }
 
-async function fund(stack: Stack, faucet: Faucet, clients: Client[]): Promise<void> {
-  const tokens = Object.values(stack.deployment.outcomeTokens);
+async function fund(
+  stack: Stack,
+  faucet: Faucet,
+  clients: Client[],
+  assets: readonly MarketAsset[],
+): Promise<void> {
   for (const client of clients) {
     const to = (await client.custody.createDepositAddress()).address as Address;
     await faucet.usdc(to, USDC);
-    const smoke = { to, id: BigInt(TEST_MARKET.asset_id), amount: TOKENS };
-    await faucet.outcomeTokens(stack.deployment.outcomeTokens[TEST_MARKET.venue_id], smoke);
-    for (const token of tokens)
-      await faucet.outcomeTokens(token, { to, id: FIRST_ASSET_ID, amount: TOKENS });
+    for (const { venue_id, asset_id } of assets)
+      await faucet.outcomeTokens(tokensOfVenue(stack.deployment.outcomeTokens, venue_id), {
+        to,
+        id: BigInt(asset_id),
+        amount: TOKENS,
+      });
   }
   const deadline = Date.now() + CREDIT_TIMEOUT_MS;
   for (;;) {
     const credited = await Promise.all(
       clients.map((client) => client.custody.deposits({ status: "credited" }).all()),
     );
-    if (credited.every((deposits) => deposits.length > tokens.length + 1)) break;
+    if (credited.every((deposits) => deposits.length > assets.length)) break;
     if (Date.now() > deadline)
       throw new Error(
         `The deposits of the demo users were not credited in time. See ${stack.workerLog}`,
       );
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
-  console.log("  the demo users are funded");
+  console.log(`  ${clients.length} users are funded`);
 }
 
 function greet({ baseUrl, rpcUrl, dir, workerLog }: Stack, { quotes }: { quotes: boolean }): void {

@@ -34,8 +34,7 @@ const question = (
     closes_at,
   }));
 
-const EXAMPLE_MARKETS: readonly (ExampleMarket | typeof TEST_MARKET)[] = [
-  TEST_MARKET,
+export const EXAMPLE_MARKETS: readonly ExampleMarket[] = [
   ...question(
     "venue_one",
     ["Fed cuts rates at its January 2030 meeting?", "fed-cut-jan-2030", "2030-01-30T19:00:00Z"],
@@ -88,9 +87,9 @@ const EXAMPLE_MARKETS: readonly (ExampleMarket | typeof TEST_MARKET)[] = [
 export async function listExampleMarkets(stack: Stack): Promise<number> {
   const response = await stack.operator({
     command: ["market", "import"],
-    options: { markets: JSON.stringify(EXAMPLE_MARKETS) },
+    options: { markets: JSON.stringify([TEST_MARKET, ...EXAMPLE_MARKETS]) },
     operator: "local",
   });
   if (!response.ok) throw new Error(`market import: ${response.problem.detail}`);
-  return EXAMPLE_MARKETS.length - 1;
+  return EXAMPLE_MARKETS.length;
 }

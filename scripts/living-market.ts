@@ -1,0 +1,193 @@
+/**
+ * A living market for `npm run dev -- --makers 5 --takers 20`: makers who quote around the fair
+ * price of each example market, and takers who trade there now and then. The fair prices wander, so
+ * tickers and candles show something. It uses the client package, as any program of a user does.
+ */
+import {
+  type Client,
+  type MarketAsset,
+  Problem,
+  type QuoteRequest,
+  type Side,
+  type Stream,
+} from "../packages/client/src/index.ts";
+import { LOCAL_VENUES } from "./stack/local-venues.ts";
+
+export type Trader = { readonly client: Client; readonly role: "maker" | "taker" };
+
+type NamedMarket = MarketAsset & { readonly title: string };
+
+type Options = {
+  readonly traders: readonly Trader[];
+  readonly markets: readonly NamedMarket[];
+  readonly log: (line: string) => void;
+};
+
+/** How far a fair price moves at most in a step, scaled by 1e6, and within which bounds. */
+const STEP = 4_000;
+const STEP_MS = 2_000;
+const [LEAST, MOST] = [30_000, 970_000];
+/** Half of what a maker earns at least, and how much more some ask. */
+const HALF_SPREAD = 4_000;
+const GREED = 12_000;
+const QUOTE_LIFE_SECS = 15;
+/** A taker waits so long between two trades, on average, and for quotes. */
+const PAUSE_MS = 15_000;
+const QUOTES_MS = 800;
+/** In millionths of a token. */
+const [SMALLEST, LARGEST] = [1_000_000, 250_000_000];
+
+/**
+ * Fair prices by asset. Each step is drawn, with a pull to one half. The two outcomes of a question
+ * cost one USDC together.
+ */
+class FairPrices {
+  readonly #prices = new Map<string, number>();
+  readonly #complements = new Map<string, string>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(markets: readonly NamedMarket[]) {
+    for (const outcomes of Map.groupBy(markets, ({ title }) => title).values()) {
+      const [first, second] = outcomes.map(keyOf);
+      for (const asset of outcomes) this.#prices.set(keyOf(asset), between(150_000, 850_000));
+      if (outcomes.length === 2 && first !== undefined && second !== undefined)
+        this.#complements.set(second, first);
+    }
+    this.#timer = setInterval(() => {
+      for (const [key, price] of this.#prices)
+        this.#prices.set(key, clamp(price + between(-STEP, STEP) + (500_000 - price) / 2_000));
+    }, STEP_MS);
+  }
+
+  of(asset: MarketAsset): number | undefined {
+    const key = keyOf(asset);
+    const other = this.#complements.get(key);
+    const price = this.#prices.get(other ?? key);
+    return price === undefined || other === undefined ? price : 1_000_000 - price;
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+}
+
+/** Resolves when the makers listen. `stop` ends all of them. */
+export async function startLivingMarket(options: Options): Promise<{ stop(): void }> {
+  const fair = new FairPrices(options.markets);
+  const streams: Stream[] = [];
+  const stopping = new AbortController();
+  const makers = options.traders.filter(({ role }) => role === "maker");
+  for (const { client } of makers) {
+    const greed = between(0, GREED);
+    for (const venue_id of LOCAL_VENUES) {
+      const stream = client.venueStream({ venue_id });
+      streams.push(stream);
+      quoteAll(stream, (request) => priceFor(fair, request, greed), options.log).catch(ignore);
+    }
+  }
+  await Promise.all(streams.map((stream) => stream.ready()));
+  for (const { client, role } of options.traders)
+    if (role === "taker") void takeTurns(client, { ...options, stopped: stopping.signal });
+  return {
+    stop: () => {
+      stopping.abort();
+      fair.stop();
+      for (const stream of streams) stream.close();
+    },
+  };
+}
+
+/** Undefined: an asset without a fair price is left to others. */
+function priceFor(
+  fair: FairPrices,
+  request: QuoteRequest & { side: Side },
+  greed: number,
+): number | undefined {
+  const middle = fair.of(request);
+  if (middle === undefined) return undefined;
+  const margin = HALF_SPREAD + between(0, greed);
+  return clamp(request.side === "Bid" ? middle + margin : middle - margin);
+}
+
+async function quoteAll(
+  stream: Stream,
+  price: (request: QuoteRequest & { side: Side }) => number | undefined,
+  log: (line: string) => void,
+): Promise<void> {
+  for await (const message of stream) {
+    if (message.type !== "request.opened") continue;
+    const request = message.data;
+    for (const side of request.side === "TwoWay" ? (["Bid", "Ask"] as const) : [request.side]) {
+      const offered = price({ ...request, side });
+      if (offered === undefined) continue;
+      const { request_id } = request;
+      // Not awaited: the next request must not wait.
+      stream
+        .quote({ request_id, side, price: offered, expires_in_secs: QUOTE_LIFE_SECS })
+        .catch((error: unknown) => complain(error, log));
+    }
+  }
+}
+
+async function takeTurns(
+  client: Client,
+  { markets, log, stopped }: Options & { readonly stopped: AbortSignal },
+): Promise<void> {
+  while (!stopped.aborted) {
+    await sleep(between(0, 2 * PAUSE_MS));
+    if (!stopped.aborted) await take(client, pick(markets)).catch((error) => complain(error, log));
+  }
+}
+
+/** Sells only what it holds. Sometimes it finds the best quote too dear and leaves. */
+async function take(client: Client, { venue_id, asset_id }: MarketAsset): Promise<void> {
+  const { balance } = await client.custody.balance({ venue_id, asset_id });
+  const amount = BigInt(between(SMALLEST, LARGEST));
+  const side: Side = balance >= amount && Math.random() < 0.5 ? "Ask" : "Bid";
+  const request = await client.rfq.request({
+    venue_id,
+    asset_id,
+    amount,
+    side,
+    expires_in_secs: QUOTE_LIFE_SECS,
+  });
+  await sleep(QUOTES_MS);
+  const { items } = await client.rfq.quotes({ ...request, status: "open", limit: 1 }).page();
+  const [best] = items;
+  if (best === undefined || Math.random() < 0.1) await client.rfq.cancelRequest(request);
+  else await client.rfq.accept(best);
+}
+
+/** What happens in any market is not said: a quote that came too late, or funds that ran out. */
+function complain(error: unknown, log: (line: string) => void): void {
+  if (error instanceof Problem && [404, 409].includes(error.status)) return;
+  if (error instanceof Error && /closed|abort/i.test(error.message)) return;
+  log(`living market: ${error instanceof Error ? error.message : String(error)}`);
+}
+
+function ignore(): void {
+  // The stream was closed, because the stack ends.
+}
+
+function keyOf({ venue_id, asset_id }: MarketAsset): string {
+  return `${venue_id}:${asset_id}`;
+}
+
+function clamp(price: number): number {
+  return Math.round(Math.min(MOST, Math.max(LEAST, price)));
+}
+
+/** An integer, both bounds included. */
+function between(low: number, high: number): number {
+  return low + Math.floor(Math.random() * (high - low + 1));
+}
+
+function pick<T>(list: readonly T[]): T {
+  const picked = list[Math.floor(Math.random() * list.length)];
+  if (picked === undefined) throw new Error("nothing to pick from");
+  return picked;
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
