@@ -171,15 +171,17 @@ export async function runCron(env: Env): Promise<void> {
  * not block the next one. The task continues in the object.
  */
 async function inTime(name: string, task: Promise<boolean>): Promise<boolean> {
-  let ended = false;
-  const late = async () => {
-    await scheduler.wait(TASK_DEADLINE_MS);
-    if (!ended) log("warn", "cron.late", { task: name });
-    return false;
-  };
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(() => {
+      log("warn", "cron.late", { task: name });
+      resolve(false);
+    }, TASK_DEADLINE_MS);
+  });
   try {
-    return await Promise.race([task, late()]);
+    return await Promise.race([task, late]);
   } finally {
-    ended = true;
+    // A Worker may have 10 000 timers at a time.
+    clearTimeout(timer);
   }
 }

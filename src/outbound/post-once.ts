@@ -29,13 +29,15 @@ export type Attempt = {
 export async function postOnce({ to, url, headers, body }: Post): Promise<Attempt> {
   const bytes = new TextEncoder().encode(body);
   if (bytes.length > MAX_BODY_BYTES) throw new RangeError(`a message has ${bytes.length} bytes`);
+  const limit = new AbortController();
+  const timer = setTimeout(() => limit.abort(), CALL_TIMEOUT_MS);
   try {
     const response = await fetch(url, {
       method: "POST",
       headers: { "content-type": "application/json", ...headers },
       body: bytes,
       redirect: "manual",
-      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+      signal: limit.signal,
     });
     // Not awaited, because only the status counts.
     response.body?.cancel().catch(() => {});
@@ -44,5 +46,8 @@ export async function postOnce({ to, url, headers, body }: Post): Promise<Attemp
   } catch (error) {
     log("warn", "outbound_failed", { to, ...errorFields(error) });
     return { accepted: false, status: null };
+  } finally {
+    // A Worker may have 10 000 timers at a time.
+    clearTimeout(timer);
   }
 }

@@ -62,7 +62,9 @@ export class Counts {
    * does not wait for it.
    */
   send(env: Env, waitUntil: (work: Promise<unknown>) => void): void {
-    if (this.#sums.size + this.#durations.size === 0 || now() - this.#sentAt < SEND_EVERY_MS)
+    const passed = now() - this.#sentAt;
+    // A clock that was put back must not stop it.
+    if (this.#sums.size + this.#durations.size === 0 || (passed >= 0 && passed < SEND_EVERY_MS))
       return;
     this.#sentAt = now();
     for (const [key, durations] of this.#durations) this.#spread(key, durations);

@@ -47,7 +47,7 @@ it("GET /docs shows and calls every endpoint in a browser, without other origins
       paths: Record<string, Record<string, { summary: string; tags: string[] }>>;
     };
     const operations = Object.values(paths).flatMap((methods) => Object.values(methods));
-    for (const tag of ["Auth", "Custody", "RFQ", "Streams"])
+    for (const tag of ["Auth", "Custody", "RFQ", "Streams", "Webhooks"])
       await page
         .getByRole("button", { name: `Open Group - ${tag}` })
         .first()
@@ -208,12 +208,15 @@ it("every response and message fits docs/openapi.json and docs/asyncapi.yaml", a
     true,
   ]);
   expect([cancel, accept].flatMap((command) => description.errorsOfCommand(command))).toEqual([]);
-  // They need a reorganisation, a minimum and a failed payment. test/chain reads them on a socket.
+  // They need a reorganisation, a minimum and a failed payment, which test/chain reads on a socket,
+  // a result (test/rfq/results.test.ts) and chosen assets (test/streams/asset-filter.test.ts).
   const seen = new Set([
     ...messages.map(({ type }) => type),
     "deposit.orphaned",
     "deposit.below_minimum",
     "withdrawal.failed",
+    "market.result",
+    "skipped",
   ]);
   expect(description.types.filter((type) => !seen.has(type))).toEqual([]);
   for (const socket of sockets) socket.close();

@@ -271,7 +271,7 @@ describe("npm run dev", () => {
       const rejected = await runDev(...args);
       expect([await rejected.exited, rejected.output()]).toEqual([
         2,
-        expect.stringContaining("npm run dev -- [--no-maker] [--keep]"),
+        expect.stringContaining("npm run dev -- [--no-maker | --makers"),
       ]);
     }
   });

@@ -67,6 +67,7 @@ const FOUND_BY: Readonly<Record<string, string>> = {
   sealed_balances: "journal verify",
   sealed_owners: "journal verify",
   totp_secrets: "its seal, and reconcile: rights_mismatch",
+  webhook_endpoints: "its secrets are sealed to its URL and its user",
   users: "reconcile: rights_mismatch, but for users.email (docs/security.md)",
   transaction_attempts: "the payer compares it with the signed bytes",
   withdrawal_addresses: "reconcile: rights_mismatch",
@@ -74,11 +75,13 @@ const FOUND_BY: Readonly<Record<string, string>> = {
 
 /** Tables that decide neither who gets money nor who sees history. */
 const IDLE = [
+  "alert_events",
   "candle_cursor",
   "candles",
   "expiry_commands",
   "owner_mends",
   "quote_commands",
+  "service_levels",
   "statement_leases",
   "storage_samples",
 ];
