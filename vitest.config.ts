@@ -129,6 +129,9 @@ function inWorkerd(project: {
           // For tests that fill what the others share, and for tests that damage records.
           d1Databases: {
             SPARE_DB: "spare",
+            DELIVERED_DB: "delivered",
+            OUTBOUND_DB: "outbound",
+            HEARTBEAT_DB: "heartbeat",
             DAMAGED_DB: "damaged",
             UNREADABLE_DB: "unreadable",
             AUDIT_DB: "audit",

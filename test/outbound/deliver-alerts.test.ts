@@ -8,7 +8,7 @@ import { all, sql } from "../../src/platform/sql.ts";
 import { settings } from "../support/http.ts";
 import { expectSigned, newReceiver, SECRETS } from "../support/receiver.ts";
 
-const db = env.SPARE_DB;
+const db = env.OUTBOUND_DB;
 const OURS = { ALERT_FORMAT: "webhook", ALERT_SECRETS: SECRETS } as const;
 
 /** What cron does each minute. */

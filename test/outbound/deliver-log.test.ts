@@ -7,7 +7,7 @@ import { MAX_BODY_BYTES, postOnce } from "../../src/outbound/post-once.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
 import { newReceiver } from "../support/receiver.ts";
 
-const db = env.SPARE_DB;
+const db = env.DELIVERED_DB;
 const PAGE = 3;
 
 /** A log with the positions 1 to `length`, of which the odd ones are messages. */

@@ -10,7 +10,7 @@ import { all, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { newReceiver } from "../support/receiver.ts";
 
-const db = env.SPARE_DB;
+const db = env.HEARTBEAT_DB;
 const asleep = { getByName: () => ({ wake: async () => {} }) };
 const away = { getByName: () => ({ wake: () => Promise.reject(new Error("away")) }) };
 

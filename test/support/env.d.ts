@@ -4,6 +4,9 @@ declare namespace Cloudflare {
     TEST_MIGRATIONS: import("@cloudflare/vitest-plugin").D1Migration[];
     /** A database for tests that fill one, which would disturb the tests that share `DB`. */
     SPARE_DB: D1Database;
+    DELIVERED_DB: D1Database;
+    OUTBOUND_DB: D1Database;
+    HEARTBEAT_DB: D1Database;
     DAMAGED_DB: D1Database;
     /** A database with rows on which checks throw. */
     UNREADABLE_DB: D1Database;
