@@ -1,6 +1,4 @@
-/**
- * The routes of /custody. Each handler calls one verb. docs/contract.md section 4 has the rules.
- */
+/** The routes of /custody. Each handler calls one verb (docs/contract.md, section 4). */
 import * as z from "zod";
 import { assetKey, USDC } from "../assets/asset.ts";
 import { paymentLimit } from "../chain/payment-limit.ts";

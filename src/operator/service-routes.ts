@@ -100,7 +100,7 @@ async function metrics(c: EdgeContext, context: RequestContext): Promise<Respons
 
 type Value = readonly [series: string, value: number | "+Inf"];
 
-/** In constant time, whatever the lengths. */
+/** Compares in constant time, also texts of different lengths. */
 function isSame(given: string, expected: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(given), digest(expected));

@@ -8,7 +8,7 @@ import { readState } from "./socket.ts";
 
 /** Assets of a socket. Their ids fit into its attachment of 16 KiB. */
 export const MAX_ASSETS = 200;
-/** Events after which a socket that received none of them is told so. */
+/** A socket that received none of so many events is told the number to resume from. */
 export const SKIPPED_EVERY = 1_000;
 
 export class AssetFilter {

@@ -1,4 +1,4 @@
-/** Alerts reach ALERT_URL in order, raised and resolved, whatever the receiver does meanwhile. */
+/** Alerts reach ALERT_URL in order, raised and resolved, although the receiver fails. */
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, beforeEach, expect, it } from "vitest";

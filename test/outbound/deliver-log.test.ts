@@ -1,4 +1,4 @@
-/** A log reaches its receiver whole and in order, whatever the receiver does meanwhile. */
+/** A log reaches its receiver whole and in order, although the receiver fails. */
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, beforeEach, expect, it } from "vitest";

@@ -1,4 +1,4 @@
-/** Results of markets: two operators set and correct them, and their holders are told. */
+/** Two operators set and correct the result of a market, and holders of its token are told. */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { all, sql } from "../../src/platform/sql.ts";

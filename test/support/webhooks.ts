@@ -23,7 +23,7 @@ export async function newWebhook(
 
 export const objectOf = (id: string) => env.WEBHOOK.getByName(id);
 
-/** The next pass tries again at once, whatever the last one decided. */
+/** The next pass tries again at once, although the last one failed. */
 export async function passNow(id: string): Promise<void> {
   await runInDurableObject(objectOf(id), async (object: Webhook, { storage }) => {
     storage.kv.put("retry_at", 0);

@@ -1,7 +1,7 @@
 /** What a command of the operator's tool is, and flags that several have. */
 import type { CommandName } from "../../../src/operator/commands.ts";
 
-/** Those of the service, and what the tool does by itself. */
+/** Commands of the service, and commands that the tool carries out by itself. */
 export type Name = CommandName | "key create" | "console" | "log find";
 export type Command = Described & { words: readonly string[] };
 /** The commands of one file. All files together have each of them (../commands.ts). */

@@ -59,7 +59,7 @@ export class Deliveries {
     this.#waiting = new WaitingEvents(storage);
   }
 
-  /** Before the row of the endpoint is written: looks for it later, whatever happens meanwhile. */
+  /** Called before the row of the endpoint is written. The alarm looks for the row later. */
   async prepare(endpointId: string): Promise<void> {
     this.#know(endpointId);
     await this.#storage.setAlarm(now() + CREATED_WITHIN_MS);

@@ -65,7 +65,10 @@ function summaryOf(candles: readonly Candle[] | undefined): string {
   if (first === undefined || last === undefined) return "No trade in this time.";
   const low = Math.min(...candles.map((candle) => candle.low));
   const high = Math.max(...candles.map((candle) => candle.high));
-  return `From ${formatChance(first.open)} to ${formatChance(last.close)}, low ${formatChance(low)}, high ${formatChance(high)}`;
+  return (
+    `From ${formatChance(first.open)} to ${formatChance(last.close)}, ` +
+    `low ${formatChance(low)}, high ${formatChance(high)}`
+  );
 }
 
 /** The caption says in words what it shows. */

@@ -157,7 +157,7 @@ function Compared({ quote, lastPrice }: { quote: Quote; lastPrice: number }) {
   );
 }
 
-/** Accepts the quote that it showed when it was pressed, whatever it shows when it is let go. */
+/** Accepts the quote that it showed when it was pressed, not the one that it shows afterwards. */
 function AcceptButton({
   quote,
   dead,
