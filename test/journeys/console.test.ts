@@ -6,7 +6,7 @@ import { readFileSync, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { Secret, TOTP } from "otpauth";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { inBrowser } from "../support/node/browser.ts";
 import {
@@ -17,6 +17,7 @@ import {
   type TestStack,
   type Trader,
 } from "../support/node/stack.ts";
+import { enter, signIn } from "../support/node/story.ts";
 import { FULL, inRelease } from "../support/depth.ts";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -64,8 +65,8 @@ afterAll(() => stack?.stop());
 describe("the console", () => {
   it("plays a trade by clicks, survives a crash and an ended session", () =>
     inBrowser(async (browser) => {
-      const asking = await signIn(browser, taker);
-      const quoting = await signIn(browser, maker);
+      const asking = await signedIn(browser, taker);
+      const quoting = await signedIn(browser, maker);
       await ask(asking);
       await quote(quoting);
       await replace(quoting);
@@ -90,7 +91,7 @@ describe("the console", () => {
     inBrowser(async (browser) => {
       for (const { request_id } of (await taker.client.rfq.myRequests().page()).items)
         await taker.client.rfq.cancelRequest({ request_id });
-      const page = await signIn(browser, taker);
+      const page = await signedIn(browser, taker);
       await page.goto(`${stack.baseUrl}/console/#market/venue_one/${MARKET.asset_id}`);
       const matches = async () => (await taker.client.rfq.matches({ limit: 100 }).page()).items;
       const before = (await matches()).length;
@@ -143,7 +144,7 @@ describe("the console", () => {
     inBrowser(async (browser) => {
       const owner = await newTrader(stack);
       await fund(stack, [{ trader: owner, usdc: 100_000_000n }]);
-      const page = await signIn(browser, owner);
+      const page = await signedIn(browser, owner);
       await page.getByRole("link", { name: "Account" }).click();
       const paying = await withdrawKey(page, owner);
       await makeAndRevokeKey(page, owner);
@@ -183,7 +184,10 @@ describe("the console", () => {
         for (const colorScheme of ["light", "dark"] as const) {
           // A small run has each width and each scheme once.
           if (!FULL && (width === 320) === (colorScheme === "light")) continue;
-          const page = await signIn(browser, maker, { width, colorScheme });
+          const page = await signedIn(browser, maker, {
+            viewport: { width, height: 900 },
+            colorScheme,
+          });
           for (const name of PAGES) {
             await page.goto(`${stack.baseUrl}/console/#${name}`);
             await page.getByRole("heading", { level: 1 }).waitFor();
@@ -204,7 +208,7 @@ describe("the console", () => {
     inBrowser(async (browser) => {
       const page = await browser.newPage();
       await page.clock.install();
-      await enter(page, taker);
+      await enter(page, { baseUrl: stack.baseUrl, trader: taker });
       await page.clock.fastForward(3_500_000);
       await expectText(page, "Your session ends soon");
     }));
@@ -214,7 +218,7 @@ describe("the console", () => {
       const page = await browser.newPage();
       const hosts = new Set<string>();
       page.on("request", (request) => hosts.add(new URL(request.url()).host));
-      await enter(page, taker);
+      await enter(page, { baseUrl: stack.baseUrl, trader: taker });
       expect([...hosts].filter((host) => host !== "")).toEqual([new URL(stack.baseUrl).host]);
       const stored = await page.evaluate<number>("localStorage.length + sessionStorage.length");
       expect(stored + (await page.context().cookies()).length).toBe(0);
@@ -225,7 +229,7 @@ describe("the console", () => {
   inRelease(() => {
     it("shows sixty changes of the board a second", () =>
       inBrowser(async (browser) => {
-        const page = await signIn(browser, maker);
+        const page = await signedIn(browser, maker);
         await page.getByRole("link", { name: "Make markets" }).click();
         const frames = page.evaluate<number[]>(FRAME_GAPS);
         let sent = 0;
@@ -257,24 +261,12 @@ describe("the console", () => {
   });
 });
 
-async function signIn(
+function signedIn(
   browser: Browser,
   trader: Trader,
-  { width = 1_440, colorScheme = "light" as "light" | "dark" } = {},
+  options?: BrowserContextOptions,
 ): Promise<Page> {
-  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
-  const page = await context.newPage();
-  await enter(page, trader);
-  return page;
-}
-
-async function enter(page: Page, trader: Trader): Promise<void> {
-  page.on("pageerror", (error) => expect.soft(error.message).toBe(""));
-  await page.goto(`${stack.baseUrl}/console/`);
-  await page.getByLabel("Email").fill(trader.email);
-  await page.getByLabel("Password").fill(trader.password);
-  await page.getByRole("button", { name: "Sign in" }).click();
-  await live(page);
+  return signIn(browser, { baseUrl: stack.baseUrl, trader }, options);
 }
 
 async function live(page: Page): Promise<void> {
