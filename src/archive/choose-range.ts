@@ -41,7 +41,8 @@ export async function chooseRange(
   last: Pick<Range, "upTo" | "upToGroup">,
   { hotMs, limit }: ChoiceOptions,
 ): Promise<Choice | undefined> {
-  const before = await sealedBefore(db, hotMs);
+  const { cold, unchecked } = await bounds(db, hotMs);
+  const before = Math.min(cold, unchecked ?? cold);
   const transfers = await chooseTransfers(db, last.upTo, { before, limit });
   const groups = await chooseGroups(db, last.upToGroup, { before, limit });
   if (transfers.upTo === last.upTo && groups.records === 0) return undefined;
@@ -58,31 +59,6 @@ export async function chooseRange(
 export async function isScanBehind(db: D1Database, hotMs: number): Promise<boolean> {
   const { cold, unchecked } = await bounds(db, hotMs);
   return unchecked !== null && unchecked < cold;
-}
-
-/** Everything before this instant is cold, and the reconciliation has scanned its transfers. */
-async function sealedBefore(db: D1Database, hotMs: number): Promise<number> {
-  const { cold, unchecked } = await bounds(db, hotMs);
-  return Math.min(cold, unchecked ?? cold);
-}
-
-/** Whether a range ends with what is cold, and between two instants. Its start is known. */
-export async function mayBeSealed(
-  db: D1Database,
-  { upTo, afterGroup, upToGroup }: Range,
-  hotMs: number,
-): Promise<boolean> {
-  const before = await sealedBefore(db, hotMs);
-  if (upTo > (await lastTransferBefore(db, before))) return false;
-  if (upToGroup > (await lastGroupBefore(db, afterGroup, before))) return false;
-  const row = await first<{ cut: number }>(
-    db,
-    sql`SELECT EXISTS (SELECT 1 FROM (SELECT at FROM transfers WHERE transfer_id <= ${upTo}
-          ORDER BY transfer_id DESC LIMIT 1) a
-        CROSS JOIN (SELECT at FROM transfers WHERE transfer_id > ${upTo}
-          ORDER BY transfer_id LIMIT 1) b WHERE b.at = a.at) AS cut`,
-  );
-  return row?.cut === 0;
 }
 
 async function bounds(

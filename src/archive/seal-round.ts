@@ -20,17 +20,15 @@ import {
   chooseRange,
   type ChoiceOptions,
   isScanBehind,
-  mayBeSealed,
   type Range,
 } from "./choose-range.ts";
 import { checkPage, linksOf, OwnersDiffer } from "./check-owners.ts";
-import { SealDiffers, type SealHead } from "./footer.ts";
+import type { SealHead } from "./footer.ts";
 import type { OwnerMemory } from "./owner-memory.ts";
 import { readRange } from "./read-range.ts";
-import { type EncodedSeal, encodeSeal, ownersIn } from "./seal-format.ts";
+import { encodeSeal, ownersIn } from "./seal-format.ts";
 import {
   putIfAbsent,
-  readHeadAt,
   readSeal,
   type SealBucket,
   SealMissing,
@@ -149,39 +147,25 @@ function rangeOf({ after, upTo, afterGroup, upToGroup }: Range): Range {
   return { after, upTo, afterGroup, upToGroup };
 }
 
-/**
- * Makes the object, or takes one of an earlier attempt if it agrees with the database.
- * Its range may be another one, because the earlier attempt may have been forgotten.
- */
+/** Makes the object, or takes that of an earlier attempt, which has the same content. */
 async function prove(
   context: RoundContext,
   memory: SealerMemory,
   range: Range,
 ): Promise<StoredSeal | { readonly mismatch: string }> {
-  const { db, bucket, options } = context;
+  const { db, bucket, owners } = context;
   const head = headOf(memory, range);
-  const encoded = await encodeRange(context, head);
+  const seal = { ...head, ...(await readRange(db, head)) };
+  const encoded = encodeSeal(seal, await linksOf(db, owners, [...ownersIn(seal)]));
   await putIfAbsent(bucket, head, encoded);
   await context.failpoint?.("seal_put");
-  const found = await readBack(head, () => readHeadAt(bucket, head));
-  if ("mismatch" in found) return found;
-  let { sha256 } = encoded;
-  if (found.upTo !== head.upTo || found.upToGroup !== head.upToGroup) {
-    // Somebody else may have put it. What it claims too early would never be sealed.
-    if (!(await mayBeSealed(db, { ...head, ...rangeEnd(found) }, options.hotMs)))
-      return { mismatch: `the object of seal ${head.number} ends where no seal may end` };
-    ({ sha256 } = await encodeRange(context, { ...head, ...rangeEnd(found) }));
+  try {
+    return await readSeal(bucket, { ...head, sha256: encoded.sha256 });
+  } catch (error) {
+    if (error instanceof SealMalformed || error instanceof SealMissing)
+      return { mismatch: `seal ${head.number} could not be read back: ${error.message}` };
+    throw error;
   }
-  return readBack(head, () => readSeal(bucket, { ...head, sha256 }));
-}
-
-function rangeEnd({ upTo, upToGroup }: SealHead) {
-  return { upTo, upToGroup };
-}
-
-async function encodeRange({ db, owners }: RoundContext, head: SealHead): Promise<EncodedSeal> {
-  const seal = { ...head, ...(await readRange(db, head)) };
-  return encodeSeal(seal, await linksOf(db, owners, [...ownersIn(seal)]));
 }
 
 function headOf(memory: SealerMemory, { upTo, upToGroup }: Range): SealHead {
@@ -194,21 +178,4 @@ function headOf(memory: SealerMemory, { upTo, upToGroup }: Range): SealHead {
     afterGroup: memory.last.upToGroup,
     upToGroup,
   };
-}
-
-async function readBack<Found extends object>(
-  head: SealHead,
-  read: () => Promise<Found>,
-): Promise<Found | { readonly mismatch: string }> {
-  try {
-    return await read();
-  } catch (error) {
-    if (error instanceof SealDiffers)
-      return {
-        mismatch: `the object of seal ${head.number} has another content than the database`,
-      };
-    if (error instanceof SealMalformed || error instanceof SealMissing)
-      return { mismatch: `seal ${head.number} could not be read back: ${error.message}` };
-    throw error;
-  }
 }

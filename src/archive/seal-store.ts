@@ -2,14 +2,7 @@
 import { type OnceBucket, putOnce } from "../platform/put-once.ts";
 import { SealMalformed } from "./column-text.ts";
 import { MAX_BYTES } from "./compress.ts";
-import {
-  type Footer,
-  type Block,
-  readFooter,
-  readHead,
-  type SealHead,
-  type SealId,
-} from "./footer.ts";
+import { type Footer, type Block, readFooter, type SealHead, type SealId } from "./footer.ts";
 import { decodeSeal, type EncodedSeal, openFooter, type Seal } from "./seal-format.ts";
 
 export type SealBucket = OnceBucket & Pick<R2Bucket, "get">;
@@ -66,18 +59,9 @@ export async function readFooterAt(
   bucket: Pick<R2Bucket, "get">,
   { sha256, ...id }: SealRef,
 ): Promise<Footer> {
-  return readFooter(await readUnproven(bucket, id), sha256);
-}
-
-/** What an object of an earlier attempt claims. Anybody may have written it. */
-export async function readHeadAt(bucket: Pick<R2Bucket, "get">, id: SealId): Promise<SealHead> {
-  return readHead(await readUnproven(bucket, id));
-}
-
-async function readUnproven(bucket: Pick<R2Bucket, "get">, id: SealId) {
   for (let suffix = FOOTER_BYTES; ;) {
     const read = openFooter(await readBytes(bucket, id, { suffix }));
-    if (!("needed" in read)) return read;
+    if (!("needed" in read)) return readFooter(read, sha256);
     if (read.needed <= suffix || read.needed > MAX_BYTES)
       throw new SealMalformed("the footer does not fit");
     suffix = read.needed;

@@ -4,7 +4,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { beforeAll, expect, it } from "vitest";
 import { encodeSeal, type Seal } from "../../src/archive/seal-format.ts";
 import { compress, decompress } from "../../src/archive/compress.ts";
-import { chooseRange, type Range } from "../../src/archive/choose-range.ts";
+import { chooseRange } from "../../src/archive/choose-range.ts";
 import { readRange } from "../../src/archive/read-range.ts";
 import { readState } from "../../src/archive/seal-round.ts";
 import { lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
@@ -175,19 +175,6 @@ it.each(["seal_chosen", "seal_put", "seal_proven", "seal_stored"])(
   },
 );
 
-it("takes the object of an attempt that the sealer has forgotten", async () => {
-  await sealing.sealAll();
-  await journal.trade();
-  await journal.scanned();
-  const before = sealing.memory;
-  await expect(sealing.round({ failpoint: at("seal_put") })).rejects.toThrow(Killed);
-  const upTo = sealing.memory.chosen?.upTo;
-  sealing.memory = before;
-  await journal.trade();
-  await journal.scanned();
-  expect(await sealing.round()).toMatchObject({ status: "sealed", seal: { upTo } });
-});
-
 it("takes the object of a runtime that compresses in another way", async () => {
   await sealing.sealAll();
   await journal.trade();
@@ -220,51 +207,6 @@ it("unpacks any length, and no more than is stated, in the Worker's runtime", ()
   // Not unpacked first and then found to be too long.
   const bomb = compress("0".repeat(20_000_000));
   expect(() => decompress(bomb, 1_000)).toThrow("cannot be decompressed");
-});
-
-it("refuses an object of what may not be sealed yet", async () => {
-  await sealing.sealAll();
-  await journal.trade();
-  await journal.scanned();
-  const { memory, bucket } = sealing;
-  const [of] = await all<{ id: number; at: number }>(
-    db,
-    sql`SELECT transfer_id AS id, at FROM transfers ORDER BY transfer_id DESC LIMIT 1`,
-  );
-  const [cut] = await all<{ id: number }>(
-    db,
-    sql`SELECT a.transfer_id AS id FROM transfers a JOIN transfers b
-      ON b.transfer_id = a.transfer_id + 1 AND b.at = a.at
-      WHERE a.transfer_id > ${memory.last.upTo} LIMIT 1`,
-  );
-  const { upToGroup } = memory.last;
-  const lastId = of?.id ?? 0;
-  const refused: readonly Pick<Range, "upTo" | "upToGroup">[] = [
-    // Later transfers, and requests that end later, would be in no seal.
-    { upTo: lastId + 1_000, upToGroup },
-    { upTo: lastId, upToGroup: upToGroup + 1_000_000 },
-    { upTo: cut?.id ?? 0, upToGroup },
-  ];
-  for (const { upTo, upToGroup: group } of refused) {
-    const put = async (key: string) => {
-      const range = { after: memory.last.upTo, upTo, afterGroup: upToGroup, upToGroup: group };
-      const head = {
-        ...range,
-        epoch: sealing.memory.epoch,
-        number: memory.last.number + 1,
-        previous: memory.last.sha256,
-      };
-      const seal = { ...head, ...(await readRange(db, range)) };
-      const links = await sealing.links(seal);
-      await bucket.put(key, encodeSeal(seal, links).bytes);
-    };
-    expect(await sealing.round({ bucket: bucketWith(bucket, { put }) })).toMatchObject({
-      status: "mismatch",
-    });
-    expect(sealing.memory.last).toEqual(memory.last);
-    sealing.memory = { ...memory, epoch: sealing.memory.epoch + 1, chosen: null };
-  }
-  expect(await sealing.round()).toMatchObject({ status: "sealed", seal: { upTo: lastId } });
 });
 
 it("stores one of two seals that two sealers make of one range", async () => {
