@@ -8,9 +8,17 @@ import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { config } from "../../src/platform/config.ts";
 import { trimDailyCounts } from "../../src/platform/daily-limit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { commitOperations } from "../../src/rfq/book-group.ts";
 import { apiOf, settings } from "../support/http.ts";
 import { newAsset, queueWithdrawal } from "../support/ledger.ts";
-import { command, openMarket, outcomeOf, placeQuote, submit } from "../support/market.ts";
+import {
+  command,
+  openMarket,
+  operationOf,
+  outcomeOf,
+  placeQuote,
+  submit,
+} from "../support/market.ts";
 import { newKey, newUser, type TestUser } from "../support/users.ts";
 
 const chain = config(env).CHAINS[0]!;
@@ -87,6 +95,22 @@ describe.each(COUNTED)("%s", (limit, setting, attempt) => {
     );
     expect(left).toEqual([{ count: 1 }]);
   });
+});
+
+it("a rejected request of a group does not count when another of the group opens", async () => {
+  const { book, requester } = await openMarket();
+  const open = command.openRequest(requester, book, { amount: 10n });
+  const late = { ...command.openRequest(requester, book, { amount: 10n }), receivedAt: 0 };
+  const operations = await Promise.all([open, late].map((sent) => operationOf(sent)));
+  const counted = () =>
+    all<{ count: number }>(
+      env.DB,
+      sql`SELECT count FROM daily_counts
+        WHERE user_id = ${uuid(requester.userId)} AND kind = 'requests'`,
+    );
+  const [before] = await counted();
+  expect((await commitOperations(env.DB, book, operations)).committed).toBe(true);
+  expect(await counted()).toEqual([{ count: (before?.count ?? 0) + 1 }]);
 });
 
 it("a rejection names the limit and the time of the next day", async () => {
