@@ -14,9 +14,7 @@ export const WEBHOOK_TYPES = Object.keys(EVENT_VIEWS.views).filter((type) =>
   ),
 );
 
-export function isForWebhooks(event: StoredEvent): boolean {
-  return WEBHOOK_TYPES.includes(readEvent(EVENT_VIEWS.kinds, event).type);
-}
+export const typeOf = (event: StoredEvent) => readEvent(EVENT_VIEWS.kinds, event).type;
 
 /** Only the tape has `trade.printed`. The parties of a trade receive `match.created`. */
 export const ACCOUNT_EVENT_TYPES = Object.keys(EVENT_VIEWS.views).filter(

@@ -12,7 +12,7 @@ import { type StreamEvent, userOfStream } from "../streams/event-log.ts";
 import { SocketPlaces } from "../streams/socket-places.ts";
 import type { StreamContent } from "../streams/socket-host.ts";
 import { StreamObject } from "../streams/stream-object.ts";
-import { EVENT_VIEWS, isForWebhooks } from "./event-views.ts";
+import { EVENT_VIEWS, typeOf } from "./event-views.ts";
 
 const ACCOUNT = "account:";
 
@@ -35,11 +35,12 @@ const MIN_ALARM_MS = 50;
 /** Storage key of the instant at which a cancel-after timer of the user may run out. */
 const TIMER = "timer";
 
-/** Storage key of the ids of the webhooks that read this account stream. */
+/** Storage key of the webhooks that read this account stream. */
 const WEBHOOKS = "webhooks";
+type Listener = { readonly id: string; readonly types: readonly string[] };
 
-function webhooksOf(ctx: DurableObjectState): readonly string[] {
-  return ctx.storage.kv.get<string[]>(WEBHOOKS) ?? [];
+function webhooksOf(ctx: DurableObjectState): readonly Listener[] {
+  return ctx.storage.kv.get<Listener[]>(WEBHOOKS) ?? [];
 }
 
 export class Feed extends StreamObject {
@@ -78,33 +79,34 @@ export class Feed extends StreamObject {
 
   override async push(events: readonly StreamEvent[]): Promise<void> {
     // Makers have many more quotes than events for webhooks.
-    if (webhooksOf(this.ctx).length > 0 && events.some(isForWebhooks)) this.#wakeWebhooks();
+    this.#wakeWebhooks(({ types }) => events.some((event) => types.includes(typeOf(event))));
     await super.push(events);
   }
 
   override async catchUp(): Promise<void> {
-    this.#wakeWebhooks();
+    this.#wakeWebhooks(() => true);
     await super.catchUp();
   }
 
   /** A webhook reads this account stream from now on. */
-  async addWebhook(endpointId: string): Promise<void> {
-    this.#keepWebhooks([...new Set([...webhooksOf(this.ctx), endpointId])]);
+  async addWebhook(added: Listener): Promise<void> {
+    this.#replaceWebhook(added.id, [added]);
     await this.sockets.subscribe();
   }
 
   async removeWebhook(endpointId: string): Promise<void> {
-    this.#keepWebhooks(webhooksOf(this.ctx).filter((id) => id !== endpointId));
+    this.#replaceWebhook(endpointId, []);
     await this.sockets.left();
   }
 
-  #keepWebhooks(endpointIds: readonly string[]): void {
-    this.ctx.storage.kv.put(WEBHOOKS, endpointIds);
+  #replaceWebhook(endpointId: string, by: readonly Listener[]): void {
+    const others = webhooksOf(this.ctx).filter(({ id }) => id !== endpointId);
+    this.ctx.storage.kv.put(WEBHOOKS, [...others, ...by]);
   }
 
   /** A lost call costs time only, because a webhook also looks for events itself. */
-  #wakeWebhooks(): void {
-    for (const id of webhooksOf(this.ctx)) {
+  #wakeWebhooks(wanted: (listener: Listener) => boolean): void {
+    for (const { id } of webhooksOf(this.ctx).filter(wanted)) {
       const woken = near(this.env, this.env.WEBHOOK, id).wake(id);
       this.ctx.waitUntil(
         woken.catch((error: unknown) =>

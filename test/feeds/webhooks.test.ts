@@ -2,11 +2,12 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
+import { readEndpoint, secretsAt } from "../../src/feeds/webhooks/endpoints.ts";
 import { Deliveries } from "../../src/feeds/webhooks/deliveries.ts";
 import type { Webhook } from "../../src/feeds/webhooks/webhook.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { writeNotices } from "../support/events.ts";
-import { apiOf } from "../support/http.ts";
+import { apiOf, settings } from "../support/http.ts";
 import { command, openMarket, placeQuote, submit } from "../support/market.ts";
 import { expectSigned } from "../support/receiver.ts";
 import { connect } from "../support/sockets.ts";
@@ -33,15 +34,21 @@ async function write(user: TestUser, count = 1): Promise<void> {
   await pushNotices(env, user.userId);
 }
 
-it("delivers the bytes of the account's events, signed, but no quotes", async () => {
-  const { book, requester, maker, request } = await openMarket();
+/** A market whose maker has a password, which webhooks need. */
+async function newMarket() {
+  const market = await openMarket();
+  const { userId } = await newUserWithPassword();
   await all(
     env.DB,
-    sql`UPDATE users SET password_hash = (SELECT password_hash FROM users
-      WHERE user_id = ${uuid((await newUserWithPassword()).userId)})
-      WHERE user_id = ${uuid(maker.userId)}`,
+    sql`UPDATE users SET password_hash =
+        (SELECT password_hash FROM users WHERE user_id = ${uuid(userId)})
+      WHERE user_id = ${uuid(market.maker.userId)}`,
   );
-  expect(book).toContain("venue_one");
+  return market;
+}
+
+it("delivers the bytes of the account's events, signed, but no quotes", async () => {
+  const { requester, maker, request } = await newMarket();
   const hook = await newWebhook(maker);
   const quote = await placeQuote(maker, request.request_id, 500_000);
   await submit(command.accept(requester, quote.quote_id));
@@ -59,6 +66,26 @@ it("delivers the bytes of the account's events, signed, but no quotes", async ()
     "match.created",
   ]);
   expect(json["items"].length).toBeGreaterThan(2);
+});
+
+it("is woken by events of its types only", async () => {
+  const { requester, maker, request } = await newMarket();
+  const hooks = [await newWebhook(maker, ["account.notice"]), await newWebhook(maker)] as const;
+  await arrived(hooks[0], 2);
+  await arrived(hooks[1], 1);
+  const subscriber = await connect(maker, accountStream(maker.userId));
+  const alarmOf = ({ id }: Hook) =>
+    runInDurableObject(objectOf(id), (_: Webhook, { storage }) => storage.getAlarm());
+  const alarms = () => Promise.all(hooks.map(alarmOf));
+  const resting = async () => Math.min(...(await alarms()).map(Number)) > Date.now() + 60_000;
+  await expect.poll(resting).toBe(true);
+  const before = await alarms();
+  const quote = await placeQuote(maker, request.request_id, 500_000);
+  await subscriber.until("quote.opened");
+  expect(await alarms()).toEqual(before);
+  await submit(command.accept(requester, quote.quote_id));
+  await arrived(hooks[1], 2);
+  expect(await alarmOf(hooks[0])).toBe(before[0]);
 });
 
 it.each([500, 302, 0] as const)("holds events back after %s, and repeats the id", async (how) => {
@@ -238,6 +265,11 @@ it("signs with both secrets after a rotation, and with the new one a day later",
   const { json: third } = await apiOf(user).post("/account/rotate-webhook-secret", terms);
   await arrived(hook, 3);
   expectSigned((await hook.receiver.received())[2]!, [third["secret"], json["secret"]]);
+  const endpoint = await readEndpoint(env.DB, hook.id);
+  const secretsIn = (hours: number) =>
+    secretsAt(settings(), endpoint!, Date.now() + hours * 3_600_000);
+  expect(await secretsIn(23.9)).toEqual([third["secret"], json["secret"]]);
+  expect(await secretsIn(24)).toEqual([third["secret"]]);
 });
 
 it("sends a test and lists it, but not one after another", async () => {

@@ -122,7 +122,7 @@ export class Deliveries {
     }
     // Again now and then, because a restore of D1 loses the subscription.
     if (now() - (this.#storage.kv.get<number>(LISTENED) ?? 0) >= CHECK_MS) {
-      await feed.addWebhook(this.#id);
+      await feed.addWebhook({ id: this.#id, types: endpoint.types.split(",") });
       this.#storage.kv.put(LISTENED, now());
     }
     const lost = await this.#collect(endpoint);
