@@ -1,15 +1,30 @@
-/** The Python package as it is published: types, lint, wheel, and an install from it alone. */
+/**
+ * The Python package as it is published: types, lint, wheel, and an install from it alone. Python's
+ * library of Standard Webhooks verifies what the service signs.
+ */
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, expect, it } from "vitest";
+import { signedHeaders } from "../../src/outbound/sign.ts";
 import { install } from "../support/node/install.ts";
 import { PACKAGE, readmePrograms, skipWithoutPython } from "../support/node/python.ts";
+import { SECRETS } from "../support/receiver.ts";
 
 const run = promisify(execFile);
 const WORK = resolve(".stack", `python-package-${process.pid}`);
-const TOOLS = ["build==1.6.1", "twine==7.0.0", "mypy==2.4.1", "ruff==0.17.6"];
+const TOOLS = [
+  "build==1.6.1",
+  "twine==7.0.0",
+  "mypy==2.4.1",
+  "ruff==0.17.6",
+  "standardwebhooks==1.1.0",
+];
+/** A receiver in Python: secret, body and headers are its arguments. */
+const VERIFY =
+  "import json, sys; from standardwebhooks import Webhook; " +
+  "Webhook(sys.argv[1]).verify(sys.argv[2], json.loads(sys.argv[3]))";
 afterAll(() => rmSync(WORK, { recursive: true, force: true }));
 
 it(
@@ -49,6 +64,13 @@ it(
     await tool(...types, "src", "tests");
     await tool("ruff", "check", "src", "tests");
     await tool("ruff", "format", "--check", "src", "tests");
+
+    const message = { id: "account:1:7", at: Date.now(), body: '{"type":"match.created"}' };
+    const headers = JSON.stringify(signedHeaders(SECRETS, message));
+    const verify = (secret: string, body = message.body) =>
+      run(python("tools"), ["-c", VERIFY, secret, body, headers]);
+    for (const secret of SECRETS) await verify(secret);
+    await expect(verify(SECRETS[0] ?? "", "{}")).rejects.toThrow("No matching signature");
 
     const where = "import rfq_custody, sys; print(rfq_custody.__file__, rfq_custody.Client)";
     const { stdout } = await run(python("fresh"), ["-c", where], { cwd: WORK });

@@ -1,5 +1,5 @@
 /** Receivers on the loopback interface, in another process. */
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { Webhook } from "standardwebhooks";
 import { expect, inject } from "vitest";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Received } from "./node/received.ts";
@@ -26,17 +26,9 @@ export function newReceiver() {
   };
 }
 
-/** Verifies as Standard Webhooks v1 says, independently of the service. */
+/** Verifies with the published library of Standard Webhooks that each secret signed. */
 export function expectSigned({ headers, body }: Received, secrets: readonly string[]): void {
-  const { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": all } = headers;
-  expect(Math.abs(Number(timestamp) - Date.now() / 1_000)).toBeLessThan(300);
-  const signatures = (all ?? "").split(" ");
-  expect(signatures).toHaveLength(secrets.length);
-  for (const [index, secret] of secrets.entries()) {
-    const key = Buffer.from(secret.replace("whsec_", ""), "base64");
-    const mac = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest();
-    const [version, given = ""] = (signatures[index] ?? "").split(",");
-    expect(version).toBe("v1");
-    expect(timingSafeEqual(Buffer.from(given, "base64"), mac)).toBe(true);
-  }
+  expect(headers["webhook-signature"]?.split(" ")).toHaveLength(secrets.length);
+  for (const secret of secrets)
+    expect(() => new Webhook(secret).verify(body, headers)).not.toThrow();
 }
