@@ -23,6 +23,7 @@ const RELEASE_JOURNEYS = [
   "seal-kill",
   "upgrade",
   "vault-upgrade",
+  "webhook-kill",
 ].map((name) => `test/journeys/${name}.test.ts`);
 /** `full` for the release run: test/support/depth.ts. Workerd sees no other environment. */
 const TEST_DEPTH = process.env["TEST_DEPTH"] ?? "small";
