@@ -162,6 +162,21 @@ it("keeps the sums of the matches that it deletes", async () => {
   expect(await journal.count("venue_days")).toBeGreaterThan(0);
 });
 
+it("adds no match to the candles that cron has added", async () => {
+  const inCandles = () => all(db, sql`SELECT sum(trades) AS trades FROM candles`);
+  await all(
+    db,
+    sql`INSERT INTO candle_cursor (one, minute, moved_group) VALUES (1, ${2 ** 30}, 1)`,
+  );
+  await journal.trade();
+  const [before, matches] = [await inCandles(), await journal.count("matches")];
+  await releaseAll();
+  await releaseMatches();
+  expect(await inCandles()).toEqual(before);
+  expect(await journal.count("matches")).toBeLessThan(matches);
+  await all(db, sql`DELETE FROM candle_cursor`);
+});
+
 it("compares the sums of trades with matches that are in the archive", async () => {
   const { matchId, requester, maker, book } = await journal.trade();
   await newUser({ usdc: 1n }, db);

@@ -78,6 +78,8 @@ it("tells each holder once, also of what is pending, and nobody else", async () 
   await endWithdrawal(await queueWithdrawal(gone, asset.key, 5n), "Paid");
   const other = await newUser({ usdc: 5n });
   const subscriber = await connect(holder, accountStream(holder.userId));
+  // Older results come first.
+  await tellAll();
   await resolve(asset, "0");
   // A killed run and a doubled one change nothing.
   const killed = withBatch(env.DB, () => Promise.reject(new Error("Network connection lost.")));
