@@ -131,10 +131,17 @@ function resolved(schema: Schema, schemas: Readonly<Record<string, Schema>>): Sc
   const named = $ref === undefined ? undefined : schemas[$ref.split("/").at(-1) ?? ""];
   const whole: Schema = { ...(named === undefined ? {} : resolved(named, schemas)), ...own };
   const { items, oneOf } = whole;
-  const variants = oneOf?.map((variant) => resolved(variant, schemas).properties ?? {});
-  const properties = variants === undefined ? whole.properties : Object.assign({}, ...variants);
+  const variants = oneOf?.map((variant) => resolved(variant, schemas));
+  const properties = variants
+    ? Object.assign({}, ...variants.map((variant) => variant.properties))
+    : whole.properties;
+  const [first, ...others] = variants ?? [];
+  const required = first?.required?.filter((name) =>
+    others.every((other) => other.required?.includes(name)),
+  );
   return {
     ...whole,
+    ...(required === undefined ? {} : { required }),
     ...(items === undefined ? {} : { items: resolved(items, schemas) }),
     ...(properties === undefined
       ? {}

@@ -62,7 +62,8 @@ const SOURCES: Readonly<Record<string, (scene: Scene) => unknown>> = {
       ? id("client_withdrawal_id")(scene)
       : `fuzz-${scene.dice.between(1, 1e9)}`,
   ticket: id("ticket"),
-  token: id("token"),
+  // Well formed, because only a notice has one that counts.
+  token: () => `${randomUUID()}.m1.${"A".repeat(43)}`,
   last_cursor: id("next_cursor"),
   venue_id: ({ dice }) => dice.pick(BOOKS).venue_id,
   venue: ({ dice }) => dice.pick(BOOKS).venue_id,

@@ -42,10 +42,12 @@ const WEIGHTS: Readonly<Record<string, number>> = {
   "POST /rfq/accept": 8,
   "GET /rfq/quote": 4,
   "POST /custody/withdraw": 3,
+  "POST /account/rotate-webhook-secret": 2,
   // They end what a caller is.
   "POST /auth/freeze": 0.2,
   "DELETE /auth/sessions": 0.3,
   "DELETE /auth/api-keys": 0.5,
+  "DELETE /account/webhook": 0.3,
   // They hash a password, which takes a second of the service.
   "POST /auth/register": 0.2,
   "POST /auth/login": 0.3,

@@ -61,6 +61,12 @@ describe("the fuzz", () => {
     expect(named.filter((id) => !ids.includes(id))).toEqual([]);
   });
 
+  it("requires what each variant of a body requires", () => {
+    const { fields = [] } = operations.find(({ name }) => name === "POST /rfq/request") ?? {};
+    const required = fields.filter((field) => field.required).map(({ name }) => name);
+    expect(required.toSorted()).toEqual(["asset_id", "side", "venue_id"]);
+  });
+
   it("notices a field that it does not know", () => {
     const field = {
       name: "secret_id",
