@@ -19,7 +19,6 @@ import { findLog } from "./operator/find-log.ts";
 import { createOperatorKey } from "./operator/operator-key.ts";
 import { formatResult } from "./operator/print.ts";
 import { type Progress, reportProgress } from "./operator/progress.ts";
-import { sendRescue } from "./operator/send-rescue.ts";
 import { reconcileWhole } from "./operator/reconcile-whole.ts";
 import { reserveStdout } from "./operator/stdout.ts";
 import { verifyWhole } from "./operator/verify-whole.ts";
@@ -84,9 +83,11 @@ async function execute({
       response = await verifyWhole(command, call, (rows) => progress.at(`${rows} verified`));
     else if (words === "reconcile")
       response = await reconcileWhole(command, call, (orders) => progress.at(`${orders} orders`));
-    else if (send)
+    else if (send) {
+      // Only this command needs viem, which takes a second to load.
+      const { sendRescue } = await import("./operator/send-rescue.ts");
       response = await sendRescue(readStackFile(dirOf(dir)).rpc_url, () => call(command));
-    else {
+    } else {
       const order = await completed(command, call);
       response = withShownPassword(order, await call(order));
     }

@@ -1,7 +1,6 @@
 /** The way to the Worker's entrypoint `Operator`, of the local stack or of the deployed service. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { unstable_readConfig } from "wrangler";
 import { OFFLINE, ROOT } from "../stack/bundle.ts";
 import {
   callOperator,
@@ -94,12 +93,13 @@ function openRemote(environment: string | undefined): Channel {
 }
 
 /** A configuration that has only the entrypoint of the deployed Worker. It is never deployed. */
-export function bindingOf(environment: string | undefined, root = ROOT): string {
+export async function bindingOf(environment: string | undefined, root = ROOT): Promise<string> {
   const path = join(
     root,
     environment === undefined ? "wrangler.toml" : `wrangler.${environment}.json`,
   );
   if (!existsSync(path)) throw new Error(`${path} is missing. npm run deploy writes it.`);
+  const { unstable_readConfig } = await loadWrangler();
   const { name, account_id, compatibility_date } = unstable_readConfig({ config: path });
   const folder = join(root, ".wrangler");
   mkdirSync(folder, { recursive: true });
@@ -110,11 +110,14 @@ export function bindingOf(environment: string | undefined, root = ROOT): string 
   return binding;
 }
 
+/** Loads what most commands do not need, because it takes a second. */
+const loadWrangler = () => import("wrangler");
+
 async function openProxy(environment: string | undefined): Promise<Proxy> {
   Object.assign(process.env, OFFLINE);
-  const { getPlatformProxy } = await import("wrangler");
+  const { getPlatformProxy } = await loadWrangler();
   return getPlatformProxy<Proxy["env"]>({
-    configPath: bindingOf(environment),
+    configPath: await bindingOf(environment),
     persist: false,
   });
 }

@@ -172,11 +172,11 @@ describe("npm run deploy", () => {
 it("operator --remote --env binds to the Worker of that deployment", async () => {
   const one = scene();
   await run(one);
-  const binding = JSON.parse(readFileSync(bindingOf(ENV, one.root), "utf8")) as object;
+  const binding = JSON.parse(readFileSync(await bindingOf(ENV, one.root), "utf8")) as object;
   expect(binding).toMatchObject({
     services: [{ service: "acme-staging", entrypoint: "Operator", remote: true }],
   });
-  expect(() => bindingOf("production", one.root)).toThrow("npm run deploy writes it");
+  await expect(bindingOf("production", one.root)).rejects.toThrow("npm run deploy writes it");
 });
 
 it("the real wrangler applies the migrations with the configuration that it writes", async () => {
