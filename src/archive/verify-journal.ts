@@ -8,17 +8,17 @@ import type { MacKeys } from "../audit/event-mac.ts";
 import { all, expr, type Expr, first, raw, sql } from "../platform/sql.ts";
 import { read } from "../platform/read.ts";
 import { SealMalformed } from "./column-text.ts";
-import { type Footer, GENESIS, SealDiffers } from "./footer.ts";
+import { GENESIS, SealDiffers } from "./footer.ts";
 import { linksIn } from "./owner-ends.ts";
 import type { Seal } from "./seal-format.ts";
 import { readSealEvents, type SealedAs } from "./seal-event.ts";
 import { readSeal, type SealBucket, SealMissing, type StoredSeal } from "./seal-store.ts";
 import { lastSeals, readOwnerRows, type SealRow, sealRow } from "./seal-row.ts";
 import { journalSeals } from "./tables.ts";
-import { OwnerChains } from "./verify-owners.ts";
 import {
   type AccountsPart,
   causesFirst,
+  type CheckedSeal,
   type Discrepancy,
   type JournalReport,
   type Moved,
@@ -33,12 +33,12 @@ import {
 export type PartLimits = {
   /** An invocation may read a thousand objects. */
   readonly seals: number;
-  /** Those of the seals together, unless one has more, and those of the database. */
-  readonly transfers: number;
+  /** Those of the seals together, unless one has more, and transfers of the database. */
+  readonly rows: number;
   readonly accounts: number;
 };
 
-const LIMITS: PartLimits = { seals: 500, transfers: 50_000, accounts: 5_000 };
+const LIMITS: PartLimits = { seals: 500, rows: 50_000, accounts: 5_000 };
 
 /** All parts of a database and a bucket, one after the other. */
 export function verifyJournal(
@@ -83,54 +83,36 @@ export async function verifySeals(
   const following = stored.map(sealRow);
   // Somebody may have deleted it.
   const before = (following[0]?.number ?? from) < from ? following.shift() : undefined;
-  const rows = following.slice(0, countWithin(following.slice(0, limit), limits.transfers));
-  const last = rows.at(-1);
-  const end = last?.number ?? from - 1;
+  const rows = following.slice(0, countWithin(following.slice(0, limit), limits.rows));
+  const end = rows.at(-1)?.number ?? from - 1;
   const events = await readSealEvents(db, macKeys, [...rows.map(({ number }) => number), end + 1]);
-  const unread = new Set<number>();
-  const owners = new OwnerChains(unread, { isPart: true });
-  const found: Found = { balances: new Balances(), owners, unread };
-  const discrepancies: Discrepancy[] = [];
+  const seals: CheckedSeal[] = [];
   let previous = before?.sha256 ?? GENESIS;
-  let [verified, transfers, bytes] = [0, 0, 0];
   for (const row of rows) {
-    const wrong = [...unsigned(row, events), ...(await verifySeal(bucket, row, previous, found))];
-    discrepancies.push(...wrong);
-    if (wrong.length === 0) verified++;
-    transfers += row.transfers;
-    bytes += row.bytes;
+    const { content, discrepancies } = await verifySeal(bucket, row, previous);
+    const { epoch, number, sha256, upTo, transfers, bytes } = row;
+    const wrong = causesFirst([...unsigned(row, events), ...discrepancies]);
+    const head = { epoch, number, sha256, upTo, transfers, bytes };
+    seals.push({ head, content, discrepancies: wrong });
     previous = row.sha256;
   }
-  let more = following.length > rows.length;
-  if (!more) {
-    // One may have been stored meanwhile.
-    const [newest] = await lastSeals(db, 1);
-    more = (newest?.number ?? 0) > end;
-    if (!more && events.some(({ number }) => number === end + 1))
-      discrepancies.push({ seal: end + 1, kind: "missing", detail: "its row is missing" });
-  }
-  return {
-    verified,
-    transfers,
-    bytes,
-    head: last === undefined ? null : headOf(last),
-    more,
-    unread: [...unread],
-    moved: found.balances.moved(),
-    owners: owners.all(),
-    discrepancies: causesFirst(discrepancies),
-  };
+  if (following.length > rows.length) return { seals, more: true, missing: [] };
+  // One may have been stored meanwhile.
+  const [newest] = await lastSeals(db, 1);
+  const more = (newest?.number ?? 0) > end;
+  const isMissing = !more && events.some(({ number }) => number === end + 1);
+  const detail = "its row is missing";
+  return { seals, more, missing: isMissing ? [{ seal: end + 1, kind: "missing", detail }] : [] };
 }
 
-function headOf({ epoch, number, sha256, upTo }: SealRow) {
-  return { epoch, number, sha256, upTo };
-}
-
-/** How many of the first seals have so many transfers together; at least one. */
-function countWithin(rows: readonly SealRow[], transfers: number): number {
+/** How many of the first seals have so many rows together; at least one. */
+function countWithin(seals: readonly SealRow[], most: number): number {
   let sum = 0;
-  const beyond = rows.findIndex((row) => (sum += row.transfers) > transfers);
-  return beyond === -1 ? rows.length : Math.max(1, beyond);
+  const beyond = seals.findIndex(({ transfers, requests, quotes, matches }) => {
+    sum += transfers + requests + quotes + matches;
+    return sum > most;
+  });
+  return beyond === -1 ? seals.length : Math.max(1, beyond);
 }
 
 function unsigned(row: SealRow, events: readonly SealedAs[]): Discrepancy[] {
@@ -142,26 +124,17 @@ function unsigned(row: SealRow, events: readonly SealedAs[]): Discrepancy[] {
   return found ? [] : [{ seal: row.number, kind: "unsigned", detail }];
 }
 
-/** What a part's seals contain. */
-type Found = {
-  readonly balances: Balances;
-  readonly owners: OwnerChains;
-  readonly unread: Set<number>;
-};
-
 async function verifySeal(
   bucket: SealBucket,
   row: SealRow,
   previous: string,
-  found: Found,
-): Promise<Discrepancy[]> {
+): Promise<Omit<CheckedSeal, "head">> {
   const wrong = (kind: Discrepancy["kind"], detail: string) => ({ seal: row.number, kind, detail });
   const chain = row.previous === previous ? [] : [wrong("chain", "names another previous hash")];
-  const unreadable = (kind: Discrepancy["kind"], detail: string) => {
-    found.unread.add(row.number);
-    found.balances.restart();
-    return [...chain, wrong(kind, detail)];
-  };
+  const unreadable = (kind: Discrepancy["kind"], detail: string) => ({
+    content: null,
+    discrepancies: [...chain, wrong(kind, detail)],
+  });
   let stored: StoredSeal;
   try {
     stored = await readSeal(bucket, row);
@@ -172,15 +145,11 @@ async function verifySeal(
     throw error;
   }
   if (!isSealOf(row, stored)) return unreadable("changed", "is not what its row states");
-  return [
-    ...chain,
-    ...wrongLinks(stored.footer, found.owners).map((detail) => wrong("history", detail)),
-    ...found.balances.follow(stored.seal).map((detail) => wrong("balance", detail)),
-  ];
-}
-
-function wrongLinks(footer: Footer, owners: OwnerChains): string[] {
-  return linksIn(footer).flatMap((link) => owners.take(link) ?? []);
+  const { moved, breaks } = balancesIn(stored.seal);
+  return {
+    content: { moved, owners: linksIn(stored.footer) },
+    discrepancies: [...chain, ...breaks.map((detail) => wrong("balance", detail))],
+  };
 }
 
 /** It has the row's hash. */
@@ -201,49 +170,38 @@ function isSealOf(row: SealRow, { seal }: StoredSeal): boolean {
   return told.every(([one, other]) => one === other);
 }
 
-/**
- * The balance of each account, as a part's transfers pass. The first one is taken as given, and so
- * is the first one after a seal that could not be read.
- */
-class Balances {
-  readonly #moved = new Map<string, { before: bigint; after: bigint; from: number; to: number }>();
-  #restarts = 0;
+/** Before and after the transfers that have passed. */
+type Balances = Map<string, { readonly before: bigint; readonly after: bigint }>;
 
-  restart(): void {
-    this.#restarts++;
+/** What a seal moves, and what of it does not follow. The first balances are taken as given. */
+function balancesIn({ transfers }: Pick<Seal, "transfers">): { moved: Moved[]; breaks: string[] } {
+  const balances: Balances = new Map();
+  const breaks: string[] = [];
+  const step = (account: string, delta: bigint, left: bigint, id: number) => {
+    const expected = move(balances, account, delta, left);
+    if (expected !== left)
+      breaks.push(`transfer ${id} leaves ${left} on ${account}; expected ${expected}`);
+  };
+  for (const { transfer_id: id, asset, amount, ...row } of transfers) {
+    step(`${row.from_owner}/${row.from_kind}/${asset}`, -amount, row.from_balance, id);
+    step(`${row.to_owner}/${row.to_kind}/${asset}`, amount, row.to_balance, id);
   }
+  return { moved: movedIn(balances), breaks };
+}
 
-  /** Returns what does not follow. */
-  follow({ transfers }: Pick<Seal, "transfers">): string[] {
-    const wrong: string[] = [];
-    const step = (account: string, delta: bigint, left: bigint, id: number) => {
-      const expected = this.move(account, delta, left);
-      if (expected !== left)
-        wrong.push(`transfer ${id} leaves ${left} on ${account}; expected ${expected}`);
-    };
-    for (const { transfer_id: id, asset, amount, ...row } of transfers) {
-      step(`${row.from_owner}/${row.from_kind}/${asset}`, -amount, row.from_balance, id);
-      step(`${row.to_owner}/${row.to_kind}/${asset}`, amount, row.to_balance, id);
-    }
-    return wrong;
-  }
+/** Returns the balance that is expected. Continues from the one that is stated. */
+function move(balances: Balances, account: string, delta: bigint, left: bigint): bigint {
+  const known = balances.get(account);
+  balances.set(account, { before: known?.before ?? left - delta, after: left });
+  return known === undefined ? left : known.after + delta;
+}
 
-  /** Returns the balance that is expected. Continues from the one that is stated. */
-  move(account: string, delta: bigint, left: bigint): bigint {
-    const known = this.#moved.get(account);
-    const to = this.#restarts;
-    const { before, from } = known ?? { before: left - delta, from: to };
-    this.#moved.set(account, { before, after: left, from, to });
-    return known?.to === to ? known.after + delta : left;
-  }
-
-  moved(): Moved[] {
-    return Array.from(this.#moved, ([account, { before, after, from, to }]) => ({
-      account,
-      before: from === 0 ? String(before) : null,
-      after: to === this.#restarts ? String(after) : null,
-    }));
-  }
+function movedIn(balances: Balances): Moved[] {
+  return Array.from(balances, ([account, { before, after }]) => ({
+    account,
+    before: String(before),
+    after: String(after),
+  }));
 }
 
 /** The key of an account, in SQL. */
@@ -301,9 +259,9 @@ type TransferRow = {
 export async function readTransfers(
   db: D1Database,
   range: { readonly after: number; readonly upTo: number },
-  { transfers: limit } = LIMITS,
+  { rows: limit } = LIMITS,
 ): Promise<TransfersPart> {
-  const balances = new Balances();
+  const balances: Balances = new Map();
   let { after } = range;
   for (let count = 0; after < range.upTo && count < limit;) {
     const size = Math.min(TRANSFERS_PER_PAGE, limit - count);
@@ -318,8 +276,8 @@ export async function readTransfers(
         ORDER BY t.transfer_id LIMIT ${size}`,
     );
     for (const { from, to, amount, ...left } of page) {
-      balances.move(from, -BigInt(amount), BigInt(left.from_balance));
-      balances.move(to, BigInt(amount), BigInt(left.to_balance));
+      move(balances, from, -BigInt(amount), BigInt(left.from_balance));
+      move(balances, to, BigInt(amount), BigInt(left.to_balance));
     }
     count += page.length;
     after = page.length < size ? range.upTo : (page.at(-1)?.id ?? range.upTo);
@@ -330,5 +288,5 @@ export async function readTransfers(
     sql`SELECT EXISTS (SELECT 1 FROM journal_seals INDEXED BY journal_seals_released
       WHERE released_at IS NOT NULL AND up_to_transfer > ${range.after}) AS left`,
   );
-  return { upTo: after, left: row?.left === 1, moved: balances.moved() };
+  return { upTo: after, left: row?.left === 1, moved: movedIn(balances) };
 }

@@ -11,25 +11,19 @@ import {
 
 export class OwnerChains {
   readonly #unread: Unread;
-  /** A part takes the first block of each owner as given. */
-  readonly #isPart: boolean;
-  readonly #read = new Map<string, OwnerLink>();
+  readonly #read = new Map<string, OwnerEnds>();
   readonly #compared = new Set<string>();
 
-  constructor(unread: Unread, { isPart = false } = {}) {
+  constructor(unread: Unread) {
     this.#unread = unread;
-    this.#isPart = isPart;
   }
 
   /** Returns what is wrong with the link to the blocks before. */
   take({ owner, previous, ends }: OwnerLink): string | undefined {
     const known = this.#read.get(owner);
-    // The first link, which may be to nothing.
-    const first = known === undefined ? previous : known.previous;
-    this.#read.set(owner, { owner, previous: first, ends: joinEnds(known?.ends, ends) });
-    const expected = known?.ends.last ?? null;
-    if ((known === undefined && this.#isPart) || this.#follows(previous, expected))
-      return undefined;
+    this.#read.set(owner, joinEnds(known, ends));
+    const expected = known?.last ?? null;
+    if (this.#follows(previous, expected)) return undefined;
     return `the block of ${owner} names ${nameOf(previous)} as the one before; expected ${nameOf(expected)}`;
   }
 
@@ -40,22 +34,18 @@ export class OwnerChains {
     return stated?.number === last?.number && stated?.epoch === last?.epoch;
   }
 
-  all(): OwnerLink[] {
-    return [...this.#read.values()];
-  }
-
   /** Returns what is wrong with the row of an owner. */
   compare(owner: string, row: OwnerEnds): string | undefined {
     this.#compared.add(owner);
-    const known = this.#read.get(owner)?.ends;
+    const known = this.#read.get(owner);
     return rowDiffers(row, known, this.#unread) ? detailOf(owner, row, known) : undefined;
   }
 
   /** Owners that no row was compared for, although the seals up to this one have blocks of them. */
   withoutRow(upTo: number): string[] {
-    return this.all()
-      .filter(({ owner, ends }) => ends.first <= upTo && !this.#compared.has(owner))
-      .map(({ owner, ends }) => detailOf(owner, undefined, ends));
+    return [...this.#read]
+      .filter(([owner, { first }]) => first <= upTo && !this.#compared.has(owner))
+      .map(([owner, ends]) => detailOf(owner, undefined, ends));
   }
 }
 

@@ -7,15 +7,12 @@
 import type { OwnerEnds, OwnerLink } from "./owner-ends.ts";
 import { OwnerChains } from "./verify-owners.ts";
 
-/**
- * What a part moved on one account. Balances are decimal. `before` is null if it moved only after a
- * seal that could not be read, `after` if it moved only before one.
- */
+/** The balance of one account before and after what a seal or a part has moved, in decimal. */
 export type Moved = {
   /** Owner, kind and asset. */
   readonly account: string;
-  readonly before: string | null;
-  readonly after: string | null;
+  readonly before: string;
+  readonly after: string;
 };
 
 export type Discrepancy = {
@@ -33,20 +30,28 @@ export type Discrepancy = {
 
 type Head = { readonly epoch: number; readonly number: number; readonly sha256: string };
 
+/** A seal by itself. Whoever reads all seals compares it with those before. */
+export type CheckedSeal = {
+  readonly head: Head & {
+    /** The last transfer that it covers. */
+    readonly upTo: number;
+    readonly transfers: number;
+    readonly bytes: number;
+  };
+  /** Null if it could not be read. */
+  readonly content: {
+    readonly moved: readonly Moved[];
+    readonly owners: readonly OwnerLink[];
+  } | null;
+  readonly discrepancies: readonly Discrepancy[];
+};
+
 export type SealsPart = {
-  /** Seals whose object, place in the chain and balances are right. */
-  readonly verified: number;
-  readonly transfers: number;
-  readonly bytes: number;
-  /** The last seal that was read, and the last transfer that it covers. */
-  readonly head: (Head & { readonly upTo: number }) | null;
+  readonly seals: readonly CheckedSeal[];
   /** Whether a further seal exists. */
   readonly more: boolean;
-  /** Seals that could not be read. */
-  readonly unread: readonly number[];
-  readonly moved: readonly Moved[];
-  readonly owners: readonly OwnerLink[];
-  readonly discrepancies: readonly Discrepancy[];
+  /** The seal after the last one, if only its event is there. */
+  readonly missing: readonly Discrepancy[];
 };
 
 export type TransfersPart = {
@@ -143,7 +148,7 @@ class Verification {
   readonly #owners: OwnerChains;
   #discrepancies: readonly Discrepancy[] = [];
   readonly #sums = { verified: 0, transfers: 0, bytes: 0, accounts: 0, unknown: 0, owners: 0 };
-  #head: SealsPart["head"] = null;
+  #head: CheckedSeal["head"] | null = null;
   #readUpTo = 0;
 
   constructor(source: Source, from: number, onProgress: (where: string) => void) {
@@ -178,43 +183,41 @@ class Verification {
       if (next > to) return;
       const most = to === Infinity ? undefined : to - next + 1;
       const part = await this.#source.seals(next, most);
-      const at = part.head?.number ?? next - 1;
-      this.#add(...part.discrepancies);
-      this.#followOwners(at, part);
-      this.#followBalances(at, part);
-      this.#sums.verified += part.verified;
-      this.#sums.transfers += part.transfers;
-      this.#sums.bytes += part.bytes;
-      this.#head = part.head ?? this.#head;
-      this.#onProgress(`at seal ${at}`);
+      for (const seal of part.seals) this.#followSeal(seal);
+      this.#add(...part.missing);
+      this.#onProgress(`at seal ${this.#number}`);
       ({ more } = part);
     }
     // What was read of the database may be older than the last seal now.
     if ((this.#head?.upTo ?? 0) >= this.#readUpTo) this.#later.clear();
   }
 
-  #followOwners(at: number, { unread, owners }: SealsPart): void {
-    for (const number of unread) this.#unread.add(number);
-    for (const one of owners) {
-      const detail = this.#owners.take(one);
-      if (detail !== undefined) this.#add({ seal: at, kind: "history", detail });
+  #followSeal({ head, content, discrepancies }: CheckedSeal): void {
+    this.#head = head;
+    this.#sums.transfers += head.transfers;
+    this.#sums.bytes += head.bytes;
+    const found = [...discrepancies];
+    const wrong = (kind: Discrepancy["kind"], detail: string) =>
+      found.push({ seal: head.number, kind, detail });
+    for (const link of content?.owners ?? []) {
+      const detail = this.#owners.take(link);
+      if (detail !== undefined) wrong("history", detail);
     }
-  }
-
-  /** What a seal that could not be read has moved is unknown, so balances start again after it. */
-  #followBalances(at: number, { unread, moved }: SealsPart): void {
-    for (const { account, before } of moved) {
+    for (const { account, before, after } of content?.moved ?? []) {
       const expected = this.#balance(this.#sealed, account);
-      if (before !== null && expected !== undefined && expected !== BigInt(before))
-        this.#differs(at, `${account} begins with ${before}; expected ${expected}`);
+      if (expected !== undefined && expected !== BigInt(before))
+        wrong("balance", `${account} begins with ${before}; expected ${expected}`);
+      this.#sealed.set(account, BigInt(after));
     }
-    const last = unread.at(-1);
-    if (last !== undefined) {
+    if (content === null) {
+      // What it has moved is unknown, so balances start again after it.
+      this.#unread.add(head.number);
       this.#sealed.clear();
-      this.#differs(last, `balances restart after seal ${last}, which could not be read`);
+      const detail = `balances restart after seal ${head.number}, which could not be read`;
+      wrong("balance", detail);
     }
-    for (const { account, after } of moved)
-      if (after !== null) this.#sealed.set(account, BigInt(after));
+    if (found.length === 0) this.#sums.verified++;
+    this.#add(...found);
   }
 
   /** Whether all transfers up to this one could be read. If not, they are in seals. */
@@ -226,13 +229,12 @@ class Verification {
       if (part.left) return false;
       for (const { account, before, after: left } of part.moved) {
         const expected = this.#latest(account);
-        // Only seals can be unread.
-        if (expected !== undefined && expected !== BigInt(before ?? expected))
+        if (expected !== undefined && expected !== BigInt(before))
           this.#differs(
             this.#number,
             `${account} goes on with ${before} after the seals; expected ${expected}`,
           );
-        this.#later.set(account, BigInt(left ?? 0));
+        this.#later.set(account, BigInt(left));
       }
       this.#readUpTo = part.upTo;
       this.#onProgress(`at transfer ${part.upTo}`);
