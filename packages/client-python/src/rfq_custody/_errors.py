@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from ._wire import UNSET, decode
@@ -73,16 +74,14 @@ class WrongTerms(Exception):
 
 def problem_of(status: int, headers: Mapping[str, str], body: bytes, call: str) -> Problem:
     """The problem of a response. A proxy may send one that is not JSON."""
+    problem = partial(Problem, status=status, retry_after=retry_after(headers), call=call)
     try:
         raw = json.loads(body)
         if not isinstance(raw, dict):
             raise ValueError("not an object")
-        return Problem(raw, status=status, retry_after=retry_after(headers), call=call)
+        return problem(raw)
     except (ValueError, TypeError, KeyError):
-        detail = body[:200].decode("utf-8", "replace")
-        return Problem(
-            {"detail": detail}, status=status, retry_after=retry_after(headers), call=call
-        )
+        return problem({"detail": body[:200].decode("utf-8", "replace")})
 
 
 def retry_after(headers: Mapping[str, str]) -> int | None:

@@ -243,20 +243,16 @@ class Stream(Commands):
         """Returns whether there is room for more messages."""
         try:
             raw = json.loads(text)
-            kind, data, id_ = raw["type"], raw.get("data"), raw.get("id")
+            kind = raw["type"]
             if kind == "pong":
                 self._order.pong(raw["seq"])
                 return True
-            message = (
-                None
-                if kind in ("result", "error")
-                else decode(type_of_message.get(kind, Event), raw)
-            )
+            if kind in ("result", "error"):
+                self._finish(kind, raw.get("id"), raw.get("data"))
+                return True
+            message = decode(type_of_message.get(kind, Event), raw)
         except (ValueError, TypeError, KeyError):
             # A message that was lost this way shows as a gap, and is replayed.
-            return True
-        if message is None:
-            self._finish(kind, id_, data)
             return True
         room = True
         for ready in self._order.take(message):

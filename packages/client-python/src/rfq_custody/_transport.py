@@ -208,9 +208,7 @@ class Transport:
 
         From the offset that this call sent, because a concurrent call may have corrected it too.
         """
-        if not (isinstance(error, Problem) and error.code == "timestamp_outside_tolerance"):
-            return False
-        if error.body.skew_ms is None:
+        if not isinstance(error, Problem) or error.body.skew_ms is None:
             return False
         self._offset_ms = offset_ms - error.body.skew_ms
         return True
