@@ -77,7 +77,6 @@ const FOUND_BY: Readonly<Record<string, string>> = {
 const IDLE = [
   "alert_events",
   "candle_cursor",
-  "candles",
   "expiry_commands",
   "owner_mends",
   "quote_commands",
