@@ -86,14 +86,6 @@ export const decimalUnits = textField(
   { type: "string", pattern: "^0*[0-9]{1,77}$", description: `Native units in decimal${LARGEST}` },
 );
 
-/** An amount in a response: canonical lower-case hex. */
-export function u256Out(description: string) {
-  return z
-    .string()
-    .regex(/^0x(0|[1-9a-f][0-9a-f]{0,63})$/)
-    .meta({ description });
-}
-
 const PRICE_MAX = 1_000_000;
 
 /** A price scaled by 1e6: 650000 means 0.65. */

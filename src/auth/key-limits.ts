@@ -1,8 +1,8 @@
 /** Limits of an API key on what it may trade. They are fixed when the key is minted. */
 import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
-import { u256Out, usdcLimit, venueField, venueOut } from "../assets/asset-fields.ts";
-import { described } from "../http/fields.ts";
+import { usdcLimit, venueField, venueOut } from "../assets/asset-fields.ts";
+import { described, u256Out } from "../http/fields.ts";
 import type { Config } from "../platform/config.ts";
 import { invalidRequest } from "../platform/problem.ts";
 import { MAX_VENUES, type Venue } from "../platform/venues.ts";

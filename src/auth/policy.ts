@@ -5,9 +5,9 @@
  */
 import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
-import { u256Out, usdcLimit } from "../assets/asset-fields.ts";
+import { usdcLimit } from "../assets/asset-fields.ts";
 import type { PolicyView } from "../audit/event-details.ts";
-import { boolean, described } from "../http/fields.ts";
+import { boolean, described, u256Out } from "../http/fields.ts";
 import { NOW } from "../platform/commit.ts";
 import { type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 

@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
-import { boolean, described, uuidField } from "../http/fields.ts";
+import { boolean, described, uuidField, u256Out } from "../http/fields.ts";
 import { type FieldError, invalidRequest } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -24,7 +24,6 @@ import {
 import { checkLimits, KeyLimitsOut, limitsView } from "./key-limits.ts";
 import { readUsedByKey } from "./exposure.ts";
 import { toHex } from "../assets/amount.ts";
-import { u256Out } from "../assets/asset-fields.ts";
 import { publicKeys } from "../audit/signing-keys.ts";
 import { keyState } from "./credential-cache.ts";
 import { login, register } from "./login.ts";

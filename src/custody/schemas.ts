@@ -5,7 +5,6 @@ import {
   assetId,
   decimalUnits,
   positiveU256,
-  u256Out,
   venueField,
   venueOut as tokenVenue,
 } from "../assets/asset-fields.ts";
@@ -20,6 +19,7 @@ import {
   listOf,
   textField,
   uuidField,
+  u256Out,
 } from "../http/fields.ts";
 import { NEWEST } from "../ledger/history.ts";
 import { REASONS } from "../ledger/codes.ts";

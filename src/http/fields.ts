@@ -226,3 +226,11 @@ function addError(context: Context, message: string): never {
   context.addIssue({ code: "custom", message });
   return z.NEVER;
 }
+
+/** An amount in a response: canonical lower-case hex. */
+export function u256Out(description: string) {
+  return z
+    .string()
+    .regex(/^0x(0|[1-9a-f][0-9a-f]{0,63})$/)
+    .meta({ description });
+}

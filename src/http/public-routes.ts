@@ -5,7 +5,7 @@ import { type ChainConfig, defaultChain, type Config, witnessesOf } from "../pla
 import { problem, unavailable } from "../platform/problem.ts";
 import { route } from "./define-route.ts";
 import { Remembered } from "./remembered.ts";
-import { described } from "./fields.ts";
+import { described, u256Out } from "./fields.ts";
 import { all, sql } from "../platform/sql.ts";
 import { VERSION } from "../platform/version.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -82,7 +82,7 @@ export function registerPublicRoutes(app: Api, published: Published): void {
 
 const MIN_DEPOSIT =
   "Deposits below it are credited once their address has received this much of the asset. Native " +
-  "units, hexadecimal.";
+  "units.";
 
 function respondsTo(db: D1Database): Promise<boolean> {
   return all(db, sql`SELECT 1`).then(
@@ -100,12 +100,11 @@ const ChainSchema = z.object({
     z.int(),
     "Blocks before a deposit is credited, its own included",
   ),
-  min_deposit: described(z.string(), MIN_DEPOSIT),
-  min_withdrawal: described(z.string(), "Smallest withdrawal in native units, hexadecimal"),
-  max_withdrawal: described(
-    z.string(),
-    "Largest withdrawal of USDC in native units, hexadecimal. It is the vault's, at most a minute " +
-      "old, if that is below the service's own.",
+  min_deposit: u256Out(MIN_DEPOSIT),
+  min_withdrawal: u256Out("Smallest withdrawal in native units"),
+  max_withdrawal: u256Out(
+    "Largest withdrawal of USDC in native units. It is the vault's, at most a minute old, if that " +
+      "is below the service's own.",
   ),
   witnesses: described(
     z.int(),
@@ -118,7 +117,7 @@ const VenueSchema = z.object({
   venue_id: described(z.string().regex(VENUE_ID), "The venue"),
   chain: described(z.string(), "Chain of the venue's outcome tokens"),
   outcome_tokens: described(z.string(), "Address of the ERC-1155 contract of the outcome tokens"),
-  min_deposit: described(z.string(), MIN_DEPOSIT),
+  min_deposit: u256Out(MIN_DEPOSIT),
   paused: described(z.boolean(), "Whether new requests, quotes and accepts are rejected for now"),
   taker_fee_bps: described(z.int(), "Fee of the requester in basis points of the trade's cost"),
   maker_fee_bps: described(z.int(), "Fee of the maker in basis points of the trade's cost"),

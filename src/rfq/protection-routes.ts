@@ -1,8 +1,8 @@
 /** Routes of a maker's protection (contract.md section 5). */
 import * as z from "zod";
-import { positiveU256, u256Out } from "../assets/asset-fields.ts";
+import { positiveU256 } from "../assets/asset-fields.ts";
 import { route } from "../http/define-route.ts";
-import { described, integer } from "../http/fields.ts";
+import { described, integer, u256Out } from "../http/fields.ts";
 import type { Api } from "../http/route-definition.ts";
 import { MAX_NATIVE_UNITS } from "../platform/sql.ts";
 import { CANCEL_AFTER_SECS, cancelAfter } from "./cancel-after.ts";

@@ -8,7 +8,6 @@ import {
   REQUEST_SIDES,
   requestSideField,
   SIDES,
-  u256Out,
   venueField,
   venueOut,
 } from "../assets/asset-fields.ts";
@@ -21,6 +20,7 @@ import {
   oneOf,
   pattern,
   uuidField,
+  u256Out,
 } from "../http/fields.ts";
 import { eachText, type OwnText, QUOTE_TEXTS, REQUEST_TEXTS } from "./own-texts.ts";
 import { CLOSE_REASONS, QUOTE_STATUSES, REQUEST_STATUSES } from "./tables.ts";

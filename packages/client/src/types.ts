@@ -159,12 +159,12 @@ export type ServiceConfig = {
     usdc: string;
     vault: string;
     required_confirmations: number;
-    /** Deposits of USDC below it are credited once their address has received this much, hex. */
-    min_deposit: string;
-    /** Smallest withdrawal, hexadecimal. */
-    min_withdrawal: string;
-    /** Largest withdrawal of USDC, hexadecimal. The vault may allow less of other assets. */
-    max_withdrawal: string;
+    /** Deposits of USDC below it are credited once their address has received this much. */
+    min_deposit: bigint;
+    /** Smallest withdrawal. */
+    min_withdrawal: bigint;
+    /** Largest withdrawal of USDC. The vault may allow less of other assets. */
+    max_withdrawal: bigint;
     /** RPC endpoints that must agree before money moves: 1 or 2. */
     witnesses: number;
     default: boolean;
@@ -174,7 +174,7 @@ export type ServiceConfig = {
     chain: string;
     outcome_tokens: string;
     /** As `min_deposit` of a chain, for each outcome token of the venue. */
-    min_deposit: string;
+    min_deposit: bigint;
     paused: boolean;
     /** Fee of the requester in basis points of the USDC amount. */
     taker_fee_bps: number;

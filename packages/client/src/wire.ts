@@ -28,6 +28,9 @@ export const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
   "received",
   "realized",
   "value",
+  "min_deposit",
+  "min_withdrawal",
+  "max_withdrawal",
 ]);
 
 const AMOUNT = /^(?:0x[0-9a-f]+|-?\d+)$/;

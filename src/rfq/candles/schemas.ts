@@ -1,8 +1,8 @@
 /** The responses of candles and tickers. */
 import * as z from "zod";
 import { CANDLE_STEPS, type CandleInterval } from "../../archive/candles.ts";
-import { u256Out, venueOut } from "../../assets/asset-fields.ts";
-import { described, oneOf } from "../../http/fields.ts";
+import { venueOut } from "../../assets/asset-fields.ts";
+import { described, oneOf, u256Out } from "../../http/fields.ts";
 
 // Safe cast: `Object.keys` returns these keys.
 const INTERVALS = Object.keys(CANDLE_STEPS) as CandleInterval[];

@@ -880,15 +880,15 @@ class ChainConfig:
     """Address of the vault that holds the assets and pays withdrawals"""
     required_confirmations: int
     """Blocks before a deposit is credited, its own included"""
-    min_deposit: str
+    min_deposit: Amount
     """Deposits below it are credited once their address has received this much of the asset.
-    Native units, hexadecimal.
+    Native units.
     """
-    min_withdrawal: str
-    """Smallest withdrawal in native units, hexadecimal"""
-    max_withdrawal: str
-    """Largest withdrawal of USDC in native units, hexadecimal. It is the vault's, at most a
-    minute old, if that is below the service's own.
+    min_withdrawal: Amount
+    """Smallest withdrawal in native units"""
+    max_withdrawal: Amount
+    """Largest withdrawal of USDC in native units. It is the vault's, at most a minute old, if
+    that is below the service's own.
     """
     witnesses: int
     """RPC endpoints that must agree before a deposit is credited or a withdrawal ends: 1 or 2"""
@@ -903,9 +903,9 @@ class VenueConfig:
     """Chain of the venue's outcome tokens"""
     outcome_tokens: str
     """Address of the ERC-1155 contract of the outcome tokens"""
-    min_deposit: str
+    min_deposit: Amount
     """Deposits below it are credited once their address has received this much of the asset.
-    Native units, hexadecimal.
+    Native units.
     """
     paused: bool
     """Whether new requests, quotes and accepts are rejected for now"""
