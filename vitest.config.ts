@@ -13,17 +13,23 @@ const PATIENCE_MS = 120_000;
 /** Journeys of the release run only. docs/testing.md says what proves them before. */
 const RELEASE_JOURNEYS = [
   "deadline",
+  "demo",
   "generated-clients",
+  "living-market",
   "maker-kill",
   "old-records",
+  "operator-console",
   "prometheus",
   "python-package",
+  "reference",
   "restore",
   "rfq-kill",
   "seal-kill",
+  "secrets",
   "upgrade",
   "vault-upgrade",
   "webhook-kill",
+  "wrangler-dev",
 ].map((name) => `test/journeys/${name}.test.ts`);
 /** `full` for the release run: test/support/depth.ts. Workerd sees no other environment. */
 const TEST_DEPTH = process.env["TEST_DEPTH"] ?? "small";

@@ -238,10 +238,9 @@ async function tripWith({ client }: Trader, trade: () => Promise<void>): Promise
 async function requireApproval({ session, password }: Trader): Promise<void> {
   const { secret } = await session.auth.startTotp({ password });
   const totp = new TOTP({ secret: Secret.fromBase32(secret) });
-  // A code is used once, and the one before is still valid.
-  const before = totp.generate({ timestamp: Date.now() - 30_000 });
-  await session.auth.confirmTotp({ totp_code: before });
-  const totp_code = totp.generate();
+  await session.auth.confirmTotp({ totp_code: totp.generate() });
+  // A code is used once, and that of the next step is valid already.
+  const totp_code = totp.generate({ timestamp: Date.now() + 30_000 });
   await session.auth.setPolicy({ password, totp_code, withdraw_approval_above: 0n });
 }
 
