@@ -8,7 +8,12 @@ import type { DeploySettings } from "./settings.ts";
 export type Secrets = Record<string, string>;
 
 /** A secret that no file has is empty. */
-const EMPTY: Secrets = { PAYER_SIGNER_HEADERS: "{}", RPC_URLS: "{}" };
+const EMPTY: Secrets = {
+  ALERT_URL: "{}",
+  HEARTBEAT_URL: "{}",
+  PAYER_SIGNER_HEADERS: "{}",
+  RPC_URLS: "{}",
+};
 
 export function readSecrets(path: string): Secrets {
   return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as Secrets) : {};

@@ -74,7 +74,7 @@ export function wranglerConfig(
   const base = JSON.parse(
     JSON.stringify(rawConfig).replaceAll('"rfq-custody', `"${settings.name}`),
   ) as WranglerConfig;
-  const { domain, placement, account_id } = settings;
+  const { domain, placement, account_id, vars } = settings;
   return {
     ...base,
     ...(account_id !== undefined && { account_id }),
@@ -84,13 +84,15 @@ export function wranglerConfig(
       preview_urls: false,
       routes: [{ pattern: domain, custom_domain: true }],
     }),
+    // What is no secret of this deployment, such as the URL of a receiver.
+    secrets: { required: base.secrets.required.filter((name) => !(name in vars)) },
     vars: {
       ...base.vars,
       DEPLOYMENT: settings.deployment,
       BOOK_LOCATION: settings.location,
       CHAINS: JSON.stringify(settings.chains),
       VENUES: JSON.stringify(settings.venues),
-      ...settings.vars,
+      ...vars,
     },
     d1_databases: base.d1_databases.map((one) => ({ ...one, database_id: databaseId })),
     ratelimits: base.ratelimits.map((one, index) => ({

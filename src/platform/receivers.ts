@@ -14,9 +14,10 @@ export const WebhookSecrets = z
   )
   .max(2);
 
-/** Empty: nobody. */
+/** Empty, or {} as a secret: nobody. */
 export const receiverUrl = z
   .string()
+  .transform((url) => (url === "{}" ? "" : url))
   .refine(
     (url) => url === "" || (URL.canParse(url) && isProtected(new URL(url))),
     "must be an https URL",

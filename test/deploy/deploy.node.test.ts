@@ -38,7 +38,8 @@ function scene() {
       JSON.stringify({ deployedBytecodeHash: keccak256("0x01") }),
     );
   const settings = JSON.parse(readFileSync("deploy.example.json", "utf8")) as object;
-  writeFileSync(join(root, `deploy.${ENV}.json`), JSON.stringify(settings));
+  const vars = { HEARTBEAT_URL: "https://watch.example" };
+  writeFileSync(join(root, `deploy.${ENV}.json`), JSON.stringify({ ...settings, vars }));
   return { root, account: new Account(join(root, "account.json")), lines: [] as string[] };
 }
 
@@ -75,6 +76,7 @@ describe("npm run deploy", () => {
       buckets: { "acme-staging-archive": lock("journal"), "acme-staging-audit": lock("audit") },
       config: {
         vars: { DEPLOYMENT: "acme-staging", BOOK_LOCATION: "weur", RATE_LIMITS: "on" },
+        triggers: { crons: ["* * * * *"] },
         d1_databases: [{ database_name: "acme-staging", database_id: DATABASE_ID }],
         queues: { producers: [{ queue: "acme-staging-withdrawals" }] },
         routes: [{ pattern: "staging.rfq.example.com", custom_domain: true }],
@@ -118,6 +120,13 @@ describe("npm run deploy", () => {
     const values = Object.values(one.account.secrets()).filter((value) => value.length > 8);
     expect(values.length).toBeGreaterThan(6);
     for (const value of values) expect(one.lines.join("\n")).not.toContain(value);
+  });
+
+  it("sends no variable as a secret, and `{}` as one that is not used", async () => {
+    const one = scene();
+    await run(one);
+    expect(one.account.secrets()).not.toHaveProperty("HEARTBEAT_URL");
+    expect(one.account.secrets()).toMatchObject({ ALERT_URL: "{}", RPC_URLS: "{}" });
   });
 
   it("--plan changes nothing", async () => {

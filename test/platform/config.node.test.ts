@@ -38,6 +38,10 @@ describe("a receiver of notices", () => {
     },
   );
 
+  it("is nobody if the secret is empty", () => {
+    expect(config({ ...testSettings(), ALERT_URL: "{}" })).toMatchObject({ ALERT_URL: "" });
+  });
+
   it("needs a secret of its own, of the form of Standard Webhooks", () => {
     const load = (secrets: object) => () =>
       config({ ...testSettings(), NOTICE_URL: "https://mail.example", ...secrets });
