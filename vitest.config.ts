@@ -91,6 +91,7 @@ export default defineConfig({
         name: "clock",
         include: ["test/**/*.clock.test.ts"],
         exclude: [],
+        globalSetup: ["./test/support/node/receiver.setup.ts"],
         testTimeout: PATIENCE_MS,
       }),
       {

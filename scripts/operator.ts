@@ -5,6 +5,7 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { carryOut } from "./operator/carry-out.ts";
 import { dirOf, openChannel, type Target } from "./operator/channel.ts";
 import {
   type Parsed,
@@ -18,14 +19,11 @@ import { startConsole } from "./operator/console.ts";
 import { findLog } from "./operator/find-log.ts";
 import { createOperatorKey } from "./operator/operator-key.ts";
 import { formatResult } from "./operator/print.ts";
-import { type Progress, reportProgress } from "./operator/progress.ts";
-import { reconcileWhole } from "./operator/reconcile-whole.ts";
+import { reportProgress } from "./operator/progress.ts";
 import { reserveStdout } from "./operator/stdout.ts";
-import { verifyWhole } from "./operator/verify-whole.ts";
 import type { OperatorProblem, OperatorRequest, OperatorResponse } from "./stack/operator-call.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { readStackFile } from "./stack/stack-file.ts";
-import { verifyJournal } from "./stack/verify-journal.ts";
 
 /** Read before the arguments are parsed, because usage errors are printed as JSON too. */
 const wantsJson = process.argv.includes("--json");
@@ -78,18 +76,13 @@ async function execute({
   try {
     if (words === "key create") response = makeKey(command);
     else if (words === "log find") response = await findLog(dirOf(dir), command.options ?? {});
-    else if (words === "journal verify") response = await verify(command, call, progress);
-    else if (words === "audit verify")
-      response = await verifyWhole(command, call, (rows) => progress.at(`${rows} verified`));
-    else if (words === "reconcile")
-      response = await reconcileWhole(command, call, (orders) => progress.at(`${orders} orders`));
     else if (send) {
       // Only this command needs viem, which takes a second to load.
       const { sendRescue } = await import("./operator/send-rescue.ts");
       response = await sendRescue(readStackFile(dirOf(dir)).rpc_url, () => call(command));
     } else {
       const order = await completed(command, call);
-      response = withShownPassword(order, await call(order));
+      response = withShownPassword(order, await carryOut(order, call, progress.at));
     }
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
@@ -105,35 +98,6 @@ async function execute({
   else printProblem(command, response.problem);
   if (response.ok) for (const warning of warningsOf(response.result)) console.error(warning);
   return exitCodeOf(response);
-}
-
-/** An order reads a part of the journal, so a journal of any length takes as many as it needs. */
-async function verify(
-  { options = {}, ...command }: OperatorRequest,
-  call: (order: OperatorRequest) => Promise<OperatorResponse>,
-  { at }: Progress,
-): Promise<OperatorResponse> {
-  const from = Number(options["from"] ?? 1);
-  class Rejected extends Error {
-    readonly response: OperatorResponse;
-    constructor(response: OperatorResponse) {
-      super("rejected");
-      this.response = response;
-    }
-  }
-  const read = async (part: Record<string, string>) => {
-    const response = await call({ ...command, options: part });
-    if (!response.ok) throw new Rejected(response);
-    return response.result;
-  };
-  const isFinal = (error: unknown) => error instanceof Rejected;
-  try {
-    const result = await verifyJournal(read, { from, onProgress: at }, isFinal);
-    return { ok: true, result };
-  } catch (error) {
-    if (error instanceof Rejected) return error.response;
-    throw error;
-  }
 }
 
 /** Serves the page until Ctrl-C. */

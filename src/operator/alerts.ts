@@ -1,6 +1,7 @@
 import { and, desc, eq, gte, isNull } from "drizzle-orm";
 import { read } from "../platform/read.ts";
 import { REVIEWED_ALERTS, termsOf } from "../platform/alert-kinds.ts";
+import { raiseAlert } from "../platform/alert.ts";
 import { closeAlerts } from "./audit-commands.ts";
 import { all, sql } from "../platform/sql.ts";
 import { alerts } from "../platform/tables.ts";
@@ -67,6 +68,18 @@ export async function openAlertsAbout(
     age: ageText(at),
     next: nextOf(alert.kind, alert.subject),
   }));
+}
+
+/** Raises an alert that means nothing, to see it arrive at ALERT_URL within a minute. */
+export async function test({
+  env,
+  operator: subject,
+  settings,
+}: OperatorContext): Promise<unknown> {
+  if (settings.ALERT_URL === "")
+    throw new OperatorRejection("nobody_called", "ALERT_URL is not set, so nobody is called.");
+  await raiseAlert(env.DB, "pager_test", subject, "An operator tests who is called.");
+  return { kind: "pager_test", subject };
 }
 
 /** Closes an alert that nothing else closes, so that the next case of it is reported again. */

@@ -67,6 +67,7 @@ export const COMMANDS = {
   history: ["reads", history],
   "alerts list": ["reads", alerts.list],
   "alerts close": ["changes", alerts.close],
+  "alerts test": ["changes", alerts.test],
   restore: ["by two", chains.restore],
   reconcile: ["changes", chains.reconcileAll],
   "journal verify": ["reads", journal.verify],

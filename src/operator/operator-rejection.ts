@@ -5,6 +5,7 @@ const TITLES = {
   withdrawal_final: "The withdrawal has ended",
   no_open_difference: "No difference is open",
   no_open_alert: "No alert is open",
+  nobody_called: "Nobody receives alerts",
   deposit_not_confirming: "The deposit does not wait for confirmations",
   no_credited_deposit: "No deposit to the address was credited",
   payment_not_acceptable: "The payment cannot be accepted",

@@ -37,6 +37,7 @@ const closeOf = (kind: string) => (subject: string) => [
   "--reason",
   "reviewed",
 ];
+const closeAltered = closeOf("withdrawal_altered");
 const resume = (chain: string) => ["chain", "resume", chain];
 
 export const ALERTS = {
@@ -85,6 +86,7 @@ export const ALERTS = {
   node_refused: { urgency: "page", next: chainStatus, closes: "itself" },
   nodes_disagree: { urgency: "page", next: chainStatus, closes: "itself", stops: "watcher" },
   notices_late: { urgency: "ticket", next: shows("doctor"), closes: "itself" },
+  pager_test: { urgency: "page", next: closeOf("pager_test"), closes: "review" },
   payer_failing: { urgency: "page", next: chainStatus, closes: "itself", stops: "payer" },
   payer_halted: { urgency: "page", next: resume, closes: "command", stops: "payer" },
   payment_refused: { urgency: "page", next: chainStatus, closes: "itself" },
@@ -112,8 +114,8 @@ export const ALERTS = {
   withdrawal_altered: {
     urgency: "page",
     // The subject of an altered transaction is its chain and nonce.
-    next: (subject) => (subject.includes(":") ? chainStatus() : retry(subject)),
-    closes: "command",
+    next: (subject) => (subject.includes(":") ? closeAltered : retry)(subject),
+    closes: "review",
   },
   withdrawal_dead_letter: {
     urgency: "ticket",

@@ -9,7 +9,7 @@ import { first, type Sql, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { memoryBucket } from "../support/audit-bucket.ts";
 import { edit } from "../support/ledger.ts";
-import { newPager } from "../support/pager.ts";
+import { answerAlert } from "../support/pager.ts";
 import { SealedJournal } from "./sealing.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -77,31 +77,26 @@ const lastSeal = () =>
 
 it("sealer_behind: a transfer is not sealed in time", async () => {
   await journal.trade();
-  const pager = await newPager(db);
-  const about = { kind: "sealer_behind", subject } as const;
   const aged = (change: Sql) => edit(db, "transfers", [sql`UPDATE transfers SET at = ${change}`]);
   const watch = () => watchSealer(db, { HOT_WINDOWS_DIVISOR: 3_600 });
   await aged(sql`at - 7200000`);
   await watch();
-  await pager.expectRaised(about);
-  await aged(sql`at + 7200000`);
-  await watch();
-  await pager.expectResolved(about);
+  const end = async () => {
+    await aged(sql`at + 7200000`);
+    await watch();
+  };
+  await answerAlert("sealer_behind", subject, { db, end });
 });
 
 it("sealer_failing: ten rounds fail, as when the bucket is away", async () => {
   await traded();
   await journal.scanned();
-  const pager = await newPager(db);
-  const about = { kind: "sealer_failing", subject } as const;
   const away = () => Promise.reject(new Error("away"));
   const change = { ARCHIVE: { get: away, put: away, head: away } };
   await inSealer(async (sealer) => {
     for (let count = 0; count < 10; count++) await sealer.alarm();
   }, change);
-  await pager.expectRaised(about);
-  await round();
-  await pager.expectResolved(about);
+  await answerAlert("sealer_failing", subject, { db, end: round });
 });
 
 it("archive_damaged: an object is not what its row states", async () => {
@@ -112,36 +107,28 @@ it("archive_damaged: an object is not what its row states", async () => {
   expect(original.byteLength).toBeGreaterThan(0);
   await bucket.put(key, "another object");
   await scheduler.wait(RELEASE_MS);
-  const pager = await newPager(db);
-  const about = { kind: "archive_damaged", subject } as const;
   await round();
-  await pager.expectRaised(about);
-  await bucket.put(key, original);
-  await round();
-  await pager.expectResolved(about);
+  const end = async () => {
+    await bucket.put(key, original);
+    await round();
+  };
+  const found = await answerAlert("archive_damaged", subject, { db, bindings: bindings(), end });
+  expect(found).toMatchObject({ ok: false });
 });
 
 it("seal_mismatch: the next seal's object is another one, until restore", async () => {
   const { epoch = 0, number = 0 } = (await lastSeal()) ?? {};
   await bucket.put(`journal/${epoch}/${number + 1}`, "another object");
   await traded();
-  const pager = await newPager(db);
-  const about = { kind: "seal_mismatch", subject } as const;
   await round();
-  await pager.expectRaised(about);
-  expect((await pager.runNamed(about, RESTORED)).problem).toBeUndefined();
-  await pager.expectResolved(about);
+  await answerAlert("seal_mismatch", subject, { db, bindings: RESTORED });
   await round();
   expect(await lastSeal()).toEqual({ epoch: epoch + 1, number: number + 1 });
 });
 
 it("journal_restored: the database lacks a seal, until restore", async () => {
   const { number = 0 } = (await lastSeal()) ?? {};
-  const pager = await newPager(db);
-  const about = { kind: "journal_restored", subject } as const;
   await edit(db, "journal_seals", [sql`DELETE FROM journal_seals WHERE number = ${number}`]);
   await round();
-  await pager.expectRaised(about);
-  expect((await pager.runNamed(about, RESTORED)).problem).toBeUndefined();
-  await pager.expectResolved(about);
+  await answerAlert("journal_restored", subject, { db, bindings: RESTORED });
 });

@@ -11,6 +11,7 @@ import { AWAY, memoryBucket } from "../support/audit-bucket.ts";
 import { countingCalls } from "../support/counting-database.ts";
 import { apiOf, send } from "../support/http.ts";
 import { newKey, newUser } from "../support/users.ts";
+import { answerAlert } from "../support/pager.ts";
 
 type Row = { audit_seq: number };
 
@@ -200,8 +201,8 @@ it("alerts if the bucket has been away for a quarter of an hour, until it is bac
   await tamper("UPDATE audit_seals SET sealed_at = sealed_at - 901000");
   await anchorAudit(env.DB, AWAY, settings);
   expect(await open()).toBe(1);
-  await anchorAudit(env.DB, bucket, settings);
-  expect(await open()).toBe(0);
+  const end = () => anchorAudit(env.DB, bucket, settings);
+  await answerAlert("anchor_late", "audit", { bindings: { AUDIT: bucket }, end });
 });
 
 it("keeps its heads in R2, and ignores one that nobody signed", async () => {

@@ -4,9 +4,10 @@ import { expect, it } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { rewrapKeys } from "../../src/auth/rewrap-keys.ts";
 import { sealSecret } from "../../src/auth/secret-box.ts";
-import { all, first, raw, sql, uuid } from "../../src/platform/sql.ts";
+import { all, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, codeOf, settings } from "../support/http.ts";
 import { newKey, newUser, type TestKey } from "../support/users.ts";
+import { answerAlert } from "../support/pager.ts";
 
 const whoami = (key: TestKey, changes: Record<string, string> = {}) => {
   forgetAllCredentials();
@@ -14,8 +15,6 @@ const whoami = (key: TestKey, changes: Record<string, string> = {}) => {
 };
 const edit = (key: TestKey, change: string) =>
   all(env.DB, sql`UPDATE api_keys SET ${raw(change)} WHERE api_key_id = ${uuid(key.apiKeyId)}`);
-const alertOf = (key: TestKey) =>
-  first<{ kind: string }>(env.DB, sql`SELECT kind FROM alerts WHERE subject = ${key.apiKeyId}`);
 
 it.each([
   "scopes = 'read,trade,withdraw'",
@@ -47,7 +46,7 @@ it.each([
     );
   } else await edit(key, change);
   expect(await codeOf(await whoami(key))).toBe("401 api_key_unknown");
-  expect(await alertOf(key)).toEqual({ kind: "key_row_altered" });
+  await answerAlert("key_row_altered", key.apiKeyId);
 });
 
 it("opens a row whose label, use and revocation changed", async () => {

@@ -4,10 +4,10 @@ import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { parseEther } from "viem";
 import { USDC } from "../../src/assets/asset.ts";
-import { raiseAlert } from "../../src/platform/alert.ts";
 import { alertLateWithdrawals } from "../../src/custody/payer/alert-late.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import { answerAlert } from "../support/pager.ts";
 import { drive, funded } from "./support/drive.ts";
 import { openStage, someone } from "./support/stage.ts";
 
@@ -28,9 +28,10 @@ it("too little gas for the next 100 payments raises an alert before payments sto
   const { id } = await stage.withdraw(user.userId, USDC, 10n, someone());
   expect(await drive(stage, id)).toBe("settled");
   expect(await detailOf("gas_low", stage.chain.chain)).toContain(address);
-  await stage.client.setBalance({ address, value: parseEther("1") });
-  await (await stage.payer()).round();
-  expect(await stage.alerts()).not.toContain("gas_low");
+  await stage.answerAlert("gas_low", async () => {
+    await stage.client.setBalance({ address, value: parseEther("1") });
+    await (await stage.payer()).round();
+  });
 });
 
 it("an empty gas balance raises an alert while a transaction waits", async () => {
@@ -85,8 +86,10 @@ it("a withdrawal that is late raises an alert until it has ended", async () => {
   expect(await look()).toBeUndefined();
   await freeze(null);
   expect(await look()).toContain(id);
-  expect(await drive(stage, id)).toBe("settled");
-  expect(await look()).toBeUndefined();
+  await stage.answerAlert("withdrawal_late", async () => {
+    expect(await drive(stage, id)).toBe("settled");
+    await look();
+  });
 });
 
 it("a payer whose rounds fail raises an alert after ten, until one succeeds", async () => {
@@ -109,28 +112,38 @@ it("a payer whose rounds fail raises an alert after ten, until one succeeds", as
       true,
     ]);
     expect(alerts.at(-1)).toMatch(/10 rounds.*No RPC endpoint/);
-    // A chain that is not read yet has nothing to pay, so its rounds succeed.
-    await all(env.DB, sql`DELETE FROM chain_cursors WHERE chain = 'local'`);
-    await payer.alarm?.();
-    expect(await detailOf("payer_failing", "local")).toBeUndefined();
+    const end = async () => {
+      // A chain that is not read yet has nothing to pay, so its rounds succeed.
+      await all(env.DB, sql`DELETE FROM chain_cursors WHERE chain = 'local'`);
+      await payer.alarm?.();
+    };
+    await answerAlert("payer_failing", "local", { end });
     await storage.deleteAlarm();
   });
 });
 
-it("a watcher resolves the alert of an instance before it", async () => {
-  await raiseAlert(env.DB, "chain_unreachable", "local", "raised before workerd was killed");
-  // A halted chain needs no endpoint, so its rounds succeed.
-  const at = sql`0, unhex('00'), 0, unhex('00'), 0, 0, 0, 1`;
-  await all(
-    env.DB,
-    sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,
-      scanned_hash, head_number, moved_group, moved_at, halted_at) VALUES ('local', ${at})`,
-  );
-  await runInDurableObject(env.CHAIN_WATCHER.getByName(uuidv7()), async (watcher, { storage }) => {
-    await storage.put("chain", "local");
-    await watcher.alarm?.();
-    expect(await detailOf("chain_unreachable", "local")).toBeUndefined();
-    await storage.deleteAlarm();
-  });
-  await all(env.DB, sql`DELETE FROM chain_cursors WHERE chain = 'local'`);
+it("a watcher whose rounds fail raises an alert, which the next instance resolves", async () => {
+  /** Runs rounds of an instance of its own. Nobody serves the endpoint of its chain. */
+  const watch = (rounds: number) =>
+    runInDurableObject(env.CHAIN_WATCHER.getByName(uuidv7()), async (watcher, { storage }) => {
+      await storage.put("chain", "local");
+      for (let round = 0; round < rounds; round++) await watcher.alarm?.();
+      await storage.deleteAlarm();
+    });
+  await watch(9);
+  expect(await detailOf("chain_unreachable", "local")).toBeUndefined();
+  await watch(10);
+  expect(await detailOf("chain_unreachable", "local")).toMatch(/10 rounds.*No RPC endpoint/);
+  const end = async () => {
+    // A halted chain needs no endpoint, so its rounds succeed.
+    const at = sql`0, unhex('00'), 0, unhex('00'), 0, 0, 0, 1`;
+    await all(
+      env.DB,
+      sql`INSERT INTO chain_cursors (chain, confirmed_number, confirmed_hash, scanned_number,
+        scanned_hash, head_number, moved_group, moved_at, halted_at) VALUES ('local', ${at})`,
+    );
+    await watch(1);
+    await all(env.DB, sql`DELETE FROM chain_cursors WHERE chain = 'local'`);
+  };
+  await answerAlert("chain_unreachable", "local", { end });
 });

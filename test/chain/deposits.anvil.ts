@@ -11,7 +11,6 @@ import { readCursor } from "../../src/chain/chain-cursor.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, blob, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { edit } from "../support/ledger.ts";
-import { newPager, serviceOf } from "../support/pager.ts";
 import { listen, openStage, someone, type Stage } from "./support/stage.ts";
 
 const NOTHING = { available: 0n, pending: 0n };
@@ -58,7 +57,8 @@ describe("deposits", () => {
     await stage.mintUsdc(victim.address, 5n);
     await stage.confirm();
     expect(await stage.deposits(thief.userId)).toEqual([]);
-    expect(await stage.alerts()).toEqual(["deposit_address_altered"]);
+    const subject = `${stage.chain.chain}:${victim.address.toLowerCase()}`;
+    await stage.answerAlert("deposit_address_altered", undefined, { subject });
 
     await editAddress(victim, sql`user_id = ${uuid(victim.userId)}, nonce = 0`);
     const to = (await readCursor(env.DB, stage.chain.chain))?.confirmed.number ?? 0;
@@ -187,6 +187,7 @@ describe("deposits", () => {
     ).toMatchObject({ available: 3n, pending: 0n });
     // One alert per chain for any number of deposits.
     expect(await stage.alerts()).toEqual(["deposit_quarantined"]);
+    await stage.answerAlert("deposit_quarantined");
     await expectSound(stage);
   });
 
@@ -279,7 +280,6 @@ describe("reorganisations", () => {
 
   it("halts on a reorg below the confirmed block until the command of its alert", async () => {
     const stage = await openStage({ confirmations: 2 });
-    const pager = await newPager(env.DB);
     const [user, later] = [await stage.user(), await stage.user()];
     await stage.mine(10);
     await stage.watch();
@@ -297,11 +297,7 @@ describe("reorganisations", () => {
     expect(await readBalance(env.DB, later.userId, USDC)).toMatchObject(NOTHING);
     expect(await stage.deposits(user.userId)).toMatchObject([{ status: "credited" }]);
     expect(await stage.alerts()).toEqual(["chain_halted"]);
-    const about = { kind: "chain_halted", subject: stage.chain.chain } as const;
-    await pager.expectRaised(about);
-    expect((await pager.runNamed(about, serviceOf(stage.chain))).problem).toBeUndefined();
-    await stage.watch();
-    await pager.expectResolved(about);
+    await stage.answerAlert("chain_halted", stage.watch);
     await stage.confirm();
     expect(await readBalance(env.DB, later.userId, USDC)).toMatchObject({
       available: 7n,
@@ -489,9 +485,7 @@ describe("nodes", () => {
     expect(await stage.alerts()).toEqual([]);
     await pass(301);
     await watchChain(context);
-    expect(await stage.alerts()).toEqual(["finality_stalled"]);
     finalized += 1;
-    await watchChain(context);
-    expect(await stage.alerts()).toEqual([]);
+    await stage.answerAlert("finality_stalled", () => watchChain(context));
   });
 });

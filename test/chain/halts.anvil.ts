@@ -8,7 +8,6 @@ import { restorePayments } from "../../src/custody/payer/restore-payments.ts";
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { all, first, sql } from "../../src/platform/sql.ts";
-import { newPager, serviceOf } from "../support/pager.ts";
 import { drive, funded } from "./support/drive.ts";
 import { openStage, someone, type Stage } from "./support/stage.ts";
 
@@ -62,7 +61,6 @@ it("a resume that was given before a halt of the chain does not end it", async (
 
 it("a resume that was given before a halt of the payer does not end it", async () => {
   const stage = await openStage();
-  const pager = await newPager(env.DB);
   const user = await funded(stage);
   const payer = await stage.payer();
   await recordResume(env.DB, stage.chain.chain, "operator:test");
@@ -74,13 +72,11 @@ it("a resume that was given before a halt of the payer does not end it", async (
   expect(await payer.round()).toEqual({ status: "halted" });
   expect(await alertDetail(stage, "payer_halted")).toBe("a reason");
   await pastHalt();
-  const about = { kind: "payer_halted", subject: stage.chain.chain } as const;
-  await pager.expectRaised(about);
-  expect((await pager.runNamed(about, serviceOf(stage.chain))).problem).toBeUndefined();
-  await stage.watch();
-  await payer.round();
+  await stage.answerAlert("payer_halted", async () => {
+    await stage.watch();
+    await payer.round();
+  });
   expect(await payerHalt(stage)).toEqual({ at: null, reason: null });
-  await pager.expectResolved(about);
   const { id } = await stage.withdraw(user.userId, USDC, 10n, someone());
   expect(await drive(stage, id)).toBe("settled");
 });

@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
 import { EndpointAlerts } from "../../src/chain/endpoint-alerts.ts";
+import { hostOf } from "../../src/chain/rpc.ts";
 import { setClock } from "../../src/platform/time.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { type Node, withNodes } from "./support/nodes.ts";
@@ -64,5 +65,6 @@ it("an alert names the host of an endpoint that keeps hanging, until it is well"
   expect(await round()).toEqual([]);
   expect(await round()).toEqual(["endpoint_failing"]);
   hanging.hangs = false;
-  expect(await round()).toEqual([]);
+  const subject = `${stage.chain.chain}:watcher:${hostOf(stage.chain.rpc_urls[0] ?? "")}`;
+  await stage.answerAlert("endpoint_failing", round, { subject });
 });

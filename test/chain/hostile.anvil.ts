@@ -6,6 +6,7 @@ import hostileToken from "../../contracts/artifacts/HostileToken.json" with { ty
 import recipientArtifact from "../../contracts/artifacts/HostileRecipient.json" with { type: "json" };
 import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
 import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { tokenName, tokenSubject } from "../../src/custody/token-name.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";
@@ -197,7 +198,7 @@ describe("a token that refuses every transfer", () => {
     await stage.confirm();
     await setToken(TOKEN_REVERTS);
     await stage.mine();
-    const waiting = [];
+    const waiting: { id: string }[] = [];
     for (let n = 0; n < 3; n++)
       waiting.push(await stage.withdraw(user.userId, USDC, 10n, someone()));
     const token = await stage.withdraw(user.userId, ASSET, 10n, someone());
@@ -205,11 +206,13 @@ describe("a token that refuses every transfer", () => {
     expect(await kindsOf(stage)).toEqual([{ kind: "pay" }]);
     for (const { id } of waiting)
       expect(await stage.withdrawal(id)).toMatchObject({ status: "queued", failure_code: null });
-    expect(await stage.alerts()).toEqual(["token_refuses"]);
-    await setToken(HONEST);
-    await stage.mine();
-    for (const { id } of waiting) expect(await drive(stage, id)).toBe("settled");
-    expect(await stage.alerts()).toEqual([]);
+    const ended = async () => {
+      await setToken(HONEST);
+      await stage.mine();
+      for (const { id } of waiting) expect(await drive(stage, id)).toBe("settled");
+    };
+    const subject = tokenSubject(stage.chain.chain, tokenName(USDC));
+    await stage.answerAlert("token_refuses", ended, { subject });
     await expectRest(stage);
   });
 

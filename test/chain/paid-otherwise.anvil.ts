@@ -210,4 +210,5 @@ it("reports each withdrawal that is paid on other terms, while the first alert i
       AND subject LIKE ${`${stage.chain.chain}:%`} ORDER BY alert_id`,
   );
   expect(rows.map(({ subject }) => subject)).toEqual(subjects);
+  for (const subject of subjects) await stage.answerAlert("payment_terms", undefined, { subject });
 });

@@ -18,6 +18,7 @@ import { restorePayments, type RestoreReport } from "../../src/custody/payer/res
 import { checkStreams } from "../../src/reconcile/check-events.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
+import { memoryBucket } from "../support/audit-bucket.ts";
 import { funded } from "./support/drive.ts";
 import { openStage, someone } from "./support/stage.ts";
 import { steal } from "./support/theft.ts";
@@ -82,18 +83,20 @@ it("a restore halts the payer until every payment has its withdrawal", async () 
     env.DB,
     sql`SELECT max(transfer_id) AS seq FROM transfers`,
   );
-  const report = await restorePayments(
-    stage.watcher,
-    async () => new Map([[lost.paymentId, lost]]),
-  );
-  expect(report).toEqual({
-    rebuilt: 1,
-    unresolved: [],
-    remaining: 0,
-    next: null,
-    paying: true,
-    next_batch: 2,
-  });
+  const wake = async () => {};
+  const restored = async (_: string, after: number) =>
+    restorePayments(stage.watcher, async () => new Map([[lost.paymentId, lost]]), after);
+  const addresses = { rewritten: 0, unread_above: null, lost_users: [] };
+  const bindings = {
+    AUDIT: memoryBucket(),
+    SEALER: { getByName: () => ({ lost: async () => null }) },
+    CHAIN_WATCHER: { getByName: () => ({ wake, restore: async () => addresses }) },
+    PAYER: { getByName: () => ({ wake, restore: restored }) },
+  };
+  const report = await stage.answerAlert("payment_unknown", undefined, { bindings });
+  const rebuilt = { rebuilt: 1, unresolved: [], remaining: 0, next_batch: 2 };
+  const chains = { [stage.chain.chain]: { ok: true, addresses, ...rebuilt } };
+  expect(report).toEqual({ ok: true, chains });
   expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
     available: 690n,
     pending: 10n,

@@ -4,6 +4,7 @@ import { expect, it } from "vitest";
 import { handleWithdrawalMessages } from "../../src/custody/payer/wake-payer.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import { answerAlert } from "../support/pager.ts";
 
 const message = (body: unknown) => ({ id: uuidv7(), timestamp: new Date(), attempts: 5, body });
 
@@ -38,4 +39,5 @@ it("raises one alert per withdrawal for dead letters", async () => {
       sql`SELECT 1 FROM alerts WHERE kind = 'withdrawal_dead_letter' AND subject = ${id}`,
     ),
   ).toHaveLength(1);
+  await answerAlert("withdrawal_dead_letter", id);
 });

@@ -233,7 +233,7 @@ describe("the vault", () => {
     await stage.confirm();
     await stage.watch();
     expect(await stage.withdrawal(id)).toMatchObject({ status: "queued" });
-    expect(await stage.alerts()).toContain("payment_skipped");
+    await stage.answerAlert("payment_skipped");
     await stage.asAdmin(
       stage.vault,
       encodeFunctionData({
@@ -253,14 +253,14 @@ describe("the vault", () => {
     const { id } = await stage.withdraw(user.userId, USDC, 300n, someone());
     const payer = await stage.payer();
     expect(await payer.round()).toEqual({ status: "idle" });
-    expect(await stage.alerts()).toContain("vault_paused");
-    await stage.asAdmin(
-      stage.vault,
-      encodeFunctionData({ abi: vaultAbi, functionName: "unpause" }),
-    );
-    await stage.mine();
-    expect(await drive(stage, id)).toBe("settled");
-    expect(await stage.alerts()).not.toContain("vault_paused");
+    await stage.answerAlert("vault_paused", async () => {
+      await stage.asAdmin(
+        stage.vault,
+        encodeFunctionData({ abi: vaultAbi, functionName: "unpause" }),
+      );
+      await stage.mine();
+      expect(await drive(stage, id)).toBe("settled");
+    });
   });
 
   it("returns a whole reverted batch to the queue", async () => {
@@ -327,7 +327,7 @@ describe("a withdrawal whose row was edited", () => {
     expect(await (await stage.payer()).round()).toEqual({ status: "idle" });
     expect(await (await stage.payer()).round()).toEqual({ status: "idle" });
     expect(await stage.withdrawal(id)).toMatchObject({ status: "queued", hash: null });
-    expect(await alertsOf(id)).toEqual(["withdrawal_altered"]);
+    await stage.answerAlert("withdrawal_altered", undefined, { subject: id });
   });
 
   it("does not delay others, and `fail` returns its funds", async () => {
@@ -359,7 +359,8 @@ describe("a withdrawal whose row was edited", () => {
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     await payer.round();
     expect((await stage.withdrawal(id))?.hash).toBe(before?.hash);
-    expect(await alertsOf(`${stage.chain.chain}:0`)).toEqual(["withdrawal_altered"]);
+    const subject = `${stage.chain.chain}:0`;
+    await stage.answerAlert("withdrawal_altered", undefined, { subject });
   });
 });
 

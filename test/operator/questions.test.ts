@@ -11,6 +11,8 @@ import { openMarket, placeQuote } from "../support/market.ts";
 import { apiOf } from "../support/http.ts";
 import { orderOf, sendOrder } from "../support/operator.ts";
 import { newUser } from "../support/users.ts";
+import { answerAlert } from "../support/pager.ts";
+import { SECRETS } from "../support/receiver.ts";
 
 const execute = (line: string, options: Record<string, string> = {}) =>
   sendOrder(orderOf(line.split(" "), options));
@@ -188,7 +190,17 @@ it("an unmined transaction raises an alert until it is mined", async () => {
   expect((await openAlerts()).filter(({ subject }) => subject === name)).toMatchObject([
     { detail: expect.stringContaining("transaction 7 (pay)") as string },
   ]);
-  await all(env.DB, sql`UPDATE chain_transactions SET status = 'unused' WHERE chain = ${name}`);
-  await alertLateWithdrawals(env.DB, settings);
-  expect((await openAlerts()).filter(({ subject }) => subject === name)).toEqual([]);
+  const end = async () => {
+    await all(env.DB, sql`UPDATE chain_transactions SET status = 'unused' WHERE chain = ${name}`);
+    await alertLateWithdrawals(env.DB, settings);
+  };
+  await answerAlert("payment_unmined", name, { end });
+});
+
+it("`alerts test` calls whom an alert would call, if anybody", async () => {
+  expect(await execute("alerts test")).toMatchObject({ problem: { code: "nobody_called" } });
+  const receiver = { ALERT_URL: "https://pager.example", ALERT_SECRETS: JSON.stringify(SECRETS) };
+  const { result } = await sendOrder(orderOf(["alerts", "test"]), receiver);
+  expect(result).toEqual({ kind: "pager_test", subject: "test" });
+  await answerAlert("pager_test", "test");
 });

@@ -7,6 +7,7 @@ import { clearAlert, raiseAlert } from "../../src/platform/alert.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { settings } from "../support/http.ts";
 import { expectSigned, newReceiver, SECRETS } from "../support/receiver.ts";
+import { answerAlert } from "../support/pager.ts";
 
 const db = env.OUTBOUND_DB;
 const OURS = { ALERT_FORMAT: "webhook", ALERT_SECRETS: SECRETS } as const;
@@ -102,13 +103,5 @@ it("raises alerts_late, which itself arrives when the receiver is back", async (
   await minute(pager.url);
   await all(db, sql`UPDATE delivery_cursors SET failing_since = failing_since - 900000`);
   await minute(pager.url);
-  await pager.answer(200);
-  const before = (await pager.bodies()).length;
-  await minute(pager.url);
-  await minute(pager.url);
-  expect(shortly((await pager.bodies()).slice(before))).toEqual([
-    "raised gas_low polygon",
-    "raised alerts_late alerts",
-    "resolved alerts_late alerts",
-  ]);
+  await answerAlert("alerts_late", "alerts", { db });
 });

@@ -1,11 +1,9 @@
-/** A kind of alert without a test that causes it, or with a command that does not exist, fails. */
+/** A kind of alert fails without a test that causes it and lets it go its whole way to its end. */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { parseCommand } from "../../scripts/operator/commands.ts";
-import { type AlertKind, ALERTS } from "../../src/platform/alert-kinds.ts";
-import { COMMANDS } from "../../scripts/operator/commands.ts";
+import type { AlertKind } from "../../src/platform/alert-kinds.ts";
 
-/** The test that causes each kind and sees it close. */
+/** Each calls answerAlert of test/support/pager.ts once the service has raised the alert. */
 const CAUSED_BY: Readonly<Record<AlertKind, string>> = {
   alerts_late: "test/outbound/deliver-alerts.test.ts",
   anchor_late: "test/audit/audit.test.ts",
@@ -27,8 +25,9 @@ const CAUSED_BY: Readonly<Record<AlertKind, string>> = {
   key_row_altered: "test/auth/key-seal.test.ts",
   limit_reached: "test/chain/payment-limit.anvil.ts",
   node_refused: "test/chain/fees.anvil.ts",
-  nodes_disagree: "test/chain/witnesses.anvil.ts",
+  nodes_disagree: "test/chain/agreed.anvil.ts",
   notices_late: "test/outbound/deliver-log.test.ts",
+  pager_test: "test/operator/questions.test.ts",
   payer_failing: "test/chain/alerts.anvil.ts",
   payer_halted: "test/chain/halts.anvil.ts",
   payment_refused: "test/chain/sweeps.anvil.ts",
@@ -50,17 +49,6 @@ const CAUSED_BY: Readonly<Record<AlertKind, string>> = {
   withdrawal_parked: "test/chain/payment-limit.anvil.ts",
 };
 
-it.each(Object.entries(CAUSED_BY))("%s is caused by %s", (kind, file) => {
-  expect(readFileSync(file, "utf8")).toMatch(new RegExp(`\\b${kind}\\b`));
-});
-
-it.each(Object.entries(ALERTS))("%s names a command of the operator's tool", (_, { next }) => {
-  for (const subject of ["polygon", "polygon:7", "it's one"]) {
-    const words = next(subject);
-    const parsed = parseCommand([...words, "--remote"]);
-    expect(parsed).toMatchObject({ help: false, remote: true });
-    // The subject is one word.
-    const command = COMMANDS.find((one) => one.words.every((word, at) => word === words[at]));
-    expect(command).toBeDefined();
-  }
+it.each(Object.entries(CAUSED_BY))("%s is caused and answered by %s", (kind, file) => {
+  expect(readFileSync(file, "utf8")).toMatch(new RegExp(`\\banswerAlert\\(\\s*"${kind}"`));
 });

@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { EXPECTED_OBJECTS } from "../../src/platform/expected-schema.ts";
 import { watchSchema } from "../../src/platform/watch-schema.ts";
+import { answerAlert } from "../support/pager.ts";
 
 const db = env.DRIFTED_DB;
 
@@ -64,9 +65,12 @@ describe("the watch of the schema", () => {
     const alerts = await openAlerts();
     expect([...alerts.keys()]).toEqual([object]);
     expect(alerts.get(object)).toContain(`npm run migrations -- mend "${object}"`);
-    await db.prepare(`DROP ${type} IF EXISTS ${name}`).run();
-    if (before !== null) await db.prepare(before.sql).run();
-    expect(await openAlerts()).toEqual(new Map());
+    const end = async () => {
+      await db.prepare(`DROP ${type} IF EXISTS ${name}`).run();
+      if (before !== null) await db.prepare(before.sql).run();
+      expect(await openAlerts()).toEqual(new Map());
+    };
+    await answerAlert("schema_drift", object, { db, end });
   });
 
   it("names a trigger also while the migrations differ", async () => {

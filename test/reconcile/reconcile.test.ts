@@ -17,6 +17,7 @@ import {
 } from "../support/market.ts";
 import type { Difference } from "../../src/reconcile/difference.ts";
 import { settings } from "../support/http.ts";
+import { answerAlert } from "../support/pager.ts";
 
 const db = env.DB;
 
@@ -322,10 +323,13 @@ it("raises one alert that stays open until it is resolved", async () => {
     sql`UPDATE accounts SET balance = balance - 7 WHERE account_id = ${id}`,
   );
   expect(await found(userId, true)).toHaveLength(1);
-  const open = sql`SELECT count(*) AS n FROM alerts
-    WHERE kind = 'reconciliation' AND resolved_at IS NULL AND subject LIKE ${`%${userId}%`}`;
-  expect(await first(db, open)).toEqual({ n: 1 });
-  await all(db, sql`UPDATE alerts SET resolved_at = 1 WHERE subject LIKE ${`%${userId}%`}`);
+  const open = await all<{ subject: string }>(
+    db,
+    sql`SELECT subject FROM alerts
+      WHERE kind = 'reconciliation' AND resolved_at IS NULL AND subject LIKE ${`%${userId}%`}`,
+  );
+  expect(open).toHaveLength(1);
+  await answerAlert("reconciliation", open[0]?.subject ?? "", { db });
   expect(await found(userId, true)).toEqual([]);
 });
 

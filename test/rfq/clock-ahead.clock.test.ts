@@ -4,7 +4,7 @@ import { env } from "cloudflare:workers";
 import { beforeAll, expect, it } from "vitest";
 import { config } from "../../src/platform/config.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { now } from "../../src/platform/time.ts";
+import { now, setClock } from "../../src/platform/time.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { watchClock } from "../../src/rfq/watch-clock.ts";
@@ -16,6 +16,7 @@ import {
   outcomeOf,
   withRealClock,
 } from "../support/market.ts";
+import { answerAlert } from "../support/pager.ts";
 import { newUser } from "../support/users.ts";
 
 /** A database of its own, because its clock stands still for the rest of the run. */
@@ -70,5 +71,9 @@ it("stops quotes and accepts, but not expiry", () =>
     expect(await send(command.cancelQuote(maker, short!.quoteId))).toBe("ok");
 
     await watchClock(db);
-    expect(await openAlerts()).toEqual([{ kind: "clock_ahead" }]);
+    const end = () => {
+      setClock({ now: () => Date.now() + 61_000 });
+      return watchClock(db);
+    };
+    await answerAlert("clock_ahead", "d1", { db, end });
   }));

@@ -17,7 +17,7 @@ import { closeTripped, saveProtection } from "../../src/rfq/protection.ts";
 import { setAside } from "../../src/rfq/set-aside.ts";
 import { balances, newAsset } from "../support/ledger.ts";
 import { command, commitCommand, operationOf, outcomeOf } from "../support/market.ts";
-import { newPager } from "../support/pager.ts";
+import { answerAlert } from "../support/pager.ts";
 import { withBatch } from "../support/slow-database.ts";
 import { newUser } from "../support/users.ts";
 
@@ -123,18 +123,14 @@ describe("a due quote that cannot be released", () => {
   });
 
   it("is ended by the command that its alert names, with what is promised for it", async () => {
-    const pager = await newPager(db);
     const { book, maker, bad } = await damagedMarket(400);
     await scheduler.wait(500);
     await expect(operate("stuck end", { id: bad })).rejects.toMatchObject({ code: "not_stuck" });
     await newCommitter(book).committer.expire();
     expect(await balances(maker.userId, book, db)).toEqual([90n, 10n]);
 
-    const about = { kind: "record_stuck", subject: bad } as const;
-    await pager.expectRaised(about);
-    expect((await pager.runNamed(about)).result).toEqual({ id: bad, ended: true });
+    expect(await answerAlert("record_stuck", bad, { db })).toEqual({ id: bad, ended: true });
     expect(await balances(maker.userId, book, db)).toEqual([100n, 0n]);
-    await pager.expectResolved(about);
     await expect(operate("stuck end", { id: bad })).rejects.toMatchObject({ code: "not_stuck" });
     const audited = sql`SELECT kind FROM audit_events WHERE subject_id = ${bad}`;
     expect(await all(db, audited)).toEqual([{ kind: "stuck_ended" }]);

@@ -1,76 +1,68 @@
 /** An operator who hears of alerts by ALERT_URL only, and runs exactly the command that they name. */
-import { expect } from "vitest";
+import { env } from "cloudflare:workers";
+import { expect, inject } from "vitest";
+import { carryOut } from "../../scripts/operator/carry-out.ts";
+import type { Parsed } from "../../scripts/operator/commands.ts";
 import { deliverAlerts } from "../../src/outbound/deliver-alerts.ts";
-import type { AlertKind } from "../../src/platform/alert-kinds.ts";
-import type { ChainConfig } from "../../src/platform/config.ts";
+import { type AlertKind, ALERTS } from "../../src/platform/alert-kinds.ts";
+import { all, sql } from "../../src/platform/sql.ts";
 import { settings } from "./http.ts";
-import { type OperatorResult, orderOf, sendOrder } from "./operator.ts";
+import { orderOf, sendOrder } from "./operator.ts";
 import { newReceiver, SECRETS } from "./receiver.ts";
 
-type About = { readonly kind: AlertKind; readonly subject: string };
+type Answer = {
+  readonly db?: D1Database;
+  /** Bindings of the service that carries out the command. */
+  readonly bindings?: object;
+  /** What ends the cause, if the command alone does not. */
+  readonly end?: () => Promise<unknown>;
+};
 
-export async function newPager(db: D1Database) {
+/**
+ * Lets an open alert go its whole way: a receiver gets it, the operator runs the command that the
+ * message names, and the receiver gets its end. Returns the result of the command. Each kind needs
+ * a test that calls it with an alert that the service has raised (alert-kinds.node.test.ts).
+ */
+export async function answerAlert(
+  kind: AlertKind,
+  subject: string,
+  { db = env.DB, bindings = {}, end }: Answer = {},
+): Promise<unknown> {
   const receiver = newReceiver();
-  /** What cron does each minute. */
-  const minute = async (url: string) => {
-    while (await deliverAlerts(db, settings({ ALERT_URL: url, ALERT_SECRETS: SECRETS })));
-  };
-  // Another test may have had a pager.
-  await minute("");
-  await minute(receiver.url);
-
-  /** The messages about an alert, oldest first. */
-  const received = async ({ kind, subject }: About) => {
-    await minute(receiver.url);
-    const all = await receiver.bodies();
-    return all.filter(({ data }) => data.kind === kind && data.subject === subject);
-  };
-  const typesOf = async (about: About) => (await received(about)).map(({ type }) => type);
-
-  return {
-    expectRaised: async (about: About) =>
-      expect((await typesOf(about)).at(-1)).toBe("alert.raised"),
-    expectResolved: async (about: About) =>
-      expect((await typesOf(about)).slice(-2)).toEqual(["alert.raised", "alert.resolved"]),
-    /** Gives the order that the last message about the alert names. */
-    runNamed: async (about: About, changes: object = {}): Promise<OperatorResult> => {
-      const { data } = (await received(about)).at(-1) ?? {};
-      const words = wordsOf(data.next_command);
-      expect([words.slice(0, 4), words.at(-1)]).toEqual([
-        ["npm", "run", "operator", "--"],
-        "--remote",
-      ]);
-      const { command, options } = orderIn(words.slice(4, -1));
-      return sendOrder(orderOf(command, options), { DB: db, ...changes });
-    },
-  };
-}
-
-/** Bindings of a service of this chain alone, whose objects the test runs itself. */
-export function serviceOf(chain: ChainConfig): object {
-  const asleep = { getByName: () => ({ wake: async () => {} }) };
-  return { CHAINS: JSON.stringify([chain]), VENUES: "[]", CHAIN_WATCHER: asleep, PAYER: asleep };
-}
-
-/** The tool's own parser runs in Node only (test/platform/alert-kinds.node.test.ts). */
-function orderIn(words: readonly string[]) {
-  const flags = words.findIndex((word) => word.startsWith("--"));
-  const command = flags < 0 ? [...words] : words.slice(0, flags);
-  const options: Record<string, string> = {};
-  for (let index = command.length; index < words.length; index += 2)
-    options[(words[index] ?? "").slice(2)] = words[index + 1] ?? "";
-  // It only changes what is printed.
-  delete options["wide"];
-  return { command, options };
-}
-
-/** As a POSIX shell splits it, without variables. */
-function wordsOf(command: string): string[] {
-  const words = command.matchAll(/(?:[^\s'\\]|'[^']*'|\\.)+/g);
-  return [...words].map(([word]) =>
-    word.replaceAll(
-      /'([^']*)'|\\(.)/g,
-      (_, quoted?: string, escaped?: string) => quoted ?? escaped ?? "",
-    ),
+  // As after all that was raised before.
+  await all(
+    db,
+    sql`INSERT INTO delivery_cursors (name, position)
+      SELECT 'alerts', max(e.event_id) - 1 FROM alert_events e JOIN alerts a USING (alert_id)
+        WHERE a.kind = ${kind} AND a.subject = ${subject} AND e.resolved = 0
+      ON CONFLICT (name) DO UPDATE SET position = excluded.position`,
   );
+  /** The messages about the alert once cron has delivered all. */
+  const received = async () => {
+    const change = { ALERT_URL: receiver.url, ALERT_SECRETS: SECRETS };
+    while (await deliverAlerts(db, settings(change)));
+    const bodies = await receiver.bodies();
+    return bodies.filter(({ data }) => data.kind === kind && data.subject === subject);
+  };
+  const { urgency } = ALERTS[kind];
+  const raised = await received();
+  expect(raised).toMatchObject([{ type: "alert.raised", data: { urgency } }]);
+  const result = await run(String(raised[0]?.["data"].next_command), { DB: db, ...bindings });
+  await end?.();
+  const types = (await received()).map(({ type }) => type);
+  expect(types).toEqual(["alert.raised", "alert.resolved"]);
+  return result;
+}
+
+/** As the shell and the operator's tool of another process read it, because workerd has neither. */
+async function run(text: string, bindings: object): Promise<unknown> {
+  const response = await fetch(`${inject("receiverUrl")}/order`, { method: "POST", body: text });
+  const parsed = await response.json<Parsed>();
+  if (parsed.help) throw new Error(`${text}: ${parsed.text}`);
+  expect(parsed.remote).toBe(true);
+  const answer = await carryOut(parsed.command, ({ command, options }) =>
+    sendOrder(orderOf(command, options), bindings),
+  );
+  if (!answer.ok) throw new Error(`${text}: ${answer.problem.detail}`);
+  return answer.result;
 }

@@ -49,6 +49,9 @@ export const SERVICE_COMMANDS = {
     ],
     help: "close an alert after its review; the next case is then reported",
   },
+  "alerts test": {
+    help: "raise the alert pager_test, which calls whoever ALERT_URL calls within a minute",
+  },
   "journal verify": {
     flags: [{ name: "from", value: "<n>", help: "the first seal to read; default 1" }],
     help: "verify the archive's seals and compare them with balances; exits with 1 on a discrepancy",

@@ -34,6 +34,7 @@ import { paymentId } from "../../../src/chain/payment-id.ts";
 import { termsMac } from "../../../src/ledger/withdrawal-mac.ts";
 import type { ChainConfig, Config } from "../../../src/platform/config.ts";
 import { config } from "../../../src/platform/config.ts";
+import type { AlertKind } from "../../../src/platform/alert-kinds.ts";
 import { commit, newGroup } from "../../../src/platform/commit.ts";
 import { all, blob, first, sql, uuid } from "../../../src/platform/sql.ts";
 import { uuidv7 } from "../../../src/platform/uuid.ts";
@@ -48,6 +49,7 @@ import { accountStream, type StreamEvent } from "../../../src/streams/event-log.
 import { notifyStreams } from "../../../src/streams/notify.ts";
 import { newAddress } from "../../support/ledger.ts";
 import { connect, type Subscriber } from "../../support/sockets.ts";
+import { answerAlert } from "../../support/pager.ts";
 import { newUser, type TestUser } from "../../support/users.ts";
 import type { PayerContext } from "../../../src/custody/payer/payer-context.ts";
 import type { WatcherContext } from "../../../src/custody/watcher/commit-move.ts";
@@ -384,6 +386,17 @@ export async function openStage(options: StageOptions = {}) {
             AND resolved_at IS NULL ORDER BY alert_id`,
         )
       ).map((row) => row.kind),
+    /** Of the service of this chain alone, whose objects the test runs itself. */
+    answerAlert: (
+      kind: AlertKind,
+      end?: () => Promise<unknown>,
+      { subject = chain.chain, bindings = {} } = {},
+    ): Promise<unknown> => {
+      const asleep = { getByName: () => ({ wake: async () => {} }) };
+      const objects = { CHAIN_WATCHER: asleep, PAYER: asleep };
+      const service = { CHAINS: JSON.stringify([chain]), VENUES: "[]", ...objects, ...bindings };
+      return answerAlert(kind, subject, { bindings: service, ...(end && { end }) });
+    },
     events: async (userId: string) =>
       (
         await all<{ type: string }>(

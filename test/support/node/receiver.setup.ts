@@ -1,10 +1,13 @@
 /**
  * A receiver of what the service sends, for the tests in workerd, which cannot listen. Each path is
- * a receiver of its own. Its calls are read with GET, and PUT sets the status of its answers.
+ * a receiver of its own. Its calls are read with GET, and PUT sets the status of its answers. The
+ * path /order is what a shell and the operator's tool make of the command in the body.
  */
+import { execFileSync } from "node:child_process";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TestProject } from "vitest/node";
+import { parseCommand } from "../../../scripts/operator/commands.ts";
 import type { Received } from "./received.ts";
 
 type Path = { answer: number; readonly received: Received[] };
@@ -30,6 +33,7 @@ function receivingServer(): Server {
     paths.set(url, path);
     if (method === "GET") return response.end(JSON.stringify(path.received));
     const body = await textOf(request);
+    if (url === "/order") return response.end(JSON.stringify(readOrder(body)));
     if (method === "PUT") {
       path.answer = Number(body);
       return response.end();
@@ -49,4 +53,19 @@ async function textOf(request: IncomingMessage): Promise<string> {
   let text = "";
   for await (const chunk of request.setEncoding("utf8")) text += String(chunk);
   return text;
+}
+
+function readOrder(text: string): object {
+  try {
+    return parseCommand(wordsOf(text));
+  } catch (error) {
+    return { help: true, text: String(error) };
+  }
+}
+
+/** Of `npm run operator -- <words>`. */
+function wordsOf(command: string): string[] {
+  const script = `set -- ${command}; [ "$1 $2 $3 $4" = "npm run operator --" ] || exit 1; shift 4
+    printf '%s\\0' "$@"`;
+  return execFileSync("sh", ["-c", script], { encoding: "utf8" }).split("\0").slice(0, -1);
 }
