@@ -17,13 +17,11 @@ const RELEASED_AFTER_MS = 65_000;
 /** Alerts that close once the archive is well. */
 const HALTS = ["sealer_failing", "seal_mismatch", "archive_damaged", "journal_restored"];
 /**
- * The ids of what the seals must contain. A quote ends with its second transfer (step 2), and a
- * match reserves the requester's side (reason 4).
+ * The ids of what the seals must contain. A match reserves the requester's side (reason 4).
  */
 const ENDED = {
   requests: "SELECT request_id AS id FROM every_requests WHERE ended_group <= :group",
-  quotes: `SELECT q.quote_id AS id FROM every_quotes q JOIN every_transfers t ON t.ref = q.quote_id
-    WHERE t.step = 2 AND t.transfer_id <= :transfer`,
+  quotes: "SELECT quote_id AS id FROM every_quotes WHERE ended_group <= :group",
   matches: `SELECT m.match_id AS id FROM every_matches m JOIN every_transfers t ON t.ref = m.match_id
     WHERE t.reason = 4 AND t.transfer_id <= :transfer`,
 } as const;

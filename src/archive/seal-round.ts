@@ -35,7 +35,12 @@ import {
   type StoredSeal,
 } from "./seal-store.ts";
 import { lastSeals, type SealRow, storeSeal } from "./seal-row.ts";
-import { compareWithMemory, type DatabaseState, type SealerMemory } from "./sealer-memory.ts";
+import {
+  compareWithMemory,
+  type DatabaseState,
+  endOf,
+  type SealerMemory,
+} from "./sealer-memory.ts";
 
 export type RoundContext = {
   readonly db: D1Database;
@@ -108,9 +113,7 @@ async function nextRound(context: RoundContext): Promise<Round> {
   const [last] = await lastSeals(db, 1);
   if (!stored || last?.sha256 !== proven.sha256)
     throw new Error(`seal ${proven.seal.number} was not stored`);
-  const { epoch, number, upTo, upToGroup, sha256 } = last;
-  const end = { epoch, number, upTo, upToGroup, sha256 };
-  await context.remember({ ...memory, last: end, chosen: null });
+  await context.remember({ ...memory, last: endOf(last), chosen: null });
   return { status: "sealed", seal: last, full: choice.full };
 }
 

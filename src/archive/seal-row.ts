@@ -16,16 +16,11 @@ import { journalSeals } from "./tables.ts";
 
 type Row = typeof journalSeals.$inferSelect;
 
-/** A stored seal by its hash, without `0x`. */
-export type SealRow = SealHead & {
-  readonly sha256: string;
-  readonly bytes: number;
-  readonly sealedAt: number;
-  readonly transfers: number;
-  readonly requests: number;
-  readonly quotes: number;
-  readonly matches: number;
-};
+/** A stored seal. Its hashes have no `0x`. */
+export type SealRow = Omit<Row, "previous" | "sha256"> &
+  Pick<SealHead, "previous"> & {
+    readonly sha256: string;
+  };
 
 /** The newest seals, the last one first. */
 export async function lastSeals(db: D1Database, count: number): Promise<SealRow[]> {
@@ -36,22 +31,7 @@ export async function lastSeals(db: D1Database, count: number): Promise<SealRow[
 }
 
 export function sealRow(row: Row): SealRow {
-  return {
-    epoch: row.epoch,
-    number: row.number,
-    previous: row.previous.slice(2),
-    after: row.afterTransfer,
-    upTo: row.upToTransfer,
-    afterGroup: row.afterGroup,
-    upToGroup: row.upToGroup,
-    sha256: row.sha256.slice(2),
-    bytes: row.bytes,
-    sealedAt: row.sealedAt,
-    transfers: row.transfers,
-    requests: row.requests,
-    quotes: row.quotes,
-    matches: row.matches,
-  };
+  return { ...row, previous: row.previous.slice(2), sha256: row.sha256.slice(2) };
 }
 
 /**

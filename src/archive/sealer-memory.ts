@@ -74,6 +74,6 @@ export function nextEpoch(memory: SealerMemory, { seals, highest }: DatabaseStat
   };
 }
 
-function endOf({ epoch, number, upTo, upToGroup, sha256 }: SealerMemory["last"]) {
+export function endOf({ epoch, number, upTo, upToGroup, sha256 }: SealerMemory["last"]) {
   return { epoch, number, upTo, upToGroup, sha256 };
 }

@@ -8,8 +8,8 @@ export const journalSeals = sqliteTable(
   {
     number: integer("number").primaryKey(),
     epoch: integer("epoch").notNull(),
-    afterTransfer: integer("after_transfer").notNull(),
-    upToTransfer: integer("up_to_transfer").notNull(),
+    after: integer("after_transfer").notNull(),
+    upTo: integer("up_to_transfer").notNull(),
     afterGroup: integer("after_group").notNull(),
     upToGroup: integer("up_to_group").notNull(),
     transfers: integer("transfers").notNull(),
@@ -42,7 +42,7 @@ export const journalSeals = sqliteTable(
     index("journal_seals_matches_unreleased")
       .on(t.number)
       .where(sql`matches_released_at IS NULL AND held IS NOT NULL AND matches > 0`),
-    index("journal_seals_up_to").on(t.upToTransfer, t.number),
+    index("journal_seals_up_to").on(t.upTo, t.number),
     index("journal_seals_up_to_group").on(t.upToGroup, t.number),
     index("journal_seals_last_at").on(t.lastAt, t.number),
   ],

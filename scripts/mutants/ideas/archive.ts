@@ -15,8 +15,8 @@ export const ARCHIVE: readonly Mutant[] = [
   }),
   ...ideas("src/archive/choose-range.ts", "archive/sealer", {
     "unscanned transfers sealed": [
-      "return Math.min(cold, unchecked ?? cold);",
-      "return Math.min(cold, cold + (unchecked ?? 0));",
+      "const before = Math.min(cold, unchecked ?? cold);",
+      "const before = Math.min(cold, cold + (unchecked ?? 0));",
     ],
   }),
   ...ideas("src/archive/cold-records.ts", "archive/cold-records", {
