@@ -55,8 +55,7 @@ function registerAddressRoutes(app: Api): void {
     path: "/custody/create-deposit-address",
     operationId: "createDepositAddress",
     summary: "Issue a deposit address on a chain",
-    description:
-      "The new address becomes the current one. Deposits to earlier addresses are still credited.",
+    description: "It becomes the current one. Deposits to earlier addresses are still credited.",
     body: schema.CreateDepositAddressBody,
     response: schema.DepositAddress,
     status: 201,

@@ -27,6 +27,12 @@ const namesOne = (query: MatchLookup) =>
   MATCH_IDS.filter((name) => query[name] !== undefined).length === 1;
 
 export function registerRecordRoutes(api: Api): void {
+  registerRecords(api);
+  registerTrades(api);
+}
+
+/** One record by its id. */
+function registerRecords(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/get-request",
@@ -72,6 +78,9 @@ export function registerRecordRoutes(api: Api): void {
     problems: ["match_unknown"],
     handler: ({ env, actor, query }) => getMatch(recordArchive(env), actor.userId, query),
   });
+}
+
+function registerTrades(api: Api): void {
   route(api, {
     ...READ,
     path: "/rfq/get-trades",

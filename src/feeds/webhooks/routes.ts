@@ -77,11 +77,13 @@ const attemptView = ({ message, at, accepted, status }: AttemptRow) => ({
 const objectOf = (env: Cloudflare.Env, id: string) => near(env, env.WEBHOOK, id);
 
 export function registerWebhookRoutes(api: Api): void {
+  registerWithStepUp(api);
   registerChanges(api);
   registerReads(api);
 }
 
-function registerChanges(api: Api): void {
+/** What makes or shows a secret. */
+function registerWithStepUp(api: Api): void {
   route(api, {
     ...SESSION,
     method: "post",
@@ -137,6 +139,9 @@ function registerChanges(api: Api): void {
       return rotateSecret(db, settings, { ...by, endpointId: endpoint_id });
     },
   });
+}
+
+function registerChanges(api: Api): void {
   route(api, {
     ...SESSION,
     method: "delete",

@@ -434,8 +434,8 @@ class CustodyCalls:
         chain: str | None = None,
         timeout: float | None = None,
     ) -> m.DepositAddress:
-        """Issue a deposit address on a chain. The new address becomes the current one.
-        Deposits to earlier addresses are still credited. Raises `Problem`: `chain_unknown`,
+        """Issue a deposit address on a chain. It becomes the current one. Deposits to earlier
+        addresses are still credited. Raises `Problem`: `chain_unknown`,
         `deposit_address_limit`.
         """
         return await self._transport.call(Call("POST", "/custody/create-deposit-address", body=fields({"chain": chain}), timeout=timeout), m.DepositAddress)
