@@ -2,13 +2,17 @@
  * What people come to the console for, told by roles and accessible names alone. A story fails if
  * it takes more actions than its number.
  */
+import { Secret, TOTP } from "otpauth";
+import { readFileSync } from "node:fs";
 import type { Browser, Page } from "playwright-core";
 import { getAddress } from "viem";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Client } from "../../packages/client/src/index.ts";
+import { withdrawKey } from "../../scripts/stack/withdraw-key.ts";
 import { inBrowser } from "../support/node/browser.ts";
 import {
   fund,
+  newAddress,
   newTrader,
   startTestStack,
   type TestStack,
@@ -17,6 +21,14 @@ import {
 import { signIn, Story } from "../support/node/story.ts";
 
 const MARKET = { venue_id: "venue_one", asset_id: "0x51a7" } as const;
+const KEY = "API key with the scope withdraw";
+/** Runs in the page. */
+const STORED = `(async () => {
+  const caches_ = (await caches.keys()).join();
+  const databases = (await indexedDB.databases()).map(({ name }) => name).join();
+  return JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, caches_,
+    databases, location.href, history.state, name]);
+})()`;
 const TITLE = "Will the ferry to the island run on Sunday?";
 
 let stack: TestStack;
@@ -73,7 +85,190 @@ describe("a story of the console", () => {
       await story.read("cell", "credited");
       await story.read("link", "25.00 USDC");
     }));
+
+  it("withdraws with an approval, and reads why it waits", () =>
+    inBrowser(async (browser) => {
+      const owner = await withdrawer();
+      const asking = await begin(browser, owner, 8);
+      const reading = await begin(browser, owner, 2);
+      const code = await approveAbove(owner, 10_000_000n);
+      const { story, page } = asking;
+      await story.press("link", "Wallet");
+      await story.press("link", "Withdraw");
+      await story.read("radio", new RegExp(`^cold wallet .*${owner.to} on local$`));
+      // One that rests can not be chosen.
+      await expect
+        .poll(() => page.getByRole("radio", { name: /^new wallet usable in 23 h/ }).isDisabled())
+        .toBe(true);
+      await story.fill("Amount", "20");
+      await page.getByText("your approval needed, above your 10 a day").waitFor();
+      await story.fill(KEY, `${owner.key.api_key_id} ${owner.key.secret}`);
+      await story.press("button", "Send 20.00 USDC to cold wallet");
+      await story.read("heading", "20.00 USDC to cold wallet", "Withdrawal");
+
+      await reading.story.press("link", "Wallet");
+      await reading.page
+        .getByRole("cell", { name: "It lifts the sum of a day to 20, above your limit of 10." })
+        .waitFor();
+
+      await story.fill("Your password", owner.password);
+      await story.fill("Code of your authenticator app", code());
+      await story.press("button", "Approve 20.00 USDC");
+      await page.getByRole("status").filter({ hasText: "Arrived" }).waitFor();
+      const [paid] = (await owner.session.custody.withdrawals({ limit: 1 }).page()).items;
+      const { transaction_hash } = paid ?? expect.fail("no withdrawal");
+      await page.getByText(transaction_hash ?? "no hash").waitFor();
+    }));
 });
+
+describe("a withdrawal in the console", () => {
+  it("is made once when its answer is lost and it is sent again", () =>
+    inBrowser(async (browser) => {
+      const owner = await withdrawer();
+      const { page } = await begin(browser, owner, 0);
+      const ids = new Set<string>();
+      page.on("request", (request) => {
+        if (request.url().endsWith("/custody/withdraw"))
+          ids.add(
+            (request.postDataJSON() as { client_withdrawal_id: string }).client_withdrawal_id,
+          );
+      });
+      await page.route("**/custody/withdraw", async (route) => {
+        await route.fetch();
+        await route.abort();
+      });
+      await fillWithdrawal(page, owner);
+      await page.getByRole("button", { name: "Send 20.00 USDC to cold wallet" }).click();
+      await page.getByRole("alert").filter({ hasText: "No answer came" }).waitFor();
+      expect(await page.getByLabel("Amount").isDisabled()).toBe(true);
+      await page.unroute("**/custody/withdraw");
+      await page.getByRole("button", { name: "Send 20.00 USDC again" }).click();
+      await page.getByRole("region", { name: "Withdrawal", exact: true }).waitFor();
+      expect(ids.size).toBe(1);
+      expect(await owner.session.custody.withdrawals().all()).toHaveLength(1);
+    }));
+
+  it("forgets the key when the page is left, and stores it nowhere", () =>
+    inBrowser(async (browser) => {
+      const owner = await withdrawer();
+      const { page } = await begin(browser, owner, 0);
+      await fillWithdrawal(page, owner);
+      // Longer than the user's balance, so that the key was read and the form stays.
+      await page.getByLabel("Amount").fill("9999");
+      await page.getByRole("button", { name: /^Send/ }).click();
+      await page.getByText("You can withdraw at most 100 USDC now.").waitFor();
+      expect(await page.getByLabel(KEY).inputValue()).toContain(owner.key.secret);
+      const stored = await page.evaluate<string>(STORED);
+      expect(stored).not.toContain(owner.key.secret);
+      expect(JSON.stringify(await page.context().storageState())).not.toContain(owner.key.secret);
+      await page.getByRole("link", { name: "Ledger", exact: true }).click();
+      await page.getByRole("heading", { name: "Ledger" }).waitFor();
+      await page.goBack();
+      expect(await page.getByLabel(KEY).inputValue()).toBe("");
+      await page.getByLabel(KEY).fill(owner.key.secret);
+      await page.evaluate("dispatchEvent(new Event('pagehide'))");
+      expect(await page.getByLabel(KEY).inputValue()).toBe("");
+      await page.getByLabel(KEY).fill(owner.key.secret);
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByRole("button", { name: "Sign in" }).waitFor();
+      expect(await page.getByLabel(KEY).count()).toBe(0);
+    }));
+
+  it("saves the ledger of the filters chosen as a file, and says how far it is", () =>
+    inBrowser(async (browser) => {
+      const owner = await newTrader(stack);
+      await fund(stack, [{ trader: owner, usdc: 100_000_000n }]);
+      await owner.client.rfq.request({ ...MARKET, amount: 1_000_001n, side: "Bid" });
+      const { page } = await begin(browser, owner, 0);
+      const [request] = (await owner.client.rfq.myRequests().page()).items;
+      const { request_id } = request ?? expect.fail("no open request");
+      const { quote_id } = await maker.client.rfq.quote({ request_id, price: 650_000 });
+      await owner.client.rfq.accept({ quote_id });
+      const saved = async () => {
+        const download = page.waitForEvent("download");
+        await page.getByRole("button", { name: "Download CSV" }).click();
+        return readFileSync(await (await download).path(), "utf8")
+          .trim()
+          .split("\r\n");
+      };
+      await page.getByRole("link", { name: "Portfolio" }).click();
+      const [titles, trade, ...others] = await saved();
+      expect(titles).toMatch(/^time,market,venue_id,/);
+      expect(trade).toContain(`${TITLE}: Yes,venue_one,0x51a7,requester,bought,1.000001,0.65,`);
+      expect(others).toEqual([]);
+
+      await page.getByRole("link", { name: "Wallet" }).click();
+      await page.getByRole("link", { name: "Ledger" }).click();
+      await page.getByLabel("Direction").selectOption("out");
+      await page.getByLabel("Asset").selectOption("USDC");
+      await page.getByRole("button", { name: "Filter" }).click();
+      await page.route("**/custody/get-ledger?*", async (route) => {
+        await page.getByText("0 rows read…").waitFor();
+        await route.continue();
+      });
+      const [, ...entries] = await saved();
+      // Exact, and negative amounts are numbers.
+      expect(entries.map((entry) => entry.split(",")[7])).toEqual(["-0.650001", "-0.650001"]);
+    }));
+
+  it("shows an error beside the field that caused it", () =>
+    inBrowser(async (browser) => {
+      const owner = await withdrawer();
+      const { page } = await begin(browser, owner, 0);
+      const wrong = async (key: string, told: RegExp) => {
+        await fillWithdrawal(page, { key: { api_key_id: key, secret: "c2VjcmV0" } });
+        await page.getByRole("button", { name: /^Send/ }).click();
+        const field = page.getByLabel(KEY);
+        await expect.poll(() => field.getAttribute("aria-invalid")).toBe("true");
+        const described = (await field.getAttribute("aria-describedby"))?.split(" ") ?? [];
+        const error = page.locator(`[id="${described.at(-1) ?? ""}"]`);
+        expect(await error.innerText()).toMatch(told);
+      };
+      await wrong("no id", /Enter the id/);
+      const reading = await owner.session.auth.createApiKey({ label: "reads", scopes: ["read"] });
+      await wrong(reading.api_key_id, /secret|signature/i);
+      expect(await owner.session.custody.withdrawals().all()).toEqual([]);
+    }));
+});
+
+type Withdrawer = Trader & { key: { api_key_id: string; secret: string }; to: string };
+
+/** With 100 USDC, a key that withdraws, one address that can be used, and one that rests. */
+async function withdrawer(): Promise<Withdrawer> {
+  const owner = await newTrader(stack);
+  await fund(stack, [{ trader: owner, usdc: 100_000_000n }]);
+  const key = await withdrawKey(stack, owner.session, { scopes: ["withdraw"] });
+  const { password } = owner;
+  const to = newAddress();
+  const list = (address: string, label: string) =>
+    owner.session.custody.createWithdrawalAddress({ address, label, password });
+  await list(to, "cold wallet");
+  await stack.restartWorker({ AUTH_SECURITY_DELAY_SECS: "86400" });
+  await list(newAddress(), "new wallet");
+  await stack.restartWorker({ AUTH_SECURITY_DELAY_SECS: "0" });
+  return { ...owner, key, to };
+}
+
+/** Turns TOTP on, and returns what makes the code of the approval. */
+async function approveAbove(
+  { session, password }: Trader,
+  withdraw_approval_above: bigint,
+): Promise<() => string> {
+  const { secret } = await session.auth.startTotp({ password });
+  const totp = new TOTP({ secret: Secret.fromBase32(secret) });
+  // A code is used once. That of the step before is valid, and that of the next one already.
+  const codeOf = (steps: number) => totp.generate({ timestamp: Date.now() + steps * 30_000 });
+  await session.auth.confirmTotp({ totp_code: codeOf(-1) });
+  await session.auth.setPolicy({ password, totp_code: codeOf(0), withdraw_approval_above });
+  return () => codeOf(1);
+}
+
+async function fillWithdrawal(page: Page, { key }: Pick<Withdrawer, "key">): Promise<void> {
+  await page.goto(`${stack.baseUrl}/console/#wallet/withdraw`);
+  await page.getByText("You can use 100 USDC").waitFor();
+  await page.getByLabel("Amount").fill("20");
+  await page.getByLabel(KEY).fill(`${key.api_key_id} ${key.secret}`);
+}
 
 async function begin(
   browser: Browser,

@@ -24,7 +24,17 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const SCREENSHOTS = process.env["CONSOLE_SCREENSHOTS"];
 const MARKET = { venue_id: "venue_one", asset_id: "0x51a7" } as const;
 const TITLE = "Will the ferry to the island run on Sunday?";
-const PAGES = ["markets", "market/venue_one/0x51a7", "portfolio", "maker", "wallet", "account"];
+const PAGES = [
+  "markets",
+  "market/venue_one/0x51a7",
+  "portfolio",
+  "maker",
+  "wallet",
+  "wallet/withdraw",
+  "wallet/safety",
+  "wallet/ledger",
+  "account",
+];
 
 /** Runs in the page, whose globals Node's types do not have. */
 const FRAME_GAPS = `(async () => {
@@ -140,18 +150,20 @@ describe("the console", () => {
       expect((await matches())[0]).toMatchObject({ quote_id: accepted, price: 650_000 });
     }));
 
-  it("makes and revokes a key, turns TOTP on, and approves and cancels withdrawals", () =>
+  it("makes and revokes a key, turns TOTP on, lists an address and cancels a withdrawal", () =>
     inBrowser(async (browser) => {
       const owner = await newTrader(stack);
       await fund(stack, [{ trader: owner, usdc: 100_000_000n }]);
       const page = await signedIn(browser, owner);
       await page.getByRole("link", { name: "Account" }).click();
-      const paying = await withdrawKey(page, owner);
+      const pastedKey = await withdrawKey(page, owner);
       await makeAndRevokeKey(page, owner);
       const totp = await turnTotpOn(page, owner);
 
       await page.getByRole("link", { name: "Wallet" }).click();
-      await page.getByRole("region", { name: "Newest deposits" }).getByText("credited").waitFor();
+      const moves = page.getByRole("region", { name: "Deposits and withdrawals", exact: true });
+      await moves.getByText("credited").waitFor();
+      await page.getByRole("link", { name: "Addresses and limits" }).click();
       const policy = page.getByRole("region", { name: "Policy" });
       await policy.getByText("Change it").click();
       await policy.getByLabel("Approve withdrawals above, USDC a day").fill("10");
@@ -159,23 +171,27 @@ describe("the console", () => {
       await policy.getByLabel("Code of your authenticator app").fill(totp.generate());
       await policy.getByRole("button", { name: "Change", exact: true }).click();
       await policy.getByText("10.00 USDC", { exact: true }).waitFor();
-
-      await withdraw(page, paying);
-      const table = page.getByRole("region", { name: "Withdrawals, newest first" });
-      await table.getByText("awaiting approval").waitFor();
-      await table.getByRole("button", { name: "Cancel the withdrawal of 20.00" }).click();
-      await table.getByText("cancelled").waitFor();
-
-      await withdraw(page, paying);
-      await table.getByRole("button", { name: "Approve" }).click();
-      const form = page.getByRole("form", { name: "Approve the withdrawal" });
-      await form.getByText(/To 0x0{35}c0ffe on local: not in your address book/i).waitFor();
-      await form.getByLabel("Your password").fill(owner.password);
+      const book = page.getByRole("region", { name: "Address book", exact: true });
+      await book.getByText("Add an address").click();
+      await book
+        .getByLabel("Address", { exact: true })
+        .fill("0x00000000000000000000000000000000000c0ffe");
+      await book.getByLabel("Label").fill("coffee");
+      await book.getByLabel("Your password").fill(owner.password);
       // A code is used once, and that of the next step is valid already.
       const next = totp.generate({ timestamp: Date.now() + 30_000 });
-      await form.getByLabel("Code of your authenticator app").fill(next);
-      await form.getByRole("button", { name: /^Approve 20\.00/ }).click();
-      await table.getByText("settled").waitFor();
+      await book.getByLabel("Code of your authenticator app").fill(next);
+      await book.getByRole("button", { name: "Add", exact: true }).click();
+      await book.getByRole("button", { name: "Remove coffee" }).waitFor();
+
+      await page.getByRole("link", { name: "Withdraw", exact: true }).click();
+      await page.getByLabel("Amount").fill("20");
+      await page.getByLabel("API key with the scope withdraw").fill(pastedKey);
+      await page.getByRole("button", { name: "Send 20.00 USDC to coffee" }).click();
+      const status = page.getByRole("region", { name: "Withdrawal", exact: true });
+      await status.getByText("Waits for your approval").waitFor();
+      await status.getByRole("button", { name: "Cancel the withdrawal of 20.00 USDC" }).click();
+      await status.getByRole("status").getByText("Cancelled").waitFor();
     }));
 
   it("has no violations of accessibility, on a phone and on a desk, in light and dark", () =>
@@ -198,7 +214,7 @@ describe("the console", () => {
             );
             expect(overflow, `${name} at ${width} scrolls sideways`).toBe(0);
             if ((width === 320) === (colorScheme === "dark"))
-              await screenshot(page, `${name.split("/")[0]}-${width}-${colorScheme}`);
+              await screenshot(page, `${fileOf(name)}-${width}-${colorScheme}`);
           }
           await page.context().close();
         }
@@ -269,6 +285,10 @@ function signedIn(
   return signIn(browser, { baseUrl: stack.baseUrl, trader }, options);
 }
 
+function fileOf(name: string): string {
+  return name.startsWith("market/") ? "market" : name.replaceAll("/", "-");
+}
+
 async function live(page: Page): Promise<void> {
   await page.getByText("Live", { exact: true }).waitFor();
 }
@@ -300,10 +320,8 @@ async function replace(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Cancel the quote at 64.25¢" }).waitFor();
 }
 
-type Key = { api_key_id: string; secret: string };
-
-/** Asks for a key that withdraws, and has the operator approve it. */
-async function withdrawKey(page: Page, { password }: Trader): Promise<Key> {
+/** Asks for a key that withdraws, has the operator approve it, and copies its receipt. */
+async function withdrawKey(page: Page, { password }: Trader): Promise<string> {
   const keys = page.getByRole("region", { name: "API keys", exact: true });
   await keys.getByText("New key").click();
   await keys.getByLabel("Label").fill("payments");
@@ -314,13 +332,14 @@ async function withdrawKey(page: Page, { password }: Trader): Promise<Key> {
   await keys.getByRole("button", { name: "Create the key" }).click();
   const receipt = keys.getByRole("status").filter({ hasText: "It is shown once." });
   await receipt.waitFor();
-  const [id = "", secret = ""] = await receipt.locator("code").allInnerTexts();
+  const copied = await receipt.locator("p").innerText();
+  const [id = ""] = await receipt.locator("code").allInnerTexts();
   await keys.getByText("waits for approval").waitFor();
   const approved = await stack.operator({ command: ["api-key", "approve"], options: { id } });
   expect(approved).toMatchObject({ ok: true });
   await keys.getByRole("button", { name: "I have copied it" }).click();
   await keys.getByText("New key").click();
-  return { api_key_id: id, secret };
+  return copied.replaceAll("\n", "");
 }
 
 async function makeAndRevokeKey(page: Page, { password }: Trader): Promise<void> {
@@ -351,19 +370,6 @@ async function turnTotpOn(page: Page, { password }: Trader): Promise<TOTP> {
   await section.getByRole("button", { name: "I have kept them" }).click();
   await section.getByText("On, with 10 recovery codes left.").waitFor();
   return totp;
-}
-
-async function withdraw(page: Page, key: Key): Promise<void> {
-  const section = page.getByRole("region", { name: "Withdrawals", exact: true });
-  const form = section.getByRole("form", { name: "Withdraw" });
-  if (!(await form.isVisible()))
-    await section.getByText("Withdraw", { exact: true }).first().click();
-  await form.getByLabel("API key id").fill(key.api_key_id);
-  await form.getByLabel("Its secret").fill(key.secret);
-  await form.getByLabel("Amount").fill("20");
-  await form.getByLabel("To address").fill("0x00000000000000000000000000000000000c0ffe");
-  await form.getByRole("button", { name: "Withdraw" }).click();
-  await form.getByText("The withdrawal is on its way.").waitFor();
 }
 
 async function accept(page: Page): Promise<void> {

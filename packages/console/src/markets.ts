@@ -1,5 +1,5 @@
 /** What is traded: the deployment's venues, and the names of listed markets. */
-import type { MarketAsset, Ticker } from "@rfq-custody/client";
+import type { MarketAsset, ServiceConfig, Ticker } from "@rfq-custody/client";
 import { useQuery } from "@tanstack/react-query";
 import { assetKey } from "./markets/market-cards.ts";
 import { useClient, useIsSignedIn } from "./session/session.tsx";
@@ -8,6 +8,12 @@ import { shortId } from "./units.ts";
 export function useConfig() {
   const client = useClient();
   return useQuery({ queryKey: ["config"], queryFn: () => client.config(), staleTime: 60_000 });
+}
+
+/** For a `SelectField` that filters by venue. */
+export function venueOptions(config: ServiceConfig | undefined): Record<string, string> {
+  const venues = (config?.venues ?? []).map(({ venue_id }) => [venue_id, venue_id]);
+  return { "": "All", ...Object.fromEntries(venues) };
 }
 
 /** Enough for a page of cards. A search narrows it. */

@@ -1,6 +1,9 @@
 /** Text of amounts and prices as the console shows and reads them. No float holds an amount. */
 import { formatUnits as plain, parseUnits as exact } from "@rfq-custody/client";
 
+/** `1234500000n` as `1234.5`: every digit, for programs. */
+export { plain as exactUnits };
+
 const ONE = 1_000_000n;
 
 /** `1234500000n` as `1,234.50`: at least two decimals, no more than needed. */

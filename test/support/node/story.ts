@@ -50,7 +50,8 @@ export class Story {
 
   async fill(name: Name, text: string, within?: Name): Promise<void> {
     this.#count(`fill ${String(name)}`);
-    await this.#find("textbox", name, within).fill(text);
+    // By its label, because a password field has no role.
+    await this.#place(within).getByLabel(name, { exact: true }).fill(text);
   }
 
   /** A key on what has the focus, as `Enter` or `Tab`. */
@@ -72,11 +73,13 @@ export class Story {
   }
 
   #find(role: Role, name: Name, within?: Name): Locator {
-    const place =
-      within === undefined
-        ? this.#page
-        : this.#page.getByRole("region", { name: within, exact: true });
-    return place.getByRole(role, { name, exact: true });
+    return this.#place(within).getByRole(role, { name, exact: true });
+  }
+
+  #place(within?: Name): Page | Locator {
+    return within === undefined
+      ? this.#page
+      : this.#page.getByRole("region", { name: within, exact: true });
   }
 
   #count(action: string): void {

@@ -1,9 +1,8 @@
 import type { NewApiKey, Scope, Venue } from "@rfq-custody/client";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useConfig } from "../markets.ts";
 import { StepUpFields, stepUp } from "./step-up.tsx";
-import { useClient } from "../session/session.tsx";
+import { useAct, useList } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
 import { CheckField, Form, type FormValues, TextField } from "../ui/form.tsx";
 import { Table } from "../ui/table.tsx";
@@ -13,12 +12,8 @@ import { formatTime, formatUnits } from "../units.ts";
 const LISTED = 100;
 
 export function ApiKeys() {
-  const client = useClient();
-  const queries = useQueryClient();
-  const { data: keys } = useQuery({
-    queryKey: ["api-keys"],
-    queryFn: async () => (await client.auth.apiKeys({ limit: LISTED }).page()).items,
-  });
+  const act = useAct("api-keys");
+  const keys = useList(["api-keys"], (client) => client.auth.apiKeys({ limit: LISTED }));
   return (
     <section className="card" aria-label="API keys">
       <h2>API keys</h2>
@@ -29,20 +24,17 @@ export function ApiKeys() {
         rowKey={({ api_key_id }) => api_key_id}
         empty="No keys yet."
         columns={[
-          { title: "Label", cell: ({ label }) => label },
-          { title: "Id", cell: ({ api_key_id }) => <code>{api_key_id}</code> },
-          {
-            title: "Scopes",
-            cell: ({ scopes, active_from: from }) =>
+          ["Label", ({ label }) => label],
+          ["Id", ({ api_key_id }) => <code>{api_key_id}</code>],
+          [
+            "Scopes",
+            ({ scopes, active_from: from }) =>
               `${scopes.join(", ")}${from === null ? " (waits for approval)" : ""}`,
-          },
-          {
-            title: "Works from",
-            cell: ({ active_from: from }) => (from === null ? "" : <When at={from} />),
-          },
-          {
-            title: "Limits",
-            cell: ({ limits }) =>
+          ],
+          ["Works from", ({ active_from: from }) => (from === null ? "" : <When at={from} />)],
+          [
+            "Limits",
+            ({ limits }) =>
               [
                 limits?.venues?.join(", "),
                 limits?.max_usdc_per_trade && `${formatUnits(limits.max_usdc_per_trade)} a trade`,
@@ -50,28 +42,22 @@ export function ApiKeys() {
               ]
                 .filter(Boolean)
                 .join(", ") || "none",
-          },
-          {
-            title: "Last used",
-            cell: ({ last_used_at: at }) => (at === null ? "never" : <When at={at} />),
-          },
-          {
-            title: "Revoke",
-            cell: ({ api_key_id, label, revoked_at }) =>
+          ],
+          ["Last used", ({ last_used_at: at }) => (at === null ? "never" : <When at={at} />)],
+          [
+            "Revoke",
+            ({ api_key_id, label, revoked_at }) =>
               revoked_at === null ? (
                 <ActionButton
                   kind="danger"
                   label="Revoke"
                   name={`Revoke the key ${label}`}
-                  run={async () => {
-                    await client.auth.revokeApiKey({ api_key_id });
-                    await queries.invalidateQueries({ queryKey: ["api-keys"] });
-                  }}
+                  run={() => act((client) => client.auth.revokeApiKey({ api_key_id }))}
                 />
               ) : (
                 `revoked ${formatTime(revoked_at)}`
               ),
-          },
+          ],
         ]}
       />
     </section>
@@ -79,8 +65,7 @@ export function ApiKeys() {
 }
 
 function NewKey() {
-  const client = useClient();
-  const queries = useQueryClient();
+  const act = useAct("api-keys");
   const { data: config } = useConfig();
   const [created, setCreated] = useState<NewApiKey | null>(null);
   const [trades, setTrades] = useState(false);
@@ -105,10 +90,9 @@ function NewKey() {
       <Form
         label="New key"
         action="Create the key"
-        submit={async (values) => {
-          setCreated(await client.auth.createApiKey(terms(values)));
-          await queries.invalidateQueries({ queryKey: ["api-keys"] });
-        }}
+        submit={async (values) =>
+          setCreated(await act((client) => client.auth.createApiKey(terms(values))))
+        }
       >
         <div className="row">
           <TextField label="Label" name="label" required />

@@ -1,8 +1,7 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useClient, useSession } from "../session/session.tsx";
 import { ActionButton } from "../ui/button.tsx";
-import { PageButtons, usePages } from "../ui/pages.tsx";
-import { Table } from "../ui/table.tsx";
+import { PagedTable } from "../ui/pages.tsx";
 import { When } from "../ui/when.tsx";
 
 const ROWS = 25;
@@ -11,11 +10,6 @@ export function SecurityEvents() {
   const client = useClient();
   const queries = useQueryClient();
   const { signOut } = useSession();
-  const pages = usePages([]);
-  const { data: page } = useQuery({
-    queryKey: ["audit-events", pages.cursor],
-    queryFn: () => client.auth.auditEvents({ limit: ROWS, ...pages.position }).page(),
-  });
   return (
     <section className="card" aria-label="Security events">
       <h2>Sessions and security events</h2>
@@ -33,23 +27,20 @@ export function SecurityEvents() {
           />
         ))}
       </p>
-      <Table
+      <PagedTable
         caption="Events, newest first"
-        rows={page?.items}
+        queryKey={["audit-events"]}
+        read={(from, position) => from.auth.auditEvents({ limit: ROWS, ...position })}
         rowKey={({ audit_event_id }) => audit_event_id}
         empty="No events yet."
         columns={[
-          { title: "Time", cell: ({ created_at }) => <When at={created_at} /> },
-          { title: "What", cell: ({ kind }) => kind.replaceAll("_", " ") },
-          { title: "By", cell: ({ actor }) => actor },
-          { title: "From", cell: ({ ip }) => ip ?? "–" },
-          {
-            title: "About",
-            cell: ({ subject_id: id }) => (id === null ? "–" : <code>{id}</code>),
-          },
+          ["Time", ({ created_at }) => <When at={created_at} />],
+          ["What", ({ kind }) => kind.replaceAll("_", " ")],
+          ["By", ({ actor }) => actor],
+          ["From", ({ ip }) => ip ?? "–"],
+          ["About", ({ subject_id: id }) => (id === null ? "–" : <code>{id}</code>)],
         ]}
       />
-      <PageButtons pages={pages} next={page?.next_cursor} />
     </section>
   );
 }

@@ -1,32 +1,24 @@
 /**
  * The password, and the code of the authenticator app if there is one, for calls that need both.
  */
-import { useQuery } from "@tanstack/react-query";
-import { useClient } from "../session/session.tsx";
-import { type FormValues, TextField } from "../ui/form.tsx";
+import { useRead } from "../session/use-service.ts";
+import { type FormValues, PasswordField, TextField } from "../ui/form.tsx";
 
 export function useWhoAmI() {
-  const client = useClient();
-  return useQuery({ queryKey: ["whoami"], queryFn: () => client.auth.whoami() });
+  return useRead(["whoami"], (client) => client.auth.whoami());
 }
 
 export function StepUpFields({ recovery = false }: { recovery?: boolean }) {
   return (
     <>
-      <TextField
-        name="password"
-        label="Your password"
-        type="password"
-        autoComplete="current-password"
-        required
-      />
+      <PasswordField label="Your password" />
       <CodeIfOn recovery={recovery} />
     </>
   );
 }
 
 function CodeIfOn({ recovery }: { recovery: boolean }) {
-  const { data: me } = useWhoAmI();
+  const me = useWhoAmI();
   if (me?.totp?.enabled !== true) return null;
   return (
     <TextField

@@ -1,7 +1,6 @@
 /** The authenticator app: enrolment with a QR code, recovery codes, removal. */
-import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { useClient } from "../session/session.tsx";
+import { useAct } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
 import { Form, TextField } from "../ui/form.tsx";
 import { QrCode } from "../ui/qr-code.tsx";
@@ -9,12 +8,10 @@ import { formatTime } from "../units.ts";
 import { StepUpFields, stepUpOrRecover, useWhoAmI } from "./step-up.tsx";
 
 export function Totp() {
-  const client = useClient();
-  const queries = useQueryClient();
-  const { data: me } = useWhoAmI();
+  const act = useAct("whoami");
+  const me = useWhoAmI();
   const [enrolment, setEnrolment] = useState<{ secret: string; otpauth_uri: string } | null>(null);
   const [codes, setCodes] = useState<readonly string[]>([]);
-  const changed = () => queries.invalidateQueries({ queryKey: ["whoami"] });
   const totp = me?.totp;
   const removalAt = totp?.removal_at ?? null;
   const replacementAt = totp?.replacement_at ?? null;
@@ -34,10 +31,7 @@ export function Totp() {
             : `Another device replaces it ${formatTime(replacementAt)}. Until then this one counts. `}
           <ActionButton
             label="Keep it"
-            run={async () => {
-              await client.auth.cancelTotpRemoval();
-              await changed();
-            }}
+            run={() => act((client) => client.auth.cancelTotpRemoval())}
           />
         </p>
       )}
@@ -55,7 +49,7 @@ export function Totp() {
           label="Authenticator app"
           action={totp?.enabled === true ? "Exchange the device" : "Turn it on"}
           submit={async (values) =>
-            setEnrolment(await client.auth.startTotp(stepUpOrRecover(values)))
+            setEnrolment(await act((client) => client.auth.startTotp(stepUpOrRecover(values))))
           }
         >
           {totp?.enabled === true ? (
@@ -71,12 +65,12 @@ export function Totp() {
           label="Confirm the app"
           action="Confirm"
           submit={async (values) => {
-            const { recovery_codes } = await client.auth.confirmTotp({
-              totp_code: values.text("code"),
-            });
+            const totp_code = values.text("code");
+            const { recovery_codes } = await act((client) =>
+              client.auth.confirmTotp({ totp_code }),
+            );
             setEnrolment(null);
             setCodes(recovery_codes);
-            await changed();
           }}
         >
           <QrCode text={enrolment.otpauth_uri} />
@@ -93,10 +87,7 @@ export function Totp() {
             danger
             label="Remove the app"
             action="Remove"
-            submit={async (values) => {
-              await client.auth.removeTotp(stepUpOrRecover(values));
-              await changed();
-            }}
+            submit={(values) => act((client) => client.auth.removeTotp(stepUpOrRecover(values)))}
           >
             <StepUpFields recovery />
           </Form>

@@ -36,16 +36,14 @@ export function Board() {
         rowKey={({ request_id }) => request_id}
         empty="Nobody asks for a price at the moment."
         columns={[
-          { title: "Market", cell: (request) => nameOf(request) },
-          { title: "They", cell: ({ side }) => THEY[side] },
-          { title: "Size", cell: sizeOf, number: true },
-          { title: "Ends in", cell: ({ expires_at }) => <Countdown until={expires_at} /> },
-          {
-            title: "Quote",
-            cell: (request) => (
-              <QuickQuote request={request} name={nameOf(request)} largest={largest} />
-            ),
-          },
+          ["Market", (request) => nameOf(request)],
+          ["They", ({ side }) => THEY[side]],
+          ["Size", sizeOf, "number"],
+          ["Ends in", ({ expires_at }) => <Countdown until={expires_at} />],
+          [
+            "Quote",
+            (request) => <QuickQuote request={request} name={nameOf(request)} largest={largest} />,
+          ],
         ]}
       />
     </section>
@@ -93,10 +91,7 @@ function QuickQuote({
           name="side"
           value={side}
           onChange={(value) => setSide(value === "Ask" ? "Ask" : "Bid")}
-          options={[
-            { value: "Bid", text: "I sell" },
-            { value: "Ask", text: "I buy" },
-          ]}
+          options={{ Bid: "I sell", Ask: "I buy" }}
         />
       ) : null}
       <input

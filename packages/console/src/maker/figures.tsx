@@ -5,7 +5,7 @@ import { LOSSES, type Loss } from "../live/live.tsx";
 import { useAssetName } from "../markets.ts";
 import { useClient } from "../session/session.tsx";
 import { useBalances } from "../wallet/balances.tsx";
-import { Table } from "../ui/table.tsx";
+import { type Column, Table } from "../ui/table.tsx";
 import { When } from "../ui/when.tsx";
 import { formatPrice, formatUnits } from "../units.ts";
 
@@ -69,15 +69,11 @@ function Lost({ quotes }: { quotes: readonly Quote[] }) {
       rowKey={({ quote_id }) => quote_id}
       empty="You have lost no quote to another price."
       columns={[
-        { title: "Time", cell: ({ created_at }) => <When at={created_at} /> },
-        { title: "Market", cell: (quote) => nameOf(quote) },
-        { title: "Your price", cell: ({ price }) => formatPrice(price), number: true },
-        {
-          title: "Winning price",
-          cell: ({ winning_price: price }) => formatPrice(price),
-          number: true,
-        },
-        { title: "Distance", cell: ({ distance }) => signed(distance), number: true },
+        ["Time", ({ created_at }) => <When at={created_at} />],
+        ["Market", (quote) => nameOf(quote)],
+        ["Your price", ({ price }) => formatPrice(price), "number"],
+        ["Winning price", ({ winning_price: price }) => formatPrice(price), "number"],
+        ["Distance", ({ distance }) => signed(distance), "number"],
       ]}
     />
   );
@@ -108,18 +104,18 @@ function Markouts() {
       rowKey={({ match_id }) => match_id}
       empty="None of your quotes has traded yet."
       columns={[
-        { title: "Time", cell: ({ created_at }) => <When at={created_at} /> },
-        { title: "Market", cell: (match) => nameOf(match) },
-        { title: "You", cell: ({ side }) => (side === "Bid" ? "sold" : "bought") },
-        { title: "Price", cell: ({ price }) => formatPrice(price), number: true },
-        ...MARKOUT_MINUTES.map((minutes, index) => ({
-          title: `After ${minutes} min`,
-          cell: ({ markouts }: Marked) => {
+        ["Time", ({ created_at }) => <When at={created_at} />],
+        ["Market", (match) => nameOf(match)],
+        ["You", ({ side }) => (side === "Bid" ? "sold" : "bought")],
+        ["Price", ({ price }) => formatPrice(price), "number"],
+        ...MARKOUT_MINUTES.map((minutes, index): Column<Marked> => [
+          `After ${minutes} min`,
+          ({ markouts }: Marked) => {
             const moved = markouts[index] ?? null;
             return moved === null ? "–" : signed(moved);
           },
-          number: true,
-        })),
+          "number",
+        ]),
       ]}
     />
   );
@@ -151,18 +147,14 @@ function Reserves({ balances }: { balances: readonly Balance[] | undefined }) {
       rowKey={({ venue_id, asset_id }) => `${venue_id} ${asset_id}`}
       empty="Nothing is reserved."
       columns={[
-        { title: "Asset", cell: (balance) => nameOf(balance) },
-        {
-          title: "Reserved",
-          cell: ({ pending_balance }) => formatUnits(pending_balance),
-          number: true,
-        },
-        {
-          title: "Of all",
-          cell: ({ balance, pending_balance }) =>
+        ["Asset", (balance) => nameOf(balance)],
+        ["Reserved", ({ pending_balance }) => formatUnits(pending_balance), "number"],
+        [
+          "Of all",
+          ({ balance, pending_balance }) =>
             `${(pending_balance * 100n) / (balance + pending_balance)} %`,
-          number: true,
-        },
+          "number",
+        ],
       ]}
     />
   );

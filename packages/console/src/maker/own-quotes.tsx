@@ -29,15 +29,15 @@ export function OwnQuotes() {
         rowKey={({ quote_id }) => quote_id}
         empty="You have no open quotes."
         columns={[
-          { title: "Market", cell: (quote) => nameOf(quote) },
-          { title: "You", cell: ({ side }) => (side === "Bid" ? "sell" : "buy") },
-          { title: "Amount", cell: ({ amount }) => formatUnits(amount), number: true },
-          { title: "Price", cell: ({ price }) => formatPrice(price), number: true },
-          { title: "Ends in", cell: ({ expires_at }) => <Countdown until={expires_at} /> },
-          { title: "Replace", cell: (quote) => <Replace quote={quote} /> },
-          {
-            title: "Cancel",
-            cell: ({ quote_id, price }) => (
+          ["Market", (quote) => nameOf(quote)],
+          ["You", ({ side }) => (side === "Bid" ? "sell" : "buy")],
+          ["Amount", ({ amount }) => formatUnits(amount), "number"],
+          ["Price", ({ price }) => formatPrice(price), "number"],
+          ["Ends in", ({ expires_at }) => <Countdown until={expires_at} />],
+          ["Replace", (quote) => <Replace quote={quote} />],
+          [
+            "Cancel",
+            ({ quote_id, price }) => (
               <ActionButton
                 label="Cancel"
                 name={`Cancel the quote at ${formatPrice(price)}`}
@@ -47,7 +47,7 @@ export function OwnQuotes() {
                 }}
               />
             ),
-          },
+          ],
         ]}
       />
     </section>

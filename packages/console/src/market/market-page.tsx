@@ -1,11 +1,11 @@
 /** One outcome of a market: its price, what one holds of it, and the ticket to trade it. */
 import type { MarketAsset } from "@rfq-custody/client";
-import { useQuery } from "@tanstack/react-query";
 import { useConfig, useMarket, useTickers } from "../markets.ts";
 import { assetKey } from "../markets/market-cards.ts";
 import { marketHref } from "../router.ts";
-import { useClient } from "../session/session.tsx";
-import { Chance, Change } from "../ui/price.tsx";
+import { useList, useRead } from "../session/use-service.ts";
+import { Facts } from "../ui/facts.tsx";
+import { Chance, Change, resultOf } from "../ui/price.tsx";
 import { Table } from "../ui/table.tsx";
 import { until, When } from "../ui/when.tsx";
 import { compactUnits, formatPrice, formatTokens, formatUnits, shortId } from "../units.ts";
@@ -57,32 +57,19 @@ function Outcome({ asset, fee }: { asset: MarketAsset; fee: string }) {
           )}
         </p>
         <PriceChart asset={asset} />
-        <dl className="stats">
-          {ticker === undefined ? null : (
-            <>
-              <div>
-                <dt>Last trade</dt>
-                <dd>
-                  {formatPrice(ticker.last_price)}, <When at={ticker.last_price_at} />
-                </dd>
-              </div>
-              <div>
-                <dt>Volume, 24 h</dt>
-                <dd>{compactUnits(ticker.usdc_amount)} USDC</dd>
-              </div>
-            </>
-          )}
-          <div>
-            <dt>Fee</dt>
-            <dd>{fee}</dd>
-          </div>
-          {typeof market?.closes_at !== "string" ? null : (
-            <div>
-              <dt>Closes</dt>
-              <dd>{until(market.closes_at)}</dd>
-            </div>
-          )}
-        </dl>
+        <Facts
+          inline
+          facts={{
+            "Last trade": ticker && (
+              <>
+                {formatPrice(ticker.last_price)}, <When at={ticker.last_price_at} />
+              </>
+            ),
+            "Volume, 24 h": ticker && `${compactUnits(ticker.usdc_amount)} USDC`,
+            Fee: fee,
+            Closes: market?.closes_at && until(market.closes_at),
+          }}
+        />
         <div className="columns">
           <Position asset={asset} outcome={outcome} />
           <RecentTrades asset={asset} />
@@ -149,58 +136,36 @@ function Siblings({
 }
 
 function Position({ asset, outcome }: { asset: MarketAsset; outcome: string }) {
-  const client = useClient();
-  const { data: position } = useQuery({
-    queryKey: ["balances", "position", asset.venue_id, asset.asset_id],
-    queryFn: async () => (await client.rfq.positions(asset).page()).items[0] ?? null,
-  });
+  const position = useRead(
+    ["balances", "position", asset.venue_id, asset.asset_id],
+    async (client) => (await client.rfq.positions(asset).page()).items[0] ?? null,
+  );
   return (
     <section className="card" aria-label="Your position">
       <h2>Your position</h2>
       {position === undefined ? <p role="status">Loading…</p> : null}
       {position === null ? <p className="muted">You hold none.</p> : null}
       {position === undefined || position === null ? null : (
-        <dl>
-          <dt>You hold</dt>
-          <dd>
-            {formatTokens(position.amount)} {outcome}
-          </dd>
-          {position.average_price === null ? null : (
-            <>
-              <dt>You paid, on average</dt>
-              <dd>{formatPrice(position.average_price)}</dd>
-            </>
-          )}
-          {position.value === null ? null : (
-            <>
-              <dt>Worth at the last price</dt>
-              <dd>{formatUnits(position.value)} USDC</dd>
-            </>
-          )}
-          {position.realized === null || position.sold === 0n ? null : (
-            <>
-              <dt>Result of what you sold</dt>
-              <dd className={position.realized < 0n ? "down" : "up"}>
-                {position.realized > 0n ? "+" : ""}
-                {formatUnits(position.realized)} USDC
-              </dd>
-            </>
-          )}
-          <dt>If it happens, it pays</dt>
-          <dd>{formatUnits(position.amount)} USDC</dd>
-        </dl>
+        <Facts
+          facts={{
+            "You hold": `${formatTokens(position.amount)} ${outcome}`,
+            "You paid, on average": position.average_price && formatPrice(position.average_price),
+            "Worth at the last price, USDC": position.value && formatUnits(position.value),
+            "Result of what you sold, USDC": resultOf(position),
+            "If it happens, it pays": `${formatUnits(position.amount)} USDC`,
+          }}
+        />
       )}
     </section>
   );
 }
 
 function RecentTrades({ asset }: { asset: MarketAsset }) {
-  const client = useClient();
-  const { data: trades } = useQuery({
-    queryKey: ["trades", asset.venue_id, asset.asset_id],
-    queryFn: async () => (await client.rfq.trades({ ...asset, limit: TRADES }).page()).items,
-    refetchInterval: REFRESH_MS,
-  });
+  const trades = useList(
+    ["trades", asset.venue_id, asset.asset_id],
+    (client) => client.rfq.trades({ ...asset, limit: TRADES }),
+    { refetchEvery: () => REFRESH_MS },
+  );
   return (
     <section className="card" aria-label="Recent trades">
       <h2>Recent trades</h2>
@@ -210,18 +175,18 @@ function RecentTrades({ asset }: { asset: MarketAsset }) {
         rowKey={({ match_id }) => match_id}
         empty="Nobody has traded in the last day."
         columns={[
-          {
-            title: "Requester",
-            cell: ({ side }) => (
+          [
+            "Requester",
+            ({ side }) => (
               <span className={side === "Bid" ? "up" : "down"}>
                 <span aria-hidden="true">{side === "Bid" ? "▲" : "▼"}</span>{" "}
                 {side === "Bid" ? "Bought" : "Sold"}
               </span>
             ),
-          },
-          { title: "Tokens", cell: ({ amount }) => formatTokens(amount), number: true },
-          { title: "Price", cell: ({ price }) => formatPrice(price), number: true },
-          { title: "When", cell: ({ created_at }) => <When at={created_at} />, number: true },
+          ],
+          ["Tokens", ({ amount }) => formatTokens(amount), "number"],
+          ["Price", ({ price }) => formatPrice(price), "number"],
+          ["When", ({ created_at }) => <When at={created_at} />, "number"],
         ]}
       />
     </section>

@@ -1,14 +1,13 @@
 /** An outcome's price over time, as a chance. */
 import type { Candle, MarketAsset } from "@rfq-custody/client";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useRef, useState } from "react";
-import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
+import { useState } from "react";
 import { useClient } from "../session/session.tsx";
-import { colorOf } from "../ui/token.ts";
+import { Chart } from "../ui/chart.tsx";
 import { formatChance } from "../units.ts";
 
-const HEIGHT = 280;
+const NONE: readonly Candle[] = [];
+const pointOf = ({ start: at, close }: Candle) => ({ at, value: close / 10_000 });
 const DAY_MS = 86_400_000;
 const RANGES = {
   "1 d": { interval: "1m", ms: DAY_MS },
@@ -54,7 +53,7 @@ export function PriceChart({ asset }: { asset: MarketAsset }) {
         ))}
       </fieldset>
       <figcaption className="muted">{summaryOf(candles)}</figcaption>
-      <Chart candles={candles ?? []} />
+      <Chart rows={candles ?? NONE} point={pointOf} unit="%" height={280} />
     </figure>
   );
 }
@@ -69,52 +68,4 @@ function summaryOf(candles: readonly Candle[] | undefined): string {
     `From ${formatChance(first.open)} to ${formatChance(last.close)}, ` +
     `low ${formatChance(low)}, high ${formatChance(high)}`
   );
-}
-
-/** The caption says in words what it shows. */
-function Chart({ candles }: { candles: readonly Candle[] }) {
-  const place = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    const target = place.current;
-    if (target === null || candles.length < 2) return undefined;
-    const token = (name: `--${string}`) => colorOf(target, name);
-    const axis = {
-      stroke: token("--soft"),
-      grid: { stroke: token("--line") },
-      ticks: { show: false },
-    };
-    const chart = new uPlot(
-      {
-        width: target.clientWidth,
-        height: HEIGHT,
-        legend: { show: false },
-        scales: { y: { range: (_, low, high) => [Math.max(0, low - 2), Math.min(100, high + 2)] } },
-        series: [{}, { stroke: token("--accent"), width: 2 }],
-        axes: [
-          axis,
-          {
-            ...axis,
-            side: 1,
-            size: 56,
-            values: (_, values) => values.map((value) => `${Number(value.toFixed(1))}%`),
-          },
-        ],
-      },
-      [
-        candles.map(({ start }) => Date.parse(start) / 1_000),
-        // Only drawn.
-        candles.map(({ close }) => close / 10_000),
-      ],
-      target,
-    );
-    const resized = new ResizeObserver(() =>
-      chart.setSize({ width: target.clientWidth, height: HEIGHT }),
-    );
-    resized.observe(target);
-    return () => {
-      resized.disconnect();
-      chart.destroy();
-    };
-  }, [candles]);
-  return <div ref={place} className="chart" aria-hidden="true" />;
 }

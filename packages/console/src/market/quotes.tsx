@@ -1,10 +1,12 @@
 /** The quotes on one's open request: the best one large, the others folded. */
 import type { Match, Quote, QuoteRequest } from "@rfq-custody/client";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { useClient } from "../session/session.tsx";
+import { useAct, useList } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
 import { clockNow, Countdown, Ring, useNow } from "../ui/countdown.tsx";
+import { Facts } from "../ui/facts.tsx";
 import { ProblemText } from "../ui/problem-text.tsx";
 import { formatPrice, formatTokens, formatUnits, sizeOf } from "../units.ts";
 import { isBetter, nextShown, NOTHING_SHOWN, totalOf } from "./shown-quote.ts";
@@ -28,18 +30,13 @@ export function Quotes({
   lastPrice: number | null;
   onMatch: (match: Match) => void;
 }) {
-  const client = useClient();
-  const queries = useQueryClient();
+  const act = useAct("my-requests");
   const { request_id, side, expires_at } = request;
-  const { data: quotes = [] } = useQuery({
-    queryKey: ["quotes", request_id],
-    queryFn: async () =>
-      (await client.rfq.quotes({ request_id, status: "open", limit: 50 }).page()).items,
-  });
-  const cancel = async () => {
-    await client.rfq.cancelRequest({ request_id });
-    await queries.invalidateQueries({ queryKey: ["my-requests"] });
-  };
+  const open = useList(["quotes", request_id], (client) =>
+    client.rfq.quotes({ request_id, status: "open", limit: 50 }),
+  );
+  const quotes = open ?? [];
+  const cancel = () => act((client) => client.rfq.cancelRequest({ request_id }));
   const sides = side === "TwoWay" ? (["Bid", "Ask"] as const) : [side];
   return (
     <section className="card ticket" aria-label="Quotes on your request">
@@ -106,20 +103,15 @@ function BestQuote({
           </p>
           {deadUntil === null ? <Ring from={quote.created_at} until={quote.expires_at} /> : null}
         </div>
-        <dl>
-          <dt>
-            {formatTokens(quote.amount)} at {formatPrice(quote.price)}
-          </dt>
-          <dd>{formatUnits(quote.usdc_amount)}</dd>
-          {quote.fee === 0n ? null : (
-            <>
-              <dt>Fee</dt>
-              <dd>{formatUnits(quote.fee)}</dd>
-            </>
-          )}
-          <dt className="total">{side === "Bid" ? "You pay" : "You get"}</dt>
-          <dd className="total">{formatUnits(totalOf(quote))} USDC</dd>
-        </dl>
+        <Facts
+          facts={{
+            [`${formatTokens(quote.amount)} at ${formatPrice(quote.price)}`]: formatUnits(
+              quote.usdc_amount,
+            ),
+            Fee: quote.fee === 0n ? "" : formatUnits(quote.fee),
+          }}
+          total={[side === "Bid" ? "You pay" : "You get", `${formatUnits(totalOf(quote))} USDC`]}
+        />
         <AcceptButton quote={quote} dead={deadUntil !== null} onMatch={onMatch} />
         {deadUntil === null ? null : (
           <p role="status" className="warn">
@@ -157,16 +149,10 @@ function Compared({ quote, lastPrice }: { quote: Quote; lastPrice: number }) {
   );
 }
 
+type AcceptButtonProps = { quote: Quote; dead: boolean; onMatch: (match: Match) => void };
+
 /** Accepts the quote that it showed when it was pressed, not the one that it shows afterwards. */
-function AcceptButton({
-  quote,
-  dead,
-  onMatch,
-}: {
-  quote: Quote;
-  dead: boolean;
-  onMatch: (match: Match) => void;
-}) {
+function AcceptButton({ quote, dead, onMatch }: AcceptButtonProps) {
   const client = useClient();
   const queries = useQueryClient();
   const pressed = useRef<Quote | null>(null);

@@ -1,17 +1,12 @@
 import type { Match } from "@rfq-custody/client";
+import { Facts } from "../ui/facts.tsx";
 import { When } from "../ui/when.tsx";
 import { formatPrice, formatTokens, formatUnits } from "../units.ts";
 
+type ReceiptProps = { match: Match; outcome: string; close: () => void };
+
 /** A settled match. */
-export function Receipt({
-  match,
-  outcome,
-  close,
-}: {
-  match: Match;
-  outcome: string;
-  close: () => void;
-}) {
+export function Receipt({ match, outcome, close }: ReceiptProps) {
   const buys = (match.side === "Bid") === (match.role === "requester");
   const { fee, usdc_amount } = match;
   return (
@@ -22,22 +17,17 @@ export function Receipt({
           {outcome}
         </h2>
       </div>
-      <dl>
-        <dt>Price</dt>
-        <dd>{formatPrice(match.price)}</dd>
-        {fee === 0n ? null : (
-          <>
-            <dt>Fee</dt>
-            <dd>{formatUnits(fee)} USDC</dd>
-          </>
-        )}
-        <dt className="total">You {buys ? "paid" : "got"}</dt>
-        <dd className="total">{formatUnits(buys ? usdc_amount + fee : usdc_amount - fee)} USDC</dd>
-        <dt>Settled</dt>
-        <dd>
-          <When at={match.created_at} />
-        </dd>
-      </dl>
+      <Facts
+        facts={{
+          Price: formatPrice(match.price),
+          Fee: fee === 0n ? "" : `${formatUnits(fee)} USDC`,
+          Settled: <When at={match.created_at} />,
+        }}
+        total={[
+          `You ${buys ? "paid" : "got"}`,
+          `${formatUnits(buys ? usdc_amount + fee : usdc_amount - fee)} USDC`,
+        ]}
+      />
       <p>
         <a href={`#wallet/${match.match_id}`}>Its ledger entries</a>
       </p>

@@ -1,8 +1,8 @@
 /** Asks for quotes on one outcome, shows them, and shows what was settled. */
 import type { MarketAsset, Match, RequestSide } from "@rfq-custody/client";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { useClient } from "../session/session.tsx";
+import { useMyRequests } from "../portfolio/open-requests.tsx";
+import { useAct } from "../session/use-service.ts";
 import { useConnection } from "../live/live.tsx";
 import { CheckField, Form, SelectField, TextField } from "../ui/form.tsx";
 import { formatPrice, formatTokens, formatUnits, parseUnits, tokensFor, worth } from "../units.ts";
@@ -17,22 +17,12 @@ const SIDES = [
 ] as const;
 const QUICK = ["100", "500", "1000"];
 
-export function Ticket({
-  asset,
-  outcome,
-  lastPrice,
-}: {
-  asset: MarketAsset;
-  outcome: string;
-  lastPrice: number | null;
-}) {
-  const client = useClient();
+type TicketProps = { asset: MarketAsset; outcome: string; lastPrice: number | null };
+
+export function Ticket({ asset, outcome, lastPrice }: TicketProps) {
   const connection = useConnection();
   const [receipt, setReceipt] = useState<Match | null>(null);
-  const { data: requests } = useQuery({
-    queryKey: ["my-requests"],
-    queryFn: async () => (await client.rfq.myRequests({ limit: 50 }).page()).items,
-  });
+  const requests = useMyRequests();
   const request = requests?.find(
     ({ venue_id, asset_id }) => venue_id === asset.venue_id && asset_id === asset.asset_id,
   );
@@ -56,17 +46,10 @@ export function Ticket({
   );
 }
 
-function TicketForm({
-  asset,
-  outcome,
-  lastPrice,
-}: {
-  asset: MarketAsset;
-  outcome: string;
-  lastPrice: number | null;
-}) {
-  const client = useClient();
-  const queries = useQueryClient();
+type TicketFormProps = { asset: MarketAsset; outcome: string; lastPrice: number | null };
+
+function TicketForm({ asset, outcome, lastPrice }: TicketFormProps) {
+  const act = useAct("my-requests");
   const [side, setSide] = useState<RequestSide>("Bid");
   const [unit, setUnit] = useState<"tokens" | "usdc">("tokens");
   const [size, setSize] = useState("");
@@ -86,14 +69,14 @@ function TicketForm({
         action="Ask for quotes"
         submit={async (values) => {
           const amount = values.units("size");
-          await client.rfq.request({
+          const terms = {
             ...asset,
             ...(unit === "usdc" ? { usdc_amount: amount } : { amount }),
             side,
             expires_in_secs: values.integer("minutes") * 60,
             disclose_identity: values.checked("disclose"),
-          });
-          await queries.invalidateQueries({ queryKey: ["my-requests"] });
+          };
+          await act((client) => client.rfq.request(terms));
         }}
       >
         <fieldset className="seg">
@@ -131,10 +114,7 @@ function TicketForm({
             name="unit"
             value={unit}
             onChange={(value) => setUnit(value === "usdc" ? "usdc" : "tokens")}
-            options={[
-              { value: "tokens", text: "tokens" },
-              { value: "usdc", text: "USDC" },
-            ]}
+            options={{ tokens: "tokens", usdc: "USDC" }}
           />
         </div>
         <p className="chips">
@@ -166,16 +146,10 @@ function TicketForm({
   );
 }
 
+type EstimateProps = { size: string; unit: "tokens" | "usdc"; lastPrice: number | null };
+
 /** What the size is worth at the last price. A quote decides. */
-function Estimate({
-  size,
-  unit,
-  lastPrice,
-}: {
-  size: string;
-  unit: "tokens" | "usdc";
-  lastPrice: number | null;
-}) {
+function Estimate({ size, unit, lastPrice }: EstimateProps) {
   const amount = parseUnits(size);
   if (amount === null || lastPrice === null) return null;
   const text =

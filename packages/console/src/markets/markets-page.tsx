@@ -1,6 +1,6 @@
 /** Home: what trades, what moved, and the one thing to press. */
 import { useDeferredValue, useMemo, useState } from "react";
-import { useConfig, useMarketList, useTickers } from "../markets.ts";
+import { useConfig, useMarketList, useTickers, venueOptions } from "../markets.ts";
 import { marketHref } from "../router.ts";
 import { SelectField } from "../ui/form.tsx";
 import { Change, Chance } from "../ui/price.tsx";
@@ -48,13 +48,7 @@ export function MarketsPage() {
             name="venue"
             value={venue}
             onChange={setVenue}
-            options={[
-              { value: "", text: "All" },
-              ...(config?.venues ?? []).map(({ venue_id }) => ({
-                value: venue_id,
-                text: venue_id,
-              })),
-            ]}
+            options={venueOptions(config)}
           />
         ) : null}
       </form>

@@ -4,16 +4,10 @@ import { sparklineOf } from "./market-cards.ts";
 /** Room for the point at the end of the line. */
 const EDGE = 4;
 
+type SparklineProps = { ticker: Ticker | undefined; width: number; height: number };
+
 /** The last day of a price. The dotted line is where it began. */
-export function Sparkline({
-  ticker,
-  width,
-  height,
-}: {
-  ticker: Ticker | undefined;
-  width: number;
-  height: number;
-}) {
+export function Sparkline({ ticker, width, height }: SparklineProps) {
   const line = ticker === undefined ? null : sparklineOf(ticker, { width, height });
   if (ticker === undefined || line === null) return <span />;
   return (

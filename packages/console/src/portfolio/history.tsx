@@ -1,37 +1,27 @@
-import { useQuery } from "@tanstack/react-query";
+import type { Match } from "@rfq-custody/client";
 import { useState } from "react";
-import { useAssetName, useConfig } from "../markets.ts";
-import { useClient } from "../session/session.tsx";
+import { exactUnits, formatPrice, formatTokens, formatUnits } from "../units.ts";
+import { useAssetName, useConfig, venueOptions } from "../markets.ts";
+import { CsvButton } from "../ui/csv-button.tsx";
 import { SelectField } from "../ui/form.tsx";
-import { emptyText } from "../ui/empty-text.ts";
-import { PageButtons, usePages } from "../ui/pages.tsx";
-import { Table } from "../ui/table.tsx";
+import { PagedTable } from "../ui/pages.tsx";
 import { When } from "../ui/when.tsx";
-import { formatPrice, formatUnits } from "../units.ts";
 
 const ROWS = 25;
+/** The most that a page has. */
+const LONGEST = 500;
 
 /** The user's matches, with filters. */
 export function History() {
-  const client = useClient();
   const nameOf = useAssetName();
   const { data: config } = useConfig();
   const [role, setRole] = useState("");
   const [venue, setVenue] = useState("");
-  const pages = usePages([role, venue]);
   const venueId = config?.venues.find(({ venue_id }) => venue_id === venue)?.venue_id;
-  const { data: page } = useQuery({
-    queryKey: ["matches", role, venue, pages.cursor],
-    queryFn: () =>
-      client.rfq
-        .matches({
-          limit: ROWS,
-          ...(role === "requester" || role === "maker" ? { role } : {}),
-          ...(venueId === undefined ? {} : { venue_id: venueId }),
-          ...pages.position,
-        })
-        .page(),
-  });
+  const filter: Partial<Pick<Match, "role" | "venue_id">> = {
+    ...(role === "requester" || role === "maker" ? { role } : {}),
+    ...(venueId === undefined ? {} : { venue_id: venueId }),
+  };
   return (
     <section className="card" aria-label="Trades">
       <h2>Trades</h2>
@@ -41,43 +31,55 @@ export function History() {
           name="role"
           value={role}
           onChange={setRole}
-          options={[
-            { value: "", text: "Both" },
-            { value: "requester", text: "I asked" },
-            { value: "maker", text: "I quoted" },
-          ]}
+          options={{ "": "Both", requester: "I asked", maker: "I quoted" }}
         />
         <SelectField
           label="Venue"
           name="venue"
           value={venue}
           onChange={setVenue}
-          options={[
-            { value: "", text: "All" },
-            ...(config?.venues ?? []).map(({ venue_id }) => ({ value: venue_id, text: venue_id })),
-          ]}
+          options={venueOptions(config)}
+        />
+        <CsvButton
+          file="trades.csv"
+          read={(client, options) => client.rfq.matches({ limit: LONGEST, ...filter }, options)}
+          columns={{
+            time: ({ created_at }) => created_at,
+            market: (match) => nameOf(match),
+            venue_id: ({ venue_id }) => venue_id,
+            asset_id: ({ asset_id }) => asset_id,
+            role: ({ role: as }) => as,
+            side: (match) => (bought(match) ? "bought" : "sold"),
+            tokens: ({ amount }) => exactUnits(amount),
+            price_usdc: ({ price }) => exactUnits(BigInt(price)),
+            usdc: ({ usdc_amount }) => exactUnits(usdc_amount),
+            fee_usdc: ({ fee }) => exactUnits(fee),
+            label: ({ label }) => label,
+            match_id: ({ match_id }) => match_id,
+          }}
         />
       </div>
-      <Table
+      <PagedTable
         caption="Your trades, newest first"
-        rows={page?.items}
+        key={`${role} ${venue}`}
+        queryKey={["matches", role, venue]}
+        read={(client, position) => client.rfq.matches({ limit: ROWS, ...filter, ...position })}
         rowKey={({ match_id, role: side }) => `${match_id} ${side}`}
-        empty={emptyText(page, "No trades yet.")}
+        empty="No trades yet."
         columns={[
-          { title: "Time", cell: ({ created_at }) => <When at={created_at} /> },
-          { title: "Market", cell: (match) => nameOf(match) },
-          {
-            title: "Side",
-            cell: ({ side, role: as }) =>
-              (side === "Bid") === (as === "requester") ? "Bought" : "Sold",
-          },
-          { title: "Amount", cell: ({ amount }) => formatUnits(amount), number: true },
-          { title: "Price", cell: ({ price }) => formatPrice(price), number: true },
-          { title: "USDC", cell: ({ usdc_amount }) => formatUnits(usdc_amount), number: true },
-          { title: "Fee", cell: ({ fee }) => formatUnits(fee), number: true },
+          ["Market", (match) => nameOf(match)],
+          ["Side", (match) => (bought(match) ? "Bought" : "Sold")],
+          ["Tokens", ({ amount }) => formatTokens(amount), "number"],
+          ["Price", ({ price }) => formatPrice(price), "number"],
+          ["USDC", ({ usdc_amount }) => formatUnits(usdc_amount), "number"],
+          ["Fee", ({ fee }) => (fee === 0n ? "" : formatUnits(fee)), "number"],
+          ["When", ({ created_at }) => <When at={created_at} />, "number"],
         ]}
       />
-      <PageButtons pages={pages} next={page?.next_cursor} />
     </section>
   );
+}
+
+function bought({ side, role }: Match): boolean {
+  return (side === "Bid") === (role === "requester");
 }

@@ -1,8 +1,7 @@
 /** The user's open requests. Their quotes are on the market's page. */
-import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useAssetName } from "../markets.ts";
 import { marketHref } from "../router.ts";
-import { useClient } from "../session/session.tsx";
+import { useAct, useList } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
 import { Countdown } from "../ui/countdown.tsx";
 import { Table } from "../ui/table.tsx";
@@ -10,14 +9,14 @@ import { formatPrice, sizeOf } from "../units.ts";
 
 const VERBS = { Bid: "Buy", Ask: "Sell", TwoWay: "Both prices" } as const;
 
+export function useMyRequests() {
+  return useList(["my-requests"], (client) => client.rfq.myRequests({ limit: 50 }));
+}
+
 export function OpenRequests() {
-  const client = useClient();
-  const queries = useQueryClient();
+  const act = useAct("my-requests");
   const nameOf = useAssetName();
-  const { data: requests } = useQuery({
-    queryKey: ["my-requests"],
-    queryFn: async () => (await client.rfq.myRequests({ limit: 50 }).page()).items,
-  });
+  const requests = useMyRequests();
   if (requests?.length === 0) return null;
   return (
     <section className="card" aria-label="Open requests">
@@ -28,30 +27,24 @@ export function OpenRequests() {
         rowKey={({ request_id }) => request_id}
         empty=""
         columns={[
-          {
-            title: "Market",
-            cell: (request) => <a href={marketHref(request)}>{nameOf(request)}</a>,
-          },
-          { title: "You asked", cell: (request) => `${VERBS[request.side]} ${sizeOf(request)}` },
-          {
-            title: "Quotes",
-            cell: ({ quote_count: count, best_price: best }) =>
+          ["Market", (request) => <a href={marketHref(request)}>{nameOf(request)}</a>],
+          ["You asked", (request) => `${VERBS[request.side]} ${sizeOf(request)}`],
+          [
+            "Quotes",
+            ({ quote_count: count, best_price: best }) =>
               `${count ?? 0}${typeof best !== "number" ? "" : `, best ${formatPrice(best)}`}`,
-          },
-          { title: "Ends in", cell: ({ expires_at }) => <Countdown until={expires_at} /> },
-          {
-            title: "Cancel",
-            cell: (request) => (
+          ],
+          ["Ends in", ({ expires_at }) => <Countdown until={expires_at} />],
+          [
+            "Cancel",
+            (request) => (
               <ActionButton
                 label="Cancel"
                 name={`Cancel the request for ${nameOf(request)}`}
-                run={async () => {
-                  await client.rfq.cancelRequest({ request_id: request.request_id });
-                  await queries.invalidateQueries({ queryKey: ["my-requests"] });
-                }}
+                run={() => act((client) => client.rfq.cancelRequest(request))}
               />
             ),
-          },
+          ],
         ]}
       />
     </section>

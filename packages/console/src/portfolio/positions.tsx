@@ -1,20 +1,18 @@
 /** What the user holds, what it cost and what it is worth. */
-import { useQuery } from "@tanstack/react-query";
 import { useAssetName } from "../markets.ts";
 import { marketHref } from "../router.ts";
-import { useClient } from "../session/session.tsx";
+import { useList } from "../session/use-service.ts";
+import { resultOf } from "../ui/price.tsx";
 import { Table } from "../ui/table.tsx";
 import { formatPrice, formatTokens, formatUnits } from "../units.ts";
 
 const SHOWN = 100;
 
 export function Positions() {
-  const client = useClient();
   const nameOf = useAssetName();
-  const { data: positions } = useQuery({
-    queryKey: ["balances", "positions"],
-    queryFn: async () => (await client.rfq.positions({ limit: SHOWN }).page()).items,
-  });
+  const positions = useList(["balances", "positions"], (client) =>
+    client.rfq.positions({ limit: SHOWN }),
+  );
   return (
     <section className="card" aria-label="Positions">
       <h2>Positions</h2>
@@ -24,39 +22,20 @@ export function Positions() {
         rowKey={({ venue_id, asset_id }) => `${venue_id} ${asset_id}`}
         empty="You hold no tokens. Choose a market and ask for quotes."
         columns={[
-          {
-            title: "Market",
-            cell: (position) => <a href={marketHref(position)}>{nameOf(position)}</a>,
-          },
-          { title: "Held", cell: ({ amount }) => formatTokens(amount), number: true },
-          {
-            title: "Paid, on average",
-            cell: ({ average_price: paid }) => (paid === null ? "" : formatPrice(paid)),
-            number: true,
-          },
-          {
-            title: "Last price",
-            cell: ({ last_price: last }) => (last === null ? "" : formatPrice(last)),
-            number: true,
-          },
-          {
-            title: "Worth, USDC",
-            cell: ({ value }) => (value === null ? "" : formatUnits(value)),
-            number: true,
-          },
-          {
-            title: "Result of sales, USDC",
-            cell: ({ realized, sold }) =>
-              realized === null || sold === 0n ? (
-                ""
-              ) : (
-                <span className={realized < 0n ? "down" : "up"}>
-                  {realized > 0n ? "+" : ""}
-                  {formatUnits(realized)}
-                </span>
-              ),
-            number: true,
-          },
+          ["Market", (position) => <a href={marketHref(position)}>{nameOf(position)}</a>],
+          ["Held", ({ amount }) => formatTokens(amount), "number"],
+          [
+            "Paid, on average",
+            ({ average_price: paid }) => (paid === null ? "" : formatPrice(paid)),
+            "number",
+          ],
+          [
+            "Last price",
+            ({ last_price: last }) => (last === null ? "" : formatPrice(last)),
+            "number",
+          ],
+          ["Worth, USDC", ({ value }) => (value === null ? "" : formatUnits(value)), "number"],
+          ["Result of sales, USDC", resultOf, "number"],
         ]}
       />
     </section>

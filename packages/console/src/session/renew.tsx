@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 import { useConnection } from "../live/live.tsx";
-import { Form, TextField } from "../ui/form.tsx";
+import { Form, PasswordField } from "../ui/form.tsx";
 import { CodeField, type CodeNeed, codeNeed } from "./code-field.tsx";
 import { useSession } from "./session.tsx";
 
@@ -42,13 +42,7 @@ export function RenewSession() {
           }
         }}
       >
-        <TextField
-          name="password"
-          label="Password"
-          type="password"
-          autoComplete="current-password"
-          required
-        />
+        <PasswordField />
         <CodeField need={need} />
       </Form>
     </section>

@@ -26,13 +26,9 @@ async function logIn({ email, ...rest }: Credentials): Promise<Signed> {
   return { email, session, client: guest().withSession(session) };
 }
 
-export function SessionProvider({
-  signedOut,
-  children,
-}: {
-  signedOut: ReactNode;
-  children: ReactNode;
-}) {
+type SessionProviderProps = { signedOut: ReactNode; children: ReactNode };
+
+export function SessionProvider({ signedOut, children }: SessionProviderProps) {
   const queries = useQueryClient();
   const [signed, setSigned] = useState<Signed | null>(null);
   const state = useMemo<SessionState | null>(() => {

@@ -1,4 +1,4 @@
-import { Form, TextField } from "../ui/form.tsx";
+import { Form, PasswordField, TextField } from "../ui/form.tsx";
 import { CodeField, type CodeNeed, codeNeed } from "./code-field.tsx";
 import { useSignIn } from "./session.tsx";
 import { useState } from "react";
@@ -27,13 +27,7 @@ export function SignIn() {
         }}
       >
         <TextField name="email" label="Email" type="email" autoComplete="username" required />
-        <TextField
-          name="password"
-          label="Password"
-          type="password"
-          autoComplete="current-password"
-          required
-        />
+        <PasswordField />
         <CodeField need={need} />
       </Form>
       <p className="hint">

@@ -8,6 +8,7 @@ export function ActionButton({
   run,
   kind = "plain",
   disabled = false,
+  done,
 }: {
   label: string;
   /** For screen readers, where the label alone does not say what it acts on. */
@@ -15,9 +16,12 @@ export function ActionButton({
   run: () => Promise<unknown>;
   kind?: "plain" | "primary" | "danger" | "link";
   disabled?: boolean;
+  /** Shown after a success. */
+  done?: string;
 }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
+  const [succeeded, setSucceeded] = useState(false);
   return (
     <>
       <button
@@ -28,13 +32,15 @@ export function ActionButton({
         onClick={() => {
           setBusy(true);
           setError(null);
+          setSucceeded(false);
           run()
-            .catch(setError)
+            .then(() => setSucceeded(true), setError)
             .finally(() => setBusy(false));
         }}
       >
         {busy ? "…" : label}
       </button>
+      {succeeded && done !== undefined ? <span role="status"> {done}</span> : null}
       {error === null ? null : <ProblemText error={error} />}
     </>
   );

@@ -1,7 +1,26 @@
 /** A form that shows why it failed, and the fields in it. */
-import { type InputHTMLAttributes, type ReactNode, useId, useState } from "react";
+import {
+  createContext,
+  type InputHTMLAttributes,
+  type ReactNode,
+  use,
+  useId,
+  useState,
+} from "react";
 import { parsePrice, parseUnits } from "../units.ts";
 import { ProblemText } from "./problem-text.tsx";
+
+/** An error that is shown beneath the `TextField` of this name. */
+export class FieldError extends Error {
+  readonly field: string;
+
+  constructor(field: string, message: string) {
+    super(message);
+    this.field = field;
+  }
+}
+
+const FieldErrorContext = createContext<FieldError | null>(null);
 
 /** Reads the fields by their names. Throws an error to show if one cannot be read. */
 export class FormValues {
@@ -31,20 +50,23 @@ export class FormValues {
   units(name: string): bigint {
     const amount = parseUnits(this.text(name));
     if (amount === null)
-      throw new Error("Enter an amount above zero with at most 6 decimals, for example 12.5.");
+      throw new FieldError(
+        name,
+        "Enter an amount above zero with at most 6 decimals, for example 12.5.",
+      );
     return amount;
   }
 
   price(name: string): number {
     const price = parsePrice(this.text(name));
     if (price === null)
-      throw new Error("Enter a price in cents from 0.0001 to 100, for example 65.25.");
+      throw new FieldError(name, "Enter a price in cents from 0.0001 to 100, for example 65.25.");
     return price;
   }
 
   integer(name: string): number {
     const text = this.text(name).trim();
-    if (!/^\d{1,9}$/.test(text)) throw new Error("Enter a whole number.");
+    if (!/^\d{1,9}$/.test(text)) throw new FieldError(name, "Enter a whole number.");
     return Number(text);
   }
 
@@ -77,6 +99,7 @@ export function Form({
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(null);
   const [succeeded, setSucceeded] = useState(false);
+  const ofField = error instanceof FieldError ? error : null;
   return (
     <form
       aria-label={label}
@@ -94,11 +117,11 @@ export function Form({
           .finally(() => setBusy(false));
       }}
     >
-      {children}
+      <FieldErrorContext value={ofField}>{children}</FieldErrorContext>
       <button type="submit" className={danger ? "danger" : "primary"} disabled={busy}>
         {busy ? "One moment…" : action}
       </button>
-      {error === null ? null : <ProblemText error={error} />}
+      {error === null || ofField !== null ? null : <ProblemText error={error} />}
       {succeeded && done !== undefined ? <p role="status">{done}</p> : null}
     </form>
   );
@@ -110,17 +133,37 @@ export function TextField({
   ...input
 }: { label: string; hint?: string } & InputHTMLAttributes<HTMLInputElement>) {
   const id = useId();
+  const wrong = use(FieldErrorContext)?.field === input.name;
+  const told = [hint === undefined ? "" : `${id}-hint`, wrong ? `${id}-error` : ""];
   return (
-    <p className="field">
+    <div className="field">
       <label htmlFor={id}>{label}</label>
-      <input id={id} aria-describedby={hint === undefined ? undefined : `${id}-hint`} {...input} />
+      <input
+        id={id}
+        aria-invalid={wrong}
+        aria-describedby={told.join(" ").trim() || undefined}
+        {...input}
+      />
       {hint === undefined ? null : (
         <small id={`${id}-hint`} className="hint">
           {hint}
         </small>
       )}
-    </p>
+      <FieldProblem name={input.name} id={`${id}-error`} />
+    </div>
   );
+}
+
+/** For a password that the browser may fill in. */
+export function PasswordField({ label = "Password" }: { label?: string }) {
+  const autoComplete = "current-password";
+  return <TextField {...{ label, autoComplete, name: "password", type: "password" }} required />;
+}
+
+/** The error of the field with this name, if it has one. */
+export function FieldProblem({ name, id }: { name: string | undefined; id?: string | undefined }) {
+  const error = use(FieldErrorContext);
+  return error === null || error.field !== name ? null : <ProblemText error={error} id={id} />;
 }
 
 export function SelectField({
@@ -132,7 +175,8 @@ export function SelectField({
 }: {
   label: string;
   name: string;
-  options: readonly { value: string; text: string }[];
+  /** The text of each value. */
+  options: Readonly<Record<string, string>>;
   value?: string;
   onChange?: (value: string) => void;
 }) {
@@ -146,9 +190,9 @@ export function SelectField({
         {...(value === undefined ? {} : { value })}
         onChange={(event) => onChange?.(event.target.value)}
       >
-        {options.map((option) => (
-          <option key={option.value} value={option.value}>
-            {option.text}
+        {Object.entries(options).map(([key, text]) => (
+          <option key={key} value={key}>
+            {text}
           </option>
         ))}
       </select>

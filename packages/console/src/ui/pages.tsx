@@ -1,51 +1,42 @@
-/** Paging by cursors: the cursors of the pages before this one are kept for the way back. */
+/** A list that is read page by page. The cursors of earlier pages are kept for the way back. */
+import type { Client, Pages } from "@rfq-custody/client";
 import { useState } from "react";
+import { useRead } from "../session/use-service.ts";
+import { Table, type TableProps } from "./table.tsx";
 
-export type PagesState = {
-  cursor: string | undefined;
-  /** For a call of the client. */
-  position: { last_cursor?: string };
-  first: boolean;
-  forward: (cursor: string) => void;
-  back: () => void;
-};
-
-/** Starts again at the first page when the filter changes. */
-export function usePages(filter: readonly string[]): PagesState {
-  const key = filter.join(" ");
-  const [state, setState] = useState<{ key: string; cursors: string[] }>({ key, cursors: [] });
-  const cursors = state.key === key ? state.cursors : [];
-  const cursor = cursors.at(-1);
-  return {
-    cursor,
-    position: cursor === undefined ? {} : { last_cursor: cursor },
-    first: cursors.length === 0,
-    forward: (next) => setState({ key, cursors: [...cursors, next] }),
-    back: () => setState({ key, cursors: cursors.slice(0, -1) }),
-  };
-}
-
-export function PageButtons({
-  pages,
-  next: cursor,
-}: {
-  pages: PagesState;
-  /** Undefined until the page is read. */
-  next: string | null | undefined;
+/** Give it its filter as `key`, so that it starts again at the first page. */
+export function PagedTable<Row>({
+  queryKey,
+  read,
+  empty,
+  ...table
+}: Omit<TableProps<Row>, "rows"> & {
+  queryKey: readonly string[];
+  read: (client: Client, position: { last_cursor?: string }) => Pages<Row>;
 }) {
-  const next = cursor ?? null;
+  const [cursors, setCursors] = useState<readonly string[]>([]);
+  const cursor = cursors.at(-1);
+  const page = useRead([...queryKey, cursor], (client) =>
+    read(client, cursor === undefined ? {} : { last_cursor: cursor }).page(),
+  );
+  const next = page?.next_cursor ?? null;
+  // A page with filters may be empty although older rows match.
+  const nothing = next === null ? empty : "Nothing here matches. Press Older to search further.";
   return (
-    <p className="pages">
-      <button type="button" disabled={pages.first} onClick={pages.back}>
-        Newer
-      </button>{" "}
-      <button
-        type="button"
-        disabled={next === null}
-        onClick={() => (next === null ? undefined : pages.forward(next))}
-      >
-        Older
-      </button>
-    </p>
+    <>
+      <Table {...table} rows={page?.items} empty={nothing} />
+      <p className="chips">
+        {cursor === undefined ? null : (
+          <button type="button" onClick={() => setCursors(cursors.slice(0, -1))}>
+            Newer
+          </button>
+        )}
+        {next === null ? null : (
+          <button type="button" onClick={() => setCursors([...cursors, next])}>
+            Older
+          </button>
+        )}
+      </p>
+    </>
   );
 }

@@ -1,15 +1,15 @@
 import { Problem } from "@rfq-custody/client";
 
-/** Says what went wrong, in the service's own words. */
-export function ProblemText({ error }: { error: unknown }) {
+export function ProblemText({ error, id }: { error: unknown; id?: string | undefined }) {
   return (
-    <p className="problem" role="alert">
+    <p className="problem" role="alert" id={id}>
       {explain(error)}
     </p>
   );
 }
 
-function explain(error: unknown): string {
+/** What went wrong, in the service's own words. */
+export function explain(error: unknown): string {
   if (error instanceof Problem) {
     const fields = error.errors.map(({ path, message }) => `${path}: ${message}`).join("; ");
     const detail = error.body.detail ?? error.body.title ?? error.code;

@@ -20,7 +20,8 @@ export function QrCode({ text }: { text: string }) {
   }, [text]);
   return (
     <svg
-      className="qr"
+      width="160"
+      height="160"
       viewBox={`0 0 ${size} ${size}`}
       role="img"
       aria-label={`QR code of ${text}`}

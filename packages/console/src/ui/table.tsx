@@ -1,27 +1,21 @@
 import type { ReactNode } from "react";
 import { useConnection } from "../live/live.tsx";
 
-export type Column<Row> = {
-  title: string;
-  cell: (row: Row) => ReactNode;
-  /** Amounts and prices are aligned to the right. */
-  number?: boolean;
+/** Its title, what it shows of a row, and whether that is a number, which is aligned to the right. */
+export type Column<Row> = readonly [title: string, cell: (row: Row) => ReactNode, kind?: "number"];
+
+export type TableProps<Row> = {
+  caption: string;
+  columns: readonly Column<Row>[];
+  /** Undefined until they are read. */
+  rows: readonly Row[] | undefined;
+  rowKey: (row: Row) => string;
+  /** Shown instead of a table without rows. It says what to do next. */
+  empty: ReactNode;
 };
 
 /** A table of records. It is greyed while the connection that keeps it up to date is lost. */
-export function Table<Row>({
-  caption,
-  columns,
-  rows,
-  rowKey,
-  empty,
-}: {
-  caption: string;
-  columns: readonly Column<Row>[];
-  rows: readonly Row[] | undefined;
-  rowKey: (row: Row) => string;
-  empty: string;
-}) {
+export function Table<Row>({ caption, columns, rows, rowKey, empty }: TableProps<Row>) {
   const connection = useConnection();
   if (rows === undefined) return <p role="status">Loading {caption.toLowerCase()}…</p>;
   if (rows.length === 0) return <p className="empty">{empty}</p>;
@@ -32,8 +26,8 @@ export function Table<Row>({
         <caption>{caption}</caption>
         <thead>
           <tr>
-            {columns.map(({ title, number }) => (
-              <th key={title} scope="col" className={number === true ? "number" : ""}>
+            {columns.map(([title, , kind]) => (
+              <th key={title} scope="col" className={kind}>
                 {title}
               </th>
             ))}
@@ -42,8 +36,8 @@ export function Table<Row>({
         <tbody>
           {rows.map((row) => (
             <tr key={rowKey(row)}>
-              {columns.map(({ title, cell, number }) => (
-                <td key={title} data-title={title} className={number === true ? "number" : ""}>
+              {columns.map(([title, cell, kind]) => (
+                <td key={title} data-title={title} className={kind}>
                   {cell(row)}
                 </td>
               ))}

@@ -1,9 +1,9 @@
 /** The addresses that withdrawals may go to. */
-import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { StepUpFields, stepUp } from "../account/step-up.tsx";
-import { useClient } from "../session/session.tsx";
+import { useConfig } from "../markets.ts";
+import { useAct, useList } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
-import { Form, TextField } from "../ui/form.tsx";
+import { Form, SelectField, TextField } from "../ui/form.tsx";
 import { Table } from "../ui/table.tsx";
 import { When } from "../ui/when.tsx";
 
@@ -12,19 +12,16 @@ const LISTED = 100;
 
 /** All entries; undefined until they are read. */
 export function useAddressBook() {
-  const client = useClient();
-  const { data } = useQuery({
-    queryKey: ["withdrawal-addresses"],
-    queryFn: async () => (await client.custody.withdrawalAddresses({ limit: LISTED }).page()).items,
-  });
-  return data;
+  return useList(["withdrawal-addresses"], (client) =>
+    client.custody.withdrawalAddresses({ limit: LISTED }),
+  );
 }
 
 export function AddressBook() {
-  const client = useClient();
-  const queries = useQueryClient();
-  const changed = () => queries.invalidateQueries({ queryKey: ["withdrawal-addresses"] });
+  const act = useAct("withdrawal-addresses");
   const addresses = useAddressBook();
+  const { data: config } = useConfig();
+  const chains = Object.fromEntries((config?.chains ?? []).map(({ chain }) => [chain, chain]));
   return (
     <section className="card" aria-label="Address book">
       <h2>Address book</h2>
@@ -32,24 +29,22 @@ export function AddressBook() {
         caption="Withdrawal addresses"
         rows={addresses}
         rowKey={({ address_id }) => address_id}
-        empty="No addresses yet."
+        empty="No addresses yet. Add one: withdrawals go only to addresses of this book."
         columns={[
-          { title: "Label", cell: ({ label }) => label },
-          { title: "Address", cell: ({ address }) => <code>{address}</code> },
-          { title: "Usable from", cell: ({ active_from }) => <When at={active_from} /> },
-          {
-            title: "Remove",
-            cell: ({ address_id, label }) => (
+          ["Label", ({ label }) => label],
+          ["Address", ({ address }) => <code>{address}</code>],
+          ["Chain", ({ chain }) => chain],
+          ["Usable from", ({ active_from }) => <When at={active_from} />],
+          [
+            "Remove",
+            ({ address_id, label }) => (
               <ActionButton
                 label="Remove"
                 name={`Remove ${label}`}
-                run={async () => {
-                  await client.custody.removeWithdrawalAddress({ address_id });
-                  await changed();
-                }}
+                run={() => act((client) => client.custody.removeWithdrawalAddress({ address_id }))}
               />
             ),
-          },
+          ],
         ]}
       />
       <details>
@@ -57,15 +52,18 @@ export function AddressBook() {
         <Form
           label="Add an address"
           action="Add"
-          submit={async (values) => {
-            await client.custody.createWithdrawalAddress({
-              address: values.text("address").trim(),
-              label: values.text("label"),
-              ...stepUp(values),
-            });
-            await changed();
-          }}
+          submit={(values) =>
+            act((client) =>
+              client.custody.createWithdrawalAddress({
+                chain: values.text("chain"),
+                address: values.text("address").trim(),
+                label: values.text("label"),
+                ...stepUp(values),
+              }),
+            )
+          }
         >
+          <SelectField label="Chain" name="chain" options={chains} />
           <TextField label="Address" name="address" placeholder="0x…" required />
           <TextField label="Label" name="label" required />
           <StepUpFields />

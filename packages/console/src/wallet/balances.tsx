@@ -1,38 +1,34 @@
-import { useQuery } from "@tanstack/react-query";
 import { useAssetName } from "../markets.ts";
-import { useClient } from "../session/session.tsx";
+import { useList } from "../session/use-service.ts";
 import { Table } from "../ui/table.tsx";
-import { formatUnits } from "../units.ts";
+import { formatTokens } from "../units.ts";
 
 const SHOWN = 100;
 
 export function useBalances() {
-  const client = useClient();
-  return useQuery({
-    queryKey: ["balances"],
-    queryFn: async () => (await client.custody.balances({ limit: SHOWN }).page()).items,
-  });
+  return {
+    data: useList(["balances"], (client) => client.custody.balances({ limit: SHOWN })),
+  };
 }
 
 export function Balances() {
   const nameOf = useAssetName();
-  const { data: balances } = useBalances();
   return (
     <section className="card" aria-label="Balances">
       <h2>Balances</h2>
       <Table
-        caption="Available and reserved"
-        rows={balances}
+        caption="What you can use, and what quotes and withdrawals have promised"
+        rows={useBalances().data}
         rowKey={({ venue_id, asset_id }) => `${venue_id} ${asset_id}`}
-        empty="You hold nothing yet."
+        empty="You hold nothing yet. Deposit USDC to trade."
         columns={[
-          { title: "Asset", cell: (balance) => nameOf(balance) },
-          { title: "Available", cell: ({ balance }) => formatUnits(balance), number: true },
-          {
-            title: "Reserved",
-            cell: ({ pending_balance }) => formatUnits(pending_balance),
-            number: true,
-          },
+          ["What", (balance) => nameOf(balance)],
+          ["You can use", ({ balance }) => formatTokens(balance), "number"],
+          [
+            "Promised",
+            ({ pending_balance: promised }) => (promised === 0n ? "" : formatTokens(promised)),
+            "number",
+          ],
         ]}
       />
     </section>

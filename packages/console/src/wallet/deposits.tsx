@@ -1,72 +1,81 @@
-/** The deposit address with its QR code, and the confirmations of deposits on their way. */
-import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useAssetName } from "../markets.ts";
-import { useClient } from "../session/session.tsx";
+/** Where to send tokens, on which chain, and which ones. */
+import { useState } from "react";
+import { useConfig } from "../markets.ts";
+import { useAct, useList, useRead } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
+import { SelectField } from "../ui/form.tsx";
 import { QrCode } from "../ui/qr-code.tsx";
-import { Table } from "../ui/table.tsx";
-import { When } from "../ui/when.tsx";
-import { formatUnits } from "../units.ts";
+import { formatTokens } from "../units.ts";
+
+const RECENT = 100;
+const REFRESH_MS = 2_000;
+
+/** Newest first. */
+export function useDeposits() {
+  return useList(["deposits"], (client) => client.custody.deposits({ limit: RECENT }), {
+    // Confirmations are no events, so a deposit on its way is read again.
+    refetchEvery: (deposits) =>
+      deposits.some(({ status }) => status === "confirming") ? REFRESH_MS : false,
+  });
+}
 
 export function Deposits() {
-  const client = useClient();
-  const queries = useQueryClient();
-  const nameOf = useAssetName();
-  const { data: addresses } = useQuery({
-    queryKey: ["deposit-addresses"],
-    queryFn: () => client.custody.depositAddresses(),
-  });
-  const { data: deposits } = useQuery({
-    queryKey: ["deposits"],
-    queryFn: async () => (await client.custody.deposits({ limit: 10 }).page()).items,
-    // Confirmations are no events, so a deposit on its way is read again.
-    refetchInterval: ({ state }) =>
-      state.data?.some(({ status }) => status === "confirming") === true ? 2_000 : false,
-  });
-  const current = addresses?.filter((address) => address.current) ?? [];
+  const act = useAct("deposit-addresses");
+  const { data: config } = useConfig();
+  const [chosen, setChosen] = useState("");
+  const addresses = useRead(["deposit-addresses"], (client) => client.custody.depositAddresses());
+  const chains = config?.chains ?? [];
+  const on = chains.find(({ chain }) => chain === chosen) ?? chains.find((one) => one.default);
+  if (on === undefined || addresses === undefined) return <p role="status">Loading addresses…</p>;
+  const { chain } = on;
+  const venues = config?.venues.filter((venue) => venue.chain === chain) ?? [];
+  const address = addresses.find((one) => one.current && one.chain === chain)?.address;
   return (
     <section className="card" aria-label="Deposit">
       <h2>Deposit</h2>
-      {current.map(({ address, chain }) => (
-        <div className="address" key={address}>
+      {chains.length < 2 ? null : (
+        <SelectField
+          label="Chain"
+          name="chain"
+          value={chain}
+          onChange={setChosen}
+          options={Object.fromEntries(chains.map((one) => [one.chain, one.chain]))}
+        />
+      )}
+      {address === undefined ? (
+        <>
+          <p>You have no deposit address on {chain} yet. It will be yours alone.</p>
+          <ActionButton
+            kind="primary"
+            label="Create a deposit address"
+            run={() => act((client) => client.custody.createDepositAddress({ chain }))}
+          />
+        </>
+      ) : (
+        <>
           <QrCode text={address} />
           <p>
-            Send USDC or outcome tokens on <strong>{chain}</strong> to
+            Your address on <strong>{chain}</strong>, yours alone
             <br />
             <code>{address}</code>
-            <br />
-            <ActionButton label="Copy" run={() => navigator.clipboard.writeText(address)} />
           </p>
-        </div>
-      ))}
-      {addresses !== undefined && current.length === 0 ? (
-        <ActionButton
-          kind="primary"
-          label="Create a deposit address"
-          run={async () => {
-            await client.custody.createDepositAddress();
-            await queries.invalidateQueries({ queryKey: ["deposit-addresses"] });
-          }}
-        />
-      ) : null}
-      <Table
-        caption="Newest deposits"
-        rows={deposits}
-        rowKey={({ deposit_id }) => deposit_id}
-        empty="No deposits yet."
-        columns={[
-          { title: "Time", cell: ({ created_at }) => <When at={created_at} /> },
-          { title: "Asset", cell: (deposit) => nameOf(deposit) },
-          { title: "Amount", cell: ({ amount }) => formatUnits(amount), number: true },
-          {
-            title: "Status",
-            cell: ({ status, confirmations, required_confirmations: required }) =>
-              status === "confirming"
-                ? `${Math.min(confirmations, required)} of ${required} confirmations`
-                : status.replaceAll("_", " "),
-          },
-        ]}
-      />
+          <ActionButton
+            kind="primary"
+            label="Copy"
+            done="Copied"
+            run={() => navigator.clipboard.writeText(address)}
+          />
+        </>
+      )}
+      <p className="hint">
+        Send USDC{venues.length === 0 ? "" : ` or outcome tokens of ${namesOf(venues)}`} on {chain}.
+        Other tokens cannot be credited. The smallest deposit is {formatTokens(on.min_deposit)}{" "}
+        USDC. It counts after {on.required_confirmations} confirmations.
+      </p>
     </section>
   );
+}
+
+function namesOf(venues: readonly { venue_id: string }[]): string {
+  return venues.map(({ venue_id }) => venue_id).join(", ");
 }

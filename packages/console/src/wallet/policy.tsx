@@ -1,15 +1,18 @@
 /** The account's policy: stricter values apply at once, looser ones after a delay. */
 import type { Policy as AccountPolicy } from "@rfq-custody/client";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { StepUpFields, stepUp } from "../account/step-up.tsx";
-import { useClient } from "../session/session.tsx";
+import { useAct, useRead } from "../session/use-service.ts";
+import { Facts } from "../ui/facts.tsx";
 import { CheckField, Form, type FormValues, TextField } from "../ui/form.tsx";
 import { formatTime, formatUnits } from "../units.ts";
 
+export function usePolicy() {
+  return useRead(["policy"], (client) => client.auth.policy());
+}
+
 export function Policy() {
-  const client = useClient();
-  const queries = useQueryClient();
-  const { data: state } = useQuery({ queryKey: ["policy"], queryFn: () => client.auth.policy() });
+  const act = useAct("policy");
+  const state = usePolicy();
   return (
     <section className="card" aria-label="Policy">
       <h2>Policy</h2>
@@ -17,18 +20,23 @@ export function Policy() {
         <p role="status">Loading…</p>
       ) : (
         <>
-          <dl>
-            <dt>Sessions may trade</dt>
-            <dd>{state.policy.sessions_trade ? "yes" : "no"}</dd>
-            <dt>Traded in 24 hours</dt>
-            <dd>{usage(state.used.trade_usdc, state.policy.max_trade_usdc_per_day)}</dd>
-            <dt>Withdrawn in 24 hours</dt>
-            <dd>{usage(state.used.withdraw_usdc, state.policy.withdraw_max_usdc_per_day)}</dd>
-            <dt>Withdrawals only to the address book</dt>
-            <dd>{state.policy.withdraw_listed_only ? "yes" : "no"}</dd>
-            <dt>Approval above</dt>
-            <dd>{limit(state.policy.withdraw_approval_above)}</dd>
-          </dl>
+          <Facts
+            facts={{
+              "Sessions may trade": state.policy.sessions_trade ? "yes" : "no",
+              "Traded in 24 hours": usage(
+                state.used.trade_usdc,
+                state.policy.max_trade_usdc_per_day,
+              ),
+              "Withdrawn in 24 hours": usage(
+                state.used.withdraw_usdc,
+                state.policy.withdraw_max_usdc_per_day,
+              ),
+              "Withdrawals only to the address book": state.policy.withdraw_listed_only
+                ? "yes"
+                : "no",
+              "Approval above": limit(state.policy.withdraw_approval_above),
+            }}
+          />
           {state.active_from === null ? null : (
             <p role="status">A looser policy applies from {formatTime(state.active_from)}.</p>
           )}
@@ -38,9 +46,9 @@ export function Policy() {
               label="Change the policy"
               action="Change"
               done="Stricter values apply now, looser ones after the delay."
-              submit={async (values) => {
-                await client.auth.setPolicy({ ...changes(values), ...stepUp(values) });
-                await queries.invalidateQueries({ queryKey: ["policy"] });
+              submit={(values) => {
+                const change = { ...changes(values), ...stepUp(values) };
+                return act((client) => client.auth.setPolicy(change));
               }}
             >
               <CheckField

@@ -1,26 +1,97 @@
-import { AddressBook } from "./address-book.tsx";
-import { Balances } from "./balances.tsx";
-import { Deposits } from "./deposits.tsx";
-import { Ledger } from "./ledger.tsx";
-import { Policy } from "./policy.tsx";
-import { Withdrawals } from "./withdrawals.tsx";
+import type { ComponentType } from "react";
 import { useRoute } from "../router.ts";
+import { Facts } from "../ui/facts.tsx";
+import { formatUnits } from "../units.ts";
+import { AddressBook } from "./address-book.tsx";
+import { Balances, useBalances } from "./balances.tsx";
+import { Deposits, useDeposits } from "./deposits.tsx";
+import { Ledger } from "./ledger.tsx";
+import { Moves } from "./moves.tsx";
+import { Policy } from "./policy.tsx";
+import { Timeline } from "./timeline.tsx";
+import { WithdrawForm } from "./withdraw-form.tsx";
 
-/** `#wallet/<id>` shows the ledger entries of a match, quote, deposit or withdrawal. */
+type PartProps = { id: string | undefined; reference: string | undefined };
+const PARTS: Readonly<Record<string, readonly [string, ComponentType<PartProps>]>> = {
+  "": ["Balances", Overview],
+  withdraw: ["Withdraw", Withdraw],
+  safety: ["Addresses and limits", Safety],
+  ledger: ["Ledger", Ledger],
+};
+
+/**
+ * `#wallet/withdraw/<id>` shows how far a withdrawal is. `#wallet/<id>` shows the ledger entries of
+ * a match, quote, deposit or withdrawal.
+ */
 export function WalletPage() {
-  const [, reference] = useRoute();
+  const [, name = "", id] = useRoute();
+  const isPart = Object.hasOwn(PARTS, name);
+  const [title, Part] = PARTS[name] ?? ["Ledger", Ledger];
   return (
     <>
-      <div className="columns">
-        <Balances />
-        <Deposits />
-      </div>
-      <Withdrawals />
-      <div className="columns">
-        <AddressBook />
-        <Policy />
-      </div>
-      <Ledger key={reference} reference={reference} />
+      <nav className="seg" aria-label="Wallet">
+        {Object.entries(PARTS).map(([part, [text]]) => (
+          <a key={part} href={`#wallet/${part}`} aria-current={text === title ? "page" : undefined}>
+            {text}
+          </a>
+        ))}
+      </nav>
+      <Part key={name} id={id} reference={isPart ? undefined : name} />
     </>
+  );
+}
+
+function Withdraw({ id }: Pick<PartProps, "id">) {
+  return (
+    <div className={id === undefined ? "split" : "split aside-first"}>
+      {/* Another withdrawal starts empty, without the key of the last one. */}
+      <WithdrawForm key={id} />
+      <aside>
+        <Timeline id={id} />
+      </aside>
+    </div>
+  );
+}
+
+function Safety() {
+  return (
+    <>
+      <AddressBook />
+      <Policy />
+    </>
+  );
+}
+
+function Overview() {
+  const usdc = useBalances().data?.find(({ venue_id }) => venue_id === null);
+  const promised = usdc?.pending_balance ?? 0n;
+  const coming = (useDeposits() ?? [])
+    .filter(({ status, venue_id }) => status === "confirming" && venue_id === null)
+    .reduce((sum, { amount }) => sum + amount, 0n);
+  return (
+    <div className="split three">
+      <div>
+        <p className="big-price">
+          <span className="muted">You can use</span>
+          <br />
+          <b>{formatUnits(usdc?.balance ?? 0n)}</b> <span className="muted">USDC</span>
+        </p>
+        <Facts
+          inline
+          facts={{
+            Promised: promised === 0n ? "" : `${formatUnits(promised)} USDC`,
+            "On its way in": coming === 0n ? "" : `${formatUnits(coming)} USDC`,
+          }}
+        />
+        <Moves moving />
+      </div>
+      <aside>
+        <Deposits />
+      </aside>
+      <div>
+        <Balances />
+        <Moves moving={false} />
+      </div>
+    </div>
   );
 }

@@ -1,0 +1,61 @@
+import type { CallOptions, Pages } from "@rfq-custody/client";
+import { useEffect, useRef, useState } from "react";
+import { csvLine } from "../csv.ts";
+import { useClient } from "../session/session.tsx";
+import { ActionButton } from "./button.tsx";
+
+type Read<Row> = (client: ReturnType<typeof useClient>, options: CallOptions) => Pages<Row>;
+
+/** The file is made in memory. */
+const MOST_ROWS = 100_000;
+/** A shorter download shows no progress. */
+const PATIENCE_MS = 2_000;
+
+/** Reads all pages and saves them as a file, or nothing if a page fails or the user leaves. */
+export function CsvButton<Row>({
+  file,
+  columns,
+  read,
+}: {
+  file: string;
+  /** Titles and exact values. */
+  columns: Readonly<Record<string, (row: Row) => string | number | null>>;
+  read: Read<Row>;
+}) {
+  const client = useClient();
+  const [rows, setRows] = useState<number | null>(null);
+  const leaving = useRef<AbortController>(undefined);
+  useEffect(() => () => leaving.current?.abort(), []);
+  const download = async () => {
+    const { signal } = (leaving.current = new AbortController());
+    const lines = [csvLine(Object.keys(columns))];
+    const progress = () => setRows(lines.length - 1);
+    const timer = setInterval(progress, PATIENCE_MS);
+    try {
+      for await (const row of read(client, { signal })) {
+        if (lines.length > MOST_ROWS)
+          throw new Error(`There are more than ${MOST_ROWS} rows. Choose fewer by the filters.`);
+        lines.push(csvLine(Object.values(columns).map((cell) => cell(row))));
+      }
+    } finally {
+      clearInterval(timer);
+      setRows(null);
+    }
+    save(file, lines);
+  };
+  return (
+    <>
+      <ActionButton label="Download CSV" run={download} />
+      <span role="status">{rows === null ? "" : `${rows} rows read…`}</span>
+    </>
+  );
+}
+
+function save(file: string, lines: string[]): void {
+  const url = URL.createObjectURL(new Blob(lines, { type: "text/csv" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = file;
+  link.click();
+  URL.revokeObjectURL(url);
+}

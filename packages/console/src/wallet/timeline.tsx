@@ -1,0 +1,117 @@
+/** How far a withdrawal is, why it waits, and what its owner can do about it. */
+import type { Withdrawal } from "@rfq-custody/client";
+import { StepUpFields, stepUp } from "../account/step-up.tsx";
+import { useAssetName, useConfig } from "../markets.ts";
+import { useAct, useList, useRead } from "../session/use-service.ts";
+import { ActionButton } from "../ui/button.tsx";
+import { clockNow } from "../ui/countdown.tsx";
+import { Form } from "../ui/form.tsx";
+import { until, When } from "../ui/when.tsx";
+import { formatUnits } from "../units.ts";
+import { useAddressBook } from "./address-book.tsx";
+import { usePolicy } from "./policy.tsx";
+import {
+  type Circumstances,
+  isUnfinished,
+  STATES,
+  type Step,
+  stepsOf,
+} from "./withdrawal-state.ts";
+
+/** More than a user may ask for in a day. */
+const RECENT = 200;
+
+/** Newest first. */
+export function useWithdrawals(): readonly Withdrawal[] | undefined {
+  return useList(["withdrawals"], (client) => client.custody.withdrawals({ limit: RECENT }));
+}
+
+/** Of withdrawals on this chain. */
+export function useCircumstances(chain: string | undefined): Circumstances {
+  const { data: config } = useConfig();
+  return {
+    recent: useWithdrawals() ?? [],
+    policy: usePolicy()?.policy,
+    paused: config?.withdrawals_paused ?? false,
+    confirmations: config?.chains.find((one) => one.chain === chain)?.required_confirmations,
+    now: clockNow(),
+  };
+}
+
+/** Of the withdrawal with this id, or of the newest that is not finished. */
+export function Timeline({ id }: { id: string | undefined }) {
+  const known = useWithdrawals()?.find((one) =>
+    id === undefined ? isUnfinished(one) : one.withdrawal_id === id,
+  );
+  const read = useRead(
+    ["withdrawals", id],
+    (client) => client.custody.withdrawal({ withdrawal_id: id ?? "" }),
+    { enabled: id !== undefined && known === undefined },
+  );
+  const withdrawal = known ?? read;
+  return withdrawal === undefined ? null : <Status withdrawal={withdrawal} />;
+}
+
+function Status({ withdrawal }: { withdrawal: Withdrawal }) {
+  const nameOf = useAssetName();
+  const act = useAct("withdrawals", "balances", "policy");
+  const circumstances = useCircumstances(withdrawal.chain);
+  const { withdrawal_id, chain, to_address, status, approval_expires_at: lapses } = withdrawal;
+  const book = useAddressBook();
+  const entry = book?.find((one) => one.chain === chain && one.address === to_address);
+  const what = `${formatUnits(withdrawal.amount)} ${nameOf(withdrawal)}`;
+  const waits = status === "awaiting_approval";
+  return (
+    <section className="card" aria-label="Withdrawal">
+      <h2>
+        {what}
+        {entry === undefined ? "" : ` to ${entry.label}`}
+      </h2>
+      {/* The whole address, because a thief can find one with the same ends. */}
+      <p>
+        <code>{to_address}</code> on {chain}
+        {book === undefined || entry !== undefined ? "" : ", not in your address book"}
+      </p>
+      <p role="status" className={waits ? "warn" : "muted"}>
+        {STATES[status]}
+      </p>
+      <Steps steps={stepsOf(withdrawal, circumstances)} />
+      {waits ? (
+        <Form
+          label="Approve the withdrawal"
+          action={`Approve ${what}`}
+          submit={(values) =>
+            act((client) => client.custody.approveWithdrawal({ withdrawal_id, ...stepUp(values) }))
+          }
+        >
+          <StepUpFields />
+          {lapses === null ? null : <p className="hint">It lapses {until(lapses)}.</p>}
+        </Form>
+      ) : null}
+      {waits || status === "queued" ? (
+        <p>
+          <ActionButton
+            label="Cancel it"
+            name={`Cancel the withdrawal of ${what}`}
+            run={() => act((client) => client.custody.cancelWithdrawal({ withdrawal_id }))}
+          />
+        </p>
+      ) : null}
+      <a href={`#wallet/${withdrawal_id}`}>Its ledger entries</a>
+    </section>
+  );
+}
+
+export function Steps({ steps }: { steps: readonly Step[] }) {
+  return (
+    <ol className="timeline">
+      {steps.map(({ title, note, at, state }) => (
+        <li key={title} className={state} aria-current={state === "now" ? "step" : undefined}>
+          <b>{title}</b> {state === "done" ? <span className="sr">(done)</span> : null}
+          {at === undefined ? null : <When at={at} />}
+          {note ? <small>{note}</small> : null}
+        </li>
+      ))}
+    </ol>
+  );
+}

@@ -1,0 +1,105 @@
+/** What a withdrawal has behind it and ahead of it, and why it waits, in words. */
+import type { Policy, Withdrawal } from "@rfq-custody/client";
+import { formatTokens } from "../units.ts";
+
+const DAY_MS = 86_400_000;
+
+export type Step = {
+  title: string;
+  note?: string;
+  at?: string;
+  state: "done" | "now" | "later" | "failed";
+};
+/** What a withdrawal waits for is decided by these. Undefined: not read yet. */
+export type Circumstances = {
+  recent: readonly Withdrawal[];
+  policy: Policy | undefined;
+  paused: boolean;
+  confirmations: number | undefined;
+  now: number;
+};
+
+export const STATES: Record<Withdrawal["status"], string> = {
+  awaiting_approval: "Waits for your approval",
+  queued: "In line to be sent",
+  submitted: "Sent",
+  settled: "Arrived",
+  failed: "Not paid",
+  cancelled: "Cancelled",
+};
+
+export const isUnfinished = ({ status }: Pick<Withdrawal, "status">) =>
+  status === "awaiting_approval" || status === "queued" || status === "submitted";
+
+/** The limit that `amount` lifts the last day's unapproved sum above, and that sum, or null. */
+export function approvalNeeded(
+  amount: bigint,
+  { recent, policy, now }: Circumstances,
+): { limit: bigint; sum: bigint } | null {
+  const limit = policy?.withdraw_approval_above ?? null;
+  // Amounts of all assets count alike, in native units.
+  const sum = recent
+    .filter(
+      ({ status, approval_expires_at: approved, created_at }) =>
+        approved === null &&
+        (isUnfinished({ status }) || status === "settled") &&
+        Date.parse(created_at) > now - DAY_MS,
+    )
+    .reduce((total, withdrawal) => total + withdrawal.amount, amount);
+  return limit === null || sum <= limit ? null : { limit, sum };
+}
+
+/** Why it is not there yet. */
+export function whyItWaits(withdrawal: Withdrawal, circumstances: Circumstances): string {
+  const { paused, confirmations } = circumstances;
+  const need = approvalNeeded(withdrawal.amount, circumstances);
+  switch (withdrawal.status) {
+    case "awaiting_approval":
+      return need === null
+        ? "It was above your limit for approvals when you asked."
+        : `It lifts the sum of a day to ${formatTokens(need.sum)}, above your limit of ` +
+            `${formatTokens(need.limit)}.`;
+    case "queued":
+      return paused
+        ? "Withdrawals are paused. It is sent when they go on."
+        : "The oldest is sent first.";
+    case "submitted":
+      return confirmations === undefined
+        ? "The chain confirms its transaction."
+        : `The chain confirms its transaction, ${confirmations} times in all.`;
+    default:
+      return "";
+  }
+}
+
+/** The last one is the arrival, or why there is none. */
+export function stepsOf(withdrawal: Withdrawal, circumstances: Circumstances): readonly Step[] {
+  const { status, created_at, updated_at, failure, transaction_hash } = withdrawal;
+  const asked: Step = { title: "You asked", state: "done", at: created_at };
+  if (status === "failed" || status === "cancelled") {
+    const title = status === "failed" ? "Not paid" : "Cancelled";
+    const note = `${failure?.message ?? ""} The amount is yours again.`.trim();
+    return [asked, { title, note, state: "failed", at: updated_at }];
+  }
+  const ahead = [
+    ...(withdrawal.approval_expires_at === null ? [] : [["awaiting_approval", "Your approval"]]),
+    ["queued", "In line to be sent"],
+    ["submitted", "Sent"],
+    ["settled", "Arrived"],
+  ] as const;
+  const place = ahead.findIndex(([reached]) => reached === status);
+  return [
+    asked,
+    ...ahead.map(([reached, title], index): Step => {
+      const state =
+        index < place || status === "settled" ? "done" : index > place ? "later" : "now";
+      const note = [
+        reached === "submitted" ? (transaction_hash ?? "") : "",
+        state === "now" ? whyItWaits(withdrawal, circumstances) : "",
+      ]
+        .filter(Boolean)
+        .join(" ");
+      return { title, state, note, ...(index === place ? { at: updated_at } : {}) };
+    }),
+  ];
+}
