@@ -100,7 +100,10 @@ export default defineConfig({
           environment: "node",
           include: ["test/journeys/**/*.test.ts"],
           exclude: TEST_DEPTH === "full" ? [] : RELEASE_JOURNEYS,
-          globalSetup: ["./test/support/node/bundles.setup.ts"],
+          globalSetup: [
+            "./test/support/node/bundles.setup.ts",
+            "./test/support/node/receiver.setup.ts",
+          ],
           testTimeout: PATIENCE_MS,
           hookTimeout: PATIENCE_MS,
           // They wait for blocks and restarts more than they compute.
