@@ -106,31 +106,20 @@ export function commandOf(positionals: readonly string[]): Command | undefined {
   return COMMANDS.find(({ words }) => words.every((word, index) => positionals[index] === word));
 }
 
-/** The two commands that are the fewest letters away, of those with the same first word if any. */
+/** The two commands that share most with it, of those with the same first word if any. */
 function nearest(typed: string): string[] {
   const names = COMMANDS.map(nameOf);
   const siblings = names.filter((name) => name.split(" ")[0] === typed.split(" ")[0]);
   const from = siblings.length > 0 ? siblings : names;
-  const distance = (name: string) => lettersBetween(typed, name.slice(0, typed.length + 3));
-  return from.toSorted((one, other) => distance(one) - distance(other)).slice(0, 2);
+  const pairs = new Set(pairsOf(typed));
+  const likeness = (name: string) =>
+    pairsOf(name).filter((pair) => pairs.has(pair)).length / (name.length + typed.length);
+  return from.toSorted((one, other) => likeness(other) - likeness(one)).slice(0, 2);
 }
 
-/** Letters to insert, delete or replace (Levenshtein). */
-function lettersBetween(one: string, other: string): number {
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index);
-  for (const [index, letter] of one.split("").entries()) {
-    const next = [index + 1];
-    for (const [at, its] of other.split("").entries())
-      next.push(
-        Math.min(
-          (row[at + 1] ?? 0) + 1,
-          (next[at] ?? 0) + 1,
-          (row[at] ?? 0) + (letter === its ? 0 : 1),
-        ),
-      );
-    row = next;
-  }
-  return row.at(-1) ?? 0;
+/** Letters that follow each other. */
+function pairsOf(text: string): string[] {
+  return Array.from(text, (_, at) => text.slice(at, at + 2));
 }
 
 function nameOf({ words }: Command): string {
