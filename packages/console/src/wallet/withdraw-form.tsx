@@ -32,7 +32,9 @@ export function WithdrawForm() {
   const [to, setTo] = useState("");
   const [chosen, setChosen] = useState("");
   const [text, setText] = useState("");
-  // Asked for without a clear answer. A retry has the same id, so that it is made once.
+  // One form makes at most one withdrawal, because a second one with its id is rejected.
+  const [id] = useState(() => crypto.randomUUID());
+  // Asked for without a clear answer.
   const [unclear, setUnclear] = useState<WithdrawalTerms | null>(null);
   const place = useForgottenSecrets();
   const usable = book?.filter(({ active_from }) => Date.parse(active_from) <= clockNow()) ?? [];
@@ -43,7 +45,7 @@ export function WithdrawForm() {
   const { most, limits } = useMost(asset);
   const amount = parseUnits(text);
   const send = async (values: FormValues) => {
-    const terms = unclear ?? termsOf(entry, asset, values.units("amount"));
+    const terms = unclear ?? termsOf(id, entry, asset, values.units("amount"));
     if (unclear === null && asset !== undefined && terms.amount > most)
       throw new FieldError("amount", `You can withdraw at most ${formatTokens(most)} ${unit} now.`);
     const key = apiKeyOf(values.text("key"));
@@ -214,6 +216,7 @@ function useMost(asset: Balance | undefined) {
 }
 
 function termsOf(
+  client_withdrawal_id: string,
   entry: NonNullable<Book>[number] | undefined,
   asset: Balance | undefined,
   amount: bigint,
@@ -221,7 +224,7 @@ function termsOf(
   if (entry === undefined) throw new FieldError("to", "Choose an address.");
   const { venue_id, asset_id } = asset ?? { venue_id: null, asset_id: null };
   return {
-    client_withdrawal_id: crypto.randomUUID(),
+    client_withdrawal_id,
     amount,
     to_address: entry.address,
     chain: entry.chain,
