@@ -153,13 +153,9 @@ function fail(error: unknown): never {
   process.exit(1);
 }
 
-type Login = { email: string; password: string };
-
-function readUsers(host: string): [Login, Login] {
-  const Users = z.tuple([
-    z.object({ email: z.string(), password: z.string() }),
-    z.object({ email: z.string(), password: z.string() }),
-  ]);
+function readUsers(host: string) {
+  const Login = z.object({ email: z.string(), password: z.string() });
+  const Users = z.tuple([Login, Login]);
   if (users === undefined && !/^(127\.0\.0\.1|localhost)$/.test(host))
     return refuse("--users is required.", USAGE);
   const [taker, , maker] = DEMO_USERS;
