@@ -114,7 +114,6 @@ export class Deliveries {
     const endpoint = await readEndpoint(this.#env.DB, this.#id);
     if (endpoint === undefined) return this.#missing();
     const feed = near(this.#env, this.#env.FEED, accountStream(endpoint.userId));
-    this.#storage.kv.put("user", endpoint.userId);
     if (endpoint.disabledAt !== null) {
       await feed.removeWebhook(this.#id);
       this.#waiting.forget();
@@ -122,6 +121,7 @@ export class Deliveries {
     }
     // Again now and then, because a restore of D1 loses the subscription.
     if (now() - (this.#storage.kv.get<number>(LISTENED) ?? 0) >= CHECK_MS) {
+      this.#storage.kv.put("user", endpoint.userId);
       await feed.addWebhook({ id: this.#id, types: endpoint.types.split(",") });
       this.#storage.kv.put(LISTENED, now());
     }

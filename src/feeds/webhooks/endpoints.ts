@@ -2,13 +2,7 @@
 import { commitAudited, recordOf } from "../../audit/audit.ts";
 import { actorRejection, mayWrite } from "../../auth/may-write.ts";
 import type { WEBHOOK_ENDS } from "../../auth/tables.ts";
-import {
-  newWebhookSecret,
-  openWebhook,
-  rotated,
-  sealWebhook,
-  type WebhookSecret,
-} from "../../auth/webhook-secrets.ts";
+import { newWebhookSecret, openWebhook, rotated, sealWebhook } from "../../auth/webhook-secrets.ts";
 import type { Sealed } from "../../auth/secret-box.ts";
 import type { CheckedActor, SessionActor } from "../../platform/actor.ts";
 import type { Config } from "../../platform/config.ts";
@@ -22,7 +16,7 @@ import { isAllowed } from "./webhook-url.ts";
 export const MAX_WEBHOOKS = 2;
 export type WebhookEnd = (typeof WEBHOOK_ENDS)[number];
 
-type Row = Sealed & {
+export type Endpoint = Sealed & {
   readonly endpointId: string;
   readonly userId: string;
   readonly url: string;
@@ -34,7 +28,6 @@ type Row = Sealed & {
   readonly disabledSeq: number | null;
   readonly frozen: number;
 };
-export type Endpoint = Row;
 type By<Of extends SessionActor = SessionActor> = {
   readonly actor: Of;
   readonly ip: string | undefined;
@@ -46,14 +39,14 @@ const COLUMNS = sql`SELECT hex(w.endpoint_id) AS endpointId, hex(w.user_id) AS u
     w.disabled_seq AS disabledSeq, u.frozen_at IS NOT NULL AS frozen
   FROM webhook_endpoints w JOIN users u ON u.user_id = w.user_id`;
 
-const read = (row: Row): Endpoint => ({
+const read = (row: Endpoint): Endpoint => ({
   ...row,
   endpointId: readUuid(row.endpointId),
   userId: readUuid(row.userId),
 });
 
 export async function readEndpoint(db: D1Database, id: string): Promise<Endpoint | undefined> {
-  const row = await first<Row>(db, sql`${COLUMNS} WHERE w.endpoint_id = ${uuid(id)}`);
+  const row = await first<Endpoint>(db, sql`${COLUMNS} WHERE w.endpoint_id = ${uuid(id)}`);
   return row && read(row);
 }
 
@@ -65,7 +58,7 @@ export async function ownEndpoint(db: D1Database, userId: string, id: string): P
 }
 
 export async function listEndpoints(db: D1Database, userId: string) {
-  const rows = await all<Row>(
+  const rows = await all<Endpoint>(
     db,
     sql`${COLUMNS} WHERE w.user_id = ${uuid(userId)} ORDER BY w.endpoint_id`,
   );
@@ -215,11 +208,7 @@ export async function secretsAt(
   endpoint: Endpoint,
   at: number,
 ): Promise<string[]> {
-  const secrets: readonly WebhookSecret[] = await openWebhook(
-    settings.MASTER_KEYS,
-    endpoint,
-    endpoint,
-  );
+  const secrets = await openWebhook(settings.MASTER_KEYS, endpoint, endpoint);
   return secrets.filter(({ endsAt }) => endsAt === null || endsAt > at).map(({ secret }) => secret);
 }
 
