@@ -17,6 +17,7 @@ import { benchNetwork } from "./network.ts";
 import { benchOpenQuotes } from "./open-quotes.ts";
 import { benchQuotes } from "./quotes.ts";
 import { benchRfq } from "./rfq.ts";
+import { benchSilentReceivers } from "./silent-receivers.ts";
 import { benchSmallBlocks } from "./small-blocks.ts";
 import { benchStorage } from "./storage.ts";
 
@@ -31,6 +32,7 @@ const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   costs: { title: "Costs", bench: benchCosts },
   committer: { title: "Books that share a committer", bench: benchCommitter },
   growth: { title: "Size of D1 at 300 quotes a second", bench: benchGrowth },
+  "silent-receivers": { title: "Beside silent receivers", bench: benchSilentReceivers },
   abuse: { title: "Bystanders during an attack", bench: benchAbuse },
 };
 /** A script of its own, which prints its own tables. */

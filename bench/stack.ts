@@ -54,6 +54,8 @@ export type BenchStack = {
   databaseFile: () => string;
   /** Errors that the Worker logged. */
   failures: () => string[];
+  /** Makes the object of a webhook look for its row. */
+  wakeWebhook: (endpointId: string) => Promise<void>;
   /** Runs the Worker's scheduled handler once. Only of a stack with `cron`. */
   runCron: () => Promise<void>;
   /** From now on, adds these milliseconds to each call. Only of a stack with `meter`. */
@@ -235,6 +237,11 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
     await applyMigrations(db);
     const archive = await miniflare.getR2Bucket("ARCHIVE", "rfq-custody");
     const peerDb = options.peer === undefined ? db : await miniflare.getD1Database("DB", "peer");
+    // Safe cast: the class of the objects has this method.
+    const webhooks = (await miniflare.getDurableObjectNamespace(
+      "WEBHOOK",
+      "rfq-custody",
+    )) as unknown as { getByName: (name: string) => { wake: (id: string) => Promise<void> } };
     const stats = () => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
     return {
       port,
@@ -255,6 +262,7 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
               .split("\n")
               .filter((line) => line !== "")
           : [],
+      wakeWebhook: (id) => webhooks.getByName(id).wake(id),
       runCron: async () => {
         const response = await fetch(`http://127.0.0.1:${port}/bench/cron`, {
           method: "POST",
