@@ -11,6 +11,7 @@ import { benchAbuse } from "./abuse.ts";
 import { benchArchive } from "./archive.ts";
 import { type Bench, type Figure, printFigures, verdict } from "./figures.ts";
 import { benchCommitter } from "./committer.ts";
+import { benchConsole } from "./console.ts";
 import { benchCosts } from "./costs.ts";
 import { benchGrowth } from "./growth.ts";
 import { benchNetwork } from "./network.ts";
@@ -29,6 +30,7 @@ const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   storage: { title: "Storage", bench: benchStorage },
   archive: { title: "Ledger pages from the archive", bench: benchArchive },
   "small-blocks": { title: "Ledger pages from small blocks", bench: benchSmallBlocks },
+  console: { title: "Quotes on a slow page", bench: benchConsole },
   costs: { title: "Costs", bench: benchCosts },
   committer: { title: "Books that share a committer", bench: benchCommitter },
   growth: { title: "Size of D1 at 300 quotes a second", bench: benchGrowth },

@@ -1,12 +1,9 @@
 /**
  * The console in a real browser against a whole stack: the story of the demo by clicks, with two
- * users in two contexts. It writes the screenshots of docs/console/ if CONSOLE_SCREENSHOTS is set.
+ * users in two contexts. console-replay.test.ts has what needs no stack.
  */
-import { readFileSync, mkdirSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
 import { Secret, TOTP } from "otpauth";
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { inBrowser } from "../support/node/browser.ts";
 import {
@@ -18,23 +15,10 @@ import {
   type Trader,
 } from "../support/node/stack.ts";
 import { enter, signIn } from "../support/node/story.ts";
-import { FULL, inRelease } from "../support/depth.ts";
+import { inRelease } from "../support/depth.ts";
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const SCREENSHOTS = process.env["CONSOLE_SCREENSHOTS"];
 const MARKET = { venue_id: "venue_one", asset_id: "0x51a7" } as const;
 const TITLE = "Will the ferry to the island run on Sunday?";
-const PAGES = [
-  "markets",
-  "market/venue_one/0x51a7",
-  "portfolio",
-  "maker",
-  "wallet",
-  "wallet/withdraw",
-  "wallet/safety",
-  "wallet/ledger",
-  "account",
-];
 
 /** Runs in the page, whose globals Node's types do not have. */
 const FRAME_GAPS = `(async () => {
@@ -194,32 +178,6 @@ describe("the console", () => {
       await status.getByRole("status").getByText("Cancelled").waitFor();
     }));
 
-  it("has no violations of accessibility, on a phone and on a desk, in light and dark", () =>
-    inBrowser(async (browser) => {
-      for (const width of [320, 1_440])
-        for (const colorScheme of ["light", "dark"] as const) {
-          // A small run has each width and each scheme once.
-          if (!FULL && (width === 320) === (colorScheme === "light")) continue;
-          const page = await signedIn(browser, maker, {
-            viewport: { width, height: 900 },
-            colorScheme,
-          });
-          for (const name of PAGES) {
-            await page.goto(`${stack.baseUrl}/console/#${name}`);
-            await page.getByRole("heading", { level: 1 }).waitFor();
-            await expect.poll(() => page.getByText(/^Loading/).count()).toBe(0);
-            expect(await violations(page), `${name} at ${width} in ${colorScheme}`).toEqual([]);
-            const overflow = await page.evaluate(
-              "document.documentElement.scrollWidth - document.documentElement.clientWidth",
-            );
-            expect(overflow, `${name} at ${width} scrolls sideways`).toBe(0);
-            if ((width === 320) === (colorScheme === "dark"))
-              await screenshot(page, `${fileOf(name)}-${width}-${colorScheme}`);
-          }
-          await page.context().close();
-        }
-    }));
-
   it("asks for the password before the session ends", () =>
     inBrowser(async (browser) => {
       const page = await browser.newPage();
@@ -277,16 +235,8 @@ describe("the console", () => {
   });
 });
 
-function signedIn(
-  browser: Browser,
-  trader: Trader,
-  options?: BrowserContextOptions,
-): Promise<Page> {
-  return signIn(browser, { baseUrl: stack.baseUrl, trader }, options);
-}
-
-function fileOf(name: string): string {
-  return name.startsWith("market/") ? "market" : name.replaceAll("/", "-");
+function signedIn(browser: Browser, trader: Trader): Promise<Page> {
+  return signIn(browser, { baseUrl: stack.baseUrl, trader });
 }
 
 async function live(page: Page): Promise<void> {
@@ -381,20 +331,4 @@ async function accept(page: Page): Promise<void> {
 
 async function expectText(page: Page, text: string): Promise<void> {
   await page.getByText(text).first().waitFor();
-}
-
-type Axe = { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
-
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(AXE);
-  const { violations: found } = await page.evaluate(() =>
-    (globalThis as unknown as { axe: Axe }).axe.run(),
-  );
-  return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
-}
-
-async function screenshot(page: Page, name: string): Promise<void> {
-  if (SCREENSHOTS === undefined) return;
-  mkdirSync(SCREENSHOTS, { recursive: true });
-  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
 }

@@ -1,4 +1,5 @@
-import { lazy, Suspense, useEffect } from "react";
+import { useIsFetching } from "@tanstack/react-query";
+import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
 import { LiveProvider } from "./live/live.tsx";
 import { ConnectionBadge } from "./live/connection-badge.tsx";
 import { MarketsPage } from "./markets/markets-page.tsx";
@@ -92,18 +93,28 @@ function Console() {
       <main id="main" tabIndex={-1}>
         {isMarket ? null : <h1>{title}</h1>}
         <Suspense fallback={<p role="status">Loading {title.toLowerCase()}…</p>}>
-          {isMarket ? (
-            <MarketPage key={`${venue}/${asset}`} venue_id={venue} asset_id={asset} />
-          ) : (
-            <Page />
-          )}
+          <Settled key={isMarket ? `${venue}/${asset}` : current}>
+            {isMarket ? <MarketPage venue_id={venue} asset_id={asset} /> : <Page />}
+          </Settled>
         </Suspense>
       </main>
     </>
   );
 }
 
-function Header({ children }: { children?: React.ReactNode }) {
+/** Hides a page until it has its first answers, so that nothing moves while it loads. */
+function Settled({ children }: { children: ReactNode }) {
+  const loading = useIsFetching({ predicate: ({ state }) => state.status === "pending" });
+  const [settled, setSettled] = useState(false);
+  useEffect(() => {
+    // Queries of the page begin after its first render. A slow one is shown as loading.
+    const timer = setTimeout(() => setSettled(true), loading === 0 ? 30 : 2_000);
+    return () => clearTimeout(timer);
+  }, [loading]);
+  return <div className={settled ? "contents" : "contents unseen"}>{children}</div>;
+}
+
+function Header({ children }: { children?: ReactNode }) {
   return (
     <header className="bar">
       <a className="brand" href="#markets">

@@ -4,12 +4,15 @@ import { useEffect, useRef, useSyncExternalStore } from "react";
 import { useConfig } from "../markets.ts";
 import { useClient } from "../session/session.tsx";
 
-/** Changes as fast as messages arrive, and tells React at most once a frame. */
+/** More often nobody can follow, and fifty rows take their time. */
+const SHOW_MS = 200;
+
+/** Changes as fast as messages arrive, and tells React five times a second at most. */
 class Board {
   readonly #requests = new Map<string, QuoteRequest>();
   readonly #listeners = new Set<() => void>();
   #shown: readonly QuoteRequest[] = [];
-  #waitsForFrame = false;
+  #waits = false;
 
   readonly subscribe = (listener: () => void) => {
     this.#listeners.add(listener);
@@ -35,13 +38,13 @@ class Board {
   }
 
   #changed(): void {
-    if (this.#waitsForFrame) return;
-    this.#waitsForFrame = true;
-    requestAnimationFrame(() => {
-      this.#waitsForFrame = false;
+    if (this.#waits) return;
+    this.#waits = true;
+    setTimeout(() => {
+      this.#waits = false;
       this.#shown = [...this.#requests.values()].toReversed();
       for (const listener of this.#listeners) listener();
-    });
+    }, SHOW_MS);
   }
 }
 

@@ -14,8 +14,9 @@ const ConnectionContext = createContext<Connection>("connecting");
 
 export const useConnection = () => use(ConnectionContext);
 
-/** Which queries an event of the account makes old, by the first part of its type. */
+/** Which queries an event of the account makes old, by its type or the first part of it. */
 const CHANGES: Record<string, readonly string[]> = {
+  "quote.received": ["quotes"],
   request: ["my-requests"],
   quote: ["my-requests", "quotes", "my-quotes", "balances"],
   match: ["my-requests", "my-quotes", "matches", "balances", "ledger", "trades"],
@@ -24,8 +25,8 @@ const CHANGES: Record<string, readonly string[]> = {
   protection: ["protection", "my-quotes"],
   account: ["api-keys", "audit-events", "whoami", "policy", "withdrawal-addresses"],
 };
-/** Events of one burst refresh each query once. */
-const REFRESH_MS = 100;
+/** Events of one burst refresh each query once, and a flood of them does so twice a second. */
+const [REFRESH_MS, AGAIN_MS] = [100, 500];
 
 export function LiveProvider({ children }: { children: ReactNode }) {
   const client = useClient();
@@ -88,18 +89,22 @@ class Refresh {
   readonly #queries: QueryClient;
   readonly #due = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #last = 0;
 
   constructor(queries: QueryClient) {
     this.#queries = queries;
   }
 
   after({ type }: StreamMessage): void {
-    for (const name of CHANGES[type.split(".")[0] ?? ""] ?? []) this.#due.add(name);
+    const changed = CHANGES[type] ?? CHANGES[type.split(".")[0] ?? ""] ?? [];
+    for (const name of changed) this.#due.add(name);
+    const wait = Math.max(REFRESH_MS, this.#last + AGAIN_MS - performance.now());
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
+      this.#last = performance.now();
       for (const name of this.#due) void this.#queries.invalidateQueries({ queryKey: [name] });
       this.#due.clear();
-    }, REFRESH_MS);
+    }, wait);
   }
 
   everything(): void {

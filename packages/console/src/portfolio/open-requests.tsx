@@ -22,7 +22,7 @@ export function OpenRequests() {
     <section className="card" aria-label="Open requests">
       <h2>Waiting for you</h2>
       <Table
-        caption="Open requests"
+        caption="Open requests, newest first"
         rows={requests}
         rowKey={({ request_id }) => request_id}
         empty=""

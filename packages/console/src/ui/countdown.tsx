@@ -33,7 +33,10 @@ export function useNow(): number {
 export const clock = { offsetMs: 0 };
 
 export function Countdown({ until }: { until: string }) {
-  const left = Math.max(0, Math.ceil((Date.parse(until) - useNow()) / 1_000));
+  // Renders again only when the number changes.
+  const left = useSyncExternalStore(everyQuarterSecond, () =>
+    Math.max(0, Math.ceil((Date.parse(until) - clockNow()) / 1_000)),
+  );
   if (left === 0) return <span className="muted">over</span>;
   const text = left >= 60 ? `${Math.floor(left / 60)} min ${left % 60} s` : `${left} s`;
   return <span className={left <= 5 ? "soon" : ""}>{text}</span>;

@@ -29,7 +29,7 @@ export function AddressBook() {
         caption="Withdrawal addresses"
         rows={addresses}
         rowKey={({ address_id }) => address_id}
-        empty="No addresses yet. Add one: this page withdraws only to addresses of the book."
+        empty="No addresses yet. Add one: withdrawals go only to addresses of this book."
         columns={[
           ["Label", ({ label }) => label],
           ["Address", ({ address }) => <code>{address}</code>],

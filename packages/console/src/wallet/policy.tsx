@@ -114,6 +114,5 @@ function limit(amount: bigint | null): string {
 }
 
 function usage(used: bigint, most: bigint | null): string {
-  if (used === 0n && most === null) return "";
   return `${formatUnits(used)} USDC of ${limit(most)}`;
 }

@@ -91,7 +91,7 @@ function Status({ withdrawal }: { withdrawal: Withdrawal }) {
       {waits || status === "queued" ? (
         <p>
           <ActionButton
-            label="Cancel it"
+            label="Cancel"
             name={`Cancel the withdrawal of ${what}`}
             run={() => act((client) => client.custody.cancelWithdrawal({ withdrawal_id }))}
           />
