@@ -143,7 +143,7 @@ describe("a withdrawal in the console", () => {
       expect(await page.getByLabel("Amount").isDisabled()).toBe(true);
       await page.unroute("**/custody/withdraw");
       await page.getByRole("button", { name: "Send 20.00 USDC again" }).click();
-      await page.getByRole("region", { name: "Withdrawal", exact: true }).waitFor();
+      await page.waitForURL(/#wallet\/withdraw\/[0-9a-f-]{36}$/);
       expect(ids.size).toBe(1);
       expect(await owner.session.custody.withdrawals().all()).toHaveLength(1);
     }));
