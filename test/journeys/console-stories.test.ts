@@ -119,6 +119,61 @@ describe("a story of the console", () => {
       const { transaction_hash } = paid ?? expect.fail("no withdrawal");
       await page.getByText(transaction_hash ?? "no hash").waitFor();
     }));
+
+  it("quotes twenty requests by keyboard", () =>
+    inBrowser(async (browser) => {
+      const taker = await newTrader(stack);
+      await fund(stack, [{ trader: taker, usdc: 10_000_000n }]);
+      const ask = (expires_in_secs: number) =>
+        taker.client.rfq.request({ ...MARKET, amount: 1_000_000n, side: "Bid", expires_in_secs });
+      // The default price is around this trade.
+      const { request_id } = await ask(60);
+      await taker.client.rfq.accept(await maker.client.rfq.quote({ request_id, price: 640_000 }));
+      const asked = [];
+      for (let second = 0; second < 20; second++) asked.push(await ask(300 + second));
+
+      const { story, page } = await begin(browser, maker, 45);
+      await story.press("link", "Make markets");
+      await story.read("heading", "20 requests");
+      await page.getByPlaceholder("64.8").nth(19).waitFor();
+      const focused = page.locator(":focus");
+      const isPrice = async () =>
+        (await focused.getAttribute("aria-label"))?.startsWith("You sell");
+      while ((await isPrice()) !== true) await story.key("Tab");
+      for (let row = 0; row < 20; row++) {
+        // The keys of a price do not count.
+        if (row % 2 === 0) await page.keyboard.type("65.5");
+        await story.key("Enter");
+        // A quote that is not placed within a second is never placed, and this machine is busy.
+        await page.getByText("sending…").first().waitFor({ state: "hidden" });
+      }
+      const firm = (count: number) =>
+        expect.poll(() => page.getByText("firm,").count(), { timeout: 20_000 }).toBe(count);
+      await firm(20);
+      const open = await maker.session.rfq.myQuotes({ status: "open" }).all();
+      const priceOf = ({ request_id: id }: { request_id: string }) =>
+        open.find((quote) => quote.request_id === id)?.price;
+      expect(asked.map(priceOf)).toEqual(asked.map((_, row) => (row % 2 ? 648_000 : 655_000)));
+
+      // Rows keep their places under the keyboard when requests end and begin.
+      await page.keyboard.press("ArrowUp");
+      const before = await focused.boundingBox();
+      await taker.client.rfq.cancelRequest(asked[3] ?? expect.fail());
+      await ask(60);
+      await page.getByText("20 requests").waitFor();
+      await page.getByRole("cell", { name: "over" }).waitFor();
+      expect(await focused.boundingBox()).toEqual(before);
+
+      await page.keyboard.press("Escape");
+      await firm(18);
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.mouse.wheel(0, 10_000);
+      const all = page.getByRole("button", { name: "Cancel all quotes (18)" });
+      expect((await all.boundingBox())?.y).toBeLessThan(100);
+      await page.keyboard.press("Shift+Escape");
+      await page.getByText("18 quotes cancelled.").waitFor();
+      expect(await maker.session.rfq.myQuotes({ status: "open" }).all()).toEqual([]);
+    }));
 });
 
 describe("a withdrawal in the console", () => {

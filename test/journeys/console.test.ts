@@ -66,13 +66,13 @@ describe("the console", () => {
       await replace(quoting);
       await accept(asking);
       await quoting.getByRole("link", { name: "Make markets" }).click();
-      await expectText(quoting, "1 of your last 1 quotes traded (100 %).");
+      await expectText(quoting, "1 of your last 1 quotes traded");
 
       await stack.killWorkerd();
       await untilServing(stack);
       for (const page of [asking, quoting]) await live(page);
       await ask(asking);
-      await expectText(quoting, "Open requests of all venues (1)");
+      await expectText(quoting, "1 request");
 
       await taker.session.auth.endSessions({ revoke_keys: false });
       await expectText(asking, "Your session has ended");
@@ -258,16 +258,17 @@ async function ask(page: Page): Promise<void> {
 
 async function quote(page: Page): Promise<void> {
   await page.getByRole("link", { name: "Make markets" }).click();
-  const board = page.getByRole("region", { name: "Board" });
-  await board.getByLabel(`Price in cents for ${TITLE}: Yes`).fill("64.5");
-  await board.getByRole("button", { name: `Quote ${TITLE}: Yes` }).click();
-  await page.getByRole("button", { name: "Cancel the quote at 64.50¢" }).waitFor();
+  const field = page.getByLabel(`You sell at, ${TITLE}: Yes, cents`);
+  await field.fill("64.5");
+  await field.press("Enter");
+  await page.getByText("firm,").waitFor();
 }
 
 async function replace(page: Page): Promise<void> {
-  await page.getByLabel("New price for the quote at 64.50¢").fill("64.25");
-  await page.getByRole("button", { name: "Replace the quote at 64.50¢" }).click();
-  await page.getByRole("button", { name: "Cancel the quote at 64.25¢" }).waitFor();
+  const field = page.getByLabel(`You sell at, ${TITLE}: Yes, cents`);
+  await field.fill("64.25");
+  await field.press("Enter");
+  await page.getByPlaceholder("64.25").waitFor();
 }
 
 /** Asks for a key that withdraws, has the operator approve it, and copies its receipt. */

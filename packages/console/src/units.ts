@@ -62,6 +62,11 @@ export function formatPrice(price: number): string {
   return `${Math.floor(price / 10_000)}.${decimals}¢`;
 }
 
+/** As `formatPrice` for columns, without the sign: `642000` is `64.2`. */
+export function formatCents(price: number): string {
+  return price % 1_000 === 0 ? tenths(price) : formatPrice(price).slice(0, -1);
+}
+
 /** Millionths of a USDC from cents such as `65` or `65.25`, or null outside 0.0001 to 100. */
 export function parsePrice(text: string): number | null {
   const match = /^(\d{1,3})(?:\.(\d{1,4}))?$/.exec(text.trim().replace("¢", ""));
@@ -82,8 +87,7 @@ export function tokensFor(usdc: bigint, price: number): bigint {
 
 /** The size of a request, which is in tokens or in USDC. */
 export function sizeOf({ amount, usdc_amount }: { amount?: bigint; usdc_amount?: bigint }): string {
-  if (amount !== undefined) return formatTokens(amount);
-  return usdc_amount === undefined ? "–" : `${formatUnits(usdc_amount)} USDC`;
+  return amount === undefined ? `${formatTokens(usdc_amount ?? 0n)} USDC` : formatTokens(amount);
 }
 
 export function shortId(id: string): string {

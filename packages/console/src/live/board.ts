@@ -1,17 +1,23 @@
-/** The open requests of all venues, from the venues' streams. */
+/** The open requests of all venues, from the venues' streams, as rows that keep their places. */
 import type { Client, QuoteRequest } from "@rfq-custody/client";
 import { useEffect, useRef, useSyncExternalStore } from "react";
+import { arrange, type Row } from "../maker/quoting.ts";
 import { useConfig } from "../markets.ts";
 import { useClient } from "../session/session.tsx";
 
 /** More often nobody can follow, and fifty rows take their time. */
 const SHOW_MS = 200;
 
+export type BoardView = { readonly rows: readonly Row[]; readonly total: number };
+
 /** Changes as fast as messages arrive, and tells React five times a second at most. */
 class Board {
+  /** The grid, which tells whether somebody works in it. */
+  grid: HTMLElement | null = null;
   readonly #requests = new Map<string, QuoteRequest>();
   readonly #listeners = new Set<() => void>();
-  #shown: readonly QuoteRequest[] = [];
+  #open: readonly QuoteRequest[] = [];
+  #view: BoardView = { rows: [], total: 0 };
   #waits = false;
 
   readonly subscribe = (listener: () => void) => {
@@ -19,36 +25,49 @@ class Board {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Newest first. */
-  readonly snapshot = () => this.#shown;
+  readonly snapshot = () => this.#view;
 
   put(request: QuoteRequest): void {
     this.#requests.set(request.request_id, request);
-    this.#changed();
+    this.changed();
   }
 
   remove(requestId: string): void {
-    if (this.#requests.delete(requestId)) this.#changed();
+    if (this.#requests.delete(requestId)) this.changed();
   }
 
   removeVenue(venue: string): void {
     for (const [id, { venue_id }] of this.#requests)
       if (venue_id === venue) this.#requests.delete(id);
-    this.#changed();
+    this.changed();
   }
 
-  #changed(): void {
+  readonly changed = (): void => {
     if (this.#waits) return;
     this.#waits = true;
     setTimeout(() => {
       this.#waits = false;
-      this.#shown = [...this.#requests.values()].toReversed();
+      this.#arrange();
       for (const listener of this.#listeners) listener();
     }, SHOW_MS);
+  };
+
+  #arrange(): void {
+    // What was sorted before stays sorted, which makes sorting fast with thousands of requests.
+    const kept = this.#open.filter((one) => this.#requests.get(one.request_id) === one);
+    const known = new Set(kept);
+    const added = [...this.#requests.values()].filter((request) => !known.has(request));
+    this.#open = [...kept, ...added].toSorted((one, other) =>
+      one.expires_at < other.expires_at ? -1 : 1,
+    );
+    const worksIn = this.grid?.matches(":hover, :focus-within") === true;
+    const focused = this.grid?.querySelector("tr:focus-within")?.id ?? "";
+    const rows = arrange(this.#view.rows, this.#open, worksIn ? focused : null);
+    this.#view = { rows, total: this.#open.length };
   }
 }
 
-export function useBoard(): readonly QuoteRequest[] {
+export function useBoard(): readonly [BoardView, Board] {
   const client = useClient();
   const { data: config } = useConfig();
   const board = useRef<Board>(undefined);
@@ -58,7 +77,7 @@ export function useBoard(): readonly QuoteRequest[] {
     const streams = (config?.venues ?? []).map(({ venue_id }) => follow(client, venue_id, store));
     return () => streams.forEach((stream) => stream.close());
   }, [client, config?.venues, store]);
-  return useSyncExternalStore(store.subscribe, store.snapshot);
+  return [useSyncExternalStore(store.subscribe, store.snapshot), store];
 }
 
 function follow(client: Client, venue: QuoteRequest["venue_id"], board: Board) {
@@ -68,8 +87,7 @@ function follow(client: Client, venue: QuoteRequest["venue_id"], board: Board) {
     for await (const message of stream) {
       if (message.type === "snapshot") {
         if (!inSnapshot) board.removeVenue(venue);
-        // Oldest last, so that the map is in the order of opening.
-        for (const request of message.data.requests.toReversed()) board.put(request);
+        for (const request of message.data.requests) board.put(request);
         inSnapshot = message.data.more;
       } else if (message.type === "request.opened") board.put(message.data);
       else if (message.type === "request.closed") board.remove(message.data.request_id);

@@ -2,11 +2,13 @@
  * What the account's stream reports, brought into the queries of the page. A stream reconnects by
  * itself and resumes where it was; until then the tables are greyed.
  */
-import type { StreamMessage, StreamMessageOf } from "@rfq-custody/client";
+import type { StreamMessage } from "@rfq-custody/client";
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, use, useEffect, useRef, useState } from "react";
 import { useClient } from "../session/session.tsx";
 import { clock } from "../ui/countdown.tsx";
+import { OWN_QUOTES } from "./own-quotes.ts";
+import { afterEvents, type OwnQuotes, type QuoteEvent } from "./quote-events.ts";
 
 export type Connection = "connecting" | "live" | "lost" | "ended";
 
@@ -18,11 +20,11 @@ export const useConnection = () => use(ConnectionContext);
 const CHANGES: Record<string, readonly string[]> = {
   "quote.received": ["quotes"],
   request: ["my-requests"],
-  quote: ["my-requests", "quotes", "my-quotes", "balances"],
-  match: ["my-requests", "my-quotes", "matches", "balances", "ledger", "trades"],
+  quote: ["my-requests", "quotes", "balances"],
+  match: ["my-requests", "matches", "balances", "ledger", "trades"],
   deposit: ["deposits", "balances", "ledger"],
   withdrawal: ["withdrawals", "balances", "ledger"],
-  protection: ["protection", "my-quotes"],
+  protection: ["protection"],
   account: ["api-keys", "audit-events", "whoami", "policy", "withdrawal-addresses"],
 };
 /** Events of one burst refresh each query once, and a flood of them does so twice a second. */
@@ -50,10 +52,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
           // Nothing is missed between the reads and the stream, because the reads come second.
           refresh.everything();
         } else if (message.type === "resync") refresh.everything();
-        else {
-          if (message.type === "quote.closed") rememberLoss(queries, message.data);
-          refresh.after(message);
-        }
+        else refresh.after(message);
       }
     };
     follow().then(
@@ -69,25 +68,10 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   return <ConnectionContext value={connection}>{children}</ConnectionContext>;
 }
 
-export type Loss = { quote_id: string; winning_price: number };
-
-/** Losses that this page has seen, newest first. No list of the service has the winning price. */
-export const LOSSES = ["losses"];
-const LOSSES_KEPT = 50;
-
-function rememberLoss(
-  queries: QueryClient,
-  { quote_id, winning_price = null }: StreamMessageOf<"quote.closed">["data"],
-): void {
-  if (winning_price === null) return;
-  queries.setQueryData<Loss[]>(LOSSES, (before = []) =>
-    [{ quote_id, winning_price }, ...before].slice(0, LOSSES_KEPT),
-  );
-}
-
 class Refresh {
   readonly #queries: QueryClient;
   readonly #due = new Set<string>();
+  #quoted: QuoteEvent[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #last = 0;
 
@@ -95,20 +79,37 @@ class Refresh {
     this.#queries = queries;
   }
 
-  after({ type }: StreamMessage): void {
+  after(message: StreamMessage): void {
+    const { type } = message;
     const changed = CHANGES[type] ?? CHANGES[type.split(".")[0] ?? ""] ?? [];
     for (const name of changed) this.#due.add(name);
+    if (message.type === "quote.opened" || message.type === "quote.closed")
+      this.#quoted.push(message);
     const wait = Math.max(REFRESH_MS, this.#last + AGAIN_MS - performance.now());
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
       this.#last = performance.now();
+      this.#applyQuoted(this.#quoted);
       for (const name of this.#due) void this.#queries.invalidateQueries({ queryKey: [name] });
+      this.#quoted = [];
       this.#due.clear();
     }, wait);
   }
 
+  /** Own quotes are not read again for each event, because a maker has many a second. */
+  #applyQuoted(events: readonly QuoteEvent[]): void {
+    if (events.length === 0) return;
+    const reading = this.#queries.isFetching({ queryKey: OWN_QUOTES }) > 0;
+    this.#queries.setQueryData<OwnQuotes>(
+      OWN_QUOTES,
+      (before) => before && afterEvents(before, events),
+    );
+    // A reading that began before the events would undo them.
+    if (reading) void this.#queries.invalidateQueries({ queryKey: OWN_QUOTES });
+  }
+
   everything(): void {
-    void this.#queries.invalidateQueries({ predicate: ({ queryKey }) => queryKey !== LOSSES });
+    void this.#queries.invalidateQueries();
   }
 
   stop(): void {

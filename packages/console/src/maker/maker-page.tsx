@@ -1,15 +1,156 @@
-import { Board } from "./board.tsx";
-import { Figures } from "./figures.tsx";
-import { OwnQuotes } from "./own-quotes.tsx";
-import { Safety } from "./safety.tsx";
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useState } from "react";
+import { useConnection } from "../live/live.tsx";
+import { useOwnQuotes } from "../live/own-quotes.ts";
+import type { OwnQuotes } from "../live/quote-events.ts";
+import { assetKey } from "../markets/market-cards.ts";
+import { useTickers } from "../markets.ts";
+import { useClient } from "../session/session.tsx";
+import { ActionButton } from "../ui/button.tsx";
+import { clockNow } from "../ui/countdown.tsx";
+import { SelectField, TextField } from "../ui/form.tsx";
+import { parsePrice, parseUnits } from "../units.ts";
+import { Grid, type Terms } from "./grid.tsx";
+import { atRisk, defaultPrice } from "./quoting.ts";
+import { Results } from "./results.tsx";
+import { Safeguards, useHeartbeat } from "./safeguards.tsx";
+
+const LIVES = { 15: "15 s", 30: "30 s", 60: "1 min", 120: "2 min", 300: "5 min" };
+const PING_MS = 10_000;
+/** The most quotes that one call takes. */
+const BATCH = 50;
 
 export function MakerPage() {
+  const client = useClient();
+  const [spread, setSpread] = useState("0.8");
+  const [most, setMost] = useState("1,000");
+  const [life, setLife] = useState("60");
+  const heartbeat = useHeartbeat();
+  const quotes = useOwnQuotes();
+  const terms = useMemo<Terms>(
+    () => ({
+      spread: parsePrice(spread),
+      // A limit that cannot be read lets nothing pass.
+      most: parseUnits(most) ?? 0n,
+      lifeSecs: Number(life),
+      arm: heartbeat.arm,
+    }),
+    // `arm` changes with these two only. Every row renders again when the terms change.
+    [spread, most, life, heartbeat.mode, client],
+  );
   return (
     <>
-      <Safety />
-      <Board />
-      <OwnQuotes />
-      <Figures />
+      <Bar open={quotes.open} />
+      <div className="split making">
+        <section aria-label="Requests">
+          <div className="filters">
+            <TextField
+              label="Spread around last, ¢"
+              inputMode="decimal"
+              value={spread}
+              aria-invalid={terms.spread === null}
+              onChange={({ target }) => setSpread(target.value)}
+            />
+            <TextField
+              label="Most at risk per quote, USDC"
+              inputMode="decimal"
+              value={most}
+              aria-invalid={terms.most === 0n}
+              onChange={({ target }) => setMost(target.value)}
+            />
+            <SelectField
+              label="Firm for"
+              name="life"
+              value={life}
+              onChange={setLife}
+              options={LIVES}
+            />
+            <ReplaceAll open={quotes.open} terms={terms} />
+          </div>
+          <Grid terms={terms} quotes={quotes} />
+          <p className="muted keys">
+            <kbd>Enter</kbd> quote, next · <kbd>↑</kbd> <kbd>↓</kbd> row · <kbd>Esc</kbd> cancel
+            this quote · <kbd>Shift Esc</kbd> cancel all
+          </p>
+        </section>
+        <aside>
+          <Safeguards heartbeat={heartbeat} />
+          <Results quotes={quotes} />
+        </aside>
+      </div>
+    </>
+  );
+}
+
+const countOf = ({ length }: OwnQuotes["open"]) => (length === 0 ? "" : ` (${length})`);
+
+/** Stays in view: the connection, and what cancels everything. */
+function Bar({ open }: { open: OwnQuotes["open"] }) {
+  const client = useClient();
+  const connection = useConnection();
+  const [said, setSaid] = useState("");
+  const { data: latency } = useQuery({
+    queryKey: ["latency"],
+    queryFn: async () => {
+      const before = performance.now();
+      await client.time();
+      return Math.round(performance.now() - before);
+    },
+    refetchInterval: PING_MS,
+  });
+  useEffect(() => {
+    const cancelAll = ({ key, shiftKey }: KeyboardEvent) => {
+      if (key === "Escape" && shiftKey)
+        document.querySelector<HTMLElement>(".making-bar .danger")?.click();
+    };
+    addEventListener("keydown", cancelAll);
+    return () => removeEventListener("keydown", cancelAll);
+  }, []);
+  return (
+    <div className="making-bar">
+      <span className={`badge ${connection}`} title="Time to the service and back">
+        {connection === "live" && latency !== undefined ? `${latency} ms` : connection}
+      </span>
+      <p role="status">{said}</p>
+      <ActionButton
+        kind="danger"
+        label={`Cancel all quotes${countOf(open)}`}
+        run={async () => {
+          const { cancelled } = await client.rfq.cancelQuotes();
+          setSaid(`${cancelled} quotes cancelled.`);
+        }}
+      />
+    </div>
+  );
+}
+
+/** Moves each open quote to the default price of now, firm for a full time again. */
+function ReplaceAll({ open, terms }: { open: OwnQuotes["open"]; terms: Terms }) {
+  const client = useClient();
+  const tickers = useTickers();
+  const [said, setSaid] = useState("");
+  const replace = async () => {
+    const { spread, most, lifeSecs: expires_in_secs } = terms;
+    const items = open.flatMap(({ quote_id: replaces, request_id, side, amount, ...quote }) => {
+      const last = tickers.get(assetKey(quote))?.last_price ?? null;
+      const price = defaultPrice(side, last, spread);
+      if (price === null || atRisk({ amount }, side, price) > most) return [];
+      if (Date.parse(quote.expires_at) <= clockNow()) return [];
+      return [{ request_id, side, price, replaces, expires_in_secs }];
+    });
+    await terms.arm();
+    let replaced = 0;
+    for (let from = 0; from < items.length; from += BATCH) {
+      const { results } = await client.rfq.quoteMany({ quotes: items.slice(from, from + BATCH) });
+      replaced += results.filter(({ quote }) => quote !== null).length;
+    }
+    setSaid(`${replaced} of ${open.length} quotes replaced.`);
+  };
+  if (open.length === 0) return null;
+  return (
+    <>
+      <ActionButton label={`Replace all${countOf(open)}`} run={replace} />
+      <p role="status">{said}</p>
     </>
   );
 }

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { useConnection } from "../live/live.tsx";
 
 /** Its title, what it shows of a row, and whether that is a number, which is aligned to the right. */
-export type Column<Row> = readonly [title: string, cell: (row: Row) => ReactNode, kind?: "number"];
+type Column<Row> = readonly [title: string, cell: (row: Row) => ReactNode, kind?: "number"];
 
 export type TableProps<Row> = {
   caption: string;

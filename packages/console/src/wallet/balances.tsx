@@ -3,11 +3,12 @@ import { useList } from "../session/use-service.ts";
 import { Table } from "../ui/table.tsx";
 import { formatTokens } from "../units.ts";
 
-const SHOWN = 100;
+/** The most that one page of the service holds. */
+export const BALANCES = 500;
 
 export function useBalances() {
   return {
-    data: useList(["balances"], (client) => client.custody.balances({ limit: SHOWN })),
+    data: useList(["balances"], (client) => client.custody.balances({ limit: BALANCES })),
   };
 }
 

@@ -1,0 +1,274 @@
+/** The open requests as rows to price by keyboard: type a price, Enter, and on to the next one. */
+import type { Quote, QuoteRequest } from "@rfq-custody/client";
+import { useQueryClient } from "@tanstack/react-query";
+import { memo, useState, useSyncExternalStore } from "react";
+import { useBoard } from "../live/board.ts";
+import { useConnection } from "../live/live.tsx";
+import { OWN_QUOTES } from "../live/own-quotes.ts";
+import { type EndedQuote, type OwnQuotes, withOpened } from "../live/quote-events.ts";
+import { assetKey } from "../markets/market-cards.ts";
+import { useAssetName, useTickers } from "../markets.ts";
+import { marketHref } from "../router.ts";
+import { useClient, useSession } from "../session/session.tsx";
+import { clockNow, Countdown, everyQuarterSecond } from "../ui/countdown.tsx";
+import { ProblemText } from "../ui/problem-text.tsx";
+import { formatCents, formatTokens, parsePrice, sizeOf } from "../units.ts";
+import { BALANCES, useBalances } from "../wallet/balances.tsx";
+import { defaultPrice, nextField, obstacle, type Side } from "./quoting.ts";
+
+/** What the maker quotes with. `arm` is called before each quote. */
+export type Terms = {
+  /** Null: none that can be read, so there is no default price. */
+  readonly spread: number | null;
+  readonly most: bigint;
+  readonly lifeSecs: number;
+  readonly arm: () => Promise<void>;
+};
+
+const HEADS = ["Market", "They", "Last ¢", "Your price ¢", "You hold", "Left"];
+const THEY = {
+  Bid: ["up", "▲", "buy", ["Bid"]],
+  Ask: ["down", "▼", "sell", ["Ask"]],
+  TwoWay: ["", "◆", "both", ["Ask", "Bid"]],
+} as const;
+
+export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
+  const [{ rows, total }, board] = useBoard();
+  const nameOf = useAssetName();
+  const tickers = useTickers();
+  const stale = useConnection() !== "live";
+  const { data: balances } = useBalances();
+  const { session } = useSession();
+  const funds = new Map(balances?.map((one) => [fundsKey(one), one.balance]));
+  // Of what is not in one page nothing is known.
+  const missing = balances === undefined || balances.length >= BALANCES ? null : 0n;
+  const firm = newestBySide(quotes.open);
+  const ended = newestBySide(quotes.ended);
+  const won = quotes.ended.find(({ reason }) => reason === "accepted");
+  return (
+    <>
+      <h2>{total === 0 ? "Requests" : total === 1 ? "1 request" : `${total} requests`}</h2>
+      <p role="status" className="up">
+        {won === undefined
+          ? ""
+          : `✓ ${won.side === "Bid" ? "Sold" : "Bought"} ${formatTokens(won.amount)} ${nameOf(won)} at ${formatCents(won.price)}¢`}
+      </p>
+      <table className={stale ? "dense stale" : "dense"}>
+        <caption className="sr">
+          Open requests, the first to end first. Enter quotes the price that is shown.
+        </caption>
+        <thead>
+          <tr>
+            {HEADS.map((head) => (
+              <th key={head} scope="col">
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody
+          ref={(element) => void (board.grid = element)}
+          onBlur={board.changed}
+          onPointerLeave={board.changed}
+        >
+          {rows.map(({ request, ended: over }) => (
+            <RequestRow
+              key={request.request_id}
+              request={request}
+              over={over || request.user_id === session.user_id}
+              name={nameOf(request)}
+              last={tickers.get(assetKey(request))?.last_price ?? null}
+              fundsBid={funds.get(assetKey(request)) ?? missing}
+              // Null on the others, so that they do not render again with it.
+              fundsAsk={request.side === "Bid" ? null : (funds.get("") ?? missing)}
+              terms={terms}
+              firmBid={firm.get(`${request.request_id} Bid`)}
+              firmAsk={firm.get(`${request.request_id} Ask`)}
+              endedBid={ended.get(`${request.request_id} Bid`)}
+              endedAsk={ended.get(`${request.request_id} Ask`)}
+            />
+          ))}
+        </tbody>
+      </table>
+      {total > rows.length ? <p className="muted">{total - rows.length} more end later.</p> : null}
+      {total === 0 ? (
+        <p className="empty">Nobody asks for a price now. Requests appear here as they come.</p>
+      ) : null}
+    </>
+  );
+}
+
+function fundsKey({ venue_id, asset_id }: { venue_id: string | null; asset_id: string | null }) {
+  return venue_id === null || asset_id === null ? "" : assetKey({ venue_id, asset_id });
+}
+
+/** By request and side. `quotes` are newest first. */
+function newestBySide<T extends Quote>(quotes: readonly T[]): ReadonlyMap<string, T> {
+  return new Map(quotes.toReversed().map((one) => [`${one.request_id} ${one.side}`, one]));
+}
+
+/** Arrows go to every field that is on, Enter past those with a firm quote. */
+function focusFrom(field: HTMLInputElement, step: 1 | -1, passed?: string): void {
+  const fields = [...(field.closest("table")?.querySelectorAll("input") ?? [])];
+  const off = fields.map((one) => one.readOnly || one.className === passed);
+  fields[nextField(off, fields.indexOf(field), step) ?? -1]?.focus();
+}
+
+type RowProps = {
+  request: QuoteRequest;
+  over: boolean;
+  name: string;
+  last: number | null;
+  /** By the requester's side, what a quote takes: tokens, or USDC. Null: unknown, or not needed. */
+  fundsBid: bigint | null;
+  fundsAsk: bigint | null;
+  terms: Terms;
+  firmBid: Quote | undefined;
+  firmAsk: Quote | undefined;
+  endedBid: EndedQuote | undefined;
+  endedAsk: EndedQuote | undefined;
+};
+
+const RequestRow = memo(function RequestRow(props: RowProps) {
+  const { request, over, name, last, fundsBid: tokens } = props;
+  const [colour, sign, word, sides] = THEY[request.side];
+  return (
+    <tr id={request.request_id} className={over ? "muted" : ""}>
+      <td>
+        <a href={marketHref(request)}>{name}</a>
+      </td>
+      <td className={`they ${colour}`}>
+        <span aria-hidden="true">{sign}</span> {word} <b>{sizeOf(request)}</b>
+      </td>
+      <td className="number" data-title="Last">
+        {last === null ? "" : formatCents(last)}
+      </td>
+      <td>
+        <div className="prices">
+          {sides.map((side) => (
+            <PriceField key={side} {...props} side={side} />
+          ))}
+        </div>
+      </td>
+      <td className="number" data-title="You hold">
+        {tokens === null || tokens === 0n ? "" : formatTokens(tokens)}
+      </td>
+      <td className="number" data-title="Left">
+        {over ? "over" : <Countdown until={request.expires_at} />}
+      </td>
+    </tr>
+  );
+});
+
+function PriceField({ request, side, over, name, last, terms, ...of }: RowProps & { side: Side }) {
+  const client = useClient();
+  const queries = useQueryClient();
+  const [text, setText] = useState("");
+  // The default price stays as it is while somebody looks at the field.
+  const [kept, setKept] = useState<number | null>(null);
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const firm = useUnlessExpired(of[`firm${side}`]);
+  const shown = firm?.price ?? kept ?? defaultPrice(side, last, terms.spread);
+  const price = text === "" ? shown : parsePrice(text);
+  // A replacement may use what the quote before it has promised.
+  const usable = of[`funds${side}`];
+  const funds = usable === null ? null : usable + (firm?.reserve?.amount ?? 0n);
+  const reason =
+    price === null ? null : obstacle(request, side, price, { funds, most: terms.most });
+  const off = over || (reason !== null && text === "" && firm === undefined && !busy);
+  const unchanged = firm !== undefined && text === "";
+  const run = (action: () => Promise<unknown>) => {
+    setBusy(true);
+    setError(null);
+    action()
+      .catch(setError)
+      .finally(() => setBusy(false));
+  };
+  const place = async () => {
+    if (price === null) throw new Error("Enter a price in cents, for example 65.2.");
+    if (reason !== null) throw new Error(reason);
+    await terms.arm();
+    const { request_id } = request;
+    const replaces = firm === undefined ? {} : { replaces: firm.quote_id };
+    const expires_in_secs = terms.lifeSecs;
+    const quote = await client.rfq.quote({ request_id, price, side, expires_in_secs, ...replaces });
+    setText("");
+    queries.setQueryData<OwnQuotes>(OWN_QUOTES, (before) => before && withOpened(before, quote));
+  };
+  const cancel = () => run(async () => firm && client.rfq.cancelQuote(firm));
+  const label = `${firm === undefined ? "Quote" : "Replace"} ${price === null ? "" : `${formatCents(price)}¢`}`;
+  const [tone, state] = stateOf(busy, over ? null : reason, of[`ended${side}`]);
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        const field = event.currentTarget.querySelector("input");
+        if (!off && !busy && !unchanged) run(place);
+        // After a press of the button a phone would open its keyboard for a field nobody touched.
+        if (field !== null && field === document.activeElement) focusFrom(field, 1, "firm");
+      }}
+    >
+      {request.side === "TwoWay" ? (
+        <small className="muted" aria-hidden="true">
+          {side === "Bid" ? "sell" : "buy"}
+        </small>
+      ) : null}
+      <input
+        className={firm === undefined ? "" : "firm"}
+        aria-label={`You ${side === "Bid" ? "sell" : "buy"} at, ${name}, cents`}
+        inputMode="decimal"
+        autoComplete="off"
+        placeholder={shown === null ? "" : formatCents(shown)}
+        value={text}
+        readOnly={off}
+        aria-disabled={off}
+        onFocus={() => setKept(shown)}
+        onBlur={() => setKept(null)}
+        onChange={({ target }) => setText(target.value)}
+        onKeyDown={(event) => {
+          const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+          if (step === 1 || step === -1) {
+            event.preventDefault();
+            focusFrom(event.currentTarget, step);
+          } else if (event.key === "Escape" && !event.shiftKey)
+            if (unchanged) cancel();
+            else setText("");
+        }}
+      />
+      <button type="submit" aria-label={`${label}, ${name}`} disabled={off || busy || unchanged}>
+        {label}
+      </button>
+      {firm === undefined || busy ? (
+        <span className={tone}>{state}</span>
+      ) : (
+        <span className="muted">
+          firm, <Countdown until={firm.expires_at} />{" "}
+          <button type="button" className="link" aria-label={`Cancel ${name}`} onClick={cancel}>
+            Cancel
+          </button>
+        </span>
+      )}
+      {error === null ? null : <ProblemText error={error} />}
+    </form>
+  );
+}
+
+function useUnlessExpired(quote: Quote | undefined): Quote | undefined {
+  const lives = () => quote !== undefined && Date.parse(quote.expires_at) > clockNow();
+  return useSyncExternalStore(everyQuarterSecond, lives) ? quote : undefined;
+}
+
+/** What is said beside the price, and its colour. */
+function stateOf(
+  busy: boolean,
+  reason: string | null,
+  ended: EndedQuote | undefined,
+): readonly [string, string] {
+  if (busy) return ["muted", "sending…"];
+  if (ended?.reason === "accepted") return ["up", `✓ won at ${formatCents(ended.price)}¢`];
+  if (reason !== null) return ["warn", reason];
+  const lost = ended?.winning_price ?? null;
+  if (ended === undefined || lost === null) return ["", ""];
+  return ["muted", `lost by ${formatCents(Math.abs(ended.price - lost))}¢`];
+}
