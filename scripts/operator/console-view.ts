@@ -1,5 +1,5 @@
 /** What the operator's console shows, as text: results of commands as facts and tables. */
-import { termsOf } from "../../src/platform/alert-kinds.ts";
+import { handbookOf, termsOf } from "../../src/platform/alert-kinds.ts";
 import { commandText } from "../../src/platform/command-text.ts";
 import { amountText } from "./amounts.ts";
 import { fieldText, isRecord } from "./print.ts";
@@ -12,10 +12,23 @@ export type Section =
   | { readonly title: string; readonly facts: readonly Fact[] }
   | { readonly title: string; readonly table: Table };
 
+/** `now`: it calls somebody at any hour. */
+export type Alert = {
+  readonly now: boolean;
+  readonly title: string;
+  readonly since: string;
+  readonly detail: string;
+  readonly handbook: string;
+  readonly command?: string;
+};
+
 export type Overview = {
   readonly well: boolean;
+  /** Whether anything needs the operator, in one sentence. */
+  readonly answer: string;
   readonly facts: readonly Fact[];
-  readonly tables: Readonly<Record<"alerts" | "withdrawals" | "approvals" | "audit", Table>>;
+  readonly alerts: readonly Alert[];
+  readonly tables: Readonly<Record<"withdrawals" | "approvals" | "audit", Table>>;
 };
 
 type Halt = { at: string; reason: string } | null;
@@ -85,16 +98,18 @@ export function overviewOf(results: Results, shown: Shown): Overview {
     ...(status.chains.length === 0 ? [NO_CHAIN] : []),
     ...status.chains.flatMap((chain) => chainFacts(chain, shown)),
     withdrawalsFact(status),
-    { name: "Open alerts", value: String(status.alerts.length), bad: status.alerts.length > 0 },
+    { name: ALERTS_FACT, value: String(status.alerts.length), bad: status.alerts.length > 0 },
     reconciliationFact(status, shown),
     storageFact(status),
     { name: "Pending approvals", value: String(open.length), bad: false },
   ];
+  const alerts = alertList(status.alerts, shown);
   return {
     well: facts.every(({ bad }) => !bad),
+    answer: answerOf(alerts, { facts, proposals: open.length }),
     facts,
+    alerts,
     tables: {
-      alerts: alertTable(status.alerts, shown),
       withdrawals: withdrawalTable(results.withdrawals as Withdrawal[], shown),
       approvals: approvalTable(open, shown),
       audit: auditTable((results.audit as { events: AuditEvent[] }).events),
@@ -102,6 +117,7 @@ export function overviewOf(results: Results, shown: Shown): Overview {
   };
 }
 
+const ALERTS_FACT = "Open alerts";
 const NO_CHAIN: Fact = { name: "Chains", value: "none was read yet", bad: true };
 
 function chainFacts(chain: Status["chains"][number], shown: Shown): Fact[] {
@@ -162,17 +178,34 @@ function storageFact({ storage: { bytes, limit_bytes }, switches }: Status): Fac
   };
 }
 
-function alertTable(alerts: Status["alerts"], { flags }: Shown): Table {
-  return {
-    columns: ["Since", "Alert", "Subject", "Detail"],
-    rows: alerts.map(({ at, kind, subject, detail }) => {
-      const next = termsOf(kind)?.next(subject);
-      return {
-        cells: [instant(at), kind, subject, detail],
-        ...(next !== undefined && { command: commandText(...next, ...flags) }),
-      };
-    }),
-  };
+/** What must be done now comes first. An alert of an unknown kind may be anything. */
+function alertList(alerts: Status["alerts"], shown: Shown): Alert[] {
+  const list = alerts.map(({ at, kind, subject, detail }): Alert => {
+    const terms = termsOf(kind);
+    return {
+      now: terms?.urgency !== "ticket",
+      title: `${heading(kind)}: ${subject}`,
+      since: `${age(at, shown)} ago, ${instant(at)}`,
+      detail,
+      handbook: handbookOf(kind),
+      ...(terms && { command: commandText(...terms.next(subject), ...shown.flags) }),
+    };
+  });
+  return list.toSorted((one, other) => Number(other.now) - Number(one.now));
+}
+
+function answerOf(
+  alerts: readonly Alert[],
+  { facts, proposals }: { facts: readonly Fact[]; proposals: number },
+): string {
+  const now = alerts.filter((alert) => alert.now).length;
+  const later = alerts.length - now + proposals;
+  const things = (count: number) => (count === 1 ? "1 thing" : `${count} things`);
+  if (now > 0)
+    return `${things(now)} need${now === 1 ? "s" : ""} you now${later > 0 ? `, ${later} can wait` : ""}`;
+  // What is marked may have no alert, for example a pause.
+  if (facts.some(({ name, bad }) => bad && name !== ALERTS_FACT)) return "Look at what is marked";
+  return later > 0 ? `Nothing needs you now, ${things(later)} can wait` : "Nothing needs you";
 }
 
 /** The oldest first, because it is the most likely to be stuck. */

@@ -26,6 +26,8 @@ export type Console = { readonly url: string; readonly close: () => Promise<void
 const FOLDER = join(ROOT, "scripts", "operator", "console");
 const FILES: Readonly<Record<string, readonly [file: string, type: string]>> = {
   "": ["page.html", "text/html; charset=utf-8"],
+  // The look of the users' console: its tokens and its elements.
+  "style.css": ["../../../packages/console/src/style.css", "text/css; charset=utf-8"],
   "page.css": ["page.css", "text/css; charset=utf-8"],
   "page.js": ["page.js", "text/javascript; charset=utf-8"],
 };

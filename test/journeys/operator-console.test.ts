@@ -93,18 +93,18 @@ describe("the operator's console", () => {
   it("shows whether all is well, and what prevents it", () =>
     inBrowser(async (browser) => {
       const page = await open(browser);
-      await text(page, "All is well");
+      await text(page, "Nothing needs you");
       for (const name of ["Chain local", "Payer local", "Reconciliation", "Storage"])
         await page.getByText(name, { exact: true }).first().waitFor();
 
       expect(await stack.operator({ command: ["withdrawals", "pause"] })).toMatchObject({
         ok: true,
       });
-      await text(page, "Not all is well");
+      await text(page, "Look at what is marked");
       await text(page, "Attention: paused since");
       await text(page, "withdrawals_paused");
       await stack.operator({ command: ["withdrawals", "resume"] });
-      await text(page, "All is well");
+      await text(page, "Nothing needs you");
     }));
 
   it("finds a user and shows their waiting withdrawal", () =>
@@ -149,7 +149,7 @@ describe("the operator's console", () => {
       await untilServing(stack);
       await page.getByText("Live", { exact: true }).waitFor();
       expect(await stale.count()).toBe(0);
-      await text(page, "All is well");
+      await text(page, "Nothing needs you");
     }));
 
   it("shows an order that waits for another operator, with the next command", () =>

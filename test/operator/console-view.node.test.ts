@@ -82,6 +82,28 @@ describe("the view of the operator's console", () => {
     expect(facts.filter(({ bad }) => bad).map((fact) => fact.name)).toEqual([name]);
   });
 
+  it("answers first whether anything needs the operator", () => {
+    const proposal = { status: "open", expires_at: "2026-01-03T00:00:00.000Z" };
+    const answer = (alerts: unknown[], change: object = {}, approvals: unknown[] = []) =>
+      overviewOf({ ...RESULTS, status: { ...STATUS, alerts, ...change }, approvals }, SHOWN);
+    expect(answer([]).answer).toBe("Nothing needs you");
+    expect(answer([], { chains: [] }).answer).toBe("Look at what is marked");
+    expect(answer([alert("gas_low")], { chains: [] }).answer).toBe("Look at what is marked");
+    expect(answer([], {}, [proposal]).answer).toBe("Nothing needs you now, 1 thing can wait");
+    const both = answer([alert("gas_low"), alert("chain_halted"), alert("of_old")], {}, [proposal]);
+    expect(both.answer).toBe("2 things need you now, 2 can wait");
+    expect(both.alerts.map(({ title, now }) => [title, now])).toEqual([
+      ["Chain halted: local", true],
+      ["Of old: local", true],
+      ["Gas low: local", false],
+    ]);
+    expect(both.alerts[0]).toMatchObject({
+      since: "60 min ago, 2026-01-02 11:00:00",
+      command: "npm run operator -- chain resume local --remote",
+      handbook: "docs/handbook.md#chain_halted",
+    });
+  });
+
   it("counts open differences of the reconciliation", () => {
     const status = { ...STATUS, alerts: [alert("reconciliation"), alert("reconciliation", "b")] };
     const { facts } = overviewOf({ ...RESULTS, status }, SHOWN);
@@ -137,8 +159,8 @@ describe("the view of the operator's console", () => {
 
   it("quotes the words of a command for the shell", () => {
     const alerts = [alert("withdrawal_dead_letter", "a'; rm -rf ~")];
-    const { rows } = overviewOf({ ...RESULTS, status: { ...STATUS, alerts } }, SHOWN).tables.alerts;
-    expect(rows[0]?.command).toBe(
+    const [first] = overviewOf({ ...RESULTS, status: { ...STATUS, alerts } }, SHOWN).alerts;
+    expect(first?.command).toBe(
       "npm run operator -- alerts close --kind withdrawal_dead_letter " +
         String.raw`--subject 'a'\''; rm -rf ~' --reason reviewed --remote`,
     );

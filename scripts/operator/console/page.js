@@ -1,18 +1,19 @@
 /** The operator's console in the browser. It polls the overview and reads the rest on request. */
 
-/** @import { Fact, Overview, Section, Table } from "../console-view.ts" */
+/** @import { Alert, Fact, Overview, Section, Table } from "../console-view.ts" */
 
 const POLL_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 /** Two polls. Data that is older is not shown as current. */
 const STALE_AFTER_MS = 12_000;
 const SCAN_TIMEOUT_MS = 125_000;
-const TABLES = /** @type {const} */ (["alerts", "withdrawals", "approvals", "audit"]);
+const TABLES = /** @type {const} */ (["withdrawals", "approvals", "audit"]);
 
 let answeredAt = -Infinity;
 let lost = false;
 let detail = "";
 let well = false;
+let answer = "";
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
 let polling = false;
@@ -66,9 +67,10 @@ async function poll() {
     const { at, result } = await get("data/overview");
     answeredAt = performance.now();
     lost = false;
-    well = result.well;
+    ({ well, answer } = result);
     say("answered", at.slice(0, 19).replace("T", " "));
     showFacts(byId("facts"), result.facts);
+    showAlerts(byId("alerts"), result.alerts);
     for (const name of TABLES) showTable(byId(name), result.tables[name], titleOf(name));
   } catch (error) {
     lost = true;
@@ -84,12 +86,11 @@ function showState() {
   const stale = lost || performance.now() - answeredAt > STALE_AFTER_MS;
   const begun = answeredAt > -Infinity;
   byId("polled").classList.toggle("stale", stale);
-  if (lost) say("connection", `Connection lost, trying again. ${detail}`, "bad");
-  else if (stale) say("connection", "Waiting for an answer");
-  else say("connection", "Live", "good");
+  if (lost) say("connection", `Connection lost, trying again. ${detail}`, "badge lost");
+  else if (stale) say("connection", "Waiting for an answer", "badge");
+  else say("connection", "Live", "badge live");
   if (stale) say("verdict", begun ? "Not known: the data below is old" : "Not known yet");
-  else if (well) say("verdict", "All is well", "good");
-  else say("verdict", "Not all is well", "bad");
+  else say("verdict", answer, well ? "" : "down");
 }
 
 /** @param {string} id */
@@ -101,33 +102,59 @@ function titleOf(id) {
 function showFacts(into, facts) {
   into.replaceChildren(
     ...facts.map(({ name, value, bad }) => {
-      const group = element("div");
+      const group = element("div", "", bad ? "tile bad" : "tile");
       const shown = bad ? `Attention: ${value}` : value;
-      group.append(element("dt", name), element("dd", shown, bad ? "bad" : ""));
+      group.append(element("dt", name), element("dd", shown));
       return group;
     }),
   );
 }
 
 /**
- * Rebuilds a table only if it changed, and leaves scrolling and focus where they were.
+ * Rebuilds a part only if its data changed, and leaves the focus where it was.
  * @param {HTMLElement} into
- * @param {Table} table
- * @param {string} label
+ * @param {object} data
+ * @param {() => void} build
  */
-function showTable(into, table, label) {
-  const text = JSON.stringify(table);
+function update(into, data, build) {
+  const text = JSON.stringify(data);
   if (into.dataset["shown"] === text) return;
   into.dataset["shown"] = text;
-  if (table.rows.length === 0) return into.replaceChildren(element("p", "None"));
   const focused = document.activeElement;
   const command = focused instanceof HTMLElement ? focused.dataset["command"] : undefined;
-  const region = into.querySelector(".scroll") ?? into.appendChild(scrollRegion(label));
-  region.replaceChildren(tableElement(table));
-  into.querySelector(":scope > p")?.remove();
+  build();
   if (command === undefined || !(focused instanceof HTMLElement) || focused.isConnected) return;
   for (const button of into.querySelectorAll("button"))
     if (button.dataset["command"] === command) button.focus();
+}
+
+/** @param {HTMLElement} into @param {Table} table @param {string} label */
+function showTable(into, table, label) {
+  update(into, table, () => {
+    if (table.rows.length === 0) return into.replaceChildren(element("p", "None", "muted"));
+    const region = into.querySelector(".scroll") ?? into.appendChild(scrollRegion(label));
+    region.replaceChildren(tableElement(table));
+    into.querySelector(":scope > p")?.remove();
+  });
+}
+
+/** @param {HTMLElement} into @param {readonly Alert[]} alerts */
+function showAlerts(into, alerts) {
+  update(into, alerts, () => {
+    const items = alerts.map(({ now, title, since, detail: text, handbook, command }) => {
+      const item = element("li", "", now ? "alert bad" : "alert");
+      item.append(
+        element("p", now ? "Act now" : "Can wait", now ? "down" : "warn"),
+        element("h3", title),
+        element("p", since, "muted"),
+        element("p", text),
+        ...(command === undefined ? [] : [commandElement("p", command)]),
+        element("small", handbook, "muted"),
+      );
+      return item;
+    });
+    into.replaceChildren(...(items.length === 0 ? [element("li", "None", "muted")] : items));
+  });
 }
 
 /** @param {string} label */
@@ -151,24 +178,25 @@ function tableElement({ columns, rows }) {
   const body = made.appendChild(element("tbody"));
   for (const { cells, command } of rows) {
     const row = body.appendChild(element("tr"));
-    row.append(...cells.map((text) => element("td", text)));
-    if (hasCommands) row.append(commandCell(command));
+    for (const [index, text] of cells.entries())
+      row.appendChild(element("td", text)).dataset["title"] = columns[index] ?? "";
+    if (command !== undefined) row.append(commandElement("td", command));
+    else if (hasCommands) row.append(element("td"));
   }
   return made;
 }
 
-/** @param {string | undefined} command */
-function commandCell(command) {
-  const cell = element("td");
-  if (command === undefined) return cell;
+/** @param {string} name @param {string} command */
+function commandElement(name, command) {
+  const made = element(name, "", "command");
   const button = element("button", "Copy");
   button.dataset["command"] = command;
   button.setAttribute("aria-label", `Copy ${command}`);
   button.addEventListener("click", () => {
     void navigator.clipboard.writeText(command).then(() => (button.textContent = "Copied"));
   });
-  cell.append(element("code", command), " ", button);
-  return cell;
+  made.append(element("code", command), " ", button);
+  return made;
 }
 
 /** @param {HTMLElement} into @param {readonly Section[]} sections */
@@ -176,7 +204,7 @@ function showSections(into, sections) {
   into.replaceChildren(
     ...sections.flatMap((section) => {
       if ("facts" in section) {
-        const list = element("dl");
+        const list = element("dl", "", "tiles");
         showFacts(list, section.facts);
         return [list];
       }
@@ -196,7 +224,7 @@ async function readOnRequest(id, path, timeoutMs = REQUEST_TIMEOUT_MS) {
     showSections(byId(id), result);
     say(`${id}-state`, `As of ${at.slice(0, 19).replace("T", " ")}`);
   } catch (error) {
-    say(`${id}-state`, error instanceof Error ? error.message : String(error), "bad");
+    say(`${id}-state`, error instanceof Error ? error.message : String(error), "problem");
   }
 }
 
