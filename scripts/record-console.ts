@@ -1,7 +1,7 @@
 /**
- * `npm run record:console` writes test/support/node/console/recording.jsonl: what a real stack answers
- * to the console of a user who trades, makes markets, deposits and withdraws, and the first frames
- * of its sockets. Replayed, it shows every page filled without a stack.
+ * `npm run record:console` writes test/support/node/console/recording.jsonl: what a real stack
+ * answers to the console of a user who trades, makes markets, deposits and withdraws, and the first
+ * frames of its sockets. Replayed, it shows every page filled without a stack.
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -6,8 +6,9 @@ import type { Page } from "playwright-core";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /**
- * Runs in the page. Texts and controls are boxes. A box is wrong if it leaves the page or what clips
- * it, or covers another one. Text of screen readers and boxes that follow the window do not count.
+ * Runs in the page. Texts and controls are boxes. A box is wrong if it leaves the page or what
+ * clips it, or covers another one. Text of screen readers and boxes that follow the window do not
+ * count.
  */
 const FAULTS = `(() => {
   const faults = [];
