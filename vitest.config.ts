@@ -12,6 +12,8 @@ await buildConsole();
 const PATIENCE_MS = 120_000;
 /** Journeys of the release run only. docs/testing.md says what proves them before. */
 const RELEASE_JOURNEYS = [
+  "console-replay",
+  "console-stories",
   "deadline",
   "demo",
   "generated-clients",
@@ -26,6 +28,7 @@ const RELEASE_JOURNEYS = [
   "rfq-kill",
   "seal-kill",
   "secrets",
+  "stack-dev",
   "upgrade",
   "vault-upgrade",
   "webhook-kill",

@@ -167,17 +167,16 @@ it("verifies a journal with as many orders as it takes, and says how far it is",
   const times = { requestAt: null, quoteAt: null, matchAt: null };
   const ends = { first: 1, last: { epoch: 1, number: 1 }, ...times };
   const parts: Record<string, (options: Record<string, string>) => unknown> = {
-    seals: ({ from }) => ({
-      verified: 1,
-      transfers: 2,
-      bytes: 3,
-      head: { epoch: 1, number: Number(from), sha256: "ab", upTo: 2 * Number(from) },
-      more: from !== "3",
-      unread: [],
-      moved: from === "1" ? moved("0", "7") : [],
-      owners: from === "1" ? [{ owner: "aa", previous: null, ends }] : [],
-      discrepancies: [],
-    }),
+    seals: ({ from }) => {
+      const number = Number(from);
+      const head = { epoch: 1, number, sha256: "ab", upTo: 2 * number, transfers: 2, bytes: 3 };
+      const first = {
+        moved: moved("0", "7"),
+        owners: [{ owner: "aa", previous: null, ends }],
+      };
+      const content = number === 1 ? first : { moved: [], owners: [] };
+      return { seals: [{ head, content, discrepancies: [] }], more: number < 3, missing: [] };
+    },
     owners: ({ after }) => ({
       seal: 3,
       owners: after === undefined ? [{ owner: "aa", ends }] : [],
