@@ -30,7 +30,7 @@ const PAGE_MS = 4_000;
 /** A page has more of nothing. */
 const MOST_ITEMS = 30;
 const REQUESTS = 50;
-/** What happened in a minute is told as if it had taken a day. Quotes of now keep their age. */
+/** Times older than the last seconds are stretched, so that a minute looks like a day. */
 const [RECENT_MS, STRETCH] = [15_000, 1_000];
 const DAY_MS = 86_400_000;
 

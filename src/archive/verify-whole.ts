@@ -30,7 +30,7 @@ export type Discrepancy = {
 
 type Head = { readonly epoch: number; readonly number: number; readonly sha256: string };
 
-/** A seal by itself. Whoever reads all seals compares it with those before. */
+/** One seal. The tool compares it with the seals before. */
 export type CheckedSeal = {
   readonly head: Head & {
     /** The last transfer that it covers. */

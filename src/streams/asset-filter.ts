@@ -8,7 +8,7 @@ import { readState } from "./socket.ts";
 
 /** Assets of a socket. Their ids fit into its attachment of 16 KiB. */
 export const MAX_ASSETS = 200;
-/** A socket that received none of so many events is told the number to resume from. */
+/** After so many filtered events a socket receives the number to resume from. */
 export const SKIPPED_EVERY = 1_000;
 
 export class AssetFilter {

@@ -1,4 +1,4 @@
-/** Two operators set and correct the result of a market, and holders of its token are told. */
+/** Two operators set or correct the result of a market. Holders of its token get an event. */
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { all, sql } from "../../src/platform/sql.ts";

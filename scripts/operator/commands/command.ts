@@ -1,7 +1,7 @@
 /** What a command of the operator's tool is, and flags that several have. */
 import type { CommandName } from "../../../src/operator/commands.ts";
 
-/** Commands of the service, and commands that the tool carries out by itself. */
+/** The commands of the service, and three that the tool carries out without it. */
 export type Name = CommandName | "key create" | "console" | "log find";
 export type Command = Described & { words: readonly string[] };
 /** The commands of one file. All files together have each of them (../commands.ts). */

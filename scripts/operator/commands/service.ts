@@ -50,7 +50,7 @@ export const SERVICE_COMMANDS = {
     help: "close an alert after its review; the next case is then reported",
   },
   "alerts test": {
-    help: "raise the alert pager_test, which calls whoever ALERT_URL calls within a minute",
+    help: "raise the alert pager_test, which ALERT_URL receives within a minute",
   },
   "journal verify": {
     flags: [{ name: "from", value: "<n>", help: "the first seal to read; default 1" }],

@@ -7,7 +7,7 @@ import type { Trim } from "../../platform/trim.ts";
 /** Minutes of one batch, from the first with a match. */
 const MINUTES_PER_BATCH = 5;
 const DAY_MINUTES = 1_440;
-/** How long candles of a step are kept, in minutes. Daily candles are kept for ever. */
+/** Minutes for which candles are kept, by their step. Daily candles are never deleted. */
 export const CANDLES_KEPT = {
   [CANDLE_STEPS["1m"]]: 2 * DAY_MINUTES,
   [CANDLE_STEPS["1h"]]: 90 * DAY_MINUTES,

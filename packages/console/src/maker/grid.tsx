@@ -51,7 +51,8 @@ export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
       <p role="status" className="up">
         {won === undefined
           ? ""
-          : `✓ ${won.side === "Bid" ? "Sold" : "Bought"} ${formatTokens(won.amount)} ${nameOf(won)} at ${formatCents(won.price)}¢`}
+          : `✓ ${won.side === "Bid" ? "Sold" : "Bought"} ${formatTokens(won.amount)} ` +
+            `${nameOf(won)} at ${formatCents(won.price)}¢`}
       </p>
       <table className={stale ? "dense stale" : "dense"}>
         <caption className="sr">

@@ -47,7 +47,9 @@ export function Results({ quotes: { ended } }: { quotes: OwnQuotes }) {
           title={`${won.filter(Boolean).length} of your last ${won.length} quotes traded`}
           values={averages(won, BARS)}
         >
-          {`Oldest on the left.${missed === undefined ? "" : ` Lost ones were ${cents(missed)} away on average.`}`}
+          {missed === undefined
+            ? "Oldest on the left."
+            : `Oldest on the left. Lost ones were ${cents(missed)} away on average.`}
         </Bars>
       )}
       {moved.length === 0 ? null : (

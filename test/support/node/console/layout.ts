@@ -62,14 +62,12 @@ export function layoutFaults(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(FAULTS);
 }
 
-type Axe = { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> };
+type Found = { violations: { id: string; nodes: { html: string }[] }[] };
 
 /** Each rule of axe that the page violates, with where. */
 export async function violations(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
-  const { violations: found } = await page.evaluate(() =>
-    (globalThis as unknown as { axe: Axe }).axe.run(),
-  );
+  const { violations: found } = await page.evaluate<Found>("axe.run()");
   return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" ")}`);
 }
 

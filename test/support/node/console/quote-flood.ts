@@ -13,7 +13,7 @@ export const FLOODED = {
   maker: { hash: "maker", opened: "quote.opened", list: "GET /rfq/get-quotes" },
 } as const;
 
-/** Opens the page. The function that it returns lets quotes arrive there, as many as it is told. */
+/** Opens the page. The returned function sends so many quotes to it. */
 export async function floodOf(
   { page, replay }: { page: Page; replay: Replay },
   name: keyof typeof FLOODED,
