@@ -64,6 +64,7 @@ describe("a price", () => {
     expect(at(100_000_000n, 40_000_000n)).toBeNull();
     expect(at(99_999_999n, 40_000_000n)).toBe("too few tokens");
     expect(at(100_000_000n, 39_000_000n)).toBe("over limit by 1");
+    expect(at(100_000_000n, 39_999_999n)).toBe("over limit by 0.000001");
     expect(at(60_000_000n, 60_000_000n, "Ask")).toBeNull();
     expect(at(59_999_999n, 60_000_000n, "Ask")).toBe("too few USDC");
     expect(at(null, 59_500_000n, "Ask")).toBe("over limit by 0.5");
@@ -91,10 +92,18 @@ describe("own quotes", () => {
   it("open once, end once, and do not come back after a late response", () => {
     const open = withOpened(withOpened(NONE, quote("a")), quote("b"));
     expect(withOpened(open, quote("a"))).toEqual(open);
-    const after = afterEvents(open, [closed("a", 640_000), closed("a"), closed("unknown")]);
+    const after = afterEvents(open, [closed("unknown"), closed("a", 640_000), closed("a")]);
     expect(after.open).toEqual([quote("b")]);
     expect(after.ended).toMatchObject([{ quote_id: "a", winning_price: 640_000 }]);
     expect(withOpened(after, quote("a"))).toEqual(after);
+  });
+
+  it("keep only the newest that have ended", () => {
+    let quotes = NONE;
+    for (let count = 1; count <= 101; count++)
+      quotes = afterEvents(withOpened(quotes, quote(`${count}`)), [closed(`${count}`)]);
+    expect(quotes.ended).toHaveLength(100);
+    expect(quotes.ended.at(0)).toMatchObject({ quote_id: "101" });
   });
 });
 

@@ -105,8 +105,8 @@ it("writes no cell that a spreadsheet runs as a formula", () => {
 });
 
 it("writes amounts exactly and quotes what would end a cell", () => {
-  expect(csvLine(["-9007199254740993.000001", 7, null, 'a "b", c\nd'])).toBe(
-    '-9007199254740993.000001,7,,"a ""b"", c\nd"\r\n',
+  expect(csvLine(["-9007199254740993.000001", 7, null, 'a "b", c', "d\ne"])).toBe(
+    '-9007199254740993.000001,7,,"a ""b"", c","d\ne"\r\n',
   );
 });
 
