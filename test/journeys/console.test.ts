@@ -172,6 +172,8 @@ describe("the console", () => {
       await page.getByLabel("Amount").fill("20");
       await page.getByLabel("API key with the scope withdraw").fill(pastedKey);
       await page.getByRole("button", { name: "Send 20.00 USDC to coffee" }).click();
+      // The account's stream may show the withdrawal before the response has arrived.
+      await page.waitForURL(/#wallet\/withdraw\/[0-9a-f-]{36}$/);
       const status = page.getByRole("region", { name: "Withdrawal", exact: true });
       await status.getByText("Waits for your approval").waitFor();
       await status.getByRole("button", { name: "Cancel the withdrawal of 20.00 USDC" }).click();
