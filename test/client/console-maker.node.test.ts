@@ -9,7 +9,11 @@ import {
   obstacle,
   priceAfter,
 } from "../../packages/console/src/maker/quoting.ts";
-import { afterEvents, withOpened } from "../../packages/console/src/live/quote-events.ts";
+import {
+  afterEvents,
+  type OwnQuotes,
+  withOpened,
+} from "../../packages/console/src/live/quote-events.ts";
 import { formatCents } from "../../packages/console/src/units.ts";
 
 // Safe casts: the functions below read these members only.
@@ -99,7 +103,7 @@ describe("own quotes", () => {
   });
 
   it("keep only the newest that have ended", () => {
-    let quotes = NONE;
+    let quotes: OwnQuotes = NONE;
     for (let count = 1; count <= 101; count++)
       quotes = afterEvents(withOpened(quotes, quote(`${count}`)), [closed(`${count}`)]);
     expect(quotes.ended).toHaveLength(100);
