@@ -46,7 +46,7 @@ const Chain = z.strictObject({
   start_block: z.int().min(0).default(0),
   /** Maximum number of blocks in one eth_getLogs call. */
   scan_range: z.int().min(1).max(10_000).default(500),
-  poll_ms: z.int().min(100).max(60_000).default(8_000),
+  poll_ms: z.int().min(100).max(60_000).default(12_000),
   /**
    * Maximum fee per gas of any transaction. A replacement that would need more is not sent, and an
    * alert is raised.

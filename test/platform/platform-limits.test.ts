@@ -71,3 +71,14 @@ it.each([
     await ctx.storage.deleteAlarm();
   });
 });
+
+it("a watcher whose round failed soon tries again, so that its alert is in time", async () => {
+  const chains: object[] = JSON.parse(env.CHAINS);
+  const CHAINS = JSON.stringify(chains.map((chain) => ({ ...chain, poll_ms: 60_000 })));
+  await runInDurableObject(env.CHAIN_WATCHER.getByName(uuidv7()), async (_, ctx) => {
+    await ctx.storage.put("chain", "local");
+    await new ChainWatcher(ctx, { ...broken, CHAINS }).alarm();
+    expect(await ctx.storage.getAlarm()).toBeLessThanOrEqual(Date.now() + 4_000);
+    await ctx.storage.deleteAlarm();
+  });
+});

@@ -3,6 +3,7 @@
  * started last has the lease.
  */
 import { DurableObject } from "cloudflare:workers";
+import { activePollMs } from "../../chain/active-poll.ts";
 import { EndpointAlerts } from "../../chain/endpoint-alerts.ts";
 import { FailureAlert } from "../../chain/failure-alert.ts";
 import { describe } from "../../chain/rpc.ts";
@@ -78,7 +79,7 @@ export class Payer extends DurableObject<Env> {
     const settings = config(this.env);
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
     if (chain === undefined) return;
-    let waitMs = chain.poll_ms;
+    let waitMs = activePollMs(chain);
     let outcome = "failed";
     try {
       if (!this.#leased) await takeLease(this.env.DB, chain.chain, this.#token);

@@ -3,6 +3,7 @@
  * also contains the recovery records of deposit addresses.
  */
 import { DurableObject } from "cloudflare:workers";
+import { activePollMs } from "../../chain/active-poll.ts";
 import { describe } from "../../chain/rpc.ts";
 import { EndpointAlerts } from "../../chain/endpoint-alerts.ts";
 import { FailureAlert } from "../../chain/failure-alert.ts";
@@ -169,6 +170,7 @@ export class ChainWatcher extends DurableObject<Env> {
       await this.#endpoints.report(this.env.DB, chain);
     } catch (error) {
       this.#pace.failed();
+      waitMs = activePollMs(chain);
       await this.#unreachable.failed(this.env.DB, chain.chain, describe(error));
       log("warn", "watcher.round_failed", {
         chain: chain.chain,
