@@ -9,7 +9,6 @@ import { NOW } from "../platform/commit.ts";
 import { all, first, type Sql, sql } from "../platform/sql.ts";
 import { now } from "../platform/time.ts";
 import { type Post, postOnce } from "./post-once.ts";
-import type { DELIVERED_LOGS } from "./tables.ts";
 
 /** Of one invocation, because cron gives a task 25 s. A receiver has 10 s for the last message. */
 const MAX_SENDING_MS = 12_000;
@@ -26,7 +25,7 @@ export type Page = {
 };
 
 export type DeliveredLog = {
-  readonly name: (typeof DELIVERED_LOGS)[number];
+  readonly name: "alerts" | "notices";
   /** Empty: nobody wants it. */
   readonly url: string;
   /** Where the first delivery begins, so that a new receiver does not get the whole history. */

@@ -130,9 +130,11 @@ export const domainsWithTables: readonly string[] = readdirSync(join(ROOT, "src"
   .filter((domain) => existsSync(join(ROOT, "src", domain, "tables.ts")))
   .toSorted();
 
-/** Every drizzle table that these modules export. */
-export function shapesOfTables(modules: readonly Readonly<Record<string, unknown>>[]): Shapes {
-  const shapes = new Map<string, TableShape>();
+/** Every drizzle table that these modules export: its columns, and what else it names. */
+export function shapesOfTables(
+  modules: readonly Readonly<Record<string, unknown>>[],
+): ReadonlyMap<string, Partial<TableShape>> {
+  const shapes = new Map<string, Partial<TableShape>>();
   for (const value of modules.flatMap((module) => Object.values(module))) {
     if (!is(value, SQLiteTable)) continue;
     const { name } = getTableConfig(value);
@@ -142,10 +144,11 @@ export function shapesOfTables(modules: readonly Readonly<Record<string, unknown
   return shapes;
 }
 
-function shapeOfTable(table: SQLiteTable): TableShape {
+function shapeOfTable(table: SQLiteTable): Partial<TableShape> {
   const config = getTableConfig(table);
   const single = config.columns.filter(({ primary }) => primary);
   const [composite] = config.primaryKeys;
+  const primaryKey = (composite?.columns ?? single).map(({ name }) => name);
   const uniques = [
     ...config.columns
       .filter(({ isUnique }) => isUnique)
@@ -166,7 +169,7 @@ function shapeOfTable(table: SQLiteTable): TableShape {
         default: part.default === undefined ? undefined : String(part.default),
       }),
     ),
-    primaryKey: (composite?.columns ?? single).map(({ name }) => name),
+    ...(primaryKey.length > 0 && { primaryKey }),
     indexes: Object.fromEntries([
       ...uniques.map(([name, columns]) => [name, shapeOfIndex(true, columns, undefined)]),
       ...config.indexes.map((index) => [
