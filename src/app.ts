@@ -8,7 +8,6 @@
 import { Hono } from "hono";
 import { USDC } from "./assets/asset.ts";
 import { authenticate } from "./auth/authenticate.ts";
-import { freezeOwnAccount as freezeOwn } from "./auth/freeze-user.ts";
 import { registerAuthRoutes } from "./auth/routes.ts";
 import { paymentLimit } from "./chain/payment-limit.ts";
 import { registerCustodyRoutes } from "./custody/routes.ts";
@@ -25,20 +24,18 @@ import { errorResponse, preflight } from "./http/respond.ts";
 import { freezeAccount, revokingKeys } from "./rfq/end-with-rights.ts";
 import { registerRfqRoutes } from "./rfq/routes.ts";
 import { Limits, limitsOf } from "./limits.ts";
-import { pushNotices } from "./streams/notice.ts";
-import { closeSockets } from "./streams/notify.ts";
+import { rightsChanged } from "./streams/close-ended.ts";
 import { registerStreamRoutes } from "./streams/routes.ts";
-import type { Api, CredentialsEnded, FreezeOwnAccount } from "./http/route-definition.ts";
+import type { Api } from "./http/route-definition.ts";
 
 export function createApp(): Api {
   const hono = new Hono<EdgeEnv>();
   const app: Api = {
     hono,
     authenticate,
-    credentialsEnded: endSockets,
-    freezeOwnAccount,
+    freezeAccount,
     revokingKeys,
-    pushNotices,
+    rightsChanged,
     documented: [],
     methods: new Map(),
   };
@@ -57,22 +54,6 @@ export function createApp(): Api {
   registerDocsRoutes(app);
   return app;
 }
-
-const freezeOwnAccount: FreezeOwnAccount = async (env, request) => {
-  await freezeAccount(env, request.actor.userId, async (alongside) => {
-    await freezeOwn(env.DB, config(env), request, alongside);
-    return true;
-  });
-};
-
-const endSockets: CredentialsEnded = (env, { userId, which, streams }) => {
-  if (which.kind === "api_key") return closeSockets(env, streams, { apiKeyId: which.apiKeyId });
-  return closeSockets(
-    env,
-    streams,
-    which.kind === "sessions" ? { sessionsOf: userId } : { userId },
-  );
-};
 
 function unrouted(app: Api, c: EdgeContext, context: RequestContext): Response {
   const methods = app.methods.get(c.req.path);

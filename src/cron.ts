@@ -56,7 +56,7 @@ export const TASKS: readonly Task[] = [
   // First what stops harm, and what must run every minute.
   ["watch_storage", (env) => watchStorage(env.DB, config(env))],
   ["wake_sealer", wakeSealer],
-  ["close_ended_sockets", closeEndedSockets],
+  ["close_ended_sockets", (env) => closeEndedSockets(env)],
   ["end_lost_sockets", endLostSockets],
   ["expire_missed", expireMissed],
   ["close_missed_timers", closeMissedTimers],

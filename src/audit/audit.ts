@@ -26,8 +26,14 @@ import { commitOrThrow, type Group, newGroup, RolledBack } from "../platform/com
 import { errorFields, log } from "../platform/log.ts";
 import type { Actor, CheckedActor } from "../platform/actor.ts";
 import { fragment, read } from "../platform/read.ts";
-import { type EventContent, eventMac } from "./event-mac.ts";
-import { type DetailedKind, type Details, REVOCATION_DETAILS } from "./event-details.ts";
+import { type EventContent, eventMac, type MacKeys } from "./event-mac.ts";
+import {
+  type DetailedKind,
+  type Details,
+  detailsOf,
+  REVOCATION_DETAILS,
+  type Stored,
+} from "./event-details.ts";
 import { auditEvents } from "./tables.ts";
 
 const AUDIT_KINDS = [
@@ -112,7 +118,7 @@ export type AuditActor =
   | `operator:${string}`;
 
 /** Kinds whose events need no details. */
-export type PlainKind = Exclude<AuditKind | OperatorAuditKind, DetailedKind> | "login";
+export type PlainKind = Exclude<AuditKind | OperatorAuditKind, DetailedKind>;
 
 type Common = {
   readonly actor: AuditActor;
@@ -156,6 +162,32 @@ export function recordOf<Of extends AuditKind>(
     ip: details.ip ?? null,
     subjectId: details.subjectId,
   };
+}
+
+/**
+ * The record of what somebody did without a session or a key of the user: with the password, or as
+ * an operator. It is about the user, unless it has another subject.
+ */
+export function recordBy<Of extends AuditRecord["kind"]>(
+  actor: AuditActor,
+  kind: Of,
+  about: {
+    readonly userId?: string;
+    readonly subjectId?: string | null;
+    readonly ip?: string | undefined;
+  },
+): Common & { readonly kind: Of } {
+  const { userId = null, subjectId = userId, ip = null } = about;
+  return { kind, actor, userId, apiKeyId: null, ip, subjectId };
+}
+
+/** The record with what it says that a right was changed to. */
+export function detailed<Of extends DetailedKind>(
+  keys: MacKeys,
+  record: Common & { readonly kind: Of },
+  stored: Stored[Of],
+): AuditRecord {
+  return { ...record, details: detailsOf(keys, record.kind, stored) };
 }
 
 /** Inserts an audit row if `when` is true. Returns one row if it did. */

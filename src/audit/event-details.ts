@@ -29,8 +29,6 @@ type PolicyFrom = { readonly afterMs: number; readonly policy: PolicyView };
 /** What `details` of an event stores. */
 export type Stored = {
   readonly user_created: { passwordSha256: string };
-  /** Of a login that upgraded the hash. Other logins store nothing. */
-  readonly login: { passwordSha256: string };
   readonly sessions_ended: Nothing;
   readonly account_frozen: Nothing;
   readonly account_unfrozen: Nothing;
@@ -108,7 +106,7 @@ export function detailsOf<Of extends DetailedKind>(
 export const REVOCATION_DETAILS = "{}";
 
 /** Kinds whose events always have details. */
-const DETAILED: Readonly<Record<Exclude<DetailedKind, "login">, true>> = {
+const DETAILED: Readonly<Record<DetailedKind, true>> = {
   user_created: true,
   sessions_ended: true,
   account_frozen: true,

@@ -5,7 +5,6 @@ import { boolean, described } from "../http/fields.ts";
 import type { Api } from "../http/route-definition.ts";
 import { CANCEL_TOKEN, cancelEmailChange } from "./change-email.ts";
 import { changePassword } from "./change-password.ts";
-import { closeSessionsAndKeys } from "./ended-sockets.ts";
 import { confirmTotp, startTotp } from "./enrol-totp.ts";
 import {
   anyPassword,
@@ -17,7 +16,7 @@ import {
   totpCode,
   SAMPLE,
 } from "./account-fields.ts";
-import { unfreezeOwnAccount } from "./freeze-user.ts";
+import { freezeOwnAccount, unfreezeOwnAccount } from "./freeze-user.ts";
 import { scopeMissing } from "./permit.ts";
 import { cancelTotpRemoval, removeTotp } from "./remove-totp.ts";
 import { changePolicy, getPolicy } from "./change-policy.ts";
@@ -49,13 +48,11 @@ export function registerAccountRoutes(app: Api): void {
     }),
     response: SessionToken,
     problems: STEP_UP_PROBLEMS,
-    handler: async ({ api, env, db, settings, actor, body, clientIp, waitUntil }) => {
+    handler: ({ api, env, db, settings, actor, body, clientIp }) => {
       const change = { actor, fields: body, revokeKeys: body.revoke_keys, clientIp };
-      const { session, revokedKeys } = await api.revokingKeys(env, actor.userId, (alongside) =>
+      return api.revokingKeys(env, actor.userId, (alongside) =>
         changePassword(db, settings, change, alongside),
       );
-      waitUntil(closeSessionsAndKeys(api, env, { userId: actor.userId, apiKeyIds: revokedKeys }));
-      return session;
     },
   });
   registerEmailRoute(app);
@@ -123,11 +120,14 @@ function registerFreezeRoutes(app: Api): void {
       frozen_by: described(z.literal("self"), "Who froze the account"),
     }),
     problems: ["scope_missing"],
-    handler: async ({ api, env, actor, clientIp }) => {
+    handler: async ({ api, env, db, settings, actor, clientIp }) => {
       const { scopes, credential } = actor;
       if (credential.kind === "api_key" && !scopes.some((scope) => scope !== "read"))
         throw scopeMissing("trade", scopes);
-      await api.freezeOwnAccount(env, { actor, clientIp });
+      await api.freezeAccount(env, actor.userId, async (alongside) => {
+        await freezeOwnAccount(db, settings, { actor, clientIp }, alongside);
+        return true;
+      });
       return { user_id: actor.userId, frozen_by: "self" } as const;
     },
   });
@@ -153,15 +153,14 @@ function registerFreezeRoutes(app: Api): void {
     }),
     problems: ["login_failed", "account_frozen", ...SECOND_FACTOR_PROBLEMS],
     handler: async ({ api, env, db, settings, body, clientIp, waitUntil }) => {
-      const { userId, unfrozen, revokedKeys } = await unfreezeOwnAccount(db, settings, {
+      const { userId, unfrozen } = await unfreezeOwnAccount(db, settings, {
         email: body.email,
         password: body.password,
         totpCode: body.totp_code,
         revokeKeys: body.revoke_keys,
         clientIp,
       });
-      waitUntil(closeSessionsAndKeys(api, env, { userId, apiKeyIds: revokedKeys }));
-      waitUntil(api.pushNotices(env, userId));
+      waitUntil(api.rightsChanged(env, userId));
       return { user_id: userId, revoked_keys: unfrozen && body.revoke_keys };
     },
   });
@@ -199,7 +198,7 @@ function registerEmailRoute(app: Api): void {
     }),
     handler: async ({ api, env, db, settings, body, clientIp, waitUntil }) => {
       const userId = await cancelEmailChange(db, settings, { token: body.token, clientIp });
-      if (userId !== null) waitUntil(api.pushNotices(env, userId));
+      if (userId !== null) waitUntil(api.rightsChanged(env, userId));
       return { cancelled: userId !== null };
     },
   });

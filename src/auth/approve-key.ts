@@ -5,9 +5,8 @@
 import type { Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
 import { type Expr, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
-import { commitAudited } from "../audit/audit.ts";
+import { commitAudited, detailed, recordBy } from "../audit/audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
-import { detailsOf } from "../audit/event-details.ts";
 import { KEY_SEAL_COLUMNS, openKey, type SealedKeyRow, sealKey } from "./key-seal.ts";
 
 /** How long a key waits for approval. After it cron deletes the key. */
@@ -54,16 +53,10 @@ export async function approveApiKey(
   const activeFrom = now + settings.AUTH_OPERATOR_KEY_DELAY_SECS * 1_000;
   const box = await sealKey(settings.MASTER_KEYS, secret, { ...key, activeFrom });
   const same = sql`k.api_key_id = ${uuid(apiKeyId)} AND k.secret_sealed = ${sealed.sealed}`;
+  const about = { userId, subjectId: apiKeyId };
+  const record = recordBy(`operator:${operator}`, "api_key_approved", about);
   const applied = await commitAudited(db, {
-    record: {
-      kind: "api_key_approved",
-      actor: `operator:${operator}`,
-      userId,
-      apiKeyId: null,
-      ip: null,
-      subjectId: apiKeyId,
-      details: detailsOf(settings, "api_key_approved", { activeFrom }),
-    },
+    record: detailed(settings, record, { activeFrom }),
     when: ({ at }) => sql`EXISTS (SELECT 1 FROM api_keys k WHERE ${same} AND ${waits(at)})`,
     statements: ({ at }, written) => [
       sql`UPDATE api_keys AS k SET secret_sealed = ${box.sealed},
@@ -71,6 +64,6 @@ export async function approveApiKey(
         WHERE ${same} AND ${written}`,
     ],
   });
-  forgetCredentials({ userId, apiKeyIds: [apiKeyId] });
+  forgetCredentials(userId);
   return applied ? activeFrom : undefined;
 }

@@ -11,10 +11,10 @@ import type { Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import { all, type Expr, expr, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
-import { commitAudited, EVENT_CONTENT } from "../audit/audit.ts";
+import { commitAudited, detailed, EVENT_CONTENT, recordBy } from "../audit/audit.ts";
 import { type EventContent, isGenuine, isMacOf, type MacKeys, macOf } from "../audit/event-mac.ts";
 import { holdMsOf } from "./hold.ts";
-import { detailsOf, type EmailChange, passwordSha256 } from "../audit/event-details.ts";
+import { type EmailChange, passwordSha256 } from "../audit/event-details.ts";
 import { CANCEL_KINDS } from "./rights.ts";
 import { normalizeEmail } from "./user.ts";
 
@@ -48,22 +48,16 @@ export async function requestEmailChange(
   );
   if (user === undefined) throw new Error(`user ${userId} was just found`);
   const activeFrom = user.now + holdMsOf(settings);
+  const by = `operator:${request.operator}` as const;
+  const record = recordBy(by, "email_change_requested", { userId });
   const applied = await commitAudited(db, {
-    record: {
-      kind: "email_change_requested",
-      actor: `operator:${request.operator}`,
-      userId,
-      apiKeyId: null,
-      ip: null,
-      subjectId: userId,
-      details: detailsOf(settings, "email_change_requested", {
-        from: user.email,
-        to,
-        passwordSha256: passwordSha256(passwordHash),
-        keepKeys,
-        activeFrom,
-      }),
-    },
+    record: detailed(settings, record, {
+      from: user.email,
+      to,
+      passwordSha256: passwordSha256(passwordHash),
+      keepKeys,
+      activeFrom,
+    }),
     when: () => sql`EXISTS (SELECT 1 FROM users WHERE ${mine} AND email = ${user.email})
       AND NOT ${emailTaken(to, userId)}`,
     statements: (_, written) => [
@@ -152,16 +146,9 @@ export async function cancelEmailChange(
   const row = await first<{ user: string }>(db, sql`SELECT hex(user_id) AS user ${waiting}`);
   if (row === undefined) return null;
   const userId = readUuid(row.user);
+  const record = recordBy("unknown", "email_change_cancelled", { userId, ip: clientIp });
   const applied = await commitAudited(db, {
-    record: {
-      kind: "email_change_cancelled",
-      actor: "unknown",
-      userId,
-      apiKeyId: null,
-      ip: clientIp ?? null,
-      subjectId: userId,
-      details: detailsOf(settings, "email_change_cancelled", {}),
-    },
+    record: detailed(settings, record, {}),
     when: () => sql`EXISTS (SELECT 1 ${waiting})`,
     statements: (_, written) => [sql`DELETE ${waiting} AND ${written}`],
   });

@@ -5,16 +5,15 @@
 import type { SessionActor } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
 import { sql, uuid } from "../platform/sql.ts";
-import { type Alongside, auditRow, commitAudited, recordOf } from "../audit/audit.ts";
-import { forgetCredentials } from "./credential-cache.ts";
+import { type Alongside, auditRow, detailed, recordOf } from "../audit/audit.ts";
 import { holdMsOf, startHold } from "./hold.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import { type SessionResponse, sessionResponse } from "./login.ts";
 import { ownPlace } from "./login-throttle.ts";
-import { mayWrite, throwNotApplied } from "./may-write.ts";
+import { commitOwnChange } from "./own-change.ts";
 import { hashPassword } from "./password.ts";
-import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
-import { detailsOf, passwordSha256 } from "../audit/event-details.ts";
+import { revokeKeys } from "./revoke-keys.ts";
+import { passwordSha256 } from "../audit/event-details.ts";
 import { readSessionsTrade } from "./policy.ts";
 import { nextEpoch } from "./session-epoch.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
@@ -27,13 +26,13 @@ type PasswordChange = {
   readonly clientIp: string | undefined;
 };
 
-/** Returns a session of the new password, and the ids of the revoked keys. */
+/** Returns a session of the new password. */
 export async function changePassword(
   db: D1Database,
   settings: Config,
   change: PasswordChange,
   alongside?: Alongside,
-): Promise<{ session: SessionResponse; revokedKeys: readonly string[] }> {
+): Promise<SessionResponse> {
   const { fields, clientIp } = change;
   const { actor, email, holdUntil } = await stepUp(db, settings, change, { duringHold: true });
   const { userId } = actor;
@@ -42,42 +41,25 @@ export async function changePassword(
     hashPassword(fields.new_password),
   );
   const epoch = await nextEpoch(db, { userId, epoch: actor.credential.epoch });
-  const keys = { userId, which: "session_minted" } as const;
-  const revokedKeys = change.revokeKeys ? await liveKeysOf(db, keys) : [];
   const about = { ip: clientIp, subjectId: userId };
-  const ended = {
-    ...recordOf(actor, "sessions_ended", about),
-    details: detailsOf(settings, "sessions_ended", {}),
-  };
-  const applied = await commitAudited(db, {
-    record: {
-      ...recordOf(actor, "password_changed", about),
-      details: detailsOf(settings, "password_changed", {
-        passwordSha256: passwordSha256(passwordHash),
-      }),
-    },
-    when: ({ at }) => mayWrite(actor, at),
-    statements: ({ at }, written) => [
+  const ended = detailed(settings, recordOf(actor, "sessions_ended", about), {});
+  const hash = { passwordSha256: passwordSha256(passwordHash) };
+  await commitOwnChange(db, actor, {
+    record: detailed(settings, recordOf(actor, "password_changed", about), hash),
+    statements: (when) => [
       // The guard has compared the epoch with the session's.
       sql`UPDATE users SET password_hash = ${passwordHash}, session_epoch = ${epoch}
-        WHERE user_id = ${uuid(userId)} AND ${written}`,
-      auditRow(ended, at, written),
-      ...startHold(settings, { ...ended, userId }, { at, applied: written }),
-      ...(change.revokeKeys
-        ? revokeKeys(keys, { actor: "session", ip: clientIp ?? null }, { at, applied: written })
-        : []),
+        WHERE user_id = ${uuid(userId)} AND ${when.applied}`,
+      auditRow(ended, when.at, when.applied),
+      ...startHold(settings, { ...ended, userId }, when),
+      ...(change.revokeKeys ? revokeKeys({ userId, which: "session_minted" }, ended, when) : []),
     ],
     alongside,
   });
-  forgetCredentials({ userId, apiKeyIds: revokedKeys });
-  if (!applied) await throwNotApplied(db, actor);
-  return {
-    session: await sessionResponse(settings, {
-      userId,
-      epoch,
-      holdUntil: Math.max(holdUntil, holdMs === 0 ? 0 : Date.now() + holdMs),
-      sessionsTrade: await readSessionsTrade(db, userId),
-    }),
-    revokedKeys,
-  };
+  return sessionResponse(settings, {
+    userId,
+    epoch,
+    holdUntil: Math.max(holdUntil, holdMs === 0 ? 0 : Date.now() + holdMs),
+    sessionsTrade: await readSessionsTrade(db, userId),
+  });
 }

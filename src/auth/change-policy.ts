@@ -4,13 +4,13 @@ import { toHex } from "../assets/amount.ts";
 import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { Problem, problem, unavailable } from "../platform/problem.ts";
+import { problem, unavailable } from "../platform/problem.ts";
 import { all, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
-import { commitAudited, recordOf } from "../audit/audit.ts";
-import { forgetCredentials } from "./credential-cache.ts";
+import { detailed, recordOf } from "../audit/audit.ts";
 import { sumText, usedByUser, withdrawnLastDay } from "./exposure.ts";
-import { actorRejection, mayWrite } from "./may-write.ts";
+import { holdMsOf } from "./hold.ts";
+import { commitOwnChange } from "./own-change.ts";
 import {
   DEFAULT_POLICY,
   mergePolicy,
@@ -19,7 +19,6 @@ import {
   type PolicyState,
   policyView,
 } from "./policy.ts";
-import { detailsOf } from "../audit/event-details.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
 type Stored = {
@@ -119,39 +118,29 @@ export async function changePolicy(
       "totp_not_enabled",
       "Approvals need TOTP, because only a session with a fresh code can give them.",
     );
+  const record = recordOf(actor, "policy_changed", { ip: clientIp, subjectId: userId });
+  const user = uuid(userId);
   for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
     const stored = await readStored(db, userId);
-    const rows = rowsOf(mergePolicy(stored, change), settings.AUTH_SECURITY_DELAY_SECS * 1_000);
-    const user = uuid(userId);
-    const applied = await commitAudited(db, {
-      record: {
-        ...recordOf(actor, "policy_changed", { ip: clientIp, subjectId: userId }),
-        details: detailsOf(
-          settings,
-          "policy_changed",
-          rows.map(({ afterMs, policy }) => ({ afterMs, policy: policyView(policy) })),
-        ),
-      },
-      when: ({ at }) => sql`${mayWrite(actor, at)} AND ${unchanged(user, stored, at)}`,
-      statements: ({ at }, written) => [
-        sql`DELETE FROM account_policies WHERE user_id = ${user} AND ${written}`,
+    const rows = rowsOf(mergePolicy(stored, change), holdMsOf(settings));
+    const views = rows.map(({ afterMs, policy }) => ({ afterMs, policy: policyView(policy) }));
+    const changed = await commitOwnChange(db, actor, {
+      record: detailed(settings, record, views),
+      when: (at) => unchanged(user, stored, at),
+      statements: ({ at, applied }) => [
+        sql`DELETE FROM account_policies WHERE user_id = ${user} AND ${applied}`,
         ...rows.map(({ afterMs, policy }) =>
           insertPolicy({
             user,
             policy,
             from: expr`${at} + ${afterMs}`,
             version: stored.version + 1,
-            written,
+            applied,
           }),
         ),
       ],
     });
-    if (applied) {
-      forgetCredentials({ userId, apiKeyIds: [] });
-      return getPolicy(db, userId);
-    }
-    const rejection = await actorRejection(db, actor);
-    if (rejection !== undefined) throw new Problem(rejection);
+    if (changed) return getPolicy(db, userId);
   }
   throw unavailable("none");
 }
@@ -182,7 +171,7 @@ function insertPolicy(row: {
   readonly policy: Policy;
   readonly from: Expr;
   readonly version: number;
-  readonly written: Sql;
+  readonly applied: Sql;
 }): Sql {
   const { user, policy } = row;
   return sql`INSERT INTO account_policies (user_id, active_from, version, sessions_trade,
@@ -191,5 +180,5 @@ function insertPolicy(row: {
     SELECT ${user}, ${row.from}, ${row.version}, ${policy.sessions_trade},
       ${policy.max_trade_usdc_per_day}, ${policy.withdraw_max_usdc_per_day},
       ${policy.withdraw_listed_only}, ${policy.withdraw_approval_above}
-    WHERE ${row.written}`;
+    WHERE ${row.applied}`;
 }

@@ -16,7 +16,7 @@ import {
   remainingAttempts,
 } from "./login-throttle.ts";
 import type { Sealed } from "./secret-box.ts";
-import { hashPassword, verifyPassword } from "./password.ts";
+import { verifyPassword } from "./password.ts";
 
 export type Verified = {
   /** Counted as a failure until `attemptSucceeded`. */
@@ -32,8 +32,6 @@ export type Verified = {
   readonly totp: Sealed | null;
   /** The stored hash that the password matches. */
   readonly passwordHash: string;
-  /** A hash with the current parameters, if those of the stored one are outdated. */
-  readonly upgraded: string | undefined;
 };
 
 /**
@@ -53,36 +51,25 @@ export async function checkPassword(
 ): Promise<Verified> {
   const admit = given.hasSession === true ? admitStepUp : admitLogin;
   const place = await admit(db, settings, caller);
-  const { attempt, user, check, upgraded } = await inHashTurn(place, async () => {
-    const { attempt: counted, user: found } = await beginAttempt(db, settings, caller);
-    const checked = await verifyPassword(given.password, found?.password_hash);
-    const better = checked.matches && checked.outdated;
-    return {
-      attempt: counted,
-      user: found,
-      check: checked,
-      upgraded: better ? await hashPassword(given.password) : undefined,
-    };
+  const { attempt, user, matches } = await inHashTurn(place, async () => {
+    const begun = await beginAttempt(db, settings, caller);
+    const stored = begun.user?.passwordHash;
+    return { ...begun, matches: await verifyPassword(given.password, stored) };
   });
-  if (user === undefined || !check.matches) {
+  if (user === undefined || !matches) {
     const headers = await recordFailure(db, caller);
     throw new Problem({ code: "login_failed", detail: given.wrong, headers });
   }
-  const { user_id: id, session_epoch: epoch, password_hash: passwordHash } = user;
-  const frozen = frozenByOf({ frozenAt: user.frozen_at, frozenBy: user.frozen_by });
-  const { hold_until: holdUntil } = user;
-  const { totp_sealed: sealed, totp_master_key_id: masterKeyId } = user;
-  const totp = sealed === null || masterKeyId === null ? null : { sealed, masterKeyId };
+  const { epoch, holdUntil, passwordHash, sealed, masterKeyId } = user;
   return {
     attempt,
-    userId: readUuid(id),
+    userId: readUuid(user.userHex),
     epoch,
-    frozen,
+    frozen: frozenByOf(user),
     holdUntil,
-    sessionsTrade: user.sessions_trade === 1,
-    totp,
+    sessionsTrade: user.sessionsTrade === 1,
+    totp: sealed === null || masterKeyId === null ? null : { sealed, masterKeyId },
     passwordHash,
-    upgraded,
   };
 }
 

@@ -197,10 +197,10 @@ async function readUser(db: D1Database, userId: string): Promise<UserState | und
   );
 }
 
-/** Removes credentials that have ended from this isolate's cache. Others expire within seconds. */
-export function forgetCredentials(ids: { userId: string; apiKeyIds: readonly string[] }): void {
-  userCache.delete(ids.userId);
-  for (const id of ids.apiKeyIds) keyCache.delete(id);
+/** Removes a user and their keys from this isolate's cache. In others they expire within seconds. */
+export function forgetCredentials(userId: string): void {
+  userCache.delete(userId);
+  for (const [id, { value }] of keyCache) if (value.userId === userId) keyCache.delete(id);
 }
 
 export function forgetAllCredentials(): void {

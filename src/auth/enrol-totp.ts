@@ -9,16 +9,15 @@
 import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { Problem, problem } from "../platform/problem.ts";
+import { problem } from "../platform/problem.ts";
 import { all, blob, expr, type Expr, first, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
-import { commitAudited, recordOf } from "../audit/audit.ts";
-import { forgetCredentials } from "./credential-cache.ts";
+import { detailed, recordOf } from "../audit/audit.ts";
 import { holdMsOf, startHold } from "./hold.ts";
-import { actorRejection, mayWrite, throwNotApplied } from "./may-write.ts";
+import { commitOwnChange } from "./own-change.ts";
 import { codeCounts, invalidCode } from "./second-factor.ts";
 import type { Sealed } from "./secret-box.ts";
-import { codeMark, detailsOf } from "../audit/event-details.ts";
+import { codeMark } from "../audit/event-details.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import {
   hashOfRecoveryCode,
@@ -45,20 +44,18 @@ export async function startTotp(
   const recovered = request.fields.recovery_code === undefined ? 0 : 1;
   const secret = newTotpSecret();
   const box = await sealTotpSecret(settings.MASTER_KEYS, secret, { userId, status: "pending" });
-  const applied = await commitAudited(db, {
+  await commitOwnChange(db, actor, {
     record: recordOf(actor, "totp_requested", { ip: request.clientIp, subjectId: userId }),
-    when: ({ at }) => mayWrite(actor, at),
-    statements: ({ at }, written) => [
+    statements: ({ at, applied }) => [
       sql`DELETE FROM totp_secrets
-        WHERE user_id = ${uuid(userId)} AND status = 'pending' AND ${written}`,
+        WHERE user_id = ${uuid(userId)} AND status = 'pending' AND ${applied}`,
       sql`INSERT INTO totp_secrets (user_id, status, secret_sealed, master_key_id, last_step,
           wrong_codes, created_at, ends_at, recovered)
         SELECT ${uuid(userId)}, 'pending', ${box.sealed}, ${box.masterKeyId}, 0, 0, ${at},
           ${at} + ${ENROLMENT_MS}, ${recovered}
-        WHERE ${written}`,
+        WHERE ${applied}`,
     ],
   });
-  if (!applied) await throwNotApplied(db, actor);
   return { secret, otpauth_uri: otpauthUri(secret, email) };
 }
 
@@ -86,38 +83,28 @@ export async function confirmTotp(
   const marks = codes.map((code) => codeMark(hashOfRecoveryCode(userId, code)));
   const about = { ip: clientIp, subjectId: userId };
   const enabled = recordOf(actor, "totp_enabled", about);
-  const applied = await commitAudited(db, {
+  const applied = await commitOwnChange(db, actor, {
     record:
       current === undefined || afterMs === 0
-        ? { ...enabled, details: detailsOf(settings, "totp_enabled", { codes: marks }) }
-        : {
-            ...recordOf(actor, "totp_replacement_requested", about),
-            details: detailsOf(settings, "totp_replacement_requested", {
-              codes: [...current.codes, ...marks],
-              since: current.since,
-              afterMs,
-            }),
-          },
-    when: ({ at }) => sql`${mayWrite(actor, at)}
-      AND EXISTS (SELECT 1 ${validSecret({ userId, status: "pending" }, at)}
+        ? detailed(settings, enabled, { codes: marks })
+        : detailed(settings, recordOf(actor, "totp_replacement_requested", about), {
+            codes: [...current.codes, ...marks],
+            since: current.since,
+            afterMs,
+          }),
+    when: (at) => expr`EXISTS (SELECT 1 ${validSecret({ userId, status: "pending" }, at)}
         AND secret_sealed = ${pending.sealed})
       AND (SELECT ${secretAt(at).sealed} ${validSecret(confirmed, at)})
         IS ${current?.sealed ?? null}`,
-    statements: ({ at }, written) =>
+    statements: (when) =>
       afterMs > 0
-        ? replaceLater(made, { at, from: expr`${at} + ${afterMs}`, applied: written })
+        ? replaceLater(made, { ...when, from: expr`${when.at} + ${afterMs}` })
         : [
-            ...(current === undefined
-              ? []
-              : startHold(settings, { ...enabled, userId }, { at, applied: written })),
-            ...replaceNow(made, { at, applied: written }),
+            ...(current === undefined ? [] : startHold(settings, { ...enabled, userId }, when)),
+            ...replaceNow(made, when),
           ],
   });
-  forgetCredentials({ userId, apiKeyIds: [] });
-  if (!applied) {
-    const rejection = await actorRejection(db, actor);
-    throw rejection === undefined ? invalidCode() : new Problem(rejection);
-  }
+  if (!applied) throw invalidCode();
   const next = afterMs === 0 ? undefined : await readNextFrom(db, userId);
   return { recovery_codes: codes, active_from: toWireTimeOrNull(next ?? null) };
 }

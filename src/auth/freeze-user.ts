@@ -5,12 +5,13 @@ import type { Actor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
-import { expr, type Expr, first, sql, uuid } from "../platform/sql.ts";
+import { expr, type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import {
   type Alongside,
   auditRow,
-  type AuditRecord,
   commitAudited,
+  detailed,
+  recordBy,
   recordOf,
 } from "../audit/audit.ts";
 import { checkPassword } from "./check-password.ts";
@@ -20,8 +21,7 @@ import { factorsPrecedeFreeze } from "./hold.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
 import { mayWrite, throwNotApplied } from "./may-write.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
-import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
-import { detailsOf } from "../audit/event-details.ts";
+import { revokeKeys } from "./revoke-keys.ts";
 import { raiseEpoch } from "./session-epoch.ts";
 import { checkSecondFactor } from "./second-factor.ts";
 import { findUser, normalizeEmail } from "./user.ts";
@@ -34,27 +34,17 @@ import { cancelWaiting } from "./waiting-changes.ts";
 export function freezeUser(
   db: D1Database,
   settings: MacKeys,
-  user: { userId: string; operator: string },
+  { userId, operator }: { userId: string; operator: string },
   alongside?: Alongside,
 ): Promise<boolean> {
-  return freeze(
-    db,
-    settings,
-    {
-      record: {
-        actor: `operator:${user.operator}`,
-        userId: user.userId,
-        apiKeyId: null,
-        ip: null,
-        subjectId: user.userId,
-      },
-      userId: user.userId,
-      by: "operator",
-      allowed: () => expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)}
-        AND (frozen_at IS NULL OR frozen_by IS 'self'))`,
-    },
+  return freeze(db, settings, {
+    record: recordBy(`operator:${operator}`, "account_frozen", { userId }),
+    userId,
+    by: "operator",
+    allowed: () => expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)}
+      AND (frozen_at IS NULL OR frozen_by IS 'self'))`,
     alongside,
-  );
+  });
 }
 
 /** Freezes the caller's own account. Throws what is wrong with the credential. */
@@ -67,69 +57,57 @@ export async function freezeOwnAccount(
   const { userId } = actor;
   const record = recordOf(actor, "account_frozen", { ip: clientIp, subjectId: userId });
   const allowed = (at: Expr) => mayWrite(actor, at);
-  const own = { record, userId, by: "self", allowed } as const;
-  if (!(await freeze(db, settings, own, alongside))) await throwNotApplied(db, actor);
+  if (!(await freeze(db, settings, { record, userId, by: "self", allowed, alongside })))
+    await throwNotApplied(db, actor);
 }
-
-type Frozen = {
-  readonly record: Omit<AuditRecord, "kind" | "details">;
-  readonly userId: string;
-  readonly by: FrozenBy;
-  readonly allowed: (at: Expr) => Expr;
-};
 
 async function freeze(
   db: D1Database,
   settings: MacKeys,
-  frozen: Frozen,
-  alongside: Alongside | undefined,
+  freezing: {
+    readonly record: ReturnType<typeof recordBy<"account_frozen">>;
+    readonly userId: string;
+    readonly by: FrozenBy;
+    readonly allowed: (at: Expr) => Expr;
+    readonly alongside: Alongside | undefined;
+  },
 ): Promise<boolean> {
-  const { record, userId, by } = frozen;
-  const event = (kind: "account_frozen" | "sessions_ended"): AuditRecord => ({
-    ...record,
-    kind,
-    details: detailsOf(settings, kind, {}),
-  });
-  const applied = await commitAudited(db, {
-    record: event("account_frozen"),
-    when: ({ at }) => frozen.allowed(at),
-    statements: (group, written) => [
-      sql`UPDATE users SET frozen_at = coalesce(frozen_at, ${group.at}), frozen_by = ${by}
-        WHERE user_id = ${uuid(userId)} AND ${written}`,
-      auditRow(event("sessions_ended"), group.at, written),
-      raiseEpoch(userId, written),
-      ...cancelWaiting(userId, { at: group.at, applied: written }),
+  const { record, userId, by, alongside } = freezing;
+  const ended = detailed(settings, { ...record, kind: "sessions_ended" }, {});
+  const frozen = await commitAudited(db, {
+    record: detailed(settings, record, {}),
+    when: ({ at }) => freezing.allowed(at),
+    statements: ({ at }, applied) => [
+      sql`UPDATE users SET frozen_at = coalesce(frozen_at, ${at}), frozen_by = ${by}
+        WHERE user_id = ${uuid(userId)} AND ${applied}`,
+      auditRow(ended, at, applied),
+      raiseEpoch(userId, applied),
+      ...cancelWaiting(userId, { at, applied }),
     ],
     alongside,
   });
-  forgetCredentials({ userId, apiKeyIds: [] });
-  return applied;
+  forgetCredentials(userId);
+  return frozen;
 }
 
 /** Ends a freeze for the operator. Returns false if the user is not frozen or does not exist. */
 export function unfreezeUser(
   db: D1Database,
   settings: MacKeys,
-  user: { userId: string; operator: string },
+  { userId, operator }: { userId: string; operator: string },
 ): Promise<boolean> {
+  const record = recordBy(`operator:${operator}`, "account_unfrozen", { userId });
   return commitAudited(db, {
-    record: {
-      kind: "account_unfrozen",
-      actor: `operator:${user.operator}`,
-      userId: user.userId,
-      apiKeyId: null,
-      ip: null,
-      subjectId: user.userId,
-      details: detailsOf(settings, "account_unfrozen", {}),
-    },
-    when: () =>
-      sql`EXISTS (
-        SELECT 1 FROM users WHERE user_id = ${uuid(user.userId)} AND frozen_at IS NOT NULL)`,
-    statements: (_, applied) => [
-      sql`UPDATE users SET frozen_at = NULL, frozen_by = NULL
-        WHERE user_id = ${uuid(user.userId)} AND ${applied}`,
-    ],
+    record: detailed(settings, record, {}),
+    when: () => sql`EXISTS (
+      SELECT 1 FROM users WHERE user_id = ${uuid(userId)} AND frozen_at IS NOT NULL)`,
+    statements: (_, applied) => [unfreeze(userId, applied)],
   });
+}
+
+function unfreeze(userId: string, applied: Sql): Sql {
+  return sql`UPDATE users SET frozen_at = NULL, frozen_by = NULL
+    WHERE user_id = ${uuid(userId)} AND ${applied}`;
 }
 
 type Unfreezing = {
@@ -149,7 +127,7 @@ export async function unfreezeOwnAccount(
   db: D1Database,
   settings: Config,
   request: Unfreezing,
-): Promise<{ userId: string; unfrozen: boolean; revokedKeys: readonly string[] }> {
+): Promise<{ userId: string; unfrozen: boolean }> {
   const { clientIp } = request;
   const caller = { email: normalizeEmail(request.email), clientIp };
   const verified = await checkPassword(db, settings, caller, {
@@ -176,38 +154,27 @@ export async function unfreezeOwnAccount(
       ...accountFrozen("self"),
       detail: "An account without TOTP is unfrozen by the operator only.",
     });
-  const keys = { userId, which: "session_minted" } as const;
-  const revokedKeys = request.revokeKeys ? await liveKeysOf(db, keys) : [];
-  const ip = clientIp ?? null;
+  const record = recordBy("password", "account_unfrozen", { userId, ip: clientIp });
   const applied = await commitAudited(db, {
-    record: {
-      kind: "account_unfrozen",
-      actor: "password",
-      userId,
-      apiKeyId: null,
-      ip,
-      subjectId: userId,
-      details: detailsOf(settings, "account_unfrozen", {}),
-    },
+    record: detailed(settings, record, {}),
     when: ({ at }) => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)}
       AND frozen_at IS NOT NULL AND frozen_by IS 'self' AND session_epoch = ${epoch}
       AND password_hash = ${passwordHash})
       AND ${factorsPrecedeFreeze(settings, userId, at)}`,
     statements: ({ at }, written) => [
-      sql`UPDATE users SET frozen_at = NULL, frozen_by = NULL
-        WHERE user_id = ${uuid(userId)} AND ${written}`,
+      unfreeze(userId, written),
       attemptSucceeded(attempt, written),
       ...(request.revokeKeys
-        ? revokeKeys(keys, { actor: "password", ip }, { at, applied: written })
+        ? revokeKeys({ userId, which: "session_minted" }, record, { at, applied: written })
         : []),
     ],
   });
-  forgetCredentials({ userId, apiKeyIds: revokedKeys });
+  forgetCredentials(userId);
   if (!applied) {
     const by = frozenByOf((await findUser(db, userId)) ?? { frozenAt: 1, frozenBy: null });
     if (by !== null) throw new Problem(accountFrozen(by));
   }
-  return { userId, unfrozen: applied, revokedKeys: applied ? revokedKeys : [] };
+  return { userId, unfrozen: applied };
 }
 
 function factorsTooYoung(): Problem {

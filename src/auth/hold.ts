@@ -8,8 +8,7 @@ import type { Config } from "../platform/config.ts";
 import type { ProblemData } from "../platform/problem.ts";
 import { type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { type AuditRecord, auditRow } from "../audit/audit.ts";
-import { detailsOf } from "../audit/event-details.ts";
+import { type AuditRecord, auditRow, detailed } from "../audit/audit.ts";
 import { secretAt } from "./totp-secret.ts";
 import { cancelWaiting } from "./waiting-changes.ts";
 
@@ -33,9 +32,9 @@ export function startHold(
   { at, applied }: { at: Expr; applied: Sql },
 ): readonly Sql[] {
   const holdMs = holdMsOf(settings);
-  const details = detailsOf(settings, "security_hold", { holdMs });
+  const record = detailed(settings, { ...by, kind: "security_hold" }, { holdMs });
   return [
-    auditRow({ ...by, kind: "security_hold", details }, at, applied),
+    auditRow(record, at, applied),
     sql`UPDATE users SET hold_until = max(coalesce(hold_until, 0), ${at} + ${holdMs})
       WHERE user_id = ${uuid(by.userId)} AND ${applied}`,
     ...cancelWaiting(by.userId, { at, applied }),

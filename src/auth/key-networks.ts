@@ -10,7 +10,7 @@ import { errorFields, log } from "../platform/log.ts";
 import { all, type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import { widerNetworkOf } from "../http/ip-range.ts";
-import { commitAudited } from "../audit/audit.ts";
+import { commitAudited, recordBy } from "../audit/audit.ts";
 
 const DAY_MS = 86_400_000;
 /** Of one key. More are forgotten, the one that was used longest ago first. */
@@ -65,7 +65,7 @@ const quiet = new Map<string, number>();
 type Incoming = {
   readonly env: Cloudflare.Env;
   readonly context: RequestContext;
-  readonly pushNotices: (env: Cloudflare.Env, userId: string) => Promise<void>;
+  readonly rightsChanged: (env: Cloudflare.Env, userId: string) => Promise<void>;
 };
 type Key = { readonly apiKeyId: string; readonly userId: string };
 
@@ -78,12 +78,12 @@ export function watchNetwork(incoming: Incoming, key: Key, now: number): void {
   if ((seen.get(id) ?? 0) > now || (quiet.get(key.apiKeyId) ?? 0) > now) return;
   remember(quiet, key.apiKeyId, now + LOOKING_UP_MS);
   const lookUp = async () => {
-    const kind = await recordUse(env.DB, { key, network, ip: context.clientIp ?? null, now });
+    const kind = await recordUse(env.DB, { key, network, ip: context.clientIp, now });
     if (kind === "too_many") return remember(quiet, key.apiKeyId, now + TOO_MANY_MS);
     quiet.delete(key.apiKeyId);
     if (kind === "raced") return;
     remember(seen, id, now + SEEN_MS);
-    if (kind === "new") await incoming.pushNotices(env, key.userId);
+    if (kind === "new") await incoming.rightsChanged(env, key.userId);
   };
   context.waitUntil(
     lookUp().catch((error: unknown) => log("warn", "key_network.not_recorded", errorFields(error))),
@@ -98,10 +98,11 @@ function remember(until: Map<string, number>, id: string, at: number): void {
 /** `raced`: another isolate has just written the row. */
 async function recordUse(
   db: D1Database,
-  used: { key: Key; network: string; ip: string | null; now: number },
+  used: { key: Key; network: string; ip: string | undefined; now: number },
 ): Promise<Use["kind"] | "raced"> {
-  const { key, network, ip, now } = used;
-  const mine = expr`api_key_id = ${uuid(key.apiKeyId)}`;
+  const { network, ip, now } = used;
+  const { apiKeyId, userId } = used.key;
+  const mine = expr`api_key_id = ${uuid(apiKeyId)}`;
   const row = await first<{ networks: string | null }>(
     db,
     sql`SELECT networks FROM api_keys WHERE ${mine}`,
@@ -120,12 +121,8 @@ async function recordUse(
   if (kind !== "new") return (await all(db, store(unchanged))).length > 0 ? kind : "raced";
   const applied = await commitAudited(db, {
     record: {
-      kind: "api_key_new_network",
-      actor: "api_key",
-      userId: key.userId,
-      apiKeyId: key.apiKeyId,
-      ip,
-      subjectId: key.apiKeyId,
+      ...recordBy("api_key", "api_key_new_network", { userId, subjectId: apiKeyId, ip }),
+      apiKeyId,
     },
     when: () => sql`EXISTS (SELECT 1 FROM api_keys WHERE ${mine} AND ${unchanged})`,
     statements: (_, written) => [store(expr`${written}`)],

@@ -166,18 +166,18 @@ function bound({ email, clientIp }: Caller): CallerSql {
   };
 }
 
-/** What an attempt is verified against. `user_id` is hex. */
-export type Login = {
-  readonly user_id: string;
-  readonly password_hash: string;
-  readonly session_epoch: number;
-  readonly frozen_at: number | null;
-  readonly frozen_by: string | null;
-  readonly hold_until: number;
-  readonly sessions_trade: number;
+/** What an attempt is verified against. */
+type Login = {
+  readonly userHex: string;
+  readonly passwordHash: string;
+  readonly epoch: number;
+  readonly frozenAt: number | null;
+  readonly frozenBy: string | null;
+  readonly holdUntil: number;
+  readonly sessionsTrade: number;
   /** The sealed TOTP secret. Null: TOTP is off. */
-  readonly totp_sealed: string | null;
-  readonly totp_master_key_id: string | null;
+  readonly sealed: string | null;
+  readonly masterKeyId: string | null;
 };
 
 /**
@@ -199,10 +199,11 @@ export async function beginAttempt(
         SELECT ${uuid(attemptId)}, ${hashOf(caller.email)}, ${networkOf(caller.clientIp)}, ${NOW}, 0
         WHERE ${and(limits.map(({ reached }) => expr`NOT ${reached}`))}
         RETURNING 1 AS counted`,
-      sql`SELECT hex(u.user_id) AS user_id, u.password_hash, u.session_epoch, u.frozen_at,
-          u.frozen_by, ${holdUntil(atom("u.user_id"), NOW)} AS hold_until,
-          ${sessionsMayTrade(expr`u.user_id`, NOW)} AS sessions_trade,
-          ${totp.sealed} AS totp_sealed, ${totp.masterKeyId} AS totp_master_key_id
+      sql`SELECT hex(u.user_id) AS userHex, u.password_hash AS passwordHash,
+          u.session_epoch AS epoch, u.frozen_at AS frozenAt, u.frozen_by AS frozenBy,
+          ${holdUntil(atom("u.user_id"), NOW)} AS holdUntil,
+          ${sessionsMayTrade(expr`u.user_id`, NOW)} AS sessionsTrade,
+          ${totp.sealed} AS sealed, ${totp.masterKeyId} AS masterKeyId
         FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
           AND (t.ends_at IS NULL OR t.ends_at > ${NOW})
         WHERE u.email = ${caller.email}`,

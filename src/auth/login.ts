@@ -5,7 +5,7 @@ import type { Scope } from "../platform/actor.ts";
 import { Problem, problem } from "../platform/problem.ts";
 import { type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { auditRow, commitAudited } from "../audit/audit.ts";
+import { auditRow, commitAudited, recordBy } from "../audit/audit.ts";
 import { checkPassword } from "./check-password.ts";
 import { totpUnchanged } from "./checked-totp.ts";
 import { accountFrozen, frozenByOf } from "./frozen.ts";
@@ -18,7 +18,6 @@ import {
   rememberNetwork,
 } from "./login-throttle.ts";
 import { hashPassword } from "./password.ts";
-import { detailsOf, passwordSha256 } from "../audit/event-details.ts";
 import { checkRegistrations } from "./registration-limit.ts";
 import { checkSecondFactor, type GivenCodes } from "./second-factor.ts";
 import { HELD_SCOPES } from "./scope.ts";
@@ -51,7 +50,7 @@ export async function login(
     password: credentials.password,
     wrong: "The email address or the password is wrong.",
   });
-  const { attempt, userId, epoch, frozen, totp, passwordHash, upgraded } = verified;
+  const { attempt, userId, epoch, frozen, totp, passwordHash } = verified;
   // Before the code, so that a frozen user does not lose a recovery code.
   if (frozen !== null) throw new Problem(accountFrozen(frozen));
   const checkedTotp = await checkSecondFactor(db, settings, {
@@ -64,26 +63,14 @@ export async function login(
   const unchanged = sql`EXISTS (SELECT 1 FROM users
     WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL
       AND password_hash = ${passwordHash} AND session_epoch = ${epoch})`;
+  const from = { userId, clientIp: credentials.ip };
   const loggedIn = await commitAudited(db, {
-    record: {
-      kind: "login",
-      actor: "password",
-      userId,
-      apiKeyId: null,
-      ip: credentials.ip ?? null,
-      subjectId: userId,
-      ...(upgraded === undefined
-        ? {}
-        : {
-            details: detailsOf(settings, "login", { passwordSha256: passwordSha256(upgraded) }),
-          }),
-    },
+    record: recordBy("password", "login", { userId, ip: credentials.ip }),
     when: ({ at }) => sql`${unchanged} AND ${totpUnchanged({ userId, checkedTotp }, at)}`,
     statements: (group, applied) => [
       attemptSucceeded(attempt, applied),
-      ...reportNewNetwork({ userId, clientIp: credentials.ip }, group, applied),
-      ...rememberNetwork({ userId, clientIp: credentials.ip }, group, applied),
-      ...upgradeHash(userId, upgraded, applied),
+      ...reportNewNetwork(from, group, applied),
+      ...rememberNetwork(from, group, applied),
     ],
   });
   if (!loggedIn) {
@@ -147,23 +134,7 @@ function reportNewNetwork(
   applied: Sql,
 ): Sql[] {
   if (clientIp === undefined) return [];
-  const record = {
-    kind: "login_new_network",
-    actor: "password",
-    userId,
-    apiKeyId: null,
-    ip: clientIp,
-    subjectId: userId,
-  } as const;
+  const record = recordBy("password", "login_new_network", { userId, ip: clientIp });
   const isNew = isNewNetwork({ userId, clientIp });
   return [auditRow(record, group.at, sql`${applied} AND ${isNew}`)];
-}
-
-function upgradeHash(userId: string, hash: string | undefined, applied: Sql): Sql[] {
-  return hash === undefined
-    ? []
-    : [
-        sql`UPDATE users SET password_hash = ${hash}
-          WHERE user_id = ${uuid(userId)} AND ${applied}`,
-      ];
 }

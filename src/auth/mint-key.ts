@@ -10,13 +10,13 @@ import { countDaily, dailyPrecondition, type DailyUse, dailyUse } from "../platf
 import { ask, guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { storagePrecondition } from "../platform/storage.ts";
 import { findKey, KeyRecord } from "./api-key.ts";
-import { type AuditActor, type AuditRecord, commitAudited, recordOf } from "../audit/audit.ts";
+import { commitAudited, detailed, recordBy, recordOf } from "../audit/audit.ts";
 import { KEY_APPROVAL_MS } from "./approve-key.ts";
 import { newKeyId } from "./key-id.ts";
 import { type KeyLimits, writeLimits } from "./key-limits.ts";
 import { scopeMissing } from "./permit.ts";
 import { sessionsMayTrade } from "./policy.ts";
-import { detailsOf, type KeyRights } from "../audit/event-details.ts";
+import type { KeyRights } from "../audit/event-details.ts";
 import { capScopes, writeScopes } from "./scope.ts";
 import { confirmOwner } from "./step-up.ts";
 import { sealKey } from "./key-seal.ts";
@@ -123,22 +123,16 @@ export async function createOperatorApiKey(
     key: NewKey & { readonly scopes: readonly OperatorKeyScope[] };
   },
 ): Promise<MintedKey> {
-  const actor: AuditActor = `operator:${request.operator}`;
+  const { userId } = request;
   const minted = await insertKey(db, settings, {
-    userId: request.userId,
+    userId,
     key: { ...request.key, scopes: capScopes(request.key.scopes, OPERATOR_KEY_SCOPES) },
     mintedBy: "operator",
     delayMs: settings.AUTH_OPERATOR_KEY_DELAY_SECS * 1_000,
-    record: (apiKeyId) => ({
-      kind: "api_key_created",
-      actor,
-      userId: request.userId,
-      apiKeyId: null,
-      ip: null,
-      subjectId: apiKeyId,
-    }),
-    allowed: (at) => expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(request.userId)})
-      AND ${belowKeyLimit(request.userId, at).expr}`,
+    record: (subjectId) =>
+      recordBy(`operator:${request.operator}`, "api_key_created", { userId, subjectId }),
+    allowed: (at) => expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})
+      AND ${belowKeyLimit(userId, at).expr}`,
   });
   if (minted === undefined) throw tooManyKeys();
   return minted;
@@ -150,7 +144,7 @@ type Insertion = {
   mintedBy: "session" | "operator";
   /** Until the key has its scopes. Null: it waits for approval. */
   delayMs: number | null;
-  record: (apiKeyId: string) => Omit<AuditRecord, "kind" | "details">;
+  record: (apiKeyId: string) => ReturnType<typeof recordBy<"api_key_created">>;
   allowed: (at: Expr) => Expr;
   /** The daily limit that the key counts for. An operator's key counts for none. */
   daily?: DailyUse;
@@ -184,11 +178,7 @@ async function insertKey(
   };
   const box = await sealKey(settings.MASTER_KEYS, secret, { apiKeyId, userId, ...rights });
   const applied = await commitAudited(db, {
-    record: {
-      ...insertion.record(apiKeyId),
-      kind: "api_key_created",
-      details: detailsOf(settings, "api_key_created", rights),
-    },
+    record: detailed(settings, insertion.record(apiKeyId), rights),
     when: ({ at }) => insertion.allowed(at),
     statements: (group, written) => [
       sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,

@@ -40,13 +40,11 @@ export async function hashPassword(
   ].join("$");
 }
 
-export type PasswordCheck = { readonly matches: boolean; readonly outdated: boolean };
-
 /** If `stored` is undefined (no such user), never matches, but takes the same time. */
 export async function verifyPassword(
   password: string,
   stored: string | undefined,
-): Promise<PasswordCheck> {
+): Promise<boolean> {
   const record = stored === undefined ? undefined : parse(stored);
   const { parameters, salt, hash } = record ?? {
     parameters: current,
@@ -54,12 +52,7 @@ export async function verifyPassword(
     hash: Buffer.alloc(HASH_BYTES),
   };
   const derived = await derive(password, salt, parameters);
-  const equal = timingSafeEqual(derived, hash);
-  const outdated =
-    parameters.logN !== current.logN ||
-    parameters.r !== current.r ||
-    parameters.rounds !== current.rounds;
-  return { matches: equal && record !== undefined, outdated };
+  return timingSafeEqual(derived, hash) && record !== undefined;
 }
 
 function parse(stored: string): { parameters: Parameters; salt: Buffer; hash: Buffer } | undefined {

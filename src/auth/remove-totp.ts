@@ -5,16 +5,16 @@
 import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { Problem, problem } from "../platform/problem.ts";
+import { problem } from "../platform/problem.ts";
 import { expr, type Expr, first, prepare, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { trimUntilDone } from "../platform/trim.ts";
-import { type AuditRecord, commitAudited, recordOf } from "../audit/audit.ts";
-import { forgetCredentials } from "./credential-cache.ts";
-import { actorRejection, changedMeanwhile, mayWrite } from "./may-write.ts";
+import { detailed, recordOf } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
-import { detailsOf } from "../audit/event-details.ts";
+import { changedMeanwhile } from "./may-write.ts";
+import { commitOwnChange } from "./own-change.ts";
 import { CODE_LIMITS } from "./second-factor.ts";
+import { holdMsOf } from "./hold.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import { validSecret } from "./totp-secret.ts";
 import { cancelWaitingTotp } from "./waiting-changes.ts";
@@ -26,25 +26,22 @@ export async function removeTotp(
   request: StepUpRequest,
 ): Promise<{ removal_at: string }> {
   const { actor, secondFactor } = await stepUp(db, settings, request);
-  const delayMs = settings.AUTH_SECURITY_DELAY_SECS * 1_000;
-  const applied = await change(db, {
-    actor,
-    record: {
-      ...recordOf(actor, "totp_removal_requested", aboutOf(request)),
-      details: detailsOf(settings, "totp_removal_requested", { afterMs: delayMs }),
-    },
-    when: (own) => expr`${own} AND ends_at IS NULL`,
-    statements: (when) => [
-      sql`UPDATE totp_secrets SET ends_at = ${when.at} + ${delayMs}
-        WHERE user_id = ${uuid(actor.userId)} AND status = 'confirmed' AND ${when.applied}`,
+  const { userId } = actor;
+  const afterMs = holdMsOf(settings);
+  const record = recordOf(actor, "totp_removal_requested", aboutOf(request));
+  await commitOwnChange(db, actor, {
+    record: detailed(settings, record, { afterMs }),
+    when: (at) => expr`EXISTS (SELECT 1 ${confirmed(userId, at)} AND ends_at IS NULL)`,
+    statements: ({ at, applied }) => [
+      sql`UPDATE totp_secrets SET ends_at = ${at} + ${afterMs}
+        WHERE user_id = ${uuid(userId)} AND status = 'confirmed' AND ${applied}`,
     ],
   });
   const row = await first<{ ends_at: number | null }>(
     db,
     sql`SELECT ends_at FROM totp_secrets
-      WHERE user_id = ${uuid(actor.userId)} AND status = 'confirmed'`,
+      WHERE user_id = ${uuid(userId)} AND status = 'confirmed'`,
   );
-  if (!applied) await rejectActor(db, actor);
   if (secondFactor === "off" || row === undefined)
     throw problem("totp_not_enabled", "The account has no TOTP.");
   // A freeze was in the way, and has ended since.
@@ -58,22 +55,23 @@ export async function cancelTotpRemoval(
   settings: MacKeys,
   request: By,
 ): Promise<void> {
-  const applied = await change(db, {
-    actor: request.actor,
-    record: {
-      ...recordOf(request.actor, "totp_removal_cancelled", aboutOf(request)),
-      details: detailsOf(settings, "totp_removal_cancelled", {}),
-    },
-    when: (own, at) => expr`${own} AND ${waits(at)}`,
-    statements: (when) => cancelWaitingTotp(request.actor.userId, when),
+  const { actor } = request;
+  const waiting = (at: Expr) =>
+    expr`EXISTS (SELECT 1 ${confirmed(actor.userId, at)} AND ${waits(at)})`;
+  const record = recordOf(actor, "totp_removal_cancelled", aboutOf(request));
+  const applied = await commitOwnChange(db, actor, {
+    record: detailed(settings, record, {}),
+    when: waiting,
+    statements: (when) => cancelWaitingTotp(actor.userId, when),
   });
   if (applied) return;
-  await rejectActor(db, request.actor);
-  const { userId } = request.actor;
-  const valid = validSecret({ userId, status: "confirmed" }, NOW);
+  const row = await first<{ waits: number }>(db, sql`SELECT ${waiting(NOW)} AS waits`);
   // A freeze was in the way, and has ended since.
-  if ((await first(db, sql`SELECT 1 ${valid} AND ${waits(NOW)}`)) !== undefined)
-    throw changedMeanwhile();
+  if (row?.waits === 1) throw changedMeanwhile();
+}
+
+function confirmed(userId: string, at: Expr): Sql {
+  return validSecret({ userId, status: "confirmed" }, at);
 }
 
 /** Condition over a valid secret: its removal or its replacement waits. */
@@ -85,32 +83,6 @@ type By = { readonly actor: SessionActor; readonly clientIp: string | undefined 
 
 function aboutOf({ actor, clientIp }: By): { ip: string | undefined; subjectId: string } {
   return { ip: clientIp, subjectId: actor.userId };
-}
-
-async function change(
-  db: D1Database,
-  request: {
-    actor: SessionActor;
-    record: AuditRecord;
-    when: (own: Sql, at: Expr) => Expr;
-    statements: (when: { at: Expr; applied: Sql }) => readonly Sql[];
-  },
-): Promise<boolean> {
-  const { actor, record } = request;
-  const { userId } = actor;
-  const own = (at: Expr) => sql`SELECT 1 ${validSecret({ userId, status: "confirmed" }, at)}`;
-  const applied = await commitAudited(db, {
-    record,
-    when: ({ at }) => sql`${mayWrite(actor, at)} AND EXISTS ${request.when(own(at), at)}`,
-    statements: ({ at }, written) => request.statements({ at, applied: written }),
-  });
-  forgetCredentials({ userId, apiKeyIds: [] });
-  return applied;
-}
-
-async function rejectActor(db: D1Database, actor: SessionActor): Promise<void> {
-  const rejection = await actorRejection(db, actor);
-  if (rejection !== undefined) throw new Problem(rejection);
 }
 
 /** Removed secrets deleted in one minute. There are few. */

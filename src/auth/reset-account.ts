@@ -5,13 +5,20 @@
  * minted are revoked.
  */
 import type { Config } from "../platform/config.ts";
-import { type Expr, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
-import { type Alongside, type AuditRecord, auditRow, commitAudited } from "../audit/audit.ts";
+import { type Expr, sql, TRUE, uuid } from "../platform/sql.ts";
+import {
+  type Alongside,
+  type AuditRecord,
+  auditRow,
+  commitAudited,
+  detailed,
+  recordBy,
+} from "../audit/audit.ts";
 import { type DueEmailChange, mayApply } from "./change-email.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { startHold } from "./hold.ts";
-import { liveKeysOf, revokeKeys } from "./revoke-keys.ts";
-import { type Details, detailsOf, passwordSha256 } from "../audit/event-details.ts";
+import { countLiveKeys, revokeKeys } from "./revoke-keys.ts";
+import { passwordSha256 } from "../audit/event-details.ts";
 import { raiseEpoch } from "./session-epoch.ts";
 
 export type Reset = {
@@ -21,8 +28,8 @@ export type Reset = {
   readonly keepKeys: boolean;
   readonly alongside?: Alongside;
 };
-/** Undefined: there is no such user. */
-export type ResetResult = { readonly revokedKeys: readonly string[] } | undefined;
+/** How many keys were revoked. Undefined: there is no such user. */
+export type ResetResult = { readonly revokedKeys: number } | undefined;
 
 /** Sets the password. With `change` also the email address, if the change may be applied. */
 export function setPassword(
@@ -31,32 +38,32 @@ export function setPassword(
   request: Reset & { passwordHash: string; change?: DueEmailChange },
 ): Promise<ResetResult> {
   const { userId, passwordHash, change } = request;
-  const mine = sql`user_id = ${uuid(userId)}`;
-  return reset(db, settings, {
-    ...request,
-    kind: "password_set",
-    details: detailsOf(settings, "password_set", { passwordSha256: passwordSha256(passwordHash) }),
+  const by = `operator:${request.operator}` as const;
+  const hash = { passwordSha256: passwordSha256(passwordHash) };
+  return reset(db, settings, request, {
+    record: detailed(settings, recordBy(by, "password_set", { userId }), hash),
     allowed: (at) => (change === undefined ? TRUE : mayApply(change, at)),
     statements: (_, applied) => [
       sql`UPDATE users SET password_hash = ${passwordHash},
           email = coalesce(${change?.to ?? null}, email)
-        WHERE ${mine} AND ${applied}`,
+        WHERE user_id = ${uuid(userId)} AND ${applied}`,
     ],
     // The last one, so that notices of the others go to the address of before.
-    last: change && {
-      kind: "email_changed",
-      details: detailsOf(settings, "email_changed", { from: change.from, to: change.to }),
-    },
+    last:
+      change &&
+      detailed(settings, recordBy(by, "email_changed", { userId }), {
+        from: change.from,
+        to: change.to,
+      }),
   });
 }
 
 /** Turns TOTP off at once, for a user who lost the authenticator and the recovery codes. */
 export function resetTotp(db: D1Database, settings: Config, request: Reset): Promise<ResetResult> {
-  const mine = sql`user_id = ${uuid(request.userId)}`;
-  return reset(db, settings, {
-    ...request,
-    kind: "totp_reset",
-    details: detailsOf(settings, "totp_reset", {}),
+  const { userId, operator } = request;
+  const mine = sql`user_id = ${uuid(userId)}`;
+  return reset(db, settings, request, {
+    record: detailed(settings, recordBy(`operator:${operator}`, "totp_reset", { userId }), {}),
     allowed: () => TRUE,
     statements: (_, applied) => [
       sql`DELETE FROM totp_secrets WHERE ${mine} AND ${applied}`,
@@ -68,48 +75,34 @@ export function resetTotp(db: D1Database, settings: Config, request: Reset): Pro
 async function reset(
   db: D1Database,
   settings: Config,
-  request: Reset & {
-    kind: "password_set" | "totp_reset";
-    details: Details;
+  { userId, operator, keepKeys, alongside }: Reset,
+  change: {
+    record: AuditRecord;
     allowed: (at: Expr) => Expr;
     statements: Alongside;
-    last?: { readonly kind: "email_changed"; readonly details: Details } | undefined;
+    last?: AuditRecord | undefined;
   },
 ): Promise<ResetResult> {
-  const { userId, keepKeys } = request;
-  const mine = sql`user_id = ${uuid(userId)}`;
   const keys = { userId, which: "session_minted" } as const;
-  const revokedKeys = keepKeys ? [] : await liveKeysOf(db, keys);
-  const about = {
-    actor: `operator:${request.operator}`,
-    userId,
-    apiKeyId: null,
-    ip: null,
-    subjectId: userId,
-  } as const;
-  const ended: AuditRecord = {
-    ...about,
-    kind: "sessions_ended",
-    details: detailsOf(settings, "sessions_ended", {}),
-  };
+  const revokedKeys = keepKeys ? 0 : await countLiveKeys(db, keys);
+  const about = recordBy(`operator:${operator}`, "sessions_ended", { userId });
   const changed = await commitAudited(db, {
-    record: { ...about, kind: request.kind, details: request.details },
-    when: ({ at }) => sql`EXISTS (SELECT 1 FROM users WHERE ${mine}) AND ${request.allowed(at)}`,
-    statements: (group, applied) =>
-      [
-        ...request.statements(group, applied),
-        auditRow(ended, group.at, applied),
+    record: change.record,
+    when: ({ at }) => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})
+      AND ${change.allowed(at)}`,
+    statements: (group, applied) => {
+      const { at } = group;
+      return [
+        ...change.statements(group, applied),
+        auditRow(detailed(settings, about, {}), at, applied),
         raiseEpoch(userId, applied),
-        ...startHold(settings, about, { at: group.at, applied }),
-        ...(keepKeys
-          ? []
-          : revokeKeys(keys, { actor: about.actor, ip: null }, { at: group.at, applied })),
-        ...(request.last === undefined
-          ? []
-          : [auditRow({ ...about, ...request.last }, group.at, applied)]),
-      ] satisfies readonly Sql[],
-    alongside: request.alongside,
+        ...startHold(settings, { ...about, userId }, { at, applied }),
+        ...(keepKeys ? [] : revokeKeys(keys, about, { at, applied })),
+        ...(change.last === undefined ? [] : [auditRow(change.last, at, applied)]),
+      ];
+    },
+    alongside,
   });
-  forgetCredentials({ userId, apiKeyIds: revokedKeys });
+  forgetCredentials(userId);
   return changed ? { revokedKeys } : undefined;
 }

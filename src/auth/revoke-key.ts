@@ -5,9 +5,9 @@ import type { Actor } from "../platform/actor.ts";
 import { findKey, type KeyRecord, ownerOfKey } from "./api-key.ts";
 import {
   type Alongside,
-  type AuditActor,
   type AuditRecord,
   commitAudited,
+  recordBy,
   recordOf,
 } from "../audit/audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
@@ -37,13 +37,7 @@ export async function revokeOwnApiKey(
       : expr`EXISTS (
           SELECT 1 FROM users WHERE user_id = ${uuid(actor.userId)} AND frozen_at IS NULL)`;
   const record = recordOf(actor, "api_key_revoked", { ip: request.ip, subjectId: apiKeyId });
-  const applied = await revoke(db, {
-    userId: actor.userId,
-    apiKeyId,
-    record,
-    allowed,
-    alongside,
-  });
+  const applied = await revoke(db, { userId: actor.userId, record, allowed, alongside });
   if (!applied && credential.kind === "session") {
     const rejection = await actorRejection(db, actor);
     if (rejection !== undefined) throw new Problem(rejection);
@@ -68,44 +62,32 @@ export async function revokeApiKey(
 ): Promise<boolean> {
   const userId = await ownerOfKey(db, request.apiKeyId);
   if (userId === undefined) return false;
-  const actor: AuditActor = `operator:${request.operator}`;
-  const record: AuditRecord = {
-    kind: "api_key_revoked",
-    actor,
-    userId,
-    apiKeyId: null,
-    ip: null,
-    subjectId: request.apiKeyId,
-  };
-  return revoke(db, {
-    userId,
-    apiKeyId: request.apiKeyId,
-    record,
-    allowed: () => TRUE,
-    alongside,
-  });
+  const subjectId = request.apiKeyId;
+  const record = recordBy(`operator:${request.operator}`, "api_key_revoked", { userId, subjectId });
+  return revoke(db, { userId, record, allowed: () => TRUE, alongside });
 }
 
+/** Revokes the key that is the subject of `record`. */
 async function revoke(
   db: D1Database,
   request: {
     userId: string;
-    apiKeyId: string;
     record: AuditRecord;
     allowed: (at: Expr) => Expr;
     alongside: Alongside | undefined;
   },
 ): Promise<boolean> {
-  const key = sql`api_key_id = ${uuid(request.apiKeyId)} AND user_id = ${uuid(request.userId)}
+  const { userId, record, alongside } = request;
+  const key = sql`api_key_id = ${uuid(record.subjectId ?? "")} AND user_id = ${uuid(userId)}
     AND revoked_at IS NULL`;
   const applied = await commitAudited(db, {
-    record: request.record,
+    record,
     when: ({ at }) => sql`${request.allowed(at)} AND EXISTS (SELECT 1 FROM api_keys WHERE ${key})`,
     statements: ({ at }, written) => [
       sql`UPDATE api_keys SET revoked_at = ${at} WHERE ${key} AND ${written}`,
     ],
-    alongside: request.alongside,
+    alongside,
   });
-  forgetCredentials({ userId: request.userId, apiKeyIds: [request.apiKeyId] });
+  forgetCredentials(userId);
   return applied;
 }

@@ -1,7 +1,7 @@
 /** Revokes many keys of a user in the batch of the change that ends them. */
-import { all, type Expr, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
-import type { AuditRecord } from "../audit/audit.ts";
+import { type AuditRecord, uuidTextOf } from "../audit/audit.ts";
 import { REVOCATION_DETAILS } from "../audit/event-details.ts";
 
 /** `session_minted`: those that sessions minted. An operator's key stays. */
@@ -18,7 +18,7 @@ export function revokeKeys(
     // Before the UPDATE, because it makes these keys look like those revoked earlier.
     sql`INSERT INTO audit_events
         (audit_event_id, kind, actor, user_id, ip, subject_id, details, at)
-      SELECT ${uuidv7Sql(at)}, 'api_key_revoked', ${by.actor}, user_id, ${by.ip}, ${UUID_TEXT},
+      SELECT ${uuidv7Sql(at)}, 'api_key_revoked', ${by.actor}, user_id, ${by.ip}, ${uuidTextOf("api_key_id")},
         ${REVOCATION_DETAILS}, ${at}
       FROM api_keys INDEXED BY api_keys_live WHERE ${live}`,
     sql`UPDATE api_keys INDEXED BY api_keys_live SET revoked_at = ${at} WHERE ${live}`,
@@ -28,22 +28,16 @@ export function revokeKeys(
   ];
 }
 
-/** The keys that `revokeKeys` would revoke now. */
-export async function liveKeysOf(db: D1Database, keys: KeysOf): Promise<string[]> {
-  const rows = await all<{ id: string }>(
+/** How many keys `revokeKeys` would revoke now. */
+export async function countLiveKeys(db: D1Database, keys: KeysOf): Promise<number> {
+  const row = await first<{ n: number }>(
     db,
-    sql`SELECT hex(api_key_id) AS id FROM api_keys INDEXED BY api_keys_live
-      WHERE ${liveKeys(keys)}`,
+    sql`SELECT count(*) AS n FROM api_keys INDEXED BY api_keys_live WHERE ${liveKeys(keys)}`,
   );
-  return rows.map(({ id }) => readUuid(id));
+  return row?.n ?? 0;
 }
 
 function liveKeys({ userId, which }: KeysOf): Sql {
   const minted = which === "all" ? sql`` : sql`AND minted_by = 'session'`;
   return sql`user_id = ${uuid(userId)} AND revoked_at IS NULL ${minted}`;
 }
-
-/** SQL for `api_key_id` as UUID text. */
-const UUID_TEXT = sql`lower(substr(hex(api_key_id), 1, 8) || '-' || substr(hex(api_key_id), 9, 4)
-  || '-' || substr(hex(api_key_id), 13, 4) || '-' || substr(hex(api_key_id), 17, 4)
-  || '-' || substr(hex(api_key_id), 21))`;

@@ -6,7 +6,7 @@ import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, blob, readUuid, select, type Sql, sql } from "../platform/sql.ts";
-import { commitAudited } from "../audit/audit.ts";
+import { commitAudited, recordBy } from "../audit/audit.ts";
 import {
   isPresentVersion,
   KEY_SEAL_COLUMNS,
@@ -59,14 +59,7 @@ export async function rewrapKeys(
   rewrapped += webhooks.rewrapped;
   unreadable.push(...webhooks.unreadable);
   if (rewrapped > 0) {
-    const record = {
-      kind: "keys_rewrapped",
-      actor: `operator:${operator}`,
-      userId: null,
-      apiKeyId: null,
-      ip: null,
-      subjectId: newest,
-    } as const;
+    const record = recordBy(`operator:${operator}`, "keys_rewrapped", { subjectId: newest });
     await commitAudited(db, { record, when: () => sql`1`, statements: () => [] });
   }
   return { rewrapped, unreadable };

@@ -19,7 +19,6 @@ import { DEFAULT_POLICY, type Policy, policyView } from "./policy.ts";
 export const KINDS = {
   user: [
     "user_created",
-    "login",
     "password_changed",
     "password_set",
     "email_changed",
@@ -159,7 +158,7 @@ function wrongEmail({ userId, email }: AccountRights, history: History): WrongRi
 
 /** A user whom a restore has rebuilt has no password and no event. */
 function wrongPassword({ userId, passwordHash }: AccountRights, history: History): WrongRight[] {
-  const set = history.last(userId, "user_created", "login", "password_changed", "password_set");
+  const set = history.last(userId, "user_created", "password_changed", "password_set");
   if (set === undefined || passwordHash === "") return [];
   const { passwordSha256: expected } = read<"user_created">(set);
   return expected === passwordSha256(passwordHash)

@@ -9,7 +9,6 @@ import { isFuture, MintedKey, mintApiKey } from "./mint-key.ts";
 import { revokeOwnApiKey } from "./revoke-key.ts";
 import { AuditEvent, auditPage, listAuditEvents } from "../audit/audit.ts";
 import { endSessions } from "./end-sessions.ts";
-import { closeSocketsOf } from "./ended-sockets.ts";
 import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { CONFIRM_PROBLEMS } from "./step-up.ts";
 import {
@@ -117,7 +116,7 @@ function registerSessionRoutes(app: Api): void {
     handler: async ({ api, env, db, settings, body, clientIp, waitUntil }) => {
       const session = await login(db, settings, { ...body, ip: clientIp });
       // Of a new network, or of a recovery code that was used.
-      waitUntil(api.pushNotices(env, session.user_id));
+      waitUntil(api.rightsChanged(env, session.user_id));
       return session;
     },
   });
@@ -162,16 +161,10 @@ function registerEndSessions(app: Api): void {
       user_id: described(z.uuid(), "Id of the user"),
       revoked_keys: described(z.boolean(), "Whether the API keys were revoked"),
     }),
-    handler: async ({ api, env, db, settings, actor, fields, clientIp, waitUntil }) => {
+    handler: async ({ api, env, db, settings, actor, fields, clientIp }) => {
       const revokeKeys = fields.revoke_keys ?? true;
       await api.revokingKeys(env, actor.userId, (alongside) =>
         endSessions(db, settings, { actor, revokeKeys, ip: clientIp }, alongside),
-      );
-      waitUntil(
-        closeSocketsOf(api, env, {
-          userId: actor.userId,
-          which: { kind: revokeKeys ? "all" : "sessions" },
-        }),
       );
       return { user_id: actor.userId, revoked_keys: revokeKeys };
     },
@@ -273,18 +266,11 @@ function registerRevokeKey(app: Api): void {
     fields: z.strictObject({ api_key_id: described(uuidField, "Id of the key to revoke") }),
     response: KeyRecord,
     problems: ["session_required", "api_key_unknown_id"],
-    handler: async ({ api, env, db, actor, fields, clientIp, waitUntil }) => {
+    handler: ({ api, env, db, actor, fields, clientIp }) => {
       const request = { actor, apiKeyId: fields.api_key_id, ip: clientIp };
-      const key = await api.revokingKeys(env, actor.userId, (alongside) =>
+      return api.revokingKeys(env, actor.userId, (alongside) =>
         revokeOwnApiKey(db, request, alongside),
       );
-      waitUntil(
-        closeSocketsOf(api, env, {
-          userId: actor.userId,
-          which: { kind: "api_key", apiKeyId: key.api_key_id },
-        }),
-      );
-      return key;
     },
   });
 }

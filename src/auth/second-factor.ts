@@ -12,7 +12,7 @@ import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
 import { all, blob, type Expr, expr, first, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { type AuditActor, commitAudited } from "../audit/audit.ts";
+import { type AuditActor, commitAudited, recordBy } from "../audit/audit.ts";
 import { CODE_INVALID, CODE_REQUIRED } from "./checked-totp.ts";
 import { KNOWN_NETWORK_MS } from "./login-throttle.ts";
 import type { Sealed } from "./secret-box.ts";
@@ -161,14 +161,7 @@ async function takeRecoveryCode(
   const mine = sql`user_id = ${uuid(userId)}
     AND code_hash = ${blob(hashOfRecoveryCode(userId, code))}`;
   return commitAudited(db, {
-    record: {
-      kind: "recovery_code_used",
-      actor,
-      userId,
-      apiKeyId: null,
-      ip: clientIp ?? null,
-      subjectId: userId,
-    },
+    record: recordBy(actor, "recovery_code_used", { userId, ip: clientIp }),
     when: ({ at }) =>
       sql`EXISTS (SELECT 1 FROM recovery_codes WHERE ${mine} AND ${codeCounts(at)})`,
     statements: (_, applied) => [

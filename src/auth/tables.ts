@@ -58,12 +58,5 @@ export const apiKeys = sqliteTable("api_keys", {
   networks: text("networks"),
 });
 
-export const openedStreams = sqliteTable("opened_streams", {
-  userId: uuid("user_id").notNull(),
-  opener: uuid("opener").notNull(),
-  stream: text("stream").notNull(),
-  openedAt: integer("opened_at").notNull(),
-});
-
 /** Why an endpoint gets nothing any more. */
 export const WEBHOOK_ENDS = ["gone", "late", "full", "events_gone", "revoked"] as const;

@@ -4,10 +4,10 @@ import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts"
 import { problem } from "../platform/problem.ts";
 import { atom, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { type AuditActor, auditRow } from "../audit/audit.ts";
+import { type AuditActor, auditRow, detailed, recordBy } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
 import { holdUntil } from "./hold.ts";
-import { detailsOf, passwordSha256 } from "../audit/event-details.ts";
+import { passwordSha256 } from "../audit/event-details.ts";
 import { users } from "./tables.ts";
 import { fields, read } from "../platform/read.ts";
 
@@ -41,6 +41,8 @@ export async function createUser(
 ): Promise<{ userId: string }> {
   const userId = uuidv7();
   const email = normalizeEmail(user.email);
+  const record = recordBy(user.by, "user_created", { userId, ip: user.ip });
+  const hash = { passwordSha256: passwordSha256(user.passwordHash) };
   const group = newGroup();
   const created = sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})`;
   await commitOrThrow(db, group, [
@@ -48,21 +50,7 @@ export async function createUser(
       SELECT ${uuid(userId)}, ${email}, ${user.passwordHash}, 0, ${group.at}
       WHERE NOT EXISTS (SELECT 1 FROM users WHERE email = ${email})
         AND NOT EXISTS (SELECT 1 FROM email_changes WHERE email = ${email})`,
-    auditRow(
-      {
-        kind: "user_created",
-        actor: user.by,
-        userId,
-        apiKeyId: null,
-        ip: user.ip ?? null,
-        subjectId: userId,
-        details: detailsOf(settings, "user_created", {
-          passwordSha256: passwordSha256(user.passwordHash),
-        }),
-      },
-      group.at,
-      created,
-    ),
+    auditRow(detailed(settings, record, hash), group.at, created),
     ...alongside(userId, group, created),
   ]);
   const row = await first<{ created: number }>(db, sql`SELECT ${created} AS created`);

@@ -4,7 +4,6 @@
  * `opened_streams`, which says where the credential may have a socket.
  */
 import { createHash } from "node:crypto";
-import { and, eq } from "drizzle-orm";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import { problem, Problem } from "../platform/problem.ts";
 import { trimUntilDone } from "../platform/trim.ts";
@@ -38,8 +37,7 @@ import { ipAllowed } from "../http/ip-range.ts";
 import { scopeMissing } from "./permit.ts";
 import { readScopes, writeScopes } from "./scope.ts";
 import type { Actor, Scope } from "../platform/actor.ts";
-import { openedStreams as opened, readAddresses } from "./tables.ts";
-import { read } from "../platform/read.ts";
+import { readAddresses } from "./tables.ts";
 
 export const TICKET_LIFETIME_MS = 30_000;
 
@@ -216,20 +214,13 @@ function keyLimits(
   return { allowedIps: stored === null ? null : readAddresses(stored), expiresAtMs };
 }
 
-/** The streams on which credentials may have open sockets. */
-export async function openedStreams(
-  db: D1Database,
-  userId: string,
-  which: { kind: "api_key"; apiKeyId: string } | { kind: "sessions" } | { kind: "all" },
-): Promise<string[]> {
-  const openerId = which.kind === "api_key" ? which.apiKeyId : userId;
-  const opener = which.kind === "all" ? undefined : eq(opened.opener, openerId);
-  const rows = await read(db, ({ selectDistinct }) =>
-    selectDistinct({ stream: opened.stream })
-      .from(opened)
-      .where(and(eq(opened.userId, userId), opener)),
+/** The streams on which the user's credentials may have open sockets. */
+export async function openedStreams(db: D1Database, userId: string): Promise<string[]> {
+  const rows = await all<{ stream: string }>(
+    db,
+    sql`SELECT DISTINCT stream FROM opened_streams WHERE user_id = ${uuid(userId)}`,
   );
-  return rows.map((row) => row.stream);
+  return rows.map(({ stream }) => stream);
 }
 
 /** Every deployment closes all sockets, so none is as old as this. */

@@ -60,7 +60,7 @@ export type Authenticate = (
     env: Cloudflare.Env;
     settings: Config;
     context: RequestContext;
-    pushNotices: Api["pushNotices"];
+    rightsChanged: Api["rightsChanged"];
   },
   needs: {
     credential: Exclude<Credential, "public">;
@@ -70,36 +70,13 @@ export type Authenticate = (
 ) => Promise<Actor>;
 
 /**
- * Closes the sockets of credentials that have ended. `streams` are the streams that their tickets
- * opened. app.ts injects it from streams/.
+ * Ends what is open of a user in the commit of `change`, which adds the statements of `alongside`.
+ * app.ts injects it from rfq/.
  */
-export type CredentialsEnded = (env: Cloudflare.Env, ended: EndedCredentials) => Promise<void>;
-export type EndedCredentials = {
-  readonly userId: string;
-  readonly which:
-    | { readonly kind: "api_key"; readonly apiKeyId: string }
-    | { readonly kind: "sessions" }
-    | { readonly kind: "all" };
-  readonly streams: readonly string[];
-};
-
-/**
- * Freezes the caller's own account with all that belongs to it. app.ts injects it from rfq/, whose
- * requests and quotes it cancels.
- */
-export type FreezeOwnAccount = (
-  env: Cloudflare.Env,
-  request: { actor: Actor; clientIp: string | undefined },
-) => Promise<void>;
-
-/**
- * Ends the open quotes of the keys that `revoke` revokes, in the commit of `revoke`, which adds the
- * statements of `alongside`. app.ts injects it from rfq/.
- */
-type RevokingKeys = <Result>(
+type Ending<Result> = (
   env: Cloudflare.Env,
   userId: string,
-  revoke: (alongside: (group: Group, applied: Sql) => readonly Sql[]) => Promise<Result>,
+  change: (alongside: (group: Group, applied: Sql) => readonly Sql[]) => Promise<Result>,
 ) => Promise<Result>;
 
 export type Api = {
@@ -107,13 +84,15 @@ export type Api = {
   /** What the OpenAPI description is made of when it is first read. */
   readonly documented: Documented[];
   readonly authenticate: Authenticate;
-  readonly credentialsEnded: CredentialsEnded;
-  readonly freezeOwnAccount: FreezeOwnAccount;
-  readonly revokingKeys: RevokingKeys;
+  /** Freezes an account with all that belongs to it. False if the freeze changed nothing. */
+  readonly freezeAccount: Ending<boolean>;
+  /** Ends the open quotes of the keys that the change revokes. */
+  readonly revokingKeys: <Result>(...ending: Parameters<Ending<Result>>) => Promise<Result>;
   /**
-   * Sends the user's new notices to open sockets. app.ts injects it from streams/. Never throws.
+   * Tells the user's open sockets of new notices and of credentials that have ended. app.ts injects
+   * it from streams/.
    */
-  readonly pushNotices: (env: Cloudflare.Env, userId: string) => Promise<void>;
+  readonly rightsChanged: (env: Cloudflare.Env, userId: string) => Promise<void>;
   /** Methods by path, for 405 and CORS preflight requests. */
   readonly methods: Map<string, Set<string>>;
 };
@@ -184,7 +163,7 @@ export type RouteDefinition<
    */
   readonly repeatable?: true;
   readonly problems?: readonly ProblemCode[];
-  /** Whether the handler may write notices for the caller, which are sent after the response. */
+  /** Whether the handler may change the caller's rights, of which their sockets are told after it. */
   readonly notices?: true;
   /** The class of the rate limit. Default: the scope, or `auth` for a route without a scope. */
   readonly rateClass?: RateClass;

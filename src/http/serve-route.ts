@@ -68,7 +68,7 @@ export async function serve<
     env: c.env,
     settings,
     context,
-    pushNotices: api.pushNotices,
+    rightsChanged: api.rightsChanged,
   });
   read.checkContentType(request, bytes);
   const input = readInput(definition, { request, bytes, actor, settings });
@@ -79,7 +79,7 @@ export async function serve<
     actor,
   });
   if (definition.notices === true && actor !== undefined)
-    context.waitUntil(api.pushNotices(c.env, actor.userId));
+    context.waitUntil(api.rightsChanged(c.env, actor.userId));
   if (result instanceof Response) return ownResponse(result);
   const status = definition.status ?? 200;
   if (result instanceof Reply)

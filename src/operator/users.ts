@@ -12,7 +12,6 @@ import { freezeUser, unfreezeUser } from "../auth/freeze-user.ts";
 import { dueEmailChanges, type NewEmail, requestEmailChange } from "../auth/change-email.ts";
 import { holdMsOf } from "../auth/hold.ts";
 import { type Reset, type ResetResult, resetTotp, setPassword } from "../auth/reset-account.ts";
-import { openedStreams } from "../auth/ws-ticket.ts";
 import { email, ipRanges, newPassword } from "../auth/account-fields.ts";
 import { timestamp } from "../http/fields.ts";
 import { inHashTurn } from "../auth/hash-turns.ts";
@@ -23,7 +22,7 @@ import { config } from "../platform/config.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type Problem, problem } from "../platform/problem.ts";
 import { freezeAccount, revokingKeys } from "../rfq/end-with-rights.ts";
-import { closeSockets } from "../streams/notify.ts";
+import { rightsChanged } from "../streams/close-ended.ts";
 import { pushNotices } from "../streams/notice.ts";
 import {
   badOption,
@@ -122,20 +121,14 @@ async function resetOf(
     apply({ userId, operator, keepKeys, alongside }),
   );
   if (result === undefined) return undefined;
-  await pushNotices(env, userId);
-  const sessions = await openedStreams(env.DB, userId, { kind: "sessions" });
-  await closeSockets(env, sessions, { sessionsOf: userId });
-  for (const apiKeyId of result.revokedKeys) {
-    const streams = await openedStreams(env.DB, userId, { kind: "api_key", apiKeyId });
-    await closeSockets(env, streams, { apiKeyId });
-  }
+  await rightsChanged(env, userId);
   const user = await findUser(env.DB, userId);
   return {
     user_id: userId,
     email: user?.email ?? null,
     frozen: user !== undefined && user.frozenAt !== null,
     sessions_ended: true,
-    revoked_keys: result.revokedKeys.length,
+    revoked_keys: result.revokedKeys,
     hold_until: toWireTimeOrNull(user?.holdUntil ?? null),
   };
 }
@@ -188,9 +181,7 @@ export async function revokeKey(context: OperatorContext): Promise<unknown> {
   const changed = await revokingKeys(env, userId, (alongside) =>
     revokeApiKey(env.DB, { apiKeyId, operator }, alongside),
   );
-  const streams = await openedStreams(env.DB, userId, { kind: "api_key", apiKeyId });
-  await closeSockets(env, streams, { apiKeyId });
-  await pushNotices(env, userId);
+  await rightsChanged(env, userId);
   return { api_key_id: apiKeyId, revoked: true, changed };
 }
 

@@ -22,7 +22,7 @@ export async function freezeAccount(
   const ending = { userId, of: "user" } as const;
   const changed = await ends(env, ending, freeze);
   await pushNotices(env, userId);
-  await closeSockets(env, await openedStreams(env.DB, userId, { kind: "all" }), { userId });
+  await closeSockets(env, await openedStreams(env.DB, userId), { userId });
   await closeEachOf(env, ending);
   return changed;
 }

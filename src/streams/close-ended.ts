@@ -1,9 +1,10 @@
 /**
- * Cron: closes the sockets of recently ended credentials once more, because the call that ended
- * them may have died before it closed them. A user who is no longer frozen keeps their sockets.
+ * Closes the sockets of recently ended credentials. A user who is no longer frozen keeps their
+ * sockets.
  */
 import { NOW } from "../platform/commit.ts";
-import { all, readUuid, sql } from "../platform/sql.ts";
+import { all, readUuid, sql, uuid } from "../platform/sql.ts";
+import { pushNotices } from "./notice.ts";
 import { closeSockets, type SocketsOf } from "./notify.ts";
 
 /** More than two minutes of cron, so that each ended credential is handled at least twice. */
@@ -17,7 +18,18 @@ type Ended = {
   readonly stream: string;
 };
 
-export async function closeEndedSockets(env: Env): Promise<void> {
+/** Tells the open sockets of a user what a change of their rights did: notices, and what has ended. */
+export async function rightsChanged(env: Env, userId: string): Promise<void> {
+  await pushNotices(env, userId);
+  await closeEndedSockets(env, userId);
+}
+
+/**
+ * Of one user, or of all. Cron does it once more, because the call that ended a credential may have
+ * died before it closed the sockets.
+ */
+export async function closeEndedSockets(env: Env, userId?: string): Promise<void> {
+  const own = userId === undefined ? sql`` : sql`AND a.user_id = ${uuid(userId)}`;
   const ended = await all<Ended>(
     env.DB,
     sql`SELECT DISTINCT a.kind, hex(a.user_id) AS user_id, a.subject_id, u.session_epoch AS epoch,
@@ -27,7 +39,7 @@ export async function closeEndedSockets(env: Env): Promise<void> {
           iif(a.kind = 'api_key_revoked', unhex(a.subject_id, '-'), a.user_id))
       WHERE a.at > ${NOW} - ${RECENT_MS} AND a.kind IN ('account_frozen', 'api_key_revoked',
         'sessions_ended')
-        AND (a.kind <> 'account_frozen' OR u.frozen_at IS NOT NULL)`,
+        AND (a.kind <> 'account_frozen' OR u.frozen_at IS NOT NULL) ${own}`,
   );
   const byCredential = Map.groupBy(ended, ({ kind, user_id, subject_id }) =>
     [kind, user_id, subject_id].join(" "),

@@ -106,12 +106,12 @@ it("serves a revocation as soon as the read beside a request has found it", asyn
 });
 
 it("does not bring back a key that was forgotten during the read", async () => {
-  const { apiKeyId, userId, at, beside, revoke } = await keyInUse();
+  const { userId, at, beside, revoke } = await keyInUse();
   const { db, release } = held();
   await at(3_000, db);
   await scheduler.wait(50);
   await revoke();
-  forgetCredentials({ userId, apiKeyIds: [apiKeyId] });
+  forgetCredentials(userId);
   release();
   await Promise.all(beside);
   expect(await at(3_001)).toMatchObject({ revoked: true });

@@ -1,5 +1,4 @@
 import { env } from "cloudflare:workers";
-import { scryptSync } from "node:crypto";
 import { expect, it } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import {
@@ -128,28 +127,6 @@ it("treats an unknown email like a wrong password", () =>
     expect(await codeOf(response)).toBe("401 login_failed");
     expect(Date.now() - before).toBeGreaterThan(50);
   }));
-
-it("upgrades a weaker password hash at login", async () => {
-  const user = await newUser();
-  const salt = Buffer.from("0123456789abcdef");
-  const weak = [
-    "scrypt",
-    10,
-    8,
-    1,
-    salt.toString("base64url"),
-    scryptSync(PASSWORD, salt, 32, { N: 1024, r: 8, p: 1 }).toString("base64url"),
-  ].join("$");
-  await all(env.DB, sql`UPDATE users SET password_hash = ${weak} WHERE email = ${user.email}`);
-  await withServiceHashes(async () => {
-    await login(env.DB, settings(), { email: user.email, password: PASSWORD, ip: anyIp() });
-  });
-  const row = await first<{ password_hash: string }>(
-    env.DB,
-    sql`SELECT password_hash FROM users WHERE email = ${user.email}`,
-  );
-  expect(row?.password_hash).toMatch(/^scrypt\$13\$8\$10\$/);
-});
 
 it("reports a freeze only to callers with the right password", async () => {
   const email = anyEmail();

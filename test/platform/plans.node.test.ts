@@ -54,7 +54,7 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     (db) => listAuditEvents(db, user, nextAudit),
     ["audit_events_user", "audit_events_audit_event_id_unique"],
   ],
-  ["a user's open sockets", (db) => openedStreams(db, user, { kind: "all" }), ["the primary key"]],
+  ["a user's open sockets", (db) => openedStreams(db, user), ["the primary key"]],
   [
     "a user's deposit addresses",
     (db) => listDepositAddresses(db, user),

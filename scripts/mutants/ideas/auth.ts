@@ -38,7 +38,6 @@ export const AUTH: readonly Mutant[] = [
     ],
   }),
   ...ideas("src/auth/change-password.ts", "auth/change-password", {
-    "session unchecked": ["mayWrite(actor, at),", "sql`${at} IS NOT NULL`,"],
     "password unchecked": [
       "await stepUp(db, settings, change, { duringHold: true });",
       "{ actor: change.actor, holdUntil: settings.AUTH_SECURITY_DELAY_SECS };",
@@ -87,7 +86,7 @@ export const AUTH: readonly Mutant[] = [
       'if (frozen === "self" && checkedTotp === null)',
       'if (frozen === "self" && checkedTotp === null && epoch < 0)',
     ],
-    "sessions stay": ["      raiseEpoch(userId, written),\n", ""],
+    "sessions stay": ["      raiseEpoch(userId, applied),\n", ""],
   }),
   ...ideas(
     "src/auth/hold.ts",
@@ -139,6 +138,10 @@ export const AUTH: readonly Mutant[] = [
   ...ideas("src/auth/may-write.ts", "operator/reset-account", {
     ignored: ["expr`${holdUntil(user, at)} <= ${at}`", "expr`${at} > 0`"],
   }),
+  ...ideas("src/auth/own-change.ts", "auth/who-may auth/change-password auth/policy auth/totp", {
+    "credential unchecked": ["mayWrite(actor, at), ...", "..."],
+    "condition of the change unchecked": ["[when(at)])]),", "[])]),"],
+  }),
   ...ideas("src/auth/policy.ts", "auth/policy.node auth/policy", {
     "looser at once": [
       "  return allowed(target[field]) < allowed(current[field]) ? target[field] : current[field];",
@@ -146,8 +149,8 @@ export const AUTH: readonly Mutant[] = [
     ],
   }),
   ...ideas("src/auth/reset-account.ts", "operator/reset-account", {
-    "no hold": ["        ...startHold(settings, about, { at: group.at, applied }),\n", ""],
-    "keys stay": ["      ...(keepKeys\n", "      ...(keepKeys || about.ip === null\n"],
+    "no hold": ["        ...startHold(settings, { ...about, userId }, { at, applied }),\n", ""],
+    "keys stay": ["...(keepKeys ? [] :", "...(keepKeys || about.ip === null ? [] :"],
   }),
   ...ideas("src/auth/rights.ts", "auth/rights", {
     "revived sessions unseen": ["return sessionEpoch < sessionsEnded", "return sessionEpoch < 0"],

@@ -109,8 +109,8 @@ export const REST: readonly Mutant[] = [
   }),
   ...ideas("src/streams/close-ended.ts", "streams/registration", {
     "unfrozen users disconnected": [
-      "\n        AND (a.kind <> 'account_frozen' OR u.frozen_at IS NOT NULL)`",
-      "`",
+      "\n        AND (a.kind <> 'account_frozen' OR u.frozen_at IS NOT NULL) ",
+      "",
     ],
   }),
   ...ideas("src/streams/notify.ts", "streams/streams", {
