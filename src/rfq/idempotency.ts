@@ -4,6 +4,7 @@
  * for longer than the life of the key.
  */
 import { hash as digestOf } from "node:crypto";
+import { crc32 } from "node:zlib";
 import { NOW } from "../platform/commit.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import type { CommandRow } from "../platform/command-rows.ts";
@@ -37,13 +38,6 @@ import {
  * can be found, but then the second command is rejected, which concerns only that user.
  */
 const KEY_HASH_BYTES = 12;
-
-/**
- * 32 bits. It only reveals that the user has repeated a key with other terms by mistake, of which
- * one in four billion is missed: then the user gets the result of the first command, which shows
- * its terms.
- */
-const TERMS_HASH_BYTES = 4;
 
 export type KeyUse = {
   readonly userId: string;
@@ -123,20 +117,21 @@ function oldestLive(at: Expr): Expr {
   return idsFrom(expr`${at} - ${literal(KEY_LIFE_MS)}`);
 }
 
+/** Upper-case, as SQLite's `hex()` writes it. */
 function hashOfKey({ userId, route, idempotency }: KeyUse): string {
   const text = JSON.stringify([userId.toLowerCase(), route, idempotency?.key ?? ""]);
-  return hashOf(text, KEY_HASH_BYTES);
-}
-
-function hashOfTerms({ terms }: Idempotency): string {
-  return hashOf(terms, TERMS_HASH_BYTES);
-}
-
-/** Upper-case, as SQLite's `hex()` writes it. */
-function hashOf(text: string, bytes: number): string {
   return digestOf("sha256", text, "hex")
-    .slice(0, 2 * bytes)
+    .slice(0, 2 * KEY_HASH_BYTES)
     .toUpperCase();
+}
+
+/**
+ * A checksum of 32 bits. It only reveals that the user has repeated a key with other terms by
+ * mistake, of which one in four billion is missed: then the user gets the result of the first
+ * command, which shows its terms.
+ */
+function hashOfTerms({ terms }: Idempotency): string {
+  return crc32(terms).toString(16).padStart(8, "0").toUpperCase();
 }
 
 type Earlier = readonly [terms: string, row: RequestRow | QuoteRow];
