@@ -122,33 +122,26 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
           )
         )
         AND (
-          iif(
-            (
-              SELECT count(*)
-              FROM quotes INDEXED BY quotes_request_status
-              WHERE request_id = NEW.request_id AND status = 'open'
-            ) < 20,
-            1,
-            (
-              SELECT count(*)
-              FROM quotes INDEXED BY quotes_request_status
-              WHERE request_id = NEW.request_id
-                AND status = 'open'
-                AND stuck_at IS NULL
-                AND side = NEW.side
-                AND quote_id IS NOT NEW.replaces
-                AND maker_id = NEW.maker_id
-            ) < 20
-          )
+          (
+            SELECT count(*)
+            FROM quotes INDEXED BY quotes_request_status
+            WHERE request_id = NEW.request_id
+              AND status = 'open'
+              AND maker_id = NEW.maker_id
+              AND stuck_at IS NULL
+              AND side = NEW.side
+              AND quote_id IS NOT NEW.replaces
+          ) < 20
         )
         AND (
           iif(
             (
-              SELECT count(*)
-              FROM quotes INDEXED BY quotes_request_status
-              WHERE request_id = NEW.request_id AND status = 'open'
-            ) < 500,
-            1,
+              (
+                SELECT count(*)
+                FROM quotes INDEXED BY quotes_request_status
+                WHERE request_id = NEW.request_id AND status = 'open'
+              ) >= 500
+            ),
             ifnull(
               (
                 SELECT iif(NEW.side = 'Ask', NEW.price > price, NEW.price < price)
@@ -165,7 +158,8 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
                 )
               ),
               1
-            )
+            ),
+            1
           )
         )
         AND (
@@ -280,29 +274,29 @@ CREATE TRIGGER quote_commands_place BEFORE INSERT ON quote_commands BEGIN
     ended_by = NEW.quote_id,
     ended_group = NEW.placed_group
   WHERE quote_id = (
-    (
-      iif(
+    iif(
+      (
         (
           SELECT count(*)
           FROM quotes INDEXED BY quotes_request_status
           WHERE request_id = NEW.request_id AND status = 'open'
-        ) < 500,
-        NULL,
-        (
-          SELECT quote_id
-          FROM (
-            SELECT quote_id, price
-            FROM quotes INDEXED BY quotes_request_status
-            WHERE request_id = NEW.request_id
-              AND status = 'open'
-              AND stuck_at IS NULL
-              AND side = NEW.side
-              AND quote_id IS NOT NEW.replaces
-            ORDER BY iif(side = 'Ask', -price, price), opened_at, quote_id
-            LIMIT 1 OFFSET 499
-          )
+        ) >= 500
+      ),
+      (
+        SELECT quote_id
+        FROM (
+          SELECT quote_id, price
+          FROM quotes INDEXED BY quotes_request_status
+          WHERE request_id = NEW.request_id
+            AND status = 'open'
+            AND stuck_at IS NULL
+            AND side = NEW.side
+            AND quote_id IS NOT NEW.replaces
+          ORDER BY iif(side = 'Ask', -price, price), opened_at, quote_id
+          LIMIT 1 OFFSET 499
         )
-      )
+      ),
+      NULL
     )
   );
   INSERT INTO quotes (

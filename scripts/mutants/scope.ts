@@ -83,6 +83,14 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "It has no ended_group, so the statement after it rejects it, too.",
   "trigger quote_commands_place: without maker_id = NEW.maker_id":
     "A higher bound only makes the database count the open quotes.",
+  "trigger quote_commands_place: without request_id = NEW.request_id (2)":
+    "A higher count only makes the database look at the quotes one by one.",
+  "trigger quote_commands_place: without status = 'open' (3)":
+    "A higher count only makes the database look at the quotes one by one.",
+  "trigger quote_commands_place: without request_id = NEW.request_id (4)":
+    "A higher count only makes the database look at the quotes one by one.",
+  "trigger quote_commands_place: without status = 'open' (7)":
+    "A higher count only makes the database look at the quotes one by one.",
   "trigger quotes_delete: without SELECT RAISE(ABORT, 'append-only: an open quote') WHERE OLD.status = 'open';":
     "It has no ended_group, so the statement after it rejects it, too.",
   "src/rfq/cancel-after.ts replaceTimer: without maker_id = ${uuid(actor.userId)}":

@@ -237,7 +237,7 @@ export const EXPECTED_OBJECTS: Readonly<Record<string, string>> = {
   "trigger matches_insert": "1197589c05c3f4fde3e77108ae35236c",
   "trigger matches_protection": "71dc7cf361a060934cb720151ab59476",
   "trigger matches_update": "46623e6520a49ba78620be823c9709a8",
-  "trigger quote_commands_place": "2f4348088f8cbd2b87431757858de5b3",
+  "trigger quote_commands_place": "26e1e9fd6ec6fe5df59e0b16dc58d510",
   "trigger quotes_closed": "045782b471641bbaf7a47c1618629169",
   "trigger quotes_delete": "a0ce0d6fb92faeb21e4e95068eca0550",
   "trigger quotes_insert": "f217e6b45a23a27749e87176686247f1",

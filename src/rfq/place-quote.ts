@@ -159,7 +159,7 @@ function placed(c: Columns<QuoteField | keyof typeof STAMPS>): Sql[] {
     sql`UPDATE quotes SET status = ${endedAs("cancelled", c)},
         cancel_reason = iif(expires_at <= ${c.at}, NULL, 'outbid'),
         ended_by = ${c.quote_id}, ended_group = ${c.placed_group}
-      WHERE quote_id = (${outbidBy(c)})`,
+      WHERE quote_id = ${outbidBy(c)}`,
     sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
         usdc_amount, taker_fee, maker_fee, reserve, status, opened_at, expires_at,
         opened_group, ${raw(textNames(QUOTE_TEXTS).join(", "))}, key_hash, terms_hash, maker_open)

@@ -175,9 +175,9 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: (_, { settings }) => tooManyOpen("You have", settings.RFQ_OPEN_QUOTES_PER_USER, ""),
   },
   {
-    expr: (c) => expr`iif(${openOnRequest(c)} < ${literal(MAX_OPEN_QUOTES_PER_MAKER)}, 1,
-      (SELECT count(*) FROM ${othersOnSide(c)} AND maker_id = ${c.maker_id})
-        < ${literal(MAX_OPEN_QUOTES_PER_MAKER)})`,
+    // SQLite tests conditions in their order, so the one that few quotes meet comes first.
+    expr: (c) => expr`(SELECT count(*) FROM ${openOnRequest(c)}
+      AND maker_id = ${c.maker_id} AND ${othersOnSide(c)}) < ${literal(MAX_OPEN_QUOTES_PER_MAKER)}`,
     reject: () => tooManyOpen("You have", MAX_OPEN_QUOTES_PER_MAKER, " on one side of a request"),
   },
   {
@@ -251,15 +251,13 @@ function openQuotesOf(makerId: Expr, at: Expr): Expr {
 
 /** A full side takes a quote only in the place of a worse one. Of equal prices the older stays. */
 function betterThanLast(c: CommandColumns): Expr {
-  return expr`iif(${openOnRequest(c)} < ${literal(MAX_OPEN_QUOTES_PER_SIDE)}, 1,
-    ifnull((SELECT iif(${c.side} = 'Ask', ${c.price} > price, ${c.price} < price)
-      FROM (${lastOfFullSide(c)})), 1))`;
+  return expr`iif(${mayBeFull(c)}, ifnull((SELECT iif(${c.side} = 'Ask', ${c.price} > price,
+    ${c.price} < price) FROM (${lastOfFullSide(c)})), 1), 1)`;
 }
 
 /** The quote that a better one outbids, or null. */
 export function outbidBy(c: CommandColumns): Expr {
-  return expr`iif(${openOnRequest(c)} < ${literal(MAX_OPEN_QUOTES_PER_SIDE)}, NULL,
-    (SELECT quote_id FROM (${lastOfFullSide(c)})))`;
+  return expr`iif(${mayBeFull(c)}, (SELECT quote_id FROM (${lastOfFullSide(c)})), NULL)`;
 }
 
 /**
@@ -268,25 +266,24 @@ export function outbidBy(c: CommandColumns): Expr {
  * none.
  */
 function lastOfFullSide(c: CommandColumns): Sql {
-  return sql`SELECT quote_id, price FROM ${othersOnSide(c)}
+  return sql`SELECT quote_id, price FROM ${openOnRequest(c)} AND ${othersOnSide(c)}
     ORDER BY iif(side = 'Ask', -price, price), opened_at, quote_id
     LIMIT 1 OFFSET ${literal(MAX_OPEN_QUOTES_PER_SIDE - 1)}`;
 }
 
-/**
- * No side of the request has more open quotes. Asked before its quotes are looked at one by one or
- * sorted, because that takes twenty times as long for each of them.
- */
-function openOnRequest(c: CommandColumns): Expr {
-  return expr`SELECT count(*) FROM quotes INDEXED BY quotes_request_status
+/** False if a side has room. To count is quick, and to sort takes ten times as long. */
+function mayBeFull(c: CommandColumns): Expr {
+  return expr`(SELECT count(*) FROM ${openOnRequest(c)}) >= ${literal(MAX_OPEN_QUOTES_PER_SIDE)}`;
+}
+
+function openOnRequest(c: CommandColumns): Sql {
+  return sql`quotes INDEXED BY quotes_request_status
     WHERE request_id = ${c.request_id} AND status = 'open'`;
 }
 
-/** The open quotes of the request and the side, without the one that the command replaces. */
+/** Those of the command's side that count, without the one that it replaces. */
 function othersOnSide(c: CommandColumns): Sql {
-  return sql`quotes INDEXED BY quotes_request_status
-    WHERE request_id = ${c.request_id} AND status = 'open' AND stuck_at IS NULL
-      AND side = ${c.side} AND quote_id IS NOT ${c.replaces}`;
+  return sql`stuck_at IS NULL AND side = ${c.side} AND quote_id IS NOT ${c.replaces}`;
 }
 
 /** What the preconditions reject a quote with. */

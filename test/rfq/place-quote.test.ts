@@ -2,10 +2,20 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import type { Side } from "../../src/assets/asset-fields.ts";
-import { expr, first, jsonObject, raw, sql, uuid } from "../../src/platform/sql.ts";
+import {
+  expr,
+  first,
+  jsonObject,
+  raw,
+  readUuid,
+  type Sql,
+  sql,
+  uuid,
+} from "../../src/platform/sql.ts";
 import { newQuoteColumns } from "../../src/rfq/rfq-records.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import type { PlaceQuote } from "../../src/rfq/command.ts";
+import { setAside } from "../../src/rfq/set-aside.ts";
 import { balances, edit, fund } from "../support/ledger.ts";
 import { apiOf } from "../support/http.ts";
 import { newUser } from "../support/users.ts";
@@ -53,6 +63,11 @@ it("counts each quote towards the limits of the next one", async () => {
   );
   expect(bids.slice(0, 20).every((outcome) => outcome === "ok")).toBe(true);
   expect(bids.slice(20)).toEqual(["open_quote_limit", "open_quote_limit"]);
+  // One that was set aside counts for none.
+  const id = await idOf(sql`request_id = ${uuid(request.request_id)}`);
+  await setAside(env.DB, { table: "quotes", ids: [id] });
+  const more = await commitTogether(book, [sent("Bid"), sent("Bid")]);
+  expect(more).toEqual(["ok", "open_quote_limit"]);
   // The other side has places of its own.
   expect(await commitTogether(book, [sent("Ask")])).toEqual(["insufficient_funds"]);
 });
@@ -109,6 +124,26 @@ it.each([
   expect(await reasonOf(honestQuote)).toEqual({ status: "cancelled", reason: "outbid" });
   expect(await commitTogether(book, [place(honest, fair)])).toEqual(["open_quote_limit"]);
 });
+
+it("a full side has the place of a quote that was set aside", async () => {
+  const { book, honest, place, worst, fair } = await fullSide("Ask");
+  const id = await idOf(sql`maker_id <> ${uuid(worst.actor.userId)}
+    AND request_id = ${uuid(worst.requestId)}`);
+  await setAside(env.DB, { table: "quotes", ids: [id] });
+  const outcomes = await commitTogether(book, [place(honest, 1), place(honest, 1)]);
+  expect(outcomes).toEqual(["ok", "open_quote_limit"]);
+  expect(await reasonOf(worst)).toEqual({ status: "open", reason: null });
+  expect(await commitTogether(book, [place(honest, fair)])).toEqual(["ok"]);
+});
+
+/** One of the quotes that meet the condition. */
+const idOf = async (which: Sql) => {
+  const row = await first<{ id: string }>(
+    env.DB,
+    sql`SELECT hex(quote_id) AS id FROM quotes WHERE ${which} LIMIT 1`,
+  );
+  return readUuid(row?.id ?? "");
+};
 
 const reasonOf = ({ quoteId }: PlaceQuote) =>
   first(
