@@ -1,6 +1,6 @@
-/** Tables of the audit log. migrations/ explains them; a test compares the two. */
+/** The audit log as drizzle reads it. migrations/ explains the tables; a test compares the two. */
 import { sql } from "drizzle-orm";
-import { check, index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { hex, uuid } from "../platform/columns.ts";
 
 export const auditEvents = sqliteTable(
@@ -39,9 +39,3 @@ export const auditSeals = sqliteTable("audit_seals", {
   signature: text("signature"),
   sealedAt: integer("sealed_at").notNull(),
 });
-
-export const auditAnchor = sqliteTable(
-  "audit_anchor",
-  { one: integer("one").primaryKey(), auditSeq: integer("audit_seq").notNull() },
-  () => [check("audit_anchor_one", sql`one = 1`)],
-);

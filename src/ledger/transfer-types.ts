@@ -1,10 +1,11 @@
 /**
- * The types of transfer in the journal (docs/contract.md, section 4). Reads look for these types,
- * and the reconciliation allows no others.
+ * The types of transfer in the journal (docs/contract.md, section 4), for which reads look. The
+ * reconciliation states its own.
  */
 import { type Expr, expr } from "../platform/sql.ts";
 import { type Reason, reasonCode } from "./codes.ts";
-import type { AccountKind } from "./tables.ts";
+
+export type AccountKind = "available" | "pending" | "external" | "fees";
 
 /** `[reason, from, to]`, where `from` and `to` are kinds of accounts. */
 export const TRANSFER_TYPES: readonly (readonly [Reason, AccountKind, AccountKind])[] = [

@@ -4,7 +4,6 @@ import * as audit from "../../src/audit/tables.ts";
 import * as auth from "../../src/auth/tables.ts";
 import * as chain from "../../src/chain/tables.ts";
 import * as custody from "../../src/custody/tables.ts";
-import * as ledger from "../../src/ledger/tables.ts";
 import * as platform from "../../src/platform/tables.ts";
 import * as operator from "../../src/operator/tables.ts";
 import * as reconcile from "../../src/reconcile/tables.ts";
@@ -26,7 +25,6 @@ const domains = {
   auth,
   chain,
   custody,
-  ledger,
   operator,
   platform,
   reconcile,
