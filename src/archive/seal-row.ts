@@ -3,13 +3,12 @@ import { desc } from "drizzle-orm";
 import { inChunks } from "../platform/chunks.ts";
 import { commit, newGroup } from "../platform/commit.ts";
 import { read } from "../platform/read.ts";
-import { addSums } from "../ledger/trade-sums.ts";
-import { all, blob, MAX_NATIVE_UNITS, raw, type Sql, sql } from "../platform/sql.ts";
+import { addClosing, closingBalances } from "../ledger/trade-sums.ts";
+import { all, blob, raw, type Sql, sql } from "../platform/sql.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
 import type { Footer, SealHead } from "./footer.ts";
 import { linksIn, type OwnerEnds } from "./owner-ends.ts";
 import type { Owner } from "./sealed-columns.ts";
-import type { Seal } from "./seal-format.ts";
 import { sealEvent } from "./seal-event.ts";
 import type { StoredSeal } from "./seal-store.ts";
 import { journalSeals } from "./tables.ts";
@@ -55,7 +54,9 @@ export async function storeSeal(
         coalesce(${seal.transfers.at(-1)?.at ?? null},
           (SELECT last_at FROM journal_seals ORDER BY number DESC LIMIT 1), 0),
         ${bytes}, ${blob(seal.previous)}, ${blob(sha256)}, ${group.at}`,
-    ...storeBalances(closingBalances(seal)),
+    sql`INSERT INTO sealed_balances (account_id, balance, traded, traded_usdc)
+      SELECT * FROM (${closingBalances(seal)}) WHERE 1
+      ON CONFLICT (account_id) DO UPDATE SET ${addClosing("sealed_balances")}`,
     ...storeOwners(footer),
     sealEvent(macKeys, { ...seal, sha256 }, group),
   ]);
@@ -88,18 +89,6 @@ export async function readOwnerRows(
 /** A statement binds a text of at most 2 MB. */
 const ROWS_PER_STATEMENT = 5_000;
 
-function storeBalances(balances: readonly ClosingBalance[]): Sql[] {
-  return inChunks(balances, ROWS_PER_STATEMENT).map(
-    (rows) => sql`INSERT INTO sealed_balances (account_id, balance, traded, traded_usdc)
-      SELECT a.account_id, CAST(s.value ->> 3 AS INTEGER), CAST(s.value ->> 4 AS INTEGER),
-        CAST(s.value ->> 5 AS INTEGER)
-      FROM json_each(${JSON.stringify(rows)}) s CROSS JOIN accounts a
-        ON a.owner = unhex(s.value ->> 0) AND a.asset = s.value ->> 1 AND a.kind = s.value ->> 2
-      WHERE 1 ON CONFLICT (account_id) DO UPDATE
-        SET balance = excluded.balance, ${addSums("sealed_balances")}`,
-  );
-}
-
 /** A row of an owner is there with its first seal, and only grows. */
 function storeOwners(footer: Footer): Sql[] {
   const { number } = footer.head;
@@ -130,50 +119,4 @@ function storeOwners(footer: Footer): Sql[] {
 function laterOf(column: string, place: number): Sql {
   const [old, added] = [`sealed_owners.${column}`, `s.value ->> ${place}`];
   return raw(`max(coalesce(${old}, ${added}), coalesce(${added}, ${old}))`);
-}
-
-/** Owner, asset, kind of account, the balance, and what the seal adds to the sums of trades. */
-type ClosingBalance = readonly [Owner, string, string, string, string, string];
-
-/** The balance that the seal leaves on each account that it touches, and its trades. */
-function closingBalances({
-  transfers,
-  matches,
-}: Pick<Seal, "transfers" | "matches">): ClosingBalance[] {
-  const keyOf = (owner: Owner, asset: string, kind: string) => `${owner} ${kind} ${asset}`;
-  const sums = new Map<string, { readonly amount: bigint; readonly usdc: bigint }>();
-  const add = (key: string, amount: bigint, usdc: bigint) => {
-    const before = sums.get(key) ?? { amount: 0n, usdc: 0n };
-    sums.set(key, { amount: before.amount + amount, usdc: before.usdc + usdc });
-  };
-  for (const { asset, amount, usdc_amount: cost, ...match } of matches) {
-    const { requester_id: requester, maker_id: maker, taker_fee, maker_fee } = match;
-    const bid = match.side === "Bid";
-    add(
-      keyOf(bid ? requester : maker, asset, "available"),
-      amount,
-      cost + (bid ? taker_fee : maker_fee),
-    );
-    add(
-      keyOf(bid ? maker : requester, asset, "pending"),
-      amount,
-      cost - (bid ? maker_fee : taker_fee),
-    );
-  }
-  const balances = new Map<string, ClosingBalance>();
-  const set = (owner: Owner, asset: string, kind: string, balance: bigint) => {
-    const key = keyOf(owner, asset, kind);
-    const { amount = 0n, usdc = 0n } = sums.get(key) ?? {};
-    balances.set(key, [owner, asset, kind, String(balance), cut(amount), cut(usdc)]);
-  };
-  for (const transfer of transfers) {
-    set(transfer.from_owner, transfer.asset, transfer.from_kind, transfer.from_balance);
-    set(transfer.to_owner, transfer.asset, transfer.to_kind, transfer.to_balance);
-  }
-  return [...balances.values()];
-}
-
-/** A match that was edited by SQL must not stop the sealer. */
-function cut(sum: bigint): string {
-  return String(sum > MAX_NATIVE_UNITS ? MAX_NATIVE_UNITS : sum);
 }

@@ -1,18 +1,46 @@
 /**
- * The sums of a user's trades of an asset, from the matches: what was bought and paid with the fee,
- * on the available account, and what was sold and received less the fee, on the pending account.
+ * What a range of transfers leaves on the accounts: balances, and the sums of a user's trades of an
+ * asset from the matches: what was bought and paid with the fee, on the available account, and what
+ * was sold and received less the fee, on the pending account.
  */
 import { type AssetKey, USDC } from "../assets/asset.ts";
 import { addBounded, boundedSum } from "../platform/bounded-sum.ts";
 import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { reasonCode } from "./codes.ts";
-import type { AccountKind } from "./tables.ts";
+import type { AccountKind } from "./transfer-types.ts";
+
+/** Transfers with `after < id <= upTo`. */
+type Range = { readonly after: number; readonly upTo: number };
+
+/** Both entries of each transfer of a range, as `account_id, entry_id, delta, after`. */
+export function entriesIn({ after, upTo }: Range): Sql {
+  return sql`SELECT from_account AS account_id, 2 * transfer_id AS entry_id, -amount AS delta,
+      from_balance AS after
+    FROM transfers WHERE transfer_id > ${after} AND transfer_id <= ${upTo}
+    UNION ALL
+    SELECT to_account, 2 * transfer_id + 1, amount, to_balance
+    FROM transfers WHERE transfer_id > ${after} AND transfer_id <= ${upTo}`;
+}
+
+/** `account_id, balance, traded, traded_usdc` of the accounts in a range, for `addClosing`. */
+export function closingBalances(range: Range): Sql {
+  return sql`SELECT account_id, coalesce(after, 0) AS balance, coalesce(traded, 0) AS traded,
+      coalesce(traded_usdc, 0) AS traded_usdc
+    FROM (SELECT account_id, after, max(entry_id) FROM (${entriesIn(range)}) GROUP BY account_id)
+      LEFT JOIN (${tradeSums(range)}) USING (account_id)`;
+}
+
+/** Assignments of an upsert of `table`: the range's balances, and its sums added. */
+export function addClosing(table: "checked_balances" | "sealed_balances"): Sql {
+  return sql`balance = excluded.balance, ${addBounded(table, "traded")},
+    ${addBounded(table, "traded_usdc")}`;
+}
 
 /**
  * `account_id`, `traded` and `traded_usdc` of the matches of a range of transfers. The leg of the
  * token carries the seller's reference. A match that was edited by SQL stops no scan.
  */
-export function tradeSums(range: { readonly after: number; readonly upTo: number }): Sql {
+export function tradeSums(range: Range): Sql {
   const legs = (account: string, usdc: string) => sql`SELECT t.${raw(account)} AS account_id,
       m.amount, ${raw(usdc)} AS usdc
     FROM transfers t JOIN match_sides m ON m.match_id = t.ref OR m.quote_id = t.ref
@@ -21,11 +49,6 @@ export function tradeSums(range: { readonly after: number; readonly upTo: number
   return sql`SELECT account_id, ${boundedSum("amount")} AS traded, ${boundedSum("usdc")} AS traded_usdc
     FROM (${legs("to_account", "m.usdc_amount + m.buyer_fee")}
       UNION ALL ${legs("from_account", "m.usdc_amount - m.seller_fee")}) GROUP BY account_id`;
-}
-
-/** Assignments of an upsert of `table` that adds sums. */
-export function addSums(table: "checked_balances" | "sealed_balances"): Sql {
-  return sql`${addBounded(table, "traded")}, ${addBounded(table, "traded_usdc")}`;
 }
 
 /** A user's sums of an asset, and what they hold, as decimal texts. */

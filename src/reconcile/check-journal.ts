@@ -1,11 +1,10 @@
 /** The checks of the journal against itself: transfers, running balances and the sum of each asset. */
-import { all, type Expr, expr, join, prepare, raw, type Sql, sql } from "../platform/sql.ts";
-import { checkAlone, checkRowsAlone, type Chunk, mapAlone } from "./check-alone.ts";
+import { all, type Expr, expr, prepare, raw, type Sql, sql } from "../platform/sql.ts";
+import { checkAlone, checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.ts";
 import { describeReason, reasonCode } from "../ledger/codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
 import { DELIVERED } from "../ledger/released.ts";
-import { addSums, tradeSums } from "../ledger/trade-sums.ts";
-import { TRANSFER_TYPES } from "../ledger/transfer-types.ts";
+import { addClosing, closingBalances, entriesIn } from "../ledger/trade-sums.ts";
 import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
 import { idsFrom } from "../platform/uuid.ts";
 
@@ -40,7 +39,7 @@ export async function checkTransfers(
 async function checkSingly(db: D1Database, chunk: Chunk): Promise<Difference[]> {
   const invalid = await all<InvalidRow>(db, invalidTransfers(chunk));
   return [
-    ...unlisted(invalid, chunk),
+    ...unlisted(invalid, "transfer", chunk),
     ...invalid.map((row): Difference => ({
       check: row.failed,
       account: accountName(row),
@@ -61,14 +60,18 @@ async function checkRunning(db: D1Database, scan: Scan, chunk: Chunk): Promise<D
     }),
     nameOf: ({ entry_id }) => `entry ${entry_id}`,
   });
-  return [...unlisted(broken, chunk), ...results, ...failed];
+  return [...unlisted(broken, "transfer", chunk), ...results, ...failed];
 }
 
 /** Says that the list is cut. The scan moves on, so only a full reconciliation finds the others. */
-function unlisted(found: readonly unknown[], { after, upTo }: Chunk): Difference[] {
+export function unlisted(
+  found: readonly unknown[],
+  rows: Rows,
+  { after, upTo }: Chunk,
+): Difference[] {
   if (found.length < MAX_PER_CHUNK) return [];
   const detail =
-    `transfers ${after + 1} to ${upTo} contain more differences than are listed; ` +
+    `${rows}s ${after + 1} to ${upTo} contain more differences than are listed; ` +
     "resolve these, then run a full reconciliation";
   return [{ check: "record_mismatch", account: "all/all/all", amount: "0", detail }];
 }
@@ -80,76 +83,28 @@ type InvalidRow = AccountRow & {
   readonly amount: string | null;
 };
 
-/**
- * The checks of a single transfer, the most severe first. `violated` is a condition on transfer `t`
- * and its accounts `f` (from) and `g` (to).
- */
-function transferChecks(): readonly { readonly check: Check; readonly violated: Expr }[] {
-  const types = join(
-    TRANSFER_TYPES.map(
-      ([reason, from, to]) => sql`(${reasonCode(reason)}, ${raw(`'${from}'`)}, ${raw(`'${to}'`)})`,
-    ),
-    ", ",
-  );
-  return [
-    {
-      check: "transfer_invalid",
-      violated: expr`f.account_id IS NULL OR g.account_id IS NULL OR f.account_id = g.account_id
-        OR f.asset <> g.asset OR typeof(t.amount) <> 'integer' OR t.amount <= 0
-        OR t.from_sub_account IS NOT f.sub_account
-        OR t.to_sub_account IS NOT iif(
-          t.reason IN (${reasonCode("deposit")}, ${reasonCode("trade")}), g.sub_account, NULL)`,
-    },
-    {
-      check: "negative_balance",
-      violated: expr`typeof(t.from_balance) <> 'integer' OR typeof(t.to_balance) <> 'integer'
-        OR (f.kind <> 'external' AND t.from_balance < 0)
-        OR (g.kind <> 'external' AND t.to_balance < 0)`,
-    },
-    {
-      check: "clock_went_back",
-      violated: expr`t.at < (SELECT p.at FROM transfers p WHERE p.transfer_id < t.transfer_id
-        ORDER BY p.transfer_id DESC LIMIT 1)`,
-    },
-    {
-      // A known type, between two users only as a trade, and for a record.
-      check: "record_mismatch",
-      violated: expr`(t.reason, f.kind, g.kind) NOT IN (VALUES ${types})
-        OR (t.reason <> ${reasonCode("trade")} AND f.kind IN ('available', 'pending')
-          AND g.kind IN ('available', 'pending') AND f.owner <> g.owner)
-        OR NOT ${hasRecord()}`,
-    },
-  ];
-}
-
 /** Transfers that fail a check, the most severe first, so that a flood of others hides none. */
-function invalidTransfers({ after, upTo }: Chunk): Sql {
-  const checks = transferChecks();
-  const failed = checks.map(({ check, violated }) => sql`WHEN ${violated} THEN ${check}`);
-  const severity = checks.map(({ check }, rank) => sql`WHEN ${check} THEN ${rank}`);
+function invalidTransfers(chunk: Chunk): Sql {
   return sql`SELECT * FROM (
       SELECT t.transfer_id, t.reason, CAST(t.amount AS TEXT) AS amount, hex(f.owner) AS owner,
-        f.kind, f.asset, CASE ${join(failed, " ")} END AS failed
+        f.kind, f.asset, CASE
+          WHEN f.account_id IS NULL OR g.account_id IS NULL OR f.account_id = g.account_id
+            OR f.asset <> g.asset OR typeof(t.amount) <> 'integer' OR t.amount <= 0
+            OR t.from_sub_account IS NOT f.sub_account
+            OR t.to_sub_account IS NOT iif(t.reason IN (${reasonCode("deposit")},
+              ${reasonCode("trade")}), g.sub_account, NULL) THEN 'transfer_invalid'
+          WHEN typeof(t.from_balance) <> 'integer' OR typeof(t.to_balance) <> 'integer'
+            OR (f.kind <> 'external' AND t.from_balance < 0)
+            OR (g.kind <> 'external' AND t.to_balance < 0) THEN 'negative_balance'
+          WHEN t.at < (SELECT p.at FROM transfers p WHERE p.transfer_id < t.transfer_id
+            ORDER BY p.transfer_id DESC LIMIT 1) THEN 'clock_went_back'
+          END AS failed
       FROM transfers t LEFT JOIN accounts f ON f.account_id = t.from_account
         LEFT JOIN accounts g ON g.account_id = t.to_account
-      WHERE t.transfer_id > ${after} AND t.transfer_id <= ${upTo})
+      WHERE ${within("t.transfer_id", chunk)})
     WHERE failed IS NOT NULL
-    ORDER BY CASE failed ${join(severity, " ")} END LIMIT ${MAX_PER_CHUNK}`;
-}
-
-/** A record is deleted with its last transfer, or later. No scan reads deleted transfers. */
-function hasRecord(): Expr {
-  return expr`CASE t.reason
-    WHEN ${reasonCode("deposit")} THEN EXISTS (SELECT 1 FROM deposits WHERE deposit_id = t.ref)
-    WHEN ${reasonCode("withdrawal")}
-      THEN EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref)
-        OR EXISTS (SELECT 1 FROM accepted_payments WHERE acceptance_id = t.ref)
-    WHEN ${reasonCode("reserve_trade")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
-    WHEN ${reasonCode("fee")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
-    WHEN ${reasonCode("trade")} THEN EXISTS (SELECT 1 FROM matches WHERE match_id = t.ref)
-      OR EXISTS (SELECT 1 FROM matches WHERE quote_id = t.ref)
-    WHEN ${reasonCode("reserve_rfq")} THEN EXISTS (SELECT 1 FROM matches WHERE quote_id = t.ref)
-    ELSE EXISTS (SELECT 1 FROM withdrawals WHERE withdrawal_id = t.ref) END`;
+    ORDER BY CASE failed WHEN 'transfer_invalid' THEN 0 WHEN 'negative_balance' THEN 1 ELSE 2 END
+    LIMIT ${MAX_PER_CHUNK}`;
 }
 
 type BrokenRow = AccountRow & {
@@ -169,21 +124,11 @@ function brokenBalances(scan: Scan, chunk: Chunk): Sql {
       SELECT x.*, coalesce(x.before, c.balance, 0) + x.delta AS expected
       FROM (
         SELECT *, lag(after) OVER (PARTITION BY account_id ORDER BY entry_id) AS before
-        FROM (${entries(chunk)})) x
+        FROM (${entriesIn(chunk)})) x
       LEFT JOIN checked_balances c ON c.scan = ${scanName(scan, "transfers")}
         AND c.account_id = x.account_id) e
     LEFT JOIN accounts a ON a.account_id = e.account_id
     WHERE e.after IS NOT e.expected AND ${isNext(scan, chunk)} LIMIT ${MAX_PER_CHUNK}`;
-}
-
-/** Both entries of each transfer of a chunk, as `account_id, entry_id, delta, after`. */
-function entries(chunk: Chunk): Sql {
-  return sql`SELECT from_account AS account_id, 2 * transfer_id AS entry_id, -amount AS delta,
-      from_balance AS after
-    FROM transfers WHERE ${within("transfer_id", chunk)}
-    UNION ALL
-    SELECT to_account, 2 * transfer_id + 1, amount, to_balance
-    FROM transfers WHERE ${within("transfer_id", chunk)}`;
 }
 
 /** The chunk starts at the checkpoint, and none of it has been released since it was chosen. */
@@ -214,11 +159,8 @@ export function placedWithin(chunk: Chunk): Sql {
 export async function advanceTransferScan(db: D1Database, scan: Scan, chunk: Chunk): Promise<void> {
   const name = scanName(scan, "transfers");
   const store = sql`INSERT INTO checked_balances (scan, account_id, balance, traded, traded_usdc)
-    SELECT ${name}, account_id, coalesce(after, 0), coalesce(traded, 0), coalesce(traded_usdc, 0)
-    FROM (SELECT account_id, after, max(entry_id) FROM (${entries(chunk)}) GROUP BY account_id)
-      LEFT JOIN (${tradeSums(chunk)}) USING (account_id)
-    WHERE ${isNext(scan, chunk)}
-    ON CONFLICT (scan, account_id) DO UPDATE SET balance = excluded.balance, ${addSums("checked_balances")}`;
+    SELECT ${name}, c.* FROM (${closingBalances(chunk)}) c WHERE ${isNext(scan, chunk)}
+    ON CONFLICT (scan, account_id) DO UPDATE SET ${addClosing("checked_balances")}`;
   const advance = sql`UPDATE ledger_checkpoints SET position = ${chunk.upTo}
     WHERE scan = ${name} AND ${isNext(scan, chunk)}`;
   await db.batch([prepare(db, store), prepare(db, advance)]);

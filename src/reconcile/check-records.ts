@@ -15,7 +15,7 @@ import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
 import { checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.ts";
 import { checkPromises } from "./check-balances.ts";
-import { within } from "./check-journal.ts";
+import { MAX_PER_CHUNK, unlisted, within } from "./check-journal.ts";
 import { checkQuotes, checkRequests, checkTerms } from "./check-trades.ts";
 import { checkOrders } from "./check-orders.ts";
 
@@ -27,7 +27,7 @@ export async function checkRecords(
   const alone = (name: string, check: typeof checkTerms) =>
     checkRowsAlone({ db, name, rows: "group", chunk }, (part) => check(db, part));
   return [
-    ...(await checkTransfersOf(db, { rows: "group", chunk, select: changedIn })),
+    ...(await checkPostings(db, { rows: "group", chunk, refsIn: refsOfGroups })),
     ...(await alone("terms", checkTerms)),
     ...(await alone("requests", checkRequests)),
     ...(await alone("quotes", checkQuotes)),
@@ -37,51 +37,24 @@ export async function checkRecords(
   ];
 }
 
-/**
- * Compares the records that a chunk of transfers names and that no group after `checkedGroup` has
- * moved. The scan over groups has already compared them, so these transfers have no cause.
- */
-export function checkLatePostings(
-  db: D1Database,
-  chunk: Chunk,
-  checkedGroup: number,
-): Promise<Difference[]> {
-  const select = (part: Chunk) => postedIn(part, checkedGroup);
-  return checkTransfersOf(db, { rows: "transfer", chunk, select });
+/** Compares each transfer of a chunk, and the others of its record, with what the record says. */
+export function checkCauses(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  const refsIn = (part: Chunk) =>
+    sql`SELECT DISTINCT ref AS id FROM transfers WHERE ${within("transfer_id", part)}`;
+  return checkPostings(db, { rows: "transfer", chunk, refsIn });
 }
 
-/**
- * A table of records. `groups` are the columns of the groups that moved a record, latest first.
- * Transfers name it by `id`, and by `alsoNamed`.
- */
-type Records = {
-  readonly table: string;
-  readonly id: string;
-  readonly alsoNamed?: string;
-  readonly groups: readonly string[];
-};
-
-const DEPOSITS: Records = { table: "deposits", id: "deposit_id", groups: ["ended_group"] };
-/** Transfers of the maker's side name the quote. */
-const MATCHES: Records = {
-  table: "matches",
-  id: "match_id",
-  alsoNamed: "quote_id",
-  groups: ["matched_group"],
-};
-const WITHDRAWALS: Records = {
-  table: "withdrawals",
-  id: "withdrawal_id",
-  groups: ["changed_group"],
-};
-const ACCEPTED_PAYMENTS: Records = {
-  table: "accepted_payments",
-  id: "acceptance_id",
-  groups: ["accepted_group"],
-};
-/** They have no transfers. */
-const REQUESTS = { table: "requests", groups: ["ended_group", "opened_group"] };
-const QUOTES = { table: "quotes", groups: ["ended_group"] };
+/** The columns of the groups that moved a record. */
+const GROUPS = [
+  ["deposits", "ended_group"],
+  ["quotes", "ended_group"],
+  ["matches", "matched_group"],
+  ["withdrawals", "changed_group"],
+  ["accepted_payments", "accepted_group"],
+  ["requests", "ended_group"],
+  ["requests", "opened_group"],
+  ["commit_groups", "seq"],
+] as const;
 
 const NO_GROUP = literal(Number.MAX_SAFE_INTEGER);
 
@@ -90,50 +63,33 @@ const NO_GROUP = literal(Number.MAX_SAFE_INTEGER);
  * and their records have been deleted, so a scan of each number would take longer every day.
  */
 export function nextChange(after: Expr): Expr {
-  const columns = [DEPOSITS, QUOTES, MATCHES, WITHDRAWALS, ACCEPTED_PAYMENTS, REQUESTS].flatMap(
-    ({ table, groups }) => groups.map((group) => ({ table, group })),
-  );
-  const firsts = [...columns, { table: "commit_groups", group: "seq" }].map(
-    ({ table, group }) =>
+  const firsts = GROUPS.map(
+    ([table, group]) =>
       sql`coalesce((SELECT min(${raw(group)}) FROM ${raw(table)} WHERE ${raw(group)} > ${after}),
         ${NO_GROUP})`,
   );
   return expr`min(${join(firsts, ", ")})`;
 }
 
-/** Selects the `id` of the records that a check compares. */
-type Selection = (records: Records) => Sql;
-
-function changedIn(chunk: Chunk): Selection {
-  return ({ table, id, groups }) =>
-    join(
-      groups.map(
-        (group) => sql`SELECT ${raw(id)} AS id FROM ${raw(table)} WHERE ${within(group, chunk)}`,
-      ),
-      " UNION ",
-    );
+/** What transfers name of the records that a chunk of groups moved. Five terms, as D1 takes. */
+function refsOfGroups(chunk: Chunk): Sql {
+  const matched = within("matched_group", chunk);
+  return sql`SELECT deposit_id AS id FROM deposits WHERE ${within("ended_group", chunk)}
+    UNION ALL SELECT match_id FROM matches WHERE ${matched}
+    UNION ALL SELECT quote_id FROM matches WHERE ${matched}
+    UNION ALL SELECT withdrawal_id FROM withdrawals WHERE ${within("changed_group", chunk)}
+    UNION ALL SELECT acceptance_id FROM accepted_payments
+      WHERE ${within("accepted_group", chunk)}`;
 }
 
-function postedIn(chunk: Chunk, checkedGroup: number): Selection {
-  const posted = sql`IN (SELECT ref FROM transfers WHERE ${within("transfer_id", chunk)})`;
-  return ({ table, id, alsoNamed = id, groups }) => sql`SELECT ${raw(id)} AS id FROM ${raw(table)}
-    WHERE (${raw(id)} ${posted} OR ${raw(alsoNamed)} ${posted})
-      AND coalesce(${raw(groups.join(", "))}, 0) <= ${checkedGroup}`;
-}
-
-async function checkTransfersOf(
+function checkPostings(
   db: D1Database,
-  { rows, chunk, select }: { rows: Rows; chunk: Chunk; select: (part: Chunk) => Selection },
+  { rows, chunk, refsIn }: { rows: Rows; chunk: Chunk; refsIn: (part: Chunk) => Sql },
 ): Promise<Difference[]> {
-  const kinds = { deposits, matches, withdrawals, "accepted payments": acceptedPayments };
-  const found = await Promise.all(
-    Object.entries(kinds).map(([kind, wrongIn]) =>
-      checkRowsAlone({ db, name: `transfers of ${kind}`, rows, chunk }, async (part) =>
-        (await all<MismatchRow>(db, wrongIn(select(part)))).map(mismatch),
-      ),
-    ),
-  );
-  return found.flat();
+  return checkRowsAlone({ db, name: "transfers of records", rows, chunk }, async (part) => {
+    const wrong = await all<MismatchRow>(db, wrongPostings(refsIn(part)));
+    return [...unlisted(wrong, rows, part), ...wrong.map(mismatch)];
+  });
 }
 
 /** A transfer that the journal contains too often (`surplus` above zero) or not often enough. */
@@ -161,16 +117,13 @@ function mismatch(row: MismatchRow): Difference {
 }
 
 /**
- * Counts the transfers that records call for against those in the journal. `records` selects the
- * records' `id`. `expected` selects from `records` the columns `ref, reason, from_owner, from_kind,
- * to_owner, to_kind, asset, amount`. An amount of zero calls for no transfer. `refs` selects from
- * `records` what their transfers name, as `id`.
+ * Counts the transfers that records call for against those in the journal. `refs` selects what
+ * transfers name, as `id`. An amount of zero calls for no transfer.
  */
-function compare(records: Sql, expected: Sql, refs = sql`SELECT id FROM records`): Sql {
-  return sql`WITH records AS MATERIALIZED (${records}),
-    refs AS MATERIALIZED (SELECT id FROM (${refs}) WHERE NOT ${ARCHIVED_RECORD}),
+function wrongPostings(refs: Sql): Sql {
+  return sql`WITH refs AS MATERIALIZED (SELECT id FROM (${refs}) WHERE NOT ${ARCHIVED_RECORD}),
     counted AS (
-      SELECT e.*, -1 AS n FROM (${expected}) e JOIN refs ON refs.id = e.ref WHERE e.amount <> 0
+      SELECT e.*, -1 AS n FROM (${EXPECTED}) e JOIN refs ON refs.id = e.ref WHERE e.amount <> 0
       UNION ALL
       SELECT t.ref, t.reason, f.owner, f.kind, g.owner, g.kind, f.asset, t.amount, 1
       FROM refs CROSS JOIN transfers t INDEXED BY transfers_once ON t.ref = refs.id
@@ -180,80 +133,66 @@ function compare(records: Sql, expected: Sql, refs = sql`SELECT id FROM records`
       hex(to_owner) AS to_owner, to_kind, asset, CAST(amount AS TEXT) AS amount, sum(n) AS surplus
     FROM counted
     GROUP BY ref, reason, from_owner, from_kind, to_owner, to_kind, asset, amount
-    HAVING sum(n) <> 0 LIMIT 100`;
-}
-
-function deposits(select: Selection): Sql {
-  return compare(
-    select(DEPOSITS),
-    sql`SELECT d.deposit_id AS ref, ${reasonCode("deposit")} AS reason,
-        CAST('external:' || d.chain AS BLOB) AS from_owner, 'external' AS from_kind,
-        d.user_id AS to_owner, 'available' AS to_kind, d.asset, CAST(d.amount AS INTEGER) AS amount
-      FROM records CROSS JOIN deposits d ON d.deposit_id = records.id WHERE d.status = 'credited'`,
-  );
+    HAVING sum(n) <> 0 LIMIT ${MAX_PER_CHUNK}`;
 }
 
 /**
  * The reserve and the trade of each side, and both fees. Who pays USDC pays the fee from the
- * reserve, the other from the proceeds.
+ * reserve, the other from the proceeds. Transfers of the maker's side name the quote.
  */
-function matches(select: Selection): Sql {
-  const m = sql`FROM records CROSS JOIN matches m ON m.match_id = records.id`;
-  const terms = sql`m.match_id, m.asset, m.amount, m.usdc_amount ${m}`;
-  return compare(
-    select(MATCHES),
-    sql`WITH sides AS (
-        SELECT m.match_id AS ref, ${reasonCode("reserve_trade")} AS reserve,
-          m.requester_id AS giver, m.maker_id AS taker, m.side = 'Bid' AS pays,
-          m.taker_fee AS fee, ${terms}
-        UNION ALL
-        SELECT m.quote_id, ${reasonCode("reserve_rfq")}, m.maker_id, m.requester_id,
-          m.side = 'Ask', m.maker_fee, ${terms})
-      SELECT ref, reserve AS reason, giver AS from_owner, 'available' AS from_kind,
-        giver AS to_owner, 'pending' AS to_kind, iif(pays, 'usdc', asset) AS asset,
-        iif(pays, usdc_amount + fee, amount) AS amount FROM sides
+const OF_MATCHES = sql`WITH m AS MATERIALIZED (
+      SELECT m.* FROM refs CROSS JOIN matches m ON m.match_id = refs.id
+      UNION SELECT m.* FROM refs CROSS JOIN matches m ON m.quote_id = refs.id),
+    sides AS (
+      SELECT match_id AS ref, ${reasonCode("reserve_trade")} AS reserve, requester_id AS giver,
+        maker_id AS taker, side = 'Bid' AS pays, taker_fee AS fee, match_id, asset, amount,
+        usdc_amount FROM m
       UNION ALL
-      SELECT ref, ${reasonCode("trade")}, giver, 'pending', taker, 'available',
-        iif(pays, 'usdc', asset), iif(pays, usdc_amount, amount) FROM sides
-      UNION ALL
-      SELECT match_id, ${reasonCode("fee")}, giver, iif(pays, 'pending', 'available'),
-        ${FEES_OWNER}, 'fees', 'usdc', fee FROM sides`,
-    sql`SELECT id FROM records UNION ALL SELECT m.quote_id ${m}`,
-  );
-}
+      SELECT quote_id, ${reasonCode("reserve_rfq")}, maker_id, requester_id, side = 'Ask',
+        maker_fee, match_id, asset, amount, usdc_amount FROM m)
+  SELECT ref, reserve AS reason, giver AS from_owner, 'available' AS from_kind,
+    giver AS to_owner, 'pending' AS to_kind, iif(pays, 'usdc', asset) AS asset,
+    iif(pays, usdc_amount + fee, amount) AS amount FROM sides
+  UNION ALL
+  SELECT ref, ${reasonCode("trade")}, giver, 'pending', taker, 'available',
+    iif(pays, 'usdc', asset), iif(pays, usdc_amount, amount) FROM sides
+  UNION ALL
+  SELECT match_id, ${reasonCode("fee")}, giver, iif(pays, 'pending', 'available'),
+    ${FEES_OWNER}, 'fees', 'usdc', fee FROM sides`;
 
-function withdrawals(select: Selection): Sql {
-  const w = sql`FROM records CROSS JOIN withdrawals w ON w.withdrawal_id = records.id`;
-  return compare(
-    select(WITHDRAWALS),
-    sql`SELECT w.withdrawal_id AS ref, ${reasonCode("withdrawal")} AS reason,
-        w.user_id AS from_owner, 'available' AS from_kind,
-        w.user_id AS to_owner, 'pending' AS to_kind, w.asset, w.amount ${w}
-      UNION ALL
-      SELECT w.withdrawal_id, ${reasonCode("withdrawal")}, w.user_id, 'pending',
-        CAST('external:' || w.chain AS BLOB), 'external', w.asset, w.amount ${w}
-      WHERE w.status = 'settled'
-      UNION ALL
-      SELECT w.withdrawal_id, ${reasonCode("release")}, w.user_id, 'pending',
-        w.user_id, 'available', w.asset, w.amount ${w} WHERE w.status IN ('failed', 'cancelled')`,
-  );
-}
+const DEPOSIT = sql`SELECT d.deposit_id AS ref, ${reasonCode("deposit")} AS reason,
+    CAST('external:' || d.chain AS BLOB) AS from_owner, 'external' AS from_kind,
+    d.user_id AS to_owner, 'available' AS to_kind, d.asset, CAST(d.amount AS INTEGER) AS amount
+  FROM refs CROSS JOIN deposits d ON d.deposit_id = refs.id WHERE d.status = 'credited'`;
+
+const W = sql`FROM refs CROSS JOIN withdrawals w ON w.withdrawal_id = refs.id`;
+const OF_WITHDRAWALS = sql`SELECT w.withdrawal_id, ${reasonCode("withdrawal")}, w.user_id,
+    'available', w.user_id, 'pending', w.asset, w.amount ${W}
+  UNION ALL
+  SELECT w.withdrawal_id, ${reasonCode("withdrawal")}, w.user_id, 'pending',
+    CAST('external:' || w.chain AS BLOB), 'external', w.asset, w.amount ${W}
+  WHERE w.status = 'settled'
+  UNION ALL
+  SELECT w.withdrawal_id, ${reasonCode("release")}, w.user_id, 'pending',
+    w.user_id, 'available', w.asset, w.amount ${W} WHERE w.status IN ('failed', 'cancelled')`;
 
 /** A payment that was accepted as a loss, or as that of a lost withdrawal. */
-function acceptedPayments(select: Selection): Sql {
-  const a = sql`FROM records CROSS JOIN accepted_payments a ON a.acceptance_id = records.id`;
-  return compare(
-    select(ACCEPTED_PAYMENTS),
-    sql`SELECT a.acceptance_id AS ref, ${reasonCode("withdrawal")} AS reason,
-        coalesce(a.user_id, ${LOSSES_OWNER}) AS from_owner,
-        iif(a.kind = 'loss', 'external', 'pending') AS from_kind,
-        CAST('external:' || a.chain AS BLOB) AS to_owner, 'external' AS to_kind, a.asset, a.amount
-        ${a} WHERE a.kind <> 'rescue'
-      UNION ALL
-      SELECT a.acceptance_id, ${reasonCode("withdrawal")}, a.user_id, 'available',
-        a.user_id, 'pending', a.asset, a.amount ${a} WHERE a.kind = 'withdrawal'`,
-  );
-}
+const A = sql`FROM refs CROSS JOIN accepted_payments a ON a.acceptance_id = refs.id`;
+const OF_ACCEPTED_PAYMENTS = sql`SELECT a.acceptance_id, ${reasonCode("withdrawal")},
+    coalesce(a.user_id, ${LOSSES_OWNER}), iif(a.kind = 'loss', 'external', 'pending'),
+    CAST('external:' || a.chain AS BLOB), 'external', a.asset, a.amount
+    ${A} WHERE a.kind <> 'rescue'
+  UNION ALL
+  SELECT a.acceptance_id, ${reasonCode("withdrawal")}, a.user_id, 'available',
+    a.user_id, 'pending', a.asset, a.amount ${A} WHERE a.kind = 'withdrawal'`;
+
+/** From `refs`: `ref, reason, from_owner, from_kind, to_owner, to_kind, asset, amount`. */
+const EXPECTED = join(
+  [DEPOSIT, OF_MATCHES, OF_WITHDRAWALS, OF_ACCEPTED_PAYMENTS].map(
+    (transfers) => sql`SELECT * FROM (${transfers})`,
+  ),
+  " UNION ALL ",
+);
 
 type PaymentRow = {
   readonly withdrawal: string;

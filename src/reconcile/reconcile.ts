@@ -29,7 +29,7 @@ import {
   type Scan,
 } from "./check-journal.ts";
 import { checkSums } from "./check-positions.ts";
-import { checkLatePostings, checkOverdue, checkRecords, nextChange } from "./check-records.ts";
+import { checkCauses, checkOverdue, checkRecords, nextChange } from "./check-records.ts";
 import { type Keys, takeTurns, TURNS } from "./turns.ts";
 import { ledgerCheckpoints } from "./tables.ts";
 import { nextTransfers, stepOverReleased } from "./transfer-scan.ts";
@@ -281,7 +281,7 @@ export async function lastFinished(
  */
 async function stepTransfers(db: D1Database, scan: Scan): Promise<boolean> {
   const next = await nextTransfers(db, scan, TRANSFERS_PER_CHUNK);
-  const { after, upTo, released, checkedGroup } = next;
+  const { after, upTo, released } = next;
   if (scan === "full" && released) {
     await stepOverReleased(db);
     return false;
@@ -293,7 +293,7 @@ async function stepTransfers(db: D1Database, scan: Scan): Promise<boolean> {
   const chunk = { after, upTo };
   await report(db, [
     ...(await checkTransfers(db, scan, chunk)),
-    ...(await checkLatePostings(db, chunk, checkedGroup)),
+    ...(await checkCauses(db, chunk)),
     ...(await checkAccounts(db, "transfer", chunk)),
     ...(await checkAlone("sums of trades", () => checkSums(db, scan, chunk))),
   ]);

@@ -10,8 +10,6 @@ type NextTransfers = {
   readonly upTo: number | null;
   /** Transfers after the checkpoint may have been released. */
   readonly released: boolean;
-  /** The groups up to this one have been checked. */
-  readonly checkedGroup: number;
 };
 
 const NO_END = literal(Number.MAX_SAFE_INTEGER);
@@ -22,25 +20,18 @@ export async function nextTransfers(
   scan: Scan,
   limit: number,
 ): Promise<NextTransfers> {
-  const row = await first<{
-    after: number;
-    up_to: number | null;
-    released: number;
-    groups: number;
-  }>(
+  const row = await first<{ after: number; up_to: number | null; released: number }>(
     db,
     sql`SELECT c.position AS after, c.position < ${DELIVERED} AS released,
         (SELECT max(transfer_id) FROM (
           SELECT t.transfer_id FROM transfers t WHERE t.transfer_id > c.position
             AND t.transfer_id <= iif(c.mark = '', ${NO_END}, CAST(c.mark AS INTEGER))
-          ORDER BY t.transfer_id LIMIT ${limit})) AS up_to,
-        (SELECT g.position FROM ledger_checkpoints g
-          WHERE g.scan = ${scanName(scan, "groups")}) AS groups
+          ORDER BY t.transfer_id LIMIT ${limit})) AS up_to
       FROM ledger_checkpoints c WHERE c.scan = ${scanName(scan, "transfers")}`,
   );
-  if (row === undefined) return { after: 0, upTo: null, released: false, checkedGroup: 0 };
-  const { after, up_to: upTo, released, groups: checkedGroup } = row;
-  return { after, upTo, released: released === 1, checkedGroup };
+  if (row === undefined) return { after: 0, upTo: null, released: false };
+  const { after, up_to: upTo, released } = row;
+  return { after, upTo, released: released === 1 };
 }
 
 /**

@@ -50,7 +50,7 @@ const EDITS: readonly Edit[] = [
     table: "matches",
     statement: ({ matchId }) =>
       sql`UPDATE matches SET usdc_amount = ${HUGE} WHERE match_id = ${uuid(matchId)}`,
-    check: "transfers of matches",
+    check: "transfers of records",
   },
   {
     title: "a huge balance after a transfer",

@@ -96,8 +96,8 @@ export const REST: readonly Mutant[] = [
   }),
   ...ideas("src/reconcile/check-records.ts", "reconcile/tampering", {
     "late postings ignored": [
-      '      AND coalesce(${raw(groups.join(", "))}, 0) <= ${checkedGroup}`;',
-      '      AND coalesce(${raw(groups.join(", "))}, 0) < 0 - ${checkedGroup}`;',
+      "SELECT DISTINCT ref AS id FROM transfers WHERE ${",
+      "SELECT DISTINCT ref AS id FROM transfers WHERE 0 AND ${",
     ],
     "payments not compared": [
       "AND e.chain = w.chain AND e.kind = 'Paid' AND e.to_address = w.to_address",
@@ -162,7 +162,7 @@ export const REST: readonly Mutant[] = [
   }),
   ...ideas("src/archive/seal-row.ts", "archive/release", {
     "a seal forgets what was traded": [
-      'SET balance = excluded.balance, ${addSums("sealed_balances")}',
+      'SET ${addClosing("sealed_balances")}',
       "SET balance = excluded.balance",
     ],
   }),
