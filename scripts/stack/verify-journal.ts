@@ -5,7 +5,6 @@ import {
   type JournalReport,
   type OwnersPart,
   type SealsPart,
-  type TransfersPart,
   verifyWhole,
 } from "../../src/archive/verify-whole.ts";
 
@@ -43,8 +42,6 @@ export function verifyJournal(
         from: String(first),
         ...(most === undefined ? {} : { most: String(most) }),
       }),
-    transfers: (after: number, upTo: number) =>
-      part<TransfersPart>({ part: "transfers", after: String(after), "up-to": String(upTo) }),
     accounts: (after: number) => part<AccountsPart>({ part: "accounts", after: String(after) }),
     owners: (after: string) =>
       part<OwnersPart>({ part: "owners", ...(after === "" ? {} : { after }) }),

@@ -1,11 +1,11 @@
 /**
  * The parts of `journal verify` (verify-whole.ts), each of which one call reads: seals, each
- * against its row, the row against the signed audit event of the seal, and the chain of hashes;
- * transfers that are in no seal; and the database's balances.
+ * against its row, the row against the signed audit event of the seal, and the chain of hashes; and
+ * what the database states of owners and balances after the last seal.
  */
 import { asc, gte } from "drizzle-orm";
 import type { MacKeys } from "../audit/event-mac.ts";
-import { all, expr, type Expr, first, raw, sql } from "../platform/sql.ts";
+import { all, sql } from "../platform/sql.ts";
 import { read } from "../platform/read.ts";
 import { SealMalformed } from "./column-text.ts";
 import { GENESIS, SealDiffers } from "./footer.ts";
@@ -24,7 +24,6 @@ import {
   type Moved,
   type OwnersPart,
   type SealsPart,
-  type TransfersPart,
   type VerifyOptions,
   verifyWhole,
 } from "./verify-whole.ts";
@@ -33,7 +32,7 @@ import {
 export type PartLimits = {
   /** An invocation may read a thousand objects. */
   readonly seals: number;
-  /** Those of the seals together, unless one has more, and transfers of the database. */
+  /** Those of the seals together, unless one has more. */
   readonly rows: number;
   readonly accounts: number;
 };
@@ -50,7 +49,6 @@ export function verifyJournal(
   const source = {
     seals: (from: number, most?: number) =>
       verifySeals({ db, bucket, macKeys, limits }, from, most),
-    transfers: (after: number, upTo: number) => readTransfers(db, { after, upTo }, limits),
     accounts: (after: number) => readAccounts(db, after, limits),
     owners: (after: string) => readOwners(db, after, limits),
   };
@@ -90,9 +88,9 @@ export async function verifySeals(
   let previous = before?.sha256 ?? GENESIS;
   for (const row of rows) {
     const { content, discrepancies } = await verifySeal(bucket, row, previous);
-    const { epoch, number, sha256, upTo, transfers, bytes } = row;
+    const { epoch, number, sha256, transfers, bytes } = row;
     const wrong = causesFirst([...unsigned(row, events), ...discrepancies]);
-    const head = { epoch, number, sha256, upTo, transfers, bytes };
+    const head = { epoch, number, sha256, transfers, bytes };
     seals.push({ head, content, discrepancies: wrong });
     previous = row.sha256;
   }
@@ -170,69 +168,46 @@ function isSealOf(row: SealRow, { seal }: StoredSeal): boolean {
   return told.every(([one, other]) => one === other);
 }
 
-/** Before and after the transfers that have passed. */
-type Balances = Map<string, { readonly before: bigint; readonly after: bigint }>;
-
 /** What a seal moves, and what of it does not follow. The first balances are taken as given. */
 function balancesIn({ transfers }: Pick<Seal, "transfers">): { moved: Moved[]; breaks: string[] } {
-  const balances: Balances = new Map();
+  const balances = new Map<string, { readonly before: bigint; readonly after: bigint }>();
   const breaks: string[] = [];
   const step = (account: string, delta: bigint, left: bigint, id: number) => {
-    const expected = move(balances, account, delta, left);
+    const known = balances.get(account) ?? { before: left - delta, after: left - delta };
+    const expected = known.after + delta;
     if (expected !== left)
       breaks.push(`transfer ${id} leaves ${left} on ${account}; expected ${expected}`);
+    balances.set(account, { before: known.before, after: left });
   };
   for (const { transfer_id: id, asset, amount, ...row } of transfers) {
     step(`${row.from_owner}/${row.from_kind}/${asset}`, -amount, row.from_balance, id);
     step(`${row.to_owner}/${row.to_kind}/${asset}`, amount, row.to_balance, id);
   }
-  return { moved: movedIn(balances), breaks };
-}
-
-/** Returns the balance that is expected. Continues from the one that is stated. */
-function move(balances: Balances, account: string, delta: bigint, left: bigint): bigint {
-  const known = balances.get(account);
-  balances.set(account, { before: known?.before ?? left - delta, after: left });
-  return known === undefined ? left : known.after + delta;
-}
-
-function movedIn(balances: Balances): Moved[] {
-  return Array.from(balances, ([account, { before, after }]) => ({
+  const moved = Array.from(balances, ([account, { before, after }]) => ({
     account,
     before: String(before),
     after: String(after),
   }));
+  return { moved, breaks };
 }
 
-/** The key of an account, in SQL. */
-function keyIn(account: "a" | "f" | "g"): Expr {
-  return expr`lower(hex(${raw(account)}.owner)) || '/' || ${raw(account)}.kind || '/'
-    || ${raw(account)}.asset`;
-}
-
-/** Accounts, with what was newest when they were read: one statement sees one instant. */
+/** Accounts, with the seal that was newest when they were read: one statement sees one instant. */
 export async function readAccounts(
   db: D1Database,
   after: number,
   { accounts: limit } = LIMITS,
 ): Promise<AccountsPart> {
-  const rows = await all<AccountsPart["accounts"][number] & { seal: number; transfer: number }>(
+  const rows = await all<AccountsPart["accounts"][number] & { seal: number }>(
     db,
-    sql`SELECT a.account_id AS id, ${keyIn("a")} AS account, CAST(a.balance AS TEXT) AS balance,
+    sql`SELECT a.account_id AS id,
+        lower(hex(a.owner)) || '/' || a.kind || '/' || a.asset AS account,
         CAST(coalesce(s.balance, 0) AS TEXT) AS sealed,
-        (SELECT coalesce(max(number), 0) FROM journal_seals) AS seal,
-        (SELECT coalesce(max(transfer_id), 0) FROM transfers) AS transfer
+        (SELECT coalesce(max(number), 0) FROM journal_seals) AS seal
       FROM accounts a LEFT JOIN sealed_balances s ON s.account_id = a.account_id
       WHERE a.account_id > ${after} ORDER BY a.account_id LIMIT ${limit}`,
   );
-  const { seal = 0, transfer = 0 } = rows[0] ?? {};
-  const accounts = rows.map(({ id, account, balance, sealed }) => ({
-    id,
-    account,
-    balance,
-    sealed,
-  }));
-  return { seal, transfer, accounts };
+  const accounts = rows.map(({ id, account, sealed }) => ({ id, account, sealed }));
+  return { seal: rows[0]?.seal ?? 0, accounts };
 }
 
 /** Rows of `sealed_owners` after an owner, with the newest seal when they were read. */
@@ -242,51 +217,4 @@ export function readOwners(
   { accounts: limit } = LIMITS,
 ): Promise<OwnersPart> {
   return readOwnerRows(db, sql`o.owner > unhex(${after}) ORDER BY o.owner LIMIT ${limit}`);
-}
-
-const TRANSFERS_PER_PAGE = 5_000;
-
-type TransferRow = {
-  readonly id: number;
-  readonly from: string;
-  readonly to: string;
-  readonly amount: string;
-  readonly from_balance: string;
-  readonly to_balance: string;
-};
-
-/** What transfers of the database have moved. */
-export async function readTransfers(
-  db: D1Database,
-  range: { readonly after: number; readonly upTo: number },
-  { rows: limit } = LIMITS,
-): Promise<TransfersPart> {
-  const balances: Balances = new Map();
-  let { after } = range;
-  for (let count = 0; after < range.upTo && count < limit;) {
-    const size = Math.min(TRANSFERS_PER_PAGE, limit - count);
-    const page = await all<TransferRow>(
-      db,
-      sql`SELECT t.transfer_id AS id, ${keyIn("f")} AS "from", ${keyIn("g")} AS "to",
-          CAST(t.amount AS TEXT) AS amount, CAST(t.from_balance AS TEXT) AS from_balance,
-          CAST(t.to_balance AS TEXT) AS to_balance
-        FROM transfers t CROSS JOIN accounts f ON f.account_id = t.from_account
-          CROSS JOIN accounts g ON g.account_id = t.to_account
-        WHERE t.transfer_id > ${after} AND t.transfer_id <= ${range.upTo}
-        ORDER BY t.transfer_id LIMIT ${size}`,
-    );
-    for (const { from, to, amount, ...left } of page) {
-      move(balances, from, -BigInt(amount), BigInt(left.from_balance));
-      move(balances, to, BigInt(amount), BigInt(left.to_balance));
-    }
-    count += page.length;
-    after = page.length < size ? range.upTo : (page.at(-1)?.id ?? range.upTo);
-  }
-  // Asked afterwards, so that what was deleted meanwhile is noticed.
-  const row = await first<{ left: number }>(
-    db,
-    sql`SELECT EXISTS (SELECT 1 FROM journal_seals INDEXED BY journal_seals_released
-      WHERE released_at IS NOT NULL AND up_to_transfer > ${range.after}) AS left`,
-  );
-  return { upTo: after, left: row?.left === 1, moved: movedIn(balances) };
 }

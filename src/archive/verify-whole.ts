@@ -1,13 +1,14 @@
 /**
- * Verifies the archive from its first seal to the newest transfer of the database, in parts that a
- * Worker can read in one call (verify-journal.ts). The operator's tool runs this, so that the
- * balances of all accounts are kept outside the service. Pure.
+ * Verifies the archive from its first seal to the last one, in parts that a Worker can read in one
+ * call (verify-journal.ts), and what the database states of them. The operator's tool runs this, so
+ * that the balances of all accounts are kept outside the service. What came after the last seal is
+ * compared by `reconcile`. Pure.
  */
 
 import type { OwnerEnds, OwnerLink } from "./owner-ends.ts";
 import { OwnerChains } from "./verify-owners.ts";
 
-/** The balance of one account before and after what a seal or a part has moved, in decimal. */
+/** The balance of one account before and after what a seal has moved, in decimal. */
 export type Moved = {
   /** Owner, kind and asset. */
   readonly account: string;
@@ -32,12 +33,7 @@ type Head = { readonly epoch: number; readonly number: number; readonly sha256: 
 
 /** One seal. The tool compares it with the seals before. */
 export type CheckedSeal = {
-  readonly head: Head & {
-    /** The last transfer that it covers. */
-    readonly upTo: number;
-    readonly transfers: number;
-    readonly bytes: number;
-  };
+  readonly head: Head & { readonly transfers: number; readonly bytes: number };
   /** Null if it could not be read. */
   readonly content: {
     readonly moved: readonly Moved[];
@@ -54,23 +50,13 @@ export type SealsPart = {
   readonly missing: readonly Discrepancy[];
 };
 
-export type TransfersPart = {
-  /** The last transfer that was read. */
-  readonly upTo: number;
-  /** Whether transfers of the range had been deleted. Then it is in seals that are stored. */
-  readonly left: boolean;
-  readonly moved: readonly Moved[];
-};
-
 export type AccountsPart = {
-  /** The newest seal and transfer when the accounts were read. */
+  /** The newest seal when the accounts were read. */
   readonly seal: number;
-  readonly transfer: number;
   readonly accounts: readonly {
     readonly id: number;
     readonly account: string;
-    readonly balance: string;
-    /** As recorded with the last seal. */
+    /** The balance, as recorded with the last seal. */
     readonly sealed: string;
   }[];
 };
@@ -85,8 +71,6 @@ export type OwnersPart = {
 export type Source = {
   /** Seals from a number on, at most so many if that is given. */
   readonly seals: (from: number, most?: number) => Promise<SealsPart>;
-  /** Transfers of the database that are in no seal. */
-  readonly transfers: (after: number, upTo: number) => Promise<TransfersPart>;
   readonly accounts: (after: number) => Promise<AccountsPart>;
   readonly owners: (after: string) => Promise<OwnersPart>;
 };
@@ -141,15 +125,12 @@ class Verification {
   readonly #onProgress: (where: string) => void;
   /** After the last seal that was read. */
   readonly #sealed = new Map<string, bigint>();
-  /** After `#readUpTo`, of accounts that moved since that seal. */
-  readonly #later = new Map<string, bigint>();
   /** Those that were to be read. */
   readonly #unread = new Set<number>();
   readonly #owners: OwnerChains;
   #discrepancies: readonly Discrepancy[] = [];
   readonly #sums = { verified: 0, transfers: 0, bytes: 0, accounts: 0, unknown: 0, owners: 0 };
   #head: CheckedSeal["head"] | null = null;
-  #readUpTo = 0;
 
   constructor(source: Source, from: number, onProgress: (where: string) => void) {
     this.#source = source;
@@ -188,8 +169,6 @@ class Verification {
       this.#onProgress(`at seal ${this.#number}`);
       ({ more } = part);
     }
-    // What was read of the database may be older than the last seal now.
-    if ((this.#head?.upTo ?? 0) >= this.#readUpTo) this.#later.clear();
   }
 
   #followSeal({ head, content, discrepancies }: CheckedSeal): void {
@@ -204,7 +183,7 @@ class Verification {
       if (detail !== undefined) wrong("history", detail);
     }
     for (const { account, before, after } of content?.moved ?? []) {
-      const expected = this.#balance(this.#sealed, account);
+      const expected = this.#expected(account);
       if (expected !== undefined && expected !== BigInt(before))
         wrong("balance", `${account} begins with ${before}; expected ${expected}`);
       this.#sealed.set(account, BigInt(after));
@@ -218,27 +197,6 @@ class Verification {
     }
     if (found.length === 0) this.#sums.verified++;
     this.#add(...found);
-  }
-
-  /** Whether all transfers up to this one could be read. If not, they are in seals. */
-  async #readTransfers(upTo: number): Promise<boolean> {
-    for (;;) {
-      const after = Math.max(this.#readUpTo, this.#head?.upTo ?? 0);
-      if (after >= upTo) return true;
-      const part = await this.#source.transfers(after, upTo);
-      if (part.left) return false;
-      for (const { account, before, after: left } of part.moved) {
-        const expected = this.#latest(account);
-        if (expected !== undefined && expected !== BigInt(before))
-          this.#differs(
-            this.#number,
-            `${account} goes on with ${before} after the seals; expected ${expected}`,
-          );
-        this.#later.set(account, BigInt(left));
-      }
-      this.#readUpTo = part.upTo;
-      this.#onProgress(`at transfer ${part.upTo}`);
-    }
   }
 
   /** Each page is compared with what the seals up to its instant say. */
@@ -261,58 +219,43 @@ class Verification {
     if (detail !== undefined) this.#add({ seal: this.#number, kind: "history", detail });
   }
 
-  /** Each page is compared with what the archive and the journal say of the instant it was read. */
+  /** Each page is compared with what the seals up to its instant say. */
   async #compareAccounts(): Promise<void> {
     const seen = new Set<string>();
-    for (let after = 0; ;) {
-      const page = await this.#source.accounts(after);
-      const last = page.accounts.at(-1);
-      if (last === undefined) break;
+    for (let after: number | undefined = 0; after !== undefined;) {
+      const page: AccountsPart = await this.#source.accounts(after);
       await this.#readSeals(page.seal);
-      if (!(await this.#readTransfers(page.transfer))) {
-        const known = this.#number;
-        await this.#readSeals();
-        if (this.#number === known) throw new Error("transfers have left that are in no seal");
-        continue;
+      for (const { account, sealed } of page.accounts) {
+        seen.add(account);
+        this.#compare(account, sealed);
       }
-      for (const one of page.accounts) {
-        seen.add(one.account);
-        this.#compare(one);
-      }
-      after = last.id;
-      this.#onProgress(`at account ${after}`);
+      after = page.accounts.at(-1)?.id;
+      if (after !== undefined) this.#onProgress(`at account ${after}`);
     }
     for (const account of this.#sealed.keys())
-      if (!seen.has(account)) this.#differs(this.#number, `the database has no ${account}`);
+      if (!seen.has(account)) this.#differs(`the database has no ${account}`);
   }
 
-  #compare({ account, balance, sealed }: AccountsPart["accounts"][number]): void {
-    const [atSeal, latest] = [this.#balance(this.#sealed, account), this.#latest(account)];
-    if (latest === undefined) this.#sums.unknown++;
+  #compare(account: string, recorded: string): void {
+    const expected = this.#expected(account);
+    if (expected === undefined) this.#sums.unknown++;
     else this.#sums.accounts++;
-    const fits = (found: string, expected = BigInt(found)) => BigInt(found) === expected;
-    if (fits(balance, latest) && fits(sealed, atSeal)) return;
-    this.#differs(
-      this.#number,
-      `${account} has ${balance} and is recorded as ${sealed} after the seal; the transfers leave ` +
-        `${latest ?? "an unknown balance"} and ${atSeal ?? "an unknown one"}`,
-    );
+    if (expected !== undefined && expected !== BigInt(recorded))
+      this.#differs(`${account} is recorded as ${recorded}; the seals leave ${expected}`);
   }
 
-  #balance(of: ReadonlyMap<string, bigint>, account: string): bigint | undefined {
-    return of.get(account) ?? (this.#from === 1 && this.#unread.size === 0 ? 0n : undefined);
-  }
-
-  #latest(account: string): bigint | undefined {
-    return this.#later.get(account) ?? this.#balance(this.#sealed, account);
+  /** Undefined: only a whole verification that read every seal knows it. */
+  #expected(account: string): bigint | undefined {
+    const isWhole = this.#from === 1 && this.#unread.size === 0;
+    return this.#sealed.get(account) ?? (isWhole ? 0n : undefined);
   }
 
   get #number(): number {
     return this.#head?.number ?? this.#from - 1;
   }
 
-  #differs(seal: number, detail: string): void {
-    this.#add({ seal, kind: "balance", detail });
+  #differs(detail: string): void {
+    this.#add({ seal: this.#number, kind: "balance", detail });
   }
 
   #add(...found: readonly Discrepancy[]): void {

@@ -1,14 +1,14 @@
 /**
- * `journal verify`: the archive against its own chain and against the database. An order reads one
- * part, and the tool puts them together (src/archive/verify-whole.ts).
+ * `journal verify`: the archive against its own chain and what the database states of it. An order
+ * reads one part, and the tool puts them together (src/archive/verify-whole.ts).
  */
-import { readAccounts, readOwners, readTransfers, verifySeals } from "../archive/verify-journal.ts";
+import { readAccounts, readOwners, verifySeals } from "../archive/verify-journal.ts";
 import { SEALER_NAME } from "../archive/sealer-name.ts";
 import { near } from "../platform/near.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import { badOption, oneOfOption, type OperatorContext, option, optional } from "./context.ts";
 
-const PARTS = ["seals", "transfers", "accounts", "owners"] as const;
+const PARTS = ["seals", "accounts", "owners"] as const;
 
 export async function verify(context: OperatorContext): Promise<unknown> {
   const { env, settings } = context;
@@ -19,10 +19,6 @@ export async function verify(context: OperatorContext): Promise<unknown> {
     const after = optional(context, "after") ?? "";
     if (!/^([0-9a-f]{2})*$/.test(after)) throw badOption("after", "must be hexadecimal");
     return readOwners(db, after);
-  }
-  if (part === "transfers") {
-    const range = { after: numberOption(context, "after"), upTo: numberOption(context, "up-to") };
-    return readTransfers(db, range);
   }
   if (part === undefined) throw badOption("part", `must be one of ${PARTS.join(", ")}`);
   const given = optional(context, "most");

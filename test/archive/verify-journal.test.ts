@@ -4,8 +4,7 @@ import { encodeSeal, type Seal } from "../../src/archive/seal-format.ts";
 import { keyOf, readSeal, type SealBucket } from "../../src/archive/seal-store.ts";
 import { lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
 import { verifyJournal, verifySeals } from "../../src/archive/verify-journal.ts";
-import { releaseRound } from "../../src/archive/release.ts";
-import { all, blob, raw, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, sql, uuid } from "../../src/platform/sql.ts";
 import { settings } from "../support/http.ts";
 import { edit } from "../support/ledger.ts";
 import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
@@ -25,11 +24,6 @@ beforeEach(async () => {
   if (row === undefined) throw new Error("nothing is sealed");
   last = row;
 });
-
-async function releaseAll(): Promise<void> {
-  const round = () => releaseRound({ db, bucket: sealing.bucket, lagMs: 0, matchesMs: 0 });
-  while ((await round()).status !== "idle");
-}
 
 /** A statement, bound or not, whose rows are read in another way. */
 function withAll(
@@ -59,7 +53,7 @@ async function encoded(change: (seal: Seal) => Seal): Promise<Uint8Array<ArrayBu
   return encodeSeal(change((await readSeal(sealing.bucket, last)).seal)).bytes;
 }
 
-it("verifies the whole chain, with transfers after it", async () => {
+it("verifies the whole chain, whatever is posted after it", async () => {
   await journal.trade();
   const report = await verifyJournal(db, sealing.bucket, settings());
   expect(report).toMatchObject({ ok: true, unknown: 0, discrepancies: [] });
@@ -91,19 +85,17 @@ it("verifies a chain of any length, in parts", async () => {
     AND asset = 'usdc' AND kind = 'available')`;
   await sealing.sealAll();
   const limits = { seals: rounds(4, 1), rows: rounds(8, 1), accounts: rounds(8, 1) };
-  for (const table of ["accounts", "sealed_balances"]) {
-    const move = (by: number) =>
-      edit(db, table, [
-        sql`UPDATE ${raw(table)} SET balance = balance + ${by} WHERE account_id = ${idle}`,
-      ]);
-    await move(1);
-    const { ok, discrepancies } = await verifyJournal(db, sealing.bucket, settings(), { limits });
-    await move(-1);
-    expect(ok).toBe(false);
-    expect(discrepancies).toMatchObject([
-      { kind: "balance", detail: expect.stringContaining("/available/usdc has ") },
+  const move = (by: number) =>
+    edit(db, "sealed_balances", [
+      sql`UPDATE sealed_balances SET balance = balance + ${by} WHERE account_id = ${idle}`,
     ]);
-  }
+  await move(1);
+  const { ok, discrepancies } = await verifyJournal(db, sealing.bucket, settings(), { limits });
+  await move(-1);
+  expect(ok).toBe(false);
+  expect(discrepancies).toMatchObject([
+    { kind: "balance", detail: expect.stringContaining("/available/usdc is recorded as ") },
+  ]);
 });
 
 it("reads seals of so many rows of all kinds at once", async () => {
@@ -130,7 +122,7 @@ it("says which accounts it cannot know that begins with a later seal", async () 
   expect(report.accounts + report.unknown).toBe(await journal.count("accounts"));
 });
 
-it("goes on with what is posted, sealed and released meanwhile", async () => {
+it("goes on with what is sealed meanwhile", async () => {
   let [reads, number] = [0, 0];
   const busy = new Proxy(db, {
     get(target, name) {
@@ -141,13 +133,10 @@ it("goes on with what is posted, sealed and released meanwhile", async () => {
           if (!text.includes("LEFT JOIN sealed_balances")) return found;
           return withAll(found, async (rest) => {
             const rows = await rest();
-            if (++reads % 4 !== 1 || number > 2) return rows;
+            if (++reads % 2 !== 1 || number > 2) return rows;
             number++;
             await journal.trade();
             await sealing.sealAll();
-            await journal.trade();
-            // What the page says has been posted since is no longer in the database.
-            await releaseAll();
             return rows;
           });
         };

@@ -32,11 +32,10 @@ function sourceOf(
   const accounts = balances.map((balance, n) => ({
     id: n + 1,
     account: `a${n}`,
-    balance,
     sealed: balance,
   }));
   const checked = ({ unread, moved = [], owners = [], discrepancies = [] }: Part, n: number) => ({
-    head: { ...id(n), sha256: "", upTo: n, transfers: 0, bytes: 0 },
+    head: { ...id(n), sha256: "", transfers: 0, bytes: 0 },
     content: unread ? null : { moved, owners },
     discrepancies,
   });
@@ -46,8 +45,7 @@ function sourceOf(
       more: from < last,
       missing: [],
     }),
-    transfers: async (_after, upTo) => ({ upTo, left: false, moved: [] }),
-    accounts: async (after) => ({ seal: last, transfer: last, accounts: accounts.slice(after) }),
+    accounts: async (after) => ({ seal: last, accounts: accounts.slice(after) }),
     owners: async (after) => ({
       seal: last,
       owners: rows.filter(([owner]) => owner > after).map(([owner, row]) => ({ owner, ends: row })),
