@@ -1,25 +1,19 @@
 /** The archive as the ledger reads it: asks the owner's history, and says 503 if it cannot. */
-import { type ColdEntries, type ColdRow, unreachable } from "../ledger/cold-entries.ts";
+import { type ColdEntries, type CodedRow, unreachable } from "../ledger/cold-entries.ts";
 import { reasonNumber } from "../ledger/codes.ts";
 import type { LedgerFilter } from "../ledger/filter.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
 import { all, blob, first, sql, uuid } from "../platform/sql.ts";
 import { ID_LEAD_MS } from "../platform/time.ts";
-import type { ColdPage, ColdRequest } from "./block-index.ts";
+import type { BlockIndex } from "./block-index.ts";
 import { type ColdFilter, timeOf } from "./cold-page.ts";
 import type { SealId } from "./footer.ts";
 import type { History } from "./history-object.ts";
 
-/** The calls of a `History` that a page makes. */
-type HistoryStub = {
-  readonly page: (owner: string, request: ColdRequest) => Promise<ColdPage>;
-  readonly count: (owner: string, request: Omit<ColdRequest, "limit">) => Promise<number>;
-};
-
 export type Archive = {
   readonly db: D1Database;
-  readonly history: { readonly getByName: (name: string) => HistoryStub };
+  readonly history: { readonly getByName: (name: string) => Pick<BlockIndex, "page" | "count"> };
 };
 
 /** The histories of a deployment. */
@@ -32,33 +26,23 @@ export function historyName(owner: string): string {
   return `history:${owner}`;
 }
 
-/**
- * Calls after which a page ends early. Each has opened up to 50 blocks, or examined 5 000. Without
- * filters every block has an entry, so that a page of 500 is never short.
- */
-const MAX_CALLS = 20;
-/** The same of a page with filters, of which a block may have none. */
-const FILTERED_CALLS = 4;
+/** The archive has ids without dashes. */
+export function bareId(id: string): string {
+  return id.replaceAll("-", "").toLowerCase();
+}
+
 /** A quote is accepted, and a match is settled, at most so long after its id was made. */
 const SOON_MS = 600_000;
 
 export function coldEntries({ db, history }: Archive, userId: string): ColdEntries {
-  const owner = userId.replaceAll("-", "");
+  const owner = bareId(userId);
   const stub = history.getByName(historyName(owner));
   return {
     read: (filter, page) =>
       orUnavailable(async () => {
         const newest = await newestSeal(db, userId);
         const cold = await coldFilter(db, userId, filter);
-        const most = isFiltered(filter) ? FILTERED_CALLS : MAX_CALLS;
-        const rows: ColdRow[] = [];
-        let before: bigint | null = page.before;
-        for (let calls = 0; before !== null && calls < most; calls++) {
-          const limit = page.limit - rows.length;
-          const found: ColdPage = await stub.page(owner, { newest, filter: cold, before, limit });
-          rows.push(...found.rows);
-          before = rows.length < page.limit ? found.before : null;
-        }
+        const { rows, before } = await stub.page(owner, { newest, filter: cold, ...page });
         return { rows: await withHashes(db, rows), before };
       }),
     count: (filter, before) =>
@@ -67,11 +51,6 @@ export function coldEntries({ db, history }: Archive, userId: string): ColdEntri
         return stub.count(owner, { newest, filter: await coldFilter(db, userId, filter), before });
       }),
   };
-}
-
-/** `venues` is no condition: it lists what the deployment has. */
-function isFiltered(filter: LedgerFilter): boolean {
-  return Object.entries(filter).some(([name, value]) => name !== "venues" && value !== undefined);
 }
 
 /** A read that needs the history fails if that cannot be reached. */
@@ -103,7 +82,7 @@ async function coldFilter(
 ): Promise<ColdFilter> {
   if (refId === undefined) return filter;
   if (!refId.startsWith("0x")) {
-    const id = refId.replaceAll("-", "").toLowerCase();
+    const id = bareId(refId);
     // It moves for the last time when it ends, which may be days after its id was made.
     const withdrawal = await first<{ from: number; to: number }>(
       db,
@@ -136,8 +115,8 @@ async function coldFilter(
   };
 }
 
-async function withHashes(db: D1Database, rows: readonly ColdRow[]): Promise<ColdRow[]> {
-  const isDeposit = ({ reason }: ColdRow) => reason === reasonNumber("deposit");
+async function withHashes(db: D1Database, rows: readonly CodedRow[]): Promise<CodedRow[]> {
+  const isDeposit = ({ reason }: CodedRow) => reason === reasonNumber("deposit");
   const ids = JSON.stringify([...new Set(rows.filter(isDeposit).map(({ ref }) => ref))]);
   if (ids === "[]") return [...rows];
   const found = await all<{ id: string; hash: string }>(

@@ -8,10 +8,9 @@
  */
 import { PLATFORM } from "../platform/platform-limits.ts";
 import { Room } from "../platform/room.ts";
-import { amountBounds, hasAmounts } from "../ledger/filter.ts";
-import { hasAmount } from "./amounts.ts";
-import { type ColdFilter, entriesOf, mayContain, wantedAssets } from "./cold-page.ts";
-import type { ColdRow } from "../ledger/cold-entries.ts";
+import { hasAmounts } from "../ledger/filter.ts";
+import { type ColdFilter, entriesOf, isFiltered, mayContain, mayHaveAmount } from "./cold-page.ts";
+import type { ColdRows } from "../ledger/cold-entries.ts";
 import {
   type ArchiveSource,
   ChainFollower,
@@ -20,13 +19,11 @@ import {
 } from "./follow-chain.ts";
 import { hasMark, type SealId } from "./footer.ts";
 import {
-  isOlder,
+  inOrder,
   positionOf,
   type RecordFilter,
-  type RecordKey,
   type RecordPosition,
   recordsIn,
-  recordWith,
   type SealedRecord,
 } from "./record-page.ts";
 import type { Kind, SealedRow } from "./sealed-columns.ts";
@@ -34,25 +31,36 @@ import { openBlock } from "./seal-format.ts";
 import { readBlockBytes } from "./seal-store.ts";
 import { type Entry, StoredBlocks } from "./stored-blocks.ts";
 
-/** Blocks that one call reads at most. The caller continues below the last one. */
-const BLOCKS_PER_CALL = 50;
-/** Blocks that one call examines at most by what the index states of them. */
-const EXAMINED_PER_CALL = 5_000;
+/** For tests. */
+export type IndexLimits = FollowLimits & {
+  /**
+   * Blocks that one call opens, of 1 000 reads of an invocation, which also reads footers. Without
+   * filters every block has an entry, so that a page of 500 is never short.
+   */
+  readonly opened: number;
+  /** The same of a page of entries with filters, of which a block may have none. */
+  readonly filtered: number;
+  /** Blocks that one call examines by what the index states of them. */
+  readonly examined: number;
+  /**
+   * Bytes before compression of the blocks that all calls open at once, unless one alone has more.
+   * An open block takes some five times its bytes, of an object's 128 MB.
+   */
+  readonly open: number;
+};
 
-/**
- * Blocks that one call opens, and all calls at once, have at most so many bytes before compression,
- * unless one alone has more. An open block takes some five times its bytes, of an object's 128 MB.
- */
-const OPEN_BYTES = PLATFORM.memoryBytes.number / 16;
+const LIMITS: IndexLimits = {
+  opened: 600,
+  filtered: 200,
+  examined: 20_000,
+  open: PLATFORM.memoryBytes.number / 16,
+  ...FOLLOW_LIMITS,
+};
+/** One call opens so many times the bytes that are open at once. They take a second to read. */
+const ROOMS_PER_CALL = 4;
 
 /** A Worker has six connections. Most pages need one block, so the first read is alone. */
 const READ_AT_ONCE = PLATFORM.connections.number;
-
-export type ColdPage = {
-  readonly rows: readonly ColdRow[];
-  /** Continue below this position; null if nothing is left. */
-  readonly before: bigint | null;
-};
 
 export type RecordsRequest = {
   readonly newest: SealId;
@@ -60,37 +68,14 @@ export type RecordsRequest = {
   /** Records after this position. Null: from the first one. */
   readonly after: RecordPosition | null;
   readonly limit: number;
-  /** Where the last call ended. */
-  readonly from: BlockPosition | null;
 };
-
-/** Blocks by the newest record that they contain, then by their seal. */
-type BlockPosition = { readonly at: number; readonly number: number };
 
 export type RecordsPage = {
   /** At most `limit`, in the order of the list. */
   readonly records: readonly SealedRecord[];
-  /** The next block that may contain more; null if none does. */
-  readonly next: BlockPosition | null;
+  /** All records that fit are listed down to here. Null: to the oldest one. */
+  readonly completeTo: RecordPosition | null;
 };
-
-export type FindRequest = {
-  readonly newest: SealId;
-  readonly key: RecordKey;
-  /** When the record was opened or made, at the earliest and at the latest. */
-  readonly between: readonly [number, number];
-  /** Where the last call ended. */
-  readonly above: number;
-};
-
-export type Found = {
-  readonly record: SealedRecord | null;
-  /** Continue above this seal; null if nothing is left. */
-  readonly above: number | null;
-};
-
-/** Where an examination of blocks ended before the last one; null if it did not. */
-type Examination = { endedAt: bigint | null };
 
 export type ColdRequest = {
   readonly newest: SealId;
@@ -99,14 +84,8 @@ export type ColdRequest = {
   readonly limit: number;
 };
 
-/** For tests. */
-export type IndexLimits = FollowLimits & {
-  /** Blocks that one call opens, and examines, at most. */
-  readonly opened: number;
-  readonly examined: number;
-  /** Bytes of the blocks that are open at once. */
-  readonly open: number;
-};
+/** Sorts after all ids of an instant. */
+const LAST_ID = "f".repeat(32);
 
 export class BlockIndex {
   readonly #stored: StoredBlocks;
@@ -118,13 +97,7 @@ export class BlockIndex {
   constructor(storage: SqlStorage, source: ArchiveSource, limits: Partial<IndexLimits> = {}) {
     this.#stored = new StoredBlocks(storage);
     this.#source = source;
-    const usual = {
-      opened: BLOCKS_PER_CALL,
-      examined: EXAMINED_PER_CALL,
-      open: OPEN_BYTES,
-      ...FOLLOW_LIMITS,
-    };
-    this.#limits = { ...usual, ...limits };
+    this.#limits = { ...LIMITS, ...limits };
     this.#chain = new ChainFollower(this.#stored, source, this.#limits);
     this.#room = new Room(this.#limits.open);
   }
@@ -139,132 +112,54 @@ export class BlockIndex {
     return this.#chain.resume();
   }
 
-  /** A part of a list of records. The caller merges the parts and continues at `next`. */
+  /** A part of a list of records. */
   async records(owner: string, request: RecordsRequest): Promise<RecordsPage> {
     const { newest, filter, after, limit } = request;
     await this.follow(owner, newest);
-    const { opened, next } = this.#withinCall(this.#blocksByRecord(request));
-    const positionAt = ({ block, id }: Entry) => ({ at: block.high, number: id.number });
+    const until = Math.min(after?.at ?? Infinity, filter.to ?? Number.MAX_SAFE_INTEGER);
+    const blocks = this.#stored.withRecords(filter.kind, newest, [filter.from ?? 0, until]);
     let records: SealedRecord[] = [];
-    for await (const { entry, rows } of this.#read(filter.kind, opened)) {
+    for await (const { entry, rows } of this.#open(filter.kind, blocks, {
+      fits: (one) => this.#mayHaveRequest(one, filter),
+      most: this.#limits.opened,
+    })) {
+      // What was read is complete above the newest record of this block.
+      const { high } = entry.block;
       const last = records[limit - 1];
-      const isFull = last !== undefined && positionOf(last).at > entry.block.high;
-      if (isFull) return { records, next: positionAt(entry) };
-      records = records
-        .concat(recordsIn(rows, owner, filter, after))
-        .toSorted((a, b) => (isOlder(positionOf(a), positionOf(b)) ? 1 : -1))
-        .slice(0, limit);
+      if (last !== undefined && positionOf(last).at > high) break;
+      if (rows === null) return { records, completeTo: { at: high, id: LAST_ID } };
+      records = inOrder([...records, ...recordsIn(rows, owner, filter, after)]).slice(0, limit);
     }
-    return { records, next: next === undefined ? null : positionAt(next) };
+    const last = records[limit - 1];
+    return { records, completeTo: last === undefined ? null : positionOf(last) };
   }
 
-  /** One record. The oldest blocks first, because most records end soon. */
-  async find(owner: string, { newest, key, between, above }: FindRequest): Promise<Found> {
+  /** The blocks of quotes have no marks. A quote is found by its instant. */
+  #mayHaveRequest({ id }: Entry, { kind, key }: RecordFilter): boolean {
+    if (key?.by !== "request_id" || kind === "quotes") return true;
+    return hasMark(this.#stored.textOf("marks", id, kind), key.id);
+  }
+
+  /** Entries below a position, newest first. */
+  async page(owner: string, { limit, newest, before, filter }: ColdRequest): Promise<ColdRows> {
     await this.follow(owner, newest);
-    const { examined } = this.#limits;
-    const entries = this.#stored.select(
-      "+b.number > ? AND +b.low <= ? AND b.high >= ? ORDER BY +b.number LIMIT ?",
-      { kind: key.kind, newest },
-      [above, between[1], between[0], examined],
-    );
-    const named = entries.filter(
-      ({ id }) =>
-        key.by !== "request_id" || hasMark(this.#stored.textOf("marks", id, key.kind), key.id),
-    );
-    const { opened, next } = this.#withinCall(named);
-    for await (const { rows } of this.#read(key.kind, opened)) {
-      const record = recordWith(rows, key);
-      if (record !== undefined) return { record, above: null };
+    const entries: ColdRows["rows"][number][] = [];
+    const blocks = this.#since(filter.from ?? 0, this.#stored.below(newest, before));
+    for await (const { entry, rows } of this.#open("transfers", blocks, {
+      fits: (one) => this.#mayFit(one, filter, before),
+      most: isFiltered(filter) ? this.#limits.filtered : this.#limits.opened,
+    })) {
+      if (rows === null) return { rows: entries, before: BigInt(entry.block.high) + 1n };
+      entries.push(...entriesOf(rows, owner, filter, before));
+      if (entries.length >= limit) return { rows: entries.slice(0, limit), before: null };
     }
-    if (next !== undefined) return { record: null, above: opened.at(-1)?.id.number ?? null };
-    const last = entries.length < examined ? undefined : entries.at(-1);
-    return { record: null, above: last?.id.number ?? null };
+    return { rows: entries, before: null };
   }
 
-  /** The blocks of a list from a position on, and one more than a call opens. */
-  #blocksByRecord({ newest, filter, after, from }: RecordsRequest): Entry[] {
-    const until = Math.min(after?.at ?? Number.MAX_SAFE_INTEGER, filter.to ?? Infinity);
-    const start = from ?? { at: Number.MAX_SAFE_INTEGER, number: Number.MAX_SAFE_INTEGER };
-    return this.#stored.select(
-      `b.low <= ? AND b.high >= ? AND (b.high, b.number) <= (?, ?)
-        ORDER BY b.high DESC, b.number DESC LIMIT ?`,
-      { kind: filter.kind, newest },
-      [until, filter.from ?? 0, start.at, start.number, this.#limits.opened + 1],
-    );
-  }
-
-  async page(owner: string, { limit, newest, before, filter }: ColdRequest): Promise<ColdPage> {
-    await this.follow(owner, newest);
-    const rows: ColdRow[] = [];
-    const examination: Examination = { endedAt: null };
-    const fitting = this.#blocksThatMayFit({ newest, filter, before }, examination);
-    const { opened, next } = this.#withinCall(fitting);
-    for await (const { rows: transfers } of this.#read("transfers", opened)) {
-      rows.push(...entriesOf(transfers, owner, filter, before));
-      if (rows.length >= limit) return { rows: rows.slice(0, limit), before: null };
-    }
-    const last = next === undefined ? undefined : opened.at(-1);
-    return { rows, before: last === undefined ? examination.endedAt : BigInt(last.block.low) };
-  }
-
-  /** The newest first. An examination ends after as many blocks as a call examines. */
-  *#blocksThatMayFit(
-    { newest, filter, before }: Omit<ColdRequest, "limit">,
-    examination?: Examination,
-  ): Generator<Entry> {
-    let examined = 0;
-    for (const entry of this.#stored.below(newest, before)) {
-      // Instants in the journal never go back.
-      if (entry.block.lastAt < (filter.from ?? 0)) return;
-      if (mayContain(entry.block, filter, before) && this.#mayHaveAmount(entry, filter))
-        yield entry;
-      if (++examined < this.#limits.examined || examination === undefined) continue;
-      examination.endedAt = BigInt(entry.block.low);
-      return;
-    }
-  }
-
-  #mayHaveAmount({ id, block }: Entry, filter: ColdFilter): boolean {
+  #mayFit({ id, block }: Entry, filter: ColdFilter, before: bigint): boolean {
+    if (!mayContain(block, filter, before)) return false;
     if (!hasAmounts(filter)) return true;
-    const amounts = this.#stored.textOf("amounts", id, "transfers");
-    return hasAmount(amounts, wantedAssets(block, filter), amountBounds(filter));
-  }
-
-  /** The blocks that a call may open, at least one, and the one after them. */
-  #withinCall(entries: Iterable<Entry>): { opened: Entry[]; next?: Entry } {
-    const opened: Entry[] = [];
-    let bytes = 0;
-    for (const entry of entries) {
-      bytes += entry.block.contentLength;
-      const isTooMuch = opened.length === this.#limits.opened || bytes > this.#limits.open;
-      if (opened.length > 0 && isTooMuch) return { opened, next: entry };
-      opened.push(entry);
-    }
-    return { opened };
-  }
-
-  /** Each entry with its rows. A read of R2 takes tens of milliseconds, so some run at once. */
-  async *#read<K extends Kind>(
-    kind: K,
-    entries: readonly Entry[],
-  ): AsyncGenerator<{ entry: Entry; rows: SealedRow<K>[] }> {
-    for (let start = 0; start < entries.length; start += start === 0 ? 1 : READ_AT_ONCE) {
-      const some = entries.slice(start, start === 0 ? 1 : start + READ_AT_ONCE);
-      const bytes = some.reduce((sum, { block }) => sum + block.contentLength, 0);
-      await this.#room.enter(bytes);
-      try {
-        const stored = await Promise.all(some.map((entry) => this.#bytesOf(kind, entry)));
-        for (const [place, entry] of some.entries())
-          yield { entry, rows: openBlock(kind, stored[place] ?? new Uint8Array(), entry.block) };
-      } finally {
-        this.#room.leave(bytes);
-      }
-    }
-  }
-
-  async #bytesOf(kind: Kind, { id, block }: Entry): Promise<Uint8Array> {
-    const kept = this.#stored.contentOf(id, kind);
-    return kept ?? (await readBlockBytes(this.#source.bucket, id, block));
+    return mayHaveAmount(block, this.#stored.textOf("amounts", id, "transfers"), filter);
   }
 
   /** The number of entries in the blocks that may contain one that fits. */
@@ -274,8 +169,76 @@ export class BlockIndex {
   ): Promise<number> {
     await this.follow(owner, newest);
     let entries = 0;
-    for (const { block } of this.#blocksThatMayFit({ newest, filter, before }))
-      entries += block.count;
+    for (const entry of this.#since(filter.from ?? 0, this.#stored.below(newest, before)))
+      if (this.#mayFit(entry, filter, before)) entries += entry.block.count;
     return entries;
   }
+
+  /** The newest first. Instants in the journal never go back. */
+  *#since(from: number, entries: Iterable<Entry>): Generator<Entry> {
+    for (const entry of entries) {
+      if (entry.block.lastAt < from) return;
+      yield entry;
+    }
+  }
+
+  /**
+   * The blocks that fit with their rows, as many as one call may open. Then the next one follows
+   * without rows: the caller continues there. A read of R2 takes tens of milliseconds, so some run
+   * at once.
+   */
+  async *#open<K extends Kind>(
+    kind: K,
+    entries: Iterable<Entry>,
+    { fits, most }: { readonly fits: (entry: Entry) => boolean; readonly most: number },
+  ): AsyncGenerator<{ entry: Entry; rows: SealedRow<K>[] | null }> {
+    let [examined, opened, bytes, atOnce] = [0, 0, 0, 1];
+    let batch: Entry[] = [];
+    for (const entry of entries) {
+      const isFitting = fits(entry);
+      const { contentLength } = entry.block;
+      const isTooMuch =
+        opened > 0 &&
+        (opened === most || bytes + contentLength > ROOMS_PER_CALL * this.#limits.open);
+      if (examined++ === this.#limits.examined || (isFitting && isTooMuch)) {
+        yield* this.#read(kind, batch);
+        yield { entry, rows: null };
+        return;
+      }
+      if (!isFitting) continue;
+      if (batch.length === atOnce || sizeOf([...batch, entry]) > this.#limits.open) {
+        yield* this.#read(kind, batch);
+        [batch, atOnce] = [[], READ_AT_ONCE];
+      }
+      batch.push(entry);
+      opened++;
+      bytes += contentLength;
+    }
+    yield* this.#read(kind, batch);
+  }
+
+  async *#read<K extends Kind>(
+    kind: K,
+    entries: readonly Entry[],
+  ): AsyncGenerator<{ entry: Entry; rows: SealedRow<K>[] }> {
+    const bytes = sizeOf(entries);
+    await this.#room.enter(bytes);
+    try {
+      const stored = await Promise.all(entries.map((entry) => this.#bytesOf(kind, entry)));
+      for (const [place, entry] of entries.entries())
+        yield { entry, rows: openBlock(kind, stored[place] ?? new Uint8Array(), entry.block) };
+    } finally {
+      this.#room.leave(bytes);
+    }
+  }
+
+  async #bytesOf(kind: Kind, { id, block }: Entry): Promise<Uint8Array> {
+    const kept = this.#stored.contentOf(id, kind);
+    return kept ?? (await readBlockBytes(this.#source.bucket, id, block));
+  }
+}
+
+/** Before compression. */
+function sizeOf(entries: readonly Entry[]): number {
+  return entries.reduce((sum, { block }) => sum + block.contentLength, 0);
 }

@@ -1,8 +1,9 @@
 /** The filters of get-ledger over blocks. Pure. src/ledger/filter.ts has the same ones as SQL. */
-import { USDC } from "../assets/asset.ts";
+import { type AssetKey, USDC } from "../assets/asset.ts";
 import { readReason, reasonNumber } from "../ledger/codes.ts";
-import type { ColdRow } from "../ledger/cold-entries.ts";
+import type { CodedRow } from "../ledger/cold-entries.ts";
 import { amountBounds, type LedgerFilter } from "../ledger/filter.ts";
+import { hasAmount } from "./amounts.ts";
 import type { Block } from "./footer.ts";
 import type { Owner, SealedTransfer } from "./sealed-columns.ts";
 
@@ -13,6 +14,11 @@ import type { Owner, SealedTransfer } from "./sealed-columns.ts";
 export type ColdFilter = Omit<LedgerFilter, "refId"> & {
   readonly refs?: { readonly deposits: boolean; readonly ids: readonly string[] } | undefined;
 };
+
+/** `venues` is no condition: it lists what the deployment has. */
+export function isFiltered(filter: ColdFilter): boolean {
+  return Object.entries(filter).some(([name, value]) => name !== "venues" && value !== undefined);
+}
 
 /** Whether transfers of the owner may contain an entry that fits. */
 export function mayContain(block: Block, filter: ColdFilter, before: bigint): boolean {
@@ -30,13 +36,19 @@ export function mayContain(block: Block, filter: ColdFilter, before: bigint): bo
   );
 }
 
+/** Whether an asset that the filter selects has an amount that fits. */
+export function mayHaveAmount(block: Block, amounts: string, filter: ColdFilter): boolean {
+  return hasAmount(amounts, wantedAssets(block, filter), amountBounds(filter));
+}
+
 /** The places of the block's assets that the filter selects. */
-export function wantedAssets({ assets }: Block, filter: ColdFilter): number[] {
+function wantedAssets({ assets }: Block, filter: ColdFilter): number[] {
   return (assets ?? "")
     .split(" ")
     .flatMap((asset, place) => (fitsAsset(asset, filter) ? [place] : []));
 }
 
+/** Of a UUID v7 without dashes: its first six bytes are milliseconds. */
 export function timeOf(id: string): number {
   return Number.parseInt(id.slice(0, 12), 16);
 }
@@ -47,9 +59,9 @@ export function entriesOf(
   owner: Owner,
   filter: ColdFilter,
   before: bigint,
-): ColdRow[] {
+): CodedRow[] {
   const { least, most } = amountBounds(filter);
-  const rows: ColdRow[] = [];
+  const rows: CodedRow[] = [];
   for (const transfer of transfers) {
     if (transfer.amount < least || transfer.amount > most) continue;
     if (transfer.at < (filter.from ?? 0)) continue;
@@ -73,7 +85,7 @@ function entryOf(
   owner: Owner,
   credit: 0 | 1,
   ref: string,
-): ColdRow | undefined {
+): CodedRow | undefined {
   const { transfer_id: id, asset, amount, reason, at } = transfer;
   const [sideOwner, account, balance] =
     credit === 1
@@ -83,7 +95,8 @@ function entryOf(
   return {
     entry_id: 2 * id + credit,
     account,
-    asset,
+    // Safe cast: the archive contains the keys of assets as the journal had them.
+    asset: asset as AssetKey,
     delta: String(credit === 1 ? amount : -amount),
     reason,
     ref: ref.toUpperCase(),
@@ -92,7 +105,7 @@ function entryOf(
   };
 }
 
-function fitsSide(row: ColdRow, credit: 0 | 1, { account, direction }: ColdFilter): boolean {
+function fitsSide(row: CodedRow, credit: 0 | 1, { account, direction }: ColdFilter): boolean {
   return (
     (account ?? row.account) === row.account &&
     (direction === undefined || (direction === "credit") === (credit === 1))

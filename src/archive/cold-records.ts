@@ -5,27 +5,15 @@
 import { historyIsCut } from "../ledger/released.ts";
 import { expr, type Expr, first, literal, type Sql, sql, uuid } from "../platform/sql.ts";
 import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
-import type { FindRequest, Found, RecordsPage, RecordsRequest } from "./block-index.ts";
-import { histories, historyName, orUnavailable } from "./ask-history.ts";
+import type { BlockIndex, RecordsPage, RecordsRequest } from "./block-index.ts";
+import { bareId, histories, historyName, orUnavailable } from "./ask-history.ts";
+import { timeOf } from "./cold-page.ts";
 import type { SealId } from "./footer.ts";
-import {
-  isOlder,
-  positionOf,
-  type RecordFilter,
-  type RecordKey,
-  type RecordKind,
-  type RecordPosition,
-  type SealedRecord,
-} from "./record-page.ts";
-
-type HistoryStub = {
-  readonly records: (owner: string, request: RecordsRequest) => Promise<RecordsPage>;
-  readonly find: (owner: string, request: FindRequest) => Promise<Found>;
-};
+import { isOlder, type RecordKey, type RecordKind, type SealedRecord } from "./record-page.ts";
 
 export type RecordArchive = {
   readonly db: D1Database;
-  readonly history: { readonly getByName: (name: string) => HistoryStub };
+  readonly history: { readonly getByName: (name: string) => Pick<BlockIndex, "records"> };
 };
 
 export function recordArchive(env: Env): RecordArchive {
@@ -57,58 +45,30 @@ export function leftOf(userId: string): Sql {
     UNION ALL SELECT 0, 0, ${ALWAYS}, ${ALWAYS}, ${ALWAYS} WHERE ${historyIsCut(userId)}`;
 }
 
-/** Calls that complete a page. Each has read up to 50 blocks. */
-const MAX_CALLS = 20;
-/** Calls after which a page with filters may end early. */
-const FILTERED_CALLS = 4;
-
-export type ColdPageRequest = {
-  readonly newest: SealId;
-  readonly filter: RecordFilter;
-  readonly after: RecordPosition | null;
-  readonly limit: number;
-};
-
-export type ColdRecordPage = {
-  readonly records: readonly SealedRecord[];
-  /** All records that fit are listed down to here. Null: to the oldest one. */
-  readonly completeTo: RecordPosition | null;
-};
-
-/** Records after a position, newest first. */
+/** Records after a position, newest first. The page may end early, but never where it began. */
 export function coldPage(
-  { history }: RecordArchive,
+  archive: RecordArchive,
   userId: string,
-  { newest, filter, after, limit }: ColdPageRequest,
-): Promise<ColdRecordPage> {
-  const owner = ownerOf(userId);
-  const stub = history.getByName(historyName(owner));
-  const mayEndEarly = Object.values(filter).filter((value) => value !== undefined).length > 1;
-  return orUnavailable(async () => {
-    let records: SealedRecord[] = [];
-    let from: RecordsRequest["from"] = null;
-    for (let calls = 1; ; calls++) {
-      const page: RecordsPage = await stub.records(owner, { newest, filter, after, limit, from });
-      records = records
-        .concat(page.records)
-        .toSorted((a, b) => (isOlder(positionOf(a), positionOf(b)) ? 1 : -1))
-        .slice(0, limit);
-      const last = records[limit - 1];
-      if (page.next === null)
-        return { records, completeTo: last === undefined ? null : positionOf(last) };
-      if (last !== undefined && positionOf(last).at > page.next.at)
-        return { records, completeTo: positionOf(last) };
-      // Everything later than the next block's newest record has been read.
-      const read = { at: page.next.at, id: LAST_ID };
-      const advanced = after === null || isOlder(read, after);
-      if (mayEndEarly && calls >= FILTERED_CALLS && advanced) return { records, completeTo: read };
-      if (calls === MAX_CALLS) throw new Error("the page needs too many blocks");
-      from = page.next;
-    }
-  });
+  request: RecordsRequest,
+): Promise<RecordsPage> {
+  return orUnavailable(() => readPage(archive, userId, request));
 }
 
-const LAST_ID = "f".repeat(32);
+async function readPage(
+  { history }: RecordArchive,
+  userId: string,
+  request: RecordsRequest,
+): Promise<RecordsPage> {
+  const owner = bareId(userId);
+  const page = await history.getByName(historyName(owner)).records(owner, request);
+  const { after } = request;
+  if (page.completeTo !== null && after !== null && !isOlder(page.completeTo, after))
+    throw new Error("the page needs too many blocks");
+  return page;
+}
+
+/** Pages that a look-up reads at most. */
+const MAX_PAGES = 4;
 
 /** A match is made at most so long after the record that names it was opened. */
 const LIFE_MS = { request_id: 86_400_000, quote_id: 300_000, match_id: 0 } as const;
@@ -118,32 +78,24 @@ const OWN_ID = { requests: "request_id", quotes: "quote_id", matches: "match_id"
 export function findCold(
   archive: RecordArchive,
   userId: string,
-  { kind, by, id }: RecordKey,
+  { kind, by, id }: RecordKey & { readonly kind: RecordKind },
 ): Promise<SealedRecord | undefined> {
-  const owner = ownerOf(userId);
-  // Ids are UUID v7: their first six bytes are milliseconds.
-  const named = Number.parseInt(ownerOf(id).slice(0, 12), 16);
-  const earliest = named - ID_LEAD_MS;
-  const latest = named + ID_LAG_MS + (by === OWN_ID[kind] ? 0 : LIFE_MS[by]);
+  const key = { by, id: bareId(id) };
+  const named = timeOf(key.id);
+  const from = named - ID_LEAD_MS;
+  const to = named + ID_LAG_MS + (by === OWN_ID[kind] ? 0 : LIFE_MS[by]);
   return orUnavailable(async () => {
     const left = await first<Left>(archive.db, leftOf(userId));
-    if (left === undefined || (left[kind] ?? 0) < earliest) return undefined;
+    if (left === undefined || (left[kind] ?? 0) < from) return undefined;
     const { epoch, number } = left;
-    const stub = archive.history.getByName(historyName(owner));
-    const key = { kind, by, id: ownerOf(id) };
-    const request = { newest: { epoch, number }, key, between: [earliest, latest] as const };
-    let above: number | null = 0;
-    for (let calls = 0; above !== null; calls++) {
-      if (calls === MAX_CALLS) throw new Error("the record needs too many blocks");
-      const found: Found = await stub.find(owner, { ...request, above });
-      if (found.record !== null) return found.record;
-      ({ above } = found);
+    const request = { newest: { epoch, number }, filter: { kind, key, from, to }, limit: 1 };
+    let after: RecordsRequest["after"] = null;
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
+      const page: RecordsPage = await readPage(archive, userId, { ...request, after });
+      const [record] = page.records;
+      if (record !== undefined || page.completeTo === null) return record;
+      after = page.completeTo;
     }
-    return undefined;
+    throw new Error("the record needs too many blocks");
   });
-}
-
-/** The archive has ids without dashes. */
-function ownerOf(id: string): string {
-  return id.replaceAll("-", "").toLowerCase();
 }

@@ -8,7 +8,7 @@ import type { Block, SealId } from "./footer.ts";
 import { KINDS } from "./sealed-columns.ts";
 import { openBlock } from "./seal-format.ts";
 import { readFooterAt, readBlockBytes, SealMissing } from "./seal-store.ts";
-import type { StoredBlocks, Scan } from "./stored-blocks.ts";
+import type { StoredBlocks } from "./stored-blocks.ts";
 
 /** Where the archive's objects are, and the database that vouches for them. */
 export type ArchiveSource = {
@@ -17,9 +17,8 @@ export type ArchiveSource = {
 };
 
 export type FollowLimits = {
-  /** Footers that one call reads, and seals that it passes or links. */
+  /** Footers that one extension reads. */
   readonly footers: number;
-  readonly followed: number;
   /** Bytes of the blocks that are kept. */
   readonly kept: number;
 };
@@ -28,7 +27,7 @@ export type FollowLimits = {
  * Small blocks are kept in the index, because a page of few entries a block would otherwise read an
  * object for each. A larger one has some ten rows or more.
  */
-export const FOLLOW_LIMITS: FollowLimits = { footers: 200, followed: 10_000, kept: 1_024 };
+export const FOLLOW_LIMITS: FollowLimits = { footers: 200, kept: 1_024 };
 
 /** No reader asks longer after it has read which seal is the newest. */
 const LONGEST_READ_MS = 60_000;
@@ -45,6 +44,8 @@ export class ChainFollower {
   readonly #stored: StoredBlocks;
   readonly #source: ArchiveSource;
   readonly #limits: FollowLimits;
+  /** One at a time, because each keeps its place in the index. */
+  #extension: Promise<void> | undefined;
 
   constructor(stored: StoredBlocks, source: ArchiveSource, limits: FollowLimits) {
     this.#stored = stored;
@@ -58,11 +59,11 @@ export class ChainFollower {
    */
   async follow(owner: string, newest: SealId): Promise<void> {
     await this.#requireNewest(newest);
-    const left = { footers: this.#limits.footers, seals: this.#limits.followed };
-    while (!this.#stored.has(newest, true)) {
-      const kept = this.#stored.scan();
-      if (kept === null) this.#stored.unlinkAbove(newest);
-      await this.#scan(kept ?? { owner, top: newest, at: newest }, left);
+    while (!this.#stored.isLinked(newest)) {
+      this.#extension ??= this.#extend(owner, newest).finally(() => {
+        this.#extension = undefined;
+      });
+      await this.#extension;
     }
   }
 
@@ -93,37 +94,21 @@ export class ChainFollower {
     }
   }
 
-  /** Down the chain to a seal that is linked, or to the first one, then up again. */
-  async #scan(scan: Scan, left: { footers: number; seals: number }): Promise<void> {
-    const { owner, top } = scan;
-    let { at } = scan;
-    const pause = () => {
-      this.#stored.keepScan({ owner, top, at });
-      return new HistoryBehind(owner);
-    };
-    try {
-      while (at !== null && !this.#stored.has(at, true)) {
-        if (left.seals-- === 0) throw pause();
-        if (!this.#stored.has(at, false)) {
-          if (left.footers-- === 0) throw pause();
-          this.#stored.add(at, await this.#blocksOf(owner, at));
-        }
-        const previous = this.#stored.previousOf(at);
-        this.#stored.deleteBetween(previous, at);
-        at = previous;
+  /** Down the chain to a seal that is linked, or to the first one. Continues what was begun. */
+  async #extend(owner: string, newest: SealId): Promise<void> {
+    let scan = this.#stored.scan() ?? this.#stored.begin({ owner, top: newest, at: newest });
+    for (let footers = 0; scan.at !== null && !this.#stored.isLinked(scan.at); footers++) {
+      if (footers === this.#limits.footers) throw new HistoryBehind(owner);
+      try {
+        scan = this.#stored.add(scan, scan.at, await this.#blocksOf(scan.owner, scan.at));
+      } catch (error) {
+        // A restore may have lost what an earlier call reached. After a read that failed the next
+        // call continues.
+        if (error instanceof SealMalformed || error instanceof SealMissing) this.#stored.end();
+        throw error;
       }
-      const linked = this.#stored.link({ owner, top, at }, this.#limits.followed);
-      if (linked.number < top.number) {
-        at = linked;
-        throw pause();
-      }
-    } catch (error) {
-      // A restore may have lost what an earlier call reached. Its blocks stay. After a read that
-      // failed the next call continues.
-      if (error instanceof SealMalformed || error instanceof SealMissing) this.#stored.endScan();
-      throw error;
     }
-    this.#stored.endScan();
+    this.#stored.link(scan);
   }
 
   /** The owner's blocks of a seal, from the seal's footer, and the content of the small ones. */

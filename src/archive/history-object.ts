@@ -5,13 +5,11 @@
 import { DurableObject } from "cloudflare:workers";
 import {
   BlockIndex,
-  type ColdPage,
   type ColdRequest,
-  type FindRequest,
-  type Found,
   type RecordsPage,
   type RecordsRequest,
 } from "./block-index.ts";
+import type { ColdRows } from "../ledger/cold-entries.ts";
 import { HistoryBehind } from "./follow-chain.ts";
 import type { SealId } from "./footer.ts";
 
@@ -31,16 +29,12 @@ export class History extends DurableObject<Env> {
     return this.#completing(this.#index.follow(owner, newest));
   }
 
-  page(owner: string, request: ColdRequest): Promise<ColdPage> {
+  page(owner: string, request: ColdRequest): Promise<ColdRows> {
     return this.#completing(this.#index.page(owner, request));
   }
 
   records(owner: string, request: RecordsRequest): Promise<RecordsPage> {
     return this.#completing(this.#index.records(owner, request));
-  }
-
-  find(owner: string, request: FindRequest): Promise<Found> {
-    return this.#completing(this.#index.find(owner, request));
   }
 
   count(owner: string, request: Omit<ColdRequest, "limit">): Promise<number> {

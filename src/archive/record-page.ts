@@ -12,7 +12,8 @@ export type RecordFilter = {
   /** The reader's own label. */
   readonly label?: string | undefined;
   readonly status?: string | undefined;
-  readonly requestId?: string | undefined;
+  /** Names one record, or the quotes of a request. */
+  readonly key?: RecordKey | undefined;
   /** Of matches: the reader's part. */
   readonly role?: "requester" | "maker" | undefined;
   readonly venue?: string | undefined;
@@ -22,9 +23,8 @@ export type RecordFilter = {
   readonly to?: number | undefined;
 };
 
-/** Names one record of the reader: by its own id, or a match by that of its quote or request. */
+/** Names records by their own id, or by that of their quote or request. */
 export type RecordKey = {
-  readonly kind: RecordKind;
   readonly by: "request_id" | "quote_id" | "match_id";
   readonly id: string;
 };
@@ -40,9 +40,11 @@ export function isOlder(a: RecordPosition, b: RecordPosition): boolean {
   return a.at === b.at ? a.id < b.id : a.at < b.at;
 }
 
-/**
- * The records of an owner that fit and come after a position, in the order of the list.
- */
+export function inOrder(records: readonly SealedRecord[]): SealedRecord[] {
+  return records.toSorted((a, b) => (isOlder(positionOf(a), positionOf(b)) ? 1 : -1));
+}
+
+/** The records of an owner that fit and come after a position. */
 export function recordsIn(
   all: readonly SealedRecord[],
   owner: Owner,
@@ -51,15 +53,7 @@ export function recordsIn(
 ): SealedRecord[] {
   return all
     .filter((record) => fits(record, owner, filter))
-    .filter((record) => after === null || isOlder(positionOf(record), after))
-    .toSorted((a, b) => (isOlder(positionOf(a), positionOf(b)) ? 1 : -1));
-}
-
-export function recordWith(
-  all: readonly SealedRecord[],
-  { by, id }: RecordKey,
-): SealedRecord | undefined {
-  return all.find((record) => by in record && Reflect.get(record, by) === id);
+    .filter((record) => after === null || isOlder(positionOf(record), after));
 }
 
 function fits(record: SealedRecord, owner: Owner, filter: RecordFilter): boolean {
@@ -71,7 +65,7 @@ function fits(record: SealedRecord, owner: Owner, filter: RecordFilter): boolean
     (filter.label === undefined || labelOf(record, owner) === filter.label) &&
     (filter.role === undefined || roleOf(record, owner) === filter.role) &&
     (filter.status === undefined || ("status" in record && record.status === filter.status)) &&
-    (filter.requestId === undefined || record.request_id === filter.requestId)
+    (filter.key === undefined || Reflect.get(record, filter.key.by) === filter.key.id)
   );
 }
 

@@ -24,13 +24,12 @@ export class StoredBlocks {
     // Seals with blocks of the owner. `linked`: the chain from this one to the first is complete.
     storage.exec(`CREATE TABLE IF NOT EXISTS seals (
       number INTEGER NOT NULL, epoch INTEGER NOT NULL, linked INTEGER NOT NULL,
-      previous_number INTEGER, previous_epoch INTEGER, PRIMARY KEY (number, epoch)) WITHOUT ROWID`);
+      PRIMARY KEY (number, epoch)) WITHOUT ROWID`);
     // `content`: of small blocks, as in the archive. SQLite reads the large columns, the last ones,
     // only if they are selected.
     storage.exec(`CREATE TABLE IF NOT EXISTS blocks (
       number INTEGER NOT NULL, epoch INTEGER NOT NULL, kind TEXT NOT NULL, low INTEGER NOT NULL,
-      high INTEGER NOT NULL, block TEXT NOT NULL, marks TEXT, amounts TEXT,
-      content BLOB,
+      high INTEGER NOT NULL, block TEXT NOT NULL, marks TEXT, amounts TEXT, content BLOB,
       PRIMARY KEY (number, epoch, kind))`);
     storage.exec("CREATE INDEX IF NOT EXISTS blocks_by_low ON blocks (kind, low)");
     storage.exec("CREATE INDEX IF NOT EXISTS blocks_by_high ON blocks (kind, high, number)");
@@ -39,70 +38,9 @@ export class StoredBlocks {
       one INTEGER PRIMARY KEY CHECK (one = 1), scan TEXT NOT NULL)`);
   }
 
-  has({ number, epoch }: SealId, linked: boolean): boolean {
-    const found = this.#sql.exec(
-      "SELECT 1 FROM seals WHERE number = ? AND epoch = ? AND linked >= ?",
-      number,
-      epoch,
-      linked ? 1 : 0,
-    );
-    return found.toArray().length > 0;
-  }
-
-  /** The owner's blocks of a seal. Those with a content are kept for readers. */
-  add(
-    { number, epoch }: SealId,
-    blocks: readonly { readonly block: Block; readonly content: Uint8Array<ArrayBuffer> | null }[],
-  ): void {
-    for (const { block, content } of blocks)
-      this.#sql.exec(
-        "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        number,
-        epoch,
-        block.kind,
-        block.low,
-        block.high,
-        writeTable(INDEXED, [{ ...block, marks: null, amounts: null }]),
-        block.marks,
-        block.amounts,
-        content === null ? null : content.slice().buffer,
-      );
-    const [first] = blocks;
-    const previous = first === undefined ? null : previousOf(first.block);
-    this.#sql.exec(
-      "INSERT OR IGNORE INTO seals VALUES (?, ?, 0, ?, ?)",
-      number,
-      epoch,
-      previous?.number ?? null,
-      previous?.epoch ?? null,
-    );
-  }
-
-  previousOf({ number, epoch }: SealId): SealId | null {
-    const [row] = this.#sql
-      .exec<{ number: number | null; epoch: number | null }>(
-        `SELECT previous_number AS number, previous_epoch AS epoch FROM seals
-          WHERE number = ? AND epoch = ?`,
-        number,
-        epoch,
-      )
-      .toArray();
-    const [before, of] = [row?.number ?? null, row?.epoch ?? null];
-    return before === null || of === null ? null : { number: before, epoch: of };
-  }
-
-  scan(): Scan | null {
-    const [row] = this.#sql.exec<{ scan: string }>("SELECT scan FROM scans").toArray();
-    // Safe cast: only `keepScan` writes these texts.
-    return row === undefined ? null : (JSON.parse(row.scan) as Scan);
-  }
-
-  keepScan(scan: Scan): void {
-    this.#sql.exec("INSERT OR REPLACE INTO scans VALUES (1, ?)", JSON.stringify(scan));
-  }
-
-  endScan(): void {
-    this.#sql.exec("DELETE FROM scans");
+  isLinked({ number, epoch }: SealId): boolean {
+    const text = "SELECT 1 FROM seals WHERE number = ? AND epoch = ? AND linked = 1";
+    return this.#sql.exec(text, number, epoch).toArray().length > 0;
   }
 
   /** The last seal above another one, if it is linked. */
@@ -116,89 +54,117 @@ export class StoredBlocks {
       .toArray()[0];
   }
 
-  /** Seals above the one that the database names, and linked, are lost. */
-  unlinkAbove({ number }: SealId): void {
-    this.#delete("number > ? AND linked = 1", [number]);
+  scan(): Scan | null {
+    const [row] = this.#sql.exec<{ scan: string }>("SELECT scan FROM scans").toArray();
+    // Safe cast: only `#keep` writes these texts.
+    return row === undefined ? null : (JSON.parse(row.scan) as Scan);
   }
 
-  /** Seals between two of the chain are those that a restore has lost. */
-  deleteBetween(low: SealId | null, high: SealId): void {
-    this.#delete("number BETWEEN ? AND ? AND (number, epoch) NOT IN (VALUES (?, ?), (?, ?))", [
-      low?.number ?? 0,
-      high.number,
-      low?.number ?? 0,
-      low?.epoch ?? 0,
-      high.number,
-      high.epoch,
-    ]);
+  #keep(scan: Scan): Scan {
+    this.#sql.exec("INSERT OR REPLACE INTO scans VALUES (1, ?)", JSON.stringify(scan));
+    return scan;
   }
 
-  #delete(where: string, params: readonly number[]): void {
+  /** What a scan left that could not be ended may be of lost seals. */
+  begin(scan: Scan): Scan {
+    this.#delete("linked = 0");
+    return this.#keep(scan);
+  }
+
+  /** The owner's blocks of a seal. Those with a content are kept for readers. */
+  add(
+    scan: Scan,
+    { number, epoch }: SealId,
+    blocks: readonly { readonly block: Block; readonly content: Uint8Array<ArrayBuffer> | null }[],
+  ): Scan {
+    for (const { block, content } of blocks)
+      this.#sql.exec(
+        "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        number,
+        epoch,
+        block.kind,
+        block.low,
+        block.high,
+        writeTable(INDEXED, [{ ...block, marks: null, amounts: null }]),
+        block.marks,
+        block.amounts,
+        content === null ? null : content.slice().buffer,
+      );
+    this.#sql.exec("INSERT OR IGNORE INTO seals VALUES (?, ?, 0)", number, epoch);
+    const [first] = blocks;
+    return this.#keep({ ...scan, at: first === undefined ? null : previousOf(first.block) });
+  }
+
+  /** Links what a scan has added above a linked seal. Others above that are lost. */
+  link({ at }: Scan): void {
+    this.#delete(`linked = 1 AND number > ${at?.number ?? 0}`);
+    this.#sql.exec("UPDATE seals SET linked = 1 WHERE linked = 0");
+    this.end();
+  }
+
+  end(): void {
+    this.#sql.exec("DELETE FROM scans");
+  }
+
+  #delete(where: string): void {
     this.#sql.exec(
       `DELETE FROM blocks WHERE (number, epoch) IN (SELECT number, epoch FROM seals WHERE ${where})`,
-      ...params,
     );
-    this.#sql.exec(`DELETE FROM seals WHERE ${where}`, ...params);
-  }
-
-  /**
-   * Links seals up to `top`, above a linked one, at most so many. Nothing but the chain is there.
-   * Returns the last one that is linked.
-   */
-  link({ top, at }: Scan, most: number): SealId {
-    const [last] = this.#sql
-      .exec<{ number: number; epoch: number }>(
-        `SELECT number, epoch FROM seals WHERE number > ? AND number <= ?
-          ORDER BY number LIMIT 1 OFFSET ?`,
-        at?.number ?? 0,
-        top.number,
-        most - 1,
-      )
-      .toArray();
-    const end = last ?? top;
-    this.#sql.exec(
-      "UPDATE seals SET linked = 1 WHERE number > ? AND number <= ?",
-      at?.number ?? 0,
-      end.number,
-    );
-    return end;
-  }
-
-  /**
-   * Blocks `b` of a kind up to a seal, in the chain. `where` is trusted text. The plus keeps SQLite
-   * from reading all seals instead of the index by `low` or `high`.
-   */
-  select(
-    where: string,
-    { kind, newest }: { readonly kind: Kind; readonly newest: SealId },
-    params: readonly (number | string)[],
-  ): Entry[] {
-    return this.#sql
-      .exec<Row>(
-        `SELECT b.number, b.epoch, b.block FROM blocks b
-          CROSS JOIN seals s ON s.number = b.number AND s.epoch = b.epoch AND s.linked = 1
-          WHERE b.kind = ? AND +b.number <= ? AND ${where}`,
-        kind,
-        newest.number,
-        ...params,
-      )
-      .toArray()
-      .map(entryOf);
+    this.#sql.exec(`DELETE FROM seals WHERE ${where}`);
   }
 
   /** The blocks with entries below a position, the newest first. */
   *below(newest: SealId, before: bigint): Generator<Entry> {
-    for (let below = before; ;) {
-      const entries = this.select(
-        `b.low < CAST(? AS INTEGER) ORDER BY b.low DESC LIMIT ${ROWS_PER_READ}`,
-        { kind: "transfers", newest },
-        [String(below)],
-      );
-      for (const entry of entries) {
-        below = BigInt(entry.block.low);
-        yield entry;
-      }
-      if (entries.length < ROWS_PER_READ) return;
+    let below = before;
+    for (const entry of this.#pages("transfers", newest, () => ({
+      where: "b.low < CAST(? AS INTEGER) ORDER BY b.low DESC",
+      params: [String(below)],
+    }))) {
+      below = BigInt(entry.block.low);
+      yield entry;
+    }
+  }
+
+  /** The blocks with records of a period, by the newest that they contain. */
+  *withRecords(
+    kind: Kind,
+    newest: SealId,
+    [from, until]: readonly [number, number],
+  ): Generator<Entry> {
+    let last = [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
+    for (const entry of this.#pages(kind, newest, () => ({
+      where: `b.low <= ? AND b.high >= ? AND (b.high, b.number) < (?, ?)
+        ORDER BY b.high DESC, b.number DESC`,
+      params: [until, from, ...last],
+    }))) {
+      last = [entry.block.high, entry.id.number];
+      yield entry;
+    }
+  }
+
+  /**
+   * Blocks `b` of a kind up to a seal, in the chain, page by page. `where` is trusted text. The plus
+   * keeps SQLite from reading all seals instead of the index by `low` or `high`.
+   */
+  *#pages(
+    kind: Kind,
+    { number }: SealId,
+    next: () => { readonly where: string; readonly params: readonly (number | string)[] },
+  ): Generator<Entry> {
+    for (let more = true; more;) {
+      const { where, params } = next();
+      const rows = this.#sql
+        .exec<Row>(
+          `SELECT b.number, b.epoch, b.block FROM blocks b
+            CROSS JOIN seals s ON s.number = b.number AND s.epoch = b.epoch AND s.linked = 1
+            WHERE b.kind = ? AND +b.number <= ? AND ${where} LIMIT ${ROWS_PER_READ}`,
+          kind,
+          number,
+          ...params,
+        )
+        .toArray();
+      yield* rows.map(entryOf);
+      more = rows.length === ROWS_PER_READ;
     }
   }
 

@@ -2,24 +2,27 @@
  * Entries that are only in the archive, as get-ledger needs them. The archive implements it
  * (src/archive/ask-history.ts); the ledger only asks.
  */
+import type { AssetKey } from "../assets/asset.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
 import type { LedgerFilter, SubAccount } from "./filter.ts";
 
-export type ColdRow = {
+/** An entry with the code of its reason, as database and archive have it. */
+export type CodedRow = {
   readonly entry_id: number;
   readonly account: SubAccount;
-  readonly asset: string;
+  readonly asset: AssetKey;
+  /** Signed decimal native units. */
   readonly delta: string;
   readonly reason: number;
-  /** As the public ledger shows it: a UUID in the form of `hex()`, or a `0x` transaction hash. */
+  /** A UUID in the form of `hex()`, or a deposit's `0x` transaction hash. */
   readonly ref: string;
   readonly balance_after: string;
   readonly at: number;
 };
 
-type ColdRows = {
-  readonly rows: readonly ColdRow[];
-  /** Where to continue if the archive has not been searched to its end; otherwise null. */
+export type ColdRows = {
+  readonly rows: readonly CodedRow[];
+  /** Below this position nothing has been searched yet. Null: the search has reached the end. */
   readonly before: bigint | null;
 };
 

@@ -5,31 +5,23 @@
  * A filter on amounts examines a limited number of entries of any amount, so that its page may be
  * short. The archive answers for the entries before the last seal.
  */
-import type { AssetKey } from "../assets/asset.ts";
 import { first, prepare } from "../platform/sql.ts";
 import { type Reason, readReason } from "./codes.ts";
 import { log } from "../platform/log.ts";
-import { type ColdEntries, unreachable, UNREACHABLE } from "./cold-entries.ts";
+import {
+  type CodedRow,
+  type ColdEntries,
+  type ColdRows,
+  unreachable,
+  UNREACHABLE,
+} from "./cold-entries.ts";
 import { type Archived, archivedEntries } from "./released.ts";
 import { countedEntries, entriesOfRef, mergedEntries } from "./entry-queries.ts";
-import { hasAmounts, type LedgerFilter, selectsNothing, type SubAccount } from "./filter.ts";
+import { hasAmounts, type LedgerFilter, selectsNothing } from "./filter.ts";
 
 export { NEWEST } from "./entry-queries.ts";
 
-export type EntryRow = {
-  readonly entry_id: number;
-  readonly account: SubAccount;
-  readonly asset: AssetKey;
-  /** Signed decimal native units. */
-  readonly delta: string;
-  readonly reason: Reason;
-  /** A UUID in the form of `hex()`, or a deposit's `0x` transaction hash. */
-  readonly ref: string;
-  readonly balance_after: string;
-  readonly at: number;
-};
-/** A row as the database returns it. */
-type CodedRow = Omit<EntryRow, "reason"> & { readonly reason: number };
+export type EntryRow = Omit<CodedRow, "reason"> & { readonly reason: Reason };
 
 export type EntryPage = {
   readonly rows: readonly EntryRow[];
@@ -86,10 +78,7 @@ function isContinuous(rows: readonly CodedRow[], filter: LedgerFilter, ends: boo
 }
 
 /** Rows of the database, and what the archive may have beside them. */
-type Here = Merged & { readonly archive: Archived };
-
-/** Rows, and where nothing has been searched yet. */
-type Merged = { readonly rows: readonly CodedRow[]; readonly before: bigint | null };
+type Here = ColdRows & { readonly archive: Archived };
 
 /** Adds the entries that are only in the archive to those of the database. */
 async function withArchived(
@@ -97,7 +86,7 @@ async function withArchived(
   filter: LedgerFilter,
   page: PageRequest,
   cold: ColdEntries,
-): Promise<Merged> {
+): Promise<ColdRows> {
   if (rows.length >= page.limit || unsearched !== null || archive.archived !== 1)
     return { rows, before: unsearched };
   const [newest] = rows;
@@ -105,14 +94,14 @@ async function withArchived(
   if (filter.refId === undefined) {
     // The database was read above the archived part, and completely.
     const before = last === undefined ? page.before : BigInt(last.entry_id);
-    const older = await read(cold, filter, { before, limit: page.limit - rows.length });
+    const older = await cold.read(filter, { before, limit: page.limit - rows.length });
     return { ...older, rows: rows.concat(older.rows) };
   }
   // A record that has moved above the archived part is here as a whole. Of another one, the
   // transfers that are held may be here as well as in the archive.
   if (newest !== undefined && newest.entry_id >= 2 * (archive.delivered + 1))
     return { rows, before: null };
-  const older = await read(cold, filter, page);
+  const older = await cold.read(filter, page);
   const byId = new Map(rows.concat(older.rows).map((row) => [row.entry_id, row]));
   return {
     rows: [...byId.values()]
@@ -122,11 +111,6 @@ async function withArchived(
       .slice(0, page.limit),
     before: older.before,
   };
-}
-
-/** Safe cast: the archive contains the keys of assets as the journal had them. */
-async function read(cold: ColdEntries, filter: LedgerFilter, page: PageRequest): Promise<Merged> {
-  return (await cold.read(filter, page)) as Merged;
 }
 
 /**

@@ -38,7 +38,7 @@ export async function checkRecords(
 }
 
 /** Compares each transfer of a chunk, and the others of its record, with what the record says. */
-export function checkCauses(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+export function checkCauses(db: D1Database, chunk: Chunk): Promise<readonly Difference[]> {
   const refsIn = (part: Chunk) =>
     sql`SELECT DISTINCT ref AS id FROM transfers WHERE ${within("transfer_id", part)}`;
   return checkPostings(db, { rows: "transfer", chunk, refsIn });
@@ -85,7 +85,7 @@ function refsOfGroups(chunk: Chunk): Sql {
 function checkPostings(
   db: D1Database,
   { rows, chunk, refsIn }: { rows: Rows; chunk: Chunk; refsIn: (part: Chunk) => Sql },
-): Promise<Difference[]> {
+): Promise<readonly Difference[]> {
   return checkRowsAlone({ db, name: "transfers of records", rows, chunk }, async (part) => {
     const wrong = await all<MismatchRow>(db, wrongPostings(refsIn(part)));
     return [...unlisted(wrong, rows, part), ...wrong.map(mismatch)];

@@ -6,6 +6,7 @@ import {
   pageOf,
   type TimeId,
 } from "../http/cursor.ts";
+import { bareId } from "../archive/ask-history.ts";
 import { findCold, type RecordArchive } from "../archive/cold-records.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
@@ -124,8 +125,9 @@ export function listOwnQuotes(
   page: PageQuery<TimeId>,
 ): Promise<QuotePage> {
   const columns = select(quoteColumns("maker"));
-  const ofArchive = requestId?.replaceAll("-", "").toLowerCase();
-  const coldFilter = { kind: "quotes", status, label, ...book, requestId: ofArchive } as const;
+  const key =
+    requestId === undefined ? undefined : { by: "request_id" as const, id: bareId(requestId) };
+  const coldFilter = { kind: "quotes", status, label, ...book, key } as const;
   const own = sql`q.maker_id = ${uuid(userId)}
     AND ${olderThan(page, { at: "q.opened_at", id: "q.quote_id" })}`;
   const order = raw("opened_at DESC, quote_id DESC");

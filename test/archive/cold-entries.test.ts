@@ -7,16 +7,12 @@ import { env } from "cloudflare:workers";
 import { beforeAll, expect, it, vi } from "vitest";
 import { coldEntries, historyName } from "../../src/archive/ask-history.ts";
 import { releaseRound } from "../../src/archive/release.ts";
-import {
-  BlockIndex,
-  type ColdPage,
-  type ColdRequest,
-  type IndexLimits,
-} from "../../src/archive/block-index.ts";
+import { BlockIndex, type ColdRequest, type IndexLimits } from "../../src/archive/block-index.ts";
 import type { SealId } from "../../src/archive/footer.ts";
 import type { SealBucket } from "../../src/archive/seal-store.ts";
 import type { History } from "../../src/archive/history-object.ts";
 import { REASONS } from "../../src/ledger/codes.ts";
+import type { ColdRows } from "../../src/ledger/cold-entries.ts";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import {
   countEntries,
@@ -46,8 +42,9 @@ beforeAll(() => journal.open());
 const TIMEOUT_MS = 60_000;
 vi.setConfig({ testTimeout: TIMEOUT_MS });
 
-/** Histories that open two blocks a call, so that pages take several calls. */
-const archiveOf = (bucket?: Pick<SealBucket, "get">) => journal.archive(bucket, { opened: 2 });
+/** Histories that open two blocks a call, so that pages end early. */
+const archiveOf = (bucket?: Pick<SealBucket, "get">) =>
+  journal.archive(bucket, { opened: 2, filtered: 2 });
 
 async function allPages(
   userId: string,
@@ -61,7 +58,7 @@ async function allPages(
     const page = await readEntries(db, userId, filter, { before, limit }, cold);
     rows.push(...page.rows);
     if (page.next === null) return rows;
-    expect(page.rows).toHaveLength(limit);
+    expect(page.rows.length).toBeLessThanOrEqual(limit);
     before = page.next;
   }
 }
@@ -252,7 +249,7 @@ itInRelease("reads no block that is newer than the record", async () => {
 it("asks the archive for some minutes of an id only", async () => {
   const { maker } = await journal.trade();
   await sealing.sealAll();
-  const page = vi.fn<(owner: string, request: ColdRequest) => Promise<ColdPage>>(() =>
+  const page = vi.fn<(owner: string, request: ColdRequest) => Promise<ColdRows>>(() =>
     Promise.resolve({ rows: [], before: null }),
   );
   const stub = { page, count: () => Promise.resolve(0) };
@@ -365,13 +362,14 @@ it("ends a page with filters early and continues at its cursor", async () => {
   ];
   const before = await Promise.all(filters.map((filter) => allPages(user.userId, filter, 100)));
   await release();
+  const few = { filtered: 4, examined: 4, kept: 0 };
   const lengths: number[][] = [];
   for (const [index, filter] of filters.entries()) {
     const rows: EntryRow[] = [];
     const sizes: number[] = [];
     for (let next: bigint | null = NEWEST; next !== null;) {
       const request = { before: next, limit: 30 };
-      const archive = cold({ opened: 1, examined: 1, kept: 0 });
+      const archive = cold(index === filters.length - 1 ? {} : few);
       const page: EntryPage = await readEntries(db, user.userId, filter, request, archive);
       rows.push(...page.rows);
       sizes.push(page.rows.length);
@@ -384,7 +382,7 @@ it("ends a page with filters early and continues at its cursor", async () => {
   expect(lengths).toEqual([[0, 4], [0, 0], [0, 1], [0, 2], expect.arrayContaining([30])]);
   const reader = {
     userId: user.userId,
-    cold: cold({ opened: 1, examined: 1, kept: 0 }),
+    cold: cold(few),
     mayContinue: async () => true,
   };
   const format = { header: "", line: () => "-", end: (rows: number) => `end ${rows}` };
@@ -445,8 +443,7 @@ it("leaves out the seals that a restore has lost", async () => {
         storage.sql.exec(`UPDATE ${table} SET epoch = epoch + 7 WHERE ${newest}`);
       storage.sql.exec(`INSERT INTO blocks SELECT number + 1, epoch, kind, low, high, block, marks,
           amounts, content FROM blocks WHERE ${newest}`);
-      storage.sql.exec(`INSERT INTO seals SELECT number + 1, epoch, 1, previous_number,
-          previous_epoch FROM seals WHERE ${newest}`);
+      storage.sql.exec(`INSERT INTO seals SELECT number + 1, epoch, 1 FROM seals WHERE ${newest}`);
     },
   );
   expect(await allPages(requester.userId, {}, 100)).toEqual(pages);
@@ -467,12 +464,7 @@ itInRelease("rebuilds an index that was lost, in bounded parts", async () => {
     read++;
     return sealing.bucket.get(...request);
   };
-  // A call reads two footers, and links three seals.
-  const archive = journal.archive(bucketWith(sealing.bucket, { get }), {
-    footers: 2,
-    followed: 3,
-    kept: 0,
-  });
+  const archive = journal.archive(bucketWith(sealing.bucket, { get }), { footers: 2, kept: 0 });
   const linked = () =>
     inHistory(
       (storage) => storage.exec("SELECT count(*) AS n FROM seals WHERE linked = 1").one()["n"],
@@ -489,7 +481,7 @@ itInRelease("rebuilds an index that was lost, in bounded parts", async () => {
     states.push(await linked());
     if (states.length > 20) throw new Error("the index is never complete");
   }
-  expect(states).toEqual([0, 0, 0, 3, 6]);
+  expect(states).toEqual([0, 0, 0]);
 });
 
 itInRelease("continues to rebuild an index after a read that failed", async () => {

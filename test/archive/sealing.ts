@@ -129,7 +129,6 @@ export class SealedJournal {
           page: (owner, request) => call(name, (index) => index.page(owner, request)),
           count: (owner, request) => call(name, (index) => index.count(owner, request)),
           records: (owner, request) => call(name, (index) => index.records(owner, request)),
-          find: (owner, request) => call(name, (index) => index.find(owner, request)),
         }),
       },
     };

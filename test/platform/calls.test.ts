@@ -12,12 +12,7 @@ import { expect, it } from "vitest";
 import forMakers from "../../docs/for-makers.md?raw";
 import handbook from "../../docs/handbook.md?raw";
 import wrangler from "../../wrangler.toml?raw";
-import type {
-  FindRequest,
-  Found,
-  RecordsPage,
-  RecordsRequest,
-} from "../../src/archive/block-index.ts";
+import type { RecordsPage, RecordsRequest } from "../../src/archive/block-index.ts";
 import { History } from "../../src/archive/history-object.ts";
 import { Sealer } from "../../src/reconcile/scanning-sealer.ts";
 import { Payer } from "../../src/custody/payer/payer.ts";
@@ -42,7 +37,7 @@ const RELEASED = {
   ChainWatcher: { wake: 1, saveAddressRecord: 1, restore: 1 },
   Payer: { wake: 1, restore: 2 },
   Sealer: { wake: 0, highestTransfer: 0, lost: 0, reopen: 0 },
-  History: { follow: 2, page: 2, records: 2, find: 2, count: 2 },
+  History: { follow: 2, page: 2, records: 2, count: 2 },
 } as const;
 
 const SENT = ["op", "actor", "receivedAt"] as const;
@@ -110,10 +105,8 @@ const FIELDS = {
     "label",
     "at",
   ],
-  records: ["newest", "filter", "after", "limit", "from"],
-  recordsPage: ["records", "next"],
-  find: ["newest", "key", "between", "above"],
-  found: ["record", "above"],
+  records: ["newest", "filter", "after", "limit"],
+  recordsPage: ["records", "completeTo"],
 } as const;
 type ReleasedFields = { [Name in keyof typeof FIELDS]: (typeof FIELDS)[Name][number] };
 type Present = { [Op in Command["op"]]: Extract<Command, { op: Op }> } & {
@@ -125,8 +118,6 @@ type Present = { [Op in Command["op"]]: Extract<Command, { op: Op }> } & {
   match: MatchRow;
   records: RecordsRequest;
   recordsPage: RecordsPage;
-  find: FindRequest;
-  found: Found;
 };
 
 type RequiredFields<Shape> = {
@@ -153,8 +144,6 @@ it("shapes require what the last release sent, and no more", () => {
     match: true,
     records: true,
     recordsPage: true,
-    find: true,
-    found: true,
   };
   expect(Object.values(compatible)).not.toContain(false);
 });

@@ -9,20 +9,20 @@ export const ARCHIVE: readonly Mutant[] = [
   }),
   ...ideas("src/archive/block-index.ts", "archive/cold-entries", {
     "a page that examined enough blocks is the last one": [
-      "last === undefined ? examination.endedAt : BigInt(last.block.low)",
-      "last === undefined ? null : BigInt(last.block.low)",
+      "before: BigInt(entry.block.high) + 1n",
+      "before: null",
+    ],
+  }),
+  ...ideas("src/archive/block-index.ts", "archive/cold-records", {
+    "a block that overlaps the page is skipped": [
+      "if (last !== undefined && positionOf(last).at > high)",
+      "if (last !== undefined)",
     ],
   }),
   ...ideas("src/archive/choose-range.ts", "archive/sealer", {
     "unscanned transfers sealed": [
       "const before = Math.min(cold, unchecked ?? cold);",
       "const before = Math.min(cold, cold + (unchecked ?? 0));",
-    ],
-  }),
-  ...ideas("src/archive/cold-records.ts", "archive/cold-records", {
-    "a block that overlaps the page is skipped": [
-      "if (last !== undefined && positionOf(last).at > page.next.at)",
-      "if (last !== undefined)",
     ],
   }),
   ...ideas("src/archive/follow-chain.ts", "archive/cold-entries", {
@@ -60,8 +60,8 @@ export const ARCHIVE: readonly Mutant[] = [
   }),
   ...ideas("src/archive/stored-blocks.ts", "archive/cold-records", {
     "blocks of lost seals are read": [
-      "AND s.linked = 1\n          WHERE b.kind = ? AND +b.number <= ? AND",
-      "\n          WHERE b.kind = ? AND +b.number <= ? + 1000 AND",
+      "AND s.linked = 1\n            WHERE b.kind = ? AND +b.number <= ? AND",
+      "\n            WHERE b.kind = ? AND +b.number <= ? + 1000 AND",
     ],
   }),
   ...ideas("src/archive/verify-journal.ts", "archive/verify-journal", {
