@@ -143,8 +143,8 @@ export class StoredBlocks {
   }
 
   /**
-   * Blocks `b` of a kind up to a seal, in the chain, page by page. `where` is trusted text. The plus
-   * keeps SQLite from reading all seals instead of the index by `low` or `high`.
+   * Blocks `b` of a kind up to a seal, in the chain, page by page. `where` is trusted text. The
+   * plus keeps SQLite from reading all seals instead of the index by `low` or `high`.
    */
   *#pages(
     kind: Kind,

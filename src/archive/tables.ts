@@ -1,49 +1,25 @@
 /** The seals as drizzle reads them. migrations/ explains the table; a test compares the two. */
-import { sql } from "drizzle-orm";
-import { index, integer, sqliteTable } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable } from "drizzle-orm/sqlite-core";
 import { hex } from "../platform/columns.ts";
 
-export const journalSeals = sqliteTable(
-  "journal_seals",
-  {
-    number: integer("number").primaryKey(),
-    epoch: integer("epoch").notNull(),
-    after: integer("after_transfer").notNull(),
-    upTo: integer("up_to_transfer").notNull(),
-    afterGroup: integer("after_group").notNull(),
-    upToGroup: integer("up_to_group").notNull(),
-    transfers: integer("transfers").notNull(),
-    requests: integer("requests").notNull(),
-    quotes: integer("quotes").notNull(),
-    matches: integer("matches").notNull(),
-    lastAt: integer("last_at").notNull(),
-    bytes: integer("bytes").notNull(),
-    previous: hex("previous").notNull(),
-    sha256: hex("sha256").notNull(),
-    sealedAt: integer("sealed_at").notNull(),
-    deliveredAt: integer("delivered_at"),
-    releasedAt: integer("released_at"),
-    held: integer("held"),
-    matchesReleasedAt: integer("matches_released_at"),
-  },
-  (t) => [
-    index("journal_seals_delivered")
-      .on(t.number)
-      .where(sql`delivered_at IS NOT NULL`),
-    index("journal_seals_unreleased")
-      .on(t.number)
-      .where(sql`held IS NULL`),
-    index("journal_seals_released")
-      .on(t.number)
-      .where(sql`released_at IS NOT NULL`),
-    index("journal_seals_matches_released")
-      .on(t.number)
-      .where(sql`matches_released_at IS NOT NULL`),
-    index("journal_seals_matches_unreleased")
-      .on(t.number)
-      .where(sql`matches_released_at IS NULL AND held IS NOT NULL AND matches > 0`),
-    index("journal_seals_up_to").on(t.upTo, t.number),
-    index("journal_seals_up_to_group").on(t.upToGroup, t.number),
-    index("journal_seals_last_at").on(t.lastAt, t.number),
-  ],
-);
+export const journalSeals = sqliteTable("journal_seals", {
+  number: integer("number").primaryKey(),
+  epoch: integer("epoch").notNull(),
+  after: integer("after_transfer").notNull(),
+  upTo: integer("up_to_transfer").notNull(),
+  afterGroup: integer("after_group").notNull(),
+  upToGroup: integer("up_to_group").notNull(),
+  transfers: integer("transfers").notNull(),
+  requests: integer("requests").notNull(),
+  quotes: integer("quotes").notNull(),
+  matches: integer("matches").notNull(),
+  lastAt: integer("last_at").notNull(),
+  bytes: integer("bytes").notNull(),
+  previous: hex("previous").notNull(),
+  sha256: hex("sha256").notNull(),
+  sealedAt: integer("sealed_at").notNull(),
+  deliveredAt: integer("delivered_at"),
+  releasedAt: integer("released_at"),
+  held: integer("held"),
+  matchesReleasedAt: integer("matches_released_at"),
+});

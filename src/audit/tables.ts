@@ -1,36 +1,20 @@
 /** The audit log as drizzle reads it. migrations/ explains the tables; a test compares the two. */
-import { sql } from "drizzle-orm";
-import { index, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { hex, uuid } from "../platform/columns.ts";
 
-export const auditEvents = sqliteTable(
-  "audit_events",
-  {
-    auditSeq: integer("audit_seq").primaryKey(),
-    auditEventId: uuid("audit_event_id").notNull().unique(),
-    kind: text("kind").notNull(),
-    actor: text("actor").notNull(),
-    userId: uuid("user_id"),
-    apiKeyId: uuid("api_key_id"),
-    ip: text("ip"),
-    subjectId: text("subject_id"),
-    details: text("details"),
-    mac: text("mac"),
-    at: integer("at").notNull(),
-  },
-  (t) => [
-    index("audit_events_user").on(t.userId, t.auditSeq),
-    index("audit_events_rights")
-      .on(t.subjectId, t.kind, t.auditSeq)
-      .where(sql`details IS NOT NULL`),
-    index("audit_events_operators")
-      .on(t.auditSeq)
-      .where(sql`kind = 'operators_changed'`),
-    index("audit_events_ended")
-      .on(t.at)
-      .where(sql`kind IN ('account_frozen', 'api_key_revoked', 'sessions_ended')`),
-  ],
-);
+export const auditEvents = sqliteTable("audit_events", {
+  auditSeq: integer("audit_seq").primaryKey(),
+  auditEventId: uuid("audit_event_id").notNull().unique(),
+  kind: text("kind").notNull(),
+  actor: text("actor").notNull(),
+  userId: uuid("user_id"),
+  apiKeyId: uuid("api_key_id"),
+  ip: text("ip"),
+  subjectId: text("subject_id"),
+  details: text("details"),
+  mac: text("mac"),
+  at: integer("at").notNull(),
+});
 
 export const auditSeals = sqliteTable("audit_seals", {
   auditSeq: integer("audit_seq").primaryKey(),
