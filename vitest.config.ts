@@ -3,8 +3,10 @@ import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
 import { buildConsole } from "./packages/console/build.ts";
 import { buildReference } from "./scripts/build-reference.ts";
+import { useMemoryDirectory } from "./test/support/node/memory-directory.ts";
 import { testSettings } from "./test/support/settings.ts";
 
+useMemoryDirectory();
 // wrangler builds these before it bundles; the plugin for tests does not.
 await buildReference();
 await buildConsole();
@@ -52,6 +54,8 @@ export default defineConfig({
           include: ["test/**/*.node.test.ts"],
           exclude: ["test/contracts/**", "test/simulator/**", "test/journeys/**"],
           testTimeout: PATIENCE_MS,
+          // A process of its own for each file would load the same modules ninety times.
+          isolate: false,
         },
       },
       {

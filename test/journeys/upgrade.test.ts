@@ -6,7 +6,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, expect, inject, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { readReleased } from "../../scripts/migrations/files.ts";
 import { openFaucet } from "../../scripts/stack/faucet.ts";
 import { callOperator } from "../../scripts/stack/operator-call.ts";
@@ -14,6 +14,7 @@ import { freePort } from "../../scripts/stack/ports.ts";
 import { localKey, type OperatorFile, type StackFile } from "../../scripts/stack/stack-file.ts";
 import { startStack } from "../../scripts/stack/start-stack.ts";
 import { verifyJournal } from "../../scripts/stack/verify-journal.ts";
+import { bundledWorker } from "../support/node/bundles.ts";
 import { runScriptFile, untilPrinted } from "../support/node/processes.ts";
 import {
   newAddress,
@@ -142,7 +143,7 @@ it.skipIf(!hasHistory)(
 
     const file = { port: Number(new URL(before.stack.baseUrl).port) };
     const rpcPort = Number(new URL(before.stack.rpcUrl).port);
-    const modules = inject("bundles").plain;
+    const modules = await bundledWorker();
     const stack = await startStack({ ...file, rpcPort, dir, keep: true, vars: SHORT, modules });
     stops.push(stack.stop);
     const match = await requester.client.rfq.accept(quote);

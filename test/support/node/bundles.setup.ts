@@ -1,23 +1,33 @@
-/** Bundles the Worker once for the stacks of all journeys, without and with failpoints. */
-import { rmSync } from "node:fs";
+/**
+ * Bundles the Worker once for the stacks of all journeys, without and with failpoints. Other tests
+ * run meanwhile: a journey waits for the bundle that it needs (bundles.ts).
+ */
+import { renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { type BundledModule, bundleWorker } from "../../../scripts/stack/bundle.ts";
+import { bundleWorker } from "../../../scripts/stack/bundle.ts";
+import { OUTCOME } from "./bundles.ts";
 
-type Bundles = { readonly plain: BundledModule[]; readonly failpoints: BundledModule[] };
-
-declare module "vitest" {
-  interface ProvidedContext {
-    bundles: Bundles;
-  }
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const dir = join(tmpdir(), `rfq-bundles-${process.pid}`);
+  const bundled = Promise.all([
+    bundle(join(dir, "plain"), false),
+    bundle(join(dir, "failpoints"), true),
+  ]);
+  project.provide("bundlesDir", dir);
+  return async () => {
+    await bundled;
+    rmSync(dir, { recursive: true, force: true });
+  };
 }
 
-export default async function setup(project: TestProject): Promise<() => void> {
-  const dir = join(".stack", `bundles-${process.pid}`);
-  const [plain, failpoints] = await Promise.all([
-    bundleWorker(join(dir, "plain")),
-    bundleWorker(join(dir, "failpoints"), { failpoints: true }),
-  ]);
-  project.provide("bundles", { plain, failpoints });
-  return () => rmSync(dir, { recursive: true, force: true });
+/** Writes the modules or the failure beside the bundle. */
+async function bundle(dir: string, failpoints: boolean): Promise<void> {
+  const outcome = await bundleWorker(dir, { failpoints }).then(
+    (modules) => ({ modules }),
+    (error: unknown) => ({ failure: String(error) }),
+  );
+  writeFileSync(`${dir}.draft`, JSON.stringify(outcome));
+  renameSync(`${dir}.draft`, `${dir}${OUTCOME}`);
 }

@@ -1,8 +1,8 @@
 /** A stack of a test's own and the traders on it. They use the client, as real traders do. */
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { inject } from "vitest";
 import { type Address, createPublicClient, getAddress, type Hex, http, toHex } from "viem";
 import { type Faucet, openFaucet } from "../../../scripts/stack/faucet.ts";
 import { freePort } from "../../../scripts/stack/ports.ts";
@@ -16,6 +16,7 @@ import {
   type Venue,
 } from "../../../packages/client/src/index.ts";
 import { vaultAbi } from "../../../src/chain/abi/vault.ts";
+import { bundledWorker } from "./bundles.ts";
 import { type FailpointServer, startFailpointServer } from "./failpoint-server.ts";
 import { tokensOfVenue } from "../../../scripts/stack/deploy-contracts.ts";
 
@@ -37,14 +38,13 @@ const RESTART_TIMEOUT_MS = 30_000;
 
 /** On free ports and in a directory of its own, which `stop` removes. */
 export async function startTestStack(failpointUrl?: string): Promise<TestStack> {
-  const dir = join(".stack", `test-${process.pid}-${randomBytes(4).toString("hex")}`);
+  const dir = join(tmpdir(), `rfq-stack-${process.pid}-${randomBytes(4).toString("hex")}`);
   const stack = await startStack({
     port: await freePort(),
     rpcPort: await freePort(),
     dir,
-    ...(failpointUrl === undefined
-      ? { modules: inject("bundles").plain }
-      : { modules: inject("bundles").failpoints, failpointUrl }),
+    modules: await bundledWorker({ failpoints: failpointUrl !== undefined }),
+    ...(failpointUrl === undefined ? {} : { failpointUrl }),
   });
   const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc: stack.deployment.usdc });
   const stop = async () => {
