@@ -104,6 +104,7 @@ it.each([500, 302, 0] as const)("holds events back after %s, and repeats the id"
   ]);
   await hook.receiver.answer(200);
   await passNow(hook.id);
+  await arrived(hook, 6);
   const received = await hook.receiver.received();
   const ids = received.map(({ headers }) => Number(headers["webhook-id"]?.split(":").at(-1)));
   const first = ids[0] ?? 0;

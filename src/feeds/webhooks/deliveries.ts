@@ -120,12 +120,14 @@ export class Deliveries {
       return null;
     }
     // Again now and then, because a restore of D1 loses the subscription.
-    if (now() - (this.#storage.kv.get<number>(LISTENED) ?? 0) >= CHECK_MS) {
+    const isCheck = now() - (this.#storage.kv.get<number>(LISTENED) ?? 0) >= CHECK_MS;
+    if (isCheck) {
       this.#storage.kv.put("user", endpoint.userId);
       await feed.addWebhook({ id: this.#id, types: endpoint.types.split(",") });
       this.#storage.kv.put(LISTENED, now());
     }
-    const lost = await this.#collect(endpoint);
+    // A retry is for what is kept already, so that many silent receivers do not keep D1 busy.
+    const lost = isCheck || this.#failures === 0 ? await this.#collect(endpoint) : undefined;
     if (lost !== undefined) return this.#disable(endpoint, "events_gone", lost);
     const oldest = this.#waiting.oldest();
     if (oldest === undefined) return now() + CHECK_MS;
@@ -183,7 +185,10 @@ export class Deliveries {
       if (status === 410) return this.#disable(endpoint, "gone", event.seq);
       if (!accepted) return this.#failed();
       this.#waiting.accepted(event.seq);
-      if (this.#failures > 0) this.#storage.kv.delete(FAILURES);
+      if (this.#failures === 0) continue;
+      // Next come the events of the meantime.
+      this.#storage.kv.delete(FAILURES);
+      return now();
     }
     return now();
   }
