@@ -2,27 +2,16 @@
  * Verifies a deposit factory before its first address is issued. The deployed code and the address
  * that the factory computes must match ours, or deposits could be lost.
  */
-import {
-  decodeFunctionResult,
-  encodeFunctionData,
-  getAddress,
-  type Hex,
-  isAddressEqual,
-  keccak256,
-} from "viem";
-import { and, eq } from "drizzle-orm";
+import { getAddress, type Hex, isAddressEqual, keccak256 } from "viem";
 import artifact from "../../contracts/artifacts/DepositFactory.json" with { type: "json" };
 import type { ChainConfig } from "../platform/config.ts";
-import { checksumAddress } from "../assets/address.ts";
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { Problem } from "../platform/problem.ts";
-import { all, blob, sql } from "../platform/sql.ts";
+import { all, blob, first, sql } from "../platform/sql.ts";
 import { depositFactoryAbi } from "./abi/deposit-factory.ts";
 import { cloneAddress } from "./addresses.ts";
 import type { Endpoint } from "./rpc.ts";
-import { read } from "../platform/read.ts";
-import { chainFactories } from "./tables.ts";
 import { askAgreed } from "./witnesses.ts";
 
 /** An arbitrary salt, because only the computation is compared. */
@@ -37,15 +26,10 @@ export async function verifyFactory(
 ): Promise<void> {
   const key = `${chain.chain}:${chain.factory.toLowerCase()}`;
   if (verified.has(key)) return;
-  const [recorded] = await read(env.DB, ({ select }) =>
-    select()
-      .from(chainFactories)
-      .where(
-        and(
-          eq(chainFactories.chain, chain.chain),
-          eq(chainFactories.factory, checksumAddress(chain.factory)),
-        ),
-      ),
+  const factory = blob(chain.factory);
+  const recorded = await first(
+    env.DB,
+    sql`SELECT 1 FROM chain_factories WHERE chain = ${chain.chain} AND factory = ${factory}`,
   );
   if (recorded === undefined) {
     if (!(await matches(chain))) {
@@ -59,9 +43,7 @@ export async function verifyFactory(
     await all(
       env.DB,
       sql`INSERT INTO chain_factories (chain, factory, verified_at)
-        SELECT ${chain.chain}, ${blob(chain.factory)}, ${NOW}
-        WHERE NOT EXISTS (SELECT 1 FROM chain_factories
-          WHERE chain = ${chain.chain} AND factory = ${blob(chain.factory)})`,
+        VALUES (${chain.chain}, ${factory}, ${NOW}) ON CONFLICT DO NOTHING`,
     );
   }
   verified.add(key);
@@ -88,13 +70,11 @@ async function compare({ client }: Endpoint, chain: ChainConfig): Promise<boolea
   if ((await client.getChainId()) !== chain.chain_id) return false;
   const code = await client.getCode({ address: factory });
   if (code === undefined || keccak256(code) !== artifact.deployedBytecodeHash) return false;
-  const { data } = await client.call({
-    to: factory,
-    data: encodeFunctionData({ abi: depositFactoryAbi, functionName: "addressOf", args: [PROBE] }),
+  const computed = await client.readContract({
+    address: factory,
+    abi: depositFactoryAbi,
+    functionName: "addressOf",
+    args: [PROBE],
   });
-  if (data === undefined) return false;
-  return isAddressEqual(
-    decodeFunctionResult({ abi: depositFactoryAbi, functionName: "addressOf", data }),
-    cloneAddress(factory, PROBE),
-  );
+  return isAddressEqual(computed, cloneAddress(factory, PROBE));
 }

@@ -22,7 +22,7 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
-import { findWithdrawal, type WithdrawalLookup } from "./get-withdrawal.ts";
+import { findWithdrawal, type WithdrawalLookup } from "./list-withdrawals.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
 import type { WithdrawalStatus } from "./tables.ts";
 
@@ -37,9 +37,8 @@ export async function cancelWithdrawal(
   db: D1Database,
   { actor, id, ip }: Cancellation,
 ): Promise<Changed> {
-  const row = await findWithdrawal(db, actor.userId, id);
-  if (row === undefined) throw problem("withdrawal_unknown", "You have no such withdrawal.");
-  return runOperation(db, cancel({ actor, withdrawalId: readUuid(row.withdrawal_id), ip }));
+  const { withdrawal_id } = await findWithdrawal(db, actor.userId, id);
+  return runOperation(db, cancel({ actor, withdrawalId: readUuid(withdrawal_id), ip }));
 }
 
 function cancel(of: {

@@ -2,7 +2,6 @@
  * Records commands of operators and reads what they need to decide. A command is a row. The watcher
  * (resume-chain.ts) or the payer (carry-out-commands.ts) carries it out.
  */
-import { and as both, count, desc, eq, isNull } from "drizzle-orm";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
 import {
@@ -11,24 +10,19 @@ import {
   blob,
   type Expr,
   expr,
+  first,
   readUuid,
   select,
   type Sql,
   sql,
   uuid,
 } from "../platform/sql.ts";
-import { checksumAddress } from "../assets/address.ts";
 import { announceDeposits } from "./announce-custody.ts";
 import { orphanSmallDeposit } from "./watcher/small-deposits.ts";
-import type { chainCursors } from "../chain/tables.ts";
-import type { JsonRow } from "../platform/columns.ts";
-import { ageText, toWireTime, toWireTimeOrNull } from "../platform/time.ts";
+import { ageText, toWireTime } from "../platform/time.ts";
 import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./payment-records.ts";
-import { withdrawals } from "./tables.ts";
+import type { WithdrawalStatus } from "./tables.ts";
 import { type Config, witnessesOf } from "../platform/config.ts";
-import { sweepable } from "../chain/tables.ts";
-import { alerts } from "../platform/tables.ts";
-import { read } from "../platform/read.ts";
 
 const MAX_LISTED = 500;
 
@@ -45,11 +39,10 @@ export async function recordWithdrawalCommand(
   command: { kind: "fail" | "retry"; withdrawalId: string; actor: string },
   alongside: Alongside = () => [],
 ): Promise<{ chain: string; recorded: boolean }> {
-  const [withdrawal] = await read(db, (reader) =>
-    reader
-      .select({ chain: withdrawals.chain, status: withdrawals.status, userId: withdrawals.userId })
-      .from(withdrawals)
-      .where(eq(withdrawals.withdrawalId, command.withdrawalId)),
+  const withdrawal = await first<{ chain: string; status: WithdrawalStatus; user: string }>(
+    db,
+    sql`SELECT chain, status, hex(user_id) AS user FROM withdrawals
+      WHERE withdrawal_id = ${uuid(command.withdrawalId)}`,
   );
   if (withdrawal === undefined)
     throw problem("withdrawal_unknown", `There is no withdrawal ${command.withdrawalId}.`);
@@ -76,7 +69,7 @@ export async function recordWithdrawalCommand(
       WHERE kind IN ('withdrawal_dead_letter', 'withdrawal_parked', 'withdrawal_altered')
         AND subject = ${command.withdrawalId}
         AND resolved_at IS NULL`,
-    ...alongside({ at: group.at, applied, userId: withdrawal.userId }),
+    ...alongside({ at: group.at, applied, userId: readUuid(withdrawal.user) }),
   ]);
   return { chain: withdrawal.chain, recorded: rows === null || rows[0]?.length === 1 };
 }
@@ -185,11 +178,9 @@ export async function resweepAddress(
         block_number = max(block_number, excluded.block_number)`,
     ...alongside(group.at),
   ]);
-  const [found] = await read(db, (reader) =>
-    reader
-      .select({ assets: count() })
-      .from(sweepable)
-      .where(both(eq(sweepable.chain, chain), eq(sweepable.address, checksumAddress(address)))),
+  const found = await first<{ assets: number }>(
+    db,
+    sql`SELECT count(*) AS assets FROM sweepable WHERE ${ofAddress}`,
   );
   return found?.assets ?? 0;
 }
@@ -249,24 +240,22 @@ export async function listWithdrawals(db: D1Database, conditions: readonly Expr[
   }));
 }
 
-type StatusRow = JsonRow<
-  typeof chainCursors,
-  | "chain"
-  | "confirmed_number"
-  | "scanned_number"
-  | "head_number"
-  | "moved_at"
-  | "halted_at"
-  | "halt_reason"
-> & {
+type StatusRow = {
+  chain: string;
+  confirmed_block: number;
+  scanned_block: number;
+  head_block: number;
+  moved_at: number;
+  halted_at: number | null;
+  halt_reason: string | null;
   payer_halted_at: number | null;
   payer_halt_reason: string | null;
   queued: number;
   submitted: number;
-  open: number;
+  open_transactions: number;
   confirming: number;
   quarantined: number;
-  sweepable: number;
+  addresses_to_sweep: number;
 };
 
 /** `chain status`: how far each chain has been read, what is open, what halted it, open alerts. */
@@ -277,59 +266,48 @@ export async function chainStatus(
 ): Promise<Record<string, unknown>> {
   const rows = await all<StatusRow>(
     db,
-    sql`SELECT c.chain, c.confirmed_number, c.scanned_number, c.head_number, c.moved_at,
-        c.halted_at, c.halt_reason,
+    sql`SELECT c.chain, c.confirmed_number AS confirmed_block,
+        c.scanned_number AS scanned_block, c.head_number AS head_block, c.moved_at, c.halted_at,
+        c.halt_reason,
         p.halted_at AS payer_halted_at, p.halt_reason AS payer_halt_reason,
         (SELECT count(*) FROM withdrawals w INDEXED BY withdrawals_open WHERE w.chain = c.chain
           AND w.status IN ('queued', 'submitted') AND w.status = 'queued') AS queued,
         (SELECT count(*) FROM withdrawals w INDEXED BY withdrawals_open WHERE w.chain = c.chain
           AND w.status IN ('queued', 'submitted') AND w.status = 'submitted') AS submitted,
         (SELECT count(*) FROM chain_transactions t
-          WHERE t.chain = c.chain AND t.status = 'open') AS open,
+          WHERE t.chain = c.chain AND t.status = 'open') AS open_transactions,
         (SELECT count(*) FROM deposits d
           WHERE d.chain = c.chain AND d.status = 'confirming') AS confirming,
         (SELECT count(*) FROM deposits d
           WHERE d.chain = c.chain AND d.status = 'quarantined') AS quarantined,
-        (SELECT count(*) FROM sweepable u WHERE u.chain = c.chain) AS sweepable
+        (SELECT count(*) FROM sweepable u WHERE u.chain = c.chain) AS addresses_to_sweep
       FROM chain_cursors c LEFT JOIN payer_leases p ON p.chain = c.chain
       WHERE ${chain ?? null} IS NULL OR c.chain = ${chain ?? null} ORDER BY c.chain`,
   );
-  const open = await read(db, (reader) =>
-    reader
-      .select({
-        kind: alerts.kind,
-        subject: alerts.subject,
-        detail: alerts.detail,
-        at: alerts.at,
-      })
-      .from(alerts)
-      .where(isNull(alerts.resolvedAt))
-      .orderBy(desc(alerts.alertId))
-      .limit(MAX_LISTED),
+  const open = await all<{ kind: string; subject: string; detail: string; at: number }>(
+    db,
+    sql`SELECT kind, subject, detail, at FROM alerts WHERE resolved_at IS NULL
+      ORDER BY alert_id DESC LIMIT ${MAX_LISTED}`,
   );
+  const halt = (at: number | null, reason: string | null) =>
+    at === null ? null : { at: toWireTime(at), reason };
   return {
     chains: rows.map((row) => ({
       chain: row.chain,
       witnesses: witnessesOf(
         settings.CHAINS.find((candidate) => candidate.chain === row.chain) ?? { rpc_urls: [] },
       ),
-      confirmed_block: row.confirmed_number,
-      scanned_block: row.scanned_number,
-      head_block: row.head_number,
+      confirmed_block: row.confirmed_block,
+      scanned_block: row.scanned_block,
+      head_block: row.head_block,
       moved_at: toWireTime(row.moved_at),
       moved: `${ageText(row.moved_at)} ago`,
-      halted:
-        row.halted_at === null
-          ? null
-          : { at: toWireTimeOrNull(row.halted_at), reason: row.halt_reason },
-      payer_halted:
-        row.payer_halted_at === null
-          ? null
-          : { at: toWireTimeOrNull(row.payer_halted_at), reason: row.payer_halt_reason },
+      halted: halt(row.halted_at, row.halt_reason),
+      payer_halted: halt(row.payer_halted_at, row.payer_halt_reason),
       withdrawals: { queued: row.queued, submitted: row.submitted },
-      open_transactions: row.open,
+      open_transactions: row.open_transactions,
       deposits: { confirming: row.confirming, quarantined: row.quarantined },
-      addresses_to_sweep: row.sweepable,
+      addresses_to_sweep: row.addresses_to_sweep,
     })),
     alerts: open.map((alert) => ({ ...alert, at: toWireTime(alert.at) })),
   };

@@ -5,10 +5,9 @@
 import { checksumAddress } from "../assets/address.ts";
 import { toHex } from "../assets/amount.ts";
 import { readAssetKey } from "../assets/asset.ts";
-import type { JsonRow } from "../platform/columns.ts";
 import { atom, type Columns, expr, readUuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import type { deposits, FailureCode, ListedDepositStatus, withdrawals } from "./tables.ts";
+import type { FailureCode, ListedDepositStatus, WithdrawalStatus } from "./tables.ts";
 
 /** The messages that `failure` shows beside its code. */
 export const FAILURE_MESSAGES: Readonly<Record<FailureCode, string>> = {
@@ -21,38 +20,37 @@ export const FAILURE_MESSAGES: Readonly<Record<FailureCode, string>> = {
  * Rows as reads select them and events store them. Ids, hashes and addresses are upper-case hex
  * without `0x`, as from hex().
  */
-export type DepositRow = JsonRow<
-  typeof deposits,
-  | "deposit_id"
-  | "chain"
-  | "asset"
-  | "amount"
-  | "block_number"
-  | "required_confirmations"
-  | "detected_at"
-  | "credited_at"
-> & {
-  readonly status: ListedDepositStatus;
+export type DepositRow = {
+  readonly deposit_id: string;
+  readonly chain: string;
   readonly address: string;
+  readonly asset: string;
+  readonly amount: string;
   readonly transaction_hash: string;
+  readonly block_number: number;
   readonly confirmations: number;
+  readonly required_confirmations: number;
+  readonly status: ListedDepositStatus;
+  readonly detected_at: number;
+  readonly credited_at: number | null;
 };
 
-export type WithdrawalRow = JsonRow<
-  typeof withdrawals,
-  | "withdrawal_id"
-  | "job_id"
-  | "client_withdrawal_id"
-  | "chain"
-  | "asset"
-  | "amount"
-  | "status"
-  | "approval_expires_at"
-  | "failure_code"
-  | "failure_message"
-  | "created_at"
-  | "updated_at"
-> & { readonly to_address: string; readonly transaction_hash: string | null };
+export type WithdrawalRow = {
+  readonly withdrawal_id: string;
+  readonly job_id: string;
+  readonly client_withdrawal_id: string;
+  readonly chain: string;
+  readonly asset: string;
+  readonly amount: string;
+  readonly to_address: string;
+  readonly status: WithdrawalStatus;
+  readonly approval_expires_at: number | null;
+  readonly transaction_hash: string | null;
+  readonly failure_code: FailureCode | null;
+  readonly failure_message: string | null;
+  readonly created_at: number;
+  readonly updated_at: number;
+};
 
 /** Columns over `deposits d`, or over `small_deposit_records d`. */
 export const DEPOSIT: Columns<keyof DepositRow> = {

@@ -12,13 +12,12 @@ import { readUuid } from "../platform/sql.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { chainNamed, checkDestination, withdrawalChain } from "./check-destination.ts";
 import { createDepositAddress, listDepositAddresses } from "./deposit-address.ts";
-import { getWithdrawal } from "./get-withdrawal.ts";
 import { amounts, balancePage, balanceView, listBalances } from "./list-balances.ts";
 import { listDeposits } from "./list-deposits.ts";
 import { coldEntries, histories } from "../archive/ask-history.ts";
 import { listEntries } from "./list-entries.ts";
 import { statementResponse, wantsStatement } from "./list-statement.ts";
-import { listWithdrawals } from "./list-withdrawals.ts";
+import { findWithdrawal, listWithdrawals } from "./list-withdrawals.ts";
 import { type WithdrawalRow, withdrawalView } from "./payment-records.ts";
 import * as schema from "./schemas.ts";
 import { type WithdrawTerms, withdraw } from "./withdraw.ts";
@@ -310,7 +309,8 @@ function registerWithdrawalReads(app: Api): void {
     query: schema.WithdrawalQuery,
     response: schema.Withdrawal,
     problems: ["withdrawal_unknown"],
-    handler: ({ db, actor, query }) => getWithdrawal(db, actor.userId, query),
+    handler: async ({ db, actor, query }) =>
+      withdrawalView(await findWithdrawal(db, actor.userId, query)),
   });
 }
 

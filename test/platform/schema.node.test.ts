@@ -15,6 +15,7 @@ import {
   domainsWithTables,
   shapesOfDatabase,
   shapesOfTables,
+  valuesOf,
 } from "../support/node/schema.ts";
 
 const database = migratedDatabase();
@@ -38,17 +39,35 @@ const schema = migrationFiles()
   .join("\n");
 
 describe("the drizzle tables", () => {
-  it("are tested for every domain", () => {
+  it("are those of all domains", () => {
     expect(Object.keys(domains)).toEqual(domainsWithTables);
   });
 
-  // They need not name keys, indexes and checks, which no read depends on.
-  it.each([...declared])("%s has the columns of its migration", (name, shape) => {
-    expect(migrated.get(name)).toMatchObject(shape);
+  it.each([...declared])("%s says nothing that its migration does not", (name, shape) => {
+    const table = migrated.get(name);
+    const { columns, primaryKey, indexes, checks, foreignKeys } = shape;
+    expect(table?.columns).toEqual(expect.arrayContaining([...columns]));
+    expect(table).toMatchObject({ indexes, checks, foreignKeys });
+    if (primaryKey.length > 0) expect(table?.primaryKey).toEqual(primaryKey);
+  });
+
+  it.each([
+    ...[...declared].flatMap(([table, { enums }]) => enums.map((values) => [table, values])),
+    ["deposits", valuesOf("status", custody.DEPOSIT_STATUSES)],
+    ["withdrawals", valuesOf("status", custody.WITHDRAWAL_STATUSES)],
+  ])("%s has no other CHECK than %s", (table = "", values = "") => {
+    const [column = ""] = values.split(" (");
+    const found = Object.values(migrated.get(table)?.checks ?? {});
+    for (const check of found.filter((text) => text.startsWith(`${column} (`)))
+      expect(check).toBe(values);
   });
 });
 
 describe("the annotated schema", () => {
+  it("has STRICT tables only", () => {
+    expect([...migrated].filter(([, { strict }]) => !strict)).toEqual([]);
+  });
+
   it.each([...migrated.keys()])("has a purpose and a valid example row of %s", (name) => {
     const { purpose, example } = commentOf(name);
     expect(purpose.length).toBeGreaterThan(20);

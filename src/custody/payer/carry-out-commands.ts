@@ -2,7 +2,6 @@
  * Carries out operator commands about withdrawals and the payer. `fail` becomes a void on chain,
  * because only the chain can rule out that a payment is still made.
  */
-import { and, eq, inArray, isNull } from "drizzle-orm";
 import { clearAlert } from "../../platform/alert.ts";
 import { MAX_VOIDS, voidCall } from "../../chain/vault-calls.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
@@ -13,29 +12,21 @@ import { failPaidOtherwise } from "../watcher/fail-withdrawal.ts";
 import { refusalSubject, wouldSucceed } from "./would-succeed.ts";
 import type { HeadView, PayerContext } from "./payer-context.ts";
 import { makeTransaction } from "./make-transaction.ts";
-import { read } from "../../platform/read.ts";
-import { chainCommands } from "../../chain/tables.ts";
 
 /**
  * Carries out the commands that need no transaction, and closes those whose withdrawal has ended.
  * Returns whether a `resume_payer` is open, which reopen-transactions.ts carries out.
  */
 export async function closeCommands({ db, chain, push }: PayerContext): Promise<boolean> {
-  const open = await read(db, ({ selectDistinct }) =>
-    selectDistinct({ kind: chainCommands.kind })
-      .from(chainCommands)
-      .where(
-        and(
-          eq(chainCommands.chain, chain.chain),
-          isNull(chainCommands.doneGroup),
-          inArray(chainCommands.kind, ["fail", "retry", "resume_payer"]),
-        ),
-      ),
+  const openHere = sql`chain = ${chain.chain} AND done_group IS NULL`;
+  const open = await all<{ kind: "fail" | "retry" | "resume_payer" }>(
+    db,
+    sql`SELECT DISTINCT kind FROM chain_commands
+      WHERE ${openHere} AND kind IN ('fail', 'retry', 'resume_payer')`,
   );
   const resumes = open.some(({ kind }) => kind === "resume_payer");
   if (!open.some(({ kind }) => kind !== "resume_payer")) return resumes;
   const group = newGroup();
-  const openHere = sql`chain = ${chain.chain} AND done_group IS NULL`;
   const result = await commit(db, group, [
     ...failPaidOtherwise(group, chain.chain),
     sql`UPDATE chain_commands SET done_group = ${group.seq}, result = w.status FROM withdrawals w

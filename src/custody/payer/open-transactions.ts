@@ -1,13 +1,12 @@
 /** Reads the operator accounts' transactions that are not confirmed, and the next free numbers. */
-import { and, eq, isNull } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { alias } from "drizzle-orm/sqlite-core";
 import { NOW } from "../../platform/commit.ts";
 import type { Hex } from "../../chain/rpc.ts";
 import type { Fees } from "../../chain/fees.ts";
 import type { ChainConfig } from "../../platform/config.ts";
-import { blob, first, sql } from "../../platform/sql.ts";
-import { batchMembers, chainTransactions, transactionAttempts } from "../../chain/tables.ts";
-import { withdrawals } from "../tables.ts";
+import { all, blob, first, sql, uuid } from "../../platform/sql.ts";
+import { chainTransactions, transactionAttempts } from "../../chain/tables.ts";
 import { fragment, read } from "../../platform/read.ts";
 
 export type OpenTransaction = {
@@ -33,9 +32,6 @@ export type OpenTransaction = {
 
 const t = alias(chainTransactions, "t");
 const a = alias(transactionAttempts, "a");
-const NOT_DECIDED = fragment(sql`NOT EXISTS (SELECT 1 FROM vault_events e
-  WHERE e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
-    AND e.kind IN ('Paid', 'Failed', 'Voided'))`);
 /** Literal, because SQLite uses the index of open transactions for no other condition. */
 const OPEN = fragment(sql`t.status = 'open'`);
 const LATEST = fragment(sql`a.attempt = (SELECT max(attempt) FROM transaction_attempts
@@ -76,19 +72,16 @@ export async function readOpenTransactions(
 
 /** Payment ids of a transaction's members that have no outcome and no recorded vault event. */
 export async function liveMembers(db: D1Database, transactionId: string): Promise<Hex[]> {
-  const rows = await read(db, ({ select }) =>
-    select({ id: withdrawals.paymentId })
-      .from(batchMembers)
-      .innerJoin(withdrawals, eq(withdrawals.withdrawalId, batchMembers.withdrawalId))
-      .where(
-        and(
-          eq(batchMembers.transactionId, transactionId),
-          isNull(batchMembers.endedGroup),
-          NOT_DECIDED,
-        ),
-      ),
+  const rows = await all<{ id: string }>(
+    db,
+    sql`SELECT lower(hex(w.payment_id)) AS id
+      FROM batch_members m JOIN withdrawals w ON w.withdrawal_id = m.withdrawal_id
+      WHERE m.transaction_id = ${uuid(transactionId)} AND m.ended_group IS NULL
+        AND NOT EXISTS (SELECT 1 FROM vault_events e
+          WHERE e.payment_id = w.payment_id AND e.chain = w.chain
+            AND e.kind IN ('Paid', 'Failed', 'Voided'))`,
   );
-  return rows.map(({ id }) => id);
+  return rows.map(({ id }) => `0x${id}` as const);
 }
 
 export type NextNumbers = { readonly nextNonce: number; readonly nextBatchNo: number };

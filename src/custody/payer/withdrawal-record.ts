@@ -2,12 +2,9 @@
  * The recovery record of a withdrawal: everything that a restore needs to rebuild it. The payer
  * saves it outside the database before it signs the payment.
  */
-import { inArray } from "drizzle-orm";
 import { NOW } from "../../platform/commit.ts";
-import { all, sql } from "../../platform/sql.ts";
+import { all, readUuid, sql } from "../../platform/sql.ts";
 import { RETENTION_MS } from "../recovery-records.ts";
-import { withdrawals } from "../tables.ts";
-import { read } from "../../platform/read.ts";
 
 export type WithdrawalRecord = {
   /** The vault's id, `0x` hex. */
@@ -29,21 +26,20 @@ export async function readRecords(
   db: D1Database,
   withdrawalIds: readonly string[],
 ): Promise<WithdrawalRecord[]> {
-  const rows = await read(db, ({ select }) =>
-    select()
-      .from(withdrawals)
-      .where(inArray(withdrawals.withdrawalId, [...withdrawalIds])),
+  const rows = await all<WithdrawalRecord>(
+    db,
+    sql`SELECT '0x' || lower(hex(w.payment_id)) AS paymentId, hex(w.withdrawal_id) AS withdrawalId,
+        hex(w.job_id) AS jobId, hex(w.user_id) AS userId,
+        w.client_withdrawal_id AS clientWithdrawalId, w.asset, CAST(w.amount AS TEXT) AS amount,
+        lower(hex(w.to_address)) AS "to", w.created_at AS createdAt
+      FROM json_each(${JSON.stringify(withdrawalIds)}) j
+      JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')`,
   );
   return rows.map((row) => ({
-    paymentId: row.paymentId,
-    withdrawalId: row.withdrawalId,
-    jobId: row.jobId,
-    userId: row.userId,
-    clientWithdrawalId: row.clientWithdrawalId,
-    asset: row.asset,
-    amount: row.amount.toString(),
-    to: row.toAddress.slice(2),
-    createdAt: row.createdAt,
+    ...row,
+    withdrawalId: readUuid(row.withdrawalId),
+    jobId: readUuid(row.jobId),
+    userId: readUuid(row.userId),
   }));
 }
 

@@ -1,13 +1,10 @@
 /** Carries out the operator's `chain resume` after the review of a halt. */
-import { and, eq, isNull } from "drizzle-orm";
 import { readCursor } from "../../chain/chain-cursor.ts";
 import { type Endpoint, readHead, readHeader } from "../../chain/rpc.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";
-import { blob, expr, sql } from "../../platform/sql.ts";
+import { blob, expr, first, sql } from "../../platform/sql.ts";
 import type { WatcherContext } from "./commit-move.ts";
-import { read } from "../../platform/read.ts";
-import { chainCommands } from "../../chain/tables.ts";
 
 /**
  * Accepts the chain's current block at the confirmed height and continues above it. Deposits that a
@@ -15,17 +12,10 @@ import { chainCommands } from "../../chain/tables.ts";
  * newer than the command stays, because the operator has not reviewed it.
  */
 export async function resumeChain({ db, chain }: WatcherContext): Promise<void> {
-  const [command] = await read(db, ({ select }) =>
-    select({ id: chainCommands.commandId, at: chainCommands.at })
-      .from(chainCommands)
-      .where(
-        and(
-          eq(chainCommands.chain, chain.chain),
-          eq(chainCommands.kind, "resume_chain"),
-          isNull(chainCommands.doneGroup),
-        ),
-      )
-      .limit(1),
+  const command = await first<{ id: number; at: number }>(
+    db,
+    sql`SELECT command_id AS id, at FROM chain_commands
+      WHERE chain = ${chain.chain} AND kind = 'resume_chain' AND done_group IS NULL LIMIT 1`,
   );
   const cursor = await readCursor(db, chain.chain);
   if (command === undefined || cursor === undefined) return;

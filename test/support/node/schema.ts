@@ -1,9 +1,13 @@
-/** The schema as two sides state it, in one form: the migrations' SQL and the drizzle tables. */
+/**
+ * The schema as two sides state it, in one form: the migrations' SQL, and the drizzle tables, which
+ * declare as much of it as TypeScript reads.
+ */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { DatabaseSync, SQLOutputValue } from "node:sqlite";
 import { is, type SQL } from "drizzle-orm";
 import { getTableConfig, SQLiteSyncDialect, SQLiteTable } from "drizzle-orm/sqlite-core";
+import { oneOf } from "../../../src/platform/columns.ts";
 import { migrationFiles, readMigration } from "../../../scripts/migrations/files.ts";
 
 type TableShape = {
@@ -19,6 +23,10 @@ type TableShape = {
 };
 
 type Shapes = ReadonlyMap<string, TableShape>;
+type DeclaredShape = Omit<TableShape, "strict"> & {
+  /** `column IN (values)` of each column that has certain values only. */
+  readonly enums: readonly string[];
+};
 
 const ROOT = join(import.meta.dirname, "../../..");
 
@@ -130,11 +138,11 @@ export const domainsWithTables: readonly string[] = readdirSync(join(ROOT, "src"
   .filter((domain) => existsSync(join(ROOT, "src", domain, "tables.ts")))
   .toSorted();
 
-/** Every drizzle table that these modules export: its columns, and what else it names. */
+/** Every drizzle table that these modules export. */
 export function shapesOfTables(
   modules: readonly Readonly<Record<string, unknown>>[],
-): ReadonlyMap<string, Partial<TableShape>> {
-  const shapes = new Map<string, Partial<TableShape>>();
+): ReadonlyMap<string, DeclaredShape> {
+  const shapes = new Map<string, DeclaredShape>();
   for (const value of modules.flatMap((module) => Object.values(module))) {
     if (!is(value, SQLiteTable)) continue;
     const { name } = getTableConfig(value);
@@ -144,11 +152,10 @@ export function shapesOfTables(
   return shapes;
 }
 
-function shapeOfTable(table: SQLiteTable): Partial<TableShape> {
+function shapeOfTable(table: SQLiteTable): DeclaredShape {
   const config = getTableConfig(table);
   const single = config.columns.filter(({ primary }) => primary);
   const [composite] = config.primaryKeys;
-  const primaryKey = (composite?.columns ?? single).map(({ name }) => name);
   const uniques = [
     ...config.columns
       .filter(({ isUnique }) => isUnique)
@@ -158,8 +165,6 @@ function shapeOfTable(table: SQLiteTable): Partial<TableShape> {
     ),
   ];
   return {
-    // drizzle cannot say it, and every table must be.
-    strict: true,
     autoincrement: single.some((part) => "autoIncrement" in part && part.autoIncrement === true),
     columns: config.columns.map((part) =>
       column({
@@ -169,7 +174,7 @@ function shapeOfTable(table: SQLiteTable): Partial<TableShape> {
         default: part.default === undefined ? undefined : String(part.default),
       }),
     ),
-    ...(primaryKey.length > 0 && { primaryKey }),
+    primaryKey: (composite?.columns ?? single).map(({ name }) => name),
     indexes: Object.fromEntries([
       ...uniques.map(([name, columns]) => [name, shapeOfIndex(true, columns, undefined)]),
       ...config.indexes.map((index) => [
@@ -185,7 +190,15 @@ function shapeOfTable(table: SQLiteTable): Partial<TableShape> {
       config.checks.map(({ name, value }) => [name, oneLine(textOf(value))]),
     ),
     foreignKeys: config.foreignKeys.length,
+    enums: config.columns.flatMap(({ name, enumValues }) =>
+      enumValues === undefined || enumValues.length === 0 ? [] : [valuesOf(name, enumValues)],
+    ),
   };
+}
+
+/** The text of a CHECK that allows a column these values only. */
+export function valuesOf(name: string, values: readonly string[]): string {
+  return textOf(oneOf(name, values));
 }
 
 function column(of: {
