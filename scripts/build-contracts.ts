@@ -1,7 +1,7 @@
 /**
  * Compiles contracts/ offline and writes files that are checked in:
  *   contracts/artifacts/<Name>.json   { contractName, abi, bytecode, deployedBytecodeHash }
- *   src/chain/abi/<name>.ts           the ABI `as const`, for viem's types
+ *   contracts/abi/<name>.ts           the ABI `as const`, for viem's types
  *   scripts/stack/abi/<name>.ts       the same for the tokens of a local chain
  * `--check` writes nothing and exits with 1 if a file is out of date.
  */
@@ -29,7 +29,7 @@ type Solc = {
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const require = createRequire(import.meta.url);
 
-const SERVICE_ABIS = "src/chain/abi";
+const SERVICE_ABIS = "contracts/abi";
 const LOCAL_ABIS = "scripts/stack/abi";
 
 /**

@@ -15,8 +15,8 @@ import {
   pad,
   parseAbi,
 } from "viem";
-import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { cloneAddress } from "../../src/chain/addresses.ts";
 import { ERC20 } from "../../src/chain/token.ts";
 import { PAYMENT_STATE } from "../../src/chain/vault-calls.ts";

@@ -1,7 +1,7 @@
 /** Puts a deposit and the payer's sweep of the same address into one block. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Address, decodeFunctionData, type Hex, isAddressEqual } from "viem";
-import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
+import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
 import { cloneAddress } from "../../src/chain/addresses.ts";
 import type { Deployment } from "../stack/deploy-contracts.ts";
 import { type Asset, ASSETS, USDC } from "./assets.ts";

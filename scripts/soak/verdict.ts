@@ -4,7 +4,7 @@
 import { type Address, getAddress, zeroAddress } from "viem";
 import { localOutcomeTokensAbi } from "../stack/abi/local-outcome-tokens.ts";
 import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import type { Deposit, Withdrawal } from "../../packages/client/src/index.ts";
 import { ASSETS, nameOf, nameOfRecord, USDC } from "./assets.ts";
 import { verifyWhole } from "../operator/verify-whole.ts";

@@ -19,7 +19,7 @@ import {
   parseEther,
 } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { LOCAL_VENUES, type LocalVenue } from "./local-venues.ts";
 import { venueRecord } from "./venue-record.ts";
 

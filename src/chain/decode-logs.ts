@@ -8,8 +8,8 @@ import {
   parseAbi,
   toEventSelector,
 } from "viem";
-import { depositFactoryAbi } from "./abi/deposit-factory.ts";
-import { vaultAbi } from "./abi/vault.ts";
+import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 
 /**
  * Position of a log. `ordinal` counts the decoded logs of the same contract within the transaction,

@@ -12,8 +12,8 @@ import {
   getContractError,
   type Hex,
 } from "viem";
-import { depositFactoryAbi } from "./abi/deposit-factory.ts";
-import { vaultAbi } from "./abi/vault.ts";
+import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { readHoldings } from "./holdings.ts";
 import { askAny, describe, type Endpoint } from "./rpc.ts";
 import { assetOfEvent, NATIVE_COIN, type Token } from "./token.ts";

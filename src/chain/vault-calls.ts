@@ -13,8 +13,8 @@ import {
   zeroHash,
 } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
-import { depositFactoryAbi } from "./abi/deposit-factory.ts";
-import { vaultAbi } from "./abi/vault.ts";
+import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { callAtBlock, type Endpoint } from "./rpc.ts";
 import { ERC20, type Token } from "./token.ts";
 

@@ -9,7 +9,7 @@ import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { Problem } from "../platform/problem.ts";
 import { all, blob, first, sql } from "../platform/sql.ts";
-import { depositFactoryAbi } from "./abi/deposit-factory.ts";
+import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
 import { cloneAddress } from "./addresses.ts";
 import type { Endpoint } from "./rpc.ts";
 import { askAgreed } from "./witnesses.ts";

@@ -5,7 +5,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { decodeFunctionData, encodeFunctionResult, type Hex, keccak256 } from "viem";
 import { USDC } from "../../src/assets/asset.ts";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { readCursor } from "../../src/chain/chain-cursor.ts";
 import { verifyFactory } from "../../src/chain/verify-factory.ts";
 import { recheckOldBlocks } from "../../src/custody/watcher/rescan.ts";

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
+import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { verifyFactory } from "../../src/chain/verify-factory.ts";
 import { USDC } from "../../src/assets/asset.ts";

@@ -4,7 +4,7 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { decodeFunctionData, type Hex, toHex } from "viem";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { first, sql } from "../../src/platform/sql.ts";
 import { drive, queuedWithdrawal } from "./support/drive.ts";
 

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { type Hex, keccak256, parseEther, toBytes, toHex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { USDC } from "../../src/assets/asset.ts";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { acceptPayment } from "../../src/custody/accept-payment.ts";
 import { recordResume } from "../../src/custody/operator-commands.ts";
 import { readBalance } from "../../src/ledger/balance.ts";

@@ -2,8 +2,8 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { pad, toFunctionSelector, toHex } from "viem";
-import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { gasLimits } from "../../src/chain/vault-calls.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { drive, expectRest, queuedWithdrawal } from "./support/drive.ts";

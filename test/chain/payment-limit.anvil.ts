@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, vi } from "vitest";
 import type { Address } from "viem";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { paymentLimit } from "../../src/chain/payment-limit.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { alertLateWithdrawals } from "../../src/custody/payer/alert-late.ts";

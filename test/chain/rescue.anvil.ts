@@ -8,7 +8,7 @@ import { localOutcomeTokensAbi } from "../../scripts/stack/abi/local-outcome-tok
 import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { USDC } from "../../src/assets/asset.ts";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { ERC1155, ERC20, NATIVE_COIN } from "../../src/chain/token.ts";
 import {
   type MistakenTransfer,

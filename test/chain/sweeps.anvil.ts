@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { type Address, encodeFunctionData, type Hex } from "viem";
 import { USDC } from "../../src/assets/asset.ts";
-import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
+import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { decodeSweep } from "../../src/chain/vault-calls.ts";
 import { resweepAddress } from "../../src/custody/operator-commands.ts";

@@ -4,8 +4,8 @@ import { encodeFunctionData, type Hex } from "viem";
 import vaultArtifact from "../../contracts/artifacts/Vault.json" with { type: "json" };
 import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import { USDC } from "../../src/assets/asset.ts";
-import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import {
   recordWithdrawalCommand,
   setWithdrawalsPaused,

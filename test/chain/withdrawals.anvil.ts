@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
 import { encodeFunctionData, type Hex } from "viem";
 import recipientArtifact from "../../contracts/artifacts/HostileRecipient.json" with { type: "json" };
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { recordWithdrawalCommand } from "../../src/custody/operator-commands.ts";
 import { Withdrawal } from "../../src/custody/schemas.ts";

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { encodeEventTopics, type Hex, keccak256, pad, toHex } from "viem";
 import { USDC } from "../../src/assets/asset.ts";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
 import { chainStatus, recordResume } from "../../src/custody/operator-commands.ts";
 import { readBalance } from "../../src/ledger/balance.ts";

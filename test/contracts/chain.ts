@@ -20,8 +20,8 @@ import {
   walletActions,
 } from "viem";
 import { foundry } from "viem/chains";
-import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { startAnvil } from "../../scripts/stack/anvil.ts";
 import { type ArtifactName, readArtifact } from "../../scripts/stack/deploy-contracts.ts";
 

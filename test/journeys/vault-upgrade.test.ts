@@ -27,8 +27,8 @@ import {
   payerAddress,
 } from "../../scripts/stack/local-settings.ts";
 import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
-import { depositFactoryAbi } from "../../src/chain/abi/deposit-factory.ts";
-import { vaultAbi } from "../../src/chain/abi/vault.ts";
+import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import {
   fund,
   newAddress,

@@ -28,7 +28,7 @@ import usdcArtifact from "../../../contracts/artifacts/LocalUSDC.json" with { ty
 import vaultArtifact from "../../../contracts/artifacts/Vault.json" with { type: "json" };
 import { localOutcomeTokensAbi } from "../../../scripts/stack/abi/local-outcome-tokens.ts";
 import { localUsdcAbi } from "../../../scripts/stack/abi/local-usdc.ts";
-import { vaultAbi } from "../../../src/chain/abi/vault.ts";
+import { vaultAbi } from "../../../contracts/abi/vault.ts";
 import { depositAddressFor } from "../../../src/chain/addresses.ts";
 import { paymentId } from "../../../src/chain/payment-id.ts";
 import { termsMac } from "../../../src/ledger/withdrawal-mac.ts";

@@ -1,7 +1,7 @@
 /** Payments from the vault that our payer has not made. */
 import { type Address, encodeFunctionData, type Hex, keccak256 } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
-import { vaultAbi } from "../../../src/chain/abi/vault.ts";
+import { vaultAbi } from "../../../contracts/abi/vault.ts";
 import { someone, type Stage } from "./stage.ts";
 
 export type Theft = {

@@ -15,7 +15,7 @@ import {
   type QuoteRequest,
   type Venue,
 } from "../../../packages/client/src/index.ts";
-import { vaultAbi } from "../../../src/chain/abi/vault.ts";
+import { vaultAbi } from "../../../contracts/abi/vault.ts";
 import { bundledWorker } from "./bundles.ts";
 import { type FailpointServer, startFailpointServer } from "./failpoint-server.ts";
 import { tokensOfVenue } from "../../../scripts/stack/deploy-contracts.ts";
