@@ -1,7 +1,7 @@
 /** Reads what addresses hold of tokens: many in one call, at the head or after one block. */
 import { type Address, erc1155Abi, erc20Abi, type Hex } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
-import { type Endpoint, InconsistentNode, readHeader } from "./rpc.ts";
+import type { Endpoint } from "./rpc.ts";
 import { ERC20, type Token } from "./token.ts";
 import { askAgreed } from "./witnesses.ts";
 
@@ -13,11 +13,11 @@ const PER_CALL = 150;
 
 export type Holding = { readonly token: Token; readonly holder: Address };
 
-/** Returns the balances in order, at the head or after the block with this number. */
+/** Returns the balances in order, at the head or after the block with this hash (EIP-1898). */
 export async function readHoldings(
   { client }: Endpoint,
   wanted: readonly Holding[],
-  blockNumber?: bigint,
+  blockHash?: Hex,
 ): Promise<bigint[]> {
   const balances: bigint[] = [];
   for (let start = 0; start < wanted.length; start += PER_CALL) {
@@ -42,32 +42,18 @@ export async function readHoldings(
         deployless: true,
         // No limit in bytes, because PER_CALL is the limit. viem would make a call of each 1,024.
         batchSize: 0,
-        ...(blockNumber === undefined ? {} : { blockNumber }),
+        ...(blockHash === undefined ? {} : { blockHash, requireCanonical: true }),
       })),
     );
   }
   return balances;
 }
 
-/**
- * Returns the balances in order after the block with this hash, as the endpoints agree on them.
- * Throws if no endpoint has that block.
- */
-export function agreedHoldings(
+/** Returns the balances in order after the block with this hash, as the endpoints agree on them. */
+export async function agreedHoldings(
   chain: ChainConfig,
-  block: { readonly number: number; readonly hash: Hex },
+  blockHash: Hex,
   wanted: readonly Holding[],
 ): Promise<bigint[]> {
-  const readAt = async (endpoint: Endpoint) => {
-    const check = async () => {
-      if ((await readHeader(endpoint, block.number)).hash !== block.hash)
-        throw new InconsistentNode(`block ${block.number} is not ${block.hash}`);
-    };
-    await check();
-    const balances = await readHoldings(endpoint, wanted, BigInt(block.number));
-    // The balances were requested by block number, so the block must still have the same hash.
-    await check();
-    return balances;
-  };
-  return askAgreed(chain, readAt, (balances) => balances.join()).then(({ value }) => value);
+  return (await askAgreed(chain, (endpoint) => readHoldings(endpoint, wanted, blockHash))).value;
 }

@@ -2,12 +2,13 @@
  * The largest payment that a chain's vault can make of an asset, for the Worker that accepts
  * withdrawals. It changes rarely, so an isolate keeps it for a minute.
  */
+import { getAddress } from "viem";
+import { vaultAbi } from "../../contracts/abi/vault.ts";
 import type { AssetKey } from "../assets/asset.ts";
 import type { ChainConfig, Config } from "../platform/config.ts";
 import { log } from "../platform/log.ts";
 import { describe } from "./rpc.ts";
 import { tokenOf } from "./token.ts";
-import { readPaymentLimit } from "./vault-calls.ts";
 import { askAgreed } from "./witnesses.ts";
 
 const KEPT_MS = 60_000;
@@ -33,11 +34,15 @@ export async function paymentLimit(
   if (known !== undefined && known.until > Date.now()) return known.maximum;
   if ((unreadableUntil.get(chain.chain) ?? 0) > Date.now()) return undefined;
   const token = tokenOf(settings, chain, asset);
-  const reading = askAgreed(
-    chain,
-    async (endpoint) => (await readPaymentLimit(endpoint, chain, token)).maximum,
-    String,
-  );
+  const reading = askAgreed(chain, async ({ client }) => {
+    const [maximum] = await client.readContract({
+      address: getAddress(chain.vault),
+      abi: vaultAbi,
+      functionName: "paymentLimitOf",
+      args: [token.token, token.kind, token.tokenId],
+    });
+    return maximum;
+  });
   try {
     const { value: maximum } = await Promise.race([reading, timeout()]);
     if (kept.size >= MAX_KEPT) kept.clear();

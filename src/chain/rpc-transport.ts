@@ -67,7 +67,7 @@ async function counted<T>(verb: string, call: () => Promise<T>): Promise<T> {
     outcome = "ok";
     return result;
   } catch (error) {
-    if (isReported(error)) outcome = "refused";
+    if (isNodeError(error)) outcome = "refused";
     throw error;
   } finally {
     counts.count("rfq_rpc_calls_total", { verb, outcome });
@@ -98,7 +98,7 @@ async function noted<T>(url: string, method: string, call: () => Promise<T>): Pr
     ofUrl.delete(method);
     return result;
   } catch (error) {
-    if (isReported(error)) ofUrl.delete(method);
+    if (isNodeError(error)) ofUrl.delete(method);
     else {
       const late = error instanceof Late;
       const since = ofUrl.get(method)?.since ?? now();
@@ -111,8 +111,11 @@ async function noted<T>(url: string, method: string, call: () => Promise<T>): Pr
   }
 }
 
-/** viem wraps some codes of a node in errors of their own. */
-function isReported(error: unknown): boolean {
+/**
+ * Whether the node responded with an error, such as a revert. False if no response arrived. viem
+ * wraps some codes of a node in errors of their own.
+ */
+export function isNodeError(error: unknown): boolean {
   return (
     error instanceof BaseError && error.walk((inner) => inner instanceof RpcRequestError) !== null
   );

@@ -2,14 +2,7 @@
  * Calls a chain's RPC endpoints. Each call names its endpoint, because results of different nodes
  * must not be mixed. A lagging node returns `[]`, without an error, for logs it has not seen yet.
  */
-import {
-  BaseError,
-  createPublicClient,
-  type Hex,
-  hexToNumber,
-  type PublicClient,
-  RpcRequestError,
-} from "viem";
+import { createPublicClient, type Hex, type PublicClient } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 import { type Patience, rests, rpcTransport } from "./rpc-transport.ts";
 
@@ -132,49 +125,16 @@ export async function readHead(endpoint: Endpoint, seen: number): Promise<BlockH
 }
 
 /**
- * eth_call against the state after a block. EIP-1898 names it by hash, so a reorg cannot change it.
- */
-export async function callAtBlock(
-  { client }: Endpoint,
-  call: { readonly to: Hex; readonly data: Hex },
-  blockHash: Hex,
-): Promise<Hex> {
-  const { data } = await client.call({ ...call, blockHash, requireCanonical: true });
-  if (data === undefined) throw new InconsistentNode(`no code at ${call.to} in block ${blockHash}`);
-  return data;
-}
-
-/**
  * Number of nonces that an account has used after a block. EIP-1898 names the block by hash,
  * because the count of another fork would end transactions that are still open.
  */
-export async function noncesAtBlock(
-  { client }: Endpoint,
-  address: Hex,
-  blockHash: Hex,
-): Promise<number> {
-  return hexToNumber(
-    await client.request({
-      method: "eth_getTransactionCount",
-      params: [address, blockObject(blockHash)],
-    }),
-  );
-}
-
-/** Safe cast: nodes accept an EIP-1898 block object for this parameter, viem's types lack it. */
-function blockObject(blockHash: Hex): Hex {
-  return { blockHash, requireCanonical: true } as unknown as Hex;
+export function noncesAtBlock({ client }: Endpoint, address: Hex, blockHash: Hex): Promise<number> {
+  return client.getTransactionCount({ address, blockHash, requireCanonical: true });
 }
 
 /** The host only, because URLs of RPC providers contain keys. */
 export function hostOf(url: string): string {
   return new URL(url).host;
-}
-
-/** Whether the node responded with an error, such as a revert. False if no response arrived. */
-export function isNodeError(error: unknown): boolean {
-  if (!(error instanceof BaseError)) return false;
-  return error.walk((inner) => inner instanceof RpcRequestError) !== null;
 }
 
 /** Describes an error in one line, without the URLs and bodies that viem adds. */

@@ -2,15 +2,8 @@
 import { BaseError, HttpRequestError } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 import { log } from "../platform/log.ts";
-import {
-  describe,
-  type Endpoint,
-  endpoints,
-  gather,
-  type Hex,
-  hostOf,
-  isNodeError,
-} from "./rpc.ts";
+import { describe, type Endpoint, endpoints, gather, type Hex, hostOf } from "./rpc.ts";
+import { isNodeError } from "./rpc-transport.ts";
 
 export type Sent = {
   readonly host: string;

@@ -4,7 +4,6 @@ import {
   BaseError,
   ContractFunctionRevertedError,
   decodeFunctionData,
-  decodeFunctionResult,
   encodeFunctionData,
   getAddress,
   type Hex,
@@ -15,7 +14,7 @@ import {
 import type { ChainConfig } from "../platform/config.ts";
 import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
 import { vaultAbi } from "../../contracts/abi/vault.ts";
-import { callAtBlock, type Endpoint } from "./rpc.ts";
+import type { Endpoint } from "./rpc.ts";
 import { ERC20, type Token } from "./token.ts";
 
 /** Same values as in Vault.sol. */
@@ -91,42 +90,53 @@ export function decodeSweep(data: Hex): readonly Omit<SweepItem, "kind">[] {
   return args[0];
 }
 
+/** A vault's state after a block. EIP-1898 names it by hash, so a reorg cannot change it. */
+function vaultAfter(vault: string, blockHash: Hex) {
+  return { address: getAddress(vault), abi: vaultAbi, blockHash, requireCanonical: true } as const;
+}
+
 /** Reads the vault's next batch number and whether it is paused, after a block. */
 export async function readVaultStatus(
-  endpoint: Endpoint,
+  { client }: Endpoint,
   chain: ChainConfig,
   blockHash: Hex,
 ): Promise<{ nextBatchNo: number; paused: boolean }> {
-  const call = { to: getAddress(chain.vault), data: encodeFunctionData(PAUSED) };
-  const [{ nextBatchNo }, data] = await Promise.all([
-    readOutcomes(endpoint, chain.vault, [], blockHash),
-    callAtBlock(endpoint, call, blockHash),
+  const vault = vaultAfter(chain.vault, blockHash);
+  const [nextBatchNo, paused] = await Promise.all([
+    client.readContract({ ...vault, functionName: "nextBatchNo" }),
+    client.readContract({ ...vault, functionName: "paused" }),
   ]);
-  return { nextBatchNo, paused: decodeFunctionResult({ ...PAUSED, data }) };
+  return { nextBatchNo: Number(nextBatchNo), paused };
 }
 
-const PAUSED = { abi: vaultAbi, functionName: "paused" } as const;
-
-/**
- * What the vault's limits leave of an asset: the largest payment that is ever possible, and the
- * largest that is possible now.
- */
-export async function readPaymentLimit(
+/** Reads the outcomes of payment ids and the next batch number after a block. */
+export async function readOutcomes(
   { client }: Endpoint,
-  chain: ChainConfig,
-  { kind, token, tokenId }: Token,
-): Promise<{ maximum: bigint; available: bigint }> {
-  const [maximum, available] = await client.readContract({
-    address: getAddress(chain.vault),
-    abi: vaultAbi,
-    functionName: "paymentLimitOf",
-    args: [token, kind, tokenId],
-  });
-  return { maximum, available };
+  vault: string,
+  ids: readonly Hex[],
+  blockHash: Hex,
+): Promise<{ states: readonly number[]; nextBatchNo: number }> {
+  const at = vaultAfter(vault, blockHash);
+  const nextBatchNo = Number(await client.readContract({ ...at, functionName: "nextBatchNo" }));
+  if (ids.length === 0) return { states: [], nextBatchNo };
+  const states = await client.readContract({ ...at, functionName: "states", args: [[...ids]] });
+  return { states, nextBatchNo };
+}
+
+const PAYER_ROLE = keccak256(toBytes("PAYER_ROLE"));
+
+/** Whether an account may pay from a vault after a block. */
+export function hasPayerRole(
+  { client }: Endpoint,
+  of: { readonly vault: string; readonly account: Hex; readonly blockHash: Hex },
+): Promise<boolean> {
+  const at = vaultAfter(of.vault, of.blockHash);
+  return client.readContract({ ...at, functionName: "hasRole", args: [PAYER_ROLE, of.account] });
 }
 
 /**
- * The same of many assets in one call, after the block with this number. At most 100. Then of
+ * What the vault's limits leave of at most 100 assets, in one call after the block with this
+ * number: the largest payment that is ever possible, and the largest that is possible now. Then of
  * ERC-1155 contracts, whose ids share two limits.
  */
 export async function readPaymentLimits(
@@ -203,45 +213,4 @@ export async function refusesTransfers(
       reverted.data?.errorName === "TransferFailed"
     );
   }
-}
-
-/** Reads the outcomes of payment ids and the next batch number after a block. */
-export async function readOutcomes(
-  endpoint: Endpoint,
-  vault: string,
-  ids: readonly Hex[],
-  blockHash: Hex,
-): Promise<{ states: readonly number[]; nextBatchNo: number }> {
-  const to = getAddress(vault);
-  const next = await callAtBlock(
-    endpoint,
-    { to, data: encodeFunctionData({ abi: vaultAbi, functionName: "nextBatchNo" }) },
-    blockHash,
-  );
-  const nextBatchNo = Number(
-    decodeFunctionResult({ abi: vaultAbi, functionName: "nextBatchNo", data: next }),
-  );
-  if (ids.length === 0) return { states: [], nextBatchNo };
-  const data = await callAtBlock(
-    endpoint,
-    { to, data: encodeFunctionData({ abi: vaultAbi, functionName: "states", args: [[...ids]] }) },
-    blockHash,
-  );
-  return {
-    states: decodeFunctionResult({ abi: vaultAbi, functionName: "states", data }),
-    nextBatchNo,
-  };
-}
-
-const HAS_ROLE = { abi: vaultAbi, functionName: "hasRole" } as const;
-const PAYER_ROLE = keccak256(toBytes("PAYER_ROLE"));
-
-/** Whether an account may pay from a vault after a block. */
-export async function hasPayerRole(
-  endpoint: Endpoint,
-  of: { readonly vault: string; readonly account: Hex; readonly blockHash: Hex },
-): Promise<boolean> {
-  const data = encodeFunctionData({ ...HAS_ROLE, args: [PAYER_ROLE, of.account] });
-  const result = await callAtBlock(endpoint, { to: getAddress(of.vault), data }, of.blockHash);
-  return decodeFunctionResult({ ...HAS_ROLE, data: result });
 }

@@ -51,11 +51,7 @@ export async function verifyFactory(
 
 async function matches(chain: ChainConfig): Promise<boolean> {
   try {
-    const { value: result } = await askAgreed(
-      chain,
-      (endpoint) => compare(endpoint, chain),
-      String,
-    );
+    const { value: result } = await askAgreed(chain, (endpoint) => compare(endpoint, chain));
     if (!result)
       log("error", "chain.factory_differs", { chain: chain.chain, factory: chain.factory });
     return result;

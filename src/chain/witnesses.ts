@@ -49,8 +49,8 @@ export type Agreed<T> = {
 export async function askAgreed<T>(
   chain: ChainConfig,
   ask: (endpoint: Endpoint) => Promise<T>,
-  textOf: (value: T) => string,
   preferred = 0,
+  textOf: (value: T) => string = jsonOf,
 ): Promise<Agreed<T>> {
   const needed = witnessesOf(chain);
   const groups = new Map<string, { value: T; members: Endpoint[] }>();
@@ -94,6 +94,13 @@ export async function askAgreed<T>(
       bySize.map(({ members }) => members),
     );
   throw new RpcUnavailable(chain.chain, errors);
+}
+
+/** The value as JSON, with its bigints as text. */
+export function jsonOf(value: unknown): string {
+  return JSON.stringify(value, (_, part: unknown) =>
+    typeof part === "bigint" ? part.toString() : part,
+  );
 }
 
 /** Whether a group is large enough, and larger than any other can still become. */

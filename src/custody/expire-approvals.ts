@@ -3,10 +3,10 @@
  * the payer is halted: after a restore, the vault may have paid what waits in the database. Nor
  * after a void was signed, because its outcome decides.
  */
-import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
+import { type Group, newGroup, NOW } from "../platform/commit.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
 import { all, type Expr, first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
-import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
+import { pushOrThrow } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { announceWithdrawals } from "./announce-custody.ts";
 import { releaseCancelled } from "./cancel-withdrawal.ts";
@@ -24,7 +24,7 @@ export async function expireApprovals(env: Env): Promise<boolean> {
   if ((await first(env.DB, sql`SELECT 1 ${due(NOW)} LIMIT 1`)) === undefined) return false;
   for (let count = 0; count < MAX_GROUPS; count++) {
     const group = newGroup();
-    await commitOrThrow(env.DB, group, [
+    await pushOrThrow({ db: env.DB, push: (events) => notifyStreams(env, events) }, group, [
       sql`UPDATE withdrawals SET status = 'cancelled', failure_code = 'approval_expired',
           failure_message = ${FAILURE_MESSAGES.approval_expired}, updated_at = ${group.at},
           changed_group = ${group.seq}, ended_by = ${uuid(group.id)}
@@ -35,7 +35,6 @@ export async function expireApprovals(env: Env): Promise<boolean> {
       ...announceWithdrawals(group),
     ]);
     const ended = await expiredBy(env.DB, group);
-    if (ended > 0) await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
     if (ended < PER_GROUP) return false;
     if (queriesLeft(env.DB) < QUERIES_PER_GROUP) return true;
   }

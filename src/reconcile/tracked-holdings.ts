@@ -25,7 +25,7 @@ export function trackedHoldings(db: D1Database, settings: Config): HoldingsAt {
     const holders: readonly Holder[] = [...unswept, ...inVaults];
     const balances = await agreedHoldings(
       chain,
-      { number: block, hash: hexOf(blockHash) },
+      hexOf(blockHash),
       holders.map(({ asset, address }) => ({
         token: tokenOf(settings, chain, asset),
         holder: address,

@@ -3,7 +3,7 @@
  * exactly when the change does; Durable Objects only push it. What an audience may not see is left
  * out here, when the row is written.
  */
-import type { Committed, Group } from "../platform/commit.ts";
+import { commit, type Committed, type Group, type NotCommitted } from "../platform/commit.ts";
 import { firstRunOf } from "../platform/announce.ts";
 import type { StoredEvent } from "../platform/event-forms.ts";
 import { all, expr, type Sql, sql } from "../platform/sql.ts";
@@ -57,4 +57,33 @@ export async function committedEvents(
 ): Promise<readonly StreamEvent[]> {
   // Safe cast: `eventsToPush` selects the columns of StreamEvent.
   return (rows?.at(-1) ?? (await all(db, eventsToPush(group)))) as readonly StreamEvent[];
+}
+
+/** Who commits, and where committed events go. */
+type Pusher = {
+  readonly db: D1Database;
+  readonly push: (events: readonly StreamEvent[]) => Promise<void>;
+};
+
+/** Commits the statements and pushes the group's events. */
+export async function commitAndPush(
+  { db, push }: Pusher,
+  group: Group,
+  statements: readonly Sql[],
+): Promise<Committed | NotCommitted> {
+  const result = await commit(db, group, [...statements, eventsToPush(group)]);
+  if (!result.committed) return result;
+  const events = await committedEvents(db, group, result);
+  if (events.length > 0) await push(events);
+  return result;
+}
+
+/** As `commitAndPush`, but throws if the group did not commit. */
+export async function pushOrThrow(
+  to: Pusher,
+  group: Group,
+  statements: readonly Sql[],
+): Promise<void> {
+  const result = await commitAndPush(to, group, statements);
+  if (!result.committed) throw new Error("a group was not committed", { cause: result.cause });
 }

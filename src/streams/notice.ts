@@ -2,11 +2,11 @@
  * `account.notice`: what concerns the security of an account, on its stream. audit/audit.ts writes
  * those of audit events in the batch of the change. Others are operators' actions.
  */
-import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
+import { type Group, newGroup } from "../platform/commit.ts";
 import { NOTICE_GIVEN } from "../audit/audit.ts";
 import { storedEvent } from "../platform/event-forms.ts";
 import { all, atom, expr, type Sql, sql, uuid } from "../platform/sql.ts";
-import { accountStream, announce, eventsToPush, type StreamEvent } from "./event-log.ts";
+import { accountStream, announce, pushOrThrow, type StreamEvent } from "./event-log.ts";
 import { catchUpStreams, notifyStreams } from "./notify.ts";
 import type { EventTable } from "./render.ts";
 
@@ -38,8 +38,8 @@ export async function sendNotice(
   notice: { userId: string; kind: string; subjectId: string | null },
 ): Promise<void> {
   const group = newGroup();
-  await commitOrThrow(env.DB, group, announceNotice(group, { ...notice, when: sql`1` }));
-  await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
+  const to = { db: env.DB, push: (events: readonly StreamEvent[]) => notifyStreams(env, events) };
+  await pushOrThrow(to, group, announceNotice(group, { ...notice, when: sql`1` }));
 }
 
 /**

@@ -52,11 +52,10 @@ export async function readAgreedHead(asked: Asked): Promise<AgreedHead> {
         cursor,
       );
     };
-    const { head } = checked((await askAgreed(chain, readBlocks, textOf, preferred)).value, cursor);
+    const { head } = checked((await askAgreed(chain, readBlocks, preferred)).value, cursor);
     const { value: usedNonces, endpoint } = await askAgreed(
       chain,
       (one) => noncesAtBlock(one, sender, head.hash),
-      String,
       preferred,
     );
     return { head, usedNonces, endpoint, agreed: true };
@@ -118,12 +117,6 @@ function checked(blocks: Blocks, { confirmed }: Cursor): Blocks {
   return blocks;
 }
 
-function textOf(value: unknown): string {
-  return JSON.stringify(value, (_, part: unknown) =>
-    typeof part === "bigint" ? part.toString() : part,
-  );
-}
-
 /** Nonces that an account has used at the confirmed block. */
 export function confirmedNonces(
   { chain, cursor }: Pick<HeadView, "chain" | "cursor">,
@@ -161,16 +154,12 @@ async function atConfirmed<T>(
   { confirmed }: Cursor,
   ask: (endpoint: Endpoint) => Promise<T>,
 ): Promise<T> {
-  const { value } = await askAgreed(
-    chain,
-    async (endpoint) => {
-      const { hash } = await readHeader(endpoint, confirmed.number);
-      if (hash !== confirmed.hash)
-        throw new InconsistentNode(`block ${confirmed.number} is not the confirmed block`);
-      return ask(endpoint);
-    },
-    textOf,
-  );
+  const { value } = await askAgreed(chain, async (endpoint) => {
+    const { hash } = await readHeader(endpoint, confirmed.number);
+    if (hash !== confirmed.hash)
+      throw new InconsistentNode(`block ${confirmed.number} is not the confirmed block`);
+    return ask(endpoint);
+  });
   return value;
 }
 
@@ -181,7 +170,6 @@ export async function vaultAtHead(context: HeadView): ReturnType<typeof readVaul
   const { value } = await askAgreed(
     chain,
     (one) => readVaultStatus(one, chain, head.hash),
-    textOf,
     context.firstEndpoint,
   );
   return value;

@@ -4,9 +4,9 @@
  */
 import { clearAlert } from "../../platform/alert.ts";
 import { MAX_VOIDS, voidCall } from "../../chain/vault-calls.ts";
-import { commit, newGroup } from "../../platform/commit.ts";
+import { newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
-import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
+import { commitAndPush } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce-custody.ts";
 import { failPaidOtherwise } from "../watcher/fail-withdrawal.ts";
 import { refusalSubject, wouldSucceed } from "./would-succeed.ts";
@@ -17,7 +17,8 @@ import { makeTransaction } from "./make-transaction.ts";
  * Carries out the commands that need no transaction, and closes those whose withdrawal has ended.
  * Returns whether a `resume_payer` is open, which reopen-transactions.ts carries out.
  */
-export async function closeCommands({ db, chain, push }: PayerContext): Promise<boolean> {
+export async function closeCommands(context: PayerContext): Promise<boolean> {
+  const { db, chain } = context;
   const openHere = sql`chain = ${chain.chain} AND done_group IS NULL`;
   const open = await all<{ kind: "fail" | "retry" | "resume_payer" }>(
     db,
@@ -27,7 +28,7 @@ export async function closeCommands({ db, chain, push }: PayerContext): Promise<
   const resumes = open.some(({ kind }) => kind === "resume_payer");
   if (!open.some(({ kind }) => kind !== "resume_payer")) return resumes;
   const group = newGroup();
-  const result = await commit(db, group, [
+  await commitAndPush(context, group, [
     ...failPaidOtherwise(group, chain.chain),
     sql`UPDATE chain_commands SET done_group = ${group.seq}, result = w.status FROM withdrawals w
       WHERE chain_commands.chain = ${chain.chain} AND done_group IS NULL AND kind = 'fail'
@@ -38,9 +39,7 @@ export async function closeCommands({ db, chain, push }: PayerContext): Promise<
     sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'retried'
       WHERE ${openHere} AND kind = 'retry'`,
     ...announceWithdrawals(group),
-    eventsToPush(group),
   ]);
-  if (result.committed) await push(await committedEvents(db, group, result));
   return resumes;
 }
 

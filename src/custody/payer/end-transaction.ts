@@ -4,9 +4,9 @@
  * outcome was therefore not paid and returns to the queue.
  */
 import { PAYMENT_STATE } from "../../chain/vault-calls.ts";
-import { commit, newGroup } from "../../platform/commit.ts";
+import { newGroup } from "../../platform/commit.ts";
 import { sql, uuid } from "../../platform/sql.ts";
-import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
+import { pushOrThrow } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce-custody.ts";
 import { confirmedNonces, confirmedOutcomes } from "./agreed-reads.ts";
 import { isFormer, isOver } from "./former-accounts.ts";
@@ -64,7 +64,7 @@ async function endTransaction(
   const unpaid = sql`${status} = 'unused' AND EXISTS (${ended}) AND EXISTS (
     SELECT 1 FROM batch_members
     WHERE transaction_id = ${uuid(transaction.id)} AND outcome = 'Paid')`;
-  const result = await commit(context.db, group, [
+  await pushOrThrow(context, group, [
     sql`UPDATE chain_transactions SET status = ${status}, ended_group = ${group.seq}
       WHERE transaction_id = ${uuid(transaction.id)} AND status = 'open'
         AND ${hasLease(chain, context.token)}
@@ -85,11 +85,5 @@ async function endTransaction(
       when: unpaid,
     }),
     ...announceWithdrawals(group),
-    eventsToPush(group),
   ]);
-  if (!result.committed)
-    throw new Error(`the end of a transaction of ${chain} was not committed`, {
-      cause: result.cause,
-    });
-  await context.push(await committedEvents(context.db, group, result));
 }

@@ -38,7 +38,6 @@ export async function readLimits(context: HeadView, jobs: readonly Job[]): Promi
           contracts: [...names.values()],
           block: head.number,
         }),
-      (limits) => limits.map(({ maximum, available }) => `${maximum} ${available}`).join(),
       context.firstEndpoint,
     );
     const limited = [...assets, ...names.keys()];

@@ -3,13 +3,10 @@
  * They were accepted before the limit was lowered, or while it could not be read.
  */
 import { alertRow } from "../../platform/alert.ts";
-import { readPaymentLimit } from "../../chain/vault-calls.ts";
-import { askAgreed } from "../../chain/witnesses.ts";
-import { tokenOf } from "../../chain/token.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, sql, uuid } from "../../platform/sql.ts";
 import { OVER_LIMIT } from "../skip-reasons.ts";
-import type { Job } from "./choose-payments.ts";
+import type { Job, Limits } from "./choose-payments.ts";
 import type { HeadView } from "./payer-context.ts";
 
 /** Skips before a withdrawal is parked: about an hour, in which the limit may be raised again. */
@@ -18,29 +15,25 @@ const MAX_LIMIT_SKIPS = 6;
 const PARKED_MS = 30 * 86_400_000;
 
 /** Returns the jobs without those that it parked. */
-export async function parkOverLimit(context: HeadView, jobs: readonly Job[]): Promise<Job[]> {
-  if (!context.agreed) return [...jobs];
-  const skipped = await readOftenSkipped(context, jobs);
-  const parked = new Set<Job>();
-  for (const job of jobs.filter(({ paymentId }) => skipped.has(paymentId))) {
-    const token = tokenOf(context.settings, context.chain, job.asset);
-    const { value: maximum } = await askAgreed(
-      context.chain,
-      async (endpoint) => (await readPaymentLimit(endpoint, context.chain, token)).maximum,
-      String,
-    );
-    // A limit of zero stops the whole asset and says nothing about this withdrawal.
-    if (maximum === 0n || job.amount <= maximum) continue;
+export async function parkOverLimit(
+  context: HeadView,
+  jobs: readonly Job[],
+  limits: Limits,
+): Promise<Job[]> {
+  const maximumOf = ({ asset }: Job) => limits.get(asset)?.maximum ?? 0n;
+  // A limit of zero stops the whole asset and says nothing about a withdrawal.
+  const over = jobs.filter((job) => maximumOf(job) > 0n && job.amount > maximumOf(job));
+  const skipped = over.length === 0 ? new Set() : await readOftenSkipped(context, over);
+  const parked = new Set(over.filter(({ paymentId }) => skipped.has(paymentId)));
+  for (const job of parked)
     await park(context, "withdrawal_parked", {
       id: job.withdrawalId,
       detail:
         `withdrawal ${job.withdrawalId} of ${job.amount} ${job.asset} on ${context.chain.chain} ` +
-        `exceeds the vault's largest payment of ${maximum}. Raise the limit, then withdrawals ` +
+        `exceeds the vault's largest payment of ${maximumOf(job)}. Raise the limit, then withdrawals ` +
         `retry --id ${job.withdrawalId}; or return the funds: withdrawals fail --id ` +
         job.withdrawalId,
     });
-    parked.add(job);
-  }
   return jobs.filter((job) => !parked.has(job));
 }
 

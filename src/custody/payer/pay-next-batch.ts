@@ -47,7 +47,7 @@ export async function payNextBatch(context: HeadView, batchNo: number): Promise<
 }
 
 /** Reads of the queue, because each may bring forward what counts towards another limit. */
-const MAX_READS = 4;
+const MAX_READS = 5;
 
 /**
  * The jobs in the order in which they are paid: the oldest first. If a vault limit cannot pay all
@@ -57,26 +57,21 @@ async function readQueue(
   context: HeadView,
   refusing: readonly TokenName[],
 ): Promise<{ jobs: readonly Job[]; limits: Limits }> {
-  let jobs = await parkOverLimit(context, await readJobs(context, refusing));
-  let limits = await readLimits(context, jobs);
-  // Those that come forward may be limited, too.
   const limited = new Set<Limited>();
-  const beyondAll = new Set<string>();
-  for (let tries = 0; tries < MAX_READS; tries++) {
+  const beyond = new Set<string>();
+  for (let reads = 1; ; reads++) {
+    const read = await readJobs(context, refusing, { limited, beyond });
+    const limits = await readLimits(context, read);
+    const jobs = await parkOverLimit(context, read, limits);
+    // Those that come forward may be limited, too.
     const found = reachedLimits(jobs, limits).filter((name) => !limited.has(name));
-    if (found.length === 0) break;
+    if (found.length === 0 || reads === MAX_READS) {
+      await alertLimit(context, jobs, limits);
+      return { jobs, limits };
+    }
     for (const name of found) limited.add(name);
-    const beyond = await beyondShare(context, limits, found);
-    for (const id of beyond) beyondAll.add(id);
-    const read = await readJobs(context, refusing, {
-      limited: [...limited],
-      beyond: [...beyondAll],
-    });
-    jobs = await parkOverLimit(context, read);
-    limits = await readLimits(context, jobs);
+    for (const id of await beyondShare(context, limits, found)) beyond.add(id);
   }
-  await alertLimit(context, jobs, limits);
-  return { jobs, limits };
 }
 
 /**
@@ -127,15 +122,15 @@ async function payChosen(
 async function readJobs(
   context: HeadView,
   refusing: readonly TokenName[],
-  last?: { readonly limited: readonly Limited[]; readonly beyond: readonly string[] },
+  last: { readonly limited: ReadonlySet<Limited>; readonly beyond: ReadonlySet<string> },
 ): Promise<Job[]> {
   const { db, chain } = context;
   const order =
-    last === undefined
+    last.limited.size === 0
       ? sql``
-      : sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify(last.limited)})
+      : sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify([...last.limited])})
           WHERE value IN (w.asset, ${tokenNameOf("w.asset")})),
-        hex(w.withdrawal_id) IN (SELECT value FROM json_each(${JSON.stringify(last.beyond)})),`;
+        hex(w.withdrawal_id) IN (SELECT value FROM json_each(${JSON.stringify([...last.beyond])})),`;
   const rows = await all<MacRow>(
     db,
     sql`SELECT ${select(MAC_COLUMNS)}

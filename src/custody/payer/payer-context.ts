@@ -3,9 +3,7 @@ import type { Cursor } from "../../chain/chain-cursor.ts";
 import type { Market } from "../../chain/fees.ts";
 import type { OperatorAccount } from "../../chain/operator-account.ts";
 import type { BlockHeader, Endpoint } from "../../chain/rpc.ts";
-import type { ChainConfig, Config } from "../../platform/config.ts";
-import type { Failpoint } from "../../platform/failpoint.ts";
-import type { StreamEvent } from "../../streams/event-log.ts";
+import type { ChainContext } from "../chain-object.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
 
 /** What metrics show of the last rounds. Members are absent until a round has seen them. */
@@ -17,20 +15,12 @@ export type PayerLevels = {
   nonceGap?: number;
 };
 
-export type PayerContext = {
-  readonly db: D1Database;
-  readonly settings: Config;
-  readonly chain: ChainConfig;
+export type PayerContext = ChainContext & {
   /** UUID of this payer instance, stored in the lease. */
   readonly token: string;
-  readonly push: (events: readonly StreamEvent[]) => Promise<void>;
-  /** Index of the first RPC endpoint to call. Another one in each round. */
-  readonly firstEndpoint?: number;
   /** Saves recovery records outside the database before signing (restore-payments.ts). */
   readonly saveRecords: (records: readonly WithdrawalRecord[]) => Promise<void>;
   readonly levels?: PayerLevels;
-  /** Set only by tests, which end the process there. */
-  readonly failpoint?: Failpoint;
 };
 
 /** The payer's context with its view of the chain's head (agreed-reads.ts). */

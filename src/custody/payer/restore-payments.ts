@@ -14,10 +14,10 @@ import type { MacKeys } from "../../audit/event-mac.ts";
 import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.ts";
 import { termsMac } from "../../ledger/withdrawal-mac.ts";
 import type { ChainConfig } from "../../platform/config.ts";
-import { commit, type Group, newGroup } from "../../platform/commit.ts";
+import { commitOrThrow, type Group, newGroup } from "../../platform/commit.ts";
 import { all, blob, type Expr, expr, first, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
-import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
+import { commitAndPush } from "../../streams/event-log.ts";
 import { SEQUENCE_JUMP, skipEvents } from "../../streams/skip-events.ts";
 import { announceWithdrawals } from "../announce-custody.ts";
 import { FAILURE_MESSAGES } from "../payment-records.ts";
@@ -146,16 +146,13 @@ async function rebuildWithdrawal(
   if (event.kind === "Paid" && !asOrdered) return "the recovery record has other terms";
   const { chain } = context.chain;
   const group = newGroup();
-  const result = await commit(context.db, group, [
+  const result = await commitAndPush(context, group, [
     ...rebuildStatements(group, { keys: context.settings, chain }, event, record),
     ...announceWithdrawals(group),
-    eventsToPush(group),
   ]);
   if (!result.committed) return "the transfers could not be posted";
-  const still = await first(context.db, sql`SELECT 1 WHERE ${staysLost(chain, event)}`);
-  if (still !== undefined) return "the user is unknown or has too little available";
-  await context.push(await committedEvents(context.db, group, result));
-  return undefined;
+  const still = await first<object>(context.db, sql`SELECT 1 WHERE ${staysLost(chain, event)}`);
+  return still && "the user is unknown or has too little available";
 }
 
 function staysLost(chain: string, { position }: LostEvent): Expr {
@@ -262,14 +259,12 @@ async function advanceSequences(db: D1Database, chain: string): Promise<void> {
   const due = sql`chain = ${chain} AND halted_at > coalesce(sequences_advanced_at, 0)`;
   const halted = expr`EXISTS (SELECT 1 FROM payer_leases WHERE ${due})`;
   const group = newGroup();
-  const result = await commit(db, group, [
+  await commitOrThrow(db, group, [
     sql`UPDATE sqlite_sequence SET seq = coalesce(seq, 0) + ${SEQUENCE_JUMP}
       WHERE name = 'transfers' AND ${halted}`,
     ...skipEvents(halted),
     sql`UPDATE payer_leases SET sequences_advanced_at = ${group.at} WHERE ${due}`,
   ]);
-  if (!result.committed)
-    throw new Error(`the sequences for ${chain} were not advanced`, { cause: result.cause });
 }
 
 /**
@@ -287,7 +282,7 @@ async function resumePaying(
     SELECT 1 FROM vault_events e WHERE ${isLost(chain)} AND e.kind = 'Paid')`;
   const halted = expr`EXISTS (
     SELECT 1 FROM payer_leases WHERE chain = ${chain} AND halted_at IS NOT NULL)`;
-  const result = await commit(db, group, [
+  await commitOrThrow(db, group, [
     sql`UPDATE payer_leases SET batch_floor = ${nextBatchNo}, floor_vault = ${blob(vault)}
       WHERE chain = ${chain} AND ${noneLost}`,
     sql`UPDATE payer_leases SET halted_at = NULL, halt_reason = NULL
@@ -296,8 +291,6 @@ async function resumePaying(
       WHERE kind IN ('payer_halted', 'payment_unknown') AND subject = ${chain}
         AND resolved_at IS NULL AND ${noneLost} AND (kind <> 'payer_halted' OR NOT ${halted})`,
   ]);
-  if (!result.committed)
-    throw new Error(`the payer of ${chain} was not resumed`, { cause: result.cause });
   const stopped = await first(db, sql`SELECT 1 WHERE ${halted} OR NOT ${noneLost}`);
   return stopped === undefined;
 }

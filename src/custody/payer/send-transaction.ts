@@ -6,9 +6,9 @@ import { clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { areTooLow, feeLimits, replacementFees } from "../../chain/fees.ts";
 import type { Hex } from "../../chain/rpc.ts";
 import { sendToAll } from "../../chain/send.ts";
-import { commit, newGroup } from "../../platform/commit.ts";
+import { newGroup } from "../../platform/commit.ts";
 import { blob, sql, uuid } from "../../platform/sql.ts";
-import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
+import { commitAndPush } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce-custody.ts";
 import { mayPay, mayVoid } from "./payer-lease.ts";
 import type { OpenTransaction } from "./open-transactions.ts";
@@ -115,7 +115,7 @@ async function replaceTransaction(
   const stamped = sql`SELECT 1 FROM transaction_attempts a
     WHERE a.transaction_id = ${uuid(transaction.id)} AND a.signed_group = ${group.seq}`;
   const stored = { number: attempt, signed, fees, headNumber: context.head.number };
-  const result = await commit(context.db, group, [
+  const result = await commitAndPush(context, group, [
     sql`${storeAttempt(group, of, stored)} RETURNING attempt`,
     sql`UPDATE withdrawals SET transaction_hash = ${blob(signed.hash)},
         updated_at = ${group.at}, changed_group = ${group.seq}
@@ -124,10 +124,8 @@ async function replaceTransaction(
         WHERE transaction_id = ${uuid(transaction.id)} AND purpose = 'pay'
           AND ended_group IS NULL)`,
     ...announceWithdrawals(group),
-    eventsToPush(group),
   ]);
   if (!result.committed) return undefined;
-  await context.push(await committedEvents(context.db, group, result));
   // If D1's response was lost, the next round sends what was stored.
   if (result.rows === null || result.rows[0]?.length === 0) return undefined;
   await context.failpoint?.("replaced");

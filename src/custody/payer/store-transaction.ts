@@ -6,10 +6,10 @@
 import type { Fees } from "../../chain/fees.ts";
 import type { OperatorAccount, Signed } from "../../chain/operator-account.ts";
 import type { Call } from "../../chain/vault-calls.ts";
-import { commit, type Group, newGroup } from "../../platform/commit.ts";
-import { all, blob, type Sql, sql, uuid } from "../../platform/sql.ts";
+import { type Group, newGroup } from "../../platform/commit.ts";
+import { blob, first, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
-import { committedEvents, eventsToPush } from "../../streams/event-log.ts";
+import { pushOrThrow } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../announce-custody.ts";
 import { PAID_OTHERWISE } from "../watcher/settle-withdrawal.ts";
 import { mayPay, mayVoid } from "./payer-lease.ts";
@@ -59,22 +59,16 @@ export async function storeTransaction(
   await context.failpoint?.("signed");
   const id = uuidv7();
   const group = newGroup();
-  const result = await commit(context.db, group, [
+  await pushOrThrow(context, group, [
     guard(group, context, account, transaction, id),
     ...dependents(group, transaction, signed),
     ...announceWithdrawals(group),
-    eventsToPush(group),
   ]);
-  if (!result.committed)
-    throw new Error(`a transaction of ${context.chain.chain} was not stored`, {
-      cause: result.cause,
-    });
-  const stored = await all(
+  const stored = await first(
     context.db,
     sql`SELECT 1 FROM chain_transactions WHERE transaction_id = ${uuid(id)}`,
   );
-  if (stored.length === 0) return undefined;
-  await context.push(await committedEvents(context.db, group, result));
+  if (stored === undefined) return undefined;
   await context.failpoint?.("stored");
   return signed;
 }

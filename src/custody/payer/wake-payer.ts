@@ -2,14 +2,17 @@
  * Wakes payers for queue messages, and payers and watchers for cron. A message only makes the payer
  * look. What to pay is in D1, so a lost or repeated message has no other effect than a delay.
  */
+import * as z from "zod";
 import { alertRow } from "../../platform/alert.ts";
-import { commit, newGroup, NOW } from "../../platform/commit.ts";
+import { commitOrThrow, newGroup, NOW } from "../../platform/commit.ts";
 import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";
 import { near } from "../../platform/near.ts";
 import { all, sql } from "../../platform/sql.ts";
 import { failpointOf } from "../../platform/failpoint.ts";
 
+/** A message is best effort, so whatever it lacks is covered by cron. */
+const MESSAGE = z.object({ chain: z.string(), withdrawal_id: z.string() }).partial();
 /** Suffix of the dead-letter queue's name in wrangler.toml. */
 const DEAD_LETTER_SUFFIX = "-dead";
 /** Age of a queued or submitted withdrawal after which cron logs that it wakes the payer again. */
@@ -19,7 +22,7 @@ const REPEAT_WAKE_UP_AFTER_MS = 30_000;
 export async function handleWithdrawalMessages(batch: MessageBatch, env: Env): Promise<void> {
   if (batch.queue.endsWith(DEAD_LETTER_SUFFIX)) return alertDeadLetters(batch, env);
   await failpointOf(env)?.("taken");
-  const byChain = Map.groupBy(batch.messages, (message) => chainOf(message.body));
+  const byChain = Map.groupBy(batch.messages, ({ body }) => MESSAGE.safeParse(body).data?.chain);
   for (const [chain, messages] of byChain) {
     try {
       // A message without a known chain can never succeed, so it is acknowledged. Cron covers it.
@@ -64,7 +67,7 @@ export async function wakeChains(env: Env): Promise<void> {
 async function alertDeadLetters(batch: MessageBatch, env: Env): Promise<void> {
   const group = newGroup();
   const alerts = batch.messages.map((message) => {
-    const subject = withdrawalOf(message.body) ?? message.id;
+    const subject = MESSAGE.safeParse(message.body).data?.withdrawal_id ?? message.id;
     return alertRow({
       kind: "withdrawal_dead_letter",
       subject,
@@ -72,27 +75,7 @@ async function alertDeadLetters(batch: MessageBatch, env: Env): Promise<void> {
       at: group.at,
     });
   });
-  const result = await commit(env.DB, group, alerts);
-  if (!result.committed)
-    throw new Error("the alerts of dead letters were not committed", { cause: result.cause });
+  await commitOrThrow(env.DB, group, alerts);
   log("error", "alert.withdrawal_dead_letter", { messages: batch.messages.length });
   batch.ackAll();
-}
-
-function chainOf(body: unknown): string | undefined {
-  return typeof body === "object" &&
-    body !== null &&
-    "chain" in body &&
-    typeof body.chain === "string"
-    ? body.chain
-    : undefined;
-}
-
-function withdrawalOf(body: unknown): string | undefined {
-  return typeof body === "object" &&
-    body !== null &&
-    "withdrawal_id" in body &&
-    typeof body.withdrawal_id === "string"
-    ? body.withdrawal_id
-    : undefined;
 }

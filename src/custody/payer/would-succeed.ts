@@ -1,6 +1,7 @@
 /** Simulates a call of the operator account before it is signed. */
 import { clearAlert, raiseAlert } from "../../platform/alert.ts";
-import { describe, isNodeError } from "../../chain/rpc.ts";
+import { describe } from "../../chain/rpc.ts";
+import { isNodeError } from "../../chain/rpc-transport.ts";
 import type { Call } from "../../chain/vault-calls.ts";
 import type { HeadView } from "./payer-context.ts";
 

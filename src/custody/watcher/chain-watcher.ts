@@ -1,17 +1,8 @@
 /**
- * The watcher of one chain: a Durable Object that runs `watchChain` in an alarm loop. Its storage
- * also contains the recovery records of deposit addresses.
+ * The watcher of one chain: runs `watchChain` in its alarm loop. Its storage also contains the
+ * recovery records of deposit addresses.
  */
-import { DurableObject } from "cloudflare:workers";
-import { activePollMs } from "../../chain/active-poll.ts";
-import { describe } from "../../chain/rpc.ts";
-import { EndpointAlerts } from "../../chain/endpoint-alerts.ts";
-import { FailureAlert } from "../../chain/failure-alert.ts";
-import { config } from "../../platform/config.ts";
-import { counts } from "../../platform/counts.ts";
-import { errorFields, log } from "../../platform/log.ts";
-import { notifyStreams } from "../../streams/notify.ts";
-import { failpointOf } from "../../platform/failpoint.ts";
+import { type ChainContext, ChainObject } from "../chain-object.ts";
 import { listRecords, RETENTION_MS, pruneRecords } from "../recovery-records.ts";
 import {
   type AddressRecord,
@@ -24,7 +15,6 @@ import {
 import { recheckFloors } from "./recheck-floors.ts";
 import { recheckOldBlocks, rescanOnCommand, rescanFrom } from "./rescan.ts";
 import { ScanPace } from "../../chain/scan-pace.ts";
-import { AddressFilter } from "./address-filter.ts";
 import { watchChain } from "./watch-chain.ts";
 import type { WatcherContext } from "./commit-move.ts";
 
@@ -49,22 +39,15 @@ export type AddressReport = {
   readonly lost_users: readonly LostUser[];
 };
 
-export class ChainWatcher extends DurableObject<Env> {
-  readonly #unreachable = new FailureAlert("chain_unreachable");
-  readonly #endpoints = new EndpointAlerts("watcher");
+export class ChainWatcher extends ChainObject {
   #recheckAt = 0;
   /** Settings do not change while the object runs. */
   #floorsChecked = false;
-  readonly #addresses = new AddressFilter();
   readonly #pace = new ScanPace();
-  #firstEndpoint = 0;
   #witnessLag: number | undefined;
 
-  /** Starts the loop, or starts the next round now. */
-  async wake(chain: string): Promise<void> {
-    await this.ctx.storage.put("chain", chain);
-    const due = await this.ctx.storage.getAlarm();
-    if (due === null || due > Date.now() + 1_000) await this.ctx.storage.setAlarm(Date.now());
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env, "watcher");
   }
 
   /** What the last round has seen, for metrics. */
@@ -82,9 +65,7 @@ export class ChainWatcher extends DurableObject<Env> {
 
   /** Carries out the operator's `restore`: restores lost addresses and credits their deposits. */
   async restore(name: string): Promise<AddressReport> {
-    const context = this.#context(name);
-    if (context === undefined) throw new Error(`the settings have no chain ${name}`);
-    this.#addresses.clear();
+    const context = this.#watching(this.contextNamed(name));
     let rewritten = 0;
     for await (const page of listRecords<AddressRecord>(this.ctx.storage, RECORDS)) {
       const missing = await missingAddresses(context, page);
@@ -130,58 +111,26 @@ export class ChainWatcher extends DurableObject<Env> {
     return more;
   }
 
-  #context(name: string | undefined): WatcherContext | undefined {
-    const settings = config(this.env);
-    const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
-    if (chain === undefined) return undefined;
-    const failpoint = failpointOf(this.env);
-    return {
-      db: this.env.DB,
-      settings,
-      chain,
-      addresses: this.#addresses,
-      pace: this.#pace,
-      firstEndpoint: this.#firstEndpoint,
-      push: (events) => notifyStreams(this.env, events),
-      ...(failpoint === undefined ? {} : { failpoint }),
-    };
+  #watching(context: ChainContext): WatcherContext {
+    return { ...context, pace: this.#pace };
   }
 
-  override async alarm(): Promise<void> {
-    this.#firstEndpoint++;
-    const context = this.#context(await this.ctx.storage.get<string>("chain"));
-    if (context === undefined) return;
-    const { chain } = context;
-    let waitMs = chain.poll_ms;
-    let outcome = "failed";
+  protected override async round(base: ChainContext): Promise<{ outcome: string; waitMs: number }> {
+    const context = this.#watching(base);
     try {
       const round = await watchChain(context);
-      outcome = round.status;
-      if (round.status === "followed") this.#witnessLag = round.witnessLag;
       await pruneRecords<AddressRecord>(this.ctx.storage, RECORDS, async (records) =>
         [...records].flatMap(([key, { createdAt }]) =>
           createdAt < Date.now() - RETENTION_MS ? [key] : [],
         ),
       );
-      if (round.status === "halted") waitMs = HALTED_POLL_MS;
-      const more = round.status === "followed" && (await this.#rescanOldBlocks(context));
-      if (round.behind || more) waitMs = 0;
-      await this.#unreachable.succeeded(this.env.DB, chain.chain);
-      await this.#endpoints.report(this.env.DB, chain);
+      if (round.status === "halted") return { outcome: "halted", waitMs: HALTED_POLL_MS };
+      this.#witnessLag = round.witnessLag;
+      const more = await this.#rescanOldBlocks(context);
+      return { outcome: "followed", waitMs: round.behind || more ? 0 : context.chain.poll_ms };
     } catch (error) {
       this.#pace.failed();
-      waitMs = activePollMs(chain);
-      await this.#unreachable.failed(this.env.DB, chain.chain, describe(error));
-      log("warn", "watcher.round_failed", {
-        chain: chain.chain,
-        failures: this.#unreachable.failures,
-        ...errorFields(error),
-      });
-    } finally {
-      counts.count("rfq_rounds_total", { verb: "watch", outcome, chain: chain.chain });
-      counts.send(this.env, (work) => this.ctx.waitUntil(work));
-      // In `finally`, because an alarm that throws is retried six times and then dropped.
-      await this.ctx.storage.setAlarm(Date.now() + waitMs);
+      throw error;
     }
   }
 }

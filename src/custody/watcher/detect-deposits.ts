@@ -48,19 +48,14 @@ export async function transfersToUs(
   context: WatcherContext,
   transfers: readonly TokenTransfer[],
 ): Promise<SeenTransfer[]> {
-  const { db, settings, chain, addresses } = context;
+  const { db, settings, chain } = context;
   const candidates = transfers.filter((transfer) => transfer.amount > 0n);
-  await addresses?.refresh(db, chain.chain);
-  const receivers = [...new Set(candidates.map((transfer) => stripPrefix(transfer.to)))].filter(
-    (receiver) => addresses?.mayContain(receiver) ?? true,
-  );
+  const receivers = [...new Set(candidates.map((transfer) => stripPrefix(transfer.to)))];
   const ours = new Set<string>();
-  for (let start = 0; start < receivers.length; start += ADDRESSES_PER_QUERY) {
-    const chunk = receivers.slice(start, start + ADDRESSES_PER_QUERY);
+  for (const chunk of inChunks(receivers, ADDRESSES_PER_QUERY))
     for (const row of await all<AddressRow>(db, depositAddressesAmong(chain.chain, chunk)))
       if (isDerived(context, row)) ours.add(row.address);
       else await alertAltered(context, row);
-  }
   return candidates.flatMap((transfer) => {
     const asset = assetOf(settings, chain, transfer.token, transfer.tokenId);
     return asset !== undefined && ours.has(stripPrefix(transfer.to))

@@ -8,7 +8,7 @@ import { confirmedHeight } from "../../chain/follow-head.ts";
 import { type Endpoint, InconsistentNode, readHeader } from "../../chain/rpc.ts";
 import { type Range, type Scan, scanRange, watchedContracts } from "../../chain/scan.ts";
 import { PAYMENT_STATE, readOutcomes } from "../../chain/vault-calls.ts";
-import { type Agreed, askAgreed, EndpointsDisagree } from "../../chain/witnesses.ts";
+import { type Agreed, askAgreed, EndpointsDisagree, jsonOf } from "../../chain/witnesses.ts";
 import type { WatcherContext } from "./commit-move.ts";
 import { type SeenTransfer, transfersToUs } from "./detect-deposits.ts";
 
@@ -33,8 +33,8 @@ export async function readConfirmed(
     const agreed = await askAgreed(
       chain,
       (endpoint) => readRange(endpoint, context, range, anchor),
-      textOf,
       context.firstEndpoint,
+      textOf,
     );
     const { logs, fits } = agreed.value.scan;
     context.pace?.read({ blocks: range.to - range.from + 1, logs, fits });
@@ -110,7 +110,5 @@ function textOf({ scan, ours }: ConfirmedRange): string {
   const { vaultEvents, sweeps, sweepFailures, last } = scan;
   // Without the ids, because each reading generates new ones.
   const transfers = ours.map((transfer) => ({ ...transfer, id: undefined }));
-  return JSON.stringify([last.hash, transfers, vaultEvents, sweeps, sweepFailures], (_, value) =>
-    typeof value === "bigint" ? value.toString() : value,
-  );
+  return jsonOf([last.hash, transfers, vaultEvents, sweeps, sweepFailures]);
 }

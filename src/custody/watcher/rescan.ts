@@ -50,7 +50,7 @@ async function rescanRange(
   alongside: (group: Group, when: Sql, found: Expr) => readonly Sql[] = () => [],
 ): Promise<void> {
   const { settings, chain } = context;
-  const { scan, ours } = (await readConfirmed(unfiltered(context), range, cursor.confirmed)).value;
+  const { scan, ours } = (await readConfirmed(context, range, cursor.confirmed)).value;
   const group = newGroup();
   const when = sql`EXISTS (SELECT 1 FROM chain_cursors
     WHERE chain = ${chain.chain} AND halted_at IS NULL
@@ -75,11 +75,6 @@ async function rescanRange(
     ...alongside(group, when, found),
   ];
   if (work.length > 0) await commitMove(context, group, work);
-}
-
-/** A second look does not rely on what the first one relied on. */
-function unfiltered({ addresses: _addresses, ...context }: WatcherContext): WatcherContext {
-  return context;
 }
 
 type Command = { readonly id: number; readonly from: number; readonly to: number };
@@ -143,13 +138,9 @@ export async function recheckOldBlocks(context: WatcherContext): Promise<boolean
 }
 
 async function isOld({ chain }: WatcherContext, cursor: Cursor, block: number): Promise<boolean> {
-  const { value } = await askAgreed(
-    chain,
-    async (endpoint) => {
-      const newest = await readHeader(endpoint, cursor.confirmed.number);
-      return (await readHeader(endpoint, block)).timestamp <= newest.timestamp - RECHECK_LAG_SECS;
-    },
-    String,
-  );
+  const { value } = await askAgreed(chain, async (endpoint) => {
+    const newest = await readHeader(endpoint, cursor.confirmed.number);
+    return (await readHeader(endpoint, block)).timestamp <= newest.timestamp - RECHECK_LAG_SECS;
+  });
   return value;
 }

@@ -116,7 +116,7 @@ export async function blockBefore(
     return low;
   };
   // Deposits below the block are not looked for, so one endpoint must not move it up.
-  return (await askAgreed(chain, search, String)).value;
+  return (await askAgreed(chain, search)).value;
 }
 
 /** Reads the restored users who have not received their account yet. */

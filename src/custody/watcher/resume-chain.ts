@@ -23,7 +23,12 @@ export async function resumeChain({ db, chain }: WatcherContext): Promise<void> 
     head: (await readHead(endpoint, cursor.confirmed.number)).number,
     confirmed: await readHeader(endpoint, cursor.confirmed.number),
   });
-  const { value: anchor } = await askAgreed(chain, readAnchor, ({ confirmed }) => confirmed.hash);
+  const { value: anchor } = await askAgreed(
+    chain,
+    readAnchor,
+    0,
+    ({ confirmed }) => confirmed.hash,
+  );
   const group = newGroup();
   const halted = expr`EXISTS (SELECT 1 FROM chain_cursors
     WHERE chain = ${chain.chain} AND halted_at IS NOT NULL)`;

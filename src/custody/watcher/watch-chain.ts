@@ -165,9 +165,10 @@ async function startChain(context: WatcherContext): Promise<Cursor> {
   const readFirst = async (endpoint: Endpoint) => {
     if ((await endpoint.client.getChainId()) !== chain.chain_id)
       throw new Error(`the endpoint does not serve chain id ${chain.chain_id}`);
-    return readHeader(endpoint, Math.max(chain.start_block - 1, 0));
+    const { number, hash } = await readHeader(endpoint, Math.max(chain.start_block - 1, 0));
+    return { number, hash };
   };
-  const { value: first } = await askAgreed(chain, readFirst, ({ hash }) => hash);
+  const { value: first } = await askAgreed(chain, readFirst);
   const group = newGroup();
   return commitMove(context, group, [insertCursor(group, chain.chain, first)]);
 }

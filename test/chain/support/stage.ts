@@ -53,7 +53,6 @@ import { answerAlert } from "../../support/pager.ts";
 import { newUser, type TestUser } from "../../support/users.ts";
 import type { PayerContext } from "../../../src/custody/payer/payer-context.ts";
 import type { WatcherContext } from "../../../src/custody/watcher/commit-move.ts";
-import { AddressFilter } from "../../../src/custody/watcher/address-filter.ts";
 
 const ADMIN_KEY: Hex = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 const NO_LIMIT = 1n << 90n;
@@ -252,7 +251,6 @@ export async function openStage(options: StageOptions = {}) {
     db: env.DB,
     settings,
     chain,
-    addresses: new AddressFilter(),
     push,
   };
 
