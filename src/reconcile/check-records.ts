@@ -6,7 +6,18 @@
  * the commit group that opened or ended them.
  */
 import type { MacKeys } from "../audit/event-mac.ts";
-import { all, type Expr, expr, join, literal, raw, type Sql, sql } from "../platform/sql.ts";
+import {
+  all,
+  type Expr,
+  expr,
+  join,
+  literal,
+  raw,
+  type Sql,
+  sql,
+  readUuid,
+  select,
+} from "../platform/sql.ts";
 import { describeReason, reasonCode } from "../ledger/codes.ts";
 import { accountName, type Difference } from "./difference.ts";
 import { ARCHIVED_RECORD } from "../ledger/released.ts";
@@ -17,7 +28,7 @@ import { checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.t
 import { checkPromises } from "./check-balances.ts";
 import { MAX_PER_CHUNK, unlisted, within } from "./check-journal.ts";
 import { checkQuotes, checkRequests, checkTerms } from "./check-trades.ts";
-import { checkOrders } from "./check-orders.ts";
+import { alteredTerms, MAC_COLUMNS, type MacRow } from "../ledger/withdrawal-mac.ts";
 
 export async function checkRecords(
   db: D1Database,
@@ -219,6 +230,31 @@ async function checkPayments(db: D1Database, chunk: Chunk): Promise<Difference[]
     amount,
     detail: `withdrawal ${withdrawal} is settled, but no event of the vault paid it`,
   }));
+}
+
+/**
+ * Withdrawals that the service has not accepted or approved so (withdrawal-mac.ts). The payer
+ * reports a row without a MAC (payer/check-terms.ts).
+ */
+async function checkOrders(db: D1Database, keys: MacKeys, chunk: Chunk): Promise<Difference[]> {
+  const rows = await all<MacRow>(
+    db,
+    sql`SELECT ${select(MAC_COLUMNS)} FROM withdrawals w WHERE ${within("w.changed_group", chunk)}
+      AND w.terms_mac IS NOT NULL`,
+  );
+  return rows.flatMap((row): Difference[] => {
+    const problem = alteredTerms(keys, row);
+    if (problem === undefined) return [];
+    const id = readUuid(row.withdrawalId);
+    return [
+      {
+        check: "withdrawal_mismatch",
+        account: `${readUuid(row.userId)}/withdrawal/${id}`,
+        amount: row.amount,
+        detail: `${problem}. Next: npm run operator -- withdrawals fail --id ${id}`,
+      },
+    ];
+  });
 }
 
 /** Records that are still open this long after their expiry are overdue. */

@@ -11,28 +11,16 @@
 import { ne } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
-import { all, atom, first, prepare, sql } from "../platform/sql.ts";
+import { all, first, prepare, sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { checkAlone } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { openDifferences, report, reportStanding, resolve } from "./difference-alerts.ts";
-import { checkCredits } from "./check-addresses.ts";
-import { checkAccounts } from "./check-balances.ts";
 import { checkHoldings, type HoldingsAt, type Surplus } from "./check-holdings.ts";
-import { checkEvents } from "./check-events.ts";
-import {
-  advanceTransferScan,
-  checkTotals,
-  checkTransfers,
-  type ScanKind,
-  scanName,
-  type Scan,
-} from "./check-journal.ts";
-import { checkSums } from "./check-positions.ts";
-import { checkCauses, checkOverdue, checkRecords, nextChange } from "./check-records.ts";
-import { type Keys, takeTurns, TURNS } from "./turns.ts";
+import { type ScanKind, scanName } from "./check-journal.ts";
+import { checkOverdue } from "./check-records.ts";
+import { type Keys, SCAN_KINDS, step, TURNS } from "./scans.ts";
 import { ledgerCheckpoints } from "./tables.ts";
-import { nextTransfers, stepOverReleased } from "./transfer-scan.ts";
 import { read } from "../platform/read.ts";
 
 export type { HoldingsAt } from "./check-holdings.ts";
@@ -74,9 +62,6 @@ export type ReconcileOptions = Keys & {
   readonly full?: boolean | "continue" | undefined;
 };
 
-/** Rows a chunk. One chunk takes D1 some ten milliseconds. */
-const TRANSFERS_PER_CHUNK = 2_000;
-const GROUPS_PER_CHUNK = 500;
 /** Chunks of a full scan that the operator asks for. */
 const MAX_CHUNKS_FULL = 100_000;
 /** Chunks of the daily scan in one minute. What is in the archive is not scanned. */
@@ -85,7 +70,6 @@ const FULL_EVERY_MS = 86_400_000;
 /** A chunk begins only if the invocation has these queries left: its checks and what they find. */
 const QUERIES_PER_CHUNK = 60;
 
-const SCAN_KINDS = ["transfers", "groups", "accounts", "streams", "rights", "addresses"] as const;
 const FULL_SCANS = JSON.stringify(SCAN_KINDS.map((kind) => scanName("full", kind)));
 /** Mark of a full scan that has not ended. The one over transfers is marked with its end. */
 const RUNNING = "running";
@@ -128,8 +112,8 @@ export async function scanRecent(
   let [transfersDone, groupsDone] = [false, false];
   for (let count = 0; count < chunks && !(transfersDone && groupsDone); count++) {
     if (queriesLeft(db) < 2 * QUERIES_PER_CHUNK) return false;
-    transfersDone ||= await stepTransfers(db, "recent");
-    groupsDone ||= await stepGroups(db, "recent", keys);
+    transfersDone ||= await step(db, "recent", "transfers", keys);
+    groupsDone ||= await step(db, "recent", "groups", keys);
   }
   return transfersDone && groupsDone;
 }
@@ -145,7 +129,7 @@ export async function checkRest(
   const held = await compareHoldings(db, options);
   await report(db, await checkAlone("expiries", () => overdue(db)));
   await report(db, await checkAlone("checkpoints", () => checkCheckpoints(db)));
-  await takeTurns(db, "recent", TURNS, options);
+  for (const kind of TURNS) await step(db, "recent", kind, options);
   if (!isFull(options)) await startFullIfDue(db);
   const chunks = isFull(options) ? MAX_CHUNKS_FULL : FULL_CHUNKS_PER_RUN;
   return { ...held, fullDone: await continueFull(db, chunks, options) };
@@ -206,15 +190,8 @@ async function scanFull(
   chunks: number,
   keys: Keys,
 ): Promise<boolean> {
-  for (let count = 0; count < chunks && queriesLeft(db) >= QUERIES_PER_CHUNK; count++) {
-    const done =
-      kind === "transfers"
-        ? await stepTransfers(db, "full")
-        : kind === "groups"
-          ? await stepGroups(db, "full", keys)
-          : await takeTurns(db, "full", [kind], keys);
-    if (done) return true;
-  }
+  for (let count = 0; count < chunks && queriesLeft(db) >= QUERIES_PER_CHUNK; count++)
+    if (await step(db, "full", kind, keys)) return true;
   return false;
 }
 
@@ -272,68 +249,6 @@ export async function lastFinished(
     recent_finished_at: toWireTimeOrNull(recent?.at ?? null),
     full_finished_at: toWireTimeOrNull(full?.at ?? null),
   };
-}
-
-/**
- * Checks a chunk of transfers. Returns true if there was none, so the scan has reached its end. Two
- * reconciliations at once are harmless, because the checkpoint advances only from where a chunk
- * starts.
- */
-async function stepTransfers(db: D1Database, scan: Scan): Promise<boolean> {
-  const next = await nextTransfers(db, scan, TRANSFERS_PER_CHUNK);
-  const { after, upTo, released } = next;
-  if (scan === "full" && released) {
-    await stepOverReleased(db);
-    return false;
-  }
-  if (upTo === null) {
-    await report(db, await checkAlone("sums", () => checkTotals(db, scan)));
-    return finish(db, scanName(scan, "transfers"));
-  }
-  const chunk = { after, upTo };
-  await report(db, [
-    ...(await checkTransfers(db, scan, chunk)),
-    ...(await checkCauses(db, chunk)),
-    ...(await checkAccounts(db, "transfer", chunk)),
-    ...(await checkAlone("sums of trades", () => checkSums(db, scan, chunk))),
-  ]);
-  // Last, so that a reconciliation that is interrupted before checks the chunk again.
-  await advanceTransferScan(db, scan, chunk);
-  return false;
-}
-
-/** Checks a chunk of commit groups. Returns true if there was none. */
-async function stepGroups(db: D1Database, scan: Scan, { macKeys }: Keys): Promise<boolean> {
-  const name = scanName(scan, "groups");
-  // By number and not by row: old groups are deleted, but the records that they opened and ended
-  // must still be read in bounded chunks.
-  const next = await first<{ after: number; up_to: number | null }>(
-    db,
-    sql`SELECT c.position AS after, (
-        SELECT min(newest.seq, ${nextChange(atom("c.position"))} + ${GROUPS_PER_CHUNK - 1})
-        FROM (SELECT seq FROM commit_groups ORDER BY seq DESC LIMIT 1) newest
-        WHERE newest.seq > c.position) AS up_to
-      FROM ledger_checkpoints c WHERE c.scan = ${name}`,
-  );
-  const upTo = next?.up_to ?? null;
-  if (next === undefined || upTo === null) return finish(db, name);
-  const chunk = { after: next.after, upTo };
-  await report(db, [
-    ...(await checkRecords(db, macKeys, chunk)),
-    ...(await checkCredits(db, chunk)),
-    ...(await checkEvents(db, chunk)),
-  ]);
-  await all(
-    db,
-    sql`UPDATE ledger_checkpoints SET position = ${upTo}
-      WHERE scan = ${name} AND position = ${chunk.after}`,
-  );
-  return false;
-}
-
-async function finish(db: D1Database, scan: string): Promise<true> {
-  await all(db, sql`UPDATE ledger_checkpoints SET finished_at = ${NOW} WHERE scan = ${scan}`);
-  return true;
 }
 
 /** Compares the holdings of each chain. Returns its block and what it holds in surplus. */

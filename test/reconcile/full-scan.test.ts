@@ -32,7 +32,7 @@ async function releaseScanned(): Promise<void> {
 it.each([
   ["before it compares a chunk", "lag(after)"],
   ["before it leaves a chunk behind", "ON CONFLICT (scan, account_id)"],
-  ["before it chooses a chunk", "AS released"],
+  ["before it chooses a chunk", "iif(c.mark"],
 ])("continues a full scan %s that is released meanwhile", async (_when, text) => {
   await journal.trade();
   await newUser({ usdc: 1n }, db);
@@ -58,7 +58,7 @@ it("ends a full scan although transfers are posted faster than it reads", async 
   await journal.trade();
   let posted = 0;
   const busy = withStatements(db, async (texts) => {
-    if (posted === 20 || !texts.some((text) => text.includes("AS released"))) return;
+    if (posted === 20 || !texts.some((text) => text.includes("iif(c.mark"))) return;
     if (!(await isFullScan())) return;
     posted++;
     await newUser({ usdc: 1n }, db);

@@ -1,0 +1,191 @@
+/** The scans of the reconciliation: what each reads next, and what it checks of that. */
+import type { MacKeys } from "../audit/event-mac.ts";
+import { nextUsers } from "../auth/compare-rights.ts";
+import { DELIVERED } from "../ledger/released.ts";
+import { NOW } from "../platform/commit.ts";
+import {
+  all,
+  atom,
+  type Expr,
+  expr,
+  first,
+  literal,
+  prepare,
+  type Sql,
+  sql,
+} from "../platform/sql.ts";
+import { type AddressOf, checkAddresses, checkCredits, nextAddresses } from "./check-addresses.ts";
+import { checkAlone, type Chunk } from "./check-alone.ts";
+import { checkAccounts, nextAccounts } from "./check-balances.ts";
+import { checkEvents, checkStreams, nextStreams } from "./check-events.ts";
+import {
+  advanceTransferScan,
+  checkTotals,
+  checkTransfers,
+  type Scan,
+  type ScanKind,
+  scanName,
+} from "./check-journal.ts";
+import { checkSums } from "./check-positions.ts";
+import { checkCauses, checkRecords, nextChange } from "./check-records.ts";
+import { checkRights } from "./check-rights.ts";
+import type { Difference } from "./difference.ts";
+import { report } from "./difference-alerts.ts";
+
+/** Rows a chunk. One chunk takes D1 some ten milliseconds. */
+const TRANSFERS_PER_CHUNK = 2_000;
+const GROUPS_PER_CHUNK = 500;
+const ACCOUNTS_PER_CHUNK = 2_000;
+const STREAMS_PER_CHUNK = 500;
+const USERS_PER_CHUNK = 100;
+/** Deriving an address takes some 50 µs of the Worker's time. */
+const ADDRESSES_PER_CHUNK = 500;
+
+/**
+ * Rows that are checked in turn, also those without recent changes. After the last one these scans
+ * start again from the first one.
+ */
+export const TURNS = ["accounts", "streams", "rights", "addresses"] as const;
+export const SCAN_KINDS = ["transfers", "groups", ...TURNS] as const satisfies ScanKind[];
+
+/** What the Worker's secrets say of rows that SQL can edit. */
+export type Keys = {
+  /** Verify that the service wrote the withdrawals, and the audit events of rights. */
+  readonly macKeys: MacKeys;
+  /** Derives deposit addresses, with which their rows are compared. */
+  readonly addressOf?: AddressOf | undefined;
+};
+
+type Scanned = {
+  /** Selects the `id` of the next rows of checkpoint `c`, or of the last of them. */
+  readonly next: (after: Expr) => Sql;
+  readonly check: (chunk: Chunk) => Promise<readonly Difference[]>;
+};
+
+function scansOf(
+  db: D1Database,
+  scan: Scan,
+  { macKeys, addressOf }: Keys,
+): Readonly<Record<ScanKind, Scanned>> {
+  return {
+    transfers: {
+      next: nextTransfers,
+      check: async (chunk) => [
+        ...(await checkTransfers(db, scan, chunk)),
+        ...(await checkCauses(db, chunk)),
+        ...(await checkAccounts(db, "transfer", chunk)),
+        ...(await checkAlone("sums of trades", () => checkSums(db, scan, chunk))),
+      ],
+    },
+    groups: {
+      next: nextGroup,
+      check: async (chunk) => [
+        ...(await checkRecords(db, macKeys, chunk)),
+        ...(await checkCredits(db, chunk)),
+        ...(await checkEvents(db, chunk)),
+      ],
+    },
+    accounts: {
+      next: (after) => nextAccounts(after, ACCOUNTS_PER_CHUNK),
+      check: (chunk) => checkAccounts(db, "account", chunk),
+    },
+    streams: {
+      next: (after) => nextStreams(after, STREAMS_PER_CHUNK),
+      check: (chunk) => checkStreams(db, scan, chunk),
+    },
+    // Who may act for each user is compared with their audit events.
+    rights: {
+      next: (after) => nextUsers(after, USERS_PER_CHUNK),
+      check: (chunk) => checkRights(db, macKeys, chunk),
+    },
+    addresses:
+      addressOf === undefined
+        ? { next: () => sql`SELECT NULL AS id WHERE 0`, check: async () => [] }
+        : {
+            next: (after) => nextAddresses(after, ADDRESSES_PER_CHUNK),
+            check: (chunk) => checkAddresses(db, addressOf, chunk),
+          },
+  };
+}
+
+const NO_END = literal(Number.MAX_SAFE_INTEGER);
+
+/** A full scan ends at the transfer that was the newest when it started (`mark`). */
+function nextTransfers(after: Expr): Sql {
+  return sql`SELECT t.transfer_id AS id FROM transfers t WHERE t.transfer_id > ${after}
+      AND t.transfer_id <= iif(c.mark = '', ${NO_END}, CAST(c.mark AS INTEGER))
+    ORDER BY t.transfer_id LIMIT ${TRANSFERS_PER_CHUNK}`;
+}
+
+/**
+ * By number and not by row: old groups are deleted, but the records that they opened and ended
+ * must still be read in bounded chunks.
+ */
+function nextGroup(after: Expr): Sql {
+  return sql`SELECT min(newest.seq, ${nextChange(after)} + ${GROUPS_PER_CHUNK - 1}) AS id
+    FROM (SELECT seq FROM commit_groups ORDER BY seq DESC LIMIT 1) newest
+    WHERE newest.seq > ${after}`;
+}
+
+/**
+ * Checks the next chunk of a scan. Returns true if there is none, so it has reached its end. Two
+ * reconciliations at once are harmless, because the checkpoint advances only from where a chunk
+ * starts.
+ */
+export async function step(
+  db: D1Database,
+  scan: Scan,
+  kind: ScanKind,
+  keys: Keys,
+): Promise<boolean> {
+  if (scan === "full" && kind === "transfers") await stepOverReleased(db);
+  const { next, check } = scansOf(db, scan, keys)[kind];
+  const name = scanName(scan, kind);
+  const row = await first<{ after: number; up_to: number | null }>(
+    db,
+    sql`SELECT c.position AS after, (SELECT max(id) FROM (${next(atom("c.position"))})) AS up_to
+      FROM ledger_checkpoints c WHERE c.scan = ${name}`,
+  );
+  const { after = 0, up_to: upTo = null } = row ?? {};
+  if (upTo === null) {
+    if (kind === "transfers")
+      await report(db, await checkAlone("sums", () => checkTotals(db, scan)));
+    const start = TURNS.some((turn) => turn === kind) ? 0 : after;
+    await all(
+      db,
+      sql`UPDATE ledger_checkpoints SET position = ${start}, finished_at = ${NOW}
+        WHERE scan = ${name} AND position = ${after}`,
+    );
+    return true;
+  }
+  const chunk = { after, upTo };
+  await report(db, await check(chunk));
+  // Last, so that a reconciliation that is interrupted before checks the chunk again.
+  if (kind === "transfers") await advanceTransferScan(db, scan, chunk);
+  else
+    await all(
+      db,
+      sql`UPDATE ledger_checkpoints SET position = ${upTo}
+        WHERE scan = ${name} AND position = ${after}`,
+    );
+  return false;
+}
+
+/**
+ * Moves the full scan to the end of the last seal, whose balances are stored, if transfers after
+ * its checkpoint may have been released. The recent scan has checked what it steps over, and
+ * `journal verify` checks it in the archive.
+ */
+async function stepOverReleased(db: D1Database): Promise<void> {
+  const scan = scanName("full", "transfers");
+  const isBehind = expr`(SELECT position FROM ledger_checkpoints WHERE scan = ${scan}) < ${DELIVERED}`;
+  const statements = [
+    sql`DELETE FROM checked_balances WHERE scan = ${scan} AND ${isBehind}`,
+    sql`INSERT INTO checked_balances (scan, account_id, balance, traded, traded_usdc)
+      SELECT ${scan}, account_id, balance, traded, traded_usdc FROM sealed_balances WHERE ${isBehind}`,
+    sql`UPDATE ledger_checkpoints
+      SET position = (SELECT up_to_transfer FROM journal_seals ORDER BY number DESC LIMIT 1)
+      WHERE scan = ${scan} AND ${isBehind}`,
+  ];
+  await db.batch(statements.map((statement) => prepare(db, statement)));
+}
