@@ -12,7 +12,6 @@ import {
   join,
   literal,
   MAX_NATIVE_UNITS,
-  raw,
   type Sql,
   sql,
   uuid,
@@ -49,83 +48,68 @@ export type Posting = {
  * accounts are created.
  */
 export function post(group: Group, posting: Posting): Sql[] {
-  return [openAccounts(posting.source, "to_owner", posting.to), transfer(group, posting)];
-}
-
-/**
- * As `post`, between accounts that are known to exist, such as those of a reserve. It has no
- * parameters of its own, so a trigger can contain it.
- */
-export function transfer(
-  { at }: Pick<Group, "at">,
-  { reason, step, from, to, source }: Posting,
-): Sql {
-  // Explicit LEFT JOINs: a missing account must fail on NOT NULL, not drop the row.
-  return sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-    SELECT f.account_id, t.account_id, s.amount, ${reasonCode(reason)}, s.ref, ${stepCode(step)},
-      s.line, ${at}
-    FROM (${source}) s
-    LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = ${kindName(from)}
-    LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = ${kindName(to)}
-    WHERE s.amount <> 0
-    ORDER BY s.ref, s.line`;
+  return postTogether(group, [posting]);
 }
 
 /**
  * As `post` for each posting in turn, in two statements for all of them. At most five, because D1
  * takes no more terms of a UNION.
  */
-export function postTogether({ at }: Pick<Group, "at">, postings: readonly Posting[]): Sql[] {
+export function postTogether(group: Pick<Group, "at">, postings: readonly Posting[]): Sql[] {
   const opening = postings.filter(({ toExists }) => toExists !== true);
+  return [openAccounts(opening.map(toAccounts)), transfersOf(group, postings)];
+}
+
+/** As `post`, between accounts that are known to exist, such as those of a reserve. */
+export function transfer(group: Pick<Group, "at">, posting: Posting): Sql {
+  return transfersOf(group, [posting]);
+}
+
+function transfersOf({ at }: Pick<Group, "at">, postings: readonly Posting[]): Sql {
   const rows = postings.map(
     ({ reason, step, from, to, source }, index) =>
       sql`SELECT ${literal(index)} AS posting, ${reasonCode(reason)} AS reason,
         ${stepCode(step)} AS step, ${kindName(from)} AS from_kind, ${kindName(to)} AS to_kind, o.*
       FROM (${source}) o`,
   );
-  return [
-    sql`INSERT INTO accounts (owner, asset, kind, balance)
-      SELECT DISTINCT s.owner, s.asset, s.kind, 0
-      FROM (${join(opening.map(toAccounts), " UNION ALL ")}) s
-      WHERE NOT EXISTS (SELECT 1 FROM accounts a
-        WHERE a.owner = s.owner AND a.asset = s.asset AND a.kind = s.kind)`,
-    sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
-      SELECT f.account_id, t.account_id, s.amount, s.reason, s.ref, s.step, s.line, ${at}
-      FROM (${join(rows, " UNION ALL ")}) s
-      LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = s.from_kind
-      LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = s.to_kind
-      WHERE s.amount <> 0
-      ORDER BY s.posting, s.ref, s.line`,
-  ];
+  // Explicit LEFT JOINs: a missing account must fail on NOT NULL, not drop the row.
+  return sql`INSERT INTO transfers (from_account, to_account, amount, reason, ref, step, line, at)
+    SELECT f.account_id, t.account_id, s.amount, s.reason, s.ref, s.step, s.line, ${at}
+    FROM (${join(rows, " UNION ALL ")}) s
+    LEFT JOIN accounts f ON f.owner = s.from_owner AND f.asset = s.asset AND f.kind = s.from_kind
+    LEFT JOIN accounts t ON t.owner = s.to_owner AND t.asset = s.asset AND t.kind = s.to_kind
+    WHERE s.amount <> 0
+    ORDER BY s.posting, s.ref, s.line`;
 }
 
-function toAccounts({ source, to }: Posting): Sql {
-  return sql`SELECT o.to_owner AS owner, o.asset, k.kind
-    FROM (${source}) o, (${raw(kindsOf(to))}) k WHERE o.amount <> 0`;
-}
-
-function kindName(kind: AccountKind): Expr {
-  return atom(`'${kind}'`);
+/** Creates those of the accounts `owner, asset, kind` that do not exist. */
+function openAccounts(accounts: readonly Sql[]): Sql {
+  return sql`INSERT INTO accounts (owner, asset, kind, balance)
+    SELECT DISTINCT s.owner, s.asset, s.kind, 0 FROM (${join(accounts, " UNION ALL ")}) s
+    WHERE NOT EXISTS (SELECT 1 FROM accounts a
+      WHERE a.owner = s.owner AND a.asset = s.asset AND a.kind = s.kind)`;
 }
 
 /** A user's two sub-accounts are created together, so that available funds can be reserved. */
-function kindsOf(kind: AccountKind): string {
-  return kind === "available" || kind === "pending"
-    ? "SELECT 'available' AS kind UNION ALL SELECT 'pending'"
-    : `SELECT '${kind}' AS kind`;
-}
-
-function openAccounts(source: Sql, owner: "from_owner" | "to_owner", kind: AccountKind): Sql {
-  return sql`INSERT INTO accounts (owner, asset, kind, balance)
-    SELECT DISTINCT s.${raw(owner)}, s.asset, k.kind, 0
-    FROM (${source}) s, (${raw(kindsOf(kind))}) k
-    WHERE s.amount <> 0 AND NOT EXISTS (SELECT 1 FROM accounts a
-      WHERE a.owner = s.${raw(owner)} AND a.asset = s.asset AND a.kind = k.kind)`;
+function toAccounts({ source, to }: Posting): Sql {
+  const kinds =
+    to === "available" || to === "pending"
+      ? sql`SELECT 'available' AS kind UNION ALL SELECT 'pending'`
+      : sql`SELECT ${kindName(to)} AS kind`;
+  return sql`SELECT o.to_owner AS owner, o.asset, k.kind
+    FROM (${source}) o, (${kinds}) k WHERE o.amount <> 0`;
 }
 
 /** Creates the chain's `external` account of an asset, the counterparty of its deposits. */
 export function openExternalAccounts(source: Sql): Sql {
-  return openAccounts(source, "from_owner", "external");
+  return openAccounts([
+    sql`SELECT o.from_owner AS owner, o.asset, 'external' AS kind
+      FROM (${source}) o WHERE o.amount <> 0`,
+  ]);
+}
+
+function kindName(kind: AccountKind): Expr {
+  return atom(`'${kind}'`);
 }
 
 /** Scalar over an available account: what is not promised to open quotes. */
