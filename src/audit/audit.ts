@@ -27,84 +27,15 @@ import { errorFields, log } from "../platform/log.ts";
 import type { Actor, CheckedActor } from "../platform/actor.ts";
 import { fragment, read } from "../platform/read.ts";
 import { type EventContent, eventMac, type MacKeys } from "./event-mac.ts";
+import { type Details, detailsOf, REVOCATION_DETAILS, type Stored } from "./event-details.ts";
 import {
+  type AuditKind,
   type DetailedKind,
-  type Details,
-  detailsOf,
-  REVOCATION_DETAILS,
-  type Stored,
-} from "./event-details.ts";
+  kindsWith,
+  type PlainKind,
+  type StepUpKind,
+} from "./event-kinds.ts";
 import { auditEvents } from "./tables.ts";
-
-const AUDIT_KINDS = [
-  "login",
-  "login_failed",
-  "login_new_network",
-  "api_key_new_network",
-  "sessions_ended",
-  "api_key_created",
-  "api_key_revoked",
-  "api_key_approved",
-  "deposit_address_created",
-  "withdrawal_queued",
-  "withdrawal_cancelled",
-  "account_frozen",
-  "account_unfrozen",
-  "password_changed",
-  "policy_changed",
-  "withdrawal_address_created",
-  "withdrawal_address_removed",
-  "withdrawal_approved",
-  "totp_requested",
-  "totp_enabled",
-  "totp_replacement_requested",
-  "totp_removal_requested",
-  "totp_removal_cancelled",
-  "recovery_code_used",
-  "security_hold",
-  "protection_changed",
-  "protection_reset",
-  "email_change_cancelled",
-  "webhook_created",
-  "webhook_removed",
-  "webhook_secret_rotated",
-  "webhook_disabled",
-] as const;
-export type AuditKind = (typeof AUDIT_KINDS)[number];
-
-/** Kinds that only operators cause. */
-type OperatorAuditKind =
-  | "user_created"
-  | "password_set"
-  | "email_change_requested"
-  | "email_changed"
-  | "totp_reset"
-  | "keys_rewrapped"
-  | "venue_paused"
-  | "venue_resumed"
-  | "market_set"
-  | "markets_imported"
-  | "market_closed"
-  | "market_resolved"
-  | "withdrawals_paused"
-  | "withdrawals_resumed"
-  | "withdrawal_retried"
-  | "withdrawal_failed"
-  | "chain_resumed"
-  | "chain_rescanned"
-  | "deposit_forgotten"
-  | "address_resweep"
-  | "restored"
-  | "payment_accepted"
-  | "differences_resolved"
-  | "deposits_reviewed"
-  | "alert_closed"
-  | "stuck_ended"
-  | "operator_order"
-  | "proposal_decided"
-  | "journal_sealed"
-  | "operators_changed"
-  | "audit_epoch_opened";
 
 /**
  * Who caused the event: the kind of credential, the password, an operator, or an unknown caller.
@@ -116,9 +47,6 @@ export type AuditActor =
   | "service"
   | "unknown"
   | `operator:${string}`;
-
-/** Kinds whose events need no details. */
-export type PlainKind = Exclude<AuditKind | OperatorAuditKind, DetailedKind>;
 
 type Common = {
   readonly actor: AuditActor;
@@ -133,16 +61,6 @@ export type AuditRecord = Common &
     | { readonly kind: PlainKind; readonly details?: Details }
     | { readonly kind: DetailedKind; readonly details: Details }
   );
-
-/** Changes that take step-up. */
-type StepUpKind =
-  | "password_changed"
-  | "policy_changed"
-  | "totp_requested"
-  | "totp_removal_requested"
-  | "withdrawal_address_created"
-  | "webhook_created"
-  | "webhook_secret_rotated";
 
 /**
  * The record of a change that `actor` makes to their own account. A change that takes step-up needs
@@ -214,42 +132,9 @@ export const NOTICE_GIVEN = {
   values: ["kind", "subject_id", "api_key_id", "ip"],
 } as const satisfies EventForm;
 
-/**
- * What users receive as `account.notice` on the stream of their account: what changes who may act.
- */
-const NOTICE_KINDS = [
-  "login_new_network",
-  "api_key_new_network",
-  "api_key_created",
-  "api_key_revoked",
-  "api_key_approved",
-  "password_changed",
-  "password_set",
-  "email_change_requested",
-  "email_change_cancelled",
-  "email_changed",
-  "totp_enabled",
-  "totp_replacement_requested",
-  "totp_removal_requested",
-  "totp_removal_cancelled",
-  "totp_reset",
-  "recovery_code_used",
-  "policy_changed",
-  "withdrawal_address_created",
-  "withdrawal_address_removed",
-  "webhook_created",
-  "webhook_removed",
-  "webhook_secret_rotated",
-  "webhook_disabled",
-  "protection_changed",
-  "protection_reset",
-  "account_frozen",
-  "account_unfrozen",
-] as const satisfies readonly AuditRecord["kind"][];
-
-export function isNoticeKind(kind: string): boolean {
-  return NOTICE_KINDS.some((notice) => notice === kind);
-}
+const NOTICES = kindsWith("notice")
+  .map((kind) => `'${kind}'`)
+  .join(", ");
 
 /**
  * The notices of the batch that began with this audit row: of all its audit rows. Empty if its
@@ -265,7 +150,7 @@ function noticesSince(id: string): Sql {
   return sql`SELECT a.user_id AS stream, ${notice}, a.audit_seq AS ord
     FROM audit_events a
     WHERE a.audit_seq >= (SELECT audit_seq FROM audit_events WHERE audit_event_id = ${uuid(id)})
-      AND a.user_id IS NOT NULL AND a.kind IN (${raw(NOTICE_KINDS.map((kind) => `'${kind}'`).join(", "))})`;
+      AND a.user_id IS NOT NULL AND a.kind IN (${raw(NOTICES)})`;
 }
 
 /** The columns of `audit_events a` that a MAC covers, and the MAC. */
@@ -368,7 +253,7 @@ export const AuditEvent = z
     audit_event_id: described(z.uuid(), "Id of the event"),
     kind: z.string().meta({
       description: "What happened. New kinds may be added.",
-      examples: [...AUDIT_KINDS],
+      examples: kindsWith("user"),
     }),
     actor: described(
       z.string(),

@@ -3,6 +3,7 @@
  * MAC (event-mac.ts) and the signed audit chain cover it.
  */
 import { createHash } from "node:crypto";
+import { type DetailedKind, isDetailedKind } from "./event-kinds.ts";
 import type { EventContent, MacKeys } from "./event-mac.ts";
 
 /** What decides what a key may do, as its row stores it: text that SQL also reads. */
@@ -26,7 +27,7 @@ export type PolicyView = {
 /** One of the policies that a change leaves: it applies `afterMs` after the event. */
 type PolicyFrom = { readonly afterMs: number; readonly policy: PolicyView };
 
-/** What `details` of an event stores. */
+/** What `details` of an event stores. Each kind with details is here. */
 export type Stored = {
   readonly user_created: { passwordSha256: string };
   readonly sessions_ended: Nothing;
@@ -85,9 +86,6 @@ export type EmailChange = {
 };
 /** The kind says it all. */
 type Nothing = Readonly<Record<string, never>>;
-/** Kinds whose events store details, with a MAC. */
-export type DetailedKind = keyof Stored;
-
 /** `details` of an event, and the keys for its MAC. */
 export type Details = { readonly json: string; readonly keys: MacKeys };
 
@@ -105,37 +103,9 @@ export function detailsOf<Of extends DetailedKind>(
  */
 export const REVOCATION_DETAILS = "{}";
 
-/** Kinds whose events always have details. */
-const DETAILED: Readonly<Record<DetailedKind, true>> = {
-  user_created: true,
-  sessions_ended: true,
-  account_frozen: true,
-  account_unfrozen: true,
-  password_changed: true,
-  password_set: true,
-  email_change_requested: true,
-  email_change_cancelled: true,
-  email_changed: true,
-  totp_reset: true,
-  security_hold: true,
-  totp_enabled: true,
-  totp_replacement_requested: true,
-  totp_removal_requested: true,
-  totp_removal_cancelled: true,
-  policy_changed: true,
-  api_key_created: true,
-  api_key_approved: true,
-  withdrawal_address_created: true,
-  withdrawal_address_removed: true,
-  proposal_decided: true,
-  journal_sealed: true,
-  audit_epoch_opened: true,
-  operator_order: true,
-};
-
 /** Whether an event must have a MAC. SQL can leave the details out, too. */
 export function needsMac({ kind, details }: Pick<EventContent, "kind" | "details">): boolean {
-  return kind !== "api_key_revoked" && (details !== null || Object.hasOwn(DETAILED, kind));
+  return kind !== "api_key_revoked" && (details !== null || isDetailedKind(kind));
 }
 
 /** The hash of a stored password hash. It shows that a hash was replaced, and reveals nothing. */

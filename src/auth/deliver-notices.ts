@@ -7,7 +7,8 @@ import { all, select, type Sql, sql } from "../platform/sql.ts";
 import { now, toWireTime } from "../platform/time.ts";
 import { deliverLog, type Page } from "../outbound/deliver-log.ts";
 import { signedHeaders } from "../outbound/sign.ts";
-import { EVENT_CONTENT, isNoticeKind, uuidTextOf } from "../audit/audit.ts";
+import { EVENT_CONTENT, uuidTextOf } from "../audit/audit.ts";
+import { isNoticeKind } from "../audit/event-kinds.ts";
 import { cancelToken } from "./change-email.ts";
 import { type EventContent, isGenuine } from "../audit/event-mac.ts";
 

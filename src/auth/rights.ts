@@ -5,13 +5,8 @@
  *
  * Pure: compare-rights.ts reads the rows and events.
  */
-import {
-  codeMark,
-  type DetailedKind,
-  type KeyRights,
-  passwordSha256,
-  type Stored,
-} from "../audit/event-details.ts";
+import { codeMark, type KeyRights, passwordSha256, type Stored } from "../audit/event-details.ts";
+import type { DetailedKind } from "../audit/event-kinds.ts";
 import type { EventContent } from "../audit/event-mac.ts";
 import { DEFAULT_POLICY, type Policy, policyView } from "./policy.ts";
 

@@ -1,5 +1,6 @@
 import { and, desc, eq, gte, isNull, lt, ne } from "drizzle-orm";
-import { type AuditRecord, auditRow, type PlainKind } from "../audit/audit.ts";
+import { type AuditRecord, auditRow } from "../audit/audit.ts";
+import type { PlainKind } from "../audit/event-kinds.ts";
 import { sealAudit } from "../audit/seal.ts";
 import { type AuditReport, verifyAudit } from "../audit/verify.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";

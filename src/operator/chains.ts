@@ -1,6 +1,7 @@
 import { and, inArray, isNotNull } from "drizzle-orm";
 import { address as addressField } from "../assets/asset-fields.ts";
-import { type AuditActor, auditRow, type PlainKind } from "../audit/audit.ts";
+import { type AuditActor, auditRow } from "../audit/audit.ts";
+import type { PlainKind } from "../audit/event-kinds.ts";
 import { addressOf } from "../chain/addresses.ts";
 import { readCursor } from "../chain/chain-cursor.ts";
 import {

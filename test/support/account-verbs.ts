@@ -2,7 +2,7 @@
  * Verbs that change an account, by the operation id of their route, as who-may.test.ts tries them.
  */
 import { env } from "cloudflare:workers";
-import type { AuditKind } from "../../src/audit/audit.ts";
+import type { AuditKind } from "../../src/audit/event-kinds.ts";
 import { changePassword } from "../../src/auth/change-password.ts";
 import { changePolicy } from "../../src/auth/change-policy.ts";
 import { endSessions } from "../../src/auth/end-sessions.ts";
