@@ -1,4 +1,5 @@
 /** Compares `sealed_owners` with what the sealer remembers, and writes it anew from that. */
+import { inChunks } from "../platform/chunks.ts";
 import { prepare, type Sql, sql } from "../platform/sql.ts";
 import type { SealId } from "./footer.ts";
 import { type OwnerEnds, rowDiffers, textOf } from "./owner-ends.ts";
@@ -29,8 +30,7 @@ export async function linksOf(
   owners: readonly Owner[],
 ): Promise<Map<Owner, SealId>> {
   const links = new Map<Owner, SealId>();
-  for (let start = 0; start < owners.length; start += OWNERS_PER_PAGE) {
-    const some = owners.slice(start, start + OWNERS_PER_PAGE);
+  for (const some of inChunks(owners, OWNERS_PER_PAGE)) {
     const listed = sql`SELECT unhex(value) FROM json_each(${JSON.stringify(some)})`;
     const rows = await rowsOf(db, memory, sql`o.owner IN (${listed})`);
     throwFirst(differences(rows, memory.of(some), memory));

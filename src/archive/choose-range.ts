@@ -4,7 +4,7 @@
  */
 import { firstTransferSince } from "../ledger/entry-queries.ts";
 import { NOW } from "../platform/commit.ts";
-import { first, sql } from "../platform/sql.ts";
+import { type Expr, expr, first, sql } from "../platform/sql.ts";
 
 /**
  * Transfers with `after < id <= upTo`, with their matches, and requests and quotes that ended in
@@ -65,13 +65,12 @@ async function bounds(
   db: D1Database,
   hotMs: number,
 ): Promise<{ readonly cold: number; readonly unchecked: number | null }> {
-  const checked = await positionOf(db, "transfers");
   const row = await first<{ cold: number; unchecked: number | null }>(
     db,
     sql`SELECT ${NOW} - ${hotMs} AS cold, (SELECT at FROM transfers
-      WHERE transfer_id > ${checked} ORDER BY transfer_id LIMIT 1) AS unchecked`,
+      WHERE transfer_id > ${checkedBy("transfers")} ORDER BY transfer_id LIMIT 1) AS unchecked`,
   );
-  return { cold: row?.cold ?? 0, unchecked: row?.unchecked ?? null };
+  return row ?? { cold: 0, unchecked: null };
 }
 
 async function chooseTransfers(
@@ -123,22 +122,17 @@ async function chooseGroups(
 
 /** The last group before an instant that the reconciliation has scanned; at least `after`. */
 async function lastGroupBefore(db: D1Database, after: number, before: number): Promise<number> {
-  const checked = await positionOf(db, "groups");
-  const row = await first<{ cold: number | null }>(
+  const row = await first<{ last: number }>(
     db,
     // Groups are deleted by age, the oldest first, so the scan ends soon.
-    sql`SELECT coalesce(
-      (SELECT seq - 1 FROM commit_groups WHERE at >= ${before} ORDER BY seq LIMIT 1),
-      (SELECT max(seq) FROM commit_groups)) AS cold`,
+    sql`SELECT min(coalesce(
+        (SELECT seq - 1 FROM commit_groups WHERE at >= ${before} ORDER BY seq LIMIT 1),
+        (SELECT max(seq) FROM commit_groups), 0), ${checkedBy("groups")}) AS last`,
   );
-  return Math.max(after, Math.min(row?.cold ?? 0, checked));
+  return Math.max(after, row?.last ?? 0);
 }
 
-/** The last row that a scan of the reconciliation has checked. */
-export async function positionOf(db: D1Database, scan: "transfers" | "groups"): Promise<number> {
-  const row = await first<{ position: number }>(
-    db,
-    sql`SELECT position FROM ledger_checkpoints WHERE scan = ${scan}`,
-  );
-  return row?.position ?? 0;
+/** Scalar: the last row that a scan of the reconciliation has checked. */
+function checkedBy(scan: "transfers" | "groups"): Expr {
+  return expr`coalesce((SELECT position FROM ledger_checkpoints WHERE scan = ${scan}), 0)`;
 }

@@ -3,10 +3,11 @@
  * footer of every seal once. So a row of `sealed_owners` that is wrong is noticed before a seal
  * repeats it, which no later seal could undo.
  */
+import { inChunks } from "../platform/chunks.ts";
 import { all, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./column-text.ts";
 import type { Footer } from "./footer.ts";
-import { linksIn, type OwnerEnds } from "./owner-ends.ts";
+import { joinEnds, linksIn, type OwnerEnds } from "./owner-ends.ts";
 import type { Owner } from "./sealed-columns.ts";
 import { readFooterAt, SealMissing, type SealRef } from "./seal-store.ts";
 
@@ -16,15 +17,7 @@ const FOOTERS_AT_ONCE = 10;
 /** A value of the storage has at most 2 MB. */
 const OWNERS_PER_STATEMENT = 5_000;
 
-type Row = {
-  readonly owner: Owner;
-  readonly first: number;
-  readonly number: number;
-  readonly epoch: number;
-  readonly request_at: number | null;
-  readonly quote_at: number | null;
-  readonly match_at: number | null;
-};
+type Row = { readonly owner: Owner; readonly ends: string };
 
 export class OwnerMemory {
   readonly #sql: SqlStorage;
@@ -34,9 +27,7 @@ export class OwnerMemory {
   constructor(storage: SqlStorage) {
     this.#sql = storage;
     storage.exec(`CREATE TABLE IF NOT EXISTS owners (
-      owner TEXT PRIMARY KEY NOT NULL, first INTEGER NOT NULL, number INTEGER NOT NULL,
-      epoch INTEGER NOT NULL, request_at INTEGER, quote_at INTEGER, match_at INTEGER)
-      WITHOUT ROWID`);
+      owner TEXT PRIMARY KEY NOT NULL, ends TEXT NOT NULL) WITHOUT ROWID`);
     // The last seal that was followed, and those before it that could not be read.
     storage.exec(`CREATE TABLE IF NOT EXISTS followed (
       one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, sha256 TEXT NOT NULL)`);
@@ -68,8 +59,7 @@ export class OwnerMemory {
       (_, place) => this.number + place + 1,
     );
     const seals = await sealsOf(db, [...[...this.unread].slice(0, FOOTERS_AT_ONCE), ...next]);
-    for (let start = 0; start < seals.length; start += FOOTERS_AT_ONCE) {
-      const some = seals.slice(start, start + FOOTERS_AT_ONCE);
+    for (const some of inChunks(seals, FOOTERS_AT_ONCE)) {
       const footers = await Promise.all(some.map((seal) => footerOf(bucket, seal)));
       some.forEach((seal, place) => this.#add(seal, footers[place]));
     }
@@ -78,27 +68,19 @@ export class OwnerMemory {
 
   /** Without a footer the seal is unread. The order does not matter. */
   #add(seal: SealRef, footer: Footer | undefined): void {
-    const { number, epoch, sha256 } = seal;
+    const { number, sha256 } = seal;
     const links = footer === undefined ? [] : linksIn(footer);
-    const rows = links.map(({ owner, ends: { requestAt, quoteAt, matchAt } }) => [
-      owner,
-      number,
-      number,
-      epoch,
-      requestAt,
-      quoteAt,
-      matchAt,
-    ]);
-    for (let start = 0; start < rows.length; start += OWNERS_PER_STATEMENT)
+    const known = this.of(links.map(({ owner }) => owner));
+    for (const some of inChunks(links, OWNERS_PER_STATEMENT)) {
+      const rows = some.map(({ owner, ends }) => [
+        owner,
+        JSON.stringify(joinEnds(known.get(owner), ends)),
+      ]);
       this.#sql.exec(
-        `INSERT INTO owners SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
-            value ->> 5, value ->> 6 FROM json_each(?) WHERE 1
-          ON CONFLICT (owner) DO UPDATE SET first = min(first, excluded.first),
-            epoch = iif(excluded.number > number, excluded.epoch, epoch),
-            number = max(number, excluded.number), request_at = ${laterOf("request_at")},
-            quote_at = ${laterOf("quote_at")}, match_at = ${laterOf("match_at")}`,
-        JSON.stringify(rows.slice(start, start + OWNERS_PER_STATEMENT)),
+        "INSERT OR REPLACE INTO owners SELECT value ->> 0, value ->> 1 FROM json_each(?)",
+        JSON.stringify(rows),
       );
+    }
     if (footer === undefined)
       this.#sql.exec("INSERT OR IGNORE INTO unread (number) VALUES (?)", number);
     else this.#sql.exec("DELETE FROM unread WHERE number = ?", number);
@@ -136,23 +118,9 @@ export class OwnerMemory {
   }
 }
 
-function laterOf(column: string): string {
-  return `max(coalesce(${column}, excluded.${column}), coalesce(excluded.${column}, ${column}))`;
-}
-
+/** Safe cast: only `#add` writes these texts. */
 function byOwner(rows: readonly Row[]): Map<Owner, OwnerEnds> {
-  return new Map(
-    rows.map(({ owner, first, number, epoch, request_at, quote_at, match_at }) => [
-      owner,
-      {
-        first,
-        last: { epoch, number },
-        requestAt: request_at,
-        quoteAt: quote_at,
-        matchAt: match_at,
-      },
-    ]),
-  );
+  return new Map(rows.map(({ owner, ends }) => [owner, JSON.parse(ends) as OwnerEnds]));
 }
 
 function sealsOf(db: D1Database, numbers: readonly number[]): Promise<SealRef[]> {

@@ -7,7 +7,8 @@
  *
  * The records to delete are those that the object in the archive lists. A guard counts them in the
  * database, so nothing is deleted unless all of them are there. Then they are deleted in slices,
- * each in a batch, so that D1 serves others in between. A call that finds a release begun goes on.
+ * each in a batch, so that D1 serves others in between. A call that finds a release begun deletes
+ * what is left.
  *
  * A transfer whose record can still move is held, and so are the earlier ones of the same record:
  * the journal's unique key must still refuse to post them twice, and the reconciliation compares
@@ -38,26 +39,13 @@ export type ReleaseContext = {
   readonly matchesMs: number;
   /** Tests name fewer. */
   readonly perSlice?: number;
-  readonly failpoint?: Failpoint;
+  readonly failpoint?: Failpoint | undefined;
 };
 
 /** A statement binds a text of at most 2 MB, which fits 57 000 ids. */
 const IDS_PER_STATEMENT = 20_000;
 /** Rows that one batch deletes. It holds D1 for some 15 ms. */
 const ROWS_PER_SLICE = 1_000;
-/** Slices of one call. The next one continues. */
-const SLICES_PER_CALL = 20;
-
-/** The records that leave with the transfers, each table with its id. */
-const RECORDS = {
-  quotes: { id: raw("quote_id"), of: ({ quotes }: Seal) => quotes.map((row) => row.quote_id) },
-  requests: {
-    id: raw("request_id"),
-    of: ({ requests }: Seal) => requests.map((row) => row.request_id),
-  },
-} as const;
-type Table = keyof typeof RECORDS;
-
 export type Released =
   | { readonly status: "idle" }
   | (SealRef & { readonly status: Step["status"] })
@@ -91,8 +79,7 @@ export async function releaseRound(context: ReleaseContext): Promise<Released> {
   const stored = await readStored(bucket, next);
   if ("wrong" in stored) return { status: "mismatch", detail: stored.wrong };
   const { epoch, number, sha256 } = next;
-  if (next.released === 1 && next.held === 0 && !(await deleteSlices(context, next, stored.seal)))
-    return { status: "releasing", epoch, number, sha256 };
+  if (next.released === 1 && next.held === 0) await deleteSlices(context, next, stored.seal);
   const group = newGroup();
   const { status, statements, applied } = stepOf(group, next, stored.seal, context);
   await commitOrThrow(db, group, statements);
@@ -173,8 +160,10 @@ function begin(
   seal: Seal,
   { lagMs }: ReleaseContext,
 ): Step {
-  const counted = (table: Table) => {
-    const counts = here(seal, table, raw("count(*)")).map((count) => sql`(${count})`);
+  const counted = (records: Sql, ids: readonly string[]) => {
+    const counts = inChunks(ids, IDS_PER_STATEMENT).map(
+      (some) => sql`(SELECT count(*) FROM ${records} IN (${listed(some)}))`,
+    );
     return join([raw("0"), ...counts], " + ");
   };
   return {
@@ -183,26 +172,26 @@ function begin(
       sql`UPDATE journal_seals SET released_at = ${group.at}
         WHERE number = ${number} AND sha256 = ${blob(sha256)} AND released_at IS NULL
           AND delivered_at + ${lagMs} <= ${group.at}
-          AND quotes = ${counted("quotes")}
-          AND requests = ${counted("requests")}`,
+          AND quotes = ${counted(sql`quotes WHERE quote_id`, quotesOf(seal))}
+          AND requests = ${counted(sql`requests WHERE request_id`, requestsOf(seal))}`,
     ],
     applied: sealIs(number, expr`released_at IS NOT NULL`),
   };
 }
 
-/** Deletes in batches, as many as one call may. Returns whether nothing is left to delete. */
-async function deleteSlices(context: ReleaseContext, next: Next, seal: Seal): Promise<boolean> {
-  const slices = await slicesOf(context, next, seal);
-  for (const slice of slices.slice(0, SLICES_PER_CALL)) {
+const quotesOf = ({ quotes }: Seal) => quotes.map((row) => row.quote_id);
+const requestsOf = ({ requests }: Seal) => requests.map((row) => row.request_id);
+
+async function deleteSlices(context: ReleaseContext, next: Next, seal: Seal): Promise<void> {
+  for (const slice of await slicesOf(context, next, seal)) {
     await commitOrThrow(context.db, newGroup(), [slice]);
     await context.failpoint?.("seal_sliced");
   }
-  return slices.length <= SLICES_PER_CALL;
 }
 
 /**
- * What is still to be deleted, a statement for each slice, and what earlier releases held. Requests
- * come after the quotes on them.
+ * What is to be deleted, a statement for each slice, and what earlier releases held. Requests come
+ * after the quotes on them.
  */
 async function slicesOf(context: ReleaseContext, next: Next, seal: Seal): Promise<Sql[]> {
   const { db, perSlice = ROWS_PER_SLICE } = context;
@@ -213,8 +202,8 @@ async function slicesOf(context: ReleaseContext, next: Next, seal: Seal): Promis
     AND held IS NULL`,
   );
   const unquoted = expr`NOT EXISTS (SELECT 1 FROM quotes q WHERE q.request_id = r.request_id)`;
-  const quotes = inChunks(await stillHere(db, seal, "quotes"), perSlice);
-  const requests = inChunks(await stillHere(db, seal, "requests"), perSlice);
+  const quotes = inChunks(quotesOf(seal), perSlice);
+  const requests = inChunks(requestsOf(seal), perSlice);
   return [
     ...quotes.map(
       (ids) => sql`DELETE FROM quotes WHERE quote_id IN (${listed(ids)}) AND ${applied}`,
@@ -230,21 +219,6 @@ async function slicesOf(context: ReleaseContext, next: Next, seal: Seal): Promis
         AND NOT ${isHeld(upTo)} AND ${applied}`,
     ),
   ];
-}
-
-/** Selects `what` of the seal's records in the database, in as many statements as it takes. */
-function here(seal: Seal, table: Table, what: Sql): Sql[] {
-  const { id, of } = RECORDS[table];
-  return inChunks(of(seal), IDS_PER_STATEMENT).map(
-    (ids) => sql`SELECT ${what} FROM ${raw(table)} WHERE ${id} IN (${listed(ids)})`,
-  );
-}
-
-async function stillHere(db: D1Database, seal: Seal, table: Table): Promise<string[]> {
-  const found: string[] = [];
-  for (const statement of here(seal, table, sql`lower(hex(${RECORDS[table].id})) AS id`))
-    found.push(...(await all<{ id: string }>(db, statement)).map(({ id }) => id));
-  return found;
 }
 
 /** Where the slices of the transfers end. */

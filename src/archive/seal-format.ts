@@ -184,17 +184,16 @@ function byOwner<K extends Kind>(kind: K, rows: readonly SealedRow<K>[]) {
   return found;
 }
 
-type Summary = Omit<
-  Block,
-  | "owner"
-  | "kind"
-  | "previousEpoch"
-  | "previousNumber"
-  | "contentLength"
-  | "sha256"
-  | "offset"
-  | "length"
->;
+/** Of what a kind of rows does not have. */
+const NONE = {
+  smallest: null,
+  largest: null,
+  reasons: null,
+  assets: null,
+  amounts: null,
+  marks: null,
+} as const;
+type Summary = Pick<Block, "count" | "low" | "high" | "firstAt" | "lastAt" | keyof typeof NONE>;
 
 /** What a reader must know to skip the block. */
 function summaryOfRecords(records: readonly SealedRow<Exclude<Kind, "transfers">>[]): Summary {
@@ -209,11 +208,7 @@ function summaryOfRecords(records: readonly SealedRow<Exclude<Kind, "transfers">
     high: lastAt,
     firstAt,
     lastAt,
-    smallest: null,
-    largest: null,
-    reasons: null,
-    assets: null,
-    amounts: null,
+    ...NONE,
     marks: requests.length === 0 ? null : marksOf(requests),
   };
 }
@@ -227,6 +222,7 @@ function summaryOfTransfers(owner: Owner, transfers: readonly SealedTransfer[]):
   const amounts = transfers.map(({ amount }) => amount);
   const assets = [...new Set(transfers.map(({ asset }) => asset))].toSorted();
   return {
+    ...NONE,
     count: entries.length,
     low: least(entries),
     high: most(entries),
@@ -237,7 +233,6 @@ function summaryOfTransfers(owner: Owner, transfers: readonly SealedTransfer[]):
     reasons: transfers.reduce((set, { reason }) => set | (1 << reason), 0),
     assets: assets.join(" "),
     amounts: listAmounts(assets, transfers),
-    marks: null,
   };
 }
 

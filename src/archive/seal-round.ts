@@ -58,7 +58,7 @@ export type RoundContext = {
     /** A range that is not full waits this long since the last seal. */
     readonly everyMs: number;
   };
-  readonly failpoint?: Failpoint;
+  readonly failpoint?: Failpoint | undefined;
 };
 
 export type Round =

@@ -4,6 +4,7 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { clearAlert, raiseAlert } from "../platform/alert.ts";
+import { inChunks } from "../platform/chunks.ts";
 import { FailureAlert } from "../chain/failure-alert.ts";
 import { config } from "../platform/config.ts";
 import { type Failpoint, failpointOf } from "../platform/failpoint.ts";
@@ -26,13 +27,19 @@ import { compareWithMemory, FIRST_MEMORY, nextEpoch, type SealerMemory } from ".
 
 /** Wait after a seal while more is due, so that D1 serves others in between. */
 const BEHIND_WAIT_MS = 500;
+/** What ends a round, in its order, and the alert. */
+const HALTS = [
+  ["restored", "journal_restored"],
+  ["cut", "history_cut"],
+  ["mismatch", "seal_mismatch"],
+] as const;
 /** Nothing more leaves the database. */
 const HALTED: ReadonlySet<Round["status"]> = new Set(["restored", "cut", "following"]);
 /** Seals that one round delivers or releases, each in a batch of its own. */
 const RELEASES_PER_ROUND = 20;
 /** Of D1's 1 000 for an invocation, which an alarm is. */
 const QUERIES_PER_ROUND = 900;
-const QUERIES_PER_RELEASE = 150;
+const QUERIES_PER_RELEASE = 250;
 /** Histories that read a new seal at once, and how long they may take. */
 const HISTORIES_TOLD = 200;
 const HISTORIES_AT_ONCE = 20;
@@ -151,7 +158,7 @@ export class Sealer extends DurableObject<Env> {
         everyMs: windows.sealEvery,
         limit: TRANSFERS_PER_SEAL,
       },
-      ...(failpoint === undefined ? {} : { failpoint }),
+      failpoint,
     });
     await this.#report(round);
     if (settings.JOURNAL_RELEASE === "on" && !HALTED.has(round.status))
@@ -168,11 +175,7 @@ export class Sealer extends DurableObject<Env> {
     failpoint: Failpoint | undefined,
   ): Promise<boolean> {
     const { DB, ARCHIVE } = this.env;
-    const release = { db: DB, bucket: ARCHIVE, lagMs, matchesMs };
-    const released = await releaseRound({
-      ...release,
-      ...(failpoint === undefined ? {} : { failpoint }),
-    });
+    const released = await releaseRound({ db: DB, bucket: ARCHIVE, lagMs, matchesMs, failpoint });
     if (released.status === "mismatch")
       await raiseAlert(DB, "archive_damaged", SEALER_NAME, released.detail);
     if (released.status === "mismatch" || released.status === "idle") return false;
@@ -196,17 +199,13 @@ export class Sealer extends DurableObject<Env> {
       const first = (number * HISTORIES_TOLD) % Math.max(users.length, 1);
       const told = [...users.slice(first), ...users.slice(0, first)].slice(0, HISTORIES_TOLD);
       const until = now() + TELL_MS;
-      for (let start = 0; start < told.length && now() < until; start += HISTORIES_AT_ONCE)
-        await Promise.race([
-          sleep(until - now()),
-          Promise.allSettled(
-            told
-              .slice(start, start + HISTORIES_AT_ONCE)
-              .map(({ owner }) =>
-                near(this.env, this.env.HISTORY, historyName(owner)).follow(owner, id),
-              ),
-          ),
-        ]);
+      for (const some of inChunks(told, HISTORIES_AT_ONCE)) {
+        if (now() >= until) return;
+        const followed = some.map(({ owner }) =>
+          near(this.env, this.env.HISTORY, historyName(owner)).follow(owner, id),
+        );
+        await Promise.race([sleep(until - now()), Promise.allSettled(followed)]);
+      }
     } catch (error) {
       log("warn", "sealer.histories_not_told", errorFields(error));
     }
@@ -215,23 +214,14 @@ export class Sealer extends DurableObject<Env> {
   /** Halts are found again by each round, so their alerts close when the cause has gone. */
   async #report(round: Round): Promise<void> {
     const { DB } = this.env;
-    if (round.status === "restored") {
-      await raiseAlert(DB, "journal_restored", SEALER_NAME, round.detail);
-      return;
+    for (const [status, kind] of HALTS) {
+      if ("detail" in round && round.status === status)
+        return raiseAlert(DB, kind, SEALER_NAME, round.detail);
+      await clearAlert(DB, kind, SEALER_NAME);
+      // The round has not come to what follows.
+      if (round.status === "following") return;
     }
-    await clearAlert(DB, "journal_restored", SEALER_NAME);
-    if (round.status === "following") return;
-    if (round.status === "cut") {
-      await raiseAlert(DB, "history_cut", SEALER_NAME, round.detail);
-      return;
-    }
-    await clearAlert(DB, "history_cut", SEALER_NAME);
-    if (round.status === "mismatch") {
-      await raiseAlert(DB, "seal_mismatch", SEALER_NAME, round.detail);
-      return;
-    }
-    if (round.status === "idle") return;
-    await clearAlert(DB, "seal_mismatch", SEALER_NAME);
+    if (round.status !== "sealed") return;
     const { number, epoch, transfers, requests, quotes, matches, bytes, sha256 } = round.seal;
     // The head in the logs anchors the chain outside the database and the archive.
     log("info", "journal_sealed", {

@@ -21,11 +21,8 @@ export type Anchor = SignedHead & { readonly at: number; readonly key: string };
 const PREFIX = "audit/";
 /** Keys count down, so that R2, which lists them in order, lists the newest first. */
 const LAST_SEQ = 999_999_999_999;
-/**
- * `audit/<countdown>-<start of the hash>`: after a restore a number can have a second head. Without
- * the hash is what earlier releases wrote.
- */
-const KEY = /^audit\/(\d{12})(?:-([0-9a-f]{16}))?$/;
+/** `audit/<countdown>-<start of the hash>`: after a restore a number can have a second head. */
+const KEY = /^audit\/(\d{12})-([0-9a-f]{16})$/;
 /** Sorts after all heads, and before the records of epochs. */
 const END = `${PREFIX}:`;
 const LATE_MS = 15 * 60_000;
@@ -154,7 +151,7 @@ function readAnchor({ key, customMetadata = {}, uploaded }: R2Object): Anchor | 
   const [, number, start] = KEY.exec(key) ?? [];
   const { seq, hash, keyId, signature } = customMetadata;
   if (number === undefined || Number(seq) !== LAST_SEQ - Number(number)) return undefined;
-  if (start !== undefined && start !== hash?.slice(2, 18)) return undefined;
+  if (start !== hash?.slice(2, 18)) return undefined;
   return {
     key,
     seq: Number(seq),

@@ -17,7 +17,6 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
 import { withBatch } from "../support/slow-database.ts";
-import { positionOf } from "../../src/archive/choose-range.ts";
 import { settings } from "../support/http.ts";
 import { bucketWith, SealedJournal, Sealing } from "./sealing.ts";
 
@@ -28,6 +27,15 @@ const sealing = new Sealing(journal);
 beforeAll(() => journal.open());
 
 const hexOf = (id: string) => id.replaceAll("-", "");
+
+/** The last transfer that the reconciliation has scanned. */
+async function scannedTo(): Promise<number> {
+  const [row] = await all<{ position: number }>(
+    db,
+    sql`SELECT position FROM ledger_checkpoints WHERE scan = 'transfers'`,
+  );
+  return row?.position ?? 0;
+}
 
 /** Everything that the seals up to now contain, in order. */
 async function archived(): Promise<{ rows: SealRow[]; seals: Seal[] }> {
@@ -69,13 +77,13 @@ it("never seals what is hot, or what it has not scanned itself", async () => {
   await journal.trade();
   await scheduler.wait(5);
   expect(await sealing.round({ hotMs: 60_000 })).toMatchObject({ status: "idle" });
-  expect(await positionOf(db, "transfers")).toBe(sealed);
+  expect(await scannedTo()).toBe(sealed);
   const options = { hotMs: 0, limit: 10_000 };
   expect(await chooseRange(db, sealing.memory.last, options)).toBeUndefined();
   // Cron does not run, so the sealer continues the reconciliation's scan.
   expect(await sealing.round()).toMatchObject({ status: "sealed" });
   expect(sealing.memory.last.upTo).toBeGreaterThan(sealed);
-  expect(await positionOf(db, "transfers")).toBeGreaterThanOrEqual(sealing.memory.last.upTo);
+  expect(await scannedTo()).toBeGreaterThanOrEqual(sealing.memory.last.upTo);
 });
 
 /** The database, and how many statements were prepared. */

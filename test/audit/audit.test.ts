@@ -212,11 +212,13 @@ it("keeps its heads in R2, and ignores one that nobody signed", async () => {
   const stored = await env.AUDIT.get(listed.objects[0]!.key);
   expect(await stored!.json()).toMatchObject({ seq: String(head.seq), hash: head.hash });
   const bucket = memoryBucket();
-  const customMetadata = { seq: "1", hash: "0x00", keyId: "a2", signature: "AA", at: "1" };
-  await bucket.put("audit/999999999998", "", { customMetadata });
+  const hash = `0x${"ab".repeat(32)}`;
+  const customMetadata = { seq: "1", hash, keyId: "a2", signature: "AA", at: "1" };
+  const key = `audit/999999999998-${"ab".repeat(8)}`;
+  await bucket.put(key, "", { customMetadata });
   const { discrepancies, ignored_heads } = await verify(bucket);
   expect(discrepancies).toEqual([]);
-  expect(ignored_heads).toEqual({ count: 1, keys: ["audit/999999999998"] });
+  expect(ignored_heads).toEqual({ count: 1, keys: [key] });
 });
 
 it("serves the public keys of the whole ring", async () => {
