@@ -29,44 +29,27 @@ export const KEY_SEAL_COLUMNS: Columns<keyof SealedKeyRow> = {
 export type SealedKeyRow = KeyRights &
   Sealed & { readonly keyHex: string; readonly userHex: string };
 
-const VERSION = 2;
-const PREFIX = `v${VERSION}.`;
-
-type Ring = Config["MASTER_KEYS"];
-
-export async function sealKey(ring: Ring, secret: string, key: KeyAttributes): Promise<Sealed> {
-  const box = await sealSecret(ring, secret, bindingOf(key));
-  return { ...box, sealed: `${PREFIX}${box.sealed}` };
+export function sealKey(
+  ring: Config["MASTER_KEYS"],
+  secret: string,
+  key: KeyAttributes,
+): Promise<Sealed> {
+  return sealSecret(ring, secret, bindingOfKey(key));
 }
 
-/**
- * Throws if the row was altered, or its master key is missing. Version 1 bound the two ids only; it
- * opens while KEY_SEAL_MIN_VERSION is 1, so that `keys rewrap` can lift it.
- */
+/** Throws if the row was altered, or its master key is missing. */
 export function openKey(
-  settings: Pick<Config, "MASTER_KEYS" | "KEY_SEAL_MIN_VERSION">,
-  { sealed, masterKeyId }: Sealed,
+  { MASTER_KEYS }: Pick<Config, "MASTER_KEYS">,
+  box: Sealed,
   key: KeyAttributes,
 ): Promise<string> {
-  if (sealed.startsWith(PREFIX)) {
-    const box = { sealed: sealed.slice(PREFIX.length), masterKeyId };
-    return openSecret(settings.MASTER_KEYS, box, bindingOf(key));
-  }
-  if (settings.KEY_SEAL_MIN_VERSION > 1)
-    throw new Error("the seal is of version 1, which KEY_SEAL_MIN_VERSION excludes");
-  const binding = `api-key:${key.apiKeyId}:${key.userId}`;
-  return openSecret(settings.MASTER_KEYS, { sealed, masterKeyId }, binding);
-}
-
-export function isPresentVersion({ sealed }: Pick<Sealed, "sealed">): boolean {
-  return sealed.startsWith(PREFIX);
+  return openSecret(MASTER_KEYS, box, bindingOfKey(key));
 }
 
 /** One text for one key: a JSON array in a fixed order. */
-function bindingOf(key: KeyAttributes): string {
+export function bindingOfKey(key: KeyAttributes): string {
   return JSON.stringify([
     "api-key",
-    VERSION,
     key.apiKeyId,
     key.userId,
     key.scopes,

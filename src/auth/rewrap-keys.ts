@@ -1,83 +1,120 @@
 /**
- * Seals the secrets of API keys and of TOTP with the newest master key, so that older ones can be
- * removed. Keys that an earlier version sealed get the present seal.
+ * Seals every secret with the newest master key, so that older ones can be removed: those of API
+ * keys, of TOTP and of webhooks.
  */
-import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all, blob, readUuid, select, type Sql, sql } from "../platform/sql.ts";
+import { all, raw, readUuid, select, sql } from "../platform/sql.ts";
 import { commitAudited, recordBy } from "../audit/audit.ts";
-import {
-  isPresentVersion,
-  KEY_SEAL_COLUMNS,
-  openKey,
-  type SealedKeyRow,
-  sealKey,
-} from "./key-seal.ts";
-import { newestKeyId } from "./secret-box.ts";
-import { rewrapTotp } from "./totp-secret.ts";
-import { rewrapWebhooks } from "./webhook-secrets.ts";
+import { bindingOfKey, KEY_SEAL_COLUMNS, type SealedKeyRow } from "./key-seal.ts";
+import { newestKeyId, openSecret, type Sealed, sealSecret } from "./secret-box.ts";
+import { bindingOfTotp } from "./totp-secret.ts";
+import { bindingOfWebhook } from "./webhook-secrets.ts";
 
-const PAGE = 50;
+/** Where secrets are. */
+type Place<Row> = {
+  readonly table: string;
+  readonly sealed: string;
+  readonly masterKeyId: string;
+  /** The columns of `Row`. */
+  readonly columns: string;
+  /** Whose secret it is, and what its seal binds. */
+  readonly read: (row: Row) => { readonly owner: string; readonly boundTo: string };
+};
+type Rewrapped = { rewrapped: number; readonly unreadable: string[] };
+
+const KEYS: Place<SealedKeyRow> = {
+  table: "api_keys AS k",
+  sealed: "secret_sealed",
+  masterKeyId: "master_key_id",
+  columns: select(KEY_SEAL_COLUMNS).text,
+  read: (row) => {
+    const owner = readUuid(row.keyHex);
+    const key = { ...row, apiKeyId: owner, userId: readUuid(row.userHex) };
+    return { owner, boundTo: bindingOfKey(key) };
+  },
+};
+const TOTP: Place<{ user: string; status: "pending" | "confirmed" }> = {
+  table: "totp_secrets",
+  sealed: "secret_sealed",
+  masterKeyId: "master_key_id",
+  columns: "hex(user_id) AS user, status",
+  read: ({ user, status }) => {
+    const owner = readUuid(user);
+    return { owner, boundTo: bindingOfTotp({ userId: owner, status }) };
+  },
+};
+const NEXT_TOTP = { ...TOTP, sealed: "next_sealed", masterKeyId: "next_master_key_id" };
+const WEBHOOKS: Place<{ id: string; user: string; url: string; types: string }> = {
+  table: "webhook_endpoints",
+  sealed: "secrets_sealed",
+  masterKeyId: "master_key_id",
+  columns: "hex(endpoint_id) AS id, hex(user_id) AS user, url, types",
+  read: ({ id, user, ...terms }) => {
+    const owner = readUuid(id);
+    const boundTo = bindingOfWebhook({ ...terms, endpointId: owner, userId: readUuid(user) });
+    return { owner, boundTo };
+  },
+};
 
 /**
- * Returns the number of rewrapped secrets, the keys whose secret cannot be opened, and the users
- * whose TOTP secret cannot. Safe to repeat and during operation, because an update applies only if
- * the sealed secret has not changed.
+ * Returns the number of rewrapped secrets, and whose cannot be opened: the ids of keys and webhooks,
+ * and of users for TOTP. Safe to repeat and during operation, because an update applies only if the
+ * sealed secret has not changed.
  */
 export async function rewrapKeys(
   db: D1Database,
-  settings: Config,
+  { MASTER_KEYS: ring }: Pick<Config, "MASTER_KEYS">,
   operator = "operator",
-): Promise<{ rewrapped: number; unreadable: readonly string[] }> {
-  const newest = newestKeyId(settings.MASTER_KEYS);
-  let rewrapped = 0;
-  const unreadable: string[] = [];
-  let after = "";
-  for (;;) {
-    const rows = await all<SealedKeyRow>(
-      db,
-      sql`SELECT ${select(KEY_SEAL_COLUMNS)} FROM api_keys k WHERE k.api_key_id > ${blob(after)}
-        ORDER BY k.api_key_id LIMIT ${PAGE}`,
-    );
-    const stale = rows.filter((row) => row.masterKeyId !== newest || !isPresentVersion(row));
-    const results = await Promise.all(stale.map((row) => reseal(settings, row)));
-    const updates = results.filter((update) => update !== undefined);
-    if (updates.length > 0) await commitOrThrow(db, newGroup(), updates);
-    rewrapped += updates.length;
-    stale.forEach((row, index) => {
-      if (results[index] === undefined) unreadable.push(readUuid(row.keyHex));
-    });
-    const last = rows.at(-1);
-    if (last === undefined) break;
-    after = last.keyHex;
-  }
-  const totp = await rewrapTotp(db, settings.MASTER_KEYS);
-  rewrapped += totp.rewrapped;
-  unreadable.push(...totp.unreadable);
-  const webhooks = await rewrapWebhooks(db, settings.MASTER_KEYS);
-  rewrapped += webhooks.rewrapped;
-  unreadable.push(...webhooks.unreadable);
-  if (rewrapped > 0) {
-    const record = recordBy(`operator:${operator}`, "keys_rewrapped", { subjectId: newest });
+): Promise<Rewrapped> {
+  const result: Rewrapped = { rewrapped: 0, unreadable: [] };
+  await rewrap(db, ring, KEYS, result);
+  await rewrap(db, ring, TOTP, result);
+  await rewrap(db, ring, NEXT_TOTP, result);
+  await rewrap(db, ring, WEBHOOKS, result);
+  if (result.rewrapped > 0) {
+    const subjectId = newestKeyId(ring);
+    const record = recordBy(`operator:${operator}`, "keys_rewrapped", { subjectId });
     await commitAudited(db, { record, when: () => sql`1`, statements: () => [] });
   }
-  return { rewrapped, unreadable };
+  return result;
 }
 
-/**
- * The update of one row. Undefined if the row does not open; the other rows are rewrapped all the
- * same, and the result names this one.
- */
-async function reseal(settings: Config, row: SealedKeyRow): Promise<Sql | undefined> {
-  const key = { ...row, apiKeyId: readUuid(row.keyHex), userId: readUuid(row.userHex) };
-  try {
-    const secret = await openKey(settings, row, key);
-    const box = await sealKey(settings.MASTER_KEYS, secret, key);
-    return sql`UPDATE api_keys SET secret_sealed = ${box.sealed}, master_key_id = ${box.masterKeyId}
-      WHERE api_key_id = ${blob(row.keyHex)} AND secret_sealed = ${row.sealed}`;
-  } catch (error) {
-    log("error", "rewrap_unreadable", { api_key_id: key.apiKeyId, ...errorFields(error) });
-    return undefined;
+const PAGE = 50;
+
+async function rewrap<Row>(
+  db: D1Database,
+  ring: Config["MASTER_KEYS"],
+  place: Place<Row>,
+  result: Rewrapped,
+): Promise<void> {
+  const table = raw(place.table);
+  const [sealed, masterKeyId] = [raw(place.sealed), raw(place.masterKeyId)];
+  for (let after = 0; ;) {
+    const rows = await all<Row & Sealed & { rowId: number }>(
+      db,
+      sql`SELECT rowid AS rowId, ${raw(place.columns)}, ${sealed} AS sealed,
+          ${masterKeyId} AS masterKeyId
+        FROM ${table} WHERE rowid > ${after} AND ${masterKeyId} <> ${newestKeyId(ring)}
+        ORDER BY rowid LIMIT ${PAGE}`,
+    );
+    for (const row of rows) {
+      const { owner, boundTo } = place.read(row);
+      try {
+        const box = await sealSecret(ring, await openSecret(ring, row, boundTo), boundTo);
+        await all(
+          db,
+          sql`UPDATE ${table} SET ${sealed} = ${box.sealed}, ${masterKeyId} = ${box.masterKeyId}
+            WHERE rowid = ${row.rowId} AND ${sealed} = ${row.sealed}`,
+        );
+        result.rewrapped += 1;
+      } catch (error) {
+        log("error", "rewrap_unreadable", { table: place.table, owner, ...errorFields(error) });
+        result.unreadable.push(owner);
+      }
+    }
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    after = last.rowId;
   }
 }

@@ -3,18 +3,14 @@
  * buckets whose objects can be changed. Only operators see it, because it tells a thief where to
  * begin.
  */
-import { email } from "../auth/account-fields.ts";
 import { type Config, witnessesOf } from "../platform/config.ts";
 import { putOnce } from "../platform/put-once.ts";
-import { all, first, readUuid, sql } from "../platform/sql.ts";
+import { first, sql } from "../platform/sql.ts";
 import type { OperatorContext } from "./context.ts";
 
 type Finding = { readonly setting: string; readonly value: string; readonly risk: string };
 
 const DAY_SECS = 86_400;
-/** Accounts that are listed at once. The next call lists others once these are mended. */
-const MAX_LISTED = 100;
-const EMAILS_PER_QUERY = 1_000;
 /** Beneath each locked prefix. Sorts after the heads of the audit log, whose reader stops there. */
 const CANARIES = { ARCHIVE: "journal/lock-canary", AUDIT: "audit/lock-canary" } as const;
 
@@ -38,33 +34,10 @@ export async function doctor({ env, settings }: OperatorContext): Promise<unknow
     ok: findings.length === 0,
     findings,
     // What their owners have not turned on limits no thief.
-    accounts: { ...accounts, email_in_old_form: await emailsInOldForm(env.DB) },
+    accounts,
     not_visible_to_the_service:
       "workers_dev and preview_urls of wrangler.toml, roles at Cloudflare",
   };
-}
-
-/**
- * The first accounts that nobody can log in to, because their stored email is not in the form that
- * is looked up. An email that is ASCII and lower case always is, except for a dot at its end.
- */
-async function emailsInOldForm(db: D1Database): Promise<string[]> {
-  const found: string[] = [];
-  let after = "";
-  for (;;) {
-    const rows = await all<{ id: string; address: string }>(
-      db,
-      sql`SELECT hex(user_id) AS id, email AS address FROM users
-        WHERE user_id > unhex(${after}) AND (email GLOB ${"*[^!-~]*"} OR email GLOB ${"*[A-Z]*"}
-          OR email LIKE ${"%."})
-        ORDER BY user_id LIMIT ${EMAILS_PER_QUERY}`,
-    );
-    for (const { id, address } of rows)
-      if (email.safeParse(address).data !== address) found.push(readUuid(id));
-    after = rows.at(-1)?.id ?? "";
-    if (rows.length < EMAILS_PER_QUERY || found.length >= MAX_LISTED)
-      return found.slice(0, MAX_LISTED);
-  }
 }
 
 /** Pure: the settings that fail open, each with what that costs. */
@@ -94,8 +67,6 @@ export function openSettings(settings: Config): Finding[] {
       finding("AUTH_SECURITY_DELAY_SECS", "an owner has less than a day to stop a thief"),
     settings.AUTH_OPERATOR_KEY_DELAY_SECS < DAY_SECS &&
       finding("AUTH_OPERATOR_KEY_DELAY_SECS", "an owner has less than a day to revoke a key"),
-    settings.KEY_SEAL_MIN_VERSION < 2 &&
-      finding("KEY_SEAL_MIN_VERSION", "SQL can widen a key whose seal is of version 1"),
     settings.HOT_WINDOWS_DIVISOR > 1 &&
       finding("HOT_WINDOWS_DIVISOR", "clients lose records before the documented time"),
     ...settings.CHAINS.flatMap(({ chain, rpc_urls, finalized }) => [

@@ -274,11 +274,6 @@ export const Settings = z.object({
   ),
   SESSION_SECRETS: SecretRing,
   MASTER_KEYS: SecretRing,
-  /**
-   * Seals of API keys below this version do not open. 1 only until `keys rewrap` has lifted the
-   * keys of a release before 0.2.
-   */
-  KEY_SEAL_MIN_VERSION: integer(2, 1, 2),
   ADDRESS_KEY: z.string().min(32),
   /** `{ "<chain>": "0x<private key>" }`, for chains without a remote signer. */
   PAYER_KEYS: json(z.record(z.string(), z.string().regex(/^0x[0-9a-fA-F]{64}$/))).default({}),

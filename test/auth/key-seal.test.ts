@@ -2,16 +2,14 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
-import { rewrapKeys } from "../../src/auth/rewrap-keys.ts";
-import { sealSecret } from "../../src/auth/secret-box.ts";
 import { all, raw, sql, uuid } from "../../src/platform/sql.ts";
-import { apiOf, codeOf, settings } from "../support/http.ts";
+import { apiOf, codeOf } from "../support/http.ts";
 import { newKey, newUser, type TestKey } from "../support/users.ts";
 import { answerAlert } from "../support/pager.ts";
 
-const whoami = (key: TestKey, changes: Record<string, string> = {}) => {
+const whoami = (key: TestKey) => {
   forgetAllCredentials();
-  return apiOf(key, changes).get("/auth/whoami");
+  return apiOf(key).get("/auth/whoami");
 };
 const edit = (key: TestKey, change: string) =>
   all(env.DB, sql`UPDATE api_keys SET ${raw(change)} WHERE api_key_id = ${uuid(key.apiKeyId)}`);
@@ -55,19 +53,4 @@ it("opens a row whose label, use and revocation changed", async () => {
   expect((await whoami(key)).status).toBe(200);
   await edit(key, "revoked_at = 1");
   expect(await codeOf(await whoami(key))).toBe("401 api_key_revoked");
-});
-
-it("opens seals of version 1 only until they are lifted", async () => {
-  const user = await newUser();
-  const key = await newKey(user, ["read"]);
-  const binding = `api-key:${key.apiKeyId}:${user.userId}`;
-  const box = await sealSecret(settings().MASTER_KEYS, key.secret, binding);
-  await edit(key, `secret_sealed = '${box.sealed}'`);
-  expect(await codeOf(await whoami(key))).toBe("401 api_key_unknown");
-  expect((await whoami(key, { KEY_SEAL_MIN_VERSION: "1" })).status).toBe(200);
-  const kept = await rewrapKeys(env.DB, settings(), "test");
-  expect(kept.unreadable).toContain(key.apiKeyId);
-  const lifted = await rewrapKeys(env.DB, settings({ KEY_SEAL_MIN_VERSION: 1 }), "test");
-  expect(lifted.unreadable).not.toContain(key.apiKeyId);
-  expect((await whoami(key)).status).toBe(200);
 });

@@ -1,8 +1,5 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { NOW } from "../../src/platform/commit.ts";
-import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { uuidv7 } from "../../src/platform/uuid.ts";
 import { testSettings } from "../support/settings.ts";
 import { SECRETS } from "../support/receiver.ts";
 import { orderOf, sendOrder } from "../support/operator.ts";
@@ -59,7 +56,6 @@ it.each([
   [{ RATE_LIMITS: "off" }, "RATE_LIMITS", "off"],
   [{ AUTH_SECURITY_DELAY_SECS: "0" }, "AUTH_SECURITY_DELAY_SECS", "0"],
   [{ AUTH_OPERATOR_KEY_DELAY_SECS: "60" }, "AUTH_OPERATOR_KEY_DELAY_SECS", "60"],
-  [{ KEY_SEAL_MIN_VERSION: "1" }, "KEY_SEAL_MIN_VERSION", "1"],
   [{ HOT_WINDOWS_DIVISOR: "60" }, "HOT_WINDOWS_DIVISOR", "60"],
   [{ RPC_URLS: JSON.stringify({ local: ["https://one.example"] }) }, "RPC_URLS of local", "1"],
   [{ AUDIT: env.AUDIT }, "R2 bucket AUDIT", "no lock"],
@@ -79,27 +75,4 @@ it("the doctor names a single operator and a chain without finality", async () =
     "OPERATORS",
     "CHAINS, finalized of local",
   ]);
-});
-
-it("the doctor lists accounts whose email nobody can log in with", async () => {
-  const insert = async (stored: string) => {
-    const userId = uuidv7();
-    await all(
-      env.DB,
-      sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
-        VALUES (${uuid(userId)}, ${stored}, '', 0, ${NOW})`,
-    );
-    return userId;
-  };
-  const name = uuidv7();
-  const old = [
-    await insert(`${name}@\u{fb01}sh.example`),
-    await insert(`${name}@b\u00fccher.example`),
-    await insert(`${name}@fish.example.`),
-    await insert(`${name}\u200b@fish.example`),
-  ];
-  const now = [await insert(`${name}@fish.example`), await insert(`\u00fc${name}@fish.example`)];
-  const { accounts } = (await examine()) as { accounts: { email_in_old_form: string[] } };
-  expect(accounts.email_in_old_form).toEqual(expect.arrayContaining(old));
-  for (const userId of now) expect(accounts.email_in_old_form).not.toContain(userId);
 });

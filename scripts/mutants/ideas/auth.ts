@@ -111,10 +111,6 @@ export const AUTH: readonly Mutant[] = [
   ...ideas("src/auth/key-seal.ts", "auth/key-seal", {
     "scopes unbound": ["    key.scopes,\n", ""],
     "activation unbound": ["    key.activeFrom,\n", ""],
-    "version 1 opened": [
-      "if (settings.KEY_SEAL_MIN_VERSION > 1)",
-      "if (settings.KEY_SEAL_MIN_VERSION > 2)",
-    ],
   }),
   ...ideas("src/auth/login-throttle.ts", "auth/notices auth/session", {
     "a rest makes the next login the first one": [
