@@ -2,7 +2,7 @@
 import { endSessions } from "../../src/auth/end-sessions.ts";
 import type { OperatorContext } from "../../src/operator/context.ts";
 import { freeze, revokeKey, unfreeze } from "../../src/operator/users.ts";
-import { pause, resume } from "../../src/operator/pause-venue.ts";
+import { pause, resume } from "../../src/operator/trading.ts";
 import type { SessionActor } from "../../src/platform/actor.ts";
 import { config } from "../../src/platform/config.ts";
 import type { Dice } from "../soak/dice.ts";

@@ -36,14 +36,14 @@ export const SEALER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "restore-trusts-the-jump",
-    file: "src/operator/restore-journal.ts",
+    file: "src/operator/restore.ts",
     find: "(await sealer.highestTransfer()) + SEQUENCE_JUMP",
     replace: "SEQUENCE_JUMP",
     breaks: "no number of a lost transfer is used again",
   },
   {
     name: "restore-trusts-the-sealer",
-    file: "src/operator/restore-journal.ts",
+    file: "src/operator/restore.ts",
     find: "(await sealer.highestTransfer()) + SEQUENCE_JUMP",
     replace: "await sealer.highestTransfer()",
     breaks: "no number of a lost transfer is used again",

@@ -1,7 +1,7 @@
 /** The end of a seed: D1 is put back to before seals, `restore` runs, and everything continues. */
 import type { OperatorContext } from "../../src/operator/context.ts";
 import { unfreeze } from "../../src/operator/users.ts";
-import { resume } from "../../src/operator/pause-venue.ts";
+import { resume } from "../../src/operator/trading.ts";
 import { setPaused } from "../../src/operator/withdrawals.ts";
 import { Dice } from "../soak/dice.ts";
 import { calmRound, type RoundParts } from "./calm-round.ts";

@@ -4,8 +4,7 @@
  * that stop something never wait: freezing, pausing, revoking and rejecting.
  */
 import { desc, eq } from "drizzle-orm";
-import { commitAudited } from "../audit/audit.ts";
-import { detailsOf } from "../audit/event-details.ts";
+import { commitAudited, detailed, recordBy } from "../audit/audit.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { openSecret, sealSecret } from "../auth/secret-box.ts";
@@ -13,7 +12,7 @@ import { read } from "../platform/read.ts";
 import { expr, sql, uuid } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 import { instantOf, uuidv7 } from "../platform/uuid.ts";
-import { idOption, option, type OperatorContext } from "./context.ts";
+import { actorOf, idOption, option, type OperatorContext } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import { operatorProposals } from "./tables.ts";
 
@@ -135,20 +134,14 @@ export async function reject(context: OperatorContext): Promise<unknown> {
  * that has one is not open, even if SQL has set its status back.
  */
 function decide(
-  { env, settings, operator }: OperatorContext,
+  context: OperatorContext,
   { proposalId, status }: { proposalId: string; status: "approved" | "rejected" },
 ): Promise<boolean> {
+  const { env, settings, operator } = context;
   const kind = "proposal_decided";
+  const record = recordBy(actorOf(context), kind, { subjectId: proposalId });
   return commitAudited(env.DB, {
-    record: {
-      kind,
-      actor: `operator:${operator}`,
-      userId: null,
-      apiKeyId: null,
-      ip: null,
-      subjectId: proposalId,
-      details: detailsOf(settings, kind, { status }),
-    },
+    record: detailed(settings, record, { status }),
     when: ({ at }) => sql`EXISTS (SELECT 1 FROM operator_proposals
         WHERE proposal_id = ${uuid(proposalId)} AND status = 'open' AND at > ${at} - ${LIFE_MS}
           AND ${status === "rejected" ? expr`1` : expr`operator <> ${operator}`})

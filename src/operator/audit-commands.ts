@@ -1,12 +1,18 @@
 import { and, desc, eq, gte, isNull, lt, ne } from "drizzle-orm";
-import { type AuditRecord, auditRow } from "../audit/audit.ts";
+import { auditRow, recordBy } from "../audit/audit.ts";
 import type { PlainKind } from "../audit/event-kinds.ts";
 import { sealAudit } from "../audit/seal.ts";
 import { type AuditReport, verifyAudit } from "../audit/verify.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
-import { all, type Sql, sql } from "../platform/sql.ts";
+import { all, type Sql, sql, TRUE } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { badOption, limitOption, type OperatorContext, optional } from "./context.ts";
+import {
+  actorOf,
+  limitOption,
+  type OperatorContext,
+  optional,
+  optionalInteger,
+} from "./context.ts";
 import { sinceOption } from "./listed.ts";
 import { userOf } from "./users.ts";
 import { alerts } from "../platform/tables.ts";
@@ -25,19 +31,9 @@ export async function recordCommand(
 ): Promise<void> {
   const group = newGroup();
   await commitOrThrow(context.env.DB, group, [
-    auditRow(commandRecord(context, kind, subjectId), group.at, sql`1`),
+    auditRow(recordBy(actorOf(context), kind, { subjectId }), group.at, TRUE),
     ...effects(group),
   ]);
-}
-
-/** The audit event of a command that concerns no user. */
-export function commandRecord(
-  { operator }: OperatorContext,
-  kind: PlainKind,
-  subjectId: string | null,
-): AuditRecord {
-  const actor = `operator:${operator}` as const;
-  return { kind, actor, userId: null, apiKeyId: null, ip: null, subjectId };
 }
 
 /**
@@ -85,7 +81,7 @@ const MAX_VERIFIED = 25_000;
  */
 export async function listAudit(context: OperatorContext): Promise<unknown> {
   const kind = optional(context, "kind");
-  const before = numberOption(context, "before") ?? Number.MAX_SAFE_INTEGER;
+  const before = optionalInteger(context, "before") ?? Number.MAX_SAFE_INTEGER;
   const limit = limitOption(context);
   const db = context.env.DB;
   const [window] = await all<{ lowest: number | null; n: number }>(
@@ -145,12 +141,6 @@ export async function verifyLog(context: OperatorContext): Promise<AuditReport> 
     bucket: env.AUDIT,
     from: optional(context, "continue"),
     maxRows: MAX_VERIFIED,
-    knownRestores: numberOption(context, "known-restores"),
+    knownRestores: optionalInteger(context, "known-restores"),
   });
-}
-
-function numberOption(context: OperatorContext, name: string): number | undefined {
-  const text = optional(context, name);
-  if (text !== undefined && !/^\d{1,12}$/.test(text)) throw badOption(name, "must be a number");
-  return text === undefined ? undefined : Number(text);
 }

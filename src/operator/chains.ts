@@ -1,7 +1,5 @@
-import { and, inArray, isNotNull } from "drizzle-orm";
 import { address as addressField } from "../assets/asset-fields.ts";
-import { type AuditActor, auditRow } from "../audit/audit.ts";
-import type { PlainKind } from "../audit/event-kinds.ts";
+import { auditRow, recordBy } from "../audit/audit.ts";
 import { addressOf } from "../chain/addresses.ts";
 import { readCursor } from "../chain/chain-cursor.ts";
 import {
@@ -12,37 +10,30 @@ import {
   recordResume,
   resweepAddress,
 } from "../custody/operator-commands.ts";
-import type { RestoreReport } from "../custody/payer/restore-payments.ts";
-import { acceptPayment } from "../custody/accept-payment.ts";
-import { ACCEPTED_AS } from "../custody/tables.ts";
 import { trackedHoldings, withSmallDeposits } from "../reconcile/tracked-holdings.ts";
-import { reconcile } from "../reconcile/reconcile.ts";
+import { lastFinished, reconcile } from "../reconcile/reconcile.ts";
 import { near } from "../platform/near.ts";
 import { problem } from "../platform/problem.ts";
-import { sql, TRUE } from "../platform/sql.ts";
-import { closeAlerts, recordCommand } from "./audit-commands.ts";
+import { limited } from "../platform/query-limit.ts";
+import { all, sql, TRUE } from "../platform/sql.ts";
+import { databaseBytes, limitBytes } from "../platform/storage.ts";
+import { toWireTime } from "../platform/time.ts";
+import { closeAlerts } from "./audit-commands.ts";
 import {
+  actorOf,
   argument,
   badOption,
   fieldOption,
   flag,
   idOption,
-  oneOfOption,
+  integerOption,
   type OperatorContext,
-  option,
   optional,
 } from "./context.ts";
-import { isAuditBehind, restoreAudit } from "./restore-audit.ts";
-import { isSealerHalted, restoreJournal } from "./restore-journal.ts";
-import { serviceStatus } from "./service-status.ts";
+import { openSettings } from "./doctor.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
-import { chainCursors, payerLeases } from "../chain/tables.ts";
-import { limited } from "../platform/query-limit.ts";
-import { read } from "../platform/read.ts";
 
-/** Pages of lost payments that one `restore` rebuilds, 10 000 payments. That takes minutes. */
-const RESTORE_PAGES = 40;
-
+/** Reads a few rows only, so that a page may poll it. `storage` reads all rows. */
 export async function status(context: OperatorContext): Promise<unknown> {
   const [chain] = context.words;
   const name = chain === undefined ? undefined : knownChain(context, chain);
@@ -50,16 +41,27 @@ export async function status(context: OperatorContext): Promise<unknown> {
   return { ...chains, ...(await serviceStatus(context)) };
 }
 
+/** What `chain status` shows about the whole service: switches, reconciliation and storage. */
+async function serviceStatus({ env, settings }: OperatorContext) {
+  const switches = await all<{ name: string; reason: string; since: number }>(
+    env.DB,
+    sql`SELECT name, reason, since FROM kill_switches ORDER BY name`,
+  );
+  return {
+    switches: switches.map(({ since, ...row }) => ({ ...row, since: toWireTime(since) })),
+    reconciled: await lastFinished(env.DB),
+    // `doctor` says what each one costs.
+    fails_open: openSettings(settings).map(({ setting }) => setting),
+    storage: { bytes: await databaseBytes(env.DB), limit_bytes: limitBytes(settings) },
+  };
+}
+
 /** Lets the watcher and the payer continue after a halt and its review. */
 export async function resume(context: OperatorContext): Promise<unknown> {
   const chain = knownChain(context, argument(context, "chain"));
-  const actor = `operator:${context.operator}` as const;
+  const actor = actorOf(context);
   await recordResume(context.env.DB, chain, actor, (at) => [
-    auditRow(
-      { kind: "chain_resumed", actor, userId: null, apiKeyId: null, ip: null, subjectId: chain },
-      at,
-      sql`1`,
-    ),
+    auditRow(recordBy(actor, "chain_resumed", { subjectId: chain }), at, TRUE),
   ]);
   await near(context.env, context.env.CHAIN_WATCHER, chain).wake(chain);
   await near(context.env, context.env.PAYER, chain).wake(chain);
@@ -69,14 +71,14 @@ export async function resume(context: OperatorContext): Promise<unknown> {
 /** Has the watcher read confirmed blocks again and credit what was missed. Repeating it is safe. */
 export async function rescan(context: OperatorContext): Promise<unknown> {
   const chain = knownChain(context, argument(context, "chain"));
-  const [from, to] = [blockOption(context, "from"), blockOption(context, "to")];
+  const [from, to] = [integerOption(context, "from"), integerOption(context, "to")];
   if (from > to) throw badOption("to", "must not be below --from");
   const confirmed = (await readCursor(context.env.DB, chain))?.confirmed.number ?? 0;
   if (to > confirmed) throw badOption("to", `must not be above the confirmed block ${confirmed}`);
-  const actor = `operator:${context.operator}` as const;
+  const actor = actorOf(context);
   const subjectId = `${chain}:${from}-${to}`;
   await recordRescan(context.env.DB, { chain, from, to, actor }, (at) => [
-    auditRow({ ...recordFor(actor, "chain_rescanned"), subjectId }, at, TRUE),
+    auditRow(recordBy(actor, "chain_rescanned", { subjectId }), at, TRUE),
   ]);
   await near(context.env, context.env.CHAIN_WATCHER, chain).wake(chain);
   return { chain, from, to, recorded: true };
@@ -84,25 +86,22 @@ export async function rescan(context: OperatorContext): Promise<unknown> {
 
 /** Orphans a deposit that can never confirm, or all of a block. */
 export async function forget(context: OperatorContext): Promise<unknown> {
-  const actor = `operator:${context.operator}` as const;
+  const { DB } = context.env;
+  const recordOf = (subjectId: string) =>
+    recordBy(actorOf(context), "deposit_forgotten", { subjectId });
   if (optional(context, "block") !== undefined) {
     if (optional(context, "id") !== undefined) throw badOption("block", "excludes --id");
     const chain = knownChain(context, argument(context, "chain"));
-    const block = blockOption(context, "block");
-    const subjectId = `${chain}:${block}`;
-    const { forgotten, left } = await forgetBlock(
-      context.env.DB,
-      { chain, block },
-      (at, applied) => [
-        auditRow({ ...recordFor(actor, "deposit_forgotten"), subjectId }, at, applied),
-      ],
-    );
+    const block = integerOption(context, "block");
+    const { forgotten, left } = await forgetBlock(DB, { chain, block }, (at, applied) => [
+      auditRow(recordOf(`${chain}:${block}`), at, applied),
+    ]);
     if (forgotten) return { chain, block, status: "orphaned", left };
     throw notConfirming(`No deposit of block ${block}`);
   }
   const id = idOption(context, "id");
-  const forgotten = await forgetDeposit(context.env.DB, id, (at, applied) => [
-    auditRow({ ...recordFor(actor, "deposit_forgotten"), subjectId: id }, at, applied),
+  const forgotten = await forgetDeposit(DB, id, (at, applied) => [
+    auditRow(recordOf(id), at, applied),
   ]);
   if (forgotten) return { deposit_id: id, status: "orphaned" };
   throw notConfirming(`No deposit ${id}`);
@@ -119,22 +118,12 @@ function notConfirming(none: string): OperatorRejection {
 export async function resweep(context: OperatorContext): Promise<unknown> {
   const chain = knownChain(context, argument(context, "chain"));
   const address = fieldOption(context, "address", addressField);
-  const actor = `operator:${context.operator}` as const;
+  const actor = actorOf(context);
   const assets = await resweepAddress(context.env.DB, { chain, address }, (at) => [
-    auditRow({ ...recordFor(actor, "address_resweep"), subjectId: address }, at, TRUE),
+    auditRow(recordBy(actor, "address_resweep", { subjectId: address }), at, TRUE),
   ]);
   if (assets > 0) return { chain, address, assets };
   throw new OperatorRejection("no_credited_deposit", `No deposit to ${address} was credited.`);
-}
-
-function recordFor(actor: AuditActor, kind: PlainKind) {
-  return { kind, actor, userId: null, apiKeyId: null, ip: null } as const;
-}
-
-function blockOption(context: OperatorContext, name: "from" | "to" | "block"): number {
-  const text = option(context, name);
-  if (!/^\d{1,15}$/.test(text)) throw badOption(name, "must be a block number");
-  return Number(text);
 }
 
 /** Throws `chain_unknown` unless the deployment serves the chain. */
@@ -180,104 +169,4 @@ async function resolveDifferences(context: OperatorContext, reason: string): Pro
     `No difference is open, so none was resolved for the reason "${reason}". ` +
       "Run reconcile without --resolve to look for differences.",
   );
-}
-
-/**
- * Rebuilds what a restored database does not contain, from each chain and from the payer's recovery
- * records. The payer continues automatically once nothing is unresolved. A restored database halts
- * the payer, so if nothing is halted, `--yes` must confirm that the database was restored.
- */
-export async function restore(context: OperatorContext): Promise<unknown> {
-  if (optional(context, "accept-payment") !== undefined) return accept(context);
-  if (!flag(context, "yes") && !(await anyHalted(context))) {
-    throw new OperatorRejection(
-      "nothing_halted",
-      "Neither a payer, a chain nor the sealer is halted, so the database does not look restored. " +
-        "The payer halts when it detects an older database (see chain status). " +
-        "To restore anyway, add --yes.",
-    );
-  }
-  await recordCommand(context, "restored", null);
-  const journal = await restoreJournal(context.env, flag(context, "yes"));
-  const audit = await restoreAudit(context, flag(context, "yes") || journal !== undefined);
-  const restoreChain = async (chain: string) => {
-    // Restore addresses first, because their deposits fund the withdrawals that are rebuilt.
-    const addresses = await near(context.env, context.env.CHAIN_WATCHER, chain).restore(chain);
-    const { paying, ...payments } = await restorePayments(context, chain);
-    await near(context.env, context.env.PAYER, chain).wake(chain);
-    const again = addresses.unread_above !== null || payments.remaining > 0;
-    return {
-      ok: addresses.unread_above === null && paying,
-      addresses,
-      ...payments,
-      ...(again ? { note: "Not everything was read. Run restore again." } : {}),
-    };
-  };
-  const names = context.settings.CHAINS.map(({ chain }) => chain);
-  const reports = await Promise.all(names.map(restoreChain));
-  return {
-    ok: reports.every(({ ok }) => ok) && audit?.ok !== false,
-    ...(journal === undefined ? {} : { journal }),
-    ...(audit === undefined ? {} : { audit }),
-    chains: Object.fromEntries(names.map((name, index) => [name, reports[index]])),
-  };
-}
-
-/** `restore --accept-payment`. It books the payment; `chain resume` lets the payer continue. */
-async function accept(context: OperatorContext): Promise<unknown> {
-  const paymentId = option(context, "accept-payment").toLowerCase();
-  if (!/^0x[0-9a-f]{64}$/.test(paymentId))
-    throw badOption("accept-payment", "must be a payment id, 0x and 64 hexadecimal digits");
-  const kind = oneOfOption(context, "as", ACCEPTED_AS);
-  if (kind === undefined) throw badOption("as", "is required with --accept-payment");
-  const reason = option(context, "reason");
-  const actor = `operator:${context.operator}` as const;
-  const accepted = await acceptPayment(
-    context.env.DB,
-    context.settings,
-    { paymentId, kind, reason, actor },
-    (at, applied) => [
-      auditRow({ ...recordFor(actor, "payment_accepted"), subjectId: paymentId }, at, applied),
-    ],
-  );
-  if ("chain" in accepted) return { payment_id: paymentId, as: kind, ...accepted };
-  throw new OperatorRejection("payment_not_acceptable", NOT_ACCEPTABLE[accepted.status]);
-}
-
-const NOT_ACCEPTABLE = {
-  not_paid: "No payment of that id was read from the vault.",
-  has_withdrawal: "The payment belongs to a withdrawal. If its terms differ, run withdrawals fail.",
-  unknown_asset: "The service does not credit that token, so it lost nothing. Use --as rescue.",
-  too_large:
-    "The ledger holds at most 2^62 units of an asset, and losses of it would exceed that. Use --as " +
-    "rescue, which posts nothing. Then run reconcile: holdings_short is what users have lost of it.",
-} as const;
-
-/** Rebuilds lost payments page by page, as far as one command goes. */
-async function restorePayments(context: OperatorContext, chain: string) {
-  const payer = near(context.env, context.env.PAYER, chain);
-  const unresolved: RestoreReport["unresolved"][number][] = [];
-  let rebuilt = 0;
-  let after = 0;
-  for (let pages = 1; ; pages++) {
-    const { next, ...page } = await payer.restore(chain, after);
-    rebuilt += page.rebuilt;
-    unresolved.push(...page.unresolved);
-    if (next === null || pages === RESTORE_PAGES) return { ...page, rebuilt, unresolved };
-    after = next;
-  }
-}
-
-async function anyHalted(context: OperatorContext): Promise<boolean> {
-  const names = context.settings.CHAINS.map(({ chain }) => chain);
-  const halted = async (table: typeof payerLeases | typeof chainCursors) => {
-    const rows = await read(context.env.DB, ({ select }) =>
-      select({ chain: table.chain })
-        .from(table)
-        .where(and(isNotNull(table.haltedAt), inArray(table.chain, names))),
-    );
-    return rows.length > 0;
-  };
-  if ((await halted(payerLeases)) || (await halted(chainCursors))) return true;
-  return (await isSealerHalted(context.env)) || isAuditBehind(context);
 }

@@ -5,20 +5,18 @@ import { listAudit, verifyLog } from "./audit-commands.ts";
 import * as chains from "./chains.ts";
 import * as deposits from "./deposits.ts";
 import { doctor } from "./doctor.ts";
-import { history } from "./user-history.ts";
 import type { Config } from "../platform/config.ts";
 import type { OperatorCommand, OperatorContext } from "./context.ts";
 import * as markets from "./markets.ts";
 import * as journal from "./journal.ts";
 import { fees, liabilities } from "./house.ts";
 import { rescue } from "./rescue.ts";
+import { restore } from "./restore.ts";
 import { storage } from "./show-storage.ts";
 import * as showUsers from "./show-users.ts";
 import { show as showWithdrawals } from "./show-withdrawals.ts";
-import * as stuck from "./stuck.ts";
 import * as trading from "./trading.ts";
 import * as users from "./users.ts";
-import * as venues from "./pause-venue.ts";
 import * as withdrawals from "./withdrawals.ts";
 
 /** An order of it changes nothing, changes something, or needs a second operator to do so. */
@@ -51,8 +49,8 @@ export const COMMANDS = {
   "chain rescan": ["changes", chains.rescan],
   "chain forget-deposit": ["by two", chains.forget],
   "chain resweep": ["changes", chains.resweep],
-  "venue pause": ["changes", venues.pause],
-  "venue resume": ["by two", venues.resume],
+  "venue pause": ["changes", trading.pause],
+  "venue resume": ["by two", trading.resume],
   "requests list": ["reads", trading.requests],
   "quotes list": ["reads", trading.quotes],
   "matches list": ["reads", trading.matches],
@@ -63,12 +61,12 @@ export const COMMANDS = {
   "market close": ["changes", markets.close],
   "market resolve": ["changes", markets.resolve],
   "market list": ["reads", markets.list],
-  "stuck end": ["changes", stuck.end],
-  history: ["reads", history],
+  "stuck end": ["changes", trading.end],
+  history: ["reads", showUsers.history],
   "alerts list": ["reads", alerts.list],
   "alerts close": ["changes", alerts.close],
   "alerts test": ["changes", alerts.test],
-  restore: ["by two", chains.restore],
+  restore: ["by two", restore],
   reconcile: ["changes", chains.reconcileAll],
   "journal verify": ["reads", journal.verify],
   "journal mend": ["changes", journal.mend],

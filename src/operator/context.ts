@@ -13,6 +13,11 @@ export type OperatorContext = {
   readonly options: Readonly<Record<string, unknown>>;
 };
 
+/** The operator in audit events. */
+export function actorOf({ operator }: OperatorContext): `operator:${string}` {
+  return `operator:${operator}`;
+}
+
 const DEFAULT_LIST_LIMIT = 50;
 const MAX_LIST_LIMIT = 500;
 
@@ -47,12 +52,28 @@ export function idOption(context: OperatorContext, name: string): string {
   return id;
 }
 
+/** An integer of decimal digits, at most fifteen. Undefined if the option is not given. */
+export function optionalInteger(
+  context: OperatorContext,
+  name: string,
+  { min = 0, max = 999_999_999_999_999 } = {},
+): number | undefined {
+  const text = optional(context, name);
+  if (text === undefined) return undefined;
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : -1;
+  if (number < min || number > max)
+    throw badOption(name, `must be an integer from ${min} to ${max}`);
+  return number;
+}
+
+export function integerOption(context: OperatorContext, name: string): number {
+  const number = optionalInteger(context, name);
+  if (number === undefined) throw badOption(name, "is required");
+  return number;
+}
+
 export function limitOption(context: OperatorContext): number {
-  const text = optional(context, "limit") ?? String(DEFAULT_LIST_LIMIT);
-  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > MAX_LIST_LIMIT)
-    throw badOption("limit", `must be an integer from 1 to ${MAX_LIST_LIMIT}`);
-  return limit;
+  return optionalInteger(context, "limit", { min: 1, max: MAX_LIST_LIMIT }) ?? DEFAULT_LIST_LIMIT;
 }
 
 export function oneOfOption<const Word extends string>(

@@ -5,7 +5,7 @@ import { readBalanceOfFees } from "../ledger/balance.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, literal, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { badOption, limitOption, optional, type OperatorContext } from "./context.ts";
+import { limitOption, optionalInteger, type OperatorContext } from "./context.ts";
 
 type AccountRow = { readonly owner: string; readonly asset: string; readonly balance: string };
 
@@ -69,9 +69,7 @@ type FeeRow = {
  * service holds. Matches that were deleted are summed by day.
  */
 export async function fees(context: OperatorContext): Promise<unknown> {
-  const text = optional(context, "days") ?? "1";
-  const days = /^\d{1,2}$/.test(text) ? Number(text) : 0;
-  if (days < 1 || days > MAX_DAYS) throw badOption("days", `must be from 1 to ${MAX_DAYS}`);
+  const days = optionalInteger(context, "days", { min: 1, max: MAX_DAYS }) ?? 1;
   const firstDay = sql`(${NOW} / ${DAY_MS} - ${literal(days - 1)})`;
   // The index on the instant is read, and each sum is far below 2^62.
   const rows = await all<FeeRow>(

@@ -6,7 +6,14 @@ import { readAccounts, readOwners, verifySeals } from "../archive/verify-journal
 import { SEALER_NAME } from "../archive/sealer-name.ts";
 import { near } from "../platform/near.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
-import { badOption, oneOfOption, type OperatorContext, option, optional } from "./context.ts";
+import {
+  badOption,
+  integerOption,
+  oneOfOption,
+  type OperatorContext,
+  optional,
+  optionalInteger,
+} from "./context.ts";
 
 const PARTS = ["seals", "accounts", "owners"] as const;
 
@@ -14,16 +21,15 @@ export async function verify(context: OperatorContext): Promise<unknown> {
   const { env, settings } = context;
   const { DB: db, ARCHIVE: bucket } = env;
   const part = oneOfOption(context, "part", PARTS);
-  if (part === "accounts") return readAccounts(db, numberOption(context, "after"));
+  if (part === "accounts") return readAccounts(db, integerOption(context, "after"));
   if (part === "owners") {
     const after = optional(context, "after") ?? "";
     if (!/^([0-9a-f]{2})*$/.test(after)) throw badOption("after", "must be hexadecimal");
     return readOwners(db, after);
   }
   if (part === undefined) throw badOption("part", `must be one of ${PARTS.join(", ")}`);
-  const given = optional(context, "most");
-  const most = given === undefined ? undefined : numberOption(context, "most");
-  return verifySeals({ db, bucket, macKeys: settings }, numberOption(context, "from"), most);
+  const most = optionalInteger(context, "most");
+  return verifySeals({ db, bucket, macKeys: settings }, integerOption(context, "from"), most);
 }
 
 /** Writes the rows of `sealed_owners` that contradict the archive as the archive has them. */
@@ -31,10 +37,4 @@ export async function mend({ env }: OperatorContext): Promise<unknown> {
   const result = await near(env, env.SEALER, SEALER_NAME).mend();
   if ("refused" in result) throw new OperatorRejection("history_not_mended", result.refused);
   return result;
-}
-
-function numberOption(context: OperatorContext, name: string): number {
-  const text = option(context, name);
-  if (!/^[1-9]\d{0,14}$|^0$/.test(text)) throw badOption(name, "must be a whole number");
-  return Number(text);
 }

@@ -10,8 +10,10 @@ import { MAX_MARKETS, MarketList } from "../rfq/markets/market-list.ts";
 import { MarketTerms, resultField } from "../rfq/markets/schemas.ts";
 import { resolveMarket } from "../rfq/markets/resolve-market.ts";
 import { closeMarket, type MarketRejection, setMarkets } from "../rfq/markets/set-markets.ts";
-import { commandRecord, recordCommand } from "./audit-commands.ts";
+import { recordBy } from "../audit/audit.ts";
+import { recordCommand } from "./audit-commands.ts";
 import {
+  actorOf,
   badOption,
   fieldOption,
   flag,
@@ -83,7 +85,7 @@ async function store(
     throw invalidRequest([{ path: "--file", message: "must name each asset once" }]);
   const result = await setMarkets(context.env, terms, {
     reopen: audited.reopen,
-    record: commandRecord(context, audited.kind, audited.subject),
+    record: recordBy(actorOf(context), audited.kind, { subjectId: audited.subject }),
   });
   if (typeof result === "number") return { markets: terms.length, cancelled_requests: result };
   throw new OperatorRejection(result.code, REASONS[result.code](result.asset));

@@ -4,8 +4,8 @@
  *
  * An order is carried out once. Its result is kept for a day, sealed, and a repeat returns it.
  */
-import { type AuditRecord, auditRow } from "../audit/audit.ts";
-import { detailsOf } from "../audit/event-details.ts";
+import * as z from "zod";
+import { type AuditRecord, auditRow, detailed, recordBy } from "../audit/audit.ts";
 import { openSecret, sealSecret } from "../auth/secret-box.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
@@ -30,26 +30,18 @@ export type Order = {
 /** An order is refused if D1's clock is further from its signature, so none waits to be used. */
 const MAX_AGE_MS = 60_000;
 const RESULT_KEPT_MS = 86_400_000;
-const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 const utf8 = new TextEncoder();
 
 /** Reads a signed order and verifies its signature. It may be old or a repeat. */
 export async function readOrder(body: unknown, settings: Config): Promise<Order> {
-  const { operator, order_id, signed_at_ms, order, signature } = Object(body) as Record<
-    string,
-    unknown
-  >;
+  const { operator } = Object(body) as { operator?: unknown };
   if (typeof operator !== "string" || !Object.hasOwn(settings.OPERATORS, operator))
     throw new OperatorRejection(
       "operator_unknown",
       `The secret OPERATORS has no key of ${typeof operator === "string" ? operator : "nobody"}. ` +
         "Make one with `npm run operator -- key create` and deploy its public half.",
     );
-  if (typeof order_id !== "string" || !UUID.test(order_id)) throw badField("order_id", "a UUID");
-  if (typeof signed_at_ms !== "number" || !Number.isSafeInteger(signed_at_ms))
-    throw badField("signed_at_ms", "an integer: milliseconds since 1970");
-  if (typeof order !== "string") throw badField("order", "a text: JSON with command and options");
-  if (typeof signature !== "string") throw badField("signature", "base64url");
+  const { order_id, signed_at_ms, order, signature } = parsed(SignedOrder, body);
   const sha256 = Buffer.from(await crypto.subtle.digest("SHA-256", utf8.encode(order)));
   const text = orderText({
     deployment: settings.DEPLOYMENT,
@@ -68,7 +60,7 @@ export async function readOrder(body: unknown, settings: Config): Promise<Order>
       "order_signature_invalid",
       `The signature is not that of ${operator} over this order for ${settings.DEPLOYMENT}.`,
     );
-  const { command, options } = parse(order);
+  const { command, options } = parsed(Content, jsonOf(order), "order");
   return {
     orderId: order_id,
     operator,
@@ -80,21 +72,35 @@ export async function readOrder(body: unknown, settings: Config): Promise<Order>
   };
 }
 
-function parse(order: string): Pick<Order, "command" | "options"> {
-  let content: unknown;
-  try {
-    content = JSON.parse(order);
-  } catch {
-    throw badField("order", "JSON");
-  }
-  const { command, options } = Object(content) as Partial<Order>;
-  if (!Array.isArray(command) || !command.every((word) => typeof word === "string"))
-    throw badField("order.command", "a list of words");
-  return { command, options: Object(options) as Record<string, unknown> };
+const SignedOrder = z.object({
+  order_id: z.string().regex(/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/, "must be a UUID"),
+  signed_at_ms: z.int("must be an integer: milliseconds since 1970"),
+  order: z.string("must be a text: JSON with command and options"),
+  signature: z.string("must be base64url"),
+});
+const Content = z.object({
+  command: z.array(z.string(), "must be a list of words"),
+  options: z.record(z.string(), z.unknown()).default({}),
+});
+
+function parsed<Schema extends z.ZodType>(
+  schema: Schema,
+  given: unknown,
+  ...at: readonly string[]
+): z.output<Schema> {
+  const result = schema.safeParse(given);
+  if (result.success) return result.data;
+  throw invalidRequest(
+    result.error.issues.map(({ path, message }) => ({ path: [...at, ...path].join("."), message })),
+  );
 }
 
-function badField(path: string, what: string): Error {
-  return invalidRequest([{ path, message: `must be ${what}` }]);
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalidRequest([{ path: "order", message: "must be JSON" }]);
+  }
 }
 
 function publicKey(base64url: string): Promise<CryptoKey> {
@@ -138,22 +144,15 @@ function recordOf(
   settings: Config,
   { operator, command, options, orderId, ...signed }: Order,
 ): AuditRecord {
-  return {
-    kind: "operator_order",
-    actor: `operator:${operator}`,
-    userId: null,
-    apiKeyId: null,
-    ip: null,
-    subjectId: command.join(" "),
-    // What verifies the signature later, together with the public key of that time.
-    details: detailsOf(settings, "operator_order", {
-      order_id: orderId,
-      signed_at_ms: signed.signedAtMs,
-      sha256: signed.sha256,
-      signature: signed.signature,
-      line: lineOf(command, options),
-    }),
-  };
+  const about = { subjectId: command.join(" ") };
+  // What verifies the signature later, together with the public key of that time.
+  return detailed(settings, recordBy(`operator:${operator}`, "operator_order", about), {
+    order_id: orderId,
+    signed_at_ms: signed.signedAtMs,
+    sha256: signed.sha256,
+    signature: signed.signature,
+    line: lineOf(command, options),
+  });
 }
 
 const LONGEST_VALUE = 200;
@@ -172,16 +171,8 @@ function listChange(settings: Config, at: Sql): Sql {
   const list = JSON.stringify(
     Object.entries(settings.OPERATORS).toSorted(([one], [other]) => (one < other ? -1 : 1)),
   );
-  const record: AuditRecord = {
-    kind: "operators_changed",
-    actor: "operator:deployment",
-    userId: null,
-    apiKeyId: null,
-    ip: null,
-    subjectId: list,
-  };
   return auditRow(
-    record,
+    recordBy("operator:deployment", "operators_changed", { subjectId: list }),
     at,
     expr`(SELECT subject_id FROM audit_events WHERE kind = 'operators_changed'
       ORDER BY audit_seq DESC LIMIT 1) IS NOT ${list}`,

@@ -1,13 +1,19 @@
 /** Shows users: who they are, what they have and what they have open. */
+import { recordArchive } from "../archive/cold-records.ts";
 import { listApiKeys } from "../auth/api-key.ts";
 import { balanceView } from "../custody/list-balances.ts";
 import { ownUnfinishedWithdrawals } from "../custody/snapshot-custody.ts";
 import { listBalances } from "../ledger/balance.ts";
 import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
+import { timeIdPage } from "../http/cursor.ts";
+import { invalidRequest } from "../platform/problem.ts";
+import { listMatches } from "../rfq/list-matches.ts";
+import { listOwnQuotes } from "../rfq/list-quotes.ts";
+import { listOwnRequests } from "../rfq/list-requests.ts";
 import { ownOpenRecords } from "../rfq/snapshot-rfq.ts";
 import type { SnapshotPart } from "../streams/replay.ts";
-import { limitOption, type OperatorContext } from "./context.ts";
+import { argument, fieldOption, limitOption, type OperatorContext } from "./context.ts";
 import { userOf } from "./users.ts";
 
 /** Rows of each list of `user show`. `more` names the lists that are cut. */
@@ -76,4 +82,25 @@ function userView(row: UserRow) {
     frozen_at: toWireTimeOrNull(row.frozen_at),
     created_at: toWireTime(row.created_at),
   };
+}
+
+/**
+ * What a user can read of their own past, from the database and the archive, for disputes: a page of
+ * `items`, newest first, and the `next_cursor` for `--cursor`, or null.
+ */
+export async function history(context: OperatorContext): Promise<unknown> {
+  const kind = argument(context, "kind");
+  const archive = recordArchive(context.env);
+  const userId = await userOf(context);
+  const cursor = context.options["cursor"];
+  const page = {
+    limit: limitOption(context),
+    ...(cursor === undefined
+      ? {}
+      : { last_cursor: fieldOption(context, "cursor", timeIdPage.last_cursor) }),
+  };
+  if (kind === "requests") return listOwnRequests(archive, userId, { status: "all" }, page);
+  if (kind === "quotes") return listOwnQuotes(archive, userId, {}, page);
+  if (kind === "matches") return listMatches(archive, userId, {}, page);
+  throw invalidRequest([{ path: "kind", message: "must be requests, quotes or matches" }]);
 }

@@ -1,8 +1,10 @@
 /**
- * Lists requests, quotes and matches of all users or of one, newest first. Their ids contain the
- * time, so the primary key sorts them.
+ * Pauses venues, ends what is stuck, and lists requests, quotes and matches of all users or of one,
+ * newest first. Their ids contain the time, so the primary key sorts them.
  */
+import { auditRow, recordBy } from "../audit/audit.ts";
 import { NOW } from "../platform/commit.ts";
+import { invalidRequest } from "../platform/problem.ts";
 import { all, and, type Expr, expr, raw, readUuid, select, sql } from "../platform/sql.ts";
 import {
   PUBLIC,
@@ -16,9 +18,21 @@ import {
   type TradeRow,
   tradeView,
 } from "../rfq/rfq-records.ts";
+import type { Venue } from "../platform/venues.ts";
+import { pauseVenue, resumeVenue } from "../rfq/close-books.ts";
+import { endStuck } from "../rfq/end-stuck.ts";
 import { QUOTE_STATUSES, REQUEST_STATUSES } from "../rfq/tables.ts";
-import { limitOption, oneOfOption, type OperatorContext } from "./context.ts";
+import { recordCommand } from "./audit-commands.ts";
+import {
+  actorOf,
+  argument,
+  idOption,
+  limitOption,
+  oneOfOption,
+  type OperatorContext,
+} from "./context.ts";
 import { emailOf, ofUser, sinceId } from "./listed.ts";
+import { OperatorRejection } from "./operator-rejection.ts";
 
 /** Whose a row is. A house account has no email. */
 type Owned = { readonly owner: string; readonly email: string | null };
@@ -104,4 +118,41 @@ function inStatus(table: "r" | "q", status: string | undefined): Expr[] {
 
 function hex(units: string): string {
   return `0x${BigInt(units).toString(16)}`;
+}
+
+/** Pauses a venue: rejects new requests and quotes, then cancels the open ones. */
+export async function pause(context: OperatorContext): Promise<unknown> {
+  const venue = venueOf(context);
+  await recordCommand(context, "venue_paused", venue);
+  return {
+    venue_id: venue,
+    paused: true,
+    cancelled_requests: await pauseVenue(context.env, venue),
+  };
+}
+
+export async function resume(context: OperatorContext): Promise<unknown> {
+  const venue = venueOf(context);
+  await recordCommand(context, "venue_resumed", venue);
+  return { venue_id: venue, paused: false, changed: await resumeVenue(context.env.DB, venue) };
+}
+
+function venueOf(context: OperatorContext): Venue {
+  const word = argument(context, "venue");
+  const served = context.settings.VENUES.map(({ venue_id }) => venue_id);
+  if (!served.includes(word))
+    throw invalidRequest([{ path: "venue", message: `must be one of ${served.join(", ")}` }]);
+  return word;
+}
+
+/** Ends a quote or request that was set aside, and closes its alert. */
+export async function end(context: OperatorContext): Promise<unknown> {
+  const id = idOption(context, "id");
+  const record = recordBy(actorOf(context), "stuck_ended", { subjectId: id });
+  const ended = await endStuck(context.env, id, (group, applied) => [
+    auditRow(record, group.at, applied),
+  ]);
+  if (!ended)
+    throw new OperatorRejection("not_stuck", `No quote or request ${id} has been set aside.`);
+  return { id, ended: true };
 }

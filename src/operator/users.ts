@@ -25,6 +25,7 @@ import { freezeAccount, revokingKeys } from "../rfq/end-with-rights.ts";
 import { rightsChanged } from "../streams/close-ended.ts";
 import { pushNotices } from "../streams/notice.ts";
 import {
+  actorOf,
   badOption,
   type OperatorContext,
   fieldOption,
@@ -40,7 +41,7 @@ export async function createAccount(context: OperatorContext): Promise<unknown> 
   const { userId } = await createUser(context.env.DB, context.settings, {
     email: given,
     passwordHash: await hashGivenPassword(context),
-    by: `operator:${context.operator}`,
+    by: actorOf(context),
   });
   return { user_id: userId };
 }

@@ -4,13 +4,13 @@ import {
   setWithdrawalsPaused,
 } from "../custody/operator-commands.ts";
 import { WITHDRAWAL_STATUSES } from "../custody/tables.ts";
-import { auditRow } from "../audit/audit.ts";
+import { auditRow, recordBy } from "../audit/audit.ts";
 import { near } from "../platform/near.ts";
 import { Problem } from "../platform/problem.ts";
-import { expr, sql } from "../platform/sql.ts";
+import { expr, TRUE } from "../platform/sql.ts";
 import { ageText } from "../platform/time.ts";
 import { sendNotice } from "../streams/notice.ts";
-import { type OperatorContext, idOption, limitOption, oneOfOption } from "./context.ts";
+import { actorOf, type OperatorContext, idOption, limitOption, oneOfOption } from "./context.ts";
 import { ofUser, sinceId } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
@@ -39,7 +39,7 @@ export const fail = (context: OperatorContext): Promise<unknown> => submitComman
 
 async function submitCommand(context: OperatorContext, kind: "retry" | "fail"): Promise<unknown> {
   const withdrawalId = idOption(context, "id");
-  const actor = `operator:${context.operator}` as const;
+  const actor = actorOf(context);
   const audited = kind === "fail" ? "withdrawal_failed" : "withdrawal_retried";
   let owner: string | undefined;
   const { chain, recorded } = await recordWithdrawalCommand(
@@ -47,13 +47,8 @@ async function submitCommand(context: OperatorContext, kind: "retry" | "fail"): 
     { kind, withdrawalId, actor },
     ({ at, applied, userId }) => {
       owner = userId;
-      return [
-        auditRow(
-          { kind: audited, actor, userId, apiKeyId: null, ip: null, subjectId: withdrawalId },
-          at,
-          applied,
-        ),
-      ];
+      const about = { userId, subjectId: withdrawalId };
+      return [auditRow(recordBy(actor, audited, about), at, applied)];
     },
   ).catch((error: unknown) => {
     // The id is valid here, so `invalid_request` can only concern the withdrawal's status.
@@ -68,20 +63,10 @@ async function submitCommand(context: OperatorContext, kind: "retry" | "fail"): 
 }
 
 export async function setPaused(context: OperatorContext, paused: boolean): Promise<unknown> {
-  const actor = `operator:${context.operator}` as const;
+  const actor = actorOf(context);
+  const kind = paused ? "withdrawals_paused" : "withdrawals_resumed";
   await setWithdrawalsPaused(context.env.DB, paused, actor, (at) => [
-    auditRow(
-      {
-        kind: paused ? "withdrawals_paused" : "withdrawals_resumed",
-        actor,
-        userId: null,
-        apiKeyId: null,
-        ip: null,
-        subjectId: null,
-      },
-      at,
-      sql`1`,
-    ),
+    auditRow(recordBy(actor, kind, { subjectId: null }), at, TRUE),
   ]);
   if (!paused)
     for (const { chain } of context.settings.CHAINS)

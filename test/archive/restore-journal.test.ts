@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { SEALER_NAME } from "../../src/archive/sealer-name.ts";
 import type { Sealer } from "../../src/reconcile/scanning-sealer.ts";
 import { FIRST_MEMORY, type SealerMemory } from "../../src/archive/sealer-memory.ts";
-import { isSealerHalted, restoreJournal } from "../../src/operator/restore-journal.ts";
+import { isSealerHalted, restoreJournal } from "../../src/operator/restore.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { newUser } from "../support/users.ts";
 

@@ -10,7 +10,7 @@ import { openEpoch, readEpochs } from "../../src/audit/epoch.ts";
 import { signHead } from "../../src/audit/signing-keys.ts";
 import { sealAudit } from "../../src/audit/seal.ts";
 import { verifyAudit } from "../../src/audit/verify.ts";
-import { isAuditBehind, restoreAudit } from "../../src/operator/restore-audit.ts";
+import { isAuditBehind, restoreAudit } from "../../src/operator/restore.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, first, raw, sql } from "../../src/platform/sql.ts";
 import { AWAY, memoryBucket } from "../support/audit-bucket.ts";
