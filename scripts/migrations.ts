@@ -15,7 +15,7 @@ import { EXPECTED, expectedSource } from "./migrations/expected.ts";
 const USAGE = `npm run migrations [-- release | mend "<type> <name>"]
 
 Without a command: writes a new migration for each trigger that is generated from src and has
-changed, and src/platform/expected-schema.ts, with which cron compares the database.
+changed, and migrations/expected.json, with which cron compares the database.
 
   release                 freezes all files, at the commit that is checked out. Do it with each
                           release, because a database that has applied a file never reads it again

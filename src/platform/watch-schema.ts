@@ -5,10 +5,15 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { clearAlert, raiseAlert } from "./alert.ts";
-import { EXPECTED_MIGRATIONS, EXPECTED_OBJECTS } from "./expected-schema.ts";
+import expected from "../../migrations/expected.json" with { type: "json" };
 import { OWN_OBJECTS, schemaText } from "./schema-text.ts";
 import { all, raw, sql } from "./sql.ts";
 
+/** Written by `npm run migrations`. A test compares it with migrations/. */
+const EXPECTED: {
+  readonly migrations: readonly string[];
+  readonly objects: Readonly<Record<string, string>>;
+} = expected;
 /** A database without any of its migrations differs in hundreds of objects. */
 const MAX_ALERTS = 20;
 
@@ -30,14 +35,14 @@ export async function watchSchema(db: D1Database): Promise<void> {
 async function schemaDifferences(db: D1Database): Promise<Map<string, string>> {
   const applied = await all<{ name: string }>(db, sql`SELECT name FROM d1_migrations`);
   const names = new Set(applied.map(({ name }) => name));
-  const due = EXPECTED_MIGRATIONS.filter((name) => !names.has(name));
+  const due = EXPECTED.migrations.filter((name) => !names.has(name));
   const found = new Map<string, string>();
   if (due.length > 0)
     found.set(
       "migrations",
       `${due.join(", ")} not applied. Run: npm run wrangler -- d1 migrations apply rfq-custody --remote`,
     );
-  const later = [...names].filter((name) => !EXPECTED_MIGRATIONS.includes(name));
+  const later = [...names].filter((name) => !EXPECTED.migrations.includes(name));
   if (later.length > 0)
     found.set(
       "code",
@@ -52,10 +57,10 @@ async function schemaDifferences(db: D1Database): Promise<Map<string, string>> {
 async function differentObjects(db: D1Database): Promise<Map<string, string>> {
   const rows = await all<{ type: string; name: string; sql: string }>(db, sql`${raw(OWN_OBJECTS)}`);
   const present = new Map(rows.map((row) => [`${row.type} ${row.name}`, digestOf(row.sql)]));
-  const differing = new Set([...present.keys(), ...Object.keys(EXPECTED_OBJECTS)]);
+  const differing = new Set([...present.keys(), ...Object.keys(EXPECTED.objects)]);
   const found = new Map<string, string>();
   for (const object of differing) {
-    const expected = EXPECTED_OBJECTS[object];
+    const expected = EXPECTED.objects[object];
     const actual = present.get(object);
     if (expected === actual) continue;
     const how = actual === undefined ? "is missing" : expected === undefined ? "is new" : "differs";
