@@ -5,11 +5,8 @@ import { type Config, config } from "../platform/config.ts";
 import { counts } from "../platform/counts.ts";
 import { now } from "../platform/time.ts";
 import { type EdgeContext, newRequestContext, type RequestContext } from "./request-context.ts";
-import { RequestLog } from "./request-log.ts";
+import { logRequest } from "./request-log.ts";
 import { addCors, addRatePolicies, errorResponse, finish } from "./respond.ts";
-
-/** Of this isolate, like the counts in it. */
-const requestLog = new RequestLog();
 
 /**
  * Wraps every handler: makes the request's id, turns a thrown value into a response, adds the
@@ -37,7 +34,7 @@ export async function respond(
   } catch {
     // The settings are invalid. The error response above already reports this.
   }
-  requestLog.add(context, { method: request.method, status: response.status }, settings);
+  logRequest(context, { method: request.method, status: response.status }, settings);
   if (settings === undefined) return response;
   counts.count("rfq_requests_total", { verb: context.verb, outcome: context.problem ?? "ok" });
   counts.observe("rfq_request_seconds", context.verb, now() - context.startedAt);

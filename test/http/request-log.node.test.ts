@@ -1,7 +1,7 @@
 import { beforeEach, expect, it, vi } from "vitest";
 import { newRequestContext } from "../../src/http/request-context.ts";
 import type { ProblemCode } from "../../src/platform/problem.ts";
-import { RequestLog } from "../../src/http/request-log.ts";
+import { logRequest } from "../../src/http/request-log.ts";
 
 const START = 1_800_000_000_000;
 const SETTINGS = { LOG_SUCCESS_ONE_IN: 100, LOG_SLOW_MS: 1_000 };
@@ -20,15 +20,14 @@ beforeEach(() => {
 });
 
 /** Not divisible by 100, so a success has no line. */
-const COUNTED = "00000001-0000-4000-8000-000000000000";
+const UNCHOSEN = "00000001-0000-4000-8000-000000000000";
 /** 200 is. */
 const CHOSEN = "000000c8-0000-4000-8000-000000000000";
 
 function serve(
-  requests: RequestLog,
   status: number,
   {
-    id = COUNTED,
+    id = UNCHOSEN,
     ms = 0,
     settings = SETTINGS,
     problem = null,
@@ -49,7 +48,7 @@ function serve(
     clientIp: "192.0.2.1",
   };
   vi.advanceTimersByTime(ms);
-  requests.add(context, { method: "GET", status }, settings);
+  logRequest(context, { method: "GET", status }, settings);
 }
 
 const events = () => lines.map(({ event }) => event);
@@ -61,12 +60,12 @@ it.each([
   [503, "unavailable", "error"],
   [503, "withdrawals_paused", "info"],
 ] as const)("logs every %s %s whole, as %s", (status, problem, level) => {
-  serve(new RequestLog(), status, { ms: 7, problem });
+  serve(status, { ms: 7, problem });
   expect(lines).toEqual([
     {
       level,
       event: "request",
-      request_id: COUNTED,
+      request_id: UNCHOSEN,
       inbound_request_id: null,
       method: "GET",
       route: "/time",
@@ -81,59 +80,22 @@ it.each([
 });
 
 it("logs every slow success", () => {
-  const requests = new RequestLog();
-  serve(requests, 200, { ms: 999 });
-  serve(requests, 200, { ms: 1_000 });
+  serve(200, { ms: 999 });
+  serve(200, { ms: 1_000 });
   expect(lines).toMatchObject([{ event: "request", status: 200, duration_ms: 1_000 }]);
 });
 
 it("logs one success in a hundred, chosen by its id", () => {
-  const requests = new RequestLog();
   for (let n = 0; n < 10_000; n++)
-    serve(requests, 200, { id: n.toString(16).padStart(8, "0") + COUNTED.slice(8) });
+    serve(200, { id: n.toString(16).padStart(8, "0") + UNCHOSEN.slice(8) });
   expect(events()).toHaveLength(100);
   lines = [];
-  serve(requests, 101, { id: CHOSEN });
+  serve(101, { id: CHOSEN });
   expect(lines).toMatchObject([{ event: "request", request_id: CHOSEN, status: 101 }]);
 });
 
-it("counts the other successes and logs the counts once a minute", () => {
-  const requests = new RequestLog();
-  serve(requests, 200, { ms: 10 });
-  serve(requests, 200, { ms: 30 });
-  serve(requests, 304, { ms: 5 });
-  vi.advanceTimersByTime(59_000);
-  serve(requests, 200, { id: CHOSEN });
-  expect(events()).toEqual(["request"]);
-  vi.advanceTimersByTime(1_000);
-  serve(requests, 200, { ms: 2 });
-  expect(lines.slice(1)).toEqual([
-    {
-      level: "info",
-      event: "requests_counted",
-      request: "GET /time 200",
-      count: 3,
-      duration_ms: 42,
-      max_duration_ms: 30,
-    },
-    {
-      level: "info",
-      event: "requests_counted",
-      request: "GET /time 304",
-      count: 1,
-      duration_ms: 5,
-      max_duration_ms: 5,
-    },
-  ]);
-  lines = [];
-  vi.advanceTimersByTime(60_000);
-  serve(requests, 500);
-  expect(events()).toEqual(["request"]);
-});
-
 it("logs every request if LOG_SUCCESS_ONE_IN is 1", () => {
-  const requests = new RequestLog();
-  for (const id of [COUNTED, CHOSEN])
-    serve(requests, 200, { id, settings: { ...SETTINGS, LOG_SUCCESS_ONE_IN: 1 } });
+  for (const id of [UNCHOSEN, CHOSEN])
+    serve(200, { id, settings: { ...SETTINGS, LOG_SUCCESS_ONE_IN: 1 } });
   expect(events()).toEqual(["request", "request"]);
 });
