@@ -62,7 +62,7 @@ export function compareWithMemory(
 
 /**
  * A new epoch on the seals that the database has, after it was restored. Lost numbers of transfers
- * are skipped before (src/operator/restore-journal.ts), so the sealer follows the database again.
+ * are skipped before (src/operator/restore.ts), so the sealer follows the database again.
  */
 export function nextEpoch(memory: SealerMemory, { seals, highest }: DatabaseState): SealerMemory {
   const last = seals[0] ?? NONE;

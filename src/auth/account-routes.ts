@@ -1,7 +1,7 @@
 /** Routes with which users protect their own account. */
 import * as z from "zod";
 import { route } from "../http/define-route.ts";
-import { boolean, described } from "../http/fields.ts";
+import { boolean, described, timeOrNullOut, timeOut } from "../http/fields.ts";
 import type { Api } from "../http/route-definition.ts";
 import { CANCEL_TOKEN, cancelEmailChange } from "./change-email.ts";
 import { changePassword } from "./change-password.ts";
@@ -243,8 +243,7 @@ function registerTotpRoutes(app: Api): void {
         z.array(z.string()),
         "Ten codes, each valid once instead of a code. No later response contains them.",
       ),
-      active_from: described(
-        z.iso.datetime().nullable(),
+      active_from: timeOrNullOut(
         "From when the device and these codes count instead of the present ones. Null: they do now.",
       ),
     }),
@@ -268,7 +267,7 @@ function registerTotpRemovalRoutes(app: Api): void {
     credential: "session",
     body: orRecoveryCode(),
     response: z.object({
-      removal_at: described(z.iso.datetime(), "When TOTP is off, unless it is cancelled before"),
+      removal_at: timeOut("When TOTP is off, unless it is cancelled before"),
     }),
     problems: [...STEP_UP_PROBLEMS, "totp_not_enabled"],
     handler: ({ db, settings, actor, body, clientIp }) =>

@@ -10,7 +10,7 @@ import {
   type PageQuery,
   type TimeId,
 } from "../http/cursor.ts";
-import { described } from "../http/fields.ts";
+import { described, timeOrNullOut, timeOut } from "../http/fields.ts";
 import { raw, sql } from "../platform/sql.ts";
 import { type Trim, trimUntilDone } from "../platform/trim.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
@@ -25,20 +25,14 @@ export const KeyRecord = z
     api_key_id: described(z.uuid(), "Id of the key, sent in the header APIKEY"),
     label: described(z.string(), "Name of the key, chosen when it was minted"),
     scopes: described(z.array(z.enum(SCOPES)), "Scopes of the key"),
-    created_at: described(z.iso.datetime(), "When the key was minted"),
-    expires_at: described(z.iso.datetime().nullable(), "When the key expires. Null: never."),
+    created_at: timeOut("When the key was minted"),
+    expires_at: timeOrNullOut("When the key expires. Null: never."),
     allowed_ips: described(
       z.array(z.string()).nullable(),
       "IP addresses and CIDR ranges that may use the key. Null: any.",
     ),
-    last_used_at: described(
-      z.iso.datetime().nullable(),
-      "When the key was last used. May lag by a minute. Null: never.",
-    ),
-    revoked_at: described(
-      z.iso.datetime().nullable(),
-      "When the key was revoked. Null if it is not revoked.",
-    ),
+    last_used_at: timeOrNullOut("When the key was last used. May lag by a minute. Null: never."),
+    revoked_at: timeOrNullOut("When the key was revoked. Null if it is not revoked."),
     minted_by: described(
       z.enum(["session", "operator"]),
       "Who minted the key. An operator's key has its scopes only after a delay.",
@@ -48,35 +42,15 @@ export const KeyRecord = z
       z.boolean(),
       "Whether requests and quotes that the key signs need `idempotency_key` in the body",
     ),
-    active_from: described(
-      z.iso.datetime().nullable(),
+    active_from: timeOrNullOut(
       "From when the key has its scopes. Null until the operator has approved it.",
     ),
-    approved_at: described(
-      z.iso.datetime().nullable(),
+    approved_at: timeOrNullOut(
       "When the operator approved the key. Null if it needed no approval or has none yet.",
     ),
   })
   .meta({ id: "ApiKey" });
 export type KeyRecord = z.input<typeof KeyRecord>;
-
-/** The columns that a key's owner sees: never its secret. */
-const SHOWN = {
-  apiKeyId: apiKeys.apiKeyId,
-  label: apiKeys.label,
-  scopes: apiKeys.scopes,
-  createdAt: apiKeys.createdAt,
-  expiresAt: apiKeys.expiresAt,
-  allowedIps: apiKeys.allowedIps,
-  lastUsedAt: apiKeys.lastUsedAt,
-  revokedAt: apiKeys.revokedAt,
-  mintedBy: apiKeys.mintedBy,
-  limits: apiKeys.limits,
-  requireIdempotency: apiKeys.requireIdempotency,
-  activeFrom: apiKeys.activeFrom,
-  approvedAt: apiKeys.approvedAt,
-};
-type Row = Pick<typeof apiKeys.$inferSelect, keyof typeof SHOWN>;
 
 export async function listApiKeys(
   db: D1Database,
@@ -85,7 +59,7 @@ export async function listApiKeys(
 ): Promise<Page<KeyRecord>> {
   const older = afterCursor(page, { at: apiKeys.createdAt, id: apiKeys.apiKeyId });
   const rows = await read(db, ({ select }) =>
-    select(SHOWN)
+    select()
       .from(apiKeys)
       .where(and(eq(apiKeys.userId, userId), older))
       .orderBy(desc(apiKeys.createdAt), desc(apiKeys.apiKeyId))
@@ -99,7 +73,7 @@ export async function findKey(
   key: { apiKeyId: string; userId: string },
 ): Promise<KeyRecord | undefined> {
   const [row] = await read(db, ({ select }) =>
-    select(SHOWN)
+    select()
       .from(apiKeys)
       .where(and(eq(apiKeys.apiKeyId, key.apiKeyId), eq(apiKeys.userId, key.userId))),
   );
@@ -114,7 +88,8 @@ export async function ownerOfKey(db: D1Database, apiKeyId: string): Promise<stri
   return key?.userId;
 }
 
-function toRecord(row: Row): KeyRecord {
+/** Never the secret. */
+function toRecord(row: typeof apiKeys.$inferSelect): KeyRecord {
   return {
     api_key_id: row.apiKeyId,
     label: row.label,

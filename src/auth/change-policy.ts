@@ -15,7 +15,10 @@ import {
   DEFAULT_POLICY,
   mergePolicy,
   type Policy,
+  POLICY_COLUMNS,
   type PolicyChange,
+  policyOf,
+  type PolicyRow,
   type PolicyState,
   policyView,
 } from "./policy.ts";
@@ -32,25 +35,12 @@ type Stored = {
   readonly used: { readonly trade: bigint; readonly withdraw: bigint };
 };
 
-type Row = {
-  readonly active_from: number;
-  readonly waits: number;
-  readonly version: number;
-  readonly sessions_trade: number;
-  readonly max_trade_usdc_per_day: number | null;
-  readonly withdraw_max_usdc_per_day: number | null;
-  readonly withdraw_listed_only: number;
-  readonly withdraw_approval_above: number | null;
-};
-
 async function readStored(db: D1Database, userId: string): Promise<Stored> {
   const user = uuid(userId);
   const [rows, sums] = await Promise.all([
-    all<Row>(
+    all<PolicyRow & { waits: number; version: number }>(
       db,
-      sql`SELECT active_from, active_from > ${NOW} AS waits, version, sessions_trade,
-          max_trade_usdc_per_day, withdraw_max_usdc_per_day, withdraw_listed_only,
-          withdraw_approval_above
+      sql`SELECT ${POLICY_COLUMNS}, active_from > ${NOW} AS waits, version
         FROM account_policies WHERE user_id = ${user} ORDER BY active_from`,
     ),
     all<{ trade: string; withdraw: string }>(
@@ -64,22 +54,10 @@ async function readStored(db: D1Database, userId: string): Promise<Stored> {
   return {
     current: current === undefined ? DEFAULT_POLICY : policyOf(current),
     pending: pending === undefined ? null : policyOf(pending),
-    activeFrom: pending?.active_from ?? null,
+    activeFrom: pending?.activeFrom ?? null,
     version: Math.max(0, ...rows.map(({ version }) => version)),
-    currentFrom: current?.active_from ?? null,
+    currentFrom: current?.activeFrom ?? null,
     used: { trade: BigInt(sums[0]?.trade ?? 0), withdraw: BigInt(sums[0]?.withdraw ?? 0) },
-  };
-}
-
-/** D1 returns the amounts exactly, because `usdcLimit` keeps them below 2^53. */
-function policyOf(row: Row): Policy {
-  const amount = (value: number | null) => (value === null ? null : BigInt(value));
-  return {
-    sessions_trade: row.sessions_trade === 1,
-    max_trade_usdc_per_day: amount(row.max_trade_usdc_per_day),
-    withdraw_max_usdc_per_day: amount(row.withdraw_max_usdc_per_day),
-    withdraw_listed_only: row.withdraw_listed_only === 1,
-    withdraw_approval_above: amount(row.withdraw_approval_above),
   };
 }
 

@@ -14,7 +14,7 @@ import {
 import { EVENT_CONTENT, uuidTextOf } from "../audit/audit.ts";
 import { isGenuine, type MacKeys } from "../audit/event-mac.ts";
 import { KEY_SEAL_COLUMNS, type SealedKeyRow } from "./key-seal.ts";
-import type { Policy } from "./policy.ts";
+import { POLICY_COLUMNS, policyOf, type PolicyRow } from "./policy.ts";
 import { needsMac } from "../audit/event-details.ts";
 import {
   type AccountRights,
@@ -66,9 +66,6 @@ export function forgedEvents(
 const WAITING_KINDS = ["policy_changed", "totp_removal_requested", "totp_replacement_requested"];
 
 type Owned = { readonly userHex: string };
-type PolicyRow = Owned &
-  Readonly<Record<"activeFrom" | "sessionsTrade" | "listedOnly", number>> &
-  Readonly<Record<"maxTrade" | "withdrawMax" | "approvalAbove", number | null>>;
 type Rights = {
   readonly accounts: readonly AccountRights[];
   readonly events: readonly RightsEvent[];
@@ -90,10 +87,7 @@ async function readRows(db: D1Database, { after, upTo }: Users): Promise<Rights>
           u.session_epoch AS sessionEpoch,
           ${sessionsEnded(userId)} AS sessionsEnded,
           ${NOW} AS now FROM users u WHERE ${chunk}`,
-      sql`SELECT hex(user_id) AS userHex, active_from AS activeFrom,
-          sessions_trade AS sessionsTrade, max_trade_usdc_per_day AS maxTrade,
-          withdraw_max_usdc_per_day AS withdrawMax, withdraw_listed_only AS listedOnly,
-          withdraw_approval_above AS approvalAbove FROM account_policies WHERE ${owned}`,
+      sql`SELECT hex(user_id) AS userHex, ${POLICY_COLUMNS} FROM account_policies WHERE ${owned}`,
       sql`SELECT hex(user_id) AS userHex, created_at AS createdAt, next_from AS nextFrom,
           ends_at AS endsAt
         FROM totp_secrets WHERE status = 'confirmed' AND ${owned}`,
@@ -162,7 +156,7 @@ type UserRow = Owned &
 function rightsOf(results: readonly (readonly unknown[])[]): Rights {
   const [users, policies, totp, codes, keys, addresses, cancels, ...events] = results as [
     readonly UserRow[],
-    readonly PolicyRow[],
+    readonly (Owned & PolicyRow)[],
     readonly (Owned & NonNullable<AccountRights["totp"]>)[],
     readonly (Owned & { readonly hash: string })[],
     readonly SealedKeyRow[],
@@ -184,45 +178,20 @@ function rightsOf(results: readonly (readonly unknown[])[]): Rights {
       activeFrom: row.activeFrom,
       policy: policyOf(row),
     })),
-    totp:
-      totpOf(userHex).map(({ createdAt, nextFrom, endsAt }) => ({
-        createdAt,
-        nextFrom,
-        endsAt,
-      }))[0] ?? null,
+    totp: totpOf(userHex)[0] ?? null,
     codes: codesOf(userHex).map(({ hash }) => hash),
-    keys: keysOf(userHex).map((key) => ({
-      apiKeyId: readUuid(key.keyHex),
-      scopes: key.scopes,
-      limits: key.limits,
-      requireIdempotency: key.requireIdempotency,
-      allowedIps: key.allowedIps,
-      activeFrom: key.activeFrom,
-      expiresAt: key.expiresAt,
-      mintedBy: key.mintedBy,
+    keys: keysOf(userHex).map(({ keyHex, sealed: _, masterKeyId: __, ...rights }) => ({
+      apiKeyId: readUuid(keyHex),
+      ...rights,
     })),
-    addresses: addressesOf(userHex).map(({ addressId, chain, address, activeFrom }) => ({
-      addressId,
-      chain,
-      address,
-      activeFrom,
-    })),
+    addresses: addressesOf(userHex),
   }));
   return { accounts, events: events.flat(), cancels };
 }
 
-function byUser<Row extends Owned>(rows: readonly Row[]): (userHex: string) => readonly Row[] {
+function byUser<Row extends Owned>(
+  rows: readonly Row[],
+): (userHex: string) => readonly Omit<Row, "userHex">[] {
   const grouped = Map.groupBy(rows, ({ userHex }) => userHex);
-  return (userHex) => grouped.get(userHex) ?? [];
-}
-
-function policyOf(row: PolicyRow): Policy {
-  const amount = (value: number | null) => (value === null ? null : BigInt(value));
-  return {
-    sessions_trade: row.sessionsTrade === 1,
-    max_trade_usdc_per_day: amount(row.maxTrade),
-    withdraw_max_usdc_per_day: amount(row.withdrawMax),
-    withdraw_listed_only: row.listedOnly === 1,
-    withdraw_approval_above: amount(row.approvalAbove),
-  };
+  return (hex) => (grouped.get(hex) ?? []).map(({ userHex: _, ...row }) => row);
 }

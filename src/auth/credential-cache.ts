@@ -197,7 +197,7 @@ async function readUser(db: D1Database, userId: string): Promise<UserState | und
   );
 }
 
-/** Removes a user and their keys from this isolate's cache. In others they expire within seconds. */
+/** Removes a user and their keys from this isolate's cache. Others expire within seconds. */
 export function forgetCredentials(userId: string): void {
   userCache.delete(userId);
   for (const [id, { value }] of keyCache) if (value.userId === userId) keyCache.delete(id);

@@ -7,9 +7,9 @@ import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
 import { usdcLimit } from "../assets/asset-fields.ts";
 import type { PolicyView } from "../audit/event-details.ts";
-import { boolean, described, u256Out } from "../http/fields.ts";
+import { boolean, described, u256Out, timeOrNullOut } from "../http/fields.ts";
 import { NOW } from "../platform/commit.ts";
-import { type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Expr, expr, first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 
 /** Amounts are native units of USDC. Null: no limit. */
 export type Policy = {
@@ -70,7 +70,7 @@ export const PolicyState = z
     pending: policyOut.nullable().meta({
       description: "The whole policy that applies from `active_from`. Null: none waits",
     }),
-    active_from: described(z.iso.datetime().nullable(), "When `pending` applies"),
+    active_from: timeOrNullOut("When `pending` applies"),
     used: z
       .object({
         trade_usdc: u256Out("What counts against max_trade_usdc_per_day"),
@@ -88,6 +88,25 @@ export function policyView(policy: Policy): PolicyView {
     withdraw_max_usdc_per_day: amount(policy.withdraw_max_usdc_per_day),
     withdraw_listed_only: policy.withdraw_listed_only,
     withdraw_approval_above: amount(policy.withdraw_approval_above),
+  };
+}
+
+/** A row of `account_policies` with the columns `POLICY_COLUMNS`. */
+export type PolicyRow = { readonly activeFrom: number } & {
+  readonly [Field in keyof Policy]: Policy[Field] extends boolean ? number : number | null;
+};
+export const POLICY_COLUMNS = raw(`active_from AS activeFrom, sessions_trade,
+  max_trade_usdc_per_day, withdraw_max_usdc_per_day, withdraw_listed_only, withdraw_approval_above`);
+
+/** D1 returns the amounts exactly, because `usdcLimit` keeps them below 2^53. */
+export function policyOf(row: PolicyRow): Policy {
+  const amount = (value: number | null) => (value === null ? null : BigInt(value));
+  return {
+    sessions_trade: row.sessions_trade === 1,
+    max_trade_usdc_per_day: amount(row.max_trade_usdc_per_day),
+    withdraw_max_usdc_per_day: amount(row.withdraw_max_usdc_per_day),
+    withdraw_listed_only: row.withdraw_listed_only === 1,
+    withdraw_approval_above: amount(row.withdraw_approval_above),
   };
 }
 

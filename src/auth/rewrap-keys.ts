@@ -58,8 +58,8 @@ const WEBHOOKS: Place<{ id: string; user: string; url: string; types: string }> 
 };
 
 /**
- * Returns the number of rewrapped secrets, and whose cannot be opened: the ids of keys and webhooks,
- * and of users for TOTP. Safe to repeat and during operation, because an update applies only if the
+ * Returns the number of rewrapped secrets, and the keys, webhooks and, for TOTP, users whose secret
+ * cannot be opened. Safe to repeat and during operation, because an update applies only if the
  * sealed secret has not changed.
  */
 export async function rewrapKeys(

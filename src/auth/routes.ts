@@ -1,6 +1,6 @@
 import * as z from "zod";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
-import { boolean, described, uuidField, u256Out } from "../http/fields.ts";
+import { boolean, described, uuidField, u256Out, timeOut } from "../http/fields.ts";
 import { type FieldError, invalidRequest } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -36,7 +36,7 @@ import type { Api } from "../http/route-definition.ts";
 const Ticket = z
   .object({
     ticket: described(z.string(), "Query parameter `ticket` of one websocket upgrade"),
-    expires_at: described(z.iso.datetime(), "When the ticket expires, 30 seconds after its issue"),
+    expires_at: timeOut("When the ticket expires, 30 seconds after its issue"),
     scopes: described(Scopes, "Scopes of the socket"),
   })
   .meta({ id: "Ticket" });
@@ -332,7 +332,7 @@ function registerSelfRoutes(app: Api): void {
             "and of its open quotes. Null if the key has no such limit.",
         ).nullable(),
         totp: described(Totp.nullable(), "State of TOTP, at most 5 s old. Null for an API key."),
-        server_time: described(z.iso.datetime(), "The server's time"),
+        server_time: timeOut("The server's time"),
       })
       .meta({ id: "WhoAmI" }),
     handler: async ({ db, settings, actor, waitUntil }) => {

@@ -1,6 +1,6 @@
 /** Schemas of auth: responses that several routes share, and the body of a new key. */
 import * as z from "zod";
-import { boolean, boundedText, described, oneOf, timestamp } from "../http/fields.ts";
+import { boolean, boundedText, described, oneOf, timestamp, timeOut } from "../http/fields.ts";
 import { SCOPES } from "../platform/actor.ts";
 import { anyPassword, ipRanges, totpCode } from "./account-fields.ts";
 import { KeyLimitsField } from "./key-limits.ts";
@@ -12,7 +12,7 @@ export const SessionToken = z
     access_token: described(z.string(), "Token for `Authorization: Bearer` (a JWT)"),
     token_type: described(z.literal("Bearer"), "Always `Bearer`"),
     expires_in: described(z.int(), "Seconds until the session expires"),
-    expires_at: described(z.iso.datetime(), "When the session expires"),
+    expires_at: timeOut("When the session expires"),
     user_id: described(z.uuid(), "Id of the user"),
     scopes: described(Scopes, "Scopes of the session"),
   })

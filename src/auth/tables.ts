@@ -1,4 +1,4 @@
-/** The tables of auth that the query builder reads. migrations/ has all of them, and explains them. */
+/** The tables of auth that the query builder reads. migrations/ has and explains all of them. */
 import { customType, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Scope } from "../platform/actor.ts";
 import { uuid } from "../platform/columns.ts";

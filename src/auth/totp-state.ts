@@ -1,18 +1,14 @@
 /** What a session sees of its user's TOTP. */
 import * as z from "zod";
-import { described } from "../http/fields.ts";
+import { described, timeOrNullOut } from "../http/fields.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { userState } from "./credential-cache.ts";
 
 export const Totp = z.object({
   enabled: described(z.boolean(), "Whether logins and step-up need a code"),
   recovery_codes_left: described(z.int(), "Unused recovery codes"),
-  removal_at: described(
-    z.iso.datetime().nullable(),
-    "When a requested removal takes effect. Null: none was requested.",
-  ),
-  replacement_at: described(
-    z.iso.datetime().nullable(),
+  removal_at: timeOrNullOut("When a requested removal takes effect. Null: none was requested."),
+  replacement_at: timeOrNullOut(
     "From when another device counts instead of the present one. Null: none waits.",
   ),
 });

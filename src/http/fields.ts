@@ -227,6 +227,11 @@ function addError(context: Context, message: string): never {
   return z.NEVER;
 }
 
+/** An instant in a response, and one that may be null. */
+export const timeOut = (description: string) => described(z.iso.datetime(), description);
+export const timeOrNullOut = (description: string) =>
+  described(z.iso.datetime().nullable(), description);
+
 /** An amount in a response: canonical lower-case hex. */
 export function u256Out(description: string) {
   return z

@@ -7,6 +7,10 @@ import { described } from "./fields.ts";
 const extension = (schema: z.ZodType, description: string) =>
   schema.optional().meta({ description });
 const hexAmount = z.string().regex(/^0x[0-9a-f]+$/);
+const instant = (description: string) => extension(z.iso.datetime(), description);
+const instantOrNull = (description: string) => extension(z.iso.datetime().nullable(), description);
+const text = (description: string) => extension(z.string(), description);
+const count = (description: string) => extension(z.int(), description);
 
 const ProblemCodeSchema = z
   .union([z.enum(PROBLEM_CODES), z.string()])
@@ -32,13 +36,11 @@ export const ProblemSchema = z
       ),
       "With status 400: the field errors of the request",
     ),
-    server_time: extension(
-      z.iso.datetime(),
+    server_time: instant(
       "With `timestamp_outside_tolerance`: the server's time. With `deadline_passed`: the instant " +
         "with which the deadline was compared",
     ),
-    skew_ms: extension(
-      z.int(),
+    skew_ms: count(
       "With `timestamp_outside_tolerance`: the timestamp minus the server's time, in milliseconds",
     ),
     signed: extension(
@@ -51,10 +53,7 @@ export const ProblemSchema = z
       }),
       "With `signature_invalid`: the parts of the message that the server signed",
     ),
-    required_scope: extension(
-      z.string(),
-      "With `scope_missing`: the scope that the operation requires",
-    ),
+    required_scope: text("With `scope_missing`: the scope that the operation requires"),
     granted_scopes: extension(
       z.array(z.string()),
       "With `scope_missing`: the scopes of the credential",
@@ -77,44 +76,33 @@ export const ProblemSchema = z
       hexAmount.nullable(),
       "With `key_limit` and `account_limit`: what counts against the limit already",
     ),
-    limit: extension(
-      z.string(),
+    limit: text(
       "With `daily_limit`: the name of the limit in GET /config. With `key_limit` and " +
         "`account_limit`: its field of the key or the policy",
     ),
-    max_per_day: extension(z.int(), "With `daily_limit`: how many are allowed in 24 hours"),
-    remaining: extension(
-      z.int(),
-      "With `withdrawal_daily_limit`: how many more withdrawals are allowed now",
-    ),
+    max_per_day: count("With `daily_limit`: how many are allowed in 24 hours"),
+    remaining: count("With `withdrawal_daily_limit`: how many more withdrawals are allowed now"),
     frozen_by: extension(
       z.enum(["self", "operator"]),
       "With `account_frozen`: who froze the account. A freeze of one's own ends with a code.",
     ),
-    until: extension(z.iso.datetime(), "With `security_hold`: when the hold ends"),
-    active_from: extension(
-      z.iso.datetime().nullable(),
+    until: instant("With `security_hold`: when the hold ends"),
+    active_from: instantOrNull(
       "With `address_not_listed`: when the address becomes usable; null if it is not listed",
     ),
-    cancel_at: extension(
-      z.iso.datetime(),
-      "With `cancel_after_passed`: when the credential's timer ran out",
-    ),
-    blocked_until: extension(
-      z.iso.datetime().nullable(),
+    cancel_at: instant("With `cancel_after_passed`: when the credential's timer ran out"),
+    blocked_until: instantOrNull(
       "With `protection_tripped`: when the protection ends; null if only a reset ends it",
     ),
-    withdrawal_status: extension(
-      z.string(),
+    withdrawal_status: text(
       "With `withdrawal_not_cancellable` and `withdrawal_not_approvable`: the withdrawal's status",
     ),
-    quote_status: extension(z.string(), "With `quote_not_open`: the status of the quote"),
+    quote_status: text("With `quote_not_open`: the status of the quote"),
     match_id: extension(
       z.uuid(),
       "With `quote_not_open` and `request_not_open`: the match, for its requester and maker only",
     ),
-    last_seq: extension(
-      z.int(),
+    last_seq: count(
       "With `events_gone`: the stream's last number. Read your records, then continue from it",
     ),
     outcome: extension(

@@ -5,7 +5,7 @@ import { type ChainConfig, defaultChain, type Config, witnessesOf } from "../pla
 import { problem, unavailable } from "../platform/problem.ts";
 import { route } from "./define-route.ts";
 import { Remembered } from "./remembered.ts";
-import { described, u256Out } from "./fields.ts";
+import { described, u256Out, timeOut } from "./fields.ts";
 import { all, sql } from "../platform/sql.ts";
 import { VERSION } from "../platform/version.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -33,7 +33,7 @@ export function registerPublicRoutes(app: Api, published: Published): void {
     description: "Compare it with your clock before you sign or set a deadline.",
     credential: "public",
     response: z.object({
-      server_time: described(z.iso.datetime(), "The server's time"),
+      server_time: timeOut("The server's time"),
       unix_ms: described(z.int(), "The same time in Unix milliseconds"),
     }),
     handler: () => {

@@ -163,7 +163,7 @@ export type RouteDefinition<
    */
   readonly repeatable?: true;
   readonly problems?: readonly ProblemCode[];
-  /** Whether the handler may change the caller's rights, of which their sockets are told after it. */
+  /** Whether the handler may change the caller's rights. Then their sockets are told after it. */
   readonly notices?: true;
   /** The class of the rate limit. Default: the scope, or `auth` for a route without a scope. */
   readonly rateClass?: RateClass;
@@ -189,29 +189,10 @@ export type StreamDefinition<Query extends z.ZodType> = {
 };
 
 /** What the description has of a route or of a stream. */
-export type Documented = {
-  readonly method: "get" | "post" | "delete";
-  readonly path: string;
-  readonly operationId: string;
-  readonly tag: string;
-  readonly summary: string;
-  readonly description: string;
-  readonly credential: Credential;
-  readonly scope?: string | undefined;
-  readonly query?: z.ZodType | undefined;
-  readonly body?: z.ZodType | undefined;
-  readonly fields?: z.ZodObject | undefined;
-  readonly response: z.ZodType;
-  readonly status?: number | undefined;
-  readonly responseDescription?: string | undefined;
-  readonly responseHeaders?: Readonly<Record<string, string>> | undefined;
-  readonly otherMediaTypes?: readonly string[] | undefined;
-  readonly mediaType?: string | undefined;
-  readonly idempotent?: boolean | undefined;
-  readonly repeatable?: boolean | undefined;
-  readonly stream?: boolean | undefined;
-  readonly problems?: readonly ProblemCode[] | undefined;
-};
+export type Documented = Omit<
+  RouteDefinition<z.ZodType, z.ZodType, z.ZodObject, z.ZodType, Credential>,
+  "handler"
+> & { readonly stream?: true };
 
 /** A success response with headers or a status of its own. */
 export class Reply<Body> {

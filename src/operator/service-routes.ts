@@ -3,7 +3,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import * as z from "zod";
 import { route } from "../http/define-route.ts";
 import { respond } from "../http/edge.ts";
-import { described } from "../http/fields.ts";
+import { described, timeOrNullOut } from "../http/fields.ts";
 import { limitAddress } from "../http/rate-limit.ts";
 import { Remembered } from "../http/remembered.ts";
 import type { EdgeContext, RequestContext } from "../http/request-context.ts";
@@ -30,8 +30,7 @@ const Status = z
     trading: Component,
     deposits: Component,
     withdrawals: Component,
-    measured_at: described(
-      z.iso.datetime().nullable(),
+    measured_at: timeOrNullOut(
       "When the service last measured it; null: never, or it cannot read it",
     ),
   })

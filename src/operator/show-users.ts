@@ -85,8 +85,8 @@ function userView(row: UserRow) {
 }
 
 /**
- * What a user can read of their own past, from the database and the archive, for disputes: a page of
- * `items`, newest first, and the `next_cursor` for `--cursor`, or null.
+ * What a user can read of their own past, from the database and the archive, for disputes: a page
+ * of `items`, newest first, and the `next_cursor` for `--cursor`, or null.
  */
 export async function history(context: OperatorContext): Promise<unknown> {
   const kind = argument(context, "kind");

@@ -8,8 +8,11 @@ type Terms = {
    * can wait for the morning.
    */
   readonly urgency: "page" | "ticket";
-  /** Words of the operator's next command. If no command closes the alert, it shows the cause. */
-  readonly next: (subject: string) => readonly string[];
+  /**
+   * Words of the operator's next command. If no command closes the alert, it shows the cause. Left
+   * out: `alerts close`.
+   */
+  readonly next?: (subject: string) => readonly string[];
   /**
    * `review`: only `alerts close`, or a command about the same record, because the service cannot
    * tell that the cause is gone. An open alert hides the next case of its kind and subject.
@@ -37,7 +40,6 @@ const closeOf = (kind: string) => (subject: string) => [
   "--reason",
   "reviewed",
 ];
-const closeAltered = closeOf("withdrawal_altered");
 const resume = (chain: string) => ["chain", "resume", chain];
 
 export const ALERTS = {
@@ -53,13 +55,9 @@ export const ALERTS = {
   chain_removed: { urgency: "page", next: queued, closes: "itself" },
   chain_unreachable: { urgency: "page", next: chainStatus, closes: "itself", stops: "watcher" },
   clock_ahead: { urgency: "page", next: chainStatus, closes: "itself" },
-  deposit_address_altered: {
-    urgency: "page",
-    next: closeOf("deposit_address_altered"),
-    closes: "review",
-  },
-  deposit_missed: { urgency: "ticket", next: closeOf("deposit_missed"), closes: "review" },
-  deposit_phantom: { urgency: "ticket", next: closeOf("deposit_phantom"), closes: "review" },
+  deposit_address_altered: { urgency: "page", closes: "review" },
+  deposit_missed: { urgency: "ticket", closes: "review" },
+  deposit_phantom: { urgency: "ticket", closes: "review" },
   deposit_quarantined: {
     urgency: "ticket",
     next: shows("deposits", "reviewed", "--reason", "reviewed"),
@@ -81,17 +79,17 @@ export const ALERTS = {
     closes: "command",
     stops: "sealer",
   },
-  key_row_altered: { urgency: "page", next: closeOf("key_row_altered"), closes: "review" },
+  key_row_altered: { urgency: "page", closes: "review" },
   limit_reached: { urgency: "ticket", next: queued, closes: "itself" },
   node_refused: { urgency: "page", next: chainStatus, closes: "itself" },
   nodes_disagree: { urgency: "page", next: chainStatus, closes: "itself", stops: "watcher" },
   notices_late: { urgency: "ticket", next: shows("doctor"), closes: "itself" },
-  pager_test: { urgency: "page", next: closeOf("pager_test"), closes: "review" },
+  pager_test: { urgency: "page", closes: "review" },
   payer_failing: { urgency: "page", next: chainStatus, closes: "itself", stops: "payer" },
   payer_halted: { urgency: "page", next: resume, closes: "command", stops: "payer" },
   payment_refused: { urgency: "page", next: chainStatus, closes: "itself" },
-  payment_skipped: { urgency: "ticket", next: closeOf("payment_skipped"), closes: "review" },
-  payment_terms: { urgency: "page", next: closeOf("payment_terms"), closes: "review" },
+  payment_skipped: { urgency: "ticket", closes: "review" },
+  payment_terms: { urgency: "page", closes: "review" },
   payment_unknown: { urgency: "page", next: shows("restore"), closes: "command" },
   payment_unmined: { urgency: "page", next: chainStatus, closes: "itself", stops: "payer" },
   reconciliation: {
@@ -114,14 +112,10 @@ export const ALERTS = {
   withdrawal_altered: {
     urgency: "page",
     // The subject of an altered transaction is its chain and nonce.
-    next: (subject) => (subject.includes(":") ? closeAltered : retry)(subject),
+    next: (subject) => (subject.includes(":") ? closeOf("withdrawal_altered") : retry)(subject),
     closes: "review",
   },
-  withdrawal_dead_letter: {
-    urgency: "ticket",
-    next: closeOf("withdrawal_dead_letter"),
-    closes: "review",
-  },
+  withdrawal_dead_letter: { urgency: "ticket", closes: "review" },
   withdrawal_late: { urgency: "page", next: chainStatus, closes: "itself", stops: "payer" },
   withdrawal_parked: { urgency: "ticket", next: retry, closes: "review" },
 } as const satisfies Record<string, Terms>;
@@ -131,8 +125,9 @@ export type AlertKind = keyof typeof ALERTS;
 const TERMS: Readonly<Record<string, Terms>> = ALERTS;
 
 /** Undefined for a kind that an earlier release raised. */
-export function termsOf(kind: string): Terms | undefined {
-  return TERMS[kind];
+export function termsOf(kind: string): Required<Omit<Terms, "stops">> | undefined {
+  const terms = TERMS[kind];
+  return terms && { next: closeOf(kind), ...terms };
 }
 
 function kindsWith(has: (terms: Terms) => boolean): AlertKind[] {

@@ -18,7 +18,7 @@ type Ended = {
   readonly stream: string;
 };
 
-/** Tells the open sockets of a user what a change of their rights did: notices, and what has ended. */
+/** Tells the open sockets of a user what a change of rights did: notices, and what has ended. */
 export async function rightsChanged(env: Env, userId: string): Promise<void> {
   await pushNotices(env, userId);
   await closeEndedSockets(env, userId);
