@@ -13,7 +13,7 @@ import {
 } from "../platform/sql.ts";
 import { EVENT_CONTENT, uuidTextOf } from "../audit/audit.ts";
 import { isGenuine, type MacKeys } from "../audit/event-mac.ts";
-import { KEY_SEAL_COLUMNS, type SealedKeyRow } from "./key-seal.ts";
+import { KEY_COLUMNS, type KeyRow } from "./key-seal.ts";
 import { POLICY_COLUMNS, policyOf, type PolicyRow } from "./policy.ts";
 import { needsMac } from "../audit/event-details.ts";
 import {
@@ -93,7 +93,7 @@ async function readRows(db: D1Database, { after, upTo }: Users): Promise<Rights>
         FROM totp_secrets WHERE status = 'confirmed' AND ${owned}`,
       sql`SELECT hex(user_id) AS userHex, hex(code_hash) AS hash
         FROM recovery_codes WHERE ${owned}`,
-      sql`SELECT ${select(KEY_SEAL_COLUMNS)} ${liveKeys}`,
+      sql`SELECT ${select(KEY_COLUMNS)} ${liveKeys}`,
       sql`SELECT hex(b.user_id) AS userHex, ${uuidTextOf("b.address_id")} AS addressId, b.chain,
           lower(hex(b.address)) AS address, b.active_from AS activeFrom ${addresses}`,
       firstCancels(sql`SELECT ${userId} AS subject,
@@ -159,7 +159,7 @@ function rightsOf(results: readonly (readonly unknown[])[]): Rights {
     readonly (Owned & PolicyRow)[],
     readonly (Owned & NonNullable<AccountRights["totp"]>)[],
     readonly (Owned & { readonly hash: string })[],
-    readonly SealedKeyRow[],
+    readonly KeyRow[],
     readonly (Owned & AccountRights["addresses"][number])[],
     readonly RightsEvent[],
     ...(readonly RightsEvent[])[],
@@ -180,7 +180,7 @@ function rightsOf(results: readonly (readonly unknown[])[]): Rights {
     })),
     totp: totpOf(userHex)[0] ?? null,
     codes: codesOf(userHex).map(({ hash }) => hash),
-    keys: keysOf(userHex).map(({ keyHex, sealed: _, masterKeyId: __, ...rights }) => ({
+    keys: keysOf(userHex).map(({ keyHex, ...rights }) => ({
       apiKeyId: readUuid(keyHex),
       ...rights,
     })),
@@ -193,5 +193,9 @@ function byUser<Row extends Owned>(
   rows: readonly Row[],
 ): (userHex: string) => readonly Omit<Row, "userHex">[] {
   const grouped = Map.groupBy(rows, ({ userHex }) => userHex);
-  return (hex) => (grouped.get(hex) ?? []).map(({ userHex: _, ...row }) => row);
+  return (hex) =>
+    (grouped.get(hex) ?? []).map((row) => {
+      const { userHex: _, ...own } = row;
+      return own;
+    });
 }

@@ -12,8 +12,9 @@ import { openSecret, type Sealed, sealSecret } from "./secret-box.ts";
 /** The columns of a key that the seal binds. */
 export type KeyAttributes = KeyRights & { readonly apiKeyId: string; readonly userId: string };
 
-/** The columns of `api_keys` as `SealedKeyRow` names them. Ids are hexadecimal. */
-export const KEY_SEAL_COLUMNS: Columns<keyof SealedKeyRow> = {
+/** The columns of `api_keys k` that say whose a key is and what it may do. Ids are hexadecimal. */
+export type KeyRow = KeyRights & { readonly keyHex: string; readonly userHex: string };
+export const KEY_COLUMNS: Columns<keyof KeyRow> = {
   keyHex: atom("hex(k.api_key_id)"),
   userHex: atom("hex(k.user_id)"),
   scopes: atom("k.scopes"),
@@ -23,11 +24,15 @@ export const KEY_SEAL_COLUMNS: Columns<keyof SealedKeyRow> = {
   activeFrom: atom("k.active_from"),
   expiresAt: atom("k.expires_at"),
   mintedBy: atom("k.minted_by"),
+};
+
+/** The same with the secret that is bound to them. */
+export type SealedKeyRow = KeyRow & Sealed;
+export const KEY_SEAL_COLUMNS: Columns<keyof SealedKeyRow> = {
+  ...KEY_COLUMNS,
   sealed: atom("k.secret_sealed"),
   masterKeyId: atom("k.master_key_id"),
 };
-export type SealedKeyRow = KeyRights &
-  Sealed & { readonly keyHex: string; readonly userHex: string };
 
 export function sealKey(
   ring: Config["MASTER_KEYS"],

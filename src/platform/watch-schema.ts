@@ -5,7 +5,7 @@
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { clearAlert, raiseAlert } from "./alert.ts";
-import expected from "../../migrations/expected.json" with { type: "json" };
+import schema from "../../migrations/expected.json" with { type: "json" };
 import { OWN_OBJECTS, schemaText } from "./schema-text.ts";
 import { all, raw, sql } from "./sql.ts";
 
@@ -13,7 +13,7 @@ import { all, raw, sql } from "./sql.ts";
 const EXPECTED: {
   readonly migrations: readonly string[];
   readonly objects: Readonly<Record<string, string>>;
-} = expected;
+} = schema;
 /** A database without any of its migrations differs in hundreds of objects. */
 const MAX_ALERTS = 20;
 
