@@ -21,23 +21,21 @@ import { scopeMissing } from "./permit.ts";
 import { cancelTotpRemoval, removeTotp } from "./remove-totp.ts";
 import { changePolicy, getPolicy } from "./change-policy.ts";
 import { policyFields, PolicyState } from "./policy.ts";
-import { SessionToken } from "./schemas.ts";
+import { OWN_POST, PUBLIC_POST, SessionToken } from "./schemas.ts";
 import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { STEP_UP_PROBLEMS } from "./step-up.ts";
 import { shownTotp, Totp } from "./totp-state.ts";
 
 export function registerAccountRoutes(app: Api): void {
   route(app, {
-    method: "post",
+    ...OWN_POST,
     path: "/auth/change-password",
     notices: true,
     operationId: "changePassword",
-    tag: "Auth",
     summary: "Change the password. All earlier sessions end.",
     description:
       "Takes the present password, and a TOTP code if TOTP is on. Returns a new session. " +
       "`revoke_keys` also revokes the API keys that sessions minted.",
-    credential: "session",
     body: z.strictObject({
       ...stepUpFields,
       new_password: newPassword,
@@ -76,16 +74,14 @@ function registerPolicyRoutes(app: Api): void {
     handler: ({ db, actor }) => getPolicy(db, actor.userId),
   });
   route(app, {
-    method: "post",
+    ...OWN_POST,
     path: "/auth/policy",
     operationId: "setPolicy",
-    tag: "Auth",
     summary: "Change the limits of the account. Stricter values apply now, looser ones later.",
     description:
       "A field that is left out stays. Looser values form `pending`, which applies after " +
       "`AUTH_SECURITY_DELAY_SECS`. Another call merges into it and restarts the delay. To cancel a " +
       "change, name the current value.",
-    credential: "session",
     body: z.strictObject({ ...stepUpFields, ...policyFields }),
     response: PolicyState,
     notices: true,
@@ -132,15 +128,13 @@ function registerFreezeRoutes(app: Api): void {
     },
   });
   route(app, {
-    method: "post",
+    ...PUBLIC_POST,
     path: "/auth/unfreeze",
     operationId: "unfreezeAccount",
-    tag: "Auth",
     summary: "End a freeze of your own with a one-time code",
     description:
       "Takes the password and a TOTP code or recovery code. An account that the operator " +
       "froze, or without TOTP, only the operator can unfreeze.",
-    credential: "public",
     body: z.strictObject({
       email,
       password: anyPassword,
@@ -179,14 +173,12 @@ function orRecoveryCode() {
 
 function registerEmailRoute(app: Api): void {
   route(app, {
-    method: "post",
+    ...PUBLIC_POST,
     path: "/auth/cancel-email-change",
     operationId: "cancelEmailChange",
-    tag: "Auth",
     summary: "Cancel a change of the email address with the token of its notice",
     description:
       "The service sends the token to the present address when operators order a change.",
-    credential: "public",
     body: z.strictObject({
       token: described(
         z.string().regex(CANCEL_TOKEN, "must be the token of a notice"),
@@ -206,15 +198,13 @@ function registerEmailRoute(app: Api): void {
 
 function registerTotpRoutes(app: Api): void {
   route(app, {
-    method: "post",
+    ...OWN_POST,
     path: "/auth/totp",
     operationId: "enrolTotp",
-    tag: "Auth",
     summary: "Get a TOTP secret, to turn TOTP on or to move it to another device",
     description:
       "POST /auth/confirm-totp must confirm it within 10 minutes. It replaces an earlier " +
       "unconfirmed one.",
-    credential: "session",
     body: orRecoveryCode(),
     response: z.object({
       secret: described(z.string(), "The secret in base32. No later response contains it."),
@@ -226,17 +216,15 @@ function registerTotpRoutes(app: Api): void {
       startTotp(db, settings, { actor, fields: body, clientIp }),
   });
   route(app, {
-    method: "post",
+    ...OWN_POST,
     path: "/auth/confirm-totp",
     notices: true,
     operationId: "confirmTotp",
-    tag: "Auth",
     summary: "Turn TOTP on with a code of the new secret, or have it replace the present device",
     description:
       "A replacement counts from `active_from` on, after `AUTH_SECURITY_DELAY_SECS`, or at once if a " +
       "recovery code asked for it. Until then the present device and its recovery codes count, and " +
       "POST /auth/cancel-totp-removal cancels it.",
-    credential: "session",
     body: z.strictObject({ totp_code: totpCode }),
     response: z.object({
       recovery_codes: described(
@@ -255,16 +243,14 @@ function registerTotpRoutes(app: Api): void {
 
 function registerTotpRemovalRoutes(app: Api): void {
   route(app, {
-    method: "post",
+    ...OWN_POST,
     path: "/auth/remove-totp",
     notices: true,
     operationId: "removeTotp",
-    tag: "Auth",
     summary: "Turn TOTP off after the security delay",
     description:
       "Takes a code or a recovery code. Until `removal_at`, POST " +
       "/auth/cancel-totp-removal cancels it.",
-    credential: "session",
     body: orRecoveryCode(),
     response: z.object({
       removal_at: timeOut("When TOTP is off, unless it is cancelled before"),
@@ -274,15 +260,13 @@ function registerTotpRemovalRoutes(app: Api): void {
       removeTotp(db, settings, { actor, fields: body, clientIp }),
   });
   route(app, {
-    method: "post",
+    ...OWN_POST,
     path: "/auth/cancel-totp-removal",
     notices: true,
     operationId: "cancelTotpRemoval",
     repeatable: true,
-    tag: "Auth",
     summary: "Cancel a removal or replacement of TOTP that has not taken effect. Idempotent.",
     description: "Use it if you did not order the change. Without one it has no effect.",
-    credential: "session",
     body: z.strictObject({}),
     response: Totp,
     handler: async ({ db, settings, actor, clientIp, waitUntil }) => {

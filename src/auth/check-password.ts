@@ -4,7 +4,7 @@ import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
 import { readUuid, sql } from "../platform/sql.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
-import { type FrozenBy, frozenByOf } from "./frozen.ts";
+import type { FrozenBy } from "./frozen.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import {
   admitLogin,
@@ -60,12 +60,12 @@ export async function checkPassword(
     const headers = await recordFailure(db, caller);
     throw new Problem({ code: "login_failed", detail: given.wrong, headers });
   }
-  const { epoch, holdUntil, passwordHash, sealed, masterKeyId } = user;
+  const { epoch, frozen, holdUntil, passwordHash, sealed, masterKeyId } = user;
   return {
     attempt,
     userId: readUuid(user.userHex),
     epoch,
-    frozen: frozenByOf(user),
+    frozen,
     holdUntil,
     sessionsTrade: user.sessionsTrade === 1,
     totp: sealed === null || masterKeyId === null ? null : { sealed, masterKeyId },

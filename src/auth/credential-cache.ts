@@ -11,7 +11,7 @@ import { raiseAlert } from "../platform/alert.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
-import { type FrozenBy, frozenByOf } from "./frozen.ts";
+import { FROZEN_BY, type FrozenBy } from "./frozen.ts";
 import { NOW } from "../platform/commit.ts";
 import { sessionsMayTrade } from "./policy.ts";
 import { holdUntil } from "./hold.ts";
@@ -100,8 +100,7 @@ export function userState(
 
 type KeyRow = SealedKeyRow & {
   readonly revokedAt: number | null;
-  readonly frozenAt: number | null;
-  readonly frozenBy: string | null;
+  readonly frozen: FrozenBy | null;
 };
 
 async function readKey(
@@ -111,8 +110,7 @@ async function readKey(
 ): Promise<KeyState | undefined> {
   const [row] = await all<KeyRow>(
     db,
-    sql`SELECT ${select(KEY_SEAL_COLUMNS)}, k.revoked_at AS revokedAt, u.frozen_at AS frozenAt,
-        u.frozen_by AS frozenBy
+    sql`SELECT ${select(KEY_SEAL_COLUMNS)}, k.revoked_at AS revokedAt, ${FROZEN_BY} AS frozen
       FROM api_keys k JOIN users u ON u.user_id = k.user_id
       WHERE k.api_key_id = ${uuid(apiKeyId)}`,
   );
@@ -130,14 +128,10 @@ async function readKey(
     requireIdempotency: row.requireIdempotency === 1,
     expiresAt: row.expiresAt,
     revoked: row.revokedAt !== null,
-    frozen: frozenByOf(row),
+    frozen: row.frozen,
     key: await importHmacKey(secret),
   };
 }
-
-/** When an alert about a key was last raised. Anyone who knows its id can cause the next. */
-const alertedAt = new Map<string, number>();
-const ALERT_AGAIN_MS = 60_000;
 
 /** Undefined for a row that does not open. The key is then unknown, and the operator is alerted. */
 async function openOrAlert(
@@ -148,13 +142,8 @@ async function openOrAlert(
   try {
     return await openKey(settings, key, key);
   } catch (error) {
-    const now = Date.now();
-    if (now - (alertedAt.get(key.apiKeyId) ?? 0) > ALERT_AGAIN_MS) {
-      if (alertedAt.size >= MAX_ENTRIES) alertedAt.clear();
-      alertedAt.set(key.apiKeyId, now);
-      const detail = `The row of the API key does not open: ${String(error)}`;
-      await raiseAlert(db, "key_row_altered", key.apiKeyId, detail);
-    }
+    const detail = `The row of the API key does not open: ${String(error)}`;
+    await raiseAlert(db, "key_row_altered", key.apiKeyId, detail);
     return undefined;
   }
 }
@@ -162,8 +151,7 @@ async function openOrAlert(
 async function readUser(db: D1Database, userId: string): Promise<UserState | undefined> {
   const row = await first<{
     epoch: number;
-    frozenAt: number | null;
-    frozenBy: string | null;
+    frozen: FrozenBy | null;
     holdUntil: number;
     sessionsTrade: number;
     status: string | null;
@@ -172,8 +160,8 @@ async function readUser(db: D1Database, userId: string): Promise<UserState | und
     codes: number;
   }>(
     db,
-    sql`SELECT u.session_epoch AS epoch, u.frozen_at AS frozenAt,
-        u.frozen_by AS frozenBy, ${holdUntil(uuid(userId), NOW)} AS holdUntil,
+    sql`SELECT u.session_epoch AS epoch, ${FROZEN_BY} AS frozen,
+        ${holdUntil(uuid(userId), NOW)} AS holdUntil,
         ${sessionsMayTrade(uuid(userId), NOW)} AS sessionsTrade, t.status, t.ends_at AS removalAt,
         t.next_from AS replacementAt,
         (SELECT count(*) FROM recovery_codes c
@@ -184,7 +172,7 @@ async function readUser(db: D1Database, userId: string): Promise<UserState | und
   return (
     row && {
       epoch: row.epoch,
-      frozen: frozenByOf(row),
+      frozen: row.frozen,
       holdUntil: row.holdUntil,
       sessionsTrade: row.sessionsTrade === 1,
       totp: {

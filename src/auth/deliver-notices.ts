@@ -3,11 +3,11 @@
  * notice, in the order of the audit log (deliver-log.ts).
  */
 import type { Config } from "../platform/config.ts";
-import { all, select, type Sql, sql } from "../platform/sql.ts";
+import { all, select, sql } from "../platform/sql.ts";
 import { now, toWireTime } from "../platform/time.ts";
 import { deliverLog, type Page } from "../outbound/deliver-log.ts";
 import { signedHeaders } from "../outbound/sign.ts";
-import { EVENT_CONTENT, uuidTextOf } from "../audit/audit.ts";
+import { EVENT_CONTENT } from "../audit/audit.ts";
 import { isNoticeKind } from "../audit/event-kinds.ts";
 import { cancelToken } from "./change-email.ts";
 import { type EventContent, isGenuine } from "../audit/event-mac.ts";
@@ -17,16 +17,9 @@ export const NOTICE_PAGE = 200;
 /** How long a replaced address gets notices, too. */
 const OLD_ADDRESS_MS = 30 * 86_400_000;
 
-type Row = {
-  readonly audit_seq: number;
-  readonly audit_event_id: string;
-  readonly kind: string;
-  readonly actor: string;
-  readonly user_id: string | null;
+type Row = EventContent & {
+  readonly seq: number;
   readonly email: string | null;
-  readonly subject_id: string | null;
-  readonly api_key_id: string | null;
-  readonly ip: string | null;
   readonly at: number;
 };
 
@@ -43,20 +36,20 @@ export function deliverNotices(db: D1Database, settings: Config): Promise<boolea
 
 /** Numbers are given in the order of commits, so no event appears below the cursor later. */
 async function readPage(db: D1Database, settings: Config, after: number): Promise<Page> {
-  const page: Sql = sql`SELECT a.audit_seq, ${uuidTextOf("a.audit_event_id")} AS audit_event_id,
-      a.kind, a.actor, ${uuidTextOf("a.user_id")} AS user_id, u.email, a.subject_id,
-      ${uuidTextOf("a.api_key_id")} AS api_key_id, a.ip, a.at
-    FROM audit_events a LEFT JOIN users u ON u.user_id = a.user_id
-    WHERE a.audit_seq > ${after} ORDER BY a.audit_seq LIMIT ${NOTICE_PAGE}`;
-  const rows = await all<Row>(db, page);
+  const rows = await all<Row>(
+    db,
+    sql`SELECT ${select(EVENT_CONTENT)}, a.audit_seq AS seq, u.email, a.at
+      FROM audit_events a LEFT JOIN users u ON u.user_id = a.user_id
+      WHERE a.audit_seq > ${after} ORDER BY a.audit_seq LIMIT ${NOTICE_PAGE}`,
+  );
   const notices = rows.filter(({ kind }) => isNoticeKind(kind));
   const changes = notices.length === 0 ? new Map() : await readChanges(db, settings, notices);
   return {
     messages: notices.map((row) => ({
-      position: row.audit_seq,
-      post: postOf(settings, row, changes.get(row.user_id) ?? []),
+      position: row.seq,
+      post: postOf(settings, row, changes.get(row.userId) ?? []),
     })),
-    through: rows.at(-1)?.audit_seq ?? after,
+    through: rows.at(-1)?.seq ?? after,
     more: rows.length === NOTICE_PAGE,
   };
 }
@@ -69,7 +62,7 @@ async function readChanges(
   settings: Config,
   rows: readonly Row[],
 ): Promise<ReadonlyMap<string | null, readonly Change[]>> {
-  const users = JSON.stringify([...new Set(rows.map((row) => row.user_id))]);
+  const users = JSON.stringify([...new Set(rows.map((row) => row.userId))]);
   const events = await all<EventContent & { mac: string | null; seq: number; at: number }>(
     db,
     sql`SELECT ${select(EVENT_CONTENT)}, a.audit_seq AS seq, a.at
@@ -89,15 +82,15 @@ async function readChanges(
  * new one may be a thief's.
  */
 function addressesOf(row: Row, changes: readonly Change[]) {
-  const next = changes.find(({ seq }) => seq >= row.audit_seq);
+  const next = changes.find(({ seq }) => seq >= row.seq);
   const old = changes
-    .filter(({ seq, at }) => seq < row.audit_seq && at > row.at - OLD_ADDRESS_MS)
+    .filter(({ seq, at }) => seq < row.seq && at > row.at - OLD_ADDRESS_MS)
     .map(({ from }) => from);
   return { email: next?.from ?? row.email, old_emails: [...new Set(old)] };
 }
 
 function postOf(settings: Config, row: Row, changes: readonly Change[]) {
-  const { audit_event_id: id, kind, actor, user_id, subject_id, api_key_id, ip } = row;
+  const { id, kind, actor, ip } = row;
   const cancel = kind === "email_change_requested" && { cancel_token: cancelToken(settings, id) };
   const body = JSON.stringify({
     type: "account.notice",
@@ -107,10 +100,10 @@ function postOf(settings: Config, row: Row, changes: readonly Change[]) {
       audit_event_id: id,
       kind,
       actor,
-      user_id,
+      user_id: row.userId,
       ...addressesOf(row, changes),
-      subject_id,
-      api_key_id,
+      subject_id: row.subjectId,
+      api_key_id: row.apiKeyId,
       ip,
       ...cancel,
     },

@@ -16,7 +16,7 @@ import {
 } from "../audit/audit.ts";
 import { checkPassword } from "./check-password.ts";
 import { forgetCredentials } from "./credential-cache.ts";
-import { accountFrozen, type FrozenBy, frozenByOf } from "./frozen.ts";
+import { accountFrozen, type FrozenBy } from "./frozen.ts";
 import { factorsPrecedeFreeze } from "./hold.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
 import { mayWrite, throwNotApplied } from "./may-write.ts";
@@ -171,7 +171,7 @@ export async function unfreezeOwnAccount(
   });
   forgetCredentials(userId);
   if (!applied) {
-    const by = frozenByOf((await findUser(db, userId)) ?? { frozenAt: 1, frozenBy: null });
+    const { frozen: by } = (await findUser(db, userId)) ?? { frozen: "operator" as const };
     if (by !== null) throw new Problem(accountFrozen(by));
   }
   return { userId, unfrozen: applied };

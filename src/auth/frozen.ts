@@ -1,16 +1,16 @@
 /** A frozen account: by its user, who can unfreeze it with a one-time code, or by the operator. */
 import type { ProblemData } from "../platform/problem.ts";
+import { atom, type Expr } from "../platform/sql.ts";
 
 export type FrozenBy = "self" | "operator";
 
-/** Null: not frozen. A freeze without a note of who froze is the operator's, as after a restore. */
-export function frozenByOf(row: {
-  frozenAt: number | null;
-  frozenBy: string | null;
-}): FrozenBy | null {
-  if (row.frozenAt === null) return null;
-  return row.frozenBy === "self" ? "self" : "operator";
-}
+/**
+ * SQL over `users u`: who froze the user. NULL: nobody. A freeze without a note of who froze is the
+ * operator's, as after a restore.
+ */
+export const FROZEN_BY: Expr = atom(
+  "iif(u.frozen_at IS NULL, NULL, iif(u.frozen_by IS 'self', 'self', 'operator'))",
+);
 
 export function accountFrozen(by: FrozenBy): ProblemData {
   const detail =

@@ -11,11 +11,7 @@ export function canonicalMessage(parts: {
   body: Uint8Array;
 }): Uint8Array {
   const head = utf8.encode(`${parts.timestamp}\n${parts.method}\n${parts.target}\n`);
-  if (parts.body.byteLength === 0) return head;
-  const message = new Uint8Array(head.byteLength + parts.body.byteLength);
-  message.set(head);
-  message.set(parts.body, head.byteLength);
-  return message;
+  return parts.body.byteLength === 0 ? head : Buffer.concat([head, parts.body]);
 }
 
 /** The key is the UTF-8 bytes of the secret's text. It can only verify and cannot be exported. */

@@ -8,6 +8,7 @@
  * queue behind those of strangers (hash-turns.ts). For the same reason right passwords, which cost
  * a hash too, are limited per email and network: a thief of the password has other networks.
  */
+import { FROZEN_BY, type FrozenBy } from "./frozen.ts";
 import { holdUntil } from "./hold.ts";
 import { sessionsMayTrade } from "./policy.ts";
 import { secretAt } from "./totp-secret.ts";
@@ -171,8 +172,7 @@ type Login = {
   readonly userHex: string;
   readonly passwordHash: string;
   readonly epoch: number;
-  readonly frozenAt: number | null;
-  readonly frozenBy: string | null;
+  readonly frozen: FrozenBy | null;
   readonly holdUntil: number;
   readonly sessionsTrade: number;
   /** The sealed TOTP secret. Null: TOTP is off. */
@@ -200,7 +200,7 @@ export async function beginAttempt(
         WHERE ${and(limits.map(({ reached }) => expr`NOT ${reached}`))}
         RETURNING 1 AS counted`,
       sql`SELECT hex(u.user_id) AS userHex, u.password_hash AS passwordHash,
-          u.session_epoch AS epoch, u.frozen_at AS frozenAt, u.frozen_by AS frozenBy,
+          u.session_epoch AS epoch, ${FROZEN_BY} AS frozen,
           ${holdUntil(atom("u.user_id"), NOW)} AS holdUntil,
           ${sessionsMayTrade(expr`u.user_id`, NOW)} AS sessionsTrade,
           ${totp.sealed} AS sealed, ${totp.masterKeyId} AS masterKeyId

@@ -8,7 +8,7 @@ import { toWireTime } from "../platform/time.ts";
 import { auditRow, commitAudited, recordBy } from "../audit/audit.ts";
 import { checkPassword } from "./check-password.ts";
 import { totpUnchanged } from "./checked-totp.ts";
-import { accountFrozen, frozenByOf } from "./frozen.ts";
+import { accountFrozen } from "./frozen.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import {
   admitLogin,
@@ -74,8 +74,8 @@ export async function login(
     ],
   });
   if (!loggedIn) {
-    const by = frozenByOf((await findUser(db, userId)) ?? { frozenAt: null, frozenBy: null });
-    if (by !== null) throw new Problem(accountFrozen(by));
+    const user = await findUser(db, userId);
+    if (user?.frozen) throw new Problem(accountFrozen(user.frozen));
     throw problem("login_failed", "The account changed during the login. Try again.");
   }
   return sessionResponse(settings, verified);

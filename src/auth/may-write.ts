@@ -21,7 +21,7 @@ import type { CommandRow } from "../platform/command-rows.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
 import { totpChanged, totpUnchanged } from "./checked-totp.ts";
-import { accountFrozen, frozenByOf } from "./frozen.ts";
+import { accountFrozen, FROZEN_BY, type FrozenBy } from "./frozen.ts";
 import { holdUntil, securityHold } from "./hold.ts";
 import type { Actor } from "../platform/actor.ts";
 
@@ -114,8 +114,7 @@ export function actorPrecondition(actor: Actor, at: Expr): Precondition<ActorFac
 export type ActorFacts = { readonly actor: string | null };
 
 type ActorState = {
-  readonly frozen: number | null;
-  readonly by: string | null;
+  readonly frozen: FrozenBy | null;
   readonly epoch: number;
   readonly revoked: number | null;
   readonly expires: number | null;
@@ -151,8 +150,7 @@ export function actorFactsOf(
 ): Readonly<Record<"actor", Expr>> {
   const state = jsonText(
     jsonObject({
-      frozen: atom("u.frozen_at"),
-      by: atom("u.frozen_by"),
+      frozen: FROZEN_BY,
       epoch: atom("u.session_epoch"),
       revoked: atom("k.revoked_at"),
       expires: atom("k.expires_at"),
@@ -199,7 +197,7 @@ export function actorRejectionOf(
   const row = state === null ? undefined : (JSON.parse(state) as ActorState);
   if (row === undefined)
     return { code: "session_invalid", detail: "The user of this credential does not exist." };
-  const frozen = frozenByOf({ frozenAt: row.frozen, frozenBy: row.by });
+  const { frozen } = row;
   if (credential.kind === "session") {
     // A freeze ends sessions, so its code comes first.
     if (frozen !== null) return accountFrozen(frozen);

@@ -3,11 +3,17 @@ import * as z from "zod";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { described } from "../http/fields.ts";
-import { problem, type Problem } from "../platform/problem.ts";
+import { Problem } from "../platform/problem.ts";
 import { type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
 import { actorFacts, actorPrecondition, changedMeanwhile } from "./may-write.ts";
 import { countDaily, dailyPrecondition, type DailyUse, dailyUse } from "../platform/daily-limit.ts";
-import { ask, guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
+import {
+  ask,
+  guardOf,
+  type Precondition,
+  questionOf,
+  required,
+} from "../platform/preconditions.ts";
 import { storagePrecondition } from "../platform/storage.ts";
 import { findKey, KeyRecord } from "./api-key.ts";
 import { commitAudited, detailed, recordBy, recordOf } from "../audit/audit.ts";
@@ -134,7 +140,7 @@ export async function createOperatorApiKey(
     allowed: (at) => expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})
       AND ${belowKeyLimit(userId, at).expr}`,
   });
-  if (minted === undefined) throw tooManyKeys();
+  if (minted === undefined) throw new Problem(TOO_MANY_KEYS);
   return minted;
 }
 
@@ -199,45 +205,31 @@ async function insertKey(
 
 /** The session's scopes may be a few seconds old. */
 function sessionTrades(actor: SessionActor, at: Expr): Precondition<unknown, never> {
-  return {
-    expr: sessionsMayTrade(uuid(actor.userId), at),
-    reject: () => {
-      throw scopeMissing("trade", ["read"]);
-    },
-  };
+  const allowed = sessionsMayTrade(uuid(actor.userId), at);
+  return required(allowed, () => scopeMissing("trade", ["read"]).data);
 }
 
 function belowKeyLimit(userId: string, at: Expr): Precondition<unknown, never> {
-  return {
-    expr: expr`(SELECT count(*) FROM api_keys INDEXED BY api_keys_live
-      WHERE user_id = ${uuid(userId)} AND revoked_at IS NULL
-        AND (expires_at IS NULL OR expires_at > ${at})) < ${MAX_KEYS_PER_USER}`,
-    reject: () => {
-      throw tooManyKeys();
-    },
-  };
+  const below = expr`(SELECT count(*) FROM api_keys INDEXED BY api_keys_live
+    WHERE user_id = ${uuid(userId)} AND revoked_at IS NULL
+      AND (expires_at IS NULL OR expires_at > ${at})) < ${MAX_KEYS_PER_USER}`;
+  return required(below, () => TOO_MANY_KEYS);
 }
 
 function belowWaitingLimit(userId: string, at: Expr): Precondition<unknown, never> {
-  return {
-    expr: expr`(SELECT count(*) FROM api_keys INDEXED BY api_keys_live
-      WHERE user_id = ${uuid(userId)} AND revoked_at IS NULL AND active_from IS NULL
-        AND created_at > ${at} - ${KEY_APPROVAL_MS}) < ${MAX_WAITING_KEYS}`,
-    reject: () => {
-      throw problem(
-        "api_key_limit",
-        `${MAX_WAITING_KEYS} API keys wait for approval, which is the limit. Revoke one first.`,
-      );
-    },
-  };
+  const below = expr`(SELECT count(*) FROM api_keys INDEXED BY api_keys_live
+    WHERE user_id = ${uuid(userId)} AND revoked_at IS NULL AND active_from IS NULL
+      AND created_at > ${at} - ${KEY_APPROVAL_MS}) < ${MAX_WAITING_KEYS}`;
+  return required(below, () => ({
+    code: "api_key_limit",
+    detail: `${MAX_WAITING_KEYS} API keys wait for approval, which is the limit. Revoke one first.`,
+  }));
 }
 
-function tooManyKeys(): Problem {
-  return problem(
-    "api_key_limit",
-    `You have reached the limit of ${MAX_KEYS_PER_USER} API keys. Revoke one first.`,
-  );
-}
+const TOO_MANY_KEYS = {
+  code: "api_key_limit",
+  detail: `You have reached the limit of ${MAX_KEYS_PER_USER} API keys. Revoke one first.`,
+} as const;
 
 /** Whether an instant is in the future of D1's clock, which also decides when a key expires. */
 export async function isFuture(db: D1Database, unixMs: number): Promise<boolean> {

@@ -29,7 +29,7 @@ import { login, register } from "./login.ts";
 import { shownTotp, Totp } from "./totp-state.ts";
 import { issueTicket } from "./ws-ticket.ts";
 import { registerAccountRoutes } from "./account-routes.ts";
-import { NewKeyBody, Scopes, SessionToken } from "./schemas.ts";
+import { NewKeyBody, OWN_POST, PUBLIC_POST, Scopes, SessionToken } from "./schemas.ts";
 import type { Scope } from "../platform/actor.ts";
 import type { Api } from "../http/route-definition.ts";
 
@@ -93,15 +93,13 @@ const PublicKey = z
 
 function registerSessionRoutes(app: Api): void {
   route(app, {
-    method: "post",
+    ...PUBLIC_POST,
     path: "/auth/login",
     operationId: "login",
-    tag: "Auth",
     summary: "Log in and get a session token",
     description:
       "The session has the scopes `read` and `trade`. Send `totp_code` or `recovery_code` " +
       "if TOTP is on. Failed attempts are throttled by account and by address.",
-    credential: "public",
     body: oneCode(
       z.strictObject({
         email,
@@ -121,15 +119,13 @@ function registerSessionRoutes(app: Api): void {
     },
   });
   route(app, {
-    method: "post",
+    ...PUBLIC_POST,
     path: "/auth/register",
     operationId: "register",
-    tag: "Auth",
     summary: "Create an account if registration is open",
     description:
       "Returns a session of the new user. Deployments with closed registration have users " +
       "from their operator only.",
-    credential: "public",
     body: z.strictObject({ email, password: newPassword }),
     response: SessionToken,
     status: 201,
@@ -196,16 +192,14 @@ function checkWithdrawKey(body: {
 
 function registerKeyRoutes(app: Api): void {
   route(app, {
-    method: "post",
+    ...OWN_POST,
     path: "/auth/api-keys",
     notices: true,
     operationId: "createApiKey",
-    tag: "Auth",
     summary: "Mint an API key. Only this response contains its secret.",
     description:
       "The key gets those of the named scopes that the session has. A key with the scope " +
       "`withdraw` needs the operator's approval (`request_approval`).",
-    credential: "session",
     body: NewKeyBody,
     response: MintedKey,
     status: 201,
@@ -277,16 +271,14 @@ function registerRevokeKey(app: Api): void {
 
 function registerTicketRoutes(app: Api): void {
   route(app, {
-    method: "post",
+    ...OWN_POST,
     path: "/auth/ws-ticket",
     operationId: "createTicket",
     repeatable: true,
-    tag: "Auth",
     summary: "Get a websocket ticket with the scope read",
     description:
       "It opens one socket within 30 s. A socket opened with it can read, but send no " +
       "commands.",
-    credential: "session",
     scope: "read",
     response: Ticket,
     status: 201,

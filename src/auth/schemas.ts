@@ -5,6 +5,10 @@ import { SCOPES } from "../platform/actor.ts";
 import { anyPassword, ipRanges, totpCode } from "./account-fields.ts";
 import { KeyLimitsField } from "./key-limits.ts";
 
+/** What routes have in common: a session changes its own account, and anyone logs in. */
+export const OWN_POST = { tag: "Auth", method: "post", credential: "session" } as const;
+export const PUBLIC_POST = { tag: "Auth", method: "post", credential: "public" } as const;
+
 export const Scopes = z.array(z.enum(SCOPES));
 
 export const SessionToken = z

@@ -16,7 +16,6 @@ const AUDIENCE = "rfq-custody";
 const MAX_TOKEN_LENGTH = 2_048;
 
 const utf8 = new TextEncoder();
-const keys = new Map<string, CryptoKey>();
 
 export type IssuedSession = {
   readonly accessToken: string;
@@ -30,8 +29,8 @@ export async function issueSession(
   user: { userId: string; epoch: number },
   nowMs: number = Date.now(),
 ): Promise<IssuedSession> {
-  const [kid] = Object.keys(settings.SESSION_SECRETS);
-  if (kid === undefined) throw new Error("SESSION_SECRETS is empty");
+  const [kid, secret] = Object.entries(settings.SESSION_SECRETS)[0] ?? [];
+  if (kid === undefined || secret === undefined) throw new Error("SESSION_SECRETS is empty");
   const iat = Math.floor(nowMs / 1_000);
   const exp = iat + settings.AUTH_SESSION_TTL_SECS;
   const claims = {
@@ -46,7 +45,7 @@ export async function issueSession(
   };
   const accessToken = await new SignJWT(claims)
     .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid })
-    .sign(await sessionKey(settings, kid));
+    .sign(utf8.encode(secret));
   return {
     accessToken,
     expiresAtMs: exp * 1_000,
@@ -80,7 +79,7 @@ async function claimsOf(settings: Config, token: string, nowMs: number): Promise
   const kid = kidOf(token);
   const secret = secretOf(settings, kid);
   if (secret === undefined) throw invalid();
-  const claims = await verify(token, await sessionKey(settings, kid), nowMs);
+  const claims = await verify(token, secret, nowMs);
   if (verified.size >= MAX_VERIFIED) verified.clear();
   verified.set(token, { kid, secret, claims });
   return claims;
@@ -104,9 +103,9 @@ function kidOf(token: string): string {
   }
 }
 
-async function verify(token: string, key: CryptoKey, nowMs: number): Promise<JWTPayload> {
+async function verify(token: string, secret: string, nowMs: number): Promise<JWTPayload> {
   try {
-    const { payload } = await jwtVerify(token, key, {
+    const { payload } = await jwtVerify(token, utf8.encode(secret), {
       algorithms: [ALGORITHM],
       issuer: ISSUER,
       audience: AUDIENCE,
@@ -156,20 +155,4 @@ function actorOf(settings: Config, claims: JWTPayload, nowMs: number): SessionAc
 
 function invalid() {
   return problem("session_invalid", "The session token is malformed or does not verify.");
-}
-
-async function sessionKey(settings: Config, kid: string): Promise<CryptoKey> {
-  const secret = settings.SESSION_SECRETS[kid];
-  if (secret === undefined) throw invalid();
-  const known = keys.get(secret);
-  if (known !== undefined) return known;
-  const key = await crypto.subtle.importKey(
-    "raw",
-    utf8.encode(secret),
-    { name: "HMAC", hash: "SHA-256" },
-    false,
-    ["sign", "verify"],
-  );
-  keys.set(secret, key);
-  return key;
 }

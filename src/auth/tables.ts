@@ -1,4 +1,4 @@
-/** The tables of auth that the query builder reads. migrations/ has and explains all of them. */
+/** The table of auth that the query builder reads. migrations/ has and explains all of them. */
 import { customType, integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import type { Scope } from "../platform/actor.ts";
 import { uuid } from "../platform/columns.ts";
@@ -25,17 +25,6 @@ const addresses = customType<{ data: readonly string[]; driverData: string }>({
 const keyLimits = customType<{ data: KeyLimits; driverData: string }>({
   dataType: () => "text",
   fromDriver: readLimits,
-});
-
-export const users = sqliteTable("users", {
-  userId: uuid("user_id").primaryKey(),
-  email: text("email").notNull().unique(),
-  passwordHash: text("password_hash").notNull(),
-  sessionEpoch: integer("session_epoch").notNull(),
-  frozenAt: integer("frozen_at"),
-  frozenBy: text("frozen_by", { enum: ["self", "operator"] }),
-  holdUntil: integer("hold_until"),
-  createdAt: integer("created_at").notNull(),
 });
 
 export const apiKeys = sqliteTable("api_keys", {

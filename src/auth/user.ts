@@ -1,15 +1,13 @@
 /** Creates and finds users. */
-import { eq } from "drizzle-orm";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { atom, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, auditRow, detailed, recordBy } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
+import { FROZEN_BY, type FrozenBy } from "./frozen.ts";
 import { holdUntil } from "./hold.ts";
 import { passwordSha256 } from "../audit/event-details.ts";
-import { users } from "./tables.ts";
-import { fields, read } from "../platform/read.ts";
 
 /**
  * The canonical spelling of an email address, so that a mailbox has one user: letters that look
@@ -58,32 +56,25 @@ export async function createUser(
   return { userId };
 }
 
-type Account = Pick<typeof users.$inferSelect, "email" | "frozenAt" | "frozenBy"> & {
+type Account = {
+  readonly email: string;
+  readonly frozen: FrozenBy | null;
   /** 0: there was no security hold. */
   readonly holdUntil: number;
 };
 
-export async function findUser(db: D1Database, userId: string): Promise<Account | undefined> {
-  const [user] = await read(db, ({ select }) =>
-    select(
-      fields<Account>({
-        email: atom("email"),
-        frozenAt: atom("frozen_at"),
-        frozenBy: atom("frozen_by"),
-        holdUntil: holdUntil(uuid(userId), NOW),
-      }),
-    )
-      .from(users)
-      .where(eq(users.userId, userId)),
+export function findUser(db: D1Database, userId: string): Promise<Account | undefined> {
+  return first<Account>(
+    db,
+    sql`SELECT u.email, ${FROZEN_BY} AS frozen, ${holdUntil(uuid(userId), NOW)} AS holdUntil
+      FROM users u WHERE u.user_id = ${uuid(userId)}`,
   );
-  return user;
 }
 
 export async function findUserId(db: D1Database, email: string): Promise<string | undefined> {
-  const [user] = await read(db, ({ select }) =>
-    select({ userId: users.userId })
-      .from(users)
-      .where(eq(users.email, normalizeEmail(email))),
+  const user = await first<{ id: string }>(
+    db,
+    sql`SELECT hex(user_id) AS id FROM users WHERE email = ${normalizeEmail(email)}`,
   );
-  return user?.userId;
+  return user && readUuid(user.id);
 }

@@ -12,7 +12,6 @@ export function route<
   Body extends z.ZodType = NoFields,
   Fields extends z.ZodObject = NoFields,
 >(api: Api, definition: RouteDefinition<Query, Body, Fields, ResponseSchema, C>): void {
-  checkDefinition(definition);
   addMethod(api, definition.path, definition.method);
   api.documented.push(definition);
   api.hono.on(definition.method.toUpperCase(), definition.path, (c) =>
@@ -45,30 +44,4 @@ function addMethod(api: Api, path: string, method: string): void {
   methods.add(method.toUpperCase());
   if (method === "get") methods.add("HEAD");
   api.methods.set(path, methods);
-}
-
-/** Throws when the Worker starts, so that a mistake in a definition is found before any request. */
-function checkDefinition(definition: {
-  path: string;
-  method: string;
-  query?: z.ZodType;
-  body?: z.ZodType;
-  fields?: z.ZodType;
-}): void {
-  const errors: string[] = [];
-  if (definition.fields !== undefined && definition.method !== "delete")
-    errors.push("only a DELETE may have `fields`");
-  if (
-    definition.method === "delete" &&
-    (definition.query !== undefined || definition.body !== undefined)
-  )
-    errors.push("a DELETE must use `fields`");
-  if (definition.method === "get" && definition.body !== undefined)
-    errors.push("a GET must not have a body");
-  for (const schema of [definition.query, definition.body, definition.fields]) {
-    if (schema instanceof z.ZodObject && !(schema.def.catchall instanceof z.ZodNever))
-      errors.push("schemas must be z.strictObject");
-  }
-  if (errors.length > 0)
-    throw new Error(`${definition.method} ${definition.path}: ${errors.join(", ")}`);
 }

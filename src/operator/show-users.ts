@@ -1,6 +1,7 @@
 /** Shows users: who they are, what they have and what they have open. */
 import { recordArchive } from "../archive/cold-records.ts";
 import { listApiKeys } from "../auth/api-key.ts";
+import { FROZEN_BY, type FrozenBy } from "../auth/frozen.ts";
 import { balanceView } from "../custody/list-balances.ts";
 import { ownUnfinishedWithdrawals } from "../custody/snapshot-custody.ts";
 import { listBalances } from "../ledger/balance.ts";
@@ -24,16 +25,17 @@ type UserRow = {
   readonly email: string;
   readonly created_at: number;
   readonly frozen_at: number | null;
-  readonly frozen_by: string | null;
+  readonly frozen_by: FrozenBy | null;
 };
 
-const USER = sql`hex(user_id) AS user_id, email, created_at, frozen_at, frozen_by`;
+const USER = sql`hex(u.user_id) AS user_id, u.email, u.created_at, u.frozen_at,
+  ${FROZEN_BY} AS frozen_by`;
 
 /** Lists users, newest first. Their ids contain the time, so the primary key sorts them. */
 export async function list(context: OperatorContext): Promise<unknown> {
   const rows = await all<UserRow>(
     context.env.DB,
-    sql`SELECT ${USER} FROM users ORDER BY user_id DESC LIMIT ${limitOption(context)}`,
+    sql`SELECT ${USER} FROM users u ORDER BY u.user_id DESC LIMIT ${limitOption(context)}`,
   );
   return rows.map(userView);
 }
@@ -44,7 +46,7 @@ export async function show(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
   const row = await first<UserRow>(
     db,
-    sql`SELECT ${USER} FROM users WHERE user_id = ${uuid(userId)}`,
+    sql`SELECT ${USER} FROM users u WHERE u.user_id = ${uuid(userId)}`,
   );
   if (row === undefined) throw new Error(`user ${userId} was just found`);
   const balances = await listBalances(db, userId, { after: "", limit: MAX_SHOWN + 1 });
@@ -78,7 +80,7 @@ function userView(row: UserRow) {
   return {
     user_id: readUuid(row.user_id),
     email: row.email,
-    frozen_by: row.frozen_at === null ? null : (row.frozen_by ?? "operator"),
+    frozen_by: row.frozen_by,
     frozen_at: toWireTimeOrNull(row.frozen_at),
     created_at: toWireTime(row.created_at),
   };

@@ -83,7 +83,7 @@ async function changeEmail(context: OperatorContext, request: NewEmail): Promise
   return {
     user_id: userId,
     email: user?.email ?? null,
-    frozen: user !== undefined && user.frozenAt !== null,
+    frozen: user !== undefined && user.frozen !== null,
     new_email: normalizeEmail(request.email),
     active_from: toWireTime(activeFrom),
   };
@@ -127,7 +127,7 @@ async function resetOf(
   return {
     user_id: userId,
     email: user?.email ?? null,
-    frozen: user !== undefined && user.frozenAt !== null,
+    frozen: user !== undefined && user.frozen !== null,
     sessions_ended: true,
     revoked_keys: result.revokedKeys,
     hold_until: toWireTimeOrNull(user?.holdUntil ?? null),

@@ -4,8 +4,8 @@
  */
 import { NOW } from "./commit.ts";
 import type { Config } from "./config.ts";
-import { Problem, type ProblemData } from "./problem.ts";
-import type { Precondition } from "./preconditions.ts";
+import type { ProblemData } from "./problem.ts";
+import { type Precondition, required } from "./preconditions.ts";
 import { type Expr, expr, type Sql, sql, uuid } from "./sql.ts";
 import { trimUntilDone } from "./trim.ts";
 
@@ -78,14 +78,8 @@ export function dailyLimitReached(reached: {
   };
 }
 
-/** The limit as a precondition whose rejection throws. */
 export function dailyPrecondition(use: DailyUse, at: Expr): Precondition<unknown, never> {
-  return {
-    expr: belowDailyLimit(use, at),
-    reject: () => {
-      throw new Problem(dailyLimitProblem(use));
-    },
-  };
+  return required(belowDailyLimit(use, at), () => dailyLimitProblem(use));
 }
 
 /** Cron task: deletes the counts of earlier days. */

@@ -17,6 +17,7 @@ import {
   type SqlParam,
   sql,
 } from "./sql.ts";
+import { Problem, type ProblemData } from "./problem.ts";
 
 export type Precondition<Facts, Outcome> = {
   readonly expr: Expr;
@@ -26,6 +27,16 @@ export type Precondition<Facts, Outcome> = {
    */
   readonly reject: (facts: Facts) => Outcome | undefined;
 };
+
+/** A precondition whose rejection throws. */
+export function required(expr: Expr, rejection: () => ProblemData): Precondition<unknown, never> {
+  return {
+    expr,
+    reject: () => {
+      throw new Problem(rejection());
+    },
+  };
+}
 
 export function guardOf(preconditions: readonly { readonly expr: Expr }[]): Expr {
   return and(preconditions.map((precondition) => precondition.expr));

@@ -5,7 +5,7 @@
 import { NOW } from "./commit.ts";
 import type { Config } from "./config.ts";
 import { log } from "./log.ts";
-import type { Precondition } from "./preconditions.ts";
+import { required } from "./preconditions.ts";
 import { Problem, type ProblemData, unavailable } from "./problem.ts";
 import { all, type Expr, expr, first, prepare, sql } from "./sql.ts";
 
@@ -29,13 +29,7 @@ export function storageFull(): ProblemData {
   return { ...unavailable("none", detail).data, retryAfterSecs: RETRY_SECS };
 }
 
-/** The condition as a precondition whose rejection throws. */
-export const storagePrecondition: Precondition<unknown, never> = {
-  expr: STORAGE_LEFT,
-  reject: () => {
-    throw new Problem(storageFull());
-  },
-};
+export const storagePrecondition = required(STORAGE_LEFT, storageFull);
 
 /** Throws if the switch is set, for commands without a guard of their own. */
 export async function requireStorage(db: D1Database): Promise<void> {
