@@ -3,7 +3,7 @@
  */
 import { reasonCode, stepCode } from "../src/ledger/codes.ts";
 import { randomBytes } from "node:crypto";
-import { newKeyId } from "../src/auth/key-id.ts";
+import { newKeyId } from "../src/auth/mark.ts";
 import { sealKey } from "../src/auth/key-seal.ts";
 import { headersOf, importSecret, signWith } from "../packages/client/src/sign.ts";
 import { NOW } from "../src/platform/commit.ts";

@@ -16,7 +16,7 @@ import { NOW } from "../platform/commit.ts";
 import { sessionsMayTrade } from "./policy.ts";
 import { holdUntil } from "./hold.ts";
 import { importHmacKey } from "./hmac.ts";
-import { isOwnKeyId } from "./key-id.ts";
+import { isOwnKeyId } from "./mark.ts";
 import { type KeyLimits, readLimits } from "./key-limits.ts";
 import { KEY_SEAL_COLUMNS, openKey, type SealedKeyRow } from "./key-seal.ts";
 import { readScopes } from "./scope.ts";

@@ -13,7 +13,7 @@ import { problem } from "../platform/problem.ts";
 import { all, blob, expr, type Expr, first, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { detailed, recordOf } from "../audit/audit.ts";
-import { holdMsOf, startHold } from "./hold.ts";
+import { holdMsOf, startHold, cancelWaiting } from "./hold.ts";
 import { commitOwnChange } from "./own-change.ts";
 import { codeCounts, invalidCode } from "./second-factor.ts";
 import type { Sealed } from "./secret-box.ts";
@@ -27,7 +27,6 @@ import {
   stepOfCode,
 } from "./totp.ts";
 import { openTotpSecret, sealTotpSecret, secretAt, validSecret } from "./totp-secret.ts";
-import { cancelWaiting } from "./waiting-changes.ts";
 
 export const ENROLMENT_MS = 10 * 60_000;
 /** Codes of one enrolment that may be wrong. A stolen session could guess the owner's otherwise. */

@@ -17,7 +17,7 @@ import {
 import { checkPassword } from "./check-password.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { accountFrozen, type FrozenBy } from "./frozen.ts";
-import { factorsPrecedeFreeze } from "./hold.ts";
+import { factorsPrecedeFreeze, cancelWaiting } from "./hold.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
 import { mayWrite, throwNotApplied } from "./may-write.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
@@ -25,7 +25,6 @@ import { revokeKeys } from "./revoke-keys.ts";
 import { raiseEpoch } from "./session-epoch.ts";
 import { checkSecondFactor } from "./second-factor.ts";
 import { findUser, normalizeEmail } from "./user.ts";
-import { cancelWaiting } from "./waiting-changes.ts";
 
 /**
  * Freezes a user for the operator, who can also take over a freeze of the user's own. Returns false

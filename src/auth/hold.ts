@@ -10,7 +10,6 @@ import { type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type AuditRecord, auditRow, detailed } from "../audit/audit.ts";
 import { secretAt } from "./totp-secret.ts";
-import { cancelWaiting } from "./waiting-changes.ts";
 
 export function holdMsOf({ AUTH_SECURITY_DELAY_SECS }: Config): number {
   return AUTH_SECURITY_DELAY_SECS * 1_000;
@@ -62,4 +61,38 @@ export function securityHold(untilMs: number): ProblemData {
       `This is possible from ${until} on.`,
     extensions: { until },
   };
+}
+
+/**
+ * Cancels changes of an account that were requested and have not taken effect, because a thief may
+ * have requested them.
+ */
+export function cancelWaiting(
+  userId: string,
+  { at, applied }: { at: Expr; applied: Sql },
+): readonly Sql[] {
+  const mine = sql`user_id = ${uuid(userId)} AND ${applied}`;
+  return [
+    ...cancelWaitingTotp(userId, { at, applied }),
+    sql`DELETE FROM totp_secrets WHERE ${mine} AND status = 'pending'`,
+    sql`DELETE FROM email_changes WHERE ${mine}`,
+    sql`DELETE FROM account_policies WHERE ${mine} AND active_from > ${at}`,
+    sql`DELETE FROM withdrawal_addresses WHERE ${mine} AND active_from > ${at}`,
+  ];
+}
+
+/** The removal and the replacement of the authenticator, with the codes of the new one. */
+export function cancelWaitingTotp(
+  userId: string,
+  { at, applied }: { at: Expr; applied: Sql },
+): readonly Sql[] {
+  const mine = sql`user_id = ${uuid(userId)} AND ${applied}`;
+  return [
+    sql`UPDATE totp_secrets SET ends_at = NULL
+      WHERE ${mine} AND status = 'confirmed' AND ends_at > ${at}`,
+    sql`UPDATE totp_secrets SET next_sealed = NULL, next_master_key_id = NULL, next_from = NULL
+      WHERE ${mine} AND status = 'confirmed' AND next_from > ${at}`,
+    sql`DELETE FROM recovery_codes WHERE ${mine} AND active_from > ${at}`,
+    sql`UPDATE recovery_codes SET ends_at = NULL WHERE ${mine} AND ends_at > ${at}`,
+  ];
 }

@@ -1,13 +1,15 @@
 /** Issues session tokens for an email address and a password. */
 import type { Config } from "../platform/config.ts";
-import type { Group } from "../platform/commit.ts";
+import { type Group, NOW } from "../platform/commit.ts";
 import type { Scope } from "../platform/actor.ts";
 import { Problem, problem } from "../platform/problem.ts";
-import { type Sql, sql, uuid } from "../platform/sql.ts";
+import { first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { dailyLimitReached } from "../platform/daily-limit.ts";
+import { blockOf, networkOf } from "../http/ip-range.ts";
 import { toWireTime } from "../platform/time.ts";
 import { auditRow, commitAudited, recordBy } from "../audit/audit.ts";
 import { checkPassword } from "./check-password.ts";
-import { totpUnchanged } from "./checked-totp.ts";
+import { totpUnchanged } from "./totp-secret.ts";
 import { accountFrozen } from "./frozen.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import {
@@ -18,7 +20,6 @@ import {
   rememberNetwork,
 } from "./login-throttle.ts";
 import { hashPassword } from "./password.ts";
-import { checkRegistrations } from "./registration-limit.ts";
 import { checkSecondFactor, type GivenCodes } from "./second-factor.ts";
 import { HELD_SCOPES } from "./scope.ts";
 import { issueSession } from "./session.ts";
@@ -137,4 +138,35 @@ function reportNewNetwork(
   const record = recordBy("password", "login_new_network", { userId, ip: clientIp });
   const isNew = isNewNetwork({ userId, clientIp });
   return [auditRow(record, group.at, sql`${applied} AND ${isNew}`)];
+}
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Throws `daily_limit` if the IPv4 address or IPv6 /48 has registered its accounts of 24 hours. The
+ * caller holds the turn for hashing, so an isolate registers one account at a time.
+ */
+export async function checkRegistrations(
+  db: D1Database,
+  { AUTH_DAILY_REGISTRATIONS: maximum }: Pick<Config, "AUTH_DAILY_REGISTRATIONS">,
+  clientIp: string | undefined,
+): Promise<void> {
+  const network = blockOf(clientIp) ?? networkOf(clientIp);
+  // The text of a network in the block begins with that of the block. `g` sorts after all digits.
+  const registered = await first<{ count: number; oldest: number; now: number }>(
+    db,
+    sql`SELECT count(*) AS count, min(u.created_at) AS oldest, ${NOW} AS now
+      FROM login_networks n JOIN users u ON u.user_id = n.user_id
+      WHERE n.network >= ${network} AND n.network < ${`${network}g`}
+        AND n.at > ${NOW} - ${DAY_MS} AND u.created_at > ${NOW} - ${DAY_MS}`,
+  );
+  if (registered === undefined || registered.count < maximum) return;
+  throw new Problem(
+    dailyLimitReached({
+      limit: "registrations_per_network_per_day",
+      maximum,
+      detail: `You have reached the limit of ${maximum} registrations from one network in 24 hours.`,
+      resetSecs: Math.ceil((registered.oldest + DAY_MS - registered.now) / 1_000),
+    }),
+  );
 }

@@ -18,7 +18,7 @@ import { storagePrecondition } from "../platform/storage.ts";
 import { findKey, KeyRecord } from "./api-key.ts";
 import { commitAudited, detailed, recordBy, recordOf } from "../audit/audit.ts";
 import { KEY_APPROVAL_MS } from "./approve-key.ts";
-import { newKeyId } from "./key-id.ts";
+import { newKeyId } from "./mark.ts";
 import { type KeyLimits, writeLimits } from "./key-limits.ts";
 import { scopeMissing } from "./permit.ts";
 import { sessionsMayTrade } from "./policy.ts";

@@ -14,10 +14,9 @@ import type { MacKeys } from "../audit/event-mac.ts";
 import { changedMeanwhile } from "./may-write.ts";
 import { commitOwnChange } from "./own-change.ts";
 import { CODE_LIMITS } from "./second-factor.ts";
-import { holdMsOf } from "./hold.ts";
+import { holdMsOf, cancelWaitingTotp } from "./hold.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import { validSecret } from "./totp-secret.ts";
-import { cancelWaitingTotp } from "./waiting-changes.ts";
 
 /** A removal that is already requested keeps its instant. Throws `totp_not_enabled`. */
 export async function removeTotp(

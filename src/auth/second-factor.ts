@@ -13,11 +13,17 @@ import { Problem } from "../platform/problem.ts";
 import { all, blob, type Expr, expr, first, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, commitAudited, recordBy } from "../audit/audit.ts";
-import { CODE_INVALID, CODE_REQUIRED } from "./checked-totp.ts";
+import {
+  CODE_INVALID,
+  CODE_REQUIRED,
+  openTotpSecret,
+  readTotpBox,
+  secretAt,
+  type StoredSecret,
+} from "./totp-secret.ts";
 import { KNOWN_NETWORK_MS } from "./login-throttle.ts";
 import type { Sealed } from "./secret-box.ts";
 import { hashOfRecoveryCode, stepOfCode } from "./totp.ts";
-import { openTotpSecret, readTotpBox, secretAt, type StoredSecret } from "./totp-secret.ts";
 
 export const CODE_LIMITS = {
   windowMs: 3_600_000,

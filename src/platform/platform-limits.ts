@@ -4,10 +4,11 @@
  * so the file that is named has a check of our own for the others.
  */
 
-const D1_PAGE = "https://developers.cloudflare.com/d1/platform/limits/";
-const WORKERS_PAGE = "https://developers.cloudflare.com/workers/platform/limits/";
-const OBJECTS_PAGE = "https://developers.cloudflare.com/durable-objects/platform/limits/";
-const ALARMS_PAGE = "https://developers.cloudflare.com/durable-objects/api/alarms/";
+const DOCS = "https://developers.cloudflare.com";
+const D1_PAGE = { source: `${DOCS}/d1/platform/limits/`, read: "2026-04-21" };
+const WORKERS_PAGE = { source: `${DOCS}/workers/platform/limits/`, read: "2026-11-23" };
+const OBJECTS_PAGE = { source: `${DOCS}/durable-objects/platform/limits/`, read: "2026-11-23" };
+const ALARMS_PAGE = { source: `${DOCS}/durable-objects/api/alarms/`, read: "2026-11-23" };
 
 export type PlatformLimit = {
   readonly what: string;
@@ -27,8 +28,7 @@ export const PLATFORM = {
   queries: {
     what: "D1: statements of an invocation, or of one call of an object",
     number: 1_000,
-    source: D1_PAGE,
-    read: "2026-04-21",
+    ...D1_PAGE,
     local: false,
     file: "src/platform/query-limit.ts",
     check: "test/platform/cron.test.ts, test/platform/platform-limits.node.test.ts",
@@ -36,8 +36,7 @@ export const PLATFORM = {
   params: {
     what: "D1: parameters of a statement",
     number: 100,
-    source: D1_PAGE,
-    read: "2026-04-21",
+    ...D1_PAGE,
     local: true,
     file: "src/platform/sql.ts",
     check: "test/platform/platform-limits.node.test.ts",
@@ -45,8 +44,7 @@ export const PLATFORM = {
   statementBytes: {
     what: "D1: bytes of a statement",
     number: 100_000,
-    source: D1_PAGE,
-    read: "2026-04-21",
+    ...D1_PAGE,
     local: true,
     file: "src/platform/sql.ts",
     check: "test/platform/platform-limits.node.test.ts",
@@ -54,8 +52,7 @@ export const PLATFORM = {
   functionArguments: {
     what: "D1: arguments of an SQL function",
     number: 32,
-    source: D1_PAGE,
-    read: "2026-04-21",
+    ...D1_PAGE,
     local: false,
     file: "src/platform/sql.ts",
     check: "test/platform/platform-limits.node.test.ts",
@@ -63,8 +60,7 @@ export const PLATFORM = {
   valueBytes: {
     what: "D1: bytes of a value, and of a row",
     number: 2_000_000,
-    source: D1_PAGE,
-    read: "2026-04-21",
+    ...D1_PAGE,
     local: false,
     file: "src/platform/sql.ts",
     check: "test/platform/platform-limits.node.test.ts",
@@ -72,8 +68,7 @@ export const PLATFORM = {
   database: {
     what: "D1: bytes of a database",
     number: 10_000_000_000,
-    source: D1_PAGE,
-    read: "2026-04-21",
+    ...D1_PAGE,
     local: false,
     file: "src/platform/config.ts",
     check: "test/platform/growth.test.ts",
@@ -81,8 +76,7 @@ export const PLATFORM = {
   batchMs: {
     what: "D1: milliseconds of a batch",
     number: 30_000,
-    source: D1_PAGE,
-    read: "2026-04-21",
+    ...D1_PAGE,
     local: false,
     file: "src/platform/windows.ts",
     check: "test/platform/windows.node.test.ts",
@@ -90,8 +84,7 @@ export const PLATFORM = {
   subrequests: {
     what: "Workers: calls of other services and objects in an invocation",
     number: 10_000,
-    source: WORKERS_PAGE,
-    read: "2026-11-23",
+    ...WORKERS_PAGE,
     local: false,
     file: "src/rfq/cancel-on-disconnect.ts",
     check: "test/rfq/disconnect.test.ts",
@@ -99,8 +92,7 @@ export const PLATFORM = {
   connections: {
     what: "Workers: open connections of an invocation, and of all calls of an object",
     number: 6,
-    source: WORKERS_PAGE,
-    read: "2026-11-23",
+    ...WORKERS_PAGE,
     local: false,
     file: "src/streams/socket-host.ts",
     check: "test/platform/room.node.test.ts",
@@ -108,8 +100,7 @@ export const PLATFORM = {
   memoryBytes: {
     what: "Workers: bytes of memory of an isolate, which objects of a class may share",
     number: 128_000_000,
-    source: WORKERS_PAGE,
-    read: "2026-11-23",
+    ...WORKERS_PAGE,
     local: false,
     file: "src/archive/block-index.ts",
     check: "test/platform/room.node.test.ts",
@@ -117,8 +108,7 @@ export const PLATFORM = {
   settingBytes: {
     what: "Workers: bytes of a variable or secret",
     number: 5_000,
-    source: WORKERS_PAGE,
-    read: "2026-11-23",
+    ...WORKERS_PAGE,
     local: false,
     file: "src/platform/config.ts",
     check: "test/platform/config.node.test.ts",
@@ -126,8 +116,7 @@ export const PLATFORM = {
   storedBytes: {
     what: "Objects: bytes of a stored value",
     number: 2_000_000,
-    source: OBJECTS_PAGE,
-    read: "2026-11-23",
+    ...OBJECTS_PAGE,
     local: true,
     file: "src/platform/metrics-object.ts",
     check: "test/operator/metrics.test.ts",
@@ -135,8 +124,7 @@ export const PLATFORM = {
   alarmRetries: {
     what: "Objects: retries of an alarm that throws, which is dropped then",
     number: 6,
-    source: ALARMS_PAGE,
-    read: "2026-11-23",
+    ...ALARMS_PAGE,
     local: true,
     file: "src/custody/payer/payer.ts",
     check: "test/platform/platform-limits.test.ts",

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { expect, it, vi } from "vitest";
 import * as z from "zod";
 import { createApp } from "../../src/app.ts";
-import { newKeyId } from "../../src/auth/key-id.ts";
+import { newKeyId } from "../../src/auth/mark.ts";
 import { config } from "../../src/platform/config.ts";
 import { OutcomeUnknown } from "../../src/platform/commit.ts";
 import { describeApi } from "../../scripts/openapi/describe.ts";

@@ -4,7 +4,7 @@ import { listApiKeys } from "../../src/auth/api-key.ts";
 import { listAuditEvents } from "../../src/audit/audit.ts";
 import { admitLogin } from "../../src/auth/login-throttle.ts";
 import { withdrawnLastDay } from "../../src/auth/exposure.ts";
-import { checkRegistrations } from "../../src/auth/registration-limit.ts";
+import { checkRegistrations } from "../../src/auth/login.ts";
 import { openedStreams } from "../../src/auth/ws-ticket.ts";
 import { isDepositAddress } from "../../src/custody/check-destination.ts";
 import { listDepositAddresses } from "../../src/custody/deposit-address.ts";

@@ -50,7 +50,7 @@ export const AUTH: readonly Mutant[] = [
       "WHERE user_id = ${user}), 0) >= ${version}",
     ],
   }),
-  ...ideas("src/auth/checked-totp.ts", "auth/step-up-race", {
+  ...ideas("src/auth/totp-secret.ts", "auth/step-up-race", {
     "unchecked by the guard": ["IS NOT ${checkedTotp})`", "IS ${checkedTotp} AND ends_at < 0)`"],
   }),
   ...ideas("src/auth/compare-rights.ts", "auth/rights", {
