@@ -4,7 +4,7 @@
  */
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all, raw, readUuid, select, sql } from "../platform/sql.ts";
+import { all, prepare, raw, readUuid, select, sql } from "../platform/sql.ts";
 import { commitAudited, recordBy } from "../audit/audit.ts";
 import { bindingOfKey, KEY_SEAL_COLUMNS, type SealedKeyRow } from "./key-seal.ts";
 import { newestKeyId, openSecret, type Sealed, sealSecret } from "./secret-box.ts";
@@ -98,21 +98,24 @@ async function rewrap<Row>(
         FROM ${table} WHERE rowid > ${after} AND ${masterKeyId} <> ${newestKeyId(ring)}
         ORDER BY rowid LIMIT ${PAGE}`,
     );
-    for (const row of rows) {
-      const { owner, boundTo } = place.read(row);
-      try {
-        const box = await sealSecret(ring, await openSecret(ring, row, boundTo), boundTo);
-        await all(
-          db,
-          sql`UPDATE ${table} SET ${sealed} = ${box.sealed}, ${masterKeyId} = ${box.masterKeyId}
-            WHERE rowid = ${row.rowId} AND ${sealed} = ${row.sealed}`,
-        );
-        result.rewrapped += 1;
-      } catch (error) {
-        log("error", "rewrap_unreadable", { table: place.table, owner, ...errorFields(error) });
-        result.unreadable.push(owner);
-      }
-    }
+    const updates = await Promise.all(
+      rows.map(async (row) => {
+        const { owner, boundTo } = place.read(row);
+        try {
+          const box = await sealSecret(ring, await openSecret(ring, row, boundTo), boundTo);
+          return sql`UPDATE ${table} SET ${sealed} = ${box.sealed},
+              ${masterKeyId} = ${box.masterKeyId}
+            WHERE rowid = ${row.rowId} AND ${sealed} = ${row.sealed}`;
+        } catch (error) {
+          log("error", "rewrap_unreadable", { table: place.table, owner, ...errorFields(error) });
+          result.unreadable.push(owner);
+          return undefined;
+        }
+      }),
+    );
+    const opened = updates.filter((update) => update !== undefined);
+    if (opened.length > 0) await db.batch(opened.map((update) => prepare(db, update)));
+    result.rewrapped += opened.length;
     const last = rows.at(-1);
     if (last === undefined) return;
     after = last.rowId;
