@@ -113,6 +113,8 @@ export default defineConfig({
           ],
           testTimeout: PATIENCE_MS,
           hookTimeout: PATIENCE_MS,
+          // Those of one worker share a stack.
+          isolate: false,
           // They wait for blocks and restarts more than they compute.
           maxWorkers: availableParallelism() + 1,
           sequence: { groupOrder: 1 },

@@ -4,6 +4,7 @@
  */
 import { createPublicClient, type Hex, type PublicClient } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
+import { pauseBeforeRetry, sleep } from "../platform/time.ts";
 import { type Patience, rests, rpcTransport } from "./rpc-transport.ts";
 
 export type { Hex };
@@ -176,9 +177,5 @@ export function gather(asks: readonly Promise<void>[], isEnough: () => boolean):
 
 /** Full jitter, so that chains that failed together do not come back together. */
 export function pause(ms: number): Promise<void> {
-  return sleep(Math.random() * ms);
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
+  return pauseBeforeRetry(Math.random() * ms);
 }

@@ -9,6 +9,7 @@ import { isD1Error } from "./platform-limits.ts";
 import { unavailable } from "./problem.ts";
 import { QueryLimitReached } from "./query-limit.ts";
 import { all, type Expr, expr, first, prepare, type Sql, sql, uuid } from "./sql.ts";
+import { pauseBeforeRetry } from "./time.ts";
 import { uuidv7 } from "./uuid.ts";
 
 /** D1's clock in Unix milliseconds, but never before the instant of the latest group. */
@@ -115,7 +116,7 @@ async function fence(
   cause: unknown,
 ): Promise<Committed | NotCommitted> {
   for (let attempt = 0; attempt < FENCE_ATTEMPTS; attempt++) {
-    if (attempt > 0) await new Promise((resolve) => setTimeout(resolve, 100 * 2 ** attempt));
+    if (attempt > 0) await pauseBeforeRetry(100 * 2 ** attempt);
     const claim = await claimFence(db, group.id);
     if (claim === "voided") return { committed: false, reason: "lost", cause };
     if (claim === "committed") return { committed: true, rows: null };

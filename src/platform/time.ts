@@ -46,6 +46,18 @@ export function sleep(ms: number): Promise<void> {
   return clock.sleep(ms);
 }
 
+let retryPauses = 1;
+
+/** For tests, whose databases and nodes fail on purpose. A share of the pauses of the service. */
+export function setRetryPauses(share: number): void {
+  retryPauses = share;
+}
+
+/** The pause before something that failed is tried again. */
+export function pauseBeforeRetry(ms: number): Promise<void> {
+  return sleep(ms * retryPauses);
+}
+
 /** Texts of instants. The records of a commit group share most of theirs. */
 const wireTimes = new Map<number, string>();
 const MAX_WIRE_TIMES = 1_000;

@@ -29,7 +29,7 @@ describe("gas limits", () => gasTests(chain));
 describe("random sequences", () => {
   it("contracts and model agree about every sequence", async () => {
     const { sequences, failure } = await runSequences(chain, {
-      numRuns: rounds(4, 30),
+      numRuns: rounds(2, 30),
       maxSteps: 40,
       timeLimitMs: 6_000,
     });

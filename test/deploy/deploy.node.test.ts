@@ -16,6 +16,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { bindingOf } from "../../scripts/operator/channel.ts";
 import { deploy } from "../../scripts/deploy/deploy.ts";
 import { type Run, runWrangler } from "../../scripts/deploy/wrangler.ts";
+import { itInRelease } from "../support/depth.ts";
 import { Account, DATABASE_ID } from "./stub-account.ts";
 
 const ENV = "staging";
@@ -188,15 +189,18 @@ it("operator --remote --env binds to the Worker of that deployment", async () =>
   await expect(bindingOf("production", one.root)).rejects.toThrow("npm run deploy writes it");
 });
 
-it("the real wrangler applies the migrations with the configuration that it writes", async () => {
-  const one = scene();
-  const real = runWrangler(one.root);
-  const local = ["--local", "--persist-to", join(one.root, "state")];
-  const wrangler: Run = async (args) =>
-    args[0] === "d1" && args.includes("--remote")
-      ? real(args.flatMap((word) => (word === "--remote" ? local : [word])))
-      : one.account.run(args);
-  await run(one, { wrangler });
-  expect(one.lines).toContain("done  migrations");
-  expect(one.account.secrets()).not.toEqual({});
-});
+itInRelease(
+  "the real wrangler applies the migrations with the configuration that it writes",
+  async () => {
+    const one = scene();
+    const real = runWrangler(one.root);
+    const local = ["--local", "--persist-to", join(one.root, "state")];
+    const wrangler: Run = async (args) =>
+      args[0] === "d1" && args.includes("--remote")
+        ? real(args.flatMap((word) => (word === "--remote" ? local : [word])))
+        : one.account.run(args);
+    await run(one, { wrangler });
+    expect(one.lines).toContain("done  migrations");
+    expect(one.account.secrets()).not.toEqual({});
+  },
+);

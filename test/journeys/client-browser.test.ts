@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type * as ClientModule from "../../packages/client/src/index.ts";
 import { inBrowser } from "../support/node/browser.ts";
-import { newAsset, startTestStack, type TestStack } from "../support/node/stack.ts";
+import { newAsset, sharedStack, type TestStack } from "../support/node/stack.ts";
 
 const BUILT = resolve(".stack", `client-browser-${process.pid}`);
 /** Provides the client's module to the evaluated code, in which vitest would rewrite an import. */
@@ -20,12 +20,9 @@ beforeAll(async () => {
     "--outDir",
     BUILT,
   ]);
-  stack = await startTestStack();
+  stack = await sharedStack();
 });
-afterAll(async () => {
-  await stack?.stop();
-  rmSync(BUILT, { recursive: true, force: true });
-});
+afterAll(() => rmSync(BUILT, { recursive: true, force: true }));
 
 it("signs, requests a price and receives the event in a browser", () =>
   inBrowser(async (browser) => {

@@ -4,12 +4,13 @@
  */
 import { Secret, TOTP } from "otpauth";
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { inBrowser } from "../support/node/browser.ts";
 import {
   fund,
   newTrader,
-  startTestStack,
+  SLOW_MACHINE,
+  sharedStack,
   untilServing,
   type TestStack,
   type Trader,
@@ -37,7 +38,7 @@ let taker: Trader;
 let maker: Trader;
 
 beforeAll(async () => {
-  stack = await startTestStack();
+  stack = await sharedStack();
   [taker, maker] = await Promise.all([newTrader(stack), newTrader(stack)]);
   const listed = await stack.operator({
     command: ["market", "set"],
@@ -54,7 +55,6 @@ beforeAll(async () => {
     { trader: maker, usdc: 1_000_000_000n, tokens: { asset: MARKET, amount: 1_000_000_000n } },
   ]);
 });
-afterAll(() => stack?.stop());
 
 describe("the console", () => {
   it("plays a trade by clicks, survives a crash and an ended session", () =>
@@ -100,7 +100,7 @@ describe("the console", () => {
         const [request] = (await taker.client.rfq.myRequests({ limit: 1 }).page()).items;
         const { request_id } = request ?? expect.fail("no open request");
         const terms = { request_id, price: 650_000, expires_in_secs: lives };
-        const { quote_id } = await maker.client.rfq.quote(terms);
+        const { quote_id } = await maker.client.rfq.quote(terms, SLOW_MACHINE);
         await page.getByRole("button", { name: "Accept, pay 6.50 USDC" }).hover();
         await page.mouse.down();
         await meanwhile({ request_id, quote_id });
@@ -111,7 +111,10 @@ describe("the console", () => {
 
       // Replaced by a worse one, taken back, and expired: nothing is accepted.
       await pressed(60, async ({ request_id, quote_id }) => {
-        await maker.client.rfq.quote({ request_id, replaces: quote_id, price: 660_000 });
+        await maker.client.rfq.quote(
+          { request_id, replaces: quote_id, price: 660_000 },
+          SLOW_MACHINE,
+        );
         await over();
       });
       await page.getByRole("button", { name: "Accept, pay 6.60 USDC" }).waitFor();
@@ -127,7 +130,7 @@ describe("the console", () => {
 
       // A better one came: the one that was pressed is accepted.
       const accepted = await pressed(60, async ({ request_id }) => {
-        await maker.client.rfq.quote({ request_id, price: 640_000 });
+        await maker.client.rfq.quote({ request_id, price: 640_000 }, SLOW_MACHINE);
         await page.getByRole("button", { name: "Accept, pay 6.40 USDC" }).waitFor();
       });
       await expectText(page, "Bought 10 Yes");

@@ -9,7 +9,7 @@ import {
   fund,
   newAsset,
   newTrader,
-  startTestStack,
+  sharedStack,
   type TestStack,
   type Trader,
   until,
@@ -23,11 +23,24 @@ let bystander: Trader;
 beforeAll(async () => {
   // The examples import the built client.
   execFileSync("npm", ["run", "-s", "build:client"]);
-  stack = await startTestStack();
+  stack = await sharedStack();
   credentials = new Map();
-  bystander = await newTrader(stack);
+  bystander = await anyTrader();
 });
-afterAll(() => stack?.stop());
+
+/** Other journeys use the stack, and their makers would quote what is open. */
+afterAll(async () => {
+  for (const { client } of traders)
+    for (const request of (await client.rfq.myRequests().page()).items)
+      await client.rfq.cancelRequest(request);
+});
+
+const traders: Trader[] = [];
+async function anyTrader(): Promise<Trader> {
+  const made = await newTrader(stack);
+  traders.push(made);
+  return made;
+}
 
 const has = (program: string) => spawnSync(program, ["--version"]).status === 0;
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
@@ -65,7 +78,7 @@ async function run(
 
 it("the maker and taker trade within the maker's inventory limit", async () => {
   const asset = newAsset("venue_one");
-  const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
+  const [requester, maker] = [await anyTrader(), await anyTrader()];
   await fund(stack, [
     { trader: requester, usdc: 10_000_000n, tokens: { asset, amount: 5_000_000n } },
     { trader: maker, usdc: 10_000_000n, tokens: { asset, amount: 1_100_000n } },
@@ -125,7 +138,7 @@ it("the maker and taker trade within the maker's inventory limit", async () => {
 
 it("the maker replaces its open quotes when a trade has moved its inventory", async () => {
   const asset = newAsset("venue_one");
-  const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
+  const [requester, maker] = [await anyTrader(), await anyTrader()];
   await fund(stack, [
     { trader: requester, usdc: 10_000_000n },
     { trader: maker, tokens: { asset, amount: 4_000_000n } },
@@ -165,7 +178,7 @@ it.each(signers)(
   "%s signs a query, a body with any characters, and no input",
   async (_name, present, command) => {
     if (!present) return console.warn(`skipped: ${command[0]} or what it needs is not installed`);
-    const trader = await newTrader(stack);
+    const trader = await anyTrader();
     const asset = newAsset("venue_two");
     const whoami = await run(trader, [...command, "GET", "/auth/whoami"]);
     expect([await whoami.ended, JSON.parse(whoami.output)]).toMatchObject([
@@ -227,7 +240,7 @@ inRelease(() => {
     async ({ skip }) => {
       const python = await pythonWithWebsockets(skip);
       const asset = newAsset("venue_three");
-      const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
+      const [requester, maker] = [await anyTrader(), await anyTrader()];
       await fund(stack, [
         { trader: maker, usdc: 10_000_000n },
         { trader: requester, tokens: { asset, amount: 1_000_000n } },
@@ -274,7 +287,7 @@ inRelease(() => {
     async ({ skip }) => {
       const python = await pythonWithWebsockets(skip);
       const asset = newAsset("venue_one");
-      const [requester, maker] = [await newTrader(stack), await newTrader(stack)];
+      const [requester, maker] = [await anyTrader(), await anyTrader()];
       await fund(stack, [
         { trader: requester, usdc: 10_000_000n, tokens: { asset, amount: 5_000_000n } },
         { trader: maker, usdc: 10_000_000n, tokens: { asset, amount: 4_000_000n } },

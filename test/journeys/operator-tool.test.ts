@@ -12,6 +12,7 @@ import {
   type OperatorKey,
   publicHalf,
 } from "../../scripts/operator/operator-key.ts";
+import { itInRelease } from "../support/depth.ts";
 
 type CommandRequest = { command: string[]; options: Record<string, string> };
 
@@ -147,18 +148,6 @@ it("warns about unread chains and exits with 1", async () => {
   expect(result.code).toBe(1);
   expect(result.err).toBe("local could not be read, so its holdings were not compared\n");
   expect(objectOf(result).result).toMatchObject({ ok: false, complete: false });
-});
-
-it("reports on stderr that a slow command is running", async () => {
-  respond = () => ({ ok: true, result: { ok: true } });
-  delayMs = 2_600;
-  try {
-    const result = await tool("reconcile --json");
-    expect(objectOf(result)).toMatchObject({ ok: true });
-    expect(result.err).toBe("reconcile: still running after 2 s\n");
-  } finally {
-    delayMs = 0;
-  }
 });
 
 it("verifies a journal with as many orders as it takes, and says how far it is", async () => {
@@ -303,7 +292,7 @@ it("verifies the whole audit log by calls that continue each other", async () =>
   });
 });
 
-it("shows how far a verification that takes long has come", { timeout: 20_000 }, async () => {
+itInRelease("shows how far a verification that takes long has come", async () => {
   let calls = 0;
   respond = () => {
     const next = ++calls < 3 ? "more" : null;

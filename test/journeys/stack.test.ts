@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "viem";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import {
   Client,
   type Match,
@@ -13,7 +13,7 @@ import {
   newTrader,
   openMarket,
   quotedBid,
-  startTestStack,
+  sharedStack,
   type TestStack,
   type Trader,
   until,
@@ -24,9 +24,8 @@ const AMOUNT = 1_000_000n;
 
 let stack: TestStack;
 beforeAll(async () => {
-  stack = await startTestStack();
+  stack = await sharedStack();
 });
-afterAll(() => stack?.stop());
 
 /** Every message of a stream, in order. */
 function record(stream: Stream): StreamMessage[] {

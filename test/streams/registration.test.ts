@@ -369,7 +369,8 @@ describe("a group whose response was lost", () => {
   it("is reported once the book finds that it committed", async () => {
     const { book, requester, request } = await openMarket();
     const committed: string[] = [];
-    const committer = new GroupCommitter(losingFirstResponse(env.DB), {
+    const { db, comeBack } = losingFirstResponse(env.DB);
+    const committer = new GroupCommitter(db, {
       asset: book,
       waitMs: 0,
       maxWaitMs: 60_000,
@@ -386,6 +387,7 @@ describe("a group whose response was lost", () => {
       ok: false,
       problem: { extensions: { outcome: "unknown" } },
     });
+    comeBack();
     // The next command waits until the first group's outcome is known.
     const next = await operationOf(command.cancelRequest(requester, request.request_id));
     await committer.submit(next);
@@ -414,23 +416,24 @@ function withSlowDeletions(db: D1Database): D1Database {
   });
 }
 
-/** D1 that commits its first batch, loses the response and is then away for seven seconds. */
-function losingFirstResponse(db: D1Database): D1Database {
-  let awayUntil = 0;
+/** D1 that commits its first batch, loses the response and is away until it comes back. */
+function losingFirstResponse(db: D1Database): { db: D1Database; comeBack: () => void } {
+  let status: "serving" | "away" | "back" = "serving";
   const lost = new Error("D1_ERROR: Network connection lost.");
-  return new Proxy(db, {
+  const losing = new Proxy(db, {
     get(target, name) {
       if (name === "batch")
         return async (statements: D1PreparedStatement[]) => {
           const result = await target.batch(statements);
-          if (awayUntil !== 0) return result;
-          awayUntil = Date.now() + 7_000;
+          if (status !== "serving") return result;
+          status = "away";
           throw lost;
         };
-      if (name === "prepare" && Date.now() < awayUntil) throw lost;
+      if (name === "prepare" && status === "away") throw lost;
       return bound(target, name);
     },
   });
+  return { db: losing, comeBack: () => void (status = "back") };
 }
 
 function bound(target: D1Database, name: string | symbol): unknown {

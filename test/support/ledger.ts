@@ -14,7 +14,7 @@ import { config, defaultChain } from "../../src/platform/config.ts";
 import type { Venue } from "../../src/platform/venues.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
-import { all, blob, first, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, prepare, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 
 /** An outcome token. Each key names a book. */
@@ -186,32 +186,36 @@ export function randomHex(bytes: number): string {
 
 /** Runs statements without a table's triggers: as if somebody edited the database file. */
 export async function edit(db: D1Database, table: string, statements: readonly Sql[]) {
-  const triggers = await all<{ name: string; text: string }>(
+  const triggers = await all<Trigger>(
     db,
     sql`SELECT name, sql AS text FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ${table}`,
   );
-  for (const { name } of triggers) await all(db, raw(`DROP TRIGGER ${name}`));
-  try {
-    for (const statement of statements) await all(db, statement);
-  } finally {
-    for (const { text } of triggers) await all(db, raw(text));
-  }
+  await withoutTriggers(db, triggers, statements);
 }
 
 /** Runs a statement without the named triggers: as if somebody edited the database file. */
 export async function tamper(triggers: string | readonly string[], statement: Sql): Promise<void> {
-  const [name, ...others] = [triggers].flat();
-  if (name === undefined) return void (await all(env.DB, statement));
-  const trigger = await first<{ sql: string }>(
+  const names = [triggers].flat();
+  const named = await all<Trigger>(
     env.DB,
-    sql`SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ${name}`,
+    sql`SELECT name, sql AS text FROM sqlite_master WHERE type = 'trigger'
+      AND name IN (SELECT value FROM json_each(${JSON.stringify(names)}))`,
   );
-  await all(env.DB, raw(`DROP TRIGGER ${name}`));
-  try {
-    await tamper(others, statement);
-  } finally {
-    await all(env.DB, raw(trigger?.sql ?? ""));
-  }
+  if (named.length !== names.length) throw new Error(`no such triggers: ${names.join(", ")}`);
+  await withoutTriggers(env.DB, named, [statement]);
+}
+
+type Trigger = { readonly name: string; readonly text: string };
+
+/** In one batch, because each change of the schema costs as much as all of them in one. */
+async function withoutTriggers(
+  db: D1Database,
+  triggers: readonly Trigger[],
+  statements: readonly Sql[],
+): Promise<void> {
+  const drops = triggers.map(({ name }) => raw(`DROP TRIGGER ${name}`));
+  const creates = triggers.map(({ text }) => raw(text));
+  await db.batch([...drops, ...statements, ...creates].map((change) => prepare(db, change)));
 }
 
 /** The columns of a table that its rows store, for a copy of a row. */

@@ -39,7 +39,7 @@ export type Subscriber = {
 };
 
 const CONTROL = new Set(["hello", "snapshot", "resync", "skipped", "pong", "result", "error"]);
-const WAIT_MS = 3_000;
+const WAIT_MS = 60_000;
 
 export async function connect(
   { actor }: { readonly actor: Actor },

@@ -1,8 +1,8 @@
 /** A stack of a test's own and the traders on it. They use the client, as real traders do. */
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { inject } from "vitest";
 import { type Address, createPublicClient, getAddress, type Hex, http, toHex } from "viem";
 import { type Faucet, openFaucet } from "../../../scripts/stack/faucet.ts";
 import { freePort } from "../../../scripts/stack/ports.ts";
@@ -33,16 +33,19 @@ export type Trader = {
   readonly depositAddress: Address;
 };
 
+/** A deposit waits for several blocks. */
+const BLOCK_TIME_SECS = 0.25;
 const CREDIT_TIMEOUT_MS = 30_000;
 const RESTART_TIMEOUT_MS = 30_000;
 
 /** On free ports and in a directory of its own, which `stop` removes. */
 export async function startTestStack(failpointUrl?: string): Promise<TestStack> {
-  const dir = join(tmpdir(), `rfq-stack-${process.pid}-${randomBytes(4).toString("hex")}`);
+  const dir = join(inject("bundlesDir"), `stack-${process.pid}-${randomBytes(4).toString("hex")}`);
   const stack = await startStack({
     port: await freePort(),
     rpcPort: await freePort(),
     dir,
+    blockTimeSecs: BLOCK_TIME_SECS,
     modules: await bundledWorker({ failpoints: failpointUrl !== undefined }),
     ...(failpointUrl === undefined ? {} : { failpointUrl }),
   });
@@ -52,6 +55,17 @@ export async function startTestStack(failpointUrl?: string): Promise<TestStack> 
     rmSync(dir, { recursive: true, force: true });
   };
   return { ...stack, faucet, stop };
+}
+
+let shared: Promise<TestStack> | undefined;
+
+/**
+ * The stack of this worker of vitest, whose journeys run one after the other. A journey may kill or
+ * restart the Worker, and leaves it healthy, with its settings and without open requests. The stack
+ * ends with the worker.
+ */
+export function sharedStack(): Promise<TestStack> {
+  return (shared ??= startTestStack());
 }
 
 /** A stack whose Worker waits at the failpoints that `stopAt` names. */
