@@ -6,7 +6,7 @@ import { and, desc, eq, isNull } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
 import { read } from "../platform/read.ts";
-import { all, sql } from "../platform/sql.ts";
+import { all, type Sql, sql } from "../platform/sql.ts";
 import { alerts } from "../platform/tables.ts";
 import { mapAlone } from "./check-alone.ts";
 import type { Check, Difference } from "./difference.ts";
@@ -45,11 +45,9 @@ export async function reportStanding(
 ): Promise<void> {
   await report(db, differences);
   const standing = JSON.stringify(differences.map(subjectOf));
-  await all(
+  await close(
     db,
-    sql`UPDATE alerts SET resolved_at = ${NOW}
-      WHERE kind = 'reconciliation' AND resolved_at IS NULL AND subject LIKE ${`${check} %`}
-        AND subject NOT IN (SELECT value FROM json_each(${standing}))`,
+    sql`subject LIKE ${`${check} %`} AND subject NOT IN (SELECT value FROM json_each(${standing}))`,
   );
 }
 
@@ -77,11 +75,14 @@ export async function resolve(
 ): Promise<void> {
   if (accounts.length === 0) return;
   const subjects = JSON.stringify(accounts.map((account) => `${check} ${account}`));
+  await close(db, sql`subject IN (SELECT value FROM json_each(${subjects}))`);
+}
+
+async function close(db: D1Database, which: Sql): Promise<void> {
   await all(
     db,
     sql`UPDATE alerts SET resolved_at = ${NOW}
-      WHERE kind = 'reconciliation' AND resolved_at IS NULL
-        AND subject IN (SELECT value FROM json_each(${subjects}))`,
+      WHERE kind = 'reconciliation' AND resolved_at IS NULL AND ${which}`,
   );
 }
 

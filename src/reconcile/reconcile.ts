@@ -17,7 +17,7 @@ import { checkAlone } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { openDifferences, report, reportStanding, resolve } from "./difference-alerts.ts";
 import { checkHoldings, type HoldingsAt, type Surplus } from "./check-holdings.ts";
-import { type ScanKind, scanName } from "./check-journal.ts";
+import { scanName } from "./check-journal.ts";
 import { checkOverdue } from "./check-records.ts";
 import { type Keys, SCAN_KINDS, step, TURNS } from "./scans.ts";
 import { ledgerCheckpoints } from "./tables.ts";
@@ -163,7 +163,10 @@ function isFull({ full }: ReconcileOptions): boolean {
   return full === true || full === "continue";
 }
 
-/** Continues the full scan, if one has begun. Returns whether none is unfinished any more. */
+/**
+ * Continues the full scan, if one has begun, by at most so many chunks of each kind. Returns
+ * whether none is unfinished any more.
+ */
 async function continueFull(db: D1Database, chunks: number, keys: Keys): Promise<boolean> {
   const running = new Set(
     (
@@ -177,22 +180,15 @@ async function continueFull(db: D1Database, chunks: number, keys: Keys): Promise
   for (const kind of SCAN_KINDS) {
     const scan = scanName("full", kind);
     if (!running.has(scan)) continue;
-    if (!(await scanFull(db, kind, chunks, keys))) return false;
+    let done = false;
+    for (let count = 0; !done && count < chunks; count++) {
+      if (queriesLeft(db) < QUERIES_PER_CHUNK) return false;
+      done = await step(db, "full", kind, keys);
+    }
+    if (!done) return false;
     await all(db, sql`UPDATE ledger_checkpoints SET mark = '' WHERE scan = ${scan}`);
   }
   return true;
-}
-
-/** Reads at most so many chunks. Returns whether the scan has reached its end. */
-async function scanFull(
-  db: D1Database,
-  kind: ScanKind,
-  chunks: number,
-  keys: Keys,
-): Promise<boolean> {
-  for (let count = 0; count < chunks && queriesLeft(db) >= QUERIES_PER_CHUNK; count++)
-    if (await step(db, "full", kind, keys)) return true;
-  return false;
 }
 
 async function startFullIfDue(db: D1Database): Promise<void> {

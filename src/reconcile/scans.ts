@@ -16,7 +16,7 @@ import {
 } from "../platform/sql.ts";
 import { type AddressOf, checkAddresses, checkCredits, nextAddresses } from "./check-addresses.ts";
 import { checkAlone, type Chunk } from "./check-alone.ts";
-import { checkAccounts, nextAccounts } from "./check-balances.ts";
+import { checkAccounts, checkSums, nextAccounts } from "./check-balances.ts";
 import { checkEvents, checkStreams, nextStreams } from "./check-events.ts";
 import {
   advanceTransferScan,
@@ -26,7 +26,6 @@ import {
   type ScanKind,
   scanName,
 } from "./check-journal.ts";
-import { checkSums } from "./check-positions.ts";
 import { checkCauses, checkRecords, nextChange } from "./check-records.ts";
 import { checkRights } from "./check-rights.ts";
 import type { Difference } from "./difference.ts";

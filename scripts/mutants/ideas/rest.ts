@@ -150,7 +150,7 @@ export const REST: readonly Mutant[] = [
   ...ideas("src/streams/subscription.ts", "streams/registration", {
     "token not renewed": ["    this.#ctx.storage.kv.delete(TOKEN);\n", ""],
   }),
-  ...ideas("src/reconcile/check-positions.ts", "archive/release reconcile/tampering", {
+  ...ideas("src/reconcile/check-balances.ts", "archive/release reconcile/tampering", {
     "sums in the archive not compared": [
       'WHERE ${within("a.account_id", chunk)} AND ${notTradedAfter(DELIVERED)}',
       'WHERE 0 AND ${within("a.account_id", chunk)} AND ${notTradedAfter(DELIVERED)}',
