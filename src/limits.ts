@@ -21,7 +21,7 @@ import { MAX_PAGE } from "./http/cursor.ts";
 import { MAX_DEPTH, MAX_MEMBERS } from "./http/json.ts";
 import { RATE_LIMIT_FIGURES } from "./http/rate-limit.ts";
 import { BODY_LIMIT_BYTES } from "./http/request.ts";
-import { LEASE_MS } from "./ledger/statement-lease.ts";
+import { LEASE_MS } from "./ledger/statement.ts";
 import { MAX_STATEMENT_ROWS } from "./ledger/statement.ts";
 import type { Config } from "./platform/config.ts";
 import { KEPT, READ } from "./platform/windows.ts";

@@ -2,11 +2,11 @@
  * Streams all entries of a user that match a filter as text. Reads them in chunks, so that only one
  * chunk at a time is in memory and blocks D1.
  */
-import { invalidRequest } from "../platform/problem.ts";
-import { first, sql } from "../platform/sql.ts";
+import { NOW } from "../platform/commit.ts";
+import { invalidRequest, Problem } from "../platform/problem.ts";
+import { all, first, sql, uuid } from "../platform/sql.ts";
 import { hasAmounts, type LedgerFilter } from "./filter.ts";
 import { type ColdEntries, UNREACHABLE } from "./cold-entries.ts";
-import { type StatementLease, takeStatementLease } from "./statement-lease.ts";
 import { countEntries, type EntryRow, readEntries } from "./history.ts";
 
 export const MAX_STATEMENT_ROWS = 1_000_000;
@@ -41,7 +41,7 @@ export async function readStatement(
   filter: LedgerFilter,
   format: StatementFormat,
 ): Promise<ReadableStream<Uint8Array>> {
-  const lease = await takeStatementLease(db, reader.userId);
+  const lease = await takeLease(db, reader.userId);
   try {
     return await streamEntries(db, reader, filter, { format, lease });
   } catch (error) {
@@ -111,4 +111,51 @@ async function rejectIfTooLong(
     { path: "query.from", message },
     { path: "query.to", message },
   ]);
+}
+
+/**
+ * A user has one statement written at a time, because each reads up to a million entries. The lease
+ * is a row of D1, which all isolates share. It is taken for a minute, renewed with each chunk and
+ * deleted at the end.
+ */
+export const LEASE_MS = 60_000;
+const RETRY_SECS = 5;
+
+type StatementLease = {
+  /** False if the lease has expired and another statement has taken it. */
+  readonly renew: () => Promise<boolean>;
+  readonly release: () => Promise<void>;
+};
+
+/** Throws `rate_limited` while another statement of the user is being written. */
+async function takeLease(db: D1Database, userId: string): Promise<StatementLease> {
+  const token = crypto.randomUUID();
+  const taken = await all(
+    db,
+    sql`INSERT INTO statement_leases (user_id, token, expires_at)
+      SELECT ${uuid(userId)}, ${token}, ${NOW} + ${LEASE_MS} WHERE 1
+      ON CONFLICT (user_id) DO UPDATE SET token = excluded.token, expires_at = excluded.expires_at
+        WHERE expires_at <= ${NOW}
+      RETURNING 1`,
+  );
+  if (taken.length === 0)
+    throw new Problem({
+      code: "rate_limited",
+      detail: "Another statement of yours is being written. Wait until it is complete.",
+      retryAfterSecs: RETRY_SECS,
+    });
+  const mine = sql`user_id = ${uuid(userId)} AND token = ${token}`;
+  return {
+    renew: async () => {
+      const renewed = await all(
+        db,
+        sql`UPDATE statement_leases SET expires_at = ${NOW} + ${LEASE_MS} WHERE ${mine}
+          RETURNING 1`,
+      );
+      return renewed.length > 0;
+    },
+    release: async () => {
+      await all(db, sql`DELETE FROM statement_leases WHERE ${mine}`);
+    },
+  };
 }
