@@ -41,7 +41,6 @@ const JUMP = 1_000_000;
 const REACH_MS = 31 * 86_400_000;
 /** Attempts to insert the event right after the last sealed one. */
 const ATTEMPTS = 20;
-const HEADS_PER_READ = 1_000;
 /** Events that are read. Somebody else inserted the others, so the log is forged in any case. */
 const MAX_EPOCHS = 10_000;
 
@@ -155,7 +154,7 @@ async function findLost(
   const lost = new Map<string, { readonly seq: number; readonly at: number }>();
   const kept: number[] = [];
   let end = 0;
-  scan: for await (const anchors of pages(reader)) {
+  scan: for await (const anchors of reader.every()) {
     const hashes = await hashesOf(db, anchors);
     for (const anchor of anchors) {
       const { seq, hash, at } = anchor;
@@ -178,17 +177,6 @@ async function findLost(
   const below = [...kept, ...heads.filter(({ at }) => at < since).map(({ seq }) => seq)];
   const keptUntil = below.reduce((most, seq) => (seq < lowest ? Math.max(most, seq) : most), 0);
   return { keptUntil, lostUntil: highest };
-}
-
-async function* pages(reader: AnchorReader): AsyncGenerator<Anchor[]> {
-  let page: Anchor[] = [];
-  for await (const anchor of reader.every()) {
-    page.push(anchor);
-    if (page.length < HEADS_PER_READ) continue;
-    yield page;
-    page = [];
-  }
-  if (page.length > 0) yield page;
 }
 
 async function hashesOf(

@@ -27,18 +27,13 @@ export type PolicyView = {
 /** One of the policies that a change leaves: it applies `afterMs` after the event. */
 type PolicyFrom = { readonly afterMs: number; readonly policy: PolicyView };
 
-/** What `details` of an event stores. Each kind with details is here. */
-export type Stored = {
+/** What `details` of an event stores. Of the other kinds with details the kind says it all. */
+type Contents = {
   readonly user_created: { passwordSha256: string };
-  readonly sessions_ended: Nothing;
-  readonly account_frozen: Nothing;
-  readonly account_unfrozen: Nothing;
   readonly password_changed: { passwordSha256: string };
   readonly password_set: { passwordSha256: string };
   readonly email_change_requested: EmailChange;
-  readonly email_change_cancelled: Nothing;
   readonly email_changed: { from: string; to: string };
-  readonly totp_reset: Nothing;
   /** A hold began. Before this kind, `password_set` and `totp_reset` stored `holdMs`. */
   readonly security_hold: { holdMs: number };
   readonly totp_enabled: { codes: readonly string[] };
@@ -49,12 +44,10 @@ export type Stored = {
     afterMs: number;
   };
   readonly totp_removal_requested: { afterMs: number };
-  readonly totp_removal_cancelled: Nothing;
   readonly policy_changed: readonly PolicyFrom[];
   readonly api_key_created: KeyRights;
   readonly api_key_approved: { activeFrom: number };
   readonly withdrawal_address_created: { chain: string; address: string; afterMs: number };
-  readonly withdrawal_address_removed: Nothing;
   /** An operator approved or rejected the proposal. */
   readonly proposal_decided: { status: "approved" | "rejected" };
   /** The journal up to the seal whose number is the subject. */
@@ -76,6 +69,8 @@ export type Stored = {
     line: string;
   };
 };
+export type Stored = Contents &
+  Readonly<Record<Exclude<DetailedKind, keyof Contents>, Readonly<Record<string, never>>>>;
 /** What operators ordered: it takes effect at `activeFrom`, unless it is cancelled. */
 export type EmailChange = {
   readonly from: string;
@@ -84,8 +79,6 @@ export type EmailChange = {
   readonly keepKeys: boolean;
   readonly activeFrom: number;
 };
-/** The kind says it all. */
-type Nothing = Readonly<Record<string, never>>;
 /** `details` of an event, and the keys for its MAC. */
 export type Details = { readonly json: string; readonly keys: MacKeys };
 
