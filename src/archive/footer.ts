@@ -90,21 +90,6 @@ export function encodeFooter({ head, blocks }: Footer): { content: string; sha25
 /** An object has another content than the database states. */
 export class SealDiffers extends SealMalformed {}
 
-/** A footer as it was read. Somebody else may have written it. */
-export type UnprovenFooter = {
-  readonly head: string;
-  readonly blocks: string;
-  readonly lengths: string;
-  readonly sha256: string;
-};
-
-export function splitFooter(content: string): UnprovenFooter {
-  const [head, blocks, lengths, more] = content.split("\n", 4);
-  if (head === undefined || blocks === undefined || lengths === undefined || more !== undefined)
-    throw new SealMalformed("a footer has three lines");
-  return { head, blocks, lengths, sha256: sha256(`${head}\n${blocks}`) };
-}
-
 /** As JSON, with a comma. */
 const LENGTH_CHARACTERS = 9;
 
@@ -115,16 +100,22 @@ function readHead(line: string): SealHead {
   return head;
 }
 
-/** Throws `SealMalformed` unless it has this hash. Its JSON is parsed only then. */
-export function readFooter(footer: UnprovenFooter, expected: string): Footer {
-  if (footer.sha256 !== expected)
-    throw new SealDiffers(`has the hash ${footer.sha256} instead of ${expected}`);
-  const head = readHead(footer.head);
-  const stated = readTable(BLOCK, footer.blocks);
+/**
+ * Throws `SealMalformed` unless it has this hash. Its JSON is parsed only then, because somebody
+ * else may have written it.
+ */
+export function readFooter(content: string, expected: string): Footer {
+  const [first, second, third, more] = content.split("\n", 4);
+  if (first === undefined || second === undefined || third === undefined || more !== undefined)
+    throw new SealMalformed("a footer has three lines");
+  const found = sha256(`${first}\n${second}`);
+  if (found !== expected) throw new SealDiffers(`has the hash ${found} instead of ${expected}`);
+  const head = readHead(first);
+  const stated = readTable(BLOCK, second);
   // No hash covers the lengths.
-  if (footer.lengths.length > 2 + LENGTH_CHARACTERS * stated.length)
+  if (third.length > 2 + LENGTH_CHARACTERS * stated.length)
     throw new SealMalformed("has too many lengths");
-  const lengths = readTable({ length: number }, `{"length":${footer.lengths}}`);
+  const lengths = readTable({ length: number }, `{"length":${third}}`);
   if (lengths.length !== stated.length) throw new SealMalformed("a block has no length");
   let offset = 0;
   const blocks = stated.map((block, place) => {

@@ -24,8 +24,6 @@ import {
   type SealHead,
   type SealId,
   sha256,
-  splitFooter,
-  type UnprovenFooter,
 } from "./footer.ts";
 import {
   type Content,
@@ -101,7 +99,7 @@ export function encodeSeal(
 export function decodeSeal(bytes: Uint8Array, expected: string): { seal: Seal; footer: Footer } {
   const opened = openFooter(bytes);
   if ("needed" in opened) throw new SealMalformed("the footer does not fit");
-  const footer = readFooter(opened, expected);
+  const footer = readFooter(opened.content, expected);
   const last = footer.blocks.at(-1);
   if ((last === undefined ? 0 : last.offset + last.length) !== opened.start)
     throw new SealMalformed("blocks do not end at the footer");
@@ -149,16 +147,16 @@ export function openBlock<K extends Kind>(
   return rows;
 }
 
-/** The footer of an object, from its last bytes, or how many of these are needed. */
+/** The footer of an object as text, from its last bytes, or how many of these are needed. */
 export function openFooter(
   end: Uint8Array,
-): (UnprovenFooter & { readonly start: number }) | { readonly needed: number } {
+): { readonly content: string; readonly start: number } | { readonly needed: number } {
   if (end.length < SIZES_BYTES) throw new SealMalformed("ends too early");
   const sizes = new DataView(end.buffer, end.byteOffset + end.length - SIZES_BYTES);
   const start = end.length - SIZES_BYTES - sizes.getUint32(0);
   if (start < 0) return { needed: end.length - start };
   const content = decompress(end.subarray(start, end.length - SIZES_BYTES), sizes.getUint32(4));
-  return { ...splitFooter(content), start };
+  return { content, start };
 }
 
 function headOf(seal: SealHead): SealHead {

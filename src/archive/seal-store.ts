@@ -61,7 +61,7 @@ export async function readFooterAt(
 ): Promise<Footer> {
   for (let suffix = FOOTER_BYTES; ;) {
     const read = openFooter(await readBytes(bucket, id, { suffix }));
-    if (!("needed" in read)) return readFooter(read, sha256);
+    if (!("needed" in read)) return readFooter(read.content, sha256);
     if (read.needed <= suffix || read.needed > MAX_BYTES)
       throw new SealMalformed("the footer does not fit");
     suffix = read.needed;

@@ -12,7 +12,6 @@ import {
   readFooter,
   SealDiffers,
   sha256,
-  splitFooter,
 } from "../../src/archive/footer.ts";
 import { TRANSFERS } from "../../src/archive/sealed-columns.ts";
 import { decodeSeal, encodeSeal, openBlock } from "../../src/archive/seal-format.ts";
@@ -186,7 +185,8 @@ it("parses nothing of an object with another hash", () => {
 
 it("refuses a footer that is not whole, although its hash is right", () => {
   const { content } = encodeFooter({ head: HEAD, blocks: [] });
-  const read = (footer: string) => readFooter(splitFooter(footer), splitFooter(footer).sha256);
+  const read = (footer: string) =>
+    readFooter(footer, sha256(footer.split("\n").slice(0, 2).join("\n")));
   expect(read(content)).toEqual({ head: HEAD, blocks: [] });
   const hostile: readonly string[] = [
     content.replace('"version":[1]', '"version":[2]'),
