@@ -31,6 +31,7 @@ export function registerAccountRoutes(app: Api): void {
     ...OWN_POST,
     path: "/auth/change-password",
     notices: true,
+    endsCredentials: true,
     operationId: "changePassword",
     summary: "Change the password. All earlier sessions end.",
     description:
@@ -154,7 +155,7 @@ function registerFreezeRoutes(app: Api): void {
         revokeKeys: body.revoke_keys,
         clientIp,
       });
-      waitUntil(api.rightsChanged(env, userId));
+      waitUntil(api.rightsChanged(env, userId, "ended"));
       return { user_id: userId, revoked_keys: unfrozen && body.revoke_keys };
     },
   });
@@ -190,7 +191,7 @@ function registerEmailRoute(app: Api): void {
     }),
     handler: async ({ api, env, db, settings, body, clientIp, waitUntil }) => {
       const userId = await cancelEmailChange(db, settings, { token: body.token, clientIp });
-      if (userId !== null) waitUntil(api.rightsChanged(env, userId));
+      if (userId !== null) waitUntil(api.rightsChanged(env, userId, "kept"));
       return { cancelled: userId !== null };
     },
   });

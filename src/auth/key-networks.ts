@@ -9,6 +9,7 @@
 import { errorFields, log } from "../platform/log.ts";
 import { all, type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
 import type { RequestContext } from "../http/request-context.ts";
+import type { RightsChanged } from "../http/route-definition.ts";
 import { widerNetworkOf } from "../http/ip-range.ts";
 import { commitAudited, recordBy } from "../audit/audit.ts";
 
@@ -65,7 +66,7 @@ const quiet = new Map<string, number>();
 type Incoming = {
   readonly env: Cloudflare.Env;
   readonly context: RequestContext;
-  readonly rightsChanged: (env: Cloudflare.Env, userId: string) => Promise<void>;
+  readonly rightsChanged: RightsChanged;
 };
 type Key = { readonly apiKeyId: string; readonly userId: string };
 
@@ -83,7 +84,7 @@ export function watchNetwork(incoming: Incoming, key: Key, now: number): void {
     quiet.delete(key.apiKeyId);
     if (kind === "raced") return;
     remember(seen, id, now + SEEN_MS);
-    if (kind === "new") await incoming.rightsChanged(env, key.userId);
+    if (kind === "new") await incoming.rightsChanged(env, key.userId, "kept");
   };
   context.waitUntil(
     lookUp().catch((error: unknown) => log("warn", "key_network.not_recorded", errorFields(error))),

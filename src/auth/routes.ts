@@ -114,7 +114,7 @@ function registerSessionRoutes(app: Api): void {
     handler: async ({ api, env, db, settings, body, clientIp, waitUntil }) => {
       const session = await login(db, settings, { ...body, ip: clientIp });
       // Of a new network, or of a recovery code that was used.
-      waitUntil(api.rightsChanged(env, session.user_id));
+      waitUntil(api.rightsChanged(env, session.user_id, "kept"));
       return session;
     },
   });
@@ -140,6 +140,7 @@ function registerEndSessions(app: Api): void {
     method: "delete",
     path: "/auth/sessions",
     notices: true,
+    endsCredentials: true,
     operationId: "endSessions",
     repeatable: true,
     tag: "Auth",
@@ -249,6 +250,7 @@ function registerRevokeKey(app: Api): void {
     method: "delete",
     path: "/auth/api-keys",
     notices: true,
+    endsCredentials: true,
     operationId: "revokeApiKey",
     repeatable: true,
     tag: "Auth",

@@ -60,7 +60,7 @@ export type Authenticate = (
     env: Cloudflare.Env;
     settings: Config;
     context: RequestContext;
-    rightsChanged: Api["rightsChanged"];
+    rightsChanged: RightsChanged;
   },
   needs: {
     credential: Exclude<Credential, "public">;
@@ -79,6 +79,16 @@ type Ending<Result> = (
   change: (alongside: (group: Group, applied: Sql) => readonly Sql[]) => Promise<Result>,
 ) => Promise<Result>;
 
+/**
+ * Tells a user's open sockets of new notices and, if credentials may have ended, which. Never
+ * throws. app.ts injects it from streams/.
+ */
+export type RightsChanged = (
+  env: Cloudflare.Env,
+  userId: string,
+  credentials: "ended" | "kept",
+) => Promise<void>;
+
 export type Api = {
   readonly hono: Hono<EdgeEnv>;
   /** What the OpenAPI description is made of when it is first read. */
@@ -88,11 +98,7 @@ export type Api = {
   readonly freezeAccount: Ending<boolean>;
   /** Ends the open quotes of the keys that the change revokes. */
   readonly revokingKeys: <Result>(...ending: Parameters<Ending<Result>>) => Promise<Result>;
-  /**
-   * Tells the user's open sockets of new notices and of credentials that have ended. app.ts injects
-   * it from streams/.
-   */
-  readonly rightsChanged: (env: Cloudflare.Env, userId: string) => Promise<void>;
+  readonly rightsChanged: RightsChanged;
   /** Methods by path, for 405 and CORS preflight requests. */
   readonly methods: Map<string, Set<string>>;
 };
@@ -165,6 +171,8 @@ export type RouteDefinition<
   readonly problems?: readonly ProblemCode[];
   /** Whether the handler may change the caller's rights. Then their sockets are told after it. */
   readonly notices?: true;
+  /** Whether it may end credentials of the caller, whose sockets are closed after it. */
+  readonly endsCredentials?: true;
   /** The class of the rate limit. Default: the scope, or `auth` for a route without a scope. */
   readonly rateClass?: RateClass;
   readonly handler: (

@@ -78,8 +78,10 @@ export async function serve<
     ...input,
     actor,
   });
-  if (definition.notices === true && actor !== undefined)
-    context.waitUntil(api.rightsChanged(c.env, actor.userId));
+  if (definition.notices === true && actor !== undefined) {
+    const credentials = definition.endsCredentials === true ? "ended" : "kept";
+    context.waitUntil(api.rightsChanged(c.env, actor.userId, credentials));
+  }
   if (result instanceof Response) return ownResponse(result);
   const status = definition.status ?? 200;
   if (result instanceof Reply)

@@ -122,7 +122,7 @@ async function resetOf(
     apply({ userId, operator, keepKeys, alongside }),
   );
   if (result === undefined) return undefined;
-  await rightsChanged(env, userId);
+  await rightsChanged(env, userId, "ended");
   const user = await findUser(env.DB, userId);
   return {
     user_id: userId,
@@ -182,7 +182,7 @@ export async function revokeKey(context: OperatorContext): Promise<unknown> {
   const changed = await revokingKeys(env, userId, (alongside) =>
     revokeApiKey(env.DB, { apiKeyId, operator }, alongside),
   );
-  await rightsChanged(env, userId);
+  await rightsChanged(env, userId, "ended");
   return { api_key_id: apiKeyId, revoked: true, changed };
 }
 

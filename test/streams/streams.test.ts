@@ -7,6 +7,7 @@ import { closeEndedSockets } from "../../src/streams/close-ended.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { announceNotice } from "../../src/streams/notice.ts";
 import { renotify, streamObject } from "../../src/streams/notify.ts";
+import { apiOf } from "../support/http.ts";
 import { insertEvent } from "../support/audit.ts";
 import { newAsset } from "../support/ledger.ts";
 import {
@@ -245,6 +246,28 @@ awakeAndEvicted("an account stream", (maybeEvict) => {
     await closeEndedSockets(env);
     expect(await old.untilClosed()).toBe(4401);
     expect(fresh.closed).toBeUndefined();
+  });
+
+  it("closes by a repeated revocation what the first one could not", async () => {
+    const user = await newUser();
+    const key = await newKey(user);
+    const stream = accountStream(user.userId);
+    const [ofSession, ofKey] = [await connect(user, stream), await connect(key, stream)];
+    // What a revocation commits. Its process died, and cron closes only what ended lately.
+    await all(
+      env.DB,
+      sql`UPDATE api_keys SET revoked_at = ${NOW} - 600000 WHERE api_key_id = ${uuid(key.apiKeyId)}`,
+    );
+    await all(
+      env.DB,
+      sql`INSERT INTO opened_streams (user_id, opener, stream, opened_at)
+        VALUES (${uuid(user.userId)}, ${uuid(key.apiKeyId)}, ${stream}, ${NOW})`,
+    );
+    await maybeEvict(stream);
+    const path = `/auth/api-keys?api_key_id=${key.apiKeyId}`;
+    expect(await apiOf(user).delete(path)).toMatchObject({ status: 200 });
+    expect(await ofKey.untilClosed()).toBe(4401);
+    expect(ofSession.closed).toBeUndefined();
   });
 });
 
