@@ -29,7 +29,7 @@ import {
 import type { Kind, SealedRow } from "./sealed-columns.ts";
 import { openBlock } from "./seal-format.ts";
 import { readBlockBytes } from "./seal-store.ts";
-import { type Entry, StoredBlocks } from "./stored-blocks.ts";
+import { type BlockPosition, type Entry, StoredBlocks } from "./stored-blocks.ts";
 
 /** For tests. */
 export type IndexLimits = FollowLimits & {
@@ -68,13 +68,15 @@ export type RecordsRequest = {
   /** Records after this position. Null: from the first one. */
   readonly after: RecordPosition | null;
   readonly limit: number;
+  /** Where the last call ended. Blocks overlap, so a position of a record would not do. */
+  readonly from: BlockPosition | null;
 };
 
 export type RecordsPage = {
   /** At most `limit`, in the order of the list. */
   readonly records: readonly SealedRecord[];
-  /** All records that fit are listed down to here. Null: to the oldest one. */
-  readonly completeTo: RecordPosition | null;
+  /** The next block that may contain more; null if none does. */
+  readonly next: BlockPosition | null;
 };
 
 export type ColdRequest = {
@@ -83,9 +85,6 @@ export type ColdRequest = {
   readonly before: bigint;
   readonly limit: number;
 };
-
-/** Sorts after all ids of an instant. */
-const LAST_ID = "f".repeat(32);
 
 export class BlockIndex {
   readonly #stored: StoredBlocks;
@@ -114,10 +113,11 @@ export class BlockIndex {
 
   /** A part of a list of records. */
   async records(owner: string, request: RecordsRequest): Promise<RecordsPage> {
-    const { newest, filter, after, limit } = request;
+    const { newest, filter, after, limit, from } = request;
     await this.follow(owner, newest);
     const until = Math.min(after?.at ?? Infinity, filter.to ?? Number.MAX_SAFE_INTEGER);
-    const blocks = this.#stored.withRecords(filter.kind, newest, [filter.from ?? 0, until]);
+    const period = [filter.from ?? 0, until] as const;
+    const blocks = this.#stored.withRecords(filter.kind, newest, period, from);
     let records: SealedRecord[] = [];
     for await (const { entry, rows } of this.#open(filter.kind, blocks, {
       fits: (one) => this.#mayHaveRequest(one, filter),
@@ -127,11 +127,10 @@ export class BlockIndex {
       const { high } = entry.block;
       const last = records[limit - 1];
       if (last !== undefined && positionOf(last).at > high) break;
-      if (rows === null) return { records, completeTo: { at: high, id: LAST_ID } };
+      if (rows === null) return { records, next: { at: high, number: entry.id.number } };
       records = inOrder([...records, ...recordsIn(rows, owner, filter, after)]).slice(0, limit);
     }
-    const last = records[limit - 1];
-    return { records, completeTo: last === undefined ? null : positionOf(last) };
+    return { records, next: null };
   }
 
   /** The blocks of quotes have no marks. A quote is found by its instant. */

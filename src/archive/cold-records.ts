@@ -9,7 +9,15 @@ import type { BlockIndex, RecordsPage, RecordsRequest } from "./block-index.ts";
 import { bareId, histories, historyName, orUnavailable } from "./ask-history.ts";
 import { timeOf } from "./cold-page.ts";
 import type { SealId } from "./footer.ts";
-import { isOlder, type RecordKey, type RecordKind, type SealedRecord } from "./record-page.ts";
+import {
+  inOrder,
+  isOlder,
+  positionOf,
+  type RecordKey,
+  type RecordKind,
+  type RecordPosition,
+  type SealedRecord,
+} from "./record-page.ts";
 
 export type RecordArchive = {
   readonly db: D1Database;
@@ -45,30 +53,54 @@ export function leftOf(userId: string): Sql {
     UNION ALL SELECT 0, 0, ${ALWAYS}, ${ALWAYS}, ${ALWAYS} WHERE ${historyIsCut(userId)}`;
 }
 
+export type ColdRecordPage = {
+  readonly records: readonly SealedRecord[];
+  /** All records that fit are listed down to here. Null: to the oldest one. */
+  readonly completeTo: RecordPosition | null;
+};
+
 /** Records after a position, newest first. The page may end early, but never where it began. */
 export function coldPage(
   archive: RecordArchive,
   userId: string,
-  request: RecordsRequest,
-): Promise<RecordsPage> {
-  return orUnavailable(() => readPage(archive, userId, request));
+  request: Omit<RecordsRequest, "from">,
+): Promise<ColdRecordPage> {
+  const { after } = request;
+  return orUnavailable(() =>
+    readPage(archive, userId, request, (read) => after === null || isOlder(read, after)),
+  );
 }
 
+/** Calls of a page. Each reads hundreds of blocks, so only many that overlap need several. */
+const MAX_CALLS = 20;
+/** Sorts after all ids of an instant. */
+const LAST_ID = "f".repeat(32);
+
+/** `mayEnd` says whether the page may end although it is complete only down to a position. */
 async function readPage(
   { history }: RecordArchive,
   userId: string,
-  request: RecordsRequest,
-): Promise<RecordsPage> {
+  request: Omit<RecordsRequest, "from">,
+  mayEnd: (completeTo: RecordPosition) => boolean,
+): Promise<ColdRecordPage> {
   const owner = bareId(userId);
-  const page = await history.getByName(historyName(owner)).records(owner, request);
-  const { after } = request;
-  if (page.completeTo !== null && after !== null && !isOlder(page.completeTo, after))
-    throw new Error("the page needs too many blocks");
-  return page;
+  const stub = history.getByName(historyName(owner));
+  const { limit } = request;
+  let records: readonly SealedRecord[] = [];
+  let from: RecordsRequest["from"] = null;
+  for (let calls = 0; calls < MAX_CALLS; calls++) {
+    const page: RecordsPage = await stub.records(owner, { ...request, from });
+    records = inOrder([...records, ...page.records]).slice(0, limit);
+    const last = records[limit - 1];
+    const end = last === undefined ? null : positionOf(last);
+    from = page.next;
+    // What was read is complete above the newest record of the next block.
+    if (from === null || (end !== null && end.at > from.at)) return { records, completeTo: end };
+    const completeTo = { at: from.at, id: LAST_ID };
+    if (mayEnd(completeTo)) return { records, completeTo };
+  }
+  throw new Error("the page needs too many blocks");
 }
-
-/** Pages that a look-up reads at most. */
-const MAX_PAGES = 4;
 
 /** A match is made at most so long after the record that names it was opened. */
 const LIFE_MS = { request_id: 86_400_000, quote_id: 300_000, match_id: 0 } as const;
@@ -88,14 +120,9 @@ export function findCold(
     const left = await first<Left>(archive.db, leftOf(userId));
     if (left === undefined || (left[kind] ?? 0) < from) return undefined;
     const { epoch, number } = left;
-    const request = { newest: { epoch, number }, filter: { kind, key, from, to }, limit: 1 };
-    let after: RecordsRequest["after"] = null;
-    for (let pages = 0; pages < MAX_PAGES; pages++) {
-      const page: RecordsPage = await readPage(archive, userId, { ...request, after });
-      const [record] = page.records;
-      if (record !== undefined || page.completeTo === null) return record;
-      after = page.completeTo;
-    }
-    throw new Error("the record needs too many blocks");
+    const filter = { kind, key, from, to };
+    const request = { newest: { epoch, number }, filter, after: null, limit: 1 };
+    const { records } = await readPage(archive, userId, request, () => false);
+    return records[0];
   });
 }

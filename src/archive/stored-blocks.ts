@@ -4,6 +4,9 @@ import { BLOCK, type Block, PLACE, previousOf, type SealId } from "./footer.ts";
 import type { Kind } from "./sealed-columns.ts";
 
 /** A block of the owner, and the seal that contains it. */
+/** A block of records, by the newest that it contains, then by its seal. */
+export type BlockPosition = { readonly at: number; readonly number: number };
+
 export type Entry = { readonly id: SealId; readonly block: Block };
 
 const INDEXED = { ...BLOCK, ...PLACE };
@@ -125,13 +128,15 @@ export class StoredBlocks {
     }
   }
 
-  /** The blocks with records of a period, by the newest that they contain. */
+  /** The blocks with records of a period, by the newest that they contain, from one of them on. */
   *withRecords(
     kind: Kind,
     newest: SealId,
     [from, until]: readonly [number, number],
+    first: BlockPosition | null,
   ): Generator<Entry> {
-    let last = [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
+    const { at, number } = first ?? { at: Number.MAX_SAFE_INTEGER, number: 0 };
+    let last = [at, number + 1];
     for (const entry of this.#pages(kind, newest, () => ({
       where: `b.low <= ? AND b.high >= ? AND (b.high, b.number) < (?, ?)
         ORDER BY b.high DESC, b.number DESC`,

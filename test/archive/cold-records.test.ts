@@ -144,8 +144,8 @@ it.each(["one", "two", "three"].slice(0, rounds(1, 3)))(
     const dice = new Dice(seed);
     await releaseAll();
     const { users, books, requests, quotes, matches } = await trading(dice);
-    // Fewer blocks a call than there are, so that some pages end early.
-    const archive = journal.archive(undefined, { opened: 20 });
+    // Few blocks a call, so that pages take several, and some end early.
+    const archive = journal.archive(undefined, { opened: 3 });
     const more: Filters = {
       books: [
         { venue: "venue_one" },
@@ -389,6 +389,7 @@ it("finds a request and its match without opening the other blocks", async () =>
   // Safe cast: the archive calls nothing else.
   const archive = journal.archive({ get } as Pick<SealBucket, "get">, {
     opened: 1,
+    examined: 2,
     kept: 0,
   });
   const last = matched.at(-1) ?? "";
@@ -431,7 +432,8 @@ it("merges seals whose records overlap in time", async () => {
   }
   await releaseAll();
   const filter = { requestId: request.requestId };
-  const archive = journal.archive(undefined, { opened: 2 });
+  // One block a call.
+  const archive = journal.archive(undefined, { opened: 1 });
   const items = await allPages((page) => listOwnQuotes(archive, maker.userId, filter, page), 1);
   expect(items).toMatchObject(quoted.toReversed().map((quote_id) => ({ quote_id })));
 });

@@ -105,8 +105,8 @@ const FIELDS = {
     "label",
     "at",
   ],
-  records: ["newest", "filter", "after", "limit"],
-  recordsPage: ["records", "completeTo"],
+  records: ["newest", "filter", "after", "limit", "from"],
+  recordsPage: ["records", "next"],
 } as const;
 type ReleasedFields = { [Name in keyof typeof FIELDS]: (typeof FIELDS)[Name][number] };
 type Present = { [Op in Command["op"]]: Extract<Command, { op: Op }> } & {
