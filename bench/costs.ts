@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { getAddress } from "viem";
 import { hashPassword } from "../src/auth/password.ts";
-import { announceDeposits } from "../src/custody/announce-custody.ts";
+import { announceDeposits } from "../src/custody/custody-events.ts";
 import { creditConfirmed } from "../src/custody/watcher/credit-deposit.ts";
 import { recordDeposits, type SeenTransfer } from "../src/custody/watcher/detect-deposits.ts";
 import { commitOrThrow, newGroup } from "../src/platform/commit.ts";

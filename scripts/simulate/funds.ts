@@ -1,5 +1,5 @@
 /** Funds that a user has from the start. */
-import { announceDeposits } from "../../src/custody/announce-custody.ts";
+import { announceDeposits } from "../../src/custody/custody-events.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
 import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { sql, uuid } from "../../src/platform/sql.ts";

@@ -1,7 +1,7 @@
 /** Credits an amount that no chain has seen, for tests and for `wrangler dev`. */
 import { randomBytes } from "node:crypto";
 import type { AssetKey } from "../../src/assets/asset.ts";
-import { announceDeposits } from "../../src/custody/announce-custody.ts";
+import { announceDeposits } from "../../src/custody/custody-events.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
 import { blob, type Sql, sql, uuid } from "../../src/platform/sql.ts";

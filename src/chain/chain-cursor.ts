@@ -2,12 +2,9 @@
  * Stores how far a chain has been read. Every write that depends on blocks is in the batch that
  * moves the cursor, so it takes effect at most once.
  */
-import { and, desc, eq, gt, lt } from "drizzle-orm";
 import type { Group } from "../platform/commit.ts";
-import { blob, type Sql, sql } from "../platform/sql.ts";
+import { all, blob, first, type Sql, sql } from "../platform/sql.ts";
 import type { Block } from "./follow-head.ts";
-import { chainBlocks, chainCursors } from "./tables.ts";
-import { read } from "../platform/read.ts";
 
 export type Cursor = {
   /** Deposits and vault events up to this block have been applied. */
@@ -22,18 +19,27 @@ export type Cursor = {
   readonly haltReason: string | null;
 };
 
+type CursorRow = Omit<Cursor, "confirmed" | "scanned"> & {
+  readonly confirmed_number: number;
+  readonly confirmed_hash: string;
+  readonly scanned_number: number;
+  readonly scanned_hash: string;
+};
+
 export async function readCursor(db: D1Database, chain: string): Promise<Cursor | undefined> {
-  const [row] = await read(db, ({ select }) =>
-    select().from(chainCursors).where(eq(chainCursors.chain, chain)),
+  const row = await first<CursorRow>(
+    db,
+    sql`SELECT confirmed_number, lower(hex(confirmed_hash)) AS confirmed_hash, scanned_number,
+        lower(hex(scanned_hash)) AS scanned_hash, head_number AS headNumber, moved_at AS movedAt,
+        halted_at AS haltedAt, halt_reason AS haltReason
+      FROM chain_cursors WHERE chain = ${chain}`,
   );
   if (row === undefined) return undefined;
+  const { confirmed_number, confirmed_hash, scanned_number, scanned_hash, ...rest } = row;
   return {
-    confirmed: { number: row.confirmedNumber, hash: row.confirmedHash },
-    scanned: { number: row.scannedNumber, hash: row.scannedHash },
-    headNumber: row.headNumber,
-    movedAt: row.movedAt,
-    haltedAt: row.haltedAt,
-    haltReason: row.haltReason,
+    ...rest,
+    confirmed: { number: confirmed_number, hash: `0x${confirmed_hash}` },
+    scanned: { number: scanned_number, hash: `0x${scanned_hash}` },
   };
 }
 
@@ -49,13 +55,11 @@ export function readBlocks(
   chain: string,
   { above, below }: { readonly above: number; readonly below: number },
 ): Promise<Block[]> {
-  const { number } = chainBlocks;
-  return read(db, ({ select }) =>
-    select({ number, hash: chainBlocks.hash })
-      .from(chainBlocks)
-      .where(and(eq(chainBlocks.chain, chain), gt(number, above), lt(number, below)))
-      .orderBy(desc(number))
-      .limit(BLOCKS_PER_READ),
+  return all<Block>(
+    db,
+    sql`SELECT number, '0x' || lower(hex(hash)) AS hash FROM chain_blocks
+      WHERE chain = ${chain} AND number > ${above} AND number < ${below}
+      ORDER BY number DESC LIMIT ${BLOCKS_PER_READ}`,
   );
 }
 

@@ -226,23 +226,16 @@ function decodeVault(log: MinedLog, vault: Address, at: LogPlace, out: Decoded):
       out.vaultEvents.push({ ...place, kind: "Paid", id, batchNo: Number(batchNo), ...terms });
       return true;
     }
-    case "Failed":
-      out.vaultEvents.push({
-        ...place,
-        kind: "Failed",
-        id: event.args.id,
-        batchNo: Number(event.args.batchNo),
-      });
+    case "Failed": {
+      const { id, batchNo } = event.args;
+      out.vaultEvents.push({ ...place, kind: "Failed", id, batchNo: Number(batchNo) });
       return true;
-    case "Skipped":
-      out.vaultEvents.push({
-        ...place,
-        kind: "Skipped",
-        id: event.args.id,
-        batchNo: Number(event.args.batchNo),
-        reason: event.args.reason,
-      });
+    }
+    case "Skipped": {
+      const { id, batchNo, reason } = event.args;
+      out.vaultEvents.push({ ...place, kind: "Skipped", id, batchNo: Number(batchNo), reason });
       return true;
+    }
     case "Voided":
     case "AlreadyDone":
       out.vaultEvents.push({ ...place, kind: event.eventName, id: event.args.id });

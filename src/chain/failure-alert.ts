@@ -1,9 +1,11 @@
-/**
- * Counts failed rounds of a Durable Object. After ten in a row it raises an alert, which the next
- * round that succeeds resolves.
- */
+/** Alerts of Durable Objects: about rounds that fail, and about RPC endpoints that do not answer. */
 import type { AlertKind } from "../platform/alert-kinds.ts";
 import { clearAlert, raiseAlert } from "../platform/alert.ts";
+import type { ChainConfig } from "../platform/config.ts";
+import { NOW } from "../platform/commit.ts";
+import { all, sql } from "../platform/sql.ts";
+import { hostOf } from "./rpc.ts";
+import { lastingFailure } from "./rpc-transport.ts";
 
 /** Failed rounds in a row after which the alert is raised. */
 const FAILURES_TOLERATED = 10;
@@ -40,4 +42,44 @@ export class FailureAlert {
       this.#failures = 0;
     });
   }
+}
+
+/**
+ * The alerts of one Durable Object. Their subject names it, because another one may run elsewhere
+ * and call other methods: `<chain>:<object>:<host>`.
+ */
+export class EndpointAlerts {
+  readonly #object: "watcher" | "payer";
+  /** Subjects of the open alerts, as JSON. An earlier instance may have left others. */
+  #reported: string | undefined;
+
+  constructor(object: "watcher" | "payer") {
+    this.#object = object;
+  }
+
+  async report(db: D1Database, { chain, rpc_urls }: ChainConfig): Promise<void> {
+    const prefix = `${chain}:${this.#object}:`;
+    const failing = rpc_urls.flatMap((url) => {
+      const failure = lastingFailure(url);
+      return failure === undefined ? [] : [{ host: hostOf(url), ...failure }];
+    });
+    const subjects = JSON.stringify(failing.map(({ host }) => prefix + host));
+    if (subjects === this.#reported) return;
+    await all(
+      db,
+      sql`UPDATE alerts SET resolved_at = ${NOW} WHERE kind = 'endpoint_failing'
+        AND substr(subject, 1, ${prefix.length}) = ${prefix} AND resolved_at IS NULL
+        AND subject NOT IN (SELECT value FROM json_each(${subjects}))`,
+    );
+    for (const { host, ...failure } of failing)
+      await raiseAlert(db, "endpoint_failing", prefix + host, detailOf(host, failure));
+    this.#reported = subjects;
+  }
+}
+
+function detailOf(host: string, { method, reason }: { method: string; reason: string }): string {
+  return (
+    `${host} does not answer ${method} (${reason}), for a minute or longer. The others go on ` +
+    "without it. Ask its provider, or replace it: npm run wrangler -- secret put RPC_URLS"
+  );
 }

@@ -1,5 +1,6 @@
 /** Reads what addresses hold of tokens: many in one call, at the head or after one block. */
 import { type Address, erc1155Abi, erc20Abi, type Hex } from "viem";
+import { inChunks } from "../platform/chunks.ts";
 import type { ChainConfig } from "../platform/config.ts";
 import type { Endpoint } from "./rpc.ts";
 import { ERC20, type Token } from "./token.ts";
@@ -11,6 +12,8 @@ import { askAgreed } from "./witnesses.ts";
  */
 const PER_CALL = 150;
 
+const BALANCE = { functionName: "balanceOf" } as const;
+
 export type Holding = { readonly token: Token; readonly holder: Address };
 
 /** Returns the balances in order, at the head or after the block with this hash (EIP-1898). */
@@ -20,21 +23,16 @@ export async function readHoldings(
   blockHash?: Hex,
 ): Promise<bigint[]> {
   const balances: bigint[] = [];
-  for (let start = 0; start < wanted.length; start += PER_CALL) {
+  for (const chunk of inChunks(wanted, PER_CALL)) {
     balances.push(
       ...(await client.multicall({
-        contracts: wanted.slice(start, start + PER_CALL).map(({ token, holder }) =>
+        contracts: chunk.map(({ token, holder }) =>
           token.kind === ERC20
-            ? ({
-                address: token.token,
-                abi: erc20Abi,
-                functionName: "balanceOf",
-                args: [holder],
-              } as const)
+            ? ({ ...BALANCE, abi: erc20Abi, address: token.token, args: [holder] } as const)
             : ({
-                address: token.token,
+                ...BALANCE,
                 abi: erc1155Abi,
-                functionName: "balanceOf",
+                address: token.token,
                 args: [holder, token.tokenId],
               } as const),
         ),

@@ -1,10 +1,24 @@
 /**
- * Chooses the account that pays on a chain: a remote signer if configured, else a key in secrets.
+ * The account that pays on a chain: a remote signer if configured, else a key in secrets. Every
+ * signed transaction is decoded and compared with the request before it is used.
  */
-import { type Address, getAddress } from "viem";
+import {
+  type Address,
+  getAddress,
+  type Hex,
+  isAddressEqual,
+  keccak256,
+  parseTransaction,
+  recoverTransactionAddress,
+  type TransactionSerializedEIP1559,
+  createClient,
+  isHex,
+  numberToHex,
+} from "viem";
 import type { ChainConfig, Config } from "../platform/config.ts";
-import { type OperatorAccount, operatorAccount } from "./operator-account.ts";
-import { remoteAccount } from "./remote-signer.ts";
+import { privateKeyToAccount } from "viem/accounts";
+import type { Fees } from "./fees.ts";
+import { rpcTransport } from "./rpc-transport.ts";
 
 export function payerAccount(settings: Config, chain: ChainConfig): OperatorAccount {
   const signer = settings.PAYER_SIGNERS[chain.chain];
@@ -27,4 +41,142 @@ export function payerAddresses(settings: Config): readonly Address[] {
     addresses.set(settings, known);
   }
   return known;
+}
+
+export type Unsigned = {
+  readonly nonce: number;
+  readonly to: Address;
+  readonly data: Hex;
+  readonly gasLimit: bigint;
+  readonly fees: Fees;
+};
+export type Signed = { readonly raw: Hex; readonly hash: Hex };
+
+export type OperatorAccount = {
+  readonly address: Address;
+  readonly sign: (transaction: Unsigned) => Promise<Signed>;
+  /** Whether the bytes are the transaction, signed by this account. */
+  readonly verify: (raw: Hex, transaction: Unsigned) => Promise<boolean>;
+};
+
+function operatorAccount(settings: Config, chain: ChainConfig): OperatorAccount {
+  const key = settings.PAYER_KEYS[chain.chain];
+  if (key === undefined)
+    throw new Error(`Invalid settings: PAYER_KEYS has no key for ${chain.chain}`);
+  const account = privateKeyToAccount(hexOf(key));
+  return checkedAccount(account.address, chain.chain_id, (transaction) =>
+    account.signTransaction(toEip1559(transaction, chain.chain_id)),
+  );
+}
+
+/** Wraps a signer and throws unless it signed the requested transaction with this account. */
+export function checkedAccount(
+  address: Address,
+  chainId: number,
+  sign: (transaction: Unsigned) => Promise<Hex>,
+): OperatorAccount {
+  return {
+    address: getAddress(address),
+    sign: async (transaction) => {
+      const raw = await sign(transaction);
+      await checkSigned(raw, transaction, address, chainId);
+      return { raw, hash: keccak256(raw) };
+    },
+    verify: (raw, transaction) =>
+      checkSigned(raw, transaction, address, chainId).then(
+        () => true,
+        () => false,
+      ),
+  };
+}
+
+export function toEip1559(transaction: Unsigned, chainId: number) {
+  return {
+    type: "eip1559" as const,
+    chainId,
+    nonce: transaction.nonce,
+    to: transaction.to,
+    data: transaction.data,
+    value: 0n,
+    gas: transaction.gasLimit,
+    maxFeePerGas: transaction.fees.maxFee,
+    maxPriorityFeePerGas: transaction.fees.priorityFee,
+  };
+}
+
+async function checkSigned(
+  raw: Hex,
+  asked: Unsigned,
+  address: Address,
+  chainId: number,
+): Promise<void> {
+  const got = parseTransaction(raw);
+  const same =
+    got.type === "eip1559" &&
+    got.chainId === chainId &&
+    (got.nonce ?? 0) === asked.nonce &&
+    got.to !== undefined &&
+    got.to !== null &&
+    isAddressEqual(got.to, asked.to) &&
+    (got.data ?? "0x") === asked.data.toLowerCase() &&
+    (got.value ?? 0n) === 0n &&
+    got.gas === asked.gasLimit &&
+    got.maxFeePerGas === asked.fees.maxFee &&
+    (got.maxPriorityFeePerGas ?? 0n) === asked.fees.priorityFee &&
+    (got.accessList ?? []).length === 0;
+  if (!same) throw new Error("the signer returned another transaction than requested");
+  // Safe cast: viem brands serialized transactions by their type, which is this one.
+  const serializedTransaction = raw as TransactionSerializedEIP1559;
+  const signer = await recoverTransactionAddress({ serializedTransaction });
+  if (!isAddressEqual(signer, address)) throw new Error("the signer signed with another account");
+}
+
+function hexOf(text: string): Hex {
+  return `0x${text.replace(/^0x/, "")}`;
+}
+
+export type RemoteSigner = {
+  readonly url: string;
+  readonly address: Address;
+  /** Headers that authenticate the service, such as `authorization`. */
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export function remoteAccount(signer: RemoteSigner, chainId: number): OperatorAccount {
+  const client = createClient({
+    transport: rpcTransport(signer.url, "patient", {
+      retryCount: 1,
+      fetchOptions: { headers: { ...signer.headers } },
+    }),
+  });
+  return checkedAccount(signer.address, chainId, async (transaction) => {
+    const result: unknown = await client.request({
+      method: "eth_signTransaction",
+      params: [toRpc(transaction, signer.address, chainId)],
+    } as never);
+    return rawOf(result);
+  });
+}
+
+function toRpc(transaction: Unsigned, from: Address, chainId: number) {
+  return {
+    type: "0x2",
+    from,
+    to: transaction.to,
+    data: transaction.data,
+    value: "0x0",
+    nonce: numberToHex(transaction.nonce),
+    gas: numberToHex(transaction.gasLimit),
+    maxFeePerGas: numberToHex(transaction.fees.maxFee),
+    maxPriorityFeePerGas: numberToHex(transaction.fees.priorityFee),
+    chainId: numberToHex(chainId),
+  };
+}
+
+/** Web3Signer returns the bytes. geth and others return `{ raw, tx }`. */
+function rawOf(result: unknown): Hex {
+  const raw: unknown =
+    typeof result === "object" && result !== null && "raw" in result ? result.raw : result;
+  if (!isHex(raw)) throw new Error("the signer did not return signed bytes");
+  return raw;
 }

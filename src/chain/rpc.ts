@@ -38,24 +38,22 @@ const NEXT_AFTER_MS = 1_000;
 
 const clients = new Map<string, PublicClient>();
 
-/** The chain's endpoints. A single one is always patient, because no other can be asked. */
-export function endpoints(chain: ChainConfig, patience: Patience = "quick"): Endpoint[] {
-  const only = chain.rpc_urls.length === 1;
-  return chain.rpc_urls.map((url) => ({ url, client: clientOf(url, only ? "patient" : patience) }));
-}
-
-/** The endpoints from index `first` on, then the others. Quick ones that rest come last. */
-export function endpointsFrom(
-  chain: ChainConfig,
-  first: number,
+/**
+ * The chain's endpoints, from index `first` on, then the others. Quick ones that rest come last. A
+ * single one is always patient, because no other can be asked.
+ */
+export function endpoints(
+  { rpc_urls }: ChainConfig,
   patience: Patience = "quick",
+  first = 0,
 ): Endpoint[] {
-  const all = endpoints(chain, patience);
-  const index = first % Math.max(all.length, 1);
-  const ordered = [...all.slice(index), ...all.slice(0, index)];
-  return patience === "patient"
-    ? ordered
-    : ordered.toSorted((one, other) => Number(rests(one.url)) - Number(rests(other.url)));
+  const index = first % Math.max(rpc_urls.length, 1);
+  const urls = [...rpc_urls.slice(index), ...rpc_urls.slice(0, index)];
+  if (patience === "quick") urls.sort((one, other) => Number(rests(one)) - Number(rests(other)));
+  return urls.map((url) => ({
+    url,
+    client: clientOf(url, urls.length === 1 ? "patient" : patience),
+  }));
 }
 
 /**
@@ -69,7 +67,7 @@ export async function askAny<T>(
   preferred = 0,
 ): Promise<T> {
   const errors: unknown[] = [];
-  for (const endpoint of endpointsFrom(chain, preferred)) {
+  for (const endpoint of endpoints(chain, "quick", preferred)) {
     try {
       return await ask(endpoint);
     } catch (error) {
@@ -79,7 +77,7 @@ export async function askAny<T>(
   await pause(BACKOFF_MS);
   const found: T[] = [];
   const asks: Promise<void>[] = [];
-  for (const endpoint of endpointsFrom(chain, preferred, "patient")) {
+  for (const endpoint of endpoints(chain, "patient", preferred)) {
     const asked = ask(endpoint).then(
       (value) => void found.push(value),
       (error: unknown) => void errors.push(error),

@@ -26,6 +26,9 @@ export const MAX_SWEEPS = 75;
 /** Kinds of limit in Limits.sol that all ids of a contract share. */
 const [ERC1155_TOTAL, ERC1155_TRANSACTION] = [3, 5] as const;
 
+/** Values of `reason` in Vault.sol's `Skipped` event. `refused`: the token refuses anybody. */
+export const SKIP_REASON = { alreadyDone: 1, short: 2, overLimit: 3, refused: 5 } as const;
+
 /** Values of Vault.state(id). */
 export const PAYMENT_STATE = { none: 0, paid: 1, failed: 2, voided: 3 } as const;
 

@@ -6,15 +6,7 @@
  * correct ones are left. With a single endpoint its result is used.
  */
 import { type ChainConfig, witnessesOf } from "../platform/config.ts";
-import {
-  type Endpoint,
-  endpoints,
-  endpointsFrom,
-  gather,
-  hostOf,
-  pause,
-  RpcUnavailable,
-} from "./rpc.ts";
+import { type Endpoint, endpoints, gather, hostOf, pause, RpcUnavailable } from "./rpc.ts";
 
 /** Endpoints returned different results and not enough agreed. The message names their hosts. */
 export class EndpointsDisagree extends Error {
@@ -68,11 +60,11 @@ export async function askAgreed<T>(
       errors.push(error);
     }
   };
-  await Promise.all(endpointsFrom(chain, preferred).slice(0, needed).map(askOne));
+  await Promise.all(endpoints(chain, "quick", preferred).slice(0, needed).map(askOne));
   if (groups.size !== 1 || errors.length > 0) {
     // An endpoint that lags by a block has it after a moment.
     if (errors.length > 0) await pause(RETRY_MS);
-    const rest = endpointsFrom(chain, preferred, "patient").filter(({ url }) => !answered.has(url));
+    const rest = endpoints(chain, "patient", preferred).filter(({ url }) => !answered.has(url));
     const total = answered.size + rest.length;
     await gather(rest.map(askOne), () => isDecided([...groups.values()], needed, total));
   }

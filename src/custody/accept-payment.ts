@@ -20,7 +20,7 @@ import {
 } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { isLost } from "./payer/restore-payments.ts";
-import type { ACCEPTED_AS } from "./tables.ts";
+import type { ACCEPTED_AS } from "./column-values.ts";
 
 export type Acceptance = {
   readonly paymentId: string;

@@ -9,12 +9,12 @@ import { approvalMac } from "../ledger/withdrawal-mac.ts";
 import type { CheckedActor, SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { type Operation, runOperation } from "../platform/operation.ts";
+import { runOperation } from "../platform/operation.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import { problem } from "../platform/problem.ts";
 import { atom, type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
-import type { WithdrawalStatus } from "./tables.ts";
+import type { WithdrawalStatus } from "./column-values.ts";
 import {
   dailyLimitFacts,
   type DailyLimitFacts,
@@ -58,14 +58,9 @@ export function approveAfterStepUp(
   keys: MacKeys,
   approval: Approval,
 ): Promise<Changed> {
-  return runOperation(db, approve(keys, approval));
-}
-
-function approve(keys: MacKeys, { actor, withdrawalId, ip }: Approval): Operation<Changed> {
-  return changeWithdrawal({
-    actor,
-    withdrawalId,
-    ip,
+  const { actor, withdrawalId } = approval;
+  const approve = changeWithdrawal({
+    ...approval,
     kind: "withdrawal_approved",
     set: (group) => sql`status = 'queued', approved_at = ${group.at},
       approval_mac = ${approvalMac(keys, withdrawalId)}`,
@@ -79,6 +74,7 @@ function approve(keys: MacKeys, { actor, withdrawalId, ip }: Approval): Operatio
     },
     apart: actorFacts(actor),
   });
+  return runOperation(db, approve);
 }
 
 type Facts = ActorFacts &

@@ -4,10 +4,8 @@
  * guard requires that it is queued, so exactly one of the two applies.
  */
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
-import { transfer } from "../ledger/post.ts";
 import type { Actor } from "../platform/actor.ts";
-import type { Group } from "../platform/commit.ts";
-import { type Operation, runOperation } from "../platform/operation.ts";
+import { runOperation } from "../platform/operation.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import { problem } from "../platform/problem.ts";
 import {
@@ -17,14 +15,14 @@ import {
   jsonObject,
   jsonText,
   readUuid,
-  type Sql,
   sql,
   uuid,
 } from "../platform/sql.ts";
 import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
 import { findWithdrawal, type WithdrawalLookup } from "./list-withdrawals.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
-import type { WithdrawalStatus } from "./tables.ts";
+import { releaseEnded } from "./withdrawal-transfers.ts";
+import type { WithdrawalStatus } from "./column-values.ts";
 
 type Cancellation = {
   readonly actor: Actor;
@@ -38,23 +36,18 @@ export async function cancelWithdrawal(
   { actor, id, ip }: Cancellation,
 ): Promise<Changed> {
   const { withdrawal_id } = await findWithdrawal(db, actor.userId, id);
-  return runOperation(db, cancel({ actor, withdrawalId: readUuid(withdrawal_id), ip }));
-}
-
-function cancel(of: {
-  readonly actor: Actor;
-  readonly withdrawalId: string;
-  readonly ip: string | undefined;
-}): Operation<Changed> {
-  return changeWithdrawal({
-    ...of,
+  const cancel = changeWithdrawal({
+    actor,
+    withdrawalId: readUuid(withdrawal_id),
+    ip,
     kind: "withdrawal_cancelled",
     set: (group) => sql`status = 'cancelled', ended_by = ${uuid(group.id)}`,
-    also: (group) => [releaseCancelled(group)],
-    preconditions: (at) => preconditions(of.actor, at),
+    also: (group) => [releaseEnded(group, "cancelled")],
+    preconditions: (at) => preconditions(actor, at),
     facts: { status: atom("w.status"), row: jsonText(jsonObject(WITHDRAWAL)) },
-    apart: actorFacts(of.actor),
+    apart: actorFacts(actor),
   });
+  return runOperation(db, cancel);
 }
 
 type Facts = ActorFacts & { readonly status: WithdrawalStatus; readonly row: string };
@@ -95,17 +88,4 @@ function preconditions(actor: Actor, at: Expr): readonly Precondition<Facts, Cha
       },
     },
   ];
-}
-
-/** Returns the amounts of the withdrawals that the group has cancelled. */
-export function releaseCancelled(group: Group): Sql {
-  return transfer(group, {
-    reason: "release",
-    step: "end",
-    from: "pending",
-    to: "available",
-    source: sql`SELECT w.user_id AS from_owner, w.user_id AS to_owner, w.asset AS asset,
-        w.amount AS amount, w.withdrawal_id AS ref, 0 AS line
-      FROM withdrawals w WHERE w.ended_by = ${uuid(group.id)} AND w.status = 'cancelled'`,
-  });
 }

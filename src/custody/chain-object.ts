@@ -3,8 +3,7 @@
  * with the alerts about rounds and endpoints that fail.
  */
 import { DurableObject } from "cloudflare:workers";
-import { EndpointAlerts } from "../chain/endpoint-alerts.ts";
-import { FailureAlert } from "../chain/failure-alert.ts";
+import { EndpointAlerts, FailureAlert } from "../chain/failure-alert.ts";
 import { describe } from "../chain/rpc.ts";
 import { type ChainConfig, type Config, config } from "../platform/config.ts";
 import { counts } from "../platform/counts.ts";

@@ -11,7 +11,7 @@ import { problem } from "../platform/problem.ts";
 import { type Columns, type Expr, expr, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
-import { announceWithdrawals } from "./announce-custody.ts";
+import { announceWithdrawals } from "./custody-events.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
 
 /** Events are for `notifyStreams`. There are none if the change was made before. */

@@ -2,7 +2,7 @@
  * Deposit addresses are derived, numbered per user and chain, and watched permanently. The newest
  * one is current.
  */
-import { desc, eq } from "drizzle-orm";
+import type * as z from "zod";
 import { checksumAddress } from "../assets/address.ts";
 import { audited, auditRow, recordOf } from "../audit/audit.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
@@ -16,12 +16,22 @@ import { errorFields, log } from "../platform/log.ts";
 import { type Operation, tryOperation } from "../platform/operation.ts";
 import { ask, guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { problem, unavailable } from "../platform/problem.ts";
-import { blob, type Expr, expr, FALSE, first, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
+import {
+  all,
+  blob,
+  type Expr,
+  expr,
+  FALSE,
+  first,
+  type Sql,
+  sql,
+  TRUE,
+  uuid,
+} from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
+import type * as schema from "./schemas.ts";
 import type { AddressRecord } from "./watcher/restore-addresses.ts";
-import { read } from "../platform/read.ts";
-import { depositAddresses } from "./tables.ts";
 
 export const MAX_DEPOSIT_ADDRESSES = 50;
 
@@ -31,15 +41,14 @@ export const MAX_DEPOSIT_ADDRESSES = 50;
  */
 const NONCE_TRIES = 8;
 
-export type DepositAddress = {
-  address: string;
-  chain: string;
-  created_at: string;
-  current: boolean;
-  nonce: number;
-};
+export type DepositAddress = z.input<typeof schema.DepositAddress>;
 
-type Row = Pick<typeof depositAddresses.$inferSelect, "address" | "chain" | "createdAt" | "nonce">;
+type Row = {
+  readonly address: string;
+  readonly chain: string;
+  readonly createdAt: number;
+  readonly nonce: number;
+};
 
 type Settings = Pick<Config, "ADDRESS_KEY" | "DEPOSIT_DAILY_ADDRESSES">;
 type Command = {
@@ -166,12 +175,11 @@ export async function listDepositAddresses(
   db: D1Database,
   userId: string,
 ): Promise<DepositAddress[]> {
-  const { address, chain, createdAt, nonce } = depositAddresses;
-  const rows = await read(db, ({ select }) =>
-    select({ address, chain, createdAt, nonce })
-      .from(depositAddresses)
-      .where(eq(depositAddresses.userId, userId))
-      .orderBy(desc(createdAt), chain, desc(nonce)),
+  const rows = await all<Row>(
+    db,
+    sql`SELECT hex(address) AS address, chain, created_at AS createdAt, nonce
+      FROM deposit_addresses WHERE user_id = ${uuid(userId)}
+      ORDER BY created_at DESC, chain, nonce DESC`,
   );
   const seen = new Set<string>();
   return rows.map((row) => {

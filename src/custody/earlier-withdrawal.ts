@@ -1,16 +1,13 @@
 /** The withdrawal that used a client_withdrawal_id before: a replay returns it. */
 import { problem } from "../platform/problem.ts";
-import { expr, type Expr, jsonObject, jsonText, uuid } from "../platform/sql.ts";
+import { type Columns, expr, jsonObject, jsonText, uuid } from "../platform/sql.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
 import type { Withdrawn, WithdrawTerms } from "./withdraw.ts";
 
 /** The withdrawal that used this client_withdrawal_id before, as JSON text. */
 export type EarlierFacts = { readonly earlier: string | null };
 
-export function earlierFacts(
-  userId: string,
-  terms: WithdrawTerms,
-): Readonly<Record<"earlier", Expr>> {
+export function earlierFacts(userId: string, terms: WithdrawTerms): Columns<keyof EarlierFacts> {
   return {
     earlier: expr`SELECT ${jsonText(jsonObject(WITHDRAWAL))} FROM withdrawals w
       WHERE w.user_id = ${uuid(userId)} AND w.client_withdrawal_id = ${terms.clientWithdrawalId}`,

@@ -8,8 +8,8 @@ import { queriesLeft } from "../platform/query-limit.ts";
 import { all, type Expr, first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { pushOrThrow } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
-import { announceWithdrawals } from "./announce-custody.ts";
-import { releaseCancelled } from "./cancel-withdrawal.ts";
+import { announceWithdrawals } from "./custody-events.ts";
+import { releaseEnded } from "./withdrawal-transfers.ts";
 import { FAILURE_MESSAGES } from "./payment-records.ts";
 
 const PER_GROUP = 100;
@@ -31,7 +31,7 @@ export async function expireApprovals(env: Env): Promise<boolean> {
         WHERE withdrawal_id IN (
           SELECT w.withdrawal_id ${due(group.at)}
           ORDER BY w.approval_expires_at LIMIT ${raw(String(PER_GROUP))})`,
-      releaseCancelled(group),
+      releaseEnded(group, "cancelled"),
       ...announceWithdrawals(group),
     ]);
     const ended = await expiredBy(env.DB, group);

@@ -1,7 +1,7 @@
 import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
 import { readAssetKey } from "../assets/asset.ts";
-import type { Venue } from "../platform/venues.ts";
+import type * as schema from "./schemas.ts";
 import type { Balance } from "../ledger/balance.ts";
 import { listBalances as listOwn } from "../ledger/balance.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
@@ -9,13 +9,7 @@ import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../ht
 /** Balances are sorted by asset key, so the last key is the position. */
 export const balancePage = pageFields(z.tuple([z.string().max(100)]).transform(([asset]) => asset));
 
-export type AssetBalance = {
-  venue_id: Venue | null;
-  asset_id: string | null;
-  balance: string;
-  pending_balance: string;
-  promised: string;
-};
+export type AssetBalance = z.input<typeof schema.AssetBalance>;
 
 /** Every asset with an available or pending balance: USDC first, then by venue and asset. */
 export async function listBalances(

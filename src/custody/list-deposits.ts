@@ -9,7 +9,7 @@ import {
 } from "../http/cursor.ts";
 import { all, raw, readUuid, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { DEPOSIT, type DepositRow, depositView } from "./payment-records.ts";
-import type { ListedDepositStatus } from "./tables.ts";
+import type { ListedDepositStatus } from "./column-values.ts";
 
 type Query = PageQuery<TimeId> & { status?: ListedDepositStatus | undefined };
 

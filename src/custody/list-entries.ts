@@ -1,15 +1,19 @@
+/** The entries of GET /custody/get-ledger: a page of them, or all as a statement. */
 import type * as z from "zod";
 import { readAssetKey } from "../assets/asset.ts";
 import type { ColdEntries } from "../ledger/cold-entries.ts";
 import type { LedgerFilter } from "../ledger/filter.ts";
 import { type EntryRow, NEWEST, readEntries } from "../ledger/history.ts";
-import type { Page } from "../http/cursor.ts";
-import { DEFAULT_PAGE } from "../http/cursor.ts";
+import { type Page, DEFAULT_PAGE } from "../http/cursor.ts";
 import { NANOS_PER_MS } from "../http/fields.ts";
 import { readUuid } from "../platform/sql.ts";
 import type { Venue } from "../platform/venues.ts";
 import { toWireTime } from "../platform/time.ts";
 import type { LedgerEntry, LedgerQuery } from "./schemas.ts";
+import { actorRejection } from "../auth/may-write.ts";
+import { readStatement } from "../ledger/statement.ts";
+import type { Actor } from "../platform/actor.ts";
+import { invalidRequest } from "../platform/problem.ts";
 
 export type LedgerRequest = z.output<typeof LedgerQuery>;
 export type EntryWire = z.input<typeof LedgerEntry>;
@@ -58,7 +62,7 @@ export async function listEntries(
   return { items: rows.map(entryView), next_cursor: next === null ? null : String(next) };
 }
 
-export function entryView(row: EntryRow): EntryWire {
+function entryView(row: EntryRow): EntryWire {
   const token = readAssetKey(row.asset);
   return {
     entry_id: row.entry_id,
@@ -71,4 +75,72 @@ export function entryView(row: EntryRow): EntryWire {
     ref_id: row.ref.startsWith("0x") ? row.ref : readUuid(row.ref),
     created_at: toWireTime(row.at),
   };
+}
+
+const COLUMNS = [
+  "entry_id",
+  "account",
+  "asset_id",
+  "venue",
+  "delta",
+  "balance_after",
+  "reason",
+  "ref_id",
+  "created_at",
+] as const satisfies (keyof EntryWire)[];
+
+/** get-ledger as CSV (RFC 4180): all matching entries up to the newest. No value needs quotes. */
+export async function statementResponse(
+  db: D1Database,
+  actor: Actor,
+  query: LedgerRequest,
+  venues: readonly Venue[],
+  cold?: ColdEntries,
+): Promise<Response> {
+  const errors = (["limit", "last_cursor"] as const).filter((name) => query[name] !== undefined);
+  if (errors.length > 0)
+    throw invalidRequest(
+      errors.map((name) => ({
+        path: `query.${name}`,
+        message: "not allowed with a statement, which has no pages",
+      })),
+    );
+  const reader = {
+    userId: actor.userId,
+    ...(cold === undefined ? {} : { cold }),
+    mayContinue: async () => (await actorRejection(db, actor)) === undefined,
+  };
+  const statement = await readStatement(db, reader, filterOf(query, venues), {
+    header: `${COLUMNS.join(",")}\r\n`,
+    line: (row) => {
+      const entry = entryView(row);
+      return `${COLUMNS.map((column) => entry[column] ?? "").join(",")}\r\n`;
+    },
+    end: (rows) => `# end,${rows}\r\n`,
+  });
+  return new Response(statement, {
+    headers: {
+      "content-type": "text/csv; charset=utf-8; header=present",
+      "content-disposition": 'attachment; filename="ledger.csv"',
+    },
+  });
+}
+
+/**
+ * Whether the caller prefers CSV to JSON: by its quality value, or by the order if these are equal
+ * (RFC 9110, section 12.5.1).
+ */
+export function wantsStatement(accept: string | null): boolean {
+  const ranges = (accept ?? "")
+    .toLowerCase()
+    .split(",")
+    .map((range) => range.split(";").map((part) => part.trim()));
+  const rank = (type: string) => {
+    const place = ranges.findIndex(([name]) => name === type);
+    const quality = ranges[place]?.find((part) => part.startsWith("q="));
+    return { place, quality: place < 0 ? 0 : quality === undefined ? 1 : Number(quality.slice(2)) };
+  };
+  const [csv, json] = [rank("text/csv"), rank("application/json")];
+  if (!(csv.quality > 0)) return false;
+  return csv.quality === json.quality ? csv.place < json.place : csv.quality > json.quality;
 }

@@ -10,7 +10,7 @@ import {
 import { problem } from "../platform/problem.ts";
 import { all, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
 import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./payment-records.ts";
-import type { WithdrawalStatus } from "./tables.ts";
+import type { WithdrawalStatus } from "./column-values.ts";
 
 export async function listWithdrawals(
   db: D1Database,

@@ -1,6 +1,6 @@
 /**
  * Records commands of operators and reads what they need to decide. A command is a row. The watcher
- * (resume-chain.ts) or the payer (carry-out-commands.ts) carries it out.
+ * (watch-chain.ts) or the payer (carry-out-commands.ts) carries it out.
  */
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
@@ -17,11 +17,11 @@ import {
   sql,
   uuid,
 } from "../platform/sql.ts";
-import { announceDeposits } from "./announce-custody.ts";
+import { announceDeposits } from "./custody-events.ts";
 import { orphanSmallDeposit } from "./watcher/small-deposits.ts";
 import { ageText, toWireTime } from "../platform/time.ts";
 import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./payment-records.ts";
-import type { WithdrawalStatus } from "./tables.ts";
+import type { WithdrawalStatus } from "./column-values.ts";
 import { type Config, witnessesOf } from "../platform/config.ts";
 
 const MAX_LISTED = 500;

@@ -5,9 +5,9 @@
 import { checksumAddress } from "../assets/address.ts";
 import { toHex } from "../assets/amount.ts";
 import { readAssetKey } from "../assets/asset.ts";
-import { atom, type Columns, expr, readUuid } from "../platform/sql.ts";
+import { atom, type Expr, readUuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import type { FailureCode, ListedDepositStatus, WithdrawalStatus } from "./tables.ts";
+import type { FailureCode, ListedDepositStatus, WithdrawalStatus } from "./column-values.ts";
 
 /** The messages that `failure` shows beside its code. */
 export const FAILURE_MESSAGES: Readonly<Record<FailureCode, string>> = {
@@ -16,77 +16,58 @@ export const FAILURE_MESSAGES: Readonly<Record<FailureCode, string>> = {
   approval_expired: "Nobody approved the withdrawal in time.",
 };
 
+/** A column with the type of its values. */
+type Of<Value> = Expr & { readonly value?: Value };
+type RowOf<Listed> = {
+  readonly [Name in keyof Listed]: Listed[Name] extends Of<infer Value> ? Value : never;
+};
+const column = <Value>(text: string): Of<Value> => atom(text);
+
 /**
- * Rows as reads select them and events store them. Ids, hashes and addresses are upper-case hex
- * without `0x`, as from hex().
+ * Columns over `deposits d`, or over `small_deposit_records d`. Ids, hashes and addresses are
+ * upper-case hex without `0x`.
  */
-export type DepositRow = {
-  readonly deposit_id: string;
-  readonly chain: string;
-  readonly address: string;
-  readonly asset: string;
-  readonly amount: string;
-  readonly transaction_hash: string;
-  readonly block_number: number;
-  readonly confirmations: number;
-  readonly required_confirmations: number;
-  readonly status: ListedDepositStatus;
-  readonly detected_at: number;
-  readonly credited_at: number | null;
-};
-
-export type WithdrawalRow = {
-  readonly withdrawal_id: string;
-  readonly job_id: string;
-  readonly client_withdrawal_id: string;
-  readonly chain: string;
-  readonly asset: string;
-  readonly amount: string;
-  readonly to_address: string;
-  readonly status: WithdrawalStatus;
-  readonly approval_expires_at: number | null;
-  readonly transaction_hash: string | null;
-  readonly failure_code: FailureCode | null;
-  readonly failure_message: string | null;
-  readonly created_at: number;
-  readonly updated_at: number;
-};
-
-/** Columns over `deposits d`, or over `small_deposit_records d`. */
-export const DEPOSIT: Columns<keyof DepositRow> = {
-  deposit_id: atom("hex(d.deposit_id)"),
-  chain: atom("d.chain"),
-  address: atom("hex(d.address)"),
-  asset: atom("d.asset"),
-  amount: atom("d.amount"),
-  transaction_hash: atom("hex(d.transaction_hash)"),
-  block_number: atom("d.block_number"),
-  confirmations: expr`iif(d.status = 'orphaned', 0, max(0, 1 - d.block_number + coalesce(
+export const DEPOSIT = {
+  deposit_id: column<string>("hex(d.deposit_id)"),
+  chain: column<string>("d.chain"),
+  address: column<string>("hex(d.address)"),
+  asset: column<string>("d.asset"),
+  amount: column<string>("d.amount"),
+  transaction_hash: column<string>("hex(d.transaction_hash)"),
+  block_number: column<number>("d.block_number"),
+  confirmations:
+    column<number>(`(iif(d.status = 'orphaned', 0, max(0, 1 - d.block_number + coalesce(
     (SELECT max(c.head_number, c.confirmed_number) FROM chain_cursors c WHERE c.chain = d.chain),
-    d.block_number - 1)))`,
-  required_confirmations: atom("d.required_confirmations"),
-  status: atom("d.status"),
-  detected_at: atom("d.detected_at"),
-  credited_at: atom("d.credited_at"),
+    d.block_number - 1))))`),
+  required_confirmations: column<number>("d.required_confirmations"),
+  status: column<ListedDepositStatus>("d.status"),
+  detected_at: column<number>("d.detected_at"),
+  credited_at: column<number | null>("d.credited_at"),
 };
 
-/** Columns over `withdrawals w`. */
-export const WITHDRAWAL: Columns<keyof WithdrawalRow> = {
-  withdrawal_id: atom("hex(w.withdrawal_id)"),
-  job_id: atom("hex(w.job_id)"),
-  client_withdrawal_id: atom("w.client_withdrawal_id"),
-  chain: atom("w.chain"),
-  asset: atom("w.asset"),
-  amount: atom("CAST(w.amount AS TEXT)"),
-  to_address: atom("hex(w.to_address)"),
-  status: atom("w.status"),
-  approval_expires_at: atom("w.approval_expires_at"),
-  transaction_hash: expr`iif(w.transaction_hash IS NULL, NULL, hex(w.transaction_hash))`,
-  failure_code: atom("w.failure_code"),
-  failure_message: atom("w.failure_message"),
-  created_at: atom("w.created_at"),
-  updated_at: atom("w.updated_at"),
+/** Columns over `withdrawals w`, as those of deposits. */
+export const WITHDRAWAL = {
+  withdrawal_id: column<string>("hex(w.withdrawal_id)"),
+  job_id: column<string>("hex(w.job_id)"),
+  client_withdrawal_id: column<string>("w.client_withdrawal_id"),
+  chain: column<string>("w.chain"),
+  asset: column<string>("w.asset"),
+  amount: column<string>("CAST(w.amount AS TEXT)"),
+  to_address: column<string>("hex(w.to_address)"),
+  status: column<WithdrawalStatus>("w.status"),
+  approval_expires_at: column<number | null>("w.approval_expires_at"),
+  transaction_hash: column<string | null>(
+    "iif(w.transaction_hash IS NULL, NULL, hex(w.transaction_hash))",
+  ),
+  failure_code: column<FailureCode | null>("w.failure_code"),
+  failure_message: column<string | null>("w.failure_message"),
+  created_at: column<number>("w.created_at"),
+  updated_at: column<number>("w.updated_at"),
 };
+
+/** Rows as reads select them and events store them. */
+export type DepositRow = RowOf<typeof DEPOSIT>;
+export type WithdrawalRow = RowOf<typeof WITHDRAWAL>;
 
 export function depositView(row: DepositRow) {
   const token = readAssetKey(row.asset);

@@ -3,6 +3,7 @@
  * Payer and watcher store them in their own storage, which a restore of the database leaves as it
  * is. A record is needed as long as the database can be restored to an earlier instant.
  */
+import { inChunks } from "../platform/chunks.ts";
 
 /** D1's Time Travel reaches 30 days back. One more day allows for a late restore. */
 export const RETENTION_MS = 31 * 86_400_000;
@@ -34,8 +35,7 @@ export async function pruneRecords<Stored>(
     ...(after === null ? {} : { startAfter: after }),
   });
   const keys = page.size === 0 ? [] : await outdated(page);
-  for (let start = 0; start < keys.length; start += KEYS_PER_CALL)
-    await storage.delete(keys.slice(start, start + KEYS_PER_CALL));
+  for (const chunk of inChunks(keys, KEYS_PER_CALL)) await storage.delete(chunk);
   const last = page.size < PAGE ? null : ([...page.keys()].at(-1) ?? null);
   await storage.put(`pruned:${prefix}`, { at: now, after: last });
 }

@@ -15,8 +15,7 @@ import { createDepositAddress, listDepositAddresses } from "./deposit-address.ts
 import { amounts, balancePage, balanceView, listBalances } from "./list-balances.ts";
 import { listDeposits } from "./list-deposits.ts";
 import { coldEntries, histories } from "../archive/ask-history.ts";
-import { listEntries } from "./list-entries.ts";
-import { statementResponse, wantsStatement } from "./list-statement.ts";
+import { listEntries, statementResponse, wantsStatement } from "./list-entries.ts";
 import { findWithdrawal, listWithdrawals } from "./list-withdrawals.ts";
 import { type WithdrawalRow, withdrawalView } from "./payment-records.ts";
 import * as schema from "./schemas.ts";
@@ -36,6 +35,7 @@ import { cancelWithdrawal } from "./cancel-withdrawal.ts";
 import { type Api, reply } from "../http/route-definition.ts";
 
 const READ = { tag: "Custody", credential: "any", scope: "read" } as const;
+const SESSION = { tag: "Custody", credential: "session" } as const;
 
 export function registerCustodyRoutes(app: Api): void {
   registerAddressRoutes(app);
@@ -226,8 +226,7 @@ function registerWithdrawalRoutes(app: Api): void {
 /** Approving and cancelling. */
 function registerDecisionRoutes(app: Api): void {
   route(app, {
-    tag: "Custody",
-    credential: "session",
+    ...SESSION,
     rateClass: "withdraw",
     method: "post",
     path: "/custody/approve-withdrawal",
@@ -316,8 +315,7 @@ function registerWithdrawalReads(app: Api): void {
 
 function registerAddressBookRoutes(app: Api): void {
   route(app, {
-    tag: "Custody",
-    credential: "session",
+    ...SESSION,
     method: "post",
     path: "/custody/create-withdrawal-address",
     operationId: "createWithdrawalAddress",
@@ -348,8 +346,7 @@ function registerAddressBookRoutes(app: Api): void {
     },
   });
   route(app, {
-    tag: "Custody",
-    credential: "session",
+    ...SESSION,
     scope: "read",
     method: "get",
     path: "/custody/get-withdrawal-addresses",
@@ -361,8 +358,7 @@ function registerAddressBookRoutes(app: Api): void {
     handler: ({ db, actor, query }) => listWithdrawalAddresses(db, actor.userId, query),
   });
   route(app, {
-    tag: "Custody",
-    credential: "session",
+    ...SESSION,
     method: "delete",
     path: "/custody/withdrawal-address",
     operationId: "removeWithdrawalAddress",

@@ -23,7 +23,7 @@ import {
 } from "../http/fields.ts";
 import { NEWEST } from "../ledger/history.ts";
 import { REASONS } from "../ledger/codes.ts";
-import { LISTED_DEPOSIT_STATUSES, WITHDRAWAL_STATUSES, FAILURE_CODES } from "./tables.ts";
+import { LISTED_DEPOSIT_STATUSES, WITHDRAWAL_STATUSES, FAILURE_CODES } from "./column-values.ts";
 
 export const chainName = pattern(/^[a-z][a-z0-9-]{0,31}$/, "must be the name of a chain");
 const clientWithdrawalId = pattern(
@@ -38,19 +38,17 @@ const chainOut = (description: string) => described(z.string(), description);
 const addressOut = (description: string) =>
   z.string().meta({ description, examples: ["0x52908400098527886E0F7030069857D2E4169EE7"] });
 const venueOut = tokenVenue("Venue of the outcome token; null for USDC").nullable();
-const assetIdOut = z
-  .string()
-  .nullable()
-  .meta({ description: "Outcome token, as canonical 0x hex; null for USDC" });
+const assetIdOut = described(
+  z.string().nullable(),
+  "Outcome token, as canonical 0x hex; null for USDC",
+);
 const accountOut = z.enum(["available", "pending"]).meta({
   description:
     "`available`: yours to use, open quotes included. `pending`: reserved for withdrawals",
 });
 
 export const CreateDepositAddressBody = z.strictObject({
-  chain: chainName
-    .meta({ description: "A chain of GET /config; omitted: its default chain" })
-    .optional(),
+  chain: described(chainName, "A chain of GET /config; omitted: its default chain").optional(),
 });
 
 export const DepositAddress = z
@@ -65,11 +63,11 @@ export const DepositAddress = z
   })
   .meta({ id: "DepositAddress" });
 export const DepositAddresses = z.object({
-  addresses: z.array(DepositAddress).meta({ description: "Newest first" }),
+  addresses: described(z.array(DepositAddress), "Newest first"),
 });
 
 export const BalanceQuery = z.strictObject({
-  venue_id: venueField.meta({ description: "Venue of the outcome token" }),
+  venue_id: described(venueField, "Venue of the outcome token"),
   asset_id: assetId,
 });
 const balances = {
@@ -83,9 +81,7 @@ export const AssetBalance = z
   .meta({ id: "Balance" });
 
 export const DepositsQuery = z.strictObject({
-  status: oneOf(LISTED_DEPOSIT_STATUSES)
-    .meta({ description: "Only deposits with this status" })
-    .optional(),
+  status: described(oneOf(LISTED_DEPOSIT_STATUSES), "Only deposits with this status").optional(),
   ...timeIdPage,
 });
 export const Deposit = z
@@ -96,7 +92,7 @@ export const Deposit = z
     venue_id: venueOut,
     asset_id: assetIdOut,
     amount: u256Out("Native units of the asset"),
-    transaction_hash: z.string().meta({ description: "The transaction, as 0x hex" }),
+    transaction_hash: described(z.string(), "The transaction, as 0x hex"),
     block_number: count("The block that contains the transaction"),
     confirmations: count("Blocks from block_number up to the head, both included"),
     required_confirmations: count("Confirmations before it is credited"),
@@ -118,12 +114,8 @@ export const WithdrawBody = z
     }),
     amount: positiveU256,
     to_address: address,
-    chain: chainName
-      .meta({ description: "The chain that pays USDC; omitted: the default chain" })
-      .optional(),
-    venue_id: venueField
-      .meta({ description: "Venue of the outcome token; omitted for USDC" })
-      .optional(),
+    chain: described(chainName, "The chain that pays USDC; omitted: the default chain").optional(),
+    venue_id: described(venueField, "Venue of the outcome token; omitted for USDC").optional(),
     asset_id: assetId.optional(),
     not_after: notAfter,
   })
@@ -134,16 +126,14 @@ export const WithdrawBody = z
   .meta({ dependentRequired: { venue_id: ["asset_id"], asset_id: ["venue_id"] } });
 
 export const WithdrawalsQuery = z.strictObject({
-  status: oneOf(WITHDRAWAL_STATUSES)
-    .meta({ description: "Only withdrawals with this status" })
-    .optional(),
+  status: described(oneOf(WITHDRAWAL_STATUSES), "Only withdrawals with this status").optional(),
   ...timeIdPage,
 });
 /** Either id of a withdrawal. */
 export const WithdrawalQuery = z
   .strictObject({
-    withdrawal_id: uuidField.meta({ description: "The service's id" }).optional(),
-    client_withdrawal_id: clientWithdrawalId.meta({ description: "Your id" }).optional(),
+    withdrawal_id: described(uuidField, "The service's id").optional(),
+    client_withdrawal_id: described(clientWithdrawalId, "Your id").optional(),
   })
   .refine(
     (query) => (query.withdrawal_id === undefined) !== (query.client_withdrawal_id === undefined),
@@ -156,7 +146,7 @@ export const Withdrawal = z
   .object({
     withdrawal_id: id("Identifies the withdrawal"),
     job_id: id("Identifies the payment job"),
-    client_withdrawal_id: z.string().meta({ description: "The id that you gave" }),
+    client_withdrawal_id: described(z.string(), "The id that you gave"),
     chain: chainOut("The chain that pays"),
     venue_id: venueOut,
     asset_id: assetIdOut,
@@ -181,7 +171,7 @@ export const Withdrawal = z
             "`payment_reverted`: the destination or the token refused it. `operator_failed`: the " +
             "operator cancelled it. `approval_expired`: it was not approved in time",
         }),
-        message: z.string().meta({ description: "The reason as text" }),
+        message: described(z.string(), "The reason as text"),
       })
       .nullable()
       .meta({ description: "Why it failed; null unless it has" }),
@@ -222,33 +212,32 @@ const refId = textField(
 
 export const LedgerQuery = z
   .strictObject({
-    account: oneOf(["available", "pending"])
-      .meta({ description: "Only entries of this sub-account" })
-      .optional(),
+    account: described(
+      oneOf(["available", "pending"]),
+      "Only entries of this sub-account",
+    ).optional(),
     asset_id: assetId.optional(),
-    venue: venueField.meta({ description: "Only outcome tokens of this venue" }).optional(),
-    direction: oneOf(["credit", "debit"])
-      .meta({ description: "Only credits (delta above 0) or debits (below 0)" })
-      .optional(),
-    from: preciseTimestamp
-      .meta({ description: "Only entries created at or after this instant" })
-      .optional(),
-    to: preciseTimestamp
-      .meta({ description: "Only entries created at or before this instant" })
-      .optional(),
-    min_amount: decimalUnits
-      .meta({ description: "Only entries of at least this amount; decimal native units" })
-      .optional(),
-    max_amount: decimalUnits
-      .meta({ description: "Only entries of at most this amount; decimal native units" })
-      .optional(),
-    reasons: listOf(REASONS)
-      .meta({ description: "Only entries with one of these reasons, separated by commas" })
-      .optional(),
+    venue: described(venueField, "Only outcome tokens of this venue").optional(),
+    direction: described(
+      oneOf(["credit", "debit"]),
+      "Only credits (delta above 0) or debits (below 0)",
+    ).optional(),
+    from: described(preciseTimestamp, "Only entries created at or after this instant").optional(),
+    to: described(preciseTimestamp, "Only entries created at or before this instant").optional(),
+    min_amount: described(
+      decimalUnits,
+      "Only entries of at least this amount; decimal native units",
+    ).optional(),
+    max_amount: described(
+      decimalUnits,
+      "Only entries of at most this amount; decimal native units",
+    ).optional(),
+    reasons: described(
+      listOf(REASONS),
+      "Only entries with one of these reasons, separated by commas",
+    ).optional(),
     ref_id: refId.optional(),
-    usdc: boolean
-      .meta({ description: "`true`: only USDC. `false`: only outcome tokens" })
-      .optional(),
+    usdc: described(boolean, "`true`: only USDC. `false`: only outcome tokens").optional(),
     // Without a default, because a statement rejects a limit that is given.
     limit: limitField.removeDefault().optional().meta(LIMIT_DOCUMENTED),
     last_cursor: ledgerCursor.optional(),
@@ -280,7 +269,7 @@ export const LedgerEntry = z
         description: "Balance of this account and asset after the entry, decimal native units",
         examples: ["99999350000"],
       }),
-    reason: z.enum(REASONS).meta({ description: "What caused the entry" }),
+    reason: described(z.enum(REASONS), "What caused the entry"),
     ref_id: z.string().meta({
       description: "Id of the match, quote or withdrawal, or the deposit's transaction hash",
     }),

@@ -4,7 +4,7 @@ import { join, select, sql, uuid } from "../platform/sql.ts";
 import type { SnapshotPart } from "../streams/replay.ts";
 import { balanceView } from "./list-balances.ts";
 import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./payment-records.ts";
-import { WITHDRAWAL_STATUSES, type WithdrawalStatus } from "./tables.ts";
+import { WITHDRAWAL_STATUSES, type WithdrawalStatus } from "./column-values.ts";
 
 /** An account can receive any number of assets. More than these are left to GET get-balances. */
 const MAX_BALANCES = 10_000;

@@ -34,7 +34,7 @@ import {
 } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
-import { announceWithdrawals } from "./announce-custody.ts";
+import { announceWithdrawals } from "./custody-events.ts";
 import {
   type EarlierFacts,
   earlierFacts,
@@ -57,6 +57,7 @@ import {
   withinDailyLimit,
 } from "./withdrawal-limit.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
+import { ofWithdrawals } from "./withdrawal-transfers.ts";
 
 export type WithdrawTerms = {
   readonly clientWithdrawalId: string;
@@ -116,12 +117,12 @@ function queueWithdrawal(settings: Settings, command: WithdrawCommand): Operatio
   const { actor, terms } = command;
   const withdrawalId = uuidv7();
   const jobId = uuidv7();
-  const queuedRow = sql`FROM withdrawals WHERE withdrawal_id = ${uuid(withdrawalId)}`;
+  const mine = sql`w.withdrawal_id = ${uuid(withdrawalId)}`;
   return {
     statements: (group) => {
       // More than a balance can hold is never available, and an INTEGER column cannot hold it.
       if (terms.amount > MAX_NATIVE_UNITS) return [];
-      const queued = sql`${queuedRow} AND queued_group = ${group.seq}`;
+      const queued = sql`${mine} AND w.queued_group = ${group.seq}`;
       return [
         insertWithdrawal({ withdrawalId, jobId }, settings, command, group),
         transfer(group, {
@@ -129,21 +130,18 @@ function queueWithdrawal(settings: Settings, command: WithdrawCommand): Operatio
           step: "queue",
           from: "available",
           to: "pending",
-          source: sql`SELECT user_id AS from_owner, user_id AS to_owner, asset, amount,
-            withdrawal_id AS ref,
-            0 AS line ${queued}`,
+          source: ofWithdrawals(queued),
         }),
         auditRow(
           recordOf(actor, "withdrawal_queued", { ip: command.ip, subjectId: withdrawalId }),
           group.at,
-          expr`EXISTS (SELECT 1 ${queued})`,
+          expr`EXISTS (SELECT 1 FROM withdrawals w WHERE ${queued})`,
         ),
         ...announceWithdrawals(group),
       ];
     },
     report: (group) => [
-      sql`SELECT ${select(WITHDRAWAL)} FROM withdrawals w
-        WHERE w.withdrawal_id = ${uuid(withdrawalId)}`,
+      sql`SELECT ${select(WITHDRAWAL)} FROM withdrawals w WHERE ${mine}`,
       eventsToPush(group),
     ],
     result: ([rows, events]) => {
@@ -249,12 +247,6 @@ function isNew(settings: Settings, { actor, terms }: WithdrawCommand): Precondit
       expr: expr`NOT EXISTS (SELECT 1 FROM withdrawals
         WHERE user_id = ${user} AND client_withdrawal_id = ${clientWithdrawalId})`,
       reject: ({ earlier }) => earlierWithdrawal(earlier, terms),
-    },
-    {
-      // The vault pays an id once. The schema requires unique ids, too.
-      expr: expr`NOT EXISTS (SELECT 1 FROM withdrawals
-        WHERE payment_id = ${payment})`,
-      reject: () => undefined,
     },
     {
       // After a restore the payment of its id may be in the ledger already, without a withdrawal.

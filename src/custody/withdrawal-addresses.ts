@@ -4,16 +4,14 @@
  * thief has added.
  */
 import * as z from "zod";
-import { and, desc, eq } from "drizzle-orm";
 import { checksumAddress } from "../assets/address.ts";
-import { commitAudited, recordOf } from "../audit/audit.ts";
+import { commitAudited, detailed, recordOf } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
-import { actorRejection, mayWrite } from "../auth/may-write.ts";
+import { actorRejection, mayWrite, throwNotApplied } from "../auth/may-write.ts";
 import { effectivePolicy } from "../auth/policy.ts";
-import { detailsOf } from "../audit/event-details.ts";
 import {
-  afterCursor,
   fetchCount,
+  olderThan,
   type Page,
   pageOf,
   type PageQuery,
@@ -23,11 +21,19 @@ import { described } from "../http/fields.ts";
 import type { CheckedActor, SessionActor } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem, problem } from "../platform/problem.ts";
-import { read } from "../platform/read.ts";
-import { blob, type Expr, expr, sql, uuid } from "../platform/sql.ts";
+import {
+  type Columns,
+  all,
+  blob,
+  type Expr,
+  expr,
+  readUuid,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { withdrawalAddresses } from "./tables.ts";
 
 export const MAX_WITHDRAWAL_ADDRESSES = 100;
 
@@ -64,14 +70,15 @@ export async function createWithdrawalAddress(
   const afterMs = settings.AUTH_SECURITY_DELAY_SECS * 1_000;
   const listed = expr`EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${isEntry(userId, entry)})`;
   const applied = await commitAudited(db, {
-    record: {
-      ...recordOf(actor, "withdrawal_address_created", { ip, subjectId: addressId }),
-      details: detailsOf(settings, "withdrawal_address_created", {
+    record: detailed(
+      settings,
+      recordOf(actor, "withdrawal_address_created", { ip, subjectId: addressId }),
+      {
         chain: entry.chain,
-        address: hexOf(entry.address).slice(2),
+        address: entry.address.toLowerCase().replace(/^0x/, ""),
         afterMs,
-      }),
-    },
+      },
+    ),
     when: ({ at }) => sql`${mayWrite(actor, at)} AND NOT ${listed}
       AND (SELECT count(*) FROM withdrawal_addresses
         WHERE user_id = ${uuid(userId)}) < ${MAX_WITHDRAWAL_ADDRESSES}`,
@@ -85,17 +92,7 @@ export async function createWithdrawalAddress(
   });
   const rejection = applied ? undefined : await actorRejection(db, actor);
   if (rejection !== undefined) throw new Problem(rejection);
-  const [row] = await read(db, ({ select }) =>
-    select()
-      .from(withdrawalAddresses)
-      .where(
-        and(
-          eq(withdrawalAddresses.userId, userId),
-          eq(withdrawalAddresses.chain, entry.chain),
-          eq(withdrawalAddresses.address, hexOf(entry.address)),
-        ),
-      ),
-  );
+  const [row] = await readEntries(db, isEntry(userId, entry));
   if (row === undefined)
     throw problem(
       "withdrawal_address_limit",
@@ -111,21 +108,16 @@ export async function removeWithdrawalAddress(
   { actor, ip, addressId }: By & { readonly addressId: string },
 ): Promise<Entry> {
   const { userId } = actor;
-  const [row] = await read(db, ({ select }) =>
-    select()
-      .from(withdrawalAddresses)
-      .where(
-        and(eq(withdrawalAddresses.userId, userId), eq(withdrawalAddresses.addressId, addressId)),
-      ),
-  );
   const mine = sql`address_id = ${uuid(addressId)} AND user_id = ${uuid(userId)}`;
+  const [row] = await readEntries(db, mine);
   const applied =
     row !== undefined &&
     (await commitAudited(db, {
-      record: {
-        ...recordOf(actor, "withdrawal_address_removed", { ip, subjectId: addressId }),
-        details: detailsOf(settings, "withdrawal_address_removed", {}),
-      },
+      record: detailed(
+        settings,
+        recordOf(actor, "withdrawal_address_removed", { ip, subjectId: addressId }),
+        {},
+      ),
       when: ({ at }) => sql`${mayWrite(actor, at)}
         AND EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${mine})`,
       statements: (_, written) => [
@@ -133,9 +125,8 @@ export async function removeWithdrawalAddress(
       ],
     }));
   if (applied) return entryView(row);
-  const rejection = await actorRejection(db, actor);
-  if (rejection !== undefined) throw new Problem(rejection);
-  throw problem("withdrawal_address_unknown", "You have no such withdrawal address.");
+  const unknown = problem("withdrawal_address_unknown", "You have no such withdrawal address.");
+  return throwNotApplied(db, actor, unknown);
 }
 
 export async function listWithdrawalAddresses(
@@ -143,33 +134,42 @@ export async function listWithdrawalAddresses(
   userId: string,
   page: PageQuery<TimeId>,
 ): Promise<Page<Entry>> {
-  const older = afterCursor(page, {
-    at: withdrawalAddresses.createdAt,
-    id: withdrawalAddresses.addressId,
-  });
-  const rows = await read(db, ({ select }) =>
-    select()
-      .from(withdrawalAddresses)
-      .where(and(eq(withdrawalAddresses.userId, userId), older))
-      .orderBy(desc(withdrawalAddresses.createdAt), desc(withdrawalAddresses.addressId))
-      .limit(fetchCount(page)),
-  );
-  return pageOf(page, rows, entryView, (row) => ({ at: row.createdAt, id: row.addressId }));
+  const older = olderThan(page, { at: "created_at", id: "address_id" });
+  const condition = sql`user_id = ${uuid(userId)} AND ${older}`;
+  const rows = await readEntries(db, condition, fetchCount(page));
+  return pageOf(page, rows, entryView, (row) => ({
+    at: row.created_at,
+    id: readUuid(row.address_id),
+  }));
 }
 
-function entryView(row: typeof withdrawalAddresses.$inferSelect): Entry {
+type Row = Destination & {
+  readonly address_id: string;
+  readonly label: string;
+  readonly created_at: number;
+  readonly active_from: number;
+};
+
+/** The entries that meet the condition, newest first. */
+function readEntries(db: D1Database, condition: Sql, limit = 1): Promise<Row[]> {
+  return all<Row>(
+    db,
+    sql`SELECT hex(address_id) AS address_id, chain, hex(address) AS address, label, created_at,
+        active_from
+      FROM withdrawal_addresses WHERE ${condition}
+      ORDER BY created_at DESC, address_id DESC LIMIT ${limit}`,
+  );
+}
+
+function entryView(row: Row): Entry {
   return {
-    address_id: row.addressId,
+    address_id: readUuid(row.address_id),
     chain: row.chain,
     address: checksumAddress(row.address),
     label: row.label,
-    created_at: toWireTime(row.createdAt),
-    active_from: toWireTime(row.activeFrom),
+    created_at: toWireTime(row.created_at),
+    active_from: toWireTime(row.active_from),
   };
-}
-
-function hexOf(address: string): `0x${string}` {
-  return `0x${address.toLowerCase().replace(/^0x/, "")}`;
 }
 
 function isEntry(userId: string, { chain, address }: Destination): Expr {
@@ -190,11 +190,7 @@ export function addressAllowed({ userId, chain, address }: Target, at: Expr): Ex
 export type AddressFacts = { readonly address_active_from: number | null };
 
 /** When the address becomes usable. Null: it is not listed. */
-export function addressFacts({
-  userId,
-  chain,
-  address,
-}: Target): Readonly<Record<keyof AddressFacts, Expr>> {
+export function addressFacts({ userId, chain, address }: Target): Columns<keyof AddressFacts> {
   return {
     address_active_from: expr`SELECT b.active_from FROM withdrawal_addresses b
       WHERE b.user_id = ${uuid(userId)} AND b.chain = ${chain} AND b.address = ${address}`,

@@ -7,7 +7,7 @@ import { sumText, withdrawnLastDay } from "../auth/exposure.ts";
 import { effectivePolicy } from "../auth/policy.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { type Expr, expr } from "../platform/sql.ts";
+import { type Columns, type Expr, expr } from "../platform/sql.ts";
 
 /** Who withdraws. `withdrawal` is the id of the one to be approved, which does not count twice. */
 type Withdrawing = { readonly user: Expr; readonly withdrawal?: Expr };
@@ -22,10 +22,7 @@ export function withinDailyLimit({ user, withdrawal }: Withdrawing, amount: Expr
 /** The limit and what is used of it, as JSON text. Null: no limit. */
 export type DailyLimitFacts = { readonly withdraw_limit: string | null };
 
-export function dailyLimitFacts({
-  user,
-  withdrawal,
-}: Withdrawing): Readonly<Record<keyof DailyLimitFacts, Expr>> {
+export function dailyLimitFacts({ user, withdrawal }: Withdrawing): Columns<keyof DailyLimitFacts> {
   return {
     withdraw_limit: expr`SELECT json_object(
         'maximum', CAST(p.withdraw_max_usdc_per_day AS TEXT),

@@ -1,7 +1,7 @@
 /**
  * The MACs that bind a withdrawal's terms. The verb that accepts an order makes one over its terms,
  * and an approval makes another one over the withdrawal's id. The payer checks both before it signs
- * (payer/check-terms.ts), and the reconciliation compares them. Who can write SQL can edit or
+ * (payer/park-withdrawal.ts), and the reconciliation compares them. Who can write SQL can edit or
  * insert a withdrawal, but it takes a key of AUDIT_KEYS to have it paid.
  */
 import { isMacOf, type MacKeys, macOf } from "../audit/event-mac.ts";

@@ -1,5 +1,5 @@
 import { DEPOSIT, type DepositRow, depositView } from "../custody/payment-records.ts";
-import { LISTED_DEPOSIT_STATUSES } from "../custody/tables.ts";
+import { LISTED_DEPOSIT_STATUSES } from "../custody/column-values.ts";
 import { all, and, type Expr, expr, readUuid, select, type Sql, sql } from "../platform/sql.ts";
 import { closeAlerts } from "./audit-commands.ts";
 import { type OperatorContext, limitOption, oneOfOption, option } from "./context.ts";

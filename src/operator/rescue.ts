@@ -1,10 +1,8 @@
-import { and, eq } from "drizzle-orm";
 import { address, positiveU256, u256 } from "../assets/asset-fields.ts";
 import { type MistakenTransfer, planRescue } from "../chain/plan-rescue.ts";
 import { ERC1155, ERC20, NATIVE_COIN } from "../chain/token.ts";
 import { chainNamed } from "../custody/check-destination.ts";
-import { depositAddresses } from "../custody/tables.ts";
-import { read } from "../platform/read.ts";
+import { blob, first, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { badOption, fieldOption, type OperatorContext, option, optional } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
@@ -55,11 +53,11 @@ async function depositAddressOption(
 ): Promise<MistakenTransfer["from"]> {
   if (context.options["from"] === undefined) return undefined;
   const from = fieldOption(context, "from", address);
-  const [found] = await read(context.env.DB, ({ select }) =>
-    select({ salt: depositAddresses.salt })
-      .from(depositAddresses)
-      .where(and(eq(depositAddresses.chain, chain), eq(depositAddresses.address, from))),
+  const found = await first<{ salt: string }>(
+    context.env.DB,
+    sql`SELECT lower(hex(salt)) AS salt FROM deposit_addresses
+      WHERE chain = ${chain} AND address = ${blob(from)}`,
   );
-  if (found !== undefined) return { address: from, salt: found.salt };
+  if (found !== undefined) return { address: from, salt: `0x${found.salt}` };
   throw badOption("from", `must be a deposit address of ${chain}`);
 }

@@ -1,19 +1,18 @@
 /** `restore`: what a restored database does not contain, of chains, journal and audit log. */
-import { and, eq, inArray, isNotNull, isNull } from "drizzle-orm";
+import { and, eq, isNull } from "drizzle-orm";
 import { SEALER_NAME } from "../archive/sealer-name.ts";
 import { auditRow, recordBy } from "../audit/audit.ts";
 import { hasLostEvents, openEpoch } from "../audit/epoch.ts";
-import { chainCursors, payerLeases } from "../chain/tables.ts";
 import { acceptPayment } from "../custody/accept-payment.ts";
 import type { RestoreReport } from "../custody/payer/restore-payments.ts";
-import { ACCEPTED_AS } from "../custody/tables.ts";
+import { ACCEPTED_AS } from "../custody/column-values.ts";
 import { skipTransfers } from "../ledger/skip-transfers.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
 import { read } from "../platform/read.ts";
-import { prepare, TRUE } from "../platform/sql.ts";
+import { first, prepare, sql, TRUE } from "../platform/sql.ts";
 import { alerts } from "../platform/tables.ts";
-import { SEQUENCE_JUMP, skipEvents } from "../streams/skip-events.ts";
+import { SEQUENCE_JUMP, skipEvents } from "../streams/trim-streams.ts";
 import { recordCommand } from "./audit-commands.ts";
 import {
   actorOf,
@@ -116,16 +115,14 @@ async function restorePayments(context: OperatorContext, chain: string) {
 }
 
 async function anyHalted(context: OperatorContext): Promise<boolean> {
-  const names = context.settings.CHAINS.map(({ chain }) => chain);
-  const halted = async (table: typeof payerLeases | typeof chainCursors) => {
-    const rows = await read(context.env.DB, ({ select }) =>
-      select({ chain: table.chain })
-        .from(table)
-        .where(and(isNotNull(table.haltedAt), inArray(table.chain, names))),
-    );
-    return rows.length > 0;
-  };
-  if ((await halted(payerLeases)) || (await halted(chainCursors))) return true;
+  const names = JSON.stringify(context.settings.CHAINS.map(({ chain }) => chain));
+  const halted = await first(
+    context.env.DB,
+    sql`SELECT 1 FROM (SELECT chain, halted_at FROM payer_leases
+        UNION ALL SELECT chain, halted_at FROM chain_cursors)
+      WHERE halted_at IS NOT NULL AND chain IN (SELECT value FROM json_each(${names}))`,
+  );
+  if (halted !== undefined) return true;
   return (await isSealerHalted(context.env)) || isAuditBehind(context);
 }
 

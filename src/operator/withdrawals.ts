@@ -3,7 +3,7 @@ import {
   recordWithdrawalCommand,
   setWithdrawalsPaused,
 } from "../custody/operator-commands.ts";
-import { WITHDRAWAL_STATUSES } from "../custody/tables.ts";
+import { WITHDRAWAL_STATUSES } from "../custody/column-values.ts";
 import { auditRow, recordBy } from "../audit/audit.ts";
 import { near } from "../platform/near.ts";
 import { Problem } from "../platform/problem.ts";

@@ -38,6 +38,18 @@ export async function raiseAlert(
   if (raised.length > 0) log("error", `alert.${kind}`, { subject, detail });
 }
 
+/** Raises the alert while there is something to say, and resolves it when there is not. */
+export function alertWhile(
+  db: D1Database,
+  kind: AlertKind,
+  subject: string,
+  detail: string | undefined,
+): Promise<void> {
+  return detail === undefined
+    ? clearAlert(db, kind, subject)
+    : raiseAlert(db, kind, subject, detail);
+}
+
 /** Resolves an alert whose cause no longer exists. */
 export async function clearAlert(db: D1Database, kind: AlertKind, subject: string): Promise<void> {
   await all(

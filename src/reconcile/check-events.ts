@@ -3,7 +3,7 @@
  * calls for, with the record's terms, and the numbers of each stream have no gap.
  */
 import { firstRunOf, groupOfRun } from "../platform/announce.ts";
-import { CUSTODY_FORMS } from "../custody/custody-event-forms.ts";
+import { CUSTODY_FORMS } from "../custody/custody-events.ts";
 import { codesOf, eventColumn, kindsOf } from "../platform/event-forms.ts";
 import { RFQ_FORMS } from "../rfq/rfq-event-forms.ts";
 import {

@@ -234,7 +234,7 @@ async function checkPayments(db: D1Database, chunk: Chunk): Promise<Difference[]
 
 /**
  * Withdrawals that the service has not accepted or approved so (withdrawal-mac.ts). The payer
- * reports a row without a MAC (payer/check-terms.ts).
+ * reports a row without a MAC (payer/park-withdrawal.ts).
  */
 async function checkOrders(db: D1Database, keys: MacKeys, chunk: Chunk): Promise<Difference[]> {
   const rows = await all<MacRow>(

@@ -138,7 +138,7 @@ export class RfqBook extends StreamObject {
       await this.wakeAt(this.sockets.open.closeEnded(now()));
       this.ctx.waitUntil(this.sockets.check(now()));
       // Armed sockets wake the object every 30 s, mostly when nothing is due.
-      if (this.sockets.armedSockets().length === 0 || (await this.#isDue()))
+      if (this.sockets.open.armed.ids().length === 0 || (await this.#isDue()))
         await this.#committer.expire();
     } catch (error) {
       await this.wakeAt(now() + RETRY_MS);

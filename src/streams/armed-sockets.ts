@@ -32,6 +32,11 @@ const HEARD_EVERY_MS = 1_000;
 const MAX_TRIES = 10;
 const RETRY_MS = 1_000;
 
+/** The runtime answers a ping without us and notes only when the last one came. */
+export function pingedAt(ctx: DurableObjectState, socket: WebSocket): number {
+  return ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0;
+}
+
 export class ArmedSockets {
   readonly #ctx: DurableObjectState;
   readonly #stream: string;
@@ -70,9 +75,7 @@ export class ArmedSockets {
   silentAt(socket: WebSocket): number {
     const { armed, heardAt } = readState(socket);
     if (!armed) return Infinity;
-    // The runtime answers a ping without us and notes only when the last one came.
-    const pingedAt = this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0;
-    return Math.max(heardAt, pingedAt) + MAX_SILENCE_MS;
+    return Math.max(heardAt, pingedAt(this.#ctx, socket)) + MAX_SILENCE_MS;
   }
 
   /** A socket was closed, by either side. Does nothing for one that is not armed. */

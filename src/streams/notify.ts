@@ -8,17 +8,6 @@ import { all, sql } from "../platform/sql.ts";
 import type { StreamEvent } from "./event-log.ts";
 
 /**
- * The calls that an object with sockets accepts: RfqBook for `book:` streams, Feed for the others.
- */
-type StreamObject = {
-  push(events: readonly StreamEvent[]): Promise<void>;
-  catchUp(): Promise<void>;
-  closeSockets(whose: SocketsOf): Promise<void>;
-  placesOf(userId: string): Promise<string[]>;
-  armedSockets(): Promise<string[]>;
-  fetch(request: Request): Promise<Response>;
-};
-/**
  * Which sockets to close: a user's, those opened by one key, or those of a user's sessions (all, or
  * of epochs below one).
  */
@@ -30,7 +19,8 @@ export type SocketsOf =
 /** Streams notified at once. Each call is a subrequest, of which a Worker has a bounded number. */
 const MAX_STREAMS_PER_SWEEP = 500;
 
-export function streamObject(env: Env, stream: string): StreamObject {
+/** The object with a stream's sockets: RfqBook for `book:` streams, Feed for the others. */
+export function streamObject(env: Env, stream: string) {
   return stream.startsWith("book:")
     ? bookObject(env, stream.slice("book:".length))
     : near(env, env.FEED, stream);

@@ -2,12 +2,9 @@
  * Up to which event the sockets of one object have received their stream, and the last messages,
  * for subscribers that reconnect.
  */
-import { eq } from "drizzle-orm";
 import { errorFields, log } from "../platform/log.ts";
-import { read } from "../platform/read.ts";
-import { all, sql } from "../platform/sql.ts";
+import { all, first, sql } from "../platform/sql.ts";
 import type { Rendered } from "./render.ts";
-import { streams } from "./tables.ts";
 
 /**
  * Messages kept in memory, so that a thousand reconnecting subscribers do not queue in D1 ahead of
@@ -99,8 +96,9 @@ export class SentPosition {
   }
 
   async #stored(): Promise<number> {
-    const [row] = await read(this.#db, ({ select }) =>
-      select({ seq: streams.pushedSeq }).from(streams).where(eq(streams.name, this.#stream)),
+    const row = await first<{ seq: number }>(
+      this.#db,
+      sql`SELECT pushed_seq AS seq FROM streams WHERE name = ${this.#stream}`,
     );
     return row?.seq ?? 0;
   }

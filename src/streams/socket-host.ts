@@ -7,9 +7,8 @@
  * them. No socket needs a buffer of its own.
  */
 import { PLATFORM } from "../platform/platform-limits.ts";
-import { eq } from "drizzle-orm";
 import { AssetFilter } from "./asset-filter.ts";
-import { ArmedSockets, type OnDisconnect } from "./armed-sockets.ts";
+import type { OnDisconnect } from "./armed-sockets.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { Room } from "../platform/room.ts";
 import { now, toWireTime } from "../platform/time.ts";
@@ -24,20 +23,11 @@ import {
   snapshotFrames,
 } from "./replay.ts";
 import { SentPosition } from "./sent-position.ts";
-import { SilentSockets } from "./silent-sockets.ts";
-import {
-  CLOSE_NOT_READING,
-  CLOSE_SERVER_ERROR,
-  readState,
-  readUpgrade,
-  socketTags,
-  writeState,
-} from "./socket.ts";
+import { CLOSE_SERVER_ERROR, readState, readUpgrade, socketTags, writeState } from "./socket.ts";
 import { Subscription } from "./subscription.ts";
 import type { Actor } from "../platform/actor.ts";
 import { CHECK_MS, OpenSockets } from "./open-sockets.ts";
-import { streams } from "./tables.ts";
-import { read } from "../platform/read.ts";
+import { first, sql } from "../platform/sql.ts";
 
 /**
  * Upgrades that read the database at once. All calls of an object share six connections. Pushes in
@@ -59,10 +49,8 @@ export type StreamContent = {
 export class SocketHost {
   readonly #ctx: DurableObjectState;
   readonly #db: D1Database;
+  readonly #content: StreamContent;
   readonly #stream: string;
-  readonly #views: EventViews;
-  readonly #snapshot: Snapshot;
-  readonly #snapshotOnRequest: boolean;
   #chain: Promise<void> = Promise.resolve();
   #checkedAt = 0;
   readonly #subscription: Subscription;
@@ -72,27 +60,20 @@ export class SocketHost {
    * enough.
    */
   readonly #syncing = new Set<WebSocket>();
-  readonly #silent: SilentSockets;
   readonly #filter: AssetFilter;
-  readonly #hasReaders: () => boolean;
-  readonly #armed: ArmedSockets;
   readonly open: OpenSockets;
   readonly #upgrades = new Room(UPGRADES_AT_ONCE);
 
   constructor(ctx: DurableObjectState, db: D1Database, content: StreamContent) {
+    const { stream, onDisconnect } = content;
     this.#ctx = ctx;
-    this.#silent = new SilentSockets(ctx);
-    this.#filter = new AssetFilter(content.stream);
-    this.#hasReaders = content.hasReaders;
-    this.#armed = new ArmedSockets(ctx, content.stream, content.onDisconnect);
-    this.open = new OpenSockets(ctx, this.#armed);
-    this.#subscription = new Subscription(ctx, db, content.stream);
-    this.#position = new SentPosition(ctx, db, content.stream);
     this.#db = db;
-    this.#stream = content.stream;
-    this.#views = content.views;
-    this.#snapshot = content.snapshot;
-    this.#snapshotOnRequest = content.snapshotOnRequest;
+    this.#content = content;
+    this.#stream = stream;
+    this.#filter = new AssetFilter(stream);
+    this.open = new OpenSockets(ctx, stream, onDisconnect);
+    this.#subscription = new Subscription(ctx, db, stream);
+    this.#position = new SentPosition(ctx, db, stream);
   }
 
   /**
@@ -114,9 +95,10 @@ export class SocketHost {
     const assets = asked.has("assets") ? new Set(asked.get("assets")?.split(",")) : null;
     const state = { actor, endsAt, place, armed, assets, heardAt: now(), malformedSince: 0 };
     const sinceText = asked.get("since");
-    const snapshot = this.#snapshotOnRequest && !asked.has("snapshot") ? undefined : this.#snapshot;
+    const { snapshot: records, snapshotOnRequest } = this.#content;
+    const snapshot = snapshotOnRequest && !asked.has("snapshot") ? undefined : records;
     const { 0: client, 1: server } = new WebSocketPair();
-    await this.#armed.open({ ...state, malformedFrames: 0 }, () => {
+    await this.open.armed.open({ ...state, malformedFrames: 0 }, () => {
       this.#syncing.add(server);
       this.#ctx.acceptWebSocket(server, socketTags(actor));
       writeState(server, { ...state, malformedFrames: 0 });
@@ -133,27 +115,11 @@ export class SocketHost {
     return new Response(null, { status: 101, webSocket: client });
   }
 
-  /** A subscriber has sent a frame. */
-  heard(socket: WebSocket): void {
-    this.#silent.heard(socket);
-    this.#armed.heard(socket);
-  }
-
-  /** The socket was closed, by either side. */
-  ended(socket: WebSocket): void {
-    this.#armed.ended(socket);
-  }
-
-  /** The ids of the sockets whose end cancels quotes and that are open, or about to be. */
-  armedSockets(): string[] {
-    return this.#armed.ids();
-  }
-
   /** Sends committed events of this stream to every socket, in order, each once. */
   push(events: readonly StreamEvent[]): Promise<void> {
     return this.#inOrder(async () => {
       const sockets = this.#ctx.getWebSockets();
-      if (sockets.length === 0 && !this.#hasReaders()) return this.#unsubscribe();
+      if (sockets.length === 0 && !this.#content.hasReaders()) return this.#unsubscribe();
       const lastPushed = await this.#position.read();
       const fresh = events.filter((event) => event.seq > lastPushed);
       const next = fresh[0];
@@ -168,11 +134,13 @@ export class SocketHost {
   /** Reads the stream's last number and sends what is missing. It repairs a lost notification. */
   catchUp(): Promise<void> {
     return this.#inOrder(async () => {
-      if (this.#ctx.getWebSockets().length === 0 && !this.#hasReaders()) return this.#unsubscribe();
-      const [row] = await read(this.#db, ({ select }) =>
-        select({ lastSeq: streams.lastSeq }).from(streams).where(eq(streams.name, this.#stream)),
+      if (this.#ctx.getWebSockets().length === 0 && !this.#content.hasReaders())
+        return this.#unsubscribe();
+      const row = await first<{ last: number }>(
+        this.#db,
+        sql`SELECT last_seq AS last FROM streams WHERE name = ${this.#stream}`,
       );
-      if (row !== undefined) await this.#catchUpTo(row.lastSeq);
+      if (row !== undefined) await this.#catchUpTo(row.last);
       await this.#position.acknowledge();
     });
   }
@@ -207,7 +175,7 @@ export class SocketHost {
   left(): Promise<void> {
     return this.#inOrder(async () => {
       if (
-        !this.#hasReaders() &&
+        !this.#content.hasReaders() &&
         this.#ctx
           .getWebSockets()
           .every((socket) => socket.readyState !== WebSocket.READY_STATE_OPEN)
@@ -256,9 +224,9 @@ export class SocketHost {
     { lastSeq: upTo, rows }: Awaited<ReturnType<typeof openStream>>,
   ): Promise<string | undefined> {
     // Safe cast: `openStream` was asked for the events after `since`.
-    const first = rows[0] as readonly StreamEvent[];
+    const page = rows[0] as readonly StreamEvent[];
     try {
-      await this.#sendEvents(socket, { after: since, upTo, first });
+      await this.#sendEvents(socket, { after: since, upTo, first: page });
       return undefined;
     } catch (error) {
       if (error instanceof EventsMissing) return "events after since are missing";
@@ -283,7 +251,7 @@ export class SocketHost {
   async #sendEvents(socket: WebSocket, range: Parameters<typeof eventsBetween>[2]): Promise<void> {
     for await (const page of eventsBetween(this.#db, this.#stream, range)) {
       for (const event of page) {
-        const message = this.#filter.messageTo(socket, renderEvent(this.#views, event));
+        const message = this.#filter.messageTo(socket, renderEvent(this.#content.views, event));
         if (message !== undefined) socket.send(message);
       }
     }
@@ -361,13 +329,10 @@ export class SocketHost {
 
   #broadcast(events: readonly StreamEvent[], sockets: readonly WebSocket[]): void {
     for (const event of events) {
-      const rendered = renderEvent(this.#views, event);
+      const rendered = renderEvent(this.#content.views, event);
       for (const socket of sockets) {
         const message = this.#filter.messageTo(socket, rendered);
-        if (message === undefined) continue;
-        if (this.#silent.count(socket, message.length))
-          this.open.close(socket, CLOSE_NOT_READING, "sent 4 MiB without a ping");
-        else this.open.send(socket, message);
+        if (message !== undefined) this.open.send(socket, message);
       }
       this.#position.sent(rendered);
     }

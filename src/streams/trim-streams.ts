@@ -1,12 +1,12 @@
 /**
  * Cron: deletes old events, and removes dormant streams: those without an event for hours that
  * nobody subscribes to. Any asset id opens a stream, so keeping them would let one user fill the
- * database.
+ * database. In both cases, and after a restore, numbers are never used again.
  */
 import { commit, newGroup, NOW } from "../platform/commit.ts";
 import { config } from "../platform/config.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
-import { all, atom, expr, first, literal, sql } from "../platform/sql.ts";
+import { all, atom, expr, first, literal, sql, type Expr, type Sql } from "../platform/sql.ts";
 import { KEPT, windowsOf } from "../platform/windows.ts";
 import { ACTIVE_WITHIN_MS, firstRunOf, groupOfRun } from "./event-log.ts";
 import { catchUpStreams } from "./notify.ts";
@@ -129,4 +129,21 @@ async function remove(db: D1Database, ids: readonly number[]): Promise<void> {
       WHERE stream_id IN (SELECT stream_id FROM streams WHERE ${dormant})`,
     sql`DELETE FROM streams WHERE ${dormant}`,
   ]);
+}
+
+/** Transfers and stream events skip this many numbers, so that none issued since is reused. */
+export const SEQUENCE_JUMP = 1_000_000;
+
+/**
+ * Statements that skip numbers of all streams under a condition. The events that a client last saw
+ * then count as trimmed, so it receives a resync.
+ */
+export function skipEvents(when: Expr): Sql[] {
+  return [
+    sql`UPDATE streams SET last_seq = last_seq + ${SEQUENCE_JUMP},
+      pushed_seq = last_seq + ${SEQUENCE_JUMP}, first_seq = last_seq + ${SEQUENCE_JUMP + 1}
+      WHERE ${when}`,
+    sql`INSERT INTO removed_streams (only, last_seq) SELECT 1, ${SEQUENCE_JUMP} WHERE ${when}
+      ON CONFLICT (only) DO UPDATE SET last_seq = last_seq + ${SEQUENCE_JUMP}`,
+  ];
 }

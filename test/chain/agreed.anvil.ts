@@ -10,7 +10,7 @@ import { readCursor } from "../../src/chain/chain-cursor.ts";
 import { verifyFactory } from "../../src/chain/verify-factory.ts";
 import { recheckOldBlocks } from "../../src/custody/watcher/rescan.ts";
 import { blockBefore } from "../../src/custody/watcher/restore-addresses.ts";
-import { OVER_LIMIT } from "../../src/custody/skip-reasons.ts";
+import { SKIP_REASON } from "../../src/chain/vault-calls.ts";
 import { all, blob, first, sql } from "../../src/platform/sql.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
 import { type Lie, type Node, withNodes } from "./support/nodes.ts";
@@ -275,7 +275,7 @@ describe("one of three endpoints", () => {
         INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
           batch_no, skip_reason, block_number, block_hash, recorded_group)
         SELECT ${stage.chain.chain}, randomblob(32), 0, 'Skipped', ${blob(paymentId)},
-          ${blob(stage.vault)}, 1, ${OVER_LIMIT}, 1, randomblob(32), -1 FROM n`,
+          ${blob(stage.vault)}, 1, ${SKIP_REASON.overLimit}, 1, randomblob(32), -1 FROM n`,
     );
     const limits = { abi: vaultAbi, functionName: "paymentLimitOf", result: [1n, 1n] } as const;
     one.lie = vaultReturns("paymentLimitOf", encodeFunctionResult(limits));

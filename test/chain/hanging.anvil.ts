@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
-import { EndpointAlerts } from "../../src/chain/endpoint-alerts.ts";
+import { EndpointAlerts } from "../../src/chain/failure-alert.ts";
 import { hostOf } from "../../src/chain/rpc.ts";
 import { setClock } from "../../src/platform/time.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";

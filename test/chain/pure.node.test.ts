@@ -21,7 +21,7 @@ import {
   smallestSweep,
 } from "../../src/chain/fees.ts";
 import { confirmedHeight } from "../../src/chain/follow-head.ts";
-import { checkedAccount, toEip1559, type Unsigned } from "../../src/chain/operator-account.ts";
+import { checkedAccount, toEip1559, type Unsigned } from "../../src/chain/payer-account.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import {
   choosePayments,

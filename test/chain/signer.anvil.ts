@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { type Address, keccak256 } from "viem";
-import { remoteAccount } from "../../src/chain/remote-signer.ts";
+import { remoteAccount } from "../../src/chain/payer-account.ts";
 import { anvilUrl, openStage, someone } from "./support/stage.ts";
 
 it("a remote signer's transaction must match the request and the account", async () => {

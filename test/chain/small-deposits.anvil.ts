@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
 import { Deposit } from "../../src/custody/schemas.ts";
 import { listDeposits } from "../../src/custody/list-deposits.ts";
-import { recheckFloors } from "../../src/custody/watcher/recheck-floors.ts";
+import { recheckFloors } from "../../src/custody/watcher/small-deposits.ts";
 import { recheckOldBlocks, rescanFrom } from "../../src/custody/watcher/rescan.ts";
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
 import { trackedHoldings, withSmallDeposits } from "../../src/reconcile/tracked-holdings.ts";

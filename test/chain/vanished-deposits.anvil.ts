@@ -5,7 +5,7 @@ import { encodeAbiParameters, type Hex, keccak256, pad, toHex } from "viem";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { forgetBlock } from "../../src/custody/operator-commands.ts";
-import { MAX_UNCONFIRMED } from "../../src/custody/watcher/orphan-deposit.ts";
+import { MAX_UNCONFIRMED } from "../../src/custody/watcher/detect-deposits.ts";
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";
 import { all, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { type Node, withNodes } from "./support/nodes.ts";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { wantsStatement } from "../../src/custody/list-statement.ts";
+import { wantsStatement } from "../../src/custody/list-entries.ts";
 
 it.each([
   [null, false],

@@ -6,7 +6,7 @@ import {
   usage,
   explained,
 } from "../../scripts/operator/commands.ts";
-import { LISTED_DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "../../src/custody/tables.ts";
+import { LISTED_DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "../../src/custody/column-values.ts";
 import { MARKET_STATUSES } from "../../src/rfq/markets/market.ts";
 import { QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/tables.ts";
 import { formatResult } from "../../scripts/operator/print.ts";

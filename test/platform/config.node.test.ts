@@ -1,8 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { HttpRequestError, type Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { toEip1559, type Unsigned } from "../../src/chain/operator-account.ts";
-import { payerAccount } from "../../src/chain/payer-account.ts";
+import { toEip1559, type Unsigned, payerAccount } from "../../src/chain/payer-account.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
 import { errorFields } from "../../src/platform/log.ts";
 import { testSettings } from "../support/settings.ts";

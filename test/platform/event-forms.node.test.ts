@@ -15,7 +15,7 @@ import {
   storedEvent,
 } from "../../src/platform/event-forms.ts";
 import { NOTICE_GIVEN } from "../../src/audit/audit.ts";
-import { CUSTODY_FORMS } from "../../src/custody/custody-event-forms.ts";
+import { CUSTODY_FORMS } from "../../src/custody/custody-events.ts";
 import { RFQ_FORMS } from "../../src/rfq/rfq-event-forms.ts";
 import { type Expr, expr, join, type Sql, sql } from "../../src/platform/sql.ts";
 import { migratedDatabase } from "../../scripts/migrations/files.ts";

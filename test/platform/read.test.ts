@@ -1,12 +1,23 @@
 import { env } from "cloudflare:workers";
 import { and, desc, eq, gt, inArray, max, sql as fragmentOf } from "drizzle-orm";
-import { alias, unionAll } from "drizzle-orm/sqlite-core";
+import { alias, integer, sqliteTable, text as textColumn, unionAll } from "drizzle-orm/sqlite-core";
 import { beforeAll, describe, expect, it } from "vitest";
-import { chainCursors, sweepable } from "../../src/chain/tables.ts";
+import { amount as amountColumn, hex } from "../../src/platform/columns.ts";
 import { requests } from "../../src/rfq/tables.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { fields, fragment, read } from "../../src/platform/read.ts";
 import { all, atom, blob, expr, prepare, sql, uuid } from "../../src/platform/sql.ts";
+
+const chainCursors = sqliteTable("chain_cursors", {
+  chain: textColumn("chain").primaryKey(),
+  headNumber: integer("head_number").notNull(),
+});
+const sweepable = sqliteTable("sweepable", {
+  chain: textColumn("chain").notNull(),
+  asset: textColumn("asset").notNull(),
+  address: hex("address").notNull(),
+  amount: amountColumn("amount").notNull(),
+});
 
 /** The first integers that a double cannot represent, and the largest amount. */
 const AMOUNTS = [2n ** 53n + 1n, 2n ** 62n - 1n, 2n ** 62n];

@@ -12,7 +12,7 @@ import type { Check, Difference } from "../../src/reconcile/difference.ts";
 import { FEES_OWNER } from "../../src/ledger/post.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { defaultChain } from "../../src/platform/config.ts";
-import { CUSTODY_FORMS } from "../../src/custody/custody-event-forms.ts";
+import { CUSTODY_FORMS } from "../../src/custody/custody-events.ts";
 import { codesOf, kindsOf } from "../../src/platform/event-forms.ts";
 import { RFQ_FORMS } from "../../src/rfq/rfq-event-forms.ts";
 import { all, blob, expr, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";

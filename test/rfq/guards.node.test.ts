@@ -1,9 +1,9 @@
 import { expect, it, vi } from "vitest";
 import { mintApiKey } from "../../src/auth/mint-key.ts";
 import { freezeUser } from "../../src/auth/freeze-user.ts";
-import { operatorAccount } from "../../src/chain/operator-account.ts";
+import { payerAccount } from "../../src/chain/payer-account.ts";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
-import { storeTransaction } from "../../src/custody/payer/store-transaction.ts";
+import { storeTransaction } from "../../src/custody/payer/make-transaction.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
 import type { Actor, SessionActor } from "../../src/platform/actor.ts";
 import { newGroup } from "../../src/platform/commit.ts";
@@ -79,7 +79,7 @@ it("compiles every guard to the reviewed SQL", async () => {
     push: () => Promise.resolve(),
     saveRecords: () => Promise.resolve(),
   };
-  const account = operatorAccount(settings, chain);
+  const account = payerAccount(settings, chain);
   const guards: readonly (readonly [string, string])[] = [
     [
       "Open a request, with an idempotency key",
@@ -174,12 +174,12 @@ it("compiles every guard to the reviewed SQL", async () => {
     ],
     [
       "Store a signed payment",
-      await guardOf((db) => storeTransaction({ ...payer, db }, account, pay)),
+      await guardOf((db) => storeTransaction({ ...payer, account, db }, pay)),
     ],
     [
       "Store a signed void",
       await guardOf((db) =>
-        storeTransaction({ ...payer, db }, account, { ...pay, kind: "void", batchNo: null }),
+        storeTransaction({ ...payer, account, db }, { ...pay, kind: "void", batchNo: null }),
       ),
     ],
   ];

@@ -817,12 +817,11 @@ WHERE (
       WHERE user_id = unhex(?28,'-') AND client_withdrawal_id = ?29
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM withdrawals WHERE payment_id = unhex(?30)))
-  AND (NOT EXISTS (SELECT 1 FROM accepted_payments WHERE chain = ?31 AND payment_id = unhex(?32)))
-  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?33,'-')) < ?34)
+  AND (NOT EXISTS (SELECT 1 FROM accepted_payments WHERE chain = ?30 AND payment_id = unhex(?31)))
+  AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?32,'-')) < ?33)
   AND (
     NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?35 AND halted_at IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?34 AND halted_at IS NOT NULL)
   )
   AND 1
   AND (
@@ -831,11 +830,11 @@ WHERE (
       FROM (
         SELECT 1
         FROM withdrawals
-        WHERE user_id = unhex(?36,'-')
-          AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?37,'-')) - ?38
+        WHERE user_id = unhex(?35,'-')
+          AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?36,'-')) - ?37
         LIMIT 100
       )
-    ) < ?39
+    ) < ?38
   )
   AND (
     NOT EXISTS (
@@ -843,8 +842,8 @@ WHERE (
       FROM (
         SELECT *
         FROM account_policies
-        WHERE user_id = unhex(?40,'-')
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?41,'-'))
+        WHERE user_id = unhex(?39,'-')
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?40,'-'))
         ORDER BY active_from DESC
         LIMIT 1
       ) p
@@ -852,10 +851,10 @@ WHERE (
         AND NOT EXISTS (
           SELECT 1
           FROM withdrawal_addresses b
-          WHERE b.user_id = unhex(?42,'-')
-            AND b.chain = ?43
-            AND b.address = unhex(?44)
-            AND b.active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?45,'-'))
+          WHERE b.user_id = unhex(?41,'-')
+            AND b.chain = ?42
+            AND b.address = unhex(?43)
+            AND b.active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?44,'-'))
         )
     )
   )
@@ -865,8 +864,8 @@ WHERE (
       FROM (
         SELECT *
         FROM account_policies
-        WHERE user_id = unhex(?46,'-')
-          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?47,'-'))
+        WHERE user_id = unhex(?45,'-')
+          AND active_from <= (SELECT at FROM commit_groups WHERE group_id = unhex(?46,'-'))
         ORDER BY active_from DESC
         LIMIT 1
       ) p
@@ -874,39 +873,39 @@ WHERE (
         AND (
           SELECT total(amount)
           FROM withdrawals INDEXED BY withdrawals_user
-          WHERE user_id = unhex(?48,'-')
+          WHERE user_id = unhex(?47,'-')
             AND created_at >= (
               (
-                ((SELECT at FROM commit_groups WHERE group_id = unhex(?49,'-')) / 3600000) - 23
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?48,'-')) / 3600000) - 23
               ) * 3600000
             ) - 86400000
             AND max(created_at, coalesce(approved_at, 0)) >= (
               (
-                ((SELECT at FROM commit_groups WHERE group_id = unhex(?50,'-')) / 3600000) - 23
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?49,'-')) / 3600000) - 23
               ) * 3600000
             )
             AND status NOT IN ('failed', 'cancelled')
-        ) + (CAST(?51 AS INTEGER)) > p.withdraw_max_usdc_per_day
+        ) + (CAST(?50 AS INTEGER)) > p.withdraw_max_usdc_per_day
     )
   )
   AND (
     (
       SELECT count(*)
       FROM withdrawals INDEXED BY withdrawals_reverted
-      WHERE user_id = unhex(?52,'-')
-        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?53,'-')) - ?54
+      WHERE user_id = unhex(?51,'-')
+        AND created_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?52,'-')) - ?53
         AND failure_code = 'payment_reverted'
-        AND to_address = unhex(?55)
-    ) < ?56
+        AND to_address = unhex(?54)
+    ) < ?55
   )
   AND (
     EXISTS (
       SELECT 1
       FROM accounts
-      WHERE owner = unhex(?57,'-')
-        AND asset = ?58
+      WHERE owner = unhex(?56,'-')
+        AND asset = ?57
         AND kind = 'available'
-        AND (balance - promised) >= (CAST(?59 AS INTEGER))
+        AND (balance - promised) >= (CAST(?58 AS INTEGER))
     )
   )
   AND (
@@ -914,21 +913,21 @@ WHERE (
       EXISTS (
         SELECT 1
         FROM deposit_addresses
-        WHERE chain IN (SELECT value FROM json_each(?60)) AND address = unhex(?61)
+        WHERE chain IN (SELECT value FROM json_each(?59)) AND address = unhex(?60)
       )
     )
   )
   AND (
     (
-      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?62 AS BLOB) AND asset = ?63 AND kind = 'external'), 0) - coalesce(
+      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?61 AS BLOB) AND asset = ?62 AND kind = 'external'), 0) - coalesce(
         (
           SELECT sum(amount)
           FROM withdrawals
-          WHERE chain = ?64 AND asset = ?65 AND status IN ('queued', 'submitted')
+          WHERE chain = ?63 AND asset = ?64 AND status IN ('queued', 'submitted')
         ),
         0
       )
-    ) >= CAST(?66 AS INTEGER)
+    ) >= CAST(?65 AS INTEGER)
   )
 )
 -- ?1 = "<id 1>"
@@ -960,43 +959,42 @@ WHERE (
 -- ?27 = "<id 4>"
 -- ?28 = "<id 3>"
 -- ?29 = "w-1"
--- ?30 = "ea311cfa98b833055ae0edb467dd76c55e56659cb22f789e44de8efbab8811cd"
--- ?31 = "local"
--- ?32 = "ea311cfa98b833055ae0edb467dd76c55e56659cb22f789e44de8efbab8811cd"
--- ?33 = "<id 4>"
--- ?34 = 1764551331000
--- ?35 = "local"
--- ?36 = "<id 3>"
--- ?37 = "<id 4>"
--- ?38 = 86400000
--- ?39 = 100
--- ?40 = "<id 3>"
--- ?41 = "<id 4>"
--- ?42 = "<id 3>"
--- ?43 = "local"
--- ?44 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?45 = "<id 4>"
--- ?46 = "<id 3>"
--- ?47 = "<id 4>"
--- ?48 = "<id 3>"
+-- ?30 = "local"
+-- ?31 = "ea311cfa98b833055ae0edb467dd76c55e56659cb22f789e44de8efbab8811cd"
+-- ?32 = "<id 4>"
+-- ?33 = 1764551331000
+-- ?34 = "local"
+-- ?35 = "<id 3>"
+-- ?36 = "<id 4>"
+-- ?37 = 86400000
+-- ?38 = 100
+-- ?39 = "<id 3>"
+-- ?40 = "<id 4>"
+-- ?41 = "<id 3>"
+-- ?42 = "local"
+-- ?43 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?44 = "<id 4>"
+-- ?45 = "<id 3>"
+-- ?46 = "<id 4>"
+-- ?47 = "<id 3>"
+-- ?48 = "<id 4>"
 -- ?49 = "<id 4>"
--- ?50 = "<id 4>"
--- ?51 = "5"
--- ?52 = "<id 3>"
--- ?53 = "<id 4>"
--- ?54 = 2592000000
--- ?55 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?56 = 3
--- ?57 = "<id 3>"
--- ?58 = "venue_one:0x1"
--- ?59 = "5"
--- ?60 = "[\"local\"]"
--- ?61 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?62 = "external:local"
--- ?63 = "venue_one:0x1"
--- ?64 = "local"
--- ?65 = "venue_one:0x1"
--- ?66 = "5"
+-- ?50 = "5"
+-- ?51 = "<id 3>"
+-- ?52 = "<id 4>"
+-- ?53 = 2592000000
+-- ?54 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?55 = 3
+-- ?56 = "<id 3>"
+-- ?57 = "venue_one:0x1"
+-- ?58 = "5"
+-- ?59 = "[\"local\"]"
+-- ?60 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?61 = "external:local"
+-- ?62 = "venue_one:0x1"
+-- ?63 = "local"
+-- ?64 = "venue_one:0x1"
+-- ?65 = "5"
 
 -- Create a deposit address
 INSERT INTO audit_events (

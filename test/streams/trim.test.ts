@@ -126,7 +126,7 @@ it("keeps the first number above the gap that a restore left", async () => {
   await ageEvents();
   await writeNotices(user);
   await reconcile(env.DB, { macKeys: settings(), chains: [] });
-  // As in a restore (skip-events.ts).
+  // As in a restore (`skipEvents`).
   await all(
     env.DB,
     sql`UPDATE streams SET last_seq = last_seq + 1000, pushed_seq = last_seq + 1000,

@@ -3,12 +3,12 @@ import { env } from "cloudflare:workers";
 import { getAddress } from "viem";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import type { TokenTransfer } from "../../src/chain/decode-logs.ts";
-import { announceDeposits } from "../../src/custody/announce-custody.ts";
+import { announceDeposits } from "../../src/custody/custody-events.ts";
 import { listDeposits } from "../../src/custody/list-deposits.ts";
 import { creditConfirmed, depositsDue } from "../../src/custody/watcher/credit-deposit.ts";
 import { recordDeposits, transfersToUs } from "../../src/custody/watcher/detect-deposits.ts";
-import { recheckFloors } from "../../src/custody/watcher/recheck-floors.ts";
 import {
+  recheckFloors,
   announceSmallDeposits,
   recordSmallDeposits,
 } from "../../src/custody/watcher/small-deposits.ts";

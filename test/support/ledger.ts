@@ -4,9 +4,12 @@ import { randomBytes } from "node:crypto";
 import { credit } from "../../scripts/stack/credit.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
 import { tokenOf } from "../../src/chain/token.ts";
-import { announceWithdrawals } from "../../src/custody/announce-custody.ts";
-import { failUnpayable } from "../../src/custody/watcher/fail-withdrawal.ts";
-import { recordVaultEvents, settlePaid } from "../../src/custody/watcher/settle-withdrawal.ts";
+import { announceWithdrawals } from "../../src/custody/custody-events.ts";
+import {
+  failUnpayable,
+  recordVaultEvents,
+  settlePaid,
+} from "../../src/custody/watcher/settle-withdrawal.ts";
 import { withdraw } from "../../src/custody/withdraw.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { assetKey, type AssetKey } from "../../src/assets/asset.ts";

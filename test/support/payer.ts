@@ -1,7 +1,7 @@
 /** A payer of a test's own, for races with its batches. */
 import { env } from "cloudflare:workers";
 import { takeLease } from "../../src/custody/payer/payer-lease.ts";
-import { storeTransaction } from "../../src/custody/payer/store-transaction.ts";
+import { storeTransaction } from "../../src/custody/payer/make-transaction.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { settings } from "./http.ts";
@@ -41,15 +41,18 @@ export async function newPayer() {
   let nonce = 0;
   const pay = (withdrawalId: string) => {
     nonce += 1;
-    return storeTransaction(context, account, {
-      kind: "pay",
-      call: { to: vault, data: "0x01", gasLimit: 1n },
-      nonce,
-      fees: { maxFee: 1n, priorityFee: 1n },
-      headNumber: 1,
-      batchNo: nonce,
-      members: [withdrawalId],
-    });
+    return storeTransaction(
+      { ...context, account },
+      {
+        kind: "pay",
+        call: { to: vault, data: "0x01", gasLimit: 1n },
+        nonce,
+        fees: { maxFee: 1n, priorityFee: 1n },
+        headNumber: 1,
+        batchNo: nonce,
+        members: [withdrawalId],
+      },
+    );
   };
   return { chain, pay };
 }

@@ -8,10 +8,7 @@ export const CUSTODY: readonly Mutant[] = [
     ],
   }),
   ...ideas("src/custody/cancel-withdrawal.ts", "custody/cancel-withdrawal", {
-    "amount kept": [
-      "w.ended_by = ${uuid(group.id)} AND w.status = 'cancelled'`,",
-      "w.ended_by = ${uuid(group.id)} AND w.status = 'failed'`,",
-    ],
+    "amount kept": ['releaseEnded(group, "cancelled")', 'releaseEnded(group, "failed")'],
   }),
   ...ideas("src/custody/change-withdrawal.ts", "custody/withdrawal-races", {
     "reported by what the payer overwrites": [
@@ -35,7 +32,7 @@ export const CUSTODY: readonly Mutant[] = [
       "l.chain = w.chain AND l.halted_at < 0",
     ],
   }),
-  ...ideas("src/custody/payer/check-terms.ts", "chain/withdrawals", {
+  ...ideas("src/custody/payer/park-withdrawal.ts", "chain/withdrawals", {
     unchecked: [
       "= alteredTerms(context.settings, row);",
       "= rows.length < 0 ? alteredTerms(context.settings, row) : undefined;",

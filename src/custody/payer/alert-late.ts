@@ -2,7 +2,7 @@
  * Reports withdrawals that take too long, or whose chain nobody serves any more. The alerts do not
  * depend on the reason, because cron raises them from the database alone.
  */
-import { clearAlert, raiseAlert } from "../../platform/alert.ts";
+import { alertWhile, raiseAlert } from "../../platform/alert.ts";
 import { NOW } from "../../platform/commit.ts";
 import type { Config } from "../../platform/config.ts";
 import { all, first, readUuid, sql } from "../../platform/sql.ts";
@@ -10,7 +10,7 @@ import { toWireTime } from "../../platform/time.ts";
 
 /** A transaction is mined in seconds. The payer raises its fee long before. */
 const UNMINED_AFTER_MS = 600_000;
-/** Only a parked withdrawal waits this long (park-over-limit.ts). */
+/** Only a parked withdrawal waits this long (park-withdrawal.ts). */
 const PARKED_FOR_MS = 86_400_000;
 
 /**
@@ -35,12 +35,12 @@ export async function alertLateWithdrawals(
             AND NOT EXISTS (SELECT 1 FROM users u
               WHERE u.user_id = w.user_id AND u.frozen_at IS NOT NULL)))`,
     );
-    if (late === undefined || late.n === 0) await clearAlert(db, "withdrawal_late", chain);
-    else {
-      const oldest = `${readUuid(late.oldest)} of ${toWireTime(late.since)}`;
-      const detail = `${late.n} withdrawals are late, the oldest is ${oldest}: operator chain status`;
-      await raiseAlert(db, "withdrawal_late", chain, detail);
-    }
+    const detail =
+      late !== undefined && late.n > 0
+        ? `${late.n} withdrawals are late, the oldest is ${readUuid(late.oldest)} of ` +
+          `${toWireTime(late.since)}: operator chain status`
+        : undefined;
+    await alertWhile(db, "withdrawal_late", chain, detail);
     await alertUnmined(db, chain);
   }
 }
@@ -54,12 +54,11 @@ async function alertUnmined(db: D1Database, chain: string): Promise<void> {
       FROM chain_transactions t WHERE t.chain = ${chain} AND t.status = 'open'
         AND t.made_at < ${NOW} - ${UNMINED_AFTER_MS} ORDER BY t.nonce LIMIT 1`,
   );
-  if (oldest === undefined) return clearAlert(db, "payment_unmined", chain);
-  const { nonce, kind, made_at, attempts } = oldest;
   const detail =
-    `transaction ${nonce} (${kind}) of ${toWireTime(made_at)} is not mined after ` +
-    `${attempts} fees: operator chain status`;
-  await raiseAlert(db, "payment_unmined", chain, detail);
+    oldest &&
+    `transaction ${oldest.nonce} (${oldest.kind}) of ${toWireTime(oldest.made_at)} is not mined ` +
+      `after ${oldest.attempts} fees: operator chain status`;
+  await alertWhile(db, "payment_unmined", chain, detail);
 }
 
 /**

@@ -7,11 +7,10 @@ import { MAX_VOIDS, voidCall } from "../../chain/vault-calls.ts";
 import { newGroup } from "../../platform/commit.ts";
 import { all, readUuid, sql } from "../../platform/sql.ts";
 import { commitAndPush } from "../../streams/event-log.ts";
-import { announceWithdrawals } from "../announce-custody.ts";
-import { failPaidOtherwise } from "../watcher/fail-withdrawal.ts";
-import { refusalSubject, wouldSucceed } from "./would-succeed.ts";
+import { announceWithdrawals } from "../custody-events.ts";
+import { failPaidOtherwise } from "../watcher/settle-withdrawal.ts";
+import { refusalSubject, wouldSucceed, makeTransaction } from "./make-transaction.ts";
 import type { HeadView, PayerContext } from "./payer-context.ts";
-import { makeTransaction } from "./make-transaction.ts";
 
 /**
  * Carries out the commands that need no transaction, and closes those whose withdrawal has ended.

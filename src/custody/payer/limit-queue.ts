@@ -1,15 +1,22 @@
-/** What the payer needs to know of the vault's limits before it chooses payments. */
+/** What holds queued withdrawals back: the vault's limits, and tokens that refuse every transfer. */
 import { describe } from "../../chain/rpc.ts";
 import { ERC1155, tokenOf } from "../../chain/token.ts";
-import { readPaymentLimits } from "../../chain/vault-calls.ts";
+import { readPaymentLimits, refusesTransfers } from "../../chain/vault-calls.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
-import { clearAlert, raiseAlert } from "../../platform/alert.ts";
+import { alertWhile, clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { NOW } from "../../platform/commit.ts";
 import { log } from "../../platform/log.ts";
-import { all, sql } from "../../platform/sql.ts";
-import { type Job, type Limited, type Limits, waitingForLimit } from "./choose-payments.ts";
+import { all, sql, first } from "../../platform/sql.ts";
+import {
+  type Job,
+  type Limited,
+  type Limits,
+  waitingForLimit,
+  type Choice,
+} from "./choose-payments.ts";
 import type { HeadView } from "./payer-context.ts";
-import { tokenName, tokenNameOf } from "../token-name.ts";
+import { tokenName, tokenNameOf, type TokenName, tokenSubject } from "../token-name.ts";
+import type { AssetKey } from "../../assets/asset.ts";
 
 const DAY_MS = 86_400_000;
 /** Withdrawals that were paid in the last day were ordered within this time, but for a few. */
@@ -55,15 +62,12 @@ export async function alertLimit(
   limits: Limits,
 ): Promise<void> {
   const job = waitingForLimit(jobs, limits);
-  if (job === undefined) return clearAlert(db, "limit_reached", chain);
-  await raiseAlert(
-    db,
-    "limit_reached",
-    chain,
+  const detail =
+    job &&
     `withdrawals of ${job.asset} wait for the vault's limit, which refills over 24 hours: the first ` +
       `needs ${job.amount}, and ${limits.get(job.asset)?.available} can be paid now. Raise the ` +
-      `limit (contracts/README.md), or return it: withdrawals fail --id ${job.withdrawalId}`,
-  );
+      `limit (contracts/README.md), or return it: withdrawals fail --id ${job.withdrawalId}`;
+  await alertWhile(db, "limit_reached", chain, detail);
 }
 
 /**
@@ -98,4 +102,52 @@ export async function beyondShare(
       WHERE w.amount + had.amount > w.maximum`,
   );
   return rows.map(({ id }) => id);
+}
+
+/** The tokens with an open alert that still refuse. Closes the alerts of the others. */
+export async function readRefusingTokens(context: HeadView): Promise<TokenName[]> {
+  const { db, chain } = context;
+  const alerts = await all<{ token: TokenName }>(
+    db,
+    sql`SELECT substr(subject, length(${chain.chain}) + 2) AS token FROM alerts
+      WHERE kind = 'token_refuses' AND resolved_at IS NULL
+        AND substr(subject, 1, length(${chain.chain}) + 1) = ${tokenSubject(chain.chain, "")}`,
+  );
+  const refusing: TokenName[] = [];
+  for (const { token } of alerts) {
+    const waiting = await first<{ asset: AssetKey }>(
+      db,
+      sql`SELECT w.asset FROM withdrawals w INDEXED BY withdrawals_open
+        WHERE w.chain = ${chain.chain} AND w.status IN ('queued', 'submitted')
+          AND ${tokenNameOf("w.asset")} = ${token} ORDER BY w.created_at LIMIT 1`,
+    );
+    if (waiting !== undefined && (await refuses(context, waiting.asset))) refusing.push(token);
+    else await clearAlert(db, "token_refuses", tokenSubject(chain.chain, token));
+  }
+  return refusing;
+}
+
+/** Drops what concerns tokens that refuse now, and raises an alert for each such token. */
+export async function withoutRefused(
+  context: HeadView,
+  { chosen, missing }: Choice,
+): Promise<Choice> {
+  const { db, chain } = context;
+  const refusing = new Set<TokenName>();
+  for (const [token, [job]] of Map.groupBy(chosen, ({ asset }) => tokenName(asset))) {
+    if (job === undefined || !(await refuses(context, job.asset))) continue;
+    refusing.add(token);
+    const detail = `${token} refuses every transfer; its withdrawals wait until it accepts them again`;
+    await raiseAlert(db, "token_refuses", tokenSubject(chain.chain, token), detail);
+  }
+  const accepted = (asset: AssetKey) => !refusing.has(tokenName(asset));
+  return {
+    chosen: chosen.filter(({ asset }) => accepted(asset)),
+    missing: new Map([...missing].filter(([asset]) => accepted(asset))),
+  };
+}
+
+function refuses(context: HeadView, asset: AssetKey): Promise<boolean> {
+  const { endpoint, settings, chain } = context;
+  return refusesTransfers(endpoint, chain, tokenOf(settings, chain, asset));
 }

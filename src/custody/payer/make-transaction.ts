@@ -1,11 +1,26 @@
-/** Makes one transaction of the operator account: fees, nonce, signature, storage, broadcast. */
-import { clearAlert, raiseAlert } from "../../platform/alert.ts";
-import { feeLimits, firstFees } from "../../chain/fees.ts";
+/**
+ * Makes one transaction of the operator account: simulation, fees, nonce, signature, storage and
+ * broadcast. Nonce, signed bytes and members are stored in one batch, and sent only after that. The
+ * bytes are signed before the batch, for a nonce that the guard then grants or not.
+ */
+import { alertWhile, clearAlert, raiseAlert } from "../../platform/alert.ts";
+import { feeLimits, firstFees, type Fees } from "../../chain/fees.ts";
 import { confirmedNonces } from "./agreed-reads.ts";
 import { readNextNumbers } from "./open-transactions.ts";
-import type { HeadView } from "./payer-context.ts";
-import { broadcastSigned } from "./send-transaction.ts";
-import { type NewTransaction, storeTransaction } from "./store-transaction.ts";
+import type { HeadView, PayerContext } from "./payer-context.ts";
+import { sendToAll } from "../../chain/send.ts";
+import type { Signed } from "../../chain/payer-account.ts";
+import type { Call } from "../../chain/vault-calls.ts";
+import { type Group, newGroup } from "../../platform/commit.ts";
+import { blob, first, type Sql, sql, uuid } from "../../platform/sql.ts";
+import { uuidv7 } from "../../platform/uuid.ts";
+import { pushOrThrow } from "../../streams/event-log.ts";
+import { announceWithdrawals } from "../custody-events.ts";
+import { PAID_OTHERWISE } from "../watcher/settle-withdrawal.ts";
+import { mayPay, mayVoid } from "./payer-lease.ts";
+import { readRecords } from "./withdrawal-record.ts";
+import { describe, type Hex } from "../../chain/rpc.ts";
+import { isNodeError } from "../../chain/rpc-transport.ts";
 
 /**
  * Signs, stores and sends a transaction. `made` is the number of transactions that this round has
@@ -17,20 +32,14 @@ export async function makeTransaction(
   made = 0,
 ): Promise<boolean> {
   const fees = firstFees(context.market, feeLimits(context.chain));
-  if (fees === undefined) {
-    await raiseAlert(
-      context.db,
-      "fee_ceiling",
-      context.chain.chain,
-      `the base fee of ${context.market.baseFee} wei is above max_fee_gwei`,
-    );
-    return false;
-  }
-  await clearAlert(context.db, "fee_ceiling", context.chain.chain);
+  const { baseFee } = context.market;
+  const tooHigh = fees ? undefined : `the base fee of ${baseFee} wei is above max_fee_gwei`;
+  await alertWhile(context.db, "fee_ceiling", context.chain.chain, tooHigh);
+  if (fees === undefined) return false;
   const nonce = await nextNonce(context);
   // A gap would keep it, and all later ones, from being mined.
   if (nonce !== context.usedNonces + made) return false;
-  const signed = await storeTransaction(context, context.account, {
+  const signed = await storeTransaction(context, {
     ...transaction,
     nonce,
     fees,
@@ -40,6 +49,27 @@ export async function makeTransaction(
   await broadcastSigned(context, signed.raw);
   await context.failpoint?.("sent");
   return true;
+}
+
+/**
+ * Sends signed bytes to every endpoint. Responses decide nothing about the transaction. If no
+ * endpoint accepts it and one states a reason, the operator has to act on that reason.
+ */
+export async function broadcastSigned(context: HeadView, raw: Hex): Promise<void> {
+  const { chain } = context.chain;
+  const sent = await sendToAll(context.chain, raw);
+  const refusals = sent.filter(({ status }) => status === "refused");
+  if (sent.some(({ status }) => status === "accepted"))
+    await clearAlert(context.db, "node_refused", chain);
+  else if (refusals.length > 0) {
+    const reasons = refusals.map(({ host, reason }) => `${host}: ${reason}`).join("; ");
+    await raiseAlert(
+      context.db,
+      "node_refused",
+      chain,
+      `no node accepts a transaction: ${reasons}`,
+    );
+  }
 }
 
 /**
@@ -53,4 +83,165 @@ async function nextNonce(context: HeadView): Promise<number> {
   return known >= usedNonces
     ? known
     : Math.max(known, await confirmedNonces(context, account.address));
+}
+
+export type NewTransaction = {
+  readonly kind: "pay" | "sweep" | "void";
+  readonly call: Call;
+  readonly nonce: number;
+  readonly fees: Fees;
+  /** The head when it is signed. Its fees rise only if later blocks leave it out. */
+  readonly headNumber: number;
+  readonly batchNo: number | null;
+  /** UUIDs of the withdrawals that it pays or voids. */
+  readonly members: readonly string[];
+};
+
+/**
+ * Condition on `withdrawals w`: it may be paid now. It is in no live transaction, its owner is not
+ * frozen, no `fail` command is open, and no payment of its id exists that does not settle it.
+ */
+export const PAYABLE: Sql = sql`w.status = 'queued'
+  AND NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = w.user_id AND u.frozen_at IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM batch_members m
+    WHERE m.withdrawal_id = w.withdrawal_id AND m.ended_group IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM chain_commands c
+    WHERE c.withdrawal_id = w.withdrawal_id AND c.kind = 'fail' AND c.done_group IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM vault_events e WHERE ${PAID_OTHERWISE})`;
+
+type Storing = PayerContext & Pick<HeadView, "account">;
+
+/** Returns the signed bytes, or undefined if the guard did not apply and nothing was written. */
+export async function storeTransaction(
+  context: Storing,
+  transaction: NewTransaction,
+): Promise<Signed | undefined> {
+  const { call, nonce, fees } = transaction;
+  if (transaction.kind === "pay")
+    await context.saveRecords(await readRecords(context.db, transaction.members));
+  const signed = await context.account.sign({
+    nonce,
+    to: call.to,
+    data: call.data,
+    gasLimit: call.gasLimit,
+    fees,
+  });
+  await context.failpoint?.("signed");
+  const id = uuidv7();
+  const group = newGroup();
+  await pushOrThrow(context, group, [
+    guard(group, context, transaction, id),
+    ...dependents(group, transaction, signed),
+    ...announceWithdrawals(group),
+  ]);
+  const stored = await first(
+    context.db,
+    sql`SELECT 1 FROM chain_transactions WHERE transaction_id = ${uuid(id)}`,
+  );
+  if (stored === undefined) return undefined;
+  await context.failpoint?.("stored");
+  return signed;
+}
+
+function guard(group: Group, context: Storing, transaction: NewTransaction, id: string): Sql {
+  const { chain } = context.chain;
+  const { call, nonce, batchNo, kind } = transaction;
+  const members = JSON.stringify(transaction.members);
+  const unended = sql`w.status IN ('awaiting_approval', 'queued', 'submitted')`;
+  const eligible = kind === "void" ? unended : PAYABLE;
+  const notPaused = sql`NOT EXISTS (
+    SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')`;
+  const byKind = {
+    pay: sql`${notPaused}
+        AND NOT EXISTS (SELECT 1 FROM chain_transactions
+          WHERE chain = ${chain} AND to_address = ${blob(call.to)} AND batch_no >= ${batchNo}
+            AND status <> 'unused')`,
+    // A pause may mean that the key to the vault is stolen. Deposits are safer where they are.
+    sweep: notPaused,
+    void: sql`1`,
+  };
+  return sql`INSERT INTO chain_transactions (transaction_id, chain, sender, nonce, kind, batch_no,
+      to_address, data, gas_limit, status, made_group, made_at)
+    SELECT ${uuid(id)}, ${chain}, ${blob(context.account.address)}, ${nonce}, ${kind}, ${batchNo},
+      ${blob(call.to)}, ${blob(call.data)}, ${call.gasLimit}, 'open', ${group.seq}, ${group.at}
+    WHERE ${kind === "void" ? mayVoid(chain, context.token) : mayPay(chain, context.token)}
+      AND NOT EXISTS (SELECT 1 FROM chain_transactions
+        WHERE chain = ${chain} AND sender = ${blob(context.account.address)} AND nonce >= ${nonce})
+      AND ${byKind[kind]}
+      AND (SELECT count(*) FROM json_each(${members}) j
+        JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')
+        WHERE w.chain = ${chain} AND ${eligible}
+          AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id
+            AND m.purpose = ${kind} AND m.ended_group IS NULL)
+        ) = ${transaction.members.length}`;
+}
+
+function dependents(group: Group, transaction: NewTransaction, signed: Signed): Sql[] {
+  const made = sql`SELECT t.transaction_id FROM chain_transactions t
+    WHERE t.made_group = ${group.seq}`;
+  const members = sql`INSERT INTO batch_members (transaction_id, withdrawal_id, purpose)
+    SELECT t.transaction_id, unhex(j.value, '-'), t.kind
+    FROM json_each(${JSON.stringify(transaction.members)}) j
+    JOIN chain_transactions t ON t.made_group = ${group.seq} WHERE t.kind IN ('pay', 'void')`;
+  const submitted = sql`UPDATE withdrawals SET status = 'submitted',
+      transaction_hash = ${blob(signed.hash)}, not_before = NULL,
+      updated_at = ${group.at}, changed_group = ${group.seq}
+    WHERE status = 'queued' AND withdrawal_id IN (SELECT m.withdrawal_id FROM batch_members m
+      WHERE m.purpose = 'pay' AND m.transaction_id IN (${made}))`;
+  return [
+    storeAttempt(group, made, { number: 0, signed, ...transaction }),
+    ...(transaction.members.length === 0 ? [] : [members, submitted]),
+  ];
+}
+
+/** Inserts an attempt. `of` selects the transaction's id, or no row if the guard did not apply. */
+export function storeAttempt(
+  group: Group,
+  of: Sql,
+  attempt: {
+    readonly number: number;
+    readonly signed: Signed;
+    readonly fees: Fees;
+    readonly headNumber: number;
+  },
+): Sql {
+  const { number, signed, fees, headNumber } = attempt;
+  return sql`INSERT INTO transaction_attempts (transaction_id, attempt, hash, signed,
+      max_fee, priority_fee, signed_group, signed_at, head_number)
+    SELECT t.transaction_id, ${number}, ${blob(signed.hash)}, ${blob(signed.raw)},
+      ${fees.maxFee}, ${fees.priorityFee}, ${group.seq}, ${group.at}, ${headNumber}
+    FROM (${of}) t`;
+}
+
+/**
+ * Simulates a call. Raises an alert if it would revert as a whole, for example because the vault is
+ * paused or the operator account has lost its role. Payments, sweeps and voids have alerts of their
+ * own, so that the success of one does not clear the alert of another. Throws if no node responds.
+ */
+export async function wouldSucceed(
+  context: HeadView,
+  kind: "pay" | "sweep" | "void",
+  call: Call,
+): Promise<boolean> {
+  const { chain } = context.chain;
+  const subject = refusalSubject(chain, kind);
+  try {
+    await context.endpoint.client.call({
+      account: context.account.address,
+      to: call.to,
+      data: call.data,
+      gas: call.gasLimit,
+    });
+    await clearAlert(context.db, "payment_refused", subject);
+    return true;
+  } catch (error) {
+    if (!isNodeError(error)) throw error;
+    await raiseAlert(context.db, "payment_refused", subject, describe(error));
+    return false;
+  }
+}
+
+/** Subject of the alert `payment_refused`. */
+export function refusalSubject(chain: string, kind: "pay" | "sweep" | "void"): string {
+  return kind === "pay" ? chain : `${chain}:${kind}`;
 }

@@ -1,18 +1,14 @@
 /** Reads the operator accounts' transactions that are not confirmed, and the next free numbers. */
-import { and, eq } from "drizzle-orm";
-import { alias } from "drizzle-orm/sqlite-core";
 import { NOW } from "../../platform/commit.ts";
 import type { Hex } from "../../chain/rpc.ts";
 import type { Fees } from "../../chain/fees.ts";
 import type { ChainConfig } from "../../platform/config.ts";
-import { all, blob, first, sql, uuid } from "../../platform/sql.ts";
-import { chainTransactions, transactionAttempts } from "../../chain/tables.ts";
-import { fragment, read } from "../../platform/read.ts";
+import { all, blob, first, readUuid, sql, uuid } from "../../platform/sql.ts";
 
 export type OpenTransaction = {
   readonly id: string;
   readonly kind: "pay" | "sweep" | "void" | "cancel";
-  /** The account that signed it, which may have been replaced since (former-accounts.ts). */
+  /** The account that signed it, which may have been replaced since (reopen-transactions.ts). */
   readonly sender: Hex;
   readonly nonce: number;
   readonly batchNo: number | null;
@@ -30,44 +26,40 @@ export type OpenTransaction = {
   readonly unsent: boolean;
 };
 
-const t = alias(chainTransactions, "t");
-const a = alias(transactionAttempts, "a");
-/** Literal, because SQLite uses the index of open transactions for no other condition. */
-const OPEN = fragment(sql`t.status = 'open'`);
-const LATEST = fragment(sql`a.attempt = (SELECT max(attempt) FROM transaction_attempts
-  WHERE transaction_id = t.transaction_id)`);
+type Row = Omit<OpenTransaction, "gasLimit" | "fees" | "unsent"> & {
+  readonly gasLimit: string;
+  readonly maxFee: string;
+  readonly priorityFee: string;
+  readonly unsent: number | null;
+};
 
 /** Open transactions by nonce, each with its latest attempt. */
 export async function readOpenTransactions(
   db: D1Database,
   chain: string,
 ): Promise<OpenTransaction[]> {
-  const rows = await read(db, ({ select }) =>
-    select({
-      id: t.transactionId,
-      kind: t.kind,
-      sender: t.sender,
-      nonce: t.nonce,
-      batchNo: t.batchNo,
-      to: t.toAddress,
-      data: t.data,
-      gasLimit: t.gasLimit,
-      attempt: a.attempt,
-      raw: a.signed,
-      fees: { maxFee: a.maxFee, priorityFee: a.priorityFee },
-      unsent: fragment(sql`t.kind = 'cancel' AND a.signed_group < t.reopened_group`).mapWith(
-        Boolean,
-      ),
-      signedAt: a.signedAt,
-      headNumber: a.headNumber,
-      now: fragment(NOW).mapWith(Number),
-    })
-      .from(t)
-      .innerJoin(a, eq(a.transactionId, t.transactionId))
-      .where(and(eq(t.chain, chain), OPEN, LATEST))
-      .orderBy(t.nonce),
+  const rows = await all<Row>(
+    db,
+    sql`SELECT hex(t.transaction_id) AS id, t.kind, '0x' || lower(hex(t.sender)) AS sender, t.nonce,
+        t.batch_no AS batchNo, '0x' || lower(hex(t.to_address)) AS "to",
+        '0x' || lower(hex(t.data)) AS data, CAST(t.gas_limit AS TEXT) AS gasLimit, a.attempt,
+        '0x' || lower(hex(a.signed)) AS raw, CAST(a.max_fee AS TEXT) AS maxFee,
+        CAST(a.priority_fee AS TEXT) AS priorityFee, ${NOW} - a.signed_at AS ageMs,
+        a.head_number AS headNumber,
+        t.kind = 'cancel' AND a.signed_group < t.reopened_group AS unsent
+      FROM chain_transactions t
+      JOIN transaction_attempts a ON a.transaction_id = t.transaction_id
+      WHERE t.chain = ${chain} AND t.status = 'open' AND a.attempt = (
+        SELECT max(attempt) FROM transaction_attempts WHERE transaction_id = t.transaction_id)
+      ORDER BY t.nonce`,
   );
-  return rows.map(({ signedAt, now, ...row }) => ({ ...row, ageMs: now - signedAt }));
+  return rows.map(({ id, gasLimit, maxFee, priorityFee, unsent, ...row }) => ({
+    ...row,
+    id: readUuid(id),
+    gasLimit: BigInt(gasLimit),
+    fees: { maxFee: BigInt(maxFee), priorityFee: BigInt(priorityFee) },
+    unsent: unsent === 1,
+  }));
 }
 
 /** Payment ids of a transaction's members that have no outcome and no recorded vault event. */

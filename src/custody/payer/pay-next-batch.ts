@@ -11,7 +11,7 @@ import { MAX_PAYMENTS, payCall, type Payment } from "../../chain/vault-calls.ts"
 import { NOW } from "../../platform/commit.ts";
 import { all, readUuid, select, sql } from "../../platform/sql.ts";
 import { MAC_COLUMNS, type MacRow } from "../../ledger/withdrawal-mac.ts";
-import { withTermsAsOrdered } from "./check-terms.ts";
+import { withTermsAsOrdered, parkOverLimit } from "./park-withdrawal.ts";
 import {
   choosePayments,
   type Job,
@@ -19,15 +19,17 @@ import {
   type Limits,
   reachedLimits,
 } from "./choose-payments.ts";
-import { alertLimit, beyondShare, readLimits } from "./limit-queue.ts";
-import { makeTransaction } from "./make-transaction.ts";
-import { parkOverLimit } from "./park-over-limit.ts";
+import {
+  alertLimit,
+  beyondShare,
+  readLimits,
+  readRefusingTokens,
+  withoutRefused,
+} from "./limit-queue.ts";
+import { makeTransaction, PAYABLE, wouldSucceed } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
-import { readRefusingTokens, withoutRefused } from "./refusing-tokens.ts";
-import { PAYABLE } from "./store-transaction.ts";
 import { type TokenName, tokenNameOf } from "../token-name.ts";
 import { sweepMissing, sweepTowardsFloat } from "./sweep-deposits.ts";
-import { wouldSucceed } from "./would-succeed.ts";
 
 /** Withdrawals read for one payment: twice what fits, so that some may wait without delaying it. */
 const MAX_JOBS = 2 * MAX_PAYMENTS;

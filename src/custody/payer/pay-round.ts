@@ -7,7 +7,7 @@
  * payer never decides the outcome of a payment. The watcher reads it from the vault's events
  * (settle-withdrawal.ts).
  */
-import { clearAlert, raiseAlert } from "../../platform/alert.ts";
+import { alertWhile } from "../../platform/alert.ts";
 import { type Cursor, readCursor } from "../../chain/chain-cursor.ts";
 import { feeLimits, firstFees } from "../../chain/fees.ts";
 import { payerAccount } from "../../chain/payer-account.ts";
@@ -15,10 +15,9 @@ import { describe, endpoints } from "../../chain/rpc.ts";
 import { gasLimits, MAX_PAYMENTS } from "../../chain/vault-calls.ts";
 import { log } from "../../platform/log.ts";
 import { confirmedOutcomes, readAgreedHead, readTip, vaultAtHead } from "./agreed-reads.ts";
-import { haltIfRemoved, resumePayer } from "./reopen-transactions.ts";
+import { haltIfRemoved, resumePayer, isFormer, resendFormer } from "./reopen-transactions.ts";
 import { closeCommands, voidCommandedPayments } from "./carry-out-commands.ts";
 import { endConfirmed } from "./end-transaction.ts";
-import { isFormer, resendFormer } from "./former-accounts.ts";
 import {
   type NextNumbers,
   type OpenTransaction,
@@ -91,17 +90,10 @@ async function payQueued(context: HeadView, open: readonly OpenTransaction[]): P
   const next = await readNextNumbers(context.db, context.chain, context.account.address);
   const status = await vaultAtHead(context);
   if (await batchCountDiffers(context, next, status.nextBatchNo, open)) return false;
-  if (status.paused) {
-    await raiseAlert(
-      context.db,
-      "vault_paused",
-      context.chain.chain,
-      "the vault is paused, queued withdrawals wait",
-    );
-    return false;
-  }
-  await clearAlert(context.db, "vault_paused", context.chain.chain);
-  return payNextBatch(context, status.nextBatchNo);
+  const { paused, nextBatchNo } = status;
+  const detail = paused ? "the vault is paused, queued withdrawals wait" : undefined;
+  await alertWhile(context.db, "vault_paused", context.chain.chain, detail);
+  return !paused && payNextBatch(context, nextBatchNo);
 }
 
 /**
@@ -171,12 +163,8 @@ async function alertLowGas(context: HeadView): Promise<void> {
   const needed = ((GAS_RESERVE_PAYMENTS * FULL_BATCH_GAS) / BigInt(MAX_PAYMENTS)) * feePerGas;
   if (context.levels !== undefined)
     Object.assign(context.levels, { gasWei: Number(held), gasNeededWei: Number(needed) });
-  if (held >= needed) return clearAlert(context.db, "gas_low", chain.chain);
-  await raiseAlert(
-    context.db,
-    "gas_low",
-    chain.chain,
+  const detail =
     `the operator account ${context.account.address} has ${held} wei; the next ` +
-      `${GAS_RESERVE_PAYMENTS} payments may cost ${needed} wei`,
-  );
+    `${GAS_RESERVE_PAYMENTS} payments may cost ${needed} wei`;
+  await alertWhile(context.db, "gas_low", chain.chain, held < needed ? detail : undefined);
 }

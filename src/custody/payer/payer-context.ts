@@ -1,7 +1,7 @@
 /** Context that every step of the payer receives. */
 import type { Cursor } from "../../chain/chain-cursor.ts";
 import type { Market } from "../../chain/fees.ts";
-import type { OperatorAccount } from "../../chain/operator-account.ts";
+import type { OperatorAccount } from "../../chain/payer-account.ts";
 import type { BlockHeader, Endpoint } from "../../chain/rpc.ts";
 import type { ChainContext } from "../chain-object.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";

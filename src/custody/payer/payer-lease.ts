@@ -2,12 +2,9 @@
  * Decides which payer instance may allocate nonces. A new instance takes the lease. From that
  * commit on, no guard of an older instance applies, even if it is still running.
  */
-import { eq } from "drizzle-orm";
 import { alertRow } from "../../platform/alert.ts";
 import { commit, commitOrThrow, type Group, newGroup } from "../../platform/commit.ts";
-import { type Expr, expr, type Sql, sql, uuid } from "../../platform/sql.ts";
-import { payerLeases } from "../../chain/tables.ts";
-import { read } from "../../platform/read.ts";
+import { type Expr, expr, first, type Sql, sql, uuid } from "../../platform/sql.ts";
 import type { PayerContext } from "./payer-context.ts";
 
 export async function takeLease(db: D1Database, chain: string, token: string): Promise<void> {
@@ -22,12 +19,12 @@ export async function takeLease(db: D1Database, chain: string, token: string): P
 export type Lease = { readonly held: boolean; readonly haltReason: string | null };
 
 export async function readLease(db: D1Database, chain: string, token: string): Promise<Lease> {
-  const [lease] = await read(db, ({ select }) =>
-    select({ token: payerLeases.token, haltReason: payerLeases.haltReason })
-      .from(payerLeases)
-      .where(eq(payerLeases.chain, chain)),
+  const lease = await first<{ held: number; haltReason: string | null }>(
+    db,
+    sql`SELECT token = ${uuid(token)} AS held, halt_reason AS haltReason FROM payer_leases
+      WHERE chain = ${chain}`,
   );
-  return { held: lease?.token === token, haltReason: lease?.haltReason ?? null };
+  return { held: lease?.held === 1, haltReason: lease?.haltReason ?? null };
 }
 
 /** Guard condition for recording what the chain has shown. A halted payer may do that. */

@@ -18,30 +18,15 @@ import { commitOrThrow, type Group, newGroup } from "../../platform/commit.ts";
 import { all, blob, type Expr, expr, first, type Sql, sql, uuid } from "../../platform/sql.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import { commitAndPush } from "../../streams/event-log.ts";
-import { SEQUENCE_JUMP, skipEvents } from "../../streams/skip-events.ts";
-import { announceWithdrawals } from "../announce-custody.ts";
+import { SEQUENCE_JUMP, skipEvents } from "../../streams/trim-streams.ts";
+import { announceWithdrawals } from "../custody-events.ts";
 import { FAILURE_MESSAGES } from "../payment-records.ts";
 import { confirmedOutcomes } from "./agreed-reads.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
 import type { WatcherContext } from "../watcher/commit-move.ts";
 import { AS_ORDERED } from "../watcher/settle-withdrawal.ts";
 
-export type RestoreReport = {
-  readonly rebuilt: number;
-  /** Payments of this page without a withdrawal. While there is one, the payer stays halted. */
-  readonly unresolved: readonly {
-    readonly payment_id: string;
-    readonly transaction_hash: string;
-    readonly reason: string;
-  }[];
-  /** Lost payments after this page. While there is one, the payer stays halted. */
-  readonly remaining: number;
-  /** Where the next page begins, or null after the last one. */
-  readonly next: number | null;
-  /** Whether the payer may continue, because no payment is lost any more. */
-  readonly paying: boolean;
-  readonly next_batch: number;
-};
+export type RestoreReport = Awaited<ReturnType<typeof restorePayments>>;
 
 /** Lost payments of one page. Each takes up to three requests. */
 const PAGE = 250;
@@ -61,7 +46,7 @@ export async function restorePayments(
   context: WatcherContext,
   lookUp: (ids: readonly string[]) => Promise<ReadonlyMap<string, WithdrawalRecord>>,
   after = 0,
-): Promise<RestoreReport> {
+) {
   const { db, chain } = context;
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined) throw new Error(`${chain.chain} has not been read yet`);
@@ -89,9 +74,13 @@ export async function restorePayments(
   const last = lost.at(-1)?.position ?? after;
   return {
     rebuilt,
+    /** Payments of this page without a withdrawal. While there is one, the payer stays halted. */
     unresolved,
+    /** Lost payments after this page. While there is one, the payer stays halted. */
     remaining: await countLost(db, chain.chain, last),
+    /** Where the next page begins, or null after the last one. */
     next: lost.length < PAGE ? null : last,
+    /** Whether the payer may continue, because no payment is lost any more. */
     paying: await resumePaying(db, chain, { nextBatchNo, haltedAt: halt?.at ?? null }),
     next_batch: nextBatchNo,
   };

@@ -1,18 +1,17 @@
 /**
- * Sends stored transactions and resends them until their nonce is mined. A transaction that takes
- * too long is replaced with higher fees.
+ * Resends stored transactions until their nonce is mined. One that takes too long is replaced with
+ * higher fees.
  */
-import { clearAlert, raiseAlert } from "../../platform/alert.ts";
+import { raiseAlert } from "../../platform/alert.ts";
 import { areTooLow, feeLimits, replacementFees } from "../../chain/fees.ts";
 import type { Hex } from "../../chain/rpc.ts";
-import { sendToAll } from "../../chain/send.ts";
 import { newGroup } from "../../platform/commit.ts";
 import { blob, sql, uuid } from "../../platform/sql.ts";
 import { commitAndPush } from "../../streams/event-log.ts";
-import { announceWithdrawals } from "../announce-custody.ts";
+import { announceWithdrawals } from "../custody-events.ts";
 import { mayPay, mayVoid } from "./payer-lease.ts";
 import type { OpenTransaction } from "./open-transactions.ts";
-import { storeAttempt } from "./store-transaction.ts";
+import { broadcastSigned, storeAttempt } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
 
 /** Limit of attempts per nonce. Sixty raises of 12.5 % exceed any limit of fees. */
@@ -22,27 +21,6 @@ const MAX_ATTEMPTS = 60;
  * before the attempt arrived.
  */
 const MIN_BLOCKS = 2;
-
-/**
- * Sends signed bytes to every endpoint. Responses decide nothing about the transaction. If no
- * endpoint accepts it and one states a reason, the operator has to act on that reason.
- */
-export async function broadcastSigned(context: HeadView, raw: Hex): Promise<void> {
-  const { chain } = context.chain;
-  const sent = await sendToAll(context.chain, raw);
-  const refusals = sent.filter(({ status }) => status === "refused");
-  if (sent.some(({ status }) => status === "accepted"))
-    await clearAlert(context.db, "node_refused", chain);
-  else if (refusals.length > 0) {
-    const reasons = refusals.map(({ host, reason }) => `${host}: ${reason}`).join("; ");
-    await raiseAlert(
-      context.db,
-      "node_refused",
-      chain,
-      `no node accepts a transaction: ${reasons}`,
-    );
-  }
-}
 
 /**
  * Resends an unmined transaction. The first one is replaced if it is older than the setting, blocks

@@ -5,14 +5,12 @@
  * Several sweeps may be open, each of other addresses. Two sweeps of one address would not harm,
  * because a sweep only moves what an address holds to the vault, but the second would waste gas.
  */
-import { and, desc, eq, gte, isNull, lte, or } from "drizzle-orm";
 import { checksumAddress } from "../../assets/address.ts";
 import { type AssetKey, USDC } from "../../assets/asset.ts";
 import { raiseAlert } from "../../platform/alert.ts";
 import { feeLimits, firstFees, smallestSweep } from "../../chain/fees.ts";
 import { readHoldings } from "../../chain/holdings.ts";
 import type { Hex } from "../../chain/rpc.ts";
-import { chainTransactions, sweepable } from "../../chain/tables.ts";
 import { type Token, tokenOf } from "../../chain/token.ts";
 import {
   decodeSweep,
@@ -24,13 +22,10 @@ import {
   type SweepItem,
 } from "../../chain/vault-calls.ts";
 import { NOW } from "../../platform/commit.ts";
-import { fragment, read } from "../../platform/read.ts";
 import { readIssued } from "../../ledger/balance.ts";
-import { first, sql } from "../../platform/sql.ts";
-import { depositAddresses } from "../tables.ts";
-import { makeTransaction } from "./make-transaction.ts";
+import { all, first, sql } from "../../platform/sql.ts";
+import { makeTransaction, refusalSubject, wouldSucceed } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
-import { refusalSubject, wouldSucceed } from "./would-succeed.ts";
 
 /**
  * Sweeps made in one round. With a payment they stay below the 16 that geth keeps of an account.
@@ -43,8 +38,6 @@ const PAGE = 300;
 const MAX_PAGES = 10;
 /** Upper bound of a payment's gas limit. */
 const PAYMENT_GAS = gasLimits.pay(0, MAX_PAYMENTS);
-/** Literal, because the index of open transactions serves no other condition. */
-const OPEN = fragment(sql`status = 'open'`);
 
 /**
  * Sweeps what the vault is short of, largest first. `made` is the number of transactions that this
@@ -102,12 +95,10 @@ async function mayFillUp({ db, chain }: HeadView): Promise<boolean> {
 
 /** For each sweep that is not confirmed yet, the keys of its items. */
 async function readOpenSweeps({ db, chain }: HeadView): Promise<string[][]> {
-  const rows = await read(db, ({ select }) =>
-    select({ data: chainTransactions.data })
-      .from(chainTransactions)
-      .where(
-        and(eq(chainTransactions.chain, chain.chain), eq(chainTransactions.kind, "sweep"), OPEN),
-      ),
+  const rows = await all<{ data: Hex }>(
+    db,
+    sql`SELECT '0x' || lower(hex(data)) AS data FROM chain_transactions
+      WHERE chain = ${chain.chain} AND kind = 'sweep' AND status = 'open'`,
   );
   return rows.map(({ data }) => decodeSweep(data).map(keyOf));
 }
@@ -160,22 +151,13 @@ function readSweepable(
   { asset, smallest }: { readonly asset: AssetKey; readonly smallest: bigint },
   page: number,
 ): Promise<{ address: Hex; salt: Hex }[]> {
-  const ofAsset = and(eq(sweepable.chain, chain.chain), eq(sweepable.asset, asset));
-  const due = or(isNull(sweepable.notBefore), lte(sweepable.notBefore, fragment(NOW)));
-  return read(db, ({ select }) =>
-    select({ address: sweepable.address, salt: depositAddresses.salt })
-      .from(sweepable)
-      .innerJoin(
-        depositAddresses,
-        and(
-          eq(depositAddresses.chain, sweepable.chain),
-          eq(depositAddresses.address, sweepable.address),
-        ),
-      )
-      .where(and(ofAsset, gte(sweepable.amount, smallest), due))
-      .orderBy(desc(sweepable.amount))
-      .limit(PAGE)
-      .offset(page * PAGE),
+  return all<{ address: Hex; salt: Hex }>(
+    db,
+    sql`SELECT '0x' || hex(s.address) AS address, '0x' || lower(hex(a.salt)) AS salt
+      FROM sweepable s JOIN deposit_addresses a ON a.chain = s.chain AND a.address = s.address
+      WHERE s.chain = ${chain.chain} AND s.asset = ${asset} AND s.amount >= ${smallest}
+        AND (s.not_before IS NULL OR s.not_before <= ${NOW})
+      ORDER BY s.amount DESC LIMIT ${PAGE} OFFSET ${page * PAGE}`,
   );
 }
 

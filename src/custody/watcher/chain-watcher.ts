@@ -12,7 +12,7 @@ import {
   restoreAddresses,
   readLostUsers,
 } from "./restore-addresses.ts";
-import { recheckFloors } from "./recheck-floors.ts";
+import { recheckFloors } from "./small-deposits.ts";
 import { recheckOldBlocks, rescanOnCommand, rescanFrom } from "./rescan.ts";
 import { ScanPace } from "../../chain/scan-pace.ts";
 import { watchChain } from "./watch-chain.ts";

@@ -2,7 +2,7 @@
  * Confirms blocks: reads each range again once it has its confirmations (read-confirmed.ts), then
  * credits its deposits and applies the vault's events in the batch that moves the cursor.
  */
-import { applyVaultEvents } from "./apply-vault-events.ts";
+import { applyVaultEvents } from "./settle-withdrawal.ts";
 import { type Cursor, deleteBlocks, movedBy, moveConfirmed } from "../../chain/chain-cursor.ts";
 import type { Swept, SweepFailed } from "../../chain/decode-logs.ts";
 import { alertRow } from "../../platform/alert.ts";
@@ -11,11 +11,10 @@ import type { Range } from "../../chain/scan.ts";
 import { assetOfEvent } from "../../chain/token.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
 import { all, type Sql, sql } from "../../platform/sql.ts";
-import { announceDeposits, announceWithdrawals } from "../announce-custody.ts";
+import { announceDeposits, announceWithdrawals } from "../custody-events.ts";
 import { creditConfirmed, depositsDue } from "./credit-deposit.ts";
-import { recordDeposits, type SeenTransfer } from "./detect-deposits.ts";
+import { recordDeposits, type SeenTransfer, orphanUnseen } from "./detect-deposits.ts";
 import { readConfirmed } from "./read-confirmed.ts";
-import { orphanUnseen } from "./orphan-deposit.ts";
 import { announceSmallDeposits, recordSmallDeposits } from "./small-deposits.ts";
 import { type WatcherContext, commitMove, rangeLimit } from "./commit-move.ts";
 import { witnessesOf } from "../../platform/config.ts";

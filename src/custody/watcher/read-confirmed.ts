@@ -2,7 +2,7 @@
  * Reads a range of confirmed blocks from enough endpoints (witnesses.ts) and returns what they
  * agree on. Every deposit that is credited and every withdrawal that ends was read here.
  */
-import { raiseAlert, clearAlert } from "../../platform/alert.ts";
+import { alertWhile, raiseAlert } from "../../platform/alert.ts";
 import type { Block } from "../../chain/follow-head.ts";
 import { confirmedHeight } from "../../chain/follow-head.ts";
 import { type Endpoint, InconsistentNode, readHeader } from "../../chain/rpc.ts";
@@ -38,16 +38,9 @@ export async function readConfirmed(
     );
     const { logs, fits } = agreed.value.scan;
     context.pace?.read({ blocks: range.to - range.from + 1, logs, fits });
-    if (agreed.dissenters.length === 0) await clearAlert(db, "nodes_disagree", chain.chain);
-    else {
-      const others = agreed.dissenters.join(", ");
-      await raiseAlert(
-        db,
-        "nodes_disagree",
-        chain.chain,
-        `${others} disagrees with the other endpoints on blocks ${range.from} to ${range.to}`,
-      );
-    }
+    const others = agreed.dissenters.join(", ");
+    const detail = `${others} disagrees with the other endpoints on blocks ${range.from} to ${range.to}`;
+    await alertWhile(db, "nodes_disagree", chain.chain, others === "" ? undefined : detail);
     return agreed;
   } catch (error) {
     if (error instanceof EndpointsDisagree) {

@@ -7,7 +7,7 @@
  * A lost user is restored with the same id, frozen and unable to log in, so that their funds are
  * accounted for. An operator returns the account once the user has proved their identity.
  */
-import { auditRow } from "../../audit/audit.ts";
+import { auditRow, recordBy } from "../../audit/audit.ts";
 import { readCursor } from "../../chain/chain-cursor.ts";
 import { type Endpoint, readHeader } from "../../chain/rpc.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
@@ -78,14 +78,7 @@ async function restoreUserFrozen(db: D1Database, userId: string): Promise<void> 
   const absent = sql`NOT EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})`;
   await commitOrThrow(db, group, [
     auditRow(
-      {
-        kind: "restored",
-        actor: "operator:restore",
-        userId,
-        apiKeyId: null,
-        ip: null,
-        subjectId: userId,
-      },
+      recordBy("operator:restore", "restored", { userId, subjectId: userId }),
       group.at,
       absent,
     ),

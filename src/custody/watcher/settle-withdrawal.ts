@@ -1,23 +1,47 @@
 /**
- * Applies confirmed vault events to withdrawals, no matter which transaction emitted them.
- * Settlement trusts only these events, never the payer's own record.
+ * Applies confirmed vault events to withdrawals, no matter which transaction emitted them: paid
+ * ones settle, failed and voided ones are refunded. Settlement trusts only these events, never the
+ * payer's own record.
  */
 import type { VaultEvent } from "../../chain/decode-logs.ts";
+import type { Group } from "../../platform/commit.ts";
+import { type Sql, type Expr, expr, sql, uuid } from "../../platform/sql.ts";
+import type { WatcherContext } from "./commit-move.ts";
 import { uuidTextOf } from "../../audit/audit.ts";
+import { inChunks } from "../../platform/chunks.ts";
 import { alertRow } from "../../platform/alert.ts";
 import { assetOfEvent } from "../../chain/token.ts";
-import type { Group } from "../../platform/commit.ts";
 import { externalOwner, post } from "../../ledger/post.ts";
-import { ALREADY_DONE, OVER_LIMIT, REFUSED, SHORT } from "../skip-reasons.ts";
+import { SKIP_REASON } from "../../chain/vault-calls.ts";
 import { tokenNameOf, tokenSubject } from "../token-name.ts";
-import { type Expr, expr, type Sql, sql, uuid } from "../../platform/sql.ts";
-import type { WatcherContext } from "./commit-move.ts";
+import { ofWithdrawals, releaseEnded } from "../withdrawal-transfers.ts";
+import { FAILURE_MESSAGES } from "../payment-records.ts";
+import { haltRows } from "../payer/payer-lease.ts";
+
+export function applyVaultEvents(
+  group: Group,
+  context: Pick<WatcherContext, "settings" | "chain">,
+  events: readonly VaultEvent[],
+  when: Sql,
+): Sql[] {
+  const { chain } = context.chain;
+  return [
+    ...recordVaultEvents(group, context, events, when),
+    ...settlePaid(group, chain),
+    ...failUnpayable(group),
+    endMembers(group),
+    requeueSkipped(group),
+    closeFails(group),
+    ...alertUnexpectedPayments(group, chain),
+    ...haltOnForeignBatch(group, chain),
+  ];
+}
 
 /** Waits before a skipped withdrawal is retried. A sweep takes a block or two. */
 const SHORT_WAIT_MS = 15_000;
 /** The vault's limit refills over a day. */
 const LIMIT_WAIT_MS = 600_000;
-/** The payer asks the token itself before it pays again (refusing-tokens.ts). */
+/** The payer asks the token itself before it pays again (limit-queue.ts). */
 const REFUSED_WAIT_MS = 60_000;
 /**
  * For ids that are done or invalid, where a retry only costs gas. `withdrawals retry` ends the
@@ -30,14 +54,14 @@ const INVALID_WAIT_MS = 3_600_000;
  * recorded it, or the vault has now found its id done. The latter happens after a restore, when a
  * withdrawal is queued again under an id that was already paid or failed.
  */
-export function decidesIn(group: Group): Expr {
+function decidesIn(group: Group): Expr {
   // The second condition implies the first one, which makes SQLite use vault_events_payment.
   // Without that index it would read all events of all chains.
   return expr`e.payment_id IN (SELECT s.payment_id FROM vault_events s
       WHERE s.recorded_group = ${group.seq})
     AND (e.recorded_group = ${group.seq} OR EXISTS (SELECT 1 FROM vault_events s
       WHERE s.recorded_group = ${group.seq} AND (s.kind = 'AlreadyDone'
-        OR (s.kind = 'Skipped' AND s.skip_reason = ${ALREADY_DONE})) AND s.payment_id = e.payment_id
+        OR (s.kind = 'Skipped' AND s.skip_reason = ${SKIP_REASON.alreadyDone})) AND s.payment_id = e.payment_id
         AND s.chain = e.chain))`;
 }
 
@@ -51,10 +75,7 @@ export function recordVaultEvents(
   events: readonly VaultEvent[],
   when: Sql,
 ): Sql[] {
-  const chunks: Sql[] = [];
-  for (let start = 0; start < events.length; start += EVENTS_PER_STATEMENT)
-    chunks.push(recordChunk(group, of, events.slice(start, start + EVENTS_PER_STATEMENT), when));
-  return chunks;
+  return inChunks(events, EVENTS_PER_STATEMENT).map((chunk) => recordChunk(group, of, chunk, when));
 }
 
 function recordChunk(
@@ -109,9 +130,6 @@ const SETTLES: Expr = expr`${AS_ORDERED} AND NOT EXISTS (SELECT 1 FROM accepted_
  * settles nothing and raises an alert (`alertUnexpectedPayments`).
  */
 export function settlePaid(group: Group, chain: string): Sql[] {
-  const settled = sql`SELECT w.user_id AS from_owner, ${externalOwner(chain)} AS to_owner,
-      w.asset AS asset, w.amount AS amount, w.withdrawal_id AS ref, 0 AS line
-    FROM withdrawals w WHERE w.ended_by = ${uuid(group.id)} AND w.status = 'settled'`;
   return [
     sql`UPDATE withdrawals AS w SET status = 'settled', transaction_hash = e.transaction_hash,
         updated_at = ${group.at}, changed_group = ${group.seq}, ended_by = ${uuid(group.id)}
@@ -124,7 +142,10 @@ export function settlePaid(group: Group, chain: string): Sql[] {
       step: "end",
       from: "pending",
       to: "external",
-      source: settled,
+      source: ofWithdrawals(
+        sql`w.ended_by = ${uuid(group.id)} AND w.status = 'settled'`,
+        externalOwner(chain),
+      ),
     }),
   ];
 }
@@ -140,7 +161,7 @@ export const PAID_OTHERWISE: Expr = expr`e.payment_id = w.payment_id AND e.chain
  * Closes `fail` commands of withdrawals that turn out to be paid on other terms. The funds stay
  * reserved: a later `fail` returns them, once the operator knows of the payment.
  */
-export function closeFails(group: Group): Sql {
+function closeFails(group: Group): Sql {
   return sql`UPDATE chain_commands SET done_group = ${group.seq}, result = 'already_paid'
     WHERE kind = 'fail' AND done_group IS NULL AND withdrawal_id IN (
       SELECT w.withdrawal_id FROM withdrawals w
@@ -150,13 +171,13 @@ export function closeFails(group: Group): Sql {
 }
 
 /** Queues skipped withdrawals again, because a skip leaves the id payable. */
-export function requeueSkipped(group: Group): Sql {
+function requeueSkipped(group: Group): Sql {
   return sql`UPDATE withdrawals SET status = 'queued', transaction_hash = NULL,
       updated_at = ${group.at}, changed_group = ${group.seq},
       not_before = ${group.at} + coalesce((
         SELECT CASE e.skip_reason
-          WHEN ${SHORT} THEN ${SHORT_WAIT_MS} WHEN ${OVER_LIMIT} THEN ${LIMIT_WAIT_MS}
-          WHEN ${REFUSED} THEN ${REFUSED_WAIT_MS} END
+          WHEN ${SKIP_REASON.short} THEN ${SHORT_WAIT_MS} WHEN ${SKIP_REASON.overLimit} THEN ${LIMIT_WAIT_MS}
+          WHEN ${SKIP_REASON.refused} THEN ${REFUSED_WAIT_MS} END
         FROM vault_events e WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped'
           AND e.payment_id = withdrawals.payment_id LIMIT 1), ${INVALID_WAIT_MS})
     WHERE status = 'submitted' AND withdrawal_id IN (
@@ -168,7 +189,7 @@ export function requeueSkipped(group: Group): Sql {
  * Ends the members whose event this group recorded. A skip ends only the member of its own batch,
  * and a void without effect only voids.
  */
-export function endMembers(group: Group): Sql {
+function endMembers(group: Group): Sql {
   return sql`UPDATE batch_members SET ended_group = ${group.seq}, outcome = e.kind
     FROM vault_events e JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
     WHERE e.recorded_group = ${group.seq} AND batch_members.withdrawal_id = w.withdrawal_id
@@ -195,7 +216,7 @@ function alertOtherTerms(group: Group, chain: string): Sql {
  * Raises alerts for payments without a withdrawal, with other terms, or after the funds were
  * returned. The last one halts the chain.
  */
-export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
+function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
   const paid = (condition: Sql) =>
     sql`EXISTS (SELECT 1 FROM vault_events e
       LEFT JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
@@ -203,10 +224,10 @@ export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
   const refunded = paid(sql`w.status IN ('failed', 'cancelled')`);
   const skipped = sql`EXISTS (SELECT 1 FROM vault_events e
     WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped'
-      AND e.skip_reason NOT IN (${SHORT}, ${REFUSED}))`;
+      AND e.skip_reason NOT IN (${SKIP_REASON.short}, ${SKIP_REASON.refused}))`;
   const refused = sql`FROM vault_events e
     JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
-    WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped' AND e.skip_reason = ${REFUSED}`;
+    WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped' AND e.skip_reason = ${SKIP_REASON.refused}`;
   return [
     alertRow({
       kind: "payment_unknown",
@@ -243,4 +264,57 @@ export function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
       when: refunded,
     }),
   ];
+}
+
+/**
+ * Applies `Failed` and `Voided` events of the confirmed height. After either the vault never pays
+ * the id, so the reserved funds are released.
+ */
+export function failUnpayable(group: Group): Sql[] {
+  return [
+    sql`UPDATE withdrawals SET status = 'failed', transaction_hash = e.transaction_hash,
+        updated_at = ${group.at}, changed_group = ${group.seq}, ended_by = ${uuid(group.id)},
+        failure_code = iif(e.kind = 'Failed', 'payment_reverted', 'operator_failed'),
+        failure_message = iif(e.kind = 'Failed',
+          ${FAILURE_MESSAGES.payment_reverted}, ${FAILURE_MESSAGES.operator_failed})
+      FROM vault_events e INDEXED BY vault_events_payment
+      WHERE ${decidesIn(group)} AND e.kind IN ('Failed', 'Voided')
+        AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
+        AND withdrawals.status IN ('awaiting_approval', 'queued', 'submitted')`,
+    releaseEnded(group, "failed"),
+  ];
+}
+
+/**
+ * Carries out `fail` commands for ids whose payment does not settle the withdrawal. The vault never
+ * pays such an id again, so no void is needed. These transfers do not account for what it did pay.
+ */
+export function failPaidOtherwise(group: Group, chain: string): Sql[] {
+  return [
+    sql`UPDATE withdrawals AS w SET status = 'failed', transaction_hash = NULL,
+        updated_at = ${group.at}, changed_group = ${group.seq}, ended_by = ${uuid(group.id)},
+        failure_code = 'operator_failed', failure_message = ${FAILURE_MESSAGES.operator_failed}
+      WHERE w.chain = ${chain} AND w.status IN ('awaiting_approval', 'queued', 'submitted')
+        AND EXISTS (SELECT 1 FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id
+          AND c.kind = 'fail' AND c.done_group IS NULL)
+        AND EXISTS (SELECT 1 FROM vault_events e WHERE ${PAID_OTHERWISE})
+        AND NOT EXISTS (SELECT 1 FROM batch_members m
+          WHERE m.withdrawal_id = w.withdrawal_id AND m.ended_group IS NULL)`,
+    releaseEnded(group, "failed"),
+  ];
+}
+
+/**
+ * Halts the payer if this group recorded an event of such a batch. An older database that was put
+ * back halts too, because it lacks what was signed since.
+ */
+function haltOnForeignBatch(group: Group, chain: string): Sql[] {
+  // A hash covers sender, nonce and payments, so a stored one is our own batch.
+  const foreign = sql`FROM vault_events e
+    WHERE e.recorded_group = ${group.seq} AND e.batch_no IS NOT NULL
+      AND NOT EXISTS (SELECT 1 FROM transaction_attempts a WHERE a.hash = e.transaction_hash)`;
+  const reason = expr`SELECT 'batch ' || e.batch_no || ' of the vault is 0x'
+    || lower(hex(e.transaction_hash)) || ', which the payer has not signed: pause the vault and '
+    || 'revoke the key, then restore' ${foreign} ORDER BY e.batch_no LIMIT 1`;
+  return haltRows(group, chain, { reason, when: sql`EXISTS (SELECT 1 ${foreign})` });
 }

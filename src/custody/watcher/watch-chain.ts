@@ -6,7 +6,7 @@
  * changes nothing, and of two watchers only one can move. A deposit is credited only after its
  * block was read at the confirmed height.
  */
-import { alertRow, raiseAlert } from "../../platform/alert.ts";
+import { alertRow, raiseAlert, clearAlert } from "../../platform/alert.ts";
 import {
   type Cursor,
   storeBlocks,
@@ -26,18 +26,21 @@ import {
   replacementOf,
   type SeenHash,
 } from "../../chain/follow-head.ts";
-import { type Endpoint, readHeader } from "../../chain/rpc.ts";
+import { type Endpoint, readHeader, readHead } from "../../chain/rpc.ts";
 import { watchedContracts } from "../../chain/scan.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
-import { commitOrThrow, newGroup } from "../../platform/commit.ts";
-import { blob, sql } from "../../platform/sql.ts";
-import { announceDeposits } from "../announce-custody.ts";
-import { alertFinality } from "./alert-finality.ts";
+import { commitOrThrow, newGroup, NOW } from "../../platform/commit.ts";
+import { blob, sql, all, first, expr } from "../../platform/sql.ts";
+import { announceDeposits } from "../custody-events.ts";
 import { type WatcherContext, commitMove, rangeLimit } from "./commit-move.ts";
 import { confirmBlocks } from "./confirm-blocks.ts";
-import { recordDeposits, transfersToUs, withinRoom } from "./detect-deposits.ts";
-import { orphanUnseen, trimOrphaned } from "./orphan-deposit.ts";
-import { resumeChain } from "./resume-chain.ts";
+import {
+  recordDeposits,
+  transfersToUs,
+  withinRoom,
+  orphanUnseen,
+  trimOrphaned,
+} from "./detect-deposits.ts";
 import { witnessesOf } from "../../platform/config.ts";
 
 /** Limit of ranges confirmed in one round, so that catching up does not block the object. */
@@ -168,9 +171,9 @@ async function startChain(context: WatcherContext): Promise<Cursor> {
     const { number, hash } = await readHeader(endpoint, Math.max(chain.start_block - 1, 0));
     return { number, hash };
   };
-  const { value: first } = await askAgreed(chain, readFirst);
+  const { value: start } = await askAgreed(chain, readFirst);
   const group = newGroup();
-  return commitMove(context, group, [insertCursor(group, chain.chain, first)]);
+  return commitMove(context, group, [insertCursor(group, chain.chain, start)]);
 }
 
 async function detectDeposits(
@@ -209,4 +212,86 @@ async function detectDeposits(
  */
 function knownHead({ headNumber, movedAt }: Cursor): number {
   return Date.now() - movedAt < KNOWN_HEAD_MS ? headNumber : 0;
+}
+
+/** Stores when that block last rose, and raises the alert if that is too long ago. */
+async function alertFinality(
+  { db, chain }: Pick<WatcherContext, "db" | "chain">,
+  { head, finalized }: Pick<Heights, "head" | "finalized">,
+): Promise<void> {
+  const height = finalized ?? head;
+  const known = await first<{ height: number | null; stalled: number; open: number }>(
+    db,
+    sql`SELECT finalized_number AS height,
+        coalesce(finalized_at < ${NOW} - ${chain.finality_stall_secs * 1_000}, 0) AS stalled,
+        EXISTS (SELECT 1 FROM alerts WHERE kind = 'finality_stalled' AND subject = c.chain
+          AND resolved_at IS NULL) AS open
+      FROM chain_cursors c WHERE chain = ${chain.chain}`,
+  );
+  if (known === undefined) return;
+  // A stored number above the head came from a node that made it up.
+  const rose = known.height === null || known.height < height || known.height > head;
+  if (rose) {
+    await all(
+      db,
+      sql`UPDATE chain_cursors SET finalized_number = ${height}, finalized_at = ${NOW}
+        WHERE chain = ${chain.chain}`,
+    );
+    if (known.open === 1) await clearAlert(db, "finality_stalled", chain.chain);
+  } else if (known.stalled === 1 && known.open === 0) {
+    const secs = chain.finality_stall_secs;
+    const stalled =
+      finalized === null
+        ? `the head that enough endpoints have reached has been at block ${head} for more than ` +
+          `${secs} seconds. Compare the endpoints, and replace one that is stuck in RPC_URLS: ` +
+          "operator chain status"
+        : `finalized has been at block ${known.height} for more than ${secs} seconds, the head is ` +
+          `at ${head}`;
+    await raiseAlert(db, "finality_stalled", chain.chain, `crediting waits: ${stalled}`);
+  }
+}
+
+/**
+ * Accepts the chain's current block at the confirmed height and continues above it. Deposits that a
+ * deep reorg added or removed below that height must be handled during the review. A halt that is
+ * newer than the command stays, because the operator has not reviewed it.
+ */
+async function resumeChain({ db, chain }: WatcherContext): Promise<void> {
+  const command = await first<{ id: number; at: number }>(
+    db,
+    sql`SELECT command_id AS id, at FROM chain_commands
+      WHERE chain = ${chain.chain} AND kind = 'resume_chain' AND done_group IS NULL LIMIT 1`,
+  );
+  const cursor = await readCursor(db, chain.chain);
+  if (command === undefined || cursor === undefined) return;
+  const readAnchor = async (endpoint: Endpoint) => ({
+    head: (await readHead(endpoint, cursor.confirmed.number)).number,
+    confirmed: await readHeader(endpoint, cursor.confirmed.number),
+  });
+  const { value: anchor } = await askAgreed(
+    chain,
+    readAnchor,
+    0,
+    ({ confirmed }) => confirmed.hash,
+  );
+  const group = newGroup();
+  const halted = expr`EXISTS (SELECT 1 FROM chain_cursors
+    WHERE chain = ${chain.chain} AND halted_at IS NOT NULL)`;
+  await commitOrThrow(db, group, [
+    sql`UPDATE chain_cursors SET halted_at = NULL, halt_reason = NULL,
+        confirmed_hash = ${blob(anchor.confirmed.hash)},
+        scanned_number = confirmed_number, scanned_hash = ${blob(anchor.confirmed.hash)},
+        head_number = ${anchor.head}, moved_group = ${group.seq}, moved_at = ${group.at}
+      WHERE chain = ${chain.chain} AND halted_at <= ${command.at}
+        AND confirmed_number = ${cursor.confirmed.number}`,
+    // Without a halt, too, because a faulty endpoint may have reported a head far ahead.
+    sql`UPDATE chain_cursors SET head_number = ${anchor.head} WHERE chain = ${chain.chain}`,
+    sql`DELETE FROM chain_blocks WHERE chain = ${chain.chain}`,
+    sql`UPDATE alerts SET resolved_at = ${group.at}
+      WHERE kind = 'chain_halted' AND subject = ${chain.chain} AND resolved_at IS NULL
+        AND NOT ${halted}`,
+    sql`UPDATE chain_commands SET done_group = ${group.seq},
+        result = iif(${halted}, 'halted again', 'resumed')
+      WHERE command_id = ${command.id}`,
+  ]);
 }

@@ -1,12 +1,12 @@
 /** The webhooks of users: where events of their account are delivered. */
-import { commitAudited, recordOf } from "../../audit/audit.ts";
-import { actorRejection, mayWrite } from "../../auth/may-write.ts";
+import { commitAudited, recordBy, recordOf } from "../../audit/audit.ts";
+import { mayWrite, throwNotApplied } from "../../auth/may-write.ts";
 import type { WEBHOOK_ENDS } from "../../auth/tables.ts";
 import { newWebhookSecret, openWebhook, rotated, sealWebhook } from "../../auth/webhook-secrets.ts";
 import type { Sealed } from "../../auth/secret-box.ts";
 import type { CheckedActor, SessionActor } from "../../platform/actor.ts";
 import type { Config } from "../../platform/config.ts";
-import { invalidRequest, Problem, problem } from "../../platform/problem.ts";
+import { invalidRequest, type Problem, problem } from "../../platform/problem.ts";
 import { all, expr, first, readUuid, sql, uuid } from "../../platform/sql.ts";
 import { now, toWireTime } from "../../platform/time.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
@@ -119,11 +119,8 @@ export async function createEndpoint(
     ],
   });
   if (!applied) {
-    await throwRejected(db, actor);
-    throw problem(
-      "webhook_limit",
-      `You have reached the limit of ${MAX_WEBHOOKS} webhooks. Remove one first.`,
-    );
+    const limit = `You have reached the limit of ${MAX_WEBHOOKS} webhooks. Remove one first.`;
+    return throwNotApplied(db, actor, problem("webhook_limit", limit));
   }
   const endpoint = await ownEndpoint(db, userId, terms.endpointId);
   return { ...endpointView(endpoint), secret: secret.secret };
@@ -142,9 +139,7 @@ export async function removeEndpoint(
       AND EXISTS (SELECT 1 FROM webhook_endpoints WHERE ${row})`,
     statements: (_, written) => [sql`DELETE FROM webhook_endpoints WHERE ${row} AND ${written}`],
   });
-  if (applied) return endpointView(endpoint);
-  await throwRejected(db, actor);
-  throw unknown();
+  return applied ? endpointView(endpoint) : throwNotApplied(db, actor, unknown());
 }
 
 /**
@@ -170,10 +165,7 @@ export async function rotateSecret(
         WHERE ${row} AND ${written}`,
     ],
   });
-  if (!applied) {
-    await throwRejected(db, actor);
-    throw unknown();
-  }
+  if (!applied) return throwNotApplied(db, actor, unknown());
   return { ...endpointView(endpoint), secret: secrets[0]?.secret ?? "" };
 }
 
@@ -185,14 +177,7 @@ export async function disableEndpoint(
 ): Promise<void> {
   const enabled = sql`endpoint_id = ${uuid(endpointId)} AND disabled_at IS NULL`;
   await commitAudited(db, {
-    record: {
-      kind: "webhook_disabled",
-      actor: "service",
-      userId,
-      apiKeyId: null,
-      ip: null,
-      subjectId: endpointId,
-    },
+    record: recordBy("service", "webhook_disabled", { userId, subjectId: endpointId }),
     when: () => sql`EXISTS (SELECT 1 FROM webhook_endpoints WHERE ${enabled})`,
     statements: ({ at }, written) => [
       sql`UPDATE webhook_endpoints
@@ -210,11 +195,6 @@ export async function secretsAt(
 ): Promise<string[]> {
   const secrets = await openWebhook(settings.MASTER_KEYS, endpoint, endpoint);
   return secrets.filter(({ endsAt }) => endsAt === null || endsAt > at).map(({ secret }) => secret);
-}
-
-async function throwRejected(db: D1Database, actor: SessionActor): Promise<void> {
-  const rejection = await actorRejection(db, actor);
-  if (rejection !== undefined) throw new Problem(rejection);
 }
 
 function unknown(): Problem {

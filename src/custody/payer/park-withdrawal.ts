@@ -1,13 +1,11 @@
-/**
- * Sets withdrawals aside that the vault can never pay, because they exceed its largest payment.
- * They were accepted before the limit was lowered, or while it could not be read.
- */
+/** Sets queued withdrawals aside that the payer must not sign, or that the vault can never pay. */
 import { alertRow } from "../../platform/alert.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
-import { all, sql, uuid } from "../../platform/sql.ts";
-import { OVER_LIMIT } from "../skip-reasons.ts";
+import { all, sql, uuid, readUuid } from "../../platform/sql.ts";
+import { SKIP_REASON } from "../../chain/vault-calls.ts";
 import type { Job, Limits } from "./choose-payments.ts";
 import type { HeadView } from "./payer-context.ts";
+import { alteredTerms, type MacRow } from "../../ledger/withdrawal-mac.ts";
 
 /** Skips before a withdrawal is parked: about an hour, in which the limit may be raised again. */
 const MAX_LIMIT_SKIPS = 6;
@@ -47,14 +45,14 @@ async function readOftenSkipped(
     sql`SELECT lower(hex(e.payment_id)) AS id FROM json_each(${ids}) j
       CROSS JOIN vault_events e INDEXED BY vault_events_payment
         ON e.payment_id = unhex(j.value)
-      WHERE e.chain = ${chain.chain} AND e.kind = 'Skipped' AND e.skip_reason = ${OVER_LIMIT}
+      WHERE e.chain = ${chain.chain} AND e.kind = 'Skipped' AND e.skip_reason = ${SKIP_REASON.overLimit}
       GROUP BY e.payment_id HAVING count(*) >= ${MAX_LIMIT_SKIPS}`,
   );
   return new Set(rows.map(({ id }) => `0x${id}`));
 }
 
 /** Sets a withdrawal aside until an operator looks at it, and raises an alert. */
-export async function park(
+async function park(
   { db }: HeadView,
   kind: "withdrawal_parked" | "withdrawal_altered",
   { id, detail }: { readonly id: string; readonly detail: string },
@@ -65,4 +63,27 @@ export async function park(
       WHERE withdrawal_id = ${uuid(id)} AND status = 'queued'`,
     alertRow({ kind, subject: id, detail, at: group.at }),
   ]);
+}
+
+/** Returns the rows that may be paid, and raises the alert `withdrawal_altered` for the others. */
+export async function withTermsAsOrdered<Row extends MacRow>(
+  context: HeadView,
+  rows: readonly Row[],
+): Promise<Row[]> {
+  const good: Row[] = [];
+  for (const row of rows) {
+    const problem = alteredTerms(context.settings, row);
+    if (problem === undefined) {
+      good.push(row);
+      continue;
+    }
+    const id = readUuid(row.withdrawalId);
+    await park(context, "withdrawal_altered", {
+      id,
+      detail:
+        `withdrawal ${id} on ${context.chain.chain} is not paid: ${problem}. ` +
+        `Return the funds: withdrawals fail --id ${id}`,
+    });
+  }
+  return good;
 }

@@ -1,0 +1,22 @@
+/** The transfers of withdrawals. */
+import { transfer } from "../ledger/post.ts";
+import type { Group } from "../platform/commit.ts";
+import { type Sql, sql, uuid } from "../platform/sql.ts";
+
+/** One transfer of its amount for each of the withdrawals `w`, from its user to `to`. */
+export function ofWithdrawals(where: Sql, to: Sql = sql`w.user_id`): Sql {
+  return sql`SELECT w.user_id AS from_owner, ${to} AS to_owner, w.asset AS asset,
+      w.amount AS amount, w.withdrawal_id AS ref, 0 AS line
+    FROM withdrawals w WHERE ${where}`;
+}
+
+/** Returns the amounts of the withdrawals that the group has failed or cancelled. */
+export function releaseEnded(group: Group, status: "failed" | "cancelled"): Sql {
+  return transfer(group, {
+    reason: "release",
+    step: "end",
+    from: "pending",
+    to: "available",
+    source: ofWithdrawals(sql`w.ended_by = ${uuid(group.id)} AND w.status = ${status}`),
+  });
+}
