@@ -147,8 +147,8 @@ CREATE TRIGGER journal_seals_delete BEFORE DELETE ON journal_seals BEGIN
   SELECT RAISE(ABORT, 'append-only: journal seal');
 END;
 
--- Each account’s balance and sums of trades at the end of the last seal, as the seals state them.
--- Written in the batch that stores the seal.
+-- Each account’s balance and sums of trades at the end of the last seal. Written in the batch that
+-- stores the seal, from the rows that it contains.
 --
 -- Example row:
 --   account_id 1, balance 99999682081, traded 0, traded_usdc 0

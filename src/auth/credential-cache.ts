@@ -133,6 +133,10 @@ async function readKey(
   };
 }
 
+/** When an alert about a key was last raised. Anyone who knows its id can cause the next. */
+const alertedAt = new Map<string, number>();
+const ALERT_AGAIN_MS = 60_000;
+
 /** Undefined for a row that does not open. The key is then unknown, and the operator is alerted. */
 async function openOrAlert(
   db: D1Database,
@@ -142,6 +146,10 @@ async function openOrAlert(
   try {
     return await openKey(settings, key, key);
   } catch (error) {
+    const now = Date.now();
+    if (now - (alertedAt.get(key.apiKeyId) ?? 0) <= ALERT_AGAIN_MS) return undefined;
+    if (alertedAt.size >= MAX_ENTRIES) alertedAt.clear();
+    alertedAt.set(key.apiKeyId, now);
     const detail = `The row of the API key does not open: ${String(error)}`;
     await raiseAlert(db, "key_row_altered", key.apiKeyId, detail);
     return undefined;

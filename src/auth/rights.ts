@@ -32,7 +32,7 @@ export const KINDS = {
 } as const;
 type Kind = (typeof KINDS)[keyof typeof KINDS][number];
 
-/** Kinds that cancel what waits to take effect (waiting-changes.ts). */
+/** Kinds that cancel what waits to take effect (change-email.ts, change-policy.ts). */
 export const CANCEL_KINDS = [
   "account_frozen",
   "password_set",
