@@ -109,7 +109,7 @@ export const REST: readonly Mutant[] = [
   }),
   ...ideas("src/streams/close-ended.ts", "streams/registration", {
     "unfrozen users disconnected": [
-      "\n        AND (a.kind <> 'account_frozen' OR u.frozen_at IS NOT NULL) ",
+      "\n        AND (a.kind <> 'account_frozen' OR u.frozen_at IS NOT NULL)",
       "",
     ],
   }),
