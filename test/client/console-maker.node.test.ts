@@ -11,7 +11,9 @@ import {
 } from "../../packages/console/src/maker/quoting.ts";
 import {
   afterEvents,
+  isOfOthers,
   type OwnQuotes,
+  receivedAfter,
   withOpened,
 } from "../../packages/console/src/live/quote-events.ts";
 import { formatCents } from "../../packages/console/src/units.ts";
@@ -102,12 +104,41 @@ describe("own quotes", () => {
     expect(withOpened(after, quote("a"))).toEqual(after);
   });
 
+  it("end once, although a late reading has opened them again", () => {
+    const open = withOpened(NONE, quote("a"));
+    const { ended } = afterEvents(open, [closed("a")]);
+    expect(afterEvents({ open: open.open, ended }, [closed("a")])).toMatchObject({
+      open: [],
+      ended: [{ quote_id: "a" }],
+    });
+  });
+
   it("keep only the newest that have ended", () => {
     let quotes: OwnQuotes = NONE;
     for (let count = 1; count <= 101; count++)
       quotes = afterEvents(withOpened(quotes, quote(`${count}`)), [closed(`${count}`)]);
     expect(quotes.ended).toHaveLength(100);
     expect(quotes.ended.at(0)).toMatchObject({ quote_id: "101" });
+  });
+});
+
+describe("quotes on one's request", () => {
+  const received = (quote_id: string) =>
+    ({ type: "quote.received", data: quote(quote_id) }) as StreamMessageOf<"quote.received">;
+  const closed = (quote_id: string, more: object = {}) =>
+    ({ type: "quote.closed", data: { quote_id, ...more } }) as StreamMessageOf<"quote.closed">;
+
+  it("come and go by events, which may be applied twice", () => {
+    const events = [received("b"), received("c"), closed("a"), closed("unknown")];
+    const after = receivedAfter([quote("a")], events);
+    expect(after).toEqual([quote("b"), quote("c")]);
+    expect(receivedAfter([...after, quote("a")], events)).toEqual(after);
+  });
+
+  it("are told from own ones by the price that won, which only a maker learns", () => {
+    expect(isOfOthers(closed("a"))).toBe(true);
+    expect(isOfOthers(closed("a", { winning_price: null }))).toBe(false);
+    expect(isOfOthers(received("a"))).toBe(true);
   });
 });
 

@@ -94,8 +94,12 @@ export function shortId(id: string): string {
   return id.length <= 14 ? id : `${id.slice(0, 8)}…${id.slice(-4)}`;
 }
 
+// Kept, because making one takes longer than rendering a row.
+const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+
 export function formatTime(at: string): string {
-  return new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  return TIME.format(Date.parse(at));
 }
 
 const STEPS = [
@@ -110,8 +114,7 @@ const DAYS = 7;
 export function relative(at: string, now: number): string {
   const secs = Math.round((Date.parse(at) - now) / 1_000);
   const size = Math.abs(secs);
-  if (size >= DAYS * 86_400)
-    return new Date(at).toLocaleDateString(undefined, { dateStyle: "medium" });
+  if (size >= DAYS * 86_400) return DATE.format(Date.parse(at));
   const [length, unit] = STEPS.find(([step]) => size >= step) ?? [1, "s"];
   const text = `${Math.floor(size / length)} ${unit}`;
   return secs > 0 ? `in ${text}` : `${text} ago`;

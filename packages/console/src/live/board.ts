@@ -4,13 +4,11 @@ import { useEffect, useRef, useSyncExternalStore } from "react";
 import { arrange, type Row } from "../maker/quoting.ts";
 import { useConfig } from "../markets.ts";
 import { useClient } from "../session/session.tsx";
-
-/** More often nobody can follow, and fifty rows take their time. */
-const SHOW_MS = 200;
+import { paced } from "../ui/countdown.tsx";
 
 export type BoardView = { readonly rows: readonly Row[]; readonly total: number };
 
-/** Changes as fast as messages arrive, and tells React five times a second at most. */
+/** Changes as fast as messages arrive, and tells React at the pace of the page. */
 class Board {
   /** The grid, which tells whether somebody works in it. */
   grid: HTMLElement | null = null;
@@ -18,7 +16,10 @@ class Board {
   readonly #listeners = new Set<() => void>();
   #open: readonly QuoteRequest[] = [];
   #view: BoardView = { rows: [], total: 0 };
-  #waits = false;
+  readonly #pace = paced(() => {
+    this.#arrange();
+    for (const listener of this.#listeners) listener();
+  });
 
   readonly subscribe = (listener: () => void) => {
     this.#listeners.add(listener);
@@ -42,15 +43,7 @@ class Board {
     this.changed();
   }
 
-  readonly changed = (): void => {
-    if (this.#waits) return;
-    this.#waits = true;
-    setTimeout(() => {
-      this.#waits = false;
-      this.#arrange();
-      for (const listener of this.#listeners) listener();
-    }, SHOW_MS);
-  };
+  readonly changed = this.#pace.due;
 
   #arrange(): void {
     // What was sorted before stays sorted, which makes sorting fast with thousands of requests.

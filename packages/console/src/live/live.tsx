@@ -2,13 +2,20 @@
  * What the account's stream reports, brought into the queries of the page. A stream reconnects by
  * itself and resumes where it was; until then the tables are greyed.
  */
-import type { StreamMessage } from "@rfq-custody/client";
+import type { Quote, StreamMessage } from "@rfq-custody/client";
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, use, useEffect, useRef, useState } from "react";
 import { useClient } from "../session/session.tsx";
-import { clock } from "../ui/countdown.tsx";
-import { OWN_QUOTES } from "./own-quotes.ts";
-import { afterEvents, type OwnQuotes, type QuoteEvent } from "./quote-events.ts";
+import { clock, paced } from "../ui/countdown.tsx";
+import { OWN_QUOTES, RECEIVED_QUOTES } from "./own-quotes.ts";
+import {
+  afterEvents,
+  isOfOthers,
+  isQuoteEvent,
+  type OwnQuotes,
+  type QuoteEvent,
+  receivedAfter,
+} from "./quote-events.ts";
 
 export type Connection = "connecting" | "live" | "lost" | "ended";
 
@@ -18,18 +25,15 @@ export const useConnection = () => use(ConnectionContext);
 
 /** Which queries an event of the account makes old, by its type or the first part of it. */
 const CHANGES: Record<string, readonly string[]> = {
-  "quote.received": ["quotes"],
-  request: ["my-requests"],
-  quote: ["my-requests", "quotes", "balances"],
+  "quote.received": ["my-requests"],
+  quote: ["balances"],
   match: ["my-requests", "matches", "balances", "ledger", "trades"],
+  request: ["my-requests"],
   deposit: ["deposits", "balances", "ledger"],
   withdrawal: ["withdrawals", "balances", "ledger"],
   protection: ["protection"],
   account: ["api-keys", "audit-events", "whoami", "policy", "withdrawal-addresses"],
 };
-/** Events of one burst refresh each query once, and a flood of them does so twice a second. */
-const [REFRESH_MS, AGAIN_MS] = [100, 500];
-
 export function LiveProvider({ children }: { children: ReactNode }) {
   const client = useClient();
   const queries = useQueryClient();
@@ -71,41 +75,40 @@ export function LiveProvider({ children }: { children: ReactNode }) {
 class Refresh {
   readonly #queries: QueryClient;
   readonly #due = new Set<string>();
-  #quoted: QuoteEvent[] = [];
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #last = 0;
+  #quotes: QuoteEvent[] = [];
+  readonly #pace = paced(() => this.#apply());
 
   constructor(queries: QueryClient) {
     this.#queries = queries;
   }
 
   after(message: StreamMessage): void {
-    const { type } = message;
-    const changed = CHANGES[type] ?? CHANGES[type.split(".")[0] ?? ""] ?? [];
-    for (const name of changed) this.#due.add(name);
-    if (message.type === "quote.opened" || message.type === "quote.closed")
-      this.#quoted.push(message);
-    const wait = Math.max(REFRESH_MS, this.#last + AGAIN_MS - performance.now());
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      this.#last = performance.now();
-      this.#applyQuoted(this.#quoted);
-      for (const name of this.#due) void this.#queries.invalidateQueries({ queryKey: [name] });
-      this.#quoted = [];
-      this.#due.clear();
-    }, wait);
+    const type = isOfOthers(message) ? "quote.received" : message.type;
+    for (const name of CHANGES[type] ?? CHANGES[type.split(".")[0] ?? ""] ?? [])
+      this.#due.add(name);
+    if (isQuoteEvent(message)) this.#quotes.push(message);
+    this.#pace.due();
   }
 
-  /** Own quotes are not read again for each event, because a maker has many a second. */
-  #applyQuoted(events: readonly QuoteEvent[]): void {
-    if (events.length === 0) return;
-    const reading = this.#queries.isFetching({ queryKey: OWN_QUOTES }) > 0;
-    this.#queries.setQueryData<OwnQuotes>(
-      OWN_QUOTES,
-      (before) => before && afterEvents(before, events),
+  #apply(): void {
+    for (const name of this.#due) void this.#queries.invalidateQueries({ queryKey: [name] });
+    this.#due.clear();
+    if (this.#quotes.length > 0) this.#applyQuotes(this.#quotes);
+  }
+
+  /** Quotes are not read again for each event, because there may be many a second. */
+  #applyQuotes(events: readonly QuoteEvent[]): void {
+    const change = <T,>(queryKey: readonly string[], after: (before: T) => T) =>
+      this.#queries.setQueriesData<T>({ queryKey }, (before) => before && after(before));
+    change<OwnQuotes>(OWN_QUOTES, (before) => afterEvents(before, events));
+    for (const [id, own] of Map.groupBy(events, ({ data }) => data.request_id))
+      change<readonly Quote[]>([...RECEIVED_QUOTES, id], (before) => receivedAfter(before, own));
+    // A reading that began before the events undoes them, so they are applied again after it.
+    const reading = [OWN_QUOTES, RECEIVED_QUOTES].some(
+      (key) => this.#queries.isFetching({ queryKey: key }) > 0,
     );
-    // A reading that began before the events would undo them.
-    if (reading) void this.#queries.invalidateQueries({ queryKey: OWN_QUOTES });
+    if (reading) this.#pace.due();
+    else this.#quotes = [];
   }
 
   everything(): void {
@@ -113,6 +116,6 @@ class Refresh {
   }
 
   stop(): void {
-    clearTimeout(this.#timer);
+    this.#pace.cancel();
   }
 }

@@ -3,6 +3,8 @@ import { useClient } from "../session/session.tsx";
 import { OPEN_KEPT, type OwnQuotes } from "./quote-events.ts";
 
 export const OWN_QUOTES = ["my-quotes"];
+/** Followed by the request's id. */
+export const RECEIVED_QUOTES = ["quotes"];
 const NONE: OwnQuotes = { open: [], ended: [] };
 
 /** Read once, then kept current by the account's stream, which alone has the price that won. */

@@ -1,7 +1,12 @@
-/** The maker's open quotes and how the last ones ended, both newest first, as events change them. */
-import type { Quote, StreamMessageOf } from "@rfq-custody/client";
+/**
+ * Quotes as events change them: the maker's open ones and how the last ones ended, both newest
+ * first, and the open ones on one's own request.
+ */
+import type { Quote, StreamMessage, StreamMessageOf } from "@rfq-custody/client";
 
-export type QuoteEvent = StreamMessageOf<"quote.opened"> | StreamMessageOf<"quote.closed">;
+export type QuoteEvent =
+  | StreamMessageOf<"quote.opened" | "quote.received">
+  | StreamMessageOf<"quote.closed">;
 export type EndedQuote = Quote & { reason: string; winning_price: number | null };
 export type OwnQuotes = { readonly open: readonly Quote[]; readonly ended: readonly EndedQuote[] };
 
@@ -18,12 +23,35 @@ export function afterEvents(before: OwnQuotes, events: readonly QuoteEvent[]): O
   let { open, ended } = before;
   for (const { type, data } of events)
     if (type === "quote.opened") ({ open } = withOpened({ open, ended }, data));
-    else {
+    else if (type === "quote.closed") {
       const known = open.find(({ quote_id }) => quote_id === data.quote_id);
       if (known === undefined) continue;
       const { reason, winning_price = null } = data;
       open = open.filter((one) => one !== known);
-      ended = [{ ...known, reason, winning_price }, ...ended].slice(0, ENDED_KEPT);
+      // A late reading may have opened it again.
+      const others = ended.filter(({ quote_id }) => quote_id !== data.quote_id);
+      ended = [{ ...known, reason, winning_price }, ...others].slice(0, ENDED_KEPT);
     }
   return { open, ended };
+}
+
+/** The open quotes on a request after events of its quotes. */
+export function receivedAfter(
+  before: readonly Quote[],
+  events: readonly QuoteEvent[],
+): readonly Quote[] {
+  const open = new Map(before.map((quote) => [quote.quote_id, quote]));
+  for (const { type, data } of events)
+    if (type === "quote.received") open.set(data.quote_id, data);
+    else if (type === "quote.closed") open.delete(data.quote_id);
+  return [...open.values()];
+}
+
+export function isQuoteEvent(message: StreamMessage): message is QuoteEvent {
+  return message.type.startsWith("quote.");
+}
+
+/** About a quote that somebody else made. Only the maker learns the price that won. */
+export function isOfOthers({ type, data }: StreamMessage): boolean {
+  return type === "quote.received" || (type === "quote.closed" && data.winning_price === undefined);
 }

@@ -1,11 +1,12 @@
 /** The quotes on one's open request: the best one large, the others folded. */
 import type { Match, Quote, QuoteRequest } from "@rfq-custody/client";
 import { useQueryClient } from "@tanstack/react-query";
-import { useRef, useState } from "react";
+import { useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { RECEIVED_QUOTES } from "../live/own-quotes.ts";
 import { useClient } from "../session/session.tsx";
 import { useAct, useList } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
-import { clockNow, Countdown, Ring, useNow } from "../ui/countdown.tsx";
+import { clockNow, Countdown, everyQuarterSecond, Ring } from "../ui/countdown.tsx";
 import { Facts } from "../ui/facts.tsx";
 import { ProblemText } from "../ui/problem-text.tsx";
 import { formatPrice, formatTokens, formatUnits, sizeOf } from "../units.ts";
@@ -13,6 +14,8 @@ import { isBetter, nextShown, NOTHING_SHOWN, totalOf } from "./shown-quote.ts";
 
 /** The service settles an acceptance before this time has passed, or never. */
 const ACCEPT_WITHIN_MS = 5_000;
+/** As many as a side of a request has. */
+const MOST_QUOTES = 500;
 const DOING: Record<QuoteRequest["side"], string> = {
   Bid: "Buying",
   Ask: "Selling",
@@ -32,10 +35,6 @@ export function Quotes({
 }) {
   const act = useAct("my-requests");
   const { request_id, side, expires_at } = request;
-  const open = useList(["quotes", request_id], (client) =>
-    client.rfq.quotes({ request_id, status: "open", limit: 50 }),
-  );
-  const quotes = open ?? [];
   const cancel = () => act((client) => client.rfq.cancelRequest({ request_id }));
   const sides = side === "TwoWay" ? (["Bid", "Ask"] as const) : [side];
   return (
@@ -46,7 +45,7 @@ export function Quotes({
       {sides.map((one) => (
         <BestQuote
           key={one}
-          quotes={quotes.filter((quote) => quote.side === one)}
+          request_id={request_id}
           side={one}
           lastPrice={lastPrice}
           onMatch={onMatch}
@@ -60,26 +59,27 @@ export function Quotes({
   );
 }
 
-function BestQuote({
-  quotes,
-  side,
-  lastPrice,
-  onMatch,
-}: {
-  quotes: readonly Quote[];
+type BestQuoteProps = {
+  request_id: string;
   side: Quote["side"];
   lastPrice: number | null;
   onMatch: (match: Match) => void;
-}) {
-  const now = useNow();
+};
+
+function BestQuote({ request_id, side, lastPrice, onMatch }: BestQuoteProps) {
+  const open = useList([...RECEIVED_QUOTES, request_id, side], (client) =>
+    client.rfq.quotes({ request_id, side, status: "open", limit: MOST_QUOTES }),
+  );
+  const quotes = useMemo(() => (open ?? []).filter((one) => one.side === side), [open, side]);
   const [shown, setShown] = useState(NOTHING_SHOWN);
-  const next = nextShown(shown, quotes, now);
+  const renewed = () => nextShown(shown, quotes, clockNow());
+  // Renders when another quote is to be shown, not at each tick.
+  const isDue = useSyncExternalStore(everyQuarterSecond, () => renewed() !== shown);
+  const next = isDue ? renewed() : shown;
   if (next !== shown) setShown(next);
   const { quote, deadUntil } = next;
   const others = quotes
-    .filter(
-      ({ quote_id, expires_at }) => quote_id !== quote?.quote_id && Date.parse(expires_at) > now,
-    )
+    .filter((one) => one.quote_id !== quote?.quote_id && Date.parse(one.expires_at) > clockNow())
     .toSorted((one, other) => Number(isBetter(other, one)) - Number(isBetter(one, other)));
   if (quote === null)
     return (
@@ -119,21 +119,27 @@ function BestQuote({
           </p>
         )}
       </div>
-      {others.length === 0 ? null : (
-        <details>
-          <summary>
-            {others.length} other {others.length === 1 ? "quote" : "quotes"}
-          </summary>
-          <ol className="others">
-            {others.map((other) => (
-              <li key={other.quote_id}>
-                <b>{formatPrice(other.price)}</b> <Countdown until={other.expires_at} />
-              </li>
-            ))}
-          </ol>
-        </details>
-      )}
+      {others.length === 0 ? null : <Others quotes={others} />}
     </>
+  );
+}
+
+/** Folded, and not there until it is opened, because a flood would change it all the time. */
+function Others({ quotes }: { quotes: readonly Quote[] }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
+      <summary>
+        {quotes.length} other {quotes.length === 1 ? "quote" : "quotes"}
+      </summary>
+      <ol className="others">
+        {(isOpen ? quotes : []).map((other) => (
+          <li key={other.quote_id}>
+            <b>{formatPrice(other.price)}</b> <Countdown until={other.expires_at} />
+          </li>
+        ))}
+      </ol>
+    </details>
   );
 }
 

@@ -1,11 +1,11 @@
 import { useSyncExternalStore } from "react";
 import { formatTime, relative } from "../units.ts";
-import { clockNow, everyQuarterSecond } from "./countdown.tsx";
+import { clockNow, everyQuarterSecond, secondNow } from "./countdown.tsx";
 
 /** How long ago or in how long. The exact instant is in the title and in the accessible text. */
 export function When({ at }: { at: string }) {
   // Renders again only when the text changes.
-  const text = useSyncExternalStore(everyQuarterSecond, () => relative(at, clockNow()));
+  const text = useSyncExternalStore(everyQuarterSecond, () => relative(at, secondNow()));
   return (
     <time dateTime={at} title={formatTime(at)}>
       {text}

@@ -30,7 +30,7 @@ export type Replay = {
   readonly baseUrl: string;
   /** Answers that are not the recorded ones, by method and path. */
   readonly answers: Map<string, () => unknown>;
-  /** The recorded answer to a call. Without all of its parameters, the nearest one. */
+  /** The answer to a call, without all of its parameters the nearest one. A stream's last frame. */
   readonly recorded: (call: string) => Body;
   /** Sends events to every socket of a stream, as the recording names it. */
   readonly send: (stream: string, events: readonly { type: string; data: unknown }[]) => void;
@@ -52,7 +52,9 @@ export async function startReplay(): Promise<Replay> {
     .split("\n")
     .map((line) => JSON.parse(line) as { call: string; body: Body });
   const answers = new Map<string, () => unknown>();
-  const recorded = (call: string) => nearest(recording, call);
+  const recorded = (call: string) =>
+    recording.findLast((one) => one.call === call && call.startsWith("SOCKET"))?.body ??
+    nearest(recording, call);
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://localhost");
     if (url.pathname.startsWith("/console/")) return serveFile(url.pathname, response);
