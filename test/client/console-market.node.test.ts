@@ -11,9 +11,9 @@ import { cardsOf, sparklineOf } from "../../packages/console/src/markets/market-
 import {
   compactUnits,
   formatChance,
-  formatPoints,
   formatTokens,
   relative,
+  tenths,
   tokensFor,
 } from "../../packages/console/src/units.ts";
 
@@ -151,7 +151,7 @@ describe("words and numbers", () => {
       "0.0%",
       "100.0%",
     ]);
-    expect(formatPoints(41_000)).toBe("4.1");
+    expect(tenths(41_000)).toBe("4.1");
     expect([100_000_000n, 1_234_500_000n, 10_000_000n].map(formatTokens)).toEqual([
       "100",
       "1,234.5",

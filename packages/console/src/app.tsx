@@ -1,13 +1,12 @@
 import { useIsFetching } from "@tanstack/react-query";
 import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
-import { LiveProvider } from "./live/live.tsx";
-import { ConnectionBadge } from "./live/connection-badge.tsx";
+import { ConnectionBadge, LiveProvider } from "./live/live.tsx";
 import { MarketsPage } from "./markets/markets-page.tsx";
 import { useRoute } from "./router.ts";
 import { RenewSession } from "./session/renew.tsx";
 import { SessionProvider, useSession } from "./session/session.tsx";
 import { SignIn } from "./session/sign-in.tsx";
-import { formatUnits } from "./units.ts";
+import { usdcOf } from "./ui/price.tsx";
 import { useBalances } from "./wallet/balances.tsx";
 
 const MarketPage = lazy(async () => ({
@@ -130,12 +129,12 @@ function Header({ children }: { children?: ReactNode }) {
 
 /** The USDC that can be used now. */
 function Cash() {
-  const { data: balances } = useBalances();
+  const balances = useBalances();
   const usdc = balances?.find(({ venue_id }) => venue_id === null);
   if (balances === undefined) return null;
   return (
     <a className="cash" href="#wallet">
-      {formatUnits(usdc?.balance ?? 0n)} <span>USDC</span>
+      <b>{usdcOf(usdc?.balance) || "0.00"}</b> <span>USDC</span>
     </a>
   );
 }
@@ -148,14 +147,20 @@ function useSearchKey(): void {
       if (event.key !== "/" || target?.matches("input, select, textarea") === true) return;
       event.preventDefault();
       location.hash = "#markets";
-      // The page is there after the next frame.
-      requestAnimationFrame(() =>
-        requestAnimationFrame(() =>
-          document.querySelector<HTMLElement>("input[type=search]")?.focus(),
-        ),
-      );
+      focusSearch(SEARCH_FRAMES);
     };
     addEventListener("keydown", search);
     return () => removeEventListener("keydown", search);
   }, []);
+}
+
+/** Longer than a page takes until it is shown. */
+const SEARCH_FRAMES = 150;
+
+/** In the first of so many frames in which the field is there and shown. */
+function focusSearch(frames: number): void {
+  const field = document.querySelector<HTMLElement>("input[type=search]");
+  field?.focus();
+  if (frames > 0 && (field === null || document.activeElement !== field))
+    requestAnimationFrame(() => focusSearch(frames - 1));
 }

@@ -1,13 +1,13 @@
 /** What is traded: the deployment's venues, and the names of listed markets. */
 import type { MarketAsset, ServiceConfig, Ticker } from "@rfq-custody/client";
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { assetKey } from "./markets/market-cards.ts";
 import { useClient, useIsSignedIn } from "./session/session.tsx";
+import { useRead } from "./session/use-service.ts";
 import { shortId } from "./units.ts";
 
-export function useConfig() {
-  const client = useClient();
-  return useQuery({ queryKey: ["config"], queryFn: () => client.config(), staleTime: 60_000 });
+export function useConfig(): ServiceConfig | undefined {
+  return useRead(["config"], (client) => client.config(), { rare: true });
 }
 
 /** For a `SelectField` that filters by venue. */
@@ -23,22 +23,23 @@ const LISTED = 500;
 export function useMarketList(search: string) {
   const client = useClient();
   const q = search.trim();
+  const filter = { status: "open", limit: LISTED, ...(q === "" ? {} : { q }) } as const;
   return useQuery({
     queryKey: ["markets", q],
-    queryFn: async () =>
-      (await client.markets({ status: "open", limit: LISTED, ...(q === "" ? {} : { q }) }).page())
-        .items,
+    queryFn: async () => (await client.markets(filter).page()).items,
     staleTime: 60_000,
-    placeholderData: (before) => before,
-  });
+    placeholderData: keepPreviousData,
+  }).data;
 }
+
+/** Outcomes of a title that are shown beside each other. */
+const OUTCOMES = 50;
 
 /** The markets of one title, the closed ones too. Empty: the asset is not listed. */
 export function useMarket(asset: MarketAsset) {
-  const client = useClient();
-  return useQuery({
-    queryKey: ["market", asset.venue_id, asset.asset_id],
-    queryFn: async () => {
+  const read = useRead(
+    ["market", asset.venue_id, asset.asset_id],
+    async (client) => {
       const { items } = await client.markets({ ...asset, limit: 1 }).page();
       const [market] = items;
       if (market === undefined) return [];
@@ -47,59 +48,65 @@ export function useMarket(asset: MarketAsset) {
       const same = all.filter((other) => other.title === title);
       return [market, ...same.filter(({ asset_id }) => asset_id !== market.asset_id)];
     },
-    staleTime: 60_000,
-  });
+    { rare: true },
+  );
+  return read ?? [];
 }
 
-/** Outcomes of a title that are shown beside each other. */
-const OUTCOMES = 50;
 /** The service reads them every ten seconds. */
 const TICKERS_MS = 10_000;
 const NONE: ReadonlyMap<string, Ticker> = new Map();
 
 /** What traded in the last day, by venue and asset. Empty for who is not signed in. */
 export function useTickers(): ReadonlyMap<string, Ticker> {
-  const client = useClient();
   const signedIn = useIsSignedIn();
-  const { data: config } = useConfig();
-  const venues = config?.venues.map(({ venue_id }) => venue_id);
-  const { data } = useQuery({
-    queryKey: ["tickers", venues],
-    enabled: signedIn && venues !== undefined,
-    queryFn: async () => {
+  const venues = useConfig()?.venues.map(({ venue_id }) => venue_id);
+  const read = useRead(
+    ["tickers", venues],
+    async (client) => {
       const pages = await Promise.all(
         (venues ?? []).map((venue_id) => client.rfq.tickers({ venue_id })),
       );
       const items = pages.flatMap((page) => page.items);
       return new Map(items.map((ticker) => [assetKey(ticker), ticker]));
     },
-    refetchInterval: TICKERS_MS,
-  });
-  return data ?? NONE;
+    { enabled: signedIn && venues !== undefined, refetchEvery: () => TICKERS_MS },
+  );
+  return read ?? NONE;
 }
 
 /** Enough for the names of what one user holds and sees. Others are shown by their ids. */
 const NAMED = 500;
 
-/** The name of an asset: its market's title and outcome, or its ids if it is not listed. */
-export function useAssetName(): (asset: {
-  venue_id: string | null;
-  asset_id: string | null;
-}) => string {
-  const client = useClient();
-  const { data: names } = useQuery({
-    queryKey: ["market-names"],
-    queryFn: async () => {
+type Asset = { venue_id: string | null; asset_id: string | null };
+export type Name = { readonly title: string; readonly outcome: string };
+const USDC: Name = { title: "USDC", outcome: "" };
+
+export function textOf({ title, outcome }: Name): string {
+  return outcome === "" ? title : `${title}: ${outcome}`;
+}
+
+/** The names of assets: of the market and the outcome, or the ids if it is not listed. */
+export function useNames(): (asset: Asset) => Name {
+  const names = useRead(
+    ["market-names"],
+    async (client) => {
       const { items } = await client.markets({ limit: NAMED }).page();
-      return new Map(
-        items.map((market) => [assetKey(market), `${market.title}: ${market.outcome}`]),
-      );
+      return new Map(items.map(({ title, outcome, ...of }) => [assetKey(of), { title, outcome }]));
     },
-    staleTime: 60_000,
-  });
-  return (asset) => {
-    const { venue_id, asset_id } = asset;
-    if (venue_id === null || asset_id === null) return "USDC";
-    return names?.get(assetKey({ venue_id, asset_id })) ?? `${venue_id} ${shortId(asset_id)}`;
-  };
+    { rare: true },
+  );
+  return ({ venue_id, asset_id }) =>
+    venue_id === null || asset_id === null
+      ? USDC
+      : (names?.get(assetKey({ venue_id, asset_id })) ?? {
+          title: `${venue_id} ${shortId(asset_id)}`,
+          outcome: "",
+        });
+}
+
+/** As `useNames`, in one text. */
+export function useAssetName(): (asset: Asset) => string {
+  const nameOf = useNames();
+  return (asset) => textOf(nameOf(asset));
 }

@@ -17,6 +17,12 @@ export function formatTokens(amount: bigint): string {
   return formatUnits(amount).replace(/\.?0+$/, "");
 }
 
+/** To the cent, rounded down, for where the exact amount is elsewhere. Less than a cent stays. */
+export function toCent(amount: bigint): bigint {
+  const rest = amount % 10_000n;
+  return rest === amount ? amount : amount - rest;
+}
+
 /** `842310000000n` as `842k`: for volumes, where the digits say nothing. */
 export function compactUnits(amount: bigint): string {
   const whole = amount / ONE;
@@ -34,12 +40,13 @@ export function formatChance(price: number): string {
   return `${tenths(price)}%`;
 }
 
-/** A difference of prices in points of chance: `41000` is `4.1`. */
-export function formatPoints(change: number): string {
-  return tenths(change);
+/** To a hundredth of a cent, for prices that nobody accepts. */
+export function roundPrice(price: number): number {
+  return Math.round(price / 100) * 100;
 }
 
-function tenths(price: number): string {
+/** As `formatChance` without its sign: `41000` is `4.1`. */
+export function tenths(price: number): string {
   const rounded = Math.round(price / 1_000);
   return `${Math.floor(rounded / 10)}.${rounded % 10}`;
 }

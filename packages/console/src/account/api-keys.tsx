@@ -6,7 +6,8 @@ import { useAct, useList } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
 import { CheckField, Form, type FormValues, TextField } from "../ui/form.tsx";
 import { Table } from "../ui/table.tsx";
-import { When } from "../ui/when.tsx";
+import { When } from "../ui/times.tsx";
+import { Part } from "../ui/facts.tsx";
 import { formatTime, formatUnits } from "../units.ts";
 
 const LISTED = 100;
@@ -15,8 +16,7 @@ export function ApiKeys() {
   const act = useAct("api-keys");
   const keys = useList(["api-keys"], (client) => client.auth.apiKeys({ limit: LISTED }));
   return (
-    <section className="card" aria-label="API keys">
-      <h2>API keys</h2>
+    <Part title="API keys">
       <NewKey />
       <Table
         caption="API keys, newest first"
@@ -60,13 +60,13 @@ export function ApiKeys() {
           ],
         ]}
       />
-    </section>
+    </Part>
   );
 }
 
 function NewKey() {
   const act = useAct("api-keys");
-  const { data: config } = useConfig();
+  const config = useConfig();
   const [created, setCreated] = useState<NewApiKey | null>(null);
   const [trades, setTrades] = useState(false);
   const [withdraws, setWithdraws] = useState(false);

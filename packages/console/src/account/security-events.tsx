@@ -2,7 +2,8 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useClient, useSession } from "../session/session.tsx";
 import { ActionButton } from "../ui/button.tsx";
 import { PagedTable } from "../ui/pages.tsx";
-import { When } from "../ui/when.tsx";
+import { When } from "../ui/times.tsx";
+import { Part } from "../ui/facts.tsx";
 
 const ROWS = 25;
 
@@ -11,9 +12,8 @@ export function SecurityEvents() {
   const queries = useQueryClient();
   const { signOut } = useSession();
   return (
-    <section className="card" aria-label="Security events">
-      <h2>Sessions and security events</h2>
-      <p>
+    <Part title="Security events">
+      <p className="row">
         {[false, true].map((revokeKeys) => (
           <ActionButton
             key={String(revokeKeys)}
@@ -41,6 +41,6 @@ export function SecurityEvents() {
           ["About", ({ subject_id: id }) => (id === null ? "–" : <code>{id}</code>)],
         ]}
       />
-    </section>
+    </Part>
   );
 }

@@ -2,33 +2,19 @@
  * The password, and the code of the authenticator app if there is one, for calls that need both.
  */
 import { useRead } from "../session/use-service.ts";
-import { type FormValues, PasswordField, TextField } from "../ui/form.tsx";
+import { CodeField, type FormValues, PasswordField } from "../ui/form.tsx";
 
 export function useWhoAmI() {
   return useRead(["whoami"], (client) => client.auth.whoami());
 }
 
 export function StepUpFields({ recovery = false }: { recovery?: boolean }) {
+  const isOn = useWhoAmI()?.totp?.enabled === true;
   return (
     <>
       <PasswordField label="Your password" />
-      <CodeIfOn recovery={recovery} />
+      {isOn ? <CodeField recovery={recovery} /> : null}
     </>
-  );
-}
-
-function CodeIfOn({ recovery }: { recovery: boolean }) {
-  const me = useWhoAmI();
-  if (me?.totp?.enabled !== true) return null;
-  return (
-    <TextField
-      name="code"
-      label={`Code of your authenticator app${recovery ? ", or a recovery code" : ""}`}
-      inputMode={recovery ? "text" : "numeric"}
-      {...(recovery ? {} : { pattern: "\\d{6}" })}
-      autoComplete="one-time-code"
-      required
-    />
   );
 }
 

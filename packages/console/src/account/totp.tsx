@@ -4,6 +4,7 @@ import { useAct } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
 import { Form, TextField } from "../ui/form.tsx";
 import { QrCode } from "../ui/qr-code.tsx";
+import { Part } from "../ui/facts.tsx";
 import { formatTime } from "../units.ts";
 import { StepUpFields, stepUpOrRecover, useWhoAmI } from "./step-up.tsx";
 
@@ -16,8 +17,7 @@ export function Totp() {
   const removalAt = totp?.removal_at ?? null;
   const replacementAt = totp?.replacement_at ?? null;
   return (
-    <section className="card" aria-label="Authenticator app">
-      <h2>Authenticator app</h2>
+    <Part title="Authenticator app">
       <p role="status">
         {totp?.enabled === true
           ? `On, with ${totp.recovery_codes_left} recovery codes left.`
@@ -93,6 +93,6 @@ export function Totp() {
           </Form>
         </details>
       ) : null}
-    </section>
+    </Part>
   );
 }

@@ -4,7 +4,7 @@ import { useEffect, useRef, useSyncExternalStore } from "react";
 import { arrange, type Row } from "../maker/quoting.ts";
 import { useConfig } from "../markets.ts";
 import { useClient } from "../session/session.tsx";
-import { paced } from "../ui/countdown.tsx";
+import { paced } from "../ui/clock.ts";
 
 export type BoardView = { readonly rows: readonly Row[]; readonly total: number };
 
@@ -62,7 +62,7 @@ class Board {
 
 export function useBoard(): readonly [BoardView, Board] {
   const client = useClient();
-  const { data: config } = useConfig();
+  const config = useConfig();
   const board = useRef<Board>(undefined);
   board.current ??= new Board();
   const store = board.current;

@@ -6,7 +6,7 @@ import type { Quote, StreamMessage } from "@rfq-custody/client";
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, use, useEffect, useRef, useState } from "react";
 import { useClient } from "../session/session.tsx";
-import { clock, paced } from "../ui/countdown.tsx";
+import { clock, paced } from "../ui/clock.ts";
 import { OWN_QUOTES, RECEIVED_QUOTES } from "./own-quotes.ts";
 import {
   afterEvents,
@@ -70,6 +70,22 @@ export function LiveProvider({ children }: { children: ReactNode }) {
     };
   }, [client, queries]);
   return <ConnectionContext value={connection}>{children}</ConnectionContext>;
+}
+
+const CONNECTIONS: Record<Connection, string> = {
+  connecting: "Connecting…",
+  live: "Live",
+  lost: "Connection lost, reconnecting…",
+  ended: "Stream ended. Sign in again.",
+};
+
+export function ConnectionBadge() {
+  const connection = useConnection();
+  return (
+    <span className={`badge ${connection}`} role="status">
+      {CONNECTIONS[connection]}
+    </span>
+  );
 }
 
 class Refresh {

@@ -1,5 +1,5 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useClient } from "../session/session.tsx";
+import { useQueryClient } from "@tanstack/react-query";
+import { useRead } from "../session/use-service.ts";
 import { OPEN_KEPT, type OwnQuotes } from "./quote-events.ts";
 
 export const OWN_QUOTES = ["my-quotes"];
@@ -9,14 +9,10 @@ const NONE: OwnQuotes = { open: [], ended: [] };
 
 /** Read once, then kept current by the account's stream, which alone has the price that won. */
 export function useOwnQuotes(): OwnQuotes {
-  const client = useClient();
   const queries = useQueryClient();
-  const { data } = useQuery({
-    queryKey: OWN_QUOTES,
-    queryFn: async (): Promise<OwnQuotes> => {
-      const { items } = await client.rfq.myQuotes({ status: "open", limit: OPEN_KEPT }).page();
-      return { open: items, ended: queries.getQueryData<OwnQuotes>(OWN_QUOTES)?.ended ?? [] };
-    },
+  const read = useRead(OWN_QUOTES, async (client): Promise<OwnQuotes> => {
+    const { items } = await client.rfq.myQuotes({ status: "open", limit: OPEN_KEPT }).page();
+    return { open: items, ended: queries.getQueryData<OwnQuotes>(OWN_QUOTES)?.ended ?? [] };
   });
-  return data ?? NONE;
+  return read ?? NONE;
 }

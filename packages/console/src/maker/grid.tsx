@@ -7,12 +7,15 @@ import { useConnection } from "../live/live.tsx";
 import { OWN_QUOTES } from "../live/own-quotes.ts";
 import { type EndedQuote, type OwnQuotes, withOpened } from "../live/quote-events.ts";
 import { assetKey } from "../markets/market-cards.ts";
-import { useAssetName, useTickers } from "../markets.ts";
+import { textOf, useNames, useTickers } from "../markets.ts";
 import { marketHref } from "../router.ts";
 import { useClient, useSession } from "../session/session.tsx";
-import { clockNow, Countdown, everyQuarterSecond } from "../ui/countdown.tsx";
+import { clockNow, everyQuarterSecond } from "../ui/clock.ts";
+import { Countdown } from "../ui/times.tsx";
+import { useAction } from "../ui/button.tsx";
 import { ProblemText } from "../ui/problem-text.tsx";
-import { formatCents, formatTokens, parsePrice, sizeOf } from "../units.ts";
+import { tokensOf } from "../ui/price.tsx";
+import { formatCents, formatTokens, parsePrice, sizeOf, tenths } from "../units.ts";
 import { BALANCES, useBalances } from "../wallet/balances.tsx";
 import { defaultPrice, nextField, obstacle, type Side } from "./quoting.ts";
 
@@ -34,10 +37,10 @@ const THEY = {
 
 export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
   const [{ rows, total }, board] = useBoard();
-  const nameOf = useAssetName();
+  const nameOf = useNames();
   const tickers = useTickers();
   const stale = useConnection() !== "live";
-  const { data: balances } = useBalances();
+  const balances = useBalances();
   const { session } = useSession();
   const funds = new Map(balances?.map((one) => [fundsKey(one), one.balance]));
   // Of what is not in one page nothing is known.
@@ -52,7 +55,7 @@ export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
         {won === undefined
           ? ""
           : `✓ ${won.side === "Bid" ? "Sold" : "Bought"} ${formatTokens(won.amount)} ` +
-            `${nameOf(won)} at ${formatCents(won.price)}¢`}
+            `${textOf(nameOf(won))} at ${formatCents(won.price)}¢`}
       </p>
       <table className={stale ? "dense stale" : "dense"}>
         <caption className="sr">
@@ -77,7 +80,7 @@ export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
               key={request.request_id}
               request={request}
               over={over || request.user_id === session.user_id}
-              name={nameOf(request)}
+              {...nameOf(request)}
               last={tickers.get(assetKey(request))?.last_price ?? null}
               fundsBid={funds.get(assetKey(request)) ?? missing}
               // Null on the others, so that they do not render again with it.
@@ -118,7 +121,8 @@ function focusFrom(field: HTMLInputElement, step: 1 | -1, passed?: string): void
 type RowProps = {
   request: QuoteRequest;
   over: boolean;
-  name: string;
+  title: string;
+  outcome: string;
   last: number | null;
   /** By the requester's side, what a quote takes: tokens, or USDC. Null: unknown, or not needed. */
   fundsBid: bigint | null;
@@ -131,28 +135,31 @@ type RowProps = {
 };
 
 const RequestRow = memo(function RequestRow(props: RowProps) {
-  const { request, over, name, last, fundsBid: tokens } = props;
+  const { request, over, title, outcome, last, fundsBid: tokens } = props;
+  const name = textOf({ title, outcome });
   const [colour, sign, word, sides] = THEY[request.side];
   return (
     <tr id={request.request_id} className={over ? "muted" : ""}>
       <td>
-        <a href={marketHref(request)}>{name}</a>
+        <a href={marketHref(request)} title={name}>
+          <b>{title}</b> <span className="muted">{outcome}</span>
+        </a>
       </td>
       <td className={`they ${colour}`}>
         <span aria-hidden="true">{sign}</span> {word} <b>{sizeOf(request)}</b>
       </td>
       <td className="number" data-title="Last">
-        {last === null ? "" : formatCents(last)}
+        {last === null ? "" : tenths(last)}
       </td>
       <td>
         <div className="prices">
           {sides.map((side) => (
-            <PriceField key={side} {...props} side={side} />
+            <PriceField key={side} {...props} name={name} side={side} />
           ))}
         </div>
       </td>
-      <td className="number" data-title="You hold">
-        {tokens === null || tokens === 0n ? "" : formatTokens(tokens)}
+      <td className="number" data-title="Hold">
+        {tokensOf(tokens)}
       </td>
       <td className="number" data-title="Left">
         {over ? "over" : <Countdown until={request.expires_at} />}
@@ -161,14 +168,15 @@ const RequestRow = memo(function RequestRow(props: RowProps) {
   );
 });
 
-function PriceField({ request, side, over, name, last, terms, ...of }: RowProps & { side: Side }) {
+type PriceFieldProps = RowProps & { name: string; side: Side };
+
+function PriceField({ request, side, over, name, last, terms, ...of }: PriceFieldProps) {
   const client = useClient();
   const queries = useQueryClient();
   const [text, setText] = useState("");
   // The default price stays as it is while somebody looks at the field.
   const [kept, setKept] = useState<number | null>(null);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const [{ busy, error }, run] = useAction();
   const firm = useUnlessExpired(of[`firm${side}`]);
   const shown = firm?.price ?? kept ?? defaultPrice(side, last, terms.spread);
   const price = text === "" ? shown : parsePrice(text);
@@ -179,13 +187,6 @@ function PriceField({ request, side, over, name, last, terms, ...of }: RowProps 
     price === null ? null : obstacle(request, side, price, { funds, most: terms.most });
   const off = over || (reason !== null && text === "" && firm === undefined && !busy);
   const unchanged = firm !== undefined && text === "";
-  const run = (action: () => Promise<unknown>) => {
-    setBusy(true);
-    setError(null);
-    action()
-      .catch(setError)
-      .finally(() => setBusy(false));
-  };
   const place = async () => {
     if (price === null) throw new Error("Enter a price in cents, for example 65.2.");
     if (reason !== null) throw new Error(reason);
@@ -246,7 +247,7 @@ function PriceField({ request, side, over, name, last, terms, ...of }: RowProps 
         <span className="muted">
           firm, <Countdown until={firm.expires_at} />{" "}
           <button type="button" className="link" aria-label={`Cancel ${name}`} onClick={cancel}>
-            Cancel
+            ✕
           </button>
         </span>
       )}

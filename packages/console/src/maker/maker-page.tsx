@@ -1,13 +1,13 @@
-import { useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useState } from "react";
 import { useConnection } from "../live/live.tsx";
 import { useOwnQuotes } from "../live/own-quotes.ts";
 import type { OwnQuotes } from "../live/quote-events.ts";
 import { assetKey } from "../markets/market-cards.ts";
 import { useTickers } from "../markets.ts";
 import { useClient } from "../session/session.tsx";
+import { useRead } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
-import { clockNow } from "../ui/countdown.tsx";
+import { clockNow } from "../ui/clock.ts";
 import { SelectField, TextField } from "../ui/form.tsx";
 import { parsePrice, parseUnits } from "../units.ts";
 import { Grid, type Terms } from "./grid.tsx";
@@ -40,33 +40,26 @@ export function MakerPage() {
   );
   return (
     <>
-      <Bar open={quotes.open} />
+      <Bar open={quotes.open}>
+        <TextField
+          label="Spread around last, ¢"
+          inputMode="decimal"
+          value={spread}
+          aria-invalid={terms.spread === null}
+          onChange={({ target }) => setSpread(target.value)}
+        />
+        <TextField
+          label="Most at risk per quote, USDC"
+          inputMode="decimal"
+          value={most}
+          aria-invalid={terms.most === 0n}
+          onChange={({ target }) => setMost(target.value)}
+        />
+        <SelectField label="Firm for" name="life" value={life} onChange={setLife} options={LIVES} />
+        <ReplaceAll open={quotes.open} terms={terms} />
+      </Bar>
       <div className="split making">
         <section aria-label="Requests">
-          <div className="filters">
-            <TextField
-              label="Spread around last, ¢"
-              inputMode="decimal"
-              value={spread}
-              aria-invalid={terms.spread === null}
-              onChange={({ target }) => setSpread(target.value)}
-            />
-            <TextField
-              label="Most at risk per quote, USDC"
-              inputMode="decimal"
-              value={most}
-              aria-invalid={terms.most === 0n}
-              onChange={({ target }) => setMost(target.value)}
-            />
-            <SelectField
-              label="Firm for"
-              name="life"
-              value={life}
-              onChange={setLife}
-              options={LIVES}
-            />
-            <ReplaceAll open={quotes.open} terms={terms} />
-          </div>
           <Grid terms={terms} quotes={quotes} />
           <p className="muted keys">
             <kbd>Enter</kbd> quote, next · <kbd>↑</kbd> <kbd>↓</kbd> row · <kbd>Esc</kbd> cancel
@@ -85,19 +78,19 @@ export function MakerPage() {
 const countOf = ({ length }: OwnQuotes["open"]) => (length === 0 ? "" : ` (${length})`);
 
 /** Stays in view: the connection, and what cancels everything. */
-function Bar({ open }: { open: OwnQuotes["open"] }) {
+function Bar({ open, children }: { open: OwnQuotes["open"]; children: ReactNode }) {
   const client = useClient();
   const connection = useConnection();
   const [said, setSaid] = useState("");
-  const { data: latency } = useQuery({
-    queryKey: ["latency"],
-    queryFn: async () => {
+  const latency = useRead(
+    ["latency"],
+    async () => {
       const before = performance.now();
       await client.time();
       return Math.round(performance.now() - before);
     },
-    refetchInterval: PING_MS,
-  });
+    { refetchEvery: () => PING_MS },
+  );
   useEffect(() => {
     const cancelAll = ({ key, shiftKey }: KeyboardEvent) => {
       if (key === "Escape" && shiftKey)
@@ -107,11 +100,14 @@ function Bar({ open }: { open: OwnQuotes["open"] }) {
     return () => removeEventListener("keydown", cancelAll);
   }, []);
   return (
-    <div className="making-bar">
+    <div className="filters making-bar">
       <span className={`badge ${connection}`} title="Time to the service and back">
         {connection === "live" && latency !== undefined ? `${latency} ms` : connection}
       </span>
-      <p role="status">{said}</p>
+      {children}
+      <p role="status" className="grow">
+        {said}
+      </p>
       <ActionButton
         kind="danger"
         label={`Cancel all quotes${countOf(open)}`}

@@ -1,10 +1,10 @@
 /** How the maker's quotes did: how many traded, and where the price went afterwards. */
-import { useQuery } from "@tanstack/react-query";
 import type { OwnQuotes } from "../live/quote-events.ts";
 import { assetKey } from "../markets/market-cards.ts";
 import { useTickers } from "../markets.ts";
-import { useClient } from "../session/session.tsx";
-import { clockNow } from "../ui/countdown.tsx";
+import { useList } from "../session/use-service.ts";
+import { clockNow } from "../ui/clock.ts";
+import { Part } from "../ui/facts.tsx";
 import { formatCents } from "../units.ts";
 import { averages, priceAfter } from "./quoting.ts";
 
@@ -13,13 +13,12 @@ const BARS = 12;
 const REFRESH_MS = 15_000;
 
 export function Results({ quotes: { ended } }: { quotes: OwnQuotes }) {
-  const client = useClient();
   const tickers = useTickers();
-  const { data: quotes } = useQuery({
-    queryKey: ["matches", "quotes"],
-    queryFn: async () => (await client.rfq.myQuotes({ limit: NEWEST }).page()).items,
-    refetchInterval: REFRESH_MS,
-  });
+  const quotes = useList(
+    ["matches", "quotes"],
+    (client) => client.rfq.myQuotes({ limit: NEWEST }),
+    { refetchEvery: () => REFRESH_MS },
+  );
   // One that the maker took back or replaced says nothing about its price.
   const decided = (quotes ?? []).filter(
     ({ status }) => status !== "open" && status !== "cancelled",
@@ -37,8 +36,7 @@ export function Results({ quotes: { ended } }: { quotes: OwnQuotes }) {
   const [move = 0] = averages(moved, 1);
   const [missed] = averages(lost, 1);
   return (
-    <section className="card" aria-label="Results">
-      <h2>Results</h2>
+    <Part title="Results">
       {quotes !== undefined && won.length === 0 ? (
         <p className="empty">No quote has ended yet. Price a request to begin.</p>
       ) : null}
@@ -60,7 +58,7 @@ export function Results({ quotes: { ended } }: { quotes: OwnQuotes }) {
           Above the line the price moved your way.
         </Bars>
       )}
-    </section>
+    </Part>
   );
 }
 

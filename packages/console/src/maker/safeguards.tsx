@@ -1,10 +1,11 @@
 /** What ends the maker's quotes when the maker is away, or loses too much. */
 import type { Protection } from "@rfq-custody/client";
-import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { useClient } from "../session/session.tsx";
+import { useRead } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
-import { When } from "../ui/when.tsx";
+import { When } from "../ui/times.tsx";
+import { Part } from "../ui/facts.tsx";
 import { formatTokens } from "../units.ts";
 
 /** While the page is there, the timer is set again before it ends. */
@@ -41,15 +42,11 @@ export function useHeartbeat() {
 
 export function Safeguards({ heartbeat }: { heartbeat: ReturnType<typeof useHeartbeat> }) {
   const client = useClient();
-  const { data: protection } = useQuery({
-    queryKey: ["protection"],
-    queryFn: () => client.rfq.protection(),
-  });
+  const protection = useRead(["protection"], (of) => of.rfq.protection());
   const { mode, error, switchTo } = heartbeat;
   const stays = mode === "off";
   return (
-    <section className="card" aria-label="Safeguards">
-      <h2>Safeguards</h2>
+    <Part title="Safeguards">
       <p role="status">
         When you leave this page, lose the connection or your session ends,{" "}
         {stays
@@ -76,7 +73,7 @@ export function Safeguards({ heartbeat }: { heartbeat: ReturnType<typeof useHear
         </p>
         <ActionButton kind="danger" label="Freeze the account" run={() => client.auth.freeze()} />
       </details>
-    </section>
+    </Part>
   );
 }
 

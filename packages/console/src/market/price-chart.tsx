@@ -1,8 +1,9 @@
 /** An outcome's price over time, as a chance. */
 import type { Candle, MarketAsset } from "@rfq-custody/client";
-import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
 import { useClient } from "../session/session.tsx";
+import { Choice } from "../ui/form.tsx";
 import { Chart } from "../ui/chart.tsx";
 import { formatChance } from "../units.ts";
 
@@ -16,13 +17,13 @@ const RANGES = {
   All: { interval: "1d", ms: null },
 } as const;
 type Range = keyof typeof RANGES;
-// Safe cast: `Object.keys` returns these keys.
-const NAMES = Object.keys(RANGES) as Range[];
+const NAMES = { "1 d": "1 d", "1 w": "1 w", "3 m": "3 m", All: "All" } as const;
 /** One page of candles. A longer range shows the newest ones. */
 const POINTS = 1_000;
 const REFRESH_MS = 10_000;
 
-export function PriceChart({ asset }: { asset: MarketAsset }) {
+/** With what is known of the price now as `children`. */
+export function PriceChart({ asset, children }: { asset: MarketAsset; children: ReactNode }) {
   const client = useClient();
   const [range, setRange] = useState<Range>("1 w");
   const { data: candles } = useQuery({
@@ -34,25 +35,15 @@ export function PriceChart({ asset }: { asset: MarketAsset }) {
       return page.items.toReversed();
     },
     refetchInterval: REFRESH_MS,
-    placeholderData: (before) => before,
+    placeholderData: keepPreviousData,
   });
   return (
     <figure>
-      <fieldset className="seg">
-        <legend className="sr">Range</legend>
-        {NAMES.map((name) => (
-          <label key={name}>
-            <input
-              type="radio"
-              name="range"
-              checked={range === name}
-              onChange={() => setRange(name)}
-            />
-            <span>{name}</span>
-          </label>
-        ))}
-      </fieldset>
-      <figcaption className="muted">{summaryOf(candles)}</figcaption>
+      <div className="between">
+        {children}
+        <Choice label="Range" options={NAMES} value={range} onChange={setRange} />
+      </div>
+      <figcaption className="sub">{summaryOf(candles)}</figcaption>
       <Chart rows={candles ?? NONE} point={pointOf} unit="%" height={280} />
     </figure>
   );

@@ -5,8 +5,9 @@ import { useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { RECEIVED_QUOTES } from "../live/own-quotes.ts";
 import { useClient } from "../session/session.tsx";
 import { useAct, useList } from "../session/use-service.ts";
-import { ActionButton } from "../ui/button.tsx";
-import { clockNow, Countdown, everyQuarterSecond, Ring } from "../ui/countdown.tsx";
+import { ActionButton, useAction } from "../ui/button.tsx";
+import { clockNow, everyQuarterSecond } from "../ui/clock.ts";
+import { Countdown, Ring } from "../ui/times.tsx";
 import { Facts } from "../ui/facts.tsx";
 import { ProblemText } from "../ui/problem-text.tsx";
 import { formatPrice, formatTokens, formatUnits, sizeOf } from "../units.ts";
@@ -22,26 +23,26 @@ const DOING: Record<QuoteRequest["side"], string> = {
   TwoWay: "Asking both prices for",
 };
 
-export function Quotes({
-  request,
-  outcome,
-  lastPrice,
-  onMatch,
-}: {
+type QuotesProps = {
   request: QuoteRequest;
   outcome: string;
   lastPrice: number | null;
   onMatch: (match: Match) => void;
-}) {
+};
+
+export function Quotes({ request, outcome, lastPrice, onMatch }: QuotesProps) {
   const act = useAct("my-requests");
   const { request_id, side, expires_at } = request;
   const cancel = () => act((client) => client.rfq.cancelRequest({ request_id }));
   const sides = side === "TwoWay" ? (["Bid", "Ask"] as const) : [side];
   return (
     <section className="card ticket" aria-label="Quotes on your request">
-      <h2>
-        {DOING[side]} {sizeOf(request)} {outcome}
-      </h2>
+      <div className="between">
+        <h2>
+          {DOING[side]} {sizeOf(request)} {outcome}
+        </h2>
+        <ActionButton label="Cancel request" kind="link" run={cancel} />
+      </div>
       {sides.map((one) => (
         <BestQuote
           key={one}
@@ -52,8 +53,8 @@ export function Quotes({
         />
       ))}
       <p className="muted">
-        Makers can answer for <Countdown until={expires_at} />.{" "}
-        <ActionButton label="Cancel request" kind="link" run={cancel} />
+        Makers can answer for <Countdown until={expires_at} />. A better price takes the place of
+        this one, a worse one never does.
       </p>
     </section>
   );
@@ -162,21 +163,15 @@ function AcceptButton({ quote, dead, onMatch }: AcceptButtonProps) {
   const client = useClient();
   const queries = useQueryClient();
   const pressed = useRef<Quote | null>(null);
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const [{ busy, error }, run] = useAction();
   const press = () => {
     pressed.current = dead || busy ? null : quote;
   };
   const accept = async ({ quote_id }: Quote) => {
-    setBusy(true);
-    setError(null);
     try {
       const deadline = new Date(clockNow() + ACCEPT_WITHIN_MS);
       onMatch(await client.rfq.accept({ quote_id, not_after: deadline }));
-    } catch (failure) {
-      setError(failure);
     } finally {
-      setBusy(false);
       void queries.invalidateQueries();
     }
   };
@@ -195,7 +190,7 @@ function AcceptButton({ quote, dead, onMatch }: AcceptButtonProps) {
           const chosen = pressed.current;
           pressed.current = null;
           if (chosen === null || dead || busy) return;
-          void accept(chosen);
+          run(() => accept(chosen));
         }}
       >
         {busy

@@ -1,6 +1,6 @@
 import type { Match } from "@rfq-custody/client";
 import { Facts } from "../ui/facts.tsx";
-import { When } from "../ui/when.tsx";
+import { When } from "../ui/times.tsx";
 import { formatPrice, formatTokens, formatUnits } from "../units.ts";
 
 type ReceiptProps = { match: Match; outcome: string; close: () => void };

@@ -4,22 +4,35 @@ import { useState } from "react";
 import { useMyRequests } from "../portfolio/open-requests.tsx";
 import { useAct } from "../session/use-service.ts";
 import { useConnection } from "../live/live.tsx";
-import { CheckField, Form, SelectField, TextField } from "../ui/form.tsx";
-import { formatPrice, formatTokens, formatUnits, parseUnits, tokensFor, worth } from "../units.ts";
+import { CheckField, Choice, Form, SelectField, TextField } from "../ui/form.tsx";
+import { Facts } from "../ui/facts.tsx";
+import { usdcOf } from "../ui/price.tsx";
+import {
+  exactUnits,
+  formatPrice,
+  formatTokens,
+  parseUnits,
+  roundPrice,
+  toCent,
+  tokensFor,
+  worth,
+} from "../units.ts";
 import { useBalances } from "../wallet/balances.tsx";
 import { Quotes } from "./quotes.tsx";
 import { Receipt } from "./receipt.tsx";
 
-const SIDES = [
-  { value: "Bid", text: "Buy" },
-  { value: "Ask", text: "Sell" },
-  { value: "TwoWay", text: "Both" },
-] as const;
-const QUICK = ["100", "500", "1000"];
+const SIDES = { Bid: "Buy", Ask: "Sell", TwoWay: "Both" } as const;
+const QUICK = ["100", "500", "1,000"];
 
-type TicketProps = { asset: MarketAsset; outcome: string; lastPrice: number | null };
+type TicketProps = {
+  asset: MarketAsset;
+  outcome: string;
+  lastPrice: number | null;
+  feeBps: bigint;
+};
 
-export function Ticket({ asset, outcome, lastPrice }: TicketProps) {
+export function Ticket(ticket: TicketProps) {
+  const { asset, outcome, lastPrice } = ticket;
   const connection = useConnection();
   const [receipt, setReceipt] = useState<Match | null>(null);
   const requests = useMyRequests();
@@ -38,7 +51,7 @@ export function Ticket({ asset, outcome, lastPrice }: TicketProps) {
         </p>
       ) : null}
       {request === undefined ? (
-        <TicketForm asset={asset} outcome={outcome} lastPrice={lastPrice} />
+        <TicketForm {...ticket} />
       ) : (
         <Quotes request={request} outcome={outcome} lastPrice={lastPrice} onMatch={setReceipt} />
       )}
@@ -46,24 +59,22 @@ export function Ticket({ asset, outcome, lastPrice }: TicketProps) {
   );
 }
 
-type TicketFormProps = { asset: MarketAsset; outcome: string; lastPrice: number | null };
-
-function TicketForm({ asset, outcome, lastPrice }: TicketFormProps) {
+function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
   const act = useAct("my-requests");
   const [side, setSide] = useState<RequestSide>("Bid");
   const [unit, setUnit] = useState<"tokens" | "usdc">("tokens");
   const [size, setSize] = useState("");
-  const { data: balances } = useBalances();
+  const balances = useBalances();
   const usable = balances?.find(({ venue_id, asset_id }) =>
     side === "Bid" ? venue_id === null : venue_id === asset.venue_id && asset_id === asset.asset_id,
   )?.balance;
   const largest = () => {
     setUnit(side === "Bid" ? "usdc" : "tokens");
-    setSize(formatTokens(usable ?? 0n).replaceAll(",", ""));
+    setSize(exactUnits(usable ?? 0n));
   };
   return (
     <section className="card ticket" aria-label="Ask for quotes">
-      <h2>{outcome}</h2>
+      <h2>Ask for quotes on {outcome}</h2>
       <Form
         label="Ask for quotes"
         action="Ask for quotes"
@@ -79,20 +90,7 @@ function TicketForm({ asset, outcome, lastPrice }: TicketFormProps) {
           await act((client) => client.rfq.request(terms));
         }}
       >
-        <fieldset className="seg">
-          <legend className="sr">Side</legend>
-          {SIDES.map(({ value, text }) => (
-            <label key={value}>
-              <input
-                type="radio"
-                name="side"
-                checked={side === value}
-                onChange={() => setSide(value)}
-              />
-              <span>{text}</span>
-            </label>
-          ))}
-        </fieldset>
+        <Choice label="Side" options={SIDES} value={side} onChange={setSide} />
         <div className="row">
           <TextField
             label="Size"
@@ -106,7 +104,7 @@ function TicketForm({ asset, outcome, lastPrice }: TicketFormProps) {
             {...(usable === undefined || side === "TwoWay"
               ? {}
               : {
-                  hint: `You can use ${formatTokens(usable)} ${side === "Bid" ? "USDC" : outcome}`,
+                  hint: `You can use ${formatTokens(toCent(usable))} ${side === "Bid" ? "USDC" : outcome}`,
                 })}
           />
           <SelectField
@@ -129,7 +127,7 @@ function TicketForm({ asset, outcome, lastPrice }: TicketFormProps) {
             </button>
           )}
         </p>
-        <Estimate size={size} unit={unit} lastPrice={lastPrice} />
+        <Estimate {...{ size, unit, side, outcome, lastPrice, feeBps }} />
         <details>
           <summary>More</summary>
           <TextField
@@ -142,23 +140,45 @@ function TicketForm({ asset, outcome, lastPrice }: TicketFormProps) {
           <CheckField label="Show makers my user id" name="disclose" />
         </details>
       </Form>
+      <p className="hint">
+        Makers see the market, the side and the size. You pay nothing until you accept a price.
+      </p>
     </section>
   );
 }
 
-type EstimateProps = { size: string; unit: "tokens" | "usdc"; lastPrice: number | null };
+type EstimateProps = Omit<TicketProps, "asset"> & {
+  size: string;
+  unit: "tokens" | "usdc";
+  side: RequestSide;
+};
 
-/** What the size is worth at the last price. A quote decides. */
-function Estimate({ size, unit, lastPrice }: EstimateProps) {
+/** What the size costs or brings at the last price. A quote decides. */
+function Estimate({ size, unit, side, outcome, lastPrice, feeBps }: EstimateProps) {
   const amount = parseUnits(size);
   if (amount === null || lastPrice === null) return null;
-  const text =
-    unit === "tokens"
-      ? `${formatUnits(worth(amount, lastPrice))} USDC`
-      : `${formatTokens(tokensFor(amount, lastPrice))} tokens`;
+  const tokens = unit === "tokens" ? amount : tokensFor(amount, lastPrice);
+  const usdc = unit === "usdc" ? amount : worth(amount, lastPrice);
+  const fee = (usdc * feeBps + 9_999n) / 10_000n;
+  const buys = side === "Bid";
   return (
-    <p className="muted" role="status">
-      About {text} at the last price, {formatPrice(lastPrice)}. Makers answer with firm prices.
-    </p>
+    <div role="status">
+      <Facts
+        facts={{
+          [`${formatTokens(toCent(tokens))} at the last price, ${formatPrice(roundPrice(lastPrice))}`]:
+            usdcOf(usdc),
+          Fee: fee === 0n || side === "TwoWay" ? "" : usdcOf(fee),
+          [`If ${outcome}, you get`]: buys ? usdcOf(tokens) : "",
+        }}
+        {...(side === "TwoWay"
+          ? {}
+          : {
+              total: [
+                buys ? "You pay about, USDC" : "You get about, USDC",
+                usdcOf(buys ? usdc + fee : usdc - fee),
+              ],
+            })}
+      />
+    </div>
   );
 }

@@ -3,9 +3,9 @@ import { useDeferredValue, useMemo, useState } from "react";
 import { useConfig, useMarketList, useTickers, venueOptions } from "../markets.ts";
 import { marketHref } from "../router.ts";
 import { SelectField } from "../ui/form.tsx";
-import { Change, Chance } from "../ui/price.tsx";
-import { until, When } from "../ui/when.tsx";
-import { compactUnits } from "../units.ts";
+import { Change } from "../ui/price.tsx";
+import { fromNow, When } from "../ui/times.tsx";
+import { compactUnits, formatChance } from "../units.ts";
 import { cardsOf, type MarketCard, type Outcome } from "./market-cards.ts";
 import { Sparkline } from "./sparkline.tsx";
 
@@ -18,8 +18,8 @@ export function MarketsPage() {
   const [venue, setVenue] = useState("");
   const [soon, setSoon] = useState(false);
   const q = useDeferredValue(search);
-  const { data: config } = useConfig();
-  const { data: markets } = useMarketList(q);
+  const config = useConfig();
+  const markets = useMarketList(q);
   const tickers = useTickers();
   const cards = useMemo(() => cardsOf(markets ?? [], tickers), [markets, tickers]);
   const shown = cards.filter(
@@ -80,6 +80,8 @@ function Nothing({ filtered }: { filtered: boolean }) {
 function Card({ card: { title, closes_at, outcomes, volume } }: { card: MarketCard }) {
   const [only] = outcomes;
   const rows = outcomes.slice(0, ROWS);
+  const traded = outcomes.flatMap(({ ticker }) => ticker?.last_price_at ?? []).toSorted();
+  const last = traded.at(-1);
   return (
     <article className="market-card">
       <h2>{title}</h2>
@@ -97,7 +99,12 @@ function Card({ card: { title, closes_at, outcomes, volume } }: { card: MarketCa
       <p className="meta">
         {volume > 0n ? <span>{compactUnits(volume)} USDC in 24 h</span> : null}
         {outcomes.length > ROWS ? <span>{outcomes.length} outcomes</span> : null}
-        {closes_at === null ? null : <span className="end">Closes {until(closes_at)}</span>}
+        {last === undefined ? null : (
+          <span>
+            Last <When at={last} />
+          </span>
+        )}
+        {closes_at === null ? null : <span className="end">Closes {fromNow(closes_at)}</span>}
       </p>
     </article>
   );
@@ -114,10 +121,8 @@ function Single({ outcome }: { outcome: Outcome }) {
           <span className="muted">no trade in a day</span>
         ) : (
           <>
-            <b className="chance">
-              <Chance price={ticker.last_price} />
-            </b>
-            <Change change={ticker.change} /> <When at={ticker.last_price_at} />
+            <b className="chance">{formatChance(ticker.last_price)}</b>
+            <Change change={ticker.change} /> <span className="muted">in a day</span>
           </>
         )}
       </span>
@@ -137,9 +142,7 @@ function Row({ outcome }: { outcome: Outcome }) {
         <span className="muted">no trade</span>
       ) : (
         <>
-          <b>
-            <Chance price={ticker.last_price} />
-          </b>
+          <b>{formatChance(ticker.last_price)}</b>
           <Change change={ticker.change} />
         </>
       )}

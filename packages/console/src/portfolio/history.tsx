@@ -1,11 +1,13 @@
 import type { Match } from "@rfq-custody/client";
 import { useState } from "react";
-import { exactUnits, formatPrice, formatTokens, formatUnits } from "../units.ts";
+import { AssetName, tokensOf, usdcOf } from "../ui/price.tsx";
+import { exactUnits, formatPrice, roundPrice } from "../units.ts";
 import { useAssetName, useConfig, venueOptions } from "../markets.ts";
 import { CsvButton } from "../ui/csv-button.tsx";
 import { SelectField } from "../ui/form.tsx";
 import { PagedTable } from "../ui/pages.tsx";
-import { When } from "../ui/when.tsx";
+import { When } from "../ui/times.tsx";
+import { Part } from "../ui/facts.tsx";
 
 const ROWS = 25;
 /** The most that a page has. */
@@ -14,7 +16,7 @@ const LONGEST = 500;
 /** The user's matches, with filters. */
 export function History() {
   const nameOf = useAssetName();
-  const { data: config } = useConfig();
+  const config = useConfig();
   const [role, setRole] = useState("");
   const [venue, setVenue] = useState("");
   const venueId = config?.venues.find(({ venue_id }) => venue_id === venue)?.venue_id;
@@ -23,8 +25,7 @@ export function History() {
     ...(venueId === undefined ? {} : { venue_id: venueId }),
   };
   return (
-    <section className="card" aria-label="Trades">
-      <h2>Trades</h2>
+    <Part title="Trades">
       <div className="row">
         <SelectField
           label="Role"
@@ -67,16 +68,16 @@ export function History() {
         rowKey={({ match_id, role: side }) => `${match_id} ${side}`}
         empty="No trades yet."
         columns={[
-          ["Market", (match) => nameOf(match)],
+          ["Market", (match) => <AssetName asset={match} />],
           ["Side", (match) => (bought(match) ? "Bought" : "Sold")],
-          ["Tokens", ({ amount }) => formatTokens(amount), "number"],
-          ["Price", ({ price }) => formatPrice(price), "number"],
-          ["USDC", ({ usdc_amount }) => formatUnits(usdc_amount), "number"],
-          ["Fee", ({ fee }) => (fee === 0n ? "" : formatUnits(fee)), "number"],
+          ["Tokens", ({ amount }) => tokensOf(amount), "number"],
+          ["Price", ({ price }) => formatPrice(roundPrice(price)), "number"],
+          ["USDC", ({ usdc_amount }) => usdcOf(usdc_amount), "number"],
+          ["Fee", ({ fee }) => usdcOf(fee), "number"],
           ["When", ({ created_at }) => <When at={created_at} />, "number"],
         ]}
       />
-    </section>
+    </Part>
   );
 }
 

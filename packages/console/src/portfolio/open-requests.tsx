@@ -3,7 +3,9 @@ import { useAssetName } from "../markets.ts";
 import { marketHref } from "../router.ts";
 import { useAct, useList } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
-import { Countdown } from "../ui/countdown.tsx";
+import { Countdown } from "../ui/times.tsx";
+import { Part } from "../ui/facts.tsx";
+import { AssetName } from "../ui/price.tsx";
 import { Table } from "../ui/table.tsx";
 import { formatPrice, sizeOf } from "../units.ts";
 
@@ -19,15 +21,14 @@ export function OpenRequests() {
   const requests = useMyRequests();
   if (requests?.length === 0) return null;
   return (
-    <section className="card" aria-label="Open requests">
-      <h2>Waiting for you</h2>
+    <Part title="Open requests">
       <Table
         caption="Open requests, newest first"
         rows={requests}
         rowKey={({ request_id }) => request_id}
         empty=""
         columns={[
-          ["Market", (request) => <a href={marketHref(request)}>{nameOf(request)}</a>],
+          ["Market", (request) => <AssetName asset={request} />],
           ["You asked", (request) => `${VERBS[request.side]} ${sizeOf(request)}`],
           [
             "Quotes",
@@ -36,17 +37,25 @@ export function OpenRequests() {
           ],
           ["Ends in", ({ expires_at }) => <Countdown until={expires_at} />],
           [
-            "Cancel",
+            "What to do",
             (request) => (
-              <ActionButton
-                label="Cancel"
-                name={`Cancel the request for ${nameOf(request)}`}
-                run={() => act((client) => client.rfq.cancelRequest(request))}
-              />
+              <span className="row">
+                {(request.quote_count ?? 0) === 0 ? null : (
+                  <a className="button" href={marketHref(request)}>
+                    See quotes<span className="sr"> for {nameOf(request)}</span>
+                  </a>
+                )}
+                <ActionButton
+                  label="Cancel"
+                  name={`Cancel the request for ${nameOf(request)}`}
+                  run={() => act((client) => client.rfq.cancelRequest(request))}
+                />
+              </span>
             ),
+            "number",
           ],
         ]}
       />
-    </section>
+    </Part>
   );
 }

@@ -1,43 +1,63 @@
 /** What the user holds, what it cost and what it is worth. */
-import { useAssetName } from "../markets.ts";
-import { marketHref } from "../router.ts";
 import { useList } from "../session/use-service.ts";
-import { resultOf } from "../ui/price.tsx";
+import { Facts, Part } from "../ui/facts.tsx";
+import { AssetName, resultOf, tokensOf, usdcOf } from "../ui/price.tsx";
 import { Table } from "../ui/table.tsx";
-import { formatPrice, formatTokens, formatUnits } from "../units.ts";
+import { formatPrice, roundPrice } from "../units.ts";
+import { useBalances } from "../wallet/balances.tsx";
 
 const SHOWN = 100;
 
-export function Positions() {
-  const nameOf = useAssetName();
-  const positions = useList(["balances", "positions"], (client) =>
-    client.rfq.positions({ limit: SHOWN }),
-  );
+function usePositions() {
+  return useList(["balances", "positions"], (client) => client.rfq.positions({ limit: SHOWN }));
+}
+
+/** USDC, and tokens at their last prices. */
+export function Total() {
+  const usdc = useBalances()?.find(({ venue_id }) => venue_id === null);
+  const positions = usePositions();
+  if (positions === undefined) return null;
+  const tokens = positions.reduce((sum, { value }) => sum + (value ?? 0n), 0n);
+  const { balance: usable = 0n, pending_balance: promised = 0n } = usdc ?? {};
   return (
-    <section className="card" aria-label="Positions">
-      <h2>Positions</h2>
+    <>
+      <p className="big-price">
+        <b>{usdcOf(usable + promised + tokens) || "0.00"}</b>{" "}
+        <span className="muted">USDC, with tokens at their last prices</span>
+      </p>
+      <Facts
+        inline
+        facts={{
+          "USDC you can use": usdcOf(usable),
+          "Tokens at the last price": usdcOf(tokens),
+          Promised: usdcOf(promised),
+        }}
+      />
+    </>
+  );
+}
+
+export function Positions() {
+  return (
+    <Part title="Positions">
       <Table
         caption="Tokens held or traded"
-        rows={positions}
+        rows={usePositions()}
         rowKey={({ venue_id, asset_id }) => `${venue_id} ${asset_id}`}
         empty="You hold no tokens. Choose a market and ask for quotes."
         columns={[
-          ["Market", (position) => <a href={marketHref(position)}>{nameOf(position)}</a>],
-          ["Held", ({ amount }) => formatTokens(amount), "number"],
-          [
-            "Paid, on average",
-            ({ average_price: paid }) => (paid === null ? "" : formatPrice(paid)),
-            "number",
-          ],
-          [
-            "Last price",
-            ({ last_price: last }) => (last === null ? "" : formatPrice(last)),
-            "number",
-          ],
-          ["Worth, USDC", ({ value }) => (value === null ? "" : formatUnits(value)), "number"],
-          ["Result of sales, USDC", resultOf, "number"],
+          ["Market", (position) => <AssetName asset={position} />],
+          ["Held", ({ amount }) => tokensOf(amount), "number"],
+          ["Paid, on average", ({ average_price: paid }) => rounded(paid), "number"],
+          ["Last price", ({ last_price: last }) => rounded(last), "number"],
+          ["Worth, USDC", ({ value }) => usdcOf(value), "number"],
+          ["Result of sales", resultOf, "number"],
         ]}
       />
-    </section>
+    </Part>
   );
+}
+
+function rounded(price: number | null): string {
+  return price === null ? "" : formatPrice(roundPrice(price));
 }

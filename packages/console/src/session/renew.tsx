@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
+import { stepUpOrRecover } from "../account/step-up.tsx";
 import { useConnection } from "../live/live.tsx";
-import { Form, PasswordField } from "../ui/form.tsx";
-import { CodeField, type CodeNeed, codeNeed } from "./code-field.tsx";
+import { LoginForm } from "./login-form.tsx";
 import { useSession } from "./session.tsx";
 
 /** The session is renewed this long before it ends. */
@@ -12,7 +12,6 @@ export function RenewSession() {
   const { session, renew, signOut, email } = useSession();
   const [due, setDue] = useState(false);
   const ended = useConnection() === "ended";
-  const [need, setNeed] = useState<CodeNeed>("none");
   useEffect(() => {
     setDue(false);
     // From the lifetime and not from `expires_at`, because this clock may be wrong.
@@ -30,21 +29,11 @@ export function RenewSession() {
         </button>
         .
       </p>
-      <Form
+      <LoginForm
         label="Renew the session"
         action="Go on"
-        submit={async (values) => {
-          try {
-            await renew({ password: values.text("password"), ...values.code() });
-          } catch (error) {
-            setNeed(codeNeed(error, need));
-            throw error;
-          }
-        }}
-      >
-        <PasswordField />
-        <CodeField need={need} />
-      </Form>
+        submit={(values) => renew(stepUpOrRecover(values))}
+      />
     </section>
   );
 }

@@ -3,19 +3,25 @@ import type { Client, Pages } from "@rfq-custody/client";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useClient } from "./session.tsx";
 
-type Options<T> = { enabled?: boolean; refetchEvery?: (data: T) => number | false };
+type Options<T> = {
+  enabled?: boolean;
+  refetchEvery?: (data: T) => number | false;
+  /** Hardly changes: it is read once a minute at most. */
+  rare?: boolean;
+};
 
 /** Undefined until it is read. live/live.tsx makes it old by the first part of its key. */
 export function useRead<T>(
   queryKey: readonly unknown[],
   read: (client: Client) => Promise<T>,
-  { enabled = true, refetchEvery }: Options<T> = {},
+  { enabled = true, refetchEvery, rare = false }: Options<T> = {},
 ): T | undefined {
   const client = useClient();
   return useQuery({
     queryKey,
     queryFn: () => read(client),
     enabled,
+    ...(rare ? { staleTime: 60_000 } : {}),
     refetchInterval: ({ state: { data } }) =>
       data === undefined ? false : (refetchEvery?.(data) ?? false),
   }).data;

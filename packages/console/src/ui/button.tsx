@@ -1,15 +1,24 @@
 import { useState } from "react";
 import { ProblemText } from "./problem-text.tsx";
 
-/** A button that runs an action once at a time and shows why it failed. */
-export function ActionButton({
-  label,
-  name,
-  run,
-  kind = "plain",
-  disabled = false,
-  done,
-}: {
+const IDLE = { busy: false, done: false, error: null as unknown };
+
+/** Whether an action runs, has succeeded, or why it failed; and what runs one. */
+export function useAction() {
+  const [state, setState] = useState(IDLE);
+  const run = (action: () => unknown) => {
+    setState({ ...IDLE, busy: true });
+    void Promise.resolve()
+      .then(action)
+      .then(
+        () => setState({ ...IDLE, done: true }),
+        (error: unknown) => setState({ ...IDLE, error }),
+      );
+  };
+  return [state, run] as const;
+}
+
+type ActionButtonProps = {
   label: string;
   /** For screen readers, where the label alone does not say what it acts on. */
   name?: string;
@@ -18,10 +27,12 @@ export function ActionButton({
   disabled?: boolean;
   /** Shown after a success. */
   done?: string;
-}) {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const [succeeded, setSucceeded] = useState(false);
+};
+
+/** A button that runs an action once at a time and shows why it failed. */
+export function ActionButton(props: ActionButtonProps) {
+  const { label, name, run, kind = "plain", disabled = false, done } = props;
+  const [{ busy, error, done: succeeded }, act] = useAction();
   return (
     <>
       <button
@@ -29,14 +40,7 @@ export function ActionButton({
         className={kind}
         aria-label={name}
         disabled={busy || disabled}
-        onClick={() => {
-          setBusy(true);
-          setError(null);
-          setSucceeded(false);
-          run()
-            .then(() => setSucceeded(true), setError)
-            .finally(() => setBusy(false));
-        }}
+        onClick={() => act(run)}
       >
         {busy ? "…" : label}
       </button>

@@ -11,17 +11,15 @@ const MOST_ROWS = 100_000;
 /** A shorter download shows no progress. */
 const PATIENCE_MS = 2_000;
 
-/** Reads all pages and saves them as a file, or nothing if a page fails or the user leaves. */
-export function CsvButton<Row>({
-  file,
-  columns,
-  read,
-}: {
+type CsvButtonProps<Row> = {
   file: string;
   /** Titles and exact values. */
   columns: Readonly<Record<string, (row: Row) => string | number | null>>;
   read: Read<Row>;
-}) {
+};
+
+/** Reads all pages and saves them as a file, or nothing if a page fails or the user leaves. */
+export function CsvButton<Row>({ file, columns, read }: CsvButtonProps<Row>) {
   const client = useClient();
   const [rows, setRows] = useState<number | null>(null);
   const leaving = useRef<AbortController>(undefined);

@@ -1,13 +1,7 @@
 /** A form that shows why it failed, and the fields in it. */
-import {
-  createContext,
-  type InputHTMLAttributes,
-  type ReactNode,
-  use,
-  useId,
-  useState,
-} from "react";
+import { createContext, type InputHTMLAttributes, type ReactNode, use, useId } from "react";
 import { parsePrice, parseUnits } from "../units.ts";
+import { useAction } from "./button.tsx";
 import { ProblemText } from "./problem-text.tsx";
 
 /** An error that is shown beneath the `TextField` of this name. */
@@ -78,15 +72,7 @@ export class FormValues {
   }
 }
 
-export function Form({
-  label,
-  action,
-  submit,
-  children,
-  done,
-  danger = false,
-  inline = false,
-}: {
+type FormProps = {
   label: string;
   action: string;
   submit: (values: FormValues) => Promise<unknown>;
@@ -95,10 +81,11 @@ export function Form({
   done?: string;
   danger?: boolean;
   inline?: boolean;
-}) {
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-  const [succeeded, setSucceeded] = useState(false);
+};
+
+export function Form(props: FormProps) {
+  const { label, action, submit, children, done, danger = false, inline = false } = props;
+  const [{ busy, error, done: succeeded }, run] = useAction();
   const ofField = error instanceof FieldError ? error : null;
   return (
     <form
@@ -108,13 +95,7 @@ export function Form({
         event.preventDefault();
         if (busy) return;
         const values = new FormValues(new FormData(event.currentTarget));
-        setBusy(true);
-        setError(null);
-        setSucceeded(false);
-        Promise.resolve()
-          .then(() => submit(values))
-          .then(() => setSucceeded(true), setError)
-          .finally(() => setBusy(false));
+        run(() => submit(values));
       }}
     >
       <FieldErrorContext value={ofField}>{children}</FieldErrorContext>
@@ -160,26 +141,36 @@ export function PasswordField({ label = "Password" }: { label?: string }) {
   return <TextField {...{ label, autoComplete, name: "password", type: "password" }} required />;
 }
 
+/** For a code of the authenticator app. */
+export function CodeField({ recovery = false }: { recovery?: boolean }) {
+  return (
+    <TextField
+      name="code"
+      label={`Code of your authenticator app${recovery ? ", or a recovery code" : ""}`}
+      inputMode={recovery ? "text" : "numeric"}
+      {...(recovery ? {} : { pattern: "\\d{6}" })}
+      autoComplete="one-time-code"
+      required
+    />
+  );
+}
+
 /** The error of the field with this name, if it has one. */
 export function FieldProblem({ name, id }: { name: string | undefined; id?: string | undefined }) {
   const error = use(FieldErrorContext);
   return error === null || error.field !== name ? null : <ProblemText error={error} id={id} />;
 }
 
-export function SelectField({
-  label,
-  name,
-  options,
-  value,
-  onChange,
-}: {
+type SelectFieldProps = {
   label: string;
   name: string;
   /** The text of each value. */
   options: Readonly<Record<string, string>>;
   value?: string;
   onChange?: (value: string) => void;
-}) {
+};
+
+export function SelectField({ label, name, options, value, onChange }: SelectFieldProps) {
   const id = useId();
   return (
     <p className="field">
@@ -200,19 +191,44 @@ export function SelectField({
   );
 }
 
-export function CheckField({
-  label,
-  name,
-  value,
-  checked = false,
-  onChange,
-}: {
+/** One of a few, side by side. */
+export function Choice<Name extends string>(props: {
+  label: string;
+  /** The text of each value. */
+  options: Readonly<Record<Name, string>>;
+  value: Name;
+  onChange: (value: Name) => void;
+}) {
+  const { label, options, value, onChange } = props;
+  // Safe cast: `Object.keys` returns these keys.
+  const names = Object.keys(options) as Name[];
+  return (
+    <fieldset className="seg">
+      <legend className="sr">{label}</legend>
+      {names.map((name) => (
+        <label key={name}>
+          <input
+            type="radio"
+            name={label}
+            checked={value === name}
+            onChange={() => onChange(name)}
+          />
+          <span>{options[name]}</span>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+type CheckFieldProps = {
   label: string;
   name: string;
   value?: string;
   checked?: boolean;
   onChange?: (checked: boolean) => void;
-}) {
+};
+
+export function CheckField({ label, name, value, checked = false, onChange }: CheckFieldProps) {
   return (
     <p className="field check">
       <label>

@@ -4,16 +4,13 @@ import { useState } from "react";
 import { useRead } from "../session/use-service.ts";
 import { Table, type TableProps } from "./table.tsx";
 
-/** Give it its filter as `key`, so that it starts again at the first page. */
-export function PagedTable<Row>({
-  queryKey,
-  read,
-  empty,
-  ...table
-}: Omit<TableProps<Row>, "rows"> & {
+type PagedTableProps<Row> = Omit<TableProps<Row>, "rows"> & {
   queryKey: readonly string[];
   read: (client: Client, position: { last_cursor?: string }) => Pages<Row>;
-}) {
+};
+
+/** Give it its filter as `key`, so that it starts again at the first page. */
+export function PagedTable<Row>({ queryKey, read, empty, ...table }: PagedTableProps<Row>) {
   const [cursors, setCursors] = useState<readonly string[]>([]);
   const cursor = cursors.at(-1);
   const page = useRead([...queryKey, cursor], (client) =>

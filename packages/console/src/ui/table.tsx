@@ -19,6 +19,11 @@ export function Table<Row>({ caption, columns, rows, rowKey, empty }: TableProps
   const connection = useConnection();
   if (rows === undefined) return <p role="status">Loading {caption.toLowerCase()}…</p>;
   if (rows.length === 0) return <p className="empty">{empty}</p>;
+  const cells = rows.map((row) => columns.map(([, cell]) => cell(row)));
+  // A column in which every cell is empty is left out.
+  const shown = columns.flatMap(([title, , kind], index) =>
+    cells.some((row) => (row[index] ?? "") !== "") ? [{ title, kind, index }] : [],
+  );
   return (
     // Focusable, because a narrow screen scrolls it and a keyboard must be able to.
     <div className="scroll" role="region" aria-label={caption} tabIndex={0}>
@@ -26,7 +31,7 @@ export function Table<Row>({ caption, columns, rows, rowKey, empty }: TableProps
         <caption>{caption}</caption>
         <thead>
           <tr>
-            {columns.map(([title, , kind]) => (
+            {shown.map(({ title, kind }) => (
               <th key={title} scope="col" className={kind}>
                 {title}
               </th>
@@ -34,11 +39,11 @@ export function Table<Row>({ caption, columns, rows, rowKey, empty }: TableProps
           </tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
+          {rows.map((row, of) => (
             <tr key={rowKey(row)}>
-              {columns.map(([title, cell, kind]) => (
+              {shown.map(({ title, kind, index }) => (
                 <td key={title} data-title={title} className={kind}>
-                  {cell(row)}
+                  {cells[of]?.[index]}
                 </td>
               ))}
             </tr>

@@ -5,7 +5,8 @@ import { useAct, useList } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
 import { Form, SelectField, TextField } from "../ui/form.tsx";
 import { Table } from "../ui/table.tsx";
-import { When } from "../ui/when.tsx";
+import { When } from "../ui/times.tsx";
+import { Part } from "../ui/facts.tsx";
 
 /** The service keeps at most as many. */
 const LISTED = 100;
@@ -20,11 +21,10 @@ export function useAddressBook() {
 export function AddressBook() {
   const act = useAct("withdrawal-addresses");
   const addresses = useAddressBook();
-  const { data: config } = useConfig();
+  const config = useConfig();
   const chains = Object.fromEntries((config?.chains ?? []).map(({ chain }) => [chain, chain]));
   return (
-    <section className="card" aria-label="Address book">
-      <h2>Address book</h2>
+    <Part title="Address book">
       <Table
         caption="Withdrawal addresses"
         rows={addresses}
@@ -69,6 +69,6 @@ export function AddressBook() {
           <StepUpFields />
         </Form>
       </details>
-    </section>
+    </Part>
   );
 }

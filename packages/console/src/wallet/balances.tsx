@@ -1,37 +1,29 @@
-import { useAssetName } from "../markets.ts";
 import { useList } from "../session/use-service.ts";
+import { AssetName, tokensOf } from "../ui/price.tsx";
 import { Table } from "../ui/table.tsx";
-import { formatTokens } from "../units.ts";
+import { Part } from "../ui/facts.tsx";
 
 /** The most that one page of the service holds. */
 export const BALANCES = 500;
 
 export function useBalances() {
-  return {
-    data: useList(["balances"], (client) => client.custody.balances({ limit: BALANCES })),
-  };
+  return useList(["balances"], (client) => client.custody.balances({ limit: BALANCES }));
 }
 
 export function Balances() {
-  const nameOf = useAssetName();
   return (
-    <section className="card" aria-label="Balances">
-      <h2>Balances</h2>
+    <Part title="Balances">
       <Table
         caption="What you can use, and what quotes and withdrawals have promised"
-        rows={useBalances().data}
+        rows={useBalances()}
         rowKey={({ venue_id, asset_id }) => `${venue_id} ${asset_id}`}
         empty="You hold nothing yet. Deposit USDC to trade."
         columns={[
-          ["What", (balance) => nameOf(balance)],
-          ["You can use", ({ balance }) => formatTokens(balance), "number"],
-          [
-            "Promised",
-            ({ pending_balance: promised }) => (promised === 0n ? "" : formatTokens(promised)),
-            "number",
-          ],
+          ["What", (balance) => <AssetName asset={balance} />],
+          ["You can use", ({ balance }) => tokensOf(balance), "number"],
+          ["Promised", ({ pending_balance: promised }) => tokensOf(promised), "number"],
         ]}
       />
-    </section>
+    </Part>
   );
 }

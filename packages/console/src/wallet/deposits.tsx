@@ -5,6 +5,7 @@ import { useAct, useList, useRead } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
 import { SelectField } from "../ui/form.tsx";
 import { QrCode } from "../ui/qr-code.tsx";
+import { Part } from "../ui/facts.tsx";
 import { formatTokens } from "../units.ts";
 
 const RECENT = 100;
@@ -21,7 +22,7 @@ export function useDeposits() {
 
 export function Deposits() {
   const act = useAct("deposit-addresses");
-  const { data: config } = useConfig();
+  const config = useConfig();
   const [chosen, setChosen] = useState("");
   const addresses = useRead(["deposit-addresses"], (client) => client.custody.depositAddresses());
   const chains = config?.chains ?? [];
@@ -31,8 +32,7 @@ export function Deposits() {
   const venues = config?.venues.filter((venue) => venue.chain === chain) ?? [];
   const address = addresses.find((one) => one.current && one.chain === chain)?.address;
   return (
-    <section className="card" aria-label="Deposit">
-      <h2>Deposit</h2>
+    <Part title="Deposit">
       {chains.length < 2 ? null : (
         <SelectField
           label="Chain"
@@ -72,7 +72,7 @@ export function Deposits() {
         Other tokens cannot be credited. The smallest deposit is {formatTokens(on.min_deposit)}{" "}
         USDC. It counts after {on.required_confirmations} confirmations.
       </p>
-    </section>
+    </Part>
   );
 }
 

@@ -1,13 +1,15 @@
 /** The ledger with its filters, the chart of the USDC balance, and the entries as a file. */
-import type { LedgerFilter, LedgerReason } from "@rfq-custody/client";
+import type { LedgerEntry, LedgerFilter, LedgerReason } from "@rfq-custody/client";
 import { useState } from "react";
 import { useAssetName } from "../markets.ts";
+import { useRead } from "../session/use-service.ts";
+import { Chart } from "../ui/chart.tsx";
 import { CsvButton } from "../ui/csv-button.tsx";
 import { Form, type FormValues, SelectField, TextField } from "../ui/form.tsx";
 import { PagedTable } from "../ui/pages.tsx";
-import { When } from "../ui/when.tsx";
+import { When } from "../ui/times.tsx";
+import { Part } from "../ui/facts.tsx";
 import { exactUnits, formatUnits, shortId } from "../units.ts";
-import { BalanceChart } from "./balance-chart.tsx";
 
 const ROWS = 50;
 /** The most that a page has. */
@@ -34,8 +36,7 @@ export function Ledger({ reference }: { reference: string | undefined }) {
     typeof value === "bigint" ? value.toString() : value,
   );
   return (
-    <section className="card" aria-label="Ledger">
-      <h2>Ledger</h2>
+    <Part title="Ledger">
       <BalanceChart />
       <LedgerForm apply={setFilter} reference={reference} />
       <CsvButton
@@ -71,7 +72,7 @@ export function Ledger({ reference }: { reference: string | undefined }) {
           ["Reference", ({ ref_id }) => <code title={ref_id}>{shortId(ref_id)}</code>],
         ]}
       />
-    </section>
+    </Part>
   );
 }
 
@@ -119,4 +120,28 @@ function filterOf(values: FormValues): LedgerFilter {
     ...(most === undefined ? {} : { max_amount: values.units("max") }),
     ...(reference === undefined ? {} : { ref_id: reference }),
   };
+}
+
+/** The newest changes of the available USDC. */
+const POINTS = 500;
+const NONE: readonly LedgerEntry[] = [];
+const pointOf = ({ created_at: at, balance_after }: LedgerEntry) => ({
+  at,
+  value: Number(balance_after) / 1e6,
+});
+
+function BalanceChart() {
+  const entries = useRead(["ledger", "chart"], async (client) => {
+    const filter = { account: "available", usdc: true, limit: POINTS } as const;
+    return (await client.custody.ledger(filter).page()).items.toReversed();
+  });
+  const last = entries?.at(-1);
+  return (
+    <figure>
+      <figcaption>
+        Available USDC{last === undefined ? "" : `, now ${formatUnits(last.balance_after)}`}
+      </figcaption>
+      <Chart rows={entries ?? NONE} point={pointOf} unit="USDC" height={180} />
+    </figure>
+  );
 }

@@ -3,7 +3,8 @@ import type { Deposit, Withdrawal } from "@rfq-custody/client";
 import { type ReactNode, useState } from "react";
 import { useAssetName } from "../markets.ts";
 import { Table } from "../ui/table.tsx";
-import { When } from "../ui/when.tsx";
+import { When } from "../ui/times.tsx";
+import { Part } from "../ui/facts.tsx";
 import { formatUnits, shortId } from "../units.ts";
 import { useDeposits } from "./deposits.tsx";
 import { useCircumstances, useWithdrawals } from "./timeline.tsx";
@@ -46,8 +47,7 @@ export function Moves({ moving }: { moving: boolean }) {
   const title = moving ? "Moving now" : "Deposits and withdrawals";
   const shown = all || moving ? moves : moves.slice(0, SHOWN);
   return (
-    <section className="card" aria-label={title}>
-      <h2>{title}</h2>
+    <Part title={title}>
       <Table
         caption={`${title}, newest first`}
         rows={deposits === undefined || withdrawals === undefined ? undefined : shown}
@@ -74,7 +74,7 @@ export function Moves({ moving }: { moving: boolean }) {
           Show {moves.length - SHOWN} more
         </button>
       )}
-    </section>
+    </Part>
   );
 }
 
@@ -111,6 +111,11 @@ function WhyItWaits({ withdrawal }: { withdrawal: Withdrawal }) {
         {STATES[withdrawal.status]}
       </b>
       <small className="sub">{whyItWaits(withdrawal, circumstances)}</small>
+      {withdrawal.status === "awaiting_approval" ? (
+        <a className="button" href={`#wallet/withdraw/${withdrawal.withdrawal_id}`}>
+          Approve or cancel
+        </a>
+      ) : null}
     </>
   );
 }

@@ -2,9 +2,15 @@
 import type { Policy as AccountPolicy } from "@rfq-custody/client";
 import { StepUpFields, stepUp } from "../account/step-up.tsx";
 import { useAct, useRead } from "../session/use-service.ts";
-import { Facts } from "../ui/facts.tsx";
+import { Facts, Part } from "../ui/facts.tsx";
 import { CheckField, Form, type FormValues, TextField } from "../ui/form.tsx";
 import { formatTime, formatUnits } from "../units.ts";
+
+const LIMITS = [
+  ["trade", "max_trade_usdc_per_day", "Trade at most, USDC a day"],
+  ["withdraw", "withdraw_max_usdc_per_day", "Withdraw at most, USDC a day"],
+  ["approval", "withdraw_approval_above", "Approve withdrawals above, USDC a day"],
+] as const;
 
 export function usePolicy() {
   return useRead(["policy"], (client) => client.auth.policy());
@@ -13,99 +19,65 @@ export function usePolicy() {
 export function Policy() {
   const act = useAct("policy");
   const state = usePolicy();
+  if (state === undefined) return <p role="status">Loading your policy…</p>;
+  const { policy, used, active_from } = state;
   return (
-    <section className="card" aria-label="Policy">
-      <h2>Policy</h2>
-      {state === undefined ? (
-        <p role="status">Loading…</p>
-      ) : (
-        <>
-          <Facts
-            facts={{
-              "Sessions may trade": state.policy.sessions_trade ? "yes" : "no",
-              "Traded in 24 hours": usage(
-                state.used.trade_usdc,
-                state.policy.max_trade_usdc_per_day,
-              ),
-              "Withdrawn in 24 hours": usage(
-                state.used.withdraw_usdc,
-                state.policy.withdraw_max_usdc_per_day,
-              ),
-              "Withdrawals only to the address book": state.policy.withdraw_listed_only
-                ? "yes"
-                : "no",
-              "Approval above": limit(state.policy.withdraw_approval_above),
-            }}
-          />
-          {state.active_from === null ? null : (
-            <p role="status">A looser policy applies from {formatTime(state.active_from)}.</p>
-          )}
-          <details>
-            <summary>Change it</summary>
-            <Form
-              label="Change the policy"
-              action="Change"
-              done="Stricter values apply now, looser ones after the delay."
-              submit={(values) => {
-                const change = { ...changes(values), ...stepUp(values) };
-                return act((client) => client.auth.setPolicy(change));
-              }}
-            >
-              <CheckField
-                label="Sessions may trade"
-                name="sessions"
-                checked={state.policy.sessions_trade}
-              />
-              <CheckField
-                label="Withdraw only to the address book"
-                name="listed"
-                checked={state.policy.withdraw_listed_only}
-              />
-              <LimitField
-                name="trade"
-                label="Trade at most, USDC a day"
-                now={state.policy.max_trade_usdc_per_day}
-              />
-              <LimitField
-                name="withdraw"
-                label="Withdraw at most, USDC a day"
-                now={state.policy.withdraw_max_usdc_per_day}
-              />
-              <LimitField
-                name="approval"
-                label="Approve withdrawals above, USDC a day"
-                now={state.policy.withdraw_approval_above}
-              />
-              <StepUpFields />
-            </Form>
-          </details>
-        </>
+    <Part title="Policy">
+      <Facts
+        facts={{
+          "Sessions may trade": policy.sessions_trade ? "yes" : "no",
+          "Traded in 24 hours": usage(used.trade_usdc, policy.max_trade_usdc_per_day),
+          "Withdrawn in 24 hours": usage(used.withdraw_usdc, policy.withdraw_max_usdc_per_day),
+          "Withdrawals only to the address book": policy.withdraw_listed_only ? "yes" : "no",
+          "Approval above": limit(policy.withdraw_approval_above),
+        }}
+      />
+      {active_from === null ? null : (
+        <p role="status">A looser policy applies from {formatTime(active_from)}.</p>
       )}
-    </section>
-  );
-}
-
-function LimitField({ name, label, now }: { name: string; label: string; now: bigint | null }) {
-  return (
-    <TextField
-      name={name}
-      label={label}
-      inputMode="decimal"
-      hint="Empty: no limit."
-      defaultValue={now === null ? "" : formatUnits(now)}
-    />
+      <details>
+        <summary>Change it</summary>
+        <Form
+          label="Change the policy"
+          action="Change"
+          done="Stricter values apply now, looser ones after the delay."
+          submit={(values) => {
+            const change = { ...changes(values), ...stepUp(values) };
+            return act((client) => client.auth.setPolicy(change));
+          }}
+        >
+          <CheckField label="Sessions may trade" name="sessions" checked={policy.sessions_trade} />
+          <CheckField
+            label="Withdraw only to the address book"
+            name="listed"
+            checked={policy.withdraw_listed_only}
+          />
+          {LIMITS.map(([name, field, label]) => (
+            <TextField
+              key={name}
+              name={name}
+              label={label}
+              inputMode="decimal"
+              hint="Empty: no limit."
+              defaultValue={policy[field] === null ? "" : formatUnits(policy[field])}
+            />
+          ))}
+          <StepUpFields />
+        </Form>
+      </details>
+    </Part>
   );
 }
 
 function changes(values: FormValues): Partial<AccountPolicy> {
-  const limitOf = (name: string) =>
-    values.optional(name) === undefined ? null : values.units(name);
+  const limits = LIMITS.map(([name, field]) => [
+    field,
+    values.optional(name) === undefined ? null : values.units(name),
+  ]);
   return {
     sessions_trade: values.checked("sessions"),
     withdraw_listed_only: values.checked("listed"),
-    max_trade_usdc_per_day: limitOf("trade"),
-    withdraw_max_usdc_per_day: limitOf("withdraw"),
-    withdraw_approval_above: limitOf("approval"),
+    ...Object.fromEntries(limits),
   };
 }
 

@@ -4,9 +4,9 @@ import { StepUpFields, stepUp } from "../account/step-up.tsx";
 import { useAssetName, useConfig } from "../markets.ts";
 import { useAct, useList, useRead } from "../session/use-service.ts";
 import { ActionButton } from "../ui/button.tsx";
-import { clockNow } from "../ui/countdown.tsx";
+import { clockNow } from "../ui/clock.ts";
+import { fromNow, When } from "../ui/times.tsx";
 import { Form } from "../ui/form.tsx";
-import { until, When } from "../ui/when.tsx";
 import { formatUnits } from "../units.ts";
 import { useAddressBook } from "./address-book.tsx";
 import { usePolicy } from "./policy.tsx";
@@ -28,7 +28,7 @@ export function useWithdrawals(): readonly Withdrawal[] | undefined {
 
 /** Of withdrawals on this chain. */
 export function useCircumstances(chain: string | undefined): Circumstances {
-  const { data: config } = useConfig();
+  const config = useConfig();
   return {
     recent: useWithdrawals() ?? [],
     policy: usePolicy()?.policy,
@@ -85,7 +85,7 @@ function Status({ withdrawal }: { withdrawal: Withdrawal }) {
           }
         >
           <StepUpFields />
-          {lapses === null ? null : <p className="hint">It lapses {until(lapses)}.</p>}
+          {lapses === null ? null : <p className="hint">It lapses {fromNow(lapses)}.</p>}
         </Form>
       ) : null}
       {waits || status === "queued" ? (

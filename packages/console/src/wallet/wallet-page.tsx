@@ -1,7 +1,7 @@
 import type { ComponentType } from "react";
 import { useRoute } from "../router.ts";
 import { Facts } from "../ui/facts.tsx";
-import { formatUnits } from "../units.ts";
+import { usdcOf } from "../ui/price.tsx";
 import { AddressBook } from "./address-book.tsx";
 import { Balances, useBalances } from "./balances.tsx";
 import { Deposits, useDeposits } from "./deposits.tsx";
@@ -63,7 +63,7 @@ function Safety() {
 }
 
 function Overview() {
-  const usdc = useBalances().data?.find(({ venue_id }) => venue_id === null);
+  const usdc = useBalances()?.find(({ venue_id }) => venue_id === null);
   const promised = usdc?.pending_balance ?? 0n;
   const coming = (useDeposits() ?? [])
     .filter(({ status, venue_id }) => status === "confirming" && venue_id === null)
@@ -74,13 +74,13 @@ function Overview() {
         <p className="big-price">
           <span className="muted">You can use</span>
           <br />
-          <b>{formatUnits(usdc?.balance ?? 0n)}</b> <span className="muted">USDC</span>
+          <b>{usdcOf(usdc?.balance) || "0.00"}</b> <span className="muted">USDC</span>
         </p>
         <Facts
           inline
           facts={{
-            Promised: promised === 0n ? "" : `${formatUnits(promised)} USDC`,
-            "On its way in": coming === 0n ? "" : `${formatUnits(coming)} USDC`,
+            "Promised, USDC": usdcOf(promised),
+            "On its way in, USDC": usdcOf(coming),
           }}
         />
         <Moves moving />

@@ -3,7 +3,8 @@ import { type Balance, NoAnswer, Problem, type WithdrawalTerms } from "@rfq-cust
 import { useEffect, useRef, useState } from "react";
 import { useAssetName, useConfig } from "../markets.ts";
 import { useAct } from "../session/use-service.ts";
-import { clockNow } from "../ui/countdown.tsx";
+import { clockNow } from "../ui/clock.ts";
+import { fromNow } from "../ui/times.tsx";
 import { Facts } from "../ui/facts.tsx";
 import {
   FieldError,
@@ -14,7 +15,6 @@ import {
   TextField,
 } from "../ui/form.tsx";
 import { explain } from "../ui/problem-text.tsx";
-import { until } from "../ui/when.tsx";
 import { exactUnits, formatTokens, formatUnits, parseUnits } from "../units.ts";
 import { useAddressBook } from "./address-book.tsx";
 import { useBalances } from "./balances.tsx";
@@ -143,7 +143,7 @@ function WhereTo({ chosen, choose }: { chosen: string | undefined; choose: (id: 
               onChange={() => choose(address_id)}
             />
             <b>{label}</b>{" "}
-            {rests ? <span className="warn">usable {until(active_from)}</span> : null}
+            {rests ? <span className="warn">usable {fromNow(active_from)}</span> : null}
             {used ? <span className="up">used before</span> : null}
             <small className="sub">
               <code>{address}</code> on {chain}
@@ -194,9 +194,9 @@ const keyOf = ({ venue_id, asset_id }: Balance) => `${venue_id} ${asset_id}`;
 
 /** What the user has and this chain can pay. USDC is one balance across chains. */
 function useAssets(chain: string | undefined): readonly Balance[] {
-  const { data: config } = useConfig();
+  const config = useConfig();
   const chainOf = new Map(config?.venues.map((venue) => [venue.venue_id, venue.chain]));
-  return (useBalances().data ?? []).filter(
+  return (useBalances() ?? []).filter(
     ({ venue_id, balance }) =>
       venue_id === null ||
       (balance > 0n && (chain === undefined || chainOf.get(venue_id) === chain)),

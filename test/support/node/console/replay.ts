@@ -60,7 +60,7 @@ export async function startReplay(): Promise<Replay> {
     if (url.pathname.startsWith("/console/")) return serveFile(url.pathname, response);
     const replaced = answers.get(`${request.method} ${url.pathname}`);
     const call = `${request.method} ${url.pathname}${url.search}`;
-    const body = replaced === undefined ? withHistory(url, recorded(call)) : replaced();
+    const body = replaced === undefined ? withHistory(url, recorded(call), recorded) : replaced();
     setTimeout(() => {
       response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(body));
     }, ANSWER_MS);
@@ -161,28 +161,51 @@ function nearest(recording: readonly { call: string; body: Body }[], call: strin
 const STEP_MS: Record<string, number> = { "1m": 60_000, "1h": 3_600_000, "1d": 86_400_000 };
 const [DAY, CANDLES] = [24, 240];
 
-/** Tickers with a day of prices, and candles that end at the last one. The rest as recorded. */
-function withHistory({ pathname, searchParams }: URL, body: Body): Body {
+/**
+ * Tickers with a day of prices, and candles that end at the newest trade, which the recorder read
+ * later than the tickers. The rest as recorded.
+ */
+function withHistory(
+  { pathname, searchParams }: URL,
+  body: Body,
+  recorded: (call: string) => Body,
+): Body {
   if (pathname === "/time") return { ...body, unix_ms: NOW };
   const items = (body["items"] ?? []) as readonly Body[];
+  const newest = ({ venue_id, asset_id }: Body) => {
+    const { items: trades } = recorded(
+      `GET /rfq/get-trades?venue_id=${String(venue_id)}&asset_id=${String(asset_id)}`,
+    );
+    const [trade] = trades as readonly Body[];
+    return trade?.["asset_id"] === asset_id && trade?.["venue_id"] === venue_id ? trade : undefined;
+  };
   if (pathname === "/rfq/get-tickers")
-    return { ...body, items: items.map((ticker) => withDay(ticker)) };
+    return {
+      ...body,
+      items: items.map((ticker) => {
+        const trade = newest(ticker);
+        const { price, created_at } = trade ?? {};
+        const last = trade === undefined ? {} : { last_price: price, last_price_at: created_at };
+        return withDay({ ...ticker, ...last });
+      }),
+    };
   const [candle] = items;
   if (pathname !== "/rfq/get-candles" || candle === undefined) return body;
+  const close = newest(Object.fromEntries(searchParams))?.["price"] ?? candle["close"];
   const step = STEP_MS[searchParams.get("interval") ?? "1h"] ?? DAY;
   const from = Date.parse(searchParams.get("from") ?? "") || 0;
   const count = Math.min(CANDLES, Math.floor((NOW - from) / step));
-  const prices = pricesTo(Number(candle["close"]), { seed: 7, count: count + 1 });
-  const candles = prices.slice(1).map((close, index) => {
-    const open = prices[index] ?? close;
+  const prices = pricesTo(Number(close), { seed: 7, count: count + 1 });
+  const candles = prices.slice(1).map((end, index) => {
+    const open = prices[index] ?? end;
     const start = new Date(NOW - (count - index) * step).toISOString();
     return {
       ...candle,
       start,
       open,
-      close,
-      high: Math.max(open, close),
-      low: Math.min(open, close),
+      close: end,
+      high: Math.max(open, end),
+      low: Math.min(open, end),
     };
   });
   return { ...body, items: candles.toReversed() };
