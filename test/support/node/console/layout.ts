@@ -7,8 +7,8 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 /**
  * Runs in the page. Texts and controls are boxes. A box is wrong if it leaves the page or what
- * clips it, or covers another one. Text of screen readers and boxes that follow the window do not
- * count.
+ * clips it, or covers another one. Of a text that ends in an ellipsis only the shown part counts.
+ * Text of screen readers and boxes that follow the window do not count.
  */
 const FAULTS = `(() => {
   const faults = [];
@@ -29,6 +29,8 @@ const FAULTS = `(() => {
       if (/auto|scroll/.test(style.overflowX + style.overflowY)) inside ??= around;
       else if (inside === null && (rect.right > edge.right + 1 || rect.bottom > edge.bottom + 1)
         && style.textOverflow !== "ellipsis") faults.push("cut: " + name({ text }));
+      if (style.textOverflow === "ellipsis")
+        rect = new DOMRect(rect.x, rect.y, Math.min(rect.right, edge.right) - rect.x, rect.height);
     }
     boxes.push({ element, text, rect, inside });
   };
