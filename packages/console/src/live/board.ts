@@ -6,7 +6,8 @@ import { useConfig } from "../markets.ts";
 import { useClient } from "../session/session.tsx";
 import { paced } from "../ui/clock.ts";
 
-export type BoardView = { readonly rows: readonly Row[]; readonly total: number };
+/** `total` is null until the first snapshot. */
+export type BoardView = { readonly rows: readonly Row[]; readonly total: number | null };
 
 /** Changes as fast as messages arrive, and tells React at the pace of the page. */
 class Board {
@@ -15,7 +16,7 @@ class Board {
   readonly #requests = new Map<string, QuoteRequest>();
   readonly #listeners = new Set<() => void>();
   #open: readonly QuoteRequest[] = [];
-  #view: BoardView = { rows: [], total: 0 };
+  #view: BoardView = { rows: [], total: null };
   readonly #pace = paced(() => {
     this.#arrange();
     for (const listener of this.#listeners) listener();

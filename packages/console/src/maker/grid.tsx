@@ -37,6 +37,7 @@ const THEY = {
 
 export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
   const [{ rows, total }, board] = useBoard();
+  const open = total ?? 0;
   const nameOf = useNames();
   const tickers = useTickers();
   const stale = useConnection() !== "live";
@@ -50,7 +51,7 @@ export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
   const won = quotes.ended.find(({ reason }) => reason === "accepted");
   return (
     <>
-      <h2>{total === 0 ? "Requests" : total === 1 ? "1 request" : `${total} requests`}</h2>
+      <h2>{open === 0 ? "Requests" : open === 1 ? "1 request" : `${open} requests`}</h2>
       <p role="status" className="up">
         {won === undefined
           ? ""
@@ -94,7 +95,8 @@ export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
           ))}
         </tbody>
       </table>
-      {total > rows.length ? <p className="muted">{total - rows.length} more end later.</p> : null}
+      {total === null ? <p role="status">Loading requests…</p> : null}
+      {open > rows.length ? <p className="muted">{open - rows.length} more end later.</p> : null}
       {total === 0 ? (
         <p className="empty">Nobody asks for a price now. Requests appear here as they come.</p>
       ) : null}
