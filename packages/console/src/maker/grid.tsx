@@ -95,7 +95,11 @@ export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
           ))}
         </tbody>
       </table>
-      {total === null ? <p role="status">Loading requests…</p> : null}
+      {total === null ? (
+        <p role="status" className="tall">
+          Loading requests…
+        </p>
+      ) : null}
       {open > rows.length ? <p className="muted">{open - rows.length} more end later.</p> : null}
       {total === 0 ? (
         <p className="empty">Nobody asks for a price now. Requests appear here as they come.</p>
