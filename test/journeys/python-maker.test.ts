@@ -21,9 +21,12 @@ const CUT_EVERY_MS = FULL ? 7_000 : 2_000;
 /** Longer than a stream takes to reconnect. */
 const PATIENCE_MS = 3_000;
 const WORK = resolve(".stack", `python-maker-${process.pid}`);
-/** What may meet a quote when a socket is cut: its deadline, its request or its protection ends. */
+/**
+ * What may meet a quote when a socket is cut: its deadline, its request or its protection ends. The
+ * end of the test closes the stream.
+ */
 const EXPECTED =
-  /^(quoted (Bid|Ask) \d+ at \d+|traded \d+ at \d+|passed .*(deadline|no result|request_not_open|request_expired|protection_tripped|cancel_after_passed).*)$/;
+  /^(quoted (Bid|Ask) \d+ at \d+|traded \d+ at \d+|passed .*(deadline|no result|request_not_open|request_expired|protection_tripped|cancel_after_passed|the stream is closed).*)$/;
 
 let stack: TestStack;
 beforeAll(async () => {
