@@ -23,6 +23,8 @@ import type { BenchStack } from "./stack.ts";
 export const MAKERS = 64;
 /** A request accepts 1 000 open quotes. With so many requests no round fills one. */
 const REQUESTS = 64;
+/** For few makers, because each may have 20 open quotes on a request. */
+const MORE_REQUESTS = 256;
 export const MANY_BOOKS = 256;
 const REQUESTS_PER_BOOK = 4;
 /** Quotes of a `POST /rfq/quotes`, the most that it takes. */
@@ -48,7 +50,8 @@ type Book = { readonly market: Market; readonly requestIds: readonly string[] };
 /** A new book with its makers and requests, and the port to send to. */
 async function openBook(stack: BenchStack, makers: number, to: To) {
   const market = await openMarket(stack, makers);
-  const requestIds = await openRequests(stack, market, REQUESTS);
+  const count = makers < MASS_MAKERS ? MORE_REQUESTS : REQUESTS;
+  const requestIds = await openRequests(stack, market, count);
   if (to === "peer") await joinLeanPeer(stack, market.makers);
   return { market, requestIds, port: to === "peer" ? stack.peerPort : stack.port };
 }

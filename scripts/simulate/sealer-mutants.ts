@@ -58,8 +58,8 @@ export const SEALER_MUTANTS: readonly Mutant[] = [
   {
     name: "footer-unverified",
     file: "src/archive/footer.ts",
-    find: "if (footer.sha256 !== expected)",
-    replace: "if (footer.sha256 === expected + expected)",
+    find: "if (found !== expected)",
+    replace: "if (found === expected + expected)",
     breaks: "a history trusts only what the database vouches for",
   },
   {
