@@ -26,6 +26,12 @@ async function openNodes(count: 2 | 3) {
   return { stage, nodes, one, other, pay };
 }
 
+/** The payer goes on once one node has accepted. A later one would bring the payment back. */
+async function dropSent(stage: Stage, nodes: readonly Node[]): Promise<void> {
+  await expect.poll(() => nodes.every(({ sent }) => sent > 0)).toBe(true);
+  await stage.rpc("anvil_dropAllTransactions", []);
+}
+
 const cursorOf = async ({ chain }: Stage) => {
   const cursor = await readCursor(env.DB, chain.chain);
   if (cursor === undefined) throw new Error("no cursor");
@@ -103,11 +109,11 @@ describe("one of two endpoints", () => {
   });
 
   it("cannot end a transaction by making up used nonces", async () => {
-    const { stage, one, pay } = await openNodes(2);
+    const { stage, nodes, one, pay } = await openNodes(2);
     const { id } = await pay();
     const payer = await stage.payer();
     await payer.round();
-    await stage.rpc("anvil_dropAllTransactions", []);
+    await dropSent(stage, nodes);
     await stage.mine(3);
     await stage.watch();
     one.lie = nonces("0x64");
@@ -117,12 +123,12 @@ describe("one of two endpoints", () => {
   });
 
   it("cannot halt the payer by making up an outcome", async () => {
-    const { stage, one, pay } = await openNodes(2);
+    const { stage, nodes, one, pay } = await openNodes(2);
     const { id } = await pay();
     const payer = await stage.payer();
     await payer.round();
     // The payment reverts, because the vault is paused before it is mined.
-    await stage.rpc("anvil_dropAllTransactions", []);
+    await dropSent(stage, nodes);
     await stage.vaultCall({ abi: vaultAbi, functionName: "pause" });
     await stage.mine();
     await payer.round();

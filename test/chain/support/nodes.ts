@@ -11,6 +11,8 @@ export type Node = {
   hangs: boolean | string;
   /** How often it was called. */
   calls: number;
+  /** Transactions to which the chain behind it has responded. */
+  sent: number;
   /** The block that it takes for the head. */
   stuckAt?: number;
   lie?: Lie | undefined;
@@ -21,11 +23,12 @@ export async function withNodes(stage: Stage, count: 2 | 3): Promise<Node[]> {
   const nodes: Node[] = [];
   const rpc_urls: string[] = [];
   for (let index = 0; index < count; index++) {
-    const node: Node = { away: false, hangs: false, calls: 0 };
+    const node: Node = { away: false, hangs: false, calls: 0, sent: 0 };
     nodes.push(node);
     rpc_urls.push(
       await stage.faultyEndpoint(
         (method, result, params) => {
+          if (method === "eth_sendRawTransaction") node.sent++;
           if (node.away) throw new Error("away");
           if (isMissing(node, method, params)) return null;
           return node.lie === undefined ? result : node.lie(method, result, params);
