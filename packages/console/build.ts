@@ -8,7 +8,6 @@ import {
   cpSync,
   existsSync,
   globSync,
-  mkdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -55,12 +54,26 @@ export async function buildConsole(): Promise<void> {
   const before = process.env["NODE_ENV"];
   process.env["NODE_ENV"] = "production";
   await build({
-    configFile: join(HERE, "vite.config.ts"),
+    configFile: false,
+    root: HERE,
     logLevel: "warn",
-    build: { outDir: draft },
+    // The Worker serves the files under /console/ (wrangler.toml, [assets]).
+    base: "/console/",
+    // The source of the client, so that the console needs no build of it.
+    resolve: { alias: { "@rfq-custody/client": join(ROOT, "packages/client/src/index.ts") } },
+    build: {
+      outDir: draft,
+      emptyOutDir: true,
+      modulePreload: false,
+      rolldownOptions: {
+        // Directives for servers of React components mean nothing here.
+        onwarn: (warning, warn) => {
+          if (warning.code !== "MODULE_LEVEL_DIRECTIVE") warn(warning);
+        },
+      },
+    },
   });
   if (before !== undefined) process.env["NODE_ENV"] = before;
-  mkdirSync(CONSOLE, { recursive: true });
   const made = new Set(globSync("assets/*", { cwd: draft }));
   // The page comes last, because it names the others.
   cpSync(join(draft, "assets"), join(CONSOLE, "assets"), { recursive: true });
