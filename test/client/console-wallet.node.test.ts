@@ -4,12 +4,10 @@ import { expect, it } from "vitest";
 import { csvLine } from "../../packages/console/src/csv.ts";
 import {
   apiKeyOf,
-  fieldOf,
-  mayHaveArrived,
-} from "../../packages/console/src/wallet/withdrawal-errors.ts";
-import {
   approvalNeeded,
   type Circumstances,
+  fieldOf,
+  mayHaveArrived,
   stepsOf,
   whyItWaits,
 } from "../../packages/console/src/wallet/withdrawal-state.ts";

@@ -3,27 +3,16 @@ import { lazy, type ReactNode, Suspense, useEffect, useState } from "react";
 import { ConnectionBadge, LiveProvider } from "./live/live.tsx";
 import { MarketsPage } from "./markets/markets-page.tsx";
 import { useRoute } from "./router.ts";
-import { RenewSession } from "./session/renew.tsx";
-import { SessionProvider, useSession } from "./session/session.tsx";
-import { SignIn } from "./session/sign-in.tsx";
-import { usdcOf } from "./ui/price.tsx";
+import { RenewSession, SignIn } from "./session/login.tsx";
+import { SessionProvider, type SignedOutProps, useSession } from "./session/session.tsx";
+import { usdcOf } from "./ui/values.tsx";
 import { useBalances } from "./wallet/balances.tsx";
 
-const MarketPage = lazy(async () => ({
-  default: (await import("./market/market-page.tsx")).MarketPage,
-}));
-const PortfolioPage = lazy(async () => ({
-  default: (await import("./portfolio/portfolio-page.tsx")).PortfolioPage,
-}));
-const MakerPage = lazy(async () => ({
-  default: (await import("./maker/maker-page.tsx")).MakerPage,
-}));
-const WalletPage = lazy(async () => ({
-  default: (await import("./wallet/wallet-page.tsx")).WalletPage,
-}));
-const AccountPage = lazy(async () => ({
-  default: (await import("./account/account-page.tsx")).AccountPage,
-}));
+const MarketPage = lazy(() => import("./market/market-page.tsx"));
+const PortfolioPage = lazy(() => import("./portfolio/portfolio-page.tsx"));
+const MakerPage = lazy(() => import("./maker/maker-page.tsx"));
+const WalletPage = lazy(() => import("./wallet/wallet-page.tsx"));
+const AccountPage = lazy(() => import("./account/account-page.tsx"));
 
 /** The page of a market belongs to Markets, and has a title of its own. */
 const PAGES = {
@@ -36,7 +25,7 @@ const PAGES = {
 
 export function App() {
   return (
-    <SessionProvider signedOut={<SignedOut />}>
+    <SessionProvider SignedOut={SignedOut}>
       <LiveProvider>
         <Console />
       </LiveProvider>
@@ -44,7 +33,7 @@ export function App() {
   );
 }
 
-function SignedOut() {
+function SignedOut(props: SignedOutProps) {
   return (
     <>
       <Header />
@@ -53,7 +42,7 @@ function SignedOut() {
           <h1>Markets</h1>
           <MarketsPage />
         </div>
-        <SignIn />
+        <SignIn {...props} />
       </main>
     </>
   );
@@ -147,18 +136,15 @@ function useSearchKey(): void {
       if (event.key !== "/" || target?.matches("input, select, textarea") === true) return;
       event.preventDefault();
       location.hash = "#markets";
-      focusSearch(SEARCH_FRAMES);
+      focusSearch();
     };
     addEventListener("keydown", search);
     return () => removeEventListener("keydown", search);
   }, []);
 }
 
-/** Longer than a page takes until it is shown. */
-const SEARCH_FRAMES = 150;
-
-/** In the first of so many frames in which the field is there and shown. */
-function focusSearch(frames: number): void {
+/** In the first frame in which the field is there and shown, which takes less than 150. */
+function focusSearch(frames = 150): void {
   const field = document.querySelector<HTMLElement>("input[type=search]");
   field?.focus();
   if (frames > 0 && (field === null || document.activeElement !== field))

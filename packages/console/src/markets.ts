@@ -1,18 +1,16 @@
 /** What is traded: the deployment's venues, and the names of listed markets. */
 import type { MarketAsset, ServiceConfig, Ticker } from "@rfq-custody/client";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { assetKey } from "./markets/market-cards.ts";
-import { useClient, useIsSignedIn } from "./session/session.tsx";
-import { useRead } from "./session/use-service.ts";
-import { shortId } from "./units.ts";
+import { useIsSignedIn, useList, useRead } from "./session/session.tsx";
+import { keepPreviousData } from "@tanstack/react-query";
+import { assetKey, shortId } from "./units.ts";
 
 export function useConfig(): ServiceConfig | undefined {
   return useRead(["config"], (client) => client.config(), { rare: true });
 }
 
 /** For a `SelectField` that filters by venue. */
-export function venueOptions(config: ServiceConfig | undefined): Record<string, string> {
-  const venues = (config?.venues ?? []).map(({ venue_id }) => [venue_id, venue_id]);
+export function useVenueOptions(): Record<string, string> {
+  const venues = (useConfig()?.venues ?? []).map(({ venue_id }) => [venue_id, venue_id]);
   return { "": "All", ...Object.fromEntries(venues) };
 }
 
@@ -21,15 +19,12 @@ const LISTED = 500;
 
 /** The open markets whose title or outcome contains every word. */
 export function useMarketList(search: string) {
-  const client = useClient();
   const q = search.trim();
   const filter = { status: "open", limit: LISTED, ...(q === "" ? {} : { q }) } as const;
-  return useQuery({
-    queryKey: ["markets", q],
-    queryFn: async () => (await client.markets(filter).page()).items,
-    staleTime: 60_000,
+  return useList(["markets", q], (client) => client.markets(filter), {
+    rare: true,
     placeholderData: keepPreviousData,
-  }).data;
+  });
 }
 
 /** Outcomes of a title that are shown beside each other. */
@@ -55,10 +50,12 @@ export function useMarket(asset: MarketAsset) {
 
 /** The service reads them every ten seconds. */
 const TICKERS_MS = 10_000;
-const NONE: ReadonlyMap<string, Ticker> = new Map();
+/** By `assetKey`. */
+export type Tickers = ReadonlyMap<string, Ticker>;
+const NONE: Tickers = new Map();
 
 /** What traded in the last day, by venue and asset. Empty for who is not signed in. */
-export function useTickers(): ReadonlyMap<string, Ticker> {
+export function useTickers(): Tickers {
   const signedIn = useIsSignedIn();
   const venues = useConfig()?.venues.map(({ venue_id }) => venue_id);
   const read = useRead(
@@ -70,7 +67,7 @@ export function useTickers(): ReadonlyMap<string, Ticker> {
       const items = pages.flatMap((page) => page.items);
       return new Map(items.map((ticker) => [assetKey(ticker), ticker]));
     },
-    { enabled: signedIn && venues !== undefined, refetchEvery: () => TICKERS_MS },
+    { enabled: signedIn && venues !== undefined, refetchEvery: TICKERS_MS },
   );
   return read ?? NONE;
 }
@@ -78,7 +75,7 @@ export function useTickers(): ReadonlyMap<string, Ticker> {
 /** Enough for the names of what one user holds and sees. Others are shown by their ids. */
 const NAMED = 500;
 
-type Asset = { venue_id: string | null; asset_id: string | null };
+export type Asset = { venue_id: string | null; asset_id: string | null };
 export type Name = { readonly title: string; readonly outcome: string };
 const USDC: Name = { title: "USDC", outcome: "" };
 

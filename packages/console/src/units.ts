@@ -40,9 +40,9 @@ export function formatChance(price: number): string {
   return `${tenths(price)}%`;
 }
 
-/** To a hundredth of a cent, for prices that nobody accepts. */
-export function roundPrice(price: number): number {
-  return Math.round(price / 100) * 100;
+/** As `formatPrice`, to a hundredth of a cent: for prices that nobody accepts. Empty for none. */
+export function roughPrice(price: number | null): string {
+  return price === null ? "" : formatPrice(Math.round(price / 100) * 100);
 }
 
 /** As `formatChance` without its sign: `41000` is `4.1`. */
@@ -95,6 +95,11 @@ export function tokensFor(usdc: bigint, price: number): bigint {
 /** The size of a request, which is in tokens or in USDC. */
 export function sizeOf({ amount, usdc_amount }: { amount?: bigint; usdc_amount?: bigint }): string {
   return amount === undefined ? `${formatTokens(usdc_amount ?? 0n)} USDC` : formatTokens(amount);
+}
+
+/** What tells an asset from others. */
+export function assetKey({ venue_id, asset_id }: { venue_id: string; asset_id: string }): string {
+  return `${venue_id} ${asset_id}`;
 }
 
 export function shortId(id: string): string {

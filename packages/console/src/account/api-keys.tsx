@@ -1,13 +1,11 @@
 import type { NewApiKey, Scope, Venue } from "@rfq-custody/client";
 import { useState } from "react";
 import { useConfig } from "../markets.ts";
-import { StepUpFields, stepUp } from "./step-up.tsx";
-import { useAct, useList } from "../session/use-service.ts";
-import { ActionButton } from "../ui/button.tsx";
-import { CheckField, Form, type FormValues, TextField } from "../ui/form.tsx";
-import { Table } from "../ui/table.tsx";
-import { When } from "../ui/times.tsx";
-import { Part } from "../ui/facts.tsx";
+import { stepUp, StepUpFields } from "./step-up.tsx";
+import { useAct, useList } from "../session/session.tsx";
+import { ActionButton, CheckField, Form, type FormValues, TextField } from "../ui/form.tsx";
+import { Part, Table } from "../ui/records.tsx";
+import { When } from "../ui/values.tsx";
 import { formatTime, formatUnits } from "../units.ts";
 
 const LISTED = 100;
@@ -137,27 +135,25 @@ function NewKey() {
 
 function terms(values: FormValues) {
   // Safe cast: the values of the checkboxes.
-  const scopes = values.all("scope") as Scope[];
-  const venues = values.all("venue") as Venue[];
+  const scopes = values.getAll("scope") as Scope[];
+  const venues = values.getAll("venue") as Venue[];
   const ips = values
     .text("ips")
-    .split(",")
-    .map((ip) => ip.trim())
+    .split(/[\s,]+/)
     .filter(Boolean);
-  const [trade, day, days] = ["trade", "day", "days"].map((name) => values.optional(name));
   return {
     label: values.text("label"),
     scopes,
     request_approval: scopes.includes("withdraw"),
     limits: {
       venues: venues.length === 0 ? null : venues,
-      max_usdc_per_trade: trade === undefined ? null : values.units("trade"),
-      max_usdc_per_day: day === undefined ? null : values.units("day"),
+      max_usdc_per_trade: values.unitsOrNull("trade"),
+      max_usdc_per_day: values.unitsOrNull("day"),
     },
-    require_idempotency: values.checked("idempotency"),
+    require_idempotency: values.has("idempotency"),
     ...(scopes.some((scope) => scope !== "read") ? stepUp(values) : {}),
     ...(ips.length === 0 ? {} : { allowed_ips: ips }),
-    ...(days === undefined
+    ...(values.optional("days") === undefined
       ? {}
       : { expires_at: new Date(Date.now() + values.integer("days") * 86_400_000).toISOString() }),
   };

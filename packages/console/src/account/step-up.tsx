@@ -1,7 +1,7 @@
 /**
  * The password, and the code of the authenticator app if there is one, for calls that need both.
  */
-import { useRead } from "../session/use-service.ts";
+import { useRead } from "../session/session.tsx";
 import { CodeField, type FormValues, PasswordField } from "../ui/form.tsx";
 
 export function useWhoAmI() {

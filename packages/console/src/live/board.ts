@@ -1,6 +1,6 @@
 /** The open requests of all venues, from the venues' streams, as rows that keep their places. */
 import type { Client, QuoteRequest } from "@rfq-custody/client";
-import { useEffect, useRef, useSyncExternalStore } from "react";
+import { useEffect, useState, useSyncExternalStore } from "react";
 import { arrange, type Row } from "../maker/quoting.ts";
 import { useConfig } from "../markets.ts";
 import { useClient } from "../session/session.tsx";
@@ -64,14 +64,12 @@ class Board {
 export function useBoard(): readonly [BoardView, Board] {
   const client = useClient();
   const config = useConfig();
-  const board = useRef<Board>(undefined);
-  board.current ??= new Board();
-  const store = board.current;
+  const [board] = useState(() => new Board());
   useEffect(() => {
-    const streams = (config?.venues ?? []).map(({ venue_id }) => follow(client, venue_id, store));
+    const streams = (config?.venues ?? []).map(({ venue_id }) => follow(client, venue_id, board));
     return () => streams.forEach((stream) => stream.close());
-  }, [client, config?.venues, store]);
-  return [useSyncExternalStore(store.subscribe, store.snapshot), store];
+  }, [client, config?.venues, board]);
+  return [useSyncExternalStore(board.subscribe, board.snapshot), board];
 }
 
 function follow(client: Client, venue: QuoteRequest["venue_id"], board: Board) {

@@ -5,13 +5,13 @@
 import type { Quote, StreamMessage } from "@rfq-custody/client";
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { createContext, type ReactNode, use, useEffect, useRef, useState } from "react";
-import { useClient } from "../session/session.tsx";
+import { useClient, useRead } from "../session/session.tsx";
 import { clock, paced } from "../ui/clock.ts";
-import { OWN_QUOTES, RECEIVED_QUOTES } from "./own-quotes.ts";
 import {
   afterEvents,
   isOfOthers,
   isQuoteEvent,
+  OPEN_KEPT,
   type OwnQuotes,
   type QuoteEvent,
   receivedAfter,
@@ -41,7 +41,7 @@ export function LiveProvider({ children }: { children: ReactNode }) {
   // A renewed session continues where the stream of the last one was.
   const since = useRef<number | undefined>(undefined);
   useEffect(() => {
-    const refresh = new Refresh(queries);
+    const refresh = refresher(queries);
     const stream = client.accountStream({
       ...(since.current === undefined ? {} : { since: since.current }),
       onDisconnect: () => setConnection("lost"),
@@ -54,15 +54,13 @@ export function LiveProvider({ children }: { children: ReactNode }) {
           clock.offsetMs = Date.parse(message.data.server_time) - Date.now();
           setConnection("live");
           // Nothing is missed between the reads and the stream, because the reads come second.
-          refresh.everything();
-        } else if (message.type === "resync") refresh.everything();
+          void queries.invalidateQueries();
+        } else if (message.type === "resync") void queries.invalidateQueries();
         else refresh.after(message);
       }
     };
-    follow().then(
-      () => stopped || setConnection("ended"),
-      () => stopped || setConnection("ended"),
-    );
+    const end = () => stopped || setConnection("ended");
+    follow().then(end, end);
     return () => {
       stopped = true;
       stream.close();
@@ -88,50 +86,50 @@ export function ConnectionBadge() {
   );
 }
 
-class Refresh {
-  readonly #queries: QueryClient;
-  readonly #due = new Set<string>();
-  #quotes: QuoteEvent[] = [];
-  readonly #pace = paced(() => this.#apply());
-
-  constructor(queries: QueryClient) {
-    this.#queries = queries;
-  }
-
-  after(message: StreamMessage): void {
-    const type = isOfOthers(message) ? "quote.received" : message.type;
-    for (const name of CHANGES[type] ?? CHANGES[type.split(".")[0] ?? ""] ?? [])
-      this.#due.add(name);
-    if (isQuoteEvent(message)) this.#quotes.push(message);
-    this.#pace.due();
-  }
-
-  #apply(): void {
-    for (const name of this.#due) void this.#queries.invalidateQueries({ queryKey: [name] });
-    this.#due.clear();
-    if (this.#quotes.length > 0) this.#applyQuotes(this.#quotes);
-  }
-
+/** Applies events to the queries at the pace of the page. */
+function refresher(queries: QueryClient) {
+  const dueNames = new Set<string>();
+  let quotes: QuoteEvent[] = [];
+  const pace = paced(() => {
+    for (const name of dueNames) void queries.invalidateQueries({ queryKey: [name] });
+    dueNames.clear();
+    if (quotes.length > 0) applyQuotes();
+  });
   /** Quotes are not read again for each event, because there may be many a second. */
-  #applyQuotes(events: readonly QuoteEvent[]): void {
+  const applyQuotes = () => {
+    const events = quotes;
     const change = <T,>(queryKey: readonly string[], after: (before: T) => T) =>
-      this.#queries.setQueriesData<T>({ queryKey }, (before) => before && after(before));
+      queries.setQueriesData<T>({ queryKey }, (before) => before && after(before));
     change<OwnQuotes>(OWN_QUOTES, (before) => afterEvents(before, events));
     for (const [id, own] of Map.groupBy(events, ({ data }) => data.request_id))
       change<readonly Quote[]>([...RECEIVED_QUOTES, id], (before) => receivedAfter(before, own));
     // A reading that began before the events undoes them, so they are applied again after it.
     const reading = [OWN_QUOTES, RECEIVED_QUOTES].some(
-      (key) => this.#queries.isFetching({ queryKey: key }) > 0,
+      (key) => queries.isFetching({ queryKey: key }) > 0,
     );
-    if (reading) this.#pace.due();
-    else this.#quotes = [];
-  }
+    if (reading) pace.due();
+    else quotes = [];
+  };
+  const after = (message: StreamMessage) => {
+    const type = isOfOthers(message) ? "quote.received" : message.type;
+    for (const name of CHANGES[type] ?? CHANGES[type.split(".")[0] ?? ""] ?? []) dueNames.add(name);
+    if (isQuoteEvent(message)) quotes.push(message);
+    pace.due();
+  };
+  return { after, stop: pace.cancel };
+}
 
-  everything(): void {
-    void this.#queries.invalidateQueries();
-  }
+export const OWN_QUOTES = ["my-quotes"];
+/** Followed by the request's id. */
+export const RECEIVED_QUOTES = ["quotes"];
+const NONE: OwnQuotes = { open: [], ended: [] };
 
-  stop(): void {
-    this.#pace.cancel();
-  }
+/** Read once, then kept current by the account's stream, which alone has the price that won. */
+export function useOwnQuotes(): OwnQuotes {
+  const queries = useQueryClient();
+  const read = useRead(OWN_QUOTES, async (client): Promise<OwnQuotes> => {
+    const { items } = await client.rfq.myQuotes({ status: "open", limit: OPEN_KEPT }).page();
+    return { open: items, ended: queries.getQueryData<OwnQuotes>(OWN_QUOTES)?.ended ?? [] };
+  });
+  return read ?? NONE;
 }

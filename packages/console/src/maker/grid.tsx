@@ -3,19 +3,15 @@ import type { Quote, QuoteRequest } from "@rfq-custody/client";
 import { useQueryClient } from "@tanstack/react-query";
 import { memo, useState, useSyncExternalStore } from "react";
 import { useBoard } from "../live/board.ts";
-import { useConnection } from "../live/live.tsx";
-import { OWN_QUOTES } from "../live/own-quotes.ts";
+import { OWN_QUOTES, useConnection } from "../live/live.tsx";
 import { type EndedQuote, type OwnQuotes, withOpened } from "../live/quote-events.ts";
-import { assetKey } from "../markets/market-cards.ts";
-import { textOf, useNames, useTickers } from "../markets.ts";
+import { type Asset, textOf, useNames, useTickers } from "../markets.ts";
 import { marketHref } from "../router.ts";
 import { useClient, useSession } from "../session/session.tsx";
 import { clockNow, everyQuarterSecond } from "../ui/clock.ts";
-import { Countdown } from "../ui/times.tsx";
-import { useAction } from "../ui/button.tsx";
-import { ProblemText } from "../ui/problem-text.tsx";
-import { tokensOf } from "../ui/price.tsx";
-import { formatCents, formatTokens, parsePrice, sizeOf, tenths } from "../units.ts";
+import { Countdown, tokensOf } from "../ui/values.tsx";
+import { ProblemText, useAction } from "../ui/form.tsx";
+import { assetKey, formatCents, formatTokens, parsePrice, sizeOf, tenths } from "../units.ts";
 import { BALANCES, useBalances } from "../wallet/balances.tsx";
 import { defaultPrice, nextField, obstacle, type Side } from "./quoting.ts";
 
@@ -108,7 +104,7 @@ export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
   );
 }
 
-function fundsKey({ venue_id, asset_id }: { venue_id: string | null; asset_id: string | null }) {
+function fundsKey({ venue_id, asset_id }: Asset) {
   return venue_id === null || asset_id === null ? "" : assetKey({ venue_id, asset_id });
 }
 

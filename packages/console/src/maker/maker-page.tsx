@@ -1,26 +1,25 @@
 import { type ReactNode, useEffect, useMemo, useState } from "react";
-import { useConnection } from "../live/live.tsx";
-import { useOwnQuotes } from "../live/own-quotes.ts";
+import { useConnection, useOwnQuotes } from "../live/live.tsx";
 import type { OwnQuotes } from "../live/quote-events.ts";
-import { assetKey } from "../markets/market-cards.ts";
 import { useTickers } from "../markets.ts";
-import { useClient } from "../session/session.tsx";
-import { useRead } from "../session/use-service.ts";
-import { ActionButton } from "../ui/button.tsx";
+import { useClient, useList, useRead } from "../session/session.tsx";
+import { ActionButton, SelectField, TextField } from "../ui/form.tsx";
 import { clockNow } from "../ui/clock.ts";
-import { SelectField, TextField } from "../ui/form.tsx";
-import { parsePrice, parseUnits } from "../units.ts";
+import { Part } from "../ui/records.tsx";
+import { assetKey, formatCents, parsePrice, parseUnits } from "../units.ts";
 import { Grid, type Terms } from "./grid.tsx";
-import { atRisk, defaultPrice } from "./quoting.ts";
-import { Results } from "./results.tsx";
+import { atRisk, averages, defaultPrice, priceAfter } from "./quoting.ts";
 import { Safeguards, useHeartbeat } from "./safeguards.tsx";
 
 const LIVES = { 15: "15 s", 30: "30 s", 60: "1 min", 120: "2 min", 300: "5 min" };
 const PING_MS = 10_000;
 /** The most quotes that one call takes. */
 const BATCH = 50;
+const NEWEST = 500;
+const BARS = 12;
+const RESULTS_MS = 15_000;
 
-export function MakerPage() {
+export default function MakerPage() {
   const client = useClient();
   const [spread, setSpread] = useState("0.8");
   const [most, setMost] = useState("1,000");
@@ -55,7 +54,7 @@ export function MakerPage() {
           aria-invalid={terms.most === 0n}
           onChange={({ target }) => setMost(target.value)}
         />
-        <SelectField label="Firm for" name="life" value={life} onChange={setLife} options={LIVES} />
+        <SelectField label="Firm for" value={life} onChange={setLife} options={LIVES} />
         <ReplaceAll open={quotes.open} terms={terms} />
       </Bar>
       <div className="split making">
@@ -89,7 +88,7 @@ function Bar({ open, children }: { open: OwnQuotes["open"]; children: ReactNode 
       await client.time();
       return Math.round(performance.now() - before);
     },
-    { refetchEvery: () => PING_MS },
+    { refetchEvery: PING_MS },
   );
   useEffect(() => {
     const cancelAll = ({ key, shiftKey }: KeyboardEvent) => {
@@ -148,5 +147,86 @@ function ReplaceAll({ open, terms }: { open: OwnQuotes["open"]; terms: Terms }) 
       <ActionButton label={`Replace all${countOf(open)}`} run={replace} />
       <p role="status">{said}</p>
     </>
+  );
+}
+
+/** How the maker's quotes did: how many traded, and where the price went afterwards. */
+function Results({ quotes: { ended } }: { quotes: OwnQuotes }) {
+  const tickers = useTickers();
+  const quotes = useList(
+    ["matches", "quotes"],
+    (client) => client.rfq.myQuotes({ limit: NEWEST }),
+    { refetchEvery: RESULTS_MS },
+  );
+  // One that the maker took back or replaced says nothing about its price.
+  const decided = (quotes ?? []).filter(({ status }) => !["open", "cancelled"].includes(status));
+  const won = decided.map(({ status }) => Number(status === "accepted")).toReversed();
+  const lost = ended.flatMap(({ price, winning_price: best }) =>
+    best === null ? [] : [Math.abs(price - best)],
+  );
+  const moved = decided.toReversed().flatMap(({ status, side, price, created_at, ...asset }) => {
+    const ticker = tickers.get(assetKey(asset));
+    if (status !== "accepted" || ticker === undefined) return [];
+    const after = priceAfter(ticker, created_at, clockNow());
+    return after === null ? [] : [side === "Bid" ? price - after : after - price];
+  });
+  const [move = 0] = averages(moved, 1);
+  const [missed] = averages(lost, 1);
+  return (
+    <Part title="Results">
+      {quotes !== undefined && won.length === 0 ? (
+        <p className="empty">No quote has ended yet. Price a request to begin.</p>
+      ) : null}
+      {won.length === 0 ? null : (
+        <Bars
+          title={`${won.filter(Boolean).length} of your last ${won.length} quotes traded`}
+          values={averages(won, BARS)}
+        >
+          {missed === undefined
+            ? "Oldest on the left."
+            : `Oldest on the left. Lost ones were ${cents(missed)} away on average.`}
+        </Bars>
+      )}
+      {moved.length === 0 ? null : (
+        <Bars
+          title={`${move < 0 ? "−" : "+"}${cents(Math.abs(move))} an hour after your trades`}
+          values={averages(moved, BARS)}
+        >
+          Above the line the price moved your way.
+        </Bars>
+      )}
+    </Part>
+  );
+}
+
+function cents(average: number): string {
+  return `${formatCents(Math.round(average / 1_000) * 1_000)}¢`;
+}
+
+/** Bars above and below a line. The title says in words what they show. */
+function Bars(props: { title: string; values: readonly number[]; children: string }) {
+  const { title, values, children } = props;
+  const high = Math.max(0, ...values);
+  const low = Math.min(0, ...values);
+  const scale = 40 / (high - low || 1);
+  return (
+    <figure>
+      <figcaption>{title}</figcaption>
+      <svg width="100%" height="64" viewBox="0 0 120 40" preserveAspectRatio="none" aria-hidden>
+        {values.map((value, index) => (
+          <rect
+            // The place is what identifies a bar.
+            key={index}
+            className={value < 0 ? "down" : "up"}
+            fill="currentColor"
+            x={index * 10 + 2}
+            width="6"
+            y={(high - Math.max(0, value)) * scale}
+            height={Math.max(1, Math.abs(value) * scale)}
+          />
+        ))}
+      </svg>
+      <small className="hint">{children}</small>
+    </figure>
   );
 }

@@ -1,11 +1,10 @@
 /** What ends the maker's quotes when the maker is away, or loses too much. */
 import type { Protection } from "@rfq-custody/client";
 import { useEffect, useRef, useState } from "react";
-import { useClient } from "../session/session.tsx";
-import { useRead } from "../session/use-service.ts";
-import { ActionButton } from "../ui/button.tsx";
-import { When } from "../ui/times.tsx";
-import { Part } from "../ui/facts.tsx";
+import { useClient, useRead } from "../session/session.tsx";
+import { ActionButton } from "../ui/form.tsx";
+import { When } from "../ui/values.tsx";
+import { Part } from "../ui/records.tsx";
 import { formatTokens } from "../units.ts";
 
 /** While the page is there, the timer is set again before it ends. */

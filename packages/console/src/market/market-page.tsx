@@ -1,28 +1,34 @@
 /** One outcome of a market: its price, what one holds of it, and the ticket to trade it. */
-import type { MarketAsset } from "@rfq-custody/client";
-import { useConfig, useMarket, useTickers } from "../markets.ts";
-import { assetKey } from "../markets/market-cards.ts";
+import type { Candle, Market, MarketAsset } from "@rfq-custody/client";
+import { keepPreviousData } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
+import { type Tickers, useConfig, useMarket, useTickers } from "../markets.ts";
 import { marketHref } from "../router.ts";
-import { useList, useRead } from "../session/use-service.ts";
-import { Facts, Part } from "../ui/facts.tsx";
-import { Change, resultOf, tokensOf, usdcOf } from "../ui/price.tsx";
-import { Table } from "../ui/table.tsx";
-import { fromNow, When } from "../ui/times.tsx";
-import {
-  compactUnits,
-  formatChance,
-  formatPrice,
-  formatTokens,
-  roundPrice,
-  shortId,
-} from "../units.ts";
-import { PriceChart } from "./price-chart.tsx";
+import { useList, useRead } from "../session/session.tsx";
+import { Chart } from "../ui/chart.tsx";
+import { Choice } from "../ui/form.tsx";
+import { Facts, Part, Table } from "../ui/records.tsx";
+import { Change, fromNow, resultOf, tokensOf, usdcOf, When } from "../ui/values.tsx";
+import { assetKey, compactUnits, formatChance, roughPrice, shortId } from "../units.ts";
 import { Ticket } from "./ticket.tsx";
 
 const TRADES = 15;
 const REFRESH_MS = 5_000;
+const NONE: readonly Candle[] = [];
+const pointOf = ({ start: at, close }: Candle) => ({ at, value: close / 10_000 });
+const DAY_MS = 86_400_000;
+const RANGES = {
+  "1 d": { interval: "1m", ms: DAY_MS },
+  "1 w": { interval: "1h", ms: 7 * DAY_MS },
+  "3 m": { interval: "1h", ms: 90 * DAY_MS },
+  All: { interval: "1d", ms: null },
+} as const;
+const NAMES = { "1 d": "1 d", "1 w": "1 w", "3 m": "3 m", All: "All" } as const;
+/** One page of candles. A longer range shows the newest ones. */
+const POINTS = 1_000;
+const CHART_REFRESH_MS = 10_000;
 
-export function MarketPage({ venue_id, asset_id }: { venue_id: string; asset_id: string }) {
+export default function MarketPage({ venue_id, asset_id }: { venue_id: string; asset_id: string }) {
   const config = useConfig();
   const venue = config?.venues.find((known) => known.venue_id === venue_id);
   if (config === undefined) return <p role="status">Loading the market…</p>;
@@ -70,11 +76,11 @@ function Outcome({ asset, feeBps }: { asset: MarketAsset; feeBps: bigint }) {
           facts={{
             "Last trade": ticker && (
               <>
-                {formatPrice(roundPrice(ticker.last_price))}, <When at={ticker.last_price_at} />
+                {roughPrice(ticker.last_price)}, <When at={ticker.last_price_at} />
               </>
             ),
             "Volume, 24 h": ticker && `${compactUnits(ticker.usdc_amount)} USDC`,
-            Fee: feeBps === 0n ? "" : `${formatTokens(feeBps * 10_000n)} %`,
+            Fee: feeBps === 0n ? "" : `${Number(feeBps) / 100} %`,
             Closes: market?.closes_at && fromNow(market.closes_at),
           }}
         />
@@ -101,6 +107,43 @@ function Outcome({ asset, feeBps }: { asset: MarketAsset; feeBps: bigint }) {
   );
 }
 
+/** An outcome's price over time, with what is known of the price now as `children`. */
+function PriceChart({ asset, children }: { asset: MarketAsset; children: ReactNode }) {
+  const [range, setRange] = useState<keyof typeof RANGES>("1 w");
+  const candles = useRead(
+    ["candles", asset.venue_id, asset.asset_id, range],
+    async (client) => {
+      const { interval, ms } = RANGES[range];
+      const from = ms === null ? {} : { from: new Date(Date.now() - ms) };
+      const page = await client.rfq.candles({ ...asset, interval, ...from, limit: POINTS }).page();
+      return page.items.toReversed();
+    },
+    { refetchEvery: CHART_REFRESH_MS, placeholderData: keepPreviousData },
+  );
+  return (
+    <figure>
+      <div className="between">
+        {children}
+        <Choice label="Range" options={NAMES} value={range} onChange={setRange} />
+      </div>
+      <figcaption className="sub">{summaryOf(candles)}</figcaption>
+      <Chart rows={candles ?? NONE} point={pointOf} unit="%" height={280} />
+    </figure>
+  );
+}
+
+function summaryOf(candles: readonly Candle[] | undefined): string {
+  if (candles === undefined) return "Loading prices…";
+  const [first, last] = [candles[0], candles.at(-1)];
+  if (first === undefined || last === undefined) return "No trade in this time.";
+  const low = Math.min(...candles.map((candle) => candle.low));
+  const high = Math.max(...candles.map((candle) => candle.high));
+  return (
+    `From ${formatChance(first.open)} to ${formatChance(last.close)}, ` +
+    `low ${formatChance(low)}, high ${formatChance(high)}`
+  );
+}
+
 function Ended({ result, outcome }: { result: number | null; outcome: string }) {
   return (
     <section className="card ticket" aria-label="Result">
@@ -109,7 +152,7 @@ function Ended({ result, outcome }: { result: number | null; outcome: string }) 
         <p>The result is not known yet.</p>
       ) : (
         <p>
-          One {outcome} pays <b>{formatPrice(result)}</b>. Withdraw your tokens from the{" "}
+          One {outcome} pays <b>{roughPrice(result)}</b>. Withdraw your tokens from the{" "}
           <a href="#wallet">wallet</a> and redeem them at the venue.
         </p>
       )}
@@ -117,11 +160,7 @@ function Ended({ result, outcome }: { result: number | null; outcome: string }) 
   );
 }
 
-type SiblingsProps = {
-  asset: MarketAsset;
-  markets: readonly (MarketAsset & { outcome: string })[];
-  tickers: ReturnType<typeof useTickers>;
-};
+type SiblingsProps = { asset: MarketAsset; markets: readonly Market[]; tickers: Tickers };
 
 /** The other outcomes of the same title. */
 function Siblings({ asset, markets, tickers }: SiblingsProps) {
@@ -161,8 +200,7 @@ function Position({ asset, outcome }: { asset: MarketAsset; outcome: string }) {
                 {tokensOf(position.amount) || "0"} {outcome}
               </>
             ),
-            "You paid, on average":
-              position.average_price && formatPrice(roundPrice(position.average_price)),
+            "You paid, on average": roughPrice(position.average_price),
             "Worth at the last price, USDC": usdcOf(position.value),
             "Result of what you sold, USDC": resultOf(position),
             "If it happens, it pays, USDC": usdcOf(position.amount),
@@ -177,7 +215,7 @@ function RecentTrades({ asset }: { asset: MarketAsset }) {
   const trades = useList(
     ["trades", asset.venue_id, asset.asset_id],
     (client) => client.rfq.trades({ ...asset, limit: TRADES }),
-    { refetchEvery: () => REFRESH_MS },
+    { refetchEvery: REFRESH_MS },
   );
   return (
     <Part title="Recent trades">
@@ -197,7 +235,7 @@ function RecentTrades({ asset }: { asset: MarketAsset }) {
             ),
           ],
           ["Tokens", ({ amount }) => tokensOf(amount), "number"],
-          ["Price", ({ price }) => <b>{formatPrice(roundPrice(price))}</b>, "number"],
+          ["Price", ({ price }) => <b>{roughPrice(price)}</b>, "number"],
           ["USDC", ({ usdc_amount }) => usdcOf(usdc_amount), "number"],
           ["When", ({ created_at }) => <When at={created_at} />, "number"],
         ]}

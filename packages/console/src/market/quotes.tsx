@@ -2,14 +2,12 @@
 import type { Match, Quote, QuoteRequest } from "@rfq-custody/client";
 import { useQueryClient } from "@tanstack/react-query";
 import { useMemo, useRef, useState, useSyncExternalStore } from "react";
-import { RECEIVED_QUOTES } from "../live/own-quotes.ts";
-import { useClient } from "../session/session.tsx";
-import { useAct, useList } from "../session/use-service.ts";
-import { ActionButton, useAction } from "../ui/button.tsx";
+import { RECEIVED_QUOTES } from "../live/live.tsx";
+import { useAct, useClient, useList } from "../session/session.tsx";
+import { ActionButton, ProblemText, useAction } from "../ui/form.tsx";
 import { clockNow, everyQuarterSecond } from "../ui/clock.ts";
-import { Countdown, Ring } from "../ui/times.tsx";
-import { Facts } from "../ui/facts.tsx";
-import { ProblemText } from "../ui/problem-text.tsx";
+import { Countdown, Ring } from "../ui/values.tsx";
+import { Facts } from "../ui/records.tsx";
 import { formatPrice, formatTokens, formatUnits, sizeOf } from "../units.ts";
 import { isBetter, nextShown, NOTHING_SHOWN, totalOf } from "./shown-quote.ts";
 
@@ -23,14 +21,10 @@ const DOING: Record<QuoteRequest["side"], string> = {
   TwoWay: "Asking both prices for",
 };
 
-type QuotesProps = {
-  request: QuoteRequest;
-  outcome: string;
-  lastPrice: number | null;
-  onMatch: (match: Match) => void;
-};
+type MarketProps = { lastPrice: number | null; onMatch: (match: Match) => void };
+type QuotesProps = MarketProps & { request: QuoteRequest; outcome: string };
 
-export function Quotes({ request, outcome, lastPrice, onMatch }: QuotesProps) {
+export function Quotes({ request, outcome, ...market }: QuotesProps) {
   const act = useAct("my-requests");
   const { request_id, side, expires_at } = request;
   const cancel = () => act((client) => client.rfq.cancelRequest({ request_id }));
@@ -44,13 +38,7 @@ export function Quotes({ request, outcome, lastPrice, onMatch }: QuotesProps) {
         <ActionButton label="Cancel request" kind="link" run={cancel} />
       </div>
       {sides.map((one) => (
-        <BestQuote
-          key={one}
-          request_id={request_id}
-          side={one}
-          lastPrice={lastPrice}
-          onMatch={onMatch}
-        />
+        <BestQuote key={one} request_id={request_id} side={one} {...market} />
       ))}
       <p className="muted">
         Makers can answer for <Countdown until={expires_at} />. A better price takes the place of
@@ -60,12 +48,7 @@ export function Quotes({ request, outcome, lastPrice, onMatch }: QuotesProps) {
   );
 }
 
-type BestQuoteProps = {
-  request_id: string;
-  side: Quote["side"];
-  lastPrice: number | null;
-  onMatch: (match: Match) => void;
-};
+type BestQuoteProps = MarketProps & { request_id: string; side: Quote["side"] };
 
 function BestQuote({ request_id, side, lastPrice, onMatch }: BestQuoteProps) {
   const open = useList([...RECEIVED_QUOTES, request_id, side], (client) =>

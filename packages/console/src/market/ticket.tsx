@@ -2,26 +2,28 @@
 import type { MarketAsset, Match, RequestSide } from "@rfq-custody/client";
 import { useState } from "react";
 import { useMyRequests } from "../portfolio/open-requests.tsx";
-import { useAct } from "../session/use-service.ts";
+import { useAct } from "../session/session.tsx";
 import { useConnection } from "../live/live.tsx";
 import { CheckField, Choice, Form, SelectField, TextField } from "../ui/form.tsx";
-import { Facts } from "../ui/facts.tsx";
-import { usdcOf } from "../ui/price.tsx";
+import { Facts } from "../ui/records.tsx";
+import { usdcOf, When } from "../ui/values.tsx";
 import {
+  assetKey,
   exactUnits,
   formatPrice,
   formatTokens,
+  formatUnits,
   parseUnits,
-  roundPrice,
+  roughPrice,
   toCent,
   tokensFor,
   worth,
 } from "../units.ts";
 import { useBalances } from "../wallet/balances.tsx";
 import { Quotes } from "./quotes.tsx";
-import { Receipt } from "./receipt.tsx";
 
 const SIDES = { Bid: "Buy", Ask: "Sell", TwoWay: "Both" } as const;
+const UNITS = { tokens: "tokens", usdc: "USDC" } as const;
 const QUICK = ["100", "500", "1,000"];
 
 type TicketProps = {
@@ -36,9 +38,7 @@ export function Ticket(ticket: TicketProps) {
   const connection = useConnection();
   const [receipt, setReceipt] = useState<Match | null>(null);
   const requests = useMyRequests();
-  const request = requests?.find(
-    ({ venue_id, asset_id }) => venue_id === asset.venue_id && asset_id === asset.asset_id,
-  );
+  const request = requests?.find((one) => assetKey(one) === assetKey(asset));
   if (receipt !== null)
     return <Receipt match={receipt} outcome={outcome} close={() => setReceipt(null)} />;
   // The form must not be there for a moment and then give way to an open request.
@@ -59,15 +59,54 @@ export function Ticket(ticket: TicketProps) {
   );
 }
 
+type ReceiptProps = { match: Match; outcome: string; close: () => void };
+
+/** A settled match. */
+function Receipt({ match, outcome, close }: ReceiptProps) {
+  const buys = (match.side === "Bid") === (match.role === "requester");
+  const { fee, usdc_amount } = match;
+  return (
+    <section className="card ticket receipt" aria-label="Settled">
+      <div role="status">
+        <h2>
+          <span aria-hidden="true">✓</span> {buys ? "Bought" : "Sold"} {formatTokens(match.amount)}{" "}
+          {outcome}
+        </h2>
+      </div>
+      <Facts
+        facts={{
+          Price: formatPrice(match.price),
+          Fee: fee === 0n ? "" : `${formatUnits(fee)} USDC`,
+          Settled: <When at={match.created_at} />,
+        }}
+        total={[
+          `You ${buys ? "paid" : "got"}`,
+          `${formatUnits(buys ? usdc_amount + fee : usdc_amount - fee)} USDC`,
+        ]}
+      />
+      <p>
+        <a href={`#wallet/${match.match_id}`}>Its ledger entries</a>
+      </p>
+      <button type="button" className="primary big" onClick={close}>
+        Trade again
+      </button>
+    </section>
+  );
+}
+
 function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
   const act = useAct("my-requests");
   const [side, setSide] = useState<RequestSide>("Bid");
-  const [unit, setUnit] = useState<"tokens" | "usdc">("tokens");
+  const [unit, setUnit] = useState<keyof typeof UNITS>("tokens");
   const [size, setSize] = useState("");
   const balances = useBalances();
   const usable = balances?.find(({ venue_id, asset_id }) =>
     side === "Bid" ? venue_id === null : venue_id === asset.venue_id && asset_id === asset.asset_id,
   )?.balance;
+  const hint =
+    usable === undefined || side === "TwoWay"
+      ? undefined
+      : `You can use ${formatTokens(toCent(usable))} ${side === "Bid" ? "USDC" : outcome}`;
   const largest = () => {
     setUnit(side === "Bid" ? "usdc" : "tokens");
     setSize(exactUnits(usable ?? 0n));
@@ -85,7 +124,7 @@ function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
             ...(unit === "usdc" ? { usdc_amount: amount } : { amount }),
             side,
             expires_in_secs: values.integer("minutes") * 60,
-            disclose_identity: values.checked("disclose"),
+            disclose_identity: values.has("disclose"),
           };
           await act((client) => client.rfq.request(terms));
         }}
@@ -101,19 +140,9 @@ function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
             required
             value={size}
             onChange={({ target }) => setSize(target.value)}
-            {...(usable === undefined || side === "TwoWay"
-              ? {}
-              : {
-                  hint: `You can use ${formatTokens(toCent(usable))} ${side === "Bid" ? "USDC" : outcome}`,
-                })}
+            hint={hint}
           />
-          <SelectField
-            label="Size in"
-            name="unit"
-            value={unit}
-            onChange={(value) => setUnit(value === "usdc" ? "usdc" : "tokens")}
-            options={{ tokens: "tokens", usdc: "USDC" }}
-          />
+          <SelectField label="Size in" value={unit} onChange={setUnit} options={UNITS} />
         </div>
         <p className="chips">
           {QUICK.map((text) => (
@@ -121,7 +150,7 @@ function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
               {text}
             </button>
           ))}
-          {side === "TwoWay" || usable === undefined || usable === 0n ? null : (
+          {hint === undefined || usable === 0n ? null : (
             <button type="button" className="chip" onClick={largest}>
               Max
             </button>
@@ -149,7 +178,7 @@ function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
 
 type EstimateProps = Omit<TicketProps, "asset"> & {
   size: string;
-  unit: "tokens" | "usdc";
+  unit: keyof typeof UNITS;
   side: RequestSide;
 };
 
@@ -161,23 +190,17 @@ function Estimate({ size, unit, side, outcome, lastPrice, feeBps }: EstimateProp
   const usdc = unit === "usdc" ? amount : worth(amount, lastPrice);
   const fee = (usdc * feeBps + 9_999n) / 10_000n;
   const buys = side === "Bid";
+  const total = usdcOf(buys ? usdc + fee : usdc - fee);
   return (
     <div role="status">
       <Facts
         facts={{
-          [`${formatTokens(toCent(tokens))} at the last price, ${formatPrice(roundPrice(lastPrice))}`]:
+          [`${formatTokens(toCent(tokens))} at the last price, ${roughPrice(lastPrice)}`]:
             usdcOf(usdc),
           Fee: fee === 0n || side === "TwoWay" ? "" : usdcOf(fee),
           [`If ${outcome}, you get`]: buys ? usdcOf(tokens) : "",
         }}
-        {...(side === "TwoWay"
-          ? {}
-          : {
-              total: [
-                buys ? "You pay about, USDC" : "You get about, USDC",
-                usdcOf(buys ? usdc + fee : usdc - fee),
-              ],
-            })}
+        total={side === "TwoWay" ? undefined : [`You ${buys ? "pay" : "get"} about, USDC`, total]}
       />
     </div>
   );

@@ -1,5 +1,6 @@
 /** Markets as cards: the outcomes of one title together, the most traded first. */
 import type { Market, Ticker } from "@rfq-custody/client";
+import { assetKey } from "../units.ts";
 
 export type Outcome = Market & { readonly ticker: Ticker | undefined };
 export type MarketCard = {
@@ -11,10 +12,6 @@ export type MarketCard = {
   /** USDC native units of the last day, of all outcomes. */
   readonly volume: bigint;
 };
-
-export function assetKey({ venue_id, asset_id }: { venue_id: string; asset_id: string }): string {
-  return `${venue_id} ${asset_id}`;
-}
 
 export function cardsOf(
   markets: readonly Market[],

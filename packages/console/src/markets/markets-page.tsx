@@ -1,13 +1,12 @@
 /** Home: what trades, what moved, and the one thing to press. */
 import { useDeferredValue, useMemo, useState } from "react";
-import { useConfig, useMarketList, useTickers, venueOptions } from "../markets.ts";
+import type { Ticker } from "@rfq-custody/client";
+import { useMarketList, useTickers, useVenueOptions } from "../markets.ts";
 import { marketHref } from "../router.ts";
 import { SelectField } from "../ui/form.tsx";
-import { Change } from "../ui/price.tsx";
-import { fromNow, When } from "../ui/times.tsx";
+import { Change, fromNow, When } from "../ui/values.tsx";
 import { compactUnits, formatChance } from "../units.ts";
-import { cardsOf, type MarketCard, type Outcome } from "./market-cards.ts";
-import { Sparkline } from "./sparkline.tsx";
+import { cardsOf, type MarketCard, type Outcome, sparklineOf } from "./market-cards.ts";
 
 /** Rows of a card. The others are on the market's page. */
 const ROWS = 3;
@@ -18,7 +17,7 @@ export function MarketsPage() {
   const [venue, setVenue] = useState("");
   const [soon, setSoon] = useState(false);
   const q = useDeferredValue(search);
-  const config = useConfig();
+  const venues = useVenueOptions();
   const markets = useMarketList(q);
   const tickers = useTickers();
   const cards = useMemo(() => cardsOf(markets ?? [], tickers), [markets, tickers]);
@@ -42,19 +41,17 @@ export function MarketsPage() {
         <button type="button" className="chip" aria-pressed={soon} onClick={() => setSoon(!soon)}>
           Closing within a day
         </button>
-        {(config?.venues.length ?? 0) > 1 ? (
-          <SelectField
-            label="Venue"
-            name="venue"
-            value={venue}
-            onChange={setVenue}
-            options={venueOptions(config)}
-          />
+        {Object.keys(venues).length > 2 ? (
+          <SelectField label="Venue" value={venue} onChange={setVenue} options={venues} />
         ) : null}
       </form>
       {markets === undefined ? <p role="status">Loading markets…</p> : null}
       {markets !== undefined && shown.length === 0 ? (
-        <Nothing filtered={q !== "" || venue !== "" || soon} />
+        <p className="empty" role="status">
+          {q !== "" || venue !== "" || soon
+            ? "No open market matches. Remove a word or a filter."
+            : "No market is listed yet. The operator lists one with `market set`."}
+        </p>
       ) : null}
       <ul className="cards" aria-label="Markets">
         {shown.map((card) => (
@@ -64,16 +61,6 @@ export function MarketsPage() {
         ))}
       </ul>
     </>
-  );
-}
-
-function Nothing({ filtered }: { filtered: boolean }) {
-  return (
-    <p className="empty" role="status">
-      {filtered
-        ? "No open market matches. Remove a word or a filter."
-        : "No market is listed yet. The operator lists one with `market set`."}
-    </p>
   );
 }
 
@@ -147,5 +134,29 @@ function Row({ outcome }: { outcome: Outcome }) {
         </>
       )}
     </a>
+  );
+}
+
+/** Room for the point at the end of the line. */
+const EDGE = 4;
+
+type SparklineProps = { ticker: Ticker | undefined; width: number; height: number };
+
+/** The last day of a price. The dotted line is where it began. */
+function Sparkline({ ticker, width, height }: SparklineProps) {
+  const line = ticker === undefined ? null : sparklineOf(ticker, { width, height });
+  if (ticker === undefined || line === null) return <span />;
+  return (
+    <svg
+      className={`spark ${ticker.change < 0 ? "down" : "up"}`}
+      viewBox={`${-EDGE} ${-EDGE} ${width + 2 * EDGE} ${height + 2 * EDGE}`}
+      width={width + 2 * EDGE}
+      height={height + 2 * EDGE}
+      aria-hidden="true"
+    >
+      <path className="base" d={`M0 ${line.startY}H${width}`} />
+      <path d={line.path} />
+      <circle cx={width} cy={line.endY} r="2.5" />
+    </svg>
   );
 }

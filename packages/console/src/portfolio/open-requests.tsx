@@ -1,12 +1,10 @@
 /** The user's open requests. Their quotes are on the market's page. */
 import { useAssetName } from "../markets.ts";
 import { marketHref } from "../router.ts";
-import { useAct, useList } from "../session/use-service.ts";
-import { ActionButton } from "../ui/button.tsx";
-import { Countdown } from "../ui/times.tsx";
-import { Part } from "../ui/facts.tsx";
-import { AssetName } from "../ui/price.tsx";
-import { Table } from "../ui/table.tsx";
+import { useAct, useList } from "../session/session.tsx";
+import { ActionButton } from "../ui/form.tsx";
+import { AssetName, Countdown } from "../ui/values.tsx";
+import { Part, Table } from "../ui/records.tsx";
 import { formatPrice, sizeOf } from "../units.ts";
 
 const VERBS = { Bid: "Buy", Ask: "Sell", TwoWay: "Both prices" } as const;

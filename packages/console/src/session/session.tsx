@@ -1,7 +1,10 @@
-/** Who is signed in. The session lives in memory only, so a reload signs out. */
-import { Client, type Session } from "@rfq-custody/client";
-import { useQueryClient } from "@tanstack/react-query";
-import { createContext, type ReactNode, use, useMemo, useState } from "react";
+/**
+ * Who is signed in, and what reads and calls the service in their name. The session lives in memory
+ * only, so a reload signs out.
+ */
+import { Client, type Pages, type Session } from "@rfq-custody/client";
+import { useQuery, useQueryClient, type UseQueryOptions } from "@tanstack/react-query";
+import { type ComponentType, createContext, type ReactNode, use, useMemo, useState } from "react";
 
 export type Credentials = { email: string; password: string };
 
@@ -16,7 +19,6 @@ type SessionState = Signed & {
 };
 
 const SignedIn = createContext<SessionState | null>(null);
-const SignInContext = createContext<((credentials: Credentials) => Promise<void>) | null>(null);
 
 const guest = () => new Client({ baseUrl: location.origin });
 const visitor = guest();
@@ -26,9 +28,10 @@ async function logIn({ email, ...rest }: Credentials): Promise<Signed> {
   return { email, session, client: guest().withSession(session) };
 }
 
-type SessionProviderProps = { signedOut: ReactNode; children: ReactNode };
+export type SignedOutProps = { signIn: (credentials: Credentials) => Promise<void> };
+type SessionProviderProps = { SignedOut: ComponentType<SignedOutProps>; children: ReactNode };
 
-export function SessionProvider({ signedOut, children }: SessionProviderProps) {
+export function SessionProvider({ SignedOut, children }: SessionProviderProps) {
   const queries = useQueryClient();
   const [signed, setSigned] = useState<Signed | null>(null);
   const state = useMemo<SessionState | null>(() => {
@@ -50,7 +53,7 @@ export function SessionProvider({ signedOut, children }: SessionProviderProps) {
       queries.clear();
       setSigned(session);
     };
-    return <SignInContext value={signIn}>{signedOut}</SignInContext>;
+    return <SignedOut signIn={signIn} />;
   }
   return <SignedIn value={state}>{children}</SignedIn>;
 }
@@ -70,8 +73,50 @@ export function useClient(): Client {
   return use(SignedIn)?.client ?? visitor;
 }
 
-export function useSignIn(): (credentials: Credentials) => Promise<void> {
-  const signIn = use(SignInContext);
-  if (signIn === null) throw new Error("Somebody is signed in.");
-  return signIn;
+/** With `keepPreviousData` as placeholder, what another key has read is shown until this one is. */
+type Options<T> = Pick<UseQueryOptions<T>, "placeholderData"> & {
+  enabled?: boolean;
+  refetchEvery?: number | false | ((data: T) => number | false);
+  /** Hardly changes: it is read once a minute at most. */
+  rare?: boolean;
+};
+
+/** Undefined until it is read. live/live.tsx makes it old by the first part of its key. */
+export function useRead<T>(
+  queryKey: readonly unknown[],
+  read: (client: Client) => Promise<T>,
+  { enabled = true, refetchEvery = false, rare = false, ...placeholder }: Options<T> = {},
+): T | undefined {
+  const client = useClient();
+  return useQuery({
+    queryKey,
+    queryFn: () => read(client),
+    enabled,
+    ...(rare ? { staleTime: 60_000 } : {}),
+    ...placeholder,
+    refetchInterval: ({ state: { data } }) => {
+      if (typeof refetchEvery !== "function") return refetchEvery;
+      return data === undefined ? false : refetchEvery(data);
+    },
+  }).data;
+}
+
+/** The first page of a list. */
+export function useList<T>(
+  queryKey: readonly unknown[],
+  read: (client: Client) => Pages<T>,
+  options?: Options<readonly T[]>,
+): readonly T[] | undefined {
+  return useRead(queryKey, async (client) => (await read(client).page()).items, options);
+}
+
+/** Makes a call, then reads again what it changed. */
+export function useAct(...changed: readonly string[]) {
+  const client = useClient();
+  const queries = useQueryClient();
+  return async <T,>(act: (client: Client) => Promise<T>): Promise<T> => {
+    const result = await act(client);
+    await Promise.all(changed.map((name) => queries.invalidateQueries({ queryKey: [name] })));
+    return result;
+  };
 }

@@ -1,11 +1,11 @@
-import type { CallOptions, Pages } from "@rfq-custody/client";
+import type { CallOptions, Client, Pages } from "@rfq-custody/client";
 import { useEffect, useRef, useState } from "react";
 import { csvLine } from "../csv.ts";
 import { useClient } from "../session/session.tsx";
-import { ActionButton } from "./button.tsx";
+import { ActionButton } from "./form.tsx";
 
-type Read<Row> = (client: ReturnType<typeof useClient>, options: CallOptions) => Pages<Row>;
-
+/** The most that a page has. */
+const LONGEST = 500;
 /** The file is made in memory. */
 const MOST_ROWS = 100_000;
 /** A shorter download shows no progress. */
@@ -15,7 +15,7 @@ type CsvButtonProps<Row> = {
   file: string;
   /** Titles and exact values. */
   columns: Readonly<Record<string, (row: Row) => string | number | null>>;
-  read: Read<Row>;
+  read: (client: Client, page: { limit: number }, options: CallOptions) => Pages<Row>;
 };
 
 /** Reads all pages and saves them as a file, or nothing if a page fails or the user leaves. */
@@ -30,7 +30,7 @@ export function CsvButton<Row>({ file, columns, read }: CsvButtonProps<Row>) {
     const progress = () => setRows(lines.length - 1);
     const timer = setInterval(progress, PATIENCE_MS);
     try {
-      for await (const row of read(client, { signal })) {
+      for await (const row of read(client, { limit: LONGEST }, { signal })) {
         if (lines.length > MOST_ROWS)
           throw new Error(`There are more than ${MOST_ROWS} rows. Choose fewer by the filters.`);
         lines.push(csvLine(Object.values(columns).map((cell) => cell(row))));

@@ -1,8 +1,7 @@
-/** A form that shows why it failed, and the fields in it. */
-import { createContext, type InputHTMLAttributes, type ReactNode, use, useId } from "react";
-import { parsePrice, parseUnits } from "../units.ts";
-import { useAction } from "./button.tsx";
-import { ProblemText } from "./problem-text.tsx";
+/** A form that shows why it failed, the fields in it, and buttons that act alone. */
+import { Problem } from "@rfq-custody/client";
+import { type ComponentProps, createContext, type ReactNode, use, useId, useState } from "react";
+import { parseUnits } from "../units.ts";
 
 /** An error that is shown beneath the `TextField` of this name. */
 export class FieldError extends Error {
@@ -17,28 +16,14 @@ export class FieldError extends Error {
 const FieldErrorContext = createContext<FieldError | null>(null);
 
 /** Reads the fields by their names. Throws an error to show if one cannot be read. */
-export class FormValues {
-  readonly #data: FormData;
-
-  constructor(data: FormData) {
-    this.#data = data;
-  }
-
+export class FormValues extends FormData {
   text(name: string): string {
-    const value = this.#data.get(name);
+    const value = this.get(name);
     return typeof value === "string" ? value : "";
   }
 
   optional(name: string): string | undefined {
     return this.text(name).trim() || undefined;
-  }
-
-  checked(name: string): boolean {
-    return this.#data.get(name) !== null;
-  }
-
-  all(name: string): string[] {
-    return this.#data.getAll(name).map(String);
   }
 
   units(name: string): bigint {
@@ -51,11 +36,9 @@ export class FormValues {
     return amount;
   }
 
-  price(name: string): number {
-    const price = parsePrice(this.text(name));
-    if (price === null)
-      throw new FieldError(name, "Enter a price in cents from 0.0001 to 100, for example 65.25.");
-    return price;
+  /** Null for an empty field. */
+  unitsOrNull(name: string): bigint | null {
+    return this.optional(name) === undefined ? null : this.units(name);
   }
 
   integer(name: string): number {
@@ -76,25 +59,27 @@ type FormProps = {
   label: string;
   action: string;
   submit: (values: FormValues) => Promise<unknown>;
-  children: ReactNode;
+  children?: ReactNode;
   /** Shown after a success. */
   done?: string;
   danger?: boolean;
   inline?: boolean;
+  /** What opens the form, which is folded until then. */
+  folded?: string;
 };
 
 export function Form(props: FormProps) {
-  const { label, action, submit, children, done, danger = false, inline = false } = props;
+  const { label, action, submit, children, done, danger = false, inline = false, folded } = props;
   const [{ busy, error, done: succeeded }, run] = useAction();
   const ofField = error instanceof FieldError ? error : null;
-  return (
+  const form = (
     <form
       aria-label={label}
       className={inline ? "inline" : ""}
       onSubmit={(event) => {
         event.preventDefault();
         if (busy) return;
-        const values = new FormValues(new FormData(event.currentTarget));
+        const values = new FormValues(event.currentTarget);
         run(() => submit(values));
       }}
     >
@@ -106,13 +91,18 @@ export function Form(props: FormProps) {
       {succeeded && done !== undefined ? <p role="status">{done}</p> : null}
     </form>
   );
+  if (folded === undefined) return form;
+  return (
+    <details>
+      <summary>{folded}</summary>
+      {form}
+    </details>
+  );
 }
 
-export function TextField({
-  label,
-  hint,
-  ...input
-}: { label: string; hint?: string } & InputHTMLAttributes<HTMLInputElement>) {
+type TextFieldProps = { label: string; hint?: string | undefined } & ComponentProps<"input">;
+
+export function TextField({ label, hint, ...input }: TextFieldProps) {
   const id = useId();
   const wrong = use(FieldErrorContext)?.field === input.name;
   const told = [hint === undefined ? "" : `${id}-hint`, wrong ? `${id}-error` : ""];
@@ -161,27 +151,29 @@ export function FieldProblem({ name, id }: { name: string | undefined; id?: stri
   return error === null || error.field !== name ? null : <ProblemText error={error} id={id} />;
 }
 
-type SelectFieldProps = {
+type SelectFieldProps<Name extends string> = {
   label: string;
-  name: string;
+  /** For `FormValues`. */
+  name?: string;
   /** The text of each value. */
-  options: Readonly<Record<string, string>>;
-  value?: string;
-  onChange?: (value: string) => void;
+  options: Readonly<Record<Name, string>>;
+  value?: Name;
+  onChange?: (value: Name) => void;
 };
 
-export function SelectField({ label, name, options, value, onChange }: SelectFieldProps) {
+export function SelectField<Name extends string>(props: SelectFieldProps<Name>) {
+  const { label, options, onChange, ...select } = props;
   const id = useId();
   return (
     <p className="field">
       <label htmlFor={id}>{label}</label>
       <select
         id={id}
-        name={name}
-        {...(value === undefined ? {} : { value })}
-        onChange={(event) => onChange?.(event.target.value)}
+        {...select}
+        // Safe cast: the value of an option below.
+        onChange={({ target }) => onChange?.(target.value as Name)}
       >
-        {Object.entries(options).map(([key, text]) => (
+        {Object.entries<string>(options).map(([key, text]) => (
           <option key={key} value={key}>
             {text}
           </option>
@@ -243,4 +235,70 @@ export function CheckField({ label, name, value, checked = false, onChange }: Ch
       </label>
     </p>
   );
+}
+
+const IDLE = { busy: false, done: false, error: null as unknown };
+
+/** Whether an action runs, has succeeded, or why it failed; and what runs one. */
+export function useAction() {
+  const [state, setState] = useState(IDLE);
+  const run = (action: () => unknown) => {
+    setState({ ...IDLE, busy: true });
+    void Promise.resolve()
+      .then(action)
+      .then(
+        () => setState({ ...IDLE, done: true }),
+        (error: unknown) => setState({ ...IDLE, error }),
+      );
+  };
+  return [state, run] as const;
+}
+
+type ActionButtonProps = {
+  label: string;
+  /** For screen readers, where the label alone does not say what it acts on. */
+  name?: string;
+  run: () => Promise<unknown>;
+  kind?: "plain" | "primary" | "danger" | "link";
+  /** Shown after a success. */
+  done?: string;
+};
+
+/** A button that runs an action once at a time and shows why it failed. */
+export function ActionButton(props: ActionButtonProps) {
+  const { label, name, run, kind = "plain", done } = props;
+  const [{ busy, error, done: succeeded }, act] = useAction();
+  return (
+    <>
+      <button
+        type="button"
+        className={kind}
+        aria-label={name}
+        disabled={busy}
+        onClick={() => act(run)}
+      >
+        {busy ? "…" : label}
+      </button>
+      {succeeded && done !== undefined ? <span role="status"> {done}</span> : null}
+      {error === null ? null : <ProblemText error={error} />}
+    </>
+  );
+}
+
+export function ProblemText({ error, id }: { error: unknown; id?: string | undefined }) {
+  return (
+    <p className="problem" role="alert" id={id}>
+      {explain(error)}
+    </p>
+  );
+}
+
+/** What went wrong, in the service's own words. */
+export function explain(error: unknown): string {
+  if (error instanceof Problem) {
+    const fields = error.errors.map(({ path, message }) => `${path}: ${message}`).join("; ");
+    const detail = error.body.detail ?? error.body.title ?? error.code;
+    return fields === "" ? detail : `${detail} (${fields})`;
+  }
+  return error instanceof Error ? error.message : String(error);
 }

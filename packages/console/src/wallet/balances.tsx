@@ -1,7 +1,6 @@
-import { useList } from "../session/use-service.ts";
-import { AssetName, tokensOf } from "../ui/price.tsx";
-import { Table } from "../ui/table.tsx";
-import { Part } from "../ui/facts.tsx";
+import { useList } from "../session/session.tsx";
+import { AssetName, tokensOf } from "../ui/values.tsx";
+import { Part, Table } from "../ui/records.tsx";
 
 /** The most that one page of the service holds. */
 export const BALANCES = 500;

@@ -1,11 +1,10 @@
 /** Where to send tokens, on which chain, and which ones. */
 import { useState } from "react";
 import { useConfig } from "../markets.ts";
-import { useAct, useList, useRead } from "../session/use-service.ts";
-import { ActionButton } from "../ui/button.tsx";
-import { SelectField } from "../ui/form.tsx";
+import { useAct, useList, useRead } from "../session/session.tsx";
+import { ActionButton, SelectField } from "../ui/form.tsx";
 import { QrCode } from "../ui/qr-code.tsx";
-import { Part } from "../ui/facts.tsx";
+import { Part } from "../ui/records.tsx";
 import { formatTokens } from "../units.ts";
 
 const RECENT = 100;
@@ -26,21 +25,17 @@ export function Deposits() {
   const [chosen, setChosen] = useState("");
   const addresses = useRead(["deposit-addresses"], (client) => client.custody.depositAddresses());
   const chains = config?.chains ?? [];
+  const options = Object.fromEntries(chains.map((one) => [one.chain, one.chain]));
   const on = chains.find(({ chain }) => chain === chosen) ?? chains.find((one) => one.default);
   if (on === undefined || addresses === undefined) return <p role="status">Loading addresses…</p>;
   const { chain } = on;
   const venues = config?.venues.filter((venue) => venue.chain === chain) ?? [];
+  const names = venues.map(({ venue_id }) => venue_id).join(", ");
   const address = addresses.find((one) => one.current && one.chain === chain)?.address;
   return (
     <Part title="Deposit">
       {chains.length < 2 ? null : (
-        <SelectField
-          label="Chain"
-          name="chain"
-          value={chain}
-          onChange={setChosen}
-          options={Object.fromEntries(chains.map((one) => [one.chain, one.chain]))}
-        />
+        <SelectField label="Chain" value={chain} onChange={setChosen} options={options} />
       )}
       {address === undefined ? (
         <>
@@ -68,14 +63,10 @@ export function Deposits() {
         </>
       )}
       <p className="hint">
-        Send USDC{venues.length === 0 ? "" : ` or outcome tokens of ${namesOf(venues)}`} on {chain}.
-        Other tokens cannot be credited. The smallest deposit is {formatTokens(on.min_deposit)}{" "}
-        USDC. It counts after {on.required_confirmations} confirmations.
+        Send USDC{names === "" ? "" : ` or outcome tokens of ${names}`} on {chain}. Other tokens
+        cannot be credited. The smallest deposit is {formatTokens(on.min_deposit)} USDC. It counts
+        after {on.required_confirmations} confirmations.
       </p>
     </Part>
   );
-}
-
-function namesOf(venues: readonly { venue_id: string }[]): string {
-  return venues.map(({ venue_id }) => venue_id).join(", ");
 }

@@ -2,18 +2,15 @@
 import type { LedgerEntry, LedgerFilter, LedgerReason } from "@rfq-custody/client";
 import { useState } from "react";
 import { useAssetName } from "../markets.ts";
-import { useRead } from "../session/use-service.ts";
+import { useRead } from "../session/session.tsx";
 import { Chart } from "../ui/chart.tsx";
 import { CsvButton } from "../ui/csv-button.tsx";
 import { Form, type FormValues, SelectField, TextField } from "../ui/form.tsx";
-import { PagedTable } from "../ui/pages.tsx";
-import { When } from "../ui/times.tsx";
-import { Part } from "../ui/facts.tsx";
+import { PagedTable, Part } from "../ui/records.tsx";
+import { When } from "../ui/values.tsx";
 import { exactUnits, formatUnits, shortId } from "../units.ts";
 
 const ROWS = 50;
-/** The most that a page has. */
-const LONGEST = 500;
 const REASONS: Record<LedgerReason, string> = {
   deposit: "deposit",
   withdrawal: "withdrawal",
@@ -32,16 +29,14 @@ export function Ledger({ reference }: { reference: string | undefined }) {
   const [filter, setFilter] = useState<LedgerFilter>(
     reference === undefined ? {} : { ref_id: reference },
   );
-  const key = JSON.stringify(filter, (_, value: unknown) =>
-    typeof value === "bigint" ? value.toString() : value,
-  );
+  const key = Object.entries(filter).join();
   return (
     <Part title="Ledger">
       <BalanceChart />
       <LedgerForm apply={setFilter} reference={reference} />
       <CsvButton
         file="ledger.csv"
-        read={(client, options) => client.custody.ledger({ ...filter, limit: LONGEST }, options)}
+        read={(client, page, options) => client.custody.ledger({ ...filter, ...page }, options)}
         columns={{
           entry_id: ({ entry_id }) => entry_id,
           time: ({ created_at }) => created_at,

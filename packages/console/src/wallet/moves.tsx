@@ -2,24 +2,14 @@
 import type { Deposit, Withdrawal } from "@rfq-custody/client";
 import { type ReactNode, useState } from "react";
 import { useAssetName } from "../markets.ts";
-import { Table } from "../ui/table.tsx";
-import { When } from "../ui/times.tsx";
-import { Part } from "../ui/facts.tsx";
+import { Part, Table } from "../ui/records.tsx";
+import { When } from "../ui/values.tsx";
 import { formatUnits, shortId } from "../units.ts";
 import { useDeposits } from "./deposits.tsx";
 import { useCircumstances, useWithdrawals } from "./timeline.tsx";
 import { isUnfinished, STATES, whyItWaits } from "./withdrawal-state.ts";
 
-type Move = {
-  id: string;
-  at: string;
-  moving: boolean;
-  what: ReactNode;
-  /** The transaction of a deposit, the destination of a withdrawal. */
-  where: string;
-  chain: string;
-  status: ReactNode;
-};
+type Move = Deposit | Withdrawal;
 
 const SHOWN = 8;
 const DEPOSIT_STATES: Record<Deposit["status"], string> = {
@@ -30,19 +20,14 @@ const DEPOSIT_STATES: Record<Deposit["status"], string> = {
   below_minimum: "below the smallest deposit, waits for more",
 };
 
-/** Those that are `moving`, or the others. */
+/** Those on their way, or the others. */
 export function Moves({ moving }: { moving: boolean }) {
-  const nameOf = useAssetName();
   const deposits = useDeposits();
   const withdrawals = useWithdrawals();
   const [all, setAll] = useState(false);
-  const amountOf = (move: Deposit | Withdrawal) => `${formatUnits(move.amount)} ${nameOf(move)}`;
-  const moves = [
-    ...(deposits ?? []).map((deposit) => moveIn(deposit, amountOf(deposit))),
-    ...(withdrawals ?? []).map((withdrawal) => moveOut(withdrawal, amountOf(withdrawal))),
-  ]
-    .filter((move) => move.moving === moving)
-    .toSorted((one, other) => Date.parse(other.at) - Date.parse(one.at));
+  const moves = [...(deposits ?? []), ...(withdrawals ?? [])]
+    .filter((move) => isMoving(move) === moving)
+    .toSorted((one, other) => Date.parse(other.created_at) - Date.parse(one.created_at));
   if (moving && moves.length === 0) return null;
   const title = moving ? "Moving now" : "Deposits and withdrawals";
   const shown = all || moving ? moves : moves.slice(0, SHOWN);
@@ -51,22 +36,12 @@ export function Moves({ moving }: { moving: boolean }) {
       <Table
         caption={`${title}, newest first`}
         rows={deposits === undefined || withdrawals === undefined ? undefined : shown}
-        rowKey={({ id }) => id}
+        rowKey={(move) => ("deposit_id" in move ? move.deposit_id : move.withdrawal_id)}
         empty="Nothing came in or went out yet. Deposit USDC to trade."
         columns={[
-          [
-            "What",
-            ({ what, chain, where }) => (
-              <>
-                {what}
-                <small className="sub">
-                  {chain}, <code title={where}>{shortId(where)}</code>
-                </small>
-              </>
-            ),
-          ],
-          ["Status", ({ status }) => status],
-          ["When", ({ at }) => <When at={at} />, "number"],
+          ["What", (move) => <What move={move} />],
+          ["Status", statusOf],
+          ["When", ({ created_at }) => <When at={created_at} />, "number"],
         ]}
       />
       {shown.length === moves.length ? null : (
@@ -78,40 +53,53 @@ export function Moves({ moving }: { moving: boolean }) {
   );
 }
 
-function moveIn(deposit: Deposit, amount: string): Move {
-  const { deposit_id: id, created_at: at, chain, status, transaction_hash: where } = deposit;
-  const moving = status === "confirming";
-  const what = `Deposit of ${amount}`;
-  if (!moving) return { id, at, moving, what, where, chain, status: DEPOSIT_STATES[status] };
-  const required = deposit.required_confirmations;
-  const done = Math.min(deposit.confirmations, required);
-  const progress = (
+function isMoving(move: Move): boolean {
+  return "deposit_id" in move ? move.status === "confirming" : isUnfinished(move);
+}
+
+/** With the transaction of a deposit, or the destination of a withdrawal. */
+function What({ move }: { move: Move }) {
+  const amount = `${formatUnits(move.amount)} ${useAssetName()(move)}`;
+  const isDeposit = "deposit_id" in move;
+  const where = isDeposit ? move.transaction_hash : move.to_address;
+  return (
+    <>
+      {isDeposit ? (
+        `Deposit of ${amount}`
+      ) : (
+        <a href={`#wallet/withdraw/${move.withdrawal_id}`}>Withdrawal of {amount}</a>
+      )}
+      <small className="sub">
+        {move.chain}, <code title={where}>{shortId(where)}</code>
+      </small>
+    </>
+  );
+}
+
+function statusOf(move: Move): ReactNode {
+  if (!("deposit_id" in move)) {
+    if (isUnfinished(move)) return <WhyItWaits withdrawal={move} />;
+    return `${STATES[move.status]}${move.failure === null ? "" : `: ${move.failure.message}`}`;
+  }
+  if (move.status !== "confirming") return DEPOSIT_STATES[move.status];
+  const required = move.required_confirmations;
+  const done = Math.min(move.confirmations, required);
+  return (
     <>
       <progress aria-label="Confirmations" value={done} max={required} />{" "}
       {`${done} of ${required} confirmations`}
     </>
   );
-  return { id, at, moving, what, where, chain, status: progress };
-}
-
-function moveOut(withdrawal: Withdrawal, amount: string): Move {
-  const { withdrawal_id: id, created_at: at, chain, to_address: where, failure } = withdrawal;
-  const moving = isUnfinished(withdrawal);
-  const what = <a href={`#wallet/withdraw/${id}`}>Withdrawal of {amount}</a>;
-  const ended = `${STATES[withdrawal.status]}${failure === null ? "" : `: ${failure.message}`}`;
-  const status = moving ? <WhyItWaits withdrawal={withdrawal} /> : ended;
-  return { id, at, moving, what, where, chain, status };
 }
 
 function WhyItWaits({ withdrawal }: { withdrawal: Withdrawal }) {
   const circumstances = useCircumstances(withdrawal.chain);
+  const waits = withdrawal.status === "awaiting_approval";
   return (
     <>
-      <b className={withdrawal.status === "awaiting_approval" ? "warn" : ""}>
-        {STATES[withdrawal.status]}
-      </b>
+      <b className={waits ? "warn" : ""}>{STATES[withdrawal.status]}</b>
       <small className="sub">{whyItWaits(withdrawal, circumstances)}</small>
-      {withdrawal.status === "awaiting_approval" ? (
+      {waits ? (
         <a className="button" href={`#wallet/withdraw/${withdrawal.withdrawal_id}`}>
           Approve or cancel
         </a>

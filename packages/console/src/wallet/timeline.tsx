@@ -1,22 +1,14 @@
 /** How far a withdrawal is, why it waits, and what its owner can do about it. */
 import type { Withdrawal } from "@rfq-custody/client";
-import { StepUpFields, stepUp } from "../account/step-up.tsx";
+import { stepUp, StepUpFields } from "../account/step-up.tsx";
 import { useAssetName, useConfig } from "../markets.ts";
-import { useAct, useList, useRead } from "../session/use-service.ts";
-import { ActionButton } from "../ui/button.tsx";
+import { useAct, useList, useRead } from "../session/session.tsx";
+import { ActionButton, Form } from "../ui/form.tsx";
 import { clockNow } from "../ui/clock.ts";
-import { fromNow, When } from "../ui/times.tsx";
-import { Form } from "../ui/form.tsx";
+import { fromNow, When } from "../ui/values.tsx";
 import { formatUnits } from "../units.ts";
-import { useAddressBook } from "./address-book.tsx";
-import { usePolicy } from "./policy.tsx";
-import {
-  type Circumstances,
-  isUnfinished,
-  STATES,
-  type Step,
-  stepsOf,
-} from "./withdrawal-state.ts";
+import { useAddressBook, usePolicy } from "./safety.tsx";
+import { type Circumstances, isUnfinished, STATES, stepsOf } from "./withdrawal-state.ts";
 
 /** More than a user may ask for in a day. */
 const RECENT = 200;
@@ -102,7 +94,7 @@ function Status({ withdrawal }: { withdrawal: Withdrawal }) {
   );
 }
 
-export function Steps({ steps }: { steps: readonly Step[] }) {
+export function Steps({ steps }: { steps: ReturnType<typeof stepsOf> }) {
   return (
     <ol className="timeline">
       {steps.map(({ title, note, at, state }) => (

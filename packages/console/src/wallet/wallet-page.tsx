@@ -1,13 +1,12 @@
 import type { ComponentType } from "react";
 import { useRoute } from "../router.ts";
-import { Facts } from "../ui/facts.tsx";
-import { usdcOf } from "../ui/price.tsx";
-import { AddressBook } from "./address-book.tsx";
+import { Facts } from "../ui/records.tsx";
+import { usdcOf } from "../ui/values.tsx";
 import { Balances, useBalances } from "./balances.tsx";
 import { Deposits, useDeposits } from "./deposits.tsx";
 import { Ledger } from "./ledger.tsx";
 import { Moves } from "./moves.tsx";
-import { Policy } from "./policy.tsx";
+import { Safety } from "./safety.tsx";
 import { Timeline } from "./timeline.tsx";
 import { WithdrawForm } from "./withdraw-form.tsx";
 
@@ -23,7 +22,7 @@ const PARTS: Readonly<Record<string, readonly [string, ComponentType<PartProps>]
  * `#wallet/withdraw/<id>` shows how far a withdrawal is. `#wallet/<id>` shows the ledger entries of
  * a match, quote, deposit or withdrawal.
  */
-export function WalletPage() {
+export default function WalletPage() {
   const [, name = "", id] = useRoute();
   const isPart = Object.hasOwn(PARTS, name);
   const [title, Part] = PARTS[name] ?? ["Ledger", Ledger];
@@ -53,15 +52,6 @@ function Withdraw({ id }: Pick<PartProps, "id">) {
   );
 }
 
-function Safety() {
-  return (
-    <>
-      <AddressBook />
-      <Policy />
-    </>
-  );
-}
-
 function Overview() {
   const usdc = useBalances()?.find(({ venue_id }) => venue_id === null);
   const promised = usdc?.pending_balance ?? 0n;
@@ -78,10 +68,7 @@ function Overview() {
         </p>
         <Facts
           inline
-          facts={{
-            "Promised, USDC": usdcOf(promised),
-            "On its way in, USDC": usdcOf(coming),
-          }}
+          facts={{ "Promised, USDC": usdcOf(promised), "On its way in, USDC": usdcOf(coming) }}
         />
         <Moves moving />
       </div>

@@ -1,12 +1,14 @@
 /** Asks for a withdrawal: where to, how much, and the key that signs it in this page. */
-import { type Balance, NoAnswer, Problem, type WithdrawalTerms } from "@rfq-custody/client";
+import type { Balance, WithdrawalAddress, WithdrawalTerms } from "@rfq-custody/client";
+import { NoAnswer, Problem } from "@rfq-custody/client";
 import { useEffect, useRef, useState } from "react";
 import { useAssetName, useConfig } from "../markets.ts";
-import { useAct } from "../session/use-service.ts";
+import { useAct } from "../session/session.tsx";
 import { clockNow } from "../ui/clock.ts";
-import { fromNow } from "../ui/times.tsx";
-import { Facts } from "../ui/facts.tsx";
+import { fromNow } from "../ui/values.tsx";
+import { Facts } from "../ui/records.tsx";
 import {
+  explain,
   FieldError,
   FieldProblem,
   Form,
@@ -14,16 +16,17 @@ import {
   SelectField,
   TextField,
 } from "../ui/form.tsx";
-import { explain } from "../ui/problem-text.tsx";
 import { exactUnits, formatTokens, formatUnits, parseUnits } from "../units.ts";
-import { useAddressBook } from "./address-book.tsx";
 import { useBalances } from "./balances.tsx";
-import { usePolicy } from "./policy.tsx";
+import { useAddressBook, usePolicy } from "./safety.tsx";
 import { Steps, useCircumstances } from "./timeline.tsx";
-import { approvalNeeded, type Step } from "./withdrawal-state.ts";
-import { apiKeyOf, fieldOf, mayHaveArrived } from "./withdrawal-errors.ts";
-
-type Book = ReturnType<typeof useAddressBook>;
+import {
+  apiKeyOf,
+  approvalNeeded,
+  fieldOf,
+  mayHaveArrived,
+  type Step,
+} from "./withdrawal-state.ts";
 
 export function WithdrawForm() {
   const act = useAct("withdrawals", "balances", "policy");
@@ -79,7 +82,6 @@ export function WithdrawForm() {
           {assets.length < 2 ? null : (
             <SelectField
               label="What"
-              name="asset"
               value={asset === undefined ? "" : keyOf(asset)}
               onChange={setChosen}
               options={Object.fromEntries(assets.map((one) => [keyOf(one), nameOf(one)]))}
@@ -217,7 +219,7 @@ function useMost(asset: Balance | undefined) {
 
 function termsOf(
   client_withdrawal_id: string,
-  entry: NonNullable<Book>[number] | undefined,
+  entry: WithdrawalAddress | undefined,
   asset: Balance | undefined,
   amount: bigint,
 ): WithdrawalTerms {

@@ -1,5 +1,8 @@
-/** What a withdrawal has behind it and ahead of it, and why it waits, in words. */
-import type { Policy, Withdrawal } from "@rfq-custody/client";
+/**
+ * What a withdrawal has behind it and ahead of it, and why it waits, in words. And what its form
+ * makes of a key and of errors.
+ */
+import { type KnownProblemCode, type Policy, Problem, type Withdrawal } from "@rfq-custody/client";
 import { formatTokens } from "../units.ts";
 
 const DAY_MS = 86_400_000;
@@ -102,4 +105,40 @@ export function stepsOf(withdrawal: Withdrawal, circumstances: Circumstances): r
       return { title, state, note, ...(index === place ? { at: updated_at } : {}) };
     }),
   ];
+}
+
+/** A pasted key: the id, then the secret, with or without the labels of the receipt. */
+export function apiKeyOf(text: string): { apiKeyId: string; secret: string } | null {
+  const match = /([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[\s:,;]*(?:Secret:\s*)?(\S+)\s*$/i;
+  const [, apiKeyId, secret] = match.exec(text) ?? [];
+  return apiKeyId === undefined || secret === undefined ? null : { apiKeyId, secret };
+}
+
+const FIELDS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    api_key_unknown: "key",
+    api_key_revoked: "key",
+    api_key_expired: "key",
+    signature_invalid: "key",
+    scope_missing: "key",
+    ip_not_allowed: "key",
+    address_not_listed: "to",
+    destination_refused: "to",
+    chain_unknown: "to",
+    insufficient_funds: "amount",
+    withdrawal_amount_limit: "amount",
+    withdrawal_daily_limit: "amount",
+    account_limit: "amount",
+    chain_liquidity: "amount",
+  } satisfies Partial<Record<KnownProblemCode, "key" | "to" | "amount">>),
+);
+
+/** The field that caused the error, if one did. */
+export function fieldOf(error: unknown): string | undefined {
+  return error instanceof Problem ? FIELDS.get(error.code) : undefined;
+}
+
+/** Whether the call may have taken effect. Only a rejection says that it has not. */
+export function mayHaveArrived(error: unknown): boolean {
+  return !(error instanceof Problem) || (error.status >= 500 && error.body["outcome"] !== "none");
 }
