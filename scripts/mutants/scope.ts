@@ -91,6 +91,8 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "A higher count only makes the database look at the quotes one by one.",
   "trigger quote_commands_place: without status = 'open' (7)":
     "A higher count only makes the database look at the quotes one by one.",
+  "trigger quote_commands_place: without quote_id IS NOT NEW.replaces (5)":
+    "The quote that is replaced has ended before.",
   "trigger quotes_delete: without SELECT RAISE(ABORT, 'append-only: an open quote') WHERE OLD.status = 'open';":
     "It has no ended_group, so the statement after it rejects it, too.",
   "src/rfq/cancel-after.ts replaceTimer: without maker_id = ${uuid(actor.userId)}":
