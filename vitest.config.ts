@@ -56,6 +56,7 @@ export default defineConfig({
           testTimeout: PATIENCE_MS,
           // A process of its own for each file would load the same modules ninety times.
           isolate: false,
+          setupFiles: ["./test/support/node/real-timers.ts"],
         },
       },
       {

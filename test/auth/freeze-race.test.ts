@@ -21,12 +21,15 @@ const setFrozen = (userId: string, at: number | null) =>
 async function frozenInBatches(userId: string, work: () => Promise<unknown>): Promise<unknown> {
   const { DB } = env;
   const batch = DB.batch.bind(DB);
+  // Batches may overlap, as that of a notice with the next one.
+  let running = 0;
   const spy = vi.spyOn(DB, "batch").mockImplementation(async (statements) => {
+    running++;
     await setFrozen(userId, 1);
     try {
       return await batch(statements);
     } finally {
-      await setFrozen(userId, null);
+      if (--running === 0) await setFrozen(userId, null);
     }
   });
   try {
