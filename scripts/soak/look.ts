@@ -10,7 +10,8 @@ const SNAPSHOT_MS = 20_000;
 
 /** By what they read. Each is chosen equally often. */
 const LOOKS: Readonly<Record<string, Look>> = {
-  service: (client) => Promise.all([client.time(), client.health(), client.config()]),
+  service: (client) =>
+    Promise.all([client.time(), client.health(), client.config(), client.status()]),
   credentials: (client) =>
     Promise.all([
       client.auth.whoami(),
@@ -50,7 +51,17 @@ const LOOKS: Readonly<Record<string, Look>> = {
     for (const { match_id } of items.slice(0, 1)) await client.rfq.getMatch({ match_id });
     await client.rfq.trades({ ...dice.pick(TOKENS), limit: 5 }).page();
   },
-  markets: (client) => client.markets({ status: "open", q: "a", limit: 5 }).page(),
+  markets: async (client, dice) => {
+    await client.markets({ status: "open", q: "a", limit: 5 }).page();
+    const token = dice.pick(TOKENS);
+    await client.rfq.tickers(token);
+    await client.rfq.candles({ ...token, interval: "1m" }).page();
+  },
+  account: async (client) => {
+    await client.rfq.positions().page();
+    const { next_since: since } = await client.accountEvents({ limit: 5 });
+    await client.accountEvents({ since, limit: 5 });
+  },
   protection: (client) => client.rfq.protection(),
   snapshot: (_client, _dice, world, person) =>
     withSession(person, (session) => readSnapshot(session, world)),

@@ -6,6 +6,7 @@ import { readOperations, readSocketCommands } from "../fuzz/operations.ts";
 export const NOT_USED: Readonly<Record<string, string>> = {
   "GET /openapi.json": "a document",
   "GET /asyncapi.json": "a document",
+  "GET /llms.txt": "a document",
   "GET /docs": "a document",
   "GET /.well-known/jwks.json": "a document",
   "GET /.well-known/security.txt": "a document, which the local stack does not have",
@@ -17,6 +18,12 @@ export const NOT_USED: Readonly<Record<string, string>> = {
   "POST /auth/freeze": "the operator's freeze is a fault of the soak",
   "POST /auth/unfreeze": "the operator's freeze is a fault of the soak",
   "DELETE /auth/sessions": "the operator's freeze ends sessions",
+  "POST /account/create-webhook": "the journey webhook-kill has the receiver that it needs",
+  "POST /account/rotate-webhook-secret": "as create-webhook",
+  "POST /account/test-webhook": "as create-webhook",
+  "DELETE /account/webhook": "as create-webhook",
+  "GET /account/get-webhooks": "as create-webhook",
+  "GET /account/get-webhook-attempts": "as create-webhook",
 };
 
 export class VerbUse {
