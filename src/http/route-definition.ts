@@ -169,7 +169,7 @@ export type RouteDefinition<
    */
   readonly repeatable?: true;
   readonly problems?: readonly ProblemCode[];
-  /** Whether the handler may change the caller's rights. Then their sockets are told after it. */
+  /** Whether the handler may change the caller's rights. Their open sockets are notified after it. */
   readonly notices?: true;
   /** Whether it may end credentials of the caller, whose sockets are closed after it. */
   readonly endsCredentials?: true;

@@ -53,7 +53,7 @@ async function encoded(change: (seal: Seal) => Seal): Promise<Uint8Array<ArrayBu
   return encodeSeal(change((await readSeal(sealing.bucket, last)).seal)).bytes;
 }
 
-it("verifies the whole chain, whatever is posted after it", async () => {
+it("verifies the whole chain, also while more is posted", async () => {
   await journal.trade();
   const report = await verifyJournal(db, sealing.bucket, settings());
   expect(report).toMatchObject({ ok: true, unknown: 0, discrepancies: [] });

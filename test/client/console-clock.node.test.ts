@@ -31,7 +31,7 @@ it("waits for the next tick when showing makes it due again", () => {
   let shown = 0;
   const pace = paced(() => {
     shown += 1;
-    // Not for ever, if it should fail.
+    // Bounded, so that a failure ends.
     if (shown < 1_000) pace.due();
   });
   const stop = everyQuarterSecond(() => {});

@@ -135,7 +135,7 @@ describe("quotes on one's request", () => {
     expect(receivedAfter([...after, quote("a")], events)).toEqual(after);
   });
 
-  it("are told from own ones by the price that won, which only a maker learns", () => {
+  it("differ from own ones by the winning price, which only a maker receives", () => {
     expect(isOfOthers(closed("a"))).toBe(true);
     expect(isOfOthers(closed("a", { winning_price: null }))).toBe(false);
     expect(isOfOthers(received("a"))).toBe(true);

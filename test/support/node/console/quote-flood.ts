@@ -7,7 +7,7 @@ const OPEN = 40;
 const LIFE_MS = 600_000;
 const ACCOUNT = "SOCKET /account/stream";
 const VENUES = ["venue_one", "venue_two", "venue_three"];
-/** What the two parties are told. The requester learns no price that won. */
+/** The events of the two parties. The requester receives no winning price. */
 const ENDS = {
   ticket: { reason: "cancelled" },
   maker: { reason: "replaced", winning_price: null },
