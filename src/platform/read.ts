@@ -6,7 +6,7 @@
  */
 import { type SQL, sql } from "drizzle-orm";
 import { drizzle, type DrizzleD1Database } from "drizzle-orm/d1";
-import { type Columns, checkLimits, type Sql } from "./sql.ts";
+import { checkLimits, type Sql } from "./sql.ts";
 
 type Reader = Pick<DrizzleD1Database, "select" | "selectDistinct">;
 
@@ -54,14 +54,4 @@ export function fragment({ text, params }: Sql): SQL {
     sql.raw(first),
     ...rest.flatMap((part, index) => [sql`${params[index]}`, sql.raw(part)]),
   ]);
-}
-
-/** Expressions as the selected fields of a query, so that a read and an event share their list. */
-export function fields<Row>(columns: Columns<keyof Row & string>) {
-  const selected = Object.entries<Sql>(columns).map(([name, column]) => [
-    name,
-    fragment(column).as(name),
-  ]);
-  // Safe cast: the row type names the columns. Their types are those of the list's own row type.
-  return Object.fromEntries(selected) as { readonly [Name in keyof Row]: SQL.Aliased<Row[Name]> };
 }

@@ -79,6 +79,11 @@ export function uuid(id: string): Expr {
   return atom("unhex(?,'-')", [id]);
 }
 
+/** A SELECT of UUIDs as BLOBs, for `IN`. Their number does not change the statement's text. */
+export function uuids(ids: readonly string[]): Sql {
+  return sql`SELECT unhex(value, '-') FROM json_each(${JSON.stringify(ids)})`;
+}
+
 /** Hexadecimal text with the prefix `0x` as a BLOB parameter. */
 export function blob(hex: string): Expr {
   return atom("unhex(?)", [hex.replace(/^0x/, "")]);

@@ -30,7 +30,7 @@ import { timerNotPassed } from "./cancel-timer.ts";
 import { type AcceptQuote, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./book-operation.ts";
 import { type MatchRow, matchColumns } from "./rfq-records.ts";
-import type { QuoteStatus, RequestStatus } from "./tables.ts";
+import type { QuoteStatus, RequestStatus } from "./statuses.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import {
   actorMayWrite,

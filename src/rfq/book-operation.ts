@@ -1,6 +1,6 @@
 import type { Group } from "../platform/commit.ts";
 import type { Question } from "../platform/preconditions.ts";
-import { type Sql, sql } from "../platform/sql.ts";
+import { type Sql, sql, uuids } from "../platform/sql.ts";
 import type { Result } from "./command.ts";
 import type { MatchRow, RequestRow } from "./rfq-records.ts";
 
@@ -64,8 +64,7 @@ export function madeBy(operations: readonly Operation[]): Made {
  * group. The text is the same for any number of quotes.
  */
 export function placedBy(group: Group, { quote: ids = [] }: Made): Sql {
-  return sql`q.quote_id IN (SELECT unhex(value, '-') FROM json_each(${JSON.stringify(ids)}))
-    AND q.opened_group = ${group.seq}`;
+  return sql`q.quote_id IN (${uuids(ids)}) AND q.opened_group = ${group.seq}`;
 }
 
 /** An operation as a row of its set. `kind` is a constant of the verb that names the set. */

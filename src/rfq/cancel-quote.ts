@@ -5,7 +5,7 @@ import { guardOf, questionOf } from "../platform/preconditions.ts";
 import { atom, type Columns, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type CancelQuote, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./book-operation.ts";
-import type { QuoteStatus } from "./tables.ts";
+import type { QuoteStatus } from "./statuses.ts";
 
 import {
   ACTOR_FIELDS,

@@ -1,10 +1,9 @@
 /** Cancels the maker's open quotes in every book, or those that match a filter, in one batch. */
-import { count, eq } from "drizzle-orm";
 import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import type { Venue } from "../platform/venues.ts";
 import { commit, newGroup } from "../platform/commit.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
-import { all, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { notifyStreams } from "../streams/notify.ts";
@@ -13,8 +12,6 @@ import { readIds } from "./expire.ts";
 
 import { findCulprits, setAside } from "./set-aside.ts";
 import type { Actor } from "../platform/actor.ts";
-import { read } from "../platform/read.ts";
-import { quotes } from "./tables.ts";
 
 export type QuoteFilter = {
   readonly venue?: Venue | undefined;
@@ -70,9 +67,8 @@ async function cancelOpen(
     ...announceRfq(group, NOTHING_MADE),
   ]);
   if (!outcome.committed) return outcome.reason;
-  const [cancelled] = await read(env.DB, ({ select }) =>
-    select({ quotes: count() }).from(quotes).where(eq(quotes.endedBy, operation)),
-  );
+  const ended = sql`SELECT count(*) AS quotes FROM quotes WHERE ended_group = ${group.seq}`;
+  const cancelled = await first<{ quotes: number }>(env.DB, ended);
   await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
   return { cancelled: cancelled?.quotes ?? 0 };
 }

@@ -9,7 +9,7 @@ import { announceRfq, NOTHING_MADE } from "./announce-rfq.ts";
 import { readIds } from "./expire.ts";
 import { endedAs } from "./ended.ts";
 import { findCulprits, setAside } from "./set-aside.ts";
-import type { CancelReason } from "./tables.ts";
+import type { CancelReason } from "./statuses.ts";
 
 export type Closing = {
   readonly reason: CancelReason;

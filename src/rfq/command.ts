@@ -79,6 +79,15 @@ export type AcceptQuote = Sent &
  */
 export type Command = OpenRequest | PlaceQuote | CancelQuote | CancelRequest | AcceptQuote;
 
+/** The record that a command names. */
+export type Named = { readonly kind: "request" | "quote"; readonly id: string };
+
+export function recordOf(command: Exclude<Command, OpenRequest>): Named {
+  return command.op === "place_quote" || command.op === "cancel_request"
+    ? { kind: "request", id: command.requestId }
+    : { kind: "quote", id: command.quoteId };
+}
+
 export type Result =
   | {
       readonly ok: true;

@@ -14,6 +14,7 @@ import {
   pageOf,
   type TimeId,
 } from "../http/cursor.ts";
+import { bareId } from "../archive/ask-history.ts";
 import { coldPage, type Left, leftOf, type RecordArchive } from "../archive/cold-records.ts";
 import { isOlder, type RecordFilter, type SealedRecord } from "../archive/record-page.ts";
 import { and, type Expr, expr, prepare, raw, readUuid, type Sql, sql } from "../platform/sql.ts";
@@ -121,17 +122,13 @@ async function readCold<Row>(
   const { records, completeTo } = await coldPage(archive, userId, {
     newest: { epoch, number },
     filter,
-    after: after === undefined ? null : { at: after.at, id: hexOf(after.id) },
+    after: after === undefined ? null : { at: after.at, id: bareId(after.id) },
     limit: fetchCount(page),
   });
   return {
     rows: records.map(row),
     completeTo: completeTo === null ? null : { at: completeTo.at, id: readUuid(completeTo.id) },
   };
-}
-
-function hexOf(id: string): string {
-  return id.replaceAll("-", "").toLowerCase();
 }
 
 function merge<Row>(here: Part<Row>, there: Part<Row>, position: (row: Row) => TimeId): Part<Row> {

@@ -18,6 +18,7 @@ import {
   type Sql,
   sql,
   uuid,
+  uuids,
 } from "../platform/sql.ts";
 import type { OpenQuote } from "./due-quotes.ts";
 import { uuidv7 } from "../platform/uuid.ts";
@@ -83,7 +84,7 @@ export function expiryTrigger(): Sql[] {
 
 /** Ends only these records, those that are due. */
 export function expireOnly(group: Group, { table, ids }: Records): Sql[] {
-  const named = sql`SELECT unhex(value, '-') FROM json_each(${JSON.stringify(ids)})`;
+  const named = uuids(ids);
   const none = sql`SELECT NULL`;
   return expire(
     { at: group.at, seq: group.seq, operation: uuid(uuidv7()) },

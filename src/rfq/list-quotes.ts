@@ -27,7 +27,7 @@ import { quoteColumns, type QuoteRow, quoteView } from "./rfq-records.ts";
 import { quoteRow } from "./sealed-rows.ts";
 import type { Side } from "../assets/asset-fields.ts";
 import { inStatuses } from "./status-ranges.ts";
-import { QUOTE_STATUSES, type QuoteStatus } from "./tables.ts";
+import { QUOTE_STATUSES, type QuoteStatus } from "./statuses.ts";
 
 /** Sort position among a request's quotes: side, price, time and id. Bid precedes Ask. */
 export type QuotePosition = readonly [side: Side, price: number, openedAt: number, quoteId: string];

@@ -13,7 +13,7 @@ import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
 import { requestRow } from "./sealed-rows.ts";
 import { reader, type RequestRow, requestColumns, requestView } from "./rfq-records.ts";
 import { inStatuses } from "./status-ranges.ts";
-import { REQUEST_STATUSES } from "./tables.ts";
+import { REQUEST_STATUSES } from "./statuses.ts";
 
 /**
  * Open requests of all users, newest first. `user_id` is shown only for the caller's own and for

@@ -4,7 +4,7 @@
  *
  * A text is defined here, and the rest follows: the field of the body and of the record, the term
  * of the idempotency key, the column of the command and of its INSERT, the row, the event and the
- * sample of the description. Its column is beside it in tables.ts, in migrations/ and in
+ * sample of the description. Its column is beside it in migrations/ and in
  * src/archive/sealed-columns.ts, because those are of all columns.
  */
 import { pattern } from "../http/fields.ts";

@@ -12,7 +12,7 @@
  *
  * 1. Add it to PRECONDITIONS (quote-preconditions.ts), at its place in the order of errors.
  * 2. If it needs a value of the command, add a field to QUOTE_FIELDS and `quoteCommandRow`
- *    (quote-command.ts), and a column to `quote_commands` (a new migration, tables.ts).
+ *    (quote-command.ts), and a column to `quote_commands` (a new migration).
  * 3. Write the migration of the trigger with `npm run migrations`.
  * 4. Test it: `npm run mutants -- --only quote_commands_place` drops it.
  *

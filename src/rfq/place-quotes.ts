@@ -54,6 +54,7 @@ async function sendToBooks(
   try {
     assets = await booksOf(
       env.DB,
+      "request",
       commands.map(({ requestId }) => requestId),
     );
   } catch (error) {

@@ -3,7 +3,6 @@
  * place-quote.ts whether it has tripped, accept-quote.ts and announce-rfq.ts what a match tripped.
  */
 import { toHex } from "../assets/amount.ts";
-import type { JsonRow } from "../platform/columns.ts";
 import type { Group } from "../platform/commit.ts";
 import { storedEvent } from "../platform/event-forms.ts";
 import { PROTECTION_CHANGED } from "./rfq-event-forms.ts";
@@ -19,14 +18,16 @@ import {
 } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { reject, type Result } from "./command.ts";
-import type { protections } from "./tables.ts";
 
-export type ProtectionRow = JsonRow<
-  typeof protections,
-  "max_matches" | "max_usdc" | "cooldown_secs" | "tripped_at" | "blocked_until" | "tripped_by"
-> & {
+export type ProtectionRow = {
   /** Null if the user has never saved a protection. */
   readonly window_secs: number | null;
+  readonly max_matches: number | null;
+  readonly max_usdc: string | null;
+  readonly cooldown_secs: number | null;
+  readonly tripped_at: number | null;
+  readonly blocked_until: number | null;
+  readonly tripped_by: string | null;
 };
 
 /** Over `protections p`: it has tripped, and neither a reset nor the cooldown has ended that. */

@@ -44,7 +44,7 @@ import {
   sessionAllowed,
   sessionRejected,
 } from "./trade-limits.ts";
-import type { RequestStatus } from "./tables.ts";
+import type { RequestStatus } from "./statuses.ts";
 import { type CommandColumns, type QuoteTerms, keyUse } from "./quote-command.ts";
 
 /**

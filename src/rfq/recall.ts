@@ -8,8 +8,9 @@ import { type Config, config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
 import { now } from "../platform/time.ts";
+import { instantOf } from "../platform/uuid.ts";
 import { windowsOf } from "../platform/windows.ts";
-import { type Command, reject, type Result } from "./command.ts";
+import { type Command, recordOf, reject, type Result } from "./command.ts";
 import { cancelled, quoteNotOpen, requestMatched } from "./rejections.ts";
 import { matchRow, quoteRow, requestRow } from "./sealed-rows.ts";
 
@@ -92,16 +93,10 @@ async function recallCancelledRequest(
 
 /** Whether the record that the command names may have moved to the archive. Its id has its time. */
 function isOld(settings: Recalling["settings"], command: Command): boolean {
-  const id = namedBy(command)?.replaceAll("-", "") ?? "";
-  return Number.parseInt(id.slice(0, 12), 16) < now() - windowsOf(settings).ended;
+  if (command.op === "open_request") return false;
+  return instantOf(recordOf(command).id) < now() - windowsOf(settings).ended;
 }
 
 function endedBy(record: SealedRecord): string | null {
   return "ended_by" in record ? record.ended_by : null;
-}
-
-function namedBy(command: Command): string | undefined {
-  if (command.op === "open_request") return undefined;
-  if (command.op === "place_quote") return command.requestId;
-  return command.op === "cancel_request" ? command.requestId : command.quoteId;
 }

@@ -10,7 +10,7 @@ import { type Expr, expr, readUuid } from "../platform/sql.ts";
 import { STORAGE_LEFT, storageFull } from "../platform/storage.ts";
 import { ID_LEAD_MS, MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
 import { reject, type Result, type Sent } from "./command.ts";
-import type { QuoteStatus } from "./tables.ts";
+import type { QuoteStatus } from "./statuses.ts";
 
 export function actorMayWrite(actor: Actor, at: Expr): Precondition<ActorFacts, Result> {
   return {

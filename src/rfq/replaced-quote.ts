@@ -6,7 +6,7 @@ import { type Columns, type Expr, expr, type Sql, sql } from "../platform/sql.ts
 import { type PlaceQuote, reject, type Result } from "./command.ts";
 import { usable } from "../ledger/post.ts";
 import { quoteNotOpen } from "./rejections.ts";
-import type { QuoteStatus } from "./tables.ts";
+import type { QuoteStatus } from "./statuses.ts";
 
 type Replacing = Columns<
   "quote_id" | "replaces" | "maker_id" | "request_id" | "side" | "reserve_asset" | "at"

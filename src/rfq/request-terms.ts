@@ -1,15 +1,18 @@
-import { inArray } from "drizzle-orm";
-import { read } from "../platform/read.ts";
+import type { RequestSide } from "../assets/asset-fields.ts";
+import { all, readUuid, sql, uuids } from "../platform/sql.ts";
 import type { OpenRequest } from "./command.ts";
-import { requests } from "./tables.ts";
 
 /** What never changes about a request. A book keeps it. */
-export type RequestTerms = Pick<
-  typeof requests.$inferSelect,
-  "asset" | "amount" | "usdcAmount" | "side"
->;
+export type RequestTerms = {
+  readonly asset: string;
+  readonly amount: bigint | null;
+  readonly usdcAmount: bigint | null;
+  readonly side: RequestSide;
+};
 
-export function termsOf({ asset, amount, usdcAmount, side }: OpenRequest): RequestTerms {
+type Given = Pick<OpenRequest, "asset" | "amount" | "usdcAmount" | "side">;
+
+export function termsOf({ asset, amount, usdcAmount, side }: Given): RequestTerms {
   return {
     asset,
     amount: amount === null ? null : BigInt(amount),
@@ -18,20 +21,15 @@ export function termsOf({ asset, amount, usdcAmount, side }: OpenRequest): Reque
   };
 }
 
-/** At most as many ids as D1 binds parameters. */
-export function readTerms(
+export async function readTerms(
   db: D1Database,
   requestIds: readonly string[],
 ): Promise<(RequestTerms & { requestId: string })[]> {
-  return read(db, ({ select }) =>
-    select({
-      requestId: requests.requestId,
-      asset: requests.asset,
-      amount: requests.amount,
-      usdcAmount: requests.usdcAmount,
-      side: requests.side,
-    })
-      .from(requests)
-      .where(inArray(requests.requestId, [...requestIds])),
+  const rows = await all<Given & { requestId: string }>(
+    db,
+    sql`SELECT hex(request_id) AS requestId, asset, amount, CAST(usdc_amount AS TEXT) AS usdcAmount,
+        side
+      FROM requests WHERE request_id IN (${uuids(requestIds)})`,
   );
+  return rows.map((row) => ({ ...termsOf(row), requestId: readUuid(row.requestId) }));
 }

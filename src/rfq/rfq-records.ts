@@ -4,12 +4,11 @@
  */
 import { toHex } from "../assets/amount.ts";
 import { readAssetKey } from "../assets/asset.ts";
-import type { Side } from "../assets/asset-fields.ts";
+import type { RequestSide, Side } from "../assets/asset-fields.ts";
 import type { Venue } from "../platform/venues.ts";
 import { NOW } from "../platform/commit.ts";
 import { atom, type Columns, type Expr, expr, raw, readUuid, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import type { JsonRow } from "../platform/columns.ts";
 import {
   eachText,
   QUOTE_TEXTS,
@@ -19,7 +18,7 @@ import {
   type RequestTexts,
   requestTexts,
 } from "./own-texts.ts";
-import type { CloseReason, matches, quotes, requests } from "./tables.ts";
+import type { CloseReason, QuoteStatus, RequestStatus } from "./statuses.ts";
 
 /** The audience of a row. It decides, in SQL, which columns are omitted. */
 export type Audience =
@@ -69,18 +68,23 @@ export function newRequestColumns(audience: Audience): Columns<keyof RequestRow>
   };
 }
 
-export type RequestRow = JsonRow<
-  typeof requests,
-  "request_id" | "asset" | "amount" | "side" | "status" | "disclosed" | "opened_at" | "expires_at"
-> &
-  RequestTexts & {
-    readonly user_id: string | null;
-    readonly owned: number;
-    readonly usdc_amount: string | null;
-    readonly best_bid: number | null;
-    readonly best_ask: number | null;
-    readonly quote_count: number;
-  };
+/** Rows are also stored as JSON: ids are hex, amounts decimal text, and flags 0 or 1. */
+export type RequestRow = RequestTexts & {
+  readonly request_id: string;
+  readonly user_id: string | null;
+  readonly asset: string;
+  readonly amount: string | null;
+  readonly usdc_amount: string | null;
+  readonly side: RequestSide;
+  readonly status: RequestStatus;
+  readonly disclosed: number;
+  readonly opened_at: number;
+  readonly expires_at: number;
+  readonly owned: number;
+  readonly best_bid: number | null;
+  readonly best_ask: number | null;
+  readonly quote_count: number;
+};
 
 export function requestView(row: RequestRow) {
   return {
@@ -156,25 +160,22 @@ export function newQuoteColumns(reads: QuoteReader): Columns<keyof QuoteRow> {
   };
 }
 
-export type QuoteRow = JsonRow<
-  typeof quotes,
-  | "quote_id"
-  | "request_id"
-  | "asset"
-  | "amount"
-  | "side"
-  | "price"
-  | "usdc_amount"
-  | "status"
-  | "opened_at"
-  | "expires_at"
-> &
-  QuoteTexts & {
-    readonly fee: string;
-    readonly reserve: string | null;
-    readonly close_reason: CloseReason | null;
-    readonly replaced_by: string | null;
-  };
+export type QuoteRow = QuoteTexts & {
+  readonly quote_id: string;
+  readonly request_id: string;
+  readonly asset: string;
+  readonly amount: string;
+  readonly side: Side;
+  readonly price: number;
+  readonly usdc_amount: string;
+  readonly fee: string;
+  readonly status: QuoteStatus;
+  readonly opened_at: number;
+  readonly expires_at: number;
+  readonly reserve: string | null;
+  readonly close_reason: CloseReason | null;
+  readonly replaced_by: string | null;
+};
 
 export function quoteView(row: QuoteRow) {
   return {
@@ -204,33 +205,18 @@ function reserveView({ side, asset }: QuoteRow, reserve: string) {
 
 export function matchColumns(userId: Expr): Columns<keyof MatchRow> {
   return {
-    match_id: atom("hex(m.match_id)"),
+    ...TRADE,
     request_id: atom("hex(m.request_id)"),
     quote_id: atom("hex(m.quote_id)"),
-    asset: atom("m.asset"),
-    side: atom("m.side"),
-    amount: atom("CAST(m.amount AS TEXT)"),
-    price: atom("m.price"),
-    usdc_amount: atom("CAST(m.usdc_amount AS TEXT)"),
     fee: expr`CAST(iif(m.maker_id = ${userId}, m.maker_fee, m.taker_fee) AS TEXT)`,
     role: expr`iif(m.maker_id = ${userId}, 'maker', 'requester')`,
     label: expr`iif(m.maker_id = ${userId}, m.maker_label, m.requester_label)`,
-    at: atom("m.at"),
   };
 }
 
-export type MatchRow = JsonRow<
-  typeof matches,
-  | "match_id"
-  | "request_id"
-  | "quote_id"
-  | "asset"
-  | "side"
-  | "amount"
-  | "price"
-  | "usdc_amount"
-  | "at"
-> & {
+export type MatchRow = TradeRow & {
+  readonly request_id: string;
+  readonly quote_id: string;
   readonly fee: string;
   readonly role: "requester" | "maker";
   readonly label: string | null;
@@ -265,10 +251,15 @@ export const TRADE: Columns<keyof TradeRow> = {
   at: atom("m.at"),
 };
 
-export type TradeRow = JsonRow<
-  typeof matches,
-  "match_id" | "asset" | "side" | "amount" | "price" | "usdc_amount" | "at"
->;
+export type TradeRow = {
+  readonly match_id: string;
+  readonly asset: string;
+  readonly side: Side;
+  readonly amount: string;
+  readonly price: number;
+  readonly usdc_amount: string;
+  readonly at: number;
+};
 
 export function tradeView(row: TradeRow) {
   return {

@@ -23,7 +23,7 @@ import {
   u256Out,
 } from "../http/fields.ts";
 import { eachText, type OwnText, QUOTE_TEXTS, REQUEST_TEXTS } from "./own-texts.ts";
-import { CLOSE_REASONS, QUOTE_STATUSES, REQUEST_STATUSES } from "./tables.ts";
+import { CLOSE_REASONS, QUOTE_STATUSES, REQUEST_STATUSES } from "./statuses.ts";
 
 /** Life of a request in seconds: the default and the maximum. */
 export const REQUEST_LIFE = { default: 300, max: 86_400 } as const;

@@ -1,4 +1,5 @@
 /** Records of the archive as the rows that the database returns, as their owner reads them. */
+import { bareId } from "../archive/ask-history.ts";
 import type { SealedRecord } from "../archive/record-page.ts";
 import type { SealedMatch, SealedQuote, SealedRequest } from "../archive/sealed-columns.ts";
 import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "./own-texts.ts";
@@ -51,7 +52,7 @@ export function quoteRow(record: SealedRecord): QuoteRow {
 /** As the user sees it, who is one of its two parties. */
 export function matchRow(record: SealedRecord, userId: string): MatchRow {
   const row = requireMatch(record);
-  const isMaker = row.maker_id === userId.replaceAll("-", "").toLowerCase();
+  const isMaker = row.maker_id === bareId(userId);
   return {
     match_id: hexOf(row.match_id),
     request_id: hexOf(row.request_id),

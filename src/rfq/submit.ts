@@ -1,13 +1,17 @@
 /** Sends a command to the book that orders it. REST routes and sockets both use it. */
-import { eq, inArray } from "drizzle-orm";
-import { unionAll } from "drizzle-orm/sqlite-core";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
-import { type Result, type Command, type PlaceQuote, reject } from "./command.ts";
+import {
+  type Result,
+  type Command,
+  type Named,
+  type PlaceQuote,
+  recordOf,
+  reject,
+} from "./command.ts";
 import { recall, recalling } from "./recall.ts";
 import { limitRefusals } from "./refusals.ts";
-import { matches, quotes, requests } from "./tables.ts";
-import { read } from "../platform/read.ts";
+import { all, readUuid, type Sql, sql, uuids } from "../platform/sql.ts";
 import { bookObject } from "../streams/notify.ts";
 import { now } from "../platform/time.ts";
 
@@ -66,71 +70,47 @@ async function sendToBook(env: Env, command: Command, own: Book | undefined): Pr
 }
 
 async function bookOf(db: D1Database, command: Command): Promise<string | undefined> {
-  switch (command.op) {
-    case "open_request":
-      rememberBook(command.requestId, command.asset);
-      return command.asset;
-    case "place_quote":
-    case "cancel_request": {
-      const { requestId } = command;
-      return books.get(requestId) ?? (await booksOf(db, [requestId])).get(requestId);
-    }
-    case "cancel_quote":
-    case "accept":
-      return cached(command.quoteId, () => assetOfQuote(db, command.quoteId));
+  if (command.op === "open_request") {
+    rememberBook(command.requestId, command.asset);
+    return command.asset;
   }
+  const { kind, id } = recordOf(command);
+  return (await booksOf(db, kind, [id])).get(id);
 }
 
-/** The books of requests. Ids of unknown requests are omitted. */
+/** The books of records. Ids of unknown ones are omitted. */
 export async function booksOf(
   db: D1Database,
-  requestIds: readonly string[],
+  kind: Named["kind"],
+  ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const found = new Map<string, string>();
   const unread = new Set<string>();
-  for (const id of requestIds) {
+  for (const id of ids) {
     const known = books.get(id);
     if (known !== undefined) found.set(id, known);
     else if ((unknownIds.get(id) ?? 0) <= now()) unread.add(id);
   }
   if (unread.size === 0) return found;
-  const rows = await read(db, ({ select }) =>
-    select({ requestId: requests.requestId, asset: requests.asset })
-      .from(requests)
-      .where(inArray(requests.requestId, [...unread])),
-  );
-  for (const { requestId, asset } of rows) {
-    rememberBook(requestId, asset);
-    found.set(requestId, asset);
-    unread.delete(requestId);
+  for (const row of await all<BookRow>(db, BOOKS_OF[kind](uuids([...unread])))) {
+    const id = readUuid(row.id);
+    rememberBook(id, row.asset);
+    found.set(id, row.asset);
+    unread.delete(id);
   }
   for (const id of unread) rememberUnknown(id);
   return found;
 }
 
-/** An accepted quote leaves before its match, which serves a repeated accept. */
-async function assetOfQuote(db: D1Database, quoteId: string): Promise<string | undefined> {
-  const [found] = await read(db, ({ select }) =>
-    unionAll(
-      select({ asset: quotes.asset }).from(quotes).where(eq(quotes.quoteId, quoteId)),
-      select({ asset: matches.asset }).from(matches).where(eq(matches.quoteId, quoteId)),
-    ),
-  );
-  return found?.asset;
-}
+type BookRow = { readonly id: string; readonly asset: string };
 
-async function cached(
-  id: string,
-  look: () => Promise<string | undefined>,
-): Promise<string | undefined> {
-  const known = books.get(id);
-  if (known !== undefined) return known;
-  if ((unknownIds.get(id) ?? 0) > now()) return undefined;
-  const asset = await look();
-  if (asset !== undefined) rememberBook(id, asset);
-  else rememberUnknown(id);
-  return asset;
-}
+const BOOKS_OF: Readonly<Record<Named["kind"], (ids: Sql) => Sql>> = {
+  request: (ids) => sql`SELECT hex(request_id) AS id, asset FROM requests
+    WHERE request_id IN (${ids})`,
+  // An accepted quote leaves before its match, which serves a repeated accept.
+  quote: (ids) => sql`SELECT hex(quote_id) AS id, asset FROM quotes WHERE quote_id IN (${ids})
+    UNION ALL SELECT hex(quote_id), asset FROM matches WHERE quote_id IN (${ids})`,
+};
 
 function rememberUnknown(id: string): void {
   if (unknownIds.size >= MAX_UNKNOWN_IDS) unknownIds.clear();
@@ -145,9 +125,7 @@ export function rememberBook(id: string, asset: string): void {
 }
 
 function unknownRecord(command: Command): Result {
-  if (command.op === "place_quote" || command.op === "cancel_request")
-    return reject("request_unknown", `There is no request ${command.requestId}.`);
-  if (command.op === "cancel_quote" || command.op === "accept")
-    return reject("quote_unknown", `There is no quote ${command.quoteId}.`);
-  throw new Error(`no book for ${command.op}`);
+  if (command.op === "open_request") throw new Error(`no book for ${command.op}`);
+  const { kind, id } = recordOf(command);
+  return reject(`${kind}_unknown`, `There is no ${kind} ${id}.`);
 }

@@ -18,7 +18,7 @@ import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts";
 import { listOwnRequests } from "../../src/rfq/list-requests.ts";
 import { recall } from "../../src/rfq/recall.ts";
-import { QUOTE_STATUSES } from "../../src/rfq/tables.ts";
+import { QUOTE_STATUSES } from "../../src/rfq/statuses.ts";
 import { newAsset } from "../support/ledger.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { newUser, type TestUser } from "../support/users.ts";

@@ -8,7 +8,7 @@ import {
 } from "../../scripts/operator/commands.ts";
 import { LISTED_DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "../../src/custody/column-values.ts";
 import { MARKET_STATUSES } from "../../src/rfq/markets/market.ts";
-import { QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/tables.ts";
+import { QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/statuses.ts";
 import { formatResult } from "../../scripts/operator/print.ts";
 
 const parse = (line: string) => parseCommand(line.split(" "));

@@ -18,7 +18,7 @@ import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts";
 import { ownOpenRecords } from "../../src/rfq/snapshot-rfq.ts";
-import { QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/tables.ts";
+import { QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/statuses.ts";
 import type { RecordArchive } from "../../src/archive/cold-records.ts";
 import { listPositions } from "../../src/rfq/list-positions.ts";
 import { listTrades } from "../../src/rfq/list-trades.ts";

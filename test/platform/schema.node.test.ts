@@ -6,7 +6,8 @@ import { DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "../../src/custody/column-
 import * as platform from "../../src/platform/tables.ts";
 import * as operator from "../../src/operator/tables.ts";
 import * as reconcile from "../../src/reconcile/tables.ts";
-import * as rfq from "../../src/rfq/tables.ts";
+import { CANCEL_REASONS, QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/statuses.ts";
+import { REQUEST_SIDES } from "../../src/assets/asset-fields.ts";
 import { migratedDatabase, migrationFiles, readMigration } from "../../scripts/migrations/files.ts";
 import {
   commentOf,
@@ -25,7 +26,6 @@ const domains = {
   operator,
   platform,
   reconcile,
-  rfq,
 };
 const declared = shapesOfTables(Object.values(domains));
 const schema = migrationFiles()
@@ -46,16 +46,28 @@ describe("the drizzle tables", () => {
     if (primaryKey.length > 0) expect(table?.primaryKey).toEqual(primaryKey);
   });
 
-  it.each([
-    ...[...declared].flatMap(([table, { enums }]) => enums.map((values) => [table, values])),
-    ["deposits", valuesOf("status", DEPOSIT_STATUSES)],
-    ["withdrawals", valuesOf("status", WITHDRAWAL_STATUSES)],
-  ])("%s has no other CHECK than %s", (table = "", values = "") => {
-    const [column = ""] = values.split(" (");
-    const found = Object.values(migrated.get(table)?.checks ?? {});
-    for (const check of found.filter((text) => text.startsWith(`${column} (`)))
-      expect(check).toBe(values);
-  });
+  it.each([...declared].flatMap(([table, { enums }]) => enums.map((values) => [table, values])))(
+    "%s has no other CHECK than %s",
+    (table = "", values = "") => {
+      const [column = ""] = values.split(" (");
+      const found = Object.values(migrated.get(table)?.checks ?? {});
+      for (const check of found.filter((text) => text.startsWith(`${column} (`)))
+        expect(check).toBe(values);
+    },
+  );
+});
+
+const cancelReason = valuesOf("cancel_reason", CANCEL_REASONS);
+
+it.each([
+  ["deposits", valuesOf("status", DEPOSIT_STATUSES)],
+  ["withdrawals", valuesOf("status", WITHDRAWAL_STATUSES)],
+  ["requests", valuesOf("status", REQUEST_STATUSES)],
+  ["requests", valuesOf("side", REQUEST_SIDES)],
+  ["quotes", `status = 'open' OR ${valuesOf("status", QUOTE_STATUSES.slice(1))}`],
+  ["quotes", `cancel_reason IS NULL OR status = 'cancelled' AND ${cancelReason}`],
+])("%s has the CHECK %s", (table, check) => {
+  expect(Object.values(migrated.get(table)?.checks ?? {})).toContain(check);
 });
 
 describe("the annotated schema", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { CANCEL_REASONS } from "../../src/rfq/tables.ts";
+import { CANCEL_REASONS } from "../../src/rfq/statuses.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
 import { apiOf } from "../support/http.ts";
 import { cancelAsService, openMarket, placeQuote, quotedMarket } from "../support/market.ts";

@@ -29,7 +29,7 @@ import type { Operation } from "../../src/rfq/book-operation.ts";
 import { placeQuote as placeQuoteOperation } from "../../src/rfq/place-quote.ts";
 import { readTerms } from "../../src/rfq/request-terms.ts";
 import { matchView, quoteView, requestView } from "../../src/rfq/rfq-records.ts";
-import type { CancelReason } from "../../src/rfq/tables.ts";
+import type { CancelReason } from "../../src/rfq/statuses.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import { bookStream } from "../../src/streams/event-log.ts";
 import { newAsset } from "./ledger.ts";

@@ -2,13 +2,11 @@
  * All markets, in memory, so that anybody can search them at no cost to D1. What changed is read
  * again about once a second.
  */
-import { and, asc, gt, or, eq } from "drizzle-orm";
 import type { BookFilter } from "../examined-page.ts";
 import { encodeCursor, type Page } from "../../http/cursor.ts";
 import { Remembered } from "../../http/remembered.ts";
 import { invalidRequest } from "../../platform/problem.ts";
-import { read } from "../../platform/read.ts";
-import { markets } from "../tables.ts";
+import { all, sql } from "../../platform/sql.ts";
 import { type Market, type MarketStatus, marketStatus, marketView } from "./market.ts";
 
 /** Bounds the memory of each isolate and the work of a search. */
@@ -136,21 +134,15 @@ async function readChanges(
 async function readSince(db: D1Database, group: number): Promise<Market[]> {
   const found: Market[] = [];
   for (let after: Market | undefined; ; after = found.at(-1)) {
-    const rows = await read(db, ({ select }) =>
-      select()
-        .from(markets)
-        .where(
-          after === undefined
-            ? gt(markets.changedGroup, group)
-            : or(
-                gt(markets.changedGroup, after.changedGroup),
-                and(eq(markets.changedGroup, after.changedGroup), gt(markets.asset, after.asset)),
-              ),
-        )
-        .orderBy(asc(markets.changedGroup), asc(markets.asset))
-        .limit(ROWS_PER_READ),
+    const rows = await all<Omit<Market, "test"> & { test: number }>(
+      db,
+      sql`SELECT asset, title, outcome, url, closes_at AS closesAt, closed_at AS closedAt, test,
+          changed_group AS changedGroup, result
+        FROM markets
+        WHERE (changed_group, asset) > (${after?.changedGroup ?? group + 1}, ${after?.asset ?? ""})
+        ORDER BY changed_group, asset LIMIT ${ROWS_PER_READ}`,
     );
-    found.push(...rows);
+    found.push(...rows.map((row) => ({ ...row, test: row.test === 1 })));
     if (rows.length < ROWS_PER_READ) return found;
   }
 }
