@@ -3,11 +3,11 @@
  * another seal and a row that fits. They cannot make its event: it has a MAC by a key of AUDIT_KEYS
  * and is part of the audit log, whose signed heads are kept outside the database.
  */
-import { auditRow, EVENT_CONTENT } from "../audit/audit.ts";
-import { type EventContent, isGenuine, type MacKeys } from "../audit/event-mac.ts";
+import { auditRow, genuineEvents } from "../audit/audit.ts";
+import type { MacKeys } from "../audit/event-mac.ts";
 import { detailsOf } from "../audit/event-details.ts";
 import type { Group } from "../platform/commit.ts";
-import { all, expr, select, type Sql, sql } from "../platform/sql.ts";
+import { expr, type Sql } from "../platform/sql.ts";
 import type { SealId } from "./footer.ts";
 
 /** `sha256` is that of the object, without `0x`. */
@@ -32,17 +32,11 @@ export async function readSealEvents(
   keys: MacKeys,
   numbers: readonly number[],
 ): Promise<readonly SealedAs[]> {
-  const events = await all<EventContent & { readonly mac: string | null }>(
-    db,
-    sql`SELECT ${select(EVENT_CONTENT)} FROM json_each(${JSON.stringify(numbers.map(String))}) n
-      CROSS JOIN audit_events a INDEXED BY audit_events_rights
-        ON a.subject_id = n.value AND a.kind = 'journal_sealed' AND a.details IS NOT NULL`,
-  );
-  return events
-    .filter((event) => isGenuine(keys, event))
-    .map(({ subjectId, details }) => ({
-      // Safe cast: only `sealEvent` writes genuine events of this kind.
-      ...(JSON.parse(details ?? "") as Omit<SealedAs, "number">),
-      number: Number(subjectId),
-    }));
+  const subjects = numbers.map(String);
+  const events = await genuineEvents(db, keys, { kind: "journal_sealed", subjects });
+  return events.map(({ subjectId, details }) => ({
+    // Safe cast: only `sealEvent` writes genuine events of this kind.
+    ...(JSON.parse(details ?? "") as Omit<SealedAs, "number">),
+    number: Number(subjectId),
+  }));
 }

@@ -4,18 +4,20 @@
  * statement depends on `audited(id)`.
  */
 import * as z from "zod";
-import { and, desc, eq, lt, type SQL } from "drizzle-orm";
 import { announce } from "../platform/announce.ts";
 import { type EventForm, storedEvent } from "../platform/event-forms.ts";
 import {
+  all,
   atom,
   type Columns,
   type Expr,
   expr,
   first,
   raw,
+  select,
   type Sql,
   sql,
+  TRUE,
   uuid,
 } from "../platform/sql.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
@@ -25,8 +27,7 @@ import { uuidv7 } from "../platform/uuid.ts";
 import { commitOrThrow, type Group, newGroup, RolledBack } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import type { Actor, CheckedActor } from "../platform/actor.ts";
-import { fragment, read } from "../platform/read.ts";
-import { type EventContent, eventMac, type MacKeys } from "./event-mac.ts";
+import { type EventContent, eventMac, isGenuine, type MacKeys } from "./event-mac.ts";
 import { type Details, detailsOf, REVOCATION_DETAILS, type Stored } from "./event-details.ts";
 import {
   type AuditKind,
@@ -35,7 +36,6 @@ import {
   type PlainKind,
   type StepUpKind,
 } from "./event-kinds.ts";
-import { auditEvents } from "./tables.ts";
 
 /**
  * Who caused the event: the kind of credential, the password, an operator, or an unknown caller.
@@ -153,8 +153,16 @@ function noticesSince(id: string): Sql {
       AND a.user_id IS NOT NULL AND a.kind IN (${raw(NOTICES)})`;
 }
 
-/** The columns of `audit_events a` that a MAC covers, and the MAC. */
-export const EVENT_CONTENT: Columns<keyof EventContent | "mac"> = {
+/** An event as the log has it: what its MAC covers, and what the database has added. */
+export type LoggedEvent = EventContent & {
+  readonly mac: string | null;
+  readonly seq: number;
+  /** Unix milliseconds. */
+  readonly at: number;
+};
+
+/** Columns of `audit_events a`. */
+export const LOGGED_EVENT: Columns<keyof LoggedEvent> = {
   id: uuidTextOf("a.audit_event_id"),
   kind: atom("a.kind"),
   actor: atom("a.actor"),
@@ -164,7 +172,32 @@ export const EVENT_CONTENT: Columns<keyof EventContent | "mac"> = {
   subjectId: atom("a.subject_id"),
   details: atom("a.details"),
   mac: atom("a.mac"),
+  seq: atom("a.audit_seq"),
+  at: atom("a.at"),
 };
+
+/** `rest` follows `FROM audit_events a`. */
+export function readEvents(db: D1Database, rest: Sql): Promise<LoggedEvent[]> {
+  return all(db, sql`SELECT ${select(LOGGED_EVENT)} FROM audit_events a ${rest}`);
+}
+
+/**
+ * The events of a kind about these subjects that this service wrote, oldest first. Of all events
+ * that are there `most` are read.
+ */
+export async function genuineEvents(
+  db: D1Database,
+  keys: MacKeys,
+  { kind, subjects, most = -1 }: { kind: DetailedKind; subjects: readonly string[]; most?: number },
+): Promise<LoggedEvent[]> {
+  const events = await readEvents(
+    db,
+    sql`INDEXED BY audit_events_rights
+      WHERE a.subject_id IN (SELECT value FROM json_each(${JSON.stringify(subjects)}))
+        AND a.kind = ${kind} AND a.details IS NOT NULL ORDER BY a.audit_seq LIMIT ${most}`,
+  );
+  return events.filter((event) => isGenuine(keys, event));
+}
 
 /** SQL for a UUID in a BLOB column as text. NULL for NULL. */
 export function uuidTextOf(column: string): Expr {
@@ -281,18 +314,20 @@ export async function listAuditEvents(
   userId: string,
   page: PageQuery<string>,
 ): Promise<Page<z.input<typeof AuditEvent>>> {
+  const mine = sql`user_id = ${uuid(userId)}`;
   const before = page.last_cursor?.position;
+  // NULL, and so an empty page, if the event is not the user's.
   const older =
-    before === undefined ? undefined : lt(auditEvents.auditSeq, numberOf(before, userId));
-  const rows = await read(db, ({ select }) =>
-    select()
-      .from(auditEvents)
-      .where(and(eq(auditEvents.userId, userId), older))
-      .orderBy(desc(auditEvents.auditSeq))
-      .limit(fetchCount(page)),
+    before === undefined
+      ? TRUE
+      : expr`a.audit_seq < (SELECT audit_seq FROM audit_events
+          WHERE audit_event_id = ${uuid(before)} AND ${mine})`;
+  const rows = await readEvents(
+    db,
+    sql`WHERE a.${mine} AND ${older} ORDER BY a.audit_seq DESC LIMIT ${fetchCount(page)}`,
   );
-  const toEvent = (row: (typeof rows)[number]) => ({
-    audit_event_id: row.auditEventId,
+  const toEvent = (row: LoggedEvent) => ({
+    audit_event_id: row.id,
     kind: row.kind,
     actor: row.actor,
     api_key_id: row.apiKeyId,
@@ -300,11 +335,5 @@ export async function listAuditEvents(
     subject_id: row.subjectId,
     created_at: toWireTime(row.at),
   });
-  return pageOf(page, rows, toEvent, (row) => [row.auditEventId]);
-}
-
-/** NULL, and so an empty page, if the event is not the user's. */
-function numberOf(auditEventId: string, userId: string): SQL {
-  return fragment(expr`SELECT audit_seq FROM audit_events
-    WHERE audit_event_id = ${uuid(auditEventId)} AND user_id = ${uuid(userId)}`);
+  return pageOf(page, rows, toEvent, (row) => [row.id]);
 }

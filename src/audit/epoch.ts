@@ -9,13 +9,13 @@
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { putOnce } from "../platform/put-once.ts";
-import { all, expr, first, select, sql, uuid } from "../platform/sql.ts";
+import { expr, first, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { type AuditActor, EVENT_CONTENT } from "./audit.ts";
+import { type AuditActor, genuineEvents } from "./audit.ts";
 import { type Anchor, AnchorReader, anchorAudit, type AuditBucket, MAX_PAGES } from "./anchor.ts";
 import { signText, textVerifies } from "./signing-keys.ts";
-import { sealAudit } from "./seal.ts";
-import { type EventContent, eventMac, isGenuine, type MacKeys } from "./event-mac.ts";
+import { readSeals, sealAudit } from "./seal.ts";
+import { type EventContent, eventMac, type MacKeys } from "./event-mac.ts";
 
 export type Epoch = {
   /** Counts the restores, also those whose event a later restore has lost. */
@@ -46,16 +46,12 @@ const MAX_EPOCHS = 10_000;
 
 /** The epochs that the log has, in order. Events that this service did not write open none. */
 export async function readEpochs(db: D1Database, keys: MacKeys): Promise<OpenedEpoch[]> {
-  type Row = EventContent & { readonly mac: string | null; seq: number; at: number };
-  const rows = await all<Row>(
-    db,
-    sql`SELECT ${select(EVENT_CONTENT)}, a.audit_seq AS seq, a.at
-      FROM audit_events a INDEXED BY audit_events_rights
-      WHERE a.subject_id = ${SUBJECT} AND a.kind = ${KIND} AND a.details IS NOT NULL
-      ORDER BY a.audit_seq LIMIT ${MAX_EPOCHS}`,
-  );
-  return rows
-    .filter((row) => isGenuine(keys, row))
+  const events = await genuineEvents(db, keys, {
+    kind: KIND,
+    subjects: [SUBJECT],
+    most: MAX_EPOCHS,
+  });
+  return events
     .map(({ details, at, actor, seq }) => ({
       standsAt: seq,
       epoch: { ...readEpoch(details ?? ""), at, actor },
@@ -183,13 +179,12 @@ async function hashesOf(
   db: D1Database,
   anchors: readonly Anchor[],
 ): Promise<ReadonlyMap<number, string>> {
-  const rows = await all<{ seq: number; hash: string }>(
+  const numbers = JSON.stringify(anchors.map(({ seq }) => seq));
+  const seals = await readSeals(
     db,
-    sql`SELECT audit_seq AS seq, '0x' || lower(hex(hash)) AS hash FROM audit_seals
-      WHERE audit_seq IN (
-        SELECT value FROM json_each(${JSON.stringify(anchors.map(({ seq }) => seq))}))`,
+    sql`WHERE audit_seq IN (SELECT value FROM json_each(${numbers}))`,
   );
-  return new Map(rows.map(({ seq, hash }) => [seq, hash]));
+  return new Map(seals.map(({ seq, hash }) => [seq, hash]));
 }
 
 /** Returns false if another event was written since the last one was sealed. */

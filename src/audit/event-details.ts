@@ -14,7 +14,7 @@ export type KeyRights = {
   readonly allowedIps: string | null;
   readonly activeFrom: number | null;
   readonly expiresAt: number | null;
-  readonly mintedBy: string;
+  readonly mintedBy: "session" | "operator";
 };
 /** A policy on the wire. Null: no limit. */
 export type PolicyView = {

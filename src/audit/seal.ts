@@ -5,14 +5,12 @@
  * also goes to the log and to R2 (anchor.ts), which show if rows were deleted from its end.
  */
 import { createHash } from "node:crypto";
-import { desc, gt } from "drizzle-orm";
 import { commit, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { log } from "../platform/log.ts";
-import { read } from "../platform/read.ts";
-import { sql } from "../platform/sql.ts";
+import { all, type Sql, sql } from "../platform/sql.ts";
+import { type LoggedEvent, readEvents } from "./audit.ts";
 import { signHead } from "./signing-keys.ts";
-import { auditEvents, auditSeals } from "./tables.ts";
 
 /** Rows that one batch seals. */
 const PAGE = 500;
@@ -20,8 +18,14 @@ const PAGE = 500;
 const MAX_ROWS_PER_CALL = 10_000;
 export const GENESIS = `0x${"00".repeat(32)}`;
 
-export type AuditRow = typeof auditEvents.$inferSelect;
 export type Head = { readonly seq: number; readonly hash: string };
+/** The link of a row. The last one of each sealing has a signature. */
+export type Seal = Head & {
+  readonly keyId: string | null;
+  readonly signature: string | null;
+  /** Unix milliseconds. */
+  readonly sealedAt: number;
+};
 
 /**
  * Seals new rows, logs the head and returns it. Concurrent calls are safe, because a batch inserts
@@ -32,7 +36,7 @@ export async function sealAudit(db: D1Database, settings: Config): Promise<Head>
   const limit = head.seq + MAX_ROWS_PER_CALL;
   let added = false;
   while (head.seq < limit) {
-    const rows = await rowsAfter(db, head.seq, PAGE);
+    const rows = await eventsAfter(db, head.seq, PAGE);
     if (rows.length === 0) break;
     const links = chain(head, rows);
     const newest = links.at(-1) ?? head;
@@ -57,38 +61,36 @@ export async function sealAudit(db: D1Database, settings: Config): Promise<Head>
 }
 
 async function sealedHead(db: D1Database): Promise<Head> {
-  const [head] = await read(db, ({ select }) =>
-    select({ seq: auditSeals.auditSeq, hash: auditSeals.hash })
-      .from(auditSeals)
-      .orderBy(desc(auditSeals.auditSeq))
-      .limit(1),
-  );
+  const [head] = await readSeals(db, sql`ORDER BY audit_seq DESC LIMIT 1`);
   return head ?? { seq: 0, hash: GENESIS };
 }
 
-export function rowsAfter(db: D1Database, seq: number, limit: number): Promise<AuditRow[]> {
-  return read(db, ({ select }) =>
-    select()
-      .from(auditEvents)
-      .where(gt(auditEvents.auditSeq, seq))
-      .orderBy(auditEvents.auditSeq)
-      .limit(limit),
+/** `rest` follows `FROM audit_seals`. */
+export function readSeals(db: D1Database, rest: Sql): Promise<Seal[]> {
+  return all(
+    db,
+    sql`SELECT audit_seq AS seq, '0x' || lower(hex(hash)) AS hash, key_id AS keyId, signature,
+        sealed_at AS sealedAt FROM audit_seals ${rest}`,
   );
 }
 
-function chain(head: Head, rows: readonly AuditRow[]): Head[] {
+export function eventsAfter(db: D1Database, seq: number, limit: number): Promise<LoggedEvent[]> {
+  return readEvents(db, sql`WHERE a.audit_seq > ${seq} ORDER BY a.audit_seq LIMIT ${limit}`);
+}
+
+function chain(head: Head, rows: readonly LoggedEvent[]): Head[] {
   let previous = head.hash;
   return rows.map((row) => {
     previous = linkOf(previous, row);
-    return { seq: row.auditSeq, hash: previous };
+    return { seq: row.seq, hash: previous };
   });
 }
 
 /** Hashes a JSON array, because its encoding is unambiguous for any text. */
-export function linkOf(previous: string, row: AuditRow): string {
+export function linkOf(previous: string, row: LoggedEvent): string {
   const text = JSON.stringify([
-    row.auditSeq,
-    row.auditEventId,
+    row.seq,
+    row.id,
     row.kind,
     row.actor,
     row.userId,

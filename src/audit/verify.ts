@@ -2,19 +2,17 @@
  * Verifies the audit log: the chain of links, the signed heads, the MACs of events, and the heads
  * that R2 keeps. Bounded calls continue each other, so that a log of any length can be verified.
  */
-import { gt } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { read } from "../platform/read.ts";
-import { all, sql } from "../platform/sql.ts";
+import { sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { type Anchor, AnchorReader, type AuditBucket } from "./anchor.ts";
+import { type LoggedEvent, readEvents } from "./audit.ts";
 import { type Epoch, isLost, type OpenedEpoch, readEpochs, recordedEpochs } from "./epoch.ts";
 import { headVerifies } from "./signing-keys.ts";
-import { type AuditRow, GENESIS, type Head, linkOf, rowsAfter } from "./seal.ts";
+import { eventsAfter, GENESIS, type Head, linkOf, readSeals, type Seal } from "./seal.ts";
 import { isGenuine } from "./event-mac.ts";
 import { needsMac } from "./event-details.ts";
-import { auditSeals } from "./tables.ts";
 
 /** Rows that are read at once, because D1 answers an invocation 1 000 queries. */
 const PAGE = 5_000;
@@ -85,7 +83,6 @@ export type VerifyOptions = {
 
 /** Where a call begins: the last link of the call before, and the last that was signed. */
 type Position = Head & { readonly signedSeq: number };
-type Seal = typeof auditSeals.$inferSelect;
 
 /** Recomputes the chain and compares it with the signed heads and with those in R2. */
 export async function verifyAudit(
@@ -187,7 +184,7 @@ class Verification {
     this.position = readPosition(from);
     const { seq, hash } = this.position;
     const [seal] = await sealsAfter(this.#db, seq - 1, 1);
-    if (seal === undefined || seal.auditSeq !== seq || seal.hash !== hash)
+    if (seal === undefined || seal.seq !== seq || seal.hash !== hash)
       this.discrepancies.push({ auditSeq: seq, kind: "changed" });
     this.#sealedAt = seal?.sealedAt ?? 0;
   }
@@ -198,23 +195,23 @@ class Verification {
     const seals = await sealsAfter(this.#db, start, PAGE);
     const last = seals.at(-1);
     if (last === undefined) return false;
-    const events = await rowsAfter(this.#db, start, PAGE);
-    const rows = new Map(events.map((row) => [row.auditSeq, row]));
+    const events = await eventsAfter(this.#db, start, PAGE);
+    const rows = new Map(events.map((row) => [row.seq, row]));
     for (const seal of seals) {
-      await this.#verifySeal(seal, rows.get(seal.auditSeq));
-      rows.delete(seal.auditSeq);
+      await this.#verifySeal(seal, rows.get(seal.seq));
+      rows.delete(seal.seq);
     }
     // The numbers that an epoch skips have no events.
     for (const auditSeq of rows.keys())
-      if (auditSeq < last.auditSeq) this.discrepancies.push({ auditSeq, kind: "forged" });
+      if (auditSeq < last.seq) this.discrepancies.push({ auditSeq, kind: "forged" });
     this.#sealedAt = last.sealedAt;
     this.rows += seals.length;
     await this.#outside(() => this.#compareAnchors(start + 1, seals));
     return true;
   }
 
-  async #verifySeal(seal: Seal, row: AuditRow | undefined): Promise<void> {
-    const { auditSeq, hash } = seal;
+  async #verifySeal(seal: Seal, row: LoggedEvent | undefined): Promise<void> {
+    const { seq: auditSeq, hash } = seal;
     const { position } = this;
     this.#expectNext(position.seq, auditSeq);
     const kind = wrongIn(this.#settings, seal, { row, previous: position.hash });
@@ -236,8 +233,8 @@ class Verification {
   }
 
   async #compareAnchors(from: number, seals: readonly Seal[]): Promise<void> {
-    const hashes = new Map(seals.map(({ auditSeq, hash }) => [auditSeq, hash]));
-    const to = seals.at(-1)?.auditSeq ?? from;
+    const hashes = new Map(seals.map(({ seq, hash }) => [seq, hash]));
+    const to = seals.at(-1)?.seq ?? from;
     for await (const anchor of this.#reader?.between(from, to) ?? [])
       if (hashes.get(anchor.seq) !== anchor.hash) await this.#contradicts(anchor, "anchor");
   }
@@ -258,12 +255,12 @@ class Verification {
       await this.#contradicts(newest, "truncated", seq + 1);
     let [unsealed, last] = [0, seq];
     for (;;) {
-      const rows = await rowsAfter(this.#db, last, PAGE);
+      const rows = await eventsAfter(this.#db, last, PAGE);
       for (const row of rows) {
-        this.#expectNext(last, row.auditSeq);
+        this.#expectNext(last, row.seq);
         if (!isAuthentic(this.#settings, row))
-          this.discrepancies.push({ auditSeq: row.auditSeq, kind: "forged" });
-        last = row.auditSeq;
+          this.discrepancies.push({ auditSeq: row.seq, kind: "forged" });
+        last = row.seq;
       }
       unsealed += rows.length;
       if (rows.length < PAGE) return unsealed;
@@ -292,11 +289,12 @@ async function restoresOf(
   const inLog = new Set(opened.map(({ seq }) => seq));
   const lost = recorded.filter(({ seq }) => !inLog.has(seq));
   const epochs = [...opened, ...lost.map((epoch) => ({ ...epoch, at: null, actor: null }))];
-  const kept = await rowsOf(
+  const ends = JSON.stringify(epochs.map(({ keptUntil }) => keptUntil));
+  const kept = await readEvents(
     db,
-    epochs.map(({ keptUntil }) => keptUntil),
+    sql`WHERE a.audit_seq IN (SELECT value FROM json_each(${ends}))`,
   );
-  const at = new Map(kept.map((row) => [row.auditSeq, toWireTime(row.at)]));
+  const at = new Map(kept.map((row) => [row.seq, toWireTime(row.at)]));
   return epochs
     .toSorted((one, other) => one.epoch - other.epoch || one.seq - other.seq)
     .map((epoch) => ({
@@ -314,36 +312,19 @@ async function restoresOf(
     }));
 }
 
-function rowsOf(db: D1Database, numbers: readonly number[]) {
-  return all<{ auditSeq: number; at: number }>(
-    db,
-    sql`SELECT audit_seq AS "auditSeq", at FROM audit_events
-      WHERE audit_seq IN (SELECT value FROM json_each(${JSON.stringify(numbers)}))`,
-  );
-}
-
 function sealsAfter(db: D1Database, seq: number, limit: number): Promise<Seal[]> {
-  return read(db, ({ select }) =>
-    select()
-      .from(auditSeals)
-      .where(gt(auditSeals.auditSeq, seq))
-      .orderBy(auditSeals.auditSeq)
-      .limit(limit),
-  );
+  return readSeals(db, sql`WHERE audit_seq > ${seq} ORDER BY audit_seq LIMIT ${limit}`);
 }
 
-async function isSigned(
-  settings: Config,
-  { auditSeq, hash, keyId, signature }: Seal,
-): Promise<boolean> {
+async function isSigned(settings: Config, { keyId, signature, ...head }: Seal): Promise<boolean> {
   if (keyId === null || signature === null) return false;
-  return headVerifies(settings, { seq: auditSeq, hash, keyId, signature });
+  return headVerifies(settings, { ...head, keyId, signature });
 }
 
 function wrongIn(
   settings: Config,
   { hash }: Pick<Head, "hash">,
-  { row, previous }: { row: AuditRow | undefined; previous: string },
+  { row, previous }: { row: LoggedEvent | undefined; previous: string },
 ): Discrepancy["kind"] | undefined {
   if (row === undefined) return "missing";
   if (linkOf(previous, row) !== hash) return "changed";
@@ -351,6 +332,6 @@ function wrongIn(
 }
 
 /** Whether the service wrote the event, as far as a MAC says so. Some kinds have none. */
-function isAuthentic(settings: Config, row: AuditRow): boolean {
-  return !needsMac(row) || isGenuine(settings, { ...row, id: row.auditEventId });
+function isAuthentic(settings: Config, row: LoggedEvent): boolean {
+  return !needsMac(row) || isGenuine(settings, row);
 }

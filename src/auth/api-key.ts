@@ -1,24 +1,22 @@
 /** API keys as their owner sees them: never their secret. */
 import * as z from "zod";
-import { and, desc, eq } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
 import {
-  afterCursor,
   fetchCount,
+  olderThan,
   type Page,
   pageOf,
   type PageQuery,
   type TimeId,
 } from "../http/cursor.ts";
 import { described, timeOrNullOut, timeOut } from "../http/fields.ts";
-import { raw, sql } from "../platform/sql.ts";
+import { all, raw, readUuid, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type Trim, trimUntilDone } from "../platform/trim.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { KEY_APPROVAL_MS } from "./approve-key.ts";
 import { KeyLimitsOut, limitsView } from "./key-limits.ts";
-import { apiKeys } from "./tables.ts";
+import { KEY_COLUMNS, type KeyRow, readRights } from "./key-seal.ts";
 import { SCOPES } from "../platform/actor.ts";
-import { read } from "../platform/read.ts";
 
 export const KeyRecord = z
   .object({
@@ -52,56 +50,70 @@ export const KeyRecord = z
   .meta({ id: "ApiKey" });
 export type KeyRecord = z.input<typeof KeyRecord>;
 
+type Row = KeyRow & {
+  readonly label: string;
+  readonly createdAt: number;
+  readonly lastUsedAt: number | null;
+  readonly revokedAt: number | null;
+  readonly approvedAt: number | null;
+};
+
+/** `rest` follows `FROM api_keys k`. */
+function readKeys(db: D1Database, rest: Sql): Promise<Row[]> {
+  return all(
+    db,
+    sql`SELECT ${select(KEY_COLUMNS)}, k.label, k.created_at AS createdAt,
+        k.last_used_at AS lastUsedAt, k.revoked_at AS revokedAt, k.approved_at AS approvedAt
+      FROM api_keys k ${rest}`,
+  );
+}
+
 export async function listApiKeys(
   db: D1Database,
   userId: string,
   page: PageQuery<TimeId>,
 ): Promise<Page<KeyRecord>> {
-  const older = afterCursor(page, { at: apiKeys.createdAt, id: apiKeys.apiKeyId });
-  const rows = await read(db, ({ select }) =>
-    select()
-      .from(apiKeys)
-      .where(and(eq(apiKeys.userId, userId), older))
-      .orderBy(desc(apiKeys.createdAt), desc(apiKeys.apiKeyId))
-      .limit(fetchCount(page)),
+  const older = olderThan(page, { at: "k.created_at", id: "k.api_key_id" });
+  const rows = await readKeys(
+    db,
+    sql`WHERE k.user_id = ${uuid(userId)} AND ${older}
+      ORDER BY k.created_at DESC, k.api_key_id DESC LIMIT ${fetchCount(page)}`,
   );
-  return pageOf(page, rows, toRecord, (row) => ({ at: row.createdAt, id: row.apiKeyId }));
+  return pageOf(page, rows, toRecord, (row) => ({ at: row.createdAt, id: readUuid(row.keyHex) }));
 }
 
 export async function findKey(
   db: D1Database,
   key: { apiKeyId: string; userId: string },
 ): Promise<KeyRecord | undefined> {
-  const [row] = await read(db, ({ select }) =>
-    select()
-      .from(apiKeys)
-      .where(and(eq(apiKeys.apiKeyId, key.apiKeyId), eq(apiKeys.userId, key.userId))),
+  const [row] = await readKeys(
+    db,
+    sql`WHERE k.api_key_id = ${uuid(key.apiKeyId)} AND k.user_id = ${uuid(key.userId)}`,
   );
-  return row === undefined ? undefined : toRecord(row);
+  return row && toRecord(row);
 }
 
 /** The user that a key belongs to. Undefined if there is no such key. */
 export async function ownerOfKey(db: D1Database, apiKeyId: string): Promise<string | undefined> {
-  const [key] = await read(db, ({ select }) =>
-    select({ userId: apiKeys.userId }).from(apiKeys).where(eq(apiKeys.apiKeyId, apiKeyId)),
-  );
-  return key?.userId;
+  const [key] = await readKeys(db, sql`WHERE k.api_key_id = ${uuid(apiKeyId)}`);
+  return key && readUuid(key.userHex);
 }
 
 /** Never the secret. */
-function toRecord(row: typeof apiKeys.$inferSelect): KeyRecord {
+function toRecord(row: Row): KeyRecord {
+  const { scopes, limits, allowedIps, requireIdempotency } = readRights(row);
   return {
-    api_key_id: row.apiKeyId,
+    api_key_id: readUuid(row.keyHex),
     label: row.label,
-    scopes: [...row.scopes],
+    scopes,
     created_at: toWireTime(row.createdAt),
     expires_at: toWireTimeOrNull(row.expiresAt),
-    allowed_ips: row.allowedIps === null ? null : [...row.allowedIps],
+    allowed_ips: allowedIps === null ? null : [...allowedIps],
     last_used_at: toWireTimeOrNull(row.lastUsedAt),
     revoked_at: toWireTimeOrNull(row.revokedAt),
     minted_by: row.mintedBy,
-    limits: row.limits === null ? null : limitsView(row.limits),
-    require_idempotency: row.requireIdempotency,
+    limits: limits === null ? null : limitsView(limits),
+    require_idempotency: requireIdempotency,
     active_from: toWireTimeOrNull(row.activeFrom),
     approved_at: toWireTimeOrNull(row.approvedAt),
   };

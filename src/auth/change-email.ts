@@ -11,8 +11,14 @@ import type { Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import { all, type Expr, expr, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
-import { commitAudited, detailed, EVENT_CONTENT, recordBy } from "../audit/audit.ts";
-import { type EventContent, isGenuine, isMacOf, type MacKeys, macOf } from "../audit/event-mac.ts";
+import {
+  commitAudited,
+  detailed,
+  LOGGED_EVENT,
+  type LoggedEvent,
+  recordBy,
+} from "../audit/audit.ts";
+import { isGenuine, isMacOf, type MacKeys, macOf } from "../audit/event-mac.ts";
 import { holdMsOf } from "./hold.ts";
 import { type EmailChange, passwordSha256 } from "../audit/event-details.ts";
 import { CANCEL_KINDS } from "./rights.ts";
@@ -85,11 +91,9 @@ const MAX_DUE = 20;
 
 /** Changes whose instant has passed, as their events say. */
 export async function dueEmailChanges(db: D1Database, keys: MacKeys): Promise<DueEmailChange[]> {
-  const rows = await all<
-    EventContent & { mac: string | null; user: string; email: string; passwordHash: string }
-  >(
+  const rows = await all<LoggedEvent & { user: string; email: string; passwordHash: string }>(
     db,
-    sql`SELECT ${select(EVENT_CONTENT)}, hex(c.user_id) AS user, c.email,
+    sql`SELECT ${select(LOGGED_EVENT)}, hex(c.user_id) AS user, c.email,
         c.password_hash AS passwordHash
       FROM email_changes c JOIN audit_events a ON a.audit_event_id = c.audit_event_id
       WHERE c.active_from <= ${NOW} ORDER BY c.active_from LIMIT ${MAX_DUE}`,

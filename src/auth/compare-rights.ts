@@ -1,17 +1,7 @@
 /** Reads who may act for a chunk of users, and compares it with their audit events (rights.ts). */
 import { NOW } from "../platform/commit.ts";
-import {
-  atom,
-  type Columns,
-  type Expr,
-  expr,
-  prepare,
-  readUuid,
-  select,
-  type Sql,
-  sql,
-} from "../platform/sql.ts";
-import { EVENT_CONTENT, uuidTextOf } from "../audit/audit.ts";
+import { type Expr, expr, prepare, readUuid, select, type Sql, sql } from "../platform/sql.ts";
+import { LOGGED_EVENT, uuidTextOf } from "../audit/audit.ts";
 import { isGenuine, type MacKeys } from "../audit/event-mac.ts";
 import { KEY_COLUMNS, type KeyRow } from "./key-seal.ts";
 import { POLICY_COLUMNS, policyOf, type PolicyRow } from "./policy.ts";
@@ -109,15 +99,9 @@ async function readRows(db: D1Database, { after, upTo }: Users): Promise<Rights>
   return rightsOf(results.map(({ results: rows }) => rows));
 }
 
-const EVENT: Columns<keyof RightsEvent> = {
-  ...EVENT_CONTENT,
-  seq: atom("a.audit_seq"),
-  at: atom("a.at"),
-};
-
 /** The last event of each kind about each subject. */
 function lastEvents(subjects: Sql, kinds: readonly string[]): Sql {
-  return sql`SELECT ${select(EVENT)}
+  return sql`SELECT ${select(LOGGED_EVENT)}
     FROM (${subjects}) s JOIN json_each(${JSON.stringify(kinds)}) k
     JOIN audit_events a ON a.audit_seq = ${lastSeq(expr`s.subject`, expr`k.value`)}`;
 }
@@ -128,7 +112,7 @@ function lastSeq(subject: Expr, kind: Expr): Expr {
 
 /** The first event of each kind that cancels, about the user and after `seq` of each request. */
 function firstCancels(requests: Sql): Sql {
-  return sql`SELECT ${select(EVENT)}
+  return sql`SELECT ${select(LOGGED_EVENT)}
     FROM (${requests}) s JOIN json_each(${JSON.stringify([...CANCEL_KINDS, CANCELS_TOTP])}) k
     JOIN audit_events a ON a.audit_seq = (SELECT min(e.audit_seq)
       ${eventsOf(expr`s.subject`, expr`k.value`)} AND e.audit_seq > s.seq)`;

@@ -10,19 +10,15 @@
 import { raiseAlert } from "../platform/alert.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
+import { first, readUuid, select, sql, uuid } from "../platform/sql.ts";
 import { FROZEN_BY, type FrozenBy } from "./frozen.ts";
 import { NOW } from "../platform/commit.ts";
 import { sessionsMayTrade } from "./policy.ts";
 import { holdUntil } from "./hold.ts";
 import { importHmacKey } from "./hmac.ts";
 import { isOwnKeyId } from "./mark.ts";
-import { type KeyLimits, readLimits } from "./key-limits.ts";
-import { KEY_SEAL_COLUMNS, openKey, type SealedKeyRow } from "./key-seal.ts";
-import { readScopes } from "./scope.ts";
+import { KEY_SEAL_COLUMNS, openKey, readRights, type SealedKeyRow } from "./key-seal.ts";
 import { codeCounts } from "./second-factor.ts";
-import { readAddresses } from "./tables.ts";
-import type { Scope } from "../platform/actor.ts";
 
 /**
  * Contract.md section 3 allows 5 s until a revocation affects reads. The age of a value counts from
@@ -35,15 +31,9 @@ const REFRESH_MS = 3_000;
 const REFRESH_AGAIN_MS = 500;
 const MAX_ENTRIES = 20_000;
 
-export type KeyState = {
+export type KeyState = ReturnType<typeof readRights> & {
   readonly apiKeyId: string;
   readonly userId: string;
-  readonly scopes: readonly Scope[];
-  readonly allowedIps: readonly string[] | null;
-  readonly activeFrom: number | null;
-  readonly limits: KeyLimits | null;
-  readonly requireIdempotency: boolean;
-  readonly expiresAt: number | null;
   readonly revoked: boolean;
   readonly frozen: FrozenBy | null;
   readonly key: CryptoKey;
@@ -55,11 +45,8 @@ export type UserState = {
   readonly holdUntil: number;
   /** Whether sessions may trade, by the account's policy. */
   readonly sessionsTrade: boolean;
-  readonly totp: TotpState;
-};
-/** A removal takes effect at `removalAt`, and a replacement at `replacementAt`. */
-type TotpState = {
-  readonly confirmed: boolean;
+  /** NULL: TOTP is off. A removal takes effect at `removalAt`, a replacement at `replacementAt`. */
+  readonly totp: "confirmed" | null;
   readonly removalAt: number | null;
   readonly replacementAt: number | null;
   readonly recoveryCodesLeft: number;
@@ -108,7 +95,7 @@ async function readKey(
   settings: Config,
   apiKeyId: string,
 ): Promise<KeyState | undefined> {
-  const [row] = await all<KeyRow>(
+  const row = await first<KeyRow>(
     db,
     sql`SELECT ${select(KEY_SEAL_COLUMNS)}, k.revoked_at AS revokedAt, ${FROZEN_BY} AS frozen
       FROM api_keys k JOIN users u ON u.user_id = k.user_id
@@ -121,12 +108,7 @@ async function readKey(
   return {
     apiKeyId,
     userId,
-    scopes: readScopes(row.scopes),
-    allowedIps: row.allowedIps === null ? null : readAddresses(row.allowedIps),
-    activeFrom: row.activeFrom,
-    limits: row.limits === null ? null : readLimits(row.limits),
-    requireIdempotency: row.requireIdempotency === 1,
-    expiresAt: row.expiresAt,
+    ...readRights(row),
     revoked: row.revokedAt !== null,
     frozen: row.frozen,
     key: await importHmacKey(secret),
@@ -157,40 +139,18 @@ async function openOrAlert(
 }
 
 async function readUser(db: D1Database, userId: string): Promise<UserState | undefined> {
-  const row = await first<{
-    epoch: number;
-    frozen: FrozenBy | null;
-    holdUntil: number;
-    sessionsTrade: number;
-    status: string | null;
-    removalAt: number | null;
-    replacementAt: number | null;
-    codes: number;
-  }>(
+  const row = await first<Omit<UserState, "sessionsTrade"> & { sessionsTrade: number }>(
     db,
     sql`SELECT u.session_epoch AS epoch, ${FROZEN_BY} AS frozen,
         ${holdUntil(uuid(userId), NOW)} AS holdUntil,
-        ${sessionsMayTrade(uuid(userId), NOW)} AS sessionsTrade, t.status, t.ends_at AS removalAt,
-        t.next_from AS replacementAt,
+        ${sessionsMayTrade(uuid(userId), NOW)} AS sessionsTrade, t.status AS totp,
+        t.ends_at AS removalAt, t.next_from AS replacementAt,
         (SELECT count(*) FROM recovery_codes c
-          WHERE c.user_id = u.user_id AND ${codeCounts(NOW)}) AS codes
+          WHERE c.user_id = u.user_id AND ${codeCounts(NOW)}) AS recoveryCodesLeft
       FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
       WHERE u.user_id = ${uuid(userId)}`,
   );
-  return (
-    row && {
-      epoch: row.epoch,
-      frozen: row.frozen,
-      holdUntil: row.holdUntil,
-      sessionsTrade: row.sessionsTrade === 1,
-      totp: {
-        confirmed: row.status !== null,
-        removalAt: row.removalAt,
-        replacementAt: row.replacementAt,
-        recoveryCodesLeft: row.codes,
-      },
-    }
-  );
+  return row && { ...row, sessionsTrade: row.sessionsTrade === 1 };
 }
 
 /** Removes a user and their keys from this isolate's cache. Others expire within seconds. */

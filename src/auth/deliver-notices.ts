@@ -7,21 +7,16 @@ import { all, select, sql } from "../platform/sql.ts";
 import { now, toWireTime } from "../platform/time.ts";
 import { deliverLog, type Page } from "../outbound/deliver-log.ts";
 import { signedHeaders } from "../outbound/sign.ts";
-import { EVENT_CONTENT } from "../audit/audit.ts";
+import { genuineEvents, LOGGED_EVENT, type LoggedEvent } from "../audit/audit.ts";
 import { isNoticeKind } from "../audit/event-kinds.ts";
 import { cancelToken } from "./change-email.ts";
-import { type EventContent, isGenuine } from "../audit/event-mac.ts";
 
 /** Audit events of one page. Most are no notices. */
 export const NOTICE_PAGE = 200;
 /** How long a replaced address gets notices, too. */
 const OLD_ADDRESS_MS = 30 * 86_400_000;
 
-type Row = EventContent & {
-  readonly seq: number;
-  readonly email: string | null;
-  readonly at: number;
-};
+type Row = LoggedEvent & { readonly email: string | null };
 
 /** Cron task. Without NOTICE_URL it does nothing. */
 export function deliverNotices(db: D1Database, settings: Config): Promise<boolean> {
@@ -38,7 +33,7 @@ export function deliverNotices(db: D1Database, settings: Config): Promise<boolea
 async function readPage(db: D1Database, settings: Config, after: number): Promise<Page> {
   const rows = await all<Row>(
     db,
-    sql`SELECT ${select(EVENT_CONTENT)}, a.audit_seq AS seq, u.email, a.at
+    sql`SELECT ${select(LOGGED_EVENT)}, u.email
       FROM audit_events a LEFT JOIN users u ON u.user_id = a.user_id
       WHERE a.audit_seq > ${after} ORDER BY a.audit_seq LIMIT ${NOTICE_PAGE}`,
   );
@@ -62,18 +57,13 @@ async function readChanges(
   settings: Config,
   rows: readonly Row[],
 ): Promise<ReadonlyMap<string | null, readonly Change[]>> {
-  const users = JSON.stringify([...new Set(rows.map((row) => row.userId))]);
-  const events = await all<EventContent & { mac: string | null; seq: number; at: number }>(
-    db,
-    sql`SELECT ${select(EVENT_CONTENT)}, a.audit_seq AS seq, a.at
-      FROM audit_events a INDEXED BY audit_events_rights
-      WHERE a.subject_id IN (SELECT value FROM json_each(${users}))
-        AND a.kind = 'email_changed' AND a.details IS NOT NULL ORDER BY a.audit_seq`,
-  );
-  const changes = events
-    .filter((event) => isGenuine(settings, event))
+  const subjects = [...new Set(rows.flatMap(({ userId }) => userId ?? []))];
+  const events = await genuineEvents(db, settings, { kind: "email_changed", subjects });
+  const changes = events.map(({ seq, at, subjectId, details }) => {
     // Safe cast: the MAC shows that the service wrote it.
-    .map((event) => ({ ...event, ...(JSON.parse(event.details ?? "") as { from: string }) }));
+    const { from } = JSON.parse(details ?? "") as { from: string };
+    return { seq, at, subjectId, from };
+  });
   return Map.groupBy(changes, ({ subjectId }) => subjectId);
 }
 

@@ -7,6 +7,8 @@
 import type { KeyRights } from "../audit/event-details.ts";
 import type { Config } from "../platform/config.ts";
 import { atom, type Columns } from "../platform/sql.ts";
+import { readLimits } from "./key-limits.ts";
+import { readScopes } from "./scope.ts";
 import { openSecret, type Sealed, sealSecret } from "./secret-box.ts";
 
 /** The columns of a key that the seal binds. */
@@ -33,6 +35,24 @@ export const KEY_SEAL_COLUMNS: Columns<keyof SealedKeyRow> = {
   sealed: atom("k.secret_sealed"),
   masterKeyId: atom("k.master_key_id"),
 };
+
+/** What the stored texts say. */
+export function readRights(row: KeyRights) {
+  return {
+    scopes: readScopes(row.scopes),
+    limits: row.limits === null ? null : readLimits(row.limits),
+    requireIdempotency: row.requireIdempotency === 1,
+    allowedIps: row.allowedIps === null ? null : readAddresses(row.allowedIps),
+    activeFrom: row.activeFrom,
+    expiresAt: row.expiresAt,
+  } as const;
+}
+
+/** Parses a JSON array of addresses. Text that is not an array allows no address. */
+export function readAddresses(stored: string): readonly string[] {
+  const list: unknown = JSON.parse(stored);
+  return Array.isArray(list) ? list.filter((item) => typeof item === "string") : [];
+}
 
 export function sealKey(
   ring: Config["MASTER_KEYS"],

@@ -7,7 +7,7 @@
  */
 import { codeMark, type KeyRights, passwordSha256, type Stored } from "../audit/event-details.ts";
 import type { DetailedKind } from "../audit/event-kinds.ts";
-import type { EventContent } from "../audit/event-mac.ts";
+import type { LoggedEvent } from "../audit/audit.ts";
 import { DEFAULT_POLICY, type Policy, policyView } from "./policy.ts";
 
 /** Of what an account's events are about: the user, a key or an address. */
@@ -44,13 +44,10 @@ export const CANCEL_KINDS = [
 /** Cancels only changes of TOTP. */
 export const CANCELS_TOTP = "totp_removal_cancelled";
 
-export type RightsEvent = EventContent & {
+export type RightsEvent = LoggedEvent & {
   readonly kind: Kind;
   readonly subjectId: string;
   readonly details: string;
-  readonly mac: string | null;
-  readonly seq: number;
-  readonly at: number;
 };
 
 export type AccountRights = {

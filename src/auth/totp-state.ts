@@ -19,9 +19,8 @@ export async function shownTotp(
   waitUntil: (work: Promise<unknown>) => void,
 ): Promise<z.input<typeof Totp>> {
   const user = await userState(db, userId, waitUntil);
-  const { confirmed = false, removalAt = null, recoveryCodesLeft = 0 } = user?.totp ?? {};
-  const replacementAt = user?.totp.replacementAt ?? null;
-  const enabled = confirmed && (removalAt === null || removalAt > Date.now());
+  const { totp = null, removalAt = null, replacementAt = null, recoveryCodesLeft = 0 } = user ?? {};
+  const enabled = totp !== null && (removalAt === null || removalAt > Date.now());
   const replaced = replacementAt === null || replacementAt <= Date.now();
   return {
     enabled,

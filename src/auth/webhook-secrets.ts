@@ -3,6 +3,9 @@ import type { Config } from "../platform/config.ts";
 import { WEBHOOK_SECRET_PREFIX } from "../platform/receivers.ts";
 import { openSecret, type Sealed, sealSecret } from "./secret-box.ts";
 
+/** Why an endpoint gets nothing any more. */
+export const WEBHOOK_ENDS = ["gone", "late", "full", "events_gone", "revoked"] as const;
+
 /** How long the secret before signs, too. */
 const ROTATION_MS = 86_400_000;
 

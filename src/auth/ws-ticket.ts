@@ -37,7 +37,7 @@ import { ipAllowed } from "../http/ip-range.ts";
 import { scopeMissing } from "./permit.ts";
 import { readScopes, writeScopes } from "./scope.ts";
 import type { Actor, Scope } from "../platform/actor.ts";
-import { readAddresses } from "./tables.ts";
+import { readAddresses } from "./key-seal.ts";
 
 export const TICKET_LIFETIME_MS = 30_000;
 

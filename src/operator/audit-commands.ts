@@ -1,10 +1,9 @@
-import { and, desc, eq, gte, isNull, lt, ne } from "drizzle-orm";
-import { auditRow, recordBy } from "../audit/audit.ts";
+import { auditRow, readEvents, recordBy } from "../audit/audit.ts";
 import type { PlainKind } from "../audit/event-kinds.ts";
 import { sealAudit } from "../audit/seal.ts";
 import { type AuditReport, verifyAudit } from "../audit/verify.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
-import { all, type Sql, sql, TRUE } from "../platform/sql.ts";
+import { all, and, expr, type Sql, sql, TRUE } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import {
   actorOf,
@@ -13,11 +12,7 @@ import {
   optional,
   optionalInteger,
 } from "./context.ts";
-import { sinceOption } from "./listed.ts";
-import { userOf } from "./users.ts";
-import { alerts } from "../platform/tables.ts";
-import { read } from "../platform/read.ts";
-import { auditEvents } from "../audit/tables.ts";
+import { ofUser, sinceOption } from "./listed.ts";
 
 /**
  * Writes the audit event of a command, in one batch with `effects`. If the effects need several
@@ -45,22 +40,15 @@ export async function closeAlerts(
   { kind, subject }: { readonly kind: string; readonly subject?: string },
   audited: { kind: PlainKind; reason: string },
 ): Promise<string[]> {
-  const found = await read(context.env.DB, ({ select }) =>
-    select({ subject: alerts.subject })
-      .from(alerts)
-      .where(
-        and(
-          eq(alerts.kind, kind),
-          subject === undefined ? undefined : eq(alerts.subject, subject),
-          isNull(alerts.resolvedAt),
-        ),
-      ),
+  const open = sql`kind = ${kind} AND subject = coalesce(${subject ?? null}, subject)
+    AND resolved_at IS NULL`;
+  const found = await all<{ subject: string }>(
+    context.env.DB,
+    sql`SELECT subject FROM alerts WHERE ${open}`,
   );
   if (found.length > 0) {
     await recordCommand(context, audited.kind, audited.reason, (group) => [
-      sql`UPDATE alerts SET resolved_at = ${group.at}
-        WHERE kind = ${kind} AND subject = coalesce(${subject ?? null}, subject)
-          AND resolved_at IS NULL`,
+      sql`UPDATE alerts SET resolved_at = ${group.at} WHERE ${open}`,
     ]);
   }
   return found.map((alert) => alert.subject);
@@ -90,30 +78,23 @@ export async function listAudit(context: OperatorContext): Promise<unknown> {
       WHERE audit_seq < ${before} ORDER BY audit_seq DESC LIMIT ${MAX_SEARCHED})`,
   );
   const lowest = window?.lowest ?? 0;
-  const user = context.options["email"] ?? context.options["user-id"];
-  const userId = user === undefined ? undefined : await userOf(context);
   const subject = optional(context, "subject");
   const since = sinceOption(context);
-  const ofKind = kind === undefined ? ne(auditEvents.kind, CROWDING) : eq(auditEvents.kind, kind);
-  const rows = await read(db, ({ select }) =>
-    select()
-      .from(auditEvents)
-      .where(
-        and(
-          lt(auditEvents.auditSeq, before),
-          gte(auditEvents.auditSeq, lowest),
-          kind === "all" ? undefined : ofKind,
-          userId === undefined ? undefined : eq(auditEvents.userId, userId),
-          subject === undefined ? undefined : eq(auditEvents.subjectId, subject),
-          since === undefined ? undefined : gte(auditEvents.at, since),
-        ),
-      )
-      .orderBy(desc(auditEvents.auditSeq))
-      .limit(limit),
+  const ofKind = kind === undefined ? expr`a.kind <> ${CROWDING}` : expr`a.kind = ${kind}`;
+  const conditions = [
+    expr`a.audit_seq < ${before} AND a.audit_seq >= ${lowest}`,
+    ...(kind === "all" ? [] : [ofKind]),
+    ...(await ofUser(context, "a.user_id")),
+    ...(subject === undefined ? [] : [expr`a.subject_id = ${subject}`]),
+    ...(since === undefined ? [] : [expr`a.at >= ${since}`]),
+  ];
+  const rows = await readEvents(
+    db,
+    sql`WHERE ${and(conditions)} ORDER BY a.audit_seq DESC LIMIT ${limit}`,
   );
   const events = rows.map((row) => ({
-    audit_seq: row.auditSeq,
-    audit_event_id: row.auditEventId,
+    audit_seq: row.seq,
+    audit_event_id: row.id,
     kind: row.kind,
     actor: row.actor,
     user_id: row.userId,
@@ -123,7 +104,7 @@ export async function listAudit(context: OperatorContext): Promise<unknown> {
     created_at: toWireTime(row.at),
   }));
   const rest = window?.n === MAX_SEARCHED ? lowest : null;
-  return { events, next_before: rows.length === limit ? (rows.at(-1)?.auditSeq ?? null) : rest };
+  return { events, next_before: rows.length === limit ? (rows.at(-1)?.seq ?? null) : rest };
 }
 
 /** What an operator ordered, with its options. */

@@ -4,11 +4,10 @@
  * Writes, guards and reads that need an index hint, a merge or a view are SQL (sql.ts), as is every
  * statement of a commit group.
  */
-import { type SQL, sql } from "drizzle-orm";
 import { drizzle, type DrizzleD1Database } from "drizzle-orm/d1";
-import { checkLimits, type Sql } from "./sql.ts";
+import { checkLimits } from "./sql.ts";
 
-type Reader = Pick<DrizzleD1Database, "select" | "selectDistinct">;
+type Reader = Pick<DrizzleD1Database, "select">;
 
 const readers = new WeakMap<D1Database, Reader>();
 
@@ -37,21 +36,7 @@ function readerOf(db: D1Database): Reader {
   if (known !== undefined) return known;
   const builder = drizzle(db, { logger: { logQuery: checkLimits } });
   // Safe cast: `bind` keeps the signatures, but its type knows only the last overload of each.
-  const reader = {
-    select: builder.select.bind(builder),
-    selectDistinct: builder.selectDistinct.bind(builder),
-  } as Reader;
+  const reader = { select: builder.select.bind(builder) } as Reader;
   readers.set(db, reader);
   return reader;
-}
-
-/** Converts a part of a statement for use in a query of the builder. */
-export function fragment({ text, params }: Sql): SQL {
-  const [first = "", ...rest] = text.split("?");
-  if (rest.length !== params.length)
-    throw new Error(`the text contains a question mark that is not a parameter: ${text}`);
-  return sql.join([
-    sql.raw(first),
-    ...rest.flatMap((part, index) => [sql`${params[index]}`, sql.raw(part)]),
-  ]);
 }

@@ -1,7 +1,7 @@
 /** The webhooks of users: where events of their account are delivered. */
 import { commitAudited, recordBy, recordOf } from "../../audit/audit.ts";
 import { mayWrite, throwNotApplied } from "../../auth/may-write.ts";
-import type { WEBHOOK_ENDS } from "../../auth/tables.ts";
+import type { WEBHOOK_ENDS } from "../../auth/webhook-secrets.ts";
 import { newWebhookSecret, openWebhook, rotated, sealWebhook } from "../../auth/webhook-secrets.ts";
 import type { Sealed } from "../../auth/secret-box.ts";
 import type { CheckedActor, SessionActor } from "../../platform/actor.ts";

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { stepUpFields } from "../../auth/account-fields.ts";
 import { requireFresh, STEP_UP_PROBLEMS, stepUp } from "../../auth/step-up.ts";
-import { WEBHOOK_ENDS } from "../../auth/tables.ts";
+import { WEBHOOK_ENDS } from "../../auth/webhook-secrets.ts";
 import { route } from "../../http/define-route.ts";
 import { described, oneOf, uuidField } from "../../http/fields.ts";
 import type { Api } from "../../http/route-definition.ts";
