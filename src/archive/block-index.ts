@@ -53,14 +53,14 @@ const LIMITS: IndexLimits = {
   opened: 600,
   filtered: 200,
   examined: 20_000,
-  open: PLATFORM.memoryBytes.number / 16,
+  open: PLATFORM.memoryBytes / 16,
   ...FOLLOW_LIMITS,
 };
 /** One call opens so many times the bytes that are open at once. They take a second to read. */
 const ROOMS_PER_CALL = 4;
 
 /** A Worker has six connections. Most pages need one block, so the first read is alone. */
-const READ_AT_ONCE = PLATFORM.connections.number;
+const READ_AT_ONCE = PLATFORM.connections;
 
 export type RecordsRequest = {
   readonly newest: SealId;

@@ -10,7 +10,7 @@
 import { raiseAlert } from "../platform/alert.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { first, readUuid, select, sql, uuid } from "../platform/sql.ts";
+import { all, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
 import { FROZEN_BY, type FrozenBy } from "./frozen.ts";
 import { NOW } from "../platform/commit.ts";
 import { sessionsMayTrade } from "./policy.ts";
@@ -95,7 +95,7 @@ async function readKey(
   settings: Config,
   apiKeyId: string,
 ): Promise<KeyState | undefined> {
-  const row = await first<KeyRow>(
+  const [row] = await all<KeyRow>(
     db,
     sql`SELECT ${select(KEY_SEAL_COLUMNS)}, k.revoked_at AS revokedAt, ${FROZEN_BY} AS frozen
       FROM api_keys k JOIN users u ON u.user_id = k.user_id

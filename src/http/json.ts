@@ -57,15 +57,13 @@ export function parseJson(text: string, at = "body"): unknown {
 }
 
 function parse(text: string, errors: FieldError[], at: string): unknown {
-  let value: unknown;
   try {
     // Check the syntax first, because the scan assumes valid JSON. The scan in turn limits the
     // depth before the reviver below recurses.
-    value = JSON.parse(text);
+    JSON.parse(text);
   } catch {
     throw invalidRequest([{ path: at, message: "is not valid JSON" }]);
   }
-  if (isCanonical(text, value)) return withNumbers(value);
   errors.push(...scan(text, at));
   return parseWithSource(text, (key, member, source) => {
     if (key === "__proto__") return undefined;
@@ -74,40 +72,6 @@ function parse(text: string, errors: FieldError[], at: string): unknown {
       throw invalidRequest([{ path: at, message: "contains an unpaired surrogate" }]);
     return member;
   });
-}
-
-/**
- * Whether the text is what JSON.stringify writes. Most clients send such text. It repeats no key
- * and each of its numbers is exact, so it need not be scanned.
- */
-function isCanonical(text: string, value: unknown): boolean {
-  // An escape may be an unpaired surrogate. JSON.stringify recurses, so depth is limited before.
-  return !text.includes("\\u") && isWithinLimits(value, 1) && JSON.stringify(value) === text;
-}
-
-function isWithinLimits(value: unknown, depth: number): boolean {
-  if (typeof value !== "object" || value === null) return true;
-  if (depth > MAX_DEPTH) return false;
-  const keys = Object.keys(value);
-  if (keys.length > MAX_MEMBERS) return false;
-  if (Array.isArray(value)) return value.every((item) => isWithinLimits(item, depth + 1));
-  const members = objectMembers(value);
-  return keys.every((key) => key !== "__proto__" && isWithinLimits(members[key], depth + 1));
-}
-
-/** Replaces each number of a canonical text by its source. */
-function withNumbers(value: unknown): unknown {
-  if (typeof value === "number") return new JsonNumber(String(value));
-  if (Array.isArray(value)) return value.map(withNumbers);
-  if (typeof value !== "object" || value === null) return value;
-  const members = objectMembers(value);
-  for (const key of Object.keys(members)) members[key] = withNumbers(members[key]);
-  return members;
-}
-
-/** Safe cast: any object that JSON.parse made. */
-function objectMembers(value: object): Record<string, unknown> {
-  return value as Record<string, unknown>;
 }
 
 type Container =

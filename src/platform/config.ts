@@ -229,7 +229,7 @@ export const Settings = z.object({
   RFQ_GROUP_MAX_OPERATIONS: integer(256, 1, 256),
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
   /** D1 allows 10 GB on a paid plan, 500 MB on the free one. */
-  STORAGE_LIMIT_MB: integer(10_000, 1, PLATFORM.database.number / 1_000_000),
+  STORAGE_LIMIT_MB: integer(10_000, 1, PLATFORM.database / 1_000_000),
   /**
    * Divides the windows through which data goes to the archive (windows.ts). Above 1 only in tests
    * and simulations, because clients rely on the windows.
@@ -292,7 +292,7 @@ export type ChainConfig = Config["CHAINS"][number];
 export type VenueConfig = Config["VENUES"][number];
 
 /** Cloudflare's limit of a variable or secret is 5 KB, and its deployment fails with a number. */
-const MAX_SETTING_BYTES = PLATFORM.settingBytes.number;
+const MAX_SETTING_BYTES = PLATFORM.settingBytes;
 
 function checkSizes(env: object): void {
   for (const name of Object.keys(Settings.shape)) {

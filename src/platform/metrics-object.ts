@@ -9,7 +9,7 @@ import { now } from "./time.ts";
 
 const STORE_EVERY_MS = 60_000;
 /** They are one stored value. A series has some 100 bytes. */
-export const MAX_SERIES = PLATFORM.storedBytes.number / 400;
+export const MAX_SERIES = PLATFORM.storedBytes / 400;
 const SUMS = "sums";
 
 export class Metrics extends DurableObject<Env> {

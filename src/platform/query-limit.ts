@@ -10,7 +10,7 @@ import { PLATFORM } from "./platform-limits.ts";
 import { withSettingsOf } from "./config.ts";
 
 /** Half of what D1 allows, because a lost response costs queries that nobody planned. */
-const QUERIES_PER_INVOCATION = PLATFORM.queries.number / 2;
+const QUERIES_PER_INVOCATION = PLATFORM.queries / 2;
 
 export class QueryLimitReached extends Error {
   constructor(limit: number) {

@@ -117,7 +117,7 @@ export function jsonObject(columns: Columns): Expr {
 }
 
 /** D1 accepts at most 32 arguments of a function. */
-const MAX_ARGUMENTS = PLATFORM.functionArguments.number;
+const MAX_ARGUMENTS = PLATFORM.functionArguments;
 
 export function jsonArray(values: readonly Expr[]): Expr {
   checkArguments("json_array", values.length);
@@ -138,10 +138,10 @@ export function jsonText(value: Expr): Expr {
 }
 
 /** D1's limits of one statement. Checked here because a local D1 accepts more. */
-const MAX_PARAMS = PLATFORM.params.number;
-const MAX_STATEMENT_BYTES = PLATFORM.statementBytes.number;
+const MAX_PARAMS = PLATFORM.params;
+const MAX_STATEMENT_BYTES = PLATFORM.statementBytes;
 /** D1 allows 2 MB for a value, and for a row with all of its values. */
-const MAX_VALUE_BYTES = 0.95 * PLATFORM.valueBytes.number;
+const MAX_VALUE_BYTES = 0.95 * PLATFORM.valueBytes;
 
 export function prepare(db: D1Database, { text, params }: Sql): D1PreparedStatement {
   checkLimits(text, params);

@@ -35,7 +35,7 @@ export const READ = {
   /** The sealer looks up which groups are cold. */
   coldGroup: { of: "commitGroups", ms: HOUR },
   /** D1 ends a batch after 30 s. Until then its fence needs the group. */
-  batchFence: { of: "commitGroups", ms: PLATFORM.batchMs.number },
+  batchFence: { of: "commitGroups", ms: PLATFORM.batchMs },
   /** The reconciliation compares the events of each group that it knows. */
   eventsOfGroups: { of: "events", ms: HOUR },
   replayByKey: { of: "ended", ms: HOUR },

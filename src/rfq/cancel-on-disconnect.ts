@@ -22,7 +22,7 @@ import { closeQuotes, QUERIES_PER_CLOSING } from "./close-quotes.ts";
  * Streams that cron asks in one minute. Each is a subrequest, of which a Worker has a bounded
  * number. If more are armed, each is asked in one of the next minutes (docs/contract.md).
  */
-const MAX_STREAMS = PLATFORM.subrequests.number / 20;
+const MAX_STREAMS = PLATFORM.subrequests / 20;
 /** Longer than a command can take from its receipt to its commit. */
 const KEEP_TAKEN_OVER_MS = 600_000;
 

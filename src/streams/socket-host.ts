@@ -33,7 +33,7 @@ import { first, sql } from "../platform/sql.ts";
  * Upgrades that read the database at once. All calls of an object share six connections. Pushes in
  * order take one, so this leaves two for the commits of a book while all clients reconnect.
  */
-const UPGRADES_AT_ONCE = PLATFORM.connections.number / 2;
+const UPGRADES_AT_ONCE = PLATFORM.connections / 2;
 /** What the object that holds the sockets serves, given by the domains above. */
 export type StreamContent = {
   readonly stream: string;

@@ -49,7 +49,7 @@ export const ARCHIVE: readonly Mutant[] = [
       "",
     ],
   }),
-  ...ideas("src/archive/seal-event.ts", "archive/verify-journal", {
+  ...ideas("src/audit/audit.ts", "archive/verify-journal", {
     "a forged event counts": ["isGenuine(keys, event)", "event.mac !== null"],
   }),
   ...ideas("src/archive/sealer-memory.ts", "archive/sealer", {

@@ -7,13 +7,6 @@ export const REST: readonly Mutant[] = [
       "since !== undefined && began - since < 0",
     ],
   }),
-  ...ideas("src/http/json.ts", "http/json", {
-    "any text taken as canonical": [" && JSON.stringify(value) === text;", ";"],
-    "escapes taken as canonical": [
-      'return !text.includes("\\\\u") && isWithinLimits',
-      "return isWithinLimits",
-    ],
-  }),
   ...ideas("src/http/request.ts", "http/edge", {
     "the stated length believed": [
       "  return first.byteLength <= Number(stated) ? first : readRest(body, [first]);",
