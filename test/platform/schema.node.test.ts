@@ -52,7 +52,6 @@ describe("the drizzle tables", () => {
 const cancelReason = valuesOf("cancel_reason", CANCEL_REASONS);
 
 it.each([
-  ["api_keys", valuesOf("minted_by", ["session", "operator"])],
   ["deposits", valuesOf("status", DEPOSIT_STATUSES)],
   ["withdrawals", valuesOf("status", WITHDRAWAL_STATUSES)],
   ["requests", valuesOf("status", REQUEST_STATUSES)],
