@@ -11,12 +11,12 @@ import { Problem } from "../../src/platform/problem.ts";
 import { readUuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
-import type { Command, OpenRequest, PlaceQuote } from "../../src/rfq/command.ts";
-import { quoteTermsText, requestTermsText } from "../../src/rfq/terms-text.ts";
+import type { Command } from "../../src/rfq/command.ts";
 import { accountStream, bookStream, venueStream } from "../../src/streams/event-log.ts";
 import { Dice } from "../soak/dice.ts";
 import { APPROVAL_ABOVE, type Approvals } from "./approvals.ts";
 import { codeOf } from "./calls.ts";
+import { openRequest, placeQuote } from "./commands.ts";
 import type { Credentials } from "./credentials.ts";
 import { type Custody, RECIPIENTS } from "./custody.ts";
 import type { Operating } from "./operating.ts";
@@ -82,45 +82,32 @@ async function trade({ scene, trading }: RoundParts, of: Trade): Promise<void> {
     if (!result.ok)
       throw new Violation("verb_works_in_calm", `${command.op}: ${JSON.stringify(result)}`);
   };
-  const { now } = scene.time;
-  const requester = { actor: actorOf(of.requester, of.kind), receivedAt: now };
-  const maker = { actor: actorOf(of.maker, of.kind), receivedAt: now };
+  const requester = { actor: actorOf(of.requester, of.kind) };
+  const maker = { actor: actorOf(of.maker, of.kind) };
+  const received = () => ({ receivedAt: scene.time.now });
   const open = async () => {
-    const request = { ...requester, ...newRequest(of.asset), receivedAt: scene.time.now };
+    const terms = openRequestTerms({ asset: of.asset, expiresInSecs: 60 });
+    const request = openRequest({ ...requester, ...received() }, uuidv7(), terms, uuidv7());
     await carryOut(request);
     return request.requestId;
   };
   const place = async (requestId: string, replaces: string | null = null) => {
-    const quote = { ...maker, ...newQuote(requestId, replaces), receivedAt: scene.time.now };
+    const terms = placeQuoteTerms({ requestId, replaces });
+    const quote = placeQuote({ ...maker, ...received() }, uuidv7(), terms, uuidv7());
     await carryOut(quote);
     return quote.quoteId;
   };
-  const sent = () => ({ receivedAt: scene.time.now, operationId: uuidv7() });
+  const sent = () => ({ ...received(), operationId: uuidv7() });
   const matched = await open();
   const quoteId = await place(matched, await place(matched));
   const accept = { op: "accept", matchId: uuidv7(), quoteId } as const;
-  await carryOut({ ...requester, ...accept, receivedAt: scene.time.now });
+  await carryOut({ ...requester, ...accept, ...received() });
   const requestId = await open();
   const cancelled = await place(requestId);
   await carryOut({ ...maker, ...sent(), op: "cancel_quote", quoteId: cancelled });
   await place(requestId);
   await must("cancel_quotes", () => cancelQuotes(scene.env, maker.actor, {}));
   await carryOut({ ...requester, ...sent(), op: "cancel_request", requestId });
-}
-
-function newRequest(asset: string): Omit<OpenRequest, "actor" | "receivedAt"> {
-  const terms = openRequestTerms({ asset, expiresInSecs: 60 });
-  const idempotency = { key: uuidv7(), terms: requestTermsText(terms) };
-  return { op: "open_request", requestId: uuidv7(), ...terms, idempotency };
-}
-
-function newQuote(
-  requestId: string,
-  replaces: string | null,
-): Omit<PlaceQuote, "actor" | "receivedAt"> {
-  const terms = placeQuoteTerms({ requestId, replaces });
-  const idempotency = { key: uuidv7(), terms: quoteTermsText(terms) };
-  return { op: "place_quote", quoteId: uuidv7(), ...terms, idempotency };
 }
 
 /** A protection that no match reaches, and a timer that is removed. */

@@ -19,43 +19,47 @@ export function checkCommands(database: Database, people: People): void {
   checkRepeats(sent);
 }
 
-/** The number of rows that the command wrote. */
-function effectOf(database: Database, { command }: Sent): number {
+/** What a command writes: the table, the column with its id, that of its group, and its owner. */
+const EFFECTS = {
+  open_request: ["requests", "request_id", "opened_group", "requester_id"],
+  place_quote: ["quotes", "quote_id", "opened_group", "maker_id"],
+  accept: ["matches", "match_id", "matched_group", "requester_id"],
+  cancel_quote: ["quotes", "ended_by", "ended_group", "maker_id"],
+  cancel_request: ["requests", "ended_by", "ended_group", "requester_id"],
+} as const;
+
+function idOfCommand(command: Command): string {
   switch (command.op) {
     case "open_request":
-      return database.count(
-        "SELECT count(*) FROM every_requests WHERE request_id = unhex(?)",
-        idOf(command.requestId),
-      );
+      return idOf(command.requestId);
     case "place_quote":
-      return database.count(
-        "SELECT count(*) FROM every_quotes WHERE quote_id = unhex(?)",
-        idOf(command.quoteId),
-      );
+      return idOf(command.quoteId);
     case "accept":
-      return database.count(
-        "SELECT count(*) FROM every_matches WHERE match_id = unhex(?)",
-        idOf(command.matchId),
-      );
-    case "cancel_quote":
-      return database.count(
-        "SELECT count(*) FROM every_quotes WHERE ended_by = unhex(?)",
-        idOf(command.operationId),
-      );
-    case "cancel_request":
-      return database.count(
-        "SELECT count(*) FROM every_requests WHERE ended_by = unhex(?)",
-        idOf(command.operationId),
-      );
+      return idOf(command.matchId);
+    default:
+      return idOf(command.operationId);
   }
+}
+
+/** The rows that the command wrote, each with its commit group and its owner. */
+function effectsOf(database: Database, command: Command): ReturnType<Database["rows"]> {
+  const [table, column, group, owner] = EFFECTS[command.op];
+  return database.rows(
+    `SELECT ${group} AS seq, hex(${owner}) AS owner FROM every_${table} WHERE ${column} = unhex(?)`,
+    idOfCommand(command),
+  );
 }
 
 /** A reported outcome is the truth: `ok` means one effect, anything but `unknown` means none. */
 function checkOutcome(database: Database, sent: Sent): void {
   const { command, result } = sent;
-  const effects = effectOf(database, sent);
+  const rows = effectsOf(database, command);
+  const effects = rows.length;
   const about = `step ${sent.step}, ${JSON.stringify(command)}: ${JSON.stringify(result)}`;
-  checkOwner(database, command);
+  // A quote is cancelled by its maker, a request by its requester, who alone accepts.
+  const foreign = rows.find(({ owner }) => owner !== idOf(command.actor.userId));
+  if (foreign !== undefined)
+    throw new Violation("own_data_only [A5]", `${String(foreign["owner"])}'s: ${about}`);
   if (effects > 1) throw new Violation("one_effect", `${effects} effects of ${about}`);
   if (result === undefined) {
     if (sent.killed !== true) throw new Violation("answered", `no answer to ${about}`);
@@ -69,34 +73,6 @@ function checkOutcome(database: Database, sent: Sent): void {
   if (result.problem.code === "internal") throw new Violation("no_internal_error", about);
   const unknown = result.problem.extensions?.["outcome"] === "unknown";
   if (!unknown && effects > 0) throw new Violation("none_means_no_effect [R4]", about);
-}
-
-/** [A5] A quote is cancelled by its maker, a request by its requester, who alone accepts. */
-function checkOwner(database: Database, { actor, ...command }: Command): void {
-  const [statement, id] =
-    command.op === "cancel_quote"
-      ? [
-          "SELECT hex(maker_id) AS owner FROM every_quotes WHERE ended_by = unhex(?)",
-          command.operationId,
-        ]
-      : command.op === "cancel_request"
-        ? [
-            "SELECT hex(requester_id) AS owner FROM every_requests WHERE ended_by = unhex(?)",
-            command.operationId,
-          ]
-        : command.op === "accept"
-          ? [
-              "SELECT hex(requester_id) AS owner FROM every_requests WHERE ended_by = unhex(?)",
-              command.matchId,
-            ]
-          : [undefined, ""];
-  if (statement === undefined) return;
-  for (const { owner } of database.rows(statement, idOf(id)))
-    if (owner !== idOf(actor.userId))
-      throw new Violation(
-        "own_data_only [A5]",
-        `${command.op} by ${actor.userId} of ${String(owner)}'s`,
-      );
 }
 
 /** How long a record stays after it ended, and a key at least. */
@@ -140,33 +116,10 @@ export function checkQuoteLife(database: Database, sent: readonly Sent[]): void 
   }
 }
 
-/** The commit group in which a command took effect. */
-const GROUP_OF = {
-  open_request: [
-    "SELECT opened_group AS seq FROM every_requests WHERE request_id = unhex(?)",
-    "requestId",
-  ],
-  place_quote: [
-    "SELECT opened_group AS seq FROM every_quotes WHERE quote_id = unhex(?)",
-    "quoteId",
-  ],
-  accept: ["SELECT matched_group AS seq FROM every_matches WHERE match_id = unhex(?)", "matchId"],
-  cancel_quote: [
-    "SELECT ended_group AS seq FROM every_quotes WHERE ended_by = unhex(?)",
-    "operationId",
-  ],
-  cancel_request: [
-    "SELECT ended_group AS seq FROM every_requests WHERE ended_by = unhex(?)",
-    "operationId",
-  ],
-} as const;
-
 /** [T1] No command is sent to the database later than the maximum wait after it was received. */
 export function checkWaits(database: Database, sent: readonly Sent[], maxWaitMs: number): void {
   for (const { command, sentAt, step } of sent) {
-    const [statement, name] = GROUP_OF[command.op];
-    const id: unknown = Reflect.get(command, name);
-    const [row] = database.rows(statement, idOf(String(id)));
+    const [row] = effectsOf(database, command);
     const batchAt = database.batchSentAt.get(Number(row?.["seq"]));
     if (batchAt !== undefined && batchAt > sentAt + maxWaitMs)
       throw new Violation(

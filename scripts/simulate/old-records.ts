@@ -15,6 +15,7 @@ import { listOwnQuotes } from "../../src/rfq/list-quotes.ts";
 import { listOwnRequests } from "../../src/rfq/list-requests.ts";
 import { matchView, quoteView, requestView } from "../../src/rfq/rfq-records.ts";
 import type { Dice } from "../soak/dice.ts";
+import { repeated } from "./commands.ts";
 import type { Credentials } from "./credentials.ts";
 import { credentialOf, type People } from "./people.ts";
 import type { Scene } from "./scene.ts";
@@ -136,7 +137,7 @@ export class OldRecords {
     if (by === undefined || this.#isFrozen(by.userId)) return;
     await this.#credentials.refresh(by);
     const sent = { actor: credentialOf(by, dice).actor, receivedAt: this.#scene.time.now };
-    const again = repeated({ ...command, ...sent });
+    const again = repeated({ ...command, ...sent, socketId: undefined }, uuidv7());
     if (again === undefined) return;
     const now = await trading.carryOut(again);
     const same = now.ok && isDeepStrictEqual(contentOf(now), contentOf(result));
@@ -185,20 +186,6 @@ export class OldRecords {
       `${kind} of ${userId}: ${listed.length} of ${expected.length}, ${listed[wrong]} instead of ` +
         expected[wrong],
     );
-  }
-}
-
-/** With an id of its own. Undefined for a command that has another effect when it is repeated. */
-function repeated(command: Command): Command | undefined {
-  switch (command.op) {
-    case "open_request":
-      return command.idempotency && { ...command, requestId: uuidv7() };
-    case "place_quote":
-      return command.idempotency && { ...command, socketId: undefined, quoteId: uuidv7() };
-    case "accept":
-      return { ...command, matchId: uuidv7() };
-    default:
-      return { ...command, operationId: uuidv7() };
   }
 }
 

@@ -8,11 +8,11 @@ import { Problem } from "../../src/platform/problem.ts";
 import type { Command, PlaceQuote, Result } from "../../src/rfq/command.ts";
 import { placeQuotes } from "../../src/rfq/place-quotes.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
-import { quoteTermsText, requestTermsText } from "../../src/rfq/terms-text.ts";
 import type { Dice } from "../soak/dice.ts";
+import { openRequest, placeQuote, repeated } from "./commands.ts";
 import type { Credentials } from "./credentials.ts";
 import type { OldRecords } from "./old-records.ts";
-import { BOOKS, credentialOf, type People, recent, type Sent } from "./people.ts";
+import { BOOKS, credentialOf, type People, type Person, recent, type Sent } from "./people.ts";
 import type { Step } from "./plan.ts";
 import type { Scene } from "./scene.ts";
 import { Process } from "./virtual-time.ts";
@@ -23,6 +23,9 @@ const LABELS = [null, "a", "b"];
 const MAX_QUOTES = 6;
 /** The number of a step that is not of the plan. */
 const CALM_STEP = -1;
+
+/** Who sends a command, and when. */
+type Origin = Pick<Command, "actor" | "receivedAt">;
 
 export class Trading {
   readonly #scene: Scene;
@@ -58,21 +61,8 @@ export class Trading {
   repeat(step: Step, dice: Dice): void {
     const sent = recent(dice, this.#people.sent);
     if (sent === undefined) return;
-    const command = { ...sent.command, receivedAt: this.#scene.time.now };
-    const id = this.#id(dice);
-    switch (command.op) {
-      case "open_request":
-        if (command.idempotency === undefined) return;
-        return this.#send(step, dice, { ...command, requestId: id });
-      case "place_quote":
-        if (command.idempotency === undefined) return;
-        return this.#send(step, dice, { ...command, quoteId: id });
-      case "accept":
-        return this.#send(step, dice, { ...command, matchId: id });
-      case "cancel_quote":
-      case "cancel_request":
-        return this.#send(step, dice, { ...command, operationId: id });
-    }
+    const again = repeated({ ...sent.command, receivedAt: this.#scene.time.now }, this.#id(dice));
+    if (again !== undefined) this.#send(step, dice, again);
   }
 
   cancelQuotes(step: Step, dice: Dice): void {
@@ -88,80 +78,81 @@ export class Trading {
   }
 
   #commandOf(kind: Step["kind"], dice: Dice): Command | undefined {
-    const people = this.#people;
-    const anyone = dice.pick(people.all);
+    const anyone = dice.pick(this.#people.all);
     const stranger = dice.chance(0.1);
-    const receivedAt = this.#scene.time.now;
-    const keyed = dice.chance(0.3) ? { key: `k${dice.between(1, 1e9)}` } : undefined;
-    if (kind === "open_request") {
-      const terms = openRequestTerms({
-        asset: dice.pick(BOOKS).asset,
-        ...sizeOf(dice),
-        side: dice.chance(0.2) ? dice.pick(REQUEST_SIDES) : dice.pick(SIDES),
-        disclosed: dice.chance(0.5),
-        expiresInSecs: dice.pick([1, 2, 10, 60, 300, 600]),
-        label: dice.pick(LABELS),
-      });
-      return {
-        op: "open_request",
-        actor: credentialOf(anyone, dice).actor,
-        receivedAt,
-        requestId: this.#id(dice),
-        ...terms,
-        ...(keyed && { idempotency: { ...keyed, terms: requestTermsText(terms) } }),
-      };
+    const key = dice.chance(0.3) ? `k${dice.between(1, 1e9)}` : undefined;
+    /** What its owner would send, or now and then anyone. */
+    const sentBy = (owner: Person | undefined) => ({
+      actor: credentialOf(stranger ? anyone : (owner ?? anyone), dice).actor,
+      receivedAt: this.#scene.time.now,
+    });
+    switch (kind) {
+      case "open_request":
+        return this.#openRequest(sentBy(anyone), dice, key);
+      case "place_quote":
+        return this.#placeQuote(sentBy, dice, key);
+      case "cancel_request": {
+        const request = this.#someRequest(dice);
+        if (request === undefined) return undefined;
+        const operationId = this.#id(dice);
+        return { op: kind, ...sentBy(request.by), operationId, requestId: request.id };
+      }
+      default: {
+        const { knownQuotes, quotes, requests } = this.#people;
+        const known = dice.chance(0.9) && knownQuotes.length > 0;
+        const quote = recent(dice, known ? knownQuotes : quotes);
+        if (quote === undefined) return undefined;
+        const quoteId = quote.id;
+        if (kind === "cancel_quote")
+          return { op: kind, ...sentBy(quote.by), operationId: this.#id(dice), quoteId };
+        const request = requests.find(({ id }) => id === quote.requestId);
+        return { op: "accept", ...sentBy(request?.by), matchId: this.#id(dice), quoteId };
+      }
     }
-    if (kind === "place_quote" || kind === "cancel_request") {
-      const known = dice.chance(0.9) && people.knownRequests.length > 0;
-      const request = recent(dice, known ? people.knownRequests : people.requests);
-      if (request === undefined) return undefined;
-      const { actor } = credentialOf(
-        kind === "cancel_request" && !stranger ? request.by : anyone,
-        dice,
-      );
-      if (kind === "cancel_request")
-        return {
-          op: "cancel_request",
-          actor,
-          receivedAt,
-          operationId: this.#id(dice),
-          requestId: request.id,
-        };
-      const replaced = dice.chance(0.2) ? recent(dice, people.knownQuotes) : undefined;
-      const terms = placeQuoteTerms({
-        requestId: replaced?.requestId ?? request.id,
-        price: dice.between(1, 1_000_000),
-        side: dice.chance(0.8) ? null : dice.pick(SIDES),
-        replaces: replaced?.id ?? null,
-        expiresInSecs: dice.pick([1, 2, 5, 30, 60, 300]),
-        label: dice.pick(LABELS),
-      });
-      const by = replaced === undefined || stranger ? actor : credentialOf(replaced.by, dice).actor;
-      const quoteId = this.#id(dice);
-      return {
-        op: "place_quote",
-        actor: by,
-        receivedAt,
-        quoteId,
-        ...this.#onSocket(by, quoteId, dice),
-        ...terms,
-        ...(keyed && { idempotency: { ...keyed, terms: quoteTermsText(terms) } }),
-      };
-    }
-    const known = dice.chance(0.9) && people.knownQuotes.length > 0;
-    const quote = recent(dice, known ? people.knownQuotes : people.quotes);
-    if (quote === undefined) return undefined;
-    if (kind === "cancel_quote")
-      return {
-        op: "cancel_quote",
-        actor: credentialOf(stranger ? anyone : quote.by, dice).actor,
-        receivedAt,
-        operationId: this.#id(dice),
-        quoteId: quote.id,
-      };
-    const request = people.requests.find(({ id }) => id === quote.requestId);
-    const { actor } = credentialOf(stranger ? anyone : (request?.by ?? anyone), dice);
-    return { op: "accept", actor, receivedAt, matchId: this.#id(dice), quoteId: quote.id };
+  }
+
+  #someRequest(dice: Dice) {
+    const { knownRequests, requests } = this.#people;
+    const known = dice.chance(0.9) && knownRequests.length > 0;
+    return recent(dice, known ? knownRequests : requests);
+  }
+
+  #openRequest(sent: Origin, dice: Dice, key: string | undefined): Command {
+    const terms = openRequestTerms({
+      asset: dice.pick(BOOKS).asset,
+      ...sizeOf(dice),
+      side: dice.chance(0.2) ? dice.pick(REQUEST_SIDES) : dice.pick(SIDES),
+      disclosed: dice.chance(0.5),
+      expiresInSecs: dice.pick([1, 2, 10, 60, 300, 600]),
+      label: dice.pick(LABELS),
+    });
+    return openRequest(sent, this.#id(dice), terms, key);
+  }
+
+  #placeQuote(
+    sentBy: (owner: Person | undefined) => Origin,
+    dice: Dice,
+    key: string | undefined,
+  ): Command | undefined {
+    const request = this.#someRequest(dice);
+    if (request === undefined) return undefined;
+    const replaced = dice.chance(0.2) ? recent(dice, this.#people.knownQuotes) : undefined;
+    const terms = placeQuoteTerms({
+      requestId: replaced?.requestId ?? request.id,
+      price: dice.between(1, 1_000_000),
+      side: dice.chance(0.8) ? null : dice.pick(SIDES),
+      replaces: replaced?.id ?? null,
+      expiresInSecs: dice.pick([1, 2, 5, 30, 60, 300]),
+      label: dice.pick(LABELS),
+    });
+    const sent = sentBy(replaced?.by);
+    const quoteId = this.#id(dice);
+    return placeQuote(
+      { ...sent, ...this.#onSocket(sent.actor, quoteId, dice) },
+      quoteId,
+      terms,
+      key,
+    );
   }
 
   /** Sometimes the quote arrives on an armed socket of its key, if there is one. */

@@ -1,0 +1,42 @@
+/** Commands as the service's routes make them from a body. */
+import type { Command, OpenRequest, PlaceQuote, Sent } from "../../src/rfq/command.ts";
+import {
+  type QuoteTerms,
+  quoteTermsText,
+  type RequestTerms,
+  requestTermsText,
+} from "../../src/rfq/terms-text.ts";
+
+export function openRequest(
+  sent: Sent,
+  requestId: string,
+  terms: RequestTerms,
+  key?: string,
+): OpenRequest {
+  const idempotency = key && { idempotency: { key, terms: requestTermsText(terms) } };
+  return { op: "open_request", ...sent, requestId, ...terms, ...idempotency };
+}
+
+export function placeQuote(
+  sent: Sent,
+  quoteId: string,
+  terms: QuoteTerms,
+  key?: string,
+): PlaceQuote {
+  const idempotency = key && { idempotency: { key, terms: quoteTermsText(terms) } };
+  return { op: "place_quote", ...sent, quoteId, ...terms, ...idempotency };
+}
+
+/** With another id. Undefined for a command that has another effect when it is repeated. */
+export function repeated(command: Command, id: string): Command | undefined {
+  switch (command.op) {
+    case "open_request":
+      return command.idempotency && { ...command, requestId: id };
+    case "place_quote":
+      return command.idempotency && { ...command, quoteId: id };
+    case "accept":
+      return { ...command, matchId: id };
+    default:
+      return { ...command, operationId: id };
+  }
+}
