@@ -111,7 +111,8 @@ function readOpenApi(): OpenApi {
   return JSON.parse(readFileSync(join(ROOT, "docs", "openapi.json"), "utf8")) as OpenApi;
 }
 
-function fieldsOf({ properties = {}, required = [] }: Schema): Field[] {
+/** The fields of an object in a body. */
+export function fieldsOf({ properties = {}, required = [] }: Schema): Field[] {
   return Object.entries(properties).map(([name, schema]) => ({
     name,
     in: "body",

@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto";
 import type { Dice } from "../soak/dice.ts";
 import { type Caller, type Ids, nextCode } from "./callers.ts";
-import type { Field, Schema } from "./operations.ts";
+import { type Field, fieldsOf, type Schema } from "./operations.ts";
 import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "../../src/rfq/own-texts.ts";
 
 export type Scene = {
@@ -151,7 +151,7 @@ function validValue(scene: Scene, name: string, schema: Schema): unknown {
     const count = dice.between(minItems, dice.chance(0.9) ? Math.min(maxItems, 4) : maxItems);
     return Array.from({ length: count }, () => validValue(scene, `${name}[]`, items));
   }
-  if (types.includes("object")) return validObject(scene, childrenOf(schema));
+  if (types.includes("object")) return validObject(scene, fieldsOf(schema));
   throw new Error(`no values for ${name} of ${scene.operation}`);
 }
 
@@ -196,18 +196,9 @@ export function fieldsWithoutSource(fields: readonly Field[]): string[] {
       return fieldsWithoutSource([
         { name: `${name}[]`, in: "body", required: true, schema: schema.items },
       ]);
-    if (types.includes("object")) return fieldsWithoutSource(childrenOf(schema));
+    if (types.includes("object")) return fieldsWithoutSource(fieldsOf(schema));
     return [name];
   });
-}
-
-function childrenOf({ properties = {}, required = [] }: Schema): Field[] {
-  return Object.entries(properties).map(([name, schema]) => ({
-    name,
-    in: "body",
-    required: required.includes(name),
-    schema,
-  }));
 }
 
 const STRANGE: readonly unknown[] = [

@@ -2,55 +2,30 @@
  * Gives the types that many operations share a name in `components`, so that a generated client has
  * one `Side` and one `Venue` instead of a copy for each field.
  */
+import { REQUEST_SIDES, SIDES } from "../../src/assets/asset-fields.ts";
+import { LISTED_DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "../../src/custody/column-values.ts";
+import { SCOPES } from "../../src/platform/actor.ts";
 import { VENUE_ID } from "../../src/platform/venues.ts";
+import { MARKET_STATUSES } from "../../src/rfq/markets/market.ts";
+import { ROLES } from "../../src/rfq/schemas.ts";
+import { CLOSE_REASONS, QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/tables.ts";
 import type { JsonSchema } from "./examples.ts";
 
 /** The sets of values that have a name, by their enum. */
 const NAME_OF_ENUM: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    Scope: ["read", "trade", "withdraw"],
-    Side: ["Bid", "Ask"],
-    RequestSide: ["Bid", "Ask", "TwoWay"],
-    RequestStatus: ["open", "matched", "cancelled", "expired"],
-    QuoteStatus: ["open", "accepted", "cancelled", "expired", "rejected"],
-    TradeRole: ["requester", "maker"],
-    MarketStatus: ["open", "closed"],
-    CloseReason: [
-      "accepted",
-      "rejected",
-      "cancelled",
-      "expired",
-      "replaced",
-      "timeout",
-      "protection",
-      "disconnect",
-      "outbid",
-    ],
-    DepositStatus: ["confirming", "credited", "orphaned", "quarantined", "below_minimum"],
-    WithdrawalStatus: [
-      "awaiting_approval",
-      "queued",
-      "submitted",
-      "settled",
-      "failed",
-      "cancelled",
-    ],
+    Scope: SCOPES,
+    Side: SIDES,
+    RequestSide: REQUEST_SIDES,
+    RequestStatus: REQUEST_STATUSES,
+    QuoteStatus: QUOTE_STATUSES,
+    TradeRole: ROLES,
+    MarketStatus: MARKET_STATUSES,
+    CloseReason: CLOSE_REASONS,
+    DepositStatus: LISTED_DEPOSIT_STATUSES,
+    WithdrawalStatus: WITHDRAWAL_STATUSES,
   }).map(([name, values]) => [JSON.stringify(values), name]),
 );
-
-/** The text types that have a name, by their pattern. */
-const NAME_OF_PATTERN: ReadonlyMap<string, string> = new Map([
-  ["^0x(0|[1-9a-f][0-9a-f]{0,63})$", "Amount"],
-  ["^0x[0-9a-fA-F]{1,64}$", "AssetId"],
-  [VENUE_ID.source, "Venue"],
-]);
-
-/** Types that only the name of their field tells apart. Their schemas have no other rule. */
-const NAME_OF_FIELD: ReadonlyMap<string, { type: string; name: string }> = new Map([
-  ["asset_id", { type: "string", name: "AssetId" }],
-  ["price", { type: "integer", name: "Price" }],
-]);
-
 /** Named types whose rules differ from those of their fields. A venue is open to new values. */
 const COMPLETE: Readonly<Record<string, JsonSchema>> = {
   Venue: {
@@ -78,7 +53,17 @@ const COMPLETE: Readonly<Record<string, JsonSchema>> = {
     description: "Native units as canonical hexadecimal. USDC and outcome tokens have 6 decimals.",
   },
 };
-
+/** The text types that have a name, by their pattern. */
+const NAME_OF_PATTERN: ReadonlyMap<string | undefined, string> = new Map(
+  Object.entries(COMPLETE).flatMap(([name, { pattern }]) =>
+    pattern === undefined ? [] : [[pattern, name]],
+  ),
+);
+/** Types that only the name of their field tells apart. Their schemas have no other rule. */
+const NAME_OF_FIELD: ReadonlyMap<string, string> = new Map([
+  ["asset_id", "AssetId"],
+  ["price", "Price"],
+]);
 /** What the values mean. Other named types are described by the fields that have them. */
 const DESCRIPTIONS: Readonly<Record<string, JsonSchema>> = {
   Side: { description: "Bid: the requester buys the asset. Ask: the requester sells it." },
@@ -118,8 +103,8 @@ function asReference(
   const plain = Object.keys(rules).every((rule) => ["minimum", "maximum"].includes(rule));
   const name =
     (values === undefined ? undefined : NAME_OF_ENUM.get(JSON.stringify(values))) ??
-    NAME_OF_PATTERN.get(child.pattern ?? "") ??
-    (byField !== undefined && plain && types.includes(byField.type) ? byField.name : undefined);
+    NAME_OF_PATTERN.get(child.pattern) ??
+    (plain && types.includes(String(COMPLETE[byField ?? ""]?.type)) ? byField : undefined);
   if (name === undefined) return undefined;
   named.set(name, { type: types[0] ?? "string", ...(values ? { enum: values } : {}) });
   const reference: JsonSchema = { $ref: `#/components/schemas/${name}` };
