@@ -4,10 +4,11 @@
  * book's commit groups run in SQLite in this process, each in a transaction that is rolled back, so
  * that these numbers stay.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { migrationFiles, readMigration } from "../scripts/migrations/files.ts";
 import { config, type Config } from "../src/platform/config.ts";
 import { now } from "../src/platform/time.ts";
 import { uuidv7 } from "../src/platform/uuid.ts";
@@ -28,7 +29,6 @@ const OPEN = GROUP * MANY;
 const REQUESTS = Math.ceil(OPEN / FEW);
 const AMOUNT = 1_000;
 const LIFE_SECS = 3_600;
-const MIGRATIONS = join(import.meta.dirname, "../migrations");
 
 export const benchOpenQuotes: Bench = async ({ quick, say }) => {
   const rounds = quick ? 30 : 200;
@@ -80,8 +80,7 @@ class Book {
     this.#sqlite = new DatabaseSync(file);
     this.#settings = settings;
     this.#sqlite.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF");
-    for (const name of readdirSync(MIGRATIONS).toSorted())
-      if (name.endsWith(".sql")) this.#sqlite.exec(readFileSync(join(MIGRATIONS, name), "utf8"));
+    for (const name of migrationFiles()) this.#sqlite.exec(readMigration(name));
   }
 
   close(): void {

@@ -4,7 +4,6 @@
  * runs during a measurement.
  */
 import { randomBytes } from "node:crypto";
-import { type ChildProcess, spawn } from "node:child_process";
 import {
   appendFileSync,
   copyFileSync,
@@ -18,7 +17,7 @@ import { stripTypeScriptTypes } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
+import { convertV4MiniflareOptions, Miniflare } from "miniflare";
 import { unstable_getMiniflareWorkerOptions } from "wrangler";
 import {
   type BundledModule,
@@ -29,6 +28,7 @@ import {
 } from "../scripts/stack/bundle.ts";
 import { LOCAL_CHAIN, makeSecrets } from "../scripts/stack/local-settings.ts";
 import { applyMigrations } from "../scripts/stack/migrate.ts";
+import { FileLog, watchChildren } from "../scripts/stack/miniflare.ts";
 import { freePort } from "../scripts/stack/ports.ts";
 
 export type Database = Awaited<ReturnType<Miniflare["getD1Database"]>>;
@@ -171,10 +171,79 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
   const logFile = join(state, "worker.log");
   const [port, peerPort] = [await freePort(), await freePort()];
   const secrets = makeSecrets();
-  const masterKeys = { m1: secrets.masterKey };
+  const watch = watchChildren();
+  const miniflare = new Miniflare(
+    miniflareOptions(options, {
+      dir,
+      modules,
+      state,
+      logFile,
+      ports: [port, peerPort],
+      settings: benchSettings(options.settings, secrets),
+    }),
+  );
+  const kill = () => void watch.kill();
+  process.once("exit", kill);
+  let stopped = false;
+  const stop = async () => {
+    if (stopped) return;
+    stopped = true;
+    process.removeListener("exit", kill);
+    watch.close();
+    await miniflare.dispose();
+    rmSync(state, { recursive: true, force: true });
+  };
+  try {
+    await miniflare.ready;
+    const db = await miniflare.getD1Database("DB", "rfq-custody");
+    await applyMigrations(db);
+    const archive = await miniflare.getR2Bucket("ARCHIVE", "rfq-custody");
+    const peerDb = options.peer === undefined ? db : await miniflare.getD1Database("DB", "peer");
+    // Safe cast: the class of the objects has this method.
+    const webhooks = (await miniflare.getDurableObjectNamespace(
+      "WEBHOOK",
+      "rfq-custody",
+    )) as unknown as { getByName: (name: string) => { wake: (id: string) => Promise<void> } };
+    return {
+      port,
+      peerPort,
+      masterKeys: { m1: secrets.masterKey },
+      addressKey: secrets.addressKey,
+      db,
+      archive,
+      peerDb,
+      ...usageOf(watch.current()?.pid),
+      databaseFile: () => largestSqlite(state),
+      failures: () =>
+        existsSync(logFile)
+          ? readFileSync(logFile, "utf8")
+              .split("\n")
+              .filter((line) => line !== "")
+          : [],
+      wakeWebhook: (id) => webhooks.getByName(id).wake(id),
+      ...wrapperCalls(port),
+      stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+type Parts = {
+  readonly dir: string;
+  readonly modules: BundledModule[];
+  readonly state: string;
+  readonly logFile: string;
+  readonly ports: readonly [ours: number, peer: number];
+  readonly settings: Record<string, string>;
+};
+
+function miniflareOptions(
+  options: StackOptions,
+  { dir, modules, state, logFile, ...parts }: Parts,
+) {
   const wrapper = WRAPPERS.find((name) => options[name] === true) ?? null;
-  const settings = benchSettings(options.settings, secrets);
-  const before = new Set(childrenNamed("workerd"));
   const { workerOptions } = unstable_getMiniflareWorkerOptions(WRANGLER_CONFIG);
   // The bundler has already applied the module rules, and Miniflare rejects them. With assets it
   // puts Workers of its own in front, which would take most of the time of a small request.
@@ -185,111 +254,69 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
   } = workerOptions as typeof workerOptions & {
     assets?: unknown;
   };
-  const miniflare = new Miniflare(
-    convertV4MiniflareOptions({
-      workers: [
-        {
-          ...wrangler,
-          name: "rfq-custody",
-          modules: wrapped(modules, dir, wrapper),
-          modulesRoot: dir,
-          bindings: Object.assign({}, wrangler.bindings, settings, {
-            BENCH_RATE_LIMITS: JSON.stringify(rateLimits(workerOptions)),
-          }),
-          unsafeDirectSockets: [{ host: "127.0.0.1", port }],
-        },
-        ...(options.peer === undefined
-          ? []
-          : [peerWorker(options.peer, peerPort, workerOptions.compatibilityDate)]),
-      ],
-      host: "127.0.0.1",
-      port: 0,
-      cf: false,
-      logRequests: false,
-      resourcePersistencePath: state,
-      log: new FileLog(logFile),
-      // There is a line per request. Only failures are written, to save processor time.
-      handleStructuredLogs: ({ level, message }: { level: string; message: string }) => {
-        if (level === "error" || level === "warn") appendFileSync(logFile, `${level} ${message}\n`);
+  const [port, peerPort] = parts.ports;
+  const peers =
+    options.peer === undefined
+      ? []
+      : [peerWorker(options.peer, peerPort, workerOptions.compatibilityDate)];
+  return convertV4MiniflareOptions({
+    workers: [
+      {
+        ...wrangler,
+        name: "rfq-custody",
+        modules: wrapped(modules, dir, wrapper),
+        modulesRoot: dir,
+        bindings: Object.assign({}, wrangler.bindings, parts.settings, {
+          BENCH_RATE_LIMITS: JSON.stringify(rateLimits(workerOptions)),
+        }),
+        unsafeDirectSockets: [{ host: "127.0.0.1", port }],
       },
-    } as Parameters<typeof convertV4MiniflareOptions>[0]),
-  );
-  let pid: number | undefined;
-  const kill = () => {
-    if (pid !== undefined && childrenNamed("workerd").includes(pid)) process.kill(pid, "SIGKILL");
+      ...peers,
+    ],
+    host: "127.0.0.1",
+    port: 0,
+    cf: false,
+    logRequests: false,
+    resourcePersistencePath: state,
+    log: new FileLog(logFile),
+    // There is a line per request. Only failures are written, to save processor time.
+    handleStructuredLogs: ({ level, message }: { level: string; message: string }) => {
+      if (level === "error" || level === "warn") appendFileSync(logFile, `${level} ${message}\n`);
+    },
+  } as Parameters<typeof convertV4MiniflareOptions>[0]);
+}
+
+function usageOf(pid: number | undefined): Pick<BenchStack, "rssMb" | "cpuMs"> {
+  const read = (name: string) => readFileSync(`/proc/${pid}/${name}`, "utf8");
+  const stats = () => read("stat").split(") ")[1]?.split(" ") ?? [];
+  return {
+    rssMb: () => Number(/VmRSS:\s+(\d+)/.exec(read("status"))?.[1]) / 1_024,
+    // Fields 14 and 15 of proc(5). The index counts after the name. A tick is 10 ms on Linux.
+    cpuMs: () => 10 * (Number(stats()[11]) + Number(stats()[12])),
   };
-  process.once("exit", kill);
-  let watchdog: ChildProcess | undefined;
-  let stopped = false;
-  const stop = async () => {
-    if (stopped) return;
-    stopped = true;
-    process.removeListener("exit", kill);
-    watchdog?.kill("SIGKILL");
-    await miniflare.dispose();
-    rmSync(state, { recursive: true, force: true });
+}
+
+/** Calls of the Workers that wrap ours. */
+function wrapperCalls(port: number): Pick<BenchStack, "runCron" | "setNetwork" | "readMeter"> {
+  const call = async (name: string, init: RequestInit = {}): Promise<Response> => {
+    const response = await fetch(`http://127.0.0.1:${port}/bench/${name}`, {
+      ...init,
+      ...ONE_CALL,
+    });
+    if (!response.ok) throw new Error(`/bench/${name} answered ${response.status}`);
+    return response;
   };
-  try {
-    await miniflare.ready;
-    pid = childrenNamed("workerd").find((candidate) => !before.has(candidate));
-    watchdog = endWithUs(pid);
-    const db = await miniflare.getD1Database("DB", "rfq-custody");
-    await applyMigrations(db);
-    const archive = await miniflare.getR2Bucket("ARCHIVE", "rfq-custody");
-    const peerDb = options.peer === undefined ? db : await miniflare.getD1Database("DB", "peer");
-    // Safe cast: the class of the objects has this method.
-    const webhooks = (await miniflare.getDurableObjectNamespace(
-      "WEBHOOK",
-      "rfq-custody",
-    )) as unknown as { getByName: (name: string) => { wake: (id: string) => Promise<void> } };
-    const stats = () => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-    return {
-      port,
-      peerPort,
-      masterKeys,
-      addressKey: secrets.addressKey,
-      db,
-      archive,
-      peerDb,
-      rssMb: () =>
-        Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1_024,
-      // Fields 14 and 15 of proc(5). The index counts after the name. A tick is 10 ms on Linux.
-      cpuMs: () => 10 * (Number(stats()[11]) + Number(stats()[12])),
-      databaseFile: () => largestSqlite(state),
-      failures: () =>
-        existsSync(logFile)
-          ? readFileSync(logFile, "utf8")
-              .split("\n")
-              .filter((line) => line !== "")
-          : [],
-      wakeWebhook: (id) => webhooks.getByName(id).wake(id),
-      runCron: async () => {
-        const response = await fetch(`http://127.0.0.1:${port}/bench/cron`, {
-          method: "POST",
-          ...ONE_CALL,
-        });
-        if (!response.ok) throw new Error(`the scheduled handler ended with ${response.status}`);
-      },
-      setNetwork: async (network) => {
-        const body = JSON.stringify(network);
-        await fetch(`http://127.0.0.1:${port}/bench/network`, {
-          method: "POST",
-          body,
-          ...ONE_CALL,
-        });
-      },
-      readMeter: async () => {
-        // Notifications of streams follow the response.
-        await sleep(METER_SETTLES_MS);
-        const response = await fetch(`http://127.0.0.1:${port}/bench/meter`, ONE_CALL);
-        return (await response.json()) as Awaited<ReturnType<BenchStack["readMeter"]>>;
-      },
-      stop,
-    };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  return {
+    runCron: async () => void (await call("cron", { method: "POST" })),
+    setNetwork: async (network) =>
+      void (await call("network", { method: "POST", body: JSON.stringify(network) })),
+    readMeter: async () => {
+      // Notifications of streams follow the response.
+      await sleep(METER_SETTLES_MS);
+      const response = await call("meter");
+      return (await response.json()) as Awaited<ReturnType<BenchStack["readMeter"]>>;
+    },
+  };
 }
 
 /** The limits of wrangler.toml by the name of their binding. */
@@ -343,19 +370,6 @@ function wrapped(
   return [{ type: "ESModule", path }, ...modules];
 }
 
-class FileLog extends Log {
-  readonly #file: string;
-
-  constructor(file: string) {
-    super(LogLevel.WARN);
-    this.#file = file;
-  }
-
-  override log(message: string): void {
-    appendFileSync(this.#file, `miniflare ${message}\n`);
-  }
-}
-
 const folders: string[] = [];
 function temporaryFolder(prefix: string, parent = tmpdir()): string {
   if (folders.length === 0)
@@ -365,30 +379,6 @@ function temporaryFolder(prefix: string, parent = tmpdir()): string {
   const folder = mkdtempSync(join(parent, prefix));
   folders.push(folder);
   return folder;
-}
-
-/** Kills workerd when this process ends in any way, because the pipe closes then. */
-function endWithUs(pid: number | undefined): ChildProcess {
-  const watchdog = spawn("sh", ["-c", `cat >/dev/null; kill -9 ${pid} 2>/dev/null`], {
-    stdio: ["pipe", "ignore", "ignore"],
-  });
-  watchdog.stdin?.on("error", () => {});
-  watchdog.unref();
-  return watchdog;
-}
-
-/** Process ids of this process's children with this name. */
-function childrenNamed(name: string): number[] {
-  return readdirSync("/proc").flatMap((entry) => {
-    if (!/^\d+$/.test(entry)) return [];
-    try {
-      const stat = readFileSync(`/proc/${entry}/stat`, "utf8");
-      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      return stat.includes(`(${name})`) && Number(fields[1]) === process.pid ? [Number(entry)] : [];
-    } catch {
-      return [];
-    }
-  });
 }
 
 function largestSqlite(folder: string): string {

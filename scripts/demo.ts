@@ -16,7 +16,6 @@ import { openFaucet } from "./stack/faucet.ts";
 import { freePort, portFrom } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
-import { tokensOfVenue } from "./stack/deploy-contracts.ts";
 
 const HOME = join(".stack", "demo");
 const USAGE = `npm run demo -- [--dir <path>]
@@ -65,8 +64,7 @@ async function play(
   tell: Narrator,
   onStop: (stop: () => Promise<void>) => void,
 ): Promise<void> {
-  const { usdc, outcomeTokens } = stack.deployment;
-  const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc });
+  const faucet = await openFaucet(stack);
   const streams: World["streams"] = [];
   onStop(async () => streams.forEach((stream) => stream.close()));
   const cast = await tell.step(2, "a taker and two makers get accounts and keys", async () => {
@@ -90,8 +88,6 @@ async function play(
     tell,
     asset,
     market,
-    outcomeTokens: tokensOfVenue(outcomeTokens, market.venue_id),
-    usdc,
     streams,
     ...cast,
   };

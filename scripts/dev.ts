@@ -1,12 +1,9 @@
 /** `npm run dev` runs the whole service on loopback, with funded users and a market maker. */
-import type { Address } from "viem";
-import type { Client, MarketAsset } from "../packages/client/src/index.ts";
+import type { Client } from "../packages/client/src/index.ts";
 import { Settings } from "../src/platform/config.ts";
 import { startLivingMarket, type Trader } from "./living-market.ts";
 import { startMarketMaker } from "./market-maker.ts";
 import { readArguments, refuse } from "./stack/arguments.ts";
-import { DEMO_USERS, enter } from "./stack/demo-users.ts";
-import { tokensOfVenue } from "./stack/deploy-contracts.ts";
 import { EXAMPLE_MARKETS, listExampleMarkets, TEST_MARKET } from "./stack/example-markets.ts";
 import { type Faucet, openFaucet } from "./stack/faucet.ts";
 import { LOCAL_VENUES } from "./stack/local-venues.ts";
@@ -14,6 +11,7 @@ import { portFrom } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { DEFAULT_STACK_DIR } from "./stack/stack-file.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
+import { DEMO_USERS, enter, fundAll, withKey } from "./stack/users.ts";
 
 /** Of each kind. More would show no more, and a laptop runs all of it. */
 const MAX_TRADERS = 50;
@@ -34,11 +32,9 @@ quotes every request with the account maker@demo.example.
 
 The service listens on PORT (8787) and the chain on RPC_PORT (8545) of the environment.`;
 
-const USDC = 100_000_000_000n;
-const TOKENS = 100_000_000_000n;
+const FUNDS = { usdc: 100_000_000_000n, tokens: 100_000_000_000n };
 /** Every user starts with this asset on every venue. The market maker mints others when needed. */
 const FIRST_ASSET_ID = "0x1";
-const CREDIT_TIMEOUT_MS = 30_000;
 const KEY = "npm run dev";
 
 const {
@@ -69,7 +65,7 @@ await runScript(async (onStop) => {
     log: (line) => console.log(`  ${line}`),
   });
   onStop(() => stack.stop());
-  const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc: stack.deployment.usdc });
+  const faucet = await openFaucet(stack);
   const entered = await Promise.all(DEMO_USERS.map((user) => enter(stack.baseUrl, user)));
   const clients = entered.map(({ client }) => client);
   const newcomers = entered.filter(({ isNew }) => isNew).map(({ client }) => client);
@@ -77,13 +73,14 @@ await runScript(async (onStop) => {
     TEST_MARKET,
     ...LOCAL_VENUES.map((venue_id) => ({ venue_id, asset_id: FIRST_ASSET_ID })),
   ];
-  if (newcomers.length > 0) await fund(stack, faucet, newcomers, first);
+  await fundAll(faucet, newcomers, { ...FUNDS, assets: first });
+  console.log(`  ${newcomers.length} users are funded`);
   stack.announceUsers(DEMO_USERS);
   console.log(`  ${await listExampleMarkets(stack)} example markets are listed`);
   if (!noMaker) {
     const maker =
       clients[DEMO_USERS.findIndex(({ role }) => role === "maker")] ?? raise("no maker");
-    onStop(await startMaker(stack, faucet, maker));
+    onStop(await startMaker(faucet, maker));
   }
   if (makers + takers > 0) onStop(await startCrowd(stack, faucet));
   greet(stack, { quotes: !noMaker || makers > 0 });
@@ -91,15 +88,10 @@ await runScript(async (onStop) => {
 });
 
 /** Starts the market maker with a key of its own. Returns how to stop it. */
-async function startMaker(
-  stack: Stack,
-  faucet: Faucet,
-  maker: Client,
-): Promise<() => Promise<void>> {
+async function startMaker(faucet: Faucet, maker: Client): Promise<() => Promise<void>> {
   const marketMaker = await startMarketMaker({
-    client: await withKey(maker),
+    client: await withFreshKey(maker),
     faucet,
-    outcomeTokens: stack.deployment.outcomeTokens,
     log: (line) => console.log(line),
   });
   return async () => {
@@ -111,14 +103,12 @@ async function startMaker(
   };
 }
 
-/** The user with a new key, which outlasts a session. */
-async function withKey(client: Client): Promise<Client> {
-  // Keys of earlier starts would add up to the limit of keys per user.
+/** Revokes the keys of earlier starts, which would add up to the limit of keys per user. */
+async function withFreshKey(client: Client): Promise<Client> {
   for (const { api_key_id, label, revoked_at } of await client.auth.apiKeys().all()) {
     if (label === KEY && revoked_at === null) await client.auth.revokeApiKey({ api_key_id });
   }
-  const key = await client.auth.createApiKey({ label: KEY, scopes: ["read", "trade"] });
-  return client.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
+  return withKey(client, KEY);
 }
 
 /** Users `maker-live-1@demo.example` and so on, each with a key. Returns how to stop them. */
@@ -138,9 +128,9 @@ async function startCrowd(stack: Stack, faucet: Faucet): Promise<() => Promise<v
         role,
       });
       if (isNew) newcomers.push(client);
-      traders.push({ role, client: await withKey(client) });
+      traders.push({ role, client: await withFreshKey(client) });
     }
-  await fund(stack, faucet, newcomers, EXAMPLE_MARKETS);
+  await fundAll(faucet, newcomers, { ...FUNDS, assets: EXAMPLE_MARKETS });
   const market = await startLivingMarket({
     traders,
     markets: EXAMPLE_MARKETS,
@@ -166,37 +156,6 @@ function settingsFrom(texts: readonly string[]): Record<string, string> {
       return [name, value];
     }),
   );
-}
-
-async function fund(
-  stack: Stack,
-  faucet: Faucet,
-  clients: Client[],
-  assets: readonly MarketAsset[],
-): Promise<void> {
-  for (const client of clients) {
-    const to = (await client.custody.createDepositAddress()).address as Address;
-    await faucet.usdc(to, USDC);
-    for (const { venue_id, asset_id } of assets)
-      await faucet.outcomeTokens(tokensOfVenue(stack.deployment.outcomeTokens, venue_id), {
-        to,
-        id: BigInt(asset_id),
-        amount: TOKENS,
-      });
-  }
-  const deadline = Date.now() + CREDIT_TIMEOUT_MS;
-  for (;;) {
-    const credited = await Promise.all(
-      clients.map((client) => client.custody.deposits({ status: "credited" }).all()),
-    );
-    if (credited.every((deposits) => deposits.length > assets.length)) break;
-    if (Date.now() > deadline)
-      throw new Error(
-        `The deposits of the demo users were not credited in time. See ${stack.workerLog}`,
-      );
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-  console.log(`  ${clients.length} users are funded`);
 }
 
 function greet({ baseUrl, rpcUrl, dir, workerLog }: Stack, { quotes }: { quotes: boolean }): void {

@@ -9,21 +9,18 @@
  * `npm run fuzz -- contracts --minutes 30` compares the contracts with a model
  * (scripts/fuzz/contracts.ts).
  */
-import { spawn, spawnSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Address } from "viem";
-import { Client } from "../packages/client/src/index.ts";
 import { ROOT } from "./stack/bundle.ts";
-import { openFaucet } from "./stack/faucet.ts";
 import { fuzzContracts } from "./fuzz/contracts.ts";
 import { readTags } from "./fuzz/operations.ts";
-import { differences } from "./fuzz/people.ts";
+import { differences, makeCallers } from "./fuzz/people.ts";
 import { fuzzVerbs } from "./fuzz/verbs.ts";
 import { freePort } from "./stack/ports.ts";
+import { runChild } from "./stack/run-child.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
-import { withdrawKey } from "./stack/withdraw-key.ts";
+import { Dice } from "./soak/dice.ts";
 
 const SCHEMATHESIS = "schemathesis==4.32.5";
 /** The most generated cases of an operation, more than MIN_CASES for a group with parameters. */
@@ -123,7 +120,7 @@ async function fuzz(
     "--no-color",
     ...(SMALL_GROUPS.has(run.group) ? ["--phases", "examples,coverage,fuzzing"] : []),
   );
-  const child = spawn(tool, args, {
+  const { code, stdout, stderr } = await runChild(tool, args, {
     cwd: HOME,
     env: {
       ...process.env,
@@ -133,14 +130,8 @@ async function fuzz(
       FUZZ_CREDENTIAL: run.credential,
       ...(await someone(stack)),
     },
-    stdio: ["ignore", "pipe", "inherit"],
   });
-  let output = "";
-  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  const status = await new Promise<number>((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", (code) => resolve(code ?? 1));
-  });
+  const [status, output] = [code ?? 1, stdout + stderr];
   writeFileSync(join(HOME, `${run.group}-${run.credential}.log`), output);
   if (status !== 0) console.log(output);
   return { status, cases: Number(/(\d+) generated/.exec(output)?.[1] ?? 0) };
@@ -148,27 +139,10 @@ async function fuzz(
 
 /** Each run has its own funded user, because generated calls end sessions and revoke keys. */
 async function someone(stack: Stack): Promise<Record<string, string>> {
-  const email = `${randomBytes(6).toString("hex")}@fuzz.example`;
-  const session = await new Client({ baseUrl: stack.baseUrl }).auth.register({
-    email,
-    password: randomBytes(12).toString("hex"),
-  });
-  const client = new Client({
-    baseUrl: stack.baseUrl,
-    credential: { accessToken: session.access_token },
-  });
-  const { address } = await client.custody.createDepositAddress();
-  const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc: stack.deployment.usdc });
-  await faucet.usdc(address as Address, 1_000_000_000_000n);
-  for (let balance = 0n; balance === 0n; { balance } = await client.custody.usdcBalance()) {
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-  const key = await withdrawKey(stack, client, { scopes: ["read", "trade", "withdraw"] });
-  return {
-    FUZZ_TOKEN: session.access_token,
-    FUZZ_API_KEY_ID: key.api_key_id,
-    FUZZ_SECRET: key.secret,
-  };
+  const [caller] = await makeCallers(stack, new Dice("schemathesis"), 1);
+  const [key] = caller?.keys ?? [];
+  if (caller === undefined || key === undefined) throw new Error("no caller");
+  return { FUZZ_TOKEN: caller.token, FUZZ_API_KEY_ID: key.apiKeyId, FUZZ_SECRET: key.secret };
 }
 
 function must(status: number | null, what: string): void {

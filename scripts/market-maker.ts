@@ -5,15 +5,14 @@
 import type { Address } from "viem";
 import {
   type Client,
-  NoAnswer,
   Problem,
   type QuoteRequest,
   type Side,
   type Stream,
 } from "../packages/client/src/index.ts";
-import { tokensOfVenue } from "./stack/deploy-contracts.ts";
 import type { Faucet } from "./stack/faucet.ts";
-import { LOCAL_VENUES, type LocalVenue } from "./stack/local-venues.ts";
+import { LOCAL_VENUES } from "./stack/local-venues.ts";
+import { fund } from "./stack/users.ts";
 
 const QUOTE_LIFE_SECS = 120;
 /** Half the difference between its selling and its buying price, scaled by 1e6. */
@@ -25,12 +24,10 @@ const RESTOCK_FACTOR = 10n;
  * so this suffices for hundreds of them.
  */
 const MAX_RESTOCK_UNITS = 2n ** 50n;
-const RESTOCK_TIMEOUT_MS = 30_000;
 
 export type MarketMakerOptions = {
   client: Client;
   faucet: Faucet;
-  outcomeTokens: Record<LocalVenue, Address>;
   log: (line: string) => void;
 };
 
@@ -105,33 +102,16 @@ async function quote(stream: Stream, maker: MarketMaker, request: OneSided): Pro
 }
 
 /** Mints what the quote would deliver and resolves when the deposit is credited. */
-async function restock(maker: MarketMaker, request: OneSided): Promise<void> {
-  const { client, faucet, address } = maker;
+async function restock(
+  { client, faucet, address: to }: MarketMaker,
+  request: OneSided,
+): Promise<void> {
   const { amount: tokens, usdc_amount: usdc = 0n } = request;
   const units = tokens ?? (usdc * 1_000_000n) / BigInt(priceOf(request));
   if (units > MAX_RESTOCK_UNITS)
     throw new Error(`${units} units are more than this market maker mints`);
-  const amount = units * RESTOCK_FACTOR;
-  const hash =
-    request.side === "Bid"
-      ? await faucet.outcomeTokens(tokensOfVenue(maker.outcomeTokens, request.venue_id), {
-          to: address,
-          id: BigInt(request.asset_id),
-          amount,
-        })
-      : await faucet.usdc(address, amount);
-  const deadline = Date.now() + RESTOCK_TIMEOUT_MS;
-  while (Date.now() < deadline) {
-    const { items } = await client.custody.deposits({ limit: 50 }).page();
-    if (
-      items.some(
-        ({ transaction_hash, status }) => transaction_hash === hash && status === "credited",
-      )
-    )
-      return;
-    await new Promise((resolve) => setTimeout(resolve, 300));
-  }
-  throw new NoAnswer("restock", `the deposit ${hash} was not credited in time`);
+  const asset = request.side === "Bid" ? request : null;
+  await fund(faucet, [{ client, to, asset, amount: units * RESTOCK_FACTOR }]);
 }
 
 /** 0.30 to 0.70 by asset, plus the spread against the requester. */

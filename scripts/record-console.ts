@@ -7,24 +7,22 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Secret, TOTP } from "otpauth";
 import type { Page, Response } from "playwright-core";
-import { type Address, getAddress } from "viem";
-import { Client } from "../packages/client/src/index.ts";
+import { getAddress } from "viem";
+import type { Client } from "../packages/client/src/index.ts";
 import { NOW, RECORDING, type Recorded } from "../test/support/node/console/replay.ts";
 import { inBrowser } from "../test/support/node/browser.ts";
 import { startLivingMarket, type Trader } from "./living-market.ts";
-import { enter } from "./stack/demo-users.ts";
-import { tokensOfVenue } from "./stack/deploy-contracts.ts";
 import { EXAMPLE_MARKETS, listExampleMarkets } from "./stack/example-markets.ts";
-import { type Faucet, openFaucet } from "./stack/faucet.ts";
+import { openFaucet } from "./stack/faucet.ts";
 import { freePort } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
+import { enter, fundAll, withKey } from "./stack/users.ts";
 import { withdrawKey } from "./stack/withdraw-key.ts";
 
 const ADA = { email: "ada@desk.example", password: "ada-demo-password", role: "taker" as const };
 const [MAKERS, TAKERS] = [3, 10];
-const USDC = 25_000_000_000n;
-const TOKENS = 2_000_000_000n;
+const FUNDS = { usdc: 25_000_000_000n, tokens: 2_000_000_000n, assets: EXAMPLE_MARKETS };
 const MARKET_LIVES_MS = 60_000;
 const PAGE_MS = 4_000;
 /** A page has more of nothing. */
@@ -42,17 +40,22 @@ await runScript(async (onStop) => {
     await stack.stop();
     rmSync(dir, { recursive: true, force: true });
   });
-  const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc: stack.deployment.usdc });
+  const faucet = await openFaucet(stack);
   await listExampleMarkets(stack);
   const { client: session } = await enter(stack.baseUrl, ADA);
-  const ada = await withKey(session);
+  const ada = await withKey(session, "trading");
   const traders: Trader[] = [{ client: ada, role: "maker" }];
   for (let number = 1; number <= MAKERS + TAKERS; number++) {
     const role = number <= MAKERS ? "maker" : "taker";
     const user = { email: `${number}@desk.example`, password: "desk-demo-password", role } as const;
-    traders.push({ client: await withKey((await enter(stack.baseUrl, user)).client), role });
+    const { client: entered } = await enter(stack.baseUrl, user);
+    traders.push({ client: await withKey(entered, "trading"), role });
   }
-  for (const { client } of traders) await fund(stack, faucet, client);
+  await fundAll(
+    faucet,
+    traders.map(({ client }) => client),
+    FUNDS,
+  );
   log("users are funded");
   const market = await startLivingMarket({ traders, markets: EXAMPLE_MARKETS, log });
   onStop(async () => market.stop());
@@ -136,24 +139,6 @@ function shifted(body: unknown, at: number): unknown {
 async function visit(page: Page, hash: string): Promise<void> {
   await page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
   await page.waitForTimeout(PAGE_MS);
-}
-
-async function withKey(session: Client): Promise<Client> {
-  const key = await session.auth.createApiKey({ label: "trading", scopes: ["read", "trade"] });
-  return session.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
-}
-
-async function fund(stack: Stack, faucet: Faucet, client: Client): Promise<void> {
-  const to = (await client.custody.createDepositAddress()).address as Address;
-  await faucet.usdc(to, USDC);
-  for (const { venue_id, asset_id } of EXAMPLE_MARKETS)
-    await faucet.outcomeTokens(tokensOfVenue(stack.deployment.outcomeTokens, venue_id), {
-      to,
-      id: BigInt(asset_id),
-      amount: TOKENS,
-    });
-  while ((await client.custody.balances().all()).length <= EXAMPLE_MARKETS.length)
-    await new Promise((resolve) => setTimeout(resolve, 200));
 }
 
 /** Buys in each market, and sells some of it again. */

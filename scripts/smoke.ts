@@ -9,7 +9,7 @@ import {
   type QuoteRequest,
 } from "../packages/client/src/index.ts";
 import { readArguments, refuse } from "./stack/arguments.ts";
-import { DEMO_USERS } from "./stack/demo-users.ts";
+import { DEMO_USERS } from "./stack/users.ts";
 
 const USAGE = `npm run smoke -- --url <url> [--users <file>] [--trade]
 

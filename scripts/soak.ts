@@ -210,7 +210,7 @@ async function progress(world: Faults, startedAt: number): Promise<void> {
     `${clock} operations ${tally.total("operation")}, rejected ${tally.total("refused")}, no response ${tally.total("lost")}, faults ${tally.total("fault")}` +
       ` (${tally.list("fault")}), block ${block}${tally.odd.length === 0 ? "" : `, UNEXPLAINED ${tally.odd.length}: ${tally.odd.at(-1)}`}`,
   );
-  const status = (await order(world, { command: ["chain", "status"] }).catch(() => null)) as {
+  const status = (await order(world, "chain status").catch(() => null)) as {
     chains: { halted: unknown; payer_halted: unknown }[];
   } | null;
   for (const { halted, payer_halted } of status?.chains ?? []) {

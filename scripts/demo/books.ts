@@ -2,13 +2,13 @@
  * Step 8: checks the books by the operator's reconciliation, and by own sums of balances and chain.
  */
 import { type Address, getAddress } from "viem";
-import { localOutcomeTokensAbi } from "../stack/abi/local-outcome-tokens.ts";
-import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
+import { order } from "../operator/carry-out.ts";
+import { heldBy, tokenOf } from "../stack/tokens.ts";
 import { Unmet, expectEqual, units } from "./narrator.ts";
 import type { Person, World } from "./world.ts";
 
 type Sums = Map<string, bigint>;
-type Reconciliation = { ok?: boolean; differences?: unknown[]; block?: Record<string, number> };
+type Reconciliation = { ok: boolean; differences: unknown[]; block: Record<string, number> };
 
 export async function checkBooks(world: World): Promise<void> {
   const { tell, taker, makers } = world;
@@ -36,23 +36,20 @@ export async function checkBooks(world: World): Promise<void> {
 
 /** The service's own check of journal, balances and chain (docs/invariants.md). */
 async function reconcile({ tell, stack }: World): Promise<void> {
-  const response = await tell.call(
+  const books = await tell.call(
     "operator: reconcile",
-    () => stack.operator({ command: ["reconcile"], operator: "local" }),
-    (it) => (it.ok ? describe(it.result as Reconciliation) : `refused: ${it.problem.code}`),
+    // Safe cast: the result of the command.
+    async () => (await order(stack, "reconcile")) as Reconciliation,
+    describe,
   );
-  if (!response.ok)
-    throw new Unmet("the operator's reconciliation to find no difference", response.problem);
-  if ((response.result as Reconciliation).ok !== true)
-    throw new Unmet("the operator's reconciliation to find no difference", response.result);
+  if (!books.ok) throw new Unmet("the operator's reconciliation to find no difference", books);
 }
 
-function describe({ ok, differences = [], block = {} }: Reconciliation): string {
+function describe({ ok, differences, block }: Reconciliation): string {
   const blocks = Object.entries(block).map(([chain, number]) => `${chain} at block ${number}`);
-  const verdict =
-    ok === true
-      ? "the whole journal sums to zero, nothing differs"
-      : `${differences.length} differences`;
+  const verdict = ok
+    ? "the whole journal sums to zero, nothing differs"
+    : `${differences.length} differences`;
   return `${verdict} (${blocks.join(", ")})`;
 }
 
@@ -88,7 +85,7 @@ async function holdingsOf({ name, client }: Person): Promise<{ sums: Sums; entri
 }
 
 async function chainHoldings(
-  { stack, faucet, usdc, outcomeTokens, asset: traded }: World,
+  { stack, faucet, asset: traded }: World,
   people: Person[],
   asset: string,
 ): Promise<bigint> {
@@ -97,23 +94,8 @@ async function chainHoldings(
     stack.deployment.vault,
     ...lists.flat().map(({ address }) => getAddress(address)),
   ];
-  const amounts = await Promise.all(
-    holders.map((holder) =>
-      asset === "USDC"
-        ? faucet.client.readContract({
-            address: usdc,
-            abi: localUsdcAbi,
-            functionName: "balanceOf",
-            args: [holder],
-          })
-        : faucet.client.readContract({
-            address: outcomeTokens,
-            abi: localOutcomeTokensAbi,
-            functionName: "balanceOf",
-            args: [holder, BigInt(traded.asset_id)],
-          }),
-    ),
-  );
+  const token = tokenOf(stack.deployment, asset === "USDC" ? null : traded);
+  const amounts = await Promise.all(holders.map((holder) => heldBy(faucet.client, token, holder)));
   return amounts.reduce((sum, amount) => sum + amount, 0n);
 }
 

@@ -8,7 +8,7 @@ export const MAKER_USDC = 1_000_000_000n;
 export const MAKER_TOKENS = 2_000_000_000n;
 
 export async function deposit(world: World): Promise<void> {
-  const { tell, faucet, taker, makers, asset, outcomeTokens } = world;
+  const { tell, faucet, taker, makers, asset } = world;
   const everyone = [taker, ...makers];
   const addresses = new Map<Person, Address>();
   for (const person of everyone) {
@@ -21,13 +21,10 @@ export async function deposit(world: World): Promise<void> {
   }
   const sentAt = performance.now();
   const to = (person: Person) => addresses.get(person) ?? raise(`no address of ${person.name}`);
-  const id = BigInt(asset.asset_id);
-  const hashes = [await faucet.usdc(to(taker), TAKER_USDC)];
+  const hashes = [await faucet.mint(null, to(taker), TAKER_USDC)];
   for (const maker of makers) {
-    hashes.push(await faucet.usdc(to(maker), MAKER_USDC));
-    hashes.push(
-      await faucet.outcomeTokens(outcomeTokens, { to: to(maker), id, amount: MAKER_TOKENS }),
-    );
+    hashes.push(await faucet.mint(null, to(maker), MAKER_USDC));
+    hashes.push(await faucet.mint(asset, to(maker), MAKER_TOKENS));
   }
   tell.note(
     `on the chain: ${units(TAKER_USDC)} USDC to the taker's address, ${units(MAKER_USDC)} USDC and ${units(MAKER_TOKENS)} outcome tokens to each maker's`,

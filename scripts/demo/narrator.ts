@@ -1,6 +1,7 @@
 /**
  * Prints the steps, calls, events and waits of the demo, on a terminal with colours and a spinner.
  */
+import { decimal } from "../operator/amounts.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { NoAnswer, Problem } from "../../packages/client/src/index.ts";
 import { SetupError } from "../stack/setup-error.ts";
@@ -174,14 +175,8 @@ export function duration(ms: number): string {
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`;
 }
 
-/** Formats millionths, the unit of USDC and outcome tokens: 650000n is "0.65". */
-export function units(amount: bigint): string {
-  const sign = amount < 0n ? "-" : "";
-  const digits = (amount < 0n ? -amount : amount).toString().padStart(7, "0");
-  const whole = digits.slice(0, -6).replace(/\B(?=(\d{3})+$)/g, " ");
-  const fraction = digits.slice(-6).replace(/0+$/, "");
-  return `${sign}${whole}${fraction === "" ? "" : `.${fraction}`}`;
-}
+/** Millionths, the unit of USDC and outcome tokens: 650000n is "0.65". */
+export const units = decimal;
 
 export const short = (id: string): string =>
   id.length > 18 ? `${id.slice(0, 10)}…${id.slice(-4)}` : id;

@@ -16,7 +16,7 @@ export async function introduce(stack: Stack, tell: Narrator): Promise<Cast> {
   ];
   const key = await tell.call(
     'POST /auth/api-keys {scopes: ["read", "withdraw"], request_approval}, api-key approve',
-    () => withdrawKey(stack, taker.session, { scopes: ["read", "withdraw"] }, "local"),
+    () => withdrawKey(stack, taker.session, { scopes: ["read", "withdraw"] }),
     ({ api_key_id, scopes }) => `201 key ${short(api_key_id)} with ${scopes.join(", ")}`,
   );
   const withdrawer = taker.client.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });

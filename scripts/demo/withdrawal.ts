@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { type Hex, getAddress, parseEventLogs } from "viem";
 import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
+import { heldBy, tokenOf } from "../stack/tokens.ts";
 import { Problem, type Withdrawal, type WithdrawalTerms } from "../../packages/client/src/index.ts";
 import { Unmet, duration, expectEqual, short, units } from "./narrator.ts";
 import { WAIT_MS, type World } from "./world.ts";
@@ -81,10 +82,7 @@ async function untilSettled(
   return settled;
 }
 
-async function checkOnChain(
-  { tell, faucet, stack, usdc }: World,
-  withdrawal: Withdrawal,
-): Promise<void> {
+async function checkOnChain({ tell, faucet, stack }: World, withdrawal: Withdrawal): Promise<void> {
   const hash = withdrawal.transaction_hash;
   if (hash === null) throw new Unmet("a settled withdrawal to name its transaction", withdrawal);
   const receipt = await tell.call(
@@ -105,16 +103,12 @@ async function checkOnChain(
   });
   const payment = transfers.find(
     ({ address, args }) =>
-      getAddress(address) === getAddress(usdc) &&
+      getAddress(address) === getAddress(stack.deployment.usdc) &&
       getAddress(args.to) === getAddress(withdrawal.to_address),
   );
   expectEqual("the transferred amount", payment?.args.value, withdrawal.amount);
-  const held = await faucet.client.readContract({
-    address: usdc,
-    abi: localUsdcAbi,
-    functionName: "balanceOf",
-    args: [getAddress(withdrawal.to_address)],
-  });
+  const usdc = tokenOf(stack.deployment, null);
+  const held = await heldBy(faucet.client, usdc, getAddress(withdrawal.to_address));
   expectEqual("what the address holds", held, withdrawal.amount);
   tell.note(
     `the address holds ${units(held)} USDC, sent by the vault ${short(stack.deployment.vault)}`,

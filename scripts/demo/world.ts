@@ -1,5 +1,4 @@
 /** The people and assets of the demo. */
-import type { Address } from "viem";
 import type {
   Client,
   Market,
@@ -28,8 +27,6 @@ export type World = {
   tell: Narrator;
   asset: MarketAsset;
   market: Market;
-  outcomeTokens: Address;
-  usdc: Address;
   taker: Person;
   makers: [Person, Person];
   /** Signs with the taker's key that has the scope withdraw. */

@@ -1,14 +1,9 @@
 /** Runs wrangler as a child. */
-import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { OFFLINE } from "../stack/bundle.ts";
+import { type Ran, runChild } from "../stack/run-child.ts";
 
-export type Ran = {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-};
 export type Run = (args: readonly string[]) => Promise<Ran>;
 
 export type Wrangler = {
@@ -39,21 +34,7 @@ export const runWrangler = (root: string): Run => runNode(root, PROGRAM);
 
 export const runOperator = (root: string): Run => runNode(root, "scripts/operator.ts");
 
-/** Without a terminal, so that it asks nothing. */
 function runNode(root: string, program: string): Run {
-  return async (args) => {
-    const child = spawn(process.execPath, [program, ...args], {
-      cwd: root,
-      env: { ...process.env, ...OFFLINE, CI: "true", NO_COLOR: "1" },
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    let [stdout, stderr] = ["", ""];
-    child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
-    child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
-    const code = await new Promise<number | null>((resolve, reject) => {
-      child.once("error", reject);
-      child.once("close", resolve);
-    });
-    return { code, stdout, stderr };
-  };
+  const env = { ...process.env, ...OFFLINE, CI: "true", NO_COLOR: "1" };
+  return (args) => runChild(process.execPath, [program, ...args], { cwd: root, env });
 }

@@ -1,69 +1,50 @@
 /** Makes the callers of a fuzz, and brings back those who have locked themselves out. */
 import { randomBytes } from "node:crypto";
-import type { Address } from "viem";
 import { Client } from "../../packages/client/src/index.ts";
 import type { Dice } from "../soak/dice.ts";
-import { tokensOfVenue } from "../stack/deploy-contracts.ts";
 import { openFaucet } from "../stack/faucet.ts";
-import { verifyWhole } from "../operator/verify-whole.ts";
-import type { OperatorRequest } from "../stack/operator-call.ts";
+import { order } from "../operator/carry-out.ts";
 import type { Stack } from "../stack/start-stack.ts";
+import { fundAll, newUser } from "../stack/users.ts";
 import { withdrawKey } from "../stack/withdraw-key.ts";
 import type { Caller } from "./callers.ts";
 import { BOOKS } from "./values.ts";
 
 const FUNDS = 1_000_000_000_000n;
-const CREDIT_MS = 60_000;
 
 /** Users with funds of every asset, a session, and a key of all scopes. */
 export async function makeCallers(stack: Stack, dice: Dice, count: number): Promise<Caller[]> {
-  const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc: stack.deployment.usdc });
   const guest = new Client({ baseUrl: stack.baseUrl });
-  const made: { caller: Caller; client: Client }[] = [];
+  const callers: Caller[] = [];
+  const clients: Client[] = [];
   for (let index = 0; index < count; index++) {
     const email = `caller-${index}-${randomBytes(4).toString("hex")}@fuzz.example`;
-    const password = randomBytes(12).toString("hex");
-    const registered = await guest.auth.register({ email, password });
-    const client = guest.withSession(registered);
-    const { address } = await client.custody.createDepositAddress();
-    // Safe cast: the service returns a checked address.
-    const to = address as Address;
-    await faucet.usdc(to, FUNDS);
-    for (const { venue_id, asset_id } of BOOKS) {
-      const token = tokensOfVenue(stack.deployment.outcomeTokens, venue_id);
-      await faucet.outcomeTokens(token, { to, id: BigInt(asset_id), amount: FUNDS });
-    }
+    const { password, accessToken: token, session } = await newUser(guest, email);
     const caller: Caller = {
       email,
       ip: `10.${dice.between(0, 255)}.${dice.between(0, 255)}.${index + 1}`,
       password,
-      token: registered.access_token,
+      token,
       keys: [],
       totpSecret: undefined,
       newTotpSecret: undefined,
       recoveryCodes: [],
       totpStep: 0,
     };
-    await addWithdrawKey(stack, caller, client);
-    made.push({ caller, client });
+    await addWithdrawKey(stack, caller, session);
+    callers.push(caller);
+    clients.push(session);
   }
-  await Promise.all(made.map(({ client }) => untilFunded(client)));
-  return made.map(({ caller }) => caller);
-}
-
-async function untilFunded(client: Client): Promise<void> {
-  const deadline = Date.now() + CREDIT_MS;
-  while ((await client.custody.deposits({ status: "credited" }).all()).length <= BOOKS.length) {
-    if (Date.now() > deadline) throw new Error("the deposits of the fuzz were not credited");
-    await new Promise((resolve) => setTimeout(resolve, 300));
-  }
+  const given = { usdc: FUNDS, tokens: FUNDS, assets: BOOKS };
+  await fundAll(await openFaucet(stack), clients, given);
+  return callers;
 }
 
 /** A key that trades, which the operator makes at once. */
 export async function addKey(stack: Stack, caller: Caller): Promise<void> {
   const options = { email: caller.email, scopes: "read,trade" };
   // Safe cast: the documented result of the command.
-  const key = (await order(stack, { command: ["api-key", "create"], options })) as NewKey;
+  const key = (await order(stack, "api-key create", options)) as NewKey;
   keep(caller, key);
 }
 
@@ -80,14 +61,14 @@ function keep(caller: Caller, { api_key_id: apiKeyId, secret }: NewKey): void {
 
 /** Ends a freeze. */
 export async function unfreeze(stack: Stack, { email }: Caller): Promise<void> {
-  await order(stack, { command: ["user", "unfreeze"], options: { email } });
+  await order(stack, "user unfreeze", { email });
 }
 
 /** A new session. Removes TOTP, whose codes count only once in 30 seconds. */
 export async function logInAgain(stack: Stack, caller: Caller): Promise<void> {
   const { email } = caller;
   if (caller.totpSecret !== undefined) {
-    await order(stack, { command: ["user", "reset-totp"], options: { email } });
+    await order(stack, "user reset-totp", { email });
     caller.totpSecret = undefined;
     caller.recoveryCodes = [];
   }
@@ -103,23 +84,13 @@ export async function logInAgain(stack: Stack, caller: Caller): Promise<void> {
   await addWithdrawKey(stack, caller, new Client({ baseUrl: stack.baseUrl }).withSession(session));
 }
 
-async function order(stack: Stack, command: OperatorRequest): Promise<unknown> {
-  const response = await stack.operator(command);
-  if (!response.ok)
-    throw new Error(`${command.command.join(" ")}: ${JSON.stringify(response.problem)}`);
-  return response.result;
-}
-
 /** What the operator's own checks find at the end. */
 export async function differences(stack: Stack): Promise<string[]> {
-  const books = await order(stack, { command: ["reconcile"] });
-  const audit = await verifyWhole({ command: ["audit", "verify"] }, async (part) => ({
-    ok: true,
-    result: await order(stack, part),
-  }));
+  const books = await order(stack, "reconcile");
+  const audit = await order(stack, "audit verify");
   // Safe casts: the documented results of the commands.
   const { ok, complete } = books as { ok: boolean; complete: boolean };
-  const { verdict } = (audit.ok ? audit.result : {}) as { verdict?: string };
+  const { verdict } = audit as { verdict: string };
   return [
     ...(ok && complete ? [] : [`reconcile: ${JSON.stringify(books)}`]),
     ...(verdict === "forged" ? [`audit verify: ${JSON.stringify(audit)}`] : []),

@@ -44,7 +44,7 @@ export function priceText(price: number): string {
 }
 
 /** `1 234.5` for 1234500000 units. */
-function decimal(units: bigint): string {
+export function decimal(units: bigint): string {
   const digits = String(units < 0n ? -units : units).padStart(DECIMALS + 1, "0");
   const whole = digits.slice(0, -DECIMALS).replace(/\B(?=(\d{3})+$)/g, " ");
   const fraction = digits.slice(-DECIMALS).replace(/0+$/, "");

@@ -30,6 +30,8 @@ export const RECIPIENTS = [1, 2, 3, 4, 5, 6].map((digit) =>
   getAddress(`0x${`${digit}e`.repeat(20)}`),
 );
 const REFUSED = RECIPIENTS.at(-1)!;
+/** Of the funds that users have from the start, which no chain has seen. */
+export const NO_ADDRESS = `0x${"00".repeat(20)}`;
 /** A withdrawal may wait this long for blocks, sweeps and confirmations while nothing is broken. */
 const MAX_OPEN_MS = 600_000;
 
@@ -279,7 +281,7 @@ export class Custody {
         .rows(
           `SELECT lower(hex(transaction_hash)) AS tx, count(*) AS times, min(amount) AS amount,
             min(asset) AS asset, lower(hex(min(user_id))) AS user
-          FROM deposits WHERE status = 'credited' AND length(token) = 20 GROUP BY 1`,
+          FROM deposits WHERE status = 'credited' AND address <> zeroblob(20) GROUP BY 1`,
         )
         .map((row) => [`0x${String(row["tx"])}`, row]),
     );

@@ -1,6 +1,6 @@
 /** Starts one seed in a process of its own. */
-import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { runChild } from "../stack/run-child.ts";
 
 export type Run = {
   readonly seed: string;
@@ -35,21 +35,11 @@ export type Report = {
 
 const PROGRAM = join(import.meta.dirname, "one-seed.ts");
 
-export function runSeed(run: Run): Promise<Report> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", PROGRAM], {
-      stdio: ["pipe", "pipe", "pipe"],
-    });
-    child.stdin.end(JSON.stringify(run));
-    let [output, errors] = ["", ""];
-    child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
-    child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString()));
-    child.on("close", () => {
-      const line = output.trimEnd().split("\n").at(-1) ?? "";
-      // Safe cast: one-seed.ts writes a report as its last line.
-      if (line.startsWith("{")) resolve(JSON.parse(line) as Report);
-      else
-        reject(new Error(`the simulation of seed ${run.seed} ended without a report: ${errors}`));
-    });
-  });
+export async function runSeed(run: Run): Promise<Report> {
+  const args = ["--disable-warning=ExperimentalWarning", PROGRAM];
+  const { stdout, stderr } = await runChild(process.execPath, args, { input: JSON.stringify(run) });
+  const line = stdout.trimEnd().split("\n").at(-1) ?? "";
+  // Safe cast: one-seed.ts writes a report as its last line.
+  if (line.startsWith("{")) return JSON.parse(line) as Report;
+  throw new Error(`the simulation of seed ${run.seed} ended without a report: ${stderr}`);
 }

@@ -2,10 +2,10 @@
 import { config } from "../../src/platform/config.ts";
 import { all } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
+import { credit } from "../stack/credit.ts";
 import { APPROVAL_ABOVE } from "./approvals.ts";
 import type { Credentials } from "./credentials.ts";
-import type { Custody } from "./custody.ts";
-import { fund } from "./funds.ts";
+import { type Custody, NO_ADDRESS } from "./custody.ts";
 import { BOOKS, insertPolicy, insertUser, type People, type Person } from "./people.ts";
 import type { Scene } from "./scene.ts";
 
@@ -50,7 +50,8 @@ export async function setUp(scene: Scene, { people, custody, credentials }: Part
     const amount = index === USERS - 1 ? FEW_FUNDS : FUNDS;
     for (const asset of ["usdc", ...BOOKS.map((book) => book.asset)]) {
       totals.set(asset, (totals.get(asset) ?? 0n) + amount);
-      await fund(env.DB, person.userId, asset, amount);
+      const { userId } = person;
+      await credit(env.DB, { userId, asset, amount, chain: "polygon", address: NO_ADDRESS });
     }
   }
   custody.fillVault(totals);

@@ -10,7 +10,7 @@ import type { Dice } from "./dice.ts";
 import { type Faults, order } from "./faults.ts";
 import { comeToRest } from "./rest.ts";
 import { trade } from "./trades.ts";
-import { verifyJournal } from "../stack/verify-journal.ts";
+import type { JournalReport } from "../../src/archive/verify-whole.ts";
 import { note, type Person, type World } from "./world.ts";
 
 /** Ended records and transfers leave the database after 15 s. */
@@ -26,9 +26,8 @@ const PATIENCE_MS = 120_000;
 export async function archiveDiffers(world: World): Promise<string[]> {
   const findings: string[] = [];
   for (const person of world.people) findings.push(...(await ledgerDiffers(person)));
-  const report = await verifyJournal((options) =>
-    order(world, { command: ["journal", "verify"], options }),
-  );
+  // Safe cast: the result of the command.
+  const report = (await order(world, "journal verify")) as JournalReport;
   if (!report.ok) findings.push(`journal verify: ${JSON.stringify(report.discrepancies)}`);
   if (report.verified === 0) findings.push("nothing was sealed");
   return findings;
@@ -118,7 +117,7 @@ export async function travel(world: Faults, dice: Dice): Promise<string[]> {
   });
   const halted = await untilHalted(world);
   if (!halted) return ["the sealer did not halt on a database that was put back"];
-  await order(world, { command: ["restore"] });
+  await order(world, "restore");
   await tradeMore(world, dice);
   await passTime(world);
   await comeToRest(world);
@@ -139,7 +138,7 @@ async function passTime({ stack }: Faults): Promise<void> {
 async function untilHalted(world: Faults): Promise<boolean> {
   for (const until = Date.now() + PATIENCE_MS; Date.now() < until; await sleep(1_000)) {
     await world.stack.runCron();
-    const status = (await order(world, { command: ["chain", "status"] })) as {
+    const status = (await order(world, "chain status")) as {
       alerts: { kind: string }[];
     };
     if (status.alerts.some(({ kind }) => kind === "journal_restored")) return true;

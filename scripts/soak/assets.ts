@@ -1,5 +1,7 @@
 /** The assets of the soak. */
 import type { MarketAsset } from "../../packages/client/src/index.ts";
+import type { Deployment } from "../stack/deploy-contracts.ts";
+import { type Token, tokenOf } from "../stack/tokens.ts";
 
 export const USDC = "USDC";
 export type Asset = typeof USDC | MarketAsset;
@@ -11,6 +13,11 @@ export const TOKENS: readonly MarketAsset[] = [
   { venue_id: "venue_two", asset_id: "0xa11ce" },
 ];
 export const ASSETS: readonly Asset[] = [USDC, ...TOKENS];
+
+/** What it is on the chain. */
+export function tokenOfAsset(deployment: Deployment, asset: Asset): Token {
+  return tokenOf(deployment, asset === USDC ? null : asset);
+}
 
 export function nameOf(asset: Asset): string {
   return asset === USDC ? USDC : `${asset.venue_id}:${asset.asset_id}`;

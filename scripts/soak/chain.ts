@@ -13,11 +13,11 @@ import {
 import { setTimeout as sleep } from "node:timers/promises";
 import { foundry } from "viem/chains";
 import { privateKeyToAccount } from "viem/accounts";
-import { localOutcomeTokensAbi } from "../stack/abi/local-outcome-tokens.ts";
-import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
-import { type Deployment, readArtifact, tokensOfVenue } from "../stack/deploy-contracts.ts";
+import { type Deployment, readArtifact } from "../stack/deploy-contracts.ts";
 import { ANVIL_ACCOUNT_KEYS } from "../stack/faucet.ts";
-import { type Asset, USDC } from "./assets.ts";
+import { heldBy, mintCall } from "../stack/tokens.ts";
+import { until } from "../stack/until.ts";
+import { type Asset, tokenOfAsset } from "./assets.ts";
 import type { Dice } from "./dice.ts";
 
 const GAS = 200_000n;
@@ -29,6 +29,7 @@ const REVERTS = 1;
 const BLOCK_TIME_SECS = 1;
 /** How long a block may still take that was being mined when mining stopped. */
 const SETTLE_MS = 100;
+const DEPLOY_TIMEOUT_MS = 10_000;
 
 type Transaction = { to?: Address; data: Hex; gas?: bigint; maxFee?: bigint };
 
@@ -43,81 +44,10 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
   }).extend(publicActions);
   const rpc = (method: string, params: unknown[] = []): Promise<unknown> =>
     client.request({ method: method as never, params: params as never });
-  const account = privateKeyToAccount(ANVIL_ACCOUNT_KEYS.faucet);
-  const firstNonce = await client.getTransactionCount({
-    address: account.address,
-    blockTag: "pending",
-  });
-  /** By nonce. Transactions that a reorg or an emptied mempool removed are sent again. */
-  const signed: Hex[] = [];
-
-  const sign = (nonce: number, { maxFee = MAX_FEE, ...transaction }: Transaction) =>
-    account.signTransaction({
-      gas: GAS,
-      ...transaction,
-      type: "eip1559",
-      chainId: foundry.id,
-      nonce,
-      maxFeePerGas: maxFee,
-      maxPriorityFeePerGas: maxFee < TIP ? maxFee : TIP,
-    });
-  // Callers get their nonces one after the other.
-  let turn: Promise<unknown> = Promise.resolve();
-  const send = (transaction: Transaction): Promise<Hex> => {
-    const mine = turn.then(async () => {
-      const raw = await sign(firstNonce + signed.length, transaction);
-      signed.push(raw);
-      await client.sendRawTransaction({ serializedTransaction: raw }).catch(() => {});
-      return keccak256(raw);
-    });
-    turn = mine.catch(() => {});
-    return mine;
-  };
-  const mintCall = (asset: Asset, to: Address, amount: bigint): { to: Address; data: Hex } =>
-    asset === USDC
-      ? {
-          to: deployment.usdc,
-          data: encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] }),
-        }
-      : {
-          to: tokensOfVenue(deployment.outcomeTokens, asset.venue_id),
-          data: encodeFunctionData({
-            abi: localOutcomeTokensAbi,
-            functionName: "mint",
-            args: [to, BigInt(asset.asset_id), amount],
-          }),
-        };
-
-  const sendAgain = async (): Promise<void> => {
-    const used = await client.getTransactionCount({ address: account.address });
-    for (const raw of signed.slice(used - firstNonce))
-      await client.sendRawTransaction({ serializedTransaction: raw }).catch(() => {});
-  };
-
-  // anvil 1.7.1 loses blocks from its index if it mines during a reorg, so mining stops meanwhile.
-  let stillness = 0;
-  const still = async (hold: () => Promise<unknown>): Promise<void> => {
-    stillness++;
-    try {
-      await rpc("evm_setIntervalMining", [0]);
-      await hold();
-    } finally {
-      if (--stillness === 0) await rpc("evm_setIntervalMining", [BLOCK_TIME_SECS]);
-    }
-  };
-  let turnAlone: Promise<unknown> = Promise.resolve();
-  /** One caller after the other, without mining. */
-  const alone = (work: () => Promise<unknown>): Promise<void> => {
-    const mine = turnAlone.then(() =>
-      still(async () => {
-        await sleep(SETTLE_MS);
-        await work();
-      }),
-    );
-    turnAlone = mine.catch(() => {});
-    return mine;
-  };
-
+  const { send, sendAgain, replaceNext } = await openSender(client);
+  const { still, alone } = miningOf(rpc);
+  const mintOf = (asset: Asset, to: Address, amount: bigint) =>
+    mintCall(tokenOfAsset(deployment, asset), to, amount);
   return {
     client,
     rpc,
@@ -126,21 +56,20 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
     alone,
     /** Returns the hash. anvil orders the transactions of a block by `maxFee`. */
     mint: (asset: Asset, to: Address, amount: bigint, maxFee = MAX_FEE): Promise<Hex> =>
-      send({ ...mintCall(asset, to, amount), maxFee }),
+      send({ ...mintOf(asset, to, amount), maxFee }),
     /** A token recipient that rejects every transfer. */
     deployRefuser: async (): Promise<Address> => {
       const { abi, bytecode } = readArtifact("HostileRecipient");
       const hash = await send({ data: bytecode, gas: DEPLOY_GAS });
-      const { contractAddress } = await until(() =>
+      const { contractAddress: to } = await until("the recipient", DEPLOY_TIMEOUT_MS, () =>
         client.getTransactionReceipt({ hash }).catch(() => null),
       );
-      if (contractAddress === null || contractAddress === undefined)
-        throw new Error("the recipient was not deployed");
+      if (to === null || to === undefined) throw new Error("the recipient was not deployed");
       await send({
-        to: contractAddress,
+        to,
         data: encodeFunctionData({ abi, functionName: "setMode", args: [REVERTS] }),
       });
-      return getAddress(contractAddress);
+      return getAddress(to);
     },
     /** Replaces the last blocks. Their transactions return, or others with the same nonce do. */
     reorg: (
@@ -152,29 +81,88 @@ export async function openChain(rpcUrl: string, deployment: Deployment, dice: Di
         await rpc("anvil_setCoinbase", [dice.hex(20)]);
         await rpc("anvil_reorg", [depth, []]);
         await requireWhole(client, depth);
-        const used = (await client.getTransactionCount({ address: account.address })) - firstNonce;
-        if (rival !== null && used < signed.length) {
-          signed[used] = await sign(
-            firstNonce + used,
-            mintCall(rival.asset, rival.to, rival.amount),
-          );
-        }
+        if (rival !== null) await replaceNext(mintOf(rival.asset, rival.to, rival.amount));
         await sendAgain();
       }),
     holding: (asset: Asset, holder: Address): Promise<bigint> =>
-      asset === USDC
-        ? client.readContract({
-            address: deployment.usdc,
-            abi: localUsdcAbi,
-            functionName: "balanceOf",
-            args: [holder],
-          })
-        : client.readContract({
-            address: tokensOfVenue(deployment.outcomeTokens, asset.venue_id),
-            abi: localOutcomeTokensAbi,
-            functionName: "balanceOf",
-            args: [holder, BigInt(asset.asset_id)],
-          }),
+      heldBy(client, tokenOfAsset(deployment, asset), holder),
+  };
+}
+
+/** Sends from the faucet's account, and keeps what it has signed. */
+async function openSender(
+  client: Pick<PublicClient, "getTransactionCount" | "sendRawTransaction">,
+) {
+  const account = privateKeyToAccount(ANVIL_ACCOUNT_KEYS.faucet);
+  const { address } = account;
+  const firstNonce = await client.getTransactionCount({ address, blockTag: "pending" });
+  /** By nonce. Transactions that a reorg or an emptied mempool removed are sent again. */
+  const signed: Hex[] = [];
+  const sign = (index: number, { maxFee = MAX_FEE, ...transaction }: Transaction) =>
+    account.signTransaction({
+      gas: GAS,
+      ...transaction,
+      type: "eip1559",
+      chainId: foundry.id,
+      nonce: firstNonce + index,
+      maxFeePerGas: maxFee,
+      maxPriorityFeePerGas: maxFee < TIP ? maxFee : TIP,
+    });
+  const used = async () => (await client.getTransactionCount({ address })) - firstNonce;
+  const submit = (raw: Hex) =>
+    client.sendRawTransaction({ serializedTransaction: raw }).catch(() => {});
+  const takeTurns = inTurn();
+  return {
+    // Callers get their nonces one after the other.
+    send: (transaction: Transaction): Promise<Hex> =>
+      takeTurns(async () => {
+        const raw = await sign(signed.length, transaction);
+        signed.push(raw);
+        await submit(raw);
+        return keccak256(raw);
+      }),
+    sendAgain: async (): Promise<void> => {
+      for (const raw of signed.slice(await used())) await submit(raw);
+    },
+    /** The next transaction that is not mined yet becomes another one. */
+    replaceNext: async (transaction: Transaction): Promise<void> => {
+      const next = await used();
+      if (next < signed.length) signed[next] = await sign(next, transaction);
+    },
+  };
+}
+
+/** anvil 1.7.1 loses blocks from its index if it mines during a reorg, so mining stops meanwhile. */
+function miningOf(rpc: (method: string, params: unknown[]) => Promise<unknown>) {
+  let stillness = 0;
+  const still = async (hold: () => Promise<unknown>): Promise<void> => {
+    stillness++;
+    try {
+      await rpc("evm_setIntervalMining", [0]);
+      await hold();
+    } finally {
+      if (--stillness === 0) await rpc("evm_setIntervalMining", [BLOCK_TIME_SECS]);
+    }
+  };
+  const takeTurns = inTurn();
+  /** One caller after the other, without mining. */
+  const alone = (work: () => Promise<unknown>): Promise<void> =>
+    takeTurns(() =>
+      still(async () => {
+        await sleep(SETTLE_MS);
+        await work();
+      }),
+    );
+  return { still, alone };
+}
+
+/** Runs one piece of work after the other. */
+function inTurn(): <T>(work: () => Promise<T>) => Promise<T> {
+  let turn: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const mine = turn.then(work);
+    turn = mine.catch(() => {});
+    return mine;
   };
 }
 
@@ -186,13 +174,4 @@ async function requireWhole(
   const head = await client.getBlockNumber();
   for (let back = 0n; back <= BigInt(depth) + 1n; back++)
     await client.getBlock({ blockNumber: head - back });
-}
-
-async function until<T>(ask: () => Promise<T | null>): Promise<T> {
-  for (let tries = 0; tries < 100; tries++) {
-    const result = await ask();
-    if (result !== null) return result;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  throw new Error("a transaction of the soak's own was not mined");
 }

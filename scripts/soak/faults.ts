@@ -1,6 +1,7 @@
 /** Injects faults during a soak, one after the other and sometimes two at once. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { OperatorRequest } from "../stack/operator-call.ts";
+import { order as orderOnce } from "../operator/carry-out.ts";
+import type { OperatorRequest, OperatorResponse } from "../stack/operator-call.ts";
 import { ASSETS } from "./assets.ts";
 import type { Dice } from "./dice.ts";
 import { newKey } from "./people.ts";
@@ -85,19 +86,19 @@ const BREAK: Readonly<Record<keyof typeof WEIGHTS, (world: Faults, dice: Dice) =
     "fee spike": ({ chain }, dice) =>
       chain.client.setNextBlockBaseFeePerGas({ baseFeePerGas: BigInt(dice.between(5, 60)) * GWEI }),
     "withdrawals paused": async (world, dice) => {
-      await order(world, { command: ["withdrawals", "pause"] });
+      await order(world, "withdrawals pause");
       await sleep(dice.between(500, LONGEST_MS));
-      await order(world, { command: ["withdrawals", "resume"] });
+      await order(world, "withdrawals resume");
     },
     "user frozen": async (world, dice) => {
       const options = { email: dice.pick(world.people).email };
-      await order(world, { command: ["user", "freeze"], options });
+      await order(world, "user freeze", options);
       await sleep(dice.between(500, LONGEST_MS));
-      await order(world, { command: ["user", "unfreeze"], options });
+      await order(world, "user unfreeze", options);
     },
     "key revoked": async (world, dice) => {
       const person = dice.pick(world.people);
-      await order(world, { command: ["api-key", "revoke"], options: { id: person.apiKeyId } });
+      await order(world, "api-key revoke", { id: person.apiKeyId });
       await sleep(dice.between(0, 1_000));
       // A kill may lose the response. An extra key is harmless.
       for (let tries = 0; ; tries++) {
@@ -118,21 +119,23 @@ const BREAK: Readonly<Record<keyof typeof WEIGHTS, (world: Faults, dice: Dice) =
 const ORDER_TRIES = 20;
 
 /** Repeats the command until it gets a response. All of them may run twice. */
-export async function order(
+export function order(
   { stack }: Pick<World, "stack">,
-  command: OperatorRequest,
+  words: string,
+  options: Record<string, string> = {},
 ): Promise<unknown> {
-  for (let tries = 0; ; tries++) {
-    try {
-      const response = await stack.operator({ operator: "local", ...command });
-      if (response.ok) return response.result;
-      if (tries === ORDER_TRIES)
-        throw new Error(`${command.command.join(" ")}: ${JSON.stringify(response.problem)}`);
-    } catch (error) {
-      if (tries === ORDER_TRIES) throw error;
+  const operator = async (request: OperatorRequest): Promise<OperatorResponse> => {
+    for (let tries = 0; ; tries++) {
+      try {
+        const response = await stack.operator(request);
+        if (response.ok || tries === ORDER_TRIES) return response;
+      } catch (error) {
+        if (tries === ORDER_TRIES) throw error;
+      }
+      await sleep(500);
     }
-    await sleep(500);
-  }
+  };
+  return orderOnce({ operator }, words, options);
 }
 
 async function failFor(proxies: readonly RpcProxy[], dice: Dice): Promise<void> {

@@ -1,8 +1,9 @@
 /** The users of a soak and what they do, through the public client only. */
-import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "viem";
 import { Client } from "../../packages/client/src/index.ts";
 import type { Stack } from "../stack/start-stack.ts";
+import { newUser } from "../stack/users.ts";
 import { withdrawKey } from "../stack/withdraw-key.ts";
 import { addressBook, approve, policy, untilCode, wantApprovals } from "./approvals.ts";
 import { ASSETS } from "./assets.ts";
@@ -15,7 +16,6 @@ import { note, type Person, type World } from "./world.ts";
 
 const MAX_ADDRESSES = 5;
 const LARGEST_DEPOSIT = 5_000_000_000;
-const OPERATOR = "local";
 
 /** `approves`: their large withdrawals wait for an approval with a one-time code. */
 export async function introduce(
@@ -24,21 +24,16 @@ export async function introduce(
   { approves }: { readonly approves: boolean },
 ): Promise<Person> {
   const email = `${name}@soak.example`;
-  const password = randomBytes(18).toString("base64url");
   const { onResponse } = verbs;
   const guest = new Client({ baseUrl: stack.baseUrl, attempts: 8, onResponse });
-  const registered = await guest.auth.register({ email, password });
-  const session = guest.withSession(registered);
-  const { client, apiKeyId } = await newKey(stack, { session, codes: undefined });
-  const { address } = await client.custody.createDepositAddress();
+  const { password, userId, session, address } = await newUser(guest, email);
   const person: Person = {
     email,
     password,
-    userId: registered.user_id,
+    userId,
     session,
-    client,
-    apiKeyId,
-    addresses: [address as Address],
+    ...(await newKey(stack, { session, codes: undefined })),
+    addresses: [address],
     codes: undefined,
     busy: new Set(),
     withdrawals: new Map(),
@@ -53,12 +48,8 @@ export async function newKey(
 ): Promise<Pick<Person, "client" | "apiKeyId">> {
   const scopes = ["read", "trade", "withdraw"] as const;
   const totp_code = codes === undefined ? undefined : await untilCode(codes);
-  const { api_key_id: apiKeyId, secret } = await withdrawKey(
-    stack,
-    session,
-    { scopes, totp_code },
-    OPERATOR,
-  );
+  const key = await withdrawKey(stack, session, { scopes, totp_code });
+  const { api_key_id: apiKeyId, secret } = key;
   return { client: session.withApiKey({ apiKeyId, secret }), apiKeyId };
 }
 
@@ -86,7 +77,7 @@ export async function act(world: World, dice: Dice): Promise<void> {
     } catch (error) {
       note(world.tally, action, error);
     }
-    await new Promise((resolve) => setTimeout(resolve, dice.between(0, 150)));
+    await sleep(dice.between(0, 150));
   }
 }
 

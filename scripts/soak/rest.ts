@@ -15,9 +15,8 @@ const CRON_EVERY_LOOKS = 5;
 export async function comeToRest(world: Faults): Promise<void> {
   const { stack, chain, proxies, people } = world;
   for (const proxy of proxies) proxy.fail(null);
-  await order(world, { command: ["withdrawals", "resume"] });
-  for (const { email } of people)
-    await order(world, { command: ["user", "unfreeze"], options: { email } });
+  await order(world, "withdrawals resume");
+  for (const { email } of people) await order(world, "user unfreeze", { email });
   for (const person of people) await closeAll(world, person);
   const deadline = Date.now() + PATIENCE_MS;
   for (let looks = 0; ; looks++) {
@@ -87,7 +86,7 @@ async function untilNothingIsOpen(world: Faults, deadline: number): Promise<void
   const { chain, confirmations } = world;
   const target = Number(await chain.client.getBlockNumber()) + confirmations;
   for (;;) {
-    const status = (await order(world, { command: ["chain", "status"] })) as ChainStatus;
+    const status = (await order(world, "chain status")) as ChainStatus;
     if (status.chains.every((one) => one.open_transactions === 0 && one.confirmed_block >= target))
       return;
     if (Date.now() > deadline)

@@ -4,11 +4,10 @@ import { type Address, decodeFunctionData, type Hex, isAddressEqual } from "viem
 import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
 import { cloneAddress } from "../../src/chain/addresses.ts";
 import type { Deployment } from "../stack/deploy-contracts.ts";
-import { type Asset, ASSETS, USDC } from "./assets.ts";
+import { type Asset, ASSETS, tokenOfAsset, USDC } from "./assets.ts";
 import type { Dice } from "./dice.ts";
 import { withdrawAmount } from "./withdrawals.ts";
 import { note, type World } from "./world.ts";
-import { tokensOfVenue } from "../stack/deploy-contracts.ts";
 
 type PendingTransaction = { hash: Hex; to: Address | null; input: Hex; maxFeePerGas?: Hex };
 type Sweep = { hash: Hex; maxFee: bigint; asset: Asset; address: Address };
@@ -84,12 +83,10 @@ function sweepItems(
   const call = decodeFunctionData({ abi: depositFactoryAbi, data: input });
   if (call.functionName !== "sweep") return [];
   return call.args[0].flatMap(({ token, tokenId, salt }) => {
-    const asset = ASSETS.find((one) =>
-      one === USDC
-        ? isAddressEqual(token, deployment.usdc)
-        : isAddressEqual(token, tokensOfVenue(deployment.outcomeTokens, one.venue_id)) &&
-          BigInt(one.asset_id) === tokenId,
-    );
+    const asset = ASSETS.find((one) => {
+      const { contract, id = 0n } = tokenOfAsset(deployment, one);
+      return isAddressEqual(token, contract) && id === tokenId;
+    });
     return asset === undefined ? [] : [{ asset, address: cloneAddress(deployment.factory, salt) }];
   });
 }

@@ -7,8 +7,6 @@ import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
 import { vaultAbi } from "../../contracts/abi/vault.ts";
 import type { Deposit, Withdrawal } from "../../packages/client/src/index.ts";
 import { ASSETS, nameOf, nameOfRecord, USDC } from "./assets.ts";
-import { verifyWhole } from "../operator/verify-whole.ts";
-import { reconcileWhole } from "../operator/reconcile-whole.ts";
 import { order } from "./faults.ts";
 import type { Person, World } from "./world.ts";
 
@@ -192,24 +190,16 @@ async function holdingsDiffer({ stack, chain, people }: World): Promise<string[]
 
 async function operatorObjects(world: World, restored: boolean): Promise<string[]> {
   const findings: string[] = [];
-  const whole = await reconcileWhole({ command: ["reconcile"] }, async (command) => ({
-    ok: true,
-    result: await order(world, command),
-  }));
-  // Safe cast: the service answers `reconcile` with it, and `order` throws a rejection.
-  const books = (whole.ok ? whole.result : whole.problem) as Reconciliation;
+  // Safe casts: the results of the commands.
+  const books = (await order(world, "reconcile")) as Reconciliation;
   if (!books.ok || !books.complete)
     findings.push(`the operator's reconciliation: ${JSON.stringify(books)}`);
   // More restores than are known are an error. A restore without its epoch would be `ok`.
   const options = { "known-restores": restored ? "1" : "0" };
-  const audit = await verifyWhole({ command: ["audit", "verify"], options }, async (part) => ({
-    ok: true,
-    result: await order(world, part),
-  }));
-  const { verdict } = (audit.ok ? audit.result : {}) as { verdict?: string };
-  if (verdict !== (restored ? "lost_in_restore" : "ok"))
+  const audit = (await order(world, "audit verify", options)) as { verdict: string };
+  if (audit.verdict !== (restored ? "lost_in_restore" : "ok"))
     findings.push(`the audit chain: ${JSON.stringify(audit)}`);
-  const status = (await order(world, { command: ["chain", "status"] })) as ChainStatus;
+  const status = (await order(world, "chain status")) as ChainStatus;
   for (const one of status.chains) {
     if (one.halted !== null || one.payer_halted !== null)
       findings.push(`halted: ${JSON.stringify(one)}`);

@@ -1,9 +1,9 @@
 /** Bundles the Worker as `wrangler deploy` would upload it. */
-import { spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { runChild } from "./run-child.ts";
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 export const WRANGLER_CONFIG = join(ROOT, "wrangler.toml");
@@ -34,25 +34,14 @@ export async function bundleWorker(
   const wrangler = join(dirname(manifest), "bin", "wrangler.js");
   const args = [wrangler, "deploy", "--dry-run", "--outdir", outdir, "--config", WRANGLER_CONFIG];
   if (failpoints) args.push("--define", "FAILPOINTS:true");
-  const child = spawn(process.execPath, args, {
+  const { code, stdout, stderr } = await runChild(process.execPath, args, {
     cwd: ROOT,
     env: { ...process.env, ...OFFLINE, NO_COLOR: "1" },
-    stdio: ["ignore", "pipe", "pipe"],
   });
-  // A Ctrl-C may end only this process, and the bundler would continue. It is a child of wrangler's
-  // script, which passes on this signal.
-  const kill = () => child.kill("SIGTERM");
-  process.once("exit", kill);
-  let output = "";
-  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  child.stderr.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  const code = await new Promise<number | null>((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", resolve);
-  });
-  process.removeListener("exit", kill);
   if (code !== 0)
-    throw new Error(`The Worker does not bundle (wrangler ended with ${code}):\n${output.trim()}`);
+    throw new Error(
+      `The Worker does not bundle (wrangler ended with ${code}):\n${stdout}${stderr}`.trim(),
+    );
   return modulesOf(outdir);
 }
 

@@ -1,5 +1,4 @@
 /** Credits an amount that no chain has seen, for tests and for `wrangler dev`. */
-import { randomBytes } from "node:crypto";
 import type { AssetKey } from "../../src/assets/asset.ts";
 import { announceDeposits } from "../../src/custody/custody-events.ts";
 import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
@@ -21,8 +20,7 @@ export async function credit(
   { userId, asset, amount, chain, address }: Credit,
 ): Promise<{ readonly depositId: string; readonly transactionHash: string }> {
   const depositId = uuidv7();
-  const random = (bytes: number) => `0x${randomBytes(bytes).toString("hex")}`;
-  const transactionHash = random(32);
+  const transactionHash = randomHex(32);
   const group = newGroup();
   const source: Sql = sql`SELECT ${externalOwner(chain)} AS from_owner, d.user_id AS to_owner,
       d.asset, CAST(d.amount AS INTEGER) AS amount, d.deposit_id AS ref, 0 AS line
@@ -31,8 +29,8 @@ export async function credit(
     sql`INSERT INTO deposits (deposit_id, chain, transaction_hash, token, ordinal, position,
         block_number, block_hash, address, user_id, asset, amount, required_confirmations, status,
         seen_group, detected_at, detected_group, credited_at, ended_group)
-      VALUES (${uuid(depositId)}, ${chain}, ${blob(transactionHash)}, ${blob(random(20))}, 0, 0,
-        1, ${blob(random(32))}, ${blob(address)}, ${uuid(userId)}, ${asset},
+      VALUES (${uuid(depositId)}, ${chain}, ${blob(transactionHash)}, ${blob(randomHex(20))}, 0, 0,
+        1, ${blob(randomHex(32))}, ${blob(address)}, ${uuid(userId)}, ${asset},
         ${amount.toString()}, 2, 'credited', ${group.seq}, ${group.at}, ${group.seq}, ${group.at},
         ${group.seq})`,
     openExternalAccounts(source),
@@ -48,4 +46,9 @@ export async function credit(
   if (!outcome.committed)
     throw new Error("the deposit was not committed", { cause: outcome.cause });
   return { depositId, transactionHash };
+}
+
+/** By the global `crypto`, which the simulator replaces. */
+function randomHex(bytes: number): string {
+  return `0x${Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString("hex")}`;
 }

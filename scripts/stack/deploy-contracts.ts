@@ -178,10 +178,3 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
   );
   return { chainId, vault, factory, usdc, outcomeTokens, deployedAtBlock };
 }
-
-/** The contract of a venue's outcome tokens. Venue ids are open text to clients. */
-export function tokensOfVenue(outcomeTokens: Record<LocalVenue, Address>, venue: string): Address {
-  const known = LOCAL_VENUES.find((name) => name === venue);
-  if (known === undefined) throw new Error(`no outcome tokens of the venue ${venue}`);
-  return outcomeTokens[known];
-}

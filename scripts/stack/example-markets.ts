@@ -1,4 +1,5 @@
 /** Markets of the local stack, so that people read names and not only asset ids. */
+import { order } from "../operator/carry-out.ts";
 import type { LocalVenue } from "./local-venues.ts";
 import type { Stack } from "./start-stack.ts";
 
@@ -85,11 +86,7 @@ export const EXAMPLE_MARKETS: readonly ExampleMarket[] = [
 
 /** Lists them with the operator's command, as a deployment would. Only the test market is hidden. */
 export async function listExampleMarkets(stack: Stack): Promise<number> {
-  const response = await stack.operator({
-    command: ["market", "import"],
-    options: { markets: JSON.stringify([TEST_MARKET, ...EXAMPLE_MARKETS]) },
-    operator: "local",
-  });
-  if (!response.ok) throw new Error(`market import: ${response.problem.detail}`);
+  const markets = JSON.stringify([TEST_MARKET, ...EXAMPLE_MARKETS]);
+  await order(stack, "market import", { markets });
   return EXAMPLE_MARKETS.length;
 }

@@ -6,12 +6,12 @@ import {
   createPublicClient,
   createWalletClient,
   defineChain,
-  encodeFunctionData,
   http,
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { localOutcomeTokensAbi } from "./abi/local-outcome-tokens.ts";
-import { localUsdcAbi } from "./abi/local-usdc.ts";
+import type { MarketAsset } from "../../packages/client/src/index.ts";
+import type { Deployment } from "./deploy-contracts.ts";
+import { mintCall, tokenOf } from "./tokens.ts";
 
 /**
  * Published development accounts of anvil ("test test … junk"). They have ether on local chains
@@ -27,12 +27,14 @@ const GAS = 200_000n;
 
 export type Faucet = {
   client: PublicClient;
-  /** Resolves with the hash when the transaction is sent, before it is mined. */
-  usdc(to: Address, amount: bigint): Promise<Hex>;
-  outcomeTokens(token: Address, mint: { to: Address; id: bigint; amount: bigint }): Promise<Hex>;
+  /** Resolves with the hash when the transaction is sent, before it is mined. Null: USDC. */
+  mint(asset: MarketAsset | null, to: Address, amount: bigint): Promise<Hex>;
 };
 
-export async function openFaucet(stack: { rpcUrl: string; usdc: Address }): Promise<Faucet> {
+export async function openFaucet(stack: {
+  rpcUrl: string;
+  deployment: Pick<Deployment, "usdc" | "outcomeTokens">;
+}): Promise<Faucet> {
   const transport = http(stack.rpcUrl);
   const chain = defineChain({
     id: await createPublicClient({ transport }).getChainId(),
@@ -48,10 +50,10 @@ export async function openFaucet(stack: { rpcUrl: string; usdc: Address }): Prom
   const count = () => client.getTransactionCount({ address: account.address, blockTag: "pending" });
   let nonce = await count();
   let last: Promise<unknown> = Promise.resolve();
-  const send = (to: Address, data: Hex): Promise<Hex> => {
+  const send = (call: { to: Address; data: Hex }): Promise<Hex> => {
     const sent = last.then(async () => {
       try {
-        const hash = await wallet.sendTransaction({ to, data, nonce, gas: GAS });
+        const hash = await wallet.sendTransaction({ ...call, nonce, gas: GAS });
         nonce += 1;
         return hash;
       } catch (error) {
@@ -65,19 +67,6 @@ export async function openFaucet(stack: { rpcUrl: string; usdc: Address }): Prom
   };
   return {
     client,
-    usdc: async (to, amount) =>
-      send(
-        stack.usdc,
-        encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] }),
-      ),
-    outcomeTokens: async (token, { to, id, amount }) =>
-      send(
-        token,
-        encodeFunctionData({
-          abi: localOutcomeTokensAbi,
-          functionName: "mint",
-          args: [to, id, amount],
-        }),
-      ),
+    mint: async (asset, to, amount) => send(mintCall(tokenOf(stack.deployment, asset), to, amount)),
   };
 }

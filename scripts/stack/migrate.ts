@@ -1,9 +1,7 @@
 /** Applies migrations/ to a local D1 and records them as `wrangler d1 migrations apply` does. */
-import { readFileSync, readdirSync } from "node:fs";
-import { join } from "node:path";
 import { unstable_splitSqlQuery } from "wrangler";
 import type { Miniflare } from "miniflare";
-import { ROOT } from "./bundle.ts";
+import { migrationFiles, readMigration } from "../migrations/files.ts";
 
 type Database = Awaited<ReturnType<Miniflare["getD1Database"]>>;
 
@@ -18,17 +16,14 @@ const RECORD = `CREATE TABLE IF NOT EXISTS d1_migrations(
 
 /** Returns the names of the applied migrations, in order. One batch applies and records each. */
 export async function applyMigrations(database: Database): Promise<string[]> {
-  const folder = join(ROOT, "migrations");
   await database.prepare(RECORD).run();
   const { results } = await database
     .prepare("SELECT name FROM d1_migrations")
     .all<{ name: string }>();
   const applied = new Set(results.map(({ name }) => name));
-  const due = readdirSync(folder)
-    .filter((name) => name.endsWith(".sql") && !applied.has(name))
-    .toSorted();
+  const due = migrationFiles().filter((name) => !applied.has(name));
   for (const name of due) {
-    const statements = unstable_splitSqlQuery(readFileSync(join(folder, name), "utf8"));
+    const statements = unstable_splitSqlQuery(readMigration(name));
     await database.batch([
       ...statements.map((statement) => database.prepare(statement)),
       database.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(name),

@@ -1,19 +1,19 @@
 /** A key that withdraws, as users get one: they ask for it, and an operator approves it. */
 import type { Client, NewApiKey, Scope } from "../../packages/client/src/index.ts";
+import { order } from "../operator/carry-out.ts";
 import type { Stack } from "./start-stack.ts";
 
 const DAY_MS = 86_400_000;
 
 /** Resolves when the key has its scopes, because locally they have no delay. */
 export async function withdrawKey(
-  { operator }: Pick<Stack, "operator">,
+  stack: Pick<Stack, "operator">,
   session: Client,
   {
     label = "withdrawals",
     scopes,
     totp_code,
   }: { label?: string; scopes: readonly Scope[]; totp_code?: string | undefined },
-  by?: string,
 ): Promise<NewApiKey> {
   const key = await session.auth.createApiKey({
     label,
@@ -23,12 +23,6 @@ export async function withdrawKey(
     allowed_ips: ["0.0.0.0/0", "::/0"],
     expires_at: new Date(Date.now() + 365 * DAY_MS).toISOString(),
   });
-  const approved = await operator({
-    command: ["api-key", "approve"],
-    options: { id: key.api_key_id },
-    ...(by === undefined ? {} : { operator: by }),
-  });
-  if (!approved.ok)
-    throw new Error(`the operator did not approve the key: ${JSON.stringify(approved.problem)}`);
+  await order(stack, "api-key approve", { id: key.api_key_id });
   return key;
 }

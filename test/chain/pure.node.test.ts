@@ -29,32 +29,16 @@ import {
   reachedLimits,
   waitingForLimit,
 } from "../../src/custody/payer/choose-payments.ts";
-import type { ChainConfig } from "../../src/platform/config.ts";
+import { testChain } from "../support/chain-config.ts";
 
 const address = (digit: string) => getAddress(`0x${digit.repeat(40)}`);
-const chain: ChainConfig = {
+const chain = testChain({
   chain: "local",
-  chain_id: 31_337,
   rpc_urls: ["http://127.0.0.1:1"],
   factory: address("1"),
   vault: address("2"),
-  previous_vaults: [],
   usdc: address("3"),
-  confirmations: 2,
-  finalized: false,
-  finality_stall_secs: 900,
-  start_block: 0,
-  scan_range: 500,
-  poll_ms: 1_000,
-  max_fee_gwei: 1_000,
-  max_tip_gwei: 100,
-  replace_after_secs: 60,
-  late_after_secs: 3_600,
-  sweep_float_bps: 0,
-  min_sweep: 1,
-  min_deposit: 1,
-  default: true,
-};
+});
 const USER = "0190aaaa-0000-7000-8000-000000000001";
 
 describe("deposit addresses", () => {

@@ -1,11 +1,10 @@
 import { env } from "cloudflare:workers";
 import { beforeEach, expect, it } from "vitest";
-import { type Address, encodeFunctionData } from "viem";
+import { type Address } from "viem";
 import tokensArtifact from "../../contracts/artifacts/LocalOutcomeTokens.json" with { type: "json" };
 import usdcArtifact from "../../contracts/artifacts/LocalUSDC.json" with { type: "json" };
 import vaultArtifact from "../../contracts/artifacts/Vault.json" with { type: "json" };
-import { localOutcomeTokensAbi } from "../../scripts/stack/abi/local-outcome-tokens.ts";
-import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
+import { heldBy as tokenHeldBy } from "../../scripts/stack/tokens.ts";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { vaultAbi } from "../../contracts/abi/vault.ts";
@@ -78,19 +77,11 @@ async function carryOut(transfer: MistakenTransfer): Promise<RescueStep[]> {
   return steps;
 }
 
-const mint = (to: Address, amount: bigint, token = stray) =>
-  stage.asAdmin(
-    token,
-    encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] }),
-  );
+const mint = (to: Address, amount: bigint, contract = stray) =>
+  stage.mint({ contract }, to, amount);
 
-const heldBy = (holder: Address, token = stray) =>
-  stage.client.readContract({
-    address: token,
-    abi: localUsdcAbi,
-    functionName: "balanceOf",
-    args: [holder],
-  });
+const heldBy = (holder: Address, contract = stray) =>
+  tokenHeldBy(stage.client, { contract }, holder);
 
 /** The books, which a rescue must leave as they are. */
 async function books() {
@@ -132,24 +123,11 @@ it("returns the native coin and an ERC-1155 id", async () => {
   expect(await stage.client.getBalance({ address: coin.to })).toBe(70n);
 
   const ids = await stage.deploy(tokensArtifact, []);
-  await stage.asAdmin(
-    ids,
-    encodeFunctionData({
-      abi: localOutcomeTokensAbi,
-      functionName: "mint",
-      args: [stage.vault, 9n, 70n],
-    }),
-  );
+  await stage.mint({ contract: ids, id: 9n }, stage.vault, 70n);
   await stage.mine();
   const id = mistaken({ asset: { kind: ERC1155, token: ids, tokenId: 9n } });
   expect(await carryOut(id)).toEqual(["scheduleRescue", "rescue"]);
-  const held = await stage.client.readContract({
-    address: ids,
-    abi: localOutcomeTokensAbi,
-    functionName: "balanceOf",
-    args: [id.to, 9n],
-  });
-  expect(held).toBe(70n);
+  expect(await tokenHeldBy(stage.client, { contract: ids, id: 9n }, id.to)).toBe(70n);
 });
 
 it("shows from when on a scheduled rescue can be made", async () => {

@@ -2,7 +2,8 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { migrationFiles, readMigration } from "../../scripts/migrations/files.ts";
-import type { Ran, Run } from "../../scripts/deploy/wrangler.ts";
+import type { Run } from "../../scripts/deploy/wrangler.ts";
+import type { Ran } from "../../scripts/stack/run-child.ts";
 import { OWN_OBJECTS } from "../../src/platform/schema-text.ts";
 
 type State = {

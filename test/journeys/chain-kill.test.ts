@@ -1,9 +1,7 @@
 /** Kills workerd at each step of a withdrawal. The next one continues, and the vault pays once. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createPublicClient, http } from "viem";
 import { randomBytes } from "node:crypto";
 import type { Client } from "../../packages/client/src/index.ts";
-import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
 import {
   type FailpointStack,
   fund,
@@ -15,6 +13,7 @@ import {
   type Trader,
   until,
   untilServing,
+  usdcOf,
 } from "../support/node/stack.ts";
 import { FULL } from "../support/depth.ts";
 
@@ -59,13 +58,7 @@ describe("a withdrawal", () => {
     const paid = await paymentsOf(stack, stack.paymentId(trader.userId, clientId));
     expect(paid).toHaveLength(1);
     expect(settled.transaction_hash).toBe(paid[0]?.transactionHash);
-    const received = await createPublicClient({ transport: http(stack.rpcUrl) }).readContract({
-      address: stack.deployment.usdc,
-      abi: localUsdcAbi,
-      functionName: "balanceOf",
-      args: [to],
-    });
-    expect(received).toBe(1_000n);
+    expect(await usdcOf(stack, to)).toBe(1_000n);
   });
 
   it("leaves no amount pending after all kills", async () => {

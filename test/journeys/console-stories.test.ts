@@ -81,7 +81,7 @@ describe("a story of the console", () => {
       await story.press("button", "Create a deposit address");
       await story.press("button", "Copy", "Deposit");
       const copied = await page.evaluate<string>("navigator.clipboard.readText()");
-      await stack.faucet.usdc(getAddress(copied), 25_000_000n);
+      await stack.faucet.mint(null, getAddress(copied), 25_000_000n);
       await story.read("cell", "credited");
       await story.read("link", "25.00 USDC");
     }));

@@ -1,5 +1,5 @@
 /** Runs the tool as a process against a fake entrypoint. */
-import { spawn } from "node:child_process";
+import { runChild } from "../../scripts/stack/run-child.ts";
 import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server } from "node:http";
@@ -52,17 +52,13 @@ async function read(request: IncomingMessage): Promise<CommandRequest> {
 
 type Finished = { code: number | null; out: string; err: string };
 
-function tool(line: string, env: Record<string, string> = {}): Promise<Finished> {
+async function tool(line: string, env: Record<string, string> = {}): Promise<Finished> {
   const args = ["scripts/operator.ts", ...line.split(" ")];
   if (env["RFQ_DIR"] === undefined) args.push("--dir", dir);
-  const child = spawn(process.execPath, args, {
+  const { code, stdout, stderr } = await runChild(process.execPath, args, {
     env: { ...process.env, NO_COLOR: "1", ...env },
-    stdio: ["ignore", "pipe", "pipe"],
   });
-  let [out, err] = ["", ""];
-  child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
-  child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
-  return new Promise((resolve) => child.once("close", (code) => resolve({ code, out, err })));
+  return { code, out: stdout, err: stderr };
 }
 
 /** Throws if stdout contains anything other than one JSON object. */

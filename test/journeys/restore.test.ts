@@ -12,13 +12,14 @@ import {
   newAddress,
   newAsset,
   newTrader,
-  withdrawalClient,
+  operator,
   paymentsOf,
+  SLOW_MACHINE,
   startTestStack,
   type TestStack,
   type Trader,
   until,
-  SLOW_MACHINE,
+  withdrawalClient,
 } from "../support/node/stack.ts";
 
 let stack: TestStack;
@@ -41,12 +42,6 @@ async function settle(
     return status === "settled" ? status : null;
   });
   return to;
-}
-
-async function operator<T>(command: string, options: Record<string, string> = {}): Promise<T> {
-  const response = await stack.operator({ command: command.split(" "), options });
-  if (!response.ok) throw new Error(JSON.stringify(response.problem));
-  return response.result as T;
 }
 
 async function paidIds(): Promise<string[]> {
@@ -76,7 +71,7 @@ type Restored = {
 async function untilStopped(): Promise<Status> {
   const head = Number(await createPublicClient({ transport: http(stack.rpcUrl) }).getBlockNumber());
   return until("the payer to stop", 30_000, async () => {
-    const status = await operator<Status>("chain status");
+    const status = await operator<Status>(stack, "chain status");
     const [chain] = status.chains;
     return chain !== undefined && chain.payer_halted !== null && chain.confirmed_block >= head
       ? status
@@ -167,14 +162,14 @@ it("an older database pays nothing twice, and `restore` completes its ledger", a
   });
   expect(await paidIds()).toEqual(before.paid);
 
-  const restored = await operator<Restored>("restore");
+  const restored = await operator<Restored>(stack, "restore");
   expect(restored.chains.local).toMatchObject({
     rebuilt: 2,
     unresolved: [],
     addresses: { rewritten: 2, lost_users: [{ user_id: lost.userId }] },
   });
   expect(restored).toMatchObject({ ok: true, audit: { ok: true, epoch: 1 } });
-  expect(await operator("audit verify", { "known-restores": "1" })).toMatchObject({
+  expect(await operator(stack, "audit verify", { "known-restores": "1" })).toMatchObject({
     ok: true,
     verdict: "lost_in_restore",
     discrepancies: [],
@@ -191,9 +186,9 @@ it("an older database pays nothing twice, and `restore` completes its ledger", a
   const paid = await paidIds();
   expect(paid).toEqual([...before.paid, stack.paymentId(ann.userId, "next")]);
   expect(new Set(paid).size).toBe(paid.length);
-  expect(await operator("reconcile")).toMatchObject({ ok: true, differences: [] });
-  await expect(operator("restore")).rejects.toThrow("nothing_halted");
-  expect(await operator<Restored>("restore", { yes: "true" })).toMatchObject({
+  expect(await operator(stack, "reconcile")).toMatchObject({ ok: true, differences: [] });
+  await expect(operator(stack, "restore")).rejects.toThrow("nothing_halted");
+  expect(await operator<Restored>(stack, "restore", { yes: "true" })).toMatchObject({
     ok: true,
     chains: { local: { rebuilt: 0, addresses: { rewritten: 0 } } },
   });

@@ -1,9 +1,10 @@
 /** Kills workerd at each step of sealing and of releasing. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { verifyJournal } from "../../scripts/stack/verify-journal.ts";
+import type { JournalReport } from "../../src/archive/verify-whole.ts";
 import {
   type FailpointStack,
   openMarket,
+  operator,
   quotedBid,
   startFailpointStack,
   untilServing,
@@ -42,17 +43,7 @@ async function cronUntil<Result>(reached: Promise<Result>): Promise<Result> {
   }
 }
 
-const verify = () => verifyJournal((options) => operator("journal verify", options));
-
-async function operator<Result>(
-  command: string,
-  options: Record<string, string> = {},
-): Promise<Result> {
-  const response = await stack.operator({ command: command.split(" "), options });
-  if (!response.ok) throw new Error(JSON.stringify(response.problem));
-  // Safe cast: the test names the result of the command.
-  return response.result as Result;
-}
+const verify = () => operator<JournalReport>(stack, "journal verify");
 
 it("seals everything once although it is killed at each step", async () => {
   await stack.restartWorker({ HOT_WINDOWS_DIVISOR: "3600" });
@@ -79,5 +70,5 @@ it("seals everything once although it is killed at each step", async () => {
   await cronUntil(sealed);
   expect(await maker.client.custody.ledger().all()).toEqual(entries);
   expect(await verify()).toMatchObject({ ok: true, discrepancies: [] });
-  expect(await operator("reconcile")).toMatchObject({ differences: [] });
+  expect(await operator(stack, "reconcile")).toMatchObject({ differences: [] });
 });

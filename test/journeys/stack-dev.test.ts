@@ -3,20 +3,13 @@ import { randomBytes } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import {
-  type Address,
-  createPublicClient,
-  createWalletClient,
-  encodeFunctionData,
-  type Hex,
-  http,
-} from "viem";
+import { type Address, createPublicClient, createWalletClient, type Hex, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import examples from "../../examples/README.md?raw";
 import readme from "../../README.md?raw";
-import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
+import { heldBy, mintCall } from "../../scripts/stack/tokens.ts";
 import { deterministicDeployment } from "../../scripts/stack/deploy-contracts.ts";
-import { DEMO_USERS } from "../../scripts/stack/demo-users.ts";
+import { DEMO_USERS } from "../../scripts/stack/users.ts";
 import { ANVIL_ACCOUNT_KEYS } from "../../scripts/stack/faucet.ts";
 import { freePort } from "../../scripts/stack/ports.ts";
 import { signedOrder } from "../../scripts/stack/operator-call.ts";
@@ -197,17 +190,7 @@ describe("npm run dev", () => {
     const { address: token, ...deploy } = deterministicDeployment("LocalUSDC", []);
     const [depositAddress] = await (await taker()).custody.depositAddresses();
     const from = depositAddress?.address ?? expect.fail("the taker has no deposit address");
-    await sendAsAnyone([
-      deploy,
-      {
-        to: token,
-        data: encodeFunctionData({
-          abi: localUsdcAbi,
-          functionName: "mint",
-          args: [from as Address, 9n],
-        }),
-      },
-    ]);
+    await sendAsAnyone([deploy, mintCall({ contract: token }, from as Address, 9n)]);
     const to = newAddress();
     const words = ["withdrawals", "rescue", "--token", token, "--from", from, "--to", to];
     const shown = await operator(...words, "--amount", "9", "--json");
@@ -223,13 +206,8 @@ describe("npm run dev", () => {
       code: 1,
       output: expect.stringContaining("The vault and the address hold 0 of it") as string,
     });
-    const held = await createPublicClient({ transport: http(file.rpc_url) }).readContract({
-      address: token,
-      abi: localUsdcAbi,
-      functionName: "balanceOf",
-      args: [to],
-    });
-    expect(held).toBe(9n);
+    const chain = createPublicClient({ transport: http(file.rpc_url) });
+    expect(await heldBy(chain, { contract: token }, to)).toBe(9n);
     const books = await operator("reconcile", "--json");
     expect(books.code, books.output).toBe(0);
   });

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Address } from "viem";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
   Client,
@@ -141,19 +140,15 @@ describe("the stack", () => {
   });
 
   it("mints again after a mint that failed", async () => {
-    const { faucet, file } = stack;
+    const { faucet } = stack;
     const to = "0x000000000000000000000000000000000000dEaD";
     const usdc = await Promise.allSettled([
-      faucet.usdc(to, 1n),
-      faucet.usdc(to, 2n ** 256n),
-      faucet.usdc(to, 2n),
+      faucet.mint(null, to, 1n),
+      faucet.mint(null, to, 2n ** 256n),
+      faucet.mint(null, to, 2n),
     ]);
     expect(usdc.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
-    const hash = await faucet.outcomeTokens(file.venues.venue_one.outcome_tokens as Address, {
-      to,
-      id: 1n,
-      amount: 1n,
-    });
+    const hash = await faucet.mint({ venue_id: "venue_one", asset_id: "0x1" }, to, 1n);
     expect(await faucet.client.waitForTransactionReceipt({ hash, timeout: 10_000 })).toMatchObject({
       status: "success",
     });

@@ -13,12 +13,13 @@ import { callOperator } from "../../scripts/stack/operator-call.ts";
 import { freePort } from "../../scripts/stack/ports.ts";
 import { localKey, type OperatorFile, type StackFile } from "../../scripts/stack/stack-file.ts";
 import { startStack } from "../../scripts/stack/start-stack.ts";
-import { verifyJournal } from "../../scripts/stack/verify-journal.ts";
+import type { JournalReport } from "../../src/archive/verify-whole.ts";
 import { bundledWorker } from "../support/node/bundles.ts";
 import { runScriptFile, untilPrinted } from "../support/node/processes.ts";
 import {
   newAddress,
   openMarket,
+  operator,
   paymentsOf,
   quotedBid,
   SLOW_MACHINE,
@@ -93,7 +94,7 @@ async function startOldStack(): Promise<{ stack: TestStack; stop: () => Promise<
       const { url, keys } = read<OperatorFile>("operator.json");
       return callOperator((call) => fetch(call), url, localKey(keys, undefined), request);
     },
-    faucet: await openFaucet({ rpcUrl: file.rpc_url, usdc: deployment.usdc }),
+    faucet: await openFaucet({ rpcUrl: file.rpc_url, deployment }),
   };
   // Safe cast: the helpers of this test use these members only.
   return { stack: parts as unknown as TestStack, stop };
@@ -116,7 +117,7 @@ it.skipIf(!hasHistory)(
       await requester.client.rfq.accept(quote);
     }
     await until("ranges to be sealed", START_MS, async () =>
-      ((await order(before.stack, "audit list", { kind: "journal_sealed" })) as { events: [] })
+      ((await operator(before.stack, "audit list", { kind: "journal_sealed" })) as { events: [] })
         .events.length > 0
         ? true
         : null,
@@ -161,20 +162,10 @@ it.skipIf(!hasHistory)(
       return (await journal(stack)).transfers > entries.length ? true : null;
     });
     expect(await journal(stack)).toMatchObject({ ok: true, discrepancies: [] });
-    expect(await order(stack, "reconcile")).toMatchObject({ differences: [] });
-    expect(await order(stack, "chain status")).toMatchObject({ alerts: [] });
+    expect(await operator(stack, "reconcile")).toMatchObject({ differences: [] });
+    expect(await operator(stack, "chain status")).toMatchObject({ alerts: [] });
   },
 );
 
 const journal = (stack: Pick<TestStack, "operator">) =>
-  verifyJournal((options) => order(stack, "journal verify", options));
-
-async function order(
-  stack: Pick<TestStack, "operator">,
-  command: string,
-  options: Record<string, string> = {},
-): Promise<unknown> {
-  const response = await stack.operator({ command: command.split(" "), options });
-  if (!response.ok) throw new Error(JSON.stringify(response.problem));
-  return response.result;
-}
+  operator<JournalReport>(stack, "journal verify");

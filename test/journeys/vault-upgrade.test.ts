@@ -18,7 +18,7 @@ import {
 import { privateKeyToAccount } from "viem/accounts";
 import { foundry } from "viem/chains";
 import type { Client, MarketAsset } from "../../packages/client/src/index.ts";
-import { deterministicDeployment, tokensOfVenue } from "../../scripts/stack/deploy-contracts.ts";
+import { deterministicDeployment } from "../../scripts/stack/deploy-contracts.ts";
 import { KEPT_FILE } from "../../scripts/stack/directory.ts";
 import { ANVIL_ACCOUNT_KEYS } from "../../scripts/stack/faucet.ts";
 import {
@@ -26,7 +26,7 @@ import {
   localSettings,
   payerAddress,
 } from "../../scripts/stack/local-settings.ts";
-import { localUsdcAbi } from "../../scripts/stack/abi/local-usdc.ts";
+import { tokenOf } from "../../scripts/stack/tokens.ts";
 import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
 import { vaultAbi } from "../../contracts/abi/vault.ts";
 import {
@@ -34,11 +34,13 @@ import {
   newAddress,
   newAsset,
   newTrader,
-  withdrawalClient,
+  operator,
   startTestStack,
   type TestStack,
   type Trader,
   until,
+  usdcOf,
+  withdrawalClient,
 } from "../support/node/stack.ts";
 
 const LIMIT = 1n << 90n;
@@ -67,12 +69,6 @@ type Status = {
   alerts: { kind: string; subject: string }[];
 };
 
-async function operator<T>(command: string, options: Record<string, string> = {}): Promise<T> {
-  const response = await stack.operator({ command: command.split(" "), options });
-  if (!response.ok) throw new Error(JSON.stringify(response.problem));
-  return response.result as T;
-}
-
 function chain() {
   return createTestClient({ mode: "anvil", chain: foundry, transport: http(stack.rpcUrl) }).extend(
     publicActions,
@@ -98,15 +94,6 @@ async function asAdmin(calls: readonly { to: Address; data: Hex }[]): Promise<vo
     hashes.map((hash) => chain().waitForTransactionReceipt({ hash, timeout: 30_000 })),
   );
   expect(receipts.map(({ status }) => status)).toEqual(calls.map(() => "success"));
-}
-
-function usdcOf(holder: Address): Promise<bigint> {
-  return chain().readContract({
-    address: stack.deployment.usdc,
-    abi: localUsdcAbi,
-    functionName: "balanceOf",
-    args: [holder],
-  });
 }
 
 const vaultCall = (
@@ -170,7 +157,8 @@ async function configure(next: Address): Promise<void> {
 
 /** Hands the factory and everything that the old vault holds to the new one. */
 async function migrate(old: Address): Promise<void> {
-  const { factory, usdc, outcomeTokens } = stack.deployment;
+  const { factory, usdc } = stack.deployment;
+  const { contract: token, id: tokenId = 0n } = tokenOf(stack.deployment, asset);
   await asAdmin([
     vaultCall(old, { abi: vaultAbi, functionName: "pause" }),
     {
@@ -183,11 +171,7 @@ async function migrate(old: Address): Promise<void> {
       args: [
         [
           { kind: 0, token: usdc, tokenId: 0n },
-          {
-            kind: 1,
-            token: tokensOfVenue(outcomeTokens, asset.venue_id),
-            tokenId: BigInt(asset.asset_id),
-          },
+          { kind: 1, token, tokenId },
         ],
       ],
     }),
@@ -219,7 +203,7 @@ async function mineEvery(seconds: number): Promise<void> {
 /** As the handbook says: wait until no transaction is open. */
 function untilPayerStopped(): Promise<unknown> {
   return until("no open transaction", 60_000, async () => {
-    const { chains } = await operator<Status>("chain status");
+    const { chains } = await operator<Status>(stack, "chain status");
     return chains[0]?.open_transactions === 0 ? chains : null;
   });
 }
@@ -239,10 +223,14 @@ async function paidIds(): Promise<string[]> {
 async function expectBooksToAgree(): Promise<void> {
   const head = Number(await chain().getBlockNumber());
   await until("every block to be confirmed", 30_000, async () => {
-    const { chains } = await operator<Status>("chain status");
+    const { chains } = await operator<Status>(stack, "chain status");
     return (chains[0]?.confirmed_block ?? 0) >= head ? true : null;
   });
-  expect(await operator("reconcile")).toMatchObject({ ok: true, complete: true, differences: [] });
+  expect(await operator(stack, "reconcile")).toMatchObject({
+    ok: true,
+    complete: true,
+    differences: [],
+  });
 }
 
 /** A contract that refuses every outcome token. */
@@ -271,7 +259,7 @@ it("pays and fails every withdrawal once across a documented move", async () => 
   await withdraw({ id: "fails-later", amount: 30n, to: refuses, token: true });
   await withdraw({ id: "failed-by-operator", amount: 4_000n });
 
-  await operator("withdrawals pause");
+  await operator(stack, "withdrawals pause");
   await mineEvery(1);
   await untilPayerStopped();
   const { withdrawal_id: id } = await client.custody.withdrawal({
@@ -279,11 +267,11 @@ it("pays and fails every withdrawal once across a documented move", async () => 
   });
   await configure(next);
   // The new vault does not void while the old one is in force, so this waits for the move.
-  await operator("withdrawals fail", { id });
+  await operator(stack, "withdrawals fail", { id });
   await expectBooksToAgree();
   await migrate(old);
   await expectBooksToAgree();
-  await operator("withdrawals resume");
+  await operator(stack, "withdrawals resume");
 
   for (const settled of ["submitted", "queued", "queued-token"])
     await untilStatus(settled, "settled");
@@ -291,7 +279,7 @@ it("pays and fails every withdrawal once across a documented move", async () => 
   expect((await paidIds()).toSorted()).toEqual(
     paymentIds(["settled-before", "submitted", "queued", "queued-token"]).toSorted(),
   );
-  for (const { to, amount } of [submitted, queued]) expect(await usdcOf(to)).toBe(amount);
+  for (const { to, amount } of [submitted, queued]) expect(await usdcOf(stack, to)).toBe(amount);
   expect(await client.custody.usdcBalance()).toMatchObject({
     balance: 1_000_000n - 1_000n - 2_000n - 600_000n,
     pending_balance: 0n,
@@ -301,7 +289,7 @@ it("pays and fails every withdrawal once across a documented move", async () => 
     pending_balance: 0n,
   });
   await expectBooksToAgree();
-  expect((await operator<Status>("chain status")).alerts).toEqual([]);
+  expect((await operator<Status>(stack, "chain status")).alerts).toEqual([]);
 });
 
 it("pays once if the move overtakes a payment that was sent", async () => {
@@ -315,17 +303,17 @@ it("pays once if the move overtakes a payment that was sent", async () => {
   const overtaken = await withdraw({ id: "overtaken", amount: 200n });
   const sent = await untilStatus("overtaken", "submitted");
   const queued = await withdraw({ id: "queued-again", amount: 300n });
-  await operator("withdrawals pause");
+  await operator(stack, "withdrawals pause");
   await configure(next);
   await migrate(old);
   const payment = await chain().getTransactionReceipt({ hash: sent.transaction_hash as Hex });
   expect(payment.status).toBe("reverted");
   await mineEvery(1);
-  await operator("withdrawals resume");
+  await operator(stack, "withdrawals resume");
 
   for (const { id, to, amount } of [unconfirmed, overtaken, queued]) {
     await untilStatus(id, "settled");
-    expect(await usdcOf(to)).toBe(amount);
+    expect(await usdcOf(stack, to)).toBe(amount);
   }
   expect((await paidIds()).toSorted()).toEqual(
     [...before.paid, ...paymentIds(["unconfirmed", "overtaken", "queued-again"])].toSorted(),
@@ -335,5 +323,5 @@ it("pays once if the move overtakes a payment that was sent", async () => {
     pending_balance: 0n,
   });
   await expectBooksToAgree();
-  expect((await operator<Status>("chain status")).alerts).toEqual([]);
+  expect((await operator<Status>(stack, "chain status")).alerts).toEqual([]);
 });

@@ -27,7 +27,7 @@ import tokensArtifact from "../../../contracts/artifacts/LocalOutcomeTokens.json
 import usdcArtifact from "../../../contracts/artifacts/LocalUSDC.json" with { type: "json" };
 import vaultArtifact from "../../../contracts/artifacts/Vault.json" with { type: "json" };
 import { localOutcomeTokensAbi } from "../../../scripts/stack/abi/local-outcome-tokens.ts";
-import { localUsdcAbi } from "../../../scripts/stack/abi/local-usdc.ts";
+import { heldBy, mintCall, type Token } from "../../../scripts/stack/tokens.ts";
 import { vaultAbi } from "../../../contracts/abi/vault.ts";
 import { depositAddressFor } from "../../../src/chain/addresses.ts";
 import { paymentId } from "../../../src/chain/payment-id.ts";
@@ -47,6 +47,7 @@ import type { AnvilUrl } from "./provided.ts";
 import { accountStream, type StreamEvent } from "../../../src/streams/event-log.ts";
 import { notifyStreams } from "../../../src/streams/notify.ts";
 import { newAddress } from "../../support/ledger.ts";
+import { testChain } from "../../support/chain-config.ts";
 import { connect, type Subscriber } from "../../support/sockets.ts";
 import { answerAlert } from "../../support/pager.ts";
 import { newUser, type TestUser } from "../../support/users.ts";
@@ -184,45 +185,26 @@ export async function openStage(options: StageOptions = {}) {
   };
   const vaultCall = (call: Parameters<typeof encodeFunctionData<typeof vaultAbi>>[0]) =>
     asAdmin(vault, encodeFunctionData(call));
-  await asAdmin(
-    vault,
-    encodeFunctionData({ abi: vaultAbi, functionName: "setLimit", args: [usdc, 0, 0n, NO_LIMIT] }),
-  );
-  await asAdmin(
-    vault,
-    encodeFunctionData({
-      abi: vaultAbi,
-      functionName: "setLimit",
-      args: [tokens, 2, 0n, NO_LIMIT],
-    }),
-  );
+  const mint = (token: Token, to: Address, amount: bigint) => {
+    const call = mintCall(token, to, amount);
+    return asAdmin(call.to, call.data);
+  };
+  const setLimit = (token: Address, kind: number) =>
+    vaultCall({ abi: vaultAbi, functionName: "setLimit", args: [token, kind, 0n, NO_LIMIT] });
+  await setLimit(usdc, 0);
+  await setLimit(tokens, 2);
   await client.setAutomine(false);
   await client.mine({ blocks: 1 });
 
-  const chain: ChainConfig = {
+  const chain = testChain({
     chain: `chain-${uuidv7().slice(-12)}`,
-    chain_id: 31_337,
     rpc_urls: [url],
     factory,
     vault,
-    previous_vaults: [],
     usdc,
-    confirmations: options.confirmations ?? 2,
-    finalized: false,
-    finality_stall_secs: 900,
-    start_block: 0,
-    scan_range: 500,
-    poll_ms: 1_000,
-    max_fee_gwei: 1_000,
-    max_tip_gwei: 100,
-    replace_after_secs: 60,
-    late_after_secs: 3_600,
-    sweep_float_bps: 0,
-    min_sweep: 1,
-    min_deposit: 1,
-    default: true,
+    ...(options.confirmations && { confirmations: options.confirmations }),
     ...options.chain,
-  };
+  });
   const base = config(env);
   const settings: Config = {
     ...base,
@@ -323,20 +305,10 @@ export async function openStage(options: StageOptions = {}) {
       return { context, round: (): Promise<PayRound> => payRound(context) };
     },
     user: () => newDepositor(chain, settings),
-    mintUsdc: (to: Address, amount: bigint) =>
-      asAdmin(
-        usdc,
-        encodeFunctionData({ abi: localUsdcAbi, functionName: "mint", args: [to, amount] }),
-      ),
+    mint,
+    mintUsdc: (to: Address, amount: bigint) => mint({ contract: usdc }, to, amount),
     mintTokens: (to: Address, id: bigint, amount: bigint) =>
-      asAdmin(
-        tokens,
-        encodeFunctionData({
-          abi: localOutcomeTokensAbi,
-          functionName: "mint",
-          args: [to, id, amount],
-        }),
-      ),
+      mint({ contract: tokens, id }, to, amount),
     mintBatch: (to: Address, ids: bigint[], amounts: bigint[]) =>
       asAdmin(
         tokens,
@@ -346,20 +318,8 @@ export async function openStage(options: StageOptions = {}) {
           args: [to, ids, amounts],
         }),
       ),
-    usdcOf: (of: Address) =>
-      client.readContract({
-        address: usdc,
-        abi: localUsdcAbi,
-        functionName: "balanceOf",
-        args: [of],
-      }),
-    tokensOf: (of: Address, id: bigint) =>
-      client.readContract({
-        address: tokens,
-        abi: localOutcomeTokensAbi,
-        functionName: "balanceOf",
-        args: [of, id],
-      }),
+    usdcOf: (of: Address) => heldBy(client, { contract: usdc }, of),
+    tokensOf: (of: Address, id: bigint) => heldBy(client, { contract: tokens, id }, of),
     withdraw: (userId: string, asset: string, amount: bigint, to: Address, clientId?: string) =>
       queueWithdrawal(settings, chain, userId, { asset, amount, to, clientId }),
     deposits: (userId: string) =>

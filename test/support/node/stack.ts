@@ -4,6 +4,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { inject } from "vitest";
 import { type Address, createPublicClient, getAddress, type Hex, http, toHex } from "viem";
+import { order } from "../../../scripts/operator/carry-out.ts";
 import { type Faucet, openFaucet } from "../../../scripts/stack/faucet.ts";
 import { freePort } from "../../../scripts/stack/ports.ts";
 import { type Stack, startStack } from "../../../scripts/stack/start-stack.ts";
@@ -18,7 +19,11 @@ import {
 import { vaultAbi } from "../../../contracts/abi/vault.ts";
 import { bundledWorker } from "./bundles.ts";
 import { type FailpointServer, startFailpointServer } from "./failpoint-server.ts";
-import { tokensOfVenue } from "../../../scripts/stack/deploy-contracts.ts";
+import { heldBy, tokenOf } from "../../../scripts/stack/tokens.ts";
+import { until } from "../../../scripts/stack/until.ts";
+import { fund as mintAll, newUser, withKey } from "../../../scripts/stack/users.ts";
+
+export { until };
 
 export type TestStack = Stack & { readonly faucet: Faucet };
 export type FailpointStack = TestStack & Pick<FailpointServer, "stopAt">;
@@ -35,7 +40,6 @@ export type Trader = {
 
 /** A deposit waits for several blocks. */
 const BLOCK_TIME_SECS = 0.25;
-const CREDIT_TIMEOUT_MS = 30_000;
 const RESTART_TIMEOUT_MS = 30_000;
 
 /** On free ports and in a directory of its own, which `stop` removes. */
@@ -49,7 +53,7 @@ export async function startTestStack(failpointUrl?: string): Promise<TestStack> 
     modules: await bundledWorker({ failpoints: failpointUrl !== undefined }),
     ...(failpointUrl === undefined ? {} : { failpointUrl }),
   });
-  const faucet = await openFaucet({ rpcUrl: stack.rpcUrl, usdc: stack.deployment.usdc });
+  const faucet = await openFaucet(stack);
   const stop = async () => {
     await stack.stop();
     rmSync(dir, { recursive: true, force: true });
@@ -89,21 +93,8 @@ export function untilServing({ baseUrl }: Stack): Promise<true> {
 
 export async function newTrader({ baseUrl }: { baseUrl: string }): Promise<Trader> {
   const email = `user-${randomBytes(6).toString("hex")}@test.example`;
-  const password = randomBytes(18).toString("base64url");
-  const guest = new Client({ baseUrl });
-  const registered = await guest.auth.register({ email, password });
-  const session = guest.withSession(registered);
-  const key = await session.auth.createApiKey({ label: "test", scopes: ["read", "trade"] });
-  const client = session.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
-  const { address } = await client.custody.createDepositAddress();
-  return {
-    email,
-    password,
-    userId: registered.user_id,
-    session,
-    client,
-    depositAddress: address as Address,
-  };
+  const { address: depositAddress, ...user } = await newUser(new Client({ baseUrl }), email);
+  return { ...user, client: await withKey(user.session, "test"), depositAddress };
 }
 
 /** An asset that no other test uses. */
@@ -127,23 +118,13 @@ export type Funding = {
 
 /** Mints to the deposit addresses and resolves when all of it is credited. */
 export async function fund(stack: TestStack, fundings: readonly Funding[]): Promise<void> {
-  const due: { client: Client; hash: string }[] = [];
-  for (const { trader, usdc, tokens } of fundings) {
-    const { client, depositAddress: to } = trader;
-    if (usdc !== undefined) due.push({ client, hash: await stack.faucet.usdc(to, usdc) });
-    if (tokens === undefined) continue;
-    const { asset, amount } = tokens;
-    const contract = tokensOfVenue(stack.deployment.outcomeTokens, asset.venue_id);
-    const id = BigInt(asset.asset_id);
-    due.push({ client, hash: await stack.faucet.outcomeTokens(contract, { to, id, amount }) });
-  }
-  await until(`deposits to be credited, see ${stack.workerLog}`, CREDIT_TIMEOUT_MS, async () => {
-    for (const { client, hash } of due) {
-      const credited = await client.custody.deposits({ status: "credited" }).all();
-      if (!credited.some(({ transaction_hash }) => transaction_hash === hash)) return null;
-    }
-    return true;
-  });
+  await mintAll(
+    stack.faucet,
+    fundings.flatMap(({ trader: { client, depositAddress: to }, usdc, tokens }) => [
+      ...(usdc === undefined ? [] : [{ client, to, asset: null, amount: usdc }]),
+      ...(tokens === undefined ? [] : [{ client, to, ...tokens }]),
+    ]),
+  );
 }
 
 export type Market = {
@@ -183,6 +164,22 @@ export async function withdrawalClient(stack: Stack, trader: Trader): Promise<Cl
   return trader.client.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
 }
 
+/** The USDC that an address holds on the chain. */
+export function usdcOf({ rpcUrl, deployment }: Stack, holder: Address): Promise<bigint> {
+  const client = createPublicClient({ transport: http(rpcUrl) });
+  return heldBy(client, tokenOf(deployment, null), holder);
+}
+
+/** The result of an operator's command, such as `user freeze`. Throws if it is rejected. */
+export async function operator<Result>(
+  stack: Pick<Stack, "operator">,
+  words: string,
+  options: Record<string, string> = {},
+): Promise<Result> {
+  // Safe cast: the test names the result of the command.
+  return (await order(stack, words, options)) as Result;
+}
+
 /** The vault's payments, oldest first: those of one payment id, or all. */
 export function paymentsOf(
   { rpcUrl, deployment }: Stack,
@@ -195,19 +192,4 @@ export function paymentsOf(
     fromBlock: 0n,
     ...(id === undefined ? {} : { args: { id } }),
   });
-}
-
-/** Repeats `read` until it returns a value. */
-export async function until<T>(
-  what: string,
-  timeoutMs: number,
-  read: () => Promise<T | null>,
-): Promise<T> {
-  const deadline = Date.now() + timeoutMs;
-  for (;;) {
-    const value = await read();
-    if (value !== null) return value;
-    if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms for ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
 }
