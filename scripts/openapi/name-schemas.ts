@@ -8,7 +8,7 @@ import { SCOPES } from "../../src/platform/actor.ts";
 import { VENUE_ID } from "../../src/platform/venues.ts";
 import { MARKET_STATUSES } from "../../src/rfq/markets/market.ts";
 import { ROLES } from "../../src/rfq/schemas.ts";
-import { CLOSE_REASONS, QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/tables.ts";
+import { CLOSE_REASONS, QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/statuses.ts";
 import type { JsonSchema } from "./examples.ts";
 
 /** The sets of values that have a name, by their enum. */
