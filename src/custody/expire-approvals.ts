@@ -7,7 +7,7 @@ import { type Group, newGroup, NOW } from "../platform/commit.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
 import { all, type Expr, first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { pushOrThrow } from "../streams/event-log.ts";
-import { notifyStreams } from "../streams/notify.ts";
+import { pusherOf } from "../streams/notify.ts";
 import { announceWithdrawals } from "./custody-events.ts";
 import { releaseEnded } from "./withdrawal-transfers.ts";
 import { FAILURE_MESSAGES } from "./payment-records.ts";
@@ -24,7 +24,7 @@ export async function expireApprovals(env: Env): Promise<boolean> {
   if ((await first(env.DB, sql`SELECT 1 ${due(NOW)} LIMIT 1`)) === undefined) return false;
   for (let count = 0; count < MAX_GROUPS; count++) {
     const group = newGroup();
-    await pushOrThrow({ db: env.DB, push: (events) => notifyStreams(env, events) }, group, [
+    await pushOrThrow(pusherOf(env), group, [
       sql`UPDATE withdrawals SET status = 'cancelled', failure_code = 'approval_expired',
           failure_message = ${FAILURE_MESSAGES.approval_expired}, updated_at = ${group.at},
           changed_group = ${group.seq}, ended_by = ${uuid(group.id)}

@@ -104,7 +104,11 @@ export async function commitOrThrow(
   group: Group,
   statements: readonly Sql[],
 ): Promise<Committed["rows"]> {
-  const result = await commit(db, group, statements);
+  return committedRows(group, await commit(db, group, statements));
+}
+
+/** Throws if the group did not commit. */
+export function committedRows(group: Group, result: Committed | NotCommitted): Committed["rows"] {
   if (result.committed) return result.rows;
   if (result.reason === "lost") throw unavailable("none");
   throw new RolledBack(group.id, result.cause);

@@ -29,11 +29,8 @@ import {
   TRADE,
 } from "./rfq-records.ts";
 
-/** Of a group that only ends records. */
-export const NOTHING_MADE: Made = {};
-
 /** `made` are the records that the group can have made. Every group can end some. */
-export function announceRfq(group: Group, made: Made): Sql[] {
+export function announceRfq(group: Group, made: Made = {}): Sql[] {
   return announce(
     group,
     ...(made.request !== undefined ? [requestsOpened(group)] : []),

@@ -74,7 +74,7 @@ async function replaceTimer(env: Env, actor: Actor, timeoutSecs: number): Promis
     which: (at) => sql`maker_id = ${uuid(actor.userId)} AND credential = ${credential}
       AND EXISTS (${passedTimer(credential, at)}) AND ${mayWrite(actor, at)}`,
   };
-  const rows = await closeQuotes(env, closing, ({ at }) => [
+  const { rows } = await closeQuotes(env, closing, ({ at }) => [
     sql`SELECT ${actorFacts(actor).actor} AS actor`,
     sql`DELETE FROM cancel_timers WHERE credential = ${credential} AND ${mayWrite(actor, at)}`,
     ...(timeoutSecs === 0

@@ -1,77 +1,108 @@
-/** Cancels quotes that their maker did not name: a timer ran out, or a socket ended. */
-import { commit, type Group, newGroup, NOW } from "../platform/commit.ts";
+/**
+ * Ends open quotes by a condition: the maker cancels them, a timer ran out, a socket ended, or
+ * rights were taken. A quote that prevents the others is set aside.
+ */
+import { type Group, newGroup, NOW } from "../platform/commit.ts";
 import { unavailable } from "../platform/problem.ts";
-import { type Expr, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Expr, first, raw, type Sql, sql, uuid, uuids } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { committedEvents, eventsToPush } from "../streams/event-log.ts";
-import { notifyStreams } from "../streams/notify.ts";
-import { announceRfq, NOTHING_MADE } from "./announce-rfq.ts";
-import { readIds } from "./expire.ts";
-import { endedAs } from "./ended.ts";
+import { commitAndPush } from "../streams/event-log.ts";
+import { pusherOf } from "../streams/notify.ts";
+import { announceRfq } from "./announce-rfq.ts";
+import { readIds, type Records } from "./expire.ts";
+import { ENDABLE, endedAs } from "./ended.ts";
 import { findCulprits, setAside } from "./set-aside.ts";
 import type { CancelReason } from "./statuses.ts";
 
 export type Closing = {
-  readonly reason: CancelReason;
   /** Which quotes, as a condition over `quotes`. */
   readonly which: (at: Expr) => Sql;
+  readonly as?: "cancelled" | "rejected";
+  /** Why, if their maker did not cancel them. */
+  readonly reason?: CancelReason;
 };
 
 const MAX_TRIES = 3;
 /** Queries after which one call of `closeQuotes` has ended, unless a quote must be set aside. */
 export const QUERIES_PER_CLOSING = 60;
-/** Quotes that are cancelled one by one if they cannot be cancelled together. */
+/** Quotes that are ended one by one if they cannot be ended together. */
 const MAX_QUOTES = 10_000;
 
-/** Cancels the quotes and announces it. */
-function closeStatements(group: Group, { reason, which }: Closing): Sql[] {
-  const operation = uuidv7();
-  return [
-    sql`UPDATE quotes SET status = ${endedAs("cancelled", group)},
-        cancel_reason = iif(expires_at <= ${group.at}, NULL, ${reason}),
-        ended_by = ${uuid(operation)}, ended_group = ${group.seq}
-      WHERE status = 'open' AND stuck_at IS NULL AND ${which(group.at)}`,
-    ...announceRfq(group, NOTHING_MADE),
-  ];
+export function closeStatement(
+  group: Group,
+  { which, as = "cancelled", reason }: Closing,
+  operation: string = uuidv7(),
+): Sql {
+  return sql`UPDATE quotes SET status = ${endedAs(as, group)},
+      cancel_reason = iif(expires_at <= ${group.at}, NULL, ${reason ?? null}),
+      ended_by = ${uuid(operation)}, ended_group = ${group.seq}
+    WHERE ${ENDABLE} AND ${which(group.at)}`;
 }
 
-/**
- * Cancels the quotes in a batch with `alongside`. A quote that prevents the others is set aside.
- * Returns the rows of `alongside`, or null if D1's response was lost.
- */
+type Closed = {
+  /** All groups that the call began. */
+  readonly groups: readonly Group[];
+  /** The rows of `alongside`. Null if D1's response was lost. */
+  readonly rows: readonly (readonly unknown[])[] | null;
+};
+
+/** Ends the quotes in a batch with `alongside`, whose statements come after it. */
 export async function closeQuotes(
   env: Env,
   closing: Closing,
-  alongside: (group: Group) => readonly Sql[],
-): Promise<readonly (readonly unknown[])[] | null> {
+  alongside: (group: Group) => readonly Sql[] = () => [],
+): Promise<Closed> {
+  const groups: Group[] = [];
   for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
     const group = newGroup();
-    const statements = closeStatements(group, closing);
-    const more = alongside(group);
-    const outcome = await commit(env.DB, group, [...statements, ...more, eventsToPush(group)]);
-    if (outcome.committed) {
-      await notifyStreams(env, await committedEvents(env.DB, group, outcome));
-      return outcome.rows?.slice(statements.length, -1) ?? null;
-    }
-    if (outcome.reason === "constraint") await setAsideCulprits(env, closing);
+    groups.push(group);
+    const closes = [closeStatement(group, closing), ...announceRfq(group)];
+    const outcome = await commitAndPush(pusherOf(env), group, [...closes, ...alongside(group)]);
+    if (outcome.committed) return { groups, rows: outcome.rows?.slice(closes.length, -1) ?? null };
+    if (outcome.reason === "constraint") groups.push(...(await closeEach(env, closing)));
   }
   throw unavailable("none");
 }
 
-async function setAsideCulprits(env: Env, { reason, which }: Closing): Promise<void> {
-  const open = sql`SELECT quote_id FROM quotes
-    WHERE status = 'open' AND stuck_at IS NULL AND ${which(NOW)} LIMIT ${MAX_QUOTES}`;
-  const culprits = await findCulprits(await readIds(env.DB, open, "quote_id"), async (ids) => {
+/** Ends the quotes that can be ended, and sets aside the others. Returns the groups that it began. */
+export async function closeEach(env: Env, closing: Closing): Promise<readonly Group[]> {
+  const { which } = closing;
+  const groups: Group[] = [];
+  const open = sql`SELECT quote_id FROM quotes WHERE ${ENDABLE} AND ${which(NOW)}
+    LIMIT ${MAX_QUOTES}`;
+  const culprits = await findCulprits(await readIds(env.DB, open, "quote_id"), (ids) => {
     const group = newGroup();
-    const named = sql`SELECT unhex(value, '-') FROM json_each(${JSON.stringify(ids)})`;
-    const some = { reason, which: (at: Expr) => sql`quote_id IN (${named}) AND ${which(at)}` };
-    const outcome = await commit(env.DB, group, [
-      ...closeStatements(group, some),
-      eventsToPush(group),
-    ]);
-    if (outcome.committed) await notifyStreams(env, await committedEvents(env.DB, group, outcome));
-    else if (outcome.reason === "lost") throw unavailable("unknown");
-    return outcome.committed;
+    groups.push(group);
+    const some = (at: Expr) => sql`quote_id IN (${uuids(ids)}) AND ${which(at)}`;
+    return commitEnds(env, group, [closeStatement(group, { ...closing, which: some })]);
   });
   await setAside(env.DB, { table: "quotes", ids: culprits });
+  return groups;
+}
+
+/** Commits what ends records. Returns false if a constraint refused it, so that nothing changed. */
+export async function commitEnds(
+  env: Env,
+  group: Group,
+  statements: readonly Sql[],
+): Promise<boolean> {
+  const outcome = await commitAndPush(pusherOf(env), group, [...statements, ...announceRfq(group)]);
+  // Earlier groups of the same call have taken effect.
+  if (!outcome.committed && outcome.reason === "lost") throw unavailable("unknown");
+  return outcome.committed;
+}
+
+/** How many records the groups ended, those that have committed. */
+export async function countEnded(
+  db: D1Database,
+  table: Records["table"],
+  groups: readonly Group[],
+): Promise<number> {
+  const ids = uuids(groups.map(({ id }) => id));
+  const row = await first<{ n: number }>(
+    db,
+    sql`SELECT count(*) AS n FROM ${raw(table)}
+      WHERE ended_group IN (SELECT seq FROM commit_groups WHERE group_id IN (${ids}))`,
+  );
+  return row?.n ?? 0;
 }

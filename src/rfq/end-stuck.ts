@@ -1,10 +1,10 @@
 /** Ends a record that was set aside because it could not be ended (set-aside.ts). */
-import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
-import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Group, newGroup } from "../platform/commit.ts";
+import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
-import { notifyStreams } from "../streams/notify.ts";
-import { announceRfq, NOTHING_MADE } from "./announce-rfq.ts";
+import { pushOrThrow } from "../streams/event-log.ts";
+import { pusherOf } from "../streams/notify.ts";
+import { announceRfq } from "./announce-rfq.ts";
 import { endedAs, endedBy } from "./ended.ts";
 
 /**
@@ -24,7 +24,7 @@ export async function endStuck(
     UNION ALL SELECT 1 FROM requests WHERE ${which})`;
   const end = sql`SET status = ${endedAs("cancelled", group)}, ended_by = ${uuid(operation)},
     ended_group = ${group.seq}`;
-  await commitOrThrow(env.DB, group, [
+  await pushOrThrow(pusherOf(env), group, [
     sql`UPDATE quotes ${end}
       WHERE quote_id = ${uuid(id)} AND status = 'open' AND stuck_at IS NOT NULL`,
     sql`UPDATE requests ${end}
@@ -39,10 +39,9 @@ export async function endStuck(
         FROM requests WHERE ${which})`,
     sql`UPDATE alerts SET resolved_at = ${group.at}
       WHERE kind = 'record_stuck' AND subject = ${id} AND resolved_at IS NULL AND ${ended}`,
-    ...announceRfq(group, NOTHING_MADE),
+    ...announceRfq(group),
     ...alongside(group, ended),
   ]);
-  await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
   const row = await first<{ ended: number }>(env.DB, sql`SELECT ${ended} AS ended`);
   return row?.ended === 1;
 }

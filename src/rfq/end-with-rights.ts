@@ -7,8 +7,7 @@ import type { Alongside } from "../audit/audit.ts";
 import { openedStreams } from "../auth/ws-ticket.ts";
 import type { Group } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all } from "../platform/sql.ts";
-import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
+import { committedEvents } from "../streams/event-log.ts";
 import { pushNotices } from "../streams/notice.ts";
 import { closeSockets, notifyStreams } from "../streams/notify.ts";
 import { closeAllOf, closeEachOf, type Ending } from "./close-books.ts";
@@ -56,7 +55,7 @@ async function ends<Result>(
   });
   try {
     if (commitGroup !== undefined)
-      await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(commitGroup)));
+      await notifyStreams(env, await committedEvents(env.DB, commitGroup, { rows: null }));
   } catch (error) {
     // The change is committed, and cron notifies the streams again.
     log("warn", "rfq.not_notified", { user_id: ending.userId, ...errorFields(error) });

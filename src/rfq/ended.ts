@@ -2,6 +2,9 @@
 import type { Group } from "../platform/commit.ts";
 import { type Expr, expr, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 
+/** What can be ended. A record that was set aside waits for the operator. */
+export const ENDABLE: Expr = expr`status = 'open' AND stuck_at IS NULL`;
+
 /** The status of a record that ends now. A record past its time always ends as expired. */
 export function endedAs(status: "cancelled" | "rejected", { at }: Pick<Group, "at">): Sql {
   return sql`iif(expires_at <= ${at}, 'expired', ${raw(`'${status}'`)})`;

@@ -7,7 +7,7 @@
 import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import { auditOncePerMinute, recordOf } from "../audit/audit.ts";
 import type { Actor } from "../platform/actor.ts";
-import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
+import { type Group, newGroup, NOW } from "../platform/commit.ts";
 import { storedEvent } from "../platform/event-forms.ts";
 import { PROTECTION_CHANGED } from "./rfq-event-forms.ts";
 import { Problem } from "../platform/problem.ts";
@@ -15,8 +15,8 @@ import { queriesLeft } from "../platform/query-limit.ts";
 import { all, type Expr, first, readUuid, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { READ } from "../platform/windows.ts";
-import { announce, committedEvents, eventsToPush } from "../streams/event-log.ts";
-import { notifyStreams } from "../streams/notify.ts";
+import { announce, pushOrThrow } from "../streams/event-log.ts";
+import { pusherOf } from "../streams/notify.ts";
 import { type TimerFacts, timerFacts } from "./cancel-timer.ts";
 import { closeQuotes, QUERIES_PER_CLOSING } from "./close-quotes.ts";
 import {
@@ -119,7 +119,7 @@ export async function closeTripped(env: Env): Promise<boolean> {
   for (const { id } of makers) {
     if (queriesLeft(env.DB) < QUERIES_PER_CLOSING) return true;
     const which = (at: Expr) => sql`maker_id = ${uuid(readUuid(id))} AND ${ofTripped(at)}`;
-    await closeQuotes(env, { reason: "protection", which }, () => []);
+    await closeQuotes(env, { reason: "protection", which });
   }
   return makers.length === MAX_MAKERS;
 }
@@ -132,11 +132,10 @@ async function change(
 ): Promise<void> {
   const changed = sql`SELECT 1 AS changed FROM protections
     WHERE user_id = ${uuid(actor.userId)} AND changed_group = ${group.seq}`;
-  const rows = await commitOrThrow(env.DB, group, [...statements, changed, eventsToPush(group)]);
+  const rows = await pushOrThrow(pusherOf(env), group, [...statements, changed]);
   const applied = rows === null ? await first(env.DB, changed) : rows[statements.length]?.at(0);
   if (applied === undefined) {
     const denied = await actorRejection(env.DB, actor);
     if (denied !== undefined) throw new Problem(denied);
   }
-  await notifyStreams(env, await committedEvents(env.DB, group, { rows }));
 }

@@ -3,7 +3,13 @@
  * exactly when the change does; Durable Objects only push it. What an audience may not see is left
  * out here, when the row is written.
  */
-import { commit, type Committed, type Group, type NotCommitted } from "../platform/commit.ts";
+import {
+  commit,
+  type Committed,
+  committedRows,
+  type Group,
+  type NotCommitted,
+} from "../platform/commit.ts";
 import { firstRunOf } from "../platform/announce.ts";
 import type { StoredEvent } from "../platform/event-forms.ts";
 import { all, expr, type Sql, sql } from "../platform/sql.ts";
@@ -60,7 +66,7 @@ export async function committedEvents(
 }
 
 /** Who commits, and where committed events go. */
-type Pusher = {
+export type Pusher = {
   readonly db: D1Database;
   readonly push: (events: readonly StreamEvent[]) => Promise<void>;
 };
@@ -78,12 +84,11 @@ export async function commitAndPush(
   return result;
 }
 
-/** As `commitAndPush`, but throws if the group did not commit. */
+/** As `commitAndPush`, but throws as `commitOrThrow` does. Returns the rows of each statement. */
 export async function pushOrThrow(
   to: Pusher,
   group: Group,
   statements: readonly Sql[],
-): Promise<void> {
-  const result = await commitAndPush(to, group, statements);
-  if (!result.committed) throw new Error("a group was not committed", { cause: result.cause });
+): Promise<Committed["rows"]> {
+  return committedRows(group, await commitAndPush(to, group, statements));
 }

@@ -6,8 +6,8 @@ import { type Group, newGroup } from "../platform/commit.ts";
 import { NOTICE_GIVEN } from "../audit/audit.ts";
 import { storedEvent } from "../platform/event-forms.ts";
 import { all, atom, expr, type Sql, sql, uuid } from "../platform/sql.ts";
-import { accountStream, announce, pushOrThrow, type StreamEvent } from "./event-log.ts";
-import { catchUpStreams, notifyStreams } from "./notify.ts";
+import { accountStream, announce, pushOrThrow } from "./event-log.ts";
+import { catchUpStreams, pusherOf } from "./notify.ts";
 import type { EventTable } from "./render.ts";
 
 export const NOTICE_EVENTS: EventTable = {
@@ -38,8 +38,7 @@ export async function sendNotice(
   notice: { userId: string; kind: string; subjectId: string | null },
 ): Promise<void> {
   const group = newGroup();
-  const to = { db: env.DB, push: (events: readonly StreamEvent[]) => notifyStreams(env, events) };
-  await pushOrThrow(to, group, announceNotice(group, { ...notice, when: sql`1` }));
+  await pushOrThrow(pusherOf(env), group, announceNotice(group, { ...notice, when: sql`1` }));
 }
 
 /**

@@ -5,7 +5,7 @@
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
 import { all, sql } from "../platform/sql.ts";
-import type { StreamEvent } from "./event-log.ts";
+import type { Pusher, StreamEvent } from "./event-log.ts";
 
 /**
  * Which sockets to close: a user's, those opened by one key, or those of a user's sessions (all, or
@@ -38,6 +38,11 @@ export async function notifyStreams(env: Env, events: readonly StreamEvent[]): P
       tell(stream, () => streamObject(env, stream).push(own)),
     ),
   );
+}
+
+/** For `commitAndPush`. */
+export function pusherOf(env: Env): Pusher {
+  return { db: env.DB, push: (events) => notifyStreams(env, events) };
 }
 
 /**

@@ -10,7 +10,7 @@ import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { now, setClock } from "../../src/platform/time.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Venue } from "../../src/platform/venues.ts";
-import { announceRfq, NOTHING_MADE } from "../../src/rfq/announce-rfq.ts";
+import { announceRfq } from "../../src/rfq/announce-rfq.ts";
 import { acceptQuote } from "../../src/rfq/accept-quote.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
@@ -232,7 +232,7 @@ export async function cancelAsService(
       replaced_by = ${replacedBy === undefined ? null : uuid(replacedBy)},
       ended_by = ${uuid(operation)}, ended_group = ${group.seq}
       WHERE quote_id = ${uuid(quoteId)}`,
-    ...announceRfq(group, NOTHING_MADE),
+    ...announceRfq(group),
   ]);
   if (!outcome.committed) throw new Error("not cancelled", { cause: outcome.cause });
 }

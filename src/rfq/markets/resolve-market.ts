@@ -2,11 +2,11 @@
  * What a token of a market is worth. An operator's order sets it, trading ends with it, and cron
  * announces it to those who hold the token.
  */
-import { commitOrThrow, newGroup } from "../../platform/commit.ts";
+import { newGroup } from "../../platform/commit.ts";
 import { storedAsset, storedEvent } from "../../platform/event-forms.ts";
-import { all, atom, expr, first, sql } from "../../platform/sql.ts";
-import { announce, eventsToPush, type StreamEvent } from "../../streams/event-log.ts";
-import { notifyStreams } from "../../streams/notify.ts";
+import { atom, expr, first, sql } from "../../platform/sql.ts";
+import { announce, pushOrThrow } from "../../streams/event-log.ts";
+import { pusherOf } from "../../streams/notify.ts";
 import { cancelOpenRequests } from "../close-books.ts";
 import { MARKET_RESULT } from "../rfq-event-forms.ts";
 import type { Record } from "./set-markets.ts";
@@ -68,7 +68,7 @@ export async function tellResults(env: Env): Promise<boolean> {
   if (next === undefined) return false;
   const { result_id: id, asset, told_up_to: after, up_to: upTo } = next;
   const group = newGroup();
-  await commitOrThrow(env.DB, group, [
+  await pushOrThrow(pusherOf(env), group, [
     sql`UPDATE market_results SET told_up_to = ${upTo ?? after}, told_group = ${group.seq},
         told_at = iif(${upTo} IS NULL, ${group.at}, NULL)
       WHERE result_id = ${id} AND told_up_to = ${after} AND told_at IS NULL`,
@@ -85,7 +85,6 @@ export async function tellResults(env: Env): Promise<boolean> {
           AND a.kind = 'available' AND ${HOLDS}`,
     ),
   ]);
-  await notifyStreams(env, await all<StreamEvent>(env.DB, eventsToPush(group)));
   return true;
 }
 
