@@ -214,15 +214,6 @@ function keyLimits(
   return { allowedIps: stored === null ? null : readAddresses(stored), expiresAtMs };
 }
 
-/** The streams on which the user's credentials may have open sockets. */
-export async function openedStreams(db: D1Database, userId: string): Promise<string[]> {
-  const rows = await all<{ stream: string }>(
-    db,
-    sql`SELECT DISTINCT stream FROM opened_streams WHERE user_id = ${uuid(userId)}`,
-  );
-  return rows.map(({ stream }) => stream);
-}
-
 /** Every deployment closes all sockets, so none is as old as this. */
 const KEEP_OPENED_MS = 7 * 86_400_000;
 

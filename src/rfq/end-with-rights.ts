@@ -4,12 +4,11 @@
  * commit fails because of one of them, the rights end alone, and what is open ends after it.
  */
 import type { Alongside } from "../audit/audit.ts";
-import { openedStreams } from "../auth/ws-ticket.ts";
 import type { Group } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { committedEvents } from "../streams/event-log.ts";
-import { pushNotices } from "../streams/notice.ts";
-import { closeSockets, notifyStreams } from "../streams/notify.ts";
+import { rightsChanged } from "../streams/close-ended.ts";
+import { notifyStreams } from "../streams/notify.ts";
 import { closeAllOf, closeEachOf, type Ending } from "./close-books.ts";
 
 /** Returns false if the freeze changed nothing. What is open is ended even then. */
@@ -20,8 +19,7 @@ export async function freezeAccount(
 ): Promise<boolean> {
   const ending = { userId, of: "user" } as const;
   const changed = await ends(env, ending, freeze);
-  await pushNotices(env, userId);
-  await closeSockets(env, await openedStreams(env.DB, userId), { userId });
+  await rightsChanged(env, userId, "ended");
   await closeEachOf(env, ending);
   return changed;
 }

@@ -68,18 +68,9 @@ export async function catchUpStreams(env: Env, names: readonly string[]): Promis
   await Promise.all(names.map((name) => tell(name, () => streamObject(env, name).catchUp())));
 }
 
-/**
- * Closes the sockets of a revoked key or a frozen user on the streams that they are known to have
- * opened.
- */
-export async function closeSockets(
-  env: Env,
-  streams: readonly string[],
-  whose: SocketsOf,
-): Promise<void> {
-  await Promise.all(
-    streams.map((stream) => tell(stream, () => streamObject(env, stream).closeSockets(whose))),
-  );
+/** Closes the sockets of a revoked key, ended sessions or a frozen user on a stream. Never throws. */
+export async function closeSockets(env: Env, stream: string, whose: SocketsOf): Promise<void> {
+  await tell(stream, () => streamObject(env, stream).closeSockets(whose));
 }
 
 async function tell(stream: string, call: () => Promise<void>): Promise<void> {

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { revokeApiKey } from "../../src/auth/revoke-key.ts";
 import { freezeUser } from "../../src/auth/freeze-user.ts";
-import { consumeTicket, openedStreams, trimTickets } from "../../src/auth/ws-ticket.ts";
+import { consumeTicket, trimTickets } from "../../src/auth/ws-ticket.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, readUuid, sql, uuid } from "../../src/platform/sql.ts";
 import { config } from "../../src/platform/config.ts";
@@ -140,7 +140,7 @@ it("remembers the stream of a used ticket but not the ticket", async () => {
       WHERE user_id = ${uuid(user.userId)}`,
   );
   await trimTickets(env.DB);
-  expect(await openedStreams(env.DB, user.userId)).toEqual(["account:kept"]);
+  expect(await openedStreams(user)).toEqual(["account:kept"]);
   expect(await ticketsOf(user)).toEqual([]);
 });
 
@@ -152,10 +152,10 @@ it("keeps one row per open stream, however many sockets were opened", async () =
   );
   for (const stream of ["book:open", "book:closed", "book:open"])
     await use(await ticketOf(user), stream);
-  expect(await openedStreams(env.DB, user.userId)).toHaveLength(2);
+  expect(await openedStreams(user)).toHaveLength(2);
   await all(env.DB, sql`UPDATE opened_streams SET opened_at = opened_at - 120000`);
   await use(await ticketOf(user), "book:new");
-  expect(await openedStreams(env.DB, user.userId)).toEqual(["book:new", "book:open"]);
+  expect(await openedStreams(user)).toEqual(["book:new", "book:open"]);
 });
 
 it("leaves the ticket valid when the socket limit refuses its upgrade", async () => {
@@ -206,9 +206,17 @@ it("uses up the ticket of a user who keeps being refused", async () => {
     "401 ticket_invalid",
     "401 ticket_invalid",
   ]);
-  expect(await openedStreams(env.DB, user.userId)).toHaveLength(4);
+  expect(await openedStreams(user)).toHaveLength(4);
 });
 
 function ticketsOf(user: TestUser): Promise<unknown[]> {
   return all(env.DB, sql`SELECT 1 FROM ws_tickets WHERE user_id = ${uuid(user.userId)}`);
+}
+
+async function openedStreams(user: TestUser): Promise<string[]> {
+  const rows = await all<{ stream: string }>(
+    env.DB,
+    sql`SELECT DISTINCT stream FROM opened_streams WHERE user_id = ${uuid(user.userId)}`,
+  );
+  return rows.map(({ stream }) => stream);
 }

@@ -5,7 +5,7 @@ import { listAuditEvents } from "../../src/audit/audit.ts";
 import { admitLogin } from "../../src/auth/login-throttle.ts";
 import { withdrawnLastDay } from "../../src/auth/exposure.ts";
 import { checkRegistrations } from "../../src/auth/login.ts";
-import { openedStreams } from "../../src/auth/ws-ticket.ts";
+import { endedStreams } from "../../src/streams/close-ended.ts";
 import { isDepositAddress } from "../../src/custody/check-destination.ts";
 import { listDepositAddresses } from "../../src/custody/deposit-address.ts";
 import { listDeposits } from "../../src/custody/list-deposits.ts";
@@ -54,7 +54,11 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     (db) => listAuditEvents(db, user, nextAudit),
     ["audit_events_user", "audit_events_audit_event_id_unique"],
   ],
-  ["a user's open sockets", (db) => openedStreams(db, user), ["the primary key"]],
+  [
+    "a user's open sockets",
+    (db) => endedStreams(db, sql`SELECT ${uuid(user)}`),
+    ["the primary key", "the primary key", "the primary key"],
+  ],
   [
     "a user's deposit addresses",
     (db) => listDepositAddresses(db, user),

@@ -133,7 +133,7 @@ awakeAndEvicted("an armed socket", (maybeEvict) => {
     const armed = await arm();
     await maybeEvict(stream);
     await revokeApiKey(env.DB, { apiKeyId: bot.apiKeyId, operator: "test" });
-    await closeSockets(env, [stream], { apiKeyId: bot.apiKeyId });
+    await closeSockets(env, stream, { apiKeyId: bot.apiKeyId });
     expect(await armed.untilClosed()).toBe(4401);
     await untilClosed(mine);
     expect(await liveRows(maker.userId)).toBe(0);
