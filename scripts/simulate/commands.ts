@@ -1,11 +1,6 @@
 /** Commands as the service's routes make them from a body. */
 import type { Command, OpenRequest, PlaceQuote, Sent } from "../../src/rfq/command.ts";
-import {
-  type QuoteTerms,
-  quoteTermsText,
-  type RequestTerms,
-  requestTermsText,
-} from "../../src/rfq/terms-text.ts";
+import { type QuoteTerms, type RequestTerms, termsText } from "../../src/rfq/terms-text.ts";
 
 export function openRequest(
   sent: Sent,
@@ -13,7 +8,7 @@ export function openRequest(
   terms: RequestTerms,
   key?: string,
 ): OpenRequest {
-  const idempotency = key && { idempotency: { key, terms: requestTermsText(terms) } };
+  const idempotency = key && { idempotency: { key, terms: termsText(terms) } };
   return { op: "open_request", ...sent, requestId, ...terms, ...idempotency };
 }
 
@@ -23,7 +18,7 @@ export function placeQuote(
   terms: QuoteTerms,
   key?: string,
 ): PlaceQuote {
-  const idempotency = key && { idempotency: { key, terms: quoteTermsText(terms) } };
+  const idempotency = key && { idempotency: { key, terms: termsText(terms) } };
   return { op: "place_quote", ...sent, quoteId, ...terms, ...idempotency };
 }
 

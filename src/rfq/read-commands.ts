@@ -7,14 +7,14 @@ import { publicId } from "../platform/uuid.ts";
 import type { OpenRequest, PlaceQuote, Sent } from "./command.ts";
 import { quoteTexts, requestTexts } from "./own-texts.ts";
 import type { QuoteBody, quotesBody, RequestBody } from "./schemas.ts";
-import { quoteTermsText, requestTermsText } from "./terms-text.ts";
+import { type QuoteTerms, type RequestTerms, termsText } from "./terms-text.ts";
 
 export function openRequestOf(
   body: z.output<typeof RequestBody>,
   { actor, receivedAt }: Sent,
   idempotencyKey: string | undefined,
 ): OpenRequest {
-  const terms = {
+  const terms: RequestTerms = {
     asset: assetKey({ venue: body.venue_id, assetId: body.asset_id }),
     amount: body.amount?.toString() ?? null,
     usdcAmount: body.usdc_amount?.toString() ?? null,
@@ -32,7 +32,7 @@ export function openRequestOf(
     ...terms,
     ...(idempotencyKey === undefined
       ? {}
-      : { idempotency: { key: idempotencyKey, terms: requestTermsText(terms) } }),
+      : { idempotency: { key: idempotencyKey, terms: termsText(terms) } }),
   };
 }
 
@@ -75,7 +75,7 @@ export function placeQuoteOf(
   { actor, receivedAt, socketId }: Sent,
   idempotencyKey: string | undefined,
 ): PlaceQuote {
-  const terms = {
+  const terms: QuoteTerms = {
     requestId: body.request_id,
     price: body.price,
     side: body.side ?? null,
@@ -93,6 +93,6 @@ export function placeQuoteOf(
     ...terms,
     ...(idempotencyKey === undefined
       ? {}
-      : { idempotency: { key: idempotencyKey, terms: quoteTermsText(terms) } }),
+      : { idempotency: { key: idempotencyKey, terms: termsText(terms) } }),
   };
 }
