@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { newWebhookSecret, sealWebhook } from "../src/auth/webhook-secrets.ts";
 import { WEBHOOK_TYPES } from "../src/feeds/event-views.ts";
 import { commitOrThrow, newGroup } from "../src/platform/commit.ts";
-import { sql, TRUE, uuid } from "../src/platform/sql.ts";
+import { sql, uuid } from "../src/platform/sql.ts";
 import { uuidv7 } from "../src/platform/uuid.ts";
 import { announceNotice } from "../src/streams/notice.ts";
 import { type Bench, type Figure, percentile } from "./figures.ts";
@@ -105,7 +105,7 @@ async function addWebhooks(stack: BenchStack, people: readonly Person[], url: st
           master_key_id, after_seq, created_at)
         VALUES (${uuid(endpointId)}, ${uuid(userId)}, ${url}, ${types}, ${sealed},
           ${masterKeyId}, 0, ${group.at})`,
-      ...announceNotice(group, { userId, kind: "webhook_created", subjectId: null, when: TRUE }),
+      ...announceNotice(group, { userId, kind: "webhook_created", subjectId: null }),
     ]);
     await commitOrThrow(db, group, statements);
     await Promise.all(added.map(({ endpointId }) => stack.wakeWebhook(endpointId)));

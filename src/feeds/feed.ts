@@ -3,7 +3,6 @@ import { ownBalances, ownUnfinishedWithdrawals } from "../custody/snapshot-custo
 import { config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
-import { now } from "../platform/time.ts";
 import { closeTimedOut } from "../rfq/cancel-after.ts";
 import { onDisconnect } from "../rfq/cancel-on-disconnect.ts";
 import { openRequestsSnapshot, ownOpenRecords } from "../rfq/snapshot-rfq.ts";
@@ -11,16 +10,14 @@ import { SocketCommands } from "../rfq/socket-commands.ts";
 import { type StreamEvent, userOfStream } from "../streams/event-log.ts";
 import { SocketPlaces } from "../streams/socket-places.ts";
 import type { StreamContent } from "../streams/socket-host.ts";
-import { StreamObject } from "../streams/stream-object.ts";
+import { nameOf, StreamObject } from "../streams/stream-object.ts";
 import { EVENT_VIEWS, typeOf } from "./event-views.ts";
-
-const ACCOUNT = "account:";
 
 /** A client asks for the snapshot of an account stream, because older clients do not know it. */
 function snapshotOf(stream: string): Pick<StreamContent, "snapshot" | "snapshotOnRequest"> {
-  if (!stream.startsWith(ACCOUNT))
+  const userId = userOfStream(stream);
+  if (userId === undefined)
     return { snapshot: openRequestsSnapshot(stream), snapshotOnRequest: false };
-  const userId = stream.slice(ACCOUNT.length);
   const snapshot = [
     ownBalances(userId),
     ...ownOpenRecords(userId),
@@ -29,9 +26,6 @@ function snapshotOf(stream: string): Pick<StreamContent, "snapshot" | "snapshotO
   return { snapshot, snapshotOnRequest: true };
 }
 
-/** Delay of the next attempt after a failed alarm. */
-const RETRY_MS = 1_000;
-const MIN_ALARM_MS = 50;
 /** Storage key of the instant at which a cancel-after timer of the user may run out. */
 const TIMER = "timer";
 
@@ -47,13 +41,11 @@ export class Feed extends StreamObject {
   readonly #commands = new SocketCommands(this.env);
   readonly #places = new SocketPlaces(this.ctx.storage, this.env);
   readonly #name: string;
-  #alarmAt: number | null | undefined;
   /** The earliest timer that was set since the alarm began to look for timers. */
   #setMeanwhile: number | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
-    // An alarm after a restart may run without the object's name.
-    const stream = ctx.id.name ?? ctx.storage.kv.get<string>("stream") ?? "";
+    const stream = nameOf(ctx);
     super(ctx, env, {
       stream,
       views: EVENT_VIEWS,
@@ -64,17 +56,9 @@ export class Feed extends StreamObject {
     this.#name = stream;
   }
 
-  override async alarm(): Promise<void> {
-    this.#alarmAt = null;
-    try {
-      const at = now();
-      await this.wakeAt(this.sockets.open.closeEnded(at));
-      await this.#closeTimedOut(at);
-      await this.sockets.check(at);
-    } catch (error) {
-      await this.wakeAt(now() + RETRY_MS);
-      throw error;
-    }
+  protected override async wake(at: number): Promise<void> {
+    await this.#closeTimedOut(at);
+    await this.sockets.check(at);
   }
 
   override async push(events: readonly StreamEvent[]): Promise<void> {
@@ -142,17 +126,6 @@ export class Feed extends StreamObject {
 
   protected override receive(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
     return this.#commands.receive(socket, frame);
-  }
-
-  /** One alarm serves sockets and timers. Only an earlier instant replaces it. */
-  protected override async wakeAt(instant: number | null): Promise<void> {
-    if (instant === null) return;
-    if (this.#alarmAt === undefined) this.#alarmAt = await this.ctx.storage.getAlarm();
-    if (this.#alarmAt !== null && this.#alarmAt <= instant) return;
-    this.#alarmAt = instant;
-    this.ctx.storage.kv.put("stream", this.#name);
-    // Never in the past: when D1's clock lags behind ours, no timer has run out yet.
-    await this.ctx.storage.setAlarm(Math.max(instant, now() + MIN_ALARM_MS));
   }
 
   async #closeTimedOut(at: number): Promise<void> {

@@ -6,14 +6,7 @@ import { commit, type Group, newGroup, type NotCommitted } from "../platform/com
 import { all, atom, join, jsonObject, jsonText, type Sql, sql } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce-rfq.ts";
-import {
-  type Due,
-  expireDue,
-  expireOnly,
-  type ExpiryScope,
-  nextDue,
-  type Records,
-} from "./expire.ts";
+import { type Due, expireDue, type ExpiryScope, nextDue } from "./expire.ts";
 import { type MatchRow, matchColumns, newRequestColumns, type RequestRow } from "./rfq-records.ts";
 import {
   composeOperations,
@@ -38,9 +31,9 @@ export type GroupDone = {
 
 /**
  * What a group ends before its operations: what is due, of which the book names its quotes if it
- * knows them, or nothing, or only these records.
+ * knows them, or nothing.
  */
-export type Expiry = { readonly due: readonly string[] | null } | "none" | Records;
+type Expiry = { readonly due: readonly string[] | null } | "none";
 
 export async function commitOperations(
   db: D1Database,
@@ -51,11 +44,15 @@ export async function commitOperations(
   const group = newGroup();
   const made = madeBy(operations);
   const work = [
-    ...expiryStatements(group, expiry, expiryScope(asset, operations)),
+    ...(expiry === "none"
+      ? []
+      : expireDue(group, { ...expiryScope(asset, operations), quoteIds: expiry.due })),
     ...composeOperations(group, operations),
     ...announceRfq(group, made),
   ];
-  const report = reportOf(group, asset, { made, due: dueOf(expiry) });
+  // Without named quotes the next instant is that of any quote, too.
+  const due = expiry !== "none" && expiry.due !== null ? "requests" : "all";
+  const report = reportOf(group, asset, { made, due });
   const outcome = await commit(db, group, [...work, report]);
   if (!outcome.committed) return outcome;
   // When D1's response was lost, the stamped rows still say what happened, so the report is read
@@ -70,21 +67,6 @@ export function expiryScope(
   operations: readonly Operation[],
 ): Omit<ExpiryScope, "quoteIds"> {
   return { asset, userIds: [...new Set(operations.map((operation) => operation.userId))] };
-}
-
-function expiryStatements(
-  group: Group,
-  expiry: Expiry,
-  scope: Omit<ExpiryScope, "quoteIds">,
-): Sql[] {
-  if (expiry === "none") return [];
-  if ("due" in expiry) return expireDue(group, { ...scope, quoteIds: expiry.due });
-  return expireOnly(group, expiry);
-}
-
-/** Without named quotes the next instant is that of any quote, too. */
-function dueOf(expiry: Expiry): Due {
-  return expiry !== "none" && "due" in expiry && expiry.due !== null ? "requests" : "all";
 }
 
 /** What the group did, as rows of a kind and their JSON. One statement, because each takes time. */

@@ -8,6 +8,8 @@ import { inChunks } from "../platform/chunks.ts";
 import { type Group, newGroup, NOW } from "../platform/commit.ts";
 import { all, and, type Sql, sql, uuid, uuids } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
+import type { Pusher } from "../streams/event-log.ts";
+import { pusherOf } from "../streams/notify.ts";
 import { announceRfq } from "./announce-rfq.ts";
 import { closeEach, closeStatement, commitEnds, countEnded } from "./close-quotes.ts";
 import { inBook } from "./examined-page.ts";
@@ -45,12 +47,13 @@ export function closeAllOf(group: Group, ending: Ending, applied: Sql): Sql[] {
 
 /** Ends the same in groups of its own, for what that batch could not end. */
 export async function closeEachOf(env: Env, ending: Ending): Promise<void> {
-  await closeEach(env, { which: () => quotesOf(ending) });
+  const to = pusherOf(env);
+  await closeEach(to, { which: () => quotesOf(ending) });
   if (ending.of !== "user") return;
   const requests = sql`SELECT request_id FROM requests
     WHERE requester_id = ${uuid(ending.userId)} AND ${ENDABLE}`;
   for (const ids of inChunks(await readIds(env.DB, requests, "request_id"), REQUESTS_PER_BATCH))
-    await endRequestsOneByOne(env, ids);
+    await endRequestsOneByOne(to, ids);
 }
 
 /**
@@ -76,7 +79,7 @@ export async function cancelOpenRequests(env: Env, which: Sql): Promise<number> 
   for (let cancelled = 0; ;) {
     const ids = await readIds(env.DB, open, "request_id");
     if (ids.length === 0) return cancelled;
-    cancelled += await endRequestsOneByOne(env, ids);
+    cancelled += await endRequestsOneByOne(pusherOf(env), ids);
   }
 }
 
@@ -90,19 +93,19 @@ export async function resumeVenue(db: D1Database, venue: Venue): Promise<boolean
 /**
  * Ends requests, together if possible. Sets aside what cannot be ended. Returns the number ended.
  */
-async function endRequestsOneByOne(env: Env, ids: readonly string[]): Promise<number> {
+export async function endRequestsOneByOne(to: Pusher, ids: readonly string[]): Promise<number> {
   const groups: Group[] = [];
   const end = (some: readonly string[]) => {
     const group = newGroup();
     groups.push(group);
-    return commitEnds(env, group, endRequests(group, sql`request_id IN (${uuids(some)})`));
+    return commitEnds(to, group, endRequests(group, sql`request_id IN (${uuids(some)})`));
   };
   for (const id of await findCulprits(ids, end)) {
     // A quote on it may be what cannot be ended.
-    await closeEach(env, { as: "rejected", which: () => sql`request_id = ${uuid(id)}` });
-    if (!(await end([id]))) await setAside(env.DB, { table: "requests", ids: [id] });
+    await closeEach(to, { as: "rejected", which: () => sql`request_id = ${uuid(id)}` });
+    if (!(await end([id]))) await setAside(to.db, { table: "requests", ids: [id] });
   }
-  return countEnded(env.DB, "requests", groups);
+  return countEnded(to.db, "requests", groups);
 }
 
 function endRequests(group: Group, which: Sql): Sql[] {

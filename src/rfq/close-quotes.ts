@@ -6,12 +6,12 @@ import { type Group, newGroup, NOW } from "../platform/commit.ts";
 import { unavailable } from "../platform/problem.ts";
 import { type Expr, first, raw, type Sql, sql, uuid, uuids } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { commitAndPush } from "../streams/event-log.ts";
+import { commitAndPush, type Pusher } from "../streams/event-log.ts";
 import { pusherOf } from "../streams/notify.ts";
 import { announceRfq } from "./announce-rfq.ts";
-import { readIds, type Records } from "./expire.ts";
+import { readIds } from "./expire.ts";
 import { ENDABLE, endedAs } from "./ended.ts";
-import { findCulprits, setAside } from "./set-aside.ts";
+import { findCulprits, type Records, setAside } from "./set-aside.ts";
 import type { CancelReason } from "./statuses.ts";
 
 export type Closing = {
@@ -52,41 +52,42 @@ export async function closeQuotes(
   closing: Closing,
   alongside: (group: Group) => readonly Sql[] = () => [],
 ): Promise<Closed> {
+  const to = pusherOf(env);
   const groups: Group[] = [];
   for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
     const group = newGroup();
     groups.push(group);
     const closes = [closeStatement(group, closing), ...announceRfq(group)];
-    const outcome = await commitAndPush(pusherOf(env), group, [...closes, ...alongside(group)]);
+    const outcome = await commitAndPush(to, group, [...closes, ...alongside(group)]);
     if (outcome.committed) return { groups, rows: outcome.rows?.slice(closes.length, -1) ?? null };
-    if (outcome.reason === "constraint") groups.push(...(await closeEach(env, closing)));
+    if (outcome.reason === "constraint") groups.push(...(await closeEach(to, closing)));
   }
   throw unavailable("none");
 }
 
 /** Ends the quotes that can be ended, and sets aside the others. Returns the groups that it began. */
-export async function closeEach(env: Env, closing: Closing): Promise<readonly Group[]> {
+export async function closeEach(to: Pusher, closing: Closing): Promise<readonly Group[]> {
   const { which } = closing;
   const groups: Group[] = [];
   const open = sql`SELECT quote_id FROM quotes WHERE ${ENDABLE} AND ${which(NOW)}
     LIMIT ${MAX_QUOTES}`;
-  const culprits = await findCulprits(await readIds(env.DB, open, "quote_id"), (ids) => {
+  const culprits = await findCulprits(await readIds(to.db, open, "quote_id"), (ids) => {
     const group = newGroup();
     groups.push(group);
     const some = (at: Expr) => sql`quote_id IN (${uuids(ids)}) AND ${which(at)}`;
-    return commitEnds(env, group, [closeStatement(group, { ...closing, which: some })]);
+    return commitEnds(to, group, [closeStatement(group, { ...closing, which: some })]);
   });
-  await setAside(env.DB, { table: "quotes", ids: culprits });
+  await setAside(to.db, { table: "quotes", ids: culprits });
   return groups;
 }
 
 /** Commits what ends records. Returns false if a constraint refused it, so that nothing changed. */
 export async function commitEnds(
-  env: Env,
+  to: Pusher,
   group: Group,
   statements: readonly Sql[],
 ): Promise<boolean> {
-  const outcome = await commitAndPush(pusherOf(env), group, [...statements, ...announceRfq(group)]);
+  const outcome = await commitAndPush(to, group, [...statements, ...announceRfq(group)]);
   // Earlier groups of the same call have taken effect.
   if (!outcome.committed && outcome.reason === "lost") throw unavailable("unknown");
   return outcome.committed;

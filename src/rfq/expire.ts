@@ -18,7 +18,6 @@ import {
   type Sql,
   sql,
   uuid,
-  uuids,
 } from "../platform/sql.ts";
 import type { OpenQuote } from "./due-quotes.ts";
 import { uuidv7 } from "../platform/uuid.ts";
@@ -37,9 +36,6 @@ export type ExpiryScope = {
 };
 /** The same as SQL. The lists are JSON. */
 type Scope = { readonly asset: Expr; readonly userIds: Expr; readonly quoteIds: Expr };
-
-/** Quotes or requests by id. */
-export type Records = { readonly table: "quotes" | "requests"; readonly ids: readonly string[] };
 
 /**
  * The first step of each group. It ends what is due in this book, and the due quotes of the group's
@@ -69,41 +65,16 @@ const COMMAND_FIELDS = {
 export function expiryTrigger(): Sql[] {
   const c = columnsOf(COMMAND_FIELDS, "NEW");
   const scope = { asset: c.asset, userIds: c.user_ids, quoteIds: c.quote_ids };
-  const { at, operation } = c;
+  const { at, operation, expired_group: seq } = c;
   return [
     sql`SELECT RAISE(IGNORE) WHERE NOT EXISTS (${dueInBook(scope, at)})
       AND NOT EXISTS (${dueOfUsers(scope, at)}) AND NOT EXISTS (${lateRequests(scope, at)})`,
-    ...expire(
-      { at, seq: c.expired_group, operation },
-      { quotes: dueQuotes(scope, at), requests: dueRequests(scope, at) },
-    ),
+    sql`UPDATE quotes SET status = 'expired', ended_by = ${operation}, ended_group = ${seq}
+      WHERE quote_id IN (${dueQuotes(scope, at)}) AND status = 'open' AND expires_at <= ${at}`,
+    sql`UPDATE requests SET status = 'expired', ended_by = ${operation}, ended_group = ${seq}
+      WHERE request_id IN (${dueRequests(scope, at)}) AND status = 'open' AND expires_at <= ${at}`,
     // Nothing is stored here. What was done above stays.
     sql`SELECT RAISE(IGNORE)`,
-  ];
-}
-
-/** Ends only these records, those that are due. */
-export function expireOnly(group: Group, { table, ids }: Records): Sql[] {
-  const named = uuids(ids);
-  const none = sql`SELECT NULL`;
-  return expire(
-    { at: group.at, seq: group.seq, operation: uuid(uuidv7()) },
-    {
-      quotes: table === "quotes" ? named : none,
-      requests: table === "requests" ? named : none,
-    },
-  );
-}
-
-type Stamp = Pick<Group, "at" | "seq"> & { readonly operation: Expr };
-
-function expire(stamp: Stamp, { quotes, requests }: { quotes: Sql; requests: Sql }): Sql[] {
-  const { at, seq, operation } = stamp;
-  return [
-    sql`UPDATE quotes SET status = 'expired', ended_by = ${operation}, ended_group = ${seq}
-      WHERE quote_id IN (${quotes}) AND status = 'open' AND expires_at <= ${at}`,
-    sql`UPDATE requests SET status = 'expired', ended_by = ${operation}, ended_group = ${seq}
-      WHERE request_id IN (${requests}) AND status = 'open' AND expires_at <= ${at}`,
   ];
 }
 
@@ -149,26 +120,20 @@ function dueRequests(scope: Scope, at: Expr): Sql {
     LIMIT ${MAX_EXPIRED_PER_GROUP}`;
 }
 
-/**
- * What the expiry of the next group would end, quotes first, because they hold up their request.
- */
-export async function readDue(
+/** What the expiry of the next group would end: quotes, and requests that have no open quote. */
+export function readDue(
   db: D1Database,
   { asset, userIds }: Omit<ExpiryScope, "quoteIds">,
-): Promise<Records[]> {
+  what: "quotes" | "requests",
+): Promise<string[]> {
   const scope = {
     asset: expr`${asset}`,
     userIds: expr`${JSON.stringify(userIds)}`,
     quoteIds: atom("NULL"),
   };
-  const [quotes, requests] = await Promise.all([
-    readIds(db, dueQuotes(scope, NOW), "quote_id"),
-    readIds(db, dueRequests(scope, NOW), "request_id"),
-  ]);
-  return [
-    { table: "quotes", ids: quotes },
-    { table: "requests", ids: requests },
-  ];
+  return what === "quotes"
+    ? readIds(db, dueQuotes(scope, NOW), "quote_id")
+    : readIds(db, dueRequests(scope, NOW), "request_id");
 }
 
 export async function readIds(

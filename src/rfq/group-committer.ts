@@ -15,15 +15,18 @@ import {
 import { counts } from "../platform/counts.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
+import { type Expr, sql, uuids } from "../platform/sql.ts";
+import { committedEvents, type Pusher } from "../streams/event-log.ts";
 import { MAX_CLOCK_LEAD_MS, now, sleep } from "../platform/time.ts";
 import { commitOperations, expiryScope, type GroupDone } from "./book-group.ts";
 import { type Result, reject } from "./command.ts";
-import { readDue, readOpenQuotes, type Records } from "./expire.ts";
+import { closeEach } from "./close-quotes.ts";
+import { endRequestsOneByOne } from "./close-books.ts";
+import { readDue, readOpenQuotes } from "./expire.ts";
 import { DueQuotes } from "./due-quotes.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { RejectionReader } from "./rejection-reader.ts";
 import type { Operation } from "./book-operation.ts";
-import { findCulprits, setAside } from "./set-aside.ts";
 
 export type CommitterSettings = {
   readonly asset: string;
@@ -45,8 +48,8 @@ export type CommitterSettings = {
   readonly onFailed: () => void;
   /** Called when D1's clock begins to be ahead of the Worker's, with the difference. */
   readonly onClockAhead: (aheadMs: number) => void;
-  /** Called when a group of unknown outcome turns out to have committed. */
-  readonly onFoundCommitted: (group: Group) => Promise<void>;
+  /** For events of groups whose results nobody waits for. */
+  readonly push: Pusher["push"];
 };
 
 type Waiting = {
@@ -317,19 +320,15 @@ export class GroupCommitter {
 
   /** Ends what is due piece by piece, and sets aside what cannot be ended. */
   async #setAside(group: readonly Waiting[]): Promise<void> {
-    const { asset } = this.#settings;
-    const operations = group.map(({ operation }) => operation);
-    for (const { table, ids } of await readDue(this.#db, expiryScope(asset, operations))) {
-      const culprits = await findCulprits(ids, (some) => this.#expires({ table, ids: some }));
-      await setAside(this.#db, { table, ids: culprits });
-    }
-  }
-
-  /** Whether these records can be ended together. A batch that was lost is no evidence against. */
-  async #expires(records: Records): Promise<boolean> {
-    const outcome = await commitOperations(this.#db, this.#settings.asset, [], records);
-    if (outcome.committed) await this.#settings.onCommitted(outcome);
-    return outcome.committed || outcome.reason === "lost";
+    const scope = expiryScope(
+      this.#settings.asset,
+      group.map(({ operation }) => operation),
+    );
+    const to = { db: this.#db, push: this.#settings.push };
+    const quotes = await readDue(this.#db, scope, "quotes");
+    const which = (at: Expr) => sql`quote_id IN (${uuids(quotes)}) AND expires_at <= ${at}`;
+    await closeEach(to, { which });
+    await endRequestsOneByOne(to, await readDue(this.#db, scope, "requests"));
   }
 
   #failed(group: readonly Waiting[], error: unknown): void {
@@ -351,10 +350,18 @@ export class GroupCommitter {
       await sleep(1_000);
       outcome = await claimFence(this.#db, groupId);
     }
-    // Without this, its events would wait for cron.
-    if (outcome === "committed") await this.#settings.onFoundCommitted(groupOf(groupId));
+    if (outcome === "committed") await this.#pushEvents(groupOf(groupId));
     // The alarms of the meantime found no batch to wait for.
     this.#settings.onFailed();
+  }
+
+  /** Without this, the events of a group that turns out to have committed would wait for cron. */
+  async #pushEvents(group: Group): Promise<void> {
+    try {
+      await this.#settings.push(await committedEvents(this.#db, group, { rows: null }));
+    } catch (error) {
+      log("warn", "rfq.events_not_pushed", { group: group.id, ...errorFields(error) });
+    }
   }
 }
 

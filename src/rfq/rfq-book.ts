@@ -3,19 +3,18 @@
  * and wakes at the next expiry. It decides nothing, so a stale or second instance does no harm.
  */
 import { config, type Config } from "../platform/config.ts";
-import { type Group, NOW } from "../platform/commit.ts";
+import { NOW } from "../platform/commit.ts";
 import { counts } from "../platform/counts.ts";
 import { failpointOf } from "../platform/failpoint.ts";
-import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
 import { first } from "../platform/sql.ts";
 import { now } from "../platform/time.ts";
-import { bookStream, committedEvents, type StreamEvent } from "../streams/event-log.ts";
+import { bookStream, type StreamEvent } from "../streams/event-log.ts";
 import { InFlight } from "../platform/in-flight.ts";
 import { SocketCommands } from "./socket-commands.ts";
 import { notifyStreams } from "../streams/notify.ts";
 import { eventViews } from "../streams/render.ts";
-import { StreamObject } from "../streams/stream-object.ts";
+import { nameOf, RETRY_MS, StreamObject } from "../streams/stream-object.ts";
 import { acceptQuote } from "./accept-quote.ts";
 import { onDisconnect } from "./cancel-on-disconnect.ts";
 import type { GroupDone } from "./book-group.ts";
@@ -35,9 +34,6 @@ import { alertClockAhead } from "./watch-clock.ts";
 
 /** Requests whose terms are cached. Terms never change, so this only bounds memory. */
 const MAX_KNOWN_REQUESTS = 20_000;
-/** Delay of the next attempt after a failed alarm or batch. */
-const RETRY_MS = 1_000;
-const MIN_ALARM_MS = 50;
 
 const VIEWS = eventViews(RFQ_EVENTS);
 
@@ -59,11 +55,9 @@ export class RfqBook extends StreamObject {
   readonly #commands: SocketCommands;
   readonly #inFlight: InFlight<string>;
   readonly #requests = new Map<string, RequestTerms>();
-  #alarmAt: number | null | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
-    // An alarm after a restart may run without the object's name.
-    const asset = ctx.id.name ?? ctx.storage.kv.get<string>("asset") ?? "";
+    const asset = nameOf(ctx);
     const stream = bookStream(asset);
     super(ctx, env, {
       stream,
@@ -91,7 +85,7 @@ export class RfqBook extends StreamObject {
       onCommitted: (done) => this.#committed(done),
       onFailed: () => this.ctx.waitUntil(this.#lookAgain()),
       onClockAhead: (aheadMs) => this.ctx.waitUntil(alertClockAhead(env.DB, aheadMs)),
-      onFoundCommitted: (group) => this.#pushEvents(group),
+      push: async (events) => this.#push(events),
     });
   }
 
@@ -131,19 +125,11 @@ export class RfqBook extends StreamObject {
     await this.#committer.expire();
   }
 
-  override async alarm(): Promise<void> {
-    this.#alarmAt = null;
-    try {
-      // Sockets first: a book that waits for D1 must not keep sockets of ended credentials open.
-      await this.wakeAt(this.sockets.open.closeEnded(now()));
-      this.ctx.waitUntil(this.sockets.check(now()));
-      // Armed sockets wake the object every 30 s, mostly when nothing is due.
-      if (this.sockets.open.armed.ids().length === 0 || (await this.#isDue()))
-        await this.#committer.expire();
-    } catch (error) {
-      await this.wakeAt(now() + RETRY_MS);
-      throw error;
-    }
+  protected override async wake(at: number): Promise<void> {
+    this.ctx.waitUntil(this.sockets.check(at));
+    // Armed sockets wake the object every 30 s, mostly when nothing is due.
+    if (this.sockets.open.armed.ids().length === 0 || (await this.#isDue()))
+      await this.#committer.expire();
   }
 
   /** Whether something is due. If not, arms the alarm for when it will be. */
@@ -247,28 +233,6 @@ export class RfqBook extends StreamObject {
     ];
     if (mine.length > 0) this.ctx.waitUntil(this.sockets.push(mine));
     if (others.length > 0) this.ctx.waitUntil(notifyStreams(this.env, others));
-  }
-
-  async #pushEvents(group: Group): Promise<void> {
-    try {
-      this.#push(await committedEvents(this.env.DB, group, { rows: null }));
-    } catch (error) {
-      log("warn", "rfq.events_not_pushed", { group: group.id, ...errorFields(error) });
-    }
-  }
-
-  /**
-   * One alarm serves the expiries of quotes, requests and sockets. Only an earlier instant replaces
-   * it.
-   */
-  protected override async wakeAt(instant: number | null): Promise<void> {
-    if (instant === null) return;
-    if (this.#alarmAt === undefined) this.#alarmAt = await this.ctx.storage.getAlarm();
-    if (this.#alarmAt !== null && this.#alarmAt <= instant) return;
-    this.#alarmAt = instant;
-    this.ctx.storage.kv.put("asset", this.#asset);
-    // Never in the past: when D1's clock lags behind ours, nothing is due yet.
-    await this.ctx.storage.setAlarm(Math.max(instant, now() + MIN_ALARM_MS));
   }
 
   /**

@@ -7,7 +7,9 @@ import { alertRow } from "../platform/alert.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
 import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
-import type { Records } from "./expire.ts";
+
+/** Quotes or requests by id. */
+export type Records = { readonly table: "quotes" | "requests"; readonly ids: readonly string[] };
 
 /**
  * The ids with which `attempt` fails even alone. `attempt` returns whether its batch committed; the

@@ -15,10 +15,9 @@ export const NOTICE_EVENTS: EventTable = {
   views: { "account.notice": (row) => row },
 };
 
-export function announceNotice(
-  group: Group,
-  notice: { userId: string; kind: string; subjectId: string | null; when: Sql },
-): Sql[] {
+type Notice = { userId: string; kind: string; subjectId: string | null };
+
+export function announceNotice(group: Group, notice: Notice): Sql[] {
   return announce(
     group,
     sql`SELECT n.user_id AS stream,
@@ -28,17 +27,14 @@ export function announceNotice(
           api_key_id: atom("NULL"),
           ip: atom("NULL"),
         })}, 0 AS ord
-      FROM (SELECT ${uuid(notice.userId)} AS user_id) n WHERE ${notice.when}`,
+      FROM (SELECT ${uuid(notice.userId)} AS user_id) n`,
   );
 }
 
 /** A notice in its own batch, for a command that is carried out later. */
-export async function sendNotice(
-  env: Env,
-  notice: { userId: string; kind: string; subjectId: string | null },
-): Promise<void> {
+export async function sendNotice(env: Env, notice: Notice): Promise<void> {
   const group = newGroup();
-  await pushOrThrow(pusherOf(env), group, announceNotice(group, { ...notice, when: sql`1` }));
+  await pushOrThrow(pusherOf(env), group, announceNotice(group, notice));
 }
 
 /**

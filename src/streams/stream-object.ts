@@ -4,14 +4,27 @@
 import { DurableObject } from "cloudflare:workers";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
+import { now } from "../platform/time.ts";
 import { accountStream, type StreamEvent } from "./event-log.ts";
 import type { SocketsOf } from "./notify.ts";
 import { answerClose, readState, readUpgrade } from "./socket.ts";
 import { SocketHost, type StreamContent } from "./socket-host.ts";
 
+/** Delay of the next attempt after a failed alarm. */
+export const RETRY_MS = 1_000;
+const MIN_ALARM_MS = 50;
+/** Storage key of the object's name. */
+const NAME = "name";
+
+/** An alarm after a restart may run without the object's name. */
+export function nameOf({ id, storage }: DurableObjectState): string {
+  return id.name ?? storage.kv.get<string>(NAME) ?? "";
+}
+
 export abstract class StreamObject extends DurableObject<Env> {
   protected readonly sockets: SocketHost;
   readonly #stream: string;
+  #alarmAt: number | null | undefined;
 
   constructor(ctx: DurableObjectState, env: Env, content: StreamContent) {
     super(ctx, env);
@@ -22,11 +35,32 @@ export abstract class StreamObject extends DurableObject<Env> {
   /** A frame from a subscriber; the domain above knows the commands. */
   protected abstract receive(socket: WebSocket, frame: string | ArrayBuffer): Promise<void>;
 
-  /**
-   * Arms the alarm for the instant at which the next credential of a socket ends; null when none
-   * does.
-   */
-  protected abstract wakeAt(instant: number | null): Promise<void>;
+  /** What the alarm does beside the sockets. */
+  protected abstract wake(at: number): Promise<void>;
+
+  override async alarm(): Promise<void> {
+    this.#alarmAt = null;
+    try {
+      const at = now();
+      // Sockets first: what waits for D1 must not keep sockets of ended credentials open.
+      await this.wakeAt(this.sockets.open.closeEnded(at));
+      await this.wake(at);
+    } catch (error) {
+      await this.wakeAt(now() + RETRY_MS);
+      throw error;
+    }
+  }
+
+  /** One alarm serves all that the object waits for. Only an earlier instant replaces it. */
+  protected async wakeAt(instant: number | null): Promise<void> {
+    if (instant === null) return;
+    if (this.#alarmAt === undefined) this.#alarmAt = await this.ctx.storage.getAlarm();
+    if (this.#alarmAt !== null && this.#alarmAt <= instant) return;
+    this.#alarmAt = instant;
+    this.ctx.storage.kv.put(NAME, nameOf(this.ctx));
+    // Never in the past: when D1's clock lags behind ours, nothing is due yet.
+    await this.ctx.storage.setAlarm(Math.max(instant, now() + MIN_ALARM_MS));
+  }
 
   push(events: readonly StreamEvent[]): Promise<void> {
     return this.sockets.push(events);

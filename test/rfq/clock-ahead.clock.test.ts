@@ -55,7 +55,7 @@ it("stops quotes and accepts, but not expiry", () =>
       maxOperations: 64,
       onCommitted: async () => {},
       onFailed: () => {},
-      onFoundCommitted: () => Promise.resolve(),
+      push: () => Promise.resolve(),
       onClockAhead: (ms) => ahead.push(ms),
     });
     const send = async (sent: Parameters<typeof operationOf>[0]) =>

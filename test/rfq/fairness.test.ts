@@ -77,7 +77,7 @@ describe("the rejections of a group", () => {
       onCommitted: () => Promise.resolve(),
       onFailed: () => {},
       onClockAhead: () => {},
-      onFoundCommitted: () => Promise.resolve(),
+      push: () => Promise.resolve(),
     });
     const ended = await newUser();
     await all(

@@ -94,7 +94,7 @@ describe("a nearly full database", () => {
       onCommitted: () => Promise.resolve(),
       onFailed: () => {},
       onClockAhead: () => {},
-      onFoundCommitted: () => Promise.resolve(),
+      push: () => Promise.resolve(),
     });
     await all(
       db,

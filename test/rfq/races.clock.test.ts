@@ -272,7 +272,7 @@ describe("a book whose batch fails", () => {
       onCommitted: async () => {},
       onFailed: () => {},
       onClockAhead: () => {},
-      onFoundCommitted: () => Promise.resolve(),
+      push: () => Promise.resolve(),
     });
     const operations = await Promise.all(
       Array.from({ length: 3 }, () =>

@@ -38,7 +38,7 @@ function newCommitter(asset: string) {
     maxOperations: 64,
     onCommitted: async ({ nextDue }) => void due.push(nextDue),
     onFailed: () => {},
-    onFoundCommitted: () => Promise.resolve(),
+    push: () => Promise.resolve(),
     onClockAhead: () => {},
   });
   const send = async (sent: Command) =>

@@ -15,7 +15,7 @@ function newCommitter(db: D1Database, asset: string, maxWaitMs: number) {
     onCommitted: async () => {},
     onFailed: () => {},
     onClockAhead: () => {},
-    onFoundCommitted: () => Promise.resolve(),
+    push: () => Promise.resolve(),
   });
 }
 

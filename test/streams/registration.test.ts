@@ -366,9 +366,9 @@ describe("a group whose response was lost", () => {
     expect(found).toEqual(rows?.at(-1));
   });
 
-  it("is reported once the book finds that it committed", async () => {
+  it("has its events pushed once the book finds that it committed", async () => {
     const { book, requester, request } = await openMarket();
-    const committed: string[] = [];
+    const pushed: unknown[] = [];
     const { db, comeBack } = losingFirstResponse(env.DB);
     const committer = new GroupCommitter(db, {
       asset: book,
@@ -378,8 +378,8 @@ describe("a group whose response was lost", () => {
       onCommitted: async () => {},
       onFailed: () => {},
       onClockAhead: () => {},
-      onFoundCommitted: async (group) => {
-        committed.push(group.id);
+      push: async (events) => {
+        pushed.push(events);
       },
     });
     const operation = await operationOf(command.cancelRequest(requester, request.request_id));
@@ -391,7 +391,7 @@ describe("a group whose response was lost", () => {
     // The next command waits until the first group's outcome is known.
     const next = await operationOf(command.cancelRequest(requester, request.request_id));
     await committer.submit(next);
-    expect(committed).toHaveLength(1);
+    expect(pushed).toHaveLength(1);
   }, 20_000);
 });
 

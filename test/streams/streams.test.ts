@@ -196,7 +196,7 @@ awakeAndEvicted("an account stream", (maybeEvict) => {
     const subscriber = await connect(user, stream);
     // An event without a notification, as if the process had died after the commit.
     const group = newGroup();
-    const notice = { userId: user.userId, kind: "test", subjectId: null, when: sql`1` };
+    const notice = { userId: user.userId, kind: "test", subjectId: null };
     expect((await commit(env.DB, group, announceNotice(group, notice))).committed).toBe(true);
     await maybeEvict(stream);
     await renotify(env);
