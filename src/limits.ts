@@ -3,13 +3,13 @@
  * `_secs`, `_per_user`. Limits that follow from the settings have their values.
  */
 import * as z from "zod";
+import { toHex } from "./assets/amount.ts";
 import { DEFAULT_KEY_LIFE_MS, MAX_KEYS_PER_USER } from "./auth/mint-key.ts";
 import { ENROLMENT_MS } from "./auth/enrol-totp.ts";
-import { MIN_PASSWORD_CHARS } from "./auth/account-fields.ts";
 import { MAX_WAITING_PER_CALLER, MAX_WAITING_PER_NETWORK } from "./auth/hash-turns.ts";
 import { LOGIN_LIMITS } from "./auth/login-throttle.ts";
 import { MAX_PASSWORD_BYTES } from "./auth/password.ts";
-import { MAX_ALLOWED_IPS } from "./auth/account-fields.ts";
+import { MAX_ALLOWED_IPS, MIN_PASSWORD_CHARS } from "./auth/schemas.ts";
 import { CODE_LIMITS } from "./auth/second-factor.ts";
 import { TICKET_LIFETIME_MS } from "./auth/ws-ticket.ts";
 import { MAX_DEPOSIT_ADDRESSES } from "./custody/deposit-address.ts";
@@ -21,8 +21,7 @@ import { MAX_PAGE } from "./http/cursor.ts";
 import { MAX_DEPTH, MAX_MEMBERS } from "./http/json.ts";
 import { RATE_LIMIT_FIGURES } from "./http/rate-limit.ts";
 import { BODY_LIMIT_BYTES } from "./http/request.ts";
-import { LEASE_MS } from "./ledger/statement.ts";
-import { MAX_STATEMENT_ROWS } from "./ledger/statement.ts";
+import { LEASE_MS, MAX_STATEMENT_ROWS } from "./ledger/statement.ts";
 import type { Config } from "./platform/config.ts";
 import { KEPT, READ } from "./platform/windows.ts";
 import { MAX_FIELD_ERRORS } from "./platform/problem.ts";
@@ -250,7 +249,7 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   ],
   balance_max_amount: [
     "Largest balance of an asset, in native units as hexadecimal text",
-    hex(MAX_NATIVE_UNITS),
+    toHex(MAX_NATIVE_UNITS),
   ],
   statements_per_user: ["CSV statements of a user written at a time", 1],
   statement_idle_secs: [
@@ -260,11 +259,11 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   statement_rows: ["Rows of a CSV statement", MAX_STATEMENT_ROWS],
   withdrawal_min_amount: [
     "Smallest withdrawal, in native units as hexadecimal text",
-    (settings) => hex(settings.WITHDRAWAL_MIN_UNITS),
+    (settings) => toHex(settings.WITHDRAWAL_MIN_UNITS),
   ],
   withdrawal_max_amount: [
     "Largest withdrawal, in native units as hexadecimal text",
-    (settings) => hex(settings.WITHDRAWAL_MAX_UNITS),
+    (settings) => toHex(settings.WITHDRAWAL_MAX_UNITS),
   ],
   withdrawals_per_day: [
     "Withdrawals of a user in 24 hours, failed ones included",
@@ -293,8 +292,4 @@ export function limitsOf(settings: Config): Record<string, number | string> {
       typeof value === "function" ? value(settings) : value,
     ]),
   );
-}
-
-function hex(amount: bigint): string {
-  return `0x${amount.toString(16)}`;
 }

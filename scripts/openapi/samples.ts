@@ -1,4 +1,4 @@
-import { SAMPLE as OF_LOGIN } from "../../src/auth/account-fields.ts";
+import { SAMPLE as OF_LOGIN } from "../../src/auth/schemas.ts";
 import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "../../src/rfq/own-texts.ts";
 
 /**

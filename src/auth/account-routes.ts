@@ -6,22 +6,24 @@ import type { Api } from "../http/route-definition.ts";
 import { CANCEL_TOKEN, cancelEmailChange } from "./change-email.ts";
 import { changePassword } from "./change-password.ts";
 import { confirmTotp, startTotp } from "./enrol-totp.ts";
+import { freezeOwnAccount, unfreezeOwnAccount } from "./freeze-user.ts";
+import { cancelTotpRemoval, removeTotp } from "./remove-totp.ts";
+import { changePolicy, getPolicy } from "./change-policy.ts";
+import { policyFields, PolicyState } from "./policy.ts";
 import {
   anyPassword,
   email,
   newPassword,
   oneCode,
+  OWN_POST,
+  PUBLIC_POST,
   recoveryCode,
+  SAMPLE,
+  SessionToken,
   stepUpFields,
   totpCode,
-  SAMPLE,
-} from "./account-fields.ts";
-import { freezeOwnAccount, unfreezeOwnAccount } from "./freeze-user.ts";
-import { scopeMissing } from "./permit.ts";
-import { cancelTotpRemoval, removeTotp } from "./remove-totp.ts";
-import { changePolicy, getPolicy } from "./change-policy.ts";
-import { policyFields, PolicyState } from "./policy.ts";
-import { OWN_POST, PUBLIC_POST, SessionToken } from "./schemas.ts";
+} from "./schemas.ts";
+import { scopeMissing } from "./scope.ts";
 import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { STEP_UP_PROBLEMS } from "./step-up.ts";
 import { shownTotp, Totp } from "./totp-state.ts";

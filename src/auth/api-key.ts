@@ -11,7 +11,7 @@ import {
 } from "../http/cursor.ts";
 import { described, timeOrNullOut, timeOut } from "../http/fields.ts";
 import { all, raw, readUuid, select, type Sql, sql, uuid } from "../platform/sql.ts";
-import { type Trim, trimUntilDone } from "../platform/trim.ts";
+import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { KEY_APPROVAL_MS } from "./approve-key.ts";
 import { KeyLimitsOut, limitsView } from "./key-limits.ts";
@@ -124,18 +124,11 @@ const KEEP_ENDED_MS = 30 * 86_400_000;
 
 /** Cron task: deletes keys that ended long ago. Their audit events stay. */
 export async function trimApiKeys(db: D1Database): Promise<void> {
-  await trimUntilDone(
-    db,
-    (rows) => sql`DELETE FROM api_keys WHERE api_key_id IN (
-      SELECT api_key_id FROM api_keys INDEXED BY api_keys_waiting
-      WHERE active_from IS NULL AND created_at <= ${NOW} - ${KEY_APPROVAL_MS}
-      ORDER BY created_at LIMIT ${rows}) RETURNING 1`,
-    ...[raw("revoked_at"), raw("expires_at")].map(
-      (at): Trim =>
-        (rows) =>
-          sql`DELETE FROM api_keys WHERE api_key_id IN (
-          SELECT api_key_id FROM api_keys WHERE ${at} < ${NOW} - ${KEEP_ENDED_MS}
-          ORDER BY ${at} LIMIT ${rows}) RETURNING 1`,
-    ),
+  const unapproved = sql`INDEXED BY api_keys_waiting
+    WHERE active_from IS NULL AND created_at <= ${NOW} - ${KEY_APPROVAL_MS} ORDER BY created_at`;
+  const ended = [raw("revoked_at"), raw("expires_at")].map(
+    (at) => sql`WHERE ${at} < ${NOW} - ${KEEP_ENDED_MS} ORDER BY ${at}`,
   );
+  const trims = [unapproved, ...ended].map((rest) => rowsOf("api_keys", "api_key_id", rest));
+  await trimUntilDone(db, ...trims);
 }

@@ -10,7 +10,7 @@ import { Problem, problem } from "../platform/problem.ts";
 import { rawTarget } from "../http/request.ts";
 import { type KeyState, keyState, userState } from "./credential-cache.ts";
 import { accountFrozen } from "./frozen.ts";
-import { HELD_SCOPES } from "./scope.ts";
+import { HELD_SCOPES, scopeMissing } from "./scope.ts";
 import {
   canonicalMessage,
   describeSigned,
@@ -21,12 +21,12 @@ import {
 import { ipAllowed } from "../http/ip-range.ts";
 import { watchNetwork } from "./key-networks.ts";
 import { recordKeyUse } from "./key-use.ts";
-import { permissionProblem } from "./permit.ts";
 import { readSession } from "./session.ts";
 import type { Actor, ApiKeyActor } from "../platform/actor.ts";
 import type { Authenticate } from "../http/route-definition.ts";
 
 type Incoming = Parameters<Authenticate>[0];
+type Needs = Parameters<Authenticate>[1];
 
 export const authenticate: Authenticate = async (incoming, needs) => {
   const keyId = incoming.request.headers.get("apikey");
@@ -35,6 +35,27 @@ export const authenticate: Authenticate = async (incoming, needs) => {
   if (denied !== undefined) throw denied;
   return actor;
 };
+
+/**
+ * Checks the kind of credential and the scope, in the order of contract.md section 2. Undefined if
+ * the actor may use the route.
+ */
+function permissionProblem(actor: Actor, needs: Needs): Problem | undefined {
+  const { kind } = actor.credential;
+  if (needs.credential === "session" && kind !== "session")
+    return problem("session_required", "This operation requires a session.");
+  if (needs.credential === "api_key" && kind !== "api_key") {
+    if (needs.scope === "withdraw")
+      return problem(
+        "session_cannot_withdraw",
+        "A withdrawal requires an API key with the scope withdraw.",
+      );
+    return problem("api_key_required", "This operation requires an API key.");
+  }
+  const scope = kind === "api_key" ? (needs.keyScope ?? needs.scope) : needs.scope;
+  if (scope === undefined || actor.scopes.includes(scope)) return undefined;
+  return scopeMissing(scope, actor.scopes);
+}
 
 async function fromSession({ request, env, settings, context }: Incoming): Promise<Actor> {
   const authorization = request.headers.get("authorization");

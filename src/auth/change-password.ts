@@ -12,10 +12,10 @@ import { type SessionResponse, sessionResponse } from "./login.ts";
 import { ownPlace } from "./login-throttle.ts";
 import { commitOwnChange } from "./own-change.ts";
 import { hashPassword } from "./password.ts";
-import { revokeKeys } from "./revoke-keys.ts";
+import { revokeKeys } from "./revoke-key.ts";
 import { passwordSha256 } from "../audit/event-details.ts";
 import { readSessionsTrade } from "./policy.ts";
-import { nextEpoch } from "./session-epoch.ts";
+import { nextEpoch } from "./end-sessions.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
 type PasswordChange = {

@@ -4,7 +4,6 @@ import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
 import { readUuid, sql } from "../platform/sql.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
-import type { FrozenBy } from "./frozen.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import {
   admitLogin,
@@ -13,25 +12,19 @@ import {
   beginAttempt,
   type Caller,
   countFailures,
+  type Login,
   remainingAttempts,
 } from "./login-throttle.ts";
 import type { Sealed } from "./secret-box.ts";
 import { verifyPassword } from "./password.ts";
 
-export type Verified = {
+type Verified = Pick<Login, "epoch" | "frozen" | "holdUntil" | "passwordHash"> & {
   /** Counted as a failure until `attemptSucceeded`. */
   readonly attempt: Attempt;
   readonly userId: string;
-  readonly epoch: number;
-  readonly frozen: FrozenBy | null;
-  /** The end of the security hold. 0: there was none. */
-  readonly holdUntil: number;
-  /** Whether sessions may trade, by the account's policy. */
   readonly sessionsTrade: boolean;
   /** The sealed secret of TOTP. Null: TOTP is off. */
   readonly totp: Sealed | null;
-  /** The stored hash that the password matches. */
-  readonly passwordHash: string;
 };
 
 /**
@@ -60,16 +53,13 @@ export async function checkPassword(
     const headers = await recordFailure(db, caller);
     throw new Problem({ code: "login_failed", detail: given.wrong, headers });
   }
-  const { epoch, frozen, holdUntil, passwordHash, sealed, masterKeyId } = user;
+  const { userHex, sealed, masterKeyId, sessionsTrade, ...stored } = user;
   return {
+    ...stored,
     attempt,
-    userId: readUuid(user.userHex),
-    epoch,
-    frozen,
-    holdUntil,
-    sessionsTrade: user.sessionsTrade === 1,
+    userId: readUuid(userHex),
+    sessionsTrade: sessionsTrade === 1,
     totp: sealed === null || masterKeyId === null ? null : { sealed, masterKeyId },
-    passwordHash,
   };
 }
 

@@ -15,7 +15,7 @@ import {
   type RightsEvent,
   type WrongRight,
 } from "./rights.ts";
-import { sessionsEnded } from "./session-epoch.ts";
+import { sessionsEnded } from "./end-sessions.ts";
 
 /** The rowid of the last of the next users. */
 export function nextUsers(after: Expr, limit: number): Sql {

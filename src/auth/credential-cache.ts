@@ -11,6 +11,7 @@ import { raiseAlert } from "../platform/alert.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
+import { Until } from "../platform/until.ts";
 import { FROZEN_BY, type FrozenBy } from "./frozen.ts";
 import { NOW } from "../platform/commit.ts";
 import { sessionsMayTrade } from "./policy.ts";
@@ -115,8 +116,8 @@ async function readKey(
   };
 }
 
-/** When an alert about a key was last raised. Anyone who knows its id can cause the next. */
-const alertedAt = new Map<string, number>();
+/** Keys with an alert. Anyone who knows the id of a key can cause the next one. */
+const alerted = new Until();
 const ALERT_AGAIN_MS = 60_000;
 
 /** Undefined for a row that does not open. The key is then unknown, and the operator is alerted. */
@@ -128,10 +129,8 @@ async function openOrAlert(
   try {
     return await openKey(settings, key, key);
   } catch (error) {
-    const now = Date.now();
-    if (now - (alertedAt.get(key.apiKeyId) ?? 0) <= ALERT_AGAIN_MS) return undefined;
-    if (alertedAt.size >= MAX_ENTRIES) alertedAt.clear();
-    alertedAt.set(key.apiKeyId, now);
+    if (alerted.holds(key.apiKeyId, Date.now())) return undefined;
+    alerted.set(key.apiKeyId, Date.now() + ALERT_AGAIN_MS);
     const detail = `The row of the API key does not open: ${String(error)}`;
     await raiseAlert(db, "key_row_altered", key.apiKeyId, detail);
     return undefined;

@@ -8,7 +8,7 @@
  */
 import { NOW } from "../platform/commit.ts";
 import { all, type Expr, expr, literal, raw, type Sql, sql, uuid } from "../platform/sql.ts";
-import { trimUntilDone } from "../platform/trim.ts";
+import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 
 const HOUR_MS = raw("3600000");
 /** The last day is the current UTC hour and the 23 before it. */
@@ -106,11 +106,6 @@ export async function readUsedByKey(
 
 /** Cron task: deletes hours that are no longer part of the last day. */
 export async function trimTradedHours(db: D1Database): Promise<void> {
-  await trimUntilDone(
-    db,
-    (rows) => sql`DELETE FROM traded_hours WHERE (subject, hour) IN (
-      SELECT subject, hour FROM traded_hours
-      WHERE hour <= ${hourOf(NOW)} - ${raw(String(DAY_HOURS))} ORDER BY hour LIMIT ${rows})
-      RETURNING 1`,
-  );
+  const past = sql`WHERE hour <= ${hourOf(NOW)} - ${raw(String(DAY_HOURS))} ORDER BY hour`;
+  await trimUntilDone(db, rowsOf("traded_hours", "subject, hour", past));
 }

@@ -5,7 +5,7 @@ import type { Actor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
-import { expr, type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import {
   type Alongside,
   auditRow,
@@ -19,10 +19,10 @@ import { forgetCredentials } from "./credential-cache.ts";
 import { accountFrozen, type FrozenBy } from "./frozen.ts";
 import { factorsPrecedeFreeze, cancelWaiting } from "./hold.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
-import { mayWrite, throwNotApplied } from "./may-write.ts";
+import { commitOwnChange } from "./own-change.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
-import { revokeKeys } from "./revoke-keys.ts";
-import { raiseEpoch } from "./session-epoch.ts";
+import { revokeKeys } from "./revoke-key.ts";
+import { raiseEpoch } from "./end-sessions.ts";
 import { checkSecondFactor } from "./second-factor.ts";
 import { findUser, normalizeEmail } from "./user.ts";
 
@@ -30,20 +30,23 @@ import { findUser, normalizeEmail } from "./user.ts";
  * Freezes a user for the operator, who can also take over a freeze of the user's own. Returns false
  * if the operator has frozen the user already, or the user does not exist.
  */
-export function freezeUser(
+export async function freezeUser(
   db: D1Database,
   settings: MacKeys,
   { userId, operator }: { userId: string; operator: string },
   alongside?: Alongside,
 ): Promise<boolean> {
-  return freeze(db, settings, {
-    record: recordBy(`operator:${operator}`, "account_frozen", { userId }),
-    userId,
-    by: "operator",
-    allowed: () => expr`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)}
+  const record = recordBy(`operator:${operator}`, "account_frozen", { userId });
+  const frozen = await commitAudited(db, {
+    record: detailed(settings, record, {}),
+    when: () => sql`EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)}
       AND (frozen_at IS NULL OR frozen_by IS 'self'))`,
+    statements: ({ at }, applied) =>
+      freeze(settings, { ...record, userId, by: "operator" }, { at, applied }),
     alongside,
   });
+  forgetCredentials(userId);
+  return frozen;
 }
 
 /** Freezes the caller's own account. Throws what is wrong with the credential. */
@@ -55,38 +58,26 @@ export async function freezeOwnAccount(
 ): Promise<void> {
   const { userId } = actor;
   const record = recordOf(actor, "account_frozen", { ip: clientIp, subjectId: userId });
-  const allowed = (at: Expr) => mayWrite(actor, at);
-  if (!(await freeze(db, settings, { record, userId, by: "self", allowed, alongside })))
-    await throwNotApplied(db, actor);
-}
-
-async function freeze(
-  db: D1Database,
-  settings: MacKeys,
-  freezing: {
-    readonly record: ReturnType<typeof recordBy<"account_frozen">>;
-    readonly userId: string;
-    readonly by: FrozenBy;
-    readonly allowed: (at: Expr) => Expr;
-    readonly alongside: Alongside | undefined;
-  },
-): Promise<boolean> {
-  const { record, userId, by, alongside } = freezing;
-  const ended = detailed(settings, { ...record, kind: "sessions_ended" }, {});
-  const frozen = await commitAudited(db, {
+  await commitOwnChange(db, actor, {
     record: detailed(settings, record, {}),
-    when: ({ at }) => freezing.allowed(at),
-    statements: ({ at }, applied) => [
-      sql`UPDATE users SET frozen_at = coalesce(frozen_at, ${at}), frozen_by = ${by}
-        WHERE user_id = ${uuid(userId)} AND ${applied}`,
-      auditRow(ended, at, applied),
-      raiseEpoch(userId, applied),
-      ...cancelWaiting(userId, { at, applied }),
-    ],
+    statements: (when) => freeze(settings, { ...record, userId, by: "self" }, when),
     alongside,
   });
-  forgetCredentials(userId);
-  return frozen;
+}
+
+function freeze(
+  settings: MacKeys,
+  { by, ...record }: ReturnType<typeof recordBy> & { userId: string; by: FrozenBy },
+  { at, applied }: { at: Expr; applied: Sql },
+): readonly Sql[] {
+  const { userId } = record;
+  return [
+    sql`UPDATE users SET frozen_at = coalesce(frozen_at, ${at}), frozen_by = ${by}
+      WHERE user_id = ${uuid(userId)} AND ${applied}`,
+    auditRow(detailed(settings, { ...record, kind: "sessions_ended" }, {}), at, applied),
+    raiseEpoch(userId, applied),
+    ...cancelWaiting(userId, { at, applied }),
+  ];
 }
 
 /** Ends a freeze for the operator. Returns false if the user is not frozen or does not exist. */

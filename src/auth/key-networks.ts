@@ -8,6 +8,7 @@
  */
 import { errorFields, log } from "../platform/log.ts";
 import { all, type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
+import { Until } from "../platform/until.ts";
 import type { RequestContext } from "../http/request-context.ts";
 import type { RightsChanged } from "../http/route-definition.ts";
 import { widerNetworkOf } from "../http/ip-range.ts";
@@ -57,11 +58,10 @@ const SEEN_MS = 3_600_000;
 /** After a key has reported its networks of the day, and while one is being looked up. */
 const TOO_MANY_MS = 600_000;
 const LOOKING_UP_MS = 5_000;
-const MAX_ENTRIES = 20_000;
-/** Until when this isolate asks nothing, by key and network. */
-const seen = new Map<string, number>();
+/** By key and network: this isolate asks nothing. */
+const seen = new Until();
 /** The same, by key. */
-const quiet = new Map<string, number>();
+const quiet = new Until();
 
 type Incoming = {
   readonly env: Cloudflare.Env;
@@ -76,24 +76,19 @@ export function watchNetwork(incoming: Incoming, key: Key, now: number): void {
   const network = widerNetworkOf(context.clientIp);
   if (network === undefined) return;
   const id = `${key.apiKeyId} ${network}`;
-  if ((seen.get(id) ?? 0) > now || (quiet.get(key.apiKeyId) ?? 0) > now) return;
-  remember(quiet, key.apiKeyId, now + LOOKING_UP_MS);
+  if (seen.holds(id, now) || quiet.holds(key.apiKeyId, now)) return;
+  quiet.set(key.apiKeyId, now + LOOKING_UP_MS);
   const lookUp = async () => {
     const kind = await recordUse(env.DB, { key, network, ip: context.clientIp, now });
-    if (kind === "too_many") return remember(quiet, key.apiKeyId, now + TOO_MANY_MS);
+    if (kind === "too_many") return quiet.set(key.apiKeyId, now + TOO_MANY_MS);
     quiet.delete(key.apiKeyId);
     if (kind === "raced") return;
-    remember(seen, id, now + SEEN_MS);
+    seen.set(id, now + SEEN_MS);
     if (kind === "new") await incoming.rightsChanged(env, key.userId, "kept");
   };
   context.waitUntil(
     lookUp().catch((error: unknown) => log("warn", "key_network.not_recorded", errorFields(error))),
   );
-}
-
-function remember(until: Map<string, number>, id: string, at: number): void {
-  if (until.size >= MAX_ENTRIES) until.clear();
-  until.set(id, at);
 }
 
 /** `raced`: another isolate has just written the row. */

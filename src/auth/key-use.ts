@@ -1,21 +1,19 @@
 /** Stores `last_used_at`, at most once a minute per key and isolate, to limit writes to D1. */
 import { all, sql, uuid } from "../platform/sql.ts";
 import { errorFields, log } from "../platform/log.ts";
+import { Until } from "../platform/until.ts";
 import type { RequestContext } from "../http/request-context.ts";
 
 const MIN_INTERVAL_MS = 60_000;
-const MAX_ENTRIES = 20_000;
-const lastRecorded = new Map<string, number>();
+const recorded = new Until();
 
 export function recordKeyUse(
   incoming: { env: Cloudflare.Env; context: RequestContext },
   apiKeyId: string,
   now: number,
 ): void {
-  const before = lastRecorded.get(apiKeyId);
-  if (before !== undefined && now - before < MIN_INTERVAL_MS) return;
-  if (lastRecorded.size >= MAX_ENTRIES) lastRecorded.clear();
-  lastRecorded.set(apiKeyId, now);
+  if (recorded.holds(apiKeyId, now)) return;
+  recorded.set(apiKeyId, now + MIN_INTERVAL_MS);
   const write = all(
     incoming.env.DB,
     sql`UPDATE api_keys SET last_used_at = ${now}

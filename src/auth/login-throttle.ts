@@ -31,6 +31,7 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { now } from "../platform/time.ts";
+import { Until } from "../platform/until.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { blockOf, networkOf, widerNetworkOf } from "../http/ip-range.ts";
 import { SharedRead } from "../platform/shared-read.ts";
@@ -71,10 +72,9 @@ type Admission = {
 };
 const admissions = new SharedRead<Caller, Admission>();
 
-/** Places of callers who are certainly not known, and until when, in Unix milliseconds. */
-const unfamiliar = new Map<string, number>();
+/** Places of callers who are certainly not known. */
+const unfamiliar = new Until();
 const UNFAMILIAR_MS = 10_000;
-const MAX_UNFAMILIAR = 10_000;
 
 /**
  * The caller's place in the queue of hashes. Throws `login_throttled` if a limit is reached, before
@@ -87,7 +87,7 @@ export async function admitLogin(
 ): Promise<HashCaller> {
   const stranger = { lane: "other", network: placeOf(caller.clientIp) } as const;
   // A flood is refused from memory, without a read of D1.
-  if ((unfamiliar.get(stranger.network) ?? 0) > now() && !hasRoom(stranger)) throw tooBusy();
+  if (unfamiliar.holds(stranger.network, now()) && !hasRoom(stranger)) throw tooBusy();
   const found = await readAdmission(db, settings, caller);
   return found.known === 1 ? ownPlace("known", caller) : stranger;
 }
@@ -110,7 +110,7 @@ export function ownPlace(lane: "known" | "session", { email, clientIp }: Caller)
 async function readAdmission(db: D1Database, settings: Limits, caller: Caller): Promise<Admission> {
   const found = await admissions.ask(caller, (callers) => readAdmissions(db, settings, callers));
   if (found === undefined) throw tooBusy();
-  if (found.familiar === 0) rememberUnfamiliar(placeOf(caller.clientIp));
+  if (found.familiar === 0) unfamiliar.set(placeOf(caller.clientIp), now() + UNFAMILIAR_MS);
   if (found.waitMs !== null) throw throttled(found.waitMs);
   return found;
 }
@@ -118,11 +118,6 @@ async function readAdmission(db: D1Database, settings: Limits, caller: Caller): 
 /** The IPv4 address or the IPv6 /48. */
 function placeOf(clientIp: string | undefined): string {
   return blockOf(clientIp) ?? networkOf(clientIp);
-}
-
-function rememberUnfamiliar(who: string): void {
-  if (unfamiliar.size >= MAX_UNFAMILIAR) unfamiliar.clear();
-  unfamiliar.set(who, now() + UNFAMILIAR_MS);
 }
 
 /** One statement for all callers, because a flood sends hundreds a second. */
@@ -168,12 +163,14 @@ function bound({ email, clientIp }: Caller): CallerSql {
 }
 
 /** What an attempt is verified against. */
-type Login = {
+export type Login = {
   readonly userHex: string;
   readonly passwordHash: string;
   readonly epoch: number;
   readonly frozen: FrozenBy | null;
+  /** The end of the security hold. 0: there was none. */
   readonly holdUntil: number;
+  /** Whether sessions may trade, by the account's policy. */
   readonly sessionsTrade: number;
   /** The sealed TOTP secret. Null: TOTP is off. */
   readonly sealed: string | null;

@@ -1,7 +1,7 @@
 /** Issues session tokens for an email address and a password. */
+import type * as z from "zod";
 import type { Config } from "../platform/config.ts";
 import { type Group, NOW } from "../platform/commit.ts";
-import type { Scope } from "../platform/actor.ts";
 import { Problem, problem } from "../platform/problem.ts";
 import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { dailyLimitReached } from "../platform/daily-limit.ts";
@@ -22,18 +22,12 @@ import {
 import { hashPassword } from "./password.ts";
 import { checkSecondFactor, type GivenCodes } from "./second-factor.ts";
 import { HELD_SCOPES } from "./scope.ts";
+import type { SessionToken } from "./schemas.ts";
 import { issueSession } from "./session.ts";
 import { requireStorage } from "../platform/storage.ts";
 import { createUser, findUser, normalizeEmail } from "./user.ts";
 
-export type SessionResponse = {
-  access_token: string;
-  token_type: "Bearer";
-  expires_in: number;
-  expires_at: string;
-  user_id: string;
-  scopes: Scope[];
-};
+export type SessionResponse = z.input<typeof SessionToken>;
 
 type Credentials = GivenCodes & {
   readonly email: string;

@@ -8,7 +8,7 @@ import type { Config } from "../platform/config.ts";
 import { problem } from "../platform/problem.ts";
 import { expr, type Expr, first, prepare, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { trimUntilDone } from "../platform/trim.ts";
+import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import { detailed, recordOf } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
 import { changedMeanwhile } from "./may-write.ts";
@@ -89,19 +89,15 @@ const REMOVED_ROWS = 100;
 
 /** Cron task: deletes secrets that have ended with their recovery codes, and old wrong codes. */
 export async function trimTotp(db: D1Database): Promise<void> {
-  const ended = (columns: Sql) => sql`SELECT ${columns} FROM totp_secrets
+  const ended = sql`SELECT user_id, status FROM totp_secrets
     WHERE ends_at < ${NOW} - ${CODE_LIMITS.windowMs} ORDER BY ends_at LIMIT ${REMOVED_ROWS}`;
   await db.batch(
     [
       sql`DELETE FROM recovery_codes WHERE user_id IN (SELECT user_id
-        FROM (${ended(sql`user_id, status`)}) WHERE status = 'confirmed')`,
-      sql`DELETE FROM totp_secrets WHERE (user_id, status) IN (${ended(sql`user_id, status`)})`,
+        FROM (${ended}) WHERE status = 'confirmed')`,
+      sql`DELETE FROM totp_secrets WHERE (user_id, status) IN (${ended})`,
     ].map((statement) => prepare(db, statement)),
   );
-  await trimUntilDone(
-    db,
-    (rows) => sql`DELETE FROM totp_attempts WHERE attempt_id IN (
-    SELECT attempt_id FROM totp_attempts WHERE at < ${NOW} - ${CODE_LIMITS.windowMs}
-    ORDER BY at LIMIT ${rows}) RETURNING 1`,
-  );
+  const old = sql`WHERE at < ${NOW} - ${CODE_LIMITS.windowMs} ORDER BY at`;
+  await trimUntilDone(db, rowsOf("totp_attempts", "attempt_id", old));
 }

@@ -17,9 +17,9 @@ import {
 import { type DueEmailChange, mayApply } from "./change-email.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { startHold } from "./hold.ts";
-import { countLiveKeys, revokeKeys } from "./revoke-keys.ts";
+import { countLiveKeys, revokeKeys } from "./revoke-key.ts";
 import { passwordSha256 } from "../audit/event-details.ts";
-import { raiseEpoch } from "./session-epoch.ts";
+import { raiseEpoch } from "./end-sessions.ts";
 
 export type Reset = {
   readonly userId: string;

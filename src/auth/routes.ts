@@ -11,15 +11,6 @@ import { AuditEvent, auditPage, listAuditEvents } from "../audit/audit.ts";
 import { endSessions } from "./end-sessions.ts";
 import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { CONFIRM_PROBLEMS } from "./step-up.ts";
-import {
-  anyPassword,
-  email,
-  newPassword,
-  oneCode,
-  recoveryCode,
-  totpCode,
-  SAMPLE,
-} from "./account-fields.ts";
 import { checkLimits, KeyLimitsOut, limitsView } from "./key-limits.ts";
 import { readUsedByKey } from "./exposure.ts";
 import { toHex } from "../assets/amount.ts";
@@ -29,7 +20,20 @@ import { login, register } from "./login.ts";
 import { shownTotp, Totp } from "./totp-state.ts";
 import { issueTicket } from "./ws-ticket.ts";
 import { registerAccountRoutes } from "./account-routes.ts";
-import { NewKeyBody, OWN_POST, PUBLIC_POST, Scopes, SessionToken } from "./schemas.ts";
+import {
+  anyPassword,
+  email,
+  NewKeyBody,
+  newPassword,
+  oneCode,
+  OWN_POST,
+  PUBLIC_POST,
+  recoveryCode,
+  SAMPLE,
+  Scopes,
+  SessionToken,
+  totpCode,
+} from "./schemas.ts";
 import type { Scope } from "../platform/actor.ts";
 import type { Api } from "../http/route-definition.ts";
 

@@ -1,9 +1,138 @@
-/** Schemas of auth: responses that several routes share, and the body of a new key. */
+/** Schemas of auth: the fields of an account and of its keys, and what several routes share. */
 import * as z from "zod";
-import { boolean, boundedText, described, oneOf, timestamp, timeOut } from "../http/fields.ts";
+import {
+  boolean,
+  boundedText,
+  described,
+  oneOf,
+  textField,
+  timestamp,
+  timeOut,
+} from "../http/fields.ts";
+import { parseIpRange } from "../http/ip-range.ts";
 import { SCOPES } from "../platform/actor.ts";
-import { anyPassword, ipRanges, totpCode } from "./account-fields.ts";
 import { KeyLimitsField } from "./key-limits.ts";
+import type { GivenCodes } from "./second-factor.ts";
+import { normalizeEmail } from "./user.ts";
+
+/**
+ * Checks only the shape of the address, not whether the mailbox exists. Invisible characters (Cf)
+ * would make two addresses look alike.
+ */
+export const email = textField(
+  (given) => {
+    const canonical = normalizeEmail(given);
+    const valid = /^[^\s@\p{Cc}\p{Cf}]+@[^\s@\p{Cc}\p{Cf}\P{ASCII}]+$/u.test(canonical);
+    return valid && given.length <= 254 && canonical.length <= 254 ? canonical : undefined;
+  },
+  "must be an email address",
+  {
+    type: "string",
+    description:
+      "Email address. Case, and forms of the same letter, are ignored. Invisible characters and " +
+      "domains that IDNA does not allow are invalid.",
+    pattern:
+      "^[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+@[^\\s@\\u0000-\\u001F\\u007F-\\u009F\\uFEFF]+$",
+    maxLength: 254,
+  },
+);
+
+/** Limited in bytes, because scrypt hashes the password before the caller is authenticated. */
+export const anyPassword = textField(
+  (given) => (given.length > 0 && Buffer.byteLength(given) <= 1_024 ? given : undefined),
+  "must be text of 1 to 1024 bytes",
+  {
+    type: "string",
+    format: "password",
+    minLength: 1,
+    maxLength: 1_024,
+    description: "1 to 1024 bytes",
+  },
+);
+
+export const totpCode = textField(
+  (given) => (/^\d{6}$/.test(given) ? given : undefined),
+  "must be six digits",
+  { type: "string", pattern: "^[0-9]{6}$", description: "Six digits of the authenticator" },
+);
+
+export const recoveryCode = textField(
+  (given) =>
+    /^[A-Za-z2-7]{16}$/.test(given.replace(/[- ]/g, "")) && given.length <= 32 ? given : undefined,
+  "must be a recovery code of 16 letters and digits",
+  {
+    type: "string",
+    maxLength: 32,
+    description: "A recovery code. Case, spaces and hyphens are ignored. It is valid once.",
+  },
+);
+
+const ipRange = textField(
+  (given) => (parseIpRange(given) === undefined ? undefined : given),
+  "must be an IPv4 or IPv6 address or CIDR range",
+  {
+    type: "string",
+    pattern: "^[0-9a-fA-F.:]{2,39}(/[0-9]{1,3})?$",
+    description: "IPv4 or IPv6 address or CIDR range",
+  },
+);
+
+/** Ranges in the allow list of an API key. */
+export const MAX_ALLOWED_IPS = 32;
+
+export const ipRanges = z
+  .array(ipRange, "must be a list of addresses")
+  .min(1, "must contain at least one address, or be omitted to allow any")
+  .max(MAX_ALLOWED_IPS);
+
+/** Samples of fields that the examples of the description have, too (scripts/openapi/samples.ts). */
+export const SAMPLE = {
+  email: "taker@example.com",
+  password: "correct horse battery",
+  totp_code: "492039",
+};
+
+/** The rule that a body contains one code at most. The example contains no recovery code. */
+export function oneCode<Body extends z.ZodType<GivenCodes>>(body: Body, example: object): Body {
+  return body
+    .refine(
+      ({ totp_code: code, recovery_code: recovery }) =>
+        code === undefined || recovery === undefined,
+      { path: ["recovery_code"], message: "must not be combined with totp_code" },
+    )
+    .meta({
+      examples: [example],
+      not: {
+        properties: { totp_code: {}, recovery_code: {} },
+        required: ["totp_code", "recovery_code"],
+      },
+    });
+}
+
+/**
+ * The fields of step-up (step-up.ts), for the body of a session's call that changes who may act.
+ */
+export const stepUpFields = {
+  password: described(anyPassword, "The password of the account"),
+  totp_code: described(totpCode.optional(), "Six digits of the authenticator, if TOTP is on"),
+};
+
+export const MIN_PASSWORD_CHARS = 12;
+
+export const newPassword = textField(
+  (given) =>
+    Array.from(given).length >= MIN_PASSWORD_CHARS && Buffer.byteLength(given) <= 1_024
+      ? given
+      : undefined,
+  "must be text of at least 12 characters and at most 1024 bytes",
+  {
+    type: "string",
+    format: "password",
+    minLength: MIN_PASSWORD_CHARS,
+    maxLength: 1_024,
+    description: "At least 12 characters, at most 1024 bytes",
+  },
+);
 
 /** What routes have in common: a session changes its own account, and anyone logs in. */
 export const OWN_POST = { tag: "Auth", method: "post", credential: "session" } as const;

@@ -1,4 +1,5 @@
 import { SCOPES, type Scope } from "../platform/actor.ts";
+import { type Problem, problem } from "../platform/problem.ts";
 
 /** The scopes of sessions during a security hold. */
 export const HELD_SCOPES: readonly Scope[] = ["read"];
@@ -16,4 +17,11 @@ export function readScopes(stored: string): Scope[] {
 
 export function writeScopes(scopes: readonly Scope[]): string {
   return capScopes(scopes, SCOPES).join(",");
+}
+
+export function scopeMissing(required: Scope, granted: readonly Scope[]): Problem {
+  return problem("scope_missing", `The credential lacks the scope ${required}.`, {
+    required_scope: required,
+    granted_scopes: granted,
+  });
 }

@@ -17,18 +17,12 @@ const MAX_TOKEN_LENGTH = 2_048;
 
 const utf8 = new TextEncoder();
 
-export type IssuedSession = {
-  readonly accessToken: string;
-  readonly expiresAtMs: number;
-  readonly expiresInSecs: number;
-};
-
 /** Signs a token with the first secret. Raising the user's `epoch` ends the session. */
 export async function issueSession(
   settings: Config,
   user: { userId: string; epoch: number },
   nowMs: number = Date.now(),
-): Promise<IssuedSession> {
+) {
   const [kid, secret] = Object.entries(settings.SESSION_SECRETS)[0] ?? [];
   if (kid === undefined || secret === undefined) throw new Error("SESSION_SECRETS is empty");
   const iat = Math.floor(nowMs / 1_000);
@@ -46,11 +40,7 @@ export async function issueSession(
   const accessToken = await new SignJWT(claims)
     .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid })
     .sign(utf8.encode(secret));
-  return {
-    accessToken,
-    expiresAtMs: exp * 1_000,
-    expiresInSecs: exp - iat,
-  };
+  return { accessToken, expiresAtMs: exp * 1_000, expiresInSecs: exp - iat };
 }
 
 /**

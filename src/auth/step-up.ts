@@ -17,7 +17,7 @@ import { securityHold } from "./hold.ts";
 import { checkSecondFactor, type GivenCodes, SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { findUser } from "./user.ts";
 
-/** What `stepUpFields` (account-fields.ts) parse to. `recovery_code` only where accepted. */
+/** What `stepUpFields` (schemas.ts) parse to. `recovery_code` only where accepted. */
 export type StepUpFields = GivenCodes & { readonly password: string };
 
 /** The problems that `stepUp` throws, for route definitions. */

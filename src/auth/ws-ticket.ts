@@ -6,12 +6,11 @@
 import { createHash } from "node:crypto";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import { problem, Problem } from "../platform/problem.ts";
-import { trimUntilDone } from "../platform/trim.ts";
+import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import {
   all,
   atom,
   type Expr,
-  first,
   prepare,
   readUuid,
   select,
@@ -34,8 +33,7 @@ import { storagePrecondition } from "../platform/storage.ts";
 import { optionalUuid } from "../audit/audit.ts";
 import { isMark, markOf, type Secret } from "./mark.ts";
 import { ipAllowed } from "../http/ip-range.ts";
-import { scopeMissing } from "./permit.ts";
-import { readScopes, writeScopes } from "./scope.ts";
+import { readScopes, scopeMissing, writeScopes } from "./scope.ts";
 import type { Actor, Scope } from "../platform/actor.ts";
 import { readAddresses } from "./key-seal.ts";
 
@@ -59,14 +57,12 @@ function markOfTicket(secret: Secret, random: Buffer): Buffer {
   return markOf(secret, "websocket tickets v1", random.toString("hex"), TICKET_MARK_BYTES);
 }
 
-export type TicketResponse = { ticket: string; expires_at: string; scopes: Scope[] };
-
 /** Issues a ticket. `scopes` is `read` for a session, and the scopes of the key otherwise. */
 export async function issueTicket(
   db: D1Database,
   settings: Secret & Pick<Config, "STREAM_DAILY_TICKETS">,
   { actor, scopes }: { actor: Actor; scopes: readonly Scope[] },
-): Promise<TicketResponse> {
+): Promise<{ ticket: string; expires_at: string; scopes: Scope[] }> {
   const ticket = newTicket(settings);
   const { credential } = actor;
   const session = credential.kind === "session" ? credential : undefined;
@@ -85,17 +81,12 @@ export async function issueTicket(
       SELECT ${hashOf(ticket)}, ${uuid(actor.userId)}, ${optionalUuid(apiKeyId)},
         ${session?.epoch ?? null}, ${session?.expiresAtMs ?? null}, ${writeScopes(scopes)},
         ${group.at} + ${TICKET_LIFETIME_MS}
-      WHERE ${guardOf(checks(group.at))}`,
-    sql`SELECT expires_at FROM ws_tickets WHERE ${mine}`,
+      WHERE ${guardOf(checks(group.at))} RETURNING expires_at`,
     countDaily(daily, group.at, sql`EXISTS (SELECT 1 FROM ws_tickets WHERE ${mine})`),
   ]);
-  const row =
-    rows === null
-      ? await first<{ expires_at: number }>(
-          db,
-          sql`SELECT expires_at FROM ws_tickets WHERE ${mine}`,
-        )
-      : expiryOf(rows[1]?.[0]);
+  // Read again if D1's response was lost.
+  const found = rows?.[0] ?? (await all(db, sql`SELECT expires_at FROM ws_tickets WHERE ${mine}`));
+  const row = expiryOf(found[0]);
   if (row === undefined) {
     const why = questionOf({ preconditions: checks(NOW), facts: {}, apart: actorFacts(actor) });
     await ask(db, [why]);
@@ -219,14 +210,12 @@ const KEEP_OPENED_MS = 7 * 86_400_000;
 
 /** Cron task: deletes expired tickets, and notes of streams whose sockets must have closed. */
 export async function trimTickets(db: D1Database): Promise<void> {
+  const expired = sql`WHERE expires_at < ${NOW} - ${TICKET_LIFETIME_MS} ORDER BY expires_at`;
+  const closed = sql`WHERE opened_at < ${NOW} - ${KEEP_OPENED_MS} ORDER BY opened_at`;
   await trimUntilDone(
     db,
-    (rows) => sql`DELETE FROM ws_tickets WHERE ticket_hash IN (
-    SELECT ticket_hash FROM ws_tickets WHERE expires_at < ${NOW} - ${TICKET_LIFETIME_MS}
-    ORDER BY expires_at LIMIT ${rows}) RETURNING 1`,
-    (rows) => sql`DELETE FROM opened_streams WHERE rowid IN (
-    SELECT rowid FROM opened_streams WHERE opened_at < ${NOW} - ${KEEP_OPENED_MS}
-    ORDER BY opened_at LIMIT ${rows}) RETURNING 1`,
+    rowsOf("ws_tickets", "ticket_hash", expired),
+    rowsOf("opened_streams", "rowid", closed),
   );
 }
 

@@ -21,7 +21,7 @@ import { type WithdrawalRow, withdrawalView } from "./payment-records.ts";
 import * as schema from "./schemas.ts";
 import { type WithdrawTerms, withdraw } from "./withdraw.ts";
 import { address } from "../assets/asset-fields.ts";
-import { stepUpFields } from "../auth/account-fields.ts";
+import { stepUpFields } from "../auth/schemas.ts";
 import { requireFresh, STEP_UP_PROBLEMS, stepUp } from "../auth/step-up.ts";
 import { boundedText, described, uuidField } from "../http/fields.ts";
 import { approveWithdrawal } from "./approve-withdrawal.ts";

@@ -8,7 +8,7 @@ import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { openSecret, type Sealed, sealSecret } from "../auth/secret-box.ts";
 import { all, expr, type Sql, sql, uuid } from "../platform/sql.ts";
-import { trimUntilDone } from "../platform/trim.ts";
+import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import { instantOf, uuidv7 } from "../platform/uuid.ts";
 import { actorOf, idOption, option, type OperatorContext } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
@@ -168,10 +168,6 @@ function notOpen(detail: string): OperatorRejection {
 
 /** Deletes old proposals. The orders that made and decided them stay in the audit log. */
 export function trimProposals(db: D1Database): Promise<number> {
-  return trimUntilDone(
-    db,
-    (rows) => sql`DELETE FROM operator_proposals WHERE proposal_id IN (
-      SELECT proposal_id FROM operator_proposals WHERE at < ${NOW} - ${KEPT_MS} LIMIT ${rows})
-      RETURNING 1 AS deleted`,
-  );
+  const old = sql`WHERE at < ${NOW} - ${KEPT_MS}`;
+  return trimUntilDone(db, rowsOf("operator_proposals", "proposal_id", old));
 }

@@ -11,7 +11,7 @@ import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { invalidRequest } from "../platform/problem.ts";
 import { blob, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
-import { trimUntilDone } from "../platform/trim.ts";
+import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import { orderText } from "./order-text.ts";
@@ -231,10 +231,6 @@ function boundTo(orderId: string): string {
 
 /** Deletes orders that are too old to be sent again. Their audit rows stay. */
 export function trimOrders(db: D1Database): Promise<number> {
-  return trimUntilDone(
-    db,
-    (rows) => sql`DELETE FROM operator_orders WHERE order_id IN (
-      SELECT order_id FROM operator_orders WHERE at < ${NOW} - ${RESULT_KEPT_MS} LIMIT ${rows})
-      RETURNING 1 AS deleted`,
-  );
+  const old = sql`WHERE at < ${NOW} - ${RESULT_KEPT_MS}`;
+  return trimUntilDone(db, rowsOf("operator_orders", "order_id", old));
 }

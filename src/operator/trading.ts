@@ -2,6 +2,7 @@
  * Pauses venues, ends what is stuck, and lists requests, quotes and matches of all users or of one,
  * newest first. Their ids contain the time, so the primary key sorts them.
  */
+import { toHex } from "../assets/amount.ts";
 import { auditRow, recordBy } from "../audit/audit.ts";
 import { NOW } from "../platform/commit.ts";
 import { invalidRequest } from "../platform/problem.ts";
@@ -104,8 +105,8 @@ export async function matches(context: OperatorContext): Promise<unknown> {
     requester_email: row.requester_email,
     maker_id: readUuid(row.maker),
     maker_email: row.maker_email,
-    taker_fee: hex(row.taker_fee),
-    maker_fee: hex(row.maker_fee),
+    taker_fee: toHex(BigInt(row.taker_fee)),
+    maker_fee: toHex(BigInt(row.maker_fee)),
   }));
 }
 
@@ -114,10 +115,6 @@ function inStatus(table: "r" | "q", status: string | undefined): Expr[] {
   if (status === undefined) return [];
   const [its, due] = [raw(`${table}.status`), raw(`${table}.expires_at`)];
   return [expr`iif(${its} = 'open' AND ${due} <= ${NOW}, 'expired', ${its}) = ${status}`];
-}
-
-function hex(units: string): string {
-  return `0x${BigInt(units).toString(16)}`;
 }
 
 /** Pauses a venue: rejects new requests and quotes, then cancels the open ones. */

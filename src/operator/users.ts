@@ -12,7 +12,7 @@ import { freezeUser, unfreezeUser } from "../auth/freeze-user.ts";
 import { dueEmailChanges, type NewEmail, requestEmailChange } from "../auth/change-email.ts";
 import { holdMsOf } from "../auth/hold.ts";
 import { type Reset, type ResetResult, resetTotp, setPassword } from "../auth/reset-account.ts";
-import { email, ipRanges, newPassword } from "../auth/account-fields.ts";
+import { email, ipRanges, newPassword } from "../auth/schemas.ts";
 import { timestamp } from "../http/fields.ts";
 import { inHashTurn } from "../auth/hash-turns.ts";
 import { hashPassword } from "../auth/password.ts";

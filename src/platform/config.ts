@@ -6,7 +6,6 @@ import * as z from "zod";
 import { PLATFORM } from "./platform-limits.ts";
 import { MAX_VENUES, VENUE_ID } from "./venues.ts";
 import { checkTables, invalid } from "./check-settings.ts";
-import { checkWindows } from "./windows.ts";
 import { isProtected, receiverUrl, WebhookSecrets } from "./receivers.ts";
 
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
@@ -319,7 +318,6 @@ export function config(env: object): Config {
       const names = new Set(result.error.issues.map(({ path }) => String(path[0])));
       throw invalid(errors.join("; "), [...names]);
     }
-    checkWindows();
     settings = checkTables(withSecretUrls(result.data));
     parsed.set(env, settings);
   }

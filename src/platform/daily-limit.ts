@@ -7,7 +7,7 @@ import type { Config } from "./config.ts";
 import type { ProblemData } from "./problem.ts";
 import { type Precondition, required } from "./preconditions.ts";
 import { type Expr, expr, type Sql, sql, uuid } from "./sql.ts";
-import { trimUntilDone } from "./trim.ts";
+import { rowsOf, trimUntilDone } from "./trim.ts";
 
 const DAY_MS = 86_400_000;
 /** SQL: the day of an instant. D1 binds a number as REAL, which would not round down. */
@@ -84,9 +84,5 @@ export function dailyPrecondition(use: DailyUse, at: Expr): Precondition<unknown
 
 /** Cron task: deletes the counts of earlier days. */
 export async function trimDailyCounts(db: D1Database): Promise<void> {
-  await trimUntilDone(
-    db,
-    (rows) => sql`DELETE FROM daily_counts WHERE rowid IN (
-    SELECT rowid FROM daily_counts WHERE day < ${dayOf(NOW)} LIMIT ${rows}) RETURNING 1`,
-  );
+  await trimUntilDone(db, rowsOf("daily_counts", "rowid", sql`WHERE day < ${dayOf(NOW)}`));
 }

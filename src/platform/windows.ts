@@ -1,6 +1,6 @@
 /**
  * Hot windows: how long rows stay in the database, and what reads them there. Rows that leave too
- * early would make a guard or a promise wrong, so `checkWindows` compares both at start-up.
+ * early would make a guard or a promise wrong, so a test compares both.
  */
 import { PLATFORM } from "./platform-limits.ts";
 
@@ -23,7 +23,7 @@ export const KEPT = {
   /** Matches that a maker's protection has counted. */
   protectionCounts: HOUR,
 } as const;
-export type Window = keyof typeof KEPT;
+type Window = keyof typeof KEPT;
 
 /** The age of the oldest row that a guard or a promise reads. */
 export const READ = {
@@ -51,16 +51,6 @@ export const READ = {
  * RFQ_COMMAND_MAX_WAIT_MS and MAX_CLOCK_LEAD_MS before.
  */
 export const KEY_LIFE_MS = READ.replayByKey.ms + 120 * SECOND;
-
-/** Throws if rows leave before their last reader needs them. */
-export function checkWindows(
-  kept: Readonly<Record<Window, number>> = KEPT,
-  read: Readonly<Record<string, { readonly of: Window; readonly ms: number }>> = READ,
-): void {
-  for (const [reader, { of, ms }] of Object.entries(read))
-    if (kept[of] < ms)
-      throw new Error(`Hot windows are not valid: ${reader} reads ${of} for ${ms} ms`);
-}
 
 /**
  * The windows through which data goes to the archive. Tests and simulations shorten all of them by

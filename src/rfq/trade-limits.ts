@@ -5,7 +5,7 @@
 import { toHex } from "../assets/amount.ts";
 import { sumText, usedByKey, usedByUser } from "../auth/exposure.ts";
 import { readLimits } from "../auth/key-limits.ts";
-import { scopeMissing } from "../auth/permit.ts";
+import { scopeMissing } from "../auth/scope.ts";
 import { effectivePolicy, sessionsMayTrade } from "../auth/policy.ts";
 import type { Actor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";

@@ -5,7 +5,7 @@
 import * as z from "zod";
 import { assetKey, canonicalAssetId } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/asset-fields.ts";
-import { scopeMissing } from "../auth/permit.ts";
+import { scopeMissing } from "../auth/scope.ts";
 import { consumeTicket, giveBackTicket } from "../auth/ws-ticket.ts";
 import { boolean, boundedText, described, integer, textField } from "../http/fields.ts";
 import type { Config } from "../platform/config.ts";

@@ -1,15 +1,11 @@
 import { expect, it } from "vitest";
 import { config } from "../../src/platform/config.ts";
 import { MAX_CLOCK_LEAD_MS } from "../../src/platform/time.ts";
-import { checkWindows, KEPT, KEY_LIFE_MS, READ, windowsOf } from "../../src/platform/windows.ts";
+import { KEPT, KEY_LIFE_MS, READ, windowsOf } from "../../src/platform/windows.ts";
 import { testSettings } from "../support/settings.ts";
 
-it("keeps every window at least as long as what reads it", () => {
-  expect(() => checkWindows()).not.toThrow();
-});
-
-it.each(Object.entries(READ))("refuses to start if %s would miss rows", (_, { of, ms }) => {
-  expect(() => checkWindows({ ...KEPT, [of]: ms - 1 })).toThrow(of);
+it.each(Object.entries(READ))("keeps rows at least as long as %s reads them", (_, { of, ms }) => {
+  expect(KEPT[of]).toBeGreaterThanOrEqual(ms);
 });
 
 it("counts the life of a key from the commit of its record at the earliest", () => {

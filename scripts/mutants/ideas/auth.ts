@@ -74,7 +74,6 @@ export const AUTH: readonly Mutant[] = [
     ],
   }),
   ...ideas("src/auth/freeze-user.ts", "auth/who-may auth/freeze", {
-    "credential unchecked": ["mayWrite(actor, at);", "expr`${at} > 0`;"],
     "operator's freeze ended by the user": [
       'if (frozen === "operator") throw',
       'if (frozen === "operator" && epoch < 0) throw',
@@ -131,10 +130,14 @@ export const AUTH: readonly Mutant[] = [
   ...ideas("src/auth/may-write.ts", "operator/reset-account", {
     ignored: ["expr`${holdUntil(user, at)} <= ${at}`", "expr`${at} > 0`"],
   }),
-  ...ideas("src/auth/own-change.ts", "auth/who-may auth/change-password auth/policy auth/totp", {
-    "credential unchecked": ["mayWrite(actor, at), ...", "..."],
-    "condition of the change unchecked": ["[when(at)])]),", "[])]),"],
-  }),
+  ...ideas(
+    "src/auth/own-change.ts",
+    "auth/who-may auth/freeze auth/change-password auth/policy auth/totp",
+    {
+      "credential unchecked": ["mayWrite(actor, at), ...", "..."],
+      "condition of the change unchecked": ["[when(at)])]),", "[])]),"],
+    },
+  ),
   ...ideas("src/auth/policy.ts", "auth/policy.node auth/policy", {
     "looser at once": [
       "  return allowed(target[field]) < allowed(current[field]) ? target[field] : current[field];",
@@ -167,7 +170,7 @@ export const AUTH: readonly Mutant[] = [
       "reached(recent, 1_000)",
     ],
   }),
-  ...ideas("src/auth/session-epoch.ts", "auth/rights", {
+  ...ideas("src/auth/end-sessions.ts", "auth/rights", {
     "sessions that SQL revived stay": [
       "max(session_epoch + 1, ${sessionsEnded(expr`${userId}`)})",
       "session_epoch + 1",

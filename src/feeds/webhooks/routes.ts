@@ -1,6 +1,6 @@
 /** The routes of webhooks. docs/contract.md section 6 has the rules. */
 import * as z from "zod";
-import { stepUpFields } from "../../auth/account-fields.ts";
+import { stepUpFields } from "../../auth/schemas.ts";
 import { requireFresh, STEP_UP_PROBLEMS, stepUp } from "../../auth/step-up.ts";
 import { WEBHOOK_ENDS } from "../../auth/webhook-secrets.ts";
 import { route } from "../../http/define-route.ts";
