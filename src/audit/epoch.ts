@@ -15,20 +15,10 @@ import { type AuditActor, genuineEvents } from "./audit.ts";
 import { type Anchor, AnchorReader, anchorAudit, type AuditBucket, MAX_PAGES } from "./anchor.ts";
 import { signText, textVerifies } from "./signing-keys.ts";
 import { readSeals, sealAudit } from "./seal.ts";
+import type { Stored } from "./event-details.ts";
 import { type EventContent, eventMac, type MacKeys } from "./event-mac.ts";
 
-export type Epoch = {
-  /** Counts the restores, also those whose event a later restore has lost. */
-  readonly epoch: number;
-  /** The number of its event. */
-  readonly seq: number;
-  /** The last event before it. The numbers between the two were never given by this database. */
-  readonly follows: number;
-  /** The last event on which the database and R2 agreed, or that Time Travel cannot have lost. */
-  readonly keptUntil: number;
-  /** The highest number that R2 knows and the database has lost, or `keptUntil`. */
-  readonly lostUntil: number;
-};
+export type Epoch = Stored["audit_epoch_opened"];
 export type OpenedEpoch = Epoch & { readonly at: number; readonly actor: string };
 
 const KIND = "audit_epoch_opened";

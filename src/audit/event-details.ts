@@ -54,11 +54,16 @@ type Contents = {
   readonly journal_sealed: { epoch: number; sha256: string };
   /** An epoch of the log (epoch.ts), so that `restore` alone explains lost numbers. */
   readonly audit_epoch_opened: {
-    epoch: number;
-    seq: number;
-    follows: number;
-    keptUntil: number;
-    lostUntil: number;
+    /** Counts the restores, also those whose event a later restore has lost. */
+    readonly epoch: number;
+    /** The number of its event. */
+    readonly seq: number;
+    /** The last event before it. The numbers between the two were never given by this database. */
+    readonly follows: number;
+    /** The last event on which the database and R2 agreed, or that Time Travel cannot have lost. */
+    readonly keptUntil: number;
+    /** The highest number that R2 knows and the database has lost, or `keptUntil`. */
+    readonly lostUntil: number;
   };
   readonly operator_order: {
     order_id: string;

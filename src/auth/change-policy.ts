@@ -5,7 +5,7 @@ import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { problem, unavailable } from "../platform/problem.ts";
-import { all, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, type Expr, expr, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { detailed, recordOf } from "../audit/audit.ts";
 import { sumText, usedByUser, withdrawnLastDay } from "./exposure.ts";
@@ -40,7 +40,7 @@ async function readStored(db: D1Database, userId: string): Promise<Stored> {
   const [rows, sums] = await Promise.all([
     all<PolicyRow & { waits: number; version: number }>(
       db,
-      sql`SELECT ${POLICY_COLUMNS}, active_from > ${NOW} AS waits, version
+      sql`SELECT ${select(POLICY_COLUMNS)}, active_from > ${NOW} AS waits, version
         FROM account_policies WHERE user_id = ${user} ORDER BY active_from`,
     ),
     all<{ trade: string; withdraw: string }>(

@@ -1,9 +1,19 @@
 /** Reads who may act for a chunk of users, and compares it with their audit events (rights.ts). */
 import { NOW } from "../platform/commit.ts";
-import { type Expr, expr, prepare, readUuid, select, type Sql, sql } from "../platform/sql.ts";
+import {
+  atom,
+  type Columns,
+  type Expr,
+  expr,
+  jsonObject,
+  prepare,
+  select,
+  type Sql,
+  sql,
+} from "../platform/sql.ts";
 import { LOGGED_EVENT, uuidTextOf } from "../audit/audit.ts";
 import { isGenuine, type MacKeys } from "../audit/event-mac.ts";
-import { KEY_COLUMNS, type KeyRow } from "./key-seal.ts";
+import { RIGHT_COLUMNS } from "./key-seal.ts";
 import { POLICY_COLUMNS, policyOf, type PolicyRow } from "./policy.ts";
 import { needsMac } from "../audit/event-details.ts";
 import {
@@ -55,37 +65,16 @@ export function forgedEvents(
 /** Requests about the user that wait to take effect. */
 const WAITING_KINDS = ["policy_changed", "totp_removal_requested", "totp_replacement_requested"];
 
-type Owned = { readonly userHex: string };
-type Rights = {
-  readonly accounts: readonly AccountRights[];
-  readonly events: readonly RightsEvent[];
-  readonly cancels: readonly RightsEvent[];
-};
-
-async function readRows(db: D1Database, { after, upTo }: Users): Promise<Rights> {
+async function readRows(db: D1Database, { after, upTo }: Users) {
   const chunk = sql`u.rowid > ${after} AND u.rowid <= ${upTo}`;
-  const owned = sql`user_id IN (SELECT u.user_id FROM users u WHERE ${chunk})`;
   const liveKeys = sql`FROM users u JOIN api_keys k INDEXED BY api_keys_live
     ON k.user_id = u.user_id AND k.revoked_at IS NULL WHERE ${chunk}`;
   const addresses = sql`FROM users u JOIN withdrawal_addresses b ON b.user_id = u.user_id
     WHERE ${chunk}`;
   const userId = uuidTextOf("u.user_id");
-  const results = await db.batch<never>(
+  const [accounts, cancels, ...events] = await db.batch<{ account: string } & RightsEvent>(
     [
-      sql`SELECT hex(u.user_id) AS userHex, u.email, u.password_hash AS passwordHash,
-          u.frozen_at AS frozenAt, u.frozen_by AS frozenBy, u.hold_until AS holdUntil,
-          u.session_epoch AS sessionEpoch,
-          ${sessionsEnded(userId)} AS sessionsEnded,
-          ${NOW} AS now FROM users u WHERE ${chunk}`,
-      sql`SELECT hex(user_id) AS userHex, ${POLICY_COLUMNS} FROM account_policies WHERE ${owned}`,
-      sql`SELECT hex(user_id) AS userHex, created_at AS createdAt, next_from AS nextFrom,
-          ends_at AS endsAt
-        FROM totp_secrets WHERE status = 'confirmed' AND ${owned}`,
-      sql`SELECT hex(user_id) AS userHex, hex(code_hash) AS hash
-        FROM recovery_codes WHERE ${owned}`,
-      sql`SELECT ${select(KEY_COLUMNS)} ${liveKeys}`,
-      sql`SELECT hex(b.user_id) AS userHex, ${uuidTextOf("b.address_id")} AS addressId, b.chain,
-          lower(hex(b.address)) AS address, b.active_from AS activeFrom ${addresses}`,
+      sql`SELECT ${jsonObject(ACCOUNT)} AS account FROM users u WHERE ${chunk}`,
       firstCancels(sql`SELECT ${userId} AS subject,
           ${lastSeq(userId, expr`k.value`)} AS seq FROM users u
           JOIN json_each(${JSON.stringify(WAITING_KINDS)}) k WHERE ${chunk}
@@ -96,7 +85,63 @@ async function readRows(db: D1Database, { after, upTo }: Users): Promise<Rights>
       lastEvents(sql`SELECT ${uuidTextOf("b.address_id")} AS subject ${addresses}`, KINDS.address),
     ].map((statement) => prepare(db, statement)),
   );
-  return rightsOf(results.map(({ results: rows }) => rows));
+  return {
+    accounts: (accounts?.results ?? []).map(({ account }) => readAccount(account)),
+    cancels: cancels?.results ?? [],
+    events: events.flatMap(({ results }) => results),
+  };
+}
+
+/** Over `users u`. */
+const ACCOUNT: Columns<keyof AccountRights> = {
+  userId: uuidTextOf("u.user_id"),
+  now: NOW,
+  email: atom("u.email"),
+  passwordHash: atom("u.password_hash"),
+  frozenAt: atom("u.frozen_at"),
+  frozenBy: atom("u.frozen_by"),
+  holdUntil: atom("u.hold_until"),
+  sessionEpoch: atom("u.session_epoch"),
+  sessionsEnded: sessionsEnded(uuidTextOf("u.user_id")),
+  policies: listOf(jsonObject(POLICY_COLUMNS), sql`account_policies k`),
+  totp: expr`json(${expr`SELECT ${jsonObject({
+    createdAt: atom("k.created_at"),
+    nextFrom: atom("k.next_from"),
+    endsAt: atom("k.ends_at"),
+  })} FROM totp_secrets k WHERE k.user_id = u.user_id AND k.status = 'confirmed'`})`,
+  codes: listOf(atom("hex(k.code_hash)"), sql`recovery_codes k`),
+  keys: listOf(
+    jsonObject({ apiKeyId: uuidTextOf("k.api_key_id"), ...RIGHT_COLUMNS }),
+    sql`api_keys k INDEXED BY api_keys_live`,
+    sql`k.revoked_at IS NULL AND `,
+  ),
+  addresses: listOf(
+    jsonObject({
+      addressId: uuidTextOf("k.address_id"),
+      chain: atom("k.chain"),
+      address: atom("lower(hex(k.address))"),
+      activeFrom: atom("k.active_from"),
+    }),
+    sql`withdrawal_addresses k`,
+  ),
+};
+
+/** A JSON array of what is the user's. */
+function listOf(item: Expr, from: Sql, which: Sql = sql``): Expr {
+  const list = expr`SELECT json_group_array(${item}) FROM ${from}
+    WHERE ${which}k.user_id = u.user_id`;
+  return expr`json(${list})`;
+}
+
+/** Safe cast: a text or a value of each column of `ACCOUNT`. */
+function readAccount(json: string): AccountRights {
+  const { policies, ...account } = JSON.parse(json) as Omit<AccountRights, "policies"> & {
+    readonly policies: readonly PolicyRow[];
+  };
+  return {
+    ...account,
+    policies: policies.map((row) => ({ activeFrom: row.activeFrom, policy: policyOf(row) })),
+  };
 }
 
 /** The last event of each kind about each subject. */
@@ -121,65 +166,4 @@ function firstCancels(requests: Sql): Sql {
 function eventsOf(subject: Expr, kind: Expr): Sql {
   return sql`FROM audit_events e INDEXED BY audit_events_rights
     WHERE e.subject_id = ${subject} AND e.kind = ${kind} AND e.details IS NOT NULL`;
-}
-
-type UserRow = Owned &
-  Pick<
-    AccountRights,
-    | "now"
-    | "email"
-    | "passwordHash"
-    | "frozenAt"
-    | "frozenBy"
-    | "holdUntil"
-    | "sessionEpoch"
-    | "sessionsEnded"
-  >;
-
-/** Safe cast: these are the columns that the statements select, in their order. */
-function rightsOf(results: readonly (readonly unknown[])[]): Rights {
-  const [users, policies, totp, codes, keys, addresses, cancels, ...events] = results as [
-    readonly UserRow[],
-    readonly (Owned & PolicyRow)[],
-    readonly (Owned & NonNullable<AccountRights["totp"]>)[],
-    readonly (Owned & { readonly hash: string })[],
-    readonly KeyRow[],
-    readonly (Owned & AccountRights["addresses"][number])[],
-    readonly RightsEvent[],
-    ...(readonly RightsEvent[])[],
-  ];
-  const [policiesOf, totpOf, codesOf, keysOf, addressesOf] = [
-    byUser(policies),
-    byUser(totp),
-    byUser(codes),
-    byUser(keys),
-    byUser(addresses),
-  ];
-  const accounts = users.map(({ userHex, ...user }) => ({
-    ...user,
-    userId: readUuid(userHex),
-    policies: policiesOf(userHex).map((row) => ({
-      activeFrom: row.activeFrom,
-      policy: policyOf(row),
-    })),
-    totp: totpOf(userHex)[0] ?? null,
-    codes: codesOf(userHex).map(({ hash }) => hash),
-    keys: keysOf(userHex).map(({ keyHex, ...rights }) => ({
-      apiKeyId: readUuid(keyHex),
-      ...rights,
-    })),
-    addresses: addressesOf(userHex),
-  }));
-  return { accounts, events: events.flat(), cancels };
-}
-
-function byUser<Row extends Owned>(
-  rows: readonly Row[],
-): (userHex: string) => readonly Omit<Row, "userHex">[] {
-  const grouped = Map.groupBy(rows, ({ userHex }) => userHex);
-  return (hex) =>
-    (grouped.get(hex) ?? []).map((row) => {
-      const { userHex: _, ...own } = row;
-      return own;
-    });
 }

@@ -10,7 +10,7 @@ import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { problem } from "../platform/problem.ts";
-import { all, blob, expr, type Expr, first, select, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, expr, type Expr, first, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { detailed, recordOf } from "../audit/audit.ts";
 import { holdMsOf, startHold, cancelWaiting } from "./hold.ts";
@@ -157,7 +157,7 @@ function replaceNow({ userId, box, step, codes }: NewSecret, { at, applied }: Wh
       SELECT ${uuid(userId)}, 'confirmed', ${box.sealed}, ${box.masterKeyId}, ${step}, 0, ${at}, NULL
       WHERE ${applied}`,
     sql`DELETE FROM recovery_codes WHERE ${mine}`,
-    ...codes.map((code) => insertCode({ userId, code, from: null }, applied)),
+    insertCodes({ userId, codes, from: null }, applied),
   ];
 }
 
@@ -177,16 +177,17 @@ function replaceLater(
       WHERE ${mine} AND status = 'confirmed'`,
     sql`DELETE FROM recovery_codes WHERE ${mine} AND ends_at <= ${at}`,
     sql`UPDATE recovery_codes SET ends_at = ${from} WHERE ${mine}`,
-    ...codes.map((code) => insertCode({ userId, code, from }, applied)),
+    insertCodes({ userId, codes, from }, applied),
   ];
 }
 
-function insertCode(
-  { userId, code, from }: { userId: string; code: string; from: Expr | null },
+function insertCodes(
+  { userId, codes, from }: { userId: string; codes: readonly string[]; from: Expr | null },
   when: Sql,
 ): Sql {
+  const hashes = JSON.stringify(codes.map((code) => hashOfRecoveryCode(userId, code)));
   return sql`INSERT INTO recovery_codes (user_id, code_hash, active_from)
-    SELECT ${uuid(userId)}, ${blob(hashOfRecoveryCode(userId, code))}, ${from} WHERE ${when}`;
+    SELECT ${uuid(userId)}, unhex(value), ${from} FROM json_each(${hashes}) WHERE ${when}`;
 }
 
 /** Counts a code before it is verified. Throws `totp_invalid` if no secret awaits one. */

@@ -14,11 +14,8 @@ import { openSecret, type Sealed, sealSecret } from "./secret-box.ts";
 /** The columns of a key that the seal binds. */
 export type KeyAttributes = KeyRights & { readonly apiKeyId: string; readonly userId: string };
 
-/** The columns of `api_keys k` that say whose a key is and what it may do. Ids are hexadecimal. */
-export type KeyRow = KeyRights & { readonly keyHex: string; readonly userHex: string };
-export const KEY_COLUMNS: Columns<keyof KeyRow> = {
-  keyHex: atom("hex(k.api_key_id)"),
-  userHex: atom("hex(k.user_id)"),
+/** The columns of `api_keys k` that say what a key may do. */
+export const RIGHT_COLUMNS: Columns<keyof KeyRights> = {
   scopes: atom("k.scopes"),
   limits: atom("k.limits"),
   requireIdempotency: atom("k.require_idempotency"),
@@ -26,6 +23,14 @@ export const KEY_COLUMNS: Columns<keyof KeyRow> = {
   activeFrom: atom("k.active_from"),
   expiresAt: atom("k.expires_at"),
   mintedBy: atom("k.minted_by"),
+};
+
+/** The same with whose the key is. Ids are hexadecimal. */
+export type KeyRow = KeyRights & { readonly keyHex: string; readonly userHex: string };
+export const KEY_COLUMNS: Columns<keyof KeyRow> = {
+  ...RIGHT_COLUMNS,
+  keyHex: atom("hex(k.api_key_id)"),
+  userHex: atom("hex(k.user_id)"),
 };
 
 /** The same with the secret that is bound to them. */

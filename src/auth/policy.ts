@@ -9,7 +9,16 @@ import { usdcLimit } from "../assets/asset-fields.ts";
 import type { PolicyView } from "../audit/event-details.ts";
 import { boolean, described, u256Out, timeOrNullOut } from "../http/fields.ts";
 import { NOW } from "../platform/commit.ts";
-import { type Expr, expr, first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  atom,
+  type Columns,
+  type Expr,
+  expr,
+  first,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 
 /** Amounts are native units of USDC. Null: no limit. */
 export type Policy = {
@@ -95,8 +104,10 @@ export function policyView(policy: Policy): PolicyView {
 export type PolicyRow = { readonly activeFrom: number } & {
   readonly [Field in keyof Policy]: Policy[Field] extends boolean ? number : number | null;
 };
-export const POLICY_COLUMNS = raw(`active_from AS activeFrom, sessions_trade,
-  max_trade_usdc_per_day, withdraw_max_usdc_per_day, withdraw_listed_only, withdraw_approval_above`);
+export const POLICY_COLUMNS: Columns = {
+  activeFrom: atom("active_from"),
+  ...Object.fromEntries(Object.keys(DEFAULT_POLICY).map((field) => [field, atom(field)])),
+};
 
 /** D1 returns the amounts exactly, because `usdcLimit` keeps them below 2^53. */
 export function policyOf(row: PolicyRow): Policy {
