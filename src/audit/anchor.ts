@@ -27,9 +27,9 @@ const KEY = /^audit\/(\d{12})-([0-9a-f]{16})$/;
 const END = `${PREFIX}:`;
 const LATE_MS = 15 * 60_000;
 /** Objects that R2 lists at once. */
-const LISTED = 1_000;
+export const LISTED = 1_000;
 /** Pages that one reading lists. A month has 45 full pages of heads, so others put the rest. */
-export const MAX_PAGES = 400;
+const MAX_PAGES = 400;
 
 /** Seals new events and puts the head into the bucket. Alerts if no head got there for long. */
 export async function anchorAudit(
@@ -123,29 +123,40 @@ export class AnchorReader {
     return signed;
   }
 
-  async *#pages(after: string, firstPage: number): AsyncGenerator<readonly Anchor[]> {
-    let [startAfter, limit] = [after, firstPage];
-    for (let pages = 0; pages < MAX_PAGES; pages++) {
-      const options: R2ListOptions & { include: ["customMetadata"] } = {
-        prefix: PREFIX,
-        include: ["customMetadata"],
-        startAfter,
-        limit,
-      };
-      const { objects } = await this.#bucket.list(options);
+  async *#pages(startAfter: string, limit: number): AsyncGenerator<readonly Anchor[]> {
+    for await (const objects of listed(this.#bucket, { prefix: PREFIX, startAfter, limit })) {
       const heads = objects.filter(({ key }) => key <= END);
       yield heads.flatMap((object) => {
         const anchor = readAnchor(object);
         if (anchor === undefined) this.#ignored.add(object.key);
         return anchor ?? [];
       });
-      const last = heads.at(-1);
-      if (last === undefined || heads.length < objects.length) return;
-      startAfter = last.key;
-      limit = LISTED;
+      if (heads.length < objects.length) return;
     }
-    throw new Error("the bucket has too many objects that are no heads");
   }
+}
+
+/** The objects with their metadata, in the order of their keys. `limit` is that of the first page. */
+export async function* listed(
+  bucket: AuditBucket,
+  { prefix, ...first }: { prefix: string; startAfter: string; limit: number },
+): AsyncGenerator<readonly R2Object[]> {
+  let { startAfter, limit } = first;
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
+    const options: R2ListOptions & { include: ["customMetadata"] } = {
+      prefix,
+      include: ["customMetadata"],
+      startAfter,
+      limit,
+    };
+    const { objects } = await bucket.list(options);
+    const last = objects.at(-1);
+    if (last === undefined) return;
+    yield objects;
+    startAfter = last.key;
+    limit = LISTED;
+  }
+  throw new Error(`the bucket has too many objects below ${prefix}`);
 }
 
 /** Undefined if the key is that of another head, so that it would be read in its place. */

@@ -12,7 +12,14 @@ import { putOnce } from "../platform/put-once.ts";
 import { expr, first, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, genuineEvents } from "./audit.ts";
-import { type Anchor, AnchorReader, anchorAudit, type AuditBucket, MAX_PAGES } from "./anchor.ts";
+import {
+  type Anchor,
+  AnchorReader,
+  anchorAudit,
+  type AuditBucket,
+  LISTED,
+  listed,
+} from "./anchor.ts";
 import { signText, textVerifies } from "./signing-keys.ts";
 import { readSeals, sealAudit } from "./seal.ts";
 import type { Stored } from "./event-details.ts";
@@ -63,22 +70,14 @@ export function isLost(epochs: readonly Epoch[], seq: number): boolean {
 /** The epochs of which the bucket has a signed record, each once. Throws if it cannot be read. */
 export async function recordedEpochs(bucket: AuditBucket, settings: Config): Promise<Epoch[]> {
   const found = new Map<string, Epoch>();
-  let startAfter = PREFIX;
-  for (let listed = 0; listed < MAX_PAGES; listed++) {
-    const { objects } = await bucket.list({
-      prefix: PREFIX,
-      startAfter,
-      include: ["customMetadata"],
-    } as R2ListOptions);
-    for (const { key, customMetadata = {} } of objects) {
+  const all = { prefix: PREFIX, startAfter: PREFIX, limit: LISTED };
+  for await (const objects of listed(bucket, all))
+    for (const { customMetadata = {} } of objects) {
       const { epoch = "", keyId = "", signature = "" } = customMetadata;
       if (await textVerifies(settings, { keyId, signature }, recordText(settings, epoch)))
         found.set(epoch, readEpoch(epoch));
-      startAfter = key;
     }
-    if (objects.length === 0) return [...found.values()];
-  }
-  throw new Error("the bucket has too many objects that are no records");
+  return [...found.values()];
 }
 
 /** Whether R2 has heads that the log lacks and no epoch explains. Throws if it cannot be read. */

@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { Credential } from "../platform/actor.ts";
 import { respond } from "./edge.ts";
 import type { Api, NoFields, RouteDefinition, StreamDefinition } from "./route-definition.ts";
-import { serve, serveStream } from "./serve-route.ts";
+import { serve } from "./serve-route.ts";
 
 export function route<
   const C extends Credential,
@@ -24,19 +24,14 @@ export function streamRoute<Query extends z.ZodType>(
   api: Api,
   definition: StreamDefinition<Query>,
 ): void {
-  const documented = {
+  route(api, {
     ...definition,
     method: "get",
     tag: "Streams",
     credential: "public",
     stream: true,
     response: z.undefined(),
-  } as const;
-  addMethod(api, definition.path, "get");
-  api.documented.push(documented);
-  api.hono.get(definition.path, (c) =>
-    respond(c, (context) => serveStream(api, definition, c, context)),
-  );
+  });
 }
 
 function addMethod(api: Api, path: string, method: string): void {

@@ -173,6 +173,8 @@ export type RouteDefinition<
   readonly notices?: true;
   /** Whether it may end credentials of the caller, whose sockets are closed after it. */
   readonly endsCredentials?: true;
+  /** It takes only upgrades to a websocket. */
+  readonly stream?: true;
   /** The class of the rate limit. Default: the scope, or `auth` for a route without a scope. */
   readonly rateClass?: RateClass;
   readonly handler: (
@@ -183,24 +185,16 @@ export type RouteDefinition<
     | Response;
 };
 
-export type StreamDefinition<Query extends z.ZodType> = {
-  readonly path: `/${string}`;
-  readonly operationId: string;
-  readonly summary: string;
-  /** What the summary does not say. Generated clients show both. */
-  readonly description: string;
-  readonly query: Query;
-  readonly problems?: readonly ProblemCode[];
-  readonly handler: (
-    call: Call<z.output<Query>, undefined, undefined, "public">,
-  ) => Promise<Response>;
-};
+export type StreamDefinition<Query extends z.ZodType> = Omit<
+  RouteDefinition<Query, NoFields, NoFields, z.ZodUndefined, "public">,
+  "method" | "tag" | "credential" | "stream" | "response"
+>;
 
 /** What the description has of a route or of a stream. */
 export type Documented = Omit<
   RouteDefinition<z.ZodType, z.ZodType, z.ZodObject, z.ZodType, Credential>,
   "handler"
-> & { readonly stream?: true };
+>;
 
 /** A success response with headers or a status of its own. */
 export class Reply<Body> {

@@ -9,44 +9,7 @@ import { limitActor, limitAddress, type RateClass } from "./rate-limit.ts";
 import * as read from "./request.ts";
 import type { EdgeContext, RequestContext } from "./request-context.ts";
 import { jsonResponse, ownResponse } from "./respond.ts";
-import {
-  type Api,
-  type Authenticate,
-  Reply,
-  type RouteDefinition,
-  type StreamDefinition,
-} from "./route-definition.ts";
-
-/** Checks 426 and 400 before the ticket, so that a rejected upgrade does not consume the ticket. */
-export async function serveStream<Query extends z.ZodType>(
-  api: Api,
-  definition: StreamDefinition<Query>,
-  c: EdgeContext,
-  context: RequestContext,
-): Promise<Response> {
-  const { settings, body } = await enter(c, context, definition);
-  if (c.req.raw.headers.get("upgrade")?.toLowerCase() !== "websocket")
-    throw problem("websocket_required", "This path requires a websocket upgrade.");
-  read.checkContentType(c.req.raw, body);
-  const errors: FieldError[] = [];
-  const inQuery = read.queryFields(c.req.raw.url, errors);
-  const query = read.validate(definition.query, inQuery, "query", errors);
-  checkVenues(settings, inQuery, "query", errors);
-  rejectBody(body, errors);
-  read.throwIfAny(errors);
-  context.mutating = true;
-  const call = callOf(api, c, { context, settings });
-  return ownResponse(
-    await definition.handler({
-      ...call,
-      actor: undefined,
-      query: present(query),
-      body: undefined,
-      fields: undefined,
-      idempotencyKey: undefined,
-    }),
-  );
-}
+import { type Api, type Authenticate, Reply, type RouteDefinition } from "./route-definition.ts";
 
 export async function serve<
   Query extends z.ZodType,
@@ -62,6 +25,9 @@ export async function serve<
 ): Promise<Response> {
   const { settings, body: bytes } = await enter(c, context, definition);
   const request = c.req.raw;
+  // 426 and 400 come before the handler, so that a rejected upgrade does not consume the ticket.
+  if (definition.stream && request.headers.get("upgrade")?.toLowerCase() !== "websocket")
+    throw problem("websocket_required", "This path requires a websocket upgrade.");
   const actor = await authenticate(api, definition, {
     request,
     body: bytes,
@@ -72,9 +38,17 @@ export async function serve<
   });
   read.checkContentType(request, bytes);
   const input = readInput(definition, { request, bytes, actor, settings });
-  context.mutating = definition.method !== "get";
+  context.mutating = definition.method !== "get" || definition.stream === true;
   const result = await definition.handler({
-    ...callOf(api, c, { context, settings }),
+    api,
+    env: c.env,
+    db: c.env.DB,
+    settings,
+    request,
+    requestId: context.requestId,
+    clientIp: context.clientIp,
+    receivedAt: context.startedAt,
+    waitUntil: context.waitUntil,
     ...input,
     actor,
   });
@@ -210,11 +184,6 @@ function validated<
   return input as Input<Query, Body, Fields>;
 }
 
-function present<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error("validated input is missing");
-  return value;
-}
-
 function rejectBody(bytes: Uint8Array, errors: FieldError[]): Record<string, unknown> {
   if (bytes.byteLength > 0) errors.push({ path: "body", message: "must be empty for a GET" });
   return {};
@@ -257,17 +226,3 @@ export function requiresIdempotency(actor: Actor | undefined): boolean {
 
 const KEY = /^[\x21-\x7e]{1,128}$/;
 const KEY_RULE = "must be 1 to 128 visible ASCII characters";
-
-function callOf(api: Api, c: EdgeContext, edge: { context: RequestContext; settings: Config }) {
-  return {
-    api,
-    env: c.env,
-    db: c.env.DB,
-    settings: edge.settings,
-    request: c.req.raw,
-    requestId: edge.context.requestId,
-    clientIp: edge.context.clientIp,
-    receivedAt: edge.context.startedAt,
-    waitUntil: edge.context.waitUntil,
-  };
-}

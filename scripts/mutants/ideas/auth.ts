@@ -82,7 +82,7 @@ export const AUTH: readonly Mutant[] = [
       'if (frozen === "self" && checkedTotp === null)',
       'if (frozen === "self" && checkedTotp === null && epoch < 0)',
     ],
-    "sessions stay": ["      raiseEpoch(userId, applied),\n", ""],
+    "sessions stay": ["    raiseEpoch(userId, applied),\n", ""],
   }),
   ...ideas(
     "src/auth/hold.ts",
