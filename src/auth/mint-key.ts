@@ -163,9 +163,6 @@ async function insertKey(
   const { userId, key } = insertion;
   const apiKeyId = newKeyId(settings);
   const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
-  const scopes = writeScopes(key.scopes);
-  const allowedIps = key.allowedIps === null ? null : JSON.stringify(key.allowedIps);
-  const limits = key.limits === null ? null : writeLimits(key.limits);
   // The seal binds the instant, so it is read before the commit.
   const now = await first<{ now: number }>(db, sql`SELECT ${NOW} AS now`);
   const mintedAt = now?.now ?? Date.now();
@@ -173,10 +170,10 @@ async function insertKey(
   const life = key.scopes.some((scope) => scope !== "read") ? mintedAt + DEFAULT_KEY_LIFE_MS : null;
   const expiresAt = key.expiresAt === undefined ? life : key.expiresAt;
   const rights: KeyRights = {
-    scopes,
-    limits,
+    scopes: writeScopes(key.scopes),
+    limits: key.limits === null ? null : writeLimits(key.limits),
     requireIdempotency: key.requireIdempotency ? 1 : 0,
-    allowedIps,
+    allowedIps: key.allowedIps === null ? null : JSON.stringify(key.allowedIps),
     activeFrom,
     expiresAt,
     mintedBy: insertion.mintedBy,
@@ -188,10 +185,9 @@ async function insertKey(
     statements: (group, written) => [
       sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
           allowed_ips, limits, require_idempotency, minted_by, active_from, created_at, expires_at)
-        SELECT ${uuid(apiKeyId)}, ${uuid(userId)}, ${key.label}, ${scopes},
-          ${box.sealed}, ${box.masterKeyId}, ${allowedIps}, ${limits}, ${key.requireIdempotency},
-          ${insertion.mintedBy},
-          ${activeFrom}, ${group.at}, ${expiresAt}
+        SELECT ${uuid(apiKeyId)}, ${uuid(userId)}, ${key.label}, ${rights.scopes},
+          ${box.sealed}, ${box.masterKeyId}, ${rights.allowedIps}, ${rights.limits},
+          ${rights.requireIdempotency}, ${rights.mintedBy}, ${activeFrom}, ${group.at}, ${expiresAt}
         WHERE ${written}`,
       ...(insertion.daily === undefined ? [] : [countDaily(insertion.daily, group.at, written)]),
     ],

@@ -643,10 +643,10 @@ it("serves what the generator makes of the routes now", async () => {
   expect(served.headers.get("content-type")).toBe("application/json");
 });
 
-it("returns 503 if the database does not respond to a read of the query builder", async () => {
-  const raw = () => Promise.reject(new Error("D1_ERROR: down"));
+it("returns 503 if the database does not respond to a list", async () => {
+  const all = () => Promise.reject(new Error("D1_ERROR: down"));
   const response = await send("/markets?q=never-asked-before", {
-    env: { DB: { prepare: () => ({ bind: () => ({ raw }) }) } },
+    env: { DB: { prepare: () => ({ bind: () => ({ all }) }) } },
   });
   expect(await problemOf(response)).toMatchObject({
     status: 503,
