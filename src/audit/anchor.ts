@@ -139,9 +139,9 @@ export class AnchorReader {
 /** The objects with their metadata, in the order of their keys. `limit` is that of the first page. */
 export async function* listed(
   bucket: AuditBucket,
-  { prefix, ...first }: { prefix: string; startAfter: string; limit: number },
+  { prefix, ...begin }: { prefix: string; startAfter: string; limit: number },
 ): AsyncGenerator<readonly R2Object[]> {
-  let { startAfter, limit } = first;
+  let { startAfter, limit } = begin;
   for (let pages = 0; pages < MAX_PAGES; pages++) {
     const options: R2ListOptions & { include: ["customMetadata"] } = {
       prefix,
