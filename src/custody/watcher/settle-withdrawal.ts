@@ -61,8 +61,8 @@ function decidesIn(group: Group): Expr {
       WHERE s.recorded_group = ${group.seq})
     AND (e.recorded_group = ${group.seq} OR EXISTS (SELECT 1 FROM vault_events s
       WHERE s.recorded_group = ${group.seq} AND (s.kind = 'AlreadyDone'
-        OR (s.kind = 'Skipped' AND s.skip_reason = ${SKIP_REASON.alreadyDone})) AND s.payment_id = e.payment_id
-        AND s.chain = e.chain))`;
+        OR (s.kind = 'Skipped' AND s.skip_reason = ${SKIP_REASON.alreadyDone}))
+        AND s.payment_id = e.payment_id AND s.chain = e.chain))`;
 }
 
 /** Limit of events in one statement, because a parameter may have 2 MB. */
@@ -176,7 +176,8 @@ function requeueSkipped(group: Group): Sql {
       updated_at = ${group.at}, changed_group = ${group.seq},
       not_before = ${group.at} + coalesce((
         SELECT CASE e.skip_reason
-          WHEN ${SKIP_REASON.short} THEN ${SHORT_WAIT_MS} WHEN ${SKIP_REASON.overLimit} THEN ${LIMIT_WAIT_MS}
+          WHEN ${SKIP_REASON.short} THEN ${SHORT_WAIT_MS}
+          WHEN ${SKIP_REASON.overLimit} THEN ${LIMIT_WAIT_MS}
           WHEN ${SKIP_REASON.refused} THEN ${REFUSED_WAIT_MS} END
         FROM vault_events e WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped'
           AND e.payment_id = withdrawals.payment_id LIMIT 1), ${INVALID_WAIT_MS})
@@ -227,7 +228,8 @@ function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
       AND e.skip_reason NOT IN (${SKIP_REASON.short}, ${SKIP_REASON.refused}))`;
   const refused = sql`FROM vault_events e
     JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
-    WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped' AND e.skip_reason = ${SKIP_REASON.refused}`;
+    WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped'
+      AND e.skip_reason = ${SKIP_REASON.refused}`;
   return [
     alertRow({
       kind: "payment_unknown",
