@@ -95,49 +95,19 @@ export function deterministicDeployment(
 export async function deployContracts(options: DeployOptions): Promise<Deployment> {
   const account =
     typeof options.deployer === "string" ? privateKeyToAccount(options.deployer) : options.deployer;
-  const transport = http(options.rpcUrl);
-  const chainId = await createPublicClient({ transport }).getChainId();
-  const chain = defineChain({
-    id: chainId,
-    name: "local",
-    nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
-    rpcUrls: { default: { http: [options.rpcUrl] } },
-  });
-  const client = createPublicClient({ chain, transport, pollingInterval: 50 });
-  const wallet = createWalletClient({ account, chain, transport });
-
-  // Sent together with our own nonces. One after the other would take a block each.
-  let nonce = await client.getTransactionCount({ address: account.address, blockTag: "pending" });
-  const hashes: Hex[] = [];
-  const send = async (transaction: { to?: Address; data?: Hex; value?: bigint; gas: bigint }) => {
-    hashes.push(await wallet.sendTransaction({ ...transaction, nonce: nonce++ }));
-  };
-  const deploy = async (name: ArtifactName, args: readonly unknown[]) => {
-    const address = getContractAddress({ from: account.address, nonce: BigInt(nonce) });
-    const { abi, bytecode } = readArtifact(name);
-    await send({ data: encodeDeployData({ abi, bytecode, args }), gas: DEPLOY_GAS });
-    return address;
-  };
-
-  /**
-   * The address depends on code and arguments alone, not on the deployer, its nonce or the chain.
-   */
-  const deployAnywhere = async (name: ArtifactName, args: readonly unknown[]) => {
-    const { to, data, address } = deterministicDeployment(name, args);
-    await send({ to, data, gas: DEPLOY_GAS });
-    return address;
-  };
-
+  const { client, send, deploy, deployAnywhere, untilMined } = await openDeployer(
+    options.rpcUrl,
+    account,
+  );
   const admin = account.address;
   const timelock = options.timelockSecs ?? 0;
-  const predecessor = options.predecessor ?? ZERO;
   const vault = await deployAnywhere("Vault", [
     0,
     admin,
     options.operator,
     options.pauser ?? admin,
     timelock,
-    predecessor,
+    options.predecessor ?? ZERO,
   ]);
   const factory = await deployAnywhere("DepositFactory", [
     0,
@@ -150,7 +120,6 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
   const tokens: [LocalVenue, Address][] = [];
   for (const venue of LOCAL_VENUES) tokens.push([venue, await deploy("LocalOutcomeTokens", [])]);
   const outcomeTokens = venueRecord(tokens);
-
   const setLimit = (token: Address, kind: number) =>
     send({
       to: vault,
@@ -166,15 +135,51 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
   if ((await client.getBalance({ address: options.operator })) === 0n) {
     await send({ to: options.operator, value: parseEther("10"), gas: CALL_GAS });
   }
-
-  const receipts = await Promise.all(
-    hashes.map((hash) => client.waitForTransactionReceipt({ hash })),
-  );
-  const failed = receipts.find(({ status }) => status !== "success");
-  if (failed) throw new Error(`deployment failed in ${failed.transactionHash}`);
-  const deployedAtBlock = receipts.reduce(
-    (low, { blockNumber }) => (blockNumber < low ? blockNumber : low),
-    receipts[0]!.blockNumber,
-  );
+  const deployedAtBlock = await untilMined();
+  const chainId = await client.getChainId();
   return { chainId, vault, factory, usdc, outcomeTokens, deployedAtBlock };
+}
+
+/** Sends transactions together with our own nonces. One after the other would take a block each. */
+async function openDeployer(rpcUrl: string, account: PrivateKeyAccount) {
+  const transport = http(rpcUrl);
+  const chain = defineChain({
+    id: await createPublicClient({ transport }).getChainId(),
+    name: "local",
+    nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
+    rpcUrls: { default: { http: [rpcUrl] } },
+  });
+  const client = createPublicClient({ chain, transport, pollingInterval: 50 });
+  const wallet = createWalletClient({ account, chain, transport });
+  let nonce = await client.getTransactionCount({ address: account.address, blockTag: "pending" });
+  const hashes: Hex[] = [];
+  const send = async (transaction: { to?: Address; data?: Hex; value?: bigint; gas: bigint }) => {
+    hashes.push(await wallet.sendTransaction({ ...transaction, nonce: nonce++ }));
+  };
+  return {
+    client,
+    send,
+    deploy: async (name: ArtifactName, args: readonly unknown[]) => {
+      const address = getContractAddress({ from: account.address, nonce: BigInt(nonce) });
+      const { abi, bytecode } = readArtifact(name);
+      await send({ data: encodeDeployData({ abi, bytecode, args }), gas: DEPLOY_GAS });
+      return address;
+    },
+    /** The address depends on code and arguments alone, not on the deployer or the chain. */
+    deployAnywhere: async (name: ArtifactName, args: readonly unknown[]) => {
+      const { to, data, address } = deterministicDeployment(name, args);
+      await send({ to, data, gas: DEPLOY_GAS });
+      return address;
+    },
+    /** Returns the first block with one of the transactions. Throws if one failed. */
+    untilMined: async (): Promise<bigint> => {
+      const receipts = await Promise.all(
+        hashes.map((hash) => client.waitForTransactionReceipt({ hash })),
+      );
+      const failed = receipts.find(({ status }) => status !== "success");
+      if (failed) throw new Error(`deployment failed in ${failed.transactionHash}`);
+      const blocks = receipts.map(({ blockNumber }) => blockNumber);
+      return blocks.reduce((low, block) => (block < low ? block : low));
+    },
+  };
 }

@@ -54,7 +54,9 @@ import { newUser, type TestUser } from "../../support/users.ts";
 import type { PayerContext } from "../../../src/custody/payer/payer-context.ts";
 import type { WatcherContext } from "../../../src/custody/watcher/commit-move.ts";
 
-const ADMIN_KEY: Hex = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+const admin = privateKeyToAccount(
+  "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+);
 const NO_LIMIT = 1n << 90n;
 const GAS = 8_000_000n;
 const ZERO: Address = "0x0000000000000000000000000000000000000000";
@@ -121,40 +123,12 @@ export function anvilUrl(): AnvilUrl {
  */
 export async function openStage(options: StageOptions = {}) {
   const url = options.other === true ? inject("otherAnvilUrl") : anvilUrl();
-  const admin = privateKeyToAccount(ADMIN_KEY);
-  const client = createTestClient({
-    mode: "anvil",
-    chain: foundry,
-    transport: http(url),
-    account: admin,
-    cacheTime: 0,
-  })
-    .extend(publicActions)
-    .extend(walletActions);
-  await client.request({ method: "anvil_reset" as never, params: [] as never });
-  // A reset also puts the chain's clock back, to the instant at which anvil started.
-  await client.request({ method: "evm_setTime" as never, params: [Date.now()] as never });
-  await client.setAutomine(true);
-  await client.setBalance({ address: admin.address, value: parseEther("1000") });
+  const client = await openClient(url);
   const operatorKey: Hex = toHex(crypto.getRandomValues(new Uint8Array(32)));
   const operator = privateKeyToAccount(operatorKey);
   await client.setBalance({ address: operator.address, value: parseEther("100") });
 
-  let nonce = 0n;
-  const deploy = async (
-    artifact: { abi: unknown; bytecode: string },
-    args: readonly unknown[],
-  ): Promise<Address> => {
-    const address = getContractAddress({ from: admin.address, nonce });
-    // Safe cast: the artifact is JSON that the compiler generated.
-    const data = encodeDeployData({
-      abi: artifact.abi as Abi,
-      bytecode: artifact.bytecode as Hex,
-      args,
-    });
-    await client.sendTransaction({ data, gas: GAS, nonce: Number(nonce++) });
-    return address;
-  };
+  const { deploy, asAdmin, replay } = adminOf(client);
   const vault = await deploy(vaultArtifact, [
     0,
     admin.address,
@@ -167,22 +141,6 @@ export async function openStage(options: StageOptions = {}) {
   const usdc = await deploy(options.usdc ?? usdcArtifact, []);
   const tokens = await deploy(tokensArtifact, []);
   const hostile = await deploy(recipientArtifact, []);
-  /** Raw transactions of the admin by nonce, to resend those that a reorg removed. */
-  const sent = new Map<number, Hex>();
-  const asAdmin = async (to: Address, data: Hex): Promise<Hex> => {
-    const raw = await admin.signTransaction({
-      type: "eip1559",
-      chainId: 31_337,
-      to,
-      data,
-      gas: 2_000_000n,
-      nonce: Number(nonce),
-      maxFeePerGas: 10n ** 11n,
-      maxPriorityFeePerGas: 1n,
-    });
-    sent.set(Number(nonce++), raw);
-    return client.sendRawTransaction({ serializedTransaction: raw });
-  };
   const vaultCall = (call: Parameters<typeof encodeFunctionData<typeof vaultAbi>>[0]) =>
     asAdmin(vault, encodeFunctionData(call));
   const mint = (token: Token, to: Address, amount: bigint) => {
@@ -264,14 +222,7 @@ export async function openStage(options: StageOptions = {}) {
         await client.mine({ blocks: instead });
       }
     },
-    /** Resends the admin's transactions that a reorg removed. */
-    replay: async () => {
-      const used = await client.getTransactionCount({ address: admin.address });
-      for (let lost = used; sent.has(lost); lost++)
-        await client
-          .sendRawTransaction({ serializedTransaction: sent.get(lost) as Hex })
-          .catch(() => {});
-    },
+    replay,
     /** URL of a proxy to anvil whose responses can be changed, delayed or rejected. */
     faultyEndpoint: async (
       change: Change,
@@ -322,6 +273,90 @@ export async function openStage(options: StageOptions = {}) {
     tokensOf: (of: Address, id: bigint) => heldBy(client, { contract: tokens, id }, of),
     withdraw: (userId: string, asset: string, amount: bigint, to: Address, clientId?: string) =>
       queueWithdrawal(settings, chain, userId, { asset, amount, to, clientId }),
+    ...readsOf(chain),
+    paidCount: async (id: Hex) =>
+      (
+        await client.getContractEvents({
+          address: vault,
+          abi: vaultAbi,
+          eventName: "Paid",
+          args: { id },
+          fromBlock: 0n,
+        })
+      ).length,
+  };
+  return stage;
+}
+
+/** A chain without blocks, whose transactions the admin sends. */
+async function openClient(url: string) {
+  const client = createTestClient({
+    mode: "anvil",
+    chain: foundry,
+    transport: http(url),
+    account: admin,
+    cacheTime: 0,
+  })
+    .extend(publicActions)
+    .extend(walletActions);
+  await client.request({ method: "anvil_reset" as never, params: [] as never });
+  // A reset also puts the chain's clock back, to the instant at which anvil started.
+  await client.request({ method: "evm_setTime" as never, params: [Date.now()] as never });
+  await client.setAutomine(true);
+  await client.setBalance({ address: admin.address, value: parseEther("1000") });
+  return client;
+}
+
+/** Deployments and calls of the admin, whose nonces are counted here. */
+function adminOf(client: Awaited<ReturnType<typeof openClient>>) {
+  let nonce = 0n;
+  const deploy = async (
+    artifact: { abi: unknown; bytecode: string },
+    args: readonly unknown[],
+  ): Promise<Address> => {
+    const address = getContractAddress({ from: admin.address, nonce });
+    // Safe cast: the artifact is JSON that the compiler generated.
+    const data = encodeDeployData({
+      abi: artifact.abi as Abi,
+      bytecode: artifact.bytecode as Hex,
+      args,
+    });
+    await client.sendTransaction({ data, gas: GAS, nonce: Number(nonce++) });
+    return address;
+  };
+  /** Raw transactions of the admin by nonce, to resend those that a reorg removed. */
+  const sent = new Map<number, Hex>();
+  const asAdmin = async (to: Address, data: Hex): Promise<Hex> => {
+    const raw = await admin.signTransaction({
+      type: "eip1559",
+      chainId: 31_337,
+      to,
+      data,
+      gas: 2_000_000n,
+      nonce: Number(nonce),
+      maxFeePerGas: 10n ** 11n,
+      maxPriorityFeePerGas: 1n,
+    });
+    sent.set(Number(nonce++), raw);
+    return client.sendRawTransaction({ serializedTransaction: raw });
+  };
+  return {
+    deploy,
+    asAdmin,
+    /** Resends the admin's transactions that a reorg removed. */
+    replay: async () => {
+      const used = await client.getTransactionCount({ address: admin.address });
+      for (let lost = used; sent.has(lost); lost++)
+        await client
+          .sendRawTransaction({ serializedTransaction: sent.get(lost) as Hex })
+          .catch(() => {});
+    },
+  };
+}
+
+/** What the tests read of a chain's records, and an operator's answer to its alerts. */
+function readsOf(chain: ChainConfig) {
+  return {
     deposits: (userId: string) =>
       all<{ status: string; amount: string; block_number: number; asset: string }>(
         env.DB,
@@ -362,18 +397,7 @@ export async function openStage(options: StageOptions = {}) {
             WHERE s.name = ${`account:${userId}`} ORDER BY e.seq`,
         )
       ).map((row) => row.type),
-    paidCount: async (id: Hex) =>
-      (
-        await client.getContractEvents({
-          address: vault,
-          abi: vaultAbi,
-          eventName: "Paid",
-          args: { id },
-          fromBlock: 0n,
-        })
-      ).length,
   };
-  return stage;
 }
 
 /** A user with a deposit address on the chain. */
