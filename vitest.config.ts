@@ -4,6 +4,7 @@ import { defineConfig } from "vitest/config";
 import { buildConsole } from "./packages/console/build.ts";
 import { buildReference } from "./scripts/build-reference.ts";
 import { useMemoryDirectory } from "./test/support/node/memory-directory.ts";
+import { ByProject } from "./test/support/node/by-project.ts";
 import { testSettings } from "./test/support/settings.ts";
 
 useMemoryDirectory();
@@ -45,6 +46,7 @@ export default defineConfig({
     silent: "passed-only",
     // Vitest would leave one core idle, which doubles the time on two.
     maxWorkers: availableParallelism(),
+    sequence: { sequencer: ByProject },
     reporters: ["default", "./test/support/node/closing-line.ts"],
     projects: [
       {
@@ -76,32 +78,78 @@ export default defineConfig({
           hookTimeout: PATIENCE_MS,
         },
       },
-      inWorkerd({
-        name: "workers",
-        include: ["test/**/*.test.ts"],
-        exclude: ["test/**/*.node.test.ts", "test/**/*.clock.test.ts", "test/journeys/**"],
-        globalSetup: ["./test/support/node/receiver.setup.ts"],
-        testTimeout: PATIENCE_MS,
-      }),
-      // Tests that need a chain: anvil runs beside workerd.
-      inWorkerd({
-        name: "chain",
-        include: ["test/chain/**/*.anvil.ts"],
-        exclude: [],
-        globalSetup: [
-          "./test/chain/support/anvil.setup.ts",
-          "./test/support/node/receiver.setup.ts",
+      // Real workerd, D1, Durable Objects and queue. Each worker of vitest has a D1 of its own,
+      // which its files share, so every test makes users, books and assets of its own.
+      {
+        plugins: [
+          // Called for each run, because scripts/mutants/ changes migrations between two of them.
+          cloudflareTest(async () => ({
+            wrangler: { configPath: "./wrangler.toml" },
+            miniflare: {
+              bindings: {
+                ...testSettings(),
+                TEST_MIGRATIONS: await readD1Migrations("./migrations"),
+                TEST_DEPTH,
+              },
+              // For tests that fill what the others share, and for tests that damage records.
+              d1Databases: {
+                SPARE_DB: "spare",
+                DELIVERED_DB: "delivered",
+                OUTBOUND_DB: "outbound",
+                HEARTBEAT_DB: "heartbeat",
+                DAMAGED_DB: "damaged",
+                UNREADABLE_DB: "unreadable",
+                AUDIT_DB: "audit",
+                LISTED_DB: "listed",
+                SEALED_DB: "sealed",
+                VERIFIED_DB: "verified",
+                RELEASED_DB: "released",
+                SCANNED_DB: "scanned",
+                COLD_DB: "cold",
+                RECORDS_DB: "records",
+                SEALER_DB: "sealer",
+                ALERTED_DB: "alerted",
+                DRIFTED_DB: "drifted",
+                BACKLOG_DB: "backlog",
+                EDITED_DB: "edited",
+                OWNERS_DB: "owners",
+                LEVELS_DB: "levels",
+                AHEAD_DB: "ahead",
+                CANDLES_DB: "candles",
+              },
+            },
+          })),
         ],
-        testTimeout: PATIENCE_MS,
-      }),
-      // Tests that move D1's clock, which all files of a project share.
-      inWorkerd({
-        name: "clock",
-        include: ["test/**/*.clock.test.ts"],
-        exclude: [],
-        globalSetup: ["./test/support/node/receiver.setup.ts"],
-        testTimeout: PATIENCE_MS,
-      }),
+        test: {
+          name: "workers",
+          include: ["test/**/*.test.ts", "test/**/*.anvil.ts"],
+          exclude: ["test/**/*.node.test.ts", "test/journeys/**"],
+          globalSetup: [
+            "./test/chain/support/anvil.setup.ts",
+            "./test/support/node/receiver.setup.ts",
+          ],
+          testTimeout: PATIENCE_MS,
+          setupFiles: ["./test/support/setup.ts"],
+          // test/support/log-of-failed-tests.ts says why.
+          disableConsoleIntercept: true,
+          isolate: false,
+          deps: {
+            optimizer: {
+              ssr: {
+                enabled: true,
+                include: [
+                  "viem",
+                  "drizzle-orm",
+                  "drizzle-orm/d1",
+                  "drizzle-orm/sqlite-core",
+                  "zod",
+                  "@asteasolutions/zod-to-openapi",
+                ],
+              },
+            },
+          },
+        },
+      },
       {
         test: {
           name: "journeys",
@@ -124,78 +172,3 @@ export default defineConfig({
     ],
   },
 });
-
-/**
- * Real workerd, D1, Durable Objects and queue. Each worker of vitest has a D1 of its own, which its
- * files share, so every test makes users, books and assets of its own.
- */
-function inWorkerd(project: {
-  name: string;
-  include: string[];
-  exclude: string[];
-  globalSetup?: string[];
-  testTimeout: number;
-}) {
-  return {
-    plugins: [
-      // Called for each run, so that scripts/mutants/ can change a migration between two of them.
-      cloudflareTest(async () => ({
-        wrangler: { configPath: "./wrangler.toml" },
-        miniflare: {
-          bindings: {
-            ...testSettings(),
-            TEST_MIGRATIONS: await readD1Migrations("./migrations"),
-            TEST_DEPTH,
-          },
-          // For tests that fill what the others share, and for tests that damage records.
-          d1Databases: {
-            SPARE_DB: "spare",
-            DELIVERED_DB: "delivered",
-            OUTBOUND_DB: "outbound",
-            HEARTBEAT_DB: "heartbeat",
-            DAMAGED_DB: "damaged",
-            UNREADABLE_DB: "unreadable",
-            AUDIT_DB: "audit",
-            LISTED_DB: "listed",
-            SEALED_DB: "sealed",
-            VERIFIED_DB: "verified",
-            RELEASED_DB: "released",
-            SCANNED_DB: "scanned",
-            COLD_DB: "cold",
-            RECORDS_DB: "records",
-            SEALER_DB: "sealer",
-            ALERTED_DB: "alerted",
-            DRIFTED_DB: "drifted",
-            BACKLOG_DB: "backlog",
-            EDITED_DB: "edited",
-            OWNERS_DB: "owners",
-            LEVELS_DB: "levels",
-            CANDLES_DB: "candles",
-          },
-        },
-      })),
-    ],
-    test: {
-      ...project,
-      setupFiles: ["./test/support/setup.ts"],
-      // test/support/log-of-failed-tests.ts says why.
-      disableConsoleIntercept: true,
-      isolate: false,
-      deps: {
-        optimizer: {
-          ssr: {
-            enabled: true,
-            include: [
-              "viem",
-              "drizzle-orm",
-              "drizzle-orm/d1",
-              "drizzle-orm/sqlite-core",
-              "zod",
-              "@asteasolutions/zod-to-openapi",
-            ],
-          },
-        },
-      },
-    },
-  };
-}

@@ -16,7 +16,7 @@ const vitest = await createVitest(
   "test",
   {
     watch: true,
-    project: ["node", "workers", "clock", "chain"],
+    project: ["node", "workers"],
     reporters: [],
     maxWorkers: 1,
     bail: 1,

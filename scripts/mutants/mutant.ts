@@ -23,8 +23,7 @@ export function testsOf(names: string): TestFile[] {
   return names.split(" ").map((name) => {
     const file = ENDINGS.map((ending) => `test/${name}${ending}`).find(existsSync);
     if (file === undefined) throw new Error(`test/${name} does not exist`);
-    const own = /\.(clock|node)\.test\.ts$/.exec(file)?.[1];
-    return { project: own ?? (file.endsWith(".anvil.ts") ? "chain" : "workers"), file };
+    return { project: file.endsWith(".node.test.ts") ? "node" : "workers", file };
   });
 }
 

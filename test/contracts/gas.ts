@@ -18,8 +18,8 @@ const QUARTER_OF_A_BLOCK = 30_000_000n / 4n;
 /** EIP-7825: no transaction may have more. */
 const MAX_TRANSACTION_GAS = 1n << 24n;
 /** Between two gas limits that are tried, and near the lowest one that suffices. */
-const STEP = BigInt(rounds(24_007, 6_007));
-const EDGE_STEP = BigInt(rounds(1_193, 193));
+const STEP = BigInt(rounds(48_017, 6_007));
+const EDGE_STEP = BigInt(rounds(2_389, 193));
 
 /** Tries a transaction with each gas limit from the same state. */
 async function scan(

@@ -20,7 +20,7 @@ import { answerAlert } from "../support/pager.ts";
 import { newUser } from "../support/users.ts";
 
 /** A database of its own, because its clock stands still for the rest of the run. */
-const db = env.SPARE_DB;
+const db = env.AHEAD_DB;
 beforeAll(() => applyD1Migrations(db, env.TEST_MIGRATIONS));
 
 const openAlerts = () =>

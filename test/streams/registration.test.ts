@@ -2,7 +2,7 @@
 import type { Actor } from "../../src/platform/actor.ts";
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { Feed } from "../../src/feeds/feed.ts";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
@@ -27,6 +27,9 @@ import { command, openMarket, operationOf } from "../support/market.ts";
 import { withStatements } from "../support/slow-database.ts";
 import { awakeAndEvicted, connect } from "../support/sockets.ts";
 import { newUser, type TestUser } from "../support/users.ts";
+
+// The numbers of streams jump after a restore, which another file of this worker may have tested.
+beforeAll(() => all(env.DB, sql`DELETE FROM removed_streams`));
 
 const isRegistered = async (stream: string) =>
   (await all(env.DB, sql`SELECT 1 FROM stream_subscribers WHERE name = ${stream}`)).length === 1;

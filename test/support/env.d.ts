@@ -35,6 +35,7 @@ declare namespace Cloudflare {
     OWNERS_DB: D1Database;
     /** A database whose alerts and switches a test sets. */
     LEVELS_DB: D1Database;
+    AHEAD_DB: D1Database;
     /** A database whose matches are of three days. */
     CANDLES_DB: D1Database;
     /** A database with rows that are edited one by one. */

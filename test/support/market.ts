@@ -252,7 +252,7 @@ export async function withRealClock(test: () => Promise<void>): Promise<void> {
 
 /**
  * Moves the clocks of D1 and of the Worker forward. D1's never goes below the instant of the latest
- * commit group, so a group from the future moves it. Only files of the project `clock` may call it.
+ * commit group, so a group from the future moves it. Only a `*.clock.test.ts` may call it.
  */
 export async function advanceClock(ms: number): Promise<void> {
   const [group] = await all<{ at: number }>(

@@ -44,7 +44,7 @@ export async function newUser(
 ): Promise<TestUser> {
   const userId = uuidv7();
   const email = `${userId}@test.example`;
-  // The database's clock: another file of the project `clock` may have moved it days ahead.
+  // The database's clock: a `*.clock.test.ts` may have moved it days ahead.
   const [inserted] = await all<{ at: number }>(
     db,
     sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
