@@ -6,10 +6,8 @@
  * Every handler runs in `respond` (http/edge.ts).
  */
 import { Hono } from "hono";
-import { USDC } from "./assets/asset.ts";
 import { authenticate } from "./auth/authenticate.ts";
 import { registerAuthRoutes } from "./auth/routes.ts";
-import { paymentLimit } from "./chain/payment-limit.ts";
 import { registerCustodyRoutes } from "./custody/routes.ts";
 import { registerFeedRoutes } from "./feeds/routes.ts";
 import { registerWebhookRoutes } from "./feeds/webhooks/routes.ts";
@@ -19,11 +17,10 @@ import { config } from "./platform/config.ts";
 import type { EdgeContext, EdgeEnv, RequestContext } from "./http/request-context.ts";
 import { problem } from "./platform/problem.ts";
 import { registerServiceRoutes } from "./operator/service-routes.ts";
-import { registerPublicRoutes } from "./http/public-routes.ts";
+import { registerPublicRoutes } from "./public-routes.ts";
 import { errorResponse, preflight } from "./http/respond.ts";
 import { freezeAccount, revokingKeys } from "./rfq/end-with-rights.ts";
 import { registerRfqRoutes } from "./rfq/routes.ts";
-import { Limits, limitsOf } from "./limits.ts";
 import { rightsChanged } from "./streams/close-ended.ts";
 import { registerStreamRoutes } from "./streams/routes.ts";
 import type { Api } from "./http/route-definition.ts";
@@ -40,10 +37,7 @@ export function createApp(): Api {
     methods: new Map(),
   };
   hono.notFound((c) => respond(c, (context) => unrouted(app, c, context)));
-  registerPublicRoutes(app, {
-    usdcLimit: (settings, chain) => paymentLimit(settings, chain, USDC),
-    limits: { schema: Limits, of: limitsOf },
-  });
+  registerPublicRoutes(app);
   registerAuthRoutes(app);
   registerCustodyRoutes(app);
   registerRfqRoutes(app);

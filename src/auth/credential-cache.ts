@@ -53,15 +53,13 @@ export type UserState = {
   readonly recoveryCodesLeft: number;
 };
 
-type Entry<T> = {
-  readonly value: T;
-  /** When the read began, in Unix milliseconds. */
-  readonly readAt: number;
-  /** When the latest read beside a request began. */
-  refreshedAt: number;
-};
+/** `readAt` is when the read began, in Unix milliseconds. */
+type Entry<T> = { readonly value: T; readonly readAt: number };
 const keyCache = new Map<string, Entry<KeyState>>();
 const userCache = new Map<string, Entry<UserState>>();
+
+/** Keys and users that a request reads again. */
+const refreshing = new Until();
 
 /** Continues a read after the response, for the requests to come. */
 type WaitUntil = (work: Promise<unknown>) => void;
@@ -178,11 +176,11 @@ async function lookUp<T>(
   const age = now - (entry?.readAt ?? -Infinity);
   if (entry === undefined || age >= FRESH_MS) {
     const value = await readValue();
-    if (value !== undefined) remember(cache, id, { value, readAt: now, refreshedAt: 0 });
+    if (value !== undefined) remember(cache, id, { value, readAt: now });
     return value;
   }
-  if (age >= REFRESH_MS && now - entry.refreshedAt >= REFRESH_AGAIN_MS) {
-    entry.refreshedAt = now;
+  if (age >= REFRESH_MS && !refreshing.holds(id, now)) {
+    refreshing.set(id, now + REFRESH_AGAIN_MS);
     waitUntil(refresh(cache, id, entry, readValue));
   }
   return entry.value;
@@ -200,7 +198,7 @@ async function refresh<T>(
     // An entry that was removed meanwhile belongs to a credential that has ended.
     if (cache.get(id) !== before) return;
     if (value === undefined) cache.delete(id);
-    else remember(cache, id, { value, readAt, refreshedAt: 0 });
+    else remember(cache, id, { value, readAt });
   } catch (error) {
     log("warn", "auth.credential_not_refreshed", errorFields(error));
   }

@@ -1,6 +1,6 @@
 /** The webhooks of users: where events of their account are delivered. */
 import { commitAudited, recordBy, recordOf } from "../../audit/audit.ts";
-import { mayWrite, throwNotApplied } from "../../auth/may-write.ts";
+import { commitOwnChange } from "../../auth/own-change.ts";
 import type { WEBHOOK_ENDS } from "../../auth/webhook-secrets.ts";
 import { newWebhookSecret, openWebhook, rotated, sealWebhook } from "../../auth/webhook-secrets.ts";
 import type { Sealed } from "../../auth/secret-box.ts";
@@ -104,24 +104,25 @@ export async function createEndpoint(
   const box = await sealWebhook(settings.MASTER_KEYS, [secret], terms);
   const id = uuid(terms.endpointId);
   await prepare(terms.endpointId);
-  const applied = await commitAudited(db, {
+  const added = await commitOwnChange(db, actor, {
     record: recordOf(actor, "webhook_created", { ip, subjectId: terms.endpointId }),
-    when: ({ at }) => sql`${mayWrite(actor, at)} AND (SELECT count(*) FROM webhook_endpoints
+    when: () => expr`(SELECT count(*) FROM webhook_endpoints
       WHERE user_id = ${uuid(userId)}) < ${MAX_WEBHOOKS}`,
-    statements: ({ at }, written) => [
+    statements: ({ at, applied }) => [
       // The notice of this change follows in the batch, so it is the first event.
       sql`INSERT INTO webhook_endpoints (endpoint_id, user_id, url, types, secrets_sealed,
           master_key_id, after_seq, created_at)
         SELECT ${id}, ${uuid(userId)}, ${url}, ${terms.types}, ${box.sealed}, ${box.masterKeyId},
           coalesce((SELECT last_seq FROM streams WHERE name = ${accountStream(userId)}),
             (SELECT max(last_seq) FROM removed_streams), 0), ${at}
-        WHERE ${written}`,
+        WHERE ${applied}`,
     ],
   });
-  if (!applied) {
-    const limit = `You have reached the limit of ${MAX_WEBHOOKS} webhooks. Remove one first.`;
-    return throwNotApplied(db, actor, problem("webhook_limit", limit));
-  }
+  if (!added)
+    throw problem(
+      "webhook_limit",
+      `You have reached the limit of ${MAX_WEBHOOKS} webhooks. Remove one first.`,
+    );
   const endpoint = await ownEndpoint(db, userId, terms.endpointId);
   return { ...endpointView(endpoint), secret: secret.secret };
 }
@@ -132,14 +133,14 @@ export async function removeEndpoint(
   { actor, ip, endpointId }: By & { readonly endpointId: string },
 ) {
   const endpoint = await ownEndpoint(db, actor.userId, endpointId);
-  const row = sql`endpoint_id = ${uuid(endpointId)}`;
-  const applied = await commitAudited(db, {
+  const row = sql`FROM webhook_endpoints WHERE endpoint_id = ${uuid(endpointId)}`;
+  const removed = await commitOwnChange(db, actor, {
     record: recordOf(actor, "webhook_removed", { ip, subjectId: endpointId }),
-    when: ({ at }) => sql`${mayWrite(actor, at)}
-      AND EXISTS (SELECT 1 FROM webhook_endpoints WHERE ${row})`,
-    statements: (_, written) => [sql`DELETE FROM webhook_endpoints WHERE ${row} AND ${written}`],
+    when: () => expr`EXISTS (SELECT 1 ${row})`,
+    statements: ({ applied }) => [sql`DELETE ${row} AND ${applied}`],
   });
-  return applied ? endpointView(endpoint) : throwNotApplied(db, actor, unknown());
+  if (!removed) throw unknown();
+  return endpointView(endpoint);
 }
 
 /**
@@ -155,17 +156,16 @@ export async function rotateSecret(
   const secrets = rotated(await openWebhook(settings.MASTER_KEYS, endpoint, endpoint), now());
   const box = await sealWebhook(settings.MASTER_KEYS, secrets, endpoint);
   const row = expr`endpoint_id = ${uuid(endpointId)} AND secrets_sealed = ${endpoint.sealed}`;
-  const applied = await commitAudited(db, {
+  const changed = await commitOwnChange(db, actor, {
     record: recordOf(actor, "webhook_secret_rotated", { ip, subjectId: endpointId }),
-    when: ({ at }) => sql`${mayWrite(actor, at)}
-      AND EXISTS (SELECT 1 FROM webhook_endpoints WHERE ${row})`,
-    statements: (_, written) => [
+    when: () => expr`EXISTS (SELECT 1 FROM webhook_endpoints WHERE ${row})`,
+    statements: ({ applied }) => [
       sql`UPDATE webhook_endpoints
         SET secrets_sealed = ${box.sealed}, master_key_id = ${box.masterKeyId}
-        WHERE ${row} AND ${written}`,
+        WHERE ${row} AND ${applied}`,
     ],
   });
-  if (!applied) return throwNotApplied(db, actor, unknown());
+  if (!changed) throw unknown();
   return { ...endpointView(endpoint), secret: secrets[0]?.secret ?? "" };
 }
 

@@ -1,29 +1,21 @@
 /** Routes without a credential: the time, the health check and the configuration. */
 import * as z from "zod";
-import { VENUE_ID } from "../platform/venues.ts";
-import { type ChainConfig, defaultChain, type Config, witnessesOf } from "../platform/config.ts";
-import { problem, unavailable } from "../platform/problem.ts";
-import { route } from "./define-route.ts";
-import { Remembered } from "./remembered.ts";
-import { described, u256Out, timeOut } from "./fields.ts";
-import { all, sql } from "../platform/sql.ts";
-import { VERSION } from "../platform/version.ts";
-import { toWireTime } from "../platform/time.ts";
-import type { Api } from "./route-definition.ts";
+import { toHex } from "./assets/amount.ts";
+import { USDC } from "./assets/asset.ts";
+import { paymentLimit } from "./chain/payment-limit.ts";
+import { Limits, limitsOf } from "./limits.ts";
+import { VENUE_ID } from "./platform/venues.ts";
+import { type Config, defaultChain, witnessesOf } from "./platform/config.ts";
+import { problem, unavailable } from "./platform/problem.ts";
+import { route } from "./http/define-route.ts";
+import { Remembered } from "./http/remembered.ts";
+import { described, u256Out, timeOut } from "./http/fields.ts";
+import { all, sql } from "./platform/sql.ts";
+import { VERSION } from "./platform/version.ts";
+import { toWireTime } from "./platform/time.ts";
+import type { Api } from "./http/route-definition.ts";
 
-/** The vault's largest payment of USDC on a chain. Undefined if the chain does not answer. */
-type UsdcLimit = (settings: Config, chain: ChainConfig) => Promise<bigint | undefined>;
-
-/** What the public routes state about the layers above this one. */
-export type Published = {
-  readonly usdcLimit: UsdcLimit;
-  readonly limits: {
-    readonly schema: z.ZodType<Record<string, number | string>>;
-    readonly of: (settings: Config) => Record<string, number | string>;
-  };
-};
-
-export function registerPublicRoutes(app: Api, published: Published): void {
+export function registerPublicRoutes(app: Api): void {
   route(app, {
     method: "get",
     path: "/time",
@@ -77,7 +69,7 @@ export function registerPublicRoutes(app: Api, published: Published): void {
       });
     },
   });
-  registerConfig(app, published);
+  registerConfig(app);
 }
 
 const MIN_DEPOSIT =
@@ -123,26 +115,19 @@ const VenueSchema = z.object({
   maker_fee_bps: described(z.int(), "Fee of the maker in basis points of the trade's cost"),
 });
 
-const configResponse = (limits: Published["limits"]["schema"]) =>
-  z
-    .object({
-      version: described(
-        z.string(),
-        "Version of the service; CHANGELOG.md lists what each changes",
-      ),
-      chains: described(z.array(ChainSchema), "The chains that the deployment serves"),
-      venues: described(z.array(VenueSchema), "The venues that the deployment serves"),
-      listed_only: described(
-        z.boolean(),
-        "Whether requests are only for the assets of GET /markets",
-      ),
-      limits,
-      withdrawals_paused: described(z.boolean(), "Whether new withdrawals are rejected for now"),
-    })
-    .meta({ id: "Config" });
+const ConfigResponse = z
+  .object({
+    version: described(z.string(), "Version of the service; CHANGELOG.md lists what each changes"),
+    chains: described(z.array(ChainSchema), "The chains that the deployment serves"),
+    venues: described(z.array(VenueSchema), "The venues that the deployment serves"),
+    listed_only: described(z.boolean(), "Whether requests are only for the assets of GET /markets"),
+    limits: Limits,
+    withdrawals_paused: described(z.boolean(), "Whether new withdrawals are rejected for now"),
+  })
+  .meta({ id: "Config" });
 
-function registerConfig(app: Api, { usdcLimit, limits }: Published): void {
-  const state = new Remembered<z.input<ReturnType<typeof configResponse>>>();
+function registerConfig(app: Api): void {
+  const state = new Remembered<z.input<typeof ConfigResponse>>();
   route(app, {
     method: "get",
     path: "/config",
@@ -151,7 +136,7 @@ function registerConfig(app: Api, { usdcLimit, limits }: Published): void {
     summary: "Get the chains, venues, limits and pauses of this deployment",
     description: "The response may be a second old.",
     credential: "public",
-    response: configResponse(limits.schema),
+    response: ConfigResponse,
     handler: ({ env, db, settings }) =>
       state.get(env, async () => {
         const pauses = await all<{ kind: string; name: string }>(
@@ -164,9 +149,9 @@ function registerConfig(app: Api, { usdcLimit, limits }: Published): void {
           pauses.filter((pause) => pause.kind === "venue").map((pause) => pause.name),
         );
         const vaultLimits = await Promise.all(
-          settings.CHAINS.map((chain) => usdcLimit(settings, chain)),
+          settings.CHAINS.map((chain) => paymentLimit(settings, chain, USDC)),
         );
-        return describeConfig(settings, limits.of(settings), vaultLimits, {
+        return describeConfig(settings, vaultLimits, {
           venues: paused,
           withdrawals: pauses.some((pause) => pause.kind === "switch"),
         });
@@ -176,10 +161,9 @@ function registerConfig(app: Api, { usdcLimit, limits }: Published): void {
 
 function describeConfig(
   settings: Config,
-  limits: Record<string, number | string>,
   vaultLimits: readonly (bigint | undefined)[],
   paused: { venues: ReadonlySet<string>; withdrawals: boolean },
-): z.input<ReturnType<typeof configResponse>> {
+): z.input<typeof ConfigResponse> {
   const defaultName = defaultChain(settings).chain;
   return {
     version: VERSION,
@@ -189,25 +173,21 @@ function describeConfig(
       usdc: chain.usdc,
       vault: chain.vault,
       required_confirmations: chain.confirmations,
-      min_deposit: hex(BigInt(chain.min_deposit)),
-      min_withdrawal: hex(settings.WITHDRAWAL_MIN_UNITS),
-      max_withdrawal: hex(lower(settings.WITHDRAWAL_MAX_UNITS, vaultLimits[index])),
+      min_deposit: toHex(BigInt(chain.min_deposit)),
+      min_withdrawal: toHex(settings.WITHDRAWAL_MIN_UNITS),
+      max_withdrawal: toHex(lower(settings.WITHDRAWAL_MAX_UNITS, vaultLimits[index])),
       witnesses: witnessesOf(chain),
       default: chain.chain === defaultName,
     })),
     venues: settings.VENUES.map((venue) => ({
       ...venue,
-      min_deposit: hex(BigInt(venue.min_deposit)),
+      min_deposit: toHex(BigInt(venue.min_deposit)),
       paused: paused.venues.has(venue.venue_id),
     })),
     listed_only: settings.RFQ_LISTED_ONLY === "on",
-    limits,
+    limits: limitsOf(settings),
     withdrawals_paused: paused.withdrawals,
   };
-}
-
-function hex(amount: bigint): string {
-  return `0x${amount.toString(16)}`;
 }
 
 function lower(one: bigint, other: bigint | undefined): bigint {
