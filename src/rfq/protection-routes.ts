@@ -53,11 +53,13 @@ const ProtectionBody = z.strictObject({
 
 const { min, max } = CANCEL_AFTER_SECS;
 const CancelAfterBody = z.strictObject({
-  timeout_secs: integer(0, max)
-    .refine((secs) => secs === 0 || secs >= min, `must be 0, or an integer from ${min} to ${max}`)
-    .meta({
-      description: `Seconds from now, ${min} to ${max}. 0: removes the timer`,
-    }),
+  timeout_secs: described(
+    integer(0, max).refine(
+      (secs) => secs === 0 || secs >= min,
+      `must be 0, or an integer from ${min} to ${max}`,
+    ),
+    `Seconds from now, ${min} to ${max}. 0: removes the timer`,
+  ),
 });
 
 const instant = (description: string) => described(z.iso.datetime().nullable(), description);

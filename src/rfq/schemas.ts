@@ -117,23 +117,21 @@ const instant = (description: string) => z.iso.datetime().meta({ description });
 const id = (description: string) => z.uuid().meta({ description });
 const fee = u256Out("USDC native units that the reader of this record pays, beside usdc_amount");
 const usdcAmount = u256Out("USDC native units that the buyer pays the seller, without fees");
-const price = z.int().meta({ description: "USDC for one token, scaled by 1e6: 650000 is 0.65" });
+const price = described(z.int(), "USDC for one token, scaled by 1e6: 650000 is 0.65");
 const assetOut = {
   venue_id: venueOut("Venue of the asset"),
-  asset_id: z.string().meta({ description: "Outcome token, as canonical 0x hex" }),
+  asset_id: described(z.string(), "Outcome token, as canonical 0x hex"),
 };
 const traded = {
   ...assetOut,
   amount: u256Out("Native units of the asset"),
-  side: z.enum(SIDES).meta({
-    description: "Bid: the requester buys the asset. Ask: the requester sells it",
-  }),
+  side: described(z.enum(SIDES), "Bid: the requester buys the asset. Ask: the requester sells it"),
 };
 
 const Reserve = z
   .object({
     venue_id: venueOut("Venue; null for USDC").nullable(),
-    asset_id: z.string().nullable().meta({ description: "Outcome token; null for USDC" }),
+    asset_id: described(z.string().nullable(), "Outcome token; null for USDC"),
     amount: u256Out("Native units"),
   })
   .meta({ id: "Reserve" });
@@ -141,42 +139,37 @@ const Reserve = z
 export const RequestItem = z
   .object({
     request_id: id("Identifies the request"),
-    user_id: z
-      .uuid()
-      .nullable()
-      .meta({ description: "The requester; null unless it is you or they disclosed it" }),
+    user_id: described(
+      z.uuid().nullable(),
+      "The requester; null unless it is you or they disclosed it",
+    ),
     ...assetOut,
     amount: u256Out("Native units of the asset; absent if the size is in USDC").optional(),
     usdc_amount: u256Out("Native units of USDC; absent if the size is in the asset").optional(),
-    side: z.enum(REQUEST_SIDES).meta({
-      description: "Bid: the requester buys. Ask: the requester sells. TwoWay: either",
-    }),
-    status: z.enum(REQUEST_STATUSES).meta({
-      description: "`open` until it is matched, cancelled or expires",
-    }),
-    disclose_identity: z.boolean().meta({ description: "Whether makers see user_id" }),
+    side: described(
+      z.enum(REQUEST_SIDES),
+      "Bid: the requester buys. Ask: the requester sells. TwoWay: either",
+    ),
+    status: described(z.enum(REQUEST_STATUSES), "`open` until it is matched, cancelled or expires"),
+    disclose_identity: described(z.boolean(), "Whether makers see user_id"),
     ...eachText(REQUEST_TEXTS, shownText),
     created_at: instant("When it was opened"),
     expires_at: instant("When it ends unless a quote was accepted before"),
-    best_price: z
-      .int()
-      .nullable()
-      .optional()
-      .meta({
-        description:
-          "Best open price for you, scaled by 1e6; only on your own requests. Null without quotes " +
-          "and on two-way requests",
-      }),
-    best_prices: z
-      .object({
-        Bid: z.int().nullable().meta({ description: "Lowest price at which you can buy" }),
-        Ask: z.int().nullable().meta({ description: "Highest price at which you can sell" }),
-      })
-      .optional()
-      .meta({ description: "Best open prices, only on your own two-way requests" }),
-    quote_count: z.int().optional().meta({
-      description: "Number of open quotes; only on your own requests",
-    }),
+    best_price: described(
+      z.int().nullable().optional(),
+      "Best open price for you, scaled by 1e6; only on your own requests. Null without quotes " +
+        "and on two-way requests",
+    ),
+    best_prices: described(
+      z
+        .object({
+          Bid: described(z.int().nullable(), "Lowest price at which you can buy"),
+          Ask: described(z.int().nullable(), "Highest price at which you can sell"),
+        })
+        .optional(),
+      "Best open prices, only on your own two-way requests",
+    ),
+    quote_count: described(z.int().optional(), "Number of open quotes; only on your own requests"),
   })
   .meta({ id: "RequestItem" });
 
@@ -194,22 +187,17 @@ export const Quote = z
       "What it set aside when it was placed; null unless it is your quote",
     ),
     ...eachText(QUOTE_TEXTS, shownText),
-    status: z.enum(QUOTE_STATUSES).meta({
-      description: "`rejected`: the request ended without this quote",
-    }),
-    close_reason: z
-      .enum(CLOSE_REASONS)
-      .nullable()
-      .meta({
-        description:
-          "Why it ended; null while it is open. `outbid`: the side of the request was full, and a " +
-          "better quote took its place. The requester sees `cancelled` for `replaced`, `timeout`, " +
-          "`protection`, `disconnect` and `outbid`",
-      }),
-    replaced_by: z
-      .uuid()
-      .nullable()
-      .meta({ description: "The quote that replaced it; null unless it is your quote" }),
+    status: described(z.enum(QUOTE_STATUSES), "`rejected`: the request ended without this quote"),
+    close_reason: described(
+      z.enum(CLOSE_REASONS).nullable(),
+      "Why it ended; null while it is open. `outbid`: the side of the request was full, and a " +
+        "better quote took its place. The requester sees `cancelled` for `replaced`, `timeout`, " +
+        "`protection`, `disconnect` and `outbid`",
+    ),
+    replaced_by: described(
+      z.uuid().nullable(),
+      "The quote that replaced it; null unless it is your quote",
+    ),
     created_at: instant("When it was placed"),
     expires_at: instant("When it stops being firm; never after its request expires"),
   })
@@ -225,9 +213,10 @@ export const QuoteResults = z.object({
             z.union([ProblemSchema, z.null()]),
             "Why it was rejected; null if it was placed",
           ),
-          replayed: z.boolean().meta({
-            description: "Whether an earlier call with the same idempotency key placed the quote",
-          }),
+          replayed: described(
+            z.boolean(),
+            "Whether an earlier call with the same idempotency key placed the quote",
+          ),
         })
         .meta({ id: "QuoteResult" }),
     ),
@@ -244,9 +233,9 @@ export const Match = z
     price,
     usdc_amount: usdcAmount,
     fee,
-    role: z.enum(ROLES).meta({ description: "Your role in the trade" }),
+    role: described(z.enum(ROLES), "Your role in the trade"),
     label: described(z.string().nullable(), "Your own label of the request or quote"),
-    status: z.literal("settled").meta({ description: "A match settles at once" }),
+    status: described(z.literal("settled"), "A match settles at once"),
     created_at: instant("When the quote was accepted"),
   })
   .meta({ id: "Match" });
@@ -276,29 +265,25 @@ export const Position = z
     spent: u256Out("USDC native units paid for them, fees included"),
     sold: u256Out("Native units sold in all trades"),
     received: u256Out("USDC native units received for them, less fees"),
-    average_price: z
-      .int()
-      .nullable()
-      .meta({
-        description:
-          "spent / bought, scaled by 1e6 and rounded up; with fees it may exceed 1000000. Null if " +
-          "none was bought",
-      }),
+    average_price: described(
+      z.int().nullable(),
+      "spent / bought, scaled by 1e6 and rounded up; with fees it may exceed 1000000. Null if " +
+        "none was bought",
+    ),
     realized: signedUnits(
       "received − spent × sold / bought in USDC native units, rounded down, as signed decimal " +
         "text. Null if none was bought",
     ),
-    value: u256Out("").nullable().meta({
-      description:
-        "amount × result, or last_price, in USDC native units, rounded down. Null without either",
-    }),
-    result: z.int().nullable().meta({
-      description: "What one token pays, scaled by 1e6, once the market has a result",
-    }),
-    last_price: price.nullable().meta({
-      description: "Price of the newest trade; null without one",
-    }),
-    last_price_at: z.iso.datetime().nullable().meta({ description: "When that trade was made" }),
+    value: described(
+      u256Out("").nullable(),
+      "amount × result, or last_price, in USDC native units, rounded down. Null without either",
+    ),
+    result: described(
+      z.int().nullable(),
+      "What one token pays, scaled by 1e6, once the market has a result",
+    ),
+    last_price: described(price.nullable(), "Price of the newest trade; null without one"),
+    last_price_at: described(z.iso.datetime().nullable(), "When that trade was made"),
   })
   .meta({ id: "Position" });
 

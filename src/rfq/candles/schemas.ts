@@ -13,7 +13,7 @@ const price = (description: string) => described(z.int(), description);
 
 export const Candle = z
   .object({
-    start: z.iso.datetime().meta({ description: "Start of the minute, hour or UTC day" }),
+    start: described(z.iso.datetime(), "Start of the minute, hour or UTC day"),
     open: price("Price of its first trade, scaled by 1e6"),
     high: price("Highest price, scaled by 1e6"),
     low: price("Lowest price, scaled by 1e6"),
@@ -28,9 +28,9 @@ export const Candle = z
 const Ticker = z
   .object({
     venue_id: venueOut("Venue of the asset"),
-    asset_id: z.string().meta({ description: "Outcome token, as canonical 0x hex" }),
+    asset_id: described(z.string(), "Outcome token, as canonical 0x hex"),
     last_price: price("Price of the last trade, scaled by 1e6"),
-    last_price_at: z.iso.datetime().meta({ description: "When it was made" }),
+    last_price_at: described(z.iso.datetime(), "When it was made"),
     change: price("last_price less the first price of the last day, scaled by 1e6"),
     amount: u256Out("Native units of the asset that traded in the last day"),
     usdc_amount: u256Out("USDC native units that they cost, without fees"),
@@ -44,5 +44,5 @@ const Ticker = z
 
 export const TickersResponse = z.object({
   items: described(z.array(Ticker), "At most 1 000 assets, largest volume first"),
-  as_of: z.iso.datetime().meta({ description: "When they were read" }),
+  as_of: described(z.iso.datetime(), "When they were read"),
 });

@@ -25,24 +25,23 @@ export const MarketsQuery = {
 export const MarketItem = z
   .object({
     venue_id: venueOut("Venue of the asset"),
-    asset_id: z.string().meta({ description: "Outcome token, as canonical 0x hex" }),
+    asset_id: described(z.string(), "Outcome token, as canonical 0x hex"),
     title: described(z.string(), "The question that the market settles"),
     outcome: described(z.string(), "The outcome for which the token pays one USDC"),
     url: described(z.string().nullable(), "Where the venue describes the market"),
-    closes_at: z.iso.datetime().nullable().meta({
-      description: "From then on the market is closed; null: until the operator closes it",
-    }),
-    status: z.enum(MARKET_STATUSES).meta({
-      description: "`closed`: requests, quotes and accepts are rejected",
-    }),
-    result: z
-      .int()
-      .nullable()
-      .meta({
-        description:
-          "What one token pays, in USDC scaled by 1e6: 1000000 or 0, or between them if the venue " +
-          "settles in part. Null until the operators have set it. It can be corrected later",
-      }),
+    closes_at: described(
+      z.iso.datetime().nullable(),
+      "From then on the market is closed; null: until the operator closes it",
+    ),
+    status: described(
+      z.enum(MARKET_STATUSES),
+      "`closed`: requests, quotes and accepts are rejected",
+    ),
+    result: described(
+      z.int().nullable(),
+      "What one token pays, in USDC scaled by 1e6: 1000000 or 0, or between them if the venue " +
+        "settles in part. Null until the operators have set it. It can be corrected later",
+    ),
   })
   .meta({ id: "Market" });
 
