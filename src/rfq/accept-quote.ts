@@ -27,7 +27,7 @@ import {
 import type { Actor } from "../platform/actor.ts";
 import { toWireTime } from "../platform/time.ts";
 import { timerNotPassed } from "./cancel-timer.ts";
-import { type AcceptQuote, reject, type Result } from "./command.ts";
+import { type AcceptQuote, refused, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./book-operation.ts";
 import { type MatchRow, matchColumns } from "./rfq-records.ts";
 import type { QuoteStatus, RequestStatus } from "./statuses.ts";
@@ -36,7 +36,6 @@ import {
   actorMayWrite,
   insufficientFunds,
   inTime,
-  late,
   marketOpen,
   quoteNotOpen,
   venuePaused,
@@ -170,7 +169,7 @@ function preconditions(
       expr: expr`s.status <> 'accepted'`,
       reject: ({ existing }) => existingMatch(existing),
     },
-    ...beforeDeadline(at, command.notAfter, late),
+    ...beforeDeadline(at, command.notAfter, refused),
     inTime(command, at, settings),
     {
       expr: expr`s.status NOT IN ('cancelled', 'rejected')`,

@@ -10,12 +10,11 @@ import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
-import { queriesLeft } from "../platform/query-limit.ts";
-import { all, first, readUuid, sql, uuid } from "../platform/sql.ts";
+import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { accountStream } from "../streams/event-log.ts";
 import { passedTimer, type TimerFacts, timerFacts } from "./cancel-timer.ts";
-import { closeQuotes, type Closing, QUERIES_PER_CLOSING } from "./close-quotes.ts";
+import { closeInTurn, closeQuotes, type Closing } from "./close-quotes.ts";
 
 /** Seconds until the timer runs out. 0 removes it. */
 export const CANCEL_AFTER_SECS = { min: 5, max: 600 } as const;
@@ -104,38 +103,37 @@ async function wakeAt(env: Env, userId: string, instant: number): Promise<void> 
 
 type Timer = { readonly credential: string; readonly user_id: string };
 
+/** Timers that have run out and whose quotes are open. */
+function dueTimers(db: D1Database, which: Sql): Promise<Timer[]> {
+  return all<Timer>(
+    db,
+    sql`SELECT hex(credential) AS credential, hex(user_id) AS user_id FROM cancel_timers
+      WHERE closed = 0 AND ${which} LIMIT ${MAX_TIMERS}`,
+  );
+}
+
 /** Closes what is due of a user. Returns when the next timer runs out, or null. */
 export async function closeTimedOut(env: Env, userId: string): Promise<number | null> {
-  const mine = sql`closed = 0 AND user_id = ${uuid(userId)}`;
-  const due = await all<Timer>(
-    env.DB,
-    sql`SELECT hex(credential) AS credential, hex(user_id) AS user_id FROM cancel_timers
-      WHERE ${mine} AND cancel_at <= ${NOW}`,
-  );
-  for (const timer of due) await close(env, timer);
+  const mine = sql`user_id = ${uuid(userId)}`;
+  for (const timer of await dueTimers(env.DB, sql`${mine} AND cancel_at <= ${NOW}`))
+    await close(env, timer);
   const next = await first<{ at: number | null }>(
     env.DB,
-    sql`SELECT min(cancel_at) AS at FROM cancel_timers WHERE ${mine}`,
+    sql`SELECT min(cancel_at) AS at FROM cancel_timers WHERE closed = 0 AND ${mine}`,
   );
   return next?.at ?? null;
 }
 
 /** Cron: closes what the alarms have missed. Returns whether more is due. */
 export async function closeMissedTimers(env: Env): Promise<boolean> {
-  const due = await all<Timer>(
-    env.DB,
-    sql`SELECT hex(credential) AS credential, hex(user_id) AS user_id FROM cancel_timers
-      WHERE closed = 0 AND cancel_at <= ${NOW} - ${ALARM_GRACE_MS} LIMIT ${MAX_TIMERS}`,
+  const due = await dueTimers(env.DB, sql`cancel_at <= ${NOW} - ${ALARM_GRACE_MS}`);
+  const left = await closeInTurn(
+    env,
+    due,
+    (timer) => close(env, timer),
+    ({ user_id }) => ["rfq.timer_not_closed", { user_id }],
   );
-  for (const timer of due) {
-    if (queriesLeft(env.DB) < QUERIES_PER_CLOSING) return true;
-    try {
-      await close(env, timer);
-    } catch (error) {
-      log("error", "rfq.timer_not_closed", { user_id: timer.user_id, ...errorFields(error) });
-    }
-  }
-  return due.length === MAX_TIMERS;
+  return left || due.length === MAX_TIMERS;
 }
 
 /** A call that moves the timer at the same time comes before or after the whole batch. */

@@ -11,12 +11,11 @@
 import { PLATFORM } from "../platform/platform-limits.ts";
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { queriesLeft } from "../platform/query-limit.ts";
 import { all, type Expr, expr, readUuid, sql, uuid } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
 import type { ArmedSocket, OnDisconnect } from "../streams/armed-sockets.ts";
 import { streamObject } from "../streams/notify.ts";
-import { closeQuotes, QUERIES_PER_CLOSING } from "./close-quotes.ts";
+import { closeInTurn, closeQuotes } from "./close-quotes.ts";
 
 /**
  * Streams that cron asks in one minute. Each is a subrequest, of which a Worker has a bounded
@@ -66,21 +65,14 @@ async function endArmed(env: Env, { id, userId, apiKeyId, stream }: ArmedSocket)
   ]);
 }
 
-type Row = {
-  readonly id: string;
-  readonly user_id: string;
-  readonly api_key_id: string;
-  readonly stream: string;
-};
-
 /**
  * Cron: ends the sockets whose object has died, and those whose object does not respond. Returns
  * whether more is due.
  */
 export async function endLostSockets(env: Env): Promise<boolean> {
-  const rows = await all<Row>(
+  const rows = await all<ArmedSocket>(
     env.DB,
-    sql`SELECT hex(socket_id) AS id, hex(user_id) AS user_id, hex(api_key_id) AS api_key_id, stream
+    sql`SELECT hex(socket_id) AS id, hex(user_id) AS userId, hex(api_key_id) AS apiKeyId, stream
       FROM armed_sockets WHERE taken_over_at IS NULL AND stream IN (
         SELECT stream FROM armed_sockets WHERE taken_over_at IS NULL
         GROUP BY stream ORDER BY min(asked_at) LIMIT ${MAX_STREAMS})`,
@@ -93,10 +85,9 @@ export async function endLostSockets(env: Env): Promise<boolean> {
       return armed.filter(({ id }) => !open.has(readUuid(id)));
     }),
   );
-  for (const row of lost.flat()) {
-    if (queriesLeft(env.DB) < QUERIES_PER_CLOSING) return true;
-    await endLost(env, readUuid(row.id), row);
-  }
+  const end = (socket: ArmedSocket) => endArmed(env, socket);
+  const failed = ({ stream }: ArmedSocket) => ["rfq.disconnect_failed", { stream }] as const;
+  if (await closeInTurn(env, lost.flat(), end, failed)) return true;
   await trimUntilDone(
     env.DB,
     (limit) => sql`DELETE FROM armed_sockets WHERE armed_id IN (
@@ -129,17 +120,4 @@ async function openSockets(env: Env, stream: string): Promise<readonly string[]>
     }
   }
   return [];
-}
-
-async function endLost(env: Env, id: string, row: Row): Promise<void> {
-  try {
-    await endArmed(env, {
-      id,
-      userId: readUuid(row.user_id),
-      apiKeyId: readUuid(row.api_key_id),
-      stream: row.stream,
-    });
-  } catch (error) {
-    log("error", "rfq.disconnect_failed", { stream: row.stream, ...errorFields(error) });
-  }
 }

@@ -11,11 +11,10 @@ import {
   ACTOR_FIELDS,
   actorFacts,
   type ActorFacts,
-  actorRejectionOf,
   actorRow,
   rowMayWrite,
 } from "../auth/may-write.ts";
-import { cancelled, quoteNotOpen } from "./rejections.ts";
+import { actorRejected, cancelled, quoteNotOpen } from "./rejections.ts";
 
 const CANCEL_FIELDS = {
   operation_id: "blob",
@@ -85,10 +84,7 @@ const PRECONDITIONS: readonly {
 }[] = [
   {
     expr: (c) => rowMayWrite(c.user_id, c, c.at),
-    reject: (facts, { actor }) => {
-      const problem = actorRejectionOf(actor, facts);
-      return problem && { ok: false, problem };
-    },
+    reject: (facts, { actor }) => actorRejected(actor, facts),
   },
   {
     expr: (c) => expr`quotes.maker_id = ${c.user_id}`,

@@ -3,7 +3,9 @@
  * rights were taken. A quote that prevents the others is set aside.
  */
 import { type Group, newGroup, NOW } from "../platform/commit.ts";
+import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
+import { queriesLeft } from "../platform/query-limit.ts";
 import { type Expr, first, raw, type Sql, sql, uuid, uuids } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { commitAndPush, type Pusher } from "../streams/event-log.ts";
@@ -24,7 +26,7 @@ export type Closing = {
 
 const MAX_TRIES = 3;
 /** Queries after which one call of `closeQuotes` has ended, unless a quote must be set aside. */
-export const QUERIES_PER_CLOSING = 60;
+const QUERIES_PER_CLOSING = 60;
 /** Quotes that are ended one by one if they cannot be ended together. */
 const MAX_QUOTES = 10_000;
 
@@ -79,6 +81,26 @@ export async function closeEach(to: Pusher, closing: Closing): Promise<readonly 
   });
   await setAside(to.db, { table: "quotes", ids: culprits });
   return groups;
+}
+
+/**
+ * Cron: closes one after the other, as far as the queries of the invocation go. A failure stops no
+ * other and is logged as `failed`. Returns whether some are left.
+ */
+export async function closeInTurn<Item>(
+  env: Env,
+  items: readonly Item[],
+  close: (item: Item) => Promise<unknown>,
+  failed: (item: Item) => readonly [event: string, fields: Readonly<Record<string, string>>],
+): Promise<boolean> {
+  for (const item of items) {
+    if (queriesLeft(env.DB) < QUERIES_PER_CLOSING) return true;
+    await close(item).catch((error: unknown) => {
+      const [event, fields] = failed(item);
+      log("error", event, { ...fields, ...errorFields(error) });
+    });
+  }
+  return false;
 }
 
 /** Commits what ends records. Returns false if a constraint refused it, so that nothing changed. */

@@ -3,7 +3,7 @@
  * data.
  */
 import type { RequestSide, Side } from "../assets/asset-fields.ts";
-import type { ProblemData } from "../platform/problem.ts";
+import { Problem, type ProblemData } from "../platform/problem.ts";
 import type { QuoteTexts, RequestTexts } from "./own-texts.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "./rfq-records.ts";
 import type { Actor } from "../platform/actor.ts";
@@ -88,40 +88,24 @@ export function recordOf(command: Exclude<Command, OpenRequest>): Named {
     : { kind: "quote", id: command.quoteId };
 }
 
+type Outcome =
+  | { readonly kind: "request"; readonly row: RequestRow }
+  | { readonly kind: "quote"; readonly row: QuoteRow }
+  | { readonly kind: "match"; readonly row: MatchRow }
+  | { readonly kind: "cancelled"; readonly id: string };
+
 export type Result =
-  | {
-      readonly ok: true;
-      readonly kind: "request";
-      readonly row: RequestRow;
-      readonly replayed: boolean;
-    }
-  | {
-      readonly ok: true;
-      readonly kind: "quote";
-      readonly row: QuoteRow;
-      readonly replayed: boolean;
-    }
-  | {
-      readonly ok: true;
-      readonly kind: "match";
-      readonly row: MatchRow;
-      readonly replayed: boolean;
-    }
-  | {
-      readonly ok: true;
-      readonly kind: "cancelled";
-      readonly id: string;
-      readonly replayed: boolean;
-    }
+  | ({ readonly ok: true; readonly replayed: boolean } & Outcome)
   | { readonly ok: false; readonly problem: ProblemData };
+
+export function refused(problem: ProblemData | Problem): Result {
+  return { ok: false, problem: problem instanceof Problem ? problem.data : problem };
+}
 
 export function reject(
   code: ProblemData["code"],
   detail: string,
   extensions?: Readonly<Record<string, unknown>>,
 ): Result {
-  return {
-    ok: false,
-    problem: { code, detail, ...(extensions === undefined ? {} : { extensions }) },
-  };
+  return refused({ code, detail, ...(extensions === undefined ? {} : { extensions }) });
 }

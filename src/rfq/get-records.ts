@@ -6,7 +6,7 @@ import { findCold, type RecordArchive } from "../archive/cold-records.ts";
 import type { RecordKey } from "../archive/record-page.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { type Expr, expr, first, select, sql, uuid } from "../platform/sql.ts";
+import { first, raw, select, sql, uuid } from "../platform/sql.ts";
 import {
   matchColumns,
   type MatchRow,
@@ -22,11 +22,7 @@ import {
 import { matchRow, quoteRow, requestRow } from "./sealed-rows.ts";
 
 /** The caller's own request in any status, or another user's while it is open. */
-export async function getRequest(
-  archive: RecordArchive,
-  userId: string,
-  requestId: string,
-): Promise<ReturnType<typeof requestView>> {
+export async function getRequest(archive: RecordArchive, userId: string, requestId: string) {
   const row = await first<RequestRow>(
     archive.db,
     sql`SELECT ${select(requestColumns(reader(userId)))} FROM requests r
@@ -41,11 +37,7 @@ export async function getRequest(
 }
 
 /** The caller's own quote, or a quote on their request as the requester sees it. */
-export async function getQuote(
-  archive: RecordArchive,
-  userId: string,
-  quoteId: string,
-): Promise<ReturnType<typeof quoteView>> {
+export async function getQuote(archive: RecordArchive, userId: string, quoteId: string) {
   // Nobody quotes their own request, so at most one of the two finds it.
   const row = await first<QuoteRow>(
     archive.db,
@@ -63,38 +55,25 @@ export async function getQuote(
 }
 
 /** Exactly one of the ids. A request and a quote match at most once. */
-export type MatchLookup = {
-  readonly match_id?: string | undefined;
-  readonly quote_id?: string | undefined;
-  readonly request_id?: string | undefined;
-};
+export type MatchLookup = { readonly [By in RecordKey["by"]]?: string | undefined };
 
 /** The caller's match as requester or maker. */
-export async function getMatch(
-  archive: RecordArchive,
-  userId: string,
-  lookup: MatchLookup,
-): Promise<ReturnType<typeof matchView>> {
+export async function getMatch(archive: RecordArchive, userId: string, lookup: MatchLookup) {
   const caller = uuid(userId);
+  const { by, id } = keyOf(lookup);
   const row = await first<MatchRow>(
     archive.db,
     sql`SELECT ${select(matchColumns(caller))} FROM matches m
-      WHERE ${named(lookup)} AND (m.requester_id = ${caller} OR m.maker_id = ${caller})`,
+      WHERE ${raw(`m.${by}`)} = ${uuid(id)} AND (m.requester_id = ${caller} OR m.maker_id = ${caller})`,
   );
   if (row !== undefined) return matchView(row);
-  const old = await findCold(archive, userId, { kind: "matches", ...keyOf(lookup) });
+  const old = await findCold(archive, userId, { kind: "matches", by, id });
   if (old === undefined) throw problem("match_unknown", "You have no such match.");
   return matchView(matchRow(old, userId));
 }
 
-function keyOf({ match_id, quote_id, request_id }: MatchLookup): Pick<RecordKey, "by" | "id"> {
+function keyOf({ match_id, quote_id, request_id }: MatchLookup): RecordKey {
   if (match_id !== undefined) return { by: "match_id", id: match_id };
   if (quote_id !== undefined) return { by: "quote_id", id: quote_id };
   return { by: "request_id", id: request_id ?? "" };
-}
-
-function named({ match_id, quote_id, request_id }: MatchLookup): Expr {
-  if (match_id !== undefined) return expr`m.match_id = ${uuid(match_id)}`;
-  if (quote_id !== undefined) return expr`m.quote_id = ${uuid(quote_id)}`;
-  return expr`m.request_id = ${uuid(request_id ?? "")}`;
 }

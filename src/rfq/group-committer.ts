@@ -19,7 +19,7 @@ import { type Expr, sql, uuids } from "../platform/sql.ts";
 import { committedEvents, type Pusher } from "../streams/event-log.ts";
 import { MAX_CLOCK_LEAD_MS, now, sleep } from "../platform/time.ts";
 import { commitOperations, expiryScope, type GroupDone } from "./book-group.ts";
-import { type Result, reject } from "./command.ts";
+import { refused, reject, type Result } from "./command.ts";
 import { closeEach } from "./close-quotes.ts";
 import { endRequestsOneByOne } from "./close-books.ts";
 import { readDue, readOpenQuotes } from "./expire.ts";
@@ -82,15 +82,13 @@ const MAX_TRIES = 4;
  */
 const WAIT_CHECK_MS = 100;
 
-const UNAVAILABLE: Result = { ok: false, problem: unavailable("none").data };
-const WAITED_TOO_LONG: Result = {
-  ok: false,
-  problem: unavailable("none", "The command waited too long and was not carried out.").data,
-};
-const CLOCK_AHEAD: Result = {
-  ok: false,
-  problem: unavailable("none", "The database's clock is ahead. Try again shortly.").data,
-};
+const UNAVAILABLE = refused(unavailable("none"));
+const WAITED_TOO_LONG = refused(
+  unavailable("none", "The command waited too long and was not carried out."),
+);
+const CLOCK_AHEAD = refused(
+  unavailable("none", "The database's clock is ahead. Try again shortly."),
+);
 
 export class GroupCommitter {
   /** The open quotes of the book, of which each group names those that are due. */
@@ -114,23 +112,14 @@ export class GroupCommitter {
     this.#settings = settings;
   }
 
+  /** Those that are submitted in one turn share a batch, as far as it has room. */
   submit(operation: Operation): Promise<Result> {
-    const result = this.#enqueue(operation);
-    this.#start();
-    return result;
-  }
-
-  /** As `submit`, for operations that are to share a batch. The results have their order. */
-  submitAll(operations: readonly Operation[]): Promise<Result[]> {
-    const results = operations.map((operation) => this.#enqueue(operation));
-    this.#start();
-    return Promise.all(results);
-  }
-
-  #enqueue(operation: Operation): Promise<Result> {
     if (this.#waiting.size >= MAX_WAITING_COMMANDS) return Promise.resolve(UNAVAILABLE);
     const { userId } = operation;
-    return new Promise((resolve) => this.#waiting.push({ userId, operation, tries: 1, resolve }));
+    const { promise, resolve } = Promise.withResolvers<Result>();
+    this.#waiting.push({ userId, operation, tries: 1, resolve });
+    this.#start();
+    return promise;
   }
 
   /**
@@ -151,6 +140,8 @@ export class GroupCommitter {
 
   async #run(): Promise<void> {
     this.#running = true;
+    // The other commands of the same turn share the batch.
+    await Promise.resolve();
     try {
       while (this.#waiting.size > 0 || this.#nextBatch !== undefined) {
         if (this.#settings.waitMs > 0 && (this.#lastSize > 1 || this.#waiting.size > 1))
@@ -333,8 +324,7 @@ export class GroupCommitter {
 
   #failed(group: readonly Waiting[], error: unknown): void {
     log("error", "rfq.group_failed", { operations: group.length, ...errorFields(error) });
-    for (const waiting of group)
-      waiting.resolve({ ok: false, problem: unavailable("unknown").data });
+    for (const waiting of group) waiting.resolve(refused(unavailable("unknown")));
     this.#settings.onFailed();
   }
 

@@ -44,9 +44,12 @@ export function listOwnRequests(
   page: PageQuery<TimeId>,
 ): Promise<Page<ReturnType<typeof requestView>>> {
   const own = sql`r.requester_id = ${uuid(userId)}`;
-  // The plus sign keeps the index of the user's requests. That of the book has everybody's.
-  if (status === "open" && label === undefined)
-    return list(archive.db, userId, page, sql`${own} AND ${and(inBook("+r.asset", book))}`);
+  if (status === "open") {
+    // The plus signs keep the index of the user's open requests, which are few.
+    const labelled = label === undefined ? [] : [expr`+r.label = ${label}`];
+    const chosen = and([...labelled, ...inBook("+r.asset", book)]);
+    return list(archive.db, userId, page, sql`${own} AND ${chosen}`);
+  }
   const order = raw("opened_at DESC, request_id DESC");
   const columns = raw("r.opened_at, r.request_id");
   const where = sql`${own} AND ${olderThan(page, { at: "r.opened_at", id: "r.request_id" })}`;
@@ -64,16 +67,14 @@ export function listOwnRequests(
       : sql`SELECT ${columns} FROM requests r WHERE r.label = ${label} AND ${where}
           ORDER BY r.opened_at DESC, r.request_id DESC LIMIT ${limit}`;
   return examinedPage<RequestRow, ReturnType<typeof requestView>>(archive, userId, page, {
-    filters: [...(status === "open" ? [expr`status = 'open'`] : []), ...inBook("asset", book)],
+    filters: inBook("asset", book),
     rows: (limit) => sql`SELECT ${select(requestColumns(reader(userId)))}
       FROM (${ids(limit)}) own CROSS JOIN requests r ON r.request_id = own.request_id
       ORDER BY own.opened_at DESC, own.request_id DESC`,
     order,
     view: requestView,
     position: (row) => ({ at: row.opened_at, id: readUuid(row.request_id) }),
-    ...(status === "open"
-      ? {}
-      : { cold: { filter: { kind: "requests", label, ...book }, row: requestRow } }),
+    cold: { filter: { kind: "requests", label, ...book }, row: requestRow },
   });
 }
 

@@ -10,7 +10,7 @@ import {
 } from "../platform/daily-limit.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { atom, type Expr, expr, join, raw, sql, uuid } from "../platform/sql.ts";
-import { type OpenRequest, reject, type Result } from "./command.ts";
+import { type OpenRequest, refused, reject, type Result } from "./command.ts";
 import {
   type EarlierFacts,
   earlierFacts,
@@ -24,7 +24,6 @@ import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import {
   actorMayWrite,
   inTime,
-  late,
   marketListed,
   marketOpen,
   storageLeft,
@@ -94,7 +93,7 @@ function preconditions(
     actorMayWrite(actor, at),
     ...keyIsUnused(keyUse(command), at),
     ...marketListed(asset, settings),
-    ...beforeDeadline(at, command.notAfter, late),
+    ...beforeDeadline(at, command.notAfter, refused),
     inTime(command, at, settings),
     marketOpen(atom("?", [asset]), at),
     {
@@ -111,7 +110,7 @@ function preconditions(
     },
     {
       expr: belowDailyLimit(daily, at),
-      reject: () => ({ ok: false, problem: dailyLimitProblem(daily) }),
+      reject: () => refused(dailyLimitProblem(daily)),
     },
     ...withinLimits(actor, tradeOf(command), { at, required: () => 0n }),
     {

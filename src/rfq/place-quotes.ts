@@ -9,7 +9,7 @@ import { errorFields, log } from "../platform/log.ts";
 import { Problem, problemBody, unavailable } from "../platform/problem.ts";
 import { MAX_CLOCK_LEAD_MS, now, sleep } from "../platform/time.ts";
 import { bookObject } from "../streams/notify.ts";
-import { type PlaceQuote, reject, type Result } from "./command.ts";
+import { type PlaceQuote, refused, reject, type Result } from "./command.ts";
 import { quoteView } from "./rfq-records.ts";
 import { recall, recalling } from "./recall.ts";
 import { limitRefusalsOfQuotes } from "./refusals.ts";
@@ -59,7 +59,7 @@ async function sendToBooks(
     );
   } catch (error) {
     log("error", "rfq.book_not_found", { op: "place_quotes", ...errorFields(error) });
-    return commands.map(() => ({ ok: false, problem: unavailable("none").data }));
+    return commands.map(() => refused(unavailable("none")));
   }
   const results = commands.map(({ requestId }) =>
     reject("request_unknown", `There is no request ${requestId}.`),
@@ -82,7 +82,7 @@ async function sendToBooks(
   return results;
 }
 
-const UNKNOWN_OUTCOME: Result = { ok: false, problem: unavailable("unknown").data };
+const UNKNOWN_OUTCOME = refused(unavailable("unknown"));
 
 async function sendToBook(
   env: Env,

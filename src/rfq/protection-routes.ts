@@ -13,8 +13,7 @@ import {
   resetProtection,
   saveProtection,
 } from "./protection.ts";
-
-const TRADE = { tag: "RFQ", method: "post", credential: "any", scope: "trade" } as const;
+import { READ, TRADE } from "./query-fields.ts";
 
 const ProtectionBody = z.strictObject({
   window_secs: described(
@@ -95,6 +94,7 @@ const CancelAfter = z.object({ cancel_at: cancelAt }).meta({ id: "CancelAfter" }
 export function registerProtectionRoutes(api: Api): void {
   route(api, {
     ...TRADE,
+    method: "post",
     path: "/rfq/cancel-after",
     operationId: "setCancelAfter",
     repeatable: true,
@@ -109,9 +109,7 @@ export function registerProtectionRoutes(api: Api): void {
     handler: ({ env, actor, body }) => cancelAfter(env, actor, body.timeout_secs),
   });
   route(api, {
-    ...TRADE,
-    method: "get",
-    scope: "read",
+    ...READ,
     path: "/rfq/get-protection",
     operationId: "getProtection",
     summary: "Get your protection as a maker",
@@ -123,6 +121,7 @@ export function registerProtectionRoutes(api: Api): void {
   });
   route(api, {
     ...TRADE,
+    method: "post",
     path: "/rfq/protection",
     operationId: "setProtection",
     summary: "Limit your matches as a maker within a sliding window",
@@ -147,6 +146,7 @@ export function registerProtectionRoutes(api: Api): void {
   });
   route(api, {
     ...TRADE,
+    method: "post",
     path: "/rfq/reset-protection",
     operationId: "resetProtection",
     summary: "End a trip of your protection",

@@ -11,14 +11,13 @@ import { type Group, newGroup, NOW } from "../platform/commit.ts";
 import { storedEvent } from "../platform/event-forms.ts";
 import { PROTECTION_CHANGED } from "./rfq-event-forms.ts";
 import { Problem } from "../platform/problem.ts";
-import { queriesLeft } from "../platform/query-limit.ts";
 import { all, type Expr, first, readUuid, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { READ } from "../platform/windows.ts";
 import { announce, pushOrThrow } from "../streams/event-log.ts";
 import { pusherOf } from "../streams/notify.ts";
 import { type TimerFacts, timerFacts } from "./cancel-timer.ts";
-import { closeQuotes, QUERIES_PER_CLOSING } from "./close-quotes.ts";
+import { closeInTurn, closeQuotes } from "./close-quotes.ts";
 import {
   ofTripped,
   protectionColumns,
@@ -116,12 +115,15 @@ export async function closeTripped(env: Env): Promise<boolean> {
       ON quotes.maker_id = t.user_id AND status = 'open' AND stuck_at IS NULL
       WHERE t.tripped_at IS NOT NULL AND ${ofTripped(NOW)} LIMIT ${MAX_MAKERS}`,
   );
-  for (const { id } of makers) {
-    if (queriesLeft(env.DB) < QUERIES_PER_CLOSING) return true;
+  const close = ({ id }: { id: string }) => {
     const which = (at: Expr) => sql`maker_id = ${uuid(readUuid(id))} AND ${ofTripped(at)}`;
-    await closeQuotes(env, { reason: "protection", which });
-  }
-  return makers.length === MAX_MAKERS;
+    return closeQuotes(env, { reason: "protection", which });
+  };
+  const left = await closeInTurn(env, makers, close, ({ id }) => [
+    "rfq.protection_not_closed",
+    { user_id: readUuid(id) },
+  ]);
+  return left || makers.length === MAX_MAKERS;
 }
 
 async function change(

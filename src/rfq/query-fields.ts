@@ -1,10 +1,26 @@
-/** Parameters that several lists of RFQ share, and rules over them for `.refine(rule, error)`. */
+/** What several routes of RFQ share, and rules over parameters for `.refine(rule, error)`. */
+import * as z from "zod";
 import type { Venue } from "../platform/venues.ts";
 import { assetId, venueField } from "../assets/asset-fields.ts";
 import { described, timestamp } from "../http/fields.ts";
 import { type BookFilter, MAX_EXAMINED } from "./examined-page.ts";
 
-export const bookFilter = { venue_id: venueField.optional(), asset_id: assetId.optional() };
+/** What the routes have in common. */
+export const READ = { tag: "RFQ", method: "get", credential: "any", scope: "read" } as const;
+export const TRADE = { tag: "RFQ", credential: "any", scope: "trade" } as const;
+
+const bookFilter = { venue_id: venueField.optional(), asset_id: assetId.optional() };
+
+/** The fields of a list of one book, of one venue or of all, between other fields. */
+export function bookQuery<Before extends z.ZodRawShape, After extends z.ZodRawShape>(
+  before: Before,
+  after: After,
+) {
+  return z.strictObject({ ...before, ...bookFilter, ...after }).refine(hasVenue, {
+    error: "is required with asset_id",
+    path: ["venue_id"],
+  });
+}
 
 export function bookOf(query: {
   readonly venue_id?: Venue | undefined;
@@ -18,8 +34,7 @@ export const period = {
   to: described(timestamp, "Only those at or before this instant").optional(),
 };
 
-export const venueOfAsset = { error: "is required with asset_id", path: ["venue_id"] };
-export const hasVenue = (query: { venue_id?: unknown; asset_id?: unknown }) =>
+const hasVenue = (query: { venue_id?: unknown; asset_id?: unknown }) =>
   query.asset_id === undefined || query.venue_id !== undefined;
 
 export const afterFrom = { error: "must not be before from", path: ["to"] };

@@ -7,16 +7,11 @@ import type { Config } from "../platform/config.ts";
 import { deadlinePassed, type InstantFact } from "../platform/deadline.ts";
 import { atom, type Expr, expr, literal, type Sql, sql } from "../platform/sql.ts";
 import { ID_LEAD_MS, toWireTime } from "../platform/time.ts";
-import {
-  type ActorFacts,
-  actorRejectionOf,
-  rowCredential,
-  rowMayWrite,
-} from "../auth/may-write.ts";
+import { type ActorFacts, rowCredential, rowMayWrite } from "../auth/may-write.ts";
 import { readAssetKey } from "../assets/asset.ts";
 import { socketNotEnded } from "./cancel-on-disconnect.ts";
 import { cancelAfterPassed, type TimerFacts, timerNotPassed } from "./cancel-timer.ts";
-import { type PlaceQuote, reject, type Result } from "./command.ts";
+import { type PlaceQuote, refused, reject, type Result } from "./command.ts";
 import { type EarlierFacts, hashIsUnused, recallResult } from "./idempotency.ts";
 import {
   type ProtectionFacts,
@@ -24,9 +19,9 @@ import {
   protectionTripped,
 } from "./protection-record.ts";
 import {
+  actorRejected,
   socketEnded,
   insufficientFunds,
-  late,
   marketClosed,
   marketOpen,
   notInTime,
@@ -96,10 +91,7 @@ export function traderOf(c: CommandColumns) {
 export const PRECONDITIONS: readonly QuotePrecondition[] = [
   {
     expr: (c) => rowMayWrite(c.maker_id, c, c.at),
-    reject: (facts, { command }) => {
-      const problem = actorRejectionOf(command.actor, facts);
-      return problem && { ok: false, problem };
-    },
+    reject: (facts, { command }) => actorRejected(command.actor, facts),
   },
   {
     expr: (c) => hashIsUnused("quote", c.key_hash, c.at),
@@ -108,7 +100,7 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
   {
     expr: (c) => expr`${c.not_after} IS NULL OR ${c.at} < ${c.not_after}`,
     reject: ({ instant }, { command }) =>
-      late(
+      refused(
         deadlinePassed(
           instant,
           `The command was not carried out before ${toWireTime(command.notAfter ?? instant)}.`,
@@ -118,7 +110,7 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
   {
     expr: (c) => expr`${c.at} < ${c.received_at} + ${c.life_ms}`,
     reject: ({ instant }) =>
-      late(deadlinePassed(instant, "The quote had expired before it could be placed.")),
+      refused(deadlinePassed(instant, "The quote had expired before it could be placed.")),
   },
   {
     expr: (c) =>

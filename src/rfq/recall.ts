@@ -10,7 +10,7 @@ import { Problem, unavailable } from "../platform/problem.ts";
 import { now } from "../platform/time.ts";
 import { instantOf } from "../platform/uuid.ts";
 import { windowsOf } from "../platform/windows.ts";
-import { type Command, recordOf, reject, type Result } from "./command.ts";
+import { type Command, recordOf, refused, reject, type Result } from "./command.ts";
 import { cancelled, quoteNotOpen, requestMatched } from "./rejections.ts";
 import { matchRow, quoteRow, requestRow } from "./sealed-rows.ts";
 
@@ -33,9 +33,9 @@ export async function recall(
     if (result.ok || !UNKNOWN.has(result.problem.code) || !isOld(settings, command)) return result;
     return (await recallUnknown(archive, command, result.problem.code)) ?? result;
   } catch (error) {
-    if (error instanceof Problem) return { ok: false, problem: error.data };
+    if (error instanceof Problem) return refused(error);
     log("error", "rfq.recall_failed", { op: command.op, ...errorFields(error) });
-    return { ok: false, problem: unavailable("none").data };
+    return refused(unavailable("none"));
   }
 }
 

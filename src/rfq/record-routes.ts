@@ -9,18 +9,8 @@ import { windowsOf } from "../platform/windows.ts";
 import { getMatch, getQuote, getRequest, type MatchLookup } from "./get-records.ts";
 import { listPositions, positionPage } from "./list-positions.ts";
 import { listTrades } from "./list-trades.ts";
-import {
-  afterFrom,
-  bookFilter,
-  bookOf,
-  hasVenue,
-  inOrder,
-  period,
-  venueOfAsset,
-} from "./query-fields.ts";
+import { afterFrom, bookOf, bookQuery, inOrder, period, READ } from "./query-fields.ts";
 import { Match, Position, Quote, RequestItem, Trade } from "./schemas.ts";
-
-const READ = { tag: "RFQ", method: "get", credential: "any", scope: "read" } as const;
 
 const MATCH_IDS = ["match_id", "quote_id", "request_id"] as const;
 const namesOne = (query: MatchLookup) =>
@@ -87,14 +77,7 @@ function registerTrades(api: Api): void {
     operationId: "listTrades",
     summary: "List everyone's trades of the last 24 hours, newest first",
     description: "A trade names neither its parties nor their fees.",
-    query: z
-      .strictObject({
-        ...bookFilter,
-        ...period,
-        ...timeIdPage,
-      })
-      .refine(hasVenue, venueOfAsset)
-      .refine(inOrder, afterFrom),
+    query: bookQuery({}, { ...period, ...timeIdPage }).refine(inOrder, afterFrom),
     response: pageSchema(Trade),
     handler: ({ db, settings, query }) => {
       const filter = { from: query.from, to: query.to, ...bookOf(query) };
@@ -108,7 +91,7 @@ function registerTrades(api: Api): void {
     summary:
       "List the outcome tokens that you hold or have traded, with what they cost and brought",
     description: "Sorted by venue and asset. Deposits and withdrawals change no sum.",
-    query: z.strictObject({ ...bookFilter, ...positionPage }).refine(hasVenue, venueOfAsset),
+    query: bookQuery({}, positionPage),
     response: pageSchema(Position),
     handler: ({ db, actor, query }) => listPositions(db, actor.userId, bookOf(query), query),
   });

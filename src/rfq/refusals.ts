@@ -8,7 +8,7 @@ import type { Actor } from "../platform/actor.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { Problem, type ProblemData } from "../platform/problem.ts";
 import { now } from "../platform/time.ts";
-import type { Command, Result } from "./command.ts";
+import { type Command, refused, type Result } from "./command.ts";
 
 /** The class is used up until this instant, in Unix milliseconds, as this isolate has learned. */
 const usedUp = new Map<string, { readonly until: number; readonly problem: ProblemData }>();
@@ -36,7 +36,7 @@ export async function limitRefusals(
 ): Promise<Result> {
   const key = keyOf(command.actor, command.op);
   const known = usedUpProblem(key);
-  if (known !== undefined) return { ok: false, problem: known };
+  if (known !== undefined) return refused(known);
   const result = await carryOut();
   if (isCancel(command.op) && !result.ok && TOO_LATE.has(result.problem.code)) return result;
   await countRefused(env, key, result);

@@ -5,21 +5,24 @@ import type { Actor } from "../platform/actor.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import type { Config } from "../platform/config.ts";
 import type { InstantFact } from "../platform/deadline.ts";
-import { type Problem, type ProblemData, unavailable } from "../platform/problem.ts";
+import { type ProblemData, unavailable } from "../platform/problem.ts";
 import { type Expr, expr, readUuid } from "../platform/sql.ts";
 import { STORAGE_LEFT, storageFull } from "../platform/storage.ts";
 import { ID_LEAD_MS, MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
-import { reject, type Result, type Sent } from "./command.ts";
+import { refused, reject, type Result, type Sent } from "./command.ts";
 import type { QuoteStatus } from "./statuses.ts";
 
 export function actorMayWrite(actor: Actor, at: Expr): Precondition<ActorFacts, Result> {
   return {
     expr: mayWrite(actor, at),
-    reject: (facts) => {
-      const problem = actorRejectionOf(actor, facts);
-      return problem === undefined ? undefined : { ok: false, problem };
-    },
+    reject: (facts) => actorRejected(actor, facts),
   };
+}
+
+/** Undefined if the actor may write meanwhile. */
+export function actorRejected(actor: Actor, facts: ActorFacts): Result | undefined {
+  const problem = actorRejectionOf(actor, facts);
+  return problem && refused(problem);
 }
 
 /**
@@ -44,23 +47,16 @@ export function notInTime({ instant }: InstantFact, receivedAt: number): Result 
     instant < receivedAt - ID_LEAD_MS
       ? "The clock that received the command is ahead. Try again."
       : "The command took too long and was not carried out.";
-  return { ok: false, problem: unavailable("none", why).data };
+  return refused(unavailable("none", why));
 }
 
 export function socketEnded(): Result {
-  return {
-    ok: false,
-    problem: unavailable("none", "The socket ended before the quote could be placed.").data,
-  };
-}
-
-export function late(problem: Problem): Result {
-  return { ok: false, problem: problem.data };
+  return refused(unavailable("none", "The socket ended before the quote could be placed."));
 }
 
 export const storageLeft: Precondition<unknown, Result> = {
   expr: STORAGE_LEFT,
-  reject: () => ({ ok: false, problem: storageFull() }),
+  reject: () => refused(storageFull()),
 };
 
 /** `where` is what the limit counts commands of, such as `this book`. */

@@ -20,7 +20,7 @@ import { onDisconnect } from "./cancel-on-disconnect.ts";
 import type { GroupDone } from "./book-group.ts";
 import { cancelQuote } from "./cancel-quote.ts";
 import { cancelRequest } from "./cancel-request.ts";
-import { type Result, type Command, type PlaceQuote, reject } from "./command.ts";
+import { type Result, type Command, type PlaceQuote, refused, reject } from "./command.ts";
 import { RFQ_EVENTS } from "./rfq-events.ts";
 import { nextDue } from "./expire.ts";
 import { openRequest } from "./open-request.ts";
@@ -45,7 +45,7 @@ const KNOWN: Readonly<Record<Command["op"], true>> = {
   accept: true,
 };
 const OPS: ReadonlySet<string> = new Set(Object.keys(KNOWN));
-const UNKNOWN_COMMAND: Result = { ok: false, problem: unavailable("none").data };
+const UNKNOWN_COMMAND = refused(unavailable("none"));
 
 export class RfqBook extends StreamObject {
   readonly #asset: string;
@@ -116,7 +116,7 @@ export class RfqBook extends StreamObject {
 
   #tooManyInFlight(): Result {
     const limit = this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER;
-    return { ok: false, problem: tooManyInFlight(limit, "this book") };
+    return refused(tooManyInFlight(limit, "this book"));
   }
 
   /** Called by cron when something is overdue, because an alarm may have been lost. */
@@ -152,9 +152,11 @@ export class RfqBook extends StreamObject {
   async #commit(command: Command): Promise<Result> {
     // For some minutes after a deployment, a new Worker calls objects that still run older code.
     if (!OPS.has(command.op)) return UNKNOWN_COMMAND;
-    const operation = await this.#operation(command);
-    if (operation === undefined) return reject("request_unknown", "There is no such request.");
-    const result = await this.#committer.submit(operation);
+    if (command.op === "place_quote") {
+      const [placed] = await this.#commitQuotes([command]);
+      return placed ?? UNKNOWN_COMMAND;
+    }
+    const result = await this.#committer.submit(this.#operation(command));
     // Else the first quote on each request would wait for a read of its terms.
     if (command.op === "open_request" && result.ok && !result.replayed)
       this.#remember(command.requestId, termsOf(command));
@@ -163,28 +165,18 @@ export class RfqBook extends StreamObject {
 
   async #commitQuotes(commands: readonly PlaceQuote[]): Promise<Result[]> {
     const requests = await this.#termsOf(commands.map(({ requestId }) => requestId));
-    const operations = commands.map((command) => {
+    const placed = commands.map(async (command) => {
       const request = requests.get(command.requestId);
-      return request && placeQuote(command, request, this.#settings);
+      if (request === undefined) return reject("request_unknown", "There is no such request.");
+      return this.#committer.submit(placeQuote(command, request, this.#settings));
     });
-    const results = await this.#committer.submitAll(
-      operations.filter((operation) => operation !== undefined),
-    );
-    const next = results.values();
-    return operations.map((operation) => {
-      const result = operation === undefined ? undefined : next.next().value;
-      return result ?? reject("request_unknown", "There is no such request.");
-    });
+    return Promise.all(placed);
   }
 
-  async #operation(command: Command): Promise<Operation | undefined> {
+  #operation(command: Exclude<Command, PlaceQuote>): Operation {
     switch (command.op) {
       case "open_request":
         return openRequest(command, this.#settings);
-      case "place_quote": {
-        const request = (await this.#termsOf([command.requestId])).get(command.requestId);
-        return request === undefined ? undefined : placeQuote(command, request, this.#settings);
-      }
       case "cancel_quote":
         return cancelQuote(command);
       case "cancel_request":

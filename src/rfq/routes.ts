@@ -1,7 +1,6 @@
 import * as z from "zod";
 import { recordArchive } from "../archive/cold-records.ts";
 import { SIDES } from "../assets/asset-fields.ts";
-import { assetId, venueField } from "../assets/asset-fields.ts";
 import { pageFields, pageSchema, timeIdPage } from "../http/cursor.ts";
 import { described, oneOf, uuidField } from "../http/fields.ts";
 import { invalidRequest, type ProblemCode } from "../platform/problem.ts";
@@ -17,13 +16,13 @@ import { listOpenRequests, listOwnRequests } from "./list-requests.ts";
 import { labelField } from "./own-texts.ts";
 import {
   afterFrom,
-  bookFilter,
   bookOf,
+  bookQuery,
   EXAMINED,
-  hasVenue,
   inOrder,
   period,
-  venueOfAsset,
+  READ,
+  TRADE,
 } from "./query-fields.ts";
 import { registerCandleRoutes } from "./candles/routes.ts";
 import { registerMarketRoutes } from "./markets/routes.ts";
@@ -51,8 +50,6 @@ import { openRequestOf, placeQuoteOf, placeQuotesOf } from "./read-commands.ts";
 import { submitCommand } from "./submit.ts";
 import { type Api, reply } from "../http/route-definition.ts";
 
-const TRADE = { tag: "RFQ", credential: "any", scope: "trade" } as const;
-const READ = { tag: "RFQ", method: "get", credential: "any", scope: "read" } as const;
 const REPLAYED = { "idempotency-replayed": "true" };
 /** Every command can fail because its book cannot commit. */
 const BOOK_PROBLEMS: readonly ProblemCode[] = ["unavailable"];
@@ -60,6 +57,11 @@ const BOOK_PROBLEMS: readonly ProblemCode[] = ["unavailable"];
 const quotePosition = z
   .tuple([z.enum(SIDES), z.int(), z.int(), z.uuid()])
   .transform((parts): QuotePosition => parts);
+
+const chosenQuotes = {
+  request_id: described(uuidField, "Only quotes on this request").optional(),
+  label: described(labelField, "Only quotes with this label").optional(),
+};
 
 export function registerRfqRoutes(api: Api): void {
   registerRequestRoutes(api);
@@ -111,7 +113,7 @@ function registerRequestRoutes(api: Api): void {
     operationId: "listOpenRequests",
     summary: "List open requests of one book, of one venue, or all",
     description: "Everyone's open requests. `user_id` is null unless the requester disclosed it.",
-    query: z.strictObject({ ...bookFilter, ...timeIdPage }).refine(hasVenue, venueOfAsset),
+    query: bookQuery({}, timeIdPage),
     response: pageSchema(RequestItem),
     handler: ({ db, actor, query }) => listOpenRequests(db, actor.userId, bookOf(query), query),
   });
@@ -153,14 +155,13 @@ function registerOwnRequestRoutes(api: Api): void {
     operationId: "listMyRequests",
     summary: "List your requests, by default the open ones, newest first",
     description: EXAMINED,
-    query: z
-      .strictObject({
+    query: bookQuery(
+      {
         status: requestListing,
         label: described(labelField, "Only requests with this label").optional(),
-        ...bookFilter,
-        ...timeIdPage,
-      })
-      .refine(hasVenue, venueOfAsset),
+      },
+      timeIdPage,
+    ),
     response: pageSchema(RequestItem),
     handler: ({ env, actor, query }) => {
       const { status, label } = query;
@@ -285,24 +286,13 @@ function registerOwnQuoteRoutes(api: Api): void {
     description:
       "A quote in flight can be placed after it, so stop quoting first. Do not repeat it blindly: a " +
       "second call cancels newer quotes, too.",
-    fields: z
-      .strictObject({
-        venue_id: venueField.optional(),
-        asset_id: assetId.optional(),
-        request_id: described(uuidField, "Only quotes on this request").optional(),
-        label: described(labelField, "Only quotes with this label").optional(),
-      })
-      .refine(hasVenue, venueOfAsset),
+    fields: bookQuery({}, chosenQuotes),
     response: CancelledQuotes,
     problems: BOOK_PROBLEMS,
-    handler: async ({ env, actor, fields }) => ({
-      cancelled: await cancelQuotes(env, actor, {
-        venue: fields.venue_id,
-        assetId: fields.asset_id,
-        requestId: fields.request_id,
-        label: fields.label,
-      }),
-    }),
+    handler: async ({ env, actor, fields }) => {
+      const { request_id: requestId, label } = fields;
+      return { cancelled: await cancelQuotes(env, actor, { requestId, label, ...bookOf(fields) }) };
+    },
   });
   route(api, {
     ...READ,
@@ -310,15 +300,7 @@ function registerOwnQuoteRoutes(api: Api): void {
     operationId: "listMyQuotes",
     summary: "List your own quotes, newest first",
     description: EXAMINED,
-    query: z
-      .strictObject({
-        status: quoteStatus.optional(),
-        request_id: described(uuidField, "Only quotes on this request").optional(),
-        label: described(labelField, "Only quotes with this label").optional(),
-        ...bookFilter,
-        ...timeIdPage,
-      })
-      .refine(hasVenue, venueOfAsset),
+    query: bookQuery({ status: quoteStatus.optional(), ...chosenQuotes }, timeIdPage),
     response: pageSchema(Quote),
     handler: ({ env, actor, query }) => {
       const { status, request_id: requestId, label } = query;
@@ -374,19 +356,16 @@ function registerMatchRoutes(api: Api): void {
     operationId: "listMatches",
     summary: "List your matches as requester or maker, newest first",
     description: EXAMINED,
-    query: z
-      .strictObject({
+    query: bookQuery(
+      {
         role: described(oneOf(ROLES), "Only matches in which you had this role").optional(),
         label: described(
           labelField,
           "Only matches whose request or quote you labelled so",
         ).optional(),
-        ...bookFilter,
-        ...period,
-        ...timeIdPage,
-      })
-      .refine(hasVenue, venueOfAsset)
-      .refine(inOrder, afterFrom),
+      },
+      { ...period, ...timeIdPage },
+    ).refine(inOrder, afterFrom),
     response: pageSchema(Match),
     handler: ({ env, actor, query }) => {
       const { role, label, from, to } = query;

@@ -7,6 +7,7 @@ import {
   type Named,
   type PlaceQuote,
   recordOf,
+  refused,
   reject,
 } from "./command.ts";
 import { recall, recalling } from "./recall.ts";
@@ -53,19 +54,18 @@ async function sendToBook(env: Env, command: Command, own: Book | undefined): Pr
     asset = await bookOf(env.DB, command);
   } catch (error) {
     log("error", "rfq.book_not_found", { op: command.op, ...errorFields(error) });
-    return { ok: false, problem: unavailable("none").data };
+    return refused(unavailable("none"));
   }
   if (asset === undefined) return unknownRecord(command);
   try {
     const result: Result = await (own?.asset === asset
       ? own.submit(command)
       : bookObject(env, asset).submit(command));
-    if (result.ok && result.kind === "quote")
-      rememberBook(command.op === "place_quote" ? command.quoteId : "", asset);
+    if (result.ok && command.op === "place_quote") rememberBook(command.quoteId, asset);
     return result;
   } catch (error) {
     log("error", "rfq.book_unreachable", { asset, op: command.op, ...errorFields(error) });
-    return { ok: false, problem: unavailable("unknown").data };
+    return refused(unavailable("unknown"));
   }
 }
 

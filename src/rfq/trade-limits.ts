@@ -11,7 +11,7 @@ import type { Actor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import { atom, type Columns, type Expr, expr, uuid } from "../platform/sql.ts";
-import { reject, type Result } from "./command.ts";
+import { refused, reject, type Result } from "./command.ts";
 
 /** Who trades. `key` is NULL for a session. */
 type Trader = {
@@ -106,9 +106,7 @@ export function withinLimits<Facts extends LimitFacts>(
 
 /** The session's scopes may be a few seconds old. */
 export function sessionRejected(actor: Actor): Result | undefined {
-  return actor.credential.kind === "session"
-    ? { ok: false, problem: scopeMissing("trade", ["read"]).data }
-    : undefined;
+  return actor.credential.kind === "session" ? refused(scopeMissing("trade", ["read"])) : undefined;
 }
 
 /** `required` is what the trade would give. Undefined if it fits meanwhile. */

@@ -192,8 +192,13 @@ it.each<[name: string, read: Read, indexes: string[]]>([
   ],
   [
     "a user's requests with a label",
-    (db) => listOwnRequests(archive(db), user, { label: "l", status: "open" }, next),
+    (db) => listOwnRequests(archive(db), user, { label: "l", status: "all" }, next),
     ["requests_label", "the primary key"],
+  ],
+  [
+    "a user's open requests with a label",
+    (db) => listOwnRequests(archive(db), user, { label: "l", status: "open" }, next),
+    ["requests_user_status"],
   ],
   [
     "a user's matches with a label",

@@ -111,8 +111,8 @@ describe("the rejections of a group", () => {
 
     expect(matchOf(results.pop() as Result)).toEqual(match);
     expect(results.map(outcomeOf)).toEqual(sent.map(([, outcome]) => outcome));
-    // Two groups, because the first command does not wait for others. Each has one read of reasons.
-    expect(count()).toBe(4);
+    // One group, and one read of the reasons.
+    expect(count()).toBe(2);
   });
 });
 

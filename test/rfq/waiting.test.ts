@@ -31,6 +31,7 @@ describe("a command that waits too long", () => {
     const sent = [1, 2].map((price) => command.placeQuote(maker, request.request_id, price));
     const [early, late] = await Promise.all(sent.map((quote) => operationOf(quote)));
     const first = committer.submit(early!);
+    await scheduler.wait(5);
     const startedAt = Date.now();
     const second = await committer.submit(late!);
     expect(Date.now() - startedAt).toBeLessThan(1_200);

@@ -4,12 +4,10 @@ import { assetId, venueField } from "../../assets/asset-fields.ts";
 import { pageSchema } from "../../http/cursor.ts";
 import { route } from "../../http/define-route.ts";
 import type { Api } from "../../http/route-definition.ts";
-import { afterFrom, inOrder, period } from "../query-fields.ts";
+import { afterFrom, inOrder, period, READ } from "../query-fields.ts";
 import { candlePage, listCandles } from "./list-candles.ts";
 import { TickerList } from "./list-tickers.ts";
 import { Candle, intervalField, TickersResponse } from "./schemas.ts";
-
-const READ = { tag: "RFQ", method: "get", credential: "any", scope: "read" } as const;
 
 export function registerCandleRoutes(api: Api): void {
   const tickers = new TickerList();
@@ -43,17 +41,9 @@ export function registerCandleRoutes(api: Api): void {
       })
       .refine(inOrder, afterFrom),
     response: pageSchema(Candle),
-    handler: ({ db, query }) =>
-      listCandles(
-        db,
-        {
-          venue: query.venue_id,
-          assetId: query.asset_id,
-          interval: query.interval,
-          from: query.from,
-          to: query.to,
-        },
-        query,
-      ),
+    handler: ({ db, query }) => {
+      const { venue_id: venue, interval, from, to } = query;
+      return listCandles(db, { venue, assetId: query.asset_id, interval, from, to }, query);
+    },
   });
 }

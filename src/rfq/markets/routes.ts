@@ -1,11 +1,10 @@
 /** The public list of markets. */
-import * as z from "zod";
 import { pageSchema } from "../../http/cursor.ts";
 import { route } from "../../http/define-route.ts";
 import type { Api } from "../../http/route-definition.ts";
-import { bookOf, hasVenue, venueOfAsset } from "../query-fields.ts";
+import { bookOf, bookQuery } from "../query-fields.ts";
 import { MarketList } from "./market-list.ts";
-import { MarketItem, MarketsQuery } from "./schemas.ts";
+import { MarketItem, marketsQuery } from "./schemas.ts";
 
 export function registerMarketRoutes(api: Api): void {
   const markets = new MarketList();
@@ -19,7 +18,7 @@ export function registerMarketRoutes(api: Api): void {
       "Says what an asset is and until when it trades. The response may be a second old. Unless " +
       "GET /config has `listed_only`, assets that are not listed are traded too.",
     credential: "public",
-    query: z.strictObject(MarketsQuery).refine(hasVenue, venueOfAsset),
+    query: bookQuery({}, marketsQuery),
     response: pageSchema(MarketItem),
     handler: ({ env, query }) =>
       markets.page(

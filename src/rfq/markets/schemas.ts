@@ -3,13 +3,11 @@ import * as z from "zod";
 import { assetId, venueField, venueOut } from "../../assets/asset-fields.ts";
 import { pageFields } from "../../http/cursor.ts";
 import { boundedText, described, oneOf, pattern, textField, timestamp } from "../../http/fields.ts";
-import { bookFilter } from "../query-fields.ts";
 import { MARKET_STATUSES } from "./market.ts";
 
 const MAX_SEARCH_CHARS = 100;
 
-export const MarketsQuery = {
-  ...bookFilter,
+export const marketsQuery = {
   status: described(oneOf(MARKET_STATUSES), "Only markets of this status").optional(),
   test: described(
     oneOf(["true", "false"]),
