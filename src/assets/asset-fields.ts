@@ -2,13 +2,10 @@
 import * as z from "zod";
 import { described, field, oneOf, pattern, textField } from "../http/fields.ts";
 import { parseAddress } from "./address.ts";
-import { parseJsonInteger, parseU256 } from "./amount.ts";
+import { parseJsonInteger, parseU256, U256_MAX } from "./amount.ts";
 import { canonicalAssetId } from "./asset.ts";
 import { MAX_NATIVE_UNITS } from "../platform/sql.ts";
 import { VENUE_ID } from "../platform/venues.ts";
-
-const U256_FORMS =
-  "must be a non-negative integer up to 2^256-1, as decimal text, 0x hex text or a JSON number";
 
 /**
  * The patterns below allow 77 decimal digits, because a regular expression cannot express "at most
@@ -16,31 +13,36 @@ const U256_FORMS =
  */
 const LARGEST = ". At most 2^256-1, although the pattern excludes numbers of 78 decimal digits.";
 
-/** Generated clients need one type a field. A JSON integer is valid too. */
-const U256_DOCUMENTED: { type: "string"; examples: string[] } = {
-  type: "string",
-  examples: ["1000000", "0xf4240"],
-};
+/** An amount within bounds. Generated clients need one type a field. A JSON integer is valid too. */
+function amountField(
+  { least = 0n, most = U256_MAX }: { readonly least?: bigint; readonly most?: bigint },
+  rule: string,
+  documented: {
+    readonly pattern: string;
+    readonly description: string;
+    type?: ("string" | "null")[];
+  },
+) {
+  return field(
+    (text, source) => {
+      const amount = parseU256(text, source);
+      return amount !== undefined && amount >= least && amount <= most ? amount : undefined;
+    },
+    `must be ${rule}, as decimal text, 0x hex text or a JSON number`,
+    { type: "string", examples: ["1000000", "0xf4240"], ...documented },
+  );
+}
 
-export const u256 = field(parseU256, U256_FORMS, {
-  ...U256_DOCUMENTED,
+export const u256 = amountField({}, "a non-negative integer up to 2^256-1", {
   pattern: "^(0*[0-9]{1,77}|0x0*[0-9a-fA-F]{1,64})$",
   description: `U256: decimal string, 0x hex string or JSON integer${LARGEST}`,
 });
 
 /** An amount of at least one native unit. */
-export const positiveU256 = field(
-  (text, source) => {
-    const amount = parseU256(text, source);
-    return amount === 0n ? undefined : amount;
-  },
-  U256_FORMS.replace("a non-negative", "a positive"),
-  {
-    ...U256_DOCUMENTED,
-    pattern: "^(0*[1-9][0-9]{0,76}|0x0*[1-9a-fA-F][0-9a-fA-F]{0,63})$",
-    description: `U256 of at least 1: decimal string, 0x hex string or JSON integer${LARGEST}`,
-  },
-);
+export const positiveU256 = amountField({ least: 1n }, "a positive integer up to 2^256-1", {
+  pattern: "^(0*[1-9][0-9]{0,76}|0x0*[1-9a-fA-F][0-9a-fA-F]{0,63})$",
+  description: `U256 of at least 1: decimal string, 0x hex string or JSON integer${LARGEST}`,
+});
 
 /**
  * The largest limit on USDC that a user can set, about 9 × 10^9 USDC. Sums of amounts are compared
@@ -49,29 +51,17 @@ export const positiveU256 = field(
 const MAX_USDC_LIMIT = BigInt(Number.MAX_SAFE_INTEGER);
 
 /** A limit that a user sets on amounts of USDC, in native units. Its fields are nullable. */
-export const usdcLimit = field(
-  (text, source) => {
-    const limit = parseU256(text, source);
-    return limit !== undefined && limit <= MAX_USDC_LIMIT ? limit : undefined;
-  },
-  "must be an integer from 0 to 2^53-1, as decimal text, 0x hex text or a JSON number",
-  {
-    ...U256_DOCUMENTED,
-    type: ["string", "null"],
-    pattern: "^(0*[0-9]{1,15}|0x0*[0-9a-fA-F]{1,13})$",
-    description: "Native units of USDC, up to 2^53-1",
-  },
-);
+export const usdcLimit = amountField({ most: MAX_USDC_LIMIT }, "an integer from 0 to 2^53-1", {
+  type: ["string", "null"],
+  pattern: "^(0*[0-9]{1,15}|0x0*[0-9a-fA-F]{1,13})$",
+  description: "Native units of USDC, up to 2^53-1",
+});
 
 /** An amount of USDC that a balance can hold. */
-export const positiveUsdc = field(
-  (text, source) => {
-    const units = parseU256(text, source);
-    return units === undefined || units === 0n || units > MAX_NATIVE_UNITS ? undefined : units;
-  },
-  "must be a positive integer up to 2^62, as decimal text, 0x hex text or a JSON number",
+export const positiveUsdc = amountField(
+  { least: 1n, most: MAX_NATIVE_UNITS },
+  "a positive integer up to 2^62",
   {
-    ...U256_DOCUMENTED,
     pattern: "^(0*[1-9][0-9]{0,18}|0x0*[1-9a-fA-F][0-9a-fA-F]{0,15})$",
     description: "Native units of USDC from 1 to 2^62: decimal string, 0x hex string or integer",
   },
@@ -79,9 +69,7 @@ export const positiveUsdc = field(
 
 /** Native units in decimal, for the filters of the ledger. */
 export const decimalUnits = textField(
-  (text) => {
-    return /^\d+$/.test(text) ? parseU256(text, "query") : undefined;
-  },
+  (text) => (/^\d+$/.test(text) ? parseU256(text, "query") : undefined),
   "must be a decimal integer from 0 to 2^256-1",
   { type: "string", pattern: "^0*[0-9]{1,77}$", description: `Native units in decimal${LARGEST}` },
 );

@@ -11,16 +11,6 @@ import type { ChainConfig, Config } from "../platform/config.ts";
 
 export type DerivedAddress = { readonly address: Address; readonly salt: Hex };
 
-/** The user's address number `nonce` on a chain. `verifyFactory` must have checked the factory. */
-export function depositAddressFor(
-  settings: Pick<Config, "ADDRESS_KEY">,
-  chain: ChainConfig,
-  userId: string,
-  nonce: number,
-): DerivedAddress {
-  return addressesOf(settings, chain)(userId, nonce);
-}
-
 /** What an address derives from. */
 type AddressName = {
   readonly chain: string;
@@ -28,26 +18,25 @@ type AddressName = {
   readonly nonce: number;
 };
 
+/** The user's address number `nonce` on a chain. `verifyFactory` must have checked the factory. */
+export function depositAddressFor(
+  { ADDRESS_KEY }: Pick<Config, "ADDRESS_KEY">,
+  { chain, factory }: ChainConfig,
+  userId: string,
+  nonce: number,
+): DerivedAddress {
+  const salt = saltOf(ADDRESS_KEY, { userId, chain, nonce });
+  return { salt, address: cloneAddress(getAddress(factory), salt) };
+}
+
 /** Derives the addresses of all chains. Undefined: the settings do not contain the chain. */
 export function addressOf(
   settings: Pick<Config, "ADDRESS_KEY" | "CHAINS">,
 ): (name: AddressName) => DerivedAddress | undefined {
-  const chains = new Map(
-    settings.CHAINS.map((chain) => [chain.chain, addressesOf(settings, chain)]),
-  );
-  return ({ chain, userId, nonce }) => chains.get(chain)?.(userId, nonce);
-}
-
-/** The code of the clones is hashed once, because the reconciliation derives many addresses. */
-function addressesOf(
-  { ADDRESS_KEY }: Pick<Config, "ADDRESS_KEY">,
-  { chain, factory }: ChainConfig,
-): (userId: string, nonce: number) => DerivedAddress {
-  const from = getAddress(factory);
-  const bytecodeHash = keccak256(cloneCode(from));
-  return (userId, nonce) => {
-    const salt = saltOf(ADDRESS_KEY, { userId, chain, nonce });
-    return { salt, address: getContractAddress({ opcode: "CREATE2", from, salt, bytecodeHash }) };
+  const chains = new Map(settings.CHAINS.map((chain) => [chain.chain, chain]));
+  return ({ chain: name, userId, nonce }) => {
+    const chain = chains.get(name);
+    return chain && depositAddressFor(settings, chain, userId, nonce);
   };
 }
 
@@ -56,12 +45,14 @@ export function saltOf(addressKey: string, of: AddressName): Hex {
   return `0x${bytesToHex(hmac(sha256, utf8ToBytes(addressKey), utf8ToBytes(message)))}`;
 }
 
-/**
- * Same result as OpenZeppelin's Clones.predictDeterministicAddress (EIP-1167).
- */
+/** By factory, hashed once, because the reconciliation derives many addresses. */
+const codeHashes = new Map<Address, Hex>();
+
+/** Same result as OpenZeppelin's Clones.predictDeterministicAddress (EIP-1167). */
 export function cloneAddress(factory: Address, salt: Hex): Address {
-  const bytecode = cloneCode(factory);
-  return getContractAddress({ opcode: "CREATE2", from: factory, salt, bytecode });
+  const bytecodeHash = codeHashes.get(factory) ?? keccak256(cloneCode(factory));
+  codeHashes.set(factory, bytecodeHash);
+  return getContractAddress({ opcode: "CREATE2", from: factory, salt, bytecodeHash });
 }
 
 function cloneCode(factory: Address): Hex {

@@ -12,6 +12,7 @@ import {
   recoverTransactionAddress,
   type TransactionSerializedEIP1559,
   createClient,
+  formatTransactionRequest,
   isHex,
   numberToHex,
 } from "viem";
@@ -159,18 +160,8 @@ export function remoteAccount(signer: RemoteSigner, chainId: number): OperatorAc
 }
 
 function toRpc(transaction: Unsigned, from: Address, chainId: number) {
-  return {
-    type: "0x2",
-    from,
-    to: transaction.to,
-    data: transaction.data,
-    value: "0x0",
-    nonce: numberToHex(transaction.nonce),
-    gas: numberToHex(transaction.gasLimit),
-    maxFeePerGas: numberToHex(transaction.fees.maxFee),
-    maxPriorityFeePerGas: numberToHex(transaction.fees.priorityFee),
-    chainId: numberToHex(chainId),
-  };
+  const request = formatTransactionRequest(toEip1559(transaction, chainId));
+  return { ...request, from, chainId: numberToHex(chainId) };
 }
 
 /** Web3Signer returns the bytes. geth and others return `{ raw, tx }`. */
