@@ -5,19 +5,12 @@
  * posts nothing.
  */
 import type { AssetKey } from "../assets/asset.ts";
+import { type AuditActor, auditRow, recordBy } from "../audit/audit.ts";
 import { externalOwner, LOSSES_OWNER, openExternalAccounts, post } from "../ledger/post.ts";
+import { closedAlert } from "../platform/alert.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import {
-  blob,
-  type Expr,
-  expr,
-  first,
-  MAX_NATIVE_UNITS,
-  type Sql,
-  sql,
-  uuid,
-} from "../platform/sql.ts";
+import { blob, expr, first, MAX_NATIVE_UNITS, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { isLost } from "./payer/restore-payments.ts";
 import type { ACCEPTED_AS } from "./column-values.ts";
@@ -26,7 +19,7 @@ export type Acceptance = {
   readonly paymentId: string;
   readonly kind: (typeof ACCEPTED_AS)[number];
   readonly reason: string;
-  readonly actor: string;
+  readonly actor: AuditActor;
 };
 
 export type Accepted =
@@ -38,10 +31,8 @@ type Paid = { chain: string; asset: AssetKey | null; amount: string };
 export async function acceptPayment(
   db: D1Database,
   settings: Config,
-  acceptance: Acceptance,
-  alongside: (at: Sql, applied: Expr) => readonly Sql[] = () => [],
+  { paymentId, kind, reason, actor }: Acceptance,
 ): Promise<Accepted> {
-  const { paymentId, kind, reason, actor } = acceptance;
   const id = blob(paymentId);
   const chains = JSON.stringify(settings.CHAINS.map(({ chain }) => chain));
   const paid = await first<Paid>(
@@ -93,10 +84,13 @@ export async function acceptPayment(
         coalesce((SELECT max(batch_no) + 1 FROM vault_events
           WHERE chain = ${chain.chain} AND vault = ${blob(chain.vault)}), 1))
       WHERE chain = ${chain.chain} AND ${applied} AND ${noneLost}`,
-    sql`UPDATE alerts SET resolved_at = ${group.at}
-      WHERE kind = 'payment_unknown' AND subject = ${chain.chain} AND resolved_at IS NULL
-        AND ${applied} AND ${noneLost}`,
-    ...alongside(group.at, applied),
+    closedAlert({
+      kind: "payment_unknown",
+      subject: chain.chain,
+      at: group.at,
+      when: sql`${applied} AND ${noneLost}`,
+    }),
+    auditRow(recordBy(actor, "payment_accepted", { subjectId: paymentId }), group.at, applied),
   ]);
   return outcomeOf(db, chain.chain, { paymentId, acceptanceId });
 }

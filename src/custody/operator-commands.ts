@@ -2,6 +2,7 @@
  * Records commands of operators and reads what they need to decide. A command is a row. The watcher
  * (watch-chain.ts) or the payer (carry-out-commands.ts) carries it out.
  */
+import { type AuditActor, auditRow, recordBy } from "../audit/audit.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
 import {
@@ -13,8 +14,8 @@ import {
   first,
   readUuid,
   select,
-  type Sql,
   sql,
+  TRUE,
   uuid,
 } from "../platform/sql.ts";
 import { announceDeposits } from "./custody-events.ts";
@@ -26,19 +27,14 @@ import { type Config, witnessesOf } from "../platform/config.ts";
 
 const MAX_LISTED = 500;
 
-/** Statements for the batch of the command, such as its audit row. `applied`: it was recorded. */
-export type Alongside = (command: {
-  readonly at: Sql;
-  readonly applied: Sql;
-  readonly userId: string;
-}) => readonly Sql[];
+/** What the audit log says of the commands about a withdrawal. */
+export const AUDITED = { fail: "withdrawal_failed", retry: "withdrawal_retried" } as const;
 
 /** `withdrawals fail` and `retry`. A command that is already open is not recorded again. */
 export async function recordWithdrawalCommand(
   db: D1Database,
-  command: { kind: "fail" | "retry"; withdrawalId: string; actor: string },
-  alongside: Alongside = () => [],
-): Promise<{ chain: string; recorded: boolean }> {
+  command: { kind: keyof typeof AUDITED; withdrawalId: string; actor: AuditActor },
+): Promise<{ chain: string; recorded: boolean; userId: string }> {
   const withdrawal = await first<{ chain: string; status: WithdrawalStatus; user: string }>(
     db,
     sql`SELECT chain, status, hex(user_id) AS user FROM withdrawals
@@ -55,6 +51,8 @@ export async function recordWithdrawalCommand(
       : `the withdrawal is already ${status}`;
     throw invalidRequest([{ path: "--id", message }]);
   }
+  const userId = readUuid(withdrawal.user);
+  const about = { userId, subjectId: command.withdrawalId };
   const group = newGroup();
   const open = sql`withdrawal_id = ${uuid(command.withdrawalId)} AND kind = ${command.kind}
     AND done_group IS NULL`;
@@ -69,9 +67,9 @@ export async function recordWithdrawalCommand(
       WHERE kind IN ('withdrawal_dead_letter', 'withdrawal_parked', 'withdrawal_altered')
         AND subject = ${command.withdrawalId}
         AND resolved_at IS NULL`,
-    ...alongside({ at: group.at, applied, userId: readUuid(withdrawal.user) }),
+    auditRow(recordBy(command.actor, AUDITED[command.kind], about), group.at, applied),
   ]);
-  return { chain: withdrawal.chain, recorded: rows === null || rows[0]?.length === 1 };
+  return { chain: withdrawal.chain, recorded: rows === null || rows[0]?.length === 1, userId };
 }
 
 /**
@@ -81,8 +79,7 @@ export async function recordWithdrawalCommand(
 export async function recordResume(
   db: D1Database,
   chain: string,
-  actor: string,
-  alongside: (at: Sql) => readonly Sql[] = () => [],
+  actor: AuditActor,
 ): Promise<void> {
   const group = newGroup();
   const openHere = sql`chain = ${chain} AND done_group IS NULL`;
@@ -95,22 +92,21 @@ export async function recordResume(
       WHERE ${openHere} AND kind IN ('resume_chain', 'resume_payer')`,
     insertCommand("resume_chain"),
     insertCommand("resume_payer"),
-    ...alongside(group.at),
+    auditRow(recordBy(actor, "chain_resumed", { subjectId: chain }), group.at, TRUE),
   ]);
 }
 
 /** `chain rescan`: the watcher reads the blocks again. Commands are carried out one by one. */
 export async function recordRescan(
   db: D1Database,
-  command: { chain: string; from: number; to: number; actor: string },
-  alongside: (at: Sql) => readonly Sql[] = () => [],
+  { chain, from, to, actor }: { chain: string; from: number; to: number; actor: AuditActor },
 ): Promise<void> {
   const group = newGroup();
+  const subjectId = `${chain}:${from}-${to}`;
   await commitOrThrow(db, group, [
     sql`INSERT INTO chain_commands (chain, kind, from_block, to_block, actor, at)
-      VALUES (${command.chain}, 'rescan', ${command.from}, ${command.to}, ${command.actor},
-        ${group.at})`,
-    ...alongside(group.at),
+      VALUES (${chain}, 'rescan', ${from}, ${to}, ${actor}, ${group.at})`,
+    auditRow(recordBy(actor, "chain_rescanned", { subjectId }), group.at, TRUE),
   ]);
 }
 
@@ -121,7 +117,7 @@ export async function recordRescan(
 export async function forgetDeposit(
   db: D1Database,
   depositId: string,
-  alongside: (at: Sql, applied: Expr) => readonly Sql[] = () => [],
+  actor: AuditActor,
 ): Promise<boolean> {
   const group = newGroup();
   const forgotten = expr`EXISTS (SELECT 1 FROM deposits
@@ -131,7 +127,7 @@ export async function forgetDeposit(
       WHERE deposit_id = ${uuid(depositId)} AND status = 'confirming' RETURNING 1`,
     ...orphanSmallDeposit(group, uuid(depositId)),
     ...announceDeposits(group),
-    ...alongside(group.at, forgotten),
+    auditRow(recordBy(actor, "deposit_forgotten", { subjectId: depositId }), group.at, forgotten),
   ]);
   return rows === null || rows[0]?.length === 1 || rows[1]?.length === 1;
 }
@@ -142,17 +138,18 @@ const MAX_FORGOTTEN = 1_000;
 /** `chain forget-deposit --block`: the same for the unconfirmed deposits of a block. */
 export async function forgetBlock(
   db: D1Database,
-  { chain, block }: { chain: string; block: number },
-  alongside: (at: Sql, applied: Expr) => readonly Sql[] = () => [],
+  { chain, block, actor }: { chain: string; block: number; actor: AuditActor },
 ): Promise<{ forgotten: boolean; left: number }> {
   const group = newGroup();
   const waiting = sql`FROM deposits WHERE chain = ${chain} AND status = 'confirming'
     AND confirmed_group IS NULL AND block_number = ${block}`;
+  const record = recordBy(actor, "deposit_forgotten", { subjectId: `${chain}:${block}` });
+  const forgotten = expr`EXISTS (SELECT 1 FROM deposits WHERE ended_group = ${group.seq})`;
   const rows = await commitOrThrow(db, group, [
     sql`UPDATE deposits SET status = 'orphaned', ended_group = ${group.seq}
       WHERE deposit_id IN (SELECT deposit_id ${waiting} LIMIT ${MAX_FORGOTTEN}) RETURNING 1`,
     ...announceDeposits(group),
-    ...alongside(group.at, expr`EXISTS (SELECT 1 FROM deposits WHERE ended_group = ${group.seq})`),
+    auditRow(record, group.at, forgotten),
   ]);
   const [left] = await all<{ n: number }>(db, sql`SELECT count(*) AS n ${waiting}`);
   return { forgotten: rows === null || (rows[0]?.length ?? 0) > 0, left: left?.n ?? 0 };
@@ -164,8 +161,7 @@ export async function forgetBlock(
  */
 export async function resweepAddress(
   db: D1Database,
-  { chain, address }: { chain: string; address: string },
-  alongside: (at: Sql) => readonly Sql[] = () => [],
+  { chain, address, actor }: { chain: string; address: string; actor: AuditActor },
 ): Promise<number> {
   const group = newGroup();
   const ofAddress = sql`chain = ${chain} AND address = ${blob(address)}`;
@@ -176,7 +172,7 @@ export async function resweepAddress(
       FROM deposits WHERE ${ofAddress} AND status = 'credited' GROUP BY chain, asset, address
       ON CONFLICT (chain, asset, address) DO UPDATE SET not_before = NULL,
         block_number = max(block_number, excluded.block_number)`,
-    ...alongside(group.at),
+    auditRow(recordBy(actor, "address_resweep", { subjectId: address }), group.at, TRUE),
   ]);
   const found = await first<{ assets: number }>(
     db,
@@ -189,17 +185,17 @@ export async function resweepAddress(
 export async function setWithdrawalsPaused(
   db: D1Database,
   paused: boolean,
-  reason: string,
-  alongside: (at: Sql) => readonly Sql[] = () => [],
+  actor: AuditActor,
 ): Promise<void> {
   const group = newGroup();
+  const kind = paused ? "withdrawals_paused" : "withdrawals_resumed";
   await commitOrThrow(db, group, [
     paused
       ? sql`INSERT INTO kill_switches (name, reason, since)
-          SELECT 'withdrawals_paused', ${reason}, ${group.at}
+          SELECT 'withdrawals_paused', ${actor}, ${group.at}
           WHERE NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')`
       : sql`DELETE FROM kill_switches WHERE name = 'withdrawals_paused'`,
-    ...alongside(group.at),
+    auditRow(recordBy(actor, kind, { subjectId: null }), group.at, TRUE),
   ]);
 }
 

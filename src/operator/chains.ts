@@ -1,5 +1,4 @@
 import { address as addressField } from "../assets/asset-fields.ts";
-import { auditRow, recordBy } from "../audit/audit.ts";
 import { addressOf } from "../chain/addresses.ts";
 import { readCursor } from "../chain/chain-cursor.ts";
 import {
@@ -15,7 +14,7 @@ import { lastFinished, reconcile } from "../reconcile/reconcile.ts";
 import { near } from "../platform/near.ts";
 import { problem } from "../platform/problem.ts";
 import { limited } from "../platform/query-limit.ts";
-import { all, sql, TRUE } from "../platform/sql.ts";
+import { all, sql } from "../platform/sql.ts";
 import { databaseBytes, limitBytes } from "../platform/storage.ts";
 import { toWireTime } from "../platform/time.ts";
 import { closeAlerts } from "./audit-commands.ts";
@@ -59,10 +58,7 @@ async function serviceStatus({ env, settings }: OperatorContext) {
 /** Lets the watcher and the payer continue after a halt and its review. */
 export async function resume(context: OperatorContext): Promise<unknown> {
   const chain = knownChain(context, argument(context, "chain"));
-  const actor = actorOf(context);
-  await recordResume(context.env.DB, chain, actor, (at) => [
-    auditRow(recordBy(actor, "chain_resumed", { subjectId: chain }), at, TRUE),
-  ]);
+  await recordResume(context.env.DB, chain, actorOf(context));
   await near(context.env, context.env.CHAIN_WATCHER, chain).wake(chain);
   await near(context.env, context.env.PAYER, chain).wake(chain);
   return { chain, recorded: true };
@@ -75,11 +71,7 @@ export async function rescan(context: OperatorContext): Promise<unknown> {
   if (from > to) throw badOption("to", "must not be below --from");
   const confirmed = (await readCursor(context.env.DB, chain))?.confirmed.number ?? 0;
   if (to > confirmed) throw badOption("to", `must not be above the confirmed block ${confirmed}`);
-  const actor = actorOf(context);
-  const subjectId = `${chain}:${from}-${to}`;
-  await recordRescan(context.env.DB, { chain, from, to, actor }, (at) => [
-    auditRow(recordBy(actor, "chain_rescanned", { subjectId }), at, TRUE),
-  ]);
+  await recordRescan(context.env.DB, { chain, from, to, actor: actorOf(context) });
   await near(context.env, context.env.CHAIN_WATCHER, chain).wake(chain);
   return { chain, from, to, recorded: true };
 }
@@ -87,23 +79,17 @@ export async function rescan(context: OperatorContext): Promise<unknown> {
 /** Orphans a deposit that can never confirm, or all of a block. */
 export async function forget(context: OperatorContext): Promise<unknown> {
   const { DB } = context.env;
-  const recordOf = (subjectId: string) =>
-    recordBy(actorOf(context), "deposit_forgotten", { subjectId });
+  const actor = actorOf(context);
   if (optional(context, "block") !== undefined) {
     if (optional(context, "id") !== undefined) throw badOption("block", "excludes --id");
     const chain = knownChain(context, argument(context, "chain"));
     const block = integerOption(context, "block");
-    const { forgotten, left } = await forgetBlock(DB, { chain, block }, (at, applied) => [
-      auditRow(recordOf(`${chain}:${block}`), at, applied),
-    ]);
+    const { forgotten, left } = await forgetBlock(DB, { chain, block, actor });
     if (forgotten) return { chain, block, status: "orphaned", left };
     throw notConfirming(`No deposit of block ${block}`);
   }
   const id = idOption(context, "id");
-  const forgotten = await forgetDeposit(DB, id, (at, applied) => [
-    auditRow(recordOf(id), at, applied),
-  ]);
-  if (forgotten) return { deposit_id: id, status: "orphaned" };
+  if (await forgetDeposit(DB, id, actor)) return { deposit_id: id, status: "orphaned" };
   throw notConfirming(`No deposit ${id}`);
 }
 
@@ -118,10 +104,8 @@ function notConfirming(none: string): OperatorRejection {
 export async function resweep(context: OperatorContext): Promise<unknown> {
   const chain = knownChain(context, argument(context, "chain"));
   const address = fieldOption(context, "address", addressField);
-  const actor = actorOf(context);
-  const assets = await resweepAddress(context.env.DB, { chain, address }, (at) => [
-    auditRow(recordBy(actor, "address_resweep", { subjectId: address }), at, TRUE),
-  ]);
+  const of = { chain, address, actor: actorOf(context) };
+  const assets = await resweepAddress(context.env.DB, of);
   if (assets > 0) return { chain, address, assets };
   throw new OperatorRejection("no_credited_deposit", `No deposit to ${address} was credited.`);
 }

@@ -1,6 +1,5 @@
 /** `restore`: what a restored database does not contain, of chains, journal and audit log. */
 import { SEALER_NAME } from "../archive/sealer-name.ts";
-import { auditRow, recordBy } from "../audit/audit.ts";
 import { hasLostEvents, openEpoch } from "../audit/epoch.ts";
 import { acceptPayment } from "../custody/accept-payment.ts";
 import type { RestoreReport } from "../custody/payer/restore-payments.ts";
@@ -74,15 +73,8 @@ async function accept(context: OperatorContext): Promise<unknown> {
   const kind = oneOfOption(context, "as", ACCEPTED_AS);
   if (kind === undefined) throw badOption("as", "is required with --accept-payment");
   const reason = option(context, "reason");
-  const actor = actorOf(context);
-  const accepted = await acceptPayment(
-    context.env.DB,
-    context.settings,
-    { paymentId, kind, reason, actor },
-    (at, applied) => [
-      auditRow(recordBy(actor, "payment_accepted", { subjectId: paymentId }), at, applied),
-    ],
-  );
+  const acceptance = { paymentId, kind, reason, actor: actorOf(context) };
+  const accepted = await acceptPayment(context.env.DB, context.settings, acceptance);
   if ("chain" in accepted) return { payment_id: paymentId, as: kind, ...accepted };
   throw new OperatorRejection("payment_not_acceptable", NOT_ACCEPTABLE[accepted.status]);
 }

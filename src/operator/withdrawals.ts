@@ -1,13 +1,13 @@
 import {
+  AUDITED,
   listWithdrawals,
   recordWithdrawalCommand,
   setWithdrawalsPaused,
 } from "../custody/operator-commands.ts";
 import { WITHDRAWAL_STATUSES } from "../custody/column-values.ts";
-import { auditRow, recordBy } from "../audit/audit.ts";
 import { near } from "../platform/near.ts";
 import { Problem } from "../platform/problem.ts";
-import { expr, TRUE } from "../platform/sql.ts";
+import { expr } from "../platform/sql.ts";
 import { ageText } from "../platform/time.ts";
 import { sendNotice } from "../streams/notice.ts";
 import { actorOf, type OperatorContext, idOption, limitOption, oneOfOption } from "./context.ts";
@@ -37,37 +37,28 @@ export const retry = (context: OperatorContext): Promise<unknown> =>
 /** Voids the payment on chain. The funds are returned once the void is confirmed. */
 export const fail = (context: OperatorContext): Promise<unknown> => submitCommand(context, "fail");
 
-async function submitCommand(context: OperatorContext, kind: "retry" | "fail"): Promise<unknown> {
+async function submitCommand(
+  context: OperatorContext,
+  kind: keyof typeof AUDITED,
+): Promise<unknown> {
   const withdrawalId = idOption(context, "id");
-  const actor = actorOf(context);
-  const audited = kind === "fail" ? "withdrawal_failed" : "withdrawal_retried";
-  let owner: string | undefined;
-  const { chain, recorded } = await recordWithdrawalCommand(
-    context.env.DB,
-    { kind, withdrawalId, actor },
-    ({ at, applied, userId }) => {
-      owner = userId;
-      const about = { userId, subjectId: withdrawalId };
-      return [auditRow(recordBy(actor, audited, about), at, applied)];
+  const command = { kind, withdrawalId, actor: actorOf(context) };
+  const { chain, recorded, userId } = await recordWithdrawalCommand(context.env.DB, command).catch(
+    (error: unknown) => {
+      // The id is valid here, so `invalid_request` can only concern the withdrawal's status.
+      if (error instanceof Problem && error.data.code === "invalid_request")
+        throw new OperatorRejection("withdrawal_final", error.data.detail);
+      throw error;
     },
-  ).catch((error: unknown) => {
-    // The id is valid here, so `invalid_request` can only concern the withdrawal's status.
-    if (error instanceof Problem && error.data.code === "invalid_request")
-      throw new OperatorRejection("withdrawal_final", error.data.detail);
-    throw error;
-  });
-  if (recorded && owner !== undefined)
-    await sendNotice(context.env, { userId: owner, kind: audited, subjectId: withdrawalId });
+  );
+  if (recorded)
+    await sendNotice(context.env, { userId, kind: AUDITED[kind], subjectId: withdrawalId });
   await near(context.env, context.env.PAYER, chain).wake(chain);
   return { withdrawal_id: withdrawalId, command: kind, recorded, chain };
 }
 
 export async function setPaused(context: OperatorContext, paused: boolean): Promise<unknown> {
-  const actor = actorOf(context);
-  const kind = paused ? "withdrawals_paused" : "withdrawals_resumed";
-  await setWithdrawalsPaused(context.env.DB, paused, actor, (at) => [
-    auditRow(recordBy(actor, kind, { subjectId: null }), at, TRUE),
-  ]);
+  await setWithdrawalsPaused(context.env.DB, paused, actorOf(context));
   if (!paused)
     for (const { chain } of context.settings.CHAINS)
       await near(context.env, context.env.PAYER, chain).wake(chain);

@@ -5,7 +5,7 @@
 import type { AlertKind } from "./alert-kinds.ts";
 import { NOW } from "./commit.ts";
 import { log } from "./log.ts";
-import { all, type Sql, sql } from "./sql.ts";
+import { all, type Sql, sql, TRUE } from "./sql.ts";
 
 /**
  * Statement that raises the alert unless it is open. `when` and `detail` may read the batch's rows.
@@ -19,9 +19,20 @@ export function alertRow(alert: {
 }): Sql {
   return sql`INSERT INTO alerts (kind, subject, detail, at)
     SELECT ${alert.kind}, ${alert.subject}, ${alert.detail}, ${alert.at}
-    WHERE ${alert.when ?? sql`1`} AND NOT EXISTS (
+    WHERE ${alert.when ?? TRUE} AND NOT EXISTS (
       SELECT 1 FROM alerts
       WHERE kind = ${alert.kind} AND subject = ${alert.subject} AND resolved_at IS NULL)`;
+}
+
+/** Statement that resolves the alert if it is open. */
+export function closedAlert(alert: {
+  kind: AlertKind;
+  subject: string | Sql;
+  at: Sql;
+  when?: Sql;
+}): Sql {
+  return sql`UPDATE alerts SET resolved_at = ${alert.at} WHERE kind = ${alert.kind}
+    AND subject = ${alert.subject} AND resolved_at IS NULL AND ${alert.when ?? TRUE}`;
 }
 
 /** Raises an alert in a commit of its own, for an observation that changes no record. */
@@ -52,9 +63,5 @@ export function alertWhile(
 
 /** Resolves an alert whose cause no longer exists. */
 export async function clearAlert(db: D1Database, kind: AlertKind, subject: string): Promise<void> {
-  await all(
-    db,
-    sql`UPDATE alerts SET resolved_at = ${NOW}
-      WHERE kind = ${kind} AND subject = ${subject} AND resolved_at IS NULL`,
-  );
+  await all(db, closedAlert({ kind, subject, at: NOW }));
 }

@@ -46,7 +46,7 @@ const commandsOf = (stage: Stage) =>
   );
 
 const rescan = (stage: Stage, from: number, to: number) =>
-  recordRescan(env.DB, { chain: stage.chain.chain, from, to, actor: "alice" });
+  recordRescan(env.DB, { chain: stage.chain.chain, from, to, actor: "operator:alice" });
 
 describe("chain rescan", () => {
   it("credits a missed deposit once, even if repeated", async () => {
@@ -135,14 +135,14 @@ it("chain forget-deposit orphans a deposit until it is detected again", async ()
   );
   const id = (row?.id ?? "").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 
-  expect(await forgetDeposit(env.DB, id)).toBe(true);
-  expect(await forgetDeposit(env.DB, id)).toBe(false);
+  expect(await forgetDeposit(env.DB, id, "operator:test")).toBe(true);
+  expect(await forgetDeposit(env.DB, id, "operator:test")).toBe(false);
   expect(await stage.deposits(user.userId)).toMatchObject([{ status: "orphaned" }]);
   expect(await stage.events(user.userId)).toContain("deposit.orphaned");
 
   await stage.confirm();
   expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({ available: 500n });
-  expect(await forgetDeposit(env.DB, id)).toBe(false);
+  expect(await forgetDeposit(env.DB, id, "operator:test")).toBe(false);
 });
 
 it("chain resweep makes an address sweepable again", async () => {
@@ -155,7 +155,7 @@ it("chain resweep makes an address sweepable again", async () => {
         WHERE chain = ${stage.chain.chain}`,
     );
   await all(env.DB, sql`DELETE FROM sweepable WHERE chain = ${stage.chain.chain}`);
-  const of = { chain: stage.chain.chain, address: user.address };
+  const of = { chain: stage.chain.chain, address: user.address, actor: "operator:test" } as const;
 
   expect(await resweepAddress(env.DB, of)).toBe(1);
   expect(await listed()).toEqual([{ asset: USDC, waits: 0 }]);

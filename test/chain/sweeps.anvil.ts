@@ -277,7 +277,11 @@ it("deletes the row of an empty address once two endpoints agree", async () => {
   expect(await stage.withdrawal(id)).toMatchObject({ status: "settled" });
   expect(await listed()).toEqual([{ amount: 50 }]);
   // As after a sweep in the deposit's block, or a deposit that is credited after its sweep.
-  await resweepAddress(env.DB, { chain: stage.chain.chain, address: user.address });
+  await resweepAddress(env.DB, {
+    chain: stage.chain.chain,
+    address: user.address,
+    actor: "operator:test",
+  });
   expect(await listed()).toEqual([{ amount: 50 }, { amount: 100 }]);
 
   const check = () =>

@@ -213,7 +213,8 @@ it("chain forget-deposit --block orphans a block's unconfirmed deposits", async 
   await stage.mine();
   await stage.watch();
   const [first] = await stage.deposits(user.userId);
-  const of = { chain: stage.chain.chain, block: first?.block_number ?? 0 };
+  const block = first?.block_number ?? 0;
+  const of = { chain: stage.chain.chain, block, actor: "operator:test" } as const;
   expect(await forgetBlock(env.DB, of)).toEqual({ forgotten: true, left: 0 });
   expect(await forgetBlock(env.DB, of)).toEqual({ forgotten: false, left: 0 });
   expect(await statusesOf(stage, user.userId)).toEqual({ orphaned: 2, confirming: 1 });

@@ -289,7 +289,7 @@ describe("a single endpoint", () => {
     );
     await stage.mine();
     await expect(stage.watch()).rejects.toThrow(/behind/);
-    await recordResume(env.DB, stage.chain.chain, "alice");
+    await recordResume(env.DB, stage.chain.chain, "operator:alice");
 
     expect(await stage.watch()).toMatchObject({ status: "followed" });
   });

@@ -242,8 +242,8 @@ it("forget-deposit orphans a small deposit until it is read again", async () => 
   const small = transfer(10n);
   await receive([small]);
   const [deposit] = await listed();
-  expect(await forgetDeposit(db, deposit?.deposit_id ?? "")).toBe(true);
-  expect(await forgetDeposit(db, deposit?.deposit_id ?? "")).toBe(false);
+  expect(await forgetDeposit(db, deposit?.deposit_id ?? "", "operator:test")).toBe(true);
+  expect(await forgetDeposit(db, deposit?.deposit_id ?? "", "operator:test")).toBe(false);
   expect(await statuses()).toEqual(["orphaned"]);
   expect(await events()).toEqual(["deposit.below_minimum", "deposit.orphaned"]);
   await receive([small]);

@@ -4,6 +4,7 @@
  * outcome was therefore not paid and returns to the queue.
  */
 import { PAYMENT_STATE } from "../../chain/vault-calls.ts";
+import { closedAlert } from "../../platform/alert.ts";
 import { newGroup } from "../../platform/commit.ts";
 import { sql, uuid } from "../../platform/sql.ts";
 import { pushOrThrow } from "../../streams/event-log.ts";
@@ -77,9 +78,7 @@ async function endTransaction(
       WHERE status = 'submitted' AND withdrawal_id IN (SELECT withdrawal_id FROM batch_members
         WHERE transaction_id = ${uuid(transaction.id)} AND purpose = 'pay'
           AND outcome = 'returned' AND ended_group = ${group.seq})`,
-    sql`UPDATE alerts SET resolved_at = ${group.at}
-      WHERE kind = 'fee_ceiling' AND subject = ${`${chain}:${transaction.nonce}`}
-        AND resolved_at IS NULL`,
+    closedAlert({ kind: "fee_ceiling", subject: `${chain}:${transaction.nonce}`, at: group.at }),
     ...haltRows(group, chain, {
       reason: `nonce ${transaction.nonce} no longer pays withdrawals that are settled`,
       when: unpaid,

@@ -6,7 +6,7 @@
  * changes nothing, and of two watchers only one can move. A deposit is credited only after its
  * block was read at the confirmed height.
  */
-import { alertRow, raiseAlert, clearAlert } from "../../platform/alert.ts";
+import { alertRow, raiseAlert, clearAlert, closedAlert } from "../../platform/alert.ts";
 import {
   type Cursor,
   storeBlocks,
@@ -287,9 +287,12 @@ async function resumeChain({ db, chain }: WatcherContext): Promise<void> {
     // Without a halt, too, because a faulty endpoint may have reported a head far ahead.
     sql`UPDATE chain_cursors SET head_number = ${anchor.head} WHERE chain = ${chain.chain}`,
     sql`DELETE FROM chain_blocks WHERE chain = ${chain.chain}`,
-    sql`UPDATE alerts SET resolved_at = ${group.at}
-      WHERE kind = 'chain_halted' AND subject = ${chain.chain} AND resolved_at IS NULL
-        AND NOT ${halted}`,
+    closedAlert({
+      kind: "chain_halted",
+      subject: chain.chain,
+      at: group.at,
+      when: expr`NOT ${halted}`,
+    }),
     sql`UPDATE chain_commands SET done_group = ${group.seq},
         result = iif(${halted}, 'halted again', 'resumed')
       WHERE command_id = ${command.id}`,
