@@ -18,7 +18,20 @@
 import { inChunks } from "../platform/chunks.ts";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
-import { all, blob, type Expr, expr, first, join, raw, type Sql, sql } from "../platform/sql.ts";
+import {
+  all,
+  blob,
+  typed,
+  type Expr,
+  expr,
+  first,
+  join,
+  raw,
+  type RowOf,
+  select,
+  type Sql,
+  sql,
+} from "../platform/sql.ts";
 import { addToCandles, NOT_IN_CANDLES } from "./candles.ts";
 import { addVenueDays } from "./venue-days.ts";
 import { SealMalformed } from "./column-text.ts";
@@ -52,17 +65,18 @@ export type Released =
   /** The archive and the database do not have the same, so nothing is deleted. */
   | { readonly status: "mismatch"; readonly detail: string };
 
-type Next = {
-  readonly number: number;
-  readonly epoch: number;
-  readonly after: number;
-  readonly up_to: number;
-  readonly after_group: number;
-  readonly sha256: string;
-  readonly delivered: number;
-  readonly released: number;
-  readonly held: number;
+const NEXT = {
+  number: typed<number>("number"),
+  epoch: typed<number>("epoch"),
+  after: typed<number>("after_transfer"),
+  upTo: typed<number>("up_to_transfer"),
+  afterGroup: typed<number>("after_group"),
+  sha256: typed<string>("lower(hex(sha256))"),
+  delivered: typed<number>("delivered_at IS NOT NULL"),
+  released: typed<number>("released_at IS NOT NULL"),
+  held: typed<number>("held IS NOT NULL"),
 };
+type Next = RowOf<typeof NEXT>;
 
 /** What is due for a seal: its statements, and whether they applied. */
 type Step = {
@@ -93,15 +107,11 @@ export async function releaseRound(context: ReleaseContext): Promise<Released> {
   return { status, epoch, number, sha256 };
 }
 
-const COLUMNS = sql`number, epoch, after_transfer AS "after", up_to_transfer AS up_to, after_group,
-  lower(hex(sha256)) AS sha256, delivered_at IS NOT NULL AS delivered,
-  released_at IS NOT NULL AS released, held IS NOT NULL AS held`;
-
 /** The first seal that is due for release, or in it, or else the first that is not delivered yet. */
 async function nextSeal({ db, lagMs }: ReleaseContext): Promise<Next | undefined> {
   return first<Next>(
     db,
-    sql`SELECT ${COLUMNS} FROM journal_seals INDEXED BY journal_seals_unreleased
+    sql`SELECT ${select(NEXT)} FROM journal_seals INDEXED BY journal_seals_unreleased
       WHERE held IS NULL AND (delivered_at IS NULL OR delivered_at + ${lagMs} <= ${NOW})
       ORDER BY number LIMIT 1`,
   );
@@ -111,7 +121,7 @@ async function nextSeal({ db, lagMs }: ReleaseContext): Promise<Next | undefined
 async function nextMatches({ db, matchesMs }: ReleaseContext): Promise<Next | undefined> {
   return first<Next>(
     db,
-    sql`SELECT * FROM (SELECT ${COLUMNS}, last_at
+    sql`SELECT * FROM (SELECT ${select(NEXT)}, last_at
         FROM journal_seals INDEXED BY journal_seals_matches_unreleased
         WHERE matches_released_at IS NULL AND held IS NOT NULL AND matches > 0
         ORDER BY number LIMIT 1)
@@ -195,7 +205,7 @@ async function deleteSlices(context: ReleaseContext, next: Next, seal: Seal): Pr
  */
 async function slicesOf(context: ReleaseContext, next: Next, seal: Seal): Promise<Sql[]> {
   const { db, perSlice = ROWS_PER_SLICE } = context;
-  const { number, sha256, after_group: afterGroup } = next;
+  const { number, sha256, afterGroup } = next;
   const applied = sealIs(
     number,
     expr`sha256 = ${blob(sha256)} AND released_at IS NOT NULL
@@ -224,7 +234,7 @@ async function slicesOf(context: ReleaseContext, next: Next, seal: Seal): Promis
 /** Where the slices of the transfers end. */
 async function transferSlices(
   db: D1Database,
-  { after, up_to: upTo }: Next,
+  { after, upTo }: Next,
   perSlice: number,
 ): Promise<number[]> {
   const rows = await all<{ end: number }>(
@@ -238,7 +248,7 @@ async function transferSlices(
 }
 
 /** A trigger of `journal_seals` compares what remains with `held`, and rolls the batch back. */
-function end({ number, after, up_to: upTo }: Next): Step {
+function end({ number, after, upTo }: Next): Step {
   return {
     status: "released",
     statements: [

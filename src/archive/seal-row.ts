@@ -1,36 +1,48 @@
 /** The chain of seals in the database: reads its end, and stores the next one. */
-import { desc } from "drizzle-orm";
 import { inChunks } from "../platform/chunks.ts";
 import { commit, newGroup } from "../platform/commit.ts";
-import { read } from "../platform/read.ts";
 import { addClosing, closingBalances } from "../ledger/trade-sums.ts";
-import { all, blob, raw, type Sql, sql } from "../platform/sql.ts";
+import { all, blob, typed, raw, type RowOf, select, type Sql, sql } from "../platform/sql.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
-import type { Footer, SealHead } from "./footer.ts";
+import type { Footer } from "./footer.ts";
 import { linksIn, type OwnerEnds } from "./owner-ends.ts";
 import type { Owner } from "./sealed-columns.ts";
 import { sealEvent } from "./seal-event.ts";
 import type { StoredSeal } from "./seal-store.ts";
-import { journalSeals } from "./tables.ts";
-
-type Row = typeof journalSeals.$inferSelect;
-
-/** A stored seal. Its hashes have no `0x`. */
-export type SealRow = Omit<Row, "previous" | "sha256"> &
-  Pick<SealHead, "previous"> & {
-    readonly sha256: string;
-  };
+/** What a seal states of itself, and where it is. Its hashes have no `0x`. */
+const SEAL = {
+  number: typed<number>("number"),
+  epoch: typed<number>("epoch"),
+  after: typed<number>("after_transfer"),
+  upTo: typed<number>("up_to_transfer"),
+  afterGroup: typed<number>("after_group"),
+  upToGroup: typed<number>("up_to_group"),
+  transfers: typed<number>("transfers"),
+  requests: typed<number>("requests"),
+  quotes: typed<number>("quotes"),
+  matches: typed<number>("matches"),
+  bytes: typed<number>("bytes"),
+  previous: typed<string>("lower(hex(previous))"),
+  sha256: typed<string>("lower(hex(sha256))"),
+  sealedAt: typed<number>("sealed_at"),
+};
+export type SealRow = RowOf<typeof SEAL>;
 
 /** The newest seals, the last one first. */
-export async function lastSeals(db: D1Database, count: number): Promise<SealRow[]> {
-  const rows = await read(db, ({ select }) =>
-    select().from(journalSeals).orderBy(desc(journalSeals.number)).limit(count),
+export function lastSeals(db: D1Database, count: number): Promise<SealRow[]> {
+  return all<SealRow>(
+    db,
+    sql`SELECT ${select(SEAL)} FROM journal_seals ORDER BY number DESC LIMIT ${count}`,
   );
-  return rows.map(sealRow);
 }
 
-export function sealRow(row: Row): SealRow {
-  return { ...row, previous: row.previous.slice(2), sha256: row.sha256.slice(2) };
+/** The seals from a number on, in order. */
+export function sealsFrom(db: D1Database, number: number, count: number): Promise<SealRow[]> {
+  return all<SealRow>(
+    db,
+    sql`SELECT ${select(SEAL)} FROM journal_seals WHERE number >= ${number}
+      ORDER BY number LIMIT ${count}`,
+  );
 }
 
 /**

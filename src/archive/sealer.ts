@@ -222,18 +222,8 @@ export class Sealer extends DurableObject<Env> {
       if (round.status === "following") return;
     }
     if (round.status !== "sealed") return;
-    const { number, epoch, transfers, requests, quotes, matches, bytes, sha256 } = round.seal;
     // The head in the logs anchors the chain outside the database and the archive.
-    log("info", "journal_sealed", {
-      number,
-      epoch,
-      transfers,
-      requests,
-      quotes,
-      matches,
-      bytes,
-      sha256,
-    });
+    log("info", "journal_sealed", { ...round.seal });
   }
 
   async #memory(): Promise<SealerMemory> {

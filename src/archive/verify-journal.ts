@@ -3,18 +3,15 @@
  * against its row, the row against the signed audit event of the seal, and the chain of hashes; and
  * what the database states of owners and balances after the last seal.
  */
-import { asc, gte } from "drizzle-orm";
 import type { MacKeys } from "../audit/event-mac.ts";
 import { all, sql } from "../platform/sql.ts";
-import { read } from "../platform/read.ts";
 import { SealMalformed } from "./column-text.ts";
 import { GENESIS, SealDiffers } from "./footer.ts";
 import { linksIn } from "./owner-ends.ts";
 import type { Seal } from "./seal-format.ts";
 import { readSealEvents, type SealedAs } from "./seal-event.ts";
 import { readSeal, type SealBucket, SealMissing, type StoredSeal } from "./seal-store.ts";
-import { lastSeals, readOwnerRows, type SealRow, sealRow } from "./seal-row.ts";
-import { journalSeals } from "./tables.ts";
+import { lastSeals, readOwnerRows, sealsFrom, type SealRow } from "./seal-row.ts";
 import {
   type AccountsPart,
   causesFirst,
@@ -70,15 +67,8 @@ export async function verifySeals(
 ): Promise<SealsPart> {
   const limit = Math.min(most, limits.seals);
   const start = Math.max(1, from - 1);
-  const stored = await read(db, ({ select }) =>
-    select()
-      .from(journalSeals)
-      .where(gte(journalSeals.number, start))
-      .orderBy(asc(journalSeals.number))
-      // The one before, whose hash the first one names, and the one that would come next.
-      .limit(limit + (from - start) + 1),
-  );
-  const following = stored.map(sealRow);
+  // With the one before, whose hash the first one names, and the one that would come next.
+  const following = await sealsFrom(db, start, limit + (from - start) + 1);
   // Somebody may have deleted it.
   const before = (following[0]?.number ?? from) < from ? following.shift() : undefined;
   const rows = following.slice(0, countWithin(following.slice(0, limit), limits.rows));

@@ -3,7 +3,7 @@
  * moves the cursor, so it takes effect at most once.
  */
 import type { Group } from "../platform/commit.ts";
-import { all, blob, first, type Sql, sql } from "../platform/sql.ts";
+import { all, blob, first, raw, type Sql, sql } from "../platform/sql.ts";
 import type { Block } from "./follow-head.ts";
 
 export type Cursor = {
@@ -20,27 +20,23 @@ export type Cursor = {
 };
 
 type CursorRow = Omit<Cursor, "confirmed" | "scanned"> & {
-  readonly confirmed_number: number;
-  readonly confirmed_hash: string;
-  readonly scanned_number: number;
-  readonly scanned_hash: string;
+  readonly confirmed: string;
+  readonly scanned: string;
 };
 
 export async function readCursor(db: D1Database, chain: string): Promise<Cursor | undefined> {
+  const block = (name: "confirmed" | "scanned") =>
+    raw(`json_object('number', ${name}_number, 'hash', '0x' || lower(hex(${name}_hash)))`);
   const row = await first<CursorRow>(
     db,
-    sql`SELECT confirmed_number, lower(hex(confirmed_hash)) AS confirmed_hash, scanned_number,
-        lower(hex(scanned_hash)) AS scanned_hash, head_number AS headNumber, moved_at AS movedAt,
-        halted_at AS haltedAt, halt_reason AS haltReason
+    sql`SELECT ${block("confirmed")} AS confirmed, ${block("scanned")} AS scanned,
+        head_number AS headNumber, moved_at AS movedAt, halted_at AS haltedAt,
+        halt_reason AS haltReason
       FROM chain_cursors WHERE chain = ${chain}`,
   );
-  if (row === undefined) return undefined;
-  const { confirmed_number, confirmed_hash, scanned_number, scanned_hash, ...rest } = row;
-  return {
-    ...rest,
-    confirmed: { number: confirmed_number, hash: `0x${confirmed_hash}` },
-    scanned: { number: scanned_number, hash: `0x${scanned_hash}` },
-  };
+  // Safe cast: the texts are JSON objects with the members of a block.
+  const blockIn = (text: string) => JSON.parse(text) as Block;
+  return row && { ...row, confirmed: blockIn(row.confirmed), scanned: blockIn(row.scanned) };
 }
 
 /** Blocks that are read at once. While crediting waits, many thousands may be stored. */

@@ -5,7 +5,7 @@
 import { checksumAddress } from "../assets/address.ts";
 import { toHex } from "../assets/amount.ts";
 import { readAssetKey } from "../assets/asset.ts";
-import { atom, type Expr, readUuid } from "../platform/sql.ts";
+import { typed, readUuid, type RowOf } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import type { FailureCode, ListedDepositStatus, WithdrawalStatus } from "./column-values.ts";
 
@@ -16,53 +16,45 @@ export const FAILURE_MESSAGES: Readonly<Record<FailureCode, string>> = {
   approval_expired: "Nobody approved the withdrawal in time.",
 };
 
-/** A column with the type of its values. */
-type Of<Value> = Expr & { readonly value?: Value };
-type RowOf<Listed> = {
-  readonly [Name in keyof Listed]: Listed[Name] extends Of<infer Value> ? Value : never;
-};
-const column = <Value>(text: string): Of<Value> => atom(text);
-
 /**
  * Columns over `deposits d`, or over `small_deposit_records d`. Ids, hashes and addresses are
  * upper-case hex without `0x`.
  */
 export const DEPOSIT = {
-  deposit_id: column<string>("hex(d.deposit_id)"),
-  chain: column<string>("d.chain"),
-  address: column<string>("hex(d.address)"),
-  asset: column<string>("d.asset"),
-  amount: column<string>("d.amount"),
-  transaction_hash: column<string>("hex(d.transaction_hash)"),
-  block_number: column<number>("d.block_number"),
-  confirmations:
-    column<number>(`(iif(d.status = 'orphaned', 0, max(0, 1 - d.block_number + coalesce(
+  deposit_id: typed<string>("hex(d.deposit_id)"),
+  chain: typed<string>("d.chain"),
+  address: typed<string>("hex(d.address)"),
+  asset: typed<string>("d.asset"),
+  amount: typed<string>("d.amount"),
+  transaction_hash: typed<string>("hex(d.transaction_hash)"),
+  block_number: typed<number>("d.block_number"),
+  confirmations: typed<number>(`(iif(d.status = 'orphaned', 0, max(0, 1 - d.block_number + coalesce(
     (SELECT max(c.head_number, c.confirmed_number) FROM chain_cursors c WHERE c.chain = d.chain),
     d.block_number - 1))))`),
-  required_confirmations: column<number>("d.required_confirmations"),
-  status: column<ListedDepositStatus>("d.status"),
-  detected_at: column<number>("d.detected_at"),
-  credited_at: column<number | null>("d.credited_at"),
+  required_confirmations: typed<number>("d.required_confirmations"),
+  status: typed<ListedDepositStatus>("d.status"),
+  detected_at: typed<number>("d.detected_at"),
+  credited_at: typed<number | null>("d.credited_at"),
 };
 
 /** Columns over `withdrawals w`, as those of deposits. */
 export const WITHDRAWAL = {
-  withdrawal_id: column<string>("hex(w.withdrawal_id)"),
-  job_id: column<string>("hex(w.job_id)"),
-  client_withdrawal_id: column<string>("w.client_withdrawal_id"),
-  chain: column<string>("w.chain"),
-  asset: column<string>("w.asset"),
-  amount: column<string>("CAST(w.amount AS TEXT)"),
-  to_address: column<string>("hex(w.to_address)"),
-  status: column<WithdrawalStatus>("w.status"),
-  approval_expires_at: column<number | null>("w.approval_expires_at"),
-  transaction_hash: column<string | null>(
+  withdrawal_id: typed<string>("hex(w.withdrawal_id)"),
+  job_id: typed<string>("hex(w.job_id)"),
+  client_withdrawal_id: typed<string>("w.client_withdrawal_id"),
+  chain: typed<string>("w.chain"),
+  asset: typed<string>("w.asset"),
+  amount: typed<string>("CAST(w.amount AS TEXT)"),
+  to_address: typed<string>("hex(w.to_address)"),
+  status: typed<WithdrawalStatus>("w.status"),
+  approval_expires_at: typed<number | null>("w.approval_expires_at"),
+  transaction_hash: typed<string | null>(
     "iif(w.transaction_hash IS NULL, NULL, hex(w.transaction_hash))",
   ),
-  failure_code: column<FailureCode | null>("w.failure_code"),
-  failure_message: column<string | null>("w.failure_message"),
-  created_at: column<number>("w.created_at"),
-  updated_at: column<number>("w.updated_at"),
+  failure_code: typed<FailureCode | null>("w.failure_code"),
+  failure_message: typed<string | null>("w.failure_message"),
+  created_at: typed<number>("w.created_at"),
+  updated_at: typed<number>("w.updated_at"),
 };
 
 /** Rows as reads select them and events store them. */

@@ -57,7 +57,7 @@ import {
   withinDailyLimit,
 } from "./withdrawal-limit.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
-import { ofWithdrawals } from "./withdrawal-transfers.ts";
+import { ofWithdrawals, QUEUED } from "./withdrawal-transfers.ts";
 
 export type WithdrawTerms = {
   readonly clientWithdrawalId: string;
@@ -125,13 +125,7 @@ function queueWithdrawal(settings: Settings, command: WithdrawCommand): Operatio
       const queued = sql`${mine} AND w.queued_group = ${group.seq}`;
       return [
         insertWithdrawal({ withdrawalId, jobId }, settings, command, group),
-        transfer(group, {
-          reason: "withdrawal",
-          step: "queue",
-          from: "available",
-          to: "pending",
-          source: ofWithdrawals(queued),
-        }),
+        transfer(group, { ...QUEUED, source: ofWithdrawals(queued) }),
         auditRow(
           recordOf(actor, "withdrawal_queued", { ip: command.ip, subjectId: withdrawalId }),
           group.at,

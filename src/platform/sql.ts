@@ -100,6 +100,13 @@ export function readUuid(hex: string): string {
  */
 export type Columns<Name extends string = string> = Readonly<Record<Name, Expr>>;
 
+/** A column with the type of its values, from which the type of the selected row follows. */
+export type Typed<Value> = Expr & { readonly value?: Value };
+export const typed = <Value>(text: string): Typed<Value> => atom(text);
+export type RowOf<Listed> = {
+  readonly [Name in keyof Listed]: Listed[Name] extends Typed<infer Value> ? Value : never;
+};
+
 export function select(columns: Columns): Sql {
   return join(
     Object.entries(columns).map(([name, column]) => sql`${column} AS ${raw(name)}`),

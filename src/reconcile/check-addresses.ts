@@ -3,10 +3,11 @@
  * must be the address that its user, chain and number derive, and each deposit must be credited to
  * the user of its address. SQL can edit both rows, but it cannot derive an address.
  */
+import { uuidTextOf } from "../audit/audit.ts";
 import { all, type Expr, readUuid, type Sql, sql } from "../platform/sql.ts";
 import { checkRowsAlone, type Chunk } from "./check-alone.ts";
-import type { Difference } from "./difference.ts";
-import { within } from "./check-journal.ts";
+import { type Difference, differencesIn } from "./difference.ts";
+import { MAX_PER_CHUNK, within } from "./check-journal.ts";
 
 /** Derives an address. Undefined: the settings do not contain the chain, so nobody watches it. */
 export type AddressOf = (name: {
@@ -62,40 +63,27 @@ function wrongAddress(row: AddressRow, addressOf: AddressOf): Difference[] {
       check: "address_mismatch",
       account: `${userId}/deposit-address/${chain}/${row.address}`,
       amount: "0",
-      detail: `address ${nonce} of the user on ${chain}: ${problem}. ${freeze(userId)}`,
+      detail: `address ${nonce} of the user on ${chain}: ${problem}. ${FREEZE}${userId}`,
     },
   ];
 }
 
-type CreditRow = {
-  readonly deposit: string;
-  readonly credited: string;
-  readonly owner: string;
-  readonly amount: string;
-};
-
 /** Deposits that a chunk of groups has credited to another user than that of their address. */
 export function checkCredits(db: D1Database, chunk: Chunk): Promise<readonly Difference[]> {
-  return checkRowsAlone({ db, name: "credits", rows: "group", chunk }, async (part) => {
-    const rows = await all<CreditRow>(
+  return checkRowsAlone({ db, name: "credits", rows: "group", chunk }, (part) =>
+    differencesIn(
       db,
-      sql`SELECT hex(d.deposit_id) AS deposit, hex(d.user_id) AS credited, hex(a.user_id) AS owner,
-          d.amount
+      "address_mismatch",
+      sql`SELECT hex(d.user_id) AS owner, 'deposit' AS kind, ${uuidTextOf("d.deposit_id")} AS asset,
+          d.amount, 'its address is that of user ' || ${uuidTextOf("a.user_id")} || ${`. ${FREEZE}`}
+            || ${uuidTextOf("d.user_id")} AS detail
         FROM deposits d CROSS JOIN deposit_addresses a
           ON a.chain = d.chain AND a.address = d.address
         WHERE ${within("d.ended_group", part)} AND d.status = 'credited'
-          AND a.user_id <> d.user_id LIMIT 100`,
-    );
-    return rows.map(({ deposit, credited, owner, amount }) => ({
-      check: "address_mismatch",
-      account: `${readUuid(credited)}/deposit/${readUuid(deposit)}`,
-      amount,
-      detail: `its address is that of user ${readUuid(owner)}. ${freeze(readUuid(credited))}`,
-    }));
-  });
+          AND a.user_id <> d.user_id LIMIT ${MAX_PER_CHUNK}`,
+    ),
+  );
 }
 
 /** Stops the user who may have received what belongs to another. */
-function freeze(userId: string): string {
-  return `Next: npm run operator -- user freeze --user-id ${userId}`;
-}
+const FREEZE = "Next: npm run operator -- user freeze --user-id ";

@@ -6,7 +6,13 @@ import { all, atom, type Expr, expr, join, raw, type Sql, sql } from "../platfor
 import { checkRowsAlone, type Chunk, type Rows } from "./check-alone.ts";
 import { reasonCode, REASONS, reasonNumber } from "../ledger/codes.ts";
 import { tradeSums } from "../ledger/trade-sums.ts";
-import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
+import {
+  accountName,
+  type AccountRow,
+  type Check,
+  type Difference,
+  differencesIn,
+} from "./difference.ts";
 import {
   isNext,
   MAX_PER_CHUNK,
@@ -84,22 +90,18 @@ export async function checkAccounts(
 }
 
 /** The number of a user's account decides in whose ledger its entries appear. */
-async function checkNumbers(db: D1Database, chunk: Chunk): Promise<Difference[]> {
-  const rows = await all<AccountRow & { readonly number: number | null }>(
+function checkNumbers(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  return differencesIn(
     db,
-    sql`SELECT hex(a.owner) AS owner, a.kind, a.asset, a.sub_account AS number FROM accounts a
-      WHERE ${within("a.account_id", chunk)} AND a.sub_account IS NOT iif(
+    "transfer_invalid",
+    sql`SELECT hex(a.owner) AS owner, a.kind, a.asset, '0' AS amount, 'its sub-account '
+        || coalesce(a.sub_account, 'null') || ' is not its owner''s' AS detail
+      FROM accounts a WHERE ${within("a.account_id", chunk)} AND a.sub_account IS NOT iif(
         a.kind IN ('available', 'pending'), (a.kind = 'pending') + 2 * (
           SELECT min(b.account_id) FROM accounts b
           WHERE b.owner = a.owner AND b.kind IN ('available', 'pending')), NULL)
       LIMIT ${MAX_PER_CHUNK}`,
   );
-  return rows.map(({ number, ...row }) => ({
-    check: "transfer_invalid",
-    account: accountName(row),
-    amount: "0",
-    detail: `its sub-account ${number ?? "null"} is not its owner's`,
-  }));
 }
 
 /**

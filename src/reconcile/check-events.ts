@@ -20,10 +20,8 @@ import {
 } from "../platform/sql.ts";
 import { checkRowsAlone, type Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
-import { placedWithin, type Scan, within } from "./check-journal.ts";
+import { MAX_PER_CHUNK, placedWithin, type Scan, within } from "./check-journal.ts";
 import { MATCHES_LEFT_BEFORE, RECORDS_LEFT_BEFORE } from "../ledger/released.ts";
-
-const MAX_PER_CHUNK = 100;
 
 const KINDS = kindsOf(...RFQ_FORMS, ...CUSTODY_FORMS);
 

@@ -19,7 +19,7 @@ import {
   select,
 } from "../platform/sql.ts";
 import { describeReason, reasonCode } from "../ledger/codes.ts";
-import { accountName, type Difference } from "./difference.ts";
+import { accountName, type Difference, differencesIn } from "./difference.ts";
 import { ARCHIVED_RECORD } from "../ledger/released.ts";
 import { FEES_OWNER, LOSSES_OWNER } from "../ledger/post.ts";
 import { NOW } from "../platform/commit.ts";
@@ -205,31 +205,20 @@ const EXPECTED = join(
   " UNION ALL ",
 );
 
-type PaymentRow = {
-  readonly withdrawal: string;
-  readonly owner: string;
-  readonly asset: string;
-  readonly amount: string;
-};
-
 /** Settled withdrawals without the vault's payment of the same amount to the same address. */
-async function checkPayments(db: D1Database, chunk: Chunk): Promise<Difference[]> {
-  const rows = await all<PaymentRow>(
+function checkPayments(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  return differencesIn(
     db,
-    sql`SELECT lower(hex(w.withdrawal_id)) AS withdrawal, hex(w.user_id) AS owner, w.asset,
-        CAST(w.amount AS TEXT) AS amount
+    "payment_mismatch",
+    sql`SELECT hex(w.user_id) AS owner, 'pending' AS kind, w.asset,
+        CAST(w.amount AS TEXT) AS amount, 'withdrawal ' || lower(hex(w.withdrawal_id))
+          || ' is settled, but no event of the vault paid it' AS detail
       FROM withdrawals w WHERE ${within("w.changed_group", chunk)} AND w.status = 'settled'
         AND NOT EXISTS (SELECT 1 FROM vault_events e WHERE e.payment_id = w.payment_id
           AND e.chain = w.chain AND e.kind = 'Paid' AND e.to_address = w.to_address
           AND e.amount = CAST(w.amount AS TEXT))
-      LIMIT 100`,
+      LIMIT ${MAX_PER_CHUNK}`,
   );
-  return rows.map(({ withdrawal, owner, asset, amount }) => ({
-    check: "payment_mismatch",
-    account: accountName({ owner, kind: "pending", asset }),
-    amount,
-    detail: `withdrawal ${withdrawal} is settled, but no event of the vault paid it`,
-  }));
 }
 
 /**

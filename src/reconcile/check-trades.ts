@@ -5,8 +5,8 @@
 import { all, sql } from "../platform/sql.ts";
 import { idsFrom } from "../platform/uuid.ts";
 import type { Chunk } from "./check-alone.ts";
-import { accountName, type Difference } from "./difference.ts";
-import { within } from "./check-journal.ts";
+import { accountName, type Difference, differencesIn } from "./difference.ts";
+import { MAX_PER_CHUNK, within } from "./check-journal.ts";
 import { MATCHES_LEFT_BEFORE } from "../ledger/released.ts";
 
 type TermsRow = {
@@ -61,22 +61,21 @@ export async function checkTerms(db: D1Database, chunk: Chunk): Promise<Differen
   });
 }
 
-type RequestRow = { readonly asset: string; readonly detail: string };
-
 /**
  * Requests against their matches and quotes: matched exactly if there is a match of the same
  * parties and terms, and no open quote on an ended request. A match may leave the database before
  * its request, because a seal bounds transfers and groups apart. Its id says when it was made.
  */
-export async function checkRequests(db: D1Database, chunk: Chunk): Promise<Difference[]> {
-  const rows = await all<RequestRow>(
+export function checkRequests(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  return differencesIn(
     db,
+    "request_mismatch",
     sql`WITH requests_of AS MATERIALIZED (
         SELECT request_id FROM requests WHERE ${within("ended_group", chunk)}
         UNION SELECT request_id FROM requests WHERE ${within("opened_group", chunk)}
         UNION SELECT request_id FROM matches WHERE ${within("matched_group", chunk)})
-      SELECT asset, 'request ' || lower(hex(request_id)) || ' is ' || status || ' but ' || problem
-        AS detail
+      SELECT hex('all') AS owner, 'request' AS kind, asset, '0' AS amount,
+        'request ' || lower(hex(request_id)) || ' is ' || status || ' but ' || problem AS detail
       FROM (SELECT r.request_id, r.asset, r.status, CASE
           WHEN r.status = 'matched' AND m.match_id IS NULL
             AND coalesce(r.ended_by, x'ff') >= ${idsFrom(MATCHES_LEFT_BEFORE)} THEN 'has no match'
@@ -91,31 +90,21 @@ export async function checkRequests(db: D1Database, chunk: Chunk): Promise<Diffe
           END AS problem
         FROM requests_of o CROSS JOIN requests r ON r.request_id = o.request_id
           LEFT JOIN matches m ON m.request_id = r.request_id)
-      WHERE problem IS NOT NULL LIMIT 100`,
+      WHERE problem IS NOT NULL LIMIT ${MAX_PER_CHUNK}`,
   );
-  return rows.map(({ asset, detail }) => ({
-    check: "request_mismatch",
-    account: `all/request/${asset}`,
-    amount: "0",
-    detail,
-  }));
 }
 
 /** Accepted quotes without a match. What a match says of its quote is checked with its terms. */
-export async function checkQuotes(db: D1Database, chunk: Chunk): Promise<Difference[]> {
-  const rows = await all<{ quote: string; owner: string; asset: string; amount: string }>(
+export function checkQuotes(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  return differencesIn(
     db,
-    sql`SELECT lower(hex(q.quote_id)) AS quote, hex(q.maker_id) AS owner, q.reserve_asset AS asset,
-        CAST(q.reserve AS TEXT) AS amount
+    "record_mismatch",
+    sql`SELECT hex(q.maker_id) AS owner, 'available' AS kind, q.reserve_asset AS asset,
+        CAST(q.reserve AS TEXT) AS amount,
+        'quote ' || lower(hex(q.quote_id)) || ' is accepted but has no match' AS detail
       FROM quotes q WHERE ${within("q.ended_group", chunk)} AND q.status = 'accepted'
         AND coalesce(q.ended_by, x'ff') >= ${idsFrom(MATCHES_LEFT_BEFORE)}
         AND NOT EXISTS (SELECT 1 FROM matches m WHERE m.quote_id = q.quote_id)
-      LIMIT 100`,
+      LIMIT ${MAX_PER_CHUNK}`,
   );
-  return rows.map(({ quote, owner, asset, amount }) => ({
-    check: "record_mismatch",
-    account: accountName({ owner, kind: "available", asset }),
-    amount,
-    detail: `quote ${quote} is accepted but has no match`,
-  }));
 }

@@ -2,6 +2,7 @@
  * Differences as alerts. One stays open until the operator resolves it, because the scan that found
  * it has moved on.
  */
+import { inChunks } from "../platform/chunks.ts";
 import { NOW } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
 import { all, type Sql, sql } from "../platform/sql.ts";
@@ -16,10 +17,8 @@ const PER_STATEMENT = 500;
 export async function report(db: D1Database, differences: readonly Difference[]): Promise<void> {
   const bySubject = new Map(differences.map((one) => [subjectOf(one), one]));
   const subjects = [...bySubject.keys()];
-  for (let start = 0; start < subjects.length; start += PER_STATEMENT) {
-    const some = subjects
-      .slice(start, start + PER_STATEMENT)
-      .map((subject) => [subject, JSON.stringify(bySubject.get(subject))]);
+  for (const chunk of inChunks(subjects, PER_STATEMENT)) {
+    const some = chunk.map((subject) => [subject, JSON.stringify(bySubject.get(subject))]);
     const raised = await all<{ subject: string }>(
       db,
       sql`INSERT INTO alerts (kind, subject, detail, at)

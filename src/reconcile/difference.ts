@@ -1,5 +1,5 @@
 /** A difference that the reconciliation found, and how it names an account. */
-import { readUuid } from "../platform/sql.ts";
+import { all, readUuid, type Sql } from "../platform/sql.ts";
 
 /** What is wrong. docs/invariants.md explains each name to the operator who sees it. */
 export type Check =
@@ -44,6 +44,21 @@ export type AccountRow = {
   readonly kind: string | null;
   readonly asset: string | null;
 };
+
+/** The differences that a statement selects: `owner`, `kind`, `asset`, `amount` and `detail`. */
+export async function differencesIn(
+  db: D1Database,
+  check: Check,
+  statement: Sql,
+): Promise<Difference[]> {
+  const rows = await all<AccountRow & Pick<Difference, "amount" | "detail">>(db, statement);
+  return rows.map(({ amount, detail, ...account }) => ({
+    check,
+    account: accountName(account),
+    amount,
+    detail,
+  }));
+}
 
 /** `<owner>/<kind>/<asset>`. An owner of 16 bytes is a user; any other owner is a name. */
 export function accountName({ owner, kind, asset }: AccountRow): string {

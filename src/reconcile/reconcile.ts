@@ -8,20 +8,17 @@
  * The recent scan follows the newest rows, minute by minute. The full scan starts again from the
  * first row: once a day in chunks, and at once when the operator asks.
  */
-import { ne } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
 import { all, first, prepare, sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { checkAlone } from "./check-alone.ts";
-import type { Difference } from "./difference.ts";
+import { type Difference, differencesIn } from "./difference.ts";
 import { openDifferences, report, reportStanding, resolve } from "./difference-alerts.ts";
 import { checkHoldings, type HoldingsAt, type Surplus } from "./check-holdings.ts";
 import { scanName } from "./check-journal.ts";
 import { checkOverdue } from "./check-records.ts";
 import { type Keys, SCAN_KINDS, step, TURNS } from "./scans.ts";
-import { ledgerCheckpoints } from "./tables.ts";
-import { read } from "../platform/read.ts";
 
 export type { HoldingsAt } from "./check-holdings.ts";
 
@@ -143,20 +140,18 @@ async function overdue(db: D1Database): Promise<readonly Difference[]> {
 }
 
 /** A checkpoint ahead of the newest row would make the scans step over the rows before it. */
-async function checkCheckpoints(db: D1Database): Promise<readonly Difference[]> {
-  const rows = await all<{ scan: string; position: number; newest: number }>(
+function checkCheckpoints(db: D1Database): Promise<readonly Difference[]> {
+  return differencesIn(
     db,
-    sql`SELECT c.scan, c.position, n.newest FROM ledger_checkpoints c JOIN (
+    "transfer_invalid",
+    sql`SELECT hex('all') AS owner, 'checkpoint' AS kind, c.scan AS asset, '0' AS amount,
+        'the scan stands at ' || c.position || ', but the newest row is '
+          || coalesce(n.newest, 'null') || '. Set it back by SQL' AS detail
+      FROM ledger_checkpoints c JOIN (
         SELECT 'transfers' AS kind, (SELECT max(transfer_id) FROM transfers) AS newest
         UNION ALL SELECT 'groups', (SELECT max(seq) FROM commit_groups)) n
       ON c.scan IN (n.kind, 'full_' || n.kind) WHERE c.position > coalesce(n.newest, 0)`,
   );
-  return rows.map(({ scan, position, newest }) => ({
-    check: "transfer_invalid",
-    account: `all/checkpoint/${scan}`,
-    amount: "0",
-    detail: `the scan stands at ${position}, but the newest row is ${newest}. Set it back by SQL`,
-  }));
 }
 
 function isFull({ full }: ReconcileOptions): boolean {
@@ -168,18 +163,13 @@ function isFull({ full }: ReconcileOptions): boolean {
  * whether none is unfinished any more.
  */
 async function continueFull(db: D1Database, chunks: number, keys: Keys): Promise<boolean> {
-  const running = new Set(
-    (
-      await read(db, ({ select }) =>
-        select({ scan: ledgerCheckpoints.scan })
-          .from(ledgerCheckpoints)
-          .where(ne(ledgerCheckpoints.mark, "")),
-      )
-    ).map(({ scan }) => scan),
+  const running = await all<{ scan: string }>(
+    db,
+    sql`SELECT scan FROM ledger_checkpoints WHERE mark <> ''`,
   );
   for (const kind of SCAN_KINDS) {
     const scan = scanName("full", kind);
-    if (!running.has(scan)) continue;
+    if (!running.some((row) => row.scan === scan)) continue;
     let done = false;
     for (let count = 0; !done && count < chunks; count++) {
       if (queriesLeft(db) < QUERIES_PER_CHUNK) return false;

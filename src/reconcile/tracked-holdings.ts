@@ -25,7 +25,7 @@ export function trackedHoldings(db: D1Database, settings: Config): HoldingsAt {
     const holders: readonly Holder[] = [...unswept, ...inVaults];
     const balances = await agreedHoldings(
       chain,
-      hexOf(blockHash),
+      blockHash,
       holders.map(({ asset, address }) => ({
         token: tokenOf(settings, chain, asset),
         holder: address,
@@ -95,8 +95,4 @@ export async function withSmallDeposits(
   );
   const sums = new Map(rows.map(({ account, sum }) => [account, sum]));
   return surplus.map((one) => ({ ...one, below_minimum: sums.get(one.account) ?? "0" }));
-}
-
-function hexOf(hash: string): `0x${string}` {
-  return `0x${hash.replace(/^0x/, "")}`;
 }

@@ -26,12 +26,10 @@ export type OpenTransaction = {
   readonly unsent: boolean;
 };
 
-type Row = Omit<OpenTransaction, "gasLimit" | "fees" | "unsent"> & {
-  readonly gasLimit: string;
-  readonly maxFee: string;
-  readonly priorityFee: string;
-  readonly unsent: number | null;
-};
+type Row = Omit<OpenTransaction, "gasLimit" | "fees" | "unsent"> &
+  Readonly<Record<"gasLimit" | "maxFee" | "priorityFee", string>> & {
+    readonly unsent: number | null;
+  };
 
 /** Open transactions by nonce, each with its latest attempt. */
 export async function readOpenTransactions(

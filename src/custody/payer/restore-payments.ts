@@ -21,6 +21,7 @@ import { commitAndPush } from "../../streams/event-log.ts";
 import { SEQUENCE_JUMP, skipEvents } from "../../streams/trim-streams.ts";
 import { announceWithdrawals } from "../custody-events.ts";
 import { FAILURE_MESSAGES } from "../payment-records.ts";
+import { PAID, QUEUED, RETURNED } from "../withdrawal-transfers.ts";
 import { confirmedOutcomes } from "./agreed-reads.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
 import type { WatcherContext } from "../watcher/commit-move.ts";
@@ -205,42 +206,13 @@ function rebuildStatements(
         ${termsMac(keys, terms, false)}
       WHERE ${lost} AND NOT ${hasIds} AND ${canDebit}`,
     transfer(group, {
-      reason: "withdrawal",
-      step: "queue",
-      from: "available",
-      to: "pending",
+      ...QUEUED,
       source: source(sql`${ended} AND queued_group = ${group.seq}`, sql`user_id`),
     }),
-    ...endStatements(group, failed, {
-      user: source(ended, sql`user_id`),
-      chain: source(ended, externalOwner(chain)),
-    }),
+    ...(failed
+      ? [transfer(group, { ...RETURNED, source: source(ended, sql`user_id`) })]
+      : post(group, { ...PAID, source: source(ended, externalOwner(chain)) })),
   ];
-}
-
-/** What was pending goes back to the user, or leaves by the chain. */
-function endStatements(
-  group: Group,
-  failed: boolean,
-  to: { readonly user: Sql; readonly chain: Sql },
-): Sql[] {
-  return failed
-    ? [
-        transfer(group, {
-          reason: "release",
-          step: "end",
-          from: "pending",
-          to: "available",
-          source: to.user,
-        }),
-      ]
-    : post(group, {
-        reason: "withdrawal",
-        step: "end",
-        from: "pending",
-        to: "external",
-        source: to.chain,
-      });
 }
 
 /** Skips ids once per halt, so that repeating an unfinished restore does not skip again. */

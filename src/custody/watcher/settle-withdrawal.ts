@@ -14,7 +14,7 @@ import { assetOfEvent } from "../../chain/token.ts";
 import { externalOwner, post } from "../../ledger/post.ts";
 import { SKIP_REASON } from "../../chain/vault-calls.ts";
 import { tokenNameOf, tokenSubject } from "../token-name.ts";
-import { ofWithdrawals, releaseEnded } from "../withdrawal-transfers.ts";
+import { ofWithdrawals, PAID, releaseEnded } from "../withdrawal-transfers.ts";
 import { FAILURE_MESSAGES } from "../payment-records.ts";
 import { haltRows } from "../payer/payer-lease.ts";
 
@@ -130,6 +130,7 @@ const SETTLES: Expr = expr`${AS_ORDERED} AND NOT EXISTS (SELECT 1 FROM accepted_
  * settles nothing and raises an alert (`alertUnexpectedPayments`).
  */
 export function settlePaid(group: Group, chain: string): Sql[] {
+  const settled = sql`w.ended_by = ${uuid(group.id)} AND w.status = 'settled'`;
   return [
     sql`UPDATE withdrawals AS w SET status = 'settled', transaction_hash = e.transaction_hash,
         updated_at = ${group.at}, changed_group = ${group.seq}, ended_by = ${uuid(group.id)}
@@ -137,16 +138,7 @@ export function settlePaid(group: Group, chain: string): Sql[] {
       WHERE ${decidesIn(group)} AND e.kind = 'Paid'
         AND e.payment_id = w.payment_id AND e.chain = w.chain
         AND w.status IN ('queued', 'submitted') AND ${SETTLES}`,
-    ...post(group, {
-      reason: "withdrawal",
-      step: "end",
-      from: "pending",
-      to: "external",
-      source: ofWithdrawals(
-        sql`w.ended_by = ${uuid(group.id)} AND w.status = 'settled'`,
-        externalOwner(chain),
-      ),
-    }),
+    ...post(group, { ...PAID, source: ofWithdrawals(settled, externalOwner(chain)) }),
   ];
 }
 
