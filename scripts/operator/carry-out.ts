@@ -2,14 +2,10 @@
  * Carries out an order of the tool. One that reads without bound takes many calls of the service.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  type AccountsPart,
-  type OwnersPart,
-  type SealsPart,
-  verifyWhole as verifyArchive,
-} from "../../src/archive/verify-whole.ts";
+import type { AccountsPart, OwnersPart, SealsPart } from "../../src/archive/verify-parts.ts";
 import type { OperatorRequest, OperatorResponse } from "../stack/operator-call.ts";
 import { reconcileWhole } from "./reconcile-whole.ts";
+import { verifyArchive } from "./verify-archive.ts";
 import { verifyWhole } from "./verify-whole.ts";
 
 type Call = (order: OperatorRequest) => Promise<OperatorResponse>;

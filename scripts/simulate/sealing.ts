@@ -2,7 +2,7 @@
 import { config } from "../../src/platform/config.ts";
 import { skipTransfers } from "../../src/ledger/skip-transfers.ts";
 import { keyOf } from "../../src/archive/seal-store.ts";
-import { verifyJournal } from "../../src/archive/verify-journal.ts";
+import { verifyJournal } from "../operator/verify-database.ts";
 import { restore } from "../../src/operator/restore.ts";
 import type { OperatorContext } from "../../src/operator/context.ts";
 import { all } from "../../src/platform/sql.ts";

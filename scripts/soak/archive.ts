@@ -10,7 +10,7 @@ import type { Dice } from "./dice.ts";
 import { type Faults, order } from "./faults.ts";
 import { comeToRest } from "./rest.ts";
 import { trade } from "./trades.ts";
-import type { JournalReport } from "../../src/archive/verify-whole.ts";
+import type { JournalReport } from "../operator/verify-archive.ts";
 import { note, type Person, type World } from "./world.ts";
 
 /** Ended records and transfers leave the database after 15 s. */

@@ -1,5 +1,5 @@
 /**
- * The parts of `journal verify` (verify-whole.ts), each of which one call reads: seals, each
+ * The parts of `journal verify` (verify-parts.ts), each of which one call reads: seals, each
  * against its row, the row against the signed audit event of the seal, and the chain of hashes; and
  * what the database states of owners and balances after the last seal.
  */
@@ -17,13 +17,10 @@ import {
   causesFirst,
   type CheckedSeal,
   type Discrepancy,
-  type JournalReport,
   type Moved,
   type OwnersPart,
   type SealsPart,
-  type VerifyOptions,
-  verifyWhole,
-} from "./verify-whole.ts";
+} from "./verify-parts.ts";
 
 /** What one call reads at most. */
 export type PartLimits = {
@@ -34,23 +31,7 @@ export type PartLimits = {
   readonly accounts: number;
 };
 
-const LIMITS: PartLimits = { seals: 500, rows: 50_000, accounts: 5_000 };
-
-/** All parts of a database and a bucket, one after the other. */
-export function verifyJournal(
-  db: D1Database,
-  bucket: SealBucket,
-  macKeys: MacKeys,
-  { limits = LIMITS, ...options }: VerifyOptions & { limits?: PartLimits } = {},
-): Promise<JournalReport> {
-  const source = {
-    seals: (from: number, most?: number) =>
-      verifySeals({ db, bucket, macKeys, limits }, from, most),
-    accounts: (after: number) => readAccounts(db, after, limits),
-    owners: (after: string) => readOwners(db, after, limits),
-  };
-  return verifyWhole(source, options);
-}
+export const LIMITS: PartLimits = { seals: 500, rows: 50_000, accounts: 5_000 };
 
 type SealsContext = {
   readonly db: D1Database;

@@ -1,6 +1,6 @@
 /**
  * `journal verify`: the archive against its own chain and what the database states of it. An order
- * reads one part, and the tool puts them together (src/archive/verify-whole.ts).
+ * reads one part, and the tool puts them together (scripts/operator/verify-archive.ts).
  */
 import { readAccounts, readOwners, verifySeals } from "../archive/verify-journal.ts";
 import { SEALER_NAME } from "../archive/sealer-name.ts";

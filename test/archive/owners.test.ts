@@ -12,7 +12,7 @@ import type { TestUser } from "../support/users.ts";
 import { mendOwners } from "../../src/archive/check-owners.ts";
 import { nextEpoch } from "../../src/archive/sealer-memory.ts";
 import { readState } from "../../src/archive/seal-round.ts";
-import { verifyJournal } from "../../src/archive/verify-journal.ts";
+import { verifyJournal } from "../../scripts/operator/verify-database.ts";
 import { all, raw, type Sql, sql } from "../../src/platform/sql.ts";
 import { settings } from "../support/http.ts";
 import { edit } from "../support/ledger.ts";

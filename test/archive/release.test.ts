@@ -4,7 +4,7 @@ import { releaseRound } from "../../src/archive/release.ts";
 import { encodeSeal } from "../../src/archive/seal-format.ts";
 import { lastSeals } from "../../src/archive/seal-row.ts";
 import { readSeal } from "../../src/archive/seal-store.ts";
-import { verifyJournal } from "../../src/archive/verify-journal.ts";
+import { verifyJournal } from "../../scripts/operator/verify-database.ts";
 import { NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { all, raw, type Sql, sql, uuid } from "../../src/platform/sql.ts";

@@ -11,7 +11,7 @@ import { lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
 import { putIfAbsent, readSeal } from "../../src/archive/seal-store.ts";
 import type { Sealer } from "../../src/reconcile/scanning-sealer.ts";
 import { nextEpoch } from "../../src/archive/sealer-memory.ts";
-import { verifyJournal } from "../../src/archive/verify-journal.ts";
+import { verifyJournal } from "../../scripts/operator/verify-database.ts";
 import { all, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { command, commitCommand } from "../support/market.ts";

@@ -1,6 +1,6 @@
 /** Kills workerd at each step of sealing and of releasing. */
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { JournalReport } from "../../src/archive/verify-whole.ts";
+import type { JournalReport } from "../../scripts/operator/verify-archive.ts";
 import {
   type FailpointStack,
   openMarket,

@@ -13,7 +13,7 @@ import { callOperator } from "../../scripts/stack/operator-call.ts";
 import { freePort } from "../../scripts/stack/ports.ts";
 import { localKey, type OperatorFile, type StackFile } from "../../scripts/stack/stack-file.ts";
 import { startStack } from "../../scripts/stack/start-stack.ts";
-import type { JournalReport } from "../../src/archive/verify-whole.ts";
+import type { JournalReport } from "../../scripts/operator/verify-archive.ts";
 import { bundledWorker } from "../support/node/bundles.ts";
 import { runScriptFile, untilPrinted } from "../support/node/processes.ts";
 import {

@@ -2,12 +2,8 @@
 import { describe, expect, it } from "vitest";
 import type { OwnerEnds } from "../../src/archive/owner-ends.ts";
 import type { OwnerLink } from "../../src/archive/owner-ends.ts";
-import {
-  type CheckedSeal,
-  type Discrepancy,
-  type Source,
-  verifyWhole,
-} from "../../src/archive/verify-whole.ts";
+import { type Source, verifyArchive } from "../../scripts/operator/verify-archive.ts";
+import type { CheckedSeal, Discrepancy } from "../../src/archive/verify-parts.ts";
 
 const id = (number: number) => ({ epoch: 1, number });
 const TIMES = { requestAt: null, quoteAt: null, matchAt: null };
@@ -58,7 +54,7 @@ it("names the seal that cannot be read, before its consequences", async () => {
   const moved = (before: string, after: string) =>
     accounts.map((n) => ({ account: `a${n}`, before, after }));
   const missing = { seal: 2, kind: "missing", detail: "the archive has no object" } as const;
-  const { ok, unknown, discrepancies } = await verifyWhole(
+  const { ok, unknown, discrepancies } = await verifyArchive(
     sourceOf(
       [
         { moved: moved("0", "90") },
@@ -82,7 +78,7 @@ it("lists causes first, of all parts", async () => {
     { length: 150 },
     () => ({ seal: 1, kind: "balance", detail: "" }) as const,
   );
-  const { discrepancies } = await verifyWhole(
+  const { discrepancies } = await verifyArchive(
     sourceOf([{ discrepancies: wrong }, { discrepancies: [unsigned] }]),
   );
   expect(discrepancies).toHaveLength(100);
@@ -100,7 +96,7 @@ describe("the chain of an owner's blocks", () => {
     ["bb", ends(2, 2)],
   ];
   const report = async (parts: readonly Part[], given = rows) => {
-    const { discrepancies } = await verifyWhole(sourceOf(parts, { rows: given }));
+    const { discrepancies } = await verifyArchive(sourceOf(parts, { rows: given }));
     return discrepancies.map(({ seal, kind, detail }) => [seal, kind, detail]);
   };
 

@@ -1,11 +1,10 @@
 /**
  * Verifies the archive from its first seal to the last one, in parts that a Worker can read in one
- * call (verify-journal.ts), and what the database states of them. The operator's tool runs this, so
- * that the balances of all accounts are kept outside the service. What came after the last seal is
- * compared by `reconcile`. Pure.
+ * call (src/archive/verify-journal.ts), and what the database states of them. So the balances of
+ * all accounts are kept outside the service. What came after the last seal is compared by
+ * `reconcile`. Pure.
  */
-
-import type { SealId } from "./footer.ts";
+import type { SealId } from "../../src/archive/footer.ts";
 import {
   joinEnds,
   type OwnerEnds,
@@ -13,67 +12,16 @@ import {
   rowDiffers,
   textOf,
   type Unread,
-} from "./owner-ends.ts";
-
-/** The balance of one account before and after what a seal has moved, in decimal. */
-export type Moved = {
-  /** Owner, kind and asset. */
-  readonly account: string;
-  readonly before: string;
-  readonly after: string;
-};
-
-export type Discrepancy = {
-  readonly seal: number;
-  /**
-   * `missing`, `malformed`, `changed`: the object, or the row of a seal whose event exists.
-   * `chain`: the row does not continue the one before. `unsigned`: no genuine audit event states
-   * this hash, so this service did not make the seal. `history`: a block does not name its owner's
-   * block before, or the database names other seals of an owner. `balance`: a balance does not
-   * follow from the one before, or differs from the database's.
-   */
-  readonly kind: "missing" | "malformed" | "changed" | "chain" | "unsigned" | "history" | "balance";
-  readonly detail: string;
-};
-
-type Head = { readonly epoch: number; readonly number: number; readonly sha256: string };
-
-/** One seal. The tool compares it with the seals before. */
-export type CheckedSeal = {
-  readonly head: Head & { readonly transfers: number; readonly bytes: number };
-  /** Null if it could not be read. */
-  readonly content: {
-    readonly moved: readonly Moved[];
-    readonly owners: readonly OwnerLink[];
-  } | null;
-  readonly discrepancies: readonly Discrepancy[];
-};
-
-export type SealsPart = {
-  readonly seals: readonly CheckedSeal[];
-  /** Whether a further seal exists. */
-  readonly more: boolean;
-  /** The seal after the last one, if only its event is there. */
-  readonly missing: readonly Discrepancy[];
-};
-
-export type AccountsPart = {
-  /** The newest seal when the accounts were read. */
-  readonly seal: number;
-  readonly accounts: readonly {
-    readonly id: number;
-    readonly account: string;
-    /** The balance, as recorded with the last seal. */
-    readonly sealed: string;
-  }[];
-};
-
-export type OwnersPart = {
-  /** The newest seal when the rows were read. */
-  readonly seal: number;
-  /** As `sealed_owners` has them, by owner. */
-  readonly owners: readonly { readonly owner: string; readonly ends: OwnerEnds }[];
-};
+} from "../../src/archive/owner-ends.ts";
+import {
+  type AccountsPart,
+  causesFirst,
+  type CheckedSeal,
+  type Discrepancy,
+  type Head,
+  type OwnersPart,
+  type SealsPart,
+} from "../../src/archive/verify-parts.ts";
 
 export type Source = {
   /** Seals from a number on, at most so many if that is given. */
@@ -101,20 +49,11 @@ export type JournalReport = {
   readonly discrepancies: readonly Discrepancy[];
 };
 
-const MAX_LISTED = 100;
-
-/** The first of them. What follows from something else is listed behind that. */
-export function causesFirst(found: readonly Discrepancy[]): Discrepancy[] {
-  const follows = ({ kind }: Discrepancy) => kind === "balance" || kind === "history";
-  const causes = found.filter((one) => !follows(one));
-  return [...causes, ...found.filter(follows)].slice(0, MAX_LISTED);
-}
-
 /**
  * A verification from the first seal knows that every account starts at zero. A later one takes the
  * first balance of each account as given.
  */
-export function verifyWhole(
+export function verifyArchive(
   source: Source,
   { from = 1, onProgress = () => undefined }: VerifyOptions = {},
 ): Promise<JournalReport> {
