@@ -6,7 +6,6 @@ import type { Hex } from "viem";
 import { type ChainConfig, witnessesOf } from "../platform/config.ts";
 import type { Contracts, TokenTransfer } from "./decode-logs.ts";
 import {
-  askAny,
   type BlockHeader,
   type Endpoint,
   endpoints,
@@ -14,6 +13,7 @@ import {
   InconsistentNode,
   readHead,
   readHeader,
+  requireConfirmed,
 } from "./rpc.ts";
 import { scanRange } from "./scan.ts";
 import { askHighest } from "./witnesses.ts";
@@ -62,28 +62,6 @@ export type KnownBlocks = {
 /** Each header is one request, and a Worker may make 1 000 requests per invocation. */
 const HEADERS_PER_ROUND = 300;
 
-/**
- * Reads the blocks up to the head from one endpoint, so that they belong to the same fork. The
- * result is provisional, because confirm-blocks.ts reads the blocks again from enough endpoints.
- * `preferred` is the index of the endpoint: another one each time, because one may lie.
- * Throws if no endpoint that responds has the confirmed block.
- */
-export function followHead(
-  chain: ChainConfig,
-  known: KnownBlocks,
-  {
-    target,
-    contracts,
-    preferred,
-  }: { readonly target: number; readonly contracts: Contracts; readonly preferred: number },
-): Promise<HeadReading> {
-  return askAny(
-    chain,
-    (endpoint) => readFrom(endpoint, chain, known, target, contracts),
-    preferred,
-  );
-}
-
 /** The highest block with enough confirmations. A block counts as its own first confirmation. */
 export function confirmedHeight(
   chain: ChainConfig,
@@ -94,25 +72,23 @@ export function confirmedHeight(
   return finalized === null ? byCount : Math.min(byCount, finalized);
 }
 
-async function readFrom(
+/**
+ * Reads the blocks up to the head from one endpoint, so that they belong to the same fork. The
+ * result is provisional, because confirm-blocks.ts reads the blocks again from enough endpoints.
+ * Throws if the endpoint does not have the confirmed block.
+ */
+export async function followHead(
   endpoint: Endpoint,
-  chain: ChainConfig,
   known: KnownBlocks,
-  target: number,
-  contracts: Contracts,
+  { target, contracts, range }: { target: number; contracts: Contracts; range: number },
 ): Promise<HeadReading> {
   const head = await readHead(endpoint, known.headNumber);
-  const anchor =
-    known.confirmed.number === head.number
-      ? head
-      : await readHeader(endpoint, known.confirmed.number);
-  if (anchor.hash !== known.confirmed.hash)
-    throw new InconsistentNode(`block ${known.confirmed.number} is not the confirmed block`);
+  await requireConfirmed(endpoint, known.confirmed, head);
 
   const ancestor = await commonAncestor(endpoint, known, head);
   // confirmBlocks reads the blocks up to `target`, so only the blocks above are read here.
   const base = Math.max(ancestor.number, Math.min(target, head.number));
-  const to = Math.min(head.number, base + Math.min(chain.scan_range, HEADERS_PER_ROUND));
+  const to = Math.min(head.number, base + Math.min(range, HEADERS_PER_ROUND));
   const read = { ancestor: ancestor.number, base };
   if (base >= to) return { ...read, readUpTo: base, blocks: [], transfers: [] };
 

@@ -1,10 +1,8 @@
 /** Reads what addresses hold of tokens: many in one call, at the head or after one block. */
 import { type Address, erc1155Abi, erc20Abi, type Hex } from "viem";
 import { inChunks } from "../platform/chunks.ts";
-import type { ChainConfig } from "../platform/config.ts";
 import type { Endpoint } from "./rpc.ts";
 import { ERC20, type Token } from "./token.ts";
-import { askAgreed } from "./witnesses.ts";
 
 /**
  * Balances per eth_call. The call is a contract creation, whose code EIP-3860 limits to 49,152
@@ -14,7 +12,7 @@ const PER_CALL = 150;
 
 const BALANCE = { functionName: "balanceOf" } as const;
 
-export type Holding = { readonly token: Token; readonly holder: Address };
+type Holding = { readonly token: Token; readonly holder: Address };
 
 /** Returns the balances in order, at the head or after the block with this hash (EIP-1898). */
 export async function readHoldings(
@@ -45,13 +43,4 @@ export async function readHoldings(
     );
   }
   return balances;
-}
-
-/** Returns the balances in order after the block with this hash, as the endpoints agree on them. */
-export async function agreedHoldings(
-  chain: ChainConfig,
-  blockHash: Hex,
-  wanted: readonly Holding[],
-): Promise<bigint[]> {
-  return (await askAgreed(chain, (endpoint) => readHoldings(endpoint, wanted, blockHash))).value;
 }

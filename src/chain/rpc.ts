@@ -113,6 +113,17 @@ export async function readHeader(
   };
 }
 
+/** Throws unless this block is still in the endpoint's chain. `read` is its header, if known. */
+export async function requireConfirmed(
+  endpoint: Endpoint,
+  { number, hash }: Pick<BlockHeader, "number" | "hash">,
+  read?: BlockHeader,
+): Promise<void> {
+  const header = read?.number === number ? read : await readHeader(endpoint, number);
+  if (header.hash !== hash)
+    throw new InconsistentNode(`block ${number} is not the confirmed block`);
+}
+
 /** Reads the head. Throws if the endpoint is behind `seen`, the highest head seen so far. */
 export async function readHead(endpoint: Endpoint, seen: number): Promise<BlockHeader> {
   const head = await readHeader(endpoint, "latest");

@@ -12,7 +12,6 @@ import {
   WATCHED_TOPICS,
 } from "./decode-logs.ts";
 import { type BlockHeader, describe, type Endpoint, InconsistentNode, readHeader } from "./rpc.ts";
-import { tokenContracts } from "./token.ts";
 
 export type Range = { readonly from: number; readonly to: number };
 export type Scan = Decoded & {
@@ -24,11 +23,10 @@ export type Scan = Decoded & {
 };
 
 export function watchedContracts(settings: Config, chain: ChainConfig): Contracts {
-  const [erc20, ...erc1155] = tokenContracts(settings, chain);
-  if (erc20 === undefined) throw new Error(`${chain.chain} has no USDC contract`);
+  const venues = settings.VENUES.filter((venue) => venue.chain === chain.chain);
   return {
-    erc20,
-    erc1155,
+    erc20: getAddress(chain.usdc),
+    erc1155: venues.map((venue) => getAddress(venue.outcome_tokens)),
     vaults: vaultsOf(chain).map((vault) => getAddress(vault)),
     factory: getAddress(chain.factory),
   };

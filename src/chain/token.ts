@@ -53,11 +53,3 @@ export function assetOfEvent(
 ): AssetKey | undefined {
   return assetOf(settings, chain, token, null) ?? assetOf(settings, chain, token, tokenId);
 }
-
-/** Contracts whose transfers can be deposits: USDC first, then outcome tokens. */
-export function tokenContracts(settings: Config, chain: ChainConfig): Address[] {
-  const venues = settings.VENUES.filter((venue) => venue.chain === chain.chain).map((venue) =>
-    getAddress(venue.outcome_tokens),
-  );
-  return [getAddress(chain.usdc), ...venues];
-}

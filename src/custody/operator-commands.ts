@@ -9,10 +9,12 @@ import {
   all,
   and,
   blob,
+  typed,
   type Expr,
   expr,
   first,
   readUuid,
+  type RowOf,
   select,
   sql,
   TRUE,
@@ -236,22 +238,31 @@ export async function listWithdrawals(db: D1Database, conditions: readonly Expr[
   }));
 }
 
-type StatusRow = {
-  chain: string;
-  confirmed_block: number;
-  scanned_block: number;
-  head_block: number;
-  moved_at: number;
-  halted_at: number | null;
-  halt_reason: string | null;
-  payer_halted_at: number | null;
-  payer_halt_reason: string | null;
-  queued: number;
-  submitted: number;
-  open_transactions: number;
-  confirming: number;
-  quarantined: number;
-  addresses_to_sweep: number;
+const openWithdrawals = (status: "queued" | "submitted") =>
+  typed<number>(`(SELECT count(*) FROM withdrawals w INDEXED BY withdrawals_open
+    WHERE w.chain = c.chain AND w.status IN ('queued', 'submitted') AND w.status = '${status}')`);
+const depositsWith = (status: "confirming" | "quarantined") =>
+  typed<number>(`(SELECT count(*) FROM deposits d
+    WHERE d.chain = c.chain AND d.status = '${status}')`);
+
+/** Columns over `chain_cursors c` and `payer_leases p`. */
+const STATUS = {
+  chain: typed<string>("c.chain"),
+  confirmed_block: typed<number>("c.confirmed_number"),
+  scanned_block: typed<number>("c.scanned_number"),
+  head_block: typed<number>("c.head_number"),
+  moved_at: typed<number>("c.moved_at"),
+  halted_at: typed<number | null>("c.halted_at"),
+  halt_reason: typed<string | null>("c.halt_reason"),
+  payer_halted_at: typed<number | null>("p.halted_at"),
+  payer_halt_reason: typed<string | null>("p.halt_reason"),
+  queued: openWithdrawals("queued"),
+  submitted: openWithdrawals("submitted"),
+  open_transactions: typed<number>(`(SELECT count(*) FROM chain_transactions t
+    WHERE t.chain = c.chain AND t.status = 'open')`),
+  confirming: depositsWith("confirming"),
+  quarantined: depositsWith("quarantined"),
+  addresses_to_sweep: typed<number>("(SELECT count(*) FROM sweepable u WHERE u.chain = c.chain)"),
 };
 
 /** `chain status`: how far each chain has been read, what is open, what halted it, open alerts. */
@@ -260,24 +271,9 @@ export async function chainStatus(
   settings: Pick<Config, "CHAINS">,
   chain: string | undefined,
 ): Promise<Record<string, unknown>> {
-  const rows = await all<StatusRow>(
+  const rows = await all<RowOf<typeof STATUS>>(
     db,
-    sql`SELECT c.chain, c.confirmed_number AS confirmed_block,
-        c.scanned_number AS scanned_block, c.head_number AS head_block, c.moved_at, c.halted_at,
-        c.halt_reason,
-        p.halted_at AS payer_halted_at, p.halt_reason AS payer_halt_reason,
-        (SELECT count(*) FROM withdrawals w INDEXED BY withdrawals_open WHERE w.chain = c.chain
-          AND w.status IN ('queued', 'submitted') AND w.status = 'queued') AS queued,
-        (SELECT count(*) FROM withdrawals w INDEXED BY withdrawals_open WHERE w.chain = c.chain
-          AND w.status IN ('queued', 'submitted') AND w.status = 'submitted') AS submitted,
-        (SELECT count(*) FROM chain_transactions t
-          WHERE t.chain = c.chain AND t.status = 'open') AS open_transactions,
-        (SELECT count(*) FROM deposits d
-          WHERE d.chain = c.chain AND d.status = 'confirming') AS confirming,
-        (SELECT count(*) FROM deposits d
-          WHERE d.chain = c.chain AND d.status = 'quarantined') AS quarantined,
-        (SELECT count(*) FROM sweepable u WHERE u.chain = c.chain) AS addresses_to_sweep
-      FROM chain_cursors c LEFT JOIN payer_leases p ON p.chain = c.chain
+    sql`SELECT ${select(STATUS)} FROM chain_cursors c LEFT JOIN payer_leases p ON p.chain = c.chain
       WHERE ${chain ?? null} IS NULL OR c.chain = ${chain ?? null} ORDER BY c.chain`,
   );
   const open = await all<{ kind: string; subject: string; detail: string; at: number }>(

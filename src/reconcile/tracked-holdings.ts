@@ -2,8 +2,9 @@
 import { checksumAddress } from "../assets/address.ts";
 import type { AssetKey } from "../assets/asset.ts";
 import { readCursor } from "../chain/chain-cursor.ts";
-import { agreedHoldings } from "../chain/holdings.ts";
+import { readHoldings } from "../chain/holdings.ts";
 import { tokenOf } from "../chain/token.ts";
+import { askAgreed } from "../chain/witnesses.ts";
 import type { HoldingsAt, Surplus } from "./check-holdings.ts";
 import { type Config, vaultsOf, witnessesOf } from "../platform/config.ts";
 import { all, sql } from "../platform/sql.ts";
@@ -23,13 +24,12 @@ export function trackedHoldings(db: D1Database, settings: Config): HoldingsAt {
     const vaults = vaultsOf(chain).map(checksumAddress);
     const inVaults = assets.flatMap((asset) => vaults.map((address) => ({ asset, address })));
     const holders: readonly Holder[] = [...unswept, ...inVaults];
-    const balances = await agreedHoldings(
-      chain,
-      blockHash,
-      holders.map(({ asset, address }) => ({
-        token: tokenOf(settings, chain, asset),
-        holder: address,
-      })),
+    const wanted = holders.map(({ asset, address }) => ({
+      token: tokenOf(settings, chain, asset),
+      holder: address,
+    }));
+    const { value: balances } = await askAgreed(chain, (endpoint) =>
+      readHoldings(endpoint, wanted, blockHash),
     );
     const empty = unswept.filter((_, index) => balances[index] === 0n);
     // One endpoint may have answered from another fork, which lacks a deposit.

@@ -16,6 +16,7 @@ import {
   noncesAtBlock,
   readHead,
   readHeader,
+  requireConfirmed,
   RpcUnavailable,
 } from "../../chain/rpc.ts";
 import type { Cursor } from "../../chain/chain-cursor.ts";
@@ -155,9 +156,7 @@ async function atConfirmed<T>(
   ask: (endpoint: Endpoint) => Promise<T>,
 ): Promise<T> {
   const { value } = await askAgreed(chain, async (endpoint) => {
-    const { hash } = await readHeader(endpoint, confirmed.number);
-    if (hash !== confirmed.hash)
-      throw new InconsistentNode(`block ${confirmed.number} is not the confirmed block`);
+    await requireConfirmed(endpoint, confirmed);
     return ask(endpoint);
   });
   return value;

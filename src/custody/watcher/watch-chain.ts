@@ -26,7 +26,7 @@ import {
   replacementOf,
   type SeenHash,
 } from "../../chain/follow-head.ts";
-import { type Endpoint, readHeader, readHead } from "../../chain/rpc.ts";
+import { askAny, type Endpoint, readHeader, readHead } from "../../chain/rpc.ts";
 import { watchedContracts } from "../../chain/scan.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { commitOrThrow, newGroup, NOW } from "../../platform/commit.ts";
@@ -96,13 +96,17 @@ async function followChain(
     blocksBelow: (below: number) =>
       readBlocks(db, chain.chain, { above: start.confirmed.number, below }),
   };
-  const contracts = watchedContracts(context.settings, chain);
-  const limited = { ...chain, scan_range: rangeLimit(context) };
-  const reading = await followHead(limited, known, {
+  const options = {
     target: heights.target,
-    contracts,
-    preferred: context.firstEndpoint ?? 0,
-  });
+    contracts: watchedContracts(context.settings, chain),
+    range: rangeLimit(context),
+  };
+  // Another endpoint each time, because one may lie.
+  const reading = await askAny(
+    chain,
+    (endpoint) => followHead(endpoint, known, options),
+    context.firstEndpoint,
+  );
   await alertFinality(context, heights);
   let cursor = await detectDeposits(context, start, reading, heights);
   for (
