@@ -37,19 +37,18 @@ const SOON_MS = 600_000;
 export function coldEntries({ db, history }: Archive, userId: string): ColdEntries {
   const owner = bareId(userId);
   const stub = history.getByName(historyName(owner));
+  const asked = async (filter: LedgerFilter) => ({
+    newest: await newestSeal(db, userId),
+    filter: await coldFilter(db, userId, filter),
+  });
   return {
     read: (filter, page) =>
       orUnavailable(async () => {
-        const newest = await newestSeal(db, userId);
-        const cold = await coldFilter(db, userId, filter);
-        const { rows, before } = await stub.page(owner, { newest, filter: cold, ...page });
+        const { rows, before } = await stub.page(owner, { ...(await asked(filter)), ...page });
         return { rows: await withHashes(db, rows), before };
       }),
     count: (filter, before) =>
-      orUnavailable(async () => {
-        const newest = await newestSeal(db, userId);
-        return stub.count(owner, { newest, filter: await coldFilter(db, userId, filter), before });
-      }),
+      orUnavailable(async () => stub.count(owner, { ...(await asked(filter)), before })),
   };
 }
 

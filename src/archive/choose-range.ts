@@ -45,7 +45,7 @@ export async function chooseRange(
   const before = Math.min(cold, unchecked ?? cold);
   const transfers = await chooseTransfers(db, last.upTo, { before, limit });
   const groups = await chooseGroups(db, last.upToGroup, { before, limit });
-  if (transfers.upTo === last.upTo && groups.records === 0) return undefined;
+  if (transfers.upTo === last.upTo && !groups.records) return undefined;
   return {
     after: last.upTo,
     upTo: transfers.upTo,
@@ -100,24 +100,21 @@ async function chooseGroups(
   db: D1Database,
   after: number,
   { before, limit }: { before: number; limit: number },
-): Promise<{ upTo: number; records: number; full: boolean }> {
+): Promise<{ upTo: number; records: boolean; full: boolean }> {
   const end = await lastGroupBefore(db, after, before);
-  const endedUpTo = (upTo: number) => {
-    const inRange = sql`ended_group > ${after} AND ended_group <= ${upTo}`;
-    return sql`SELECT ended_group AS seq FROM requests WHERE ${inRange}
-      UNION ALL SELECT ended_group FROM quotes WHERE ${inRange}`;
-  };
-  const next = await first<{ seq: number }>(
-    db,
-    sql`SELECT seq FROM (${endedUpTo(end)}) ORDER BY seq LIMIT 1 OFFSET ${limit}`,
-  );
-  const counted = async (upTo: number): Promise<number> =>
-    (await first<{ n: number }>(db, sql`SELECT count(*) AS n FROM (${endedUpTo(upTo)})`))?.n ?? 0;
-  if (next === undefined) return { upTo: end, records: await counted(end), full: false };
-  const records = await counted(next.seq - 1);
-  if (records > 0) return { upTo: next.seq - 1, records, full: true };
+  const inRange = sql`ended_group > ${after} AND ended_group <= ${end}`;
+  const ended = (place: number) => sql`(SELECT seq FROM (
+      SELECT ended_group AS seq FROM requests WHERE ${inRange}
+      UNION ALL SELECT ended_group FROM quotes WHERE ${inRange})
+    ORDER BY seq LIMIT 1 OFFSET ${place})`;
+  const { oldest = null, next = null } =
+    (await first<{ oldest: number | null; next: number | null }>(
+      db,
+      sql`SELECT ${ended(0)} AS oldest, ${ended(limit)} AS next`,
+    )) ?? {};
+  if (oldest === null || next === null) return { upTo: end, records: oldest !== null, full: false };
   // One group with more records than the limit, such as a freeze, is sealed as a whole.
-  return { upTo: next.seq, records: await counted(next.seq), full: true };
+  return { upTo: oldest < next ? next - 1 : next, records: true, full: true };
 }
 
 /** The last group before an instant that the reconciliation has scanned; at least `after`. */

@@ -9,6 +9,7 @@ import { SealMalformed } from "./column-text.ts";
 import { GENESIS, SealDiffers } from "./footer.ts";
 import { linksIn } from "./owner-ends.ts";
 import type { Seal } from "./seal-format.ts";
+import { KINDS } from "./sealed-columns.ts";
 import { readSealEvents, type SealedAs } from "./seal-event.ts";
 import { readSeal, type SealBucket, SealMissing, type StoredSeal } from "./seal-store.ts";
 import { lastSeals, readOwnerRows, sealsFrom, type SealRow } from "./seal-row.ts";
@@ -77,8 +78,8 @@ export async function verifySeals(
 /** How many of the first seals have so many rows together; at least one. */
 function countWithin(seals: readonly SealRow[], most: number): number {
   let sum = 0;
-  const beyond = seals.findIndex(({ transfers, requests, quotes, matches }) => {
-    sum += transfers + requests + quotes + matches;
+  const beyond = seals.findIndex((row) => {
+    for (const kind of KINDS) sum += row[kind];
     return sum > most;
   });
   return beyond === -1 ? seals.length : Math.max(1, beyond);
@@ -123,20 +124,11 @@ async function verifySeal(
 
 /** It has the row's hash. */
 function isSealOf(row: SealRow, { seal }: StoredSeal): boolean {
-  const told = [
-    [seal.epoch, row.epoch],
-    [seal.number, row.number],
-    [seal.after, row.after],
-    [seal.upTo, row.upTo],
-    [seal.afterGroup, row.afterGroup],
-    [seal.upToGroup, row.upToGroup],
-    [seal.transfers.length, row.transfers],
-    [seal.requests.length, row.requests],
-    [seal.quotes.length, row.quotes],
-    [seal.matches.length, row.matches],
-    [seal.previous, row.previous],
-  ];
-  return told.every(([one, other]) => one === other);
+  const head = ["epoch", "number", "previous", "after", "upTo", "afterGroup", "upToGroup"] as const;
+  return (
+    head.every((name) => seal[name] === row[name]) &&
+    KINDS.every((kind) => seal[kind].length === row[kind])
+  );
 }
 
 /** What a seal moves, and what of it does not follow. The first balances are taken as given. */

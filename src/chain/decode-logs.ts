@@ -36,30 +36,21 @@ export type TokenTransfer = LogPlace & {
   readonly position: number;
 };
 
+/** Events of the vault that decide a payment. `AlreadyDone`: a void of an id that was decided. */
+const VAULT_EVENTS = ["Paid", "Failed", "Skipped", "Voided", "AlreadyDone"] as const;
+
 export type VaultEvent = LogPlace & {
   /** The vault that emitted it. */
   readonly vault: Address;
-} & (
-    | {
-        readonly kind: "Paid";
-        readonly id: Hex;
-        readonly batchNo: number;
-        readonly token: Address;
-        readonly tokenId: bigint;
-        readonly amount: bigint;
-        readonly to: Address;
-      }
-    | { readonly kind: "Failed"; readonly id: Hex; readonly batchNo: number }
-    | {
-        readonly kind: "Skipped";
-        readonly id: Hex;
-        readonly batchNo: number;
-        readonly reason: number;
-      }
-    | { readonly kind: "Voided"; readonly id: Hex }
-    /** A void found that the id had been paid, failed or voided before. */
-    | { readonly kind: "AlreadyDone"; readonly id: Hex }
-  );
+  readonly kind: (typeof VAULT_EVENTS)[number];
+  readonly id: Hex;
+  /** The batch that paid, failed or skipped it. */
+  readonly batchNo?: number;
+  /** Of `Skipped`. */
+  readonly reason?: number;
+  /** Of `Paid`. */
+  readonly paid?: Pick<TokenTransfer, "token" | "amount" | "to"> & { readonly tokenId: bigint };
+};
 
 export type Swept = LogPlace & {
   readonly account: Address;
@@ -80,6 +71,8 @@ const TRANSFER = toEventSelector("Transfer(address,address,uint256)");
 const TRANSFER_SINGLE = toEventSelector("TransferSingle(address,address,address,uint256,uint256)");
 const TRANSFER_BATCH = toEventSelector(batchAbi[0]);
 
+const WATCHED: ReadonlySet<string> = new Set([...VAULT_EVENTS, "Swept", "SweepFailed"]);
+
 /**
  * Topics of the events that are decoded, so that nodes filter out a busy contract's other events.
  */
@@ -88,12 +81,7 @@ export const WATCHED_TOPICS: readonly Hex[] = [
   TRANSFER_SINGLE,
   TRANSFER_BATCH,
   ...[...vaultAbi, ...depositFactoryAbi].flatMap((item) =>
-    item.type === "event" &&
-    ["Paid", "Failed", "Skipped", "Voided", "AlreadyDone", "Swept", "SweepFailed"].includes(
-      item.name,
-    )
-      ? [toEventSelector(item)]
-      : [],
+    item.type === "event" && WATCHED.has(item.name) ? [toEventSelector(item)] : [],
   ),
 ];
 
@@ -216,33 +204,26 @@ function wordAt(data: Hex, index: number): bigint {
   return BigInt(`0x${word}`);
 }
 
-function decodeVault(log: MinedLog, vault: Address, at: LogPlace, out: Decoded): boolean {
-  const place = { ...at, vault };
+function decodeVault(log: MinedLog, vault: Address, place: LogPlace, out: Decoded): boolean {
   const event = decodeEventLog({ abi: vaultAbi, data: log.data, topics: log.topics });
-  switch (event.eventName) {
-    case "Paid": {
-      const { id, batchNo, token, tokenId, amount, to } = event.args;
-      const terms = { token, tokenId, amount, to };
-      out.vaultEvents.push({ ...place, kind: "Paid", id, batchNo: Number(batchNo), ...terms });
-      return true;
-    }
-    case "Failed": {
-      const { id, batchNo } = event.args;
-      out.vaultEvents.push({ ...place, kind: "Failed", id, batchNo: Number(batchNo) });
-      return true;
-    }
-    case "Skipped": {
-      const { id, batchNo, reason } = event.args;
-      out.vaultEvents.push({ ...place, kind: "Skipped", id, batchNo: Number(batchNo), reason });
-      return true;
-    }
-    case "Voided":
-    case "AlreadyDone":
-      out.vaultEvents.push({ ...place, kind: event.eventName, id: event.args.id });
-      return true;
-    default:
-      return false;
-  }
+  const kind = VAULT_EVENTS.find((name) => name === event.eventName);
+  if (kind === undefined || !("id" in event.args)) return false;
+  const { args } = event;
+  out.vaultEvents.push({
+    ...place,
+    vault,
+    kind,
+    id: args.id,
+    ...("batchNo" in args && { batchNo: Number(args.batchNo) }),
+    // `Failed` has a reason too, which is what the token returned.
+    ...(event.eventName === "Skipped" && { reason: event.args.reason }),
+    ...(event.eventName === "Paid" && { paid: paymentOf(event.args) }),
+  });
+  return true;
+}
+
+function paymentOf({ token, tokenId, amount, to }: NonNullable<VaultEvent["paid"]>) {
+  return { token, tokenId, amount, to };
 }
 
 function decodeFactory(log: MinedLog, place: LogPlace, out: Decoded): boolean {

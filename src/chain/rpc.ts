@@ -152,12 +152,8 @@ export function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const short = (error as { shortMessage?: unknown }).shortMessage;
   const details = (error as { details?: unknown }).details;
-  const text =
-    typeof short === "string"
-      ? typeof details === "string"
-        ? `${short} ${details}`
-        : short
-      : error.message;
+  const parts = typeof short === "string" ? [short, details] : [error.message];
+  const text = parts.filter((part) => typeof part === "string").join(" ");
   return text
     .replaceAll(/https?:\/\/\S+/g, "<url>")
     .replaceAll(/\s+/g, " ")

@@ -12,7 +12,7 @@ import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { blob, expr, first, MAX_NATIVE_UNITS, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { isLost } from "./payer/restore-payments.ts";
+import { noPaymentLost } from "./payer/restore-payments.ts";
 import type { ACCEPTED_AS } from "./column-values.ts";
 
 export type Acceptance = {
@@ -56,8 +56,7 @@ export async function acceptPayment(
   const source = sql`SELECT ${LOSSES_OWNER} AS from_owner, ${externalOwner(chain.chain)} AS to_owner,
       asset, amount, acceptance_id AS ref, 0 AS line FROM accepted_payments
     WHERE acceptance_id = ${uuid(acceptanceId)} AND kind = 'loss'`;
-  const noneLost = expr`NOT EXISTS (
-    SELECT 1 FROM vault_events e WHERE ${isLost(chain.chain)} AND e.kind = 'Paid')`;
+  const noneLost = noPaymentLost(chain.chain);
   await commitOrThrow(db, group, [
     sql`INSERT INTO accepted_payments (acceptance_id, chain, payment_id, kind, asset, amount,
         reason, actor, at, accepted_group)

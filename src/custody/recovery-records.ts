@@ -29,15 +29,10 @@ export async function pruneRecords<Stored>(
   const after = pass?.after ?? null;
   const pause = after === null ? PASS_EVERY_MS : PAGE_EVERY_MS;
   if (pass !== undefined && now - pass.at < pause) return;
-  const page = await storage.list<Stored>({
-    prefix,
-    limit: PAGE,
-    ...(after === null ? {} : { startAfter: after }),
-  });
+  const page = await readPage<Stored>(storage, prefix, after);
   const keys = page.size === 0 ? [] : await outdated(page);
   for (const chunk of inChunks(keys, KEYS_PER_CALL)) await storage.delete(chunk);
-  const last = page.size < PAGE ? null : ([...page.keys()].at(-1) ?? null);
-  await storage.put(`pruned:${prefix}`, { at: now, after: last });
+  await storage.put(`pruned:${prefix}`, { at: now, after: lastOf(page) });
 }
 
 /** Yields all records under the prefix, page by page. */
@@ -45,14 +40,20 @@ export async function* listRecords<Stored>(
   storage: DurableObjectStorage,
   prefix: string,
 ): AsyncGenerator<Stored[], void, undefined> {
-  for (let after: string | undefined; ;) {
-    const page = await storage.list<Stored>({
-      prefix,
-      limit: PAGE,
-      ...(after === undefined ? {} : { startAfter: after }),
-    });
+  let after: string | null = null;
+  do {
+    const page: ReadonlyMap<string, Stored> = await readPage<Stored>(storage, prefix, after);
     if (page.size > 0) yield [...page.values()];
-    if (page.size < PAGE) return;
-    after = [...page.keys()].at(-1);
-  }
+    after = lastOf(page);
+  } while (after !== null);
+}
+
+function readPage<Stored>(storage: DurableObjectStorage, prefix: string, after: string | null) {
+  const place = after === null ? {} : { startAfter: after };
+  return storage.list<Stored>({ prefix, limit: PAGE, ...place });
+}
+
+/** Where the next page begins. Null after the last one. */
+function lastOf(page: ReadonlyMap<string, unknown>): string | null {
+  return page.size < PAGE ? null : ([...page.keys()].at(-1) ?? null);
 }

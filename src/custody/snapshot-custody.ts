@@ -1,18 +1,12 @@
 /** What custody contributes to the snapshot of an account stream. */
 import { balancesQuery, type BalanceTexts, readBalanceTexts } from "../ledger/balance.ts";
-import { join, select, sql, uuid } from "../platform/sql.ts";
+import { select, sql, uuid } from "../platform/sql.ts";
 import type { SnapshotPart } from "../streams/replay.ts";
 import { balanceView } from "./list-balances.ts";
 import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./payment-records.ts";
-import { WITHDRAWAL_STATUSES, type WithdrawalStatus } from "./column-values.ts";
 
 /** An account can receive any number of assets. More than these are left to GET get-balances. */
 const MAX_BALANCES = 10_000;
-
-const ENDED: readonly WithdrawalStatus[] = ["settled", "failed", "cancelled"];
-const UNFINISHED = WITHDRAWAL_STATUSES.filter((status) => !ENDED.includes(status)).map(
-  (status) => sql`${status}`,
-);
 
 /** The user's balances, USDC first. */
 export function ownBalances(userId: string): SnapshotPart {
@@ -32,7 +26,7 @@ export function ownUnfinishedWithdrawals(userId: string): SnapshotPart {
   return {
     name: "withdrawals",
     statement: sql`SELECT ${select(WITHDRAWAL)} FROM withdrawals w
-      WHERE w.user_id = ${uuid(userId)} AND w.status IN (${join(UNFINISHED, ", ")})
+      WHERE w.user_id = ${uuid(userId)} AND w.status IN ('awaiting_approval', 'queued', 'submitted')
       ORDER BY w.created_at, w.withdrawal_id`,
     // Safe cast: the statement selects the columns of the row type.
     view: (row) => withdrawalView(row as WithdrawalRow),

@@ -67,6 +67,7 @@ const FULL_EVERY_MS = 86_400_000;
 /** A chunk begins only if the invocation has these queries left: its checks and what they find. */
 const QUERIES_PER_CHUNK = 60;
 
+const FOLLOWED = JSON.stringify([scanName("recent", "transfers"), scanName("recent", "groups")]);
 const FULL_SCANS = JSON.stringify(SCAN_KINDS.map((kind) => scanName("full", kind)));
 /** Mark of a full scan that has not ended. The one over transfers is marked with its end. */
 const RUNNING = "running";
@@ -221,19 +222,16 @@ async function openScans(db: D1Database): Promise<void> {
 export async function lastFinished(
   db: D1Database,
 ): Promise<Pick<Reconciliation, "recent_finished_at" | "full_finished_at">> {
-  const of = (names: readonly string[]) =>
-    first<{ at: number | null }>(
-      db,
-      sql`SELECT iif(count(finished_at) < count(*), NULL, min(finished_at)) AS at
-        FROM ledger_checkpoints WHERE scan IN (SELECT value FROM json_each(${JSON.stringify(names)}))`,
-    );
-  const [recent, full] = await Promise.all([
-    of([scanName("recent", "transfers"), scanName("recent", "groups")]),
-    of(SCAN_KINDS.map((kind) => scanName("full", kind))),
-  ]);
+  const of = (names: string) =>
+    sql`(SELECT iif(count(finished_at) < count(*), NULL, min(finished_at))
+      FROM ledger_checkpoints WHERE scan IN (SELECT value FROM json_each(${names})))`;
+  const row = await first<{ recent: number | null; full: number | null }>(
+    db,
+    sql`SELECT ${of(FOLLOWED)} AS recent, ${of(FULL_SCANS)} AS full`,
+  );
   return {
-    recent_finished_at: toWireTimeOrNull(recent?.at ?? null),
-    full_finished_at: toWireTimeOrNull(full?.at ?? null),
+    recent_finished_at: toWireTimeOrNull(row?.recent ?? null),
+    full_finished_at: toWireTimeOrNull(row?.full ?? null),
   };
 }
 

@@ -12,7 +12,7 @@ it("records thousands of vault events with bounded parameters, once", async () =
   const chain = { ...defaultChain(settings), chain: `chain-${uuidv7()}` };
   const events = Array.from({ length: 6_000 }, (_, ordinal) => ({
     kind: "Voided" as const,
-    id: randomHex(32) as `0x${string}`,
+    id: randomHex(32),
     vault: `0x${"ef".repeat(20)}` as const,
     blockNumber: 7,
     blockHash: `0x${"ab".repeat(32)}` as const,

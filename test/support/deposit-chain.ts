@@ -67,12 +67,12 @@ export async function openChain() {
     to: address,
     amount,
     // Safe cast: 32 random bytes as hexadecimal text.
-    transactionHash: randomHex(32) as `0x${string}`,
+    transactionHash: randomHex(32),
     ordinal: 0,
     position: 0,
     blockNumber: 88,
     logIndex: 0,
-    blockHash: randomHex(32) as `0x${string}`,
+    blockHash: randomHex(32),
     ...changes,
   });
   /** Confirms transfers and credits what is due, group by group, under these minimums. */

@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { randomBytes } from "node:crypto";
 import { credit } from "../../scripts/stack/credit.ts";
 import { paymentId } from "../../src/chain/payment-id.ts";
+import type { VaultEvent } from "../../src/chain/decode-logs.ts";
 import { tokenOf } from "../../src/chain/token.ts";
 import { announceWithdrawals } from "../../src/custody/custody-events.ts";
 import {
@@ -34,7 +35,7 @@ export function newAsset(venue: Venue = "venue_one"): TestAsset {
 }
 
 /** An address on a chain that no other test uses. */
-export function newAddress(): string {
+export function newAddress(): `0x${string}` {
   return randomHex(20);
 }
 
@@ -66,10 +67,10 @@ export async function balances(
 
 export type Queued = {
   readonly withdrawalId: string;
-  readonly paymentId: string;
+  readonly paymentId: `0x${string}`;
   readonly asset: AssetKey;
   readonly amount: bigint;
-  readonly to: string;
+  readonly to: `0x${string}`;
 };
 
 const SETTINGS = {
@@ -89,7 +90,7 @@ export async function queueWithdrawal(
     to = newAddress(),
     clientWithdrawalId = uuidv7(),
     db = env.DB,
-  }: { chain?: string; to?: string; clientWithdrawalId?: string; db?: D1Database } = {},
+  }: { chain?: string; to?: `0x${string}`; clientWithdrawalId?: string; db?: D1Database } = {},
 ): Promise<Queued> {
   const terms = { clientWithdrawalId, amount, toAddress: to, chain, asset };
   const { row } = await withdraw(db, SETTINGS, { actor, ip: undefined, terms });
@@ -112,21 +113,18 @@ export async function endWithdrawal(
   const settings = config(env);
   const chain = defaultChain(settings);
   const { token, tokenId } = tokenOf(settings, chain, asset);
-  const event = {
+  const event: VaultEvent = {
     kind,
     id,
     vault: randomHex(20),
-    amount,
-    to,
     transactionHash: randomHex(32),
     ordinal: 0,
     logIndex: 0,
     blockNumber: 1,
     blockHash: randomHex(32),
     batchNo: 1,
-    token,
-    tokenId,
-  } as Parameters<typeof recordVaultEvents>[2][number];
+    ...(kind === "Paid" && { paid: { token, tokenId, amount, to } }),
+  };
   const outcome = await commit(db, group, [
     ...recordVaultEvents(group, { settings, chain }, [event], raw("1")),
     ...settlePaid(group, "local"),
@@ -183,7 +181,7 @@ export async function insertDeposit(
   return { depositId, transactionHash };
 }
 
-export function randomHex(bytes: number): string {
+export function randomHex(bytes: number): `0x${string}` {
   return `0x${randomBytes(bytes).toString("hex")}`;
 }
 

@@ -33,8 +33,8 @@ export async function newPayer() {
     address: newAddress() as `0x${string}`,
     sign: () =>
       Promise.resolve({
-        hash: randomHex(32) as `0x${string}`,
-        raw: randomHex(40) as `0x${string}`,
+        hash: randomHex(32),
+        raw: randomHex(40),
       }),
     verify: () => Promise.resolve(true),
   };

@@ -91,13 +91,17 @@ export async function restorePayments(
  * Condition on `vault_events e`: the vault has decided it, and it belongs to no withdrawal. A
  * payment belongs to one that it has settled or will settle. Nobody has accepted it either.
  */
-export function isLost(chain: string): Expr {
+function isLost(chain: string): Expr {
   return expr`e.chain = ${chain} AND e.kind IN ('Paid', 'Failed')
     AND NOT EXISTS (SELECT 1 FROM withdrawals w WHERE w.payment_id = e.payment_id
       AND (e.kind = 'Failed'
         OR (w.status IN ('queued', 'submitted', 'settled') AND ${AS_ORDERED})))
     AND NOT EXISTS (SELECT 1 FROM accepted_payments p
       WHERE p.chain = e.chain AND p.payment_id = e.payment_id)`;
+}
+
+export function noPaymentLost(chain: string): Expr {
+  return expr`NOT EXISTS (SELECT 1 FROM vault_events e WHERE ${isLost(chain)} AND e.kind = 'Paid')`;
 }
 
 async function countLost(db: D1Database, chain: string, after: number): Promise<number> {
@@ -239,8 +243,7 @@ async function resumePaying(
   { nextBatchNo, haltedAt }: { readonly nextBatchNo: number; readonly haltedAt: number | null },
 ): Promise<boolean> {
   const group = newGroup();
-  const noneLost = expr`NOT EXISTS (
-    SELECT 1 FROM vault_events e WHERE ${isLost(chain)} AND e.kind = 'Paid')`;
+  const noneLost = noPaymentLost(chain);
   const halted = expr`EXISTS (
     SELECT 1 FROM payer_leases WHERE chain = ${chain} AND halted_at IS NOT NULL)`;
   await commitOrThrow(db, group, [
