@@ -4,10 +4,10 @@
  */
 import { first, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./column-text.ts";
-import type { Block, SealId } from "./footer.ts";
+import { type Block, placeOf, type SealId } from "./footer.ts";
 import { KINDS } from "./sealed-columns.ts";
 import { openBlock } from "./seal-format.ts";
-import { readFooterAt, readBlockBytes, SealMissing } from "./seal-store.ts";
+import { readFooterAt, readBytes, SealMissing } from "./seal-store.ts";
 import type { StoredBlocks } from "./stored-blocks.ts";
 
 /** Where the archive's objects are, and the database that vouches for them. */
@@ -130,7 +130,7 @@ export class ChainFollower {
   async #contentToKeep(id: SealId, block: Block): Promise<Uint8Array<ArrayBuffer> | null> {
     const kind = KINDS.find((one) => one === block.kind);
     if (kind === undefined || block.length > this.#limits.kept) return null;
-    const bytes = await readBlockBytes(this.#source.bucket, id, block);
+    const bytes = await readBytes(this.#source.bucket, id, placeOf(block));
     // What is kept must be right, because it is not read again.
     openBlock(kind, bytes, block);
     return bytes;

@@ -77,6 +77,10 @@ export type Block = RowOf<typeof BLOCK & typeof PLACE>;
 /** Sorted by owner, then in the order of the kinds. */
 export type Footer = { readonly head: SealHead; readonly blocks: readonly Block[] };
 
+export function placeOf({ offset, length }: Block): RowOf<typeof PLACE> {
+  return { offset, length };
+}
+
 export function previousOf({ previousEpoch: epoch, previousNumber }: Block): SealId | null {
   return epoch === null || previousNumber === null ? null : { epoch, number: previousNumber };
 }

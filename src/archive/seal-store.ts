@@ -2,7 +2,7 @@
 import { type OnceBucket, putOnce } from "../platform/put-once.ts";
 import { SealMalformed } from "./column-text.ts";
 import { MAX_BYTES } from "./compress.ts";
-import { type Footer, type Block, readFooter, type SealHead, type SealId } from "./footer.ts";
+import { type Footer, readFooter, type SealHead, type SealId } from "./footer.ts";
 import { decodeSeal, type EncodedSeal, openFooter, type Seal } from "./seal-format.ts";
 
 export type SealBucket = OnceBucket & Pick<R2Bucket, "get">;
@@ -68,16 +68,8 @@ export async function readFooterAt(
   }
 }
 
-/** A block as it is stored. Its hash is verified when it is opened. */
-export function readBlockBytes(
-  bucket: Pick<R2Bucket, "get">,
-  id: SealId,
-  { offset, length }: Pick<Block, "offset" | "length">,
-): Promise<Uint8Array<ArrayBuffer>> {
-  return readBytes(bucket, id, { offset, length });
-}
-
-async function readBytes(
+/** A part of an object, such as a block. Its hash is verified when it is opened. */
+export async function readBytes(
   bucket: Pick<R2Bucket, "get">,
   id: SealId,
   range: R2Range,

@@ -3,10 +3,10 @@ import { readTable, writeTable } from "./column-text.ts";
 import { BLOCK, type Block, PLACE, previousOf, type SealId } from "./footer.ts";
 import type { Kind } from "./sealed-columns.ts";
 
-/** A block of the owner, and the seal that contains it. */
 /** A block of records, by the newest that it contains, then by its seal. */
 export type BlockPosition = { readonly at: number; readonly number: number };
 
+/** A block of the owner, and the seal that contains it. */
 export type Entry = { readonly id: SealId; readonly block: Block };
 
 const INDEXED = { ...BLOCK, ...PLACE };

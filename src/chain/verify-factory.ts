@@ -51,10 +51,10 @@ export async function verifyFactory(
 
 async function matches(chain: ChainConfig): Promise<boolean> {
   try {
-    const { value: result } = await askAgreed(chain, (endpoint) => compare(endpoint, chain));
-    if (!result)
+    const { value } = await askAgreed(chain, (endpoint) => compare(endpoint, chain));
+    if (!value)
       log("error", "chain.factory_differs", { chain: chain.chain, factory: chain.factory });
-    return result;
+    return value;
   } catch (error) {
     log("warn", "chain.factory_unverified", { chain: chain.chain, ...errorFields(error) });
     return false;

@@ -15,18 +15,8 @@ import { problem } from "../platform/problem.ts";
 import { atom, type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
 import type { WithdrawalStatus } from "./column-values.ts";
-import {
-  dailyLimitFacts,
-  type DailyLimitFacts,
-  dailyLimitReached,
-  withinDailyLimit,
-} from "./withdrawal-limit.ts";
-import {
-  addressAllowed,
-  addressFacts,
-  type AddressFacts,
-  addressNotListed,
-} from "./withdrawal-addresses.ts";
+import { dailyLimitFacts, type DailyLimitFacts, withinDailyLimit } from "./withdrawal-limit.ts";
+import { addressAllowed, addressFacts, type AddressFacts } from "./withdrawal-addresses.ts";
 
 type Approval = {
   readonly actor: CheckedActor;
@@ -119,17 +109,12 @@ function preconditions(actor: SessionActor, at: Expr): readonly Precondition<Fac
         throw problem("withdrawals_paused", "Withdrawals are paused. Approve it later.");
       },
     },
-    {
-      expr: addressAllowed(targetOf(actor), at),
-      reject: ({ address_active_from: activeFrom }) => {
-        throw addressNotListed(activeFrom);
-      },
-    },
-    {
-      // The day of the order may be over, and its limit used again.
-      expr: withinDailyLimit(withdrawing(actor), atom("w.amount"), at),
-      reject: (facts) => dailyLimitReached(facts, BigInt(facts.amount)),
-    },
+    addressAllowed(targetOf(actor), at),
+    // The day of the order may be over, and its limit used again.
+    withinDailyLimit(withdrawing(actor), atom("w.amount"), {
+      at,
+      units: ({ amount }: Facts) => BigInt(amount),
+    }),
     {
       // Withdrawals that wait for approval do not count as in flight.
       expr: expr`coalesce((SELECT -a.balance FROM accounts a WHERE a.kind = 'external'

@@ -43,19 +43,9 @@ import {
 } from "./earlier-withdrawal.ts";
 import { APPROVAL_MS, unapprovedLastDay } from "../auth/exposure.ts";
 import { effectivePolicy } from "../auth/policy.ts";
-import {
-  addressAllowed,
-  addressFacts,
-  type AddressFacts,
-  addressNotListed,
-} from "./withdrawal-addresses.ts";
+import { addressAllowed, addressFacts, type AddressFacts } from "./withdrawal-addresses.ts";
 import { isDepositAddress } from "./check-destination.ts";
-import {
-  dailyLimitFacts,
-  type DailyLimitFacts,
-  dailyLimitReached,
-  withinDailyLimit,
-} from "./withdrawal-limit.ts";
+import { dailyLimitFacts, type DailyLimitFacts, withinDailyLimit } from "./withdrawal-limit.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
 import { ofWithdrawals, QUEUED } from "./withdrawal-transfers.ts";
 
@@ -297,16 +287,8 @@ function withinLimits(
         );
       },
     },
-    {
-      expr: addressAllowed(targetOf({ actor, terms }), at),
-      reject: ({ address_active_from: activeFrom }) => {
-        throw addressNotListed(activeFrom);
-      },
-    },
-    {
-      expr: withinDailyLimit({ user }, expr`${bounded(amount)}`, at),
-      reject: (facts) => dailyLimitReached(facts, amount),
-    },
+    addressAllowed(targetOf({ actor, terms }), at),
+    withinDailyLimit({ user }, expr`${bounded(amount)}`, { at, units: () => amount }),
     {
       expr: expr`(SELECT count(*) FROM withdrawals INDEXED BY withdrawals_reverted
         WHERE user_id = ${user}

@@ -20,6 +20,7 @@ import {
 import { described } from "../http/fields.ts";
 import type { CheckedActor, SessionActor } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
+import type { Precondition } from "../platform/preconditions.ts";
 import { Problem, problem } from "../platform/problem.ts";
 import {
   type Columns,
@@ -179,12 +180,20 @@ function isEntry(userId: string, { chain, address }: Destination): Expr {
 /** Who withdraws, and SQL for where. */
 type Target = { readonly userId: string; readonly chain: Expr; readonly address: Expr };
 
-/** Condition: the address is active in the book, or the policy does not ask for it. */
-export function addressAllowed({ userId, chain, address }: Target, at: Expr): Expr {
-  return expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(uuid(userId), at)} p
-    WHERE p.withdraw_listed_only = 1 AND NOT EXISTS (SELECT 1 FROM withdrawal_addresses b
-      WHERE b.user_id = ${uuid(userId)} AND b.chain = ${chain} AND b.address = ${address}
-        AND b.active_from <= ${at}))`;
+/** The address is active in the book, or the policy does not ask for it. */
+export function addressAllowed(
+  { userId, chain, address }: Target,
+  at: Expr,
+): Precondition<AddressFacts, never> {
+  return {
+    expr: expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(uuid(userId), at)} p
+      WHERE p.withdraw_listed_only = 1 AND NOT EXISTS (SELECT 1 FROM withdrawal_addresses b
+        WHERE b.user_id = ${uuid(userId)} AND b.chain = ${chain} AND b.address = ${address}
+          AND b.active_from <= ${at}))`,
+    reject: ({ address_active_from: activeFrom }) => {
+      throw addressNotListed(activeFrom);
+    },
+  };
 }
 
 export type AddressFacts = { readonly address_active_from: number | null };
@@ -197,7 +206,7 @@ export function addressFacts({ userId, chain, address }: Target): Columns<keyof 
   };
 }
 
-export function addressNotListed(activeFrom: number | null): Problem {
+function addressNotListed(activeFrom: number | null): Problem {
   return problem(
     "address_not_listed",
     activeFrom === null

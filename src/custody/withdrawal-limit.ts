@@ -6,17 +6,25 @@ import { toHex } from "../assets/amount.ts";
 import { sumText, withdrawnLastDay } from "../auth/exposure.ts";
 import { effectivePolicy } from "../auth/policy.ts";
 import { NOW } from "../platform/commit.ts";
+import type { Precondition } from "../platform/preconditions.ts";
 import { problem } from "../platform/problem.ts";
 import { type Columns, type Expr, expr } from "../platform/sql.ts";
 
 /** Who withdraws. `withdrawal` is the id of the one to be approved, which does not count twice. */
 type Withdrawing = { readonly user: Expr; readonly withdrawal?: Expr };
 
-/** Condition: the amount is within the limit of the day, or there is none. */
-export function withinDailyLimit({ user, withdrawal }: Withdrawing, amount: Expr, at: Expr): Expr {
-  return expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(user, at)} p
-    WHERE p.withdraw_max_usdc_per_day IS NOT NULL
-      AND ${withdrawnLastDay(user, at, withdrawal)} + ${amount} > p.withdraw_max_usdc_per_day)`;
+/** The amount is within the limit of the day, or there is none. `units` reads it from the facts. */
+export function withinDailyLimit<Facts extends DailyLimitFacts>(
+  { user, withdrawal }: Withdrawing,
+  amount: Expr,
+  { at, units }: { readonly at: Expr; readonly units: (facts: Facts) => bigint },
+): Precondition<Facts, never> {
+  return {
+    expr: expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(user, at)} p
+      WHERE p.withdraw_max_usdc_per_day IS NOT NULL
+        AND ${withdrawnLastDay(user, at, withdrawal)} + ${amount} > p.withdraw_max_usdc_per_day)`,
+    reject: (facts) => dailyLimitReached(facts, units(facts)),
+  };
 }
 
 /** The limit and what is used of it, as JSON text. Null: no limit. */
@@ -32,10 +40,7 @@ export function dailyLimitFacts({ user, withdrawal }: Withdrawing): Columns<keyo
 }
 
 /** Throws `account_limit`. Undefined if it fits meanwhile. */
-export function dailyLimitReached(
-  { withdraw_limit: facts }: DailyLimitFacts,
-  amount: bigint,
-): undefined {
+function dailyLimitReached({ withdraw_limit: facts }: DailyLimitFacts, amount: bigint): undefined {
   if (facts === null) return undefined;
   // Safe cast: `dailyLimitFacts` selects these members.
   const limit = JSON.parse(facts) as { maximum: string; used: string };

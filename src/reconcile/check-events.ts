@@ -2,6 +2,7 @@
  * The checks of streams (`event_mismatch`): each change of a record has exactly the events that it
  * calls for, with the record's terms, and the numbers of each stream have no gap.
  */
+import { uuidTextOf } from "../audit/audit.ts";
 import { firstRunOf, groupOfRun } from "../platform/announce.ts";
 import { CUSTODY_FORMS } from "../custody/custody-events.ts";
 import { codesOf, eventColumn, kindsOf } from "../platform/event-forms.ts";
@@ -170,10 +171,7 @@ const FACTS = [
   "transaction_hash",
 ] as const;
 
-const accountOf = (column: string) =>
-  `'account:' || lower(substr(hex(${column}), 1, 8) || '-' || substr(hex(${column}), 9, 4) || '-'
-    || substr(hex(${column}), 13, 4) || '-' || substr(hex(${column}), 17, 4) || '-'
-    || substr(hex(${column}), 21))`;
+const accountOf = (column: string) => `'account:' || ${uuidTextOf(column).text}`;
 
 const booksOf = (table: string) => [
   `'book:' || ${table}.asset`,

@@ -101,7 +101,6 @@ function moveDeposits(
 ): Sql[] {
   const chosen = sql`SELECT s.small_id FROM small_deposits s WHERE ${condition}
     ORDER BY s.small_id LIMIT ${to.limit}`;
-  // Another address may have received the same transfer before a reorg.
   // Before a reorg another address may have received what is in the same place.
   const known = (row: string, address: string) =>
     raw(`EXISTS (SELECT 1 FROM deposits k
