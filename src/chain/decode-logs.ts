@@ -144,19 +144,13 @@ function decodeOne(
   }
 }
 
+/** By hand, as for TransferSingle: a busy token has thousands of logs in a range. */
 function decodeErc20(log: MinedLog, token: Address, place: LogPlace, out: Decoded): boolean {
-  // By hand, as for TransferSingle: a busy token has thousands of logs in a range.
   const [selector, from, to] = log.topics;
   if (selector !== TRANSFER || from === undefined || to === undefined) return false;
-  out.transfers.push({
-    ...place,
-    token,
-    from: addressIn(from),
-    to: addressIn(to),
-    tokenId: null,
-    amount: wordAt(log.data, 0),
-    position: 0,
-  });
+  const parties = { from: addressIn(from), to: addressIn(to) };
+  const amount = wordAt(log.data, 0);
+  out.transfers.push({ ...place, token, ...parties, tokenId: null, amount, position: 0 });
   return true;
 }
 
@@ -164,30 +158,17 @@ function decodeErc1155(log: MinedLog, token: Address, place: LogPlace, out: Deco
   if (log.topics[0] === TRANSFER_SINGLE) {
     const [, , from, to] = log.topics;
     if (from === undefined || to === undefined) return false;
-    out.transfers.push({
-      ...place,
-      token,
-      from: addressIn(from),
-      to: addressIn(to),
-      tokenId: wordAt(log.data, 0),
-      amount: wordAt(log.data, 1),
-      position: 0,
-    });
+    const parties = { from: addressIn(from), to: addressIn(to) };
+    const [tokenId, amount] = [wordAt(log.data, 0), wordAt(log.data, 1)];
+    out.transfers.push({ ...place, token, ...parties, tokenId, amount, position: 0 });
     return true;
   }
   const { args } = decodeEventLog({ abi: batchAbi, data: log.data, topics: log.topics });
   const { from, to, ids, values } = args;
   if (ids.length !== values.length) return false;
   ids.forEach((tokenId, position) => {
-    out.transfers.push({
-      ...place,
-      token,
-      from,
-      to,
-      tokenId,
-      amount: values[position] ?? 0n,
-      position,
-    });
+    const amount = values[position] ?? 0n;
+    out.transfers.push({ ...place, token, from, to, tokenId, amount, position });
   });
   return true;
 }

@@ -15,6 +15,8 @@ import { problem } from "../platform/problem.ts";
 import { atom, type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
 import type { WithdrawalStatus } from "./column-values.ts";
+import { isHalted, PAUSED } from "./payer/payer-lease.ts";
+import { liquidity } from "./withdrawal-transfers.ts";
 import { dailyLimitFacts, type DailyLimitFacts, withinDailyLimit } from "./withdrawal-limit.ts";
 import { addressAllowed, addressFacts, type AddressFacts } from "./withdrawal-addresses.ts";
 
@@ -102,9 +104,7 @@ function preconditions(actor: SessionActor, at: Expr): readonly Precondition<Fac
       },
     },
     {
-      expr: expr`NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-        AND NOT EXISTS (SELECT 1 FROM payer_leases l
-          WHERE l.chain = w.chain AND l.halted_at IS NOT NULL)`,
+      expr: expr`NOT ${PAUSED} AND NOT ${isHalted(atom("w.chain"))}`,
       reject: () => {
         throw problem("withdrawals_paused", "Withdrawals are paused. Approve it later.");
       },
@@ -117,11 +117,7 @@ function preconditions(actor: SessionActor, at: Expr): readonly Precondition<Fac
     }),
     {
       // Withdrawals that wait for approval do not count as in flight.
-      expr: expr`coalesce((SELECT -a.balance FROM accounts a WHERE a.kind = 'external'
-          AND a.owner = CAST('external:' || w.chain AS BLOB) AND a.asset = w.asset), 0)
-        - coalesce((SELECT sum(o.amount) FROM withdrawals o INDEXED BY withdrawals_open
-          WHERE o.chain = w.chain AND o.asset = w.asset
-            AND o.status IN ('queued', 'submitted')), 0) >= w.amount`,
+      expr: expr`${liquidity({ chain: atom("w.chain"), asset: atom("w.asset") })} >= w.amount`,
       reject: () => {
         throw problem(
           "chain_liquidity",

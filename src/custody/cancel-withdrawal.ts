@@ -20,6 +20,7 @@ import {
 } from "../platform/sql.ts";
 import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
 import { findWithdrawal, type WithdrawalLookup } from "./list-withdrawals.ts";
+import { isHalted } from "./payer/payer-lease.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
 import { releaseEnded } from "./withdrawal-transfers.ts";
 import type { WithdrawalStatus } from "./column-values.ts";
@@ -78,8 +79,7 @@ function preconditions(actor: Actor, at: Expr): readonly Precondition<Facts, Cha
     {
       // After a restore the database may lack signed payments, until the payer has halted and the
       // operator has restored them.
-      expr: expr`NOT EXISTS (
-        SELECT 1 FROM payer_leases l WHERE l.chain = w.chain AND l.halted_at IS NOT NULL)`,
+      expr: expr`NOT ${isHalted(atom("w.chain"))}`,
       reject: () => {
         throw problem(
           "withdrawals_paused",

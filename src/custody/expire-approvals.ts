@@ -5,10 +5,11 @@
  */
 import { type Group, newGroup, NOW } from "../platform/commit.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
-import { all, type Expr, first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, atom, type Expr, first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { pushOrThrow } from "../streams/event-log.ts";
 import { pusherOf } from "../streams/notify.ts";
 import { announceWithdrawals } from "./custody-events.ts";
+import { isHalted } from "./payer/payer-lease.ts";
 import { releaseEnded } from "./withdrawal-transfers.ts";
 import { FAILURE_MESSAGES } from "./payment-records.ts";
 
@@ -44,8 +45,7 @@ export async function expireApprovals(env: Env): Promise<boolean> {
 function due(at: Expr): Sql {
   return sql`FROM withdrawals w INDEXED BY withdrawals_awaiting
     WHERE w.status = 'awaiting_approval' AND w.approval_expires_at <= ${at}
-      AND NOT EXISTS (SELECT 1 FROM payer_leases l
-        WHERE l.chain = w.chain AND l.halted_at IS NOT NULL)
+      AND NOT ${isHalted(atom("w.chain"))}
       AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id)`;
 }
 

@@ -9,7 +9,7 @@ import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-writ
 import type { MacKeys } from "../audit/event-mac.ts";
 import type { Secret } from "../auth/mark.ts";
 import { paymentId } from "../chain/payment-id.ts";
-import { availableText, externalOwner, hasAvailable, transfer } from "../ledger/post.ts";
+import { availableText, hasAvailable, transfer } from "../ledger/post.ts";
 import { termsMac } from "../ledger/withdrawal-mac.ts";
 import type { Actor } from "../platform/actor.ts";
 import { type Group, NOW } from "../platform/commit.ts";
@@ -44,10 +44,11 @@ import {
 import { APPROVAL_MS, unapprovedLastDay } from "../auth/exposure.ts";
 import { effectivePolicy } from "../auth/policy.ts";
 import { addressAllowed, addressFacts, type AddressFacts } from "./withdrawal-addresses.ts";
+import { isHalted, PAUSED } from "./payer/payer-lease.ts";
 import { isDepositAddress } from "./check-destination.ts";
 import { dailyLimitFacts, type DailyLimitFacts, withinDailyLimit } from "./withdrawal-limit.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
-import { ofWithdrawals, QUEUED } from "./withdrawal-transfers.ts";
+import { liquidity, ofWithdrawals, QUEUED } from "./withdrawal-transfers.ts";
 
 export type WithdrawTerms = {
   readonly clientWithdrawalId: string;
@@ -252,11 +253,7 @@ function withinLimits(
   const maximum = vaultLimit !== undefined && vaultLimit < configured ? vaultLimit : configured;
   return [
     {
-      // A payer that halted itself means that balances cannot be trusted: after a restore they lack
-      // what was paid.
-      expr: expr`NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-        AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ${chain}
-          AND halted_at IS NOT NULL)`,
+      expr: expr`NOT ${PAUSED} AND NOT ${isHalted(chain)}`,
       reject: () => {
         throw problem(
           "withdrawals_paused",
@@ -346,15 +343,4 @@ function queuedToday(user: Expr, at: Expr, settings: Settings): Expr {
   return expr`SELECT count(*) FROM (SELECT 1 FROM withdrawals
     WHERE user_id = ${user} AND created_at > ${at} - ${DAY_MS}
       LIMIT ${raw(String(settings.WITHDRAWAL_DAILY_COUNT))})`;
-}
-
-/**
- * What the chain has issued of the asset, less what is in flight there. Its external account holds
- * the issue, negative.
- */
-function liquidity({ chain, asset }: WithdrawTerms): Expr {
-  return expr`coalesce((SELECT -balance FROM accounts
-      WHERE owner = ${externalOwner(chain)} AND asset = ${asset} AND kind = 'external'), 0)
-    - coalesce((SELECT sum(amount) FROM withdrawals
-      WHERE chain = ${chain} AND asset = ${asset} AND status IN ('queued', 'submitted')), 0)`;
 }

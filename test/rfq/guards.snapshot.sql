@@ -820,8 +820,8 @@ WHERE (
   AND (NOT EXISTS (SELECT 1 FROM accepted_payments WHERE chain = ?30 AND payment_id = unhex(?31)))
   AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?32,'-')) < ?33)
   AND (
-    NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
-    AND NOT EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?34 AND halted_at IS NOT NULL)
+    NOT (EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused'))
+    AND NOT (EXISTS (SELECT 1 FROM payer_leases l WHERE l.chain = ?34 AND l.halted_at IS NOT NULL))
   )
   AND 1
   AND (
@@ -919,11 +919,11 @@ WHERE (
   )
   AND (
     (
-      coalesce((SELECT -balance FROM accounts WHERE owner = CAST(?61 AS BLOB) AND asset = ?62 AND kind = 'external'), 0) - coalesce(
+      coalesce((SELECT -a.balance FROM accounts a WHERE a.owner = CAST('external:' || ?61 AS BLOB) AND a.asset = ?62 AND a.kind = 'external'), 0) - coalesce(
         (
-          SELECT sum(amount)
-          FROM withdrawals
-          WHERE chain = ?63 AND asset = ?64 AND status IN ('queued', 'submitted')
+          SELECT sum(o.amount)
+          FROM withdrawals o INDEXED BY withdrawals_open
+          WHERE o.chain = ?63 AND o.asset = ?64 AND o.status IN ('queued', 'submitted')
         ),
         0
       )
@@ -990,7 +990,7 @@ WHERE (
 -- ?58 = "5"
 -- ?59 = "[\"local\"]"
 -- ?60 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?61 = "external:local"
+-- ?61 = "local"
 -- ?62 = "venue_one:0x1"
 -- ?63 = "local"
 -- ?64 = "venue_one:0x1"
@@ -1240,7 +1240,7 @@ WHERE EXISTS (
     FROM chain_transactions
     WHERE chain = ?15 AND sender = unhex(?16) AND nonce >= ?17
   )
-  AND NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
+  AND NOT (EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused'))
   AND NOT EXISTS (
     SELECT 1
     FROM chain_transactions

@@ -27,10 +27,7 @@ export const CUSTODY: readonly Mutant[] = [
     ],
   }),
   ...ideas("src/custody/expire-approvals.ts", "chain/restore-claimed", {
-    "halt ignored": [
-      "l.chain = w.chain AND l.halted_at IS NOT NULL",
-      "l.chain = w.chain AND l.halted_at < 0",
-    ],
+    "halt ignored": ['      AND NOT ${isHalted(atom("w.chain"))}\n', ""],
   }),
   ...ideas("src/custody/payer/park-withdrawal.ts", "chain/withdrawals", {
     unchecked: [
@@ -83,9 +80,11 @@ export const CUSTODY: readonly Mutant[] = [
       "${queuedToday(user, at, settings)} < ${settings.WITHDRAWAL_DAILY_COUNT}`",
       "${queuedToday(user, at, settings)} <= ${settings.WITHDRAWAL_DAILY_COUNT}`",
     ],
+  }),
+  ...ideas("src/custody/withdrawal-transfers.ts", "custody/withdraw custody/withdrawal-policy", {
     "chain's submitted payments ignored": [
-      "AND status IN ('queued', 'submitted')), 0)`",
-      "AND status IN ('queued')), 0)`",
+      "AND o.status IN ('queued', 'submitted')), 0)`",
+      "AND o.status IN ('queued', 'submitted') AND o.status = 'queued'), 0)`",
     ],
   }),
   ...ideas("src/custody/withdrawal-limit.ts", "custody/withdrawal-policy", {

@@ -17,7 +17,7 @@ import { uuidv7 } from "../../platform/uuid.ts";
 import { pushOrThrow } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../custody-events.ts";
 import { PAID_OTHERWISE } from "../watcher/settle-withdrawal.ts";
-import { mayPay, mayVoid } from "./payer-lease.ts";
+import { mayPay, mayVoid, PAUSED } from "./payer-lease.ts";
 import { readRecords } from "./withdrawal-record.ts";
 import { describe, type Hex } from "../../chain/rpc.ts";
 import { isNodeError } from "../../chain/rpc-transport.ts";
@@ -149,8 +149,7 @@ function guard(group: Group, context: Storing, transaction: NewTransaction, id: 
   const members = JSON.stringify(transaction.members);
   const unended = sql`w.status IN ('awaiting_approval', 'queued', 'submitted')`;
   const eligible = kind === "void" ? unended : PAYABLE;
-  const notPaused = sql`NOT EXISTS (
-    SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')`;
+  const notPaused = sql`NOT ${PAUSED}`;
   const byKind = {
     pay: sql`${notPaused}
         AND NOT EXISTS (SELECT 1 FROM chain_transactions

@@ -28,6 +28,7 @@ import {
 } from "./limit-queue.ts";
 import { makeTransaction, PAYABLE, wouldSucceed } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
+import { PAUSED } from "./payer-lease.ts";
 import { type TokenName, tokenNameOf } from "../token-name.ts";
 import { sweepMissing, sweepTowardsFloat } from "./sweep-deposits.ts";
 
@@ -140,7 +141,7 @@ async function readJobs(
       WHERE w.chain = ${chain.chain} AND w.status IN ('queued', 'submitted') AND ${PAYABLE}
         AND (w.not_before IS NULL OR w.not_before <= ${NOW})
         AND ${tokenNameOf("w.asset")} NOT IN (SELECT value FROM json_each(${JSON.stringify(refusing)}))
-        AND NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')
+        AND NOT ${PAUSED}
       ORDER BY ${order} w.created_at, w.withdrawal_id LIMIT ${MAX_JOBS}`,
   );
   return (await withTermsAsOrdered(context, rows)).map((row) => ({

@@ -45,6 +45,16 @@ export function mayPay(chain: string, token: string): Sql {
     AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL)`;
 }
 
+/** Condition: an operator or a shortfall has paused withdrawals. */
+export const PAUSED: Expr = expr`EXISTS (
+  SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused')`;
+
+/** Condition: the payer of the chain is halted. Balances may lack what was paid, as after a restore. */
+export function isHalted(chain: string | Expr): Expr {
+  return expr`EXISTS (SELECT 1 FROM payer_leases l
+    WHERE l.chain = ${chain} AND l.halted_at IS NOT NULL)`;
+}
+
 /** Characters after which further reasons are not kept. A thief can cause one with every block. */
 const MAX_REASONS = 2_000;
 

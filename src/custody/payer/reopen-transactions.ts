@@ -15,10 +15,10 @@
  */
 import { type Hex, InconsistentNode } from "../../chain/rpc.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";
-import { blob, expr, first, type Sql, sql, all } from "../../platform/sql.ts";
+import { blob, first, type Sql, sql, all } from "../../platform/sql.ts";
 import { confirmedNonces, confirmedOutcomes, confirmedPayerRole } from "./agreed-reads.ts";
 import type { HeadView } from "./payer-context.ts";
-import { haltPayer, hasLease } from "./payer-lease.ts";
+import { haltPayer, hasLease, isHalted } from "./payer-lease.ts";
 import { sendToAll } from "../../chain/send.ts";
 import type { OpenTransaction } from "./open-transactions.ts";
 
@@ -56,8 +56,7 @@ export async function resumePayer(context: HeadView): Promise<void> {
     AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL
       AND (confirmed_number > ${cursor.confirmed.number}
         OR confirmed_hash = ${blob(cursor.confirmed.hash)}))`;
-  const halted = expr`EXISTS (SELECT 1 FROM payer_leases
-    WHERE chain = ${chain} AND halted_at IS NOT NULL)`;
+  const halted = isHalted(chain);
   const reopen = async (sender: Hex, which: Sql) =>
     sql`UPDATE chain_transactions SET status = 'open', ended_group = NULL,
         kind = iif(status = 'unused', 'cancel', kind), reopened_group = ${group.seq}

@@ -23,6 +23,7 @@ import { announceWithdrawals } from "../custody-events.ts";
 import { FAILURE_MESSAGES } from "../payment-records.ts";
 import { PAID, QUEUED, RETURNED } from "../withdrawal-transfers.ts";
 import { confirmedOutcomes } from "./agreed-reads.ts";
+import { isHalted } from "./payer-lease.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
 import type { WatcherContext } from "../watcher/commit-move.ts";
 import { AS_ORDERED } from "../watcher/settle-withdrawal.ts";
@@ -244,8 +245,7 @@ async function resumePaying(
 ): Promise<boolean> {
   const group = newGroup();
   const noneLost = noPaymentLost(chain);
-  const halted = expr`EXISTS (
-    SELECT 1 FROM payer_leases WHERE chain = ${chain} AND halted_at IS NOT NULL)`;
+  const halted = isHalted(chain);
   await commitOrThrow(db, group, [
     sql`UPDATE payer_leases SET batch_floor = ${nextBatchNo}, floor_vault = ${blob(vault)}
       WHERE chain = ${chain} AND ${noneLost}`,

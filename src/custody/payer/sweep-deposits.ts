@@ -26,6 +26,7 @@ import { readIssued } from "../../ledger/balance.ts";
 import { all, first, sql } from "../../platform/sql.ts";
 import { makeTransaction, refusalSubject, wouldSucceed } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
+import { PAUSED } from "./payer-lease.ts";
 
 /**
  * Sweeps made in one round. With a payment they stay below the 16 that geth keeps of an account.
@@ -84,13 +85,12 @@ export async function sweepTowardsFloat(context: HeadView, made: number): Promis
 
 /** No sweep is open and withdrawals are not paused. The guard refuses a sweep during a pause. */
 async function mayFillUp({ db, chain }: HeadView): Promise<boolean> {
-  const row = await first<{ n: number }>(
+  const row = await first(
     db,
-    sql`SELECT (SELECT count(*) FROM kill_switches WHERE name = 'withdrawals_paused')
-      + (SELECT count(*) FROM chain_transactions
-        WHERE chain = ${chain.chain} AND kind = 'sweep' AND status = 'open') AS n`,
+    sql`SELECT 1 WHERE ${PAUSED} OR EXISTS (SELECT 1 FROM chain_transactions
+      WHERE chain = ${chain.chain} AND kind = 'sweep' AND status = 'open')`,
   );
-  return row?.n === 0;
+  return row === undefined;
 }
 
 /** For each sweep that is not confirmed yet, the keys of its items. */
