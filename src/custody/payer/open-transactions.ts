@@ -1,64 +1,54 @@
 /** Reads the operator accounts' transactions that are not confirmed, and the next free numbers. */
+import { uuidTextOf } from "../../audit/audit.ts";
 import { NOW } from "../../platform/commit.ts";
 import type { Hex } from "../../chain/rpc.ts";
 import type { Fees } from "../../chain/fees.ts";
 import type { ChainConfig } from "../../platform/config.ts";
-import { all, blob, first, readUuid, sql, uuid } from "../../platform/sql.ts";
+import { all, blob, first, type RowOf, select, sql, typed, uuid } from "../../platform/sql.ts";
 
-export type OpenTransaction = {
-  readonly id: string;
-  readonly kind: "pay" | "sweep" | "void" | "cancel";
+/** Columns over `chain_transactions t` and its latest attempt `a`. */
+const OPEN = {
+  id: typed<string>(uuidTextOf("t.transaction_id").text),
+  kind: typed<"pay" | "sweep" | "void" | "cancel">("t.kind"),
   /** The account that signed it, which may have been replaced since (reopen-transactions.ts). */
-  readonly sender: Hex;
-  readonly nonce: number;
-  readonly batchNo: number | null;
-  readonly to: Hex;
-  readonly data: Hex;
-  readonly gasLimit: bigint;
-  readonly attempt: number;
-  readonly raw: Hex;
-  readonly fees: Fees;
+  sender: typed<Hex>("'0x' || lower(hex(t.sender))"),
+  nonce: typed<number>("t.nonce"),
+  batchNo: typed<number | null>("t.batch_no"),
+  toAddress: typed<Hex>("'0x' || lower(hex(t.to_address))"),
+  data: typed<Hex>("'0x' || lower(hex(t.data))"),
+  gasLimit: typed<string>("CAST(t.gas_limit AS TEXT)"),
+  attempt: typed<number>("a.attempt"),
+  raw: typed<Hex>("'0x' || lower(hex(a.signed))"),
+  maxFee: typed<string>("CAST(a.max_fee AS TEXT)"),
+  priorityFee: typed<string>("CAST(a.priority_fee AS TEXT)"),
   /** Age of the latest attempt in milliseconds, by D1's clock. */
-  readonly ageMs: number;
+  ageMs: typed<number>(`${NOW.text} - a.signed_at`),
   /** The head when the latest attempt was signed. */
-  readonly headNumber: number;
+  headNumber: typed<number>("a.head_number"),
   /** Whether it is a `cancel` whose latest attempt is still the payment that must not be sent. */
-  readonly unsent: boolean;
+  unsent: typed<number | null>("t.kind = 'cancel' AND a.signed_group < t.reopened_group"),
 };
 
-type Row = Omit<OpenTransaction, "gasLimit" | "fees" | "unsent"> &
-  Readonly<Record<"gasLimit" | "maxFee" | "priorityFee", string>> & {
-    readonly unsent: number | null;
-  };
-
 /** Open transactions by nonce, each with its latest attempt. */
-export async function readOpenTransactions(
-  db: D1Database,
-  chain: string,
-): Promise<OpenTransaction[]> {
-  const rows = await all<Row>(
+export async function readOpenTransactions(db: D1Database, chain: string) {
+  const rows = await all<RowOf<typeof OPEN>>(
     db,
-    sql`SELECT hex(t.transaction_id) AS id, t.kind, '0x' || lower(hex(t.sender)) AS sender, t.nonce,
-        t.batch_no AS batchNo, '0x' || lower(hex(t.to_address)) AS "to",
-        '0x' || lower(hex(t.data)) AS data, CAST(t.gas_limit AS TEXT) AS gasLimit, a.attempt,
-        '0x' || lower(hex(a.signed)) AS raw, CAST(a.max_fee AS TEXT) AS maxFee,
-        CAST(a.priority_fee AS TEXT) AS priorityFee, ${NOW} - a.signed_at AS ageMs,
-        a.head_number AS headNumber,
-        t.kind = 'cancel' AND a.signed_group < t.reopened_group AS unsent
-      FROM chain_transactions t
+    sql`SELECT ${select(OPEN)} FROM chain_transactions t
       JOIN transaction_attempts a ON a.transaction_id = t.transaction_id
       WHERE t.chain = ${chain} AND t.status = 'open' AND a.attempt = (
         SELECT max(attempt) FROM transaction_attempts WHERE transaction_id = t.transaction_id)
       ORDER BY t.nonce`,
   );
-  return rows.map(({ id, gasLimit, maxFee, priorityFee, unsent, ...row }) => ({
+  return rows.map(({ toAddress, gasLimit, maxFee, priorityFee, unsent, ...row }) => ({
     ...row,
-    id: readUuid(id),
+    to: toAddress,
     gasLimit: BigInt(gasLimit),
-    fees: { maxFee: BigInt(maxFee), priorityFee: BigInt(priorityFee) },
+    fees: { maxFee: BigInt(maxFee), priorityFee: BigInt(priorityFee) } satisfies Fees,
     unsent: unsent === 1,
   }));
 }
+
+export type OpenTransaction = Awaited<ReturnType<typeof readOpenTransactions>>[number];
 
 /** Payment ids of a transaction's members that have no outcome and no recorded vault event. */
 export async function liveMembers(db: D1Database, transactionId: string): Promise<Hex[]> {

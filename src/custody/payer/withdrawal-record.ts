@@ -2,45 +2,38 @@
  * The recovery record of a withdrawal: everything that a restore needs to rebuild it. The payer
  * saves it outside the database before it signs the payment.
  */
+import { uuidTextOf } from "../../audit/audit.ts";
 import { NOW } from "../../platform/commit.ts";
-import { all, readUuid, sql } from "../../platform/sql.ts";
+import { all, type RowOf, select, sql, typed } from "../../platform/sql.ts";
 import { RETENTION_MS } from "../recovery-records.ts";
 
-export type WithdrawalRecord = {
+/** Columns over `withdrawals w`. */
+const RECORD = {
   /** The vault's id, `0x` hex. */
-  readonly paymentId: string;
-  readonly withdrawalId: string;
-  readonly jobId: string;
-  readonly userId: string;
-  readonly clientWithdrawalId: string;
-  readonly asset: string;
+  paymentId: typed<string>("'0x' || lower(hex(w.payment_id))"),
+  withdrawalId: typed<string>(uuidTextOf("w.withdrawal_id").text),
+  jobId: typed<string>(uuidTextOf("w.job_id").text),
+  userId: typed<string>(uuidTextOf("w.user_id").text),
+  clientWithdrawalId: typed<string>("w.client_withdrawal_id"),
+  asset: typed<string>("w.asset"),
   /** Decimal native units. */
-  readonly amount: string;
+  amount: typed<string>("CAST(w.amount AS TEXT)"),
   /** Hex without `0x`, lower case. */
-  readonly to: string;
-  readonly createdAt: number;
+  toAddress: typed<string>("lower(hex(w.to_address))"),
+  createdAt: typed<number>("w.created_at"),
 };
+export type WithdrawalRecord = RowOf<typeof RECORD>;
 
 /** Reads the records of one payment, at most MAX_PAYMENTS. */
-export async function readRecords(
+export function readRecords(
   db: D1Database,
   withdrawalIds: readonly string[],
 ): Promise<WithdrawalRecord[]> {
-  const rows = await all<WithdrawalRecord>(
+  return all<WithdrawalRecord>(
     db,
-    sql`SELECT '0x' || lower(hex(w.payment_id)) AS paymentId, hex(w.withdrawal_id) AS withdrawalId,
-        hex(w.job_id) AS jobId, hex(w.user_id) AS userId,
-        w.client_withdrawal_id AS clientWithdrawalId, w.asset, CAST(w.amount AS TEXT) AS amount,
-        lower(hex(w.to_address)) AS "to", w.created_at AS createdAt
-      FROM json_each(${JSON.stringify(withdrawalIds)}) j
+    sql`SELECT ${select(RECORD)} FROM json_each(${JSON.stringify(withdrawalIds)}) j
       JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')`,
   );
-  return rows.map((row) => ({
-    ...row,
-    withdrawalId: readUuid(row.withdrawalId),
-    jobId: readUuid(row.jobId),
-    userId: readUuid(row.userId),
-  }));
 }
 
 /** Keys of the records whose withdrawal ended before the earliest database that can be restored. */
