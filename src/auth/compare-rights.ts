@@ -27,11 +27,7 @@ import {
 } from "./rights.ts";
 import { sessionsEnded } from "./end-sessions.ts";
 
-/** The rowid of the last of the next users. */
-export function nextUsers(after: Expr, limit: number): Sql {
-  return sql`SELECT rowid AS id FROM users WHERE rowid > ${after} ORDER BY rowid LIMIT ${limit}`;
-}
-
+/** Users with rowids `after < id <= upTo`. */
 type Users = { readonly after: number; readonly upTo: number };
 
 /** Of a chunk of users. One batch, so that rows and events are those of one instant. */

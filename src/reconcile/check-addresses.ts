@@ -4,7 +4,7 @@
  * the user of its address. SQL can edit both rows, but it cannot derive an address.
  */
 import { uuidTextOf } from "../audit/audit.ts";
-import { all, type Expr, readUuid, type Sql, sql } from "../platform/sql.ts";
+import { all, readUuid, sql } from "../platform/sql.ts";
 import { checkRowsAlone, type Chunk } from "./check-alone.ts";
 import { type Difference, differencesIn } from "./difference.ts";
 import { MAX_PER_CHUNK, within } from "./check-journal.ts";
@@ -15,12 +15,6 @@ export type AddressOf = (name: {
   readonly userId: string;
   readonly nonce: number;
 }) => { readonly address: string; readonly salt: string } | undefined;
-
-/** The rowids of the next addresses. NOT INDEXED makes SQLite seek by rowid. */
-export function nextAddresses(after: Expr, limit: number): Sql {
-  return sql`SELECT rowid AS id FROM deposit_addresses NOT INDEXED WHERE rowid > ${after}
-    ORDER BY rowid LIMIT ${limit}`;
-}
 
 type AddressRow = {
   readonly chain: string;

@@ -35,11 +35,6 @@ function accountsIn(chunk: Chunk): Sql {
   return sql`SELECT account_id FROM accounts WHERE ${within("account_id", chunk)}`;
 }
 
-export function nextAccounts(after: Expr, limit: number): Sql {
-  return sql`SELECT account_id AS id FROM accounts WHERE account_id > ${after}
-    ORDER BY account_id LIMIT ${limit}`;
-}
-
 type BalanceRow = AccountRow & { readonly balance: string; readonly expected: string };
 
 const difference =

@@ -56,11 +56,6 @@ export function checkStreams(
   );
 }
 
-export function nextStreams(after: Expr, limit: number): Sql {
-  return sql`SELECT stream_id AS id FROM streams WHERE stream_id > ${after}
-    ORDER BY stream_id LIMIT ${limit}`;
-}
-
 /**
  * The part of a chunk whose commit groups are kept. Older events may have been deleted, and so may
  * the records that they report.

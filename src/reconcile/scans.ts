@@ -1,6 +1,5 @@
 /** The scans of the reconciliation: what each reads next, and what it checks of that. */
 import type { MacKeys } from "../audit/event-mac.ts";
-import { nextUsers } from "../auth/compare-rights.ts";
 import { DELIVERED } from "../ledger/released.ts";
 import { NOW } from "../platform/commit.ts";
 import {
@@ -11,13 +10,14 @@ import {
   first,
   literal,
   prepare,
+  raw,
   type Sql,
   sql,
 } from "../platform/sql.ts";
-import { type AddressOf, checkAddresses, checkCredits, nextAddresses } from "./check-addresses.ts";
+import { type AddressOf, checkAddresses, checkCredits } from "./check-addresses.ts";
 import { checkAlone, type Chunk } from "./check-alone.ts";
-import { checkAccounts, checkSums, nextAccounts } from "./check-balances.ts";
-import { checkEvents, checkStreams, nextStreams } from "./check-events.ts";
+import { checkAccounts, checkSums } from "./check-balances.ts";
+import { checkEvents, checkStreams } from "./check-events.ts";
 import {
   advanceTransferScan,
   checkTotals,
@@ -85,26 +85,32 @@ function scansOf(
       ],
     },
     accounts: {
-      next: (after) => nextAccounts(after, ACCOUNTS_PER_CHUNK),
+      next: nextOf("accounts", "account_id", ACCOUNTS_PER_CHUNK),
       check: (chunk) => checkAccounts(db, "account", chunk),
     },
     streams: {
-      next: (after) => nextStreams(after, STREAMS_PER_CHUNK),
+      next: nextOf("streams", "stream_id", STREAMS_PER_CHUNK),
       check: (chunk) => checkStreams(db, scan, chunk),
     },
     // Who may act for each user is compared with their audit events.
     rights: {
-      next: (after) => nextUsers(after, USERS_PER_CHUNK),
+      next: nextOf("users", "rowid", USERS_PER_CHUNK),
       check: (chunk) => checkRights(db, macKeys, chunk),
     },
     addresses:
       addressOf === undefined
         ? { next: () => sql`SELECT NULL AS id WHERE 0`, check: async () => [] }
         : {
-            next: (after) => nextAddresses(after, ADDRESSES_PER_CHUNK),
+            // NOT INDEXED makes SQLite seek by rowid.
+            next: nextOf("deposit_addresses NOT INDEXED", "rowid", ADDRESSES_PER_CHUNK),
             check: (chunk) => checkAddresses(db, addressOf, chunk),
           },
   };
+}
+
+function nextOf(table: string, id: string, limit: number): Scanned["next"] {
+  return (after) => sql`SELECT ${raw(id)} AS id FROM ${raw(table)} WHERE ${raw(id)} > ${after}
+    ORDER BY ${raw(id)} LIMIT ${limit}`;
 }
 
 const NO_END = literal(Number.MAX_SAFE_INTEGER);
