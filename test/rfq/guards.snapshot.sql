@@ -1183,12 +1183,10 @@ SELECT unhex(?1,'-'),
   ?7,
   ?8,
   (SELECT at FROM commit_groups WHERE group_id = unhex(?9,'-'))
-WHERE (
-  EXISTS (
-    SELECT 1
-    FROM users
-    WHERE user_id = unhex(?10,'-') AND (frozen_at IS NULL OR frozen_by IS 'self')
-  )
+WHERE EXISTS (
+  SELECT 1
+  FROM users
+  WHERE user_id = unhex(?10,'-') AND (frozen_at IS NULL OR frozen_by IS 'self')
 )
 RETURNING 1 AS applied
 -- ?1 = "<id 1>"
