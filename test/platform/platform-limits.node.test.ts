@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { config } from "../../src/platform/config.ts";
 import { D1_ERRORS, isD1Error, PLATFORM } from "../../src/platform/platform-limits.ts";
-import { atom, checkLimits, jsonArray } from "../../src/platform/sql.ts";
+import { atom, checkLimits, jsonArray, prepare, sql } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { acceptQuote } from "../../src/rfq/accept-quote.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
@@ -40,6 +40,8 @@ it("refuses what D1 refuses, before anything is sent", () => {
   expect(() => jsonArray(many(functionArguments + 1).map(() => atom("1")))).toThrow(RangeError);
   checkLimits("?", ["x".repeat(0.9 * valueBytes)]);
   expect(() => checkLimits("?", ["x".repeat(valueBytes)])).toThrow(RangeError);
+  const { d1 } = new RecordingDatabase();
+  expect(() => prepare(d1, sql`SELECT ${"ä".repeat(950_001)}`)).toThrow("1900000 bytes long");
   // Three bytes a character.
   expect(() => checkLimits("?", ["語".repeat(valueBytes / 3)])).toThrow(RangeError);
 });
