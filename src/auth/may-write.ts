@@ -176,19 +176,6 @@ export async function actorRejection(
   return actorRejectionOf(actor, facts ?? { actor: null });
 }
 
-/**
- * Throws why a guard with `mayWrite` did not apply. What stopped it may have ended since, as a
- * freeze does. Then nothing happened, and the caller can try again.
- */
-export async function throwNotApplied(
-  db: D1Database,
-  actor: Actor,
-  otherwise: Problem = changedMeanwhile(),
-): Promise<never> {
-  const rejection = await actorRejection(db, actor);
-  throw rejection === undefined ? otherwise : new Problem(rejection);
-}
-
 export function changedMeanwhile(): Problem {
   return unavailable("none", "The account changed meanwhile. Try again.");
 }

@@ -5,9 +5,9 @@
  */
 import * as z from "zod";
 import { checksumAddress } from "../assets/address.ts";
-import { commitAudited, detailed, recordOf } from "../audit/audit.ts";
+import { detailed, recordOf } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
-import { actorRejection, mayWrite, throwNotApplied } from "../auth/may-write.ts";
+import { commitOwnChange } from "../auth/own-change.ts";
 import { effectivePolicy } from "../auth/policy.ts";
 import {
   fetchCount,
@@ -70,7 +70,7 @@ export async function createWithdrawalAddress(
   const addressId = uuidv7();
   const afterMs = settings.AUTH_SECURITY_DELAY_SECS * 1_000;
   const listed = expr`EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${isEntry(userId, entry)})`;
-  const applied = await commitAudited(db, {
+  await commitOwnChange(db, actor, {
     record: detailed(
       settings,
       recordOf(actor, "withdrawal_address_created", { ip, subjectId: addressId }),
@@ -80,19 +80,16 @@ export async function createWithdrawalAddress(
         afterMs,
       },
     ),
-    when: ({ at }) => sql`${mayWrite(actor, at)} AND NOT ${listed}
-      AND (SELECT count(*) FROM withdrawal_addresses
+    when: () => expr`NOT ${listed} AND (SELECT count(*) FROM withdrawal_addresses
         WHERE user_id = ${uuid(userId)}) < ${MAX_WITHDRAWAL_ADDRESSES}`,
-    statements: ({ at }, written) => [
+    statements: ({ at, applied }) => [
       sql`INSERT INTO withdrawal_addresses
           (address_id, user_id, chain, address, label, created_at, active_from)
         SELECT ${uuid(addressId)}, ${uuid(userId)}, ${entry.chain}, ${blob(entry.address)},
           ${entry.label}, ${at}, ${at} + ${afterMs}
-        WHERE ${written}`,
+        WHERE ${applied}`,
     ],
   });
-  const rejection = applied ? undefined : await actorRejection(db, actor);
-  if (rejection !== undefined) throw new Problem(rejection);
   const [row] = await readEntries(db, isEntry(userId, entry));
   if (row === undefined)
     throw problem(
@@ -111,23 +108,18 @@ export async function removeWithdrawalAddress(
   const { userId } = actor;
   const mine = sql`address_id = ${uuid(addressId)} AND user_id = ${uuid(userId)}`;
   const [row] = await readEntries(db, mine);
-  const applied =
+  const record = recordOf(actor, "withdrawal_address_removed", { ip, subjectId: addressId });
+  const removed =
     row !== undefined &&
-    (await commitAudited(db, {
-      record: detailed(
-        settings,
-        recordOf(actor, "withdrawal_address_removed", { ip, subjectId: addressId }),
-        {},
-      ),
-      when: ({ at }) => sql`${mayWrite(actor, at)}
-        AND EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${mine})`,
-      statements: (_, written) => [
-        sql`DELETE FROM withdrawal_addresses WHERE ${mine} AND ${written}`,
+    (await commitOwnChange(db, actor, {
+      record: detailed(settings, record, {}),
+      when: () => expr`EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${mine})`,
+      statements: ({ applied }) => [
+        sql`DELETE FROM withdrawal_addresses WHERE ${mine} AND ${applied}`,
       ],
     }));
-  if (applied) return entryView(row);
-  const unknown = problem("withdrawal_address_unknown", "You have no such withdrawal address.");
-  return throwNotApplied(db, actor, unknown);
+  if (removed) return entryView(row);
+  throw problem("withdrawal_address_unknown", "You have no such withdrawal address.");
 }
 
 export async function listWithdrawalAddresses(
