@@ -50,33 +50,37 @@ async function trimEvents(db: D1Database, keepMs: number): Promise<void> {
 }
 
 const IDLE_MS = KEPT.events + ACTIVE_WITHIN_MS;
-const IDLE_PER_PASS = 500;
+const STREAMS_PER_BATCH = 500;
 /** Events that one batch removes, unless a single stream has more. */
 const EVENTS_PER_BATCH = 5_000;
 
-type Idle = { id: number; name: string; events: number; subscribed: number };
+type Idle = { id: number; name: string; subscribed: number };
 
 async function removeDormant(env: Env): Promise<void> {
   const started = Date.now();
-  for (;;) {
+  while (Date.now() - started < BUDGET_MS && queriesLeft(env.DB) > QUERIES_PER_BATCH) {
     // The events of longer streams are deleted first.
     const idle = await all<Idle>(
       env.DB,
-      sql`SELECT s.stream_id AS id, s.name, s.last_seq - s.first_seq + 1 AS events,
-          EXISTS (SELECT 1 FROM stream_subscribers r WHERE r.name = s.name) AS subscribed
-        FROM streams s INDEXED BY streams_idle
-        WHERE s.active_at < ${NOW} - ${IDLE_MS} AND s.last_seq - s.first_seq < ${EVENTS_PER_BATCH}
-        ORDER BY s.active_at LIMIT ${IDLE_PER_PASS}`,
+      sql`SELECT id, name, subscribed FROM (
+          SELECT s.stream_id AS id, s.name, row_number() OVER earlier AS n,
+            sum(s.last_seq - s.first_seq + 1) OVER earlier AS events,
+            EXISTS (SELECT 1 FROM stream_subscribers r WHERE r.name = s.name) AS subscribed
+          FROM (SELECT * FROM streams INDEXED BY streams_idle
+            WHERE active_at < ${NOW} - ${IDLE_MS} AND last_seq - first_seq < ${EVENTS_PER_BATCH}
+            ORDER BY active_at LIMIT ${STREAMS_PER_BATCH}) s
+          WINDOW earlier AS (ORDER BY s.active_at, s.stream_id ROWS UNBOUNDED PRECEDING))
+        WHERE n = 1 OR events <= ${EVENTS_PER_BATCH}`,
     );
-    await askSubscribed(
-      env,
-      idle.filter(({ subscribed }) => subscribed === 1),
+    if (idle.length === 0) return;
+    const { subscribed = [], left = [] } = Object.groupBy(idle, (stream) =>
+      stream.subscribed === 1 ? "subscribed" : "left",
     );
-    for (const batch of batchesOf(idle.filter(({ subscribed }) => subscribed === 0))) {
-      if (queriesLeft(env.DB) < QUERIES_PER_BATCH) return;
-      await remove(env.DB, batch);
-    }
-    if (idle.length < IDLE_PER_PASS || Date.now() - started > BUDGET_MS) return;
+    await askSubscribed(env, subscribed);
+    await remove(
+      env.DB,
+      left.map(({ id }) => id),
+    );
   }
 }
 
@@ -98,23 +102,9 @@ async function askSubscribed(env: Env, streams: readonly Idle[]): Promise<void> 
   );
 }
 
-function* batchesOf(streams: readonly Idle[]): Generator<number[]> {
-  let batch: number[] = [];
-  let events = 0;
-  for (const stream of streams) {
-    if (batch.length > 0 && events + stream.events > EVENTS_PER_BATCH) {
-      yield batch;
-      batch = [];
-      events = 0;
-    }
-    batch.push(stream.id);
-    events += stream.events;
-  }
-  if (batch.length > 0) yield batch;
-}
-
 /** Whether they are dormant is decided in the batch, because any of them may have a new event. */
 async function remove(db: D1Database, ids: readonly number[]): Promise<void> {
+  if (ids.length === 0) return;
   const group = newGroup();
   const dormant = expr`stream_id IN (SELECT value FROM json_each(${JSON.stringify(ids)}))
     AND active_at < ${group.at} - ${IDLE_MS}
