@@ -24,14 +24,13 @@ export function unwrap<Kind extends Success["kind"]>(
   kind: Kind,
 ): Extract<Success, { kind: Kind }> {
   if (!result.ok) throw new Problem(result.problem);
-  if (result.kind !== kind) throw new Error(`a ${kind} was expected, not a ${result.kind}`);
-  return ofKind(result);
+  if (!isOf(kind, result)) throw new Error(`a ${kind} was expected, not a ${result.kind}`);
+  return result;
 }
 
-/**
- * Safe cast: `unwrap` has compared the kinds, which TypeScript cannot follow through a type
- * parameter.
- */
-function ofKind<Kind extends Success["kind"]>(result: Success): Extract<Success, { kind: Kind }> {
-  return result as Extract<Success, { kind: Kind }>;
+function isOf<Kind extends Success["kind"]>(
+  kind: Kind,
+  result: Success,
+): result is Extract<Success, { kind: Kind }> {
+  return result.kind === kind;
 }

@@ -17,6 +17,7 @@ import { all, atom, sql, uuid } from "../../src/platform/sql.ts";
 import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest } from "../../src/rfq/list-quotes.ts";
+import { countEnded } from "../../src/rfq/close-quotes.ts";
 import { ownOpenRecords } from "../../src/rfq/snapshot-rfq.ts";
 import { QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/statuses.ts";
 import type { RecordArchive } from "../../src/archive/cold-records.ts";
@@ -199,6 +200,11 @@ it.each<[name: string, read: Read, indexes: string[]]>([
     "a user's open requests with a label",
     (db) => listOwnRequests(archive(db), user, { label: "l", status: "open" }, next),
     ["requests_user_status"],
+  ],
+  [
+    "how many quotes a group ended",
+    (db) => countEnded(db, "quotes", [newGroup()]),
+    ["quotes_ended_group", "commit_groups_group_id_unique"],
   ],
   [
     "a user's matches with a label",
