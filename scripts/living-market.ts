@@ -3,6 +3,8 @@
  * price of each example market, and takers who trade there now and then. The fair prices wander, so
  * tickers and candles show something. It uses the client package, as any program of a user does.
  */
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Client,
   type MarketAsset,
@@ -11,6 +13,7 @@ import {
   type Side,
   type Stream,
 } from "../packages/client/src/index.ts";
+import { Dice } from "./soak/dice.ts";
 import { LOCAL_VENUES } from "./stack/local-venues.ts";
 
 export type Trader = { readonly client: Client; readonly role: "maker" | "taker" };
@@ -36,6 +39,7 @@ const PAUSE_MS = 15_000;
 const QUOTES_MS = 800;
 /** In millionths of a token. */
 const [SMALLEST, LARGEST] = [1_000_000, 250_000_000];
+const dice = new Dice(randomUUID());
 
 /**
  * Fair prices by asset. Each step is drawn, with a pull to one half. The two outcomes of a question
@@ -49,13 +53,13 @@ class FairPrices {
   constructor(markets: readonly NamedMarket[]) {
     for (const outcomes of Map.groupBy(markets, ({ title }) => title).values()) {
       const [first, second] = outcomes.map(keyOf);
-      for (const asset of outcomes) this.#prices.set(keyOf(asset), between(150_000, 850_000));
+      for (const asset of outcomes) this.#prices.set(keyOf(asset), dice.between(150_000, 850_000));
       if (outcomes.length === 2 && first !== undefined && second !== undefined)
         this.#complements.set(second, first);
     }
     this.#timer = setInterval(() => {
       for (const [key, price] of this.#prices)
-        this.#prices.set(key, clamp(price + between(-STEP, STEP) + (500_000 - price) / 2_000));
+        this.#prices.set(key, clamp(price + dice.between(-STEP, STEP) + (500_000 - price) / 2_000));
     }, STEP_MS);
   }
 
@@ -78,7 +82,7 @@ export async function startLivingMarket(options: Options): Promise<{ stop(): voi
   const stopping = new AbortController();
   const makers = options.traders.filter(({ role }) => role === "maker");
   for (const { client } of makers) {
-    const greed = between(0, GREED);
+    const greed = dice.between(0, GREED);
     for (const venue_id of LOCAL_VENUES) {
       const stream = client.venueStream({ venue_id });
       streams.push(stream);
@@ -105,7 +109,7 @@ function priceFor(
 ): number | undefined {
   const middle = fair.of(request);
   if (middle === undefined) return undefined;
-  const margin = HALF_SPREAD + between(0, greed);
+  const margin = HALF_SPREAD + dice.between(0, greed);
   return clamp(request.side === "Bid" ? middle + margin : middle - margin);
 }
 
@@ -134,16 +138,17 @@ async function takeTurns(
   { markets, log, stopped }: Options & { readonly stopped: AbortSignal },
 ): Promise<void> {
   while (!stopped.aborted) {
-    await sleep(between(0, 2 * PAUSE_MS));
-    if (!stopped.aborted) await take(client, pick(markets)).catch((error) => complain(error, log));
+    await sleep(dice.between(0, 2 * PAUSE_MS));
+    if (!stopped.aborted)
+      await take(client, dice.pick(markets)).catch((error) => complain(error, log));
   }
 }
 
 /** Sells only what it holds. Sometimes it finds the best quote too dear and leaves. */
 async function take(client: Client, { venue_id, asset_id }: MarketAsset): Promise<void> {
   const { balance } = await client.custody.balance({ venue_id, asset_id });
-  const amount = BigInt(between(SMALLEST, LARGEST));
-  const side: Side = balance >= amount && Math.random() < 0.5 ? "Ask" : "Bid";
+  const amount = BigInt(dice.between(SMALLEST, LARGEST));
+  const side: Side = balance >= amount && dice.chance(0.5) ? "Ask" : "Bid";
   const request = await client.rfq.request({
     venue_id,
     asset_id,
@@ -154,7 +159,7 @@ async function take(client: Client, { venue_id, asset_id }: MarketAsset): Promis
   await sleep(QUOTES_MS);
   const { items } = await client.rfq.quotes({ ...request, status: "open", limit: 1 }).page();
   const [best] = items;
-  if (best === undefined || Math.random() < 0.1) await client.rfq.cancelRequest(request);
+  if (best === undefined || dice.chance(0.1)) await client.rfq.cancelRequest(request);
   else await client.rfq.accept(best);
 }
 
@@ -175,19 +180,4 @@ function keyOf({ venue_id, asset_id }: MarketAsset): string {
 
 function clamp(price: number): number {
   return Math.round(Math.min(MOST, Math.max(LEAST, price)));
-}
-
-/** An integer, both bounds included. */
-function between(low: number, high: number): number {
-  return low + Math.floor(Math.random() * (high - low + 1));
-}
-
-function pick<T>(list: readonly T[]): T {
-  const picked = list[Math.floor(Math.random() * list.length)];
-  if (picked === undefined) throw new Error("nothing to pick from");
-  return picked;
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -7,7 +7,7 @@ import { MUTANTS } from "./simulate/mutants.ts";
 import { planOf } from "./simulate/plan.ts";
 import { type Report, type Run, runSeed } from "./simulate/run.ts";
 import { shrink } from "./simulate/shrink.ts";
-import { readArguments, refuse } from "./stack/arguments.ts";
+import { positive, readArguments, refuse } from "./stack/arguments.ts";
 
 const USAGE = `npm run simulate -- [options]
   --seed S         one seed; without it, fresh seeds
@@ -31,7 +31,7 @@ const values = readArguments(USAGE, {
   calls: { type: "boolean", default: false },
   "no-shrink": { type: "boolean", default: false },
 });
-const steps = numberOf("steps", values.steps);
+const steps = positive(values.steps, "steps", USAGE);
 
 /** Steps that a report prints. */
 const PRINTED = 50;
@@ -44,8 +44,10 @@ else await runOne({ seed: values.seed, steps, history: values.history });
 
 async function runFresh(): Promise<void> {
   const started = performance.now();
-  const until = values.seconds === undefined ? undefined : numberOf("seconds", values.seconds);
-  const seeds = until === undefined ? numberOf("seeds", values.seeds) : Number.POSITIVE_INFINITY;
+  const until =
+    values.seconds === undefined ? undefined : positive(values.seconds, "seconds", USAGE);
+  const seeds =
+    until === undefined ? positive(values.seeds, "seeds", USAGE) : Number.POSITIVE_INFINITY;
   let [count, commands, cpuSeconds] = [0, 0, 0];
   const elapsed = () => (performance.now() - started) / 1_000;
   let slowest = 0;
@@ -115,8 +117,4 @@ function summaryOf({ seed, steps: count, commands, tally, seconds, history }: Re
   return `seed ${seed}: ${count} steps, ${commands} commands, ${reached.join(", ")}, ${seconds.toFixed(
     1,
   )} s, history ${history.slice(0, 16)}`;
-}
-
-function numberOf(name: string, text: string): number {
-  return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : refuse(`--${name} must be a number`, USAGE);
 }

@@ -1,14 +1,6 @@
-/**
- * `npm run soak -- --minutes N [--seed S] [--people P] [--hands H]`: users deposit, trade and
- * withdraw through the public interface while processes are killed, blocks are reorganised, RPC
- * nodes return wrong data and operators interfere. The seed determines operations and faults. Data
- * leaves the database within seconds. When all work has ended, it runs the reconciliation and
- * compares its own sums, puts the database back to before seals, restores and compares again. It
- * exits with 1 if anything differs.
- */
+/** `npm run soak`: the service under load and failures (docs/testing.md). */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ASSETS, TOKENS, USDC, nameOf } from "./soak/assets.ts";
 import { archiveDiffers, CRON_EVERY_MS, SECONDS_WINDOWS, travel } from "./soak/archive.ts";
@@ -22,9 +14,18 @@ import { Tally } from "./soak/tally.ts";
 import { judge } from "./soak/verdict.ts";
 import { VerbUse } from "./soak/verb-use.ts";
 import { localSettings, makeSecrets } from "./stack/local-settings.ts";
+import { positive, readArguments } from "./stack/arguments.ts";
 import { freePort } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
+
+const USAGE = `npm run soak -- [--minutes N] [--seed S] [--people P] [--hands H] [--dir <path>]
+
+Users deposit, trade and withdraw through the public interface while processes are killed, blocks
+are reorganised, RPC nodes return wrong data and operators interfere. The seed determines
+operations and faults. Data leaves the database within seconds. When all work has ended, it runs the
+reconciliation and compares its own sums, puts the database back to before seals, restores and
+compares again. It exits with 1 if anything differs.`;
 
 /** Reorgs are at most one block less deep. */
 const CONFIRMATIONS = 4;
@@ -39,17 +40,15 @@ const PROGRESS_EVERY_MS = 5_000;
 const SEND_AGAIN_EVERY_MS = 2_000;
 
 await runScript(async (onStop) => {
-  const { values } = parseArgs({
-    options: {
-      minutes: { type: "string", default: "10" },
-      seed: { type: "string", default: randomBytes(4).toString("hex") },
-      people: { type: "string", default: "8" },
-      hands: { type: "string", default: "4" },
-      dir: { type: "string", default: join(".stack", "soak") },
-    },
+  const values = readArguments(USAGE, {
+    minutes: { type: "string", default: "10" },
+    seed: { type: "string", default: randomBytes(4).toString("hex") },
+    people: { type: "string", default: "8" },
+    hands: { type: "string", default: "4" },
+    dir: { type: "string", default: join(".stack", "soak") },
   });
   const { seed, dir } = values;
-  const minutes = positive(values.minutes, "--minutes");
+  const minutes = positive(values.minutes, "minutes", USAGE);
   console.log(`soak: ${minutes} minutes with --seed ${seed}; logs in ${dir}`);
   const stack = await startStack({ port: await freePort(), rpcPort: await freePort(), dir });
   onStop(() => stack.stop());
@@ -64,12 +63,12 @@ await runScript(async (onStop) => {
   const world = await people(stack, proxies, {
     gate,
     seed,
-    count: positive(values.people, "--people"),
+    count: positive(values.people, "people", USAGE),
     ended: () => Date.now() > until.at,
     end: () => (until.at = 0),
   });
   until.at = Date.now() + minutes * 60_000;
-  await play(world, seed, positive(values.hands, "--hands"));
+  await play(world, seed, positive(values.hands, "hands", USAGE));
   console.log("soak: no more faults; coming to rest");
   const findings = await restAndJudge(world);
   tell(world, minutes, seed);
@@ -236,10 +235,4 @@ soak: ${minutes} minutes, seed ${seed}
   RPC calls   ${proxies.reduce((sum, proxy) => sum + proxy.calls(), 0)}
   USDC        deposited ${units(tally.money("deposited", USDC))}, traded ${units(tally.money("traded", USDC))}, withdrawn ${units(tally.money("withdrawn", USDC))}
   tokens      deposited ${tokens("deposited")}, withdrawn ${tokens("withdrawn")}`);
-}
-
-function positive(text: string, name: string): number {
-  const value = Number(text);
-  if (!(value > 0)) throw new Error(`${name} must be a number above 0, not "${text}"`);
-  return value;
 }

@@ -7,11 +7,12 @@
  * Prints every seed. Ends with 1 and the smallest failing sequence when contracts and model differ.
  */
 import { randomInt } from "node:crypto";
-import { parseArgs } from "node:util";
+import { positive, readArguments } from "../stack/arguments.ts";
 import { startChain } from "../../test/contracts/chain.ts";
 import { runSequences, type Tally } from "../../test/contracts/sequences.ts";
 
-const DEFAULT_MINUTES = 10;
+const USAGE = "npm run fuzz -- contracts [--minutes N] [--seed N]";
+const DEFAULT_MINUTES = "10";
 /** Sequences per seed. Each seed gets an anvil of its own, so that none grows without bound. */
 const RUNS_PER_SEED = 200;
 const MAX_STEPS = 60;
@@ -62,13 +63,13 @@ function newSeed(): number {
 }
 
 function readOptions(args: readonly string[]): { minutes: number; seed: number | undefined } {
-  const { values } = parseArgs({
-    args: [...args],
-    options: { minutes: { type: "string" }, seed: { type: "string" } },
-  });
-  const minutes = Number(values.minutes ?? DEFAULT_MINUTES);
-  const seed = values.seed === undefined ? undefined : Number(values.seed);
-  if (!(minutes > 0)) throw new Error("--minutes must be a number above 0");
-  if (seed !== undefined && !Number.isInteger(seed)) throw new Error("--seed must be an integer");
-  return { minutes, seed };
+  const options = {
+    minutes: { type: "string", default: DEFAULT_MINUTES },
+    seed: { type: "string" },
+  } as const;
+  const { minutes, seed } = readArguments(USAGE, options, args);
+  return {
+    minutes: positive(minutes, "minutes", USAGE),
+    seed: seed === undefined ? undefined : positive(seed, "seed", USAGE),
+  };
 }

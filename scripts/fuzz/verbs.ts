@@ -8,7 +8,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { positive, readArguments } from "../stack/arguments.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { signedHeaders } from "../../packages/client/src/index.ts";
 import {
@@ -29,6 +29,7 @@ import { FuzzSocket } from "./sockets.ts";
 import { Tally } from "./tally.ts";
 import type { Scene } from "./values.ts";
 
+const USAGE = "npm run fuzz -- verbs [--minutes N] [--seed S]";
 const CALLERS = 6;
 const HANDS = 10;
 /** Hashes of passwords wait for their turn. */
@@ -65,15 +66,12 @@ const STATELESS_WEIGHT = 0.2;
 const NEVER_SUCCEED = new Set(["GET /.well-known/security.txt"]);
 
 export async function fuzzVerbs(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      minutes: { type: "string", default: "3" },
-      seed: { type: "string", default: randomBytes(4).toString("hex") },
-    },
-  });
-  const minutes = Number(values.minutes);
-  if (!(minutes > 0)) throw new Error("--minutes must be a number above 0");
+  const options = {
+    minutes: { type: "string", default: "3" },
+    seed: { type: "string", default: randomBytes(4).toString("hex") },
+  } as const;
+  const values = readArguments(USAGE, options, args);
+  const minutes = positive(values.minutes, "minutes", USAGE);
   console.log(`fuzz verbs: ${minutes} minutes with --seed ${values.seed}`);
   const dir = join(ROOT, ".stack", "fuzz", "verbs");
   const stack = await startStack({
