@@ -83,9 +83,9 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: "every committed event reaches every open socket",
   },
   {
-    name: "unfrozen-sockets-close",
+    name: "valid-sockets-close",
     file: "src/streams/close-ended.ts",
-    find: "AND (a.kind <> 'account_frozen' OR u.frozen_at IS NOT NULL)",
+    find: "AND (u.frozen_at IS NOT NULL OR o.opener = u.user_id OR k.revoked_at IS NOT NULL)",
     replace: "",
     breaks: "a socket closes for its credential only while that is not valid",
   },
