@@ -38,10 +38,11 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "src/rfq/cancel-quote.ts": "rfq/preconditions rfq/book auth/who-may rfq/races",
   "src/rfq/cancel-quotes.ts": "rfq/preconditions auth/who-may rfq/close",
   "src/rfq/cancel-request.ts": "rfq/book auth/who-may rfq/races rfq/preconditions",
+  "src/rfq/close-quotes.ts": "rfq/set-aside rfq/close rfq/cancel-after rfq/protection",
   "src/rfq/idempotency.ts": "rfq/preconditions rfq/place-quote rfq/book",
   "src/rfq/open-request.ts":
     "rfq/preconditions auth/who-may rfq/markets rfq/limits rfq/deadline rfq/trade-limits",
-  "src/rfq/protection.ts": "rfq/protection auth/who-may",
+  "src/rfq/protection.ts": "rfq/protection auth/who-may rfq/set-aside",
   "src/rfq/read-commands.ts": "rfq/several-quotes",
   "src/rfq/routes.ts": "rfq/several-quotes",
   "src/rfq/socket-commands.ts": "rfq/several-quotes rfq/fairness",

@@ -13,7 +13,7 @@ import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import { pauseVenue, resumeVenue } from "../../src/rfq/close-books.ts";
 import type { Command } from "../../src/rfq/command.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
-import { closeTripped, saveProtection } from "../../src/rfq/protection.ts";
+import { closeTripped, resetProtection, saveProtection } from "../../src/rfq/protection.ts";
 import { setAside } from "../../src/rfq/set-aside.ts";
 import { balances, newAsset } from "../support/ledger.ts";
 import { command, commitCommand, operationOf, outcomeOf } from "../support/market.ts";
@@ -224,25 +224,42 @@ describe("an open quote that cannot be released", () => {
   });
 });
 
+/** The match trips the maker's protection, and a damaged quote keeps the other one open. */
+async function trippedMaker() {
+  const { book, requester, maker, bad, good } = await damagedMarket();
+  const opened = command.openRequest(requester, book, { amount: 10n });
+  await commitCommand(book, opened, db);
+  const quote = command.placeQuote(maker, opened.requestId, 500_000);
+  const { send } = newCommitter(book);
+  expect(await send(quote)).toBe("ok");
+  const limits = { windowSecs: 60, maxMatches: 1, maxUsdc: null, cooldownSecs: null };
+  await saveProtection(damaged, maker.actor, limits);
+
+  expect(await send(command.accept(requester, quote.quoteId))).toBe("ok");
+
+  expect(await send(command.placeQuote(maker, opened.requestId, 1))).not.toBe("ok");
+  expect(await statusOf(good)).toEqual(ended("open"));
+  return { maker, bad, good };
+}
+
 describe("a protection that trips", () => {
   it("does not refuse the accept because of a damaged quote of the maker", async () => {
-    const { book, requester, maker, bad, good } = await damagedMarket();
-    const opened = command.openRequest(requester, book, { amount: 10n });
-    await commitCommand(book, opened, db);
-    const quote = command.placeQuote(maker, opened.requestId, 500_000);
-    const { send } = newCommitter(book);
-    expect(await send(quote)).toBe("ok");
-    const limits = { windowSecs: 60, maxMatches: 1, maxUsdc: null, cooldownSecs: null };
-    await saveProtection(damaged, maker.actor, limits);
-
-    expect(await send(command.accept(requester, quote.quoteId))).toBe("ok");
-
-    expect(await send(command.placeQuote(maker, opened.requestId, 1))).not.toBe("ok");
-    expect(await statusOf(good)).toEqual(ended("open"));
+    const { bad, good } = await trippedMaker();
     await closeTripped(damaged);
     expect(await statusOf(good)).toEqual(ended("cancelled"));
     expect(await statusOf(bad)).toEqual(STUCK);
     expect(await alertsOf(bad)).toEqual([{ kind: "record_stuck" }]);
+  });
+
+  it.each([1, 2])("keeps the quotes of a maker who resets it before batch %i", async (reset) => {
+    const { maker, good } = await trippedMaker();
+    let batches = 0;
+    const racing = withBatch(db, async (statements) => {
+      if (++batches === reset) await resetProtection(damaged, maker.actor);
+      return db.batch(statements);
+    });
+    await closeTripped({ ...damaged, DB: racing });
+    expect(await statusOf(good)).toEqual(ended("open"));
   });
 });
 
