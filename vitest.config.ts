@@ -137,7 +137,14 @@ export default defineConfig({
             optimizer: {
               ssr: {
                 enabled: true,
-                include: ["viem", "zod", "@asteasolutions/zod-to-openapi"],
+                include: [
+                  "viem",
+                  "drizzle-orm",
+                  "drizzle-orm/d1",
+                  "drizzle-orm/sqlite-core",
+                  "zod",
+                  "@asteasolutions/zod-to-openapi",
+                ],
               },
             },
           },

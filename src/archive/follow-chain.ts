@@ -2,6 +2,8 @@
  * Extends the index of one owner's blocks down the chain, to a seal that is known. An index that
  * was lost needs all of them, so each call does a part and keeps its place.
  */
+import { and, eq } from "drizzle-orm";
+import { read } from "../platform/read.ts";
 import { first, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./column-text.ts";
 import { type Block, placeOf, type SealId } from "./footer.ts";
@@ -9,6 +11,7 @@ import { KINDS } from "./sealed-columns.ts";
 import { openBlock } from "./seal-format.ts";
 import { readFooterAt, readBytes, SealMissing } from "./seal-store.ts";
 import type { StoredBlocks } from "./stored-blocks.ts";
+import { journalSeals } from "./tables.ts";
 
 /** Where the archive's objects are, and the database that vouches for them. */
 export type ArchiveSource = {
@@ -113,10 +116,11 @@ export class ChainFollower {
 
   /** The owner's blocks of a seal, from the seal's footer, and the content of the small ones. */
   async #blocksOf(owner: string, id: SealId) {
-    const row = await first<{ sha256: string }>(
-      this.#source.db,
-      sql`SELECT lower(hex(sha256)) AS sha256 FROM journal_seals
-        WHERE number = ${id.number} AND epoch = ${id.epoch}`,
+    const { epoch, number, sha256 } = journalSeals;
+    const [row] = await read(this.#source.db, ({ select }) =>
+      select({ sha256 })
+        .from(journalSeals)
+        .where(and(eq(number, id.number), eq(epoch, id.epoch))),
     );
     if (row === undefined) throw new SealMalformed("the database has no such seal");
     const footer = await readFooterAt(this.#source.bucket, { ...id, ...row });

@@ -1,47 +1,32 @@
 /** The chain of seals in the database: reads its end, and stores the next one. */
+import { desc, gte } from "drizzle-orm";
 import { inChunks } from "../platform/chunks.ts";
 import { commit, newGroup } from "../platform/commit.ts";
 import { addClosing, closingBalances } from "../ledger/trade-sums.ts";
-import { all, blob, typed, raw, type RowOf, select, type Sql, sql } from "../platform/sql.ts";
+import { read } from "../platform/read.ts";
+import { all, blob, raw, type Sql, sql } from "../platform/sql.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
 import type { Footer } from "./footer.ts";
 import { linksIn, type OwnerEnds } from "./owner-ends.ts";
 import type { Owner } from "./sealed-columns.ts";
 import { sealEvent } from "./seal-event.ts";
 import type { StoredSeal } from "./seal-store.ts";
-/** What a seal states of itself, and where it is. Its hashes have no `0x`. */
-const SEAL = {
-  number: typed<number>("number"),
-  epoch: typed<number>("epoch"),
-  after: typed<number>("after_transfer"),
-  upTo: typed<number>("up_to_transfer"),
-  afterGroup: typed<number>("after_group"),
-  upToGroup: typed<number>("up_to_group"),
-  transfers: typed<number>("transfers"),
-  requests: typed<number>("requests"),
-  quotes: typed<number>("quotes"),
-  matches: typed<number>("matches"),
-  bytes: typed<number>("bytes"),
-  previous: typed<string>("lower(hex(previous))"),
-  sha256: typed<string>("lower(hex(sha256))"),
-  sealedAt: typed<number>("sealed_at"),
-};
-export type SealRow = RowOf<typeof SEAL>;
+import { journalSeals } from "./tables.ts";
+
+export type SealRow = Readonly<typeof journalSeals.$inferSelect>;
 
 /** The newest seals, the last one first. */
 export function lastSeals(db: D1Database, count: number): Promise<SealRow[]> {
-  return all<SealRow>(
-    db,
-    sql`SELECT ${select(SEAL)} FROM journal_seals ORDER BY number DESC LIMIT ${count}`,
+  return read(db, ({ select }) =>
+    select().from(journalSeals).orderBy(desc(journalSeals.number)).limit(count),
   );
 }
 
 /** The seals from a number on, in order. */
-export function sealsFrom(db: D1Database, number: number, count: number): Promise<SealRow[]> {
-  return all<SealRow>(
-    db,
-    sql`SELECT ${select(SEAL)} FROM journal_seals WHERE number >= ${number}
-      ORDER BY number LIMIT ${count}`,
+export function sealsFrom(db: D1Database, from: number, count: number): Promise<SealRow[]> {
+  const { number } = journalSeals;
+  return read(db, ({ select }) =>
+    select().from(journalSeals).where(gte(number, from)).orderBy(number).limit(count),
   );
 }
 

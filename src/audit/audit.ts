@@ -4,7 +4,9 @@
  * statement depends on `audited(id)`.
  */
 import * as z from "zod";
+import { and, desc, eq, lt } from "drizzle-orm";
 import { announce } from "../platform/announce.ts";
+import { read } from "../platform/read.ts";
 import { type EventForm, storedEvent } from "../platform/event-forms.ts";
 import {
   all,
@@ -17,7 +19,6 @@ import {
   select,
   type Sql,
   sql,
-  TRUE,
   uuid,
 } from "../platform/sql.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
@@ -27,7 +28,7 @@ import { uuidv7 } from "../platform/uuid.ts";
 import { commitOrThrow, type Group, newGroup, RolledBack } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import type { Actor, CheckedActor } from "../platform/actor.ts";
-import { type EventContent, eventMac, isGenuine, type MacKeys } from "./event-mac.ts";
+import { eventMac, isGenuine, type MacKeys } from "./event-mac.ts";
 import { type Details, detailsOf, REVOCATION_DETAILS, type Stored } from "./event-details.ts";
 import {
   type AuditKind,
@@ -36,6 +37,7 @@ import {
   type PlainKind,
   type StepUpKind,
 } from "./event-kinds.ts";
+import { auditEvents } from "./tables.ts";
 
 /**
  * Who caused the event: the kind of credential, the password, an operator, or an unknown caller.
@@ -154,12 +156,7 @@ function noticesSince(id: string): Sql {
 }
 
 /** An event as the log has it: what its MAC covers, and what the database has added. */
-export type LoggedEvent = EventContent & {
-  readonly mac: string | null;
-  readonly seq: number;
-  /** Unix milliseconds. */
-  readonly at: number;
-};
+export type LoggedEvent = Readonly<typeof auditEvents.$inferSelect>;
 
 /** Columns of `audit_events a`. */
 export const LOGGED_EVENT: Columns<keyof LoggedEvent> = {
@@ -176,11 +173,6 @@ export const LOGGED_EVENT: Columns<keyof LoggedEvent> = {
   at: atom("a.at"),
 };
 
-/** `rest` follows `FROM audit_events a`. */
-export function readEvents(db: D1Database, rest: Sql): Promise<LoggedEvent[]> {
-  return all(db, sql`SELECT ${select(LOGGED_EVENT)} FROM audit_events a ${rest}`);
-}
-
 /**
  * The events of a kind about these subjects that this service wrote, oldest first. Of all events
  * that are there `most` are read.
@@ -190,9 +182,9 @@ export async function genuineEvents(
   keys: MacKeys,
   { kind, subjects, most = -1 }: { kind: DetailedKind; subjects: readonly string[]; most?: number },
 ): Promise<LoggedEvent[]> {
-  const events = await readEvents(
+  const events = await all<LoggedEvent>(
     db,
-    sql`INDEXED BY audit_events_rights
+    sql`SELECT ${select(LOGGED_EVENT)} FROM audit_events a INDEXED BY audit_events_rights
       WHERE a.subject_id IN (SELECT value FROM json_each(${JSON.stringify(subjects)}))
         AND a.kind = ${kind} AND a.details IS NOT NULL ORDER BY a.audit_seq LIMIT ${most}`,
   );
@@ -314,18 +306,23 @@ export async function listAuditEvents(
   userId: string,
   page: PageQuery<string>,
 ): Promise<Page<z.input<typeof AuditEvent>>> {
-  const mine = sql`user_id = ${uuid(userId)}`;
+  const { seq, id } = auditEvents;
+  const mine = eq(auditEvents.userId, userId);
   const before = page.last_cursor?.position;
-  // NULL, and so an empty page, if the event is not the user's.
-  const older =
-    before === undefined
-      ? TRUE
-      : expr`a.audit_seq < (SELECT audit_seq FROM audit_events
-          WHERE audit_event_id = ${uuid(before)} AND ${mine})`;
-  const rows = await readEvents(
-    db,
-    sql`WHERE a.${mine} AND ${older} ORDER BY a.audit_seq DESC LIMIT ${fetchCount(page)}`,
-  );
+  const rows = await read(db, (reader) => {
+    // NULL, and so an empty page, if the event is not the user's.
+    const seqOf = (event: string) =>
+      reader
+        .select({ seq })
+        .from(auditEvents)
+        .where(and(mine, eq(id, event)));
+    return reader
+      .select()
+      .from(auditEvents)
+      .where(and(mine, before === undefined ? undefined : lt(seq, seqOf(before))))
+      .orderBy(desc(seq))
+      .limit(fetchCount(page));
+  });
   const toEvent = (row: LoggedEvent) => ({
     audit_event_id: row.id,
     kind: row.kind,

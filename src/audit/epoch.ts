@@ -9,6 +9,7 @@
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { putOnce } from "../platform/put-once.ts";
+import { isAmong, read } from "../platform/read.ts";
 import { expr, first, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, genuineEvents } from "./audit.ts";
@@ -21,7 +22,8 @@ import {
   listed,
 } from "./anchor.ts";
 import { signText, textVerifies } from "./signing-keys.ts";
-import { readSeals, sealAudit } from "./seal.ts";
+import { sealAudit } from "./seal.ts";
+import { auditSeals } from "./tables.ts";
 import type { Stored } from "./event-details.ts";
 import { type EventContent, eventMac, type MacKeys } from "./event-mac.ts";
 
@@ -168,10 +170,9 @@ async function hashesOf(
   db: D1Database,
   anchors: readonly Anchor[],
 ): Promise<ReadonlyMap<number, string>> {
-  const numbers = JSON.stringify(anchors.map(({ seq }) => seq));
-  const seals = await readSeals(
-    db,
-    sql`WHERE audit_seq IN (SELECT value FROM json_each(${numbers}))`,
+  const numbers = anchors.map(({ seq }) => seq);
+  const seals = await read(db, ({ select }) =>
+    select().from(auditSeals).where(isAmong(auditSeals.seq, numbers)),
   );
   return new Map(seals.map(({ seq, hash }) => [seq, hash]));
 }

@@ -5,12 +5,15 @@
  * also goes to the log and to R2 (anchor.ts), which show if rows were deleted from its end.
  */
 import { createHash } from "node:crypto";
+import { desc, gt } from "drizzle-orm";
 import { commit, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { log } from "../platform/log.ts";
-import { all, type Sql, sql } from "../platform/sql.ts";
-import { type LoggedEvent, readEvents } from "./audit.ts";
+import { read } from "../platform/read.ts";
+import { sql } from "../platform/sql.ts";
+import type { LoggedEvent } from "./audit.ts";
 import { signHead } from "./signing-keys.ts";
+import { auditEvents, auditSeals } from "./tables.ts";
 
 /** Rows that one batch seals. */
 const PAGE = 500;
@@ -19,13 +22,7 @@ const MAX_ROWS_PER_CALL = 10_000;
 export const GENESIS = `0x${"00".repeat(32)}`;
 
 export type Head = { readonly seq: number; readonly hash: string };
-/** The link of a row. The last one of each sealing has a signature. */
-export type Seal = Head & {
-  readonly keyId: string | null;
-  readonly signature: string | null;
-  /** Unix milliseconds. */
-  readonly sealedAt: number;
-};
+export type Seal = Readonly<typeof auditSeals.$inferSelect>;
 
 /**
  * Seals new rows, logs the head and returns it. Concurrent calls are safe, because a batch inserts
@@ -61,21 +58,17 @@ export async function sealAudit(db: D1Database, settings: Config): Promise<Head>
 }
 
 async function sealedHead(db: D1Database): Promise<Head> {
-  const [head] = await readSeals(db, sql`ORDER BY audit_seq DESC LIMIT 1`);
+  const [head] = await read(db, ({ select }) =>
+    select().from(auditSeals).orderBy(desc(auditSeals.seq)).limit(1),
+  );
   return head ?? { seq: 0, hash: GENESIS };
 }
 
-/** `rest` follows `FROM audit_seals`. */
-export function readSeals(db: D1Database, rest: Sql): Promise<Seal[]> {
-  return all(
-    db,
-    sql`SELECT audit_seq AS seq, '0x' || lower(hex(hash)) AS hash, key_id AS keyId, signature,
-        sealed_at AS sealedAt FROM audit_seals ${rest}`,
+export function eventsAfter(db: D1Database, after: number, limit: number): Promise<LoggedEvent[]> {
+  const { seq } = auditEvents;
+  return read(db, ({ select }) =>
+    select().from(auditEvents).where(gt(seq, after)).orderBy(seq).limit(limit),
   );
-}
-
-export function eventsAfter(db: D1Database, seq: number, limit: number): Promise<LoggedEvent[]> {
-  return readEvents(db, sql`WHERE a.audit_seq > ${seq} ORDER BY a.audit_seq LIMIT ${limit}`);
 }
 
 function chain(head: Head, rows: readonly LoggedEvent[]): Head[] {

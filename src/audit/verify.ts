@@ -2,17 +2,19 @@
  * Verifies the audit log: the chain of links, the signed heads, the MACs of events, and the heads
  * that R2 keeps. Bounded calls continue each other, so that a log of any length can be verified.
  */
+import { gt } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { sql } from "../platform/sql.ts";
+import { isAmong, read } from "../platform/read.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { type Anchor, AnchorReader, type AuditBucket } from "./anchor.ts";
-import { type LoggedEvent, readEvents } from "./audit.ts";
+import type { LoggedEvent } from "./audit.ts";
 import { type Epoch, isLost, type OpenedEpoch, readEpochs, recordedEpochs } from "./epoch.ts";
 import { headVerifies } from "./signing-keys.ts";
-import { eventsAfter, GENESIS, type Head, linkOf, readSeals, type Seal } from "./seal.ts";
+import { eventsAfter, GENESIS, type Head, linkOf, type Seal } from "./seal.ts";
 import { isGenuine } from "./event-mac.ts";
 import { needsMac } from "./event-details.ts";
+import { auditEvents, auditSeals } from "./tables.ts";
 
 /** Rows that are read at once, because D1 answers an invocation 1 000 queries. */
 const PAGE = 5_000;
@@ -289,10 +291,9 @@ async function restoresOf(
   const inLog = new Set(opened.map(({ seq }) => seq));
   const lost = recorded.filter(({ seq }) => !inLog.has(seq));
   const epochs = [...opened, ...lost.map((epoch) => ({ ...epoch, at: null, actor: null }))];
-  const ends = JSON.stringify(epochs.map(({ keptUntil }) => keptUntil));
-  const kept = await readEvents(
-    db,
-    sql`WHERE a.audit_seq IN (SELECT value FROM json_each(${ends}))`,
+  const ends = epochs.map(({ keptUntil }) => keptUntil);
+  const kept = await read(db, ({ select }) =>
+    select().from(auditEvents).where(isAmong(auditEvents.seq, ends)),
   );
   const at = new Map(kept.map((row) => [row.seq, toWireTime(row.at)]));
   return epochs
@@ -312,8 +313,11 @@ async function restoresOf(
     }));
 }
 
-function sealsAfter(db: D1Database, seq: number, limit: number): Promise<Seal[]> {
-  return readSeals(db, sql`WHERE audit_seq > ${seq} ORDER BY audit_seq LIMIT ${limit}`);
+function sealsAfter(db: D1Database, after: number, limit: number): Promise<Seal[]> {
+  const { seq } = auditSeals;
+  return read(db, ({ select }) =>
+    select().from(auditSeals).where(gt(seq, after)).orderBy(seq).limit(limit),
+  );
 }
 
 async function isSigned(settings: Config, { keyId, signature, ...head }: Seal): Promise<boolean> {

@@ -1,32 +1,30 @@
+import { and, desc, eq, gte, isNull } from "drizzle-orm";
 import { REVIEWED_ALERTS, termsOf } from "../platform/alert-kinds.ts";
 import { raiseAlert } from "../platform/alert.ts";
 import { closeAlerts } from "./audit-commands.ts";
-import { all, and, expr, sql } from "../platform/sql.ts";
+import { read } from "../platform/read.ts";
+import { all, sql } from "../platform/sql.ts";
+import { alerts } from "../platform/tables.ts";
 import { ageText, toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { badOption, flag, limitOption, type OperatorContext, option, optional } from "./context.ts";
 import { sinceOption } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
-
-type Row = {
-  readonly kind: string;
-  readonly subject: string;
-  readonly detail: string;
-  readonly at: number;
-};
 
 /** Open alerts, newest first, or with `--all` those that have closed, too. */
 export async function list(context: OperatorContext): Promise<unknown> {
   const kind = optional(context, "kind");
   const since = sinceOption(context);
   const conditions = [
-    ...(flag(context, "all") ? [] : [expr`resolved_at IS NULL`]),
-    ...(kind === undefined ? [] : [expr`kind = ${kind}`]),
-    ...(since === undefined ? [] : [expr`at >= ${since}`]),
+    flag(context, "all") ? undefined : isNull(alerts.resolvedAt),
+    kind === undefined ? undefined : eq(alerts.kind, kind),
+    since === undefined ? undefined : gte(alerts.at, since),
   ];
-  const rows = await all<Row & { resolvedAt: number | null }>(
-    context.env.DB,
-    sql`SELECT kind, subject, detail, at, resolved_at AS resolvedAt FROM alerts
-      WHERE ${and(conditions)} ORDER BY alert_id DESC LIMIT ${limitOption(context)}`,
+  const rows = await read(context.env.DB, ({ select }) =>
+    select()
+      .from(alerts)
+      .where(and(...conditions))
+      .orderBy(desc(alerts.alertId))
+      .limit(limitOption(context)),
   );
   return rows.map(({ kind: of, subject, detail, at, resolvedAt }) => ({
     kind: of,
@@ -57,7 +55,7 @@ export async function openAlertsAbout(
   chain: string,
   withdrawalId: string,
 ): Promise<ListedAlert[]> {
-  const rows = await all<Row>(
+  const rows = await all<Pick<typeof alerts.$inferSelect, "kind" | "subject" | "detail" | "at">>(
     db,
     sql`SELECT kind, subject, detail, at FROM alerts
       WHERE resolved_at IS NULL AND kind NOT LIKE 'deposit%' AND (subject = ${chain}

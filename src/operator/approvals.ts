@@ -3,24 +3,18 @@
  * a proposal. Another one approves it within a day by signing its hash, and then it runs. Orders
  * that stop something never wait: freezing, pausing, revoking and rejecting.
  */
-import { commitAudited, detailed, recordBy, uuidTextOf } from "../audit/audit.ts";
+import { desc, eq } from "drizzle-orm";
+import { commitAudited, detailed, recordBy } from "../audit/audit.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { openSecret, type Sealed, sealSecret } from "../auth/secret-box.ts";
-import { all, expr, type Sql, sql, uuid } from "../platform/sql.ts";
+import { openSecret, sealSecret } from "../auth/secret-box.ts";
+import { read } from "../platform/read.ts";
+import { expr, sql, uuid } from "../platform/sql.ts";
 import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import { instantOf, uuidv7 } from "../platform/uuid.ts";
 import { actorOf, idOption, option, type OperatorContext } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
-
-type Proposal = Sealed & {
-  readonly proposalId: string;
-  readonly operator: string;
-  readonly content: string;
-  readonly status: string;
-  readonly decidedBy: string | null;
-  readonly at: number;
-};
+import { operatorProposals } from "./tables.ts";
 
 const LIFE_MS = 86_400_000;
 const KEPT_MS = 30 * LIFE_MS;
@@ -65,7 +59,9 @@ export async function propose(
 
 /** Lists proposals, newest first. `content` is the text whose SHA-256 an approval signs. */
 export async function listProposals({ env }: OperatorContext): Promise<unknown> {
-  const rows = await readProposals(env.DB, sql`ORDER BY at DESC LIMIT 100`);
+  const rows = await read(env.DB, ({ select }) =>
+    select().from(operatorProposals).orderBy(desc(operatorProposals.at)).limit(100),
+  );
   return rows.map(({ proposalId, operator, content, status, decidedBy, at }) => ({
     proposal_id: proposalId,
     operator,
@@ -76,15 +72,6 @@ export async function listProposals({ env }: OperatorContext): Promise<unknown> 
   }));
 }
 
-function readProposals(db: D1Database, rest: Sql): Promise<Proposal[]> {
-  return all(
-    db,
-    sql`SELECT ${uuidTextOf("proposal_id")} AS proposalId, operator, content, status,
-        decided_by AS decidedBy, seal AS sealed, master_key_id AS masterKeyId, at
-      FROM operator_proposals ${rest}`,
-  );
-}
-
 /**
  * Approves a proposal and returns it to be carried out. `sha256` is the hash of its content, so
  * that the approver has signed what runs. Throws `proposal_not_open`, `approver_is_proposer`.
@@ -92,7 +79,9 @@ function readProposals(db: D1Database, rest: Sql): Promise<Proposal[]> {
 export async function approve(context: OperatorContext): Promise<Content> {
   const { env, settings, operator } = context;
   const proposalId = idOption(context, "id");
-  const [proposal] = await readProposals(env.DB, sql`WHERE proposal_id = ${uuid(proposalId)}`);
+  const [proposal] = await read(env.DB, ({ select }) =>
+    select().from(operatorProposals).where(eq(operatorProposals.proposalId, proposalId)),
+  );
   if (proposal === undefined) throw notOpen("There is no such proposal.");
   if (proposal.operator === operator)
     throw new OperatorRejection("approver_is_proposer", "Another operator must approve it.");
@@ -119,7 +108,10 @@ function boundTo(content: string): string {
 }
 
 /** Whether this service wrote the content for this proposal of this operator. */
-async function isOurs(settings: Config, row: Proposal): Promise<boolean> {
+async function isOurs(
+  settings: Config,
+  row: typeof operatorProposals.$inferSelect,
+): Promise<boolean> {
   try {
     await openSecret(settings.MASTER_KEYS, row, boundTo(row.content));
   } catch {

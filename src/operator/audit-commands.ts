@@ -1,9 +1,12 @@
-import { auditRow, readEvents, recordBy } from "../audit/audit.ts";
+import { and, desc, eq, gte, lt, ne } from "drizzle-orm";
+import { auditRow, recordBy } from "../audit/audit.ts";
 import type { PlainKind } from "../audit/event-kinds.ts";
 import { sealAudit } from "../audit/seal.ts";
+import { auditEvents } from "../audit/tables.ts";
 import { type AuditReport, verifyAudit } from "../audit/verify.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
-import { all, and, expr, type Sql, sql, TRUE } from "../platform/sql.ts";
+import { read } from "../platform/read.ts";
+import { all, type Sql, sql, TRUE } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import {
   actorOf,
@@ -12,7 +15,7 @@ import {
   optional,
   optionalInteger,
 } from "./context.ts";
-import { ofUser, sinceOption } from "./listed.ts";
+import { sinceOption, userOption } from "./listed.ts";
 
 /**
  * Writes the audit event of a command, in one batch with `effects`. If the effects need several
@@ -80,17 +83,23 @@ export async function listAudit(context: OperatorContext): Promise<unknown> {
   const lowest = window?.lowest ?? 0;
   const subject = optional(context, "subject");
   const since = sinceOption(context);
-  const ofKind = kind === undefined ? expr`a.kind <> ${CROWDING}` : expr`a.kind = ${kind}`;
+  const userId = await userOption(context);
+  const a = auditEvents;
+  const ofKind = kind === undefined ? ne(a.kind, CROWDING) : eq(a.kind, kind);
   const conditions = [
-    expr`a.audit_seq < ${before} AND a.audit_seq >= ${lowest}`,
-    ...(kind === "all" ? [] : [ofKind]),
-    ...(await ofUser(context, "a.user_id")),
-    ...(subject === undefined ? [] : [expr`a.subject_id = ${subject}`]),
-    ...(since === undefined ? [] : [expr`a.at >= ${since}`]),
+    lt(a.seq, before),
+    gte(a.seq, lowest),
+    kind === "all" ? undefined : ofKind,
+    userId === undefined ? undefined : eq(a.userId, userId),
+    subject === undefined ? undefined : eq(a.subjectId, subject),
+    since === undefined ? undefined : gte(a.at, since),
   ];
-  const rows = await readEvents(
-    db,
-    sql`WHERE ${and(conditions)} ORDER BY a.audit_seq DESC LIMIT ${limit}`,
+  const rows = await read(db, ({ select }) =>
+    select()
+      .from(a)
+      .where(and(...conditions))
+      .orderBy(desc(a.seq))
+      .limit(limit),
   );
   const events = rows.map((row) => ({
     audit_seq: row.seq,

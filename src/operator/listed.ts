@@ -8,13 +8,19 @@ import { userOf } from "./users.ts";
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
+/** The user of `--email` or `--user-id`, if one is given. */
+export async function userOption(context: OperatorContext): Promise<string | undefined> {
+  const { email, "user-id": id } = context.options;
+  return email === undefined && id === undefined ? undefined : userOf(context);
+}
+
 /** Conditions for the user of `--email` or `--user-id`, if one is given. Columns are trusted. */
 export async function ofUser(
   context: OperatorContext,
   ...columns: readonly string[]
 ): Promise<Expr[]> {
-  if (context.options["email"] === undefined && context.options["user-id"] === undefined) return [];
-  const userId = await userOf(context);
+  const userId = await userOption(context);
+  if (userId === undefined) return [];
   const is = columns.map((column) => expr`${raw(column)} = ${uuid(userId)}`);
   return [expr`${join(is, " OR ")}`];
 }

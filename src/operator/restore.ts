@@ -1,4 +1,5 @@
 /** `restore`: what a restored database does not contain, of chains, journal and audit log. */
+import { and, eq, isNull } from "drizzle-orm";
 import { SEALER_NAME } from "../archive/sealer-name.ts";
 import { hasLostEvents, openEpoch } from "../audit/epoch.ts";
 import { acceptPayment } from "../custody/accept-payment.ts";
@@ -7,7 +8,9 @@ import { ACCEPTED_AS } from "../custody/column-values.ts";
 import { skipTransfers } from "../ledger/skip-transfers.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
+import { read } from "../platform/read.ts";
 import { first, prepare, sql, TRUE } from "../platform/sql.ts";
+import { alerts } from "../platform/tables.ts";
 import { SEQUENCE_JUMP, skipEvents } from "../streams/trim-streams.ts";
 import { recordCommand } from "./audit-commands.ts";
 import {
@@ -118,8 +121,11 @@ async function anyHalted(context: OperatorContext): Promise<boolean> {
 /** The database lacks what the sealer remembers, or the archive contradicts the database. */
 export async function isSealerHalted(env: Env): Promise<boolean> {
   if ((await near(env, env.SEALER, SEALER_NAME).lost()) !== null) return true;
-  const mismatch = sql`SELECT 1 FROM alerts WHERE kind = 'seal_mismatch' AND resolved_at IS NULL`;
-  return (await first(env.DB, mismatch)) !== undefined;
+  const isMismatch = and(eq(alerts.kind, "seal_mismatch"), isNull(alerts.resolvedAt));
+  const [mismatch] = await read(env.DB, ({ select }) =>
+    select().from(alerts).where(isMismatch).limit(1),
+  );
+  return mismatch !== undefined;
 }
 
 /**

@@ -4,10 +4,13 @@
  */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
+import { and, eq, isNull } from "drizzle-orm";
 import { clearAlert, raiseAlert } from "./alert.ts";
 import schema from "../../migrations/expected.json" with { type: "json" };
+import { read } from "./read.ts";
 import { OWN_OBJECTS, schemaText } from "./schema-text.ts";
 import { all, raw, sql } from "./sql.ts";
+import { alerts } from "./tables.ts";
 
 /** Written by `npm run migrations`. A test compares it with migrations/. */
 const EXPECTED: {
@@ -23,9 +26,10 @@ export async function watchSchema(db: D1Database): Promise<void> {
   for (const [subject, detail] of [...differences].slice(0, MAX_ALERTS))
     // oxlint-disable-next-line no-await-in-loop -- One at a time, and mostly there is none.
     await raiseAlert(db, "schema_drift", subject, detail);
-  const open = await all<{ subject: string }>(
-    db,
-    sql`SELECT subject FROM alerts WHERE kind = 'schema_drift' AND resolved_at IS NULL`,
+  const open = await read(db, ({ select }) =>
+    select()
+      .from(alerts)
+      .where(and(eq(alerts.kind, "schema_drift"), isNull(alerts.resolvedAt))),
   );
   for (const { subject } of open)
     if (!differences.has(subject)) await clearAlert(db, "schema_drift", subject);

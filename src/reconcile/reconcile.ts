@@ -8,7 +8,9 @@
  * The recent scan follows the newest rows, minute by minute. The full scan starts again from the
  * first row: once a day in chunks, and at once when the operator asks.
  */
+import { ne } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
+import { read } from "../platform/read.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
 import { all, first, prepare, sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
@@ -19,6 +21,7 @@ import { checkHoldings, type HoldingsAt, type Surplus } from "./check-holdings.t
 import { scanName } from "./check-journal.ts";
 import { checkOverdue } from "./check-records.ts";
 import { type Keys, SCAN_KINDS, step, TURNS } from "./scans.ts";
+import { ledgerCheckpoints } from "./tables.ts";
 
 export type { HoldingsAt } from "./check-holdings.ts";
 
@@ -164,9 +167,8 @@ function isFull({ full }: ReconcileOptions): boolean {
  * whether none is unfinished any more.
  */
 async function continueFull(db: D1Database, chunks: number, keys: Keys): Promise<boolean> {
-  const running = await all<{ scan: string }>(
-    db,
-    sql`SELECT scan FROM ledger_checkpoints WHERE mark <> ''`,
+  const running = await read(db, ({ select }) =>
+    select().from(ledgerCheckpoints).where(ne(ledgerCheckpoints.mark, "")),
   );
   for (const kind of SCAN_KINDS) {
     const scan = scanName("full", kind);

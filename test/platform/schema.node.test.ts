@@ -1,3 +1,7 @@
+import { globSync } from "node:fs";
+import { resolve } from "node:path";
+import { is } from "drizzle-orm";
+import { getTableConfig, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { describe, expect, it } from "vitest";
 import { DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "../../src/custody/column-values.ts";
 import { CANCEL_REASONS, QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/statuses.ts";
@@ -11,6 +15,21 @@ const schema = migrationFiles()
   .map(readMigration)
   .filter((text) => !text.includes("-- Generated from "))
   .join("\n");
+
+const modules: object[] = await Promise.all(
+  globSync("src/*/tables.ts").map((file) => import(resolve(file))),
+);
+const tables = modules
+  .flatMap((module) => Object.values(module))
+  .filter((of) => is(of, SQLiteTable));
+
+it.each(tables.map(getTableConfig))("the drizzle table $name is as migrated", (table) => {
+  const types = table.columns.map((column) => [
+    column.name,
+    `${column.getSQLType().toUpperCase()}${column.notNull ? " NOT NULL" : ""}`,
+  ]);
+  expect(migrated.get(table.name)?.types).toMatchObject(Object.fromEntries(types));
+});
 
 const cancelReason = valuesOf("cancel_reason", CANCEL_REASONS);
 

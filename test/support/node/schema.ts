@@ -6,6 +6,8 @@ type TableShape = {
   readonly strict: boolean;
   /** Those that an INSERT names, in the order of the table. */
   readonly columns: readonly string[];
+  /** `TYPE [NOT NULL]` of each column. */
+  readonly types: Readonly<Record<string, string>>;
   readonly checks: Readonly<Record<string, string>>;
 };
 
@@ -48,10 +50,16 @@ function tableOf(db: DatabaseSync, table: string, strict: boolean): TableShape {
     "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?",
     table,
   );
-  const columns = query(db, "SELECT * FROM pragma_table_xinfo(?) WHERE hidden = 0", table);
+  const columns = query(
+    db,
+    `SELECT name, hidden, type || iif("notnull" OR pk, ' NOT NULL', '') AS type
+      FROM pragma_table_xinfo(?)`,
+    table,
+  );
   return {
     strict,
-    columns: columns.map(({ name }) => String(name)),
+    columns: columns.filter(({ hidden }) => hidden === 0).map(({ name }) => String(name)),
+    types: Object.fromEntries(columns.map(({ name, type }) => [String(name), String(type)])),
     checks: checksOf(withoutComments(master?.["sql"])),
   };
 }

@@ -1,0 +1,16 @@
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+
+export const alerts = sqliteTable("alerts", {
+  alertId: integer("alert_id").notNull(),
+  kind: text("kind").notNull(),
+  subject: text("subject").notNull(),
+  detail: text("detail").notNull(),
+  at: integer("at").notNull(),
+  resolvedAt: integer("resolved_at"),
+});
+
+export const killSwitches = sqliteTable("kill_switches", {
+  name: text("name").notNull(),
+  reason: text("reason").notNull(),
+  since: integer("since").notNull(),
+});
