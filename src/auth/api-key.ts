@@ -1,21 +1,24 @@
 /** API keys as their owner sees them: never their secret. */
 import * as z from "zod";
+import { and, desc, eq } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
 import {
+  afterCursor,
   fetchCount,
-  olderThan,
   type Page,
   pageOf,
   type PageQuery,
   type TimeId,
 } from "../http/cursor.ts";
 import { described, timeOrNullOut, timeOut } from "../http/fields.ts";
-import { all, raw, readUuid, select, type Sql, sql, uuid } from "../platform/sql.ts";
+import { read } from "../platform/read.ts";
+import { raw, sql } from "../platform/sql.ts";
 import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { KEY_APPROVAL_MS } from "./approve-key.ts";
 import { KeyLimitsOut, limitsView } from "./key-limits.ts";
-import { KEY_COLUMNS, type KeyRow, readRights } from "./key-seal.ts";
+import { readRights } from "./key-seal.ts";
+import { apiKeys } from "./tables.ts";
 import { SCOPES } from "../platform/actor.ts";
 
 export const KeyRecord = z
@@ -50,60 +53,47 @@ export const KeyRecord = z
   .meta({ id: "ApiKey" });
 export type KeyRecord = z.input<typeof KeyRecord>;
 
-type Row = KeyRow & {
-  readonly label: string;
-  readonly createdAt: number;
-  readonly lastUsedAt: number | null;
-  readonly revokedAt: number | null;
-  readonly approvedAt: number | null;
-};
-
-/** `rest` follows `FROM api_keys k`. */
-function readKeys(db: D1Database, rest: Sql): Promise<Row[]> {
-  return all(
-    db,
-    sql`SELECT ${select(KEY_COLUMNS)}, k.label, k.created_at AS createdAt,
-        k.last_used_at AS lastUsedAt, k.revoked_at AS revokedAt, k.approved_at AS approvedAt
-      FROM api_keys k ${rest}`,
-  );
-}
-
 export async function listApiKeys(
   db: D1Database,
   userId: string,
   page: PageQuery<TimeId>,
 ): Promise<Page<KeyRecord>> {
-  const older = olderThan(page, { at: "k.created_at", id: "k.api_key_id" });
-  const rows = await readKeys(
-    db,
-    sql`WHERE k.user_id = ${uuid(userId)} AND ${older}
-      ORDER BY k.created_at DESC, k.api_key_id DESC LIMIT ${fetchCount(page)}`,
+  const { apiKeyId: id, createdAt: at } = apiKeys;
+  const rows = await read(db, ({ select }) =>
+    select()
+      .from(apiKeys)
+      .where(and(eq(apiKeys.userId, userId), afterCursor(page, { at, id })))
+      .orderBy(desc(at), desc(id))
+      .limit(fetchCount(page)),
   );
-  return pageOf(page, rows, toRecord, (row) => ({ at: row.createdAt, id: readUuid(row.keyHex) }));
+  return pageOf(page, rows, toRecord, (row) => ({ at: row.createdAt, id: row.apiKeyId }));
 }
 
 export async function findKey(
   db: D1Database,
   key: { apiKeyId: string; userId: string },
 ): Promise<KeyRecord | undefined> {
-  const [row] = await readKeys(
-    db,
-    sql`WHERE k.api_key_id = ${uuid(key.apiKeyId)} AND k.user_id = ${uuid(key.userId)}`,
+  const [row] = await read(db, ({ select }) =>
+    select()
+      .from(apiKeys)
+      .where(and(eq(apiKeys.apiKeyId, key.apiKeyId), eq(apiKeys.userId, key.userId))),
   );
   return row && toRecord(row);
 }
 
 /** The user that a key belongs to. Undefined if there is no such key. */
 export async function ownerOfKey(db: D1Database, apiKeyId: string): Promise<string | undefined> {
-  const [key] = await readKeys(db, sql`WHERE k.api_key_id = ${uuid(apiKeyId)}`);
-  return key && readUuid(key.userHex);
+  const [key] = await read(db, ({ select }) =>
+    select().from(apiKeys).where(eq(apiKeys.apiKeyId, apiKeyId)),
+  );
+  return key?.userId;
 }
 
 /** Never the secret. */
-function toRecord(row: Row): KeyRecord {
+function toRecord(row: typeof apiKeys.$inferSelect): KeyRecord {
   const { scopes, limits, allowedIps, requireIdempotency } = readRights(row);
   return {
-    api_key_id: readUuid(row.keyHex),
+    api_key_id: row.apiKeyId,
     label: row.label,
     scopes,
     created_at: toWireTime(row.createdAt),

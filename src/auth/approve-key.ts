@@ -7,7 +7,7 @@ import { NOW } from "../platform/commit.ts";
 import { type Expr, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
 import { commitAudited, detailed, recordBy } from "../audit/audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
-import { KEY_SEAL_COLUMNS, openKey, type SealedKeyRow, sealKey } from "./key-seal.ts";
+import { KEY_SEAL_COLUMNS, openKey, type SealedKey, sealKey } from "./key-seal.ts";
 
 /** How long a key waits for approval. After it cron deletes the key. */
 export const KEY_APPROVAL_MS = 7 * 86_400_000;
@@ -40,19 +40,18 @@ export async function approveApiKey(
   settings: Config,
   { apiKeyId, operator }: { apiKeyId: string; operator: string },
 ): Promise<number | undefined> {
-  const row = await first<SealedKeyRow & { now: number }>(
+  const row = await first<SealedKey & { now: number }>(
     db,
     sql`SELECT ${select(KEY_SEAL_COLUMNS)}, ${NOW} AS now FROM api_keys k
       WHERE k.api_key_id = ${uuid(apiKeyId)} AND ${waits(NOW)}`,
   );
   if (row === undefined) return undefined;
-  const { now, ...sealed } = row;
-  const userId = readUuid(sealed.userHex);
-  const key = { ...sealed, apiKeyId, userId };
-  const secret = await openKey(settings, sealed, key);
+  const { now, ...key } = row;
+  const { userId } = key;
+  const secret = await openKey(settings, key);
   const activeFrom = now + settings.AUTH_OPERATOR_KEY_DELAY_SECS * 1_000;
   const box = await sealKey(settings.MASTER_KEYS, secret, { ...key, activeFrom });
-  const same = sql`k.api_key_id = ${uuid(apiKeyId)} AND k.secret_sealed = ${sealed.sealed}`;
+  const same = sql`k.api_key_id = ${uuid(apiKeyId)} AND k.secret_sealed = ${key.sealed}`;
   const about = { userId, subjectId: apiKeyId };
   const record = recordBy(`operator:${operator}`, "api_key_approved", about);
   const applied = await commitAudited(db, {

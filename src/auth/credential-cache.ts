@@ -10,7 +10,7 @@
 import { raiseAlert } from "../platform/alert.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
+import { all, first, select, sql, uuid } from "../platform/sql.ts";
 import { Until } from "../platform/until.ts";
 import { FROZEN_BY, type FrozenBy } from "./frozen.ts";
 import { NOW } from "../platform/commit.ts";
@@ -18,7 +18,7 @@ import { sessionsMayTrade } from "./policy.ts";
 import { holdUntil } from "./hold.ts";
 import { importHmacKey } from "./hmac.ts";
 import { isOwnKeyId } from "./mark.ts";
-import { KEY_SEAL_COLUMNS, openKey, readRights, type SealedKeyRow } from "./key-seal.ts";
+import { KEY_SEAL_COLUMNS, openKey, readRights, type SealedKey } from "./key-seal.ts";
 import { codeCounts } from "./second-factor.ts";
 
 /**
@@ -84,7 +84,7 @@ export function userState(
   return lookUp(userCache, userId, waitUntil, () => readUser(db, userId));
 }
 
-type KeyRow = SealedKeyRow & {
+type KeyRow = SealedKey & {
   readonly revokedAt: number | null;
   readonly frozen: FrozenBy | null;
 };
@@ -101,12 +101,11 @@ async function readKey(
       WHERE k.api_key_id = ${uuid(apiKeyId)}`,
   );
   if (row === undefined) return undefined;
-  const userId = readUuid(row.userHex);
-  const secret = await openOrAlert(db, settings, { ...row, apiKeyId, userId });
+  const secret = await openOrAlert(db, settings, row);
   if (secret === undefined) return undefined;
   return {
     apiKeyId,
-    userId,
+    userId: row.userId,
     ...readRights(row),
     revoked: row.revokedAt !== null,
     frozen: row.frozen,
@@ -122,10 +121,10 @@ const ALERT_AGAIN_MS = 60_000;
 async function openOrAlert(
   db: D1Database,
   settings: Config,
-  key: KeyRow & { apiKeyId: string; userId: string },
+  key: SealedKey,
 ): Promise<string | undefined> {
   try {
-    return await openKey(settings, key, key);
+    return await openKey(settings, key);
   } catch (error) {
     if (alerted.holds(key.apiKeyId, Date.now())) return undefined;
     alerted.set(key.apiKeyId, Date.now() + ALERT_AGAIN_MS);

@@ -4,6 +4,7 @@
  *
  * Revocation is not part of the seal, because it only narrows. Neither is the label.
  */
+import { uuidTextOf } from "../audit/audit.ts";
 import type { KeyRights } from "../audit/event-details.ts";
 import type { Config } from "../platform/config.ts";
 import { atom, type Columns } from "../platform/sql.ts";
@@ -25,18 +26,12 @@ export const RIGHT_COLUMNS: Columns<keyof KeyRights> = {
   mintedBy: atom("k.minted_by"),
 };
 
-/** The same with whose the key is. Ids are hexadecimal. */
-export type KeyRow = KeyRights & { readonly keyHex: string; readonly userHex: string };
-export const KEY_COLUMNS: Columns<keyof KeyRow> = {
+/** The same with whose the key is, and the secret that is bound to them. */
+export type SealedKey = KeyAttributes & Sealed;
+export const KEY_SEAL_COLUMNS: Columns<keyof SealedKey> = {
   ...RIGHT_COLUMNS,
-  keyHex: atom("hex(k.api_key_id)"),
-  userHex: atom("hex(k.user_id)"),
-};
-
-/** The same with the secret that is bound to them. */
-export type SealedKeyRow = KeyRow & Sealed;
-export const KEY_SEAL_COLUMNS: Columns<keyof SealedKeyRow> = {
-  ...KEY_COLUMNS,
+  apiKeyId: uuidTextOf("k.api_key_id"),
+  userId: uuidTextOf("k.user_id"),
   sealed: atom("k.secret_sealed"),
   masterKeyId: atom("k.master_key_id"),
 };
@@ -70,10 +65,9 @@ export function sealKey(
 /** Throws if the row was altered, or its master key is missing. */
 export function openKey(
   { MASTER_KEYS }: Pick<Config, "MASTER_KEYS">,
-  box: Sealed,
-  key: KeyAttributes,
+  key: SealedKey,
 ): Promise<string> {
-  return openSecret(MASTER_KEYS, box, bindingOfKey(key));
+  return openSecret(MASTER_KEYS, key, bindingOfKey(key));
 }
 
 /** One text for one key: a JSON array in a fixed order. */

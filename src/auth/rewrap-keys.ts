@@ -6,7 +6,7 @@ import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, prepare, raw, readUuid, select, sql } from "../platform/sql.ts";
 import { commitAudited, recordBy } from "../audit/audit.ts";
-import { bindingOfKey, KEY_SEAL_COLUMNS, type SealedKeyRow } from "./key-seal.ts";
+import { bindingOfKey, KEY_SEAL_COLUMNS, type SealedKey } from "./key-seal.ts";
 import { newestKeyId, openSecret, type Sealed, sealSecret } from "./secret-box.ts";
 import { bindingOfTotp } from "./totp-secret.ts";
 import { bindingOfWebhook } from "./webhook-secrets.ts";
@@ -23,16 +23,12 @@ type Place<Row> = {
 };
 type Rewrapped = { rewrapped: number; readonly unreadable: string[] };
 
-const KEYS: Place<SealedKeyRow> = {
+const KEYS: Place<SealedKey> = {
   table: "api_keys AS k",
   sealed: "secret_sealed",
   masterKeyId: "master_key_id",
   columns: select(KEY_SEAL_COLUMNS).text,
-  read: (row) => {
-    const owner = readUuid(row.keyHex);
-    const key = { ...row, apiKeyId: owner, userId: readUuid(row.userHex) };
-    return { owner, boundTo: bindingOfKey(key) };
-  },
+  read: (key) => ({ owner: key.apiKeyId, boundTo: bindingOfKey(key) }),
 };
 const TOTP: Place<{ user: string; status: "pending" | "confirmed" }> = {
   table: "totp_secrets",

@@ -6,6 +6,7 @@
  * the response.
  */
 import * as z from "zod";
+import { type Column, type SQL, sql as fragmentOf } from "drizzle-orm";
 import { described, integer, textField } from "./fields.ts";
 import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
 
@@ -73,6 +74,17 @@ export function olderThan(page: PageQuery<TimeId>, columns: { at: string; id: st
   const after = page.last_cursor?.position;
   if (after === undefined) return sql`1`;
   return sql`(${raw(columns.at)}, ${raw(columns.id)}) < (${after.at}, ${uuid(after.id)})`;
+}
+
+/** As `olderThan`, for a plain read. Undefined on the first page. */
+export function afterCursor(
+  page: PageQuery<TimeId>,
+  columns: { readonly at: Column; readonly id: Column },
+): SQL | undefined {
+  const after = page.last_cursor?.position;
+  if (after === undefined) return undefined;
+  const id = fragmentOf.param(after.id, columns.id);
+  return fragmentOf`(${columns.at}, ${columns.id}) < (${after.at}, ${id})`;
 }
 
 /** `rows` contains at most `fetchCount(page)` rows. The extra row only shows that more exist. */

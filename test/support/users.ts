@@ -8,7 +8,7 @@ import {
   type NewKey,
 } from "../../src/auth/mint-key.ts";
 import type { KeyLimits } from "../../src/auth/key-limits.ts";
-import { KEY_SEAL_COLUMNS, type SealedKeyRow, sealKey } from "../../src/auth/key-seal.ts";
+import { KEY_SEAL_COLUMNS, type SealedKey, sealKey } from "../../src/auth/key-seal.ts";
 import { hashPassword } from "../../src/auth/password.ts";
 import { issueSession } from "../../src/auth/session.ts";
 import type { ApiKeyActor, Scope, SessionActor } from "../../src/platform/actor.ts";
@@ -165,12 +165,11 @@ export async function setActiveFrom(key: TestKey, activeFrom: number | null): Pr
   const { MASTER_KEYS } = config(env);
   const mine = sql`api_key_id = ${uuid(key.apiKeyId)}`;
   await all(env.DB, sql`UPDATE api_keys SET active_from = ${activeFrom} WHERE ${mine}`);
-  const row = await first<SealedKeyRow>(
+  const row = await first<SealedKey>(
     env.DB,
     sql`SELECT ${select(KEY_SEAL_COLUMNS)} FROM api_keys k WHERE k.${mine}`,
   );
   if (row === undefined) throw new Error("there is no such key");
-  const ids = { apiKeyId: key.apiKeyId, userId: key.actor.userId };
-  const { sealed } = await sealKey(MASTER_KEYS, key.secret, { ...row, ...ids });
+  const { sealed } = await sealKey(MASTER_KEYS, key.secret, row);
   await all(env.DB, sql`UPDATE api_keys SET secret_sealed = ${sealed} WHERE ${mine}`);
 }
