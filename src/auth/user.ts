@@ -1,13 +1,16 @@
 /** Creates and finds users. */
+import { eq } from "drizzle-orm";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { read } from "../platform/read.ts";
+import { first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, auditRow, detailed, recordBy } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
 import { FROZEN_BY, type FrozenBy } from "./frozen.ts";
 import { holdUntil } from "./hold.ts";
 import { passwordSha256 } from "../audit/event-details.ts";
+import { users } from "./tables.ts";
 
 /**
  * The canonical spelling of an email address, so that a mailbox has one user: letters that look
@@ -72,9 +75,10 @@ export function findUser(db: D1Database, userId: string): Promise<Account | unde
 }
 
 export async function findUserId(db: D1Database, email: string): Promise<string | undefined> {
-  const user = await first<{ id: string }>(
-    db,
-    sql`SELECT hex(user_id) AS id FROM users WHERE email = ${normalizeEmail(email)}`,
+  const [user] = await read(db, ({ select }) =>
+    select()
+      .from(users)
+      .where(eq(users.email, normalizeEmail(email))),
   );
-  return user && readUuid(user.id);
+  return user?.userId;
 }

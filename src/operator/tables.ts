@@ -11,3 +11,9 @@ export const operatorProposals = sqliteTable("operator_proposals", {
   masterKeyId: text("master_key_id").notNull(),
   at: integer("at").notNull(),
 });
+
+/** The one row that GET /status and GET /metrics read. `body` is JSON. */
+export const serviceLevels = sqliteTable("service_levels", {
+  at: integer("at").notNull(),
+  body: text("body").notNull(),
+});

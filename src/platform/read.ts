@@ -1,6 +1,8 @@
 /**
  * Plain reads, written with drizzle's query builder over the tables of `src/<domain>/tables.ts`:
- * rows by conditions, with order, limit and cursor. Everything else is SQL (sql.ts).
+ * rows of a table by conditions, with order, limit and cursor. Everything else is SQL (sql.ts):
+ * what joins, sums, needs an index hint or the clock of the database, shares a condition with a
+ * guard, or is on the path of a quote or an accept.
  */
 import { type Column, type SQL, sql } from "drizzle-orm";
 import { drizzle, type DrizzleD1Database } from "drizzle-orm/d1";

@@ -2,11 +2,13 @@
  * All markets, in memory, so that anybody can search them at no cost to D1. What changed is read
  * again about once a second.
  */
+import { eq, sql } from "drizzle-orm";
 import type { BookFilter } from "../examined-page.ts";
 import { encodeCursor, type Page } from "../../http/cursor.ts";
 import { Remembered } from "../../http/remembered.ts";
 import { invalidRequest } from "../../platform/problem.ts";
-import { all, sql } from "../../platform/sql.ts";
+import { read } from "../../platform/read.ts";
+import { markets } from "../tables.ts";
 import { type Market, type MarketStatus, marketStatus, marketView } from "./market.ts";
 
 /** Bounds the memory of each isolate and the work of a search. */
@@ -132,17 +134,25 @@ async function readChanges(
 }
 
 async function readSince(db: D1Database, group: number): Promise<Market[]> {
+  const { changedGroup, asset } = markets;
   const found: Market[] = [];
   for (let after: Market | undefined; ; after = found.at(-1)) {
-    const rows = await all<Omit<Market, "test"> & { test: number }>(
-      db,
-      sql`SELECT asset, title, outcome, url, closes_at AS closesAt, closed_at AS closedAt, test,
-          changed_group AS changedGroup, result
-        FROM markets
-        WHERE (changed_group, asset) > (${after?.changedGroup ?? group + 1}, ${after?.asset ?? ""})
-        ORDER BY changed_group, asset LIMIT ${ROWS_PER_READ}`,
+    const start = sql`(${after?.changedGroup ?? group + 1}, ${after?.asset ?? ""})`;
+    const rows = await read(db, ({ select }) =>
+      select()
+        .from(markets)
+        .where(sql`(${changedGroup}, ${asset}) > ${start}`)
+        .orderBy(changedGroup, asset)
+        .limit(ROWS_PER_READ),
     );
-    found.push(...rows.map((row) => ({ ...row, test: row.test === 1 })));
+    found.push(...rows);
     if (rows.length < ROWS_PER_READ) return found;
   }
+}
+
+export async function findMarket(db: D1Database, asset: string): Promise<Market | undefined> {
+  const [market] = await read(db, ({ select }) =>
+    select().from(markets).where(eq(markets.asset, asset)),
+  );
+  return market;
 }

@@ -9,6 +9,7 @@ import { announce, pushOrThrow } from "../../streams/event-log.ts";
 import { pusherOf } from "../../streams/notify.ts";
 import { cancelOpenRequests } from "../close-books.ts";
 import { MARKET_RESULT } from "../rfq-event-forms.ts";
+import { findMarket } from "./market-list.ts";
 import type { Record } from "./set-markets.ts";
 
 /** What a market has been resolved to: USDC for one token, scaled by 1e6. */
@@ -23,12 +24,9 @@ export async function resolveMarket(
   asset: string,
   { result, record }: { readonly result: number; readonly record: Record },
 ): Promise<(Resolution & { readonly cancelled: number }) | undefined> {
-  const listed = await first<{ previous: number | null }>(
-    env.DB,
-    sql`SELECT result AS previous FROM markets WHERE asset = ${asset}`,
-  );
+  const listed = await findMarket(env.DB, asset);
   if (listed === undefined) return undefined;
-  const { previous } = listed;
+  const previous = listed.result;
   // The trigger of the table refuses it, and the audit event with it, if the result has changed.
   if (previous !== result)
     await record((group) => [

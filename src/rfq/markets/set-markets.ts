@@ -4,15 +4,15 @@
 import { type AuditRecord, commitAudited } from "../../audit/audit.ts";
 import { assetKey } from "../../assets/asset.ts";
 import { type Group, NOW } from "../../platform/commit.ts";
-import { all, type Expr, expr, first, type Sql, sql } from "../../platform/sql.ts";
+import { isAmong, read } from "../../platform/read.ts";
+import { type Expr, expr, first, type Sql, sql } from "../../platform/sql.ts";
 import { cancelOpenRequests } from "../close-books.ts";
-import { MAX_MARKETS } from "./market-list.ts";
+import { markets } from "../tables.ts";
+import { findMarket, MAX_MARKETS } from "./market-list.ts";
 import type { MarketTerms } from "./schemas.ts";
 
 /** Commits the statements together with the audit event of the command. */
 export type Record = (effects: (group: Group) => Sql[]) => Promise<void>;
-
-type Closing = { readonly asset: string; readonly closesAt: number | null };
 
 /** What rejects the whole list, and an asset of it. */
 export type MarketRejection = {
@@ -39,11 +39,9 @@ export async function setMarkets(
     closesAt: market.closes_at ?? null,
     texts: [market.title, market.outcome, market.url ?? null, market.test],
   }));
-  const assets = JSON.stringify(rows.map(({ asset }) => asset));
-  const listed = await all<Closing>(
-    env.DB,
-    sql`SELECT asset, closes_at AS closesAt FROM markets
-      WHERE asset IN (SELECT value FROM json_each(${assets}))`,
+  const assets = rows.map(({ asset }) => asset);
+  const listed = await read(env.DB, ({ select }) =>
+    select().from(markets).where(isAmong(markets.asset, assets)),
   );
   const given = JSON.stringify(
     rows.map(({ asset, texts, closesAt }) => [asset, ...texts, closesAt]),
@@ -69,7 +67,7 @@ export async function setMarkets(
   return cancelOpenRequests(
     env,
     sql`opened_group < ${changed?.seq ?? sql`0`}
-      AND asset IN (SELECT value FROM json_each(${assets}))
+      AND asset IN (SELECT value FROM json_each(${JSON.stringify(assets)}))
       AND (asset IN (SELECT value FROM json_each(${JSON.stringify(earlier)}))
         OR expires_at > (SELECT k.closes_at FROM markets k WHERE k.asset = requests.asset))`,
   );
@@ -136,8 +134,7 @@ export async function closeMarket(
   asset: string,
   record: Record,
 ): Promise<number | undefined> {
-  const listed = await first(env.DB, sql`SELECT 1 FROM markets WHERE asset = ${asset}`);
-  if (listed === undefined) return undefined;
+  if ((await findMarket(env.DB, asset)) === undefined) return undefined;
   await record((group) => [
     sql`UPDATE markets SET closed_at = ${group.at}, changed_group = ${group.seq}
       WHERE asset = ${asset} AND closed_at IS NULL`,

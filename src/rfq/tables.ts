@@ -1,0 +1,15 @@
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+
+export const markets = sqliteTable("markets", {
+  asset: text("asset").notNull(),
+  title: text("title").notNull(),
+  outcome: text("outcome").notNull(),
+  url: text("url"),
+  /** Unix milliseconds. */
+  closesAt: integer("closes_at"),
+  closedAt: integer("closed_at"),
+  /** For trials of the operator: left out of lists, tape and candles. */
+  test: integer("test", { mode: "boolean" }).notNull(),
+  changedGroup: integer("changed_group").notNull(),
+  result: integer("result"),
+});
