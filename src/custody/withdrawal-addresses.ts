@@ -109,16 +109,14 @@ export async function removeWithdrawalAddress(
   const mine = sql`address_id = ${uuid(addressId)} AND user_id = ${uuid(userId)}`;
   const [row] = await readEntries(db, mine);
   const record = recordOf(actor, "withdrawal_address_removed", { ip, subjectId: addressId });
-  const removed =
-    row !== undefined &&
-    (await commitOwnChange(db, actor, {
-      record: detailed(settings, record, {}),
-      when: () => expr`EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${mine})`,
-      statements: ({ applied }) => [
-        sql`DELETE FROM withdrawal_addresses WHERE ${mine} AND ${applied}`,
-      ],
-    }));
-  if (removed) return entryView(row);
+  const removed = await commitOwnChange(db, actor, {
+    record: detailed(settings, record, {}),
+    when: () => expr`EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${mine})`,
+    statements: ({ applied }) => [
+      sql`DELETE FROM withdrawal_addresses WHERE ${mine} AND ${applied}`,
+    ],
+  });
+  if (removed && row !== undefined) return entryView(row);
   throw problem("withdrawal_address_unknown", "You have no such withdrawal address.");
 }
 

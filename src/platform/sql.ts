@@ -109,7 +109,7 @@ export type RowOf<Listed> = {
 
 export function select(columns: Columns): Sql {
   return join(
-    Object.entries(columns).map(([name, column]) => sql`${column} AS ${raw(name)}`),
+    Object.entries(columns).map(([name, column]) => sql`${column} AS ${raw(`"${name}"`)}`),
     ", ",
   );
 }

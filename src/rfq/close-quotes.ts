@@ -56,15 +56,18 @@ export async function closeQuotes(
 ): Promise<Closed> {
   const to = pusherOf(env);
   const groups: Group[] = [];
+  let someClosed = false;
   for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
     const group = newGroup();
     groups.push(group);
     const closes = [closeStatement(group, closing), ...announceRfq(group)];
     const outcome = await commitAndPush(to, group, [...closes, ...alongside(group)]);
     if (outcome.committed) return { groups, rows: outcome.rows?.slice(closes.length, -1) ?? null };
-    if (outcome.reason === "constraint") groups.push(...(await closeEach(to, closing)));
+    if (outcome.reason === "lost") continue;
+    groups.push(...(await closeEach(to, closing)));
+    someClosed = true;
   }
-  throw unavailable("none");
+  throw unavailable(someClosed ? "unknown" : "none");
 }
 
 /** Ends the quotes that can be ended, and sets aside the others. Returns the groups that it began. */
@@ -85,7 +88,7 @@ export async function closeEach(to: Pusher, closing: Closing): Promise<readonly 
 
 /**
  * Cron: closes one after the other, as far as the queries of the invocation go. A failure stops no
- * other and is logged as `failed`. Returns whether some are left.
+ * other and is logged as `failed`. Throws if all failed. Returns whether some are left.
  */
 export async function closeInTurn<Item>(
   env: Env,
@@ -93,13 +96,16 @@ export async function closeInTurn<Item>(
   close: (item: Item) => Promise<unknown>,
   failed: (item: Item) => readonly [event: string, fields: Readonly<Record<string, string>>],
 ): Promise<boolean> {
+  const errors: unknown[] = [];
   for (const item of items) {
     if (queriesLeft(env.DB) < QUERIES_PER_CLOSING) return true;
     await close(item).catch((error: unknown) => {
+      errors.push(error);
       const [event, fields] = failed(item);
       log("error", event, { ...fields, ...errorFields(error) });
     });
   }
+  if (errors.length > 0 && errors.length === items.length) throw errors[0];
   return false;
 }
 

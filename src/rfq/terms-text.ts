@@ -12,7 +12,7 @@ type NotTerms = keyof Sent | "op" | "idempotency" | "notAfter";
 export type RequestTerms = Required<Omit<OpenRequest, NotTerms | "requestId">>;
 export type QuoteTerms = Required<Omit<PlaceQuote, NotTerms | "quoteId">>;
 
-/** Does not depend on the order of the members. */
+/** The order is that of the stored texts, so the members keep theirs and new terms come last. */
 export function termsText(terms: RequestTerms | QuoteTerms): string {
-  return JSON.stringify(Object.entries(terms).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  return JSON.stringify(Object.values(terms));
 }

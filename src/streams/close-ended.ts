@@ -20,10 +20,10 @@ export async function rightsChanged(
   userId: string,
   credentials: "ended" | "kept",
 ): Promise<void> {
-  await Promise.all([
-    pushNotices(env, userId),
-    ...(credentials === "ended" ? [closeEnded(env, sql`SELECT ${uuid(userId)}`)] : []),
-  ]).catch((error: unknown) =>
+  // First, because the owner of closed sockets receives nothing more.
+  await pushNotices(env, userId);
+  if (credentials === "kept") return;
+  await closeEnded(env, sql`SELECT ${uuid(userId)}`).catch((error: unknown) =>
     log("warn", "streams.rights_not_told", { user_id: userId, ...errorFields(error) }),
   );
 }

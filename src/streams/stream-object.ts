@@ -15,10 +15,13 @@ export const RETRY_MS = 1_000;
 const MIN_ALARM_MS = 50;
 /** Storage key of the object's name. */
 const NAME = "name";
+/** Of books and feeds before. */
+const OLD_NAMES = ["asset", "stream"];
 
 /** An alarm after a restart may run without the object's name. */
 export function nameOf({ id, storage }: DurableObjectState): string {
-  return id.name ?? storage.kv.get<string>(NAME) ?? "";
+  const stored = () => [NAME, ...OLD_NAMES].map((key) => storage.kv.get<string>(key)).find(Boolean);
+  return id.name ?? stored() ?? "";
 }
 
 export abstract class StreamObject extends DurableObject<Env> {

@@ -24,16 +24,13 @@ import { funded, queuedWithdrawal } from "./support/drive.ts";
 import { type Depositor, openStage, someone, type Stage } from "./support/stage.ts";
 import { steal } from "./support/theft.ts";
 
-type Lost = Pick<
-  WithdrawalRecord,
-  "paymentId" | "withdrawalId" | "clientWithdrawalId" | "toAddress"
->;
+type Lost = Pick<WithdrawalRecord, "paymentId" | "withdrawalId" | "clientWithdrawalId" | "to">;
 
 /** The record of a withdrawal of 300 USDC, which the payer saved before it signed. */
 function recordOf({ userId }: Depositor, lost: Lost): WithdrawalRecord {
   const jobId = crypto.randomUUID();
-  const toAddress = lost.toAddress.slice(2).toLowerCase();
-  return { ...lost, toAddress, jobId, userId, asset: USDC, amount: "300", createdAt: Date.now() };
+  const to = lost.to.slice(2).toLowerCase();
+  return { ...lost, to, jobId, userId, asset: USDC, amount: "300", createdAt: Date.now() };
 }
 
 /** A withdrawal of 300 USDC that the vault paid in the lost time. */
@@ -45,7 +42,7 @@ async function lostWithdrawal(stage: Stage, user: Depositor): Promise<Withdrawal
     paymentId: id,
     withdrawalId: crypto.randomUUID(),
     clientWithdrawalId: "lost-1",
-    toAddress: to,
+    to,
   });
 }
 
@@ -136,7 +133,7 @@ it("debits a lost withdrawal whose owner ordered less under its id", async () =>
   await rounds(stage, payer);
   expect(await stage.withdrawal(again.id)).toMatchObject({ status: "failed" });
   expect(await balanceOf(user)).toMatchObject({ available: 700n, pending: 0n });
-  expect(await stage.usdcOf(`0x${lost.toAddress}`)).toBe(300n);
+  expect(await stage.usdcOf(`0x${lost.to}`)).toBe(300n);
   expect(await differences(stage)).toEqual([]);
 });
 
@@ -149,7 +146,7 @@ it("debits a withdrawal that was cancelled here and paid in the lost time", asyn
     paymentId: paid,
     withdrawalId: id,
     clientWithdrawalId: `w-${id}`,
-    toAddress: to,
+    to,
   });
   expect(await restore(stage)).toMatchObject({ unresolved: [{ payment_id: paid }], paying: false });
   expect(await restore(stage, lost)).toMatchObject({ rebuilt: 1, unresolved: [], paying: true });
@@ -171,7 +168,7 @@ it("settles a withdrawal that waits here and was approved in the lost time", asy
     paymentId: paid,
     withdrawalId: id,
     clientWithdrawalId: `w-${id}`,
-    toAddress: to,
+    to,
   });
   expect(await restore(stage)).toMatchObject({ unresolved: [{ payment_id: paid }], paying: false });
   await expect(cancel(user, id)).rejects.toMatchObject({ data: { code: "withdrawals_paused" } });
@@ -228,7 +225,7 @@ it("takes no order under an id whose payment was accepted", async () => {
   const terms = {
     clientWithdrawalId: "lost-1",
     amount: stage.settings.WITHDRAWAL_MIN_UNITS,
-    toAddress: `0x${lost.toAddress}`,
+    toAddress: `0x${lost.to}`,
     chain: stage.chain.chain,
     asset: USDC,
   };

@@ -40,10 +40,10 @@ async function openRestored() {
     clientWithdrawalId: "lost-1",
     asset: USDC,
     amount: "300",
-    toAddress: someone().slice(2).toLowerCase(),
+    to: someone().slice(2).toLowerCase(),
     createdAt: Date.now(),
   };
-  const to = `0x${lost.toAddress}` as Hex;
+  const to = `0x${lost.to}` as Hex;
   await steal(stage, { id: lost.paymentId as Hex, amount: 300n, to });
   await stage.confirm();
   await stage.watch();
@@ -116,7 +116,7 @@ it("a restore halts the payer until every payment has its withdrawal", async () 
   expect(await stage.withdrawal(queued.id)).toMatchObject({ status: "settled" });
   expect(await stage.paidCount(lost.paymentId as Hex)).toBe(1);
   expect(await stage.paidCount(queued.paymentId)).toBe(1);
-  expect(await stage.usdcOf(`0x${lost.toAddress}`)).toBe(300n);
+  expect(await stage.usdcOf(`0x${lost.to}`)).toBe(300n);
   expect(await readBalance(env.DB, user.userId, USDC)).toMatchObject({
     available: 690n,
     pending: 0n,
@@ -152,7 +152,7 @@ it("keeps the payer halted while a lost payment cannot be debited", async () => 
 
 it("settles a repeated withdrawal by the payment that the vault already made", async () => {
   const { stage, user, lost, queued, payer } = await openRestored();
-  const again = await stage.withdraw(user.userId, USDC, 300n, `0x${lost.toAddress}`, "lost-1");
+  const again = await stage.withdraw(user.userId, USDC, 300n, `0x${lost.to}`, "lost-1");
   expect(await restorePayments(stage.watcher, async () => new Map())).toMatchObject({
     rebuilt: 0,
     unresolved: [],
@@ -268,15 +268,11 @@ it(
       clientWithdrawalId: `lost-${index}`,
       asset: USDC,
       amount: "1",
-      toAddress: someone().slice(2).toLowerCase(),
+      to: someone().slice(2).toLowerCase(),
       createdAt: Date.now(),
     }));
     const rows = JSON.stringify(
-      lost.map(({ paymentId: id, toAddress: to }, index) => ({
-        id: id.slice(2),
-        to,
-        batch: index,
-      })),
+      lost.map(({ paymentId: id, to }, index) => ({ id: id.slice(2), to, batch: index })),
     );
     await all(
       env.DB,

@@ -20,7 +20,7 @@ async function withdrawal(status: string, updatedAt: number): Promise<Withdrawal
     clientWithdrawalId: withdrawalId,
     asset: "USDC",
     amount: "1",
-    toAddress: "00",
+    to: "00",
     createdAt: 0,
   };
 }

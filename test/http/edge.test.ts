@@ -646,7 +646,7 @@ it("serves what the generator makes of the routes now", async () => {
 it("returns 503 if the database does not respond to a list", async () => {
   const all = () => Promise.reject(new Error("D1_ERROR: down"));
   const response = await send("/markets?q=never-asked-before", {
-    env: { DB: { prepare: () => ({ bind: () => ({ all }) }) } },
+    env: { DB: { prepare: () => ({ bind: () => ({ raw: all }) }) } },
   });
   expect(await problemOf(response)).toMatchObject({
     status: 503,

@@ -137,7 +137,7 @@ async function rebuildWithdrawal(
   const asOrdered =
     record.asset === event.asset &&
     record.amount === event.amount &&
-    record.toAddress === event.to_address;
+    record.to === event.to_address;
   if (event.kind === "Paid" && !asOrdered) return "the recovery record has other terms";
   const { chain } = context.chain;
   const group = newGroup();
@@ -165,7 +165,7 @@ function rebuildStatements(
   event: LostEvent,
   record: WithdrawalRecord,
 ): Sql[] {
-  const terms = { ...record, paymentId: event.id, chain };
+  const terms = { ...record, paymentId: event.id, chain, toAddress: record.to };
   const user = uuid(record.userId);
   const lost = staysLost(chain, event);
   const hasIds = expr`EXISTS (SELECT 1 FROM withdrawals
@@ -181,7 +181,7 @@ function rebuildStatements(
         updated_at = ${group.at}, changed_group = ${group.seq}, ended_by = ${uuid(group.id)}
       WHERE payment_id = ${blob(event.id)} AND status = 'awaiting_approval' AND ${lost}
         AND asset = ${record.asset} AND amount = ${BigInt(record.amount)}
-        AND to_address = ${blob(record.toAddress)}`,
+        AND to_address = ${blob(record.to)}`,
     sql`INSERT INTO accepted_payments (acceptance_id, chain, payment_id, kind, user_id, asset,
         amount, reason, actor, at, accepted_group)
       SELECT ${acceptanceId}, ${chain}, ${blob(event.id)}, 'withdrawal', ${user}, ${record.asset},
@@ -204,7 +204,7 @@ function rebuildStatements(
         created_at, updated_at, queued_group, changed_group, ended_by, terms_mac)
       SELECT ${uuid(record.withdrawalId)}, ${uuid(record.jobId)}, ${user},
         ${record.clientWithdrawalId}, ${blob(event.id)}, ${chain}, ${record.asset},
-        ${BigInt(record.amount)}, ${blob(record.toAddress)}, ${failed ? "failed" : "settled"},
+        ${BigInt(record.amount)}, ${blob(record.to)}, ${failed ? "failed" : "settled"},
         ${blob(event.tx)}, ${failed ? "payment_reverted" : null},
         ${failed ? FAILURE_MESSAGES.payment_reverted : null},
         ${record.createdAt}, ${group.at}, ${group.seq}, ${group.seq}, ${uuid(group.id)},

@@ -7,7 +7,7 @@ import { NOW } from "../../platform/commit.ts";
 import { all, type RowOf, select, sql, typed } from "../../platform/sql.ts";
 import { RETENTION_MS } from "../recovery-records.ts";
 
-/** Columns over `withdrawals w`. */
+/** Columns over `withdrawals w`. Stored records have these names for a month. */
 const RECORD = {
   /** The vault's id, `0x` hex. */
   paymentId: typed<string>("'0x' || lower(hex(w.payment_id))"),
@@ -19,7 +19,7 @@ const RECORD = {
   /** Decimal native units. */
   amount: typed<string>("CAST(w.amount AS TEXT)"),
   /** Hex without `0x`, lower case. */
-  toAddress: typed<string>("lower(hex(w.to_address))"),
+  to: typed<string>("lower(hex(w.to_address))"),
   createdAt: typed<number>("w.created_at"),
 };
 export type WithdrawalRecord = RowOf<typeof RECORD>;
