@@ -1,18 +1,21 @@
 /**
- * The order of the test files. Without it vitest runs the projects by their names, and the single
- * files of the two slowest ones alone.
+ * The order of the test files. By their names, as vitest has it, projects of one long file would
+ * keep a single core busy, and both cores would start workerd at once.
  */
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-const PROJECTS = ["contracts", "simulator", "node", "workers", "journeys"];
+const PROJECTS = ["contracts", "simulator", "workers", "node", "journeys"];
 
-/** Those that move D1's clock come last, because later files of their worker see what they did. */
-const isLast = ({ moduleId }: TestSpecification) => moduleId.endsWith(".clock.test.ts");
+/** Later files of a worker see what is in its database. Those with a chain expect little there. */
+const FIRST = ".anvil.ts";
+/** These move D1's clock for good. */
+const LAST = ".clock.test.ts";
 
 export class ByProject extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const place = (file: TestSpecification) =>
-      2 * PROJECTS.indexOf(file.project.name) + (isLast(file) ? 1 : 0);
+    const place = ({ project, moduleId }: TestSpecification) =>
+      3 * PROJECTS.indexOf(project.name) +
+      (moduleId.endsWith(LAST) ? 2 : moduleId.endsWith(FIRST) ? 0 : 1);
     const longestFirst = super.sort.bind(this);
     return (await longestFirst(files)).toSorted((a, b) => place(a) - place(b));
   }
