@@ -137,13 +137,23 @@ export default defineConfig({
             optimizer: {
               ssr: {
                 enabled: true,
+                // Else workerd loads each of their hundreds of files by itself.
                 include: [
-                  "viem",
+                  "@asteasolutions/zod-to-openapi",
+                  "@noble/hashes/hmac.js",
+                  "@noble/hashes/sha2.js",
+                  "@noble/hashes/sha3.js",
+                  "@noble/hashes/utils.js",
                   "drizzle-orm",
                   "drizzle-orm/d1",
                   "drizzle-orm/sqlite-core",
+                  "fast-check",
+                  "hono",
+                  "jose",
+                  "otpauth",
+                  "viem",
+                  "viem/accounts",
                   "zod",
-                  "@asteasolutions/zod-to-openapi",
                 ],
               },
             },

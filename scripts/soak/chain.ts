@@ -11,7 +11,7 @@ import {
   publicActions,
 } from "viem";
 import { setTimeout as sleep } from "node:timers/promises";
-import { foundry } from "viem/chains";
+import { ANVIL_CHAIN } from "../stack/anvil-chain.ts";
 import { privateKeyToAccount } from "viem/accounts";
 import { type Deployment, readArtifact } from "../stack/deploy-contracts.ts";
 import { ANVIL_ACCOUNT_KEYS } from "../stack/faucet.ts";
@@ -38,7 +38,7 @@ export type Chain = Awaited<ReturnType<typeof openChain>>;
 export async function openChain(rpcUrl: string, deployment: Deployment, dice: Dice) {
   const client = createTestClient({
     mode: "anvil",
-    chain: foundry,
+    chain: ANVIL_CHAIN,
     transport: http(rpcUrl),
     cacheTime: 0,
   }).extend(publicActions);
@@ -103,7 +103,7 @@ async function openSender(
       gas: GAS,
       ...transaction,
       type: "eip1559",
-      chainId: foundry.id,
+      chainId: ANVIL_CHAIN.id,
       nonce: firstNonce + index,
       maxFeePerGas: maxFee,
       maxPriorityFeePerGas: maxFee < TIP ? maxFee : TIP,

@@ -4,6 +4,7 @@ import { closeSync, existsSync, openSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { ANVIL_CHAIN } from "./anvil-chain.ts";
 import { freePort } from "./ports.ts";
 import { SetupError } from "./setup-error.ts";
 import { killWithParent } from "./watchdog.ts";
@@ -26,8 +27,6 @@ export type AnvilOptions = {
   /** Further arguments of anvil. */
   args?: readonly string[];
 };
-
-const ANVIL_CHAIN_ID = 31_337;
 
 /** anvil usually starts within a second, but a loaded machine may need far longer. */
 const START_TIMEOUT_MS = 30_000;
@@ -55,7 +54,7 @@ async function launch(binary: string, port: number, options: AnvilOptions): Prom
     "--port",
     String(port),
     "--chain-id",
-    String(ANVIL_CHAIN_ID),
+    String(ANVIL_CHAIN.id),
     // Old states stay in memory. On disk they would remain after each kill, gigabytes a test run.
     "--max-persisted-states",
     "0",
@@ -98,7 +97,7 @@ async function untilItAnswers(rpcUrl: string, child: ChildProcess): Promise<void
   while (Date.now() < deadline) {
     if (child.exitCode !== null || child.signalCode !== null)
       throw new Error(`anvil ended before it responded on ${rpcUrl}`);
-    if ((await chainId(rpcUrl)) === ANVIL_CHAIN_ID) {
+    if ((await chainId(rpcUrl)) === ANVIL_CHAIN.id) {
       // If another anvil has the port, ours ends a moment later.
       await sleep(20);
       if (child.exitCode === null && child.signalCode === null) return;

@@ -19,7 +19,7 @@ import {
   toHex,
   walletActions,
 } from "viem";
-import { foundry } from "viem/chains";
+import { ANVIL_CHAIN } from "../../scripts/stack/anvil-chain.ts";
 import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
 import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { startAnvil } from "../../scripts/stack/anvil.ts";
@@ -56,7 +56,7 @@ export async function startChain() {
   const anvil = await startAnvil({ args: ["--no-mining"] });
   const client = createTestClient({
     mode: "anvil",
-    chain: foundry,
+    chain: ANVIL_CHAIN,
     transport: http(anvil.rpcUrl),
     pollingInterval: 10,
   })

@@ -16,8 +16,8 @@ import {
 import { startTcpProxy } from "../support/node/tcp-proxy.ts";
 
 /** The release run quotes for ten minutes. */
-const DURATION_MS = FULL ? 600_000 : 6_000;
-const CUT_EVERY_MS = FULL ? 7_000 : 2_000;
+const DURATION_MS = FULL ? 600_000 : 4_000;
+const CUT_EVERY_MS = FULL ? 7_000 : 1_500;
 /** Longer than a stream takes to reconnect. */
 const PATIENCE_MS = 3_000;
 const WORK = resolve(".stack", `python-maker-${process.pid}`);

@@ -16,7 +16,7 @@ import {
   publicActions,
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { foundry } from "viem/chains";
+import { ANVIL_CHAIN } from "../../scripts/stack/anvil-chain.ts";
 import type { Client, MarketAsset } from "../../packages/client/src/index.ts";
 import { deterministicDeployment } from "../../scripts/stack/deploy-contracts.ts";
 import { KEPT_FILE } from "../../scripts/stack/directory.ts";
@@ -70,16 +70,18 @@ type Status = {
 };
 
 function chain() {
-  return createTestClient({ mode: "anvil", chain: foundry, transport: http(stack.rpcUrl) }).extend(
-    publicActions,
-  );
+  return createTestClient({
+    mode: "anvil",
+    chain: ANVIL_CHAIN,
+    transport: http(stack.rpcUrl),
+  }).extend(publicActions);
 }
 
 /** Sends the admin's calls together. Their fees are high, so a block takes them before others. */
 async function asAdmin(calls: readonly { to: Address; data: Hex }[]): Promise<void> {
   const wallet = createWalletClient({
     account: admin,
-    chain: foundry,
+    chain: ANVIL_CHAIN,
     transport: http(stack.rpcUrl),
   });
   const fees = { maxFeePerGas: parseGwei("500"), maxPriorityFeePerGas: parseGwei("90") };

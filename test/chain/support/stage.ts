@@ -19,13 +19,13 @@ import {
   toHex,
   walletActions,
 } from "viem";
-import { foundry } from "viem/chains";
 import { privateKeyToAccount } from "viem/accounts";
 import factoryArtifact from "../../../contracts/artifacts/DepositFactory.json" with { type: "json" };
 import recipientArtifact from "../../../contracts/artifacts/HostileRecipient.json" with { type: "json" };
 import tokensArtifact from "../../../contracts/artifacts/LocalOutcomeTokens.json" with { type: "json" };
 import usdcArtifact from "../../../contracts/artifacts/LocalUSDC.json" with { type: "json" };
 import vaultArtifact from "../../../contracts/artifacts/Vault.json" with { type: "json" };
+import { ANVIL_CHAIN } from "../../../scripts/stack/anvil-chain.ts";
 import { localOutcomeTokensAbi } from "../../../scripts/stack/abi/local-outcome-tokens.ts";
 import { heldBy, mintCall, type Token } from "../../../scripts/stack/tokens.ts";
 import { vaultAbi } from "../../../contracts/abi/vault.ts";
@@ -292,7 +292,7 @@ export async function openStage(options: StageOptions = {}) {
 async function openClient(url: string) {
   const client = createTestClient({
     mode: "anvil",
-    chain: foundry,
+    chain: ANVIL_CHAIN,
     transport: http(url),
     account: admin,
     cacheTime: 0,
