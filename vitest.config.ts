@@ -44,8 +44,8 @@ export default defineConfig({
   test: {
     // Every request logs a line; a failing test shows its own.
     silent: "passed-only",
-    // Vitest would leave one core idle, which doubles the time on two.
-    maxWorkers: availableParallelism(),
+    // Tests wait for blocks, restarts and time limits, so one more than cores keeps those busy.
+    maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: ByProject },
     reporters: ["default", "./test/support/node/closing-line.ts"],
     projects: [
@@ -174,9 +174,6 @@ export default defineConfig({
           hookTimeout: PATIENCE_MS,
           // Those of one worker share a stack.
           isolate: false,
-          // They wait for blocks and restarts more than they compute.
-          maxWorkers: availableParallelism() + 1,
-          sequence: { groupOrder: 1 },
         },
       },
     ],

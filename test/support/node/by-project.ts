@@ -4,18 +4,25 @@
  */
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-const PROJECTS = ["contracts", "simulator", "workers", "node", "journeys"];
+const PROJECTS = ["contracts", "simulator", "workers", "journeys", "node"];
 
-/** Later files of a worker see what is in its database. Those with a chain expect little there. */
-const FIRST = ".anvil.ts";
-/** These move D1's clock for good. */
-const LAST = ".clock.test.ts";
+/**
+ * Later files of a worker see what is in its database. Those with a chain expect little there, and
+ * a reconciliation reads all of it. The last ones leave thousands of rows, or move D1's clock.
+ */
+const TURNS = [
+  /(?<!\/vanished-deposits)\.anvil\.ts$/,
+  /\/reconcile\/[^/]*$/,
+  /(?<!\.clock)\.test\.ts$/,
+  /\/vanished-deposits\.anvil\.ts$/,
+  /\.clock\.test\.ts$/,
+];
 
 export class ByProject extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const place = ({ project, moduleId }: TestSpecification) =>
-      3 * PROJECTS.indexOf(project.name) +
-      (moduleId.endsWith(LAST) ? 2 : moduleId.endsWith(FIRST) ? 0 : 1);
+      TURNS.length * PROJECTS.indexOf(project.name) +
+      TURNS.findIndex((turn) => turn.test(moduleId));
     const longestFirst = super.sort.bind(this);
     return (await longestFirst(files)).toSorted((a, b) => place(a) - place(b));
   }
