@@ -23,10 +23,11 @@ export default function AccountPage() {
   );
 }
 
-/** Enrolment, recovery codes, removal. */
+/** Enrolment with a QR code, recovery codes, removal. */
 function Totp() {
   const act = useAct("whoami");
   const me = useWhoAmI();
+  const [enrolment, setEnrolment] = useState<{ secret: string; otpauth_uri: string } | null>(null);
   const [codes, setCodes] = useState<readonly string[]>([]);
   const totp = me?.totp;
   const isOn = totp?.enabled === true;
@@ -59,7 +60,42 @@ function Totp() {
           </button>
         </div>
       )}
-      <Enrolment isOn={isOn} done={setCodes} />
+      {enrolment === null ? (
+        <Form
+          label="Authenticator app"
+          action={isOn ? "Exchange the device" : "Turn it on"}
+          submit={async (values) =>
+            setEnrolment(await act((client) => client.auth.startTotp(stepUpOrRecover(values))))
+          }
+        >
+          {isOn ? (
+            <p>
+              The new device counts after the security delay, and sessions only read until then.
+              With a recovery code instead of the code it counts at once.
+            </p>
+          ) : null}
+          <StepUpFields recovery />
+        </Form>
+      ) : (
+        <Form
+          label="Confirm the app"
+          action="Confirm"
+          submit={async (values) => {
+            const totp_code = values.text("code");
+            const { recovery_codes } = await act((client) =>
+              client.auth.confirmTotp({ totp_code }),
+            );
+            setEnrolment(null);
+            setCodes(recovery_codes);
+          }}
+        >
+          <QrCode text={enrolment.otpauth_uri} />
+          <p>
+            Scan it, or enter <code>{enrolment.secret}</code>.
+          </p>
+          <TextField label="Code that the app shows" name="code" inputMode="numeric" required />
+        </Form>
+      )}
       {isOn && removal === null ? (
         <Form
           danger
@@ -72,48 +108,6 @@ function Totp() {
         </Form>
       ) : null}
     </Part>
-  );
-}
-
-/** With a QR code. `done` gets the recovery codes. */
-function Enrolment({ isOn, done }: { isOn: boolean; done: (codes: readonly string[]) => void }) {
-  const act = useAct("whoami");
-  const [started, setStarted] = useState<{ secret: string; otpauth_uri: string } | null>(null);
-  if (started === null)
-    return (
-      <Form
-        label="Authenticator app"
-        action={isOn ? "Exchange the device" : "Turn it on"}
-        submit={async (values) =>
-          setStarted(await act((client) => client.auth.startTotp(stepUpOrRecover(values))))
-        }
-      >
-        {isOn ? (
-          <p>
-            The new device counts after the security delay, and sessions only read until then. With
-            a recovery code instead of the code it counts at once.
-          </p>
-        ) : null}
-        <StepUpFields recovery />
-      </Form>
-    );
-  return (
-    <Form
-      label="Confirm the app"
-      action="Confirm"
-      submit={async (values) => {
-        const totp_code = values.text("code");
-        const { recovery_codes } = await act((client) => client.auth.confirmTotp({ totp_code }));
-        setStarted(null);
-        done(recovery_codes);
-      }}
-    >
-      <QrCode text={started.otpauth_uri} />
-      <p>
-        Scan it, or enter <code>{started.secret}</code>.
-      </p>
-      <TextField label="Code that the app shows" name="code" inputMode="numeric" required />
-    </Form>
   );
 }
 

@@ -58,7 +58,15 @@ export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
         <caption className="sr">
           Open requests, the first to end first. Enter quotes the price that is shown.
         </caption>
-        <Head />
+        <thead>
+          <tr>
+            {HEADS.map((head) => (
+              <th key={head} scope="col">
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
         <tbody
           ref={(element) => void (board.grid = element)}
           onBlur={board.changed}
@@ -93,20 +101,6 @@ export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
         <p className="empty">Nobody asks for a price now. Requests appear here as they come.</p>
       ) : null}
     </>
-  );
-}
-
-function Head() {
-  return (
-    <thead>
-      <tr>
-        {HEADS.map((head) => (
-          <th key={head} scope="col">
-            {head}
-          </th>
-        ))}
-      </tr>
-    </thead>
   );
 }
 
@@ -178,8 +172,7 @@ const RequestRow = memo(function RequestRow(props: RowProps) {
 
 type PriceFieldProps = RowProps & { name: string; side: Side };
 
-/** The price in a field, and what a press of Enter or of its button does. */
-function useOffer({ request, side, over, last, terms, ...of }: PriceFieldProps) {
+function PriceField({ request, side, over, name, last, terms, ...of }: PriceFieldProps) {
   const client = useClient();
   const queries = useQueryClient();
   const [text, setText] = useState("");
@@ -207,34 +200,17 @@ function useOffer({ request, side, over, last, terms, ...of }: PriceFieldProps) 
     setText("");
     queries.setQueryData<OwnQuotes>(OWN_QUOTES, (before) => before && withOpened(before, quote));
   };
-  return {
-    field: { text, setText, setKept, shown, off },
-    firm,
-    busy,
-    error,
-    unchanged,
-    label: `${firm === undefined ? "Quote" : "Replace"} ${price === null ? "" : `${formatCents(price)}¢`}`,
-    said: stateOf(busy, over ? null : reason, of[`ended${side}`]),
-    placeIfAble: () => {
-      if (!off && !busy && !unchanged) run(place);
-    },
-    cancel: () => run(async () => firm && client.rfq.cancelQuote(firm)),
-  };
-}
-
-function PriceField(props: PriceFieldProps) {
-  const { request, side, name } = props;
-  const { field, firm, busy, error, unchanged, label, said, placeIfAble, cancel } = useOffer(props);
-  const { text, setText, setKept, shown, off } = field;
-  const [tone, state] = said;
+  const cancel = () => run(async () => firm && client.rfq.cancelQuote(firm));
+  const label = `${firm === undefined ? "Quote" : "Replace"} ${price === null ? "" : `${formatCents(price)}¢`}`;
+  const [tone, state] = stateOf(busy, over ? null : reason, of[`ended${side}`]);
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        const input = event.currentTarget.querySelector("input");
-        placeIfAble();
+        const field = event.currentTarget.querySelector("input");
+        if (!off && !busy && !unchanged) run(place);
         // After a press of the button a phone would open its keyboard for a field nobody touched.
-        if (input !== null && input === document.activeElement) focusFrom(input, 1, "firm");
+        if (field !== null && field === document.activeElement) focusFrom(field, 1, "firm");
       }}
     >
       {request.side === "TwoWay" ? (

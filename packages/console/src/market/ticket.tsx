@@ -97,16 +97,19 @@ function Receipt({ match, outcome, close }: ReceiptProps) {
 function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
   const act = useAct("my-requests");
   const [side, setSide] = useState<RequestSide>("Bid");
-  const [unit, setUnit] = useState<Unit>("tokens");
+  const [unit, setUnit] = useState<keyof typeof UNITS>("tokens");
   const [size, setSize] = useState("");
   const balances = useBalances();
   const usable = balances?.find(({ venue_id, asset_id }) =>
     side === "Bid" ? venue_id === null : venue_id === asset.venue_id && asset_id === asset.asset_id,
   )?.balance;
-  const spent = side === "Bid" ? "usdc" : "tokens";
-  const change = (to: string, within = unit) => {
-    setSize(to);
-    setUnit(within);
+  const hint =
+    usable === undefined || side === "TwoWay"
+      ? undefined
+      : `You can use ${formatTokens(toCent(usable))} ${side === "Bid" ? "USDC" : outcome}`;
+  const largest = () => {
+    setUnit(side === "Bid" ? "usdc" : "tokens");
+    setSize(exactUnits(usable ?? 0n));
   };
   return (
     <section className="card ticket" aria-label="Ask for quotes">
@@ -127,11 +130,32 @@ function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
         }}
       >
         <Choice label="Side" options={SIDES} value={side} onChange={setSide} />
-        <SizeFields
-          {...{ size, unit, spent, change }}
-          usable={side === "TwoWay" ? undefined : usable}
-          of={side === "Bid" ? "USDC" : outcome}
-        />
+        <div className="row">
+          <TextField
+            label="Size"
+            name="size"
+            inputMode="decimal"
+            placeholder="100"
+            autoComplete="off"
+            required
+            value={size}
+            onChange={({ target }) => setSize(target.value)}
+            hint={hint}
+          />
+          <SelectField label="Size in" value={unit} onChange={setUnit} options={UNITS} />
+        </div>
+        <p className="chips">
+          {QUICK.map((text) => (
+            <button key={text} type="button" className="chip" onClick={() => setSize(text)}>
+              {text}
+            </button>
+          ))}
+          {hint === undefined || usable === 0n ? null : (
+            <button type="button" className="chip" onClick={largest}>
+              Max
+            </button>
+          )}
+        </p>
         <Estimate {...{ size, unit, side, outcome, lastPrice, feeBps }} />
         <details>
           <summary>More</summary>
@@ -149,57 +173,6 @@ function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
         Makers see the market, the side and the size. You pay nothing until you accept a price.
       </p>
     </section>
-  );
-}
-
-type Unit = keyof typeof UNITS;
-type SizeProps = {
-  size: string;
-  unit: Unit;
-  change: (size: string, unit?: Unit) => void;
-  /** What the account can use, in which unit, and its name. */
-  usable: bigint | undefined;
-  spent: Unit;
-  of: string;
-};
-
-function SizeFields({ size, unit, change, usable, spent, of }: SizeProps) {
-  const hint =
-    usable === undefined ? undefined : `You can use ${formatTokens(toCent(usable))} ${of}`;
-  return (
-    <>
-      <div className="row">
-        <TextField
-          label="Size"
-          name="size"
-          inputMode="decimal"
-          placeholder="100"
-          autoComplete="off"
-          required
-          value={size}
-          onChange={({ target }) => change(target.value)}
-          hint={hint}
-        />
-        <SelectField
-          label="Size in"
-          value={unit}
-          onChange={(next) => change(size, next)}
-          options={UNITS}
-        />
-      </div>
-      <p className="chips">
-        {QUICK.map((text) => (
-          <button key={text} type="button" className="chip" onClick={() => change(text)}>
-            {text}
-          </button>
-        ))}
-        {usable === undefined || usable === 0n ? null : (
-          <button type="button" className="chip" onClick={() => change(exactUnits(usable), spent)}>
-            Max
-          </button>
-        )}
-      </p>
-    </>
   );
 }
 

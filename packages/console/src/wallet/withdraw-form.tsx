@@ -65,7 +65,17 @@ export function WithdrawForm() {
   };
   return (
     <section className="card" aria-label="Withdraw" ref={place}>
-      <Form label="Withdraw" action={actionOf(unclear, amount, unit, entry)} submit={send}>
+      <Form
+        label="Withdraw"
+        action={
+          unclear !== null
+            ? `Send ${formatUnits(unclear.amount)} ${unit} again`
+            : amount === null || entry === undefined
+              ? "Send"
+              : `Send ${formatUnits(amount)} ${unit} to ${entry.label}`
+        }
+        submit={send}
+      >
         <fieldset className="bare" disabled={unclear !== null}>
           <WhereTo chosen={entry?.address_id} choose={setTo} />
           <h2>2 How much</h2>
@@ -77,71 +87,39 @@ export function WithdrawForm() {
               options={Object.fromEntries(assets.map((one) => [keyOf(one), nameOf(one)]))}
             />
           )}
-          <AmountField
+          <TextField
+            label="Amount"
+            name="amount"
+            inputMode="decimal"
+            autoComplete="off"
+            required
             hint={`You can use ${formatTokens(asset?.balance ?? 0n)} ${unit}${limits}.`}
-            {...{ text, setText, most }}
+            value={text}
+            onChange={({ target }) => setText(target.value)}
           />
+          <p className="chips">
+            <button type="button" className="chip" onClick={() => setText(exactUnits(most))}>
+              Max
+            </button>
+          </p>
         </fieldset>
         <h2>3 Check and send</h2>
         {amount === null || entry === undefined ? null : (
           <Check amount={amount} unit={unit} chain={entry.chain} />
         )}
-        <KeyField />
+        <TextField
+          label="API key with the scope withdraw"
+          name="key"
+          type="password"
+          autoComplete="off"
+          required
+          hint="Its id, a space and its secret. They sign this call in the page and are not kept."
+        />
+        <p className="hint">
+          No such key yet? Ask for one under <a href="#account">Account</a>.
+        </p>
       </Form>
     </section>
-  );
-}
-
-function actionOf(
-  unclear: WithdrawalTerms | null,
-  amount: bigint | null,
-  unit: string,
-  entry: WithdrawalAddress | undefined,
-): string {
-  if (unclear !== null) return `Send ${formatUnits(unclear.amount)} ${unit} again`;
-  if (amount === null || entry === undefined) return "Send";
-  return `Send ${formatUnits(amount)} ${unit} to ${entry.label}`;
-}
-
-type AmountProps = { text: string; setText: (text: string) => void; most: bigint; hint: string };
-
-function AmountField({ text, setText, most, hint }: AmountProps) {
-  return (
-    <>
-      <TextField
-        label="Amount"
-        name="amount"
-        inputMode="decimal"
-        autoComplete="off"
-        required
-        hint={hint}
-        value={text}
-        onChange={({ target }) => setText(target.value)}
-      />
-      <p className="chips">
-        <button type="button" className="chip" onClick={() => setText(exactUnits(most))}>
-          Max
-        </button>
-      </p>
-    </>
-  );
-}
-
-function KeyField() {
-  return (
-    <>
-      <TextField
-        label="API key with the scope withdraw"
-        name="key"
-        type="password"
-        autoComplete="off"
-        required
-        hint="Its id, a space and its secret. They sign this call in the page and are not kept."
-      />
-      <p className="hint">
-        No such key yet? Ask for one under <a href="#account">Account</a>.
-      </p>
-    </>
   );
 }
 
