@@ -206,10 +206,12 @@ it("every response and message fits docs/openapi.json and docs/asyncapi.yaml", a
     true,
   ]);
   expect([cancel, accept].flatMap((command) => description.errorsOfCommand(command))).toEqual([]);
-  // They need a reorganisation, a minimum and a failed payment, which test/chain reads on a socket,
-  // a result (test/rfq/results.test.ts) and chosen assets (test/streams/asset-filter.test.ts).
+  // They need a reorganisation, a minimum, a failed payment and a deposit that is seen before it is
+  // final, which test/chain reads on a socket, a result (test/rfq/results.test.ts) and chosen assets
+  // (test/streams/asset-filter.test.ts).
   const seen = new Set([
     ...messages.map(({ type }) => type),
+    "deposit.detected",
     "deposit.orphaned",
     "deposit.below_minimum",
     "withdrawal.failed",
