@@ -3,8 +3,8 @@ import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
 import { buildConsole } from "./packages/console/build.ts";
 import { buildReference } from "./scripts/build-reference.ts";
+import { FileOrder } from "./test/support/node/file-order.ts";
 import { useMemoryDirectory } from "./test/support/node/memory-directory.ts";
-import { ByProject } from "./test/support/node/by-project.ts";
 import { testSettings } from "./test/support/settings.ts";
 
 useMemoryDirectory();
@@ -46,7 +46,7 @@ export default defineConfig({
     silent: "passed-only",
     // Tests wait for blocks, restarts and time limits, so one more than cores keeps those busy.
     maxWorkers: availableParallelism() + 1,
-    sequence: { sequencer: ByProject },
+    sequence: { sequencer: FileOrder },
     reporters: ["default", "./test/support/node/closing-line.ts"],
     projects: [
       {
@@ -137,7 +137,7 @@ export default defineConfig({
             optimizer: {
               ssr: {
                 enabled: true,
-                // Else workerd loads each of their hundreds of files by itself.
+                // One file each, because workerd fetches the hundreds of files of a library one by one.
                 include: [
                   "@asteasolutions/zod-to-openapi",
                   "@noble/hashes/hmac.js",

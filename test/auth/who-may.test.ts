@@ -215,6 +215,16 @@ it.each([
   expect(await codeOf(verb?.call(stranger.actor, prepared) ?? Promise.resolve())).toBe(code);
 });
 
+// One statement removes the address and says why not. The credential comes first, as elsewhere.
+it.each(INVALID_SESSIONS)(
+  "removeWithdrawalAddress of an unknown id is refused with %s first",
+  async (_, invalidate) => {
+    const [actor, code] = await invalidate(await newUserWithPassword());
+    const call = ACCOUNT_VERBS["removeWithdrawalAddress"]?.call(actor, uuidv7());
+    expect(await codeOf(call ?? Promise.resolve())).toBe(code);
+  },
+);
+
 describe.each(Object.entries(VERBS))("%s", (_, verb) => {
   it("takes effect once for the party with a session, and with a key", async () => {
     for (const credential of ["session", "key"] as const) {

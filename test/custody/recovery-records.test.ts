@@ -2,7 +2,11 @@ import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
 import { listRecords, RETENTION_MS, pruneRecords } from "../../src/custody/recovery-records.ts";
-import { pastRetention, type WithdrawalRecord } from "../../src/custody/payer/withdrawal-record.ts";
+import {
+  pastRetention,
+  readRecords,
+  type WithdrawalRecord,
+} from "../../src/custody/payer/withdrawal-record.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { insertWithdrawal } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
@@ -24,6 +28,24 @@ async function withdrawal(status: string, updatedAt: number): Promise<Withdrawal
     createdAt: 0,
   };
 }
+
+it("has the members that a restore reads after a month, whatever the columns are called", async () => {
+  const { userId } = await newUser();
+  const inserted = await insertWithdrawal(userId, { updatedAt: 5 });
+  expect(await readRecords(db, [inserted.withdrawalId])).toEqual([
+    {
+      paymentId: inserted.paymentId,
+      withdrawalId: inserted.withdrawalId,
+      jobId: expect.any(String),
+      userId,
+      clientWithdrawalId: expect.any(String),
+      asset: "usdc",
+      amount: expect.stringMatching(/^\d+$/),
+      to: expect.stringMatching(/^[0-9a-f]{40}$/),
+      createdAt: expect.any(Number),
+    },
+  ]);
+});
 
 it("deletes records only of withdrawals that ended before the retention period", async () => {
   const now = Date.now();

@@ -11,6 +11,7 @@ import { all, first, raw, sql, uuid } from "../../src/platform/sql.ts";
 import { now } from "../../src/platform/time.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import { pauseVenue, resumeVenue } from "../../src/rfq/close-books.ts";
+import { closeInTurn } from "../../src/rfq/close-quotes.ts";
 import type { Command } from "../../src/rfq/command.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { closeTripped, resetProtection, saveProtection } from "../../src/rfq/protection.ts";
@@ -69,7 +70,7 @@ async function damagedMarket(quoteMs = 30_000) {
 }
 
 const statusOf = async (quoteId: string) =>
-  first(
+  first<{ status: string; stuck: number }>(
     db,
     sql`SELECT status, stuck_at IS NOT NULL AS stuck FROM quotes
       WHERE quote_id = ${uuid(quoteId)}`,
@@ -222,6 +223,18 @@ describe("an open quote that cannot be released", () => {
     expect(await statusOf(good)).toEqual(ended("cancelled"));
     expect(await cancelQuotes(damaged, maker.actor, {})).toBe(0);
   });
+
+  it("does not let cancelling all report that nothing took effect after some were", async () => {
+    const { maker, bad, good } = await damagedMarket();
+    const breaking = withBatch(db, async (statements) => {
+      if ((await statusOf(bad))?.stuck === 1) throw new Error("D1_ERROR: no such table");
+      return db.batch(statements);
+    });
+    await expect(cancelQuotes({ ...damaged, DB: breaking }, maker.actor, {})).rejects.toMatchObject(
+      { data: unavailable("unknown").data },
+    );
+    expect(await statusOf(good)).toEqual(ended("cancelled"));
+  });
 });
 
 /** The match trips the maker's protection, and a damaged quote keeps the other one open. */
@@ -260,6 +273,26 @@ describe("a protection that trips", () => {
     });
     await closeTripped({ ...damaged, DB: racing });
     expect(await statusOf(good)).toEqual(ended("open"));
+  });
+
+  it("fails the task of cron if the quotes of no maker could be closed", async () => {
+    await trippedMaker();
+    const lossy = withBatch(db, () => Promise.reject(new Error("connection lost")));
+    await expect(closeTripped({ ...damaged, DB: lossy })).rejects.toMatchObject({
+      data: unavailable("none").data,
+    });
+    await closeTripped(damaged);
+  });
+
+  it("keeps no other open and fails no task if one cannot be closed", async () => {
+    const closed: string[] = [];
+    const close = async (item: string) => {
+      if (item === "bad") throw new Error("cannot be closed");
+      closed.push(item);
+    };
+    const failed = () => ["test.not_closed", {}] as const;
+    expect(await closeInTurn(damaged, ["first", "bad", "last"], close, failed)).toBe(false);
+    expect(closed).toEqual(["first", "last"]);
   });
 });
 

@@ -2,12 +2,12 @@
 import type { Actor } from "../../src/platform/actor.ts";
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Feed } from "../../src/feeds/feed.ts";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
-import { closeEndedSockets } from "../../src/streams/close-ended.ts";
+import { closeEndedSockets, rightsChanged } from "../../src/streams/close-ended.ts";
 import {
   accountStream,
   announce,
@@ -18,6 +18,7 @@ import {
 } from "../../src/streams/event-log.ts";
 import { renotify, streamObject } from "../../src/streams/notify.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
+import { nameOf } from "../../src/streams/stream-object.ts";
 import type { AssetKey } from "../../src/assets/asset.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { insertEvent } from "../support/audit.ts";
@@ -27,9 +28,6 @@ import { command, openMarket, operationOf } from "../support/market.ts";
 import { withStatements } from "../support/slow-database.ts";
 import { awakeAndEvicted, connect } from "../support/sockets.ts";
 import { newUser, type TestUser } from "../support/users.ts";
-
-// The numbers of streams jump after a restore, which another file of this worker may have tested.
-beforeAll(() => all(env.DB, sql`DELETE FROM removed_streams`));
 
 const isRegistered = async (stream: string) =>
   (await all(env.DB, sql`SELECT 1 FROM stream_subscribers WHERE name = ${stream}`)).length === 1;
@@ -170,6 +168,20 @@ it("lets nobody join from memory while its registration is not known to be store
     expect(await isRegistered(stream)).toBe(true);
   });
 });
+
+it.each(["name", "asset", "stream"])(
+  "an object whose name is stored as '%s' keeps it",
+  async (key) => {
+    const object = env.FEED.get(env.FEED.newUniqueId());
+    await runInDurableObject(object, (_, { id, storage }) => {
+      storage.kv.put(key, "account:1");
+      // Safe cast: it reads nothing else.
+      expect(nameOf({ id: { toString: () => id.toString() }, storage } as DurableObjectState)).toBe(
+        "account:1",
+      );
+    });
+  },
+);
 
 awakeAndEvicted("an object with open sockets", (maybeEvict) => {
   it.each(["book", "account"] as const)(
@@ -333,6 +345,15 @@ describe("the sockets of a frozen user", () => {
     await all(env.DB, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(user.userId)}`);
     await closeEndedSockets(env);
     expect(await subscriber.untilClosed()).toBe(4401);
+  });
+
+  it("receive the notice of the freeze before they are closed", async () => {
+    const { user, subscriber, stream } = await connectedUser();
+    await all(env.DB, sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(user.userId)}`);
+    await writeNotice(stream);
+    await rightsChanged(env, user.userId, "ended");
+    expect(await subscriber.untilClosed()).toBe(4401);
+    expect(subscriber.events().map(({ type }) => type)).toEqual(["account.notice"]);
   });
 
   it("stay open once the user is unfrozen", async () => {

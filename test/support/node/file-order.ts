@@ -8,21 +8,21 @@ const PROJECTS = ["contracts", "simulator", "workers", "journeys", "node"];
 
 /**
  * Later files of a worker see what is in its database. Those with a chain expect little there, and
- * a reconciliation reads all of it. The last ones leave thousands of rows, or move D1's clock.
+ * a reconciliation reads all of it. The last ones leave thousands of rows, or move D1's clock. A
+ * file has the turn of the first pattern that its path has, or else 2.
  */
-const TURNS = [
-  /(?<!\/vanished-deposits)\.anvil\.ts$/,
-  /\/reconcile\/[^/]*$/,
-  /(?<!\.clock)\.test\.ts$/,
-  /\/vanished-deposits\.anvil\.ts$/,
-  /\.clock\.test\.ts$/,
+const TURNS: readonly (readonly [pattern: RegExp, turn: number])[] = [
+  [/\.clock\.test\.ts$/, 4],
+  [/\/vanished-deposits\.anvil\.ts$/, 3],
+  [/\.anvil\.ts$/, 0],
+  [/\/test\/reconcile\//, 1],
 ];
 
-export class ByProject extends BaseSequencer {
+export class FileOrder extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const turnOf = (path: string) => TURNS.find(([pattern]) => pattern.test(path))?.[1] ?? 2;
     const place = ({ project, moduleId }: TestSpecification) =>
-      TURNS.length * PROJECTS.indexOf(project.name) +
-      TURNS.findIndex((turn) => turn.test(moduleId));
+      10 * PROJECTS.indexOf(project.name) + turnOf(moduleId);
     const longestFirst = super.sort.bind(this);
     return (await longestFirst(files)).toSorted((a, b) => place(a) - place(b));
   }
