@@ -137,7 +137,7 @@ export default defineConfig({
             optimizer: {
               ssr: {
                 enabled: true,
-                // One file each, because workerd fetches the hundreds of files of a library one by one.
+                // One file each, because workerd fetches the files of a library one by one.
                 include: [
                   "@asteasolutions/zod-to-openapi",
                   "@noble/hashes/hmac.js",

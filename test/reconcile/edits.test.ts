@@ -194,6 +194,6 @@ async function isFound(of: {
 
 async function isWrong(): Promise<boolean> {
   const keys = { macKeys: settings(), addressOf: addressOf(settings()) };
-  const { differences } = await reconcile(db, { ...keys, chains: [], full: true });
+  const { differences } = await reconcile(db, { ...keys, chains: [], full: FULL });
   return differences.length > 0;
 }
