@@ -64,6 +64,10 @@ export const SCOPE: Readonly<Record<string, string>> = {
 
 /** Mutants that no test can notice, and why. They are not run. */
 export const EQUIVALENT: Readonly<Record<string, string>> = {
+  "src/custody/withdraw.ts queueWithdrawal: without ${mine}":
+    "A group queues one withdrawal. The term is for the index.",
+  "src/custody/withdraw.ts queueWithdrawal: without w.queued_group = ${group.seq}":
+    "The id is new, so only this group can have inserted it.",
   "src/rfq/accept-quote.ts acceptQuote: without q.status = 'accepted'":
     "The other quotes that the match ends are ended after it is inserted.",
   "src/rfq/accept-quote.ts acceptQuote: without status = 'open'":

@@ -4,11 +4,12 @@ import { privateKeyToAddress } from "viem/accounts";
 import { expect, it } from "vitest";
 import { checksumAddress } from "../../src/assets/address.ts";
 import type { AssetKey } from "../../src/assets/asset.ts";
+import { paymentId } from "../../src/chain/payment-id.ts";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { withdraw as commitWithdrawal } from "../../src/custody/withdraw.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { defaultChain } from "../../src/platform/config.ts";
-import { all, first, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { countingCalls } from "../support/counting-database.ts";
 import { apiOf, settings } from "../support/http.ts";
@@ -247,14 +248,33 @@ it("rejects a destination that reverted three times", async () => {
   const refused = await withdraw({ to_address: to });
   expect([refused.status, refused.json["code"]]).toEqual([409, "destination_refused"]);
   expect((await withdraw()).status).toBe(202);
-  expect(
-    (
-      await first<{ n: number }>(
-        db,
-        sql`SELECT count(*) AS n FROM withdrawals WHERE user_id = ${uuid(userId)}`,
-      )
-    )?.n,
-  ).toBe(4);
+  const made = sql`SELECT count(*) AS n FROM withdrawals WHERE user_id = ${uuid(userId)}`;
+  expect(await first(db, made)).toEqual({ n: 4 });
+  const other = await withFunds(10n);
+  expect((await other.withdraw({ to_address: to })).status).toBe(202);
+  await edit(db, "withdrawals", [
+    sql`UPDATE withdrawals SET created_at = created_at - 30 * 86400000
+      WHERE user_id = ${uuid(userId)}`,
+  ]);
+  expect((await withdraw({ to_address: to })).status).toBe(202);
+});
+
+it("rejects an id whose payment on its chain was accepted after a restore", async () => {
+  const { withdraw, userId } = await withFunds(1_000n);
+  const accept = (chain: string, id: string) =>
+    all(
+      db,
+      sql`INSERT INTO accepted_payments (acceptance_id, chain, payment_id, kind, reason, actor, at,
+          accepted_group)
+        VALUES (${uuid(uuidv7())}, ${chain}, ${blob(paymentId(settings(), userId, id))}, 'rescue',
+          'test', 'test', 0, 0)`,
+    );
+  await accept(DEFAULT_CHAIN, "accepted");
+  await accept("elsewhere", "on-another-chain");
+  const refused = await withdraw({ client_withdrawal_id: "accepted" });
+  expect([refused.status, refused.json["code"]]).toEqual([409, "client_withdrawal_id_reused"]);
+  for (const id of ["on-another-chain", "never"])
+    expect((await withdraw({ client_withdrawal_id: id })).status).toBe(202);
 });
 
 it("limits a chain to what it issued, less withdrawals in flight", async () => {

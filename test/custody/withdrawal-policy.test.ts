@@ -4,7 +4,7 @@ import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { expireApprovals } from "../../src/custody/expire-approvals.ts";
 import { MAX_WITHDRAWAL_ADDRESSES } from "../../src/custody/withdrawal-addresses.ts";
 import { alteredTerms, MAC_COLUMNS, type MacRow } from "../../src/ledger/withdrawal-mac.ts";
-import { all, raw, select, sql, uuid } from "../../src/platform/sql.ts";
+import { all, blob, raw, select, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, codeOf, settings } from "../support/http.ts";
 import { balances, edit, newAddress, newAsset } from "../support/ledger.ts";
 import { enrol, freshCode } from "../support/totp.ts";
@@ -70,6 +70,20 @@ describe("the address book", () => {
       "withdrawal_address_removed",
       "withdrawal_address_created",
     ]);
+  });
+
+  it("has the same address once on each chain", async () => {
+    const user = await newUserWithPassword();
+    const address = newAddress();
+    await all(
+      db,
+      sql`INSERT INTO withdrawal_addresses
+          (address_id, user_id, chain, address, label, created_at, active_from)
+        VALUES (randomblob(16), ${uuid(user.userId)}, 'elsewhere', ${blob(address)}, 'x', 0, 0)`,
+    );
+    expect((await add(user, { address, chain: "local" })).json["chain"]).toBe("local");
+    const { json } = await apiOf(user).get("/custody/get-withdrawal-addresses");
+    expect(json["items"]).toHaveLength(2);
   });
 
   it("is removed only by a session of a short time ago", async () => {

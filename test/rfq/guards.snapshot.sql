@@ -778,19 +778,18 @@ FROM (
         ORDER BY active_from DESC
         LIMIT 1
       ) p
-      WHERE p.withdraw_approval_above IS NOT NULL
-        AND (
-          SELECT total(amount)
-          FROM withdrawals INDEXED BY withdrawals_user
-          WHERE user_id = unhex(?20,'-')
-            AND created_at >= (
-              (
-                ((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) / 3600000) - 23
-              ) * 3600000
-            )
-            AND approved_at IS NULL
-            AND status IN ('queued', 'submitted', 'settled')
-        ) + CAST(?22 AS INTEGER) > p.withdraw_approval_above
+      WHERE (
+        SELECT total(amount)
+        FROM withdrawals INDEXED BY withdrawals_user
+        WHERE user_id = unhex(?20,'-')
+          AND created_at >= (
+            (
+              ((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) / 3600000) - 23
+            ) * 3600000
+          )
+          AND approved_at IS NULL
+          AND status IN ('queued', 'submitted', 'settled')
+      ) + CAST(?22 AS INTEGER) > p.withdraw_approval_above
     )
   ) AS waits
 ) p
