@@ -21,8 +21,7 @@ export function withinDailyLimit<Facts extends DailyLimitFacts>(
 ): Precondition<Facts, never> {
   return {
     expr: expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(user, at)} p
-      WHERE p.withdraw_max_usdc_per_day IS NOT NULL
-        AND ${withdrawnLastDay(user, at, withdrawal)} + ${amount} > p.withdraw_max_usdc_per_day)`,
+      WHERE ${withdrawnLastDay(user, at, withdrawal)} + ${amount} > p.withdraw_max_usdc_per_day)`,
     reject: (facts) => dailyLimitReached(facts, units(facts)),
   };
 }

@@ -215,13 +215,18 @@ it.each([
   expect(await codeOf(verb?.call(stranger.actor, prepared) ?? Promise.resolve())).toBe(code);
 });
 
-// One statement removes the address and says why not. The credential comes first, as elsewhere.
 it.each(INVALID_SESSIONS)(
-  "removeWithdrawalAddress of an unknown id is refused with %s first",
+  "removeWithdrawalAddress removes nothing with %s, which it says before an id is unknown",
   async (_, invalidate) => {
-    const [actor, code] = await invalidate(await newUserWithPassword());
-    const call = ACCOUNT_VERBS["removeWithdrawalAddress"]?.call(actor, uuidv7());
-    expect(await codeOf(call ?? Promise.resolve())).toBe(code);
+    const owner = await newUserWithPassword();
+    const verb = ACCOUNT_VERBS["removeWithdrawalAddress"];
+    const addressId = await verb?.prepare?.(owner, undefined);
+    const [actor, code] = await invalidate(owner);
+    for (const id of [addressId, uuidv7()])
+      expect(await codeOf(verb?.call(actor, id) ?? Promise.resolve())).toBe(code);
+    const listed = sql`SELECT count(*) AS n FROM withdrawal_addresses
+      WHERE user_id = ${uuid(owner.userId)}`;
+    expect(await count(listed)).toBe(1);
   },
 );
 

@@ -48,6 +48,15 @@ const setPolicy = async (user: TestUser, column: string, value: number) => {
 const add = (user: TestUser, body: object, changes: Record<string, string> = {}) =>
   apiOf(user, changes).post(ADD, { password: PASSWORD, label: "wallet", ...body });
 
+/** Adds an active address on a chain that is not configured. */
+const addElsewhere = (user: TestUser, address: `0x${string}`) =>
+  all(
+    db,
+    sql`INSERT INTO withdrawal_addresses
+        (address_id, user_id, chain, address, label, created_at, active_from)
+      VALUES (randomblob(16), ${uuid(user.userId)}, 'elsewhere', ${blob(address)}, 'x', 0, 0)`,
+  );
+
 describe("the address book", () => {
   it("adds, lists and removes addresses", async () => {
     const user = await newUserWithPassword();
@@ -72,18 +81,26 @@ describe("the address book", () => {
     ]);
   });
 
-  it("has the same address once on each chain", async () => {
-    const user = await newUserWithPassword();
+  it("has an address once for each chain and user, and removes only the one that is named", async () => {
+    const [user, other] = [await newUserWithPassword(), await newUserWithPassword()];
     const address = newAddress();
-    await all(
-      db,
-      sql`INSERT INTO withdrawal_addresses
-          (address_id, user_id, chain, address, label, created_at, active_from)
-        VALUES (randomblob(16), ${uuid(user.userId)}, 'elsewhere', ${blob(address)}, 'x', 0, 0)`,
-    );
-    expect((await add(user, { address, chain: "local" })).json["chain"]).toBe("local");
-    const { json } = await apiOf(user).get("/custody/get-withdrawal-addresses");
-    expect(json["items"]).toHaveLength(2);
+    await addElsewhere(user, address);
+    const others = (await add(other, { address })).json;
+    const { json } = await add(user, { address });
+    expect(json).toMatchObject({
+      chain: "local",
+      address_id: expect.not.stringMatching(others["address_id"]),
+    });
+    const listOf = async (who: TestUser, query = "") =>
+      (await apiOf(who).get(`/custody/get-withdrawal-addresses${query}`)).json as any;
+    expect((await listOf(user)).items).toHaveLength(2);
+    const { items, next_cursor } = await listOf(user, "?limit=1");
+    expect(items).toEqual([json]);
+    const rest = await listOf(user, `?limit=1&last_cursor=${next_cursor}`);
+    expect(rest.items.map(({ chain }: any) => chain)).toEqual(["elsewhere"]);
+    await apiOf(user).delete("/custody/withdrawal-address", { address_id: json["address_id"] });
+    expect((await listOf(user)).items).toEqual(rest.items);
+    expect((await listOf(other)).items).toEqual([others]);
   });
 
   it("is removed only by a session of a short time ago", async () => {
@@ -144,10 +161,18 @@ describe("the address book", () => {
 });
 
 describe("withdraw_listed_only", () => {
-  it("lets withdrawals go to active addresses of the chain only", async () => {
+  it("lets withdrawals go to the user's active addresses of the chain only", async () => {
     const { user, withdraw } = await withFunds();
     await setPolicy(user, "withdraw_listed_only", 1);
     const [listed, waiting] = [newAddress(), newAddress()];
+    const [elsewhere, others] = [newAddress(), newAddress()];
+    await addElsewhere(user, elsewhere);
+    await add(await newUserWithPassword(), { address: others });
+    for (const to of [elsewhere, others])
+      expect((await withdraw(1, to)).json).toMatchObject({
+        code: "address_not_listed",
+        active_from: null,
+      });
     await add(user, { address: listed });
     const { json } = await add(user, { address: waiting }, DAY);
     expect((await withdraw(1)).json).toMatchObject({

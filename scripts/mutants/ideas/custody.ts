@@ -69,8 +69,8 @@ export const CUSTODY: readonly Mutant[] = [
   }),
   ...ideas("src/custody/withdraw.ts", "custody/withdrawal-policy custody/withdraw custody/limits", {
     "splitting avoids approval": [
-      "      AND ${unapprovedLastDay(user, at)} + ${bounded(terms.amount)} > p.",
-      "      AND ${bounded(terms.amount)} > p.",
+      "WHERE ${unapprovedLastDay(user, at)} + ${bounded(terms.amount)} > p.",
+      "WHERE ${bounded(terms.amount)} > p.",
     ],
     "maximum ignored": [
       "(amount <= maximum || maximum >= MAX_NATIVE_UNITS)",
