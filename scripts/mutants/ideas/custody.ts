@@ -89,8 +89,8 @@ export const CUSTODY: readonly Mutant[] = [
   }),
   ...ideas("src/custody/withdrawal-limit.ts", "custody/withdrawal-policy", {
     "sum of the day ignored": [
-      "      AND ${withdrawnLastDay(user, at, withdrawal)} + ${amount} > p.",
-      "      AND ${amount} > p.",
+      "WHERE ${withdrawnLastDay(user, at, withdrawal)} + ${amount} > p.",
+      "WHERE ${amount} > p.",
     ],
   }),
 ];
