@@ -20,7 +20,7 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "src/custody/approve-withdrawal.ts": "custody/withdrawal-policy auth/who-may",
   "src/custody/cancel-withdrawal.ts": "custody/cancel-withdrawal auth/who-may",
   "src/custody/change-withdrawal.ts":
-    "custody/cancel-withdrawal auth/who-may custody/withdrawal-races",
+    "custody/cancel-withdrawal auth/who-may custody/withdrawal-races custody/withdrawal-policy",
   "src/custody/routes.ts": "custody/withdraw custody/withdrawal-policy",
   "src/custody/withdraw.ts":
     "custody/withdraw custody/limits auth/who-may custody/withdrawal-policy rfq/deadline " +
@@ -64,6 +64,10 @@ export const SCOPE: Readonly<Record<string, string>> = {
 
 /** Mutants that no test can notice, and why. They are not run. */
 export const EQUIVALENT: Readonly<Record<string, string>> = {
+  "src/auth/exposure.ts withdrawnLastDay: without created_at >= ${from} - ${literal(APPROVAL_MS)}":
+    "The term after it decides. This one is for the index.",
+  "src/custody/change-withdrawal.ts changeWithdrawal: without ${mine}":
+    "A group changes one withdrawal. The term is for the index.",
   "src/custody/withdraw.ts queueWithdrawal: without ${mine}":
     "A group queues one withdrawal. The term is for the index.",
   "src/custody/withdraw.ts queueWithdrawal: without w.queued_group = ${group.seq}":

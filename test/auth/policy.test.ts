@@ -179,8 +179,19 @@ describe("max_trade_usdc_per_day", () => {
     expect(outcomeOf(await accept(key, 11n))).toBe("account_limit");
     expect(outcomeOf(await accept(key, 10n))).toBe("ok");
     // The quote that is replaced is not counted, and after a day neither is a trade.
-    const again = command.placeQuote(key, request.request_id, 2);
-    expect(outcomeOf(await submit({ ...again, replaces: quote.quoteId }))).toBe("ok");
+    const again = { ...command.placeQuote(key, request.request_id, 2), replaces: quote.quoteId };
+    const limit = (usdc: number) =>
+      all(
+        db,
+        sql`UPDATE account_policies SET max_trade_usdc_per_day = ${usdc}
+          WHERE user_id = ${uuid(user.userId)}`,
+      );
+    await limit(99);
+    expect(await submit(again)).toMatchObject({
+      problem: { code: "account_limit", extensions: { used: "0x46", required: "0x1e" } },
+    });
+    await limit(100);
+    expect(outcomeOf(await submit(again))).toBe("ok");
     await all(
       db,
       sql`UPDATE traded_hours SET hour = hour - 24 WHERE subject = ${uuid(user.userId)}`,

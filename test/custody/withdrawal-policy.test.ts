@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { expireApprovals } from "../../src/custody/expire-approvals.ts";
+import { setWithdrawalsPaused } from "../../src/custody/operator-commands.ts";
 import { MAX_WITHDRAWAL_ADDRESSES } from "../../src/custody/withdrawal-addresses.ts";
 import { alteredTerms, MAC_COLUMNS, type MacRow } from "../../src/ledger/withdrawal-mac.ts";
 import { all, blob, raw, select, sql, uuid } from "../../src/platform/sql.ts";
@@ -242,10 +243,11 @@ describe("withdraw_approval_above", () => {
     expect(Date.parse(json["approval_expires_at"]) - Date.parse(json["created_at"])).toBe(
       86_400_000,
     );
+    const approved = await approve(json["withdrawal_id"]);
+    const { withdrawal_id } = json;
+    expect(approved).toMatchObject({ status: 200, json: { withdrawal_id, status: "queued" } });
     expect((await withdraw(40)).json["status"]).toBe("queued");
     expect(await balances(user.userId, asset)).toEqual([859n, 141n]);
-    const approved = await approve(json["withdrawal_id"]);
-    expect(approved).toMatchObject({ status: 200, json: { status: "queued" } });
     expect((await withdraw(1)).json["status"]).toBe("awaiting_approval");
     const rows = await all<{ type: string }>(
       db,
@@ -259,6 +261,38 @@ describe("withdraw_approval_above", () => {
       "withdrawal.queued",
       "withdrawal.awaiting_approval",
     ]);
+    await all(
+      db,
+      sql`UPDATE withdrawals SET created_at = created_at - 86400000
+        WHERE user_id = ${uuid(user.userId)}`,
+    );
+    expect((await withdraw(100)).json["status"]).toBe("queued");
+  });
+
+  it("is approved only while its chain pays, and has issued that much", async () => {
+    const { user, withdraw, approve } = await waiting();
+    const id = (await withdraw(500)).json["withdrawal_id"];
+    const chain = `halted-${user.userId}`;
+    await all(
+      db,
+      sql`INSERT INTO payer_leases (chain, token, taken_at, halted_at, halt_reason)
+        VALUES (${chain}, ${uuid(user.userId)}, 1, 1, 'test')`,
+    );
+    const move = (to: string) =>
+      edit(db, "withdrawals", [
+        sql`UPDATE withdrawals SET chain = ${to} WHERE withdrawal_id = ${uuid(id)}`,
+      ]);
+    await move(chain);
+    expect(await codeOf(await approve(id))).toBe("503 withdrawals_paused");
+    await move("elsewhere");
+    expect(await codeOf(await approve(id))).toBe("409 chain_liquidity");
+    await move("local");
+    await setWithdrawalsPaused(db, true, "operator:test");
+    const paused = await approve(id).finally(() =>
+      setWithdrawalsPaused(db, false, "operator:test"),
+    );
+    expect(await codeOf(paused)).toBe("503 withdrawals_paused");
+    expect((await approve(id)).json["status"]).toBe("queued");
   });
 
   it("is approved once, by its owner, with a fresh code", async () => {
