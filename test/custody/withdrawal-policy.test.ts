@@ -243,10 +243,11 @@ describe("withdraw_approval_above", () => {
     expect(Date.parse(json["approval_expires_at"]) - Date.parse(json["created_at"])).toBe(
       86_400_000,
     );
-    const approved = await approve(json["withdrawal_id"]);
+    expect((await withdraw(30)).json["status"]).toBe("queued");
     const { withdrawal_id } = json;
+    const approved = await approve(withdrawal_id);
     expect(approved).toMatchObject({ status: 200, json: { withdrawal_id, status: "queued" } });
-    expect((await withdraw(40)).json["status"]).toBe("queued");
+    expect((await withdraw(10)).json["status"]).toBe("queued");
     expect(await balances(user.userId, asset)).toEqual([859n, 141n]);
     expect((await withdraw(1)).json["status"]).toBe("awaiting_approval");
     const rows = await all<{ type: string }>(
@@ -257,6 +258,7 @@ describe("withdraw_approval_above", () => {
     expect(rows.map(({ type }) => type)).toEqual([
       "withdrawal.queued",
       "withdrawal.awaiting_approval",
+      "withdrawal.queued",
       "withdrawal.queued",
       "withdrawal.queued",
       "withdrawal.awaiting_approval",
