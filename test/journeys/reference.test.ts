@@ -207,8 +207,8 @@ it("every response and message fits docs/openapi.json and docs/asyncapi.yaml", a
   ]);
   expect([cancel, accept].flatMap((command) => description.errorsOfCommand(command))).toEqual([]);
   // They need a reorganisation, a minimum, a failed payment and a deposit that is seen before it is
-  // final, which test/chain reads on a socket, a result (test/rfq/results.test.ts) and chosen assets
-  // (test/streams/asset-filter.test.ts).
+  // final, which test/chain reads on a socket, a result (test/rfq/results.test.ts) and chosen
+  // assets (test/streams/asset-filter.test.ts).
   const seen = new Set([
     ...messages.map(({ type }) => type),
     "deposit.detected",
