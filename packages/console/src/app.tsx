@@ -6,7 +6,7 @@ import { useRoute } from "./router.ts";
 import { RenewSession, SignIn } from "./session/login.tsx";
 import { SessionProvider, type SignedOutProps, useSession } from "./session/session.tsx";
 import { usdcOf } from "./ui/values.tsx";
-import { useBalances } from "./wallet/balances.tsx";
+import { useBalance, useBalances } from "./wallet/balances.tsx";
 
 const MarketPage = lazy(() => import("./market/market-page.tsx"));
 const PortfolioPage = lazy(() => import("./portfolio/portfolio-page.tsx"));
@@ -118,9 +118,9 @@ function Header({ children }: { children?: ReactNode }) {
 
 /** The USDC that can be used now. */
 function Cash() {
-  const balances = useBalances();
-  const usdc = balances?.find(({ venue_id }) => venue_id === null);
-  if (balances === undefined) return null;
+  const isRead = useBalances() !== undefined;
+  const usdc = useBalance();
+  if (!isRead) return null;
   return (
     <a className="cash" href="#wallet">
       <b>{usdcOf(usdc?.balance) || "0.00"}</b> <span>USDC</span>

@@ -97,9 +97,9 @@ export function sizeOf({ amount, usdc_amount }: { amount?: bigint; usdc_amount?:
   return amount === undefined ? `${formatTokens(usdc_amount ?? 0n)} USDC` : formatTokens(amount);
 }
 
-/** What tells an asset from others. */
-export function assetKey({ venue_id, asset_id }: { venue_id: string; asset_id: string }): string {
-  return `${venue_id} ${asset_id}`;
+/** What tells an asset from others, or from USDC, whose ids are null. */
+export function assetKey(asset: Readonly<Record<"venue_id" | "asset_id", string | null>>): string {
+  return `${asset.venue_id} ${asset.asset_id}`;
 }
 
 export function shortId(id: string): string {

@@ -23,13 +23,9 @@ export default function AccountPage() {
   );
 }
 
-/** Enrolment with a QR code, recovery codes, removal. */
 function Totp() {
   const act = useAct("whoami");
-  const me = useWhoAmI();
-  const [enrolment, setEnrolment] = useState<{ secret: string; otpauth_uri: string } | null>(null);
-  const [codes, setCodes] = useState<readonly string[]>([]);
-  const totp = me?.totp;
+  const totp = useWhoAmI()?.totp;
   const isOn = totp?.enabled === true;
   const { removal_at: removal = null, replacement_at: replacement = null } = totp ?? {};
   return (
@@ -51,6 +47,29 @@ function Totp() {
           />
         </p>
       )}
+      <Enrolment isOn={isOn} />
+      {isOn && removal === null ? (
+        <Form
+          danger
+          folded="Remove it"
+          label="Remove the app"
+          action="Remove"
+          submit={(values) => act((client) => client.auth.removeTotp(stepUpOrRecover(values)))}
+        >
+          <StepUpFields recovery />
+        </Form>
+      ) : null}
+    </Part>
+  );
+}
+
+/** Starts with a QR code, and ends with recovery codes. */
+function Enrolment({ isOn }: { isOn: boolean }) {
+  const act = useAct("whoami");
+  const [started, setStarted] = useState<{ secret: string; otpauth_uri: string } | null>(null);
+  const [codes, setCodes] = useState<readonly string[]>([]);
+  return (
+    <>
       {codes.length === 0 ? null : (
         <div className="card receipt" role="status">
           <p>Keep these recovery codes. They are shown once.</p>
@@ -60,12 +79,12 @@ function Totp() {
           </button>
         </div>
       )}
-      {enrolment === null ? (
+      {started === null ? (
         <Form
           label="Authenticator app"
           action={isOn ? "Exchange the device" : "Turn it on"}
           submit={async (values) =>
-            setEnrolment(await act((client) => client.auth.startTotp(stepUpOrRecover(values))))
+            setStarted(await act((client) => client.auth.startTotp(stepUpOrRecover(values))))
           }
         >
           {isOn ? (
@@ -85,29 +104,18 @@ function Totp() {
             const { recovery_codes } = await act((client) =>
               client.auth.confirmTotp({ totp_code }),
             );
-            setEnrolment(null);
+            setStarted(null);
             setCodes(recovery_codes);
           }}
         >
-          <QrCode text={enrolment.otpauth_uri} />
+          <QrCode text={started.otpauth_uri} />
           <p>
-            Scan it, or enter <code>{enrolment.secret}</code>.
+            Scan it, or enter <code>{started.secret}</code>.
           </p>
           <TextField label="Code that the app shows" name="code" inputMode="numeric" required />
         </Form>
       )}
-      {isOn && removal === null ? (
-        <Form
-          danger
-          folded="Remove it"
-          label="Remove the app"
-          action="Remove"
-          submit={(values) => act((client) => client.auth.removeTotp(stepUpOrRecover(values)))}
-        >
-          <StepUpFields recovery />
-        </Form>
-      ) : null}
-    </Part>
+    </>
   );
 }
 

@@ -137,10 +137,7 @@ function terms(values: FormValues) {
   // Safe cast: the values of the checkboxes.
   const scopes = values.getAll("scope") as Scope[];
   const venues = values.getAll("venue") as Venue[];
-  const ips = values
-    .text("ips")
-    .split(/[\s,]+/)
-    .filter(Boolean);
+  const ips = values.text("ips").match(/[^\s,]+/g) ?? [];
   return {
     label: values.text("label"),
     scopes,

@@ -4,9 +4,7 @@
  */
 import type { Quote, StreamMessage, StreamMessageOf } from "@rfq-custody/client";
 
-export type QuoteEvent =
-  | StreamMessageOf<"quote.opened" | "quote.received">
-  | StreamMessageOf<"quote.closed">;
+export type QuoteEvent = StreamMessageOf<"quote.opened" | "quote.received" | "quote.closed">;
 export type EndedQuote = Quote & { reason: string; winning_price: number | null };
 export type OwnQuotes = { readonly open: readonly Quote[]; readonly ended: readonly EndedQuote[] };
 

@@ -5,14 +5,14 @@ import { memo, useState, useSyncExternalStore } from "react";
 import { useBoard } from "../live/board.ts";
 import { OWN_QUOTES, useConnection } from "../live/live.tsx";
 import { type EndedQuote, type OwnQuotes, withOpened } from "../live/quote-events.ts";
-import { type Asset, textOf, useNames, useTickers } from "../markets.ts";
+import { textOf, useNames, useTickers } from "../markets.ts";
 import { marketHref } from "../router.ts";
 import { useClient, useSession } from "../session/session.tsx";
 import { clockNow, everyQuarterSecond } from "../ui/clock.ts";
 import { Countdown, tokensOf } from "../ui/values.tsx";
 import { ProblemText, useAction } from "../ui/form.tsx";
 import { assetKey, formatCents, formatTokens, parsePrice, sizeOf, tenths } from "../units.ts";
-import { BALANCES, useBalances } from "../wallet/balances.tsx";
+import { useFunds } from "../wallet/balances.tsx";
 import { defaultPrice, nextField, obstacle, type Side } from "./quoting.ts";
 
 /** What the maker quotes with. `arm` is called before each quote. */
@@ -37,11 +37,8 @@ export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
   const nameOf = useNames();
   const tickers = useTickers();
   const stale = useConnection() !== "live";
-  const balances = useBalances();
+  const fundsOf = useFunds();
   const { session } = useSession();
-  const funds = new Map(balances?.map((one) => [fundsKey(one), one.balance]));
-  // Of what is not in one page nothing is known.
-  const missing = balances === undefined || balances.length >= BALANCES ? null : 0n;
   const firm = newestBySide(quotes.open);
   const ended = newestBySide(quotes.ended);
   const won = quotes.ended.find(({ reason }) => reason === "accepted");
@@ -79,9 +76,9 @@ export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
               over={over || request.user_id === session.user_id}
               {...nameOf(request)}
               last={tickers.get(assetKey(request))?.last_price ?? null}
-              fundsBid={funds.get(assetKey(request)) ?? missing}
+              fundsBid={fundsOf(request)}
               // Null on the others, so that they do not render again with it.
-              fundsAsk={request.side === "Bid" ? null : (funds.get("") ?? missing)}
+              fundsAsk={request.side === "Bid" ? null : fundsOf()}
               terms={terms}
               firmBid={firm.get(`${request.request_id} Bid`)}
               firmAsk={firm.get(`${request.request_id} Ask`)}
@@ -102,10 +99,6 @@ export function Grid({ terms, quotes }: { terms: Terms; quotes: OwnQuotes }) {
       ) : null}
     </>
   );
-}
-
-function fundsKey({ venue_id, asset_id }: Asset) {
-  return venue_id === null || asset_id === null ? "" : assetKey({ venue_id, asset_id });
 }
 
 /** By request and side. `quotes` are newest first. */
@@ -172,7 +165,8 @@ const RequestRow = memo(function RequestRow(props: RowProps) {
 
 type PriceFieldProps = RowProps & { name: string; side: Side };
 
-function PriceField({ request, side, over, name, last, terms, ...of }: PriceFieldProps) {
+/** The price in a field, what is said of it, and what quotes it and takes the quote back. */
+function useOffer({ request, side, over, last, terms, ...of }: PriceFieldProps) {
   const client = useClient();
   const queries = useQueryClient();
   const [text, setText] = useState("");
@@ -200,17 +194,29 @@ function PriceField({ request, side, over, name, last, terms, ...of }: PriceFiel
     setText("");
     queries.setQueryData<OwnQuotes>(OWN_QUOTES, (before) => before && withOpened(before, quote));
   };
+  const placeIfAble = () => {
+    if (!off && !busy && !unchanged) run(place);
+  };
   const cancel = () => run(async () => firm && client.rfq.cancelQuote(firm));
   const label = `${firm === undefined ? "Quote" : "Replace"} ${price === null ? "" : `${formatCents(price)}¢`}`;
-  const [tone, state] = stateOf(busy, over ? null : reason, of[`ended${side}`]);
+  const said = stateOf(busy, over ? null : reason, of[`ended${side}`]);
+  const field = { text, setText, setKept, shown, off };
+  return { field, firm, busy, error, unchanged, label, said, placeIfAble, cancel };
+}
+
+function PriceField(props: PriceFieldProps) {
+  const { request, side, name } = props;
+  const { field, firm, busy, error, unchanged, label, said, placeIfAble, cancel } = useOffer(props);
+  const { text, setText, setKept, shown, off } = field;
+  const [tone, state] = said;
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        const field = event.currentTarget.querySelector("input");
-        if (!off && !busy && !unchanged) run(place);
+        const input = event.currentTarget.querySelector("input");
+        placeIfAble();
         // After a press of the button a phone would open its keyboard for a field nobody touched.
-        if (field !== null && field === document.activeElement) focusFrom(field, 1, "firm");
+        if (input !== null && input === document.activeElement) focusFrom(input, 1, "firm");
       }}
     >
       {request.side === "TwoWay" ? (

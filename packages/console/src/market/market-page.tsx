@@ -14,7 +14,6 @@ import { Ticket } from "./ticket.tsx";
 
 const TRADES = 15;
 const REFRESH_MS = 5_000;
-const NONE: readonly Candle[] = [];
 const pointOf = ({ start: at, close }: Candle) => ({ at, value: close / 10_000 });
 const DAY_MS = 86_400_000;
 const RANGES = {
@@ -127,7 +126,7 @@ function PriceChart({ asset, children }: { asset: MarketAsset; children: ReactNo
         <Choice label="Range" options={NAMES} value={range} onChange={setRange} />
       </div>
       <figcaption className="sub">{summaryOf(candles)}</figcaption>
-      <Chart rows={candles ?? NONE} point={pointOf} unit="%" height={280} />
+      <Chart rows={candles} point={pointOf} unit="%" height={280} />
     </figure>
   );
 }
@@ -162,7 +161,6 @@ function Ended({ result, outcome }: { result: number | null; outcome: string }) 
 
 type SiblingsProps = { asset: MarketAsset; markets: readonly Market[]; tickers: Tickers };
 
-/** The other outcomes of the same title. */
 function Siblings({ asset, markets, tickers }: SiblingsProps) {
   if (markets.length < 2) return null;
   return (

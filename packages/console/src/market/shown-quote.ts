@@ -3,7 +3,7 @@
  * does: when the shown quote ends, the button is dead for a second, so nobody accepts a price that
  * they did not read.
  */
-import type { Quote } from "@rfq-custody/client";
+import type { Match, Quote } from "@rfq-custody/client";
 
 export type ShownQuote = {
   readonly quote: Quote | null;
@@ -37,6 +37,6 @@ export function isBetter(one: Quote, other: Quote | undefined): boolean {
 }
 
 /** What the requester pays or gets in all. The service computed both parts. */
-export function totalOf({ side, usdc_amount, fee }: Quote): bigint {
+export function totalOf({ side, usdc_amount, fee }: Quote | Match): bigint {
   return side === "Bid" ? usdc_amount + fee : usdc_amount - fee;
 }

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { useMyRequests } from "../portfolio/open-requests.tsx";
 import { useAct } from "../session/session.tsx";
 import { useConnection } from "../live/live.tsx";
-import { CheckField, Choice, Form, SelectField, TextField } from "../ui/form.tsx";
+import { CheckField, Choice, Form, type FormValues, SelectField, TextField } from "../ui/form.tsx";
 import { Facts } from "../ui/records.tsx";
 import { usdcOf, When } from "../ui/values.tsx";
 import {
@@ -19,11 +19,13 @@ import {
   tokensFor,
   worth,
 } from "../units.ts";
-import { useBalances } from "../wallet/balances.tsx";
+import { useBalance } from "../wallet/balances.tsx";
 import { Quotes } from "./quotes.tsx";
+import { totalOf } from "./shown-quote.ts";
 
 const SIDES = { Bid: "Buy", Ask: "Sell", TwoWay: "Both" } as const;
 const UNITS = { tokens: "tokens", usdc: "USDC" } as const;
+type Unit = keyof typeof UNITS;
 const QUICK = ["100", "500", "1,000"];
 
 type TicketProps = {
@@ -61,10 +63,8 @@ export function Ticket(ticket: TicketProps) {
 
 type ReceiptProps = { match: Match; outcome: string; close: () => void };
 
-/** A settled match. */
 function Receipt({ match, outcome, close }: ReceiptProps) {
-  const buys = (match.side === "Bid") === (match.role === "requester");
-  const { fee, usdc_amount } = match;
+  const buys = match.side === "Bid";
   return (
     <section className="card ticket receipt" aria-label="Settled">
       <div role="status">
@@ -76,13 +76,10 @@ function Receipt({ match, outcome, close }: ReceiptProps) {
       <Facts
         facts={{
           Price: formatPrice(match.price),
-          Fee: fee === 0n ? "" : `${formatUnits(fee)} USDC`,
+          Fee: match.fee === 0n ? "" : `${formatUnits(match.fee)} USDC`,
           Settled: <When at={match.created_at} />,
         }}
-        total={[
-          `You ${buys ? "paid" : "got"}`,
-          `${formatUnits(buys ? usdc_amount + fee : usdc_amount - fee)} USDC`,
-        ]}
+        total={[`You ${buys ? "paid" : "got"}`, `${formatUnits(totalOf(match))} USDC`]}
       />
       <p>
         <a href={`#wallet/${match.match_id}`}>Its ledger entries</a>
@@ -97,12 +94,9 @@ function Receipt({ match, outcome, close }: ReceiptProps) {
 function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
   const act = useAct("my-requests");
   const [side, setSide] = useState<RequestSide>("Bid");
-  const [unit, setUnit] = useState<keyof typeof UNITS>("tokens");
+  const [unit, setUnit] = useState<Unit>("tokens");
   const [size, setSize] = useState("");
-  const balances = useBalances();
-  const usable = balances?.find(({ venue_id, asset_id }) =>
-    side === "Bid" ? venue_id === null : venue_id === asset.venue_id && asset_id === asset.asset_id,
-  )?.balance;
+  const usable = useBalance(side === "Bid" ? undefined : asset)?.balance;
   const hint =
     usable === undefined || side === "TwoWay"
       ? undefined
@@ -117,17 +111,9 @@ function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
       <Form
         label="Ask for quotes"
         action="Ask for quotes"
-        submit={async (values) => {
-          const amount = values.units("size");
-          const terms = {
-            ...asset,
-            ...(unit === "usdc" ? { usdc_amount: amount } : { amount }),
-            side,
-            expires_in_secs: values.integer("minutes") * 60,
-            disclose_identity: values.has("disclose"),
-          };
-          await act((client) => client.rfq.request(terms));
-        }}
+        submit={(values) =>
+          act((client) => client.rfq.request({ ...asset, side, ...termsOf(values, unit) }))
+        }
       >
         <Choice label="Side" options={SIDES} value={side} onChange={setSide} />
         <div className="row">
@@ -176,9 +162,18 @@ function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
   );
 }
 
+function termsOf(values: FormValues, unit: Unit) {
+  const amount = values.units("size");
+  return {
+    ...(unit === "usdc" ? { usdc_amount: amount } : { amount }),
+    expires_in_secs: values.integer("minutes") * 60,
+    disclose_identity: values.has("disclose"),
+  };
+}
+
 type EstimateProps = Omit<TicketProps, "asset"> & {
   size: string;
-  unit: keyof typeof UNITS;
+  unit: Unit;
   side: RequestSide;
 };
 

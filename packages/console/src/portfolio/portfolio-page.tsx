@@ -7,8 +7,8 @@ import { CsvButton } from "../ui/csv-button.tsx";
 import { SelectField } from "../ui/form.tsx";
 import { Facts, PagedTable, Part, Table } from "../ui/records.tsx";
 import { AssetName, resultOf, tokensOf, usdcOf, When } from "../ui/values.tsx";
-import { exactUnits, roughPrice } from "../units.ts";
-import { useBalances } from "../wallet/balances.tsx";
+import { assetKey, exactUnits, roughPrice } from "../units.ts";
+import { useBalance } from "../wallet/balances.tsx";
 import { OpenRequests } from "./open-requests.tsx";
 
 export default function PortfolioPage() {
@@ -30,9 +30,8 @@ function usePositions() {
   return useList(["balances", "positions"], (client) => client.rfq.positions({ limit: SHOWN }));
 }
 
-/** USDC, and tokens at their last prices. */
 function Total() {
-  const usdc = useBalances()?.find(({ venue_id }) => venue_id === null);
+  const usdc = useBalance();
   const positions = usePositions();
   if (positions === undefined) return null;
   const tokens = positions.reduce((sum, { value }) => sum + (value ?? 0n), 0n);
@@ -61,7 +60,7 @@ function Positions() {
       <Table
         caption="Tokens held or traded"
         rows={usePositions()}
-        rowKey={({ venue_id, asset_id }) => `${venue_id} ${asset_id}`}
+        rowKey={assetKey}
         empty="You hold no tokens. Choose a market and ask for quotes."
         columns={[
           ["Market", (position) => <AssetName asset={position} />],
@@ -76,7 +75,6 @@ function Positions() {
   );
 }
 
-/** The user's matches, with filters. */
 function History() {
   const nameOf = useAssetName();
   const venues = useVenueOptions();

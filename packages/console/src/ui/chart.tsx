@@ -20,8 +20,8 @@ const stepped: uPlot.Series.PathBuilder = (...series) =>
   uPlot.paths.stepped?.({ align: 1 })(...series) ?? null;
 
 type ChartProps<Row> = {
-  /** Oldest first. */
-  rows: readonly Row[];
+  /** Oldest first. Undefined until they are read. */
+  rows: readonly Row[] | undefined;
   /** Only drawn: a pixel is coarser than what a float loses. */
   point: (row: Row) => { at: string; value: number };
   /** USDC change in steps. */
@@ -34,7 +34,7 @@ export function Chart<Row>({ rows, point, unit, height }: ChartProps<Row>) {
   const place = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const target = place.current;
-    if (target === null || rows.length < 2) return undefined;
+    if (target === null || rows === undefined || rows.length < 2) return undefined;
     const percent = unit === "%";
     const points = rows.map((row) => point(row));
     const grid = { stroke: colorOf(target, "--line"), width: 1 };

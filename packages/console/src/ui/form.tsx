@@ -131,7 +131,6 @@ export function PasswordField({ label = "Password" }: { label?: string }) {
   return <TextField {...{ label, autoComplete, name: "password", type: "password" }} required />;
 }
 
-/** For a code of the authenticator app. */
 export function CodeField({ recovery = false }: { recovery?: boolean }) {
   return (
     <TextField
@@ -184,13 +183,7 @@ export function SelectField<Name extends string>(props: SelectFieldProps<Name>) 
 }
 
 /** One of a few, side by side. */
-export function Choice<Name extends string>(props: {
-  label: string;
-  /** The text of each value. */
-  options: Readonly<Record<Name, string>>;
-  value: Name;
-  onChange: (value: Name) => void;
-}) {
+export function Choice<Name extends string>(props: Required<Omit<SelectFieldProps<Name>, "name">>) {
   const { label, options, value, onChange } = props;
   // Safe cast: `Object.keys` returns these keys.
   const names = Object.keys(options) as Name[];

@@ -119,7 +119,6 @@ function filterOf(values: FormValues): LedgerFilter {
 
 /** The newest changes of the available USDC. */
 const POINTS = 500;
-const NONE: readonly LedgerEntry[] = [];
 const pointOf = ({ created_at: at, balance_after }: LedgerEntry) => ({
   at,
   value: Number(balance_after) / 1e6,
@@ -136,7 +135,7 @@ function BalanceChart() {
       <figcaption>
         Available USDC{last === undefined ? "" : `, now ${formatUnits(last.balance_after)}`}
       </figcaption>
-      <Chart rows={entries ?? NONE} point={pointOf} unit="USDC" height={180} />
+      <Chart rows={entries} point={pointOf} unit="USDC" height={180} />
     </figure>
   );
 }

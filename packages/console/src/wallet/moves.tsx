@@ -20,7 +20,6 @@ const DEPOSIT_STATES: Record<Deposit["status"], string> = {
   below_minimum: "below the smallest deposit, waits for more",
 };
 
-/** Those on their way, or the others. */
 export function Moves({ moving }: { moving: boolean }) {
   const deposits = useDeposits();
   const withdrawals = useWithdrawals();

@@ -19,7 +19,6 @@ export function Safety() {
 /** The service keeps at most as many. */
 const LISTED = 100;
 
-/** All entries; undefined until they are read. */
 export function useAddressBook() {
   return useList(["withdrawal-addresses"], (client) =>
     client.custody.withdrawalAddresses({ limit: LISTED }),

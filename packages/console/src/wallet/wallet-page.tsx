@@ -2,7 +2,7 @@ import type { ComponentType } from "react";
 import { useRoute } from "../router.ts";
 import { Facts } from "../ui/records.tsx";
 import { usdcOf } from "../ui/values.tsx";
-import { Balances, useBalances } from "./balances.tsx";
+import { Balances, useBalance } from "./balances.tsx";
 import { Deposits, useDeposits } from "./deposits.tsx";
 import { Ledger } from "./ledger.tsx";
 import { Moves } from "./moves.tsx";
@@ -53,7 +53,7 @@ function Withdraw({ id }: Pick<PartProps, "id">) {
 }
 
 function Overview() {
-  const usdc = useBalances()?.find(({ venue_id }) => venue_id === null);
+  const usdc = useBalance();
   const promised = usdc?.pending_balance ?? 0n;
   const coming = (useDeposits() ?? [])
     .filter(({ status, venue_id }) => status === "confirming" && venue_id === null)

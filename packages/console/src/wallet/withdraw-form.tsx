@@ -16,7 +16,7 @@ import {
   SelectField,
   TextField,
 } from "../ui/form.tsx";
-import { exactUnits, formatTokens, formatUnits, parseUnits } from "../units.ts";
+import { assetKey, exactUnits, formatTokens, formatUnits, parseUnits } from "../units.ts";
 import { useBalances } from "./balances.tsx";
 import { useAddressBook, usePolicy } from "./safety.tsx";
 import { Steps, useCircumstances } from "./timeline.tsx";
@@ -29,40 +29,20 @@ import {
 } from "./withdrawal-state.ts";
 
 export function WithdrawForm() {
-  const act = useAct("withdrawals", "balances", "policy");
   const nameOf = useAssetName();
   const book = useAddressBook();
   const [to, setTo] = useState("");
   const [chosen, setChosen] = useState("");
   const [text, setText] = useState("");
-  // One form makes at most one withdrawal, because a second one with its id is rejected.
-  const [id] = useState(() => crypto.randomUUID());
-  // Asked for without a clear answer.
-  const [unclear, setUnclear] = useState<WithdrawalTerms | null>(null);
   const place = useForgottenSecrets();
   const usable = book?.filter(({ active_from }) => Date.parse(active_from) <= clockNow()) ?? [];
   const entry = usable.find(({ address_id }) => address_id === to || usable.length === 1);
   const assets = useAssets(entry?.chain);
-  const asset = assets.find((one) => keyOf(one) === chosen) ?? assets[0];
+  const asset = assets.find((one) => assetKey(one) === chosen) ?? assets[0];
   const unit = asset === undefined ? "USDC" : nameOf(asset);
   const { most, limits } = useMost(asset);
   const amount = parseUnits(text);
-  const send = async (values: FormValues) => {
-    const terms = unclear ?? termsOf(id, entry, asset, values.units("amount"));
-    if (unclear === null && asset !== undefined && terms.amount > most)
-      throw new FieldError("amount", `You can withdraw at most ${formatTokens(most)} ${unit} now.`);
-    const key = apiKeyOf(values.text("key"));
-    if (key === null) throw new FieldError("key", "Enter the id of the key, a space, its secret.");
-    const asked = await act((client) => client.withApiKey(key).custody.withdraw(terms)).catch(
-      (error: unknown) => {
-        if (mayHaveArrived(error)) setUnclear(terms);
-        // The id is looked up before anything else that is 409, so it was not made.
-        else if (error instanceof Problem && error.status === 409) setUnclear(null);
-        throw placed(error);
-      },
-    );
-    location.hash = `#wallet/withdraw/${asked.withdrawal_id}`;
-  };
+  const { unclear, send } = useSending({ entry, asset, most, unit });
   return (
     <section className="card" aria-label="Withdraw" ref={place}>
       <Form
@@ -82,9 +62,9 @@ export function WithdrawForm() {
           {assets.length < 2 ? null : (
             <SelectField
               label="What"
-              value={asset === undefined ? "" : keyOf(asset)}
+              value={asset === undefined ? "" : assetKey(asset)}
               onChange={setChosen}
-              options={Object.fromEntries(assets.map((one) => [keyOf(one), nameOf(one)]))}
+              options={Object.fromEntries(assets.map((one) => [assetKey(one), nameOf(one)]))}
             />
           )}
           <TextField
@@ -107,19 +87,54 @@ export function WithdrawForm() {
         {amount === null || entry === undefined ? null : (
           <Check amount={amount} unit={unit} chain={entry.chain} />
         )}
-        <TextField
-          label="API key with the scope withdraw"
-          name="key"
-          type="password"
-          autoComplete="off"
-          required
-          hint="Its id, a space and its secret. They sign this call in the page and are not kept."
-        />
-        <p className="hint">
-          No such key yet? Ask for one under <a href="#account">Account</a>.
-        </p>
+        <KeyField />
       </Form>
     </section>
+  );
+}
+
+type Chosen = { entry: WithdrawalAddress | undefined; asset: Balance | undefined };
+
+/** Sends what the form says, or once more what was asked for without a clear answer. */
+function useSending({ entry, asset, most, unit }: Chosen & { most: bigint; unit: string }) {
+  const act = useAct("withdrawals", "balances", "policy");
+  // One form makes at most one withdrawal, because a second one with its id is rejected.
+  const [id] = useState(() => crypto.randomUUID());
+  const [unclear, setUnclear] = useState<WithdrawalTerms | null>(null);
+  const send = async (values: FormValues) => {
+    const terms = unclear ?? termsOf(id, { entry, asset }, values.units("amount"));
+    if (unclear === null && asset !== undefined && terms.amount > most)
+      throw new FieldError("amount", `You can withdraw at most ${formatTokens(most)} ${unit} now.`);
+    const key = apiKeyOf(values.text("key"));
+    if (key === null) throw new FieldError("key", "Enter the id of the key, a space, its secret.");
+    const asked = await act((client) => client.withApiKey(key).custody.withdraw(terms)).catch(
+      (error: unknown) => {
+        if (mayHaveArrived(error)) setUnclear(terms);
+        // The id is looked up before anything else that is 409, so it was not made.
+        else if (error instanceof Problem && error.status === 409) setUnclear(null);
+        throw placed(error);
+      },
+    );
+    location.hash = `#wallet/withdraw/${asked.withdrawal_id}`;
+  };
+  return { unclear, send };
+}
+
+function KeyField() {
+  return (
+    <>
+      <TextField
+        label="API key with the scope withdraw"
+        name="key"
+        type="password"
+        autoComplete="off"
+        required
+        hint="Its id, a space and its secret. They sign this call in the page and are not kept."
+      />
+      <p className="hint">
+        No such key yet? Ask for one under <a href="#account">Account</a>.
+      </p>
+    </>
   );
 }
 
@@ -192,8 +207,6 @@ function Check({ amount, unit, chain }: { amount: bigint; unit: string; chain: s
   );
 }
 
-const keyOf = ({ venue_id, asset_id }: Balance) => `${venue_id} ${asset_id}`;
-
 /** What the user has and this chain can pay. USDC is one balance across chains. */
 function useAssets(chain: string | undefined): readonly Balance[] {
   const config = useConfig();
@@ -217,21 +230,11 @@ function useMost(asset: Balance | undefined) {
   return { most: left < most ? left : most, limits };
 }
 
-function termsOf(
-  client_withdrawal_id: string,
-  entry: WithdrawalAddress | undefined,
-  asset: Balance | undefined,
-  amount: bigint,
-): WithdrawalTerms {
+function termsOf(client_withdrawal_id: string, { entry, asset }: Chosen, amount: bigint) {
   if (entry === undefined) throw new FieldError("to", "Choose an address.");
   const { venue_id, asset_id } = asset ?? { venue_id: null, asset_id: null };
-  return {
-    client_withdrawal_id,
-    amount,
-    to_address: entry.address,
-    chain: entry.chain,
-    ...(venue_id === null || asset_id === null ? {} : { venue_id, asset_id }),
-  };
+  const what = venue_id === null || asset_id === null ? {} : { venue_id, asset_id };
+  return { client_withdrawal_id, amount, to_address: entry.address, chain: entry.chain, ...what };
 }
 
 /** The error with the field that caused it. */

@@ -80,28 +80,21 @@ export function stepsOf(withdrawal: Withdrawal, circumstances: Circumstances): r
   const { status, created_at, updated_at, failure, transaction_hash } = withdrawal;
   const asked: Step = { title: "You asked", state: "done", at: created_at };
   if (status === "failed" || status === "cancelled") {
-    const title = status === "failed" ? "Not paid" : "Cancelled";
     const note = `${failure?.message ?? ""} The amount is yours again.`.trim();
-    return [asked, { title, note, state: "failed", at: updated_at }];
+    return [asked, { title: STATES[status], note, state: "failed", at: updated_at }];
   }
-  const ahead = [
-    ...(withdrawal.approval_expires_at === null ? [] : [["awaiting_approval", "Your approval"]]),
-    ["queued", "In line to be sent"],
-    ["submitted", "Sent"],
-    ["settled", "Arrived"],
-  ] as const;
-  const place = ahead.findIndex(([reached]) => reached === status);
+  const ahead: Withdrawal["status"][] = ["queued", "submitted", "settled"];
+  if (withdrawal.approval_expires_at !== null) ahead.unshift("awaiting_approval");
+  const place = ahead.indexOf(status);
   return [
     asked,
-    ...ahead.map(([reached, title], index): Step => {
+    ...ahead.map((reached, index): Step => {
+      const title = reached === "awaiting_approval" ? "Your approval" : STATES[reached];
       const state =
         index < place || status === "settled" ? "done" : index > place ? "later" : "now";
-      const note = [
-        reached === "submitted" ? (transaction_hash ?? "") : "",
-        state === "now" ? whyItWaits(withdrawal, circumstances) : "",
-      ]
-        .filter(Boolean)
-        .join(" ");
+      const hash = reached === "submitted" ? (transaction_hash ?? "") : "";
+      const why = state === "now" ? whyItWaits(withdrawal, circumstances) : "";
+      const note = `${hash} ${why}`.trim();
       return { title, state, note, ...(index === place ? { at: updated_at } : {}) };
     }),
   ];
@@ -114,28 +107,26 @@ export function apiKeyOf(text: string): { apiKeyId: string; secret: string } | n
   return apiKeyId === undefined || secret === undefined ? null : { apiKeyId, secret };
 }
 
-const FIELDS: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    api_key_unknown: "key",
-    api_key_revoked: "key",
-    api_key_expired: "key",
-    signature_invalid: "key",
-    scope_missing: "key",
-    ip_not_allowed: "key",
-    address_not_listed: "to",
-    destination_refused: "to",
-    chain_unknown: "to",
-    insufficient_funds: "amount",
-    withdrawal_amount_limit: "amount",
-    withdrawal_daily_limit: "amount",
-    account_limit: "amount",
-    chain_liquidity: "amount",
-  } satisfies Partial<Record<KnownProblemCode, "key" | "to" | "amount">>),
-);
+const FIELDS: Readonly<Record<string, string>> = {
+  api_key_unknown: "key",
+  api_key_revoked: "key",
+  api_key_expired: "key",
+  signature_invalid: "key",
+  scope_missing: "key",
+  ip_not_allowed: "key",
+  address_not_listed: "to",
+  destination_refused: "to",
+  chain_unknown: "to",
+  insufficient_funds: "amount",
+  withdrawal_amount_limit: "amount",
+  withdrawal_daily_limit: "amount",
+  account_limit: "amount",
+  chain_liquidity: "amount",
+} satisfies Partial<Record<KnownProblemCode, "key" | "to" | "amount">>;
 
 /** The field that caused the error, if one did. */
 export function fieldOf(error: unknown): string | undefined {
-  return error instanceof Problem ? FIELDS.get(error.code) : undefined;
+  return error instanceof Problem ? FIELDS[error.code] : undefined;
 }
 
 /** Whether the call may have taken effect. Only a rejection says that it has not. */
