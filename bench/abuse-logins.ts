@@ -3,10 +3,9 @@
  * costs the service a hash each: whether their logins and step-up calls succeed, and how long they
  * take. Each owner has an address of their own that the service knows.
  */
-import { hashPassword } from "../src/auth/password.ts";
 import { type Figure, number, percentile } from "./figures.ts";
 import { drive, httpRequest, run } from "./load.ts";
-import { makePeople } from "./people.ts";
+import { loginRequest, makeLogins } from "./people.ts";
 import type { BenchStack } from "./stack.ts";
 
 const ACCOUNTS = 36;
@@ -64,29 +63,14 @@ async function makeAccounts(
   count: number,
   ipOf: (n: number) => string,
 ): Promise<Account[]> {
-  const people = await makePeople(stack, count, []);
-  await stack.db
-    .prepare(
-      `UPDATE users SET password_hash = ?1
-       WHERE user_id IN (SELECT unhex(value, '-') FROM json_each(?2))`,
-    )
-    .bind(await hashPassword(PASSWORD), JSON.stringify(people.map(({ userId }) => userId)))
-    .run();
-  const accounts = people.map(({ userId }, n) => ({
-    email: `${userId}@bench.example`,
-    ip: ipOf(n),
-  }));
+  const emails = await makeLogins(stack, count, PASSWORD);
+  const accounts = emails.map((email, n) => ({ email, ip: ipOf(n) }));
   for (const account of accounts) await send(stack, login(account));
   return accounts;
 }
 
 function login({ email, ip }: Account): Uint8Array {
-  return httpRequest({
-    method: "POST",
-    target: "/auth/login",
-    headers: { "cf-connecting-ip": ip },
-    body: JSON.stringify({ email, password: PASSWORD }),
-  });
+  return loginRequest({ email, password: PASSWORD }, { "cf-connecting-ip": ip });
 }
 
 /** A call that takes the password beside a session. */

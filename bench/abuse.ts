@@ -8,10 +8,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { benchLogins } from "./abuse-logins.ts";
 import { type Bench, type Figure, number, percentile } from "./figures.ts";
 import { drive, httpRequest, type LoadResult } from "./load.ts";
-import { quoteFields, sendAll } from "./market.ts";
-import { makePeople, newToken, type Person, signed } from "./people.ts";
+import { quoteFields, requestFields, sendAll } from "./market.ts";
+import { loginRequest, makePeople, newToken, type Person, signed } from "./people.ts";
 import { type BenchSocket, openSocket } from "./sockets.ts";
-import { type BenchStack, startBenchStack } from "./stack.ts";
+import type { BenchStack } from "./stack.ts";
 
 /** The bystander's pace. At most 50 quotes of one maker may be open on a request. */
 const EVERY_MS = 30;
@@ -89,12 +89,17 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
       ),
     ),
   "REST: unknown fields": async (stage) =>
-    restFlood(stage, [login(unknownFields(UNKNOWN_FIELDS), ATTACKER)]),
+    restFlood(stage, [
+      loginRequest(
+        Object.fromEntries(Array.from({ length: UNKNOWN_FIELDS }, (_, n) => [`k${n}`, 1])),
+        ATTACKER,
+      ),
+    ]),
   "REST: logins from many networks": async (stage) =>
     restFlood(
       stage,
       Array.from({ length: 500 }, (_, n) =>
-        login(
+        loginRequest(
           { email: `${randomUUID()}@x.example`, password: "a wrong password" },
           from(`2001:db8:1:${n.toString(16)}::1`),
         ),
@@ -113,9 +118,9 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   },
 };
 
-export const benchAbuse: Bench = async ({ quick, only = "", say, onStop }) => {
+export const benchAbuse: Bench = async ({ quick, only = "", say, start }) => {
   const ms = quick ? 2_000 : 8_000;
-  const stack = await startBenchStack({
+  const stack = await start({
     limits: true,
     inMemory: true,
     settings: {
@@ -124,47 +129,36 @@ export const benchAbuse: Bench = async ({ quick, only = "", say, onStop }) => {
       RFQ_OPEN_QUOTES_PER_USER: "1000",
     },
   });
-  onStop(stack.stop);
   const figures: Figure[] = [];
   let control: Probed | undefined;
-  try {
-    const stage = await openStage(stack);
-    await probe(stage, 1_000);
-    for (const [name, attack] of Object.entries(ATTACKS)) {
-      if (name !== CONTROL && !name.includes(only)) continue;
-      const idleFrom = stack.cpuMs();
-      const alone = await probe(stage, ms);
-      const idleMs = stack.cpuMs() - idleFrom;
-      const begin = await attack(stage);
-      const [rss, busyFrom] = [stack.rssMb(), stack.cpuMs()];
-      const [during, told] = await Promise.all([probe(stage, ms), begin(ms)]);
-      const each = (stack.cpuMs() - busyFrom - idleMs) / Math.max(1, total(told));
-      say(
-        `  ${name}: attacker ${tally(told)}, ${number(each)} ms of workerd each; ` +
-          `bystander ${tally(during.statuses)}; ${number(rss)} → ${number(stack.rssMb())} MB`,
-      );
-      figures.push(...compare(name, { alone, during, control }));
-      control ??= during;
-      // The classes of ten seconds must not reach into the next attack.
-      await sleep(quick ? 500 : 3_000);
-    }
-    if (LOGINS.includes(only)) figures.push(...(await benchLogins(stack, { quick, say })));
-    return figures;
-  } finally {
-    await stack.stop();
+  const stage = await openStage(stack);
+  await probe(stage, 1_000);
+  for (const [name, attack] of Object.entries(ATTACKS)) {
+    if (name !== CONTROL && !name.includes(only)) continue;
+    const idleFrom = stack.cpuMs();
+    const alone = await probe(stage, ms);
+    const idleMs = stack.cpuMs() - idleFrom;
+    const begin = await attack(stage);
+    const [rss, busyFrom] = [stack.rssMb(), stack.cpuMs()];
+    const [during, told] = await Promise.all([probe(stage, ms), begin(ms)]);
+    const each = (stack.cpuMs() - busyFrom - idleMs) / Math.max(1, total(told));
+    say(
+      `  ${name}: attacker ${tally(told)}, ${number(each)} ms of workerd each; ` +
+        `bystander ${tally(during.statuses)}; ${number(rss)} → ${number(stack.rssMb())} MB`,
+    );
+    figures.push(...compare(name, { alone, during, control }));
+    control ??= during;
+    // The classes of ten seconds must not reach into the next attack.
+    await sleep(quick ? 500 : 3_000);
   }
+  if (LOGINS.includes(only)) figures.push(...(await benchLogins(stack, { quick, say })));
+  return figures;
 };
 
 async function openStage(stack: BenchStack): Promise<Stage> {
   const { asset, assetId } = newToken();
   const [requester, maker] = (await makePeople(stack, 2, [asset, "usdc"])) as [Person, Person];
-  const body = {
-    venue_id: "venue_one",
-    asset_id: assetId,
-    amount: "1000",
-    side: "Bid",
-    expires_in_secs: 3_600,
-  };
+  const body = requestFields({ assetId });
   const [request] = await sendAll(stack, [await signed(requester, "POST", "/rfq/request", body)]);
   return { stack, assetId, requestId: String(request?.["request_id"]), requester, maker };
 }
@@ -254,19 +248,6 @@ function restFlood(
   };
 }
 
-function login(fields: object, headers: Readonly<Record<string, string>>): Uint8Array {
-  return httpRequest({
-    method: "POST",
-    target: "/auth/login",
-    headers,
-    body: JSON.stringify(fields),
-  });
-}
-
-function unknownFields(count: number): Record<string, number> {
-  return Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, 1]));
-}
-
 async function openSockets(
   { stack, assetId }: Stage,
   attacker: Person,
@@ -323,14 +304,8 @@ async function bigFrames(stage: Stage) {
 async function slowReaders(stage: Stage) {
   const sockets = await openSockets(stage, await newPerson(stage), 2 * SOCKETS);
   for (const socket of sockets) socket.stopReading();
-  const [busy] = (await makePeople(stage.stack, 1, [])) as [Person];
-  const body = {
-    venue_id: "venue_one",
-    asset_id: stage.assetId,
-    amount: "1",
-    side: "Bid",
-    expires_in_secs: 1,
-  };
+  const busy = await newPerson(stage);
+  const body = { ...requestFields(stage, 1), amount: "1" };
   const request = await signed(busy, "POST", "/rfq/request", body, from("192.0.2.3"));
   return async (ms: number) => {
     const { statuses } = await drive({

@@ -9,7 +9,7 @@ import { skipTransfers } from "../src/ledger/skip-transfers.ts";
 import { type Bench, type Figure, number, percentile } from "./figures.ts";
 import { makePeople, type Person } from "./people.ts";
 import { followAll, SealWriter, timed } from "./seals.ts";
-import { type BenchStack, startBenchStack } from "./stack.ts";
+import type { BenchStack } from "./stack.ts";
 import { eachText, QUOTE_TEXTS } from "../src/rfq/own-texts.ts";
 
 /** As the sealer makes them while it is behind. */
@@ -32,96 +32,97 @@ const TINY = 777;
 /** Amounts within those of every seal: of a reserve in two seals, and of none. */
 const [SCARCE, ABSENT] = [250_000_001, 250_000_003];
 
-export const benchArchive: Bench = async ({ entries, quick, say, onStop }) => {
-  const stack = await startBenchStack({});
-  onStop(stack.stop);
-  try {
-    const [reader, newcomer] = (await makePeople(stack, 2, ["usdc"])) as [Person, Person];
-    const wanted = entries ?? (quick ? QUICK_ENTRIES : DEFAULT_ENTRIES);
-    const seals = Math.max(1, Math.round(wanted / ENTRIES_PER_SEAL));
-    const started = Date.now() - DAY_MS - seals * QUOTES_PER_SEAL * EVERY_MS;
-    const writing = performance.now();
-    const bytes = await writeSeals(stack, reader, { seals, started });
-    const took = (performance.now() - writing) / 1_000;
-    say(
-      `  ${number(seals * ENTRIES_PER_SEAL)} entries in ${seals} seals of ` +
-        `${number(bytes / seals / 1_000)} kB, written in ${number(took)} s`,
-    );
-    const last = await addHotEntries(stack, [reader, newcomer], seals * TRANSFERS_PER_SEAL);
-    const ask = (person: Person, query: string) => timed(stack, person, query);
-    const following = performance.now();
-    await followAll(stack, reader, { seals, cursor: 2 * seals * TRANSFERS_PER_SEAL });
-    say(
-      `  its history has read all footers after ` +
-        `${number((performance.now() - following) / 1_000)} s`,
-    );
-    const hot: number[] = [];
-    const hotPeer: number[] = [];
-    const across: number[] = [];
-    const cold: number[] = [];
-    const mark = 2 * (seals * TRANSFERS_PER_SEAL + 1);
-    for (let step = 0; step < HOT_ROUNDS * PAGES; step++) {
-      // Each goes first in turn, and no page of the archive comes between.
-      const pair = [
-        { times: hot, person: reader },
-        { times: hotPeer, person: newcomer },
-      ];
-      for (const { times, person } of step % 2 === 0 ? pair : pair.toReversed())
-        times.push(await ask(person, `limit=50&last_cursor=${last - (step % PAGES)}`));
-    }
-    for (let step = 0; step < PAGES; step++) {
-      across.push(await ask(reader, `limit=50&last_cursor=${mark + 100 + step}`));
-      const place = Math.floor(mark * ((step * 0.618) % 1)) + 200;
-      cold.push(await ask(reader, `limit=50&last_cursor=${place}`));
-    }
-    const filtered = async (query: string) => {
-      const times: number[] = [];
-      for (let step = 0; step < 5; step++) times.push(await ask(reader, `limit=50&${query}`));
-      return times;
-    };
-    const tiny = await filtered(`max_amount=${TINY}`);
-    const belowAll = await filtered(`max_amount=${TINY - 1}`);
-    const scarce = await filtered(`min_amount=${SCARCE}&max_amount=${SCARCE}`);
-    const absent = await filtered(`min_amount=${ABSENT}&max_amount=${ABSENT}`);
-    const p50 = (list: readonly number[]) => percentile(list, 0.5);
-    const figures: Figure[] = [
-      {
-        what: "ledger page, hot",
-        unit: "ms",
-        ours: p50(hot),
-        peer: { name: "reader without an archive", value: p50(hotPeer) },
-        target: { atMost: 1.1 },
-      },
-      {
-        what: "ledger page across the mark: one more hop",
-        unit: "ms",
-        ours: p50(across),
-        peer: { name: "hot", value: p50(hot) },
-      },
-      {
-        what: `ledger page, cold at ${number(seals * ENTRIES_PER_SEAL)} entries`,
-        unit: "ms",
-        ours: p50(cold),
-        target: { atMost: 150 },
-        note: `p99 ${number(percentile(cold, 0.99))} ms`,
-      },
-      ...[
-        { which: "one reserve of the oldest seal fits", times: tiny },
-        { which: "below every amount", times: belowAll },
-        { which: "within every seal's amounts, two reserves fit", times: scarce },
-        { which: "within every seal's amounts, nothing fits", times: absent },
-      ].map(({ which, times }) => ({
-        what: `amount filter, ${which}`,
-        unit: "ms",
-        ours: p50(times),
-        target: { atMost: 1_500 },
-      })),
-    ];
-    return figures;
-  } finally {
-    await stack.stop();
-  }
+export const benchArchive: Bench = async ({ entries, quick, say, start }) => {
+  const stack = await start();
+  const [reader, newcomer] = (await makePeople(stack, 2, ["usdc"])) as [Person, Person];
+  const wanted = entries ?? (quick ? QUICK_ENTRIES : DEFAULT_ENTRIES);
+  const seals = Math.max(1, Math.round(wanted / ENTRIES_PER_SEAL));
+  const writing = performance.now();
+  const bytes = await writeSeals(stack, reader, seals);
+  say(
+    `  ${number(seals * ENTRIES_PER_SEAL)} entries in ${seals} seals of ` +
+      `${number(bytes / seals / 1_000)} kB, written in ${secondsSince(writing)} s`,
+  );
+  const last = await addHotEntries(stack, [reader, newcomer], seals * TRANSFERS_PER_SEAL);
+  const following = performance.now();
+  await followAll(stack, reader, { seals, cursor: 2 * seals * TRANSFERS_PER_SEAL });
+  say(`  its history has read all footers after ${secondsSince(following)} s`);
+  return [
+    ...(await pageFigures(stack, [reader, newcomer], { seals, last })),
+    ...(await filterFigures(stack, reader)),
+  ];
 };
+
+const p50 = (times: readonly number[]) => percentile(times, 0.5);
+
+function secondsSince(started: number): string {
+  return number((performance.now() - started) / 1_000);
+}
+
+/** Pages of hot entries, across the mark where the archive begins, and anywhere in the archive. */
+async function pageFigures(
+  stack: BenchStack,
+  [reader, newcomer]: readonly [Person, Person],
+  { seals, last }: { seals: number; last: number },
+): Promise<Figure[]> {
+  const page = (person: Person, cursor: number) =>
+    timed(stack, person, `limit=50&last_cursor=${cursor}`);
+  const hot = { person: reader, times: [] as number[] };
+  const hotPeer = { person: newcomer, times: [] as number[] };
+  for (let step = 0; step < HOT_ROUNDS * PAGES; step++)
+    // Each goes first in turn, and no page of the archive comes between.
+    for (const { times, person } of step % 2 === 0 ? [hot, hotPeer] : [hotPeer, hot])
+      times.push(await page(person, last - (step % PAGES)));
+  const [across, cold]: [number[], number[]] = [[], []];
+  const mark = 2 * (seals * TRANSFERS_PER_SEAL + 1);
+  for (let step = 0; step < PAGES; step++) {
+    across.push(await page(reader, mark + 100 + step));
+    cold.push(await page(reader, Math.floor(mark * ((step * 0.618) % 1)) + 200));
+  }
+  return [
+    {
+      what: "ledger page, hot",
+      unit: "ms",
+      ours: p50(hot.times),
+      peer: { name: "reader without an archive", value: p50(hotPeer.times) },
+      target: { atMost: 1.1 },
+    },
+    {
+      what: "ledger page across the mark: one more hop",
+      unit: "ms",
+      ours: p50(across),
+      peer: { name: "hot", value: p50(hot.times) },
+    },
+    {
+      what: `ledger page, cold at ${number(seals * ENTRIES_PER_SEAL)} entries`,
+      unit: "ms",
+      ours: p50(cold),
+      target: { atMost: 150 },
+      note: `p99 ${number(percentile(cold, 0.99))} ms`,
+    },
+  ];
+}
+
+async function filterFigures(stack: BenchStack, reader: Person): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  for (const [which, query] of [
+    ["one reserve of the oldest seal fits", `max_amount=${TINY}`],
+    ["below every amount", `max_amount=${TINY - 1}`],
+    ["within every seal's amounts, two reserves fit", `min_amount=${SCARCE}&max_amount=${SCARCE}`],
+    ["within every seal's amounts, nothing fits", `min_amount=${ABSENT}&max_amount=${ABSENT}`],
+  ]) {
+    const times: number[] = [];
+    for (let step = 0; step < 5; step++)
+      times.push(await timed(stack, reader, `limit=50&${query}`));
+    figures.push({
+      what: `amount filter, ${which}`,
+      unit: "ms",
+      ours: p50(times),
+      target: { atMost: 1_500 },
+    });
+  }
+  return figures;
+}
 
 /** Deposits of one unit to each. Returns the last entry's number. */
 async function addHotEntries(
@@ -151,17 +152,14 @@ async function addHotEntries(
 }
 
 /** Seals of nothing but the reader's quotes, each reserved and released. Returns their bytes. */
-async function writeSeals(
-  stack: BenchStack,
-  reader: Person,
-  { seals, started }: { seals: number; started: number },
-): Promise<number> {
+async function writeSeals(stack: BenchStack, reader: Person, seals: number): Promise<number> {
+  const started = Date.now() - DAY_MS - seals * QUOTES_PER_SEAL * EVERY_MS;
   const owner = reader.userId.replaceAll("-", "");
   const writer = new SealWriter(stack);
   for (let place = 1; place <= seals; place++) {
     const after = (place - 1) * TRANSFERS_PER_SEAL;
     const content = contentOf(owner, after, {
-      at: started + after * (EVERY_MS / 2),
+      start: started + after * (EVERY_MS / 2),
       planted: [
         ...(place === 1 ? [TINY] : []),
         ...(place === 1 || place === Math.ceil(seals / 2) ? [SCARCE] : []),
@@ -174,56 +172,19 @@ async function writeSeals(
 }
 
 /** When a seal's content starts, and its first amounts. The others are random. */
-type Place = { readonly at: number; readonly planted: readonly number[] };
+type Place = { readonly start: number; readonly planted: readonly number[] };
 
 /** Quotes that are each reserved, and released at once. */
-function contentOf(owner: string, after: number, { at: start, planted }: Place) {
+function contentOf(owner: string, after: number, { start, planted }: Place) {
   const random = randomBytes(26 * QUOTES_PER_SEAL);
-  const transfers: SealedTransfer[] = [];
-  const quotes: SealedQuote[] = [];
   const idOf = (at: number, from: number) =>
     at.toString(16).padStart(12, "0") + random.toString("hex", from, from + 10);
-  const funds = 10n ** 15n;
-  for (let n = 0; n < QUOTES_PER_SEAL; n++) {
+  const quotes = Array.from({ length: QUOTES_PER_SEAL }, (_, n): SealedQuote => {
     const at = start + n * EVERY_MS;
     const units = SMALLEST + 2 * (random.readUInt32LE(26 * n) % ((LARGEST - SMALLEST) / 2));
     const reserve = BigInt(planted[n] ?? units);
-    const quoteId = idOf(at, 26 * n + 4);
-    const shared = {
-      from_owner: owner,
-      to_owner: owner,
-      asset: "usdc",
-      amount: reserve,
-      line: 0,
-      ref: quoteId,
-      match_id: null,
-    };
-    transfers.push(
-      {
-        ...shared,
-        transfer_id: after + 2 * n + 1,
-        from_kind: "available",
-        to_kind: "pending",
-        reason: reasonNumber("reserve_rfq"),
-        step: stepNumber("reserve"),
-        at,
-        from_balance: funds - reserve,
-        to_balance: reserve,
-      },
-      {
-        ...shared,
-        transfer_id: after + 2 * n + 2,
-        from_kind: "pending",
-        to_kind: "available",
-        reason: reasonNumber("release"),
-        step: stepNumber("end"),
-        at: at + EVERY_MS / 2,
-        from_balance: 0n,
-        to_balance: funds,
-      },
-    );
-    quotes.push({
-      quote_id: quoteId,
+    return {
+      quote_id: idOf(at, 26 * n + 4),
       request_id: idOf(start, 26 * (n - (n % 10)) + 14),
       maker_id: owner,
       credential: owner,
@@ -246,7 +207,46 @@ function contentOf(owner: string, after: number, { at: start, planted }: Place) 
       ended_by: idOf(at, 26 * n + 14),
       ended_group: after + 2 * n + 2,
       stuck_at: null,
-    });
-  }
-  return { transfers, quotes };
+    };
+  });
+  return { quotes, transfers: quotes.flatMap((quote) => transfersOf(quote)) };
+}
+
+/** Of a quote that is reserved and released. */
+function transfersOf(quote: SealedQuote): SealedTransfer[] {
+  const { reserve, opened_at: at } = quote;
+  const funds = 10n ** 15n;
+  const shared = {
+    from_owner: quote.maker_id,
+    to_owner: quote.maker_id,
+    asset: "usdc",
+    amount: reserve,
+    line: 0,
+    ref: quote.quote_id,
+    match_id: null,
+  };
+  return [
+    {
+      ...shared,
+      transfer_id: quote.opened_group,
+      from_kind: "available",
+      to_kind: "pending",
+      reason: reasonNumber("reserve_rfq"),
+      step: stepNumber("reserve"),
+      at,
+      from_balance: funds - reserve,
+      to_balance: reserve,
+    },
+    {
+      ...shared,
+      transfer_id: quote.ended_group ?? 0,
+      from_kind: "pending",
+      to_kind: "available",
+      reason: reasonNumber("release"),
+      step: stepNumber("end"),
+      at: at + EVERY_MS / 2,
+      from_balance: 0n,
+      to_balance: funds,
+    },
+  ];
 }

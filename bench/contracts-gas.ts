@@ -22,20 +22,22 @@ type Row = { what: string; count: number; gas: bigint; bare: bigint };
 const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
-async function bareTransfers(chain: Chain, recipients: Address[]): Promise<bigint> {
+/** Returns what sends bare transfers of a token to each recipient, for their gas. */
+async function bareToken(chain: Chain) {
   const usdc = await chain.deploy("LocalUSDC");
   await chain.send(chain.admin, usdc, "mint", [chain.payer, HUGE]);
-  let total = 0n;
-  for (const to of recipients)
-    total += (await chain.send(chain.payer, usdc, "transfer", [to, 1_000_001n])).gasUsed;
-  return total;
+  return async (recipients: readonly Address[]): Promise<bigint> => {
+    let total = 0n;
+    for (const to of recipients)
+      total += (await chain.send(chain.payer, usdc, "transfer", [to, 1_000_001n])).gasUsed;
+    return total;
+  };
 }
 
 /** Pays recipients that hold nothing yet, and then the same recipients again. */
 async function payRows(chain: Chain, count: number): Promise<Row[]> {
   const world = await vaultWorld(chain, { rich: 1n << 60n });
-  const bareUsdc = await chain.deploy("LocalUSDC");
-  await chain.send(chain.admin, bareUsdc, "mint", [chain.payer, HUGE]);
+  const transfer = await bareToken(chain);
   const recipients = times(count, someone);
   const rows: Row[] = [];
   // The first batch of a vault also pays for creating its counters.
@@ -43,18 +45,12 @@ async function payRows(chain: Chain, count: number): Promise<Row[]> {
   for (const who of ["new holders", "holders"]) {
     const usdc = recipients.map((to) => world.inUsdc(1_000_001n, { to }));
     const outcome = recipients.map((to) => world.inOutcome(1_000_001n, { to }));
-    let bare = 0n;
-    for (const to of recipients)
-      bare += (await chain.send(chain.payer, bareUsdc, "transfer", [to, 1_000_001n])).gasUsed;
-    const paid = await chain.send(chain.payer, world.vault, "pay", await world.batchArgs(usdc));
-    const paidOutcome = await chain.send(
-      chain.payer,
-      world.vault,
-      "pay",
-      await world.batchArgs(outcome),
-    );
-    rows.push({ what: `pay USDC, ${who}`, count, gas: paid.gasUsed, bare });
-    rows.push({ what: `pay ERC-1155, ${who}`, count, gas: paidOutcome.gasUsed, bare });
+    const bare = await transfer(recipients);
+    for (const [token, batch] of Object.entries({ USDC: usdc, "ERC-1155": outcome })) {
+      const args = await world.batchArgs(batch);
+      const { gasUsed: gas } = await chain.send(chain.payer, world.vault, "pay", args);
+      rows.push({ what: `pay ${token}, ${who}`, count, gas, bare });
+    }
   }
   return rows;
 }
@@ -63,10 +59,8 @@ async function sweepRows(chain: Chain, count: number): Promise<Row[]> {
   const world = await vaultWorld(chain);
   const factory = await deployFactory(chain, world.vault);
   const salts = times(count, id32);
-  const bare = await bareTransfers(
-    chain,
-    times(count, () => world.vault.address),
-  );
+  const transfer = await bareToken(chain);
+  const bare = await transfer(times(count, () => world.vault.address));
   const rows: Row[] = [];
   for (const when of ["first", "again"]) {
     for (const salt of salts) {

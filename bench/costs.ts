@@ -4,7 +4,6 @@
  */
 import { randomBytes } from "node:crypto";
 import { getAddress } from "viem";
-import { hashPassword } from "../src/auth/password.ts";
 import { announceDeposits } from "../src/custody/custody-events.ts";
 import { creditConfirmed } from "../src/custody/watcher/credit-deposit.ts";
 import { recordDeposits, type SeenTransfer } from "../src/custody/watcher/detect-deposits.ts";
@@ -13,14 +12,14 @@ import type { Config } from "../src/platform/config.ts";
 import { TRUE } from "../src/platform/sql.ts";
 import { uuidv7 } from "../src/platform/uuid.ts";
 import { type Bench, number } from "./figures.ts";
-import { drive, httpRequest } from "./load.ts";
+import { drive } from "./load.ts";
 import { openMarket, succeeded } from "./market.ts";
 import { type Loads, measureVerbs } from "./network.ts";
-import { makePeople, signed } from "./people.ts";
+import { loginRequest, makeLogins, makePeople, signed } from "./people.ts";
 import { type Bill, billOf, dollarsOf, type Month } from "./prices.ts";
 import { PATIENT } from "./quote-loads.ts";
-import { type BenchStack, type Meter, startBenchStack } from "./stack.ts";
-import { acceptOneOfThree, loseQuotes, transfersIn, trim } from "./storage.ts";
+import { type BenchStack, type Meter, NOTHING_BILLED } from "./stack.ts";
+import { acceptOneOfThree, livesOf, loseQuotes, trim } from "./storage.ts";
 
 const CALLS = 40;
 const LIVES = 1_000;
@@ -43,32 +42,27 @@ const HOT_SECS = 2 * 3_600;
 const KEY_BYTES = 100;
 const KEY_SECS = 30 * 3_600;
 
-export const benchCosts: Bench = async ({ quick, say, onStop }) => {
-  const stack = await startBenchStack({ meter: true, settings: PATIENT });
-  onStop(stack.stop);
-  try {
-    const loads: Loads = [
-      { lanes: 4, each: quick ? 3 : 20 },
-      { lanes: 64, each: quick ? 2 : 3 },
-    ];
-    const rfq = (await measureVerbs(stack, loads)).map(({ verb, bill }) => ({ verb, bill }));
-    sayVerbs(say, [
-      ...rfq,
-      { verb: "POST login", bill: await logins(stack) },
-      { verb: "POST withdraw, the order alone", bill: await withdrawals(stack) },
-      { verb: "a deposit, recorded and credited", bill: await deposits(stack) },
-    ]);
-    const life = await lifeOf(stack);
-    say(
-      `\n  a quote's life: ${number(life.rowsWritten)} rows written, ` +
-        `${number(life.rowsRead)} read; an accept of one among three: ` +
-        `${number(life.rowsOfAccept)} rows written\n`,
-    );
-    sayMonths(say, life);
-    return [];
-  } finally {
-    await stack.stop();
-  }
+export const benchCosts: Bench = async ({ quick, say, start }) => {
+  const stack = await start({ meter: true, settings: PATIENT });
+  const loads: Loads = [
+    { lanes: 4, each: quick ? 3 : 20 },
+    { lanes: 64, each: quick ? 2 : 3 },
+  ];
+  const rfq = (await measureVerbs(stack, loads)).map(({ verb, bill }) => ({ verb, bill }));
+  sayVerbs(say, [
+    ...rfq,
+    { verb: "POST login", bill: await logins(stack) },
+    { verb: "POST withdraw, the order alone", bill: await withdrawals(stack) },
+    { verb: "a deposit, recorded and credited", bill: await deposits(stack) },
+  ]);
+  const life = await lifeOf(stack);
+  say(
+    `\n  a quote's life: ${number(life.rowsWritten)} rows written, ` +
+      `${number(life.rowsRead)} read; an accept of one among three: ` +
+      `${number(life.rowsOfAccept)} rows written\n`,
+  );
+  sayMonths(say, life);
+  return [];
 };
 
 function sayVerbs(
@@ -84,31 +78,20 @@ function sayVerbs(
   }
 }
 
-type Life = {
-  readonly rowsWritten: number;
-  readonly rowsRead: number;
-  readonly rowsOfAccept: number;
-  readonly bytes: number;
-};
+type Life = Awaited<ReturnType<typeof lifeOf>>;
 
-async function lifeOf(stack: BenchStack): Promise<Life> {
+async function lifeOf(stack: BenchStack) {
   const market = await openMarket(stack, 2);
   await loseQuotes(stack, market, LIVES / 5);
   await trim(stack);
-  const [before, sizeBefore] = [await transfersIn(stack), await sizeOf(stack)];
-  await stack.readMeter();
-  await loseQuotes(stack, market, LIVES);
-  const lived = await stack.readMeter();
-  const bytes = ((await sizeOf(stack)) - sizeBefore) / LIVES;
-  // Each is deleted when its seal is released.
-  const released = (await transfersIn(stack)) - before;
-  const trimmed = await trim(stack);
+  const sizeBefore = await sizeOf(stack);
+  const { rowsWritten, rowsRead, kept } = await livesOf(stack, market, LIVES, () => sizeOf(stack));
   const accepts = await acceptOneOfThree(stack, market, ACCEPTS);
   return {
-    rowsWritten: (lived.rowsWritten + trimmed.rowsWritten + released) / LIVES,
-    rowsRead: (lived.rowsRead + trimmed.rowsRead) / LIVES,
+    rowsWritten: rowsWritten / LIVES,
+    rowsRead: rowsRead / LIVES,
     rowsOfAccept: accepts.rowsWritten / ACCEPTS,
-    bytes,
+    bytes: (kept - sizeBefore) / LIVES,
   };
 }
 
@@ -147,24 +130,11 @@ function monthAt(rate: number, life: Life): Month {
 }
 
 async function logins(stack: BenchStack): Promise<Bill> {
-  const people = await makePeople(stack, CALLS, []);
   const password = "correct horse battery staple";
-  await stack.db
-    .prepare(
-      `UPDATE users SET password_hash = ?
-        WHERE user_id IN (SELECT unhex(value, '-') FROM json_each(?))`,
-    )
-    .bind(await hashPassword(password), JSON.stringify(people.map(({ userId }) => userId)))
-    .run();
+  const emails = await makeLogins(stack, CALLS, password);
   return billed(
     stack,
-    people.map(({ userId }) =>
-      httpRequest({
-        method: "POST",
-        target: "/auth/login",
-        body: JSON.stringify({ email: `${userId}@bench.example`, password }),
-      }),
-    ),
+    emails.map((email) => loginRequest({ email, password })),
   );
 }
 
@@ -198,7 +168,7 @@ async function deposits(stack: BenchStack): Promise<Bill> {
     previous_vaults: [],
   } as unknown as Config["CHAINS"][number];
   const settings = { CHAINS: [chain], VENUES: [] } as unknown as Config;
-  const meter = { requests: 0, objectCalls: 0, frames: 0, d1Calls: 0, rowsRead: 0, rowsWritten: 0 };
+  const meter = { ...NOTHING_BILLED };
   const db = metered(stack, meter);
   for (const { userId } of people) {
     const group = newGroup();
@@ -240,15 +210,15 @@ function transferTo(address: string): SeenTransfer {
 }
 
 /** The batches of the bench's own connection, with D1's meter. */
-function metered({ db }: BenchStack, into: { d1Calls: number } & Record<string, number>) {
+function metered({ db }: BenchStack, into: typeof NOTHING_BILLED) {
   const binding = {
     prepare: (text: string) => db.prepare(text),
     batch: async (statements: Parameters<typeof db.batch>[0]) => {
       const results = await db.batch(statements);
       into.d1Calls += 1;
       for (const { meta } of results) {
-        into["rowsRead"] = (into["rowsRead"] ?? 0) + meta.rows_read;
-        into["rowsWritten"] = (into["rowsWritten"] ?? 0) + meta.rows_written;
+        into.rowsRead += meta.rows_read;
+        into.rowsWritten += meta.rows_written;
       }
       return results;
     },

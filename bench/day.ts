@@ -64,12 +64,7 @@ export async function fillDay(db: Database, quotes: number): Promise<void> {
   await db.batch([db.prepare("DROP TABLE bench_makers"), db.prepare("DROP TABLE bench_books")]);
 }
 
-type Chunk = {
-  readonly from: number;
-  readonly to: number;
-  readonly start: number;
-  readonly everyMs: number;
-};
+type Chunk = Readonly<Record<"from" | "to" | "start" | "everyMs", number>>;
 
 async function fillChunk(db: Database, { from, to, start, everyMs }: Chunk): Promise<void> {
   // Milliseconds, version and variant as in UUID v7, then the quote's number.

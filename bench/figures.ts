@@ -2,7 +2,7 @@
  * The figures of a bench, and the table that prints each with its peer, their ratio and its target.
  */
 
-import type { Network } from "./stack.ts";
+import type { BenchStack, Network, StackOptions } from "./stack.ts";
 
 export type Figure = {
   readonly what: string;
@@ -17,7 +17,7 @@ export type Figure = {
   readonly note?: string;
 };
 
-type BenchOptions = {
+export type BenchOptions = {
   /** The latency of the bench `network`. */
   readonly network: Network;
   /** Short runs, which show only whether the bench works. */
@@ -27,7 +27,9 @@ type BenchOptions = {
   /** Of the reader of the bench `archive`. */
   readonly entries: number | undefined;
   readonly say: (line: string) => void;
-  /** Registers what an interrupted run must stop. */
+  /** Starts a stack that is stopped when the bench ends. */
+  readonly start: (options?: StackOptions) => Promise<BenchStack>;
+  /** Registers what else is stopped then. */
   readonly onStop: (stop: () => Promise<void>) => void;
 };
 

@@ -10,18 +10,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Windows, windowsOf } from "../src/platform/windows.ts";
 import { TRANSFERS_PER_SEAL } from "../src/archive/choose-range.ts";
 import { type Bench, type Figure, number } from "./figures.ts";
-import { FRESH_KEY } from "./load.ts";
 import {
   acceptsOf,
   type Market,
   openMarket,
-  quoteFields,
-  requestFields,
   sendAll,
+  signedQuote,
+  signedRequest,
+  WITH_KEY,
 } from "./market.ts";
-import { signed } from "./people.ts";
 import { type Sizes, sizesOf } from "./size.ts";
-import { type BenchStack, startBenchStack } from "./stack.ts";
+import { type BenchStack, numberIn } from "./stack.ts";
 
 const QUOTES_PER_SEC = 300;
 const BOOKS = 8;
@@ -46,30 +45,20 @@ type Plan = { readonly divisor: number; readonly forMs: number; readonly everyMs
 const FULL: Plan = { divisor: 720, forMs: 900_000, everyMs: 30_000 };
 const QUICK: Plan = { divisor: 3_600, forMs: 180_000, everyMs: 10_000 };
 
-export const benchGrowth: Bench = async ({ quick, say, onStop }) => {
+export const benchGrowth: Bench = async ({ quick, say, start }) => {
   const plan = quick ? QUICK : FULL;
   const settings = {
     HOT_WINDOWS_DIVISOR: String(plan.divisor),
     RFQ_COMMAND_MAX_WAIT_MS: "60000",
   };
-  const stack = await startBenchStack({ settings, cron: true });
-  onStop(stack.stop);
-  try {
-    const markets = await Promise.all(
-      Array.from({ length: BOOKS }, () => openMarket(stack, MAKERS_PER_BOOK)),
-    );
-    const run = await trade(stack, markets, plan, say);
-    for (const failure of stack.failures().slice(0, 5)) say(`  ${failure.slice(0, 300)}`);
-    return figuresOf(run, plan);
-  } finally {
-    await stack.stop();
-  }
+  const stack = await start({ settings, cron: true });
+  const markets = await Promise.all(
+    Array.from({ length: BOOKS }, () => openMarket(stack, MAKERS_PER_BOOK)),
+  );
+  const run = await trade(stack, markets, plan, say);
+  for (const failure of stack.failures().slice(0, 5)) say(`  ${failure.slice(0, 300)}`);
+  return figuresOf(run, plan);
 };
-
-/** Between two seconds of trading, because both would wait for the same thread. */
-async function runCron(stack: BenchStack, say: (line: string) => void): Promise<void> {
-  await stack.runCron().catch((error: unknown) => say(`  cron: ${String(error)}`));
-}
 
 type Sample = { readonly at: number; readonly quotes: number; readonly sizes: Sizes };
 type Run = {
@@ -102,13 +91,12 @@ async function trade(
       samples.push(sample);
       say(textOf(sample));
     }
-    await runCron(stack, say);
+    // Between two seconds of trading, because both would wait for the same thread.
+    await stack.runCron().catch((error: unknown) => say(`  cron: ${String(error)}`));
     crons++;
   }
-  const row = await stack.db
-    .prepare("SELECT count(*) AS seals FROM journal_seals")
-    .first<{ seals: number }>();
-  return { samples, seals: row?.seals ?? 0, cronMs: elapsed() / Math.max(1, crons) };
+  const seals = await numberIn(stack.db, "SELECT count(*) AS n FROM journal_seals");
+  return { samples, seals, cronMs: elapsed() / Math.max(1, crons) };
 }
 
 function textOf({ at, quotes, sizes }: Sample): string {
@@ -133,24 +121,16 @@ async function tradeASecond(
   });
   const requests = await Promise.all(
     turns.map(({ market, accepted }) =>
-      signed(
-        market.requester,
-        "POST",
-        "/rfq/request",
-        requestFields(market, accepted ? 120 : REQUEST_LIFE_SECS),
-        { "idempotency-key": FRESH_KEY },
-      ),
+      signedRequest(market, accepted ? 120 : REQUEST_LIFE_SECS, WITH_KEY),
     ),
   );
   const opened = await sendAll(stack, [...requests, ...accepts], CONNECTIONS);
   const placing = turns.flatMap(({ market, accepted }, turn) =>
     Array.from({ length: QUOTES_PER_REQUEST }, (_, index) =>
-      signed(
+      signedQuote(
         market.makers[index % market.makers.length] ?? market.requester,
-        "POST",
-        "/rfq/quote",
-        quoteFields(String(opened[turn]?.["request_id"]), accepted ? 60 : QUOTE_LIFE_SECS),
-        { "idempotency-key": FRESH_KEY },
+        String(opened[turn]?.["request_id"]),
+        accepted ? 60 : QUOTE_LIFE_SECS,
       ),
     ),
   );

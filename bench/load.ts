@@ -72,102 +72,129 @@ export function httpRequest(request: {
   return Buffer.from(`${method} ${target} HTTP/1.1\r\n${head.join("")}\r\n${body ?? ""}`);
 }
 
+/** `each` requests of each owner of a lane, made in the order of lanes and steps. */
+export function lanesOf<Owner>(
+  owners: readonly Owner[],
+  each: number,
+  requestOf: (owner: Owner, lane: number, step: number) => Promise<Uint8Array>,
+): Promise<Uint8Array[][]> {
+  return Promise.all(
+    owners.map((owner, lane) =>
+      Promise.all(Array.from({ length: each }, (_, step) => requestOf(owner, lane, step))),
+    ),
+  );
+}
+
 const TIMEOUT_MS = 120_000;
 
 /** Runs the load in this thread. For single requests, because starting a thread takes longer. */
 export async function run(load: Load): Promise<LoadResult> {
-  const started = performance.now();
-  const countFrom = started + (load.warmUpMs ?? 0);
+  const countFrom = performance.now() + (load.warmUpMs ?? 0);
   const until = load.forMs === undefined ? Number.POSITIVE_INFINITY : countFrom + load.forMs;
-  const latencies: number[] = [];
-  const statuses: Record<number, number> = {};
-  let firstFailure: string | null = null;
-  let last = countFrom;
-  let all = 0;
-  let closed = 0;
-  let keys = 0;
-  const prefix = randomBytes(3).toString("hex");
-  /** The header is not signed, so the signature stays valid. */
-  const withFreshKey = (request: Uint8Array): Uint8Array => {
-    const copy = Buffer.from(request);
-    const keyAt = copy.indexOf(FRESH_KEY);
-    if (keyAt !== -1) copy.write(prefix + String(++keys).padStart(12, "0"), keyAt);
-    return copy;
-  };
-
-  const lane = (requests: readonly Uint8Array[]) =>
-    new Promise<string[]>((resolve, reject) => {
-      const bodies: string[] = [];
-      let next = 0;
-      let sentAt = 0;
-      let pending: Buffer = Buffer.alloc(0);
-      let socket: Socket;
-      const send = () => {
-        const request =
-          load.forMs === undefined ? requests[next] : requests[next % requests.length];
-        sentAt = performance.now();
-        if (request === undefined || sentAt >= until) {
-          socket.destroy();
-          return resolve(bodies);
-        }
-        next += 1;
-        socket.write(load.freshKeys === true ? withFreshKey(request) : request);
-      };
-      const onClose = () => {
-        if (load.reconnect !== true) return reject(new Error("the Worker closed a connection"));
-        if (performance.now() >= until) return resolve(bodies);
-        closed += 1;
-        setTimeout(open, load.everyMs ?? 0);
-      };
-      const onData = (chunk: Buffer) => {
-        pending = pending.byteLength === 0 ? chunk : Buffer.concat([pending, chunk]);
-        const response = readResponse(pending);
-        if (response === undefined) return;
-        pending = Buffer.alloc(0);
-        const now = performance.now();
-        all += 1;
-        if (now >= countFrom && now <= until) {
-          latencies.push(now - sentAt);
-          statuses[response.status] = (statuses[response.status] ?? 0) + 1;
-          last = now;
-        }
-        if (response.status >= 300) firstFailure ??= `${response.status} ${response.body()}`;
-        if (load.collect === true) bodies.push(response.body());
-        const pauseMs = (load.everyMs ?? 0) - (now - sentAt);
-        if (pauseMs > 0) setTimeout(send, pauseMs);
-        else send();
-      };
-      const open = () => {
-        pending = Buffer.alloc(0);
-        socket = connect({ port: load.port, host: "127.0.0.1", noDelay: true });
-        socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error("no response in time")));
-        socket.once("error", (error) => {
-          if (load.reconnect !== true) reject(error);
-        });
-        socket.once("connect", send);
-        socket.once("close", onClose);
-        socket.on("data", onData);
-      };
-      open();
-    });
-
-  const bodies = await Promise.all(load.lanes.map(lane));
-  const ms = load.forMs ?? last - countFrom;
-  return {
-    perSecond: latencies.length / (ms / 1_000),
-    done: latencies.length,
-    all,
-    ms,
-    latencies,
-    statuses,
-    closed,
-    firstFailure,
-    bodies,
-  };
+  const counts = new Counts(countFrom, until);
+  const lanes = load.lanes.map((requests) => runLane(load, requests, counts));
+  const bodies = await Promise.all(lanes);
+  const { all, latencies, statuses, closed, firstFailure } = counts;
+  const ms = load.forMs ?? counts.last - countFrom;
+  const done = latencies.length;
+  const perSecond = done / (ms / 1_000);
+  return { perSecond, done, all, ms, latencies, statuses, closed, firstFailure, bodies };
 }
 
+/** What all lanes count together. */
+class Counts {
+  readonly latencies: number[] = [];
+  readonly statuses: Record<number, number> = {};
+  firstFailure: string | null = null;
+  all = 0;
+  closed = 0;
+  /** When the last counted response came. */
+  last: number;
+  readonly until: number;
+  readonly #from: number;
+  readonly #prefix = randomBytes(3).toString("hex");
+  #keys = 0;
+
+  constructor(from: number, until: number) {
+    this.#from = from;
+    this.last = from;
+    this.until = until;
+  }
+
+  add({ status, body }: Response, sentAt: number, now: number): void {
+    this.all += 1;
+    if (now >= this.#from && now <= this.until) {
+      this.latencies.push(now - sentAt);
+      this.statuses[status] = (this.statuses[status] ?? 0) + 1;
+      this.last = now;
+    }
+    if (status >= 300) this.firstFailure ??= `${status} ${body()}`;
+  }
+
+  /** The header is not signed, so the signature stays valid. */
+  withFreshKey(request: Uint8Array): Uint8Array {
+    const copy = Buffer.from(request);
+    const keyAt = copy.indexOf(FRESH_KEY);
+    if (keyAt !== -1) copy.write(this.#prefix + String(++this.#keys).padStart(12, "0"), keyAt);
+    return copy;
+  }
+}
+
+/** Sends the requests one after the other. Returns the bodies, if the load collects them. */
+function runLane(load: Load, requests: readonly Uint8Array[], counts: Counts): Promise<string[]> {
+  return new Promise((resolve, reject) => {
+    const bodies: string[] = [];
+    let next = 0;
+    let sentAt = 0;
+    let pending: Buffer = Buffer.alloc(0);
+    let socket: Socket;
+    const send = () => {
+      const request = load.forMs === undefined ? requests[next] : requests[next % requests.length];
+      sentAt = performance.now();
+      if (request === undefined || sentAt >= counts.until) {
+        socket.destroy();
+        return resolve(bodies);
+      }
+      next += 1;
+      socket.write(load.freshKeys === true ? counts.withFreshKey(request) : request);
+    };
+    const onClose = () => {
+      if (load.reconnect !== true) return reject(new Error("the Worker closed a connection"));
+      if (performance.now() >= counts.until) return resolve(bodies);
+      counts.closed += 1;
+      setTimeout(open, load.everyMs ?? 0);
+    };
+    const onData = (chunk: Buffer) => {
+      pending = pending.byteLength === 0 ? chunk : Buffer.concat([pending, chunk]);
+      const response = readResponse(pending);
+      if (response === undefined) return;
+      pending = Buffer.alloc(0);
+      const now = performance.now();
+      counts.add(response, sentAt, now);
+      if (load.collect === true) bodies.push(response.body());
+      const pauseMs = (load.everyMs ?? 0) - (now - sentAt);
+      if (pauseMs > 0) setTimeout(send, pauseMs);
+      else send();
+    };
+    const open = () => {
+      pending = Buffer.alloc(0);
+      socket = connect({ port: load.port, host: "127.0.0.1", noDelay: true });
+      socket.setTimeout(TIMEOUT_MS, () => socket.destroy(new Error("no response in time")));
+      socket.once("error", (error) => {
+        if (load.reconnect !== true) reject(error);
+      });
+      socket.once("connect", send);
+      socket.once("close", onClose);
+      socket.on("data", onData);
+    };
+    open();
+  });
+}
+
+type Response = { readonly status: number; readonly body: () => string };
+
 /** Parses one response by its length or chunks. Undefined while bytes are missing. */
-function readResponse(bytes: Buffer): { status: number; body: () => string } | undefined {
+function readResponse(bytes: Buffer): Response | undefined {
   const headEnd = bytes.indexOf("\r\n\r\n");
   if (headEnd === -1) return undefined;
   const head = bytes.toString("latin1", 0, headEnd);

@@ -35,12 +35,7 @@ export async function openRequests(
   count: number,
   lifeSecs?: number,
 ): Promise<string[]> {
-  const request = await signed(
-    market.requester,
-    "POST",
-    "/rfq/request",
-    requestFields(market, lifeSecs),
-  );
+  const request = await signedRequest(market, lifeSecs);
   const opened = await sendAll(
     stack,
     Array.from({ length: count }, () => request),
@@ -48,18 +43,33 @@ export async function openRequests(
   return opened.map((one) => String(one["request_id"]));
 }
 
-export function requestFields(market: Market, lifeSecs = 3_600) {
+export function requestFields({ assetId }: Pick<Market, "assetId">, lifeSecs = 3_600) {
   return {
     venue_id: "venue_one",
-    asset_id: market.assetId,
+    asset_id: assetId,
     amount: String(AMOUNT),
     side: "Bid",
     expires_in_secs: lifeSecs,
   };
 }
 
+export function signedRequest(
+  market: Market,
+  lifeSecs?: number,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Uint8Array> {
+  const fields = requestFields(market, lifeSecs);
+  return signed(market.requester, "POST", "/rfq/request", fields, headers);
+}
+
 export function quoteFields(requestId: string, lifeSecs = LIFE_SECS) {
   return { request_id: requestId, price: PRICE, expires_in_secs: lifeSecs };
+}
+
+export const WITH_KEY = { "idempotency-key": FRESH_KEY };
+
+export function signedQuote(maker: Person, requestId: string, lifeSecs?: number) {
+  return signed(maker, "POST", "/rfq/quote", quoteFields(requestId, lifeSecs), WITH_KEY);
 }
 
 /**
@@ -74,13 +84,7 @@ export async function quoteEach(
 ): Promise<string[]> {
   const { makers } = market;
   const requests = requestIds.map((id, index) =>
-    signed(
-      makers[index % makers.length] as Person,
-      "POST",
-      "/rfq/quote",
-      quoteFields(id, lifeSecs),
-      { "idempotency-key": FRESH_KEY },
-    ),
+    signedQuote(makers[index % makers.length] as Person, id, lifeSecs),
   );
   const opened = await sendAll(stack, await Promise.all(requests));
   return opened.map((one) => String(one["quote_id"]));

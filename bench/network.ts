@@ -7,24 +7,25 @@
  */
 import { fillDay, QUOTES_OF_A_DAY, QUOTES_OF_A_QUICK_DAY } from "./day.ts";
 import { type Bench, type Figure, median, number, percentile } from "./figures.ts";
-import { drive, FRESH_KEY } from "./load.ts";
+import { drive, lanesOf } from "./load.ts";
 import {
   type Market,
   openMarket,
   quoteFields,
-  requestFields,
+  signedQuote,
+  signedRequest,
   streamTargets,
   succeeded,
+  WITH_KEY,
 } from "./market.ts";
 import { type Person, signed } from "./people.ts";
-import { dollarsOf } from "./prices.ts";
+import { type Bill, dollarsOf } from "./prices.ts";
 import { PATIENT } from "./quote-loads.ts";
 import { type BenchSocket, driveSockets, openSocket } from "./sockets.ts";
-import { type BenchStack, type Meter, startBenchStack } from "./stack.ts";
+import { type BenchStack, type Meter, NOTHING_BILLED } from "./stack.ts";
 
 const BOOKS = 16;
 const MAKERS_PER_BOOK = 4;
-const KEY = { "idempotency-key": FRESH_KEY };
 
 /** Of the p50, with D1 10 ms and an object 5 ms away. */
 const TARGET_MS: ReadonlyMap<string, number> = new Map([
@@ -36,6 +37,7 @@ const TARGET_MS: ReadonlyMap<string, number> = new Map([
 export type Loads = readonly [light: Load, full: Load];
 type Load = { readonly lanes: number; readonly each: number };
 type Lane = { readonly market: Market; readonly maker: Person };
+type Place = { readonly load: number; readonly lane: number; readonly step: number };
 /** Ids by load, lane and step. */
 type Ids = readonly (readonly (readonly string[])[])[];
 type Measured = {
@@ -45,7 +47,7 @@ type Measured = {
   /** Of the full load. */
   readonly perSecond: number;
   /** Of both. */
-  readonly bill: { readonly calls: number; readonly meter: Meter };
+  readonly bill: Bill;
 };
 type Run = {
   readonly latencies: readonly number[];
@@ -53,14 +55,13 @@ type Run = {
   readonly bodies: readonly (readonly Readonly<Record<string, unknown>>[])[];
 };
 
-export const benchNetwork: Bench = async ({ quick, say, onStop, network }) => {
+export const benchNetwork: Bench = async ({ quick, say, start, network }) => {
   const [rounds, lightEach, fullEach] = quick ? [1, 3, 2] : [2, 20, 3];
   const loads: Loads = [
     { lanes: 4, each: lightEach },
     { lanes: BOOKS * MAKERS_PER_BOOK, each: fullEach },
   ];
-  const stack = await startBenchStack({ meter: true, settings: PATIENT });
-  onStop(stack.stop);
+  const stack = await start({ meter: true, settings: PATIENT });
   try {
     await fillDay(stack.db, quick ? QUOTES_OF_A_QUICK_DAY : QUOTES_OF_A_DAY);
     const [far, near]: [Measured[][], Measured[][]] = [[], []];
@@ -77,7 +78,6 @@ export const benchNetwork: Bench = async ({ quick, say, onStop, network }) => {
     return ours.flatMap((one, index) => figuresOf(one, peers[index] ?? one, loads));
   } finally {
     for (const failure of stack.failures().slice(0, 3)) say(`  the Worker logged ${failure}`);
-    await stack.stop();
   }
 };
 
@@ -119,6 +119,51 @@ function figuresOf(ours: Measured, peer: Measured, [light, full]: Loads): Figure
   ];
 }
 
+/** Measures one verb after the other under both loads. */
+class Verbs {
+  readonly measured: Measured[] = [];
+  readonly #stack: BenchStack;
+  readonly #loads: Loads;
+  readonly #lanes: readonly Lane[];
+
+  constructor(stack: BenchStack, loads: Loads, lanes: readonly Lane[]) {
+    this.#stack = stack;
+    this.#loads = loads;
+    this.#lanes = lanes;
+  }
+
+  /** Returns the bodies of both loads. */
+  async measure(verb: string, runOf: (load: number) => Promise<Run>): Promise<Run["bodies"][]> {
+    await this.#stack.readMeter();
+    const runs: Run[] = [];
+    for (const load of this.#loads.keys()) runs.push(await runOf(load));
+    this.measured.push({
+      verb,
+      latencies: runs[0]?.latencies ?? [],
+      perSecond: runs.at(-1)?.perSecond ?? 0,
+      bill: {
+        calls: sumOf(runs, ({ latencies }) => latencies.length),
+        meter: await this.#stack.readMeter(),
+      },
+    });
+    return runs.map(({ bodies }) => bodies);
+  }
+
+  /** Of a verb over REST. */
+  rest(verb: string, requestOf: (lane: Lane, at: Place) => Promise<Uint8Array>) {
+    return this.measure(verb, async (load) => {
+      const { lanes: count, each } = this.#loads[load] ?? { lanes: 0, each: 0 };
+      const lanes = await lanesOf(this.#lanes.slice(0, count), each, (of, lane, step) =>
+        requestOf(of, { load, lane, step }),
+      );
+      const { latencies, perSecond, bodies } = succeeded(
+        await drive({ port: this.#stack.port, lanes, collect: true, freshKeys: true }),
+      );
+      return { latencies, perSecond, bodies: bodies.map((lane) => lane.map(bodyOf)) };
+    });
+  }
+}
+
 export async function measureVerbs(stack: BenchStack, loads: Loads): Promise<Measured[]> {
   const markets = await Promise.all(
     Array.from({ length: BOOKS }, () => openMarket(stack, MAKERS_PER_BOOK)),
@@ -127,97 +172,50 @@ export async function measureVerbs(stack: BenchStack, loads: Loads): Promise<Mea
   const lanes = Array.from({ length: MAKERS_PER_BOOK }, (_, maker) =>
     markets.map((market): Lane => ({ market, maker: market.makers[maker] as Person })),
   ).flat();
-  const verbs: Measured[] = [];
-  const measure = async (verb: string, runOf: (load: number) => Promise<Run>) => {
-    await stack.readMeter();
-    const runs: Run[] = [];
-    for (const load of loads.keys()) runs.push(await runOf(load));
-    verbs.push({
-      verb,
-      latencies: runs[0]?.latencies ?? [],
-      perSecond: runs.at(-1)?.perSecond ?? 0,
-      bill: {
-        calls: sumOf(runs, ({ latencies }) => latencies.length),
-        meter: await stack.readMeter(),
-      },
-    });
-    return runs.map(({ bodies }) => bodies);
-  };
-  const rest = (
-    verb: string,
-    requestOf: (
-      lane: Lane,
-      at: { load: number; lane: number; step: number },
-    ) => Promise<Uint8Array>,
-  ) =>
-    measure(verb, async (load) => {
-      const { lanes: count, each } = loads[load] ?? { lanes: 0, each: 0 };
-      const requests = await Promise.all(
-        lanes
-          .slice(0, count)
-          .map((lane, index) =>
-            Promise.all(
-              Array.from({ length: each }, (_, step) =>
-                requestOf(lane, { load, lane: index, step }),
-              ),
-            ),
-          ),
-      );
-      const { latencies, perSecond, bodies } = succeeded(
-        await drive({ port: stack.port, lanes: requests, collect: true, freshKeys: true }),
-      );
-      return { latencies, perSecond, bodies: bodies.map((lane) => lane.map(bodyOf)) };
-    });
-
-  await rest("GET whoami", ({ maker }) => signed(maker, "GET", "/auth/whoami"));
-  await rest("GET get-usdc-balance", ({ maker }) =>
+  const verbs = new Verbs(stack, loads, lanes);
+  await verbs.rest("GET whoami", ({ maker }) => signed(maker, "GET", "/auth/whoami"));
+  await verbs.rest("GET get-usdc-balance", ({ maker }) =>
     signed(maker, "GET", "/custody/get-usdc-balance"),
   );
   const requests = idsOf(
-    await rest("POST request", ({ market }) =>
-      signed(market.requester, "POST", "/rfq/request", requestFields(market), KEY),
-    ),
+    await verbs.rest("POST request", ({ market }) => signedRequest(market, undefined, WITH_KEY)),
     "request_id",
   );
   const cancelled = idsOf(
-    await rest("POST quote", ({ maker }, at) =>
-      signed(maker, "POST", "/rfq/quote", quoteFields(idAt(requests, at)), KEY),
-    ),
+    await verbs.rest("POST quote", ({ maker }, at) => signedQuote(maker, idAt(requests, at))),
     "quote_id",
   );
-  await rest("DELETE quote", ({ maker }, at) =>
+  await verbs.rest("DELETE quote", ({ maker }, at) =>
     signed(maker, "DELETE", `/rfq/quote?quote_id=${idAt(cancelled, at)}`),
   );
   const sockets: BenchSocket[][] = [];
-  await measure("ticket and socket", async (load) => {
+  await verbs.measure("ticket and socket", async (load) => {
     const opened = await openSockets(stack, lanes.slice(0, loads[load]?.lanes));
     sockets.push(opened.sockets);
     return { ...opened, bodies: [] };
   });
   const accepted = idsOf(
-    await measure("quote over a socket", async (load) => {
+    await verbs.measure("quote over a socket", async (load) => {
       const commandOf = (lane: number, step: number) => ({
         op: "quote",
         idempotency_key: `bench-${load}-${step}`,
         ...quoteFields(idAt(requests, { load, lane, step })),
       });
-      const { latencies, perSecond, results } = await driveSockets(sockets[load] ?? [], {
-        commandOf,
-        each: loads[load]?.each ?? 0,
-      });
-      return { latencies, perSecond, bodies: results };
+      const each = loads[load]?.each ?? 0;
+      const run = await driveSockets(sockets[load] ?? [], { commandOf, each });
+      return { ...run, bodies: run.results };
     }),
     "quote_id",
   );
   for (const socket of sockets.flat()) socket.close();
-  await rest("GET quotes of a request", ({ market }, at) =>
+  await verbs.rest("GET quotes of a request", ({ market }, at) =>
     signed(market.requester, "GET", `/rfq/quote?request_id=${idAt(requests, at)}`),
   );
-  await rest("POST accept", ({ market }, at) =>
+  await verbs.rest("POST accept", ({ market }, at) =>
     signed(market.requester, "POST", "/rfq/accept", { quote_id: idAt(accepted, at) }),
   );
-  await rest("GET get-ledger", ({ maker }) => signed(maker, "GET", "/custody/get-ledger"));
-  return verbs;
+  await verbs.rest("GET get-ledger", ({ maker }) => signed(maker, "GET", "/custody/get-ledger"));
+  return verbs.measured;
 }
 
 /** Tickets are fetched first. The time is that of the upgrade until the snapshot is complete. */
@@ -253,7 +251,7 @@ function idsOf(runs: readonly Run["bodies"][], name: string): Ids {
   return runs.map((lanes) => lanes.map((bodies) => bodies.map((body) => String(body[name]))));
 }
 
-function idAt(ids: Ids, at: { load: number; lane: number; step: number }): string {
+function idAt(ids: Ids, at: Place): string {
   const id = ids[at.load]?.[at.lane]?.[at.step];
   if (id === undefined) throw new Error(`nothing at ${JSON.stringify(at)}`);
   return id;
@@ -264,14 +262,11 @@ function sumOf<T>(items: readonly T[], pick: (item: T) => number): number {
 }
 
 function sumOfMeters(meters: readonly Meter[]): Meter {
-  return {
-    requests: sumOf(meters, ({ requests }) => requests),
-    objectCalls: sumOf(meters, ({ objectCalls }) => objectCalls),
-    frames: sumOf(meters, ({ frames }) => frames),
-    d1Calls: sumOf(meters, ({ d1Calls }) => d1Calls),
-    rowsRead: sumOf(meters, ({ rowsRead }) => rowsRead),
-    rowsWritten: sumOf(meters, ({ rowsWritten }) => rowsWritten),
-  };
+  const sum = { ...NOTHING_BILLED };
+  // Safe cast: these are its keys.
+  for (const name of Object.keys(sum) as (keyof Meter)[])
+    sum[name] = sumOf(meters, (meter) => meter[name]);
+  return sum;
 }
 
 function sayBills(verbs: readonly Measured[], say: (line: string) => void): void {

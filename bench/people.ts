@@ -4,6 +4,7 @@
 import { reasonCode, stepCode } from "../src/ledger/codes.ts";
 import { randomBytes } from "node:crypto";
 import { newKeyId } from "../src/auth/mark.ts";
+import { hashPassword } from "../src/auth/password.ts";
 import { sealKey } from "../src/auth/key-seal.ts";
 import { headersOf, importSecret, signWith } from "../packages/client/src/sign.ts";
 import { NOW } from "../src/platform/commit.ts";
@@ -88,6 +89,35 @@ export async function makePeople(
       units,
     );
   return people.map(({ userId, apiKeyId, secret, key }) => ({ userId, apiKeyId, secret, key }));
+}
+
+/** Users without funds who log in with this password. Returns their email addresses. */
+export async function makeLogins(
+  stack: BenchStack,
+  count: number,
+  password: string,
+): Promise<string[]> {
+  const people = await makePeople(stack, count, []);
+  await stack.db
+    .prepare(
+      `UPDATE users SET password_hash = ?
+        WHERE user_id IN (SELECT unhex(value, '-') FROM json_each(?))`,
+    )
+    .bind(await hashPassword(password), JSON.stringify(people.map(({ userId }) => userId)))
+    .run();
+  return people.map(({ userId }) => `${userId}@bench.example`);
+}
+
+export function loginRequest(
+  fields: object,
+  headers: Readonly<Record<string, string>> = {},
+): Uint8Array {
+  return httpRequest({
+    method: "POST",
+    target: "/auth/login",
+    headers,
+    body: JSON.stringify(fields),
+  });
 }
 
 export async function fund(

@@ -46,15 +46,8 @@ export function dollarsOf({ calls, meter }: Bill): number {
  */
 export type Month = Readonly<Record<keyof typeof INCLUDED, number>>;
 
-type MonthsBill = {
-  readonly rows: number;
-  readonly requests: number;
-  readonly storage: number;
-  readonly sum: number;
-};
-
 /** What is beyond the plan, and the sum with the plan. */
-export function billOf(month: Month): MonthsBill {
+export function billOf(month: Month) {
   const beyond = (name: keyof Month) => Math.max(0, month[name] - INCLUDED[name]);
   const ofMillions = (name: keyof Month & keyof typeof PRICE) => (beyond(name) / 1e6) * PRICE[name];
   const rows = ofMillions("rowsRead") + ofMillions("rowsWritten");

@@ -4,20 +4,21 @@
  */
 import { median, percentile } from "./figures.ts";
 import { joinLeanPeer } from "./lean-peer.ts";
-import { drive, FRESH_KEY, type LoadResult } from "./load.ts";
+import { drive, lanesOf, type LoadResult } from "./load.ts";
 import {
   type Market,
   openMarket,
   openRequests,
   quoteFields,
-  requestFields,
   sendAll,
+  signedQuote,
+  signedRequest,
   streamTargets,
   succeeded,
 } from "./market.ts";
 import { type Person, signed } from "./people.ts";
 import { driveSockets, openSocket } from "./sockets.ts";
-import type { BenchStack } from "./stack.ts";
+import { type BenchStack, numberIn } from "./stack.ts";
 
 /** Connections, and makers if the load does not say otherwise. */
 export const MAKERS = 64;
@@ -68,16 +69,8 @@ export async function quotesOverRest(
   to: To = "service",
 ): Promise<Rate> {
   const book = await openBook(stack, MAKERS, to);
-  const lanes = await Promise.all(
-    book.market.makers.map((maker, index) =>
-      Promise.all(
-        Array.from({ length: REQUESTS }, (_, step) =>
-          signed(maker, "POST", "/rfq/quote", quoteFields(requestAt(book, index, step)), {
-            "idempotency-key": FRESH_KEY,
-          }),
-        ),
-      ),
-    ),
+  const lanes = await lanesOf(book.market.makers, REQUESTS, (maker, index, step) =>
+    signedQuote(maker, requestAt(book, index, step)),
   );
   const before = stack.cpuMs();
   const result = succeeded(
@@ -124,19 +117,13 @@ export async function quotesInCalls(
   to: To = "service",
 ): Promise<Rate> {
   const book = await openBook(stack, MASS_MAKERS, to);
-  const lanes = await Promise.all(
-    book.market.makers.map((maker, index) =>
-      Promise.all(
-        Array.from({ length: callsPerMaker }, (_, call) =>
-          signed(maker, "POST", "/rfq/quotes", {
-            quotes: Array.from({ length: MASS }, (_quote, n) => ({
-              ...quoteFields(requestAt(book, index + call, n)),
-              idempotency_key: `bench-${call}-${n}`,
-            })),
-          }),
-        ),
-      ),
-    ),
+  const lanes = await lanesOf(book.market.makers, callsPerMaker, (maker, index, call) =>
+    signed(maker, "POST", "/rfq/quotes", {
+      quotes: Array.from({ length: MASS }, (_, n) => ({
+        ...quoteFields(requestAt(book, index + call, n)),
+        idempotency_key: `bench-${call}-${n}`,
+      })),
+    }),
   );
   const before = stack.cpuMs();
   const result = succeeded(await drive({ port: book.port, lanes, collect: true }));
@@ -157,23 +144,11 @@ export async function quotesOverBooks(stack: BenchStack, forMs: number): Promise
   const targets = markets.flatMap((market) =>
     Array.from({ length: REQUESTS_PER_BOOK }, () => market),
   );
-  const opened = await sendAll(
-    stack,
-    await Promise.all(
-      targets.map((market) =>
-        signed(market.requester, "POST", "/rfq/request", requestFields(market)),
-      ),
-    ),
-  );
+  const requests = await Promise.all(targets.map((market) => signedRequest(market)));
+  const opened = await sendAll(stack, requests);
   const quotes = await Promise.all(
     targets.map(({ makers: [maker] }, index) =>
-      signed(
-        maker as Person,
-        "POST",
-        "/rfq/quote",
-        quoteFields(String(opened[index]?.["request_id"])),
-        { "idempotency-key": FRESH_KEY },
-      ),
+      signedQuote(maker as Person, String(opened[index]?.["request_id"])),
     ),
   );
   // The first quote of a maker reads the key and notes its use, and each book sets its alarm.
@@ -190,7 +165,7 @@ export async function quotesOverBooks(stack: BenchStack, forMs: number): Promise
         quotes.filter((_quote, index) => Math.floor(index / REQUESTS_PER_BOOK) % MAKERS === lane),
       ),
       forMs,
-      warmUpMs: 500,
+      warmUpMs: WARM_UP_MS,
       freshKeys: true,
     }),
   );
@@ -198,20 +173,18 @@ export async function quotesOverBooks(stack: BenchStack, forMs: number): Promise
 }
 
 /** The mean number of rows that a commit group wrote for one of these books. */
-export async function perCommit(
-  stack: BenchStack,
+export function perCommit(
+  { db }: BenchStack,
   markets: readonly Market[],
   table: "quotes" | "matches",
 ): Promise<number> {
   const column = table === "quotes" ? "opened_group" : "matched_group";
-  const row = await stack.db
-    .prepare(
-      `SELECT 1.0 * count(*) / count(DISTINCT ${column}) AS mean FROM ${table}
-        WHERE asset IN (SELECT value FROM json_each(?))`,
-    )
-    .bind(JSON.stringify(markets.map(({ asset }) => asset)))
-    .first<{ mean: number }>();
-  return row?.mean ?? Number.NaN;
+  return numberIn(
+    db,
+    `SELECT 1.0 * count(*) / count(DISTINCT ${column}) AS n FROM ${table}
+      WHERE asset IN (SELECT value FROM json_each(?))`,
+    JSON.stringify(markets.map(({ asset }) => asset)),
+  );
 }
 
 export function rateOf(

@@ -19,7 +19,7 @@ import {
   type Rate,
   sayFailures,
 } from "./quote-loads.ts";
-import { startBenchStack } from "./stack.ts";
+import type { BenchStack } from "./stack.ts";
 
 /** Of all sockets, as of all connections to PostgreSQL. */
 const FEW_MAKERS = 10;
@@ -59,89 +59,96 @@ const POSTGRES_QUOTE = `\\set m :client_id % ${FEW_MAKERS}
 SELECT place(:m, :r);
 `;
 
-export const benchQuotes: Bench = async ({ quick, say, onStop }) => {
+type Round = { readonly forMs: number; readonly calls: number };
+const WAYS = {
+  sockets: (stack, { forMs }) => quotesOverSockets(stack, forMs),
+  leanSockets: (stack, { forMs }) => quotesOverSockets(stack, forMs, { to: "peer" }),
+  calls: (stack, { calls }) => quotesInCalls(stack, calls),
+  leanCalls: (stack, { calls }) => quotesInCalls(stack, LEAN_CALLS * calls, "peer"),
+  rest: (stack, { forMs }) => quotesOverRest(stack, forMs),
+  emptyRoute: (stack, { forMs }) => quotesOverRest(stack, forMs, "peer"),
+  books: (stack, { forMs }) => quotesOverBooks(stack, forMs),
+  fewMakers: (stack, { forMs }) => quotesOverSockets(stack, forMs, { makers: FEW_MAKERS }),
+} satisfies Readonly<Record<string, (stack: BenchStack, round: Round) => Promise<Rate>>>;
+type Way = keyof typeof WAYS;
+// Safe cast: these are its keys.
+const NAMES = Object.keys(WAYS) as Way[];
+
+export const benchQuotes: Bench = async ({ quick, say, start, onStop }) => {
   const [rounds, forMs, calls] = quick ? [1, 2_000, 4] : [5, 5_000, 20];
   const day = quick ? QUOTES_OF_A_QUICK_DAY : QUOTES_OF_A_DAY;
-  const stack = await startBenchStack({ peer: "lean", settings: PATIENT });
-  onStop(stack.stop);
+  const stack = await start({ peer: "lean", settings: PATIENT });
   const postgres = startPostgres(POSTGRES_SCHEMA);
-  try {
-    await fillDay(stack.db, day);
-    await fillLeanPeer(stack, day);
-    const load = { clients: SOCKETS, seconds: forMs / 1_000 };
-    const ways = {
-      sockets: () => quotesOverSockets(stack, forMs),
-      leanSockets: () => quotesOverSockets(stack, forMs, { to: "peer" }),
-      calls: () => quotesInCalls(stack, calls),
-      leanCalls: () => quotesInCalls(stack, LEAN_CALLS * calls, "peer"),
-      rest: () => quotesOverRest(stack, forMs),
-      emptyRoute: () => quotesOverRest(stack, forMs, "peer"),
-      books: () => quotesOverBooks(stack, forMs),
-      fewMakers: () => quotesOverSockets(stack, forMs, { makers: FEW_MAKERS }),
-    };
-    type Way = keyof typeof ways;
-    const rates = Object.fromEntries(Object.keys(ways).map((way) => [way, [] as Rate[]])) as Record<
-      Way,
-      Rate[]
-    >;
-    const postgresRates = { durable: [] as number[], lazy: [] as number[] };
-    for (let round = 0; round < rounds; round++) {
-      for (const way of Object.keys(ways) as Way[]) rates[way].push(await ways[way]());
-      postgresRates.durable.push((await postgres?.load(POSTGRES_QUOTE, load)) ?? Number.NaN);
-      const lazy = { ...load, lazy: true };
-      postgresRates.lazy.push((await postgres?.load(POSTGRES_QUOTE, lazy)) ?? Number.NaN);
-      const last = [...Object.entries(rates), ...Object.entries(postgresRates)].map(
-        ([name, list]) => {
-          const rate = list.at(-1) ?? Number.NaN;
-          return `${name} ${number(typeof rate === "number" ? rate : rate.perSecond)}/s`;
-        },
-      );
-      say(`  round ${round + 1}: ${last.join(", ")}`);
-    }
-    sayFailures(stack, say);
-    const beside = (
-      what: string,
-      [ours, peer, name]: readonly [Way, Way, string],
-      atLeast: number,
-    ): Figure[] => {
-      const figure = (row: string, unit: string, pick: keyof Rate): Figure => ({
-        what: row,
-        unit,
-        ours: medianOf(rates[ours], pick),
-        peer: { name, value: medianOf(rates[peer], pick) },
-      });
-      return [
-        { ...figure(what, "/s", "perSecond"), target: { atLeast } },
-        figure("  by processor time of workerd", "µs", "cpuMicros"),
-        {
-          ...figure("  p50", "ms", "p50"),
-          note: `${number(medianOf(rates[ours], "perCommit"))} quotes per commit`,
-        },
-      ];
-    };
-    const besidePostgres = (what: string, name: string, list: readonly number[]): Figure => ({
-      what,
-      unit: "/s",
-      ours: medianOf(rates.fewMakers, "perSecond"),
-      peer: { name, value: median(list) },
+  onStop(async () => postgres?.stop());
+  await fillDay(stack.db, day);
+  await fillLeanPeer(stack, day);
+  const load = { clients: SOCKETS, seconds: forMs / 1_000 };
+  const rates = new Map(NAMES.map((way) => [way, [] as Rate[]]));
+  const [durable, lazy]: [number[], number[]] = [[], []];
+  for (let round = 0; round < rounds; round++) {
+    for (const [way, list] of rates) list.push(await WAYS[way](stack, { forMs, calls }));
+    durable.push((await postgres?.load(POSTGRES_QUOTE, load)) ?? Number.NaN);
+    lazy.push((await postgres?.load(POSTGRES_QUOTE, { ...load, lazy: true })) ?? Number.NaN);
+    const last = [
+      ...[...rates].map(([way, list]) => [way, list.at(-1)?.perSecond] as const),
+      ["durable", durable.at(-1)] as const,
+      ["lazy", lazy.at(-1)] as const,
+    ];
+    const texts = last.map(([name, rate = Number.NaN]) => `${name} ${number(rate)}/s`);
+    say(`  round ${round + 1}: ${texts.join(", ")}`);
+  }
+  sayFailures(stack, say);
+  const of = (way: Way, pick: keyof Rate) => medianOf(rates.get(way) ?? [], pick);
+  return [...figuresOf(of), ...postgresFigures(of, { durable, lazy })];
+};
+
+type MedianOf = (way: Way, pick: keyof Rate) => number;
+
+function figuresOf(of: MedianOf): Figure[] {
+  const beside = (
+    what: string,
+    [ours, peer, name]: readonly [Way, Way, string],
+    atLeast: number,
+  ): Figure[] => {
+    const figure = (row: string, unit: string, pick: keyof Rate): Figure => ({
+      what: row,
+      unit,
+      ours: of(ours, pick),
+      peer: { name, value: of(peer, pick) },
     });
     return [
-      ...beside(`quotes over ${SOCKETS} sockets`, ["sockets", "leanSockets", "leanest D1"], 0.6),
-      ...beside(`quotes by ${MASS} a call`, ["calls", "leanCalls", "leanest D1"], 0.35),
-      ...beside("quotes over REST", ["rest", "emptyRoute", "an empty route"], 0.5),
-      ...beside(`quotes into ${MANY_BOOKS} books`, ["books", "rest", "one book"], 0.45),
+      { ...figure(what, "/s", "perSecond"), target: { atLeast } },
+      figure("  by processor time of workerd", "µs", "cpuMicros"),
       {
-        ...besidePostgres(
-          `quotes over ${SOCKETS} sockets of ${FEW_MAKERS} makers`,
-          "PostgreSQL",
-          postgresRates.durable,
-        ),
-        target: { atLeast: 1.5 },
+        ...figure("  p50", "ms", "p50"),
+        note: `${number(of(ours, "perCommit"))} quotes per commit`,
       },
-      besidePostgres("  the same", "PostgreSQL, synchronous_commit off", postgresRates.lazy),
     ];
-  } finally {
-    postgres?.stop();
-    await stack.stop();
-  }
-};
+  };
+  return [
+    ...beside(`quotes over ${SOCKETS} sockets`, ["sockets", "leanSockets", "leanest D1"], 0.6),
+    ...beside(`quotes by ${MASS} a call`, ["calls", "leanCalls", "leanest D1"], 0.35),
+    ...beside("quotes over REST", ["rest", "emptyRoute", "an empty route"], 0.5),
+    ...beside(`quotes into ${MANY_BOOKS} books`, ["books", "rest", "one book"], 0.45),
+  ];
+}
+
+function postgresFigures(
+  of: MedianOf,
+  { durable, lazy }: Readonly<Record<"durable" | "lazy", readonly number[]>>,
+): Figure[] {
+  const shared = { unit: "/s", ours: of("fewMakers", "perSecond") };
+  return [
+    {
+      ...shared,
+      what: `quotes over ${SOCKETS} sockets of ${FEW_MAKERS} makers`,
+      peer: { name: "PostgreSQL", value: median(durable) },
+      target: { atLeast: 1.5 },
+    },
+    {
+      ...shared,
+      what: "  the same",
+      peer: { name: "PostgreSQL, synchronous_commit off", value: median(lazy) },
+    },
+  ];
+}

@@ -14,71 +14,61 @@ import {
   rateOf,
   sayFailures,
 } from "./quote-loads.ts";
-import { type BenchStack, startBenchStack } from "./stack.ts";
+import type { BenchStack } from "./stack.ts";
 
 const BOOKS = 16;
 
-export const benchRfq: Bench = async ({ quick, say, onStop }) => {
+export const benchRfq: Bench = async ({ quick, say, start }) => {
   const [rounds, forMs] = quick ? [1, 2_000] : [5, 5_000];
   const acceptsPerBook = quick ? 16 : 64;
   const day = quick ? QUOTES_OF_A_QUICK_DAY : QUOTES_OF_A_DAY;
-  const grouped = await startBenchStack({ settings: PATIENT });
-  onStop(grouped.stop);
-  try {
-    await fillDay(grouped.db, day);
-    const single = await startBenchStack({
-      settings: { ...PATIENT, RFQ_GROUP_MAX_OPERATIONS: "1", RFQ_GROUP_WAIT_MS: "0" },
-    });
-    onStop(single.stop);
-    try {
-      await fillDay(single.db, day);
-      const rates = {
-        rest: [] as Rate[],
-        restAlone: [] as Rate[],
-        sockets: [] as Rate[],
-        accepts: [] as Rate[],
-        acceptsAlone: [] as Rate[],
-      };
-      for (let round = 0; round < rounds; round++) {
-        rates.rest.push(await quotesOverRest(grouped, forMs));
-        rates.restAlone.push(await quotesOverRest(single, forMs));
-        rates.sockets.push(await quotesOverSockets(grouped, forMs));
-        rates.accepts.push(await acceptsOverBooks(grouped, acceptsPerBook));
-        rates.acceptsAlone.push(await acceptsOverBooks(single, acceptsPerBook));
-        const last = Object.entries(rates).map(
-          ([name, list]) => `${name} ${number(list.at(-1)?.perSecond ?? 0)}/s`,
-        );
-        say(`  round ${round + 1}: ${last.join(", ")}`);
-      }
-      for (const stack of [grouped, single]) sayFailures(stack, say);
-      return [
-        ...figuresOf(`quotes into one book, ${MAKERS} signed REST makers`, "quote", {
-          ours: rates.rest,
-          alone: rates.restAlone,
-          target: { atLeast: 3 },
-        }),
-        ...figuresOf(`quotes into one book, ${MAKERS} sockets`, "quote", {
-          ours: rates.sockets,
-          alone: rates.restAlone,
-          target: { atLeast: 3 },
-        }),
-        ...figuresOf(`accepts over ${BOOKS} books, ${MAKERS} connections`, "accept", {
-          ours: rates.accepts,
-          alone: rates.acceptsAlone,
-        }),
-        {
-          what: "the processor time of an accept",
-          unit: "µs",
-          ours: medianOf(rates.accepts, "cpuMicros"),
-          target: { atMost: 1_400 },
-        },
-      ];
-    } finally {
-      await single.stop();
-    }
-  } finally {
-    await grouped.stop();
+  const grouped = await start({ settings: PATIENT });
+  await fillDay(grouped.db, day);
+  const single = await start({
+    settings: { ...PATIENT, RFQ_GROUP_MAX_OPERATIONS: "1", RFQ_GROUP_WAIT_MS: "0" },
+  });
+  await fillDay(single.db, day);
+  const rates = {
+    rest: [] as Rate[],
+    restAlone: [] as Rate[],
+    sockets: [] as Rate[],
+    accepts: [] as Rate[],
+    acceptsAlone: [] as Rate[],
+  };
+  for (let round = 0; round < rounds; round++) {
+    rates.rest.push(await quotesOverRest(grouped, forMs));
+    rates.restAlone.push(await quotesOverRest(single, forMs));
+    rates.sockets.push(await quotesOverSockets(grouped, forMs));
+    rates.accepts.push(await acceptsOverBooks(grouped, acceptsPerBook));
+    rates.acceptsAlone.push(await acceptsOverBooks(single, acceptsPerBook));
+    const last = Object.entries(rates).map(
+      ([name, list]) => `${name} ${number(list.at(-1)?.perSecond ?? 0)}/s`,
+    );
+    say(`  round ${round + 1}: ${last.join(", ")}`);
   }
+  for (const stack of [grouped, single]) sayFailures(stack, say);
+  return [
+    ...figuresOf(`quotes into one book, ${MAKERS} signed REST makers`, "quote", {
+      ours: rates.rest,
+      alone: rates.restAlone,
+      target: { atLeast: 3 },
+    }),
+    ...figuresOf(`quotes into one book, ${MAKERS} sockets`, "quote", {
+      ours: rates.sockets,
+      alone: rates.restAlone,
+      target: { atLeast: 3 },
+    }),
+    ...figuresOf(`accepts over ${BOOKS} books, ${MAKERS} connections`, "accept", {
+      ours: rates.accepts,
+      alone: rates.acceptsAlone,
+    }),
+    {
+      what: "the processor time of an accept",
+      unit: "µs",
+      ours: medianOf(rates.accepts, "cpuMicros"),
+      target: { atMost: 1_400 },
+    },
+  ];
 };
 
 function figuresOf(

@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 import { runScript } from "../scripts/stack/shutdown.ts";
 import { benchAbuse } from "./abuse.ts";
 import { benchArchive } from "./archive.ts";
-import { type Bench, type Figure, printFigures, verdict } from "./figures.ts";
+import { type Bench, type BenchOptions, type Figure, printFigures, verdict } from "./figures.ts";
 import { benchCommitter } from "./committer.ts";
 import { benchConsole } from "./console.ts";
 import { benchCosts } from "./costs.ts";
@@ -20,6 +20,7 @@ import { benchQuotes } from "./quotes.ts";
 import { benchRfq } from "./rfq.ts";
 import { benchSilentReceivers } from "./silent-receivers.ts";
 import { benchSmallBlocks } from "./small-blocks.ts";
+import { type StackOptions, startBenchStack } from "./stack.ts";
 import { benchStorage } from "./storage.ts";
 
 const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
@@ -91,7 +92,7 @@ await runScript(async (onStop) => {
     const started = performance.now();
     say(`\n— ${name}`);
     if (own !== undefined) {
-      const figures = await own.bench({ quick, say, onStop, network, only, entries });
+      const figures = await runBench(own.bench, { quick, say, onStop, network, only, entries });
       printFigures(own.title, figures);
       all.push(...figures);
     } else await runGas(quick, onStop);
@@ -107,7 +108,27 @@ await runScript(async (onStop) => {
   return 0;
 });
 
-async function runGas(quick: boolean, onStop: (stop: () => Promise<void>) => void): Promise<void> {
+/** Stops what the bench has started when it ends, and also when the run is interrupted. */
+async function runBench(bench: Bench, options: Omit<BenchOptions, "start">): Promise<Figure[]> {
+  const stops: (() => Promise<void>)[] = [];
+  const stopAll = async () => {
+    for (const stop of stops.splice(0).toReversed()) await stop();
+  };
+  options.onStop(stopAll);
+  const onStop = (stop: () => Promise<void>) => void stops.push(stop);
+  const start = async (settings?: StackOptions) => {
+    const stack = await startBenchStack(settings);
+    onStop(stack.stop);
+    return stack;
+  };
+  try {
+    return await bench({ ...options, start, onStop });
+  } finally {
+    await stopAll();
+  }
+}
+
+async function runGas(quick: boolean, onStop: BenchOptions["onStop"]): Promise<void> {
   const child = spawn(
     process.execPath,
     [join(import.meta.dirname, `${GAS}.ts`), ...(quick ? ["--quick"] : [])],

@@ -17,7 +17,7 @@ import { type Bench, type Figure, percentile } from "./figures.ts";
 import { drive } from "./load.ts";
 import { acceptsOf, openMarket, openRequests, quoteEach, succeeded } from "./market.ts";
 import { makePeople, type Person } from "./people.ts";
-import { type BenchStack, startBenchStack } from "./stack.ts";
+import type { BenchStack } from "./stack.ts";
 
 const EVERY_MS = 10;
 /** After it most of the silent ones wait for five minutes. */
@@ -29,16 +29,12 @@ const PER_COMMIT = 20;
 /** Milliseconds of each accept, and from each commit to the receipt of its event. */
 type Times = { readonly accepts: number[]; readonly deliveries: number[] };
 
-export const benchSilentReceivers: Bench = async ({ quick, say, onStop }) => {
+export const benchSilentReceivers: Bench = async ({ quick, say, start, onStop }) => {
   const [rounds, accepts, silent] = quick ? [1, 50, 50] : [3, 300, 1_000];
   const receiver = await startReceiver();
   onStop(receiver.stop);
   const settings = { WEBHOOK_LOOPBACK: "on" };
-  const stacks = [
-    await startBenchStack({ settings }),
-    await startBenchStack({ settings }),
-  ] as const;
-  for (const stack of stacks) onStop(stack.stop);
+  const stacks = [await start({ settings }), await start({ settings })] as const;
   const measure = async (when: string): Promise<Figure[]> => {
     const before = receiver.silenced();
     const ours: Times = { accepts: [], deliveries: [] };
@@ -58,19 +54,14 @@ export const benchSilentReceivers: Bench = async ({ quick, say, onStop }) => {
       ...figuresOf(`a delivery to others, ${when}`, ours.deliveries, alone.deliveries),
     ];
   };
-  try {
-    // Not counted, because the first calls of a stack are slow.
-    for (const stack of stacks) await acceptEach(stack, receiver, accepts);
-    await addWebhooks(stacks[0], await makePeople(stacks[0], silent, []), `${receiver.url}silent`);
-    const since = Date.now();
-    const figures = await measure("first minute");
-    if (quick) return figures;
-    await sleep(since + SILENT_MS - Date.now());
-    return [...figures, ...(await measure("later"))];
-  } finally {
-    for (const stack of stacks) await stack.stop();
-    await receiver.stop();
-  }
+  // Not counted, because the first calls of a stack are slow.
+  for (const stack of stacks) await acceptEach(stack, receiver, accepts);
+  await addWebhooks(stacks[0], await makePeople(stacks[0], silent, []), `${receiver.url}silent`);
+  const since = Date.now();
+  const figures = await measure("first minute");
+  if (quick) return figures;
+  await sleep(since + SILENT_MS - Date.now());
+  return [...figures, ...(await measure("later"))];
 };
 
 function figuresOf(what: string, ours: readonly number[], alone: readonly number[]): Figure[] {

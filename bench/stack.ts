@@ -12,6 +12,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
 } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { tmpdir } from "node:os";
@@ -68,14 +69,15 @@ export type BenchStack = {
 /** Milliseconds to D1, or to an object, and back. */
 export type Network = { readonly d1Ms: number; readonly objectMs: number };
 
-export type Meter = {
-  readonly requests: number;
-  readonly objectCalls: number;
-  readonly frames: number;
-  readonly d1Calls: number;
-  readonly rowsRead: number;
-  readonly rowsWritten: number;
+export const NOTHING_BILLED = {
+  requests: 0,
+  objectCalls: 0,
+  frames: 0,
+  d1Calls: 0,
+  rowsRead: 0,
+  rowsWritten: 0,
 };
+export type Meter = Readonly<typeof NOTHING_BILLED>;
 
 /** What one statement was billed. The name is the beginning of its text. */
 type StatementMeter = {
@@ -163,6 +165,15 @@ export function benchSettings(
   };
 }
 
+/** The `n` of the row that the text selects. */
+export async function numberIn(db: Database, text: string, ...params: string[]): Promise<number> {
+  const n = await db
+    .prepare(text)
+    .bind(...params)
+    .first<number>("n");
+  return n ?? Number.NaN;
+}
+
 export async function startBenchStack(options: StackOptions = {}): Promise<BenchStack> {
   Object.assign(process.env, OFFLINE);
   const { dir, modules } = await bundled();
@@ -215,11 +226,7 @@ export async function startBenchStack(options: StackOptions = {}): Promise<Bench
       ...usageOf(watch.current()?.pid),
       databaseFile: () => largestSqlite(state),
       failures: () =>
-        existsSync(logFile)
-          ? readFileSync(logFile, "utf8")
-              .split("\n")
-              .filter((line) => line !== "")
-          : [],
+        existsSync(logFile) ? readFileSync(logFile, "utf8").split("\n").filter(Boolean) : [],
       wakeWebhook: (id) => webhooks.getByName(id).wake(id),
       ...wrapperCalls(port),
       stop,
@@ -382,18 +389,15 @@ function temporaryFolder(prefix: string, parent = tmpdir()): string {
 }
 
 function largestSqlite(folder: string): string {
-  const files = readdirSync(folder, { recursive: true, encoding: "utf8" })
+  const [largest] = readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter(
       (name) =>
         name.endsWith(".sqlite") &&
         basename(name) !== "metadata.sqlite" &&
         basename(dirname(name)).includes("D1"),
     )
-    .map((name) => join(folder, name));
-  const sized = files
-    .map((file) => ({ file, bytes: readFileSync(file).byteLength }))
-    .toSorted((a, b) => b.bytes - a.bytes);
-  const [largest] = sized;
+    .map((name) => join(folder, name))
+    .toSorted((a, b) => statSync(b).size - statSync(a).size);
   if (largest === undefined) throw new Error(`no D1 file under ${folder}`);
-  return largest.file;
+  return largest;
 }

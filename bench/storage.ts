@@ -13,145 +13,168 @@ import { signed } from "./people.ts";
 import { dollarsOf } from "./prices.ts";
 import { PATIENT } from "./quote-loads.ts";
 import { type Sizes, sizesOf } from "./size.ts";
-import { type BenchStack, startBenchStack } from "./stack.ts";
+import { type BenchStack, NOTHING_BILLED, numberIn } from "./stack.ts";
 
 /** In an ordinary request three makers quote and one quote is accepted. */
 const QUOTES_OF_A_TRADE = 3;
 const QUOTES_PER_REQUEST = 10;
-const NOTHING = { requests: 0, objectCalls: 0, d1Calls: 0 };
 type Bill = Awaited<ReturnType<BenchStack["readMeter"]>>;
 const TARGET_BYTES = 800;
 const TARGET_ROWS = 14;
 const TARGET_DOLLARS = 15;
 const TARGET_ROWS_OF_ACCEPT = { alone: 46, amongThree: 54 };
 
-export const benchStorage: Bench = async ({ quick, say, onStop }) => {
-  const stack = await startBenchStack({ meter: true, settings: PATIENT });
-  onStop(stack.stop);
-  try {
-    const [lost, taken] = quick ? [1_000, 400] : [6_000, 2_000];
-    const market = await openMarket(stack, 2);
-    // Creates the first rows of every table, index and stream.
-    await loseQuotes(stack, market, 200);
-    await takeQuotes(stack, market, 200);
-    await trim(stack);
-    const start = sizesOf(stack);
-    const before = await transfersIn(stack);
-    await stack.readMeter();
-    await loseQuotes(stack, market, lost);
-    const lived = await stack.readMeter();
-    sayRows(say, "a quote that is not accepted", lived, lost);
-    // Each is deleted when its seal is released, long after this bench.
-    const released = (await transfersIn(stack)) - before;
-    const event = await eventBytes(stack);
-    const kept = sizesOf(stack);
-    const trimmed = await trim(stack);
-    const afterLost = sizesOf(stack);
-    await takeQuotes(stack, market, taken);
-    await trim(stack);
-    const afterTaken = sizesOf(stack);
-    const trades = quick ? 100 : 500;
-    const accepted1 = await acceptOneOf(stack, market, { quotes: 1, count: trades });
-    const accepted3 = await acceptOneOfThree(stack, market, trades);
-    sayRows(say, "an accept of one quote among three", accepted3, trades);
-    for (const [name, from, to, count] of [
-      ["unaccepted", start, afterLost, lost],
-      ["accepted", afterLost, afterTaken, taken],
-    ] as const) {
-      const parts = [...to.tables]
-        .map(([table, bytes]) => [table, (bytes - (from.tables.get(table) ?? 0)) / count] as const)
-        .filter(([, bytes]) => Math.abs(bytes) >= 1);
-      say(
-        `  ${name}: ${parts
-          .toSorted((a, b) => b[1] - a[1])
-          .map(([table, bytes]) => `${table} ${number(bytes)}`)
-          .join(", ")}`,
-      );
-    }
-    const figure = (what: string, from: Sizes, to: Sizes, count: number): Figure[] => [
-      {
-        what,
-        unit: "bytes",
-        ours: (to.inUse - from.inUse) / count,
-        target: { atMost: TARGET_BYTES },
-        note: `${number(count)} of them, pages in use`,
-      },
-      {
-        what: "  after a VACUUM of a copy",
-        unit: "bytes",
-        ours: (to.vacuumed - from.vacuumed) / count,
-      },
-    ];
-    const [unaccepted, accepted] = [
-      (afterLost.inUse - start.inUse) / lost,
-      (afterTaken.inUse - afterLost.inUse) / taken,
-    ];
-    const [rowsWritten, rowsRead] = [
-      lived.rowsWritten + trimmed.rowsWritten + released,
-      lived.rowsRead + trimmed.rowsRead,
-    ];
-    return [
-      {
-        what: "rows written in the life of a quote that is not accepted",
-        unit: "",
-        ours: rowsWritten / lost,
-        target: { atMost: TARGET_ROWS },
-        note:
-          `${number(trimmed.rowsWritten / lost)} of them by trimming, ` +
-          `${number(released / lost)} by releasing its transfers; with a key and a tenth of a ` +
-          `request`,
-      },
-      {
-        what: "  rows read",
-        unit: "",
-        ours: rowsRead / lost,
-        note: `${number(trimmed.rowsRead / lost)} of them by trimming`,
-      },
-      {
-        what: "  dollars for a million of them over sockets",
-        unit: "$",
-        ours: dollarsOf({
-          calls: lost,
-          meter: { ...NOTHING, frames: lost, rowsWritten, rowsRead },
-        }),
-        target: { atMost: TARGET_DOLLARS },
-      },
-      {
-        what: "rows written by an accept of one quote alone",
-        unit: "",
-        ours: accepted1.rowsWritten / trades,
-        target: { atMost: TARGET_ROWS_OF_ACCEPT.alone },
-      },
-      {
-        what: `rows written by an accept of one quote among ${QUOTES_OF_A_TRADE}`,
-        unit: "",
-        ours: accepted3.rowsWritten / trades,
-        target: { atMost: TARGET_ROWS_OF_ACCEPT.amongThree },
-      },
-      {
-        what: "  bytes until it is trimmed, with its events and key",
-        unit: "bytes",
-        ours: (kept.inUse - start.inUse) / lost,
-      },
-      ...figure("a quote that is not accepted leaves", start, afterLost, lost),
-      ...figure("an accepted quote leaves, with match and entries", afterLost, afterTaken, taken),
-      {
-        what: `a quote of a request with ${QUOTES_OF_A_TRADE}, one accepted`,
-        unit: "bytes",
-        ours: (accepted + (QUOTES_OF_A_TRADE - 1) * unaccepted) / QUOTES_OF_A_TRADE,
-        target: { atMost: TARGET_BYTES },
-      },
-      {
-        what: "an event while it is kept",
-        unit: "bytes",
-        ours: event,
-        note: "the last 1 000 of each stream are kept",
-      },
-    ];
-  } finally {
-    await stack.stop();
-  }
+export const benchStorage: Bench = async ({ quick, say, start }) => {
+  const [lost, taken, trades] = quick ? [1_000, 400, 100] : [6_000, 2_000, 500];
+  const stack = await start({ meter: true, settings: PATIENT });
+  const market = await openMarket(stack, 2);
+  // Creates the first rows of every table, index and stream.
+  await loseQuotes(stack, market, 200);
+  await takeQuotes(stack, market, 200);
+  await trim(stack);
+  const before = sizesOf(stack);
+  const life = await livesOf(stack, market, lost, async () => ({
+    event: await eventBytes(stack),
+    sizes: sizesOf(stack),
+  }));
+  sayRows(say, "a quote that is not accepted", life.lived, lost);
+  const afterLost = sizesOf(stack);
+  await takeQuotes(stack, market, taken);
+  await trim(stack);
+  const unaccepted = { from: before, to: afterLost, count: lost };
+  const accepted = { from: afterLost, to: sizesOf(stack), count: taken };
+  const alone = await acceptOneOf(stack, market, { quotes: 1, count: trades });
+  const amongThree = await acceptOneOfThree(stack, market, trades);
+  sayRows(say, "an accept of one quote among three", amongThree, trades);
+  sayTables(say, "unaccepted", unaccepted);
+  sayTables(say, "accepted", accepted);
+  return [
+    ...rowFigures(life, lost),
+    {
+      what: "rows written by an accept of one quote alone",
+      unit: "",
+      ours: alone.rowsWritten / trades,
+      target: { atMost: TARGET_ROWS_OF_ACCEPT.alone },
+    },
+    {
+      what: `rows written by an accept of one quote among ${QUOTES_OF_A_TRADE}`,
+      unit: "",
+      ours: amongThree.rowsWritten / trades,
+      target: { atMost: TARGET_ROWS_OF_ACCEPT.amongThree },
+    },
+    {
+      what: "  bytes until it is trimmed, with its events and key",
+      unit: "bytes",
+      ours: eachOf({ ...unaccepted, to: life.kept.sizes }),
+    },
+    ...byteFigures("a quote that is not accepted leaves", unaccepted),
+    ...byteFigures("an accepted quote leaves, with match and entries", accepted),
+    {
+      what: `a quote of a request with ${QUOTES_OF_A_TRADE}, one accepted`,
+      unit: "bytes",
+      ours: (eachOf(accepted) + (QUOTES_OF_A_TRADE - 1) * eachOf(unaccepted)) / QUOTES_OF_A_TRADE,
+      target: { atMost: TARGET_BYTES },
+    },
+    {
+      what: "an event while it is kept",
+      unit: "bytes",
+      ours: life.kept.event,
+      note: "the last 1 000 of each stream are kept",
+    },
+  ];
 };
+
+/** What quotes that are not accepted cost, until they are trimmed and their seal is released. */
+export async function livesOf<T>(
+  stack: BenchStack,
+  market: Market,
+  count: number,
+  whileKept: () => Promise<T>,
+) {
+  const before = await transfersIn(stack);
+  await stack.readMeter();
+  await loseQuotes(stack, market, count);
+  const lived = await stack.readMeter();
+  // Each is deleted when its seal is released, long after this bench.
+  const released = (await transfersIn(stack)) - before;
+  const kept = await whileKept();
+  const trimmed = await trim(stack);
+  const rowsWritten = lived.rowsWritten + trimmed.rowsWritten + released;
+  return {
+    kept,
+    lived,
+    released,
+    trimmed,
+    rowsWritten,
+    rowsRead: lived.rowsRead + trimmed.rowsRead,
+  };
+}
+
+type Life = Omit<Awaited<ReturnType<typeof livesOf>>, "kept">;
+
+function rowFigures({ rowsWritten, rowsRead, trimmed, released }: Life, lost: number): Figure[] {
+  return [
+    {
+      what: "rows written in the life of a quote that is not accepted",
+      unit: "",
+      ours: rowsWritten / lost,
+      target: { atMost: TARGET_ROWS },
+      note:
+        `${number(trimmed.rowsWritten / lost)} of them by trimming, ` +
+        `${number(released / lost)} by releasing its transfers; with a key and a tenth of a ` +
+        `request`,
+    },
+    {
+      what: "  rows read",
+      unit: "",
+      ours: rowsRead / lost,
+      note: `${number(trimmed.rowsRead / lost)} of them by trimming`,
+    },
+    {
+      what: "  dollars for a million of them over sockets",
+      unit: "$",
+      ours: dollarsOf({
+        calls: lost,
+        meter: { ...NOTHING_BILLED, frames: lost, rowsWritten, rowsRead },
+      }),
+      target: { atMost: TARGET_DOLLARS },
+    },
+  ];
+}
+
+/** What so many quotes have added to the database. */
+type Growth = { readonly from: Sizes; readonly to: Sizes; readonly count: number };
+
+function eachOf({ from, to, count }: Growth): number {
+  return (to.inUse - from.inUse) / count;
+}
+
+function byteFigures(what: string, growth: Growth): Figure[] {
+  const { from, to, count } = growth;
+  return [
+    {
+      what,
+      unit: "bytes",
+      ours: eachOf(growth),
+      target: { atMost: TARGET_BYTES },
+      note: `${number(count)} of them, pages in use`,
+    },
+    {
+      what: "  after a VACUUM of a copy",
+      unit: "bytes",
+      ours: (to.vacuumed - from.vacuumed) / count,
+    },
+  ];
+}
+
+function sayTables(say: (line: string) => void, name: string, { from, to, count }: Growth): void {
+  const parts = [...to.tables]
+    .map(([table, bytes]) => [table, (bytes - (from.tables.get(table) ?? 0)) / count] as const)
+    .filter(([, bytes]) => Math.abs(bytes) >= 1)
+    .toSorted((a, b) => b[1] - a[1])
+    .map(([table, bytes]) => `${table} ${number(bytes)}`);
+  say(`  ${name}: ${parts.join(", ")}`);
+}
 
 /** Places quotes that expire after a second, ten per request, and cancels the requests. */
 export async function loseQuotes(stack: BenchStack, market: Market, count: number): Promise<void> {
@@ -159,34 +182,19 @@ export async function loseQuotes(stack: BenchStack, market: Market, count: numbe
   // In lots, so that no signature and no request expires.
   for (let done = 0; done < count; done += 1_000) {
     const lot = Math.min(1_000, count - done);
-    await quoteEach(
-      stack,
-      market,
-      Array.from(
-        { length: lot },
-        (_, index) => requestIds[(done + index) % requestIds.length] ?? "",
-      ),
-      1,
+    const quoted = Array.from(
+      { length: lot },
+      (_, index) => requestIds[(done + index) % requestIds.length] ?? "",
     );
+    await quoteEach(stack, market, quoted, 1);
   }
+  await untilNoneOpen(stack, "quotes");
   // Cancelled, because they would expire only after a minute.
-  await cancelRequests(stack, market, requestIds);
-  await untilNoneOpen(stack, "quotes");
-  await untilNoneOpen(stack, "requests");
-}
-
-async function cancelRequests(
-  stack: BenchStack,
-  market: Market,
-  requestIds: readonly string[],
-): Promise<void> {
-  await untilNoneOpen(stack, "quotes");
-  await sendAll(
-    stack,
-    await Promise.all(
-      requestIds.map((id) => signed(market.requester, "DELETE", `/rfq/request?request_id=${id}`)),
-    ),
+  const cancels = requestIds.map((id) =>
+    signed(market.requester, "DELETE", `/rfq/request?request_id=${id}`),
   );
+  await sendAll(stack, await Promise.all(cancels));
+  await untilNoneOpen(stack, "requests");
 }
 
 async function takeQuotes(stack: BenchStack, market: Market, count: number): Promise<void> {
@@ -237,11 +245,12 @@ function sayRows(
 async function untilNoneOpen(stack: BenchStack, table: "quotes" | "requests"): Promise<void> {
   const deadline = Date.now() + 60_000;
   for (;;) {
-    const row = await stack.db
-      .prepare(`SELECT count(*) AS open FROM ${table} WHERE status = 'open'`)
-      .first<{ open: number }>();
-    if (row?.open === 0) return;
-    if (Date.now() > deadline) throw new Error(`${row?.open} ${table} did not end`);
+    const open = await numberIn(
+      stack.db,
+      `SELECT count(*) AS n FROM ${table} WHERE status = 'open'`,
+    );
+    if (open === 0) return;
+    if (Date.now() > deadline) throw new Error(`${open} ${table} did not end`);
     await sleep(200);
   }
 }
@@ -278,18 +287,15 @@ export async function trim({
   );
 }
 
-export async function transfersIn({ db }: BenchStack): Promise<number> {
-  const row = await db.prepare("SELECT count(*) AS n FROM transfers").first<{ n: number }>();
-  return row?.n ?? 0;
+function transfersIn({ db }: BenchStack): Promise<number> {
+  return numberIn(db, "SELECT count(*) AS n FROM transfers");
 }
 
 async function eventBytes(stack: BenchStack): Promise<number> {
   const { tables } = sizesOf(stack);
-  const row = await stack.db
-    .prepare("SELECT count(*) AS events FROM stream_events")
-    .first<{ events: number }>();
+  const events = await numberIn(stack.db, "SELECT count(*) AS n FROM stream_events");
   const bytes = [...tables]
     .filter(([name]) => name.includes("event_runs"))
     .reduce((sum, [, size]) => sum + size, 0);
-  return bytes / (row?.events ?? 0);
+  return bytes / events;
 }
