@@ -6,7 +6,7 @@ import { ASSETS, TOKENS, USDC, nameOf } from "./soak/assets.ts";
 import { archiveDiffers, CRON_EVERY_MS, SECONDS_WINDOWS, travel } from "./soak/archive.ts";
 import { openChain } from "./soak/chain.ts";
 import { Dice } from "./soak/dice.ts";
-import { breakThings, type Faults, order } from "./soak/faults.ts";
+import { breakThings, type Faults, serviceStatus } from "./soak/faults.ts";
 import { act, introduce } from "./soak/people.ts";
 import { comeToRest } from "./soak/rest.ts";
 import { Gate, type RpcProxy, startRpcProxy } from "./soak/rpc-proxy.ts";
@@ -209,9 +209,7 @@ async function progress(world: Faults, startedAt: number): Promise<void> {
     `${clock} operations ${tally.total("operation")}, rejected ${tally.total("refused")}, no response ${tally.total("lost")}, faults ${tally.total("fault")}` +
       ` (${tally.list("fault")}), block ${block}${tally.odd.length === 0 ? "" : `, UNEXPLAINED ${tally.odd.length}: ${tally.odd.at(-1)}`}`,
   );
-  const status = (await order(world, "chain status").catch(() => null)) as {
-    chains: { halted: unknown; payer_halted: unknown }[];
-  } | null;
+  const status = await serviceStatus(world).catch(() => null);
   for (const { halted, payer_halted } of status?.chains ?? []) {
     if (halted === null && payer_halted === null) continue;
     // Stop now, because nothing can proceed and the present state shows why.

@@ -3,12 +3,12 @@
  */
 import { type Address, getAddress } from "viem";
 import { order } from "../operator/carry-out.ts";
+import type { Reconciliation } from "../operator/results.ts";
 import { heldBy, tokenOf } from "../stack/tokens.ts";
 import { Unmet, expectEqual, units } from "./narrator.ts";
 import type { Person, World } from "./world.ts";
 
 type Sums = Map<string, bigint>;
-type Reconciliation = { ok: boolean; differences: unknown[]; block: Record<string, number> };
 
 export async function checkBooks(world: World): Promise<void> {
   const { tell, taker, makers } = world;

@@ -137,14 +137,10 @@ export class Narrator {
     }
     if (cause instanceof Problem) this.line(`   Response: ${JSON.stringify(cause.body)}`);
     else if (
-      !(cause instanceof NoAnswer) &&
-      !(cause instanceof Unmet) &&
-      !(cause instanceof SetupError) &&
       cause instanceof Error &&
-      cause.stack !== undefined
-    ) {
-      this.line(this.#dim(cause.stack.split("\n").slice(1, 5).join("\n")));
-    }
+      ![NoAnswer, Unmet, SetupError].some((of) => cause instanceof of)
+    )
+      this.line(this.#dim((cause.stack ?? "").split("\n").slice(1, 5).join("\n")));
     this.line(`   The Worker's log: ${logFile}`);
   }
 
@@ -152,17 +148,13 @@ export class Narrator {
     if (this.#pretty) this.#out.write("\r\x1b[2K");
   }
 
-  #bold(text: string): string {
-    return this.#pretty ? `\x1b[1m${text}\x1b[0m` : text;
-  }
-  #dim(text: string): string {
-    return this.#pretty ? `\x1b[2m${text}\x1b[0m` : text;
-  }
-  #green(text: string): string {
-    return this.#pretty ? `\x1b[32m${text}\x1b[0m` : text;
-  }
-  #red(text: string): string {
-    return this.#pretty ? `\x1b[31m${text}\x1b[0m` : text;
+  readonly #bold = (text: string) => this.#styled(1, text);
+  readonly #dim = (text: string) => this.#styled(2, text);
+  readonly #green = (text: string) => this.#styled(32, text);
+  readonly #red = (text: string) => this.#styled(31, text);
+
+  #styled(code: number, text: string): string {
+    return this.#pretty ? `\x1b[${code}m${text}\x1b[0m` : text;
   }
 }
 

@@ -4,6 +4,7 @@ import { Client } from "../../packages/client/src/index.ts";
 import type { Dice } from "../soak/dice.ts";
 import { openFaucet } from "../stack/faucet.ts";
 import { order } from "../operator/carry-out.ts";
+import type { Reconciliation } from "../operator/results.ts";
 import type { Stack } from "../stack/start-stack.ts";
 import { fundAll, newUser } from "../stack/users.ts";
 import { withdrawKey } from "../stack/withdraw-key.ts";
@@ -89,7 +90,7 @@ export async function differences(stack: Stack): Promise<string[]> {
   const books = await order(stack, "reconcile");
   const audit = await order(stack, "audit verify");
   // Safe casts: the documented results of the commands.
-  const { ok, complete } = books as { ok: boolean; complete: boolean };
+  const { ok, complete } = books as Reconciliation;
   const { verdict } = audit as { verdict: string };
   return [
     ...(ok && complete ? [] : [`reconcile: ${JSON.stringify(books)}`]),

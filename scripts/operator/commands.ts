@@ -5,7 +5,7 @@ import { ACCOUNTS_COMMANDS } from "./commands/accounts.ts";
 import { CUSTODY_COMMANDS } from "./commands/custody.ts";
 import { TRADING_COMMANDS } from "./commands/trading.ts";
 import { SERVICE_COMMANDS } from "./commands/service.ts";
-import type { Command, Described, Flag, Name } from "./commands/command.ts";
+import { type Command, type Described, type Flag, flag, type Name } from "./commands/command.ts";
 
 export type { Command } from "./commands/command.ts";
 
@@ -24,24 +24,15 @@ export const COMMANDS: readonly Command[] = Object.entries(DESCRIBED).map(([name
 
 /** The flags of every command. */
 const COMMON_FLAGS: readonly Flag[] = [
-  { name: "remote", value: "", help: "use the deployed service, with your Cloudflare credentials" },
-  { name: "env", value: "<name>", help: "with --remote: the Worker of wrangler.<name>.json" },
-  { name: "wide", value: "", help: "print ids and texts of lists in full" },
-  {
-    name: "json",
-    value: "",
-    help: "print one JSON object; use `npm run -s` to suppress npm's own output",
-  },
-  {
-    name: "dir",
-    value: "<path>",
-    help: "directory of the local stack; default RFQ_DIR or .stack",
-  },
-  {
-    name: "operator",
-    value: "<name>",
-    help: "whose key signs the order; default: your only key, or the first of a local stack",
-  },
+  flag("remote", "use the deployed service, with your Cloudflare credentials"),
+  flag("env <name>", "with --remote: the Worker of wrangler.<name>.json"),
+  flag("wide", "print ids and texts of lists in full"),
+  flag("json", "print one JSON object; use `npm run -s` to suppress npm's own output"),
+  flag("dir <path>", "directory of the local stack; default RFQ_DIR or .stack"),
+  flag(
+    "operator <name>",
+    "whose key signs the order; default: your only key, or the first of a local stack",
+  ),
 ];
 
 export class UsageError extends Error {
@@ -217,7 +208,7 @@ export function usage(): string {
   return [
     "npm run operator -- <command> [flags]",
     "",
-    listOf(COMMANDS),
+    ...COMMANDS.flatMap((command) => [`  ${synopsis(command)}`, `      ${command.help}`]),
     "",
     "Common flags:",
     ...COMMON_FLAGS.map(flagLine),
@@ -225,12 +216,6 @@ export function usage(): string {
     "<command> --help shows the help of one command.",
     "Exit codes: 0 success, 1 rejected or check failed, 2 invalid usage, 3 not reachable.",
   ].join("\n");
-}
-
-function listOf(commands: readonly Command[]): string {
-  return commands
-    .flatMap((command) => [`  ${synopsis(command)}`, `      ${command.help}`])
-    .join("\n");
 }
 
 function flagLine({ name, value, help }: Flag): string {
@@ -247,7 +232,7 @@ function synopsis({ words, argument, user, flags = [] }: Command): string {
     ...words,
     ...word,
     ...userFlag,
-    ...flags.map((flag) => (flag.required === true ? spelled(flag) : `[${spelled(flag)}]`)),
+    ...flags.map((one) => (one.required === true ? spelled(one) : `[${spelled(one)}]`)),
   ].join(" ");
 }
 

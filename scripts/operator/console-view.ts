@@ -3,6 +3,7 @@ import { handbookOf, termsOf } from "../../src/platform/alert-kinds.ts";
 import { commandText } from "../../src/platform/command-text.ts";
 import { amountText } from "./amounts.ts";
 import { fieldText, isRecord } from "./print.ts";
+import type { ServiceStatus } from "./results.ts";
 
 export type Fact = { readonly name: string; readonly value: string; readonly bad: boolean };
 /** `command`: what the operator may run next about this row. */
@@ -31,22 +32,7 @@ export type Overview = {
   readonly tables: Readonly<Record<"withdrawals" | "approvals" | "audit", Table>>;
 };
 
-type Halt = { at: string; reason: string } | null;
-type Status = {
-  chains: {
-    chain: string;
-    confirmed_block: number;
-    head_block: number;
-    moved_at: string;
-    halted: Halt;
-    payer_halted: Halt;
-    withdrawals: { queued: number; submitted: number };
-  }[];
-  alerts: { kind: string; subject: string; detail: string; at: string }[];
-  switches: { name: string; reason: string; since: string }[];
-  reconciled: { recent_finished_at: string | null; full_finished_at: string | null };
-  storage: { bytes: number; limit_bytes: number };
-};
+type Chain = ServiceStatus["chains"][number];
 type Withdrawal = {
   withdrawal_id: string;
   user_id: string;
@@ -90,7 +76,7 @@ const CHAIN_LATE_MS = 300_000;
 const STORAGE_BAD = 0.7;
 
 export function overviewOf(results: Results, shown: Shown): Overview {
-  const status = results.status as Status;
+  const status = results.status as ServiceStatus;
   const open = (results.approvals as Proposal[]).filter(
     (proposal) => proposal.status === "open" && Date.parse(proposal.expires_at) > shown.now,
   );
@@ -120,7 +106,7 @@ export function overviewOf(results: Results, shown: Shown): Overview {
 const ALERTS_FACT = "Open alerts";
 const NO_CHAIN: Fact = { name: "Chains", value: "none was read yet", bad: true };
 
-function chainFacts(chain: Status["chains"][number], shown: Shown): Fact[] {
+function chainFacts(chain: Chain, shown: Shown): Fact[] {
   const { chain: name, halted, payer_halted, withdrawals } = chain;
   const blocks = `block ${chain.confirmed_block} of ${chain.head_block}`;
   const { queued, submitted } = withdrawals;
@@ -138,11 +124,11 @@ function chainFacts(chain: Status["chains"][number], shown: Shown): Fact[] {
   ];
 }
 
-function haltText(halt: Halt): string | undefined {
+function haltText(halt: Chain["halted"]): string | undefined {
   return halt === null ? undefined : `halted since ${instant(halt.at)}: ${halt.reason}`;
 }
 
-function withdrawalsFact({ switches }: Status): Fact {
+function withdrawalsFact({ switches }: ServiceStatus): Fact {
   const paused = switches.find(({ name }) => name === "withdrawals_paused");
   const value =
     paused === undefined
@@ -152,7 +138,7 @@ function withdrawalsFact({ switches }: Status): Fact {
 }
 
 /** Late also counts as bad, because a reconciliation that has stopped finds no difference. */
-function reconciliationFact({ alerts, reconciled }: Status, { now }: Shown): Fact {
+function reconciliationFact({ alerts, reconciled }: ServiceStatus, { now }: Shown): Fact {
   const differences = alerts.filter(({ kind }) => kind === "reconciliation").length;
   const { recent_finished_at: recent, full_finished_at: full } = reconciled;
   const late = (at: string | null, limitMs: number) =>
@@ -167,7 +153,7 @@ function reconciliationFact({ alerts, reconciled }: Status, { now }: Shown): Fac
   };
 }
 
-function storageFact({ storage: { bytes, limit_bytes }, switches }: Status): Fact {
+function storageFact({ storage: { bytes, limit_bytes }, switches }: ServiceStatus): Fact {
   const full = switches.some(({ name }) => name === "storage_full");
   const share = bytes / limit_bytes;
   const used = `${(bytes / 1e6).toFixed(1)} of ${limit_bytes / 1e6} MB (${(share * 100).toFixed(1)} %)`;
@@ -179,7 +165,7 @@ function storageFact({ storage: { bytes, limit_bytes }, switches }: Status): Fac
 }
 
 /** What must be done now comes first. An alert of an unknown kind may be anything. */
-function alertList(alerts: Status["alerts"], shown: Shown): Alert[] {
+function alertList(alerts: ServiceStatus["alerts"], shown: Shown): Alert[] {
   const list = alerts.map(({ at, kind, subject, detail }): Alert => {
     const terms = termsOf(kind);
     return {

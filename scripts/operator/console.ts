@@ -12,6 +12,7 @@ import { ROOT } from "../stack/bundle.ts";
 import type { OperatorRequest, OperatorResponse } from "../stack/operator-call.ts";
 import type { Call } from "./channel.ts";
 import { type Overview, overviewOf, type Section, sectionsOf } from "./console-view.ts";
+import type { ServiceStatus } from "./results.ts";
 
 export type ConsoleOptions = {
   readonly call: Call;
@@ -130,13 +131,11 @@ type Ask = (order: OperatorRequest) => Promise<unknown>;
 async function readOverview(ask: Ask, flags: readonly string[]): Promise<Overview> {
   const list = (status: string) =>
     ask({ command: ["withdrawals", "list"], options: { status, limit: MAX_WITHDRAWALS } });
-  const status = await ask({ command: ["chain", "status"] });
-  const { chains } = status as {
-    chains: { withdrawals: { queued: number; submitted: number } }[];
-  };
+  // Safe cast: the result of the command.
+  const status = (await ask({ command: ["chain", "status"] })) as ServiceStatus;
   // Most readings have none of one status, and each list is an order.
   const waiting = (["queued", "submitted"] as const).filter((name) =>
-    chains.some(({ withdrawals }) => withdrawals[name] > 0),
+    status.chains.some(({ withdrawals }) => withdrawals[name] > 0),
   );
   const withdrawals = await Promise.all(waiting.map(list));
   const [approvals, audit] = await Promise.all([

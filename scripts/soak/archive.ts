@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerEntry } from "../../packages/client/src/index.ts";
 import type { Dice } from "./dice.ts";
-import { type Faults, order } from "./faults.ts";
+import { type Faults, order, serviceStatus } from "./faults.ts";
 import { comeToRest } from "./rest.ts";
 import { trade } from "./trades.ts";
 import type { JournalReport } from "../operator/verify-archive.ts";
@@ -138,10 +138,8 @@ async function passTime({ stack }: Faults): Promise<void> {
 async function untilHalted(world: Faults): Promise<boolean> {
   for (const until = Date.now() + PATIENCE_MS; Date.now() < until; await sleep(1_000)) {
     await world.stack.runCron();
-    const status = (await order(world, "chain status")) as {
-      alerts: { kind: string }[];
-    };
-    if (status.alerts.some(({ kind }) => kind === "journal_restored")) return true;
+    const { alerts } = await serviceStatus(world);
+    if (alerts.some(({ kind }) => kind === "journal_restored")) return true;
   }
   return false;
 }

@@ -1,6 +1,7 @@
 /** Injects faults during a soak, one after the other and sometimes two at once. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { order as orderOnce } from "../operator/carry-out.ts";
+import type { ServiceStatus } from "../operator/results.ts";
 import type { OperatorRequest, OperatorResponse } from "../stack/operator-call.ts";
 import { ASSETS } from "./assets.ts";
 import type { Dice } from "./dice.ts";
@@ -136,6 +137,11 @@ export function order(
     }
   };
   return orderOnce({ operator }, words, options);
+}
+
+export async function serviceStatus(world: Pick<World, "stack">): Promise<ServiceStatus> {
+  // Safe cast: the result of the command.
+  return (await order(world, "chain status")) as ServiceStatus;
 }
 
 async function failFor(proxies: readonly RpcProxy[], dice: Dice): Promise<void> {

@@ -1,6 +1,6 @@
 /** Lets all work finish after the last fault, with only what an operator and cron would do. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Faults, order } from "./faults.ts";
+import { type Faults, order, serviceStatus } from "./faults.ts";
 import { note, type Person, type World } from "./world.ts";
 
 /**
@@ -53,31 +53,21 @@ async function closeAll({ tally }: World, { client }: Person): Promise<void> {
 async function unfinished(people: readonly Person[]): Promise<string[]> {
   const left = await Promise.all(
     people.map(async ({ email, client }) => {
-      const [queued, waiting, submitted, confirming] = await Promise.all([
-        client.custody.withdrawals({ status: "queued" }).all(),
-        client.custody.withdrawals({ status: "awaiting_approval" }).all(),
-        client.custody.withdrawals({ status: "submitted" }).all(),
+      const statuses = ["queued", "awaiting_approval", "submitted"] as const;
+      const [confirming, ...withdrawals] = await Promise.all([
         client.custody.deposits({ status: "confirming" }).all(),
+        ...statuses.map((status) => client.custody.withdrawals({ status }).all()),
       ]);
       return [
-        ...[...queued, ...waiting, ...submitted].map(
-          (one) => `${email}: withdrawal ${one.withdrawal_id} is ${one.status}`,
-        ),
+        ...withdrawals
+          .flat()
+          .map((one) => `${email}: withdrawal ${one.withdrawal_id} is ${one.status}`),
         ...confirming.map((one) => `${email}: deposit ${one.transaction_hash} is ${one.status}`),
       ];
     }),
   );
   return left.flat();
 }
-
-type ChainStatus = {
-  chains: {
-    chain: string;
-    confirmed_block: number;
-    head_block: number;
-    open_transactions: number;
-  }[];
-};
 
 /**
  * Includes the payer's transactions. Enough blocks are mined that no deposit is still in flight.
@@ -86,11 +76,10 @@ async function untilNothingIsOpen(world: Faults, deadline: number): Promise<void
   const { chain, confirmations } = world;
   const target = Number(await chain.client.getBlockNumber()) + confirmations;
   for (;;) {
-    const status = (await order(world, "chain status")) as ChainStatus;
-    if (status.chains.every((one) => one.open_transactions === 0 && one.confirmed_block >= target))
-      return;
+    const { chains } = await serviceStatus(world);
+    if (chains.every((one) => one.open_transactions === 0 && one.confirmed_block >= target)) return;
     if (Date.now() > deadline)
-      throw new Error(`the chain does not come to rest: ${JSON.stringify(status.chains)}`);
+      throw new Error(`the chain does not come to rest: ${JSON.stringify(chains)}`);
     await sleep(LOOK_EVERY_MS);
   }
 }

@@ -7,7 +7,8 @@ import { localUsdcAbi } from "../stack/abi/local-usdc.ts";
 import { vaultAbi } from "../../contracts/abi/vault.ts";
 import type { Deposit, Withdrawal } from "../../packages/client/src/index.ts";
 import { ASSETS, nameOf, nameOfRecord, USDC } from "./assets.ts";
-import { order } from "./faults.ts";
+import type { Reconciliation } from "../operator/results.ts";
+import { order, serviceStatus } from "./faults.ts";
 import type { Person, World } from "./world.ts";
 
 /**
@@ -22,11 +23,6 @@ const EXPECTED_ALERTS = new Set([
   "withdrawal_dead_letter",
 ]);
 
-type Reconciliation = { ok: boolean; complete: boolean; differences: unknown[] };
-type ChainStatus = {
-  chains: { halted: unknown; payer_halted: unknown }[];
-  alerts: { kind: string; subject: string; detail: string }[];
-};
 type PersonRecords = { person: Person; deposits: Deposit[]; withdrawals: Withdrawal[] };
 
 /**
@@ -199,7 +195,7 @@ async function operatorObjects(world: World, restored: boolean): Promise<string[
   const audit = (await order(world, "audit verify", options)) as { verdict: string };
   if (audit.verdict !== (restored ? "lost_in_restore" : "ok"))
     findings.push(`the audit chain: ${JSON.stringify(audit)}`);
-  const status = (await order(world, "chain status")) as ChainStatus;
+  const status = await serviceStatus(world);
   for (const one of status.chains) {
     if (one.halted !== null || one.payer_halted !== null)
       findings.push(`halted: ${JSON.stringify(one)}`);

@@ -1,29 +1,20 @@
 /** Commands about users and their API keys. */
-import { ID, LIMIT, type Some, type Flag } from "./command.ts";
+import { flag, ID, LIMIT, needed, type Some } from "./command.ts";
 
-const EMAIL: Flag = {
-  name: "email",
-  value: "<email>",
-  required: true,
-  help: "email address for the login",
-};
+const EMAIL = needed("email <email>", "email address for the login");
 
 const USER = [
-  { name: "email", value: "<email>", help: "email address of the user" },
-  { name: "user-id", value: "<id>", help: "id of the user" },
+  flag("email <email>", "email address of the user"),
+  flag("user-id <id>", "id of the user"),
 ] as const;
 
-const KEEP_KEYS: Flag = {
-  name: "keep-keys",
-  value: "",
-  help: "leave the API keys that sessions minted; by default they are revoked",
-};
+const KEEP_KEYS = flag(
+  "keep-keys",
+  "leave the API keys that sessions minted; by default they are revoked",
+);
 
 export const ACCOUNTS_COMMANDS = {
-  "user create": {
-    flags: [EMAIL],
-    help: "create a user; generates a password and shows it once",
-  },
+  "user create": { flags: [EMAIL], help: "create a user; generates a password and shows it once" },
   "user list": { flags: [LIMIT], help: "list users, newest first" },
   "user show": {
     user: USER,
@@ -32,11 +23,10 @@ export const ACCOUNTS_COMMANDS = {
   "user set-password": {
     user: USER,
     flags: [
-      {
-        name: "new-email",
-        value: "<email>",
-        help: "new email address; always needs a second operator, and waits a day with the password",
-      },
+      flag(
+        "new-email <email>",
+        "new email address; always needs a second operator, and waits a day with the password",
+      ),
       KEEP_KEYS,
     ],
     help: "set a generated password and show it once; sessions may only read for a day",
@@ -57,30 +47,18 @@ export const ACCOUNTS_COMMANDS = {
   "api-key create": {
     user: USER,
     flags: [
-      {
-        name: "scopes",
-        value: "<list>",
-        required: true,
-        help: "comma-separated list of read, trade",
-      },
-      { name: "label", value: "<text>", help: "name of the key in the user's list" },
-      { name: "allowed-ips", value: "<list>", help: "addresses and ranges that may use it" },
-      {
-        name: "expires-at",
-        value: "<time>",
-        help: "when it expires, such as 2027-01-01T00:00:00Z, or never (default: 90 days for trade)",
-      },
+      needed("scopes <list>", "comma-separated list of read, trade"),
+      flag("label <text>", "name of the key in the user's list"),
+      flag("allowed-ips <list>", "addresses and ranges that may use it"),
+      flag(
+        "expires-at <time>",
+        "when it expires, such as 2027-01-01T00:00:00Z, or never (default: 90 days for trade)",
+      ),
     ],
     help: "create an API key that reads or trades; shows its secret once",
   },
   "api-key revoke": { flags: [ID], help: "revoke an API key" },
-  "api-key approve": {
-    flags: [ID],
-    help: "approve a withdraw key that a user asked for",
-  },
-  "api-key reject": {
-    flags: [ID],
-    help: "reject a withdraw key that a user asked for",
-  },
+  "api-key approve": { flags: [ID], help: "approve a withdraw key that a user asked for" },
+  "api-key reject": { flags: [ID], help: "reject a withdraw key that a user asked for" },
   "keys rewrap": { help: "seal every API key's secret with the newest master key" },
 } satisfies Some;

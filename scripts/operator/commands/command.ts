@@ -18,19 +18,25 @@ export type Described = {
   help: string;
 };
 
-export const ID: Flag = { name: "id", value: "<id>", required: true, help: "id of the record" };
+/** `flag("limit <n>", …)`. Without a value it is a switch. */
+export function flag(spelled: string, help: string): Flag {
+  const [name = "", ...value] = spelled.split(" ");
+  return { name, value: value.join(" "), help };
+}
+
+/** A flag that its command requires. */
+export function needed(spelled: string, help: string): Flag {
+  return { ...flag(spelled, help), required: true };
+}
+
+export const ID = needed("id <id>", "id of the record");
 /** Of lists: rows of one user. */
 export const OF_USER: readonly Flag[] = [
-  { name: "email", value: "<email>", help: "only of the user with this email address" },
-  { name: "user-id", value: "<id>", help: "only of the user with this id" },
+  flag("email <email>", "only of the user with this email address"),
+  flag("user-id <id>", "only of the user with this id"),
 ];
-export const SINCE: Flag = {
-  name: "since",
-  value: "<time>",
-  help: "only from then on: RFC 3339, or back from now, such as 90m, 6h or 2d",
-};
-export const LIMIT: Flag = {
-  name: "limit",
-  value: "<n>",
-  help: "maximum number of rows, 1 to 500; default 50",
-};
+export const SINCE = flag(
+  "since <time>",
+  "only from then on: RFC 3339, or back from now, such as 90m, 6h or 2d",
+);
+export const LIMIT = flag("limit <n>", "maximum number of rows, 1 to 500; default 50");

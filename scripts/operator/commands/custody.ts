@@ -1,16 +1,12 @@
 /** Commands about deposits, withdrawals and chains. */
-import { ID, LIMIT, OF_USER, SINCE, type Some } from "./command.ts";
+import { flag, ID, LIMIT, needed, OF_USER, SINCE, type Some } from "./command.ts";
 
 const WITHDRAWAL_STATUS = "awaiting_approval, queued, submitted, settled, failed or cancelled";
 
 export const CUSTODY_COMMANDS = {
   "deposits list": {
     flags: [
-      {
-        name: "status",
-        value: "<status>",
-        help: "confirming, credited, orphaned, quarantined or below_minimum",
-      },
+      flag("status <status>", "confirming, credited, orphaned, quarantined or below_minimum"),
       ...OF_USER,
       SINCE,
       LIMIT,
@@ -18,25 +14,18 @@ export const CUSTODY_COMMANDS = {
     help: "list deposits of all users, newest first",
   },
   "deposits reviewed": {
-    flags: [
-      { name: "reason", value: "<text>", required: true, help: "reason for the audit event" },
-    ],
+    flags: [needed("reason <text>", "reason for the audit event")],
     help: "close the alerts about quarantined deposits; the deposits stay quarantined",
   },
   "withdrawals list": {
-    flags: [
-      { name: "status", value: "<status>", help: WITHDRAWAL_STATUS },
-      ...OF_USER,
-      SINCE,
-      LIMIT,
-    ],
+    flags: [flag("status <status>", WITHDRAWAL_STATUS), ...OF_USER, SINCE, LIMIT],
     help: "list withdrawals of all users, newest first",
   },
   "withdrawals show": {
     flags: [
       { ...ID, required: false, help: "id of the withdrawal" },
-      { name: "client-id", value: "<text>", help: "or the id that its user gave it" },
-      { name: "tx", value: "<0x…>", help: "or the hash of its transaction" },
+      flag("client-id <text>", "or the id that its user gave it"),
+      flag("tx <0x…>", "or the hash of its transaction"),
     ],
     help: "show a withdrawal, why it waits, and the command that goes on",
   },
@@ -47,17 +36,13 @@ export const CUSTODY_COMMANDS = {
   },
   "withdrawals rescue": {
     flags: [
-      { name: "token", value: "<0x…|native>", required: true, help: "contract of the token" },
-      { name: "token-id", value: "<id>", help: "id of an ERC-1155 token" },
-      { name: "to", value: "<0x…>", required: true, help: "address that receives it" },
-      { name: "amount", value: "<units>", required: true, help: "native units" },
-      {
-        name: "from",
-        value: "<0x…>",
-        help: "the deposit address that received it; default: the vault received it",
-      },
-      { name: "chain", value: "<chain>", help: "default: the deployment's default chain" },
-      { name: "send", value: "", help: "make the calls; only on the local stack" },
+      needed("token <0x…|native>", "contract of the token"),
+      flag("token-id <id>", "id of an ERC-1155 token"),
+      needed("to <0x…>", "address that receives it"),
+      needed("amount <units>", "native units"),
+      flag("from <0x…>", "the deposit address that received it; default: the vault received it"),
+      flag("chain <chain>", "default: the deployment's default chain"),
+      flag("send", "make the calls; only on the local stack"),
     ],
     help: "show the vault admin's calls that return a token sent by mistake; changes nothing",
   },
@@ -74,8 +59,8 @@ export const CUSTODY_COMMANDS = {
   "chain rescan": {
     argument: { name: "chain", required: true },
     flags: [
-      { name: "from", value: "<block>", required: true, help: "first block to read" },
-      { name: "to", value: "<block>", required: true, help: "last block to read" },
+      needed("from <block>", "first block to read"),
+      needed("to <block>", "last block to read"),
     ],
     help: "read confirmed blocks again and credit what was missed; safe to repeat",
   },
@@ -83,13 +68,13 @@ export const CUSTODY_COMMANDS = {
     argument: { name: "chain", required: false },
     flags: [
       { ...ID, required: false },
-      { name: "block", value: "<block>", help: "all of the chain's block, 1,000 at a time" },
+      flag("block <block>", "all of the chain's block, 1,000 at a time"),
     ],
     help: "orphan a deposit that can never confirm or is below the minimum",
   },
   "chain resweep": {
     argument: { name: "chain", required: true },
-    flags: [{ name: "address", value: "<0x…>", required: true, help: "the deposit address" }],
+    flags: [needed("address <0x…>", "the deposit address")],
     help: "put a deposit address back on the list of those to sweep",
   },
 } satisfies Some;

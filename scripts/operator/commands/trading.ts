@@ -1,9 +1,9 @@
 /** Commands about venues, trades, what the house owes and earns, and markets. */
-import { ID, LIMIT, OF_USER, SINCE, type Some, type Flag } from "./command.ts";
+import { flag, ID, LIMIT, needed, OF_USER, SINCE, type Some } from "./command.ts";
 
-const MARKET: readonly Flag[] = [
-  { name: "venue", value: "<venue>", required: true, help: "venue of the asset" },
-  { name: "asset-id", value: "<0x…>", required: true, help: "outcome token of the venue" },
+const MARKET = [
+  needed("venue <venue>", "venue of the asset"),
+  needed("asset-id <0x…>", "outcome token of the venue"),
 ];
 
 export const TRADING_COMMANDS = {
@@ -18,7 +18,7 @@ export const TRADING_COMMANDS = {
   "requests list": {
     flags: [
       ...OF_USER,
-      { name: "status", value: "<status>", help: "open, matched, cancelled or expired" },
+      flag("status <status>", "open, matched, cancelled or expired"),
       SINCE,
       LIMIT,
     ],
@@ -27,7 +27,7 @@ export const TRADING_COMMANDS = {
   "quotes list": {
     flags: [
       ...OF_USER,
-      { name: "status", value: "<status>", help: "open, accepted, cancelled, expired or rejected" },
+      flag("status <status>", "open, accepted, cancelled, expired or rejected"),
       SINCE,
       LIMIT,
     ],
@@ -40,44 +40,35 @@ export const TRADING_COMMANDS = {
   history: {
     argument: { name: "requests|quotes|matches", required: true },
     user: [
-      { name: "email", value: "<email>", help: "of the user with this email address" },
-      { name: "user-id", value: "<id>", help: "of the user with this id" },
+      flag("email <email>", "of the user with this email address"),
+      flag("user-id <id>", "of the user with this id"),
     ],
-    flags: [{ name: "cursor", value: "<text>", help: "`next_cursor` of the last page" }, LIMIT],
+    flags: [flag("cursor <text>", "`next_cursor` of the last page"), LIMIT],
     help: "list a user's own records of any age, newest first, from the archive too",
   },
-  liabilities: {
-    flags: [LIMIT],
-    help: "show what the service owes its users, by asset and chain",
-  },
+  liabilities: { flags: [LIMIT], help: "show what the service owes its users, by asset and chain" },
   fees: {
-    flags: [{ name: "days", value: "<n>", help: "period, 1 to 31 days; default 1" }],
+    flags: [flag("days <n>", "period, 1 to 31 days; default 1")],
     help: "show trades, volume and fees by venue, and the fees held",
   },
   "market set": {
     flags: [
       ...MARKET,
-      { name: "title", value: "<text>", required: true, help: "the question that it settles" },
-      { name: "outcome", value: "<text>", required: true, help: "for which the token pays" },
-      { name: "url", value: "<url>", help: "where the venue describes it" },
-      {
-        name: "closes-at",
-        value: "<time>",
-        help: "RFC 3339; an earlier one cancels what is open; default: never",
-      },
-      { name: "test", value: "", help: "for trials: left out of lists, tape and candles" },
-      { name: "reopen", value: "", help: "open it again after `market close`" },
+      needed("title <text>", "the question that it settles"),
+      needed("outcome <text>", "for which the token pays"),
+      flag("url <url>", "where the venue describes it"),
+      flag("closes-at <time>", "RFC 3339; an earlier one cancels what is open; default: never"),
+      flag("test", "for trials: left out of lists, tape and candles"),
+      flag("reopen", "open it again after `market close`"),
     ],
     help: "list a market; what an open one is called cannot change, only when it closes",
   },
   "market import": {
     flags: [
-      {
-        name: "file",
-        value: "<path>",
-        required: true,
-        help: "JSON list of up to 1 000 markets: GET /markets without status and result, with test",
-      },
+      needed(
+        "file <path>",
+        "JSON list of up to 1 000 markets: GET /markets without status and result, with test",
+      ),
     ],
     help: "list many markets in one commit; others stay as they are",
   },
@@ -86,22 +77,14 @@ export const TRADING_COMMANDS = {
     help: "stop trading in a market; open requests are cancelled and their quotes rejected",
   },
   "market resolve": {
-    flags: [
-      ...MARKET,
-      {
-        name: "result",
-        value: "<millionths>",
-        required: true,
-        help: "what one token pays: 1000000 is one USDC",
-      },
-    ],
+    flags: [...MARKET, needed("result <millionths>", "what one token pays: 1000000 is one USDC")],
     help: "set or correct a market's result, which ends its trading; takes two operators",
   },
   "market list": {
     flags: [
-      { name: "venue", value: "<venue>", help: "only markets of this venue" },
-      { name: "status", value: "<status>", help: "open or closed" },
-      { name: "q", value: "<words>", help: "only titles and outcomes that contain every word" },
+      flag("venue <venue>", "only markets of this venue"),
+      flag("status <status>", "open or closed"),
+      flag("q <words>", "only titles and outcomes that contain every word"),
       LIMIT,
     ],
     help: "list markets by title and outcome",
