@@ -122,17 +122,12 @@ async function chainId(rpcUrl: string): Promise<number | null> {
   }
 }
 
-/** The package of this platform, as npm's names for Foundry's binaries spell it. */
-function anvilPackage(): string {
-  const cpu = process.arch === "x64" ? "amd64" : process.arch;
-  return `@foundry-rs/anvil-${process.platform}-${cpu}`;
-}
-
 /**
  * The binary of the optional npm package, else `anvil` from the PATH. Throws when there is neither.
  */
 function findAnvil(): string {
-  const name = anvilPackage();
+  const cpu = process.arch === "x64" ? "amd64" : process.arch;
+  const name = `@foundry-rs/anvil-${process.platform}-${cpu}`;
   try {
     const manifest = createRequire(import.meta.url).resolve(`${name}/package.json`);
     const binary = join(dirname(manifest), "bin", "anvil");

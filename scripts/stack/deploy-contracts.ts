@@ -7,21 +7,17 @@ import {
   type Abi,
   type Address,
   type Hex,
-  createPublicClient,
-  createWalletClient,
-  defineChain,
   encodeDeployData,
   concat,
   encodeFunctionData,
   getContractAddress,
   getCreate2Address,
-  http,
   parseEther,
 } from "viem";
 import { type PrivateKeyAccount, privateKeyToAccount } from "viem/accounts";
 import { vaultAbi } from "../../contracts/abi/vault.ts";
-import { LOCAL_VENUES, type LocalVenue } from "./local-venues.ts";
-import { venueRecord } from "./venue-record.ts";
+import { openLocalChain } from "./anvil-chain.ts";
+import { LOCAL_VENUES, type LocalVenue, venueRecord } from "./local-venues.ts";
 
 export type DeployOptions = {
   rpcUrl: string;
@@ -142,16 +138,8 @@ export async function deployContracts(options: DeployOptions): Promise<Deploymen
 
 /** Sends transactions together with our own nonces. One after the other would take a block each. */
 async function openDeployer(rpcUrl: string, account: PrivateKeyAccount) {
-  const transport = http(rpcUrl);
-  const chain = defineChain({
-    id: await createPublicClient({ transport }).getChainId(),
-    name: "local",
-    nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
-    rpcUrls: { default: { http: [rpcUrl] } },
-  });
-  const client = createPublicClient({ chain, transport, pollingInterval: 50 });
-  const wallet = createWalletClient({ account, chain, transport });
-  let nonce = await client.getTransactionCount({ address: account.address, blockTag: "pending" });
+  const { client, wallet, nextNonce } = await openLocalChain(rpcUrl, account, 50);
+  let nonce = await nextNonce();
   const hashes: Hex[] = [];
   const send = async (transaction: { to?: Address; data?: Hex; value?: bigint; gas: bigint }) => {
     hashes.push(await wallet.sendTransaction({ ...transaction, nonce: nonce++ }));

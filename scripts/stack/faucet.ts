@@ -1,15 +1,8 @@
 /** Mints local tokens, which anyone may do. */
-import {
-  type Address,
-  type Hex,
-  type PublicClient,
-  createPublicClient,
-  createWalletClient,
-  defineChain,
-  http,
-} from "viem";
+import type { Address, Hex, PublicClient } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import type { MarketAsset } from "../../packages/client/src/index.ts";
+import { openLocalChain } from "./anvil-chain.ts";
 import type { Deployment } from "./deploy-contracts.ts";
 import { mintCall, tokenOf } from "./tokens.ts";
 
@@ -35,20 +28,11 @@ export async function openFaucet(stack: {
   rpcUrl: string;
   deployment: Pick<Deployment, "usdc" | "outcomeTokens">;
 }): Promise<Faucet> {
-  const transport = http(stack.rpcUrl);
-  const chain = defineChain({
-    id: await createPublicClient({ transport }).getChainId(),
-    name: "local",
-    nativeCurrency: { name: "Ether", symbol: "ETH", decimals: 18 },
-    rpcUrls: { default: { http: [stack.rpcUrl] } },
-  });
-  const client = createPublicClient({ chain, transport, pollingInterval: 100 });
   const account = privateKeyToAccount(ANVIL_ACCOUNT_KEYS.faucet);
-  const wallet = createWalletClient({ account, chain, transport });
+  const { client, wallet, nextNonce } = await openLocalChain(stack.rpcUrl, account, 100);
   // Nonces are counted here, so that several mints fit into one block. Transactions are sent one by
   // one, because a nonce that was never sent would block all later ones.
-  const count = () => client.getTransactionCount({ address: account.address, blockTag: "pending" });
-  let nonce = await count();
+  let nonce = await nextNonce();
   let last: Promise<unknown> = Promise.resolve();
   const send = (call: { to: Address; data: Hex }): Promise<Hex> => {
     const sent = last.then(async () => {
@@ -58,7 +42,7 @@ export async function openFaucet(stack: {
         return hash;
       } catch (error) {
         // The transaction may have arrived despite the error, so ask the node.
-        nonce = await count().catch(() => nonce);
+        nonce = await nextNonce().catch(() => nonce);
         throw error;
       }
     });

@@ -26,11 +26,11 @@ export type OperatorFile = { url: string; keys: OperatorKey[] };
 
 export const DEFAULT_STACK_DIR = ".stack";
 
-export function readStackFile(dir = DEFAULT_STACK_DIR): StackFile {
+export function readStackFile(dir: string): StackFile {
   return readJson(join(dir, "stack.json")) as StackFile;
 }
 
-export function readOperatorFile(dir = DEFAULT_STACK_DIR): OperatorFile {
+export function readOperatorFile(dir: string): OperatorFile {
   return readJson(join(dir, "operator.json")) as OperatorFile;
 }
 

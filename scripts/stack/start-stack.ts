@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Hex } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { paymentId } from "../../src/chain/payment-id.ts";
-import { LOCAL_VENUES } from "./local-venues.ts";
+import { LOCAL_VENUES, venueRecord } from "./local-venues.ts";
 import { type Anvil, startAnvil } from "./anvil.ts";
 import { type BundledModule, bundleWorker } from "./bundle.ts";
 import { type Deployment, deployContracts } from "./deploy-contracts.ts";
@@ -27,7 +27,6 @@ import {
   type OperatorFile,
   type StackFile,
 } from "./stack-file.ts";
-import { venueRecord } from "./venue-record.ts";
 import { type Workerd, startWorkerd, untilHealthy } from "./workerd.ts";
 
 export type StackOptions = {
@@ -56,10 +55,8 @@ export type StackOptions = {
   log?: (line: string) => void;
 };
 
-export type Stack = {
-  baseUrl: string;
-  /** workerd without Miniflare's entry worker, and CF-Connecting-IP as sent. The fuzzer uses it. */
-  directUrl: string;
+/** The scheduled handler also runs every 60 s automatically. */
+export type Stack = Pick<Workerd, "baseUrl" | "directUrl" | "runCron" | "sendWakeUps"> & {
   rpcUrl: string;
   file: StackFile;
   dir: string;
@@ -69,20 +66,11 @@ export type Stack = {
   paymentId: (userId: string, clientWithdrawalId: string) => Hex;
   /** Writes the users to stack.json. */
   announceUsers: (users: DemoUser[]) => void;
-  /** Runs the Worker's scheduled handler once. It also runs every 60 s automatically. */
-  runCron: () => Promise<void>;
   /** Sends an operator command, as `npm run operator` does. */
   operator: (command: OperatorRequest) => Promise<OperatorResponse>;
-  workerdPid: () => number | null;
-  /** Sends SIGKILL and resolves when workerd is dead. Another one starts automatically. */
-  killWorkerd: () => Promise<void>;
-  /** Sends messages to the withdrawals queue, as the Worker does. */
-  sendWakeUps: (messages: readonly object[]) => Promise<void>;
-  /**
-   * Starts a new workerd on the same state, with the given settings changed, and resolves when it
-   * is healthy. `whileStopped` runs between the two.
-   */
-  restartWorker: (vars?: Record<string, string>, whileStopped?: () => void) => Promise<void>;
+  workerdPid: Workerd["pid"];
+  killWorkerd: Workerd["kill"];
+  restartWorker: Workerd["restart"];
   stop: () => Promise<void>;
 };
 
@@ -120,12 +108,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
         : Promise.resolve(options.modules);
     // Awaited below. If the chain fails first, this must not become an unhandled rejection.
     bundling.catch(() => {});
-    const anvil = await startChain({
-      rpcPort,
-      dir,
-      saveChain,
-      blockTimeSecs: options.blockTimeSecs ?? 1,
-    });
+    const anvil = await startChain({ ...options, rpcPort, dir, saveChain });
     started.push(anvil);
     log(`anvil listens on ${anvil.rpcUrl}`);
     const { secrets, deployment } = await contractsOf({ dir, rpcUrl: anvil.rpcUrl });
@@ -220,22 +203,21 @@ function stackOf(parts: {
   };
 }
 
-async function startChain(options: {
-  rpcPort: number;
-  dir: string;
-  saveChain: boolean;
-  blockTimeSecs: number;
-}): Promise<Anvil> {
-  const state = join(options.dir, CHAIN_STATE);
-  const saved = join(options.dir, CHAIN_SAVED);
+async function startChain({
+  rpcPort,
+  dir,
+  saveChain,
+  blockTimeSecs = 1,
+}: Pick<StackOptions, "blockTimeSecs"> & { rpcPort: number; dir: string; saveChain: boolean }) {
+  const saved = join(dir, CHAIN_SAVED);
   const anvil = await startAnvil({
-    port: options.rpcPort,
-    blockTimeSecs: options.blockTimeSecs,
-    logFile: join(options.dir, "anvil.log"),
-    args: options.saveChain ? ["--state", state] : [],
+    port: rpcPort,
+    blockTimeSecs,
+    logFile: join(dir, "anvil.log"),
+    args: saveChain ? ["--state", join(dir, CHAIN_STATE)] : [],
   });
   rmSync(saved, { force: true });
-  if (!options.saveChain) return anvil;
+  if (!saveChain) return anvil;
   return {
     ...anvil,
     stop: async () => {
@@ -247,11 +229,8 @@ async function startChain(options: {
 }
 
 /** Deploys the contracts once. A kept stack reads their addresses and its secrets again. */
-async function contractsOf(options: {
-  dir: string;
-  rpcUrl: string;
-}): Promise<{ secrets: LocalSecrets; deployment: Deployment }> {
-  const path = join(options.dir, KEPT_FILE);
+async function contractsOf({ dir, rpcUrl }: { dir: string; rpcUrl: string }) {
+  const path = join(dir, KEPT_FILE);
   if (existsSync(path)) {
     const { secrets, deployment } = JSON.parse(readFileSync(path, "utf8")) as Kept;
     return {
@@ -261,7 +240,7 @@ async function contractsOf(options: {
   }
   const secrets = makeSecrets();
   const deployment = await deployContracts({
-    rpcUrl: options.rpcUrl,
+    rpcUrl,
     deployer: privateKeyToAccount(ANVIL_ACCOUNT_KEYS.deployer),
     operator: payerAddress(secrets),
   });

@@ -1,7 +1,7 @@
 /** Users of a local stack: their accounts, keys and funds. */
 import { randomBytes } from "node:crypto";
 import type { Address, Hex } from "viem";
-import { Client, type MarketAsset, Problem, type Scope } from "../../packages/client/src/index.ts";
+import { Client, type MarketAsset, Problem } from "../../packages/client/src/index.ts";
 import type { Faucet } from "./faucet.ts";
 import type { DemoUser } from "./stack-file.ts";
 import { until } from "./until.ts";
@@ -50,12 +50,8 @@ export async function newUser(guest: Client, email: string): Promise<NewUser> {
 }
 
 /** The user with a new key, which outlasts a session. */
-export async function withKey(
-  session: Client,
-  label: string,
-  scopes: Scope[] = ["read", "trade"],
-): Promise<Client> {
-  const key = await session.auth.createApiKey({ label, scopes });
+export async function withKey(session: Client, label: string): Promise<Client> {
+  const key = await session.auth.createApiKey({ label, scopes: ["read", "trade"] });
   return session.withApiKey({ apiKeyId: key.api_key_id, secret: key.secret });
 }
 
