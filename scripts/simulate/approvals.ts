@@ -2,13 +2,13 @@
 import { approveAfterStepUp } from "../../src/custody/approve-withdrawal.ts";
 import { cancelWithdrawal } from "../../src/custody/cancel-withdrawal.ts";
 import { config } from "../../src/platform/config.ts";
-import { checkedActor, type SessionActor } from "../../src/platform/actor.ts";
+import { checkedActor } from "../../src/platform/actor.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { readUuid } from "../../src/platform/sql.ts";
 import { notifyStreams } from "../../src/streams/notify.ts";
 import type { Dice } from "../soak/dice.ts";
 import type { Credentials } from "./credentials.ts";
-import type { People, Person } from "./people.ts";
+import { type People, type Person, sessionOf } from "./people.ts";
 import type { Scene } from "./scene.ts";
 import { Violation } from "./violation.ts";
 
@@ -62,7 +62,7 @@ export class Approvals {
   /** Throws what the service answers. */
   async change(what: Change, person: Person, withdrawalId: string): Promise<void> {
     const { env } = this.#scene;
-    const actor = sessionActorOf(person);
+    const actor = sessionOf(person)?.actor;
     if (actor === undefined) return;
     const ip = undefined;
     await this.#credentials.call(`${what}_waiting`, actor, async () => {
@@ -88,10 +88,4 @@ export class Approvals {
     );
     if (over.length > 0) throw new Violation("approved_above_the_policy", JSON.stringify(over));
   }
-}
-
-function sessionActorOf(person: Person): SessionActor | undefined {
-  const session = person.credentials.find(({ actor }) => actor.credential.kind === "session");
-  // Safe cast: its credential is a session.
-  return session?.actor as SessionActor | undefined;
 }

@@ -115,9 +115,8 @@ export class Bucket {
   #call<T>(what: string, run: () => T): Promise<T> {
     const time = this.#time;
     const process = time.current();
-    const { network, networkLoss: loss, late } = this.weather;
     const away = this.awayUntil > time.now;
-    const fate = fateOf(process.dice, network, { loss, late });
+    const fate = fateOf(process.dice, this.weather, "network");
     return new Promise((resolve, reject) => {
       const settle = (done: () => void) =>
         time.after(fate.back, () => {

@@ -66,7 +66,8 @@ export class Credentials {
     if (person === undefined || ended === undefined) return;
     if (SESSION_ENDED.has(code)) return this.login(person);
     this.drop(person, ended);
-    this.#scene.start(`new_key@${++this.#keys}`, this.#keyDice(), () => this.newKey(person));
+    const dice = new Dice(`${this.#scene.seed}/new-key/${++this.#keys}`);
+    this.#scene.start(`new_key@${this.#keys}`, dice, () => this.newKey(person));
   }
 
   drop(person: Person, ended: Credential): void {
@@ -127,10 +128,6 @@ export class Credentials {
       return this.newKey(person);
     }
     person.credentials.push(key);
-  }
-
-  #keyDice(): Dice {
-    return new Dice(`${this.#scene.seed}/new-key/${this.#keys}`);
   }
 }
 

@@ -169,8 +169,7 @@ export class Database {
   #call<T>(queries: readonly Query[], run: () => T): Promise<T> {
     const time = this.#time;
     const process = time.current();
-    const { database, databaseLoss: loss, late } = this.weather;
-    const fate = fateOf(process.dice, database, { loss, late });
+    const fate = fateOf(process.dice, this.weather, "database");
     const away = this.awayUntil > time.now;
     return new Promise((resolve, reject) => {
       let settled = false;

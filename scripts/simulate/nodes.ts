@@ -77,8 +77,7 @@ export class Nodes {
     const node = this.#nodes.get(host);
     const time = this.#time;
     const process = time.current();
-    const { databaseLoss: loss, late } = this.weather;
-    const fate = fateOf(process.dice, MILLISECONDS, { loss, late });
+    const fate = fateOf(process.dice, this.weather, "database", MILLISECONDS);
     return new Promise((resolve, reject) => {
       const after = (ms: number, done: () => void) =>
         time.after(ms, () => {

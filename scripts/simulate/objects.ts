@@ -172,9 +172,9 @@ export class Objects {
   #call(durable: Durable, method: string, args: unknown[]): Promise<unknown> {
     const time = this.#time;
     const caller = time.current();
-    const { network, networkLoss: loss, late } = this.weather;
-    const fate = fateOf(caller.dice, network, { loss, late });
-    const doubled = loss > 0 && REPEATABLE.has(method) && caller.dice.chance(0.1);
+    const fate = fateOf(caller.dice, this.weather, "network");
+    const doubled =
+      this.weather.networkLoss > 0 && REPEATABLE.has(method) && caller.dice.chance(0.1);
     const sent: unknown[] = method === "fetch" ? args : structuredClone(args);
     return new Promise((resolve, reject) => {
       const answer = (ms: number, done: () => void) =>

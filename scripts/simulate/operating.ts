@@ -3,13 +3,12 @@ import { endSessions } from "../../src/auth/end-sessions.ts";
 import type { OperatorContext } from "../../src/operator/context.ts";
 import { freeze, revokeKey, unfreeze } from "../../src/operator/users.ts";
 import { pause, resume } from "../../src/operator/trading.ts";
-import type { SessionActor } from "../../src/platform/actor.ts";
 import { config } from "../../src/platform/config.ts";
 import type { Dice } from "../soak/dice.ts";
 import type { Calls } from "./calls.ts";
 import type { Credentials } from "./credentials.ts";
 import type { Custody } from "./custody.ts";
-import { BOOKS, type People, type Person } from "./people.ts";
+import { BOOKS, type People, type Person, sessionOf } from "./people.ts";
 import type { Step } from "./plan.ts";
 import type { Scene } from "./scene.ts";
 
@@ -22,22 +21,18 @@ type Parts = {
 
 export class Operating {
   readonly #scene: Scene;
-  readonly #people: People;
-  readonly #custody: Custody;
-  readonly #calls: Calls;
-  readonly #credentials: Credentials;
+  readonly #parts: Parts;
 
   constructor(scene: Scene, parts: Parts) {
     this.#scene = scene;
-    this.#people = parts.people;
-    this.#custody = parts.custody;
-    this.#calls = parts.calls;
-    this.#credentials = parts.credentials;
+    this.#parts = parts;
   }
 
   act(kind: Step["kind"], step: Step, dice: Dice): void {
-    const frozen = this.#people.all.filter((one) => one.frozen);
-    const person = dice.pick(kind === "unfreeze" && frozen.length > 0 ? frozen : this.#people.all);
+    const frozen = this.#parts.people.all.filter((one) => one.frozen);
+    const person = dice.pick(
+      kind === "unfreeze" && frozen.length > 0 ? frozen : this.#parts.people.all,
+    );
     const { venue } = dice.pick(BOOKS);
     const context = (words: string[], options: Record<string, string>) =>
       this.context(words, options);
@@ -50,7 +45,9 @@ export class Operating {
           person.frozen = kind === "freeze";
           try {
             const change = kind === "freeze" ? freeze : unfreeze;
-            await this.#calls.count(kind, () => change(context([], { "user-id": person.userId })));
+            await this.#parts.calls.count(kind, () =>
+              change(context([], { "user-id": person.userId })),
+            );
           } finally {
             person.freezesInFlight--;
             if (person.freezesInFlight === 0) person.frozenChangedAt = this.#scene.time.now;
@@ -65,12 +62,12 @@ export class Operating {
         case "retry":
         case "pause_withdrawals":
         case "resume_withdrawals":
-          return this.#custody.operate(kind, (options) => context([], options), dice);
+          return this.#parts.custody.operate(kind, (options) => context([], options), dice);
         case "pause_venue":
-          return void (await this.#calls.count(kind, () => pause(context([venue], {}))));
+          return void (await this.#parts.calls.count(kind, () => pause(context([venue], {}))));
         default:
           for (const book of BOOKS)
-            await this.#calls.count("resume_venue", () => resume(context([book.venue], {})));
+            await this.#parts.calls.count("resume_venue", () => resume(context([book.venue], {})));
       }
     });
   }
@@ -86,7 +83,7 @@ export class Operating {
     await this.#revokeKey(person, (id) => revokeKey(this.context([], { id })));
     await freeze(user());
     await unfreeze(user());
-    this.#credentials.login(person);
+    this.#parts.credentials.login(person);
   }
 
   context(words: string[], options: Record<string, string>): OperatorContext {
@@ -99,21 +96,20 @@ export class Operating {
     if (key === undefined || key.actor.credential.kind !== "api_key") return;
     key.ending = true;
     const { apiKeyId } = key.actor.credential;
-    await this.#calls.count("revoke_key", () => revoke(apiKeyId));
-    this.#credentials.drop(person, key);
-    await this.#credentials.newKey(person);
+    await this.#parts.calls.count("revoke_key", () => revoke(apiKeyId));
+    this.#parts.credentials.drop(person, key);
+    await this.#parts.credentials.newKey(person);
   }
 
   async #endSessions(person: Person): Promise<void> {
-    const session = person.credentials.find(({ actor }) => actor.credential.kind === "session");
+    const session = sessionOf(person);
     if (session === undefined) return;
     session.ending = true;
     const { env } = this.#scene;
-    // Safe cast: its credential is a session.
-    const actor = session.actor as SessionActor;
-    await this.#credentials.call("end_sessions", actor, () =>
+    const { actor } = session;
+    await this.#parts.credentials.call("end_sessions", actor, () =>
       endSessions(env.DB, config(env), { actor, revokeKeys: false, ip: undefined }),
     );
-    this.#credentials.login(person);
+    this.#parts.credentials.login(person);
   }
 }

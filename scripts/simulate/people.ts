@@ -1,9 +1,9 @@
 /** The users, their credentials, and the commands that they have sent. */
-import { type AuditRecord, auditRow } from "../../src/audit/audit.ts";
+import { auditRow } from "../../src/audit/audit.ts";
 import type { MacKeys } from "../../src/audit/event-mac.ts";
 import { DEFAULT_POLICY, policyView } from "../../src/auth/policy.ts";
 import { detailsOf, type KeyRights } from "../../src/audit/event-details.ts";
-import type { Actor } from "../../src/platform/actor.ts";
+import type { Actor, SessionActor } from "../../src/platform/actor.ts";
 import { sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Command, Result } from "../../src/rfq/command.ts";
@@ -118,6 +118,9 @@ export const insertUser = ({ userId, email }: Person, now: number) =>
   sql`INSERT INTO users (user_id, email, password_hash, session_epoch, created_at)
     VALUES (${uuid(userId)}, ${email}, '', 0, ${now})`;
 
+/** Of the audit events below, which sessions caused. */
+const BY_SESSION = { actor: "session", apiKeyId: null, ip: null } as const;
+
 /** The key and its audit event, with which the reconciliation compares it. */
 export const insertKey = (
   keys: MacKeys,
@@ -132,21 +135,14 @@ export const insertKey = (
     expiresAt: null,
     mintedBy: "session",
   };
-  const event: AuditRecord = {
-    kind: "api_key_created",
-    actor: "session",
-    userId,
-    apiKeyId: null,
-    ip: null,
-    subjectId: apiKeyId,
-    details: detailsOf(keys, "api_key_created", rights),
-  };
+  const kind = "api_key_created";
+  const event = { ...BY_SESSION, kind, userId, details: detailsOf(keys, kind, rights) } as const;
   return [
     sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
         allowed_ips, require_idempotency, minted_by, active_from, created_at)
       VALUES (${uuid(apiKeyId)}, ${uuid(userId)}, 'simulated', ${rights.scopes}, '', 'k1', NULL,
         0, ${rights.mintedBy}, ${now}, ${now})`,
-    auditRow(event, sql`${now}`, sql`1`),
+    auditRow({ ...event, subjectId: apiKeyId }, sql`${now}`, sql`1`),
   ];
 };
 
@@ -156,22 +152,22 @@ export const insertPolicy = (
   { userId, approvalAbove, now }: { userId: string; approvalAbove: bigint; now: number },
 ) => {
   const policy = { ...DEFAULT_POLICY, withdraw_approval_above: approvalAbove };
-  const event: AuditRecord = {
-    kind: "policy_changed",
-    actor: "session",
-    userId,
-    apiKeyId: null,
-    ip: null,
-    subjectId: userId,
-    details: detailsOf(keys, "policy_changed", [{ afterMs: 0, policy: policyView(policy) }]),
-  };
+  const changes = [{ afterMs: 0, policy: policyView(policy) }];
+  const kind = "policy_changed";
+  const event = { ...BY_SESSION, kind, userId, details: detailsOf(keys, kind, changes) } as const;
   return [
     sql`INSERT INTO account_policies (user_id, active_from, version, sessions_trade,
         withdraw_listed_only, withdraw_approval_above)
       VALUES (${uuid(userId)}, ${now}, 1, 1, 0, ${Number(approvalAbove)})`,
-    auditRow(event, sql`${now}`, sql`1`),
+    auditRow({ ...event, subjectId: userId }, sql`${now}`, sql`1`),
   ];
 };
+
+export function sessionOf({ credentials }: Person) {
+  const session = credentials.find(({ actor }) => actor.credential.kind === "session");
+  // Safe cast: its credential is a session.
+  return session as (Credential & { readonly actor: SessionActor }) | undefined;
+}
 
 export function credentialOf(person: Person, dice: Dice): Credential {
   return dice.pick(person.credentials);

@@ -4,6 +4,7 @@
  * service's conditions.
  */
 import type { Actor } from "../../src/platform/actor.ts";
+import { readUuid } from "../../src/platform/sql.ts";
 import { ID_LAG_MS } from "../../src/platform/time.ts";
 import { cancelAfter } from "../../src/rfq/cancel-after.ts";
 import { resetProtection, saveProtection } from "../../src/rfq/protection.ts";
@@ -40,9 +41,7 @@ type Parts = {
 
 export class Safeguards {
   readonly #scene: Scene;
-  readonly #people: People;
-  readonly #credentials: Credentials;
-  readonly #subscribers: Subscribers;
+  readonly #parts: Parts;
   /** Protections after the last commit group, by user. */
   #before = new Map<string, Row>();
   /** What counts in the present period, by user. */
@@ -52,17 +51,15 @@ export class Safeguards {
 
   constructor(scene: Scene, parts: Parts) {
     this.#scene = scene;
-    this.#people = parts.people;
-    this.#credentials = parts.credentials;
-    this.#subscribers = parts.subscribers;
+    this.#parts = parts;
     scene.database.onGroup = (seq) => this.#observe(() => this.#checkGroup(seq));
     scene.database.onTimers = () => this.#notePassed();
   }
 
   act(kind: SafeguardAction, name: string, dice: Dice): void {
-    const { actor } = credentialOf(dice.pick(this.#people.all), dice);
+    const { actor } = credentialOf(dice.pick(this.#parts.people.all), dice);
     this.#scene.start(name, dice, () =>
-      this.#credentials.tryCall(kind, actor, () => this.#call(kind, actor, dice)),
+      this.#parts.credentials.tryCall(kind, actor, () => this.#call(kind, actor, dice)),
     );
   }
 
@@ -109,7 +106,7 @@ export class Safeguards {
   /** The end of the last armed socket of a key on a stream has cancelled the key's quotes. */
   #checkArmed(): void {
     const { database } = this.#scene;
-    const sockets = this.#subscribers.all.filter(({ armed }) => armed);
+    const sockets = this.#parts.subscribers.all.filter(({ armed }) => armed);
     const ofStream = Map.groupBy(sockets, ({ stream, credential: { actor } }) =>
       actor.credential.kind === "api_key" ? `${actor.credential.apiKeyId} ${stream}` : "",
     );
@@ -235,7 +232,7 @@ export class Safeguards {
     for (const row of placed) {
       if (row["cancel_at"] !== null && Number(row["cancel_at"]) <= Number(row["opened_at"]))
         throw new Violation("no_quote_after_the_timer [Q10]", JSON.stringify(row));
-      const socket = this.#people.socketOf.get(dashed(String(row["id"])));
+      const socket = this.#parts.people.socketOf.get(readUuid(String(row["id"])));
       if (socket === undefined) continue;
       const live = database.count(
         "SELECT count(*) FROM armed_sockets WHERE socket_id = unhex(?)",
@@ -259,8 +256,4 @@ function reaches(
     (matches !== null && counted.length >= Number(matches)) ||
     (typeof usdc === "string" && counted.length > 0 && sum >= BigInt(usdc))
   );
-}
-
-function dashed(hex: string): string {
-  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }

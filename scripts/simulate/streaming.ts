@@ -88,13 +88,7 @@ export class Streaming {
     );
     // The last socket of a stream may leave while the next one arrives.
     const leaveAfter = dice.chance(0.5) ? 0 : dice.between(0, 400);
-    this.#scene.time.after(leaveAfter, () => {
-      for (const subscriber of leaving) {
-        if (!subscriber.open) continue;
-        this.subscribers.leave(subscriber);
-        subscriber.client?.close(1000);
-      }
-    });
+    this.#scene.time.after(leaveAfter, () => this.#close(leaving));
     if (dice.chance(0.7))
       this.#scene.start(`return@${step.index}`, dice, async () => {
         await this.open(person, stream, dice);
@@ -102,7 +96,11 @@ export class Streaming {
   }
 
   closeAll(): void {
-    for (const subscriber of this.subscribers.all) {
+    this.#close(this.subscribers.all);
+  }
+
+  #close(subscribers: readonly Subscriber[]): void {
+    for (const subscriber of subscribers) {
       if (!subscriber.open) continue;
       this.subscribers.leave(subscriber);
       subscriber.client?.close(1000);

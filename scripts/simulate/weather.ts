@@ -51,11 +51,14 @@ export type Fate = {
 /** Longest delay of a late call. Quiet points last longer. */
 const LATE_MS = 20_000;
 
+/** Of a call to D1, or between a Worker and an object. `way` if the call goes elsewhere. */
 export function fateOf(
   dice: Dice,
-  way: readonly [number, number],
-  { loss, late }: { readonly loss: number; readonly late: number },
+  weather: Weather,
+  to: "database" | "network",
+  way = weather[to],
 ): Fate {
+  const { [`${to}Loss` as const]: loss, late } = weather;
   const there = dice.between(...way);
   const back = dice.between(...way);
   if (loss === 0 && late === 0) return { lost: "nothing", there, back };

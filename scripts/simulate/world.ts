@@ -67,11 +67,8 @@ export class World {
 
   /** What the seed reached, to see that its steps do something. */
   tally(): Readonly<Record<string, number>> {
-    return tallyOf(
-      this.#parts.database,
-      this.#parts.sealing.reading,
-      this.#parts.streaming.subscribers.frames,
-    );
+    const { database, sealing, streaming } = this.#parts;
+    return tallyOf(database, sealing.reading, streaming.subscribers.frames);
   }
 
   /** How many calls of each verb succeeded. */
@@ -98,7 +95,10 @@ export class World {
       await this.#advance(step.waitMs);
       onStep(step);
       if (step.kind === "quiet") await this.#quiet();
-      else this.#perform(step, new Dice(`${this.#seed}/step/${step.index}`));
+      else {
+        this.#time.note(`step ${step.index} ${step.kind}`);
+        this.#perform(step, new Dice(`${this.#seed}/step/${step.index}`));
+      }
       this.#check();
     }
     await this.#quiet(true);
@@ -159,42 +159,35 @@ export class World {
 
   #perform(step: Step, dice: Dice): void {
     const { kind } = step;
-    this.#time.note(`step ${step.index} ${kind}`);
+    const { objects, trading, streaming, custody, sealing } = this.#parts;
     switch (kind) {
       case "weather":
         return this.#setWeather(step.weather);
       case "restart":
-        return this.#onObject(dice, (key) => this.#parts.objects.restart(key), true);
+        return this.#onObject(dice, (key) => objects.restart(key), true);
       case "restart_custody":
-        return this.#parts.objects.restartInTheMiddle(
+        return objects.restartInTheMiddle(
           dice.pick(["ChainWatcher/polygon", "Payer/polygon"]),
           dice,
         );
       case "hibernate":
-        return this.#onObject(dice, (key) => this.#parts.objects.hibernate(key));
+        return this.#onObject(dice, (key) => objects.hibernate(key));
       case "split":
-        return this.#onObject(dice, (key) =>
-          this.#parts.objects.split(key, dice.between(10, 20_000)),
-        );
+        return this.#onObject(dice, (key) => objects.split(key, dice.between(10, 20_000)));
       case "kill_worker":
-        return this.#parts.trading.killWorker(dice);
-      case "outage": {
-        const ms = dice.between(100, dice.chance(LONG_OUTAGES) ? MAX_OUTAGE_MS : SHORT_OUTAGE_MS);
-        this.#parts.database.awayUntil = this.#time.now + ms;
-        this.#parts.database.hangsUntil = this.#time.now + dice.between(0, 3_000);
-        this.#events.troubledUntil = this.#time.now + ms + QUIET_MS;
-        return;
-      }
+        return trading.killWorker(dice);
+      case "outage":
+        return this.#cutDatabase(dice);
       case "subscribe":
-        return this.#parts.streaming.subscribe(step, dice);
+        return streaming.subscribe(step, dice);
       case "unsubscribe":
-        return this.#parts.streaming.unsubscribe(step, dice);
+        return streaming.unsubscribe(step, dice);
       case "repeat":
-        return this.#parts.trading.repeat(step, dice);
+        return trading.repeat(step, dice);
       case "cancel_quotes":
-        return this.#parts.trading.cancelQuotes(step, dice);
+        return trading.cancelQuotes(step, dice);
       case "several_quotes":
-        return this.#parts.trading.severalQuotes(step, dice);
+        return trading.severalQuotes(step, dice);
       case "save_protection":
       case "reset_protection":
       case "cancel_after":
@@ -216,23 +209,30 @@ export class World {
       case "node_away":
       case "evict":
       case "pause_vault":
-        return this.#parts.custody.disturb(kind, dice);
+        return custody.disturb(kind, dice);
       case "deposit":
-        return this.#parts.custody.deposit(dice.pick(this.#parts.people.all), dice);
+        return custody.deposit(dice.pick(this.#parts.people.all), dice);
       case "withdraw":
       case "new_address":
         return this.#useCustody(kind, step, dice);
       case "archive_away":
       case "archive_lies":
       case "archive_damage":
-        return this.#parts.sealing.disturb(kind, dice);
+        return sealing.disturb(kind, dice);
       case "read_ledger":
-        return this.#parts.sealing.reading.read(`${kind}@${step.index}`, dice);
+        return sealing.reading.read(`${kind}@${step.index}`, dice);
       case "quiet":
         return;
       default:
-        return this.#parts.trading.act(kind, step, dice);
+        return trading.act(kind, step, dice);
     }
+  }
+
+  #cutDatabase(dice: Dice): void {
+    const ms = dice.between(100, dice.chance(LONG_OUTAGES) ? MAX_OUTAGE_MS : SHORT_OUTAGE_MS);
+    this.#parts.database.awayUntil = this.#time.now + ms;
+    this.#parts.database.hangsUntil = this.#time.now + dice.between(0, 3_000);
+    this.#events.troubledUntil = this.#time.now + ms + QUIET_MS;
   }
 
   #setWeather(name: string): void {
@@ -277,10 +277,10 @@ export class World {
     await this.#advance(QUIET_MS);
     if (this.#events.troubledUntil === Number.POSITIVE_INFINITY)
       this.#events.troubledUntil = this.#time.now;
-    const database = this.#parts.database;
-    checkCommands(database, this.#parts.people);
-    checkQuoteLife(database, this.#parts.people.sent);
-    checkWaits(database, this.#parts.people.sent, config(this.#parts.env).RFQ_COMMAND_MAX_WAIT_MS);
+    const { database, people } = this.#parts;
+    checkCommands(database, people);
+    checkQuoteLife(database, people.sent);
+    checkWaits(database, people.sent, config(this.#parts.env).RFQ_COMMAND_MAX_WAIT_MS);
     checkRecords(database, this.#events.checkedGroup);
     checkDue(database, this.#time.now);
     this.#parts.custody.check();
@@ -296,9 +296,7 @@ export class World {
       checkReconciled(this.#parts.env, full),
     );
     this.#events.checkedGroup = database.count("SELECT max(seq) FROM commit_groups");
-    this.#parts.people.sent = this.#parts.people.sent
-      .slice(-20)
-      .filter(({ result }) => result !== undefined);
+    people.sent = people.sent.slice(-20).filter(({ result }) => result !== undefined);
     this.#parts.streaming.subscribers.forget();
     this.#parts.safeguards.calm();
   }
