@@ -42,7 +42,7 @@ function writeDescription(name: string, description: unknown): void {
 }
 
 async function writeScript(): Promise<void> {
-  const folder = packageFolder();
+  const folder = dirname(dirname(createRequire(import.meta.url).resolve(PLUGIN)));
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
     version: string;
   };
@@ -51,10 +51,6 @@ async function writeScript(): Promise<void> {
   const script = `/*! ${PLUGIN} ${version}\n\n${license}\n*/\n${await readScript()}`;
   replaceFile(SCRIPT, gzipSync(script, { level: 9 }));
   replaceFile(STAMP, version);
-}
-
-function packageFolder(): string {
-  return dirname(dirname(createRequire(import.meta.url).resolve(PLUGIN)));
 }
 
 /** Registers the plugin as Fastify would, and asks its route for the script. */

@@ -46,13 +46,13 @@ export async function deploy(deployment: Deployment): Promise<void> {
   };
   const template = wranglerConfig(root, settings, NO_ID);
   await makeResources(plain, step, template, settings);
-  const id = await databaseId(plain, template);
+  const database = template.d1_databases[0]?.database_name ?? "";
   if (!plan) {
-    const final = wranglerConfig(root, settings, id ?? NO_ID);
+    const made = (await databases(plain)).find(({ name }) => name === database);
+    const final = wranglerConfig(root, settings, made?.uuid ?? NO_ID);
     writeFileSync(configPath, `${JSON.stringify(final, null, 2)}\n`);
   }
   const wrangler = wranglerOf((args) => deployment.wrangler([...args, "--config", configPath]));
-  const database = template.d1_databases[0]?.database_name ?? "";
   await step("migrations", never, async () => {
     await applyMigrations(wrangler, database);
     const differing = await differences(wrangler, database);
@@ -106,16 +106,16 @@ async function databases(wrangler: Wrangler): Promise<{ name: string; uuid: stri
   return JSON.parse(stdout) as { name: string; uuid: string }[];
 }
 
-async function databaseId(
-  wrangler: Wrangler,
-  { d1_databases: [d1] }: ReturnType<typeof wranglerConfig>,
-): Promise<string | undefined> {
-  return (await databases(wrangler)).find(({ name }) => name === d1?.database_name)?.uuid;
-}
+type Given = {
+  settings: DeploySettings;
+  wrangler: Wrangler;
+  database: string;
+  required: string[];
+};
 
 async function deployWorker(
   { env, root, rpc, operator, log }: Deployment,
-  given: { settings: DeploySettings; wrangler: Wrangler; database: string; required: string[] },
+  given: Given,
 ): Promise<void> {
   const { settings, wrangler, required } = given;
   const path = join(root, `.secrets.${env}.json`);
@@ -159,9 +159,8 @@ async function upload(
  */
 async function secretsOf(
   path: string,
-  given: { settings: DeploySettings; wrangler: Wrangler; database: string; required: string[] },
+  { settings, wrangler, database, required }: Given,
 ): Promise<{ secrets: Secrets; missing: string[] }> {
-  const { settings, wrangler, database, required } = given;
   const listed = await wrangler(["secret", "list", "--format", "json"]);
   if (listed.code !== 0 && !listed.output.includes(WORKER_UNKNOWN)) throw new Error(listed.output);
   const there = listed.code === 0 ? (JSON.parse(listed.stdout) as { name: string }[]) : [];

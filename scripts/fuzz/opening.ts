@@ -40,25 +40,15 @@ export async function openingMoves({
   const approved = await withdraw();
   await call("DELETE /custody/withdraw", { withdrawal_id: await withdraw() });
   await call("POST /custody/approve-withdrawal", { ...(await stepUp()), withdrawal_id: approved });
-  await call("POST /auth/login", {
-    email: caller.email,
+  const { email } = caller;
+  const recovered = () => ({
     password: caller.password,
     recovery_code: caller.recoveryCodes.pop(),
   });
+  await call("POST /auth/login", { email, ...recovered() });
   await call("POST /auth/freeze", {});
-  await call("POST /auth/unfreeze", {
-    email: caller.email,
-    ...(await stepUp()),
-    revoke_keys: false,
-  });
-  await call("POST /auth/login", {
-    email: caller.email,
-    password: caller.password,
-    recovery_code: caller.recoveryCodes.pop(),
-  });
+  await call("POST /auth/unfreeze", { email, ...(await stepUp()), revoke_keys: false });
+  await call("POST /auth/login", { email, ...recovered() });
   await call("POST /auth/cancel-totp-removal", {});
-  await call("POST /auth/remove-totp", {
-    password: caller.password,
-    recovery_code: caller.recoveryCodes.pop(),
-  });
+  await call("POST /auth/remove-totp", recovered());
 }

@@ -2,31 +2,14 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
+import type { JsonSchema } from "../openapi/examples.ts";
 import { ROOT } from "../stack/bundle.ts";
-
-/** What the descriptions use of JSON Schema. */
-export type Schema = {
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly items?: Schema;
-  readonly anyOf?: readonly Schema[];
-  /** Variants of one object, of which the fuzz takes the fields together. */
-  readonly oneOf?: readonly Schema[];
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-};
 
 export type Field = {
   readonly name: string;
   readonly in: "query" | "header" | "body";
   readonly required: boolean;
-  readonly schema: Schema;
+  readonly schema: JsonSchema;
 };
 
 export type Operation = {
@@ -43,17 +26,17 @@ export type Operation = {
 /** A command of the streams: its `op`, and its fields but `id` and `op`. */
 export type SocketCommand = { readonly op: string; readonly fields: readonly Field[] };
 
-type Parameter = { name: string; in: "query" | "header"; required?: boolean; schema: Schema };
+type Parameter = { name: string; in: "query" | "header"; required?: boolean; schema: JsonSchema };
 type Described = {
   tags: readonly string[];
   "x-credential": Operation["credential"];
   "x-stream"?: boolean;
   parameters?: readonly Parameter[];
-  requestBody?: { content: { "application/json": { schema: Schema } } };
+  requestBody?: { content: { "application/json": { schema: JsonSchema } } };
 };
 type OpenApi = {
   paths: Record<string, Record<string, Described>>;
-  components: { schemas: Record<string, Schema> };
+  components: { schemas: Record<string, JsonSchema> };
 };
 
 /** Every operation of docs/openapi.json. */
@@ -87,7 +70,7 @@ export function readOperations(): Operation[] {
 export function readSocketCommands(): SocketCommand[] {
   // Safe cast: the file is the project's own, and redocly checks it.
   const { components } = parse(readFileSync(join(ROOT, "docs", "asyncapi.yaml"), "utf8")) as {
-    components: { schemas: Record<string, Schema> };
+    components: { schemas: Record<string, JsonSchema> };
   };
   // Some refer to those of docs/openapi.json.
   const schemas = { ...readOpenApi().components.schemas, ...components.schemas };
@@ -112,7 +95,7 @@ function readOpenApi(): OpenApi {
 }
 
 /** The fields of an object in a body. */
-export function fieldsOf({ properties = {}, required = [] }: Schema): Field[] {
+export function fieldsOf({ properties = {}, required = [] }: JsonSchema): Field[] {
   return Object.entries(properties).map(([name, schema]) => ({
     name,
     in: "body",
@@ -121,8 +104,8 @@ export function fieldsOf({ properties = {}, required = [] }: Schema): Field[] {
   }));
 }
 
-/** The schema without references. Those of requests are not recursive. */
-function resolved(schema: Schema, schemas: Readonly<Record<string, Schema>>): Schema {
+/** Without references, which are not recursive in requests. The fuzz takes variants together. */
+function resolved(schema: JsonSchema, schemas: Readonly<Record<string, JsonSchema>>): JsonSchema {
   const object = schema.anyOf?.find(({ $ref }) => $ref !== undefined);
   if (object !== undefined) {
     const { type, ...rules } = resolved(object, schemas);
@@ -130,7 +113,7 @@ function resolved(schema: Schema, schemas: Readonly<Record<string, Schema>>): Sc
   }
   const { $ref, ...own } = schema;
   const named = $ref === undefined ? undefined : schemas[$ref.split("/").at(-1) ?? ""];
-  const whole: Schema = { ...(named === undefined ? {} : resolved(named, schemas)), ...own };
+  const whole: JsonSchema = { ...(named === undefined ? {} : resolved(named, schemas)), ...own };
   const { items, oneOf } = whole;
   const variants = oneOf?.map((variant) => resolved(variant, schemas));
   const properties = variants
@@ -148,7 +131,7 @@ function resolved(schema: Schema, schemas: Readonly<Record<string, Schema>>): Sc
       ? {}
       : {
           properties: Object.fromEntries(
-            Object.entries<Schema>(properties).map(([name, each]) => [
+            Object.entries<JsonSchema>(properties).map(([name, each]) => [
               name,
               resolved(each, schemas),
             ]),

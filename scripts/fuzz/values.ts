@@ -6,7 +6,8 @@
 import { randomUUID } from "node:crypto";
 import type { Dice } from "../soak/dice.ts";
 import { type Caller, type Ids, nextCode } from "./callers.ts";
-import { type Field, fieldsOf, type Schema } from "./operations.ts";
+import type { JsonSchema } from "../openapi/examples.ts";
+import { type Field, fieldsOf } from "./operations.ts";
 import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "../../src/rfq/own-texts.ts";
 
 export type Scene = {
@@ -137,7 +138,7 @@ const ONE_OF: readonly (readonly string[])[] = [
 ];
 const FOLLOWED_CHANCE = 0.9;
 
-function validValue(scene: Scene, name: string, schema: Schema): unknown {
+function validValue(scene: Scene, name: string, schema: JsonSchema): unknown {
   const { dice } = scene;
   const source = SOURCES[name];
   if (source !== undefined) return source(scene);
@@ -236,7 +237,7 @@ const STRANGE: readonly unknown[] = [
 ];
 
 /** Differs from `value` by little: a limit just passed, another type, or a strange text. */
-export function strangeValue(dice: Dice, schema: Schema, value: unknown): unknown {
+export function strangeValue(dice: Dice, schema: JsonSchema, value: unknown): unknown {
   if (typeof value === "number" && dice.chance(0.4))
     return dice.pick([(schema.minimum ?? 1) - 1, (schema.maximum ?? 1) + 1, String(value), -value]);
   if (Array.isArray(value) && value.length > 0 && dice.chance(0.4))

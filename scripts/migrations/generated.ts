@@ -45,8 +45,9 @@ export function dueMigrations(): Due[] {
   const released = readReleased().files;
   let next = Number(migrationFiles().at(-1)?.slice(0, 4) ?? 0);
   return GENERATED.flatMap((generated) => {
-    const create = textOf(generated);
     const text = `CREATE TRIGGER ${generated.trigger} `;
+    const header = `${text}BEFORE INSERT ON ${generated.on} BEGIN\n`;
+    const create = printTrigger(header, generated.statements());
     const last = lastFileWith(text);
     if (last !== undefined && readMigration(last).includes(create)) return [];
     const isOwn = last !== undefined && !released.has(last);
@@ -64,8 +65,4 @@ function headerOf({ what, source }: Generated): string {
 --
 -- Generated from ${source}. Do not edit: npm run migrations writes it.
 `;
-}
-
-function textOf({ trigger, on, statements }: Generated): string {
-  return printTrigger(`CREATE TRIGGER ${trigger} BEFORE INSERT ON ${on} BEGIN\n`, statements());
 }

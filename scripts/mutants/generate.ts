@@ -37,7 +37,7 @@ export function mutantsOfSource(source: string, file: string): Edit[] {
     if (node.type === "TaggedTemplateExpression") dropTerms(node, inside);
     if (node.type === "ExpressionStatement" && GUARD_CALL.test(calleeOf(node) ?? ""))
       add(inside, { start: node.start, end: node.end, replace: ";" });
-    for (const child of childrenOf(node)) visit(child, inside);
+    for (const child of Object.values(node).flat().filter(isNode)) visit(child, inside);
   }
 
   function dropPreconditions(list: Node, where: string): void {
@@ -120,10 +120,6 @@ export function parse(file: string, source: string): Node {
 
 function isNode(value: unknown): value is Node {
   return typeof value === "object" && value !== null && "type" in value && "start" in value;
-}
-
-function childrenOf(node: Node): Node[] {
-  return Object.values(node).flat().filter(isNode);
 }
 
 /** Of a function or method, or of a variable outside of them. */

@@ -5,9 +5,16 @@
  */
 import { globSync, readFileSync } from "node:fs";
 import { mutantsOfSource, mutantsOfTriggers } from "./generate.ts";
-import { IDEAS } from "./ideas/all.ts";
+import { ARCHIVE } from "./ideas/archive.ts";
+import { AUTH } from "./ideas/auth.ts";
+import { CUSTODY } from "./ideas/custody.ts";
+import { REST } from "./ideas/rest.ts";
+import { RFQ } from "./ideas/rfq.ts";
+import { SCHEMA as OF_SCHEMA } from "./ideas/schema.ts";
 import { type Mutant, SCHEMA, testsOf } from "./mutant.ts";
 import { SCOPE } from "./scope.ts";
+
+const IDEAS = [ARCHIVE, AUTH, CUSTODY, REST, RFQ, OF_SCHEMA].flat();
 
 export function allMutants(): Mutant[] {
   return [...generated(), ...IDEAS];

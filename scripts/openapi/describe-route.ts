@@ -228,7 +228,9 @@ function problemsOf(route: Documented): RouteConfig["responses"] {
       content: {
         "application/problem+json": {
           schema: ProblemSchema,
-          examples: Object.fromEntries(codes.map(exampleReference)),
+          examples: Object.fromEntries(
+            codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]),
+          ),
         },
       },
     };
@@ -249,8 +251,4 @@ type DocumentedHeaders = Record<
 
 function headersOf(names: readonly (keyof typeof HEADERS)[]): DocumentedHeaders {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
-}
-
-function exampleReference(code: ProblemCode): [string, { $ref: string }] {
-  return [code, { $ref: `#/components/examples/${code}` }];
 }

@@ -48,7 +48,7 @@ export function nameObjects(operations: readonly Operation[], schemas: Schemas):
   const unused = new Set(Object.keys(BETTER));
   for (const [name, schema] of Object.entries(schemas)) nameWithin(name, schema);
   for (const { operationId, requestBody, responses } of operations) {
-    const subject = operationId.charAt(0).toUpperCase() + operationId.slice(1);
+    const subject = capital(operationId);
     for (const media of Object.values(requestBody?.content ?? {}))
       media.schema = named(`${subject}Body`, media.schema);
     for (const media of Object.values(responses).flatMap(({ content }) =>
@@ -116,7 +116,7 @@ function fieldsOf(properties: Schemas = {}): [string, { schemas: Schemas; schema
   ]);
 }
 
-function capital(field: string): string {
+export function capital(field: string): string {
   return field
     .split("_")
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))

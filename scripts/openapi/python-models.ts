@@ -1,7 +1,7 @@
 /** models.py of the Python client: the records, and the messages of the streams. */
 import type { Streams } from "./bundle-streams.ts";
 import type { OpenApi } from "./describe.ts";
-import type { JsonSchema } from "./examples.ts";
+import type { JsonSchema, Schemas } from "./examples.ts";
 import {
   docstring,
   fieldName,
@@ -9,7 +9,6 @@ import {
   isAmount,
   isNullable,
   nameOf,
-  type Schemas,
   typeOf,
 } from "./python-types.ts";
 

@@ -1,15 +1,7 @@
 /** operations.py of the Python client: a method for each operation. */
 import type { OpenApi, Operation, Response } from "./describe.ts";
-import type { JsonSchema } from "./examples.ts";
-import {
-  docstring,
-  fieldName,
-  HEAD,
-  isAmount,
-  isNullable,
-  type Schemas,
-  typeOf,
-} from "./python-types.ts";
+import type { JsonSchema, Schemas } from "./examples.ts";
+import { docstring, fieldName, HEAD, isAmount, isNullable, typeOf } from "./python-types.ts";
 
 /** The methods that the TypeScript client does not name after `operationId`; a test compares. */
 const NAMES: Readonly<Record<string, string>> = {
@@ -184,6 +176,10 @@ function success({ responses }: Described) {
   return Object.entries(responses).find(([status]) => status.startsWith("2"))?.[1] ?? {};
 }
 
+function resultOf(operation: Described): string {
+  return qualified(Object.values(success(operation).content ?? {})[0]?.schema ?? {});
+}
+
 function nameOfMethod(id: string): string {
   const snake = id.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return NAMES[id] ?? snake.replace(/^(get|list)_/, "");
@@ -214,17 +210,14 @@ function sent(fields: readonly Field[]): string {
   if (fields.length === 0) return "{}";
   const pairs = fields.map(({ name, schema }) => {
     const value = fieldName(name);
-    return `"${name}": ${name === "idempotency_key" ? `${value} or new_key()` : amountText(value, schema)}`;
+    // Amounts are text on the wire.
+    const text = isAmount(schema) ? `amount_text(${value})` : value;
+    return `"${name}": ${name === "idempotency_key" ? `${value} or new_key()` : text}`;
   });
   const keep = fields.filter(({ schema, required }) => !required && isNullable(schema));
   const nullable =
     keep.length === 0 ? "" : `, keep_null={${keep.map(({ name }) => `"${name}"`).join(", ")}}`;
   return `fields({${pairs.join(", ")}}${nullable})`;
-}
-
-/** Amounts are text on the wire. */
-function amountText(value: string, schema: JsonSchema): string {
-  return isAmount(schema) ? `amount_text(${value})` : value;
 }
 
 const TIMEOUT = "timeout: float | None = None";
@@ -249,7 +242,7 @@ function describe({ operation: { summary, description = "" }, codes }: Route, mo
   return docstring(`${summary}${dot} ${description}${more}${raises}`, "        ");
 }
 
-function callOf(route: Route, more: readonly string[] = []): string {
+function callOf(route: Route, more: readonly string[]): string {
   const { operation, method, path, fields } = route;
   const flags = [
     ...(operation["x-credential"] === "public" ? ["public=True"] : []),
@@ -268,8 +261,7 @@ function methodOf(route: Route): string {
   const { operation, fields } = route;
   const { operationId } = operation;
   const timed = WITH_DEADLINE.has(operationId);
-  const schema = Object.values(success(operation).content ?? {})[0]?.schema ?? {};
-  const result = qualified(schema);
+  const result = resultOf(operation);
   const call = callOf(route, ["timeout=timeout", ...(timed ? ["max_age_ms=max_age_ms"] : [])]);
   const body = CHECKED.has(operationId)
     ? `        call = ${call}
@@ -307,8 +299,7 @@ ${argumentsOf(rest.fields, [TIMEOUT])}
 function commandOf({ operation, fields }: Route): string {
   const { operationId } = operation;
   const timed = WITH_DEADLINE.has(operationId);
-  const schema = Object.values(success(operation).content ?? {})[0]?.schema ?? {};
-  const result = qualified(schema);
+  const result = resultOf(operation);
   const age = timed ? ", max_age_ms" : "";
   return `    async def ${nameOfMethod(operationId)}(
 ${argumentsOf(fields, [...(timed ? [MAX_AGE] : []), "timeout: float = 30"])}

@@ -12,8 +12,6 @@ const AMOUNT = /^\^(0x(\[|\(0\|)|\(0\*|0\*\[|-\?\\d|\\d)/;
 /** Hexadecimal text that is no amount: ids of assets, addresses and hashes. */
 const HEX_ID = /^\^0x\[0-9a-fA-F\]/;
 
-export type Schemas = Readonly<Record<string, JsonSchema>>;
-
 export function nameOf(reference: string): string {
   const name = reference.split("/").at(-1) ?? "";
   return CLASS_NAMES[name] ?? name;
@@ -53,7 +51,7 @@ function simpleType(type: string | undefined, schema: JsonSchema, list: string):
     case "boolean":
       return "bool";
     case "string":
-      return isAmount(schema) ? "int" : formatted(schema);
+      return isAmount(schema) ? "int" : schema.format === "date-time" ? "datetime" : "str";
     case "array":
       return `${list}[${typeOf(schema.items ?? {}, list)}]`;
     case "object":
@@ -61,10 +59,6 @@ function simpleType(type: string | undefined, schema: JsonSchema, list: string):
     default:
       return "Any";
   }
-}
-
-function formatted({ format }: JsonSchema): string {
-  return format === "date-time" ? "datetime" : "str";
 }
 
 /** Text as the lines of a docstring. */

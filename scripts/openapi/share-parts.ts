@@ -4,6 +4,7 @@
  */
 import type { OpenApi, Operation, Response } from "./describe.ts";
 import type { JsonSchema } from "./examples.ts";
+import { capital } from "./name-objects.ts";
 
 /** The page of `RequestItem` is `RequestPage`, that of `Match` is `MatchPage`. */
 export function namePages(operations: readonly Operation[], schemas: Record<string, JsonSchema>) {
@@ -102,8 +103,4 @@ export function addLinks(paths: OpenApi["paths"]): void {
       links.map(({ to, ...link }) => [to, { operationId: to, ...link }]),
     );
   }
-}
-
-function capital(name: string): string {
-  return name.charAt(0).toUpperCase() + name.slice(1);
 }
