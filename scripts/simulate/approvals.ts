@@ -7,8 +7,7 @@ import { Problem } from "../../src/platform/problem.ts";
 import { readUuid } from "../../src/platform/sql.ts";
 import { notifyStreams } from "../../src/streams/notify.ts";
 import type { Dice } from "../soak/dice.ts";
-import type { Credentials } from "./credentials.ts";
-import { type People, type Person, sessionOf } from "./people.ts";
+import { type Person, sessionOf } from "./people.ts";
 import type { Scene } from "./scene.ts";
 import { Violation } from "./violation.ts";
 
@@ -21,13 +20,9 @@ type Change = "approve" | "cancel";
 
 export class Approvals {
   readonly #scene: Scene;
-  readonly #people: People;
-  readonly #credentials: Credentials;
 
-  constructor(scene: Scene, people: People, credentials: Credentials) {
+  constructor(scene: Scene) {
     this.#scene = scene;
-    this.#people = people;
-    this.#credentials = credentials;
   }
 
   /** Approves one of the latest that wait, and sometimes cancels it at the same time. */
@@ -40,7 +35,7 @@ export class Approvals {
     if (waiting.length === 0) return;
     const { id, user } = dice.pick(waiting);
     const withdrawalId = readUuid(String(id));
-    const person = this.#people.all.find(({ userId }) => userId === readUuid(String(user)));
+    const person = this.#scene.people.all.find(({ userId }) => userId === readUuid(String(user)));
     if (person === undefined) return;
     time.after(dice.between(0, MAX_APART_MS), () =>
       start(name, dice, () => this.#try("approve", person, withdrawalId)),
@@ -65,7 +60,7 @@ export class Approvals {
     const actor = sessionOf(person)?.actor;
     if (actor === undefined) return;
     const ip = undefined;
-    await this.#credentials.call(`${what}_waiting`, actor, async () => {
+    await this.#scene.credentials.call(`${what}_waiting`, actor, async () => {
       if (what === "cancel") {
         const id = { withdrawal_id: withdrawalId };
         const { events } = await cancelWithdrawal(env.DB, { actor, id, ip });

@@ -17,10 +17,9 @@ import { Dice } from "../soak/dice.ts";
 import { APPROVAL_ABOVE, type Approvals } from "./approvals.ts";
 import { codeOf } from "./calls.ts";
 import { openRequest, placeQuote } from "./commands.ts";
-import type { Credentials } from "./credentials.ts";
 import { type Custody, RECIPIENTS } from "./custody.ts";
 import type { Operating } from "./operating.ts";
-import { BOOKS, type People, type Person } from "./people.ts";
+import { BOOKS, type Person } from "./people.ts";
 import type { Scene } from "./scene.ts";
 import type { Streaming } from "./streaming.ts";
 import type { Trading } from "./trading.ts";
@@ -29,8 +28,6 @@ import { openRequestTerms, placeQuoteTerms } from "../../test/support/terms.ts";
 
 export type RoundParts = {
   readonly scene: Scene;
-  readonly people: People;
-  readonly credentials: Credentials;
   readonly trading: Trading;
   readonly streaming: Streaming;
   readonly custody: Custody;
@@ -41,12 +38,12 @@ export type RoundParts = {
 type Kind = Actor["credential"]["kind"];
 
 export async function calmRound(parts: RoundParts): Promise<void> {
-  const { scene, people, credentials } = parts;
-  const [requester, maker] = people.all;
+  const { scene } = parts;
+  const [requester, maker] = scene.people.all;
   if (requester === undefined || maker === undefined) throw new Error("there are too few users");
   const dice = new Dice(`${scene.seed}/round/${scene.time.now}`);
   await scene.finish("round", dice, async () => {
-    for (const person of [requester, maker]) await credentials.refresh(person);
+    for (const person of [requester, maker]) await scene.credentials.refresh(person);
     for (const kind of ["session", "api_key"] as const) {
       for (const { asset } of BOOKS) await trade(parts, { requester, maker, kind, asset });
       await guard(parts, actorOf(maker, kind));

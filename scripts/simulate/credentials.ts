@@ -7,8 +7,8 @@ import { config } from "../../src/platform/config.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { prepare } from "../../src/platform/sql.ts";
 import { Dice } from "../soak/dice.ts";
-import { type Calls, codeOf } from "./calls.ts";
-import { type Credential, insertKey, keyOf, type People, type Person } from "./people.ts";
+import { codeOf } from "./calls.ts";
+import { type Credential, insertKey, keyOf, type Person } from "./people.ts";
 import type { Scene } from "./scene.ts";
 
 const SESSION_MS = 1_800_000;
@@ -18,15 +18,11 @@ const SESSION_ENDED: ReadonlySet<string> = new Set(["session_invalid", "session_
 const KEY_ENDED: ReadonlySet<string> = new Set(["api_key_revoked", "api_key_unknown"]);
 
 export class Credentials {
-  readonly #scene: Scene;
-  readonly #people: People;
-  readonly #calls: Calls;
+  readonly #scene: Omit<Scene, "credentials">;
   #keys = 0;
 
-  constructor(scene: Scene, people: People, calls: Calls) {
+  constructor(scene: Omit<Scene, "credentials">) {
     this.#scene = scene;
-    this.#people = people;
-    this.#calls = calls;
   }
 
   /**
@@ -35,7 +31,7 @@ export class Credentials {
    */
   async call<T>(verb: string, actor: Actor, work: () => Promise<T>): Promise<T> {
     try {
-      return await this.#calls.count(verb, work);
+      return await this.#scene.calls.count(verb, work);
     } catch (error) {
       this.replace(actor, codeOf(error));
       throw error;
@@ -53,15 +49,15 @@ export class Credentials {
 
   /** The answer of a call that returns its problem: its code, or undefined for success. */
   answered(verb: string, actor: Actor, code: string | undefined): void {
-    if (code === undefined) return this.#calls.ok(verb);
-    this.#calls.refused(verb, code);
+    if (code === undefined) return this.#scene.calls.ok(verb);
+    this.#scene.calls.refused(verb, code);
     this.replace(actor, code);
   }
 
   /** The service answered a call of the actor with this code. */
   replace(actor: Actor, code: string): void {
     if (!SESSION_ENDED.has(code) && !KEY_ENDED.has(code)) return;
-    const person = this.#people.all.find(({ userId }) => userId === actor.userId);
+    const person = this.#scene.people.all.find(({ userId }) => userId === actor.userId);
     const ended = person?.credentials.find((known) => known.actor === actor);
     if (person === undefined || ended === undefined) return;
     if (SESSION_ENDED.has(code)) return this.login(person);

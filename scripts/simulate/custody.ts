@@ -16,8 +16,6 @@ import { notifyStreams } from "../../src/streams/notify.ts";
 import { Dice } from "../soak/dice.ts";
 import { Chain, type Deposit } from "./chain.ts";
 import { ContractState } from "./ledger-of-chain.ts";
-import type { Calls } from "./calls.ts";
-import type { Credentials } from "./credentials.ts";
 import { Nodes } from "./nodes.ts";
 import { BOOKS, type Person } from "./people.ts";
 import type { Scene } from "./scene.ts";
@@ -60,13 +58,8 @@ export class Custody {
   /** The last quiet point at which payments were stopped. */
   #stoppedAt = 0;
 
-  readonly #calls: Calls;
-  readonly #credentials: Credentials;
-
-  constructor(scene: Scene, calls: Calls, credentials: Credentials) {
+  constructor(scene: Scene) {
     this.#scene = scene;
-    this.#calls = calls;
-    this.#credentials = credentials;
     this.#settings = config(scene.env);
     const chain = defaultChain(this.#settings);
     const genesis = new ContractState({
@@ -100,7 +93,7 @@ export class Custody {
   async newAddress(person: Person, actor: Actor): Promise<void> {
     const { env } = this.#scene;
     const chain = defaultChain(this.#settings);
-    const created = await this.#credentials.call("new_address", actor, () =>
+    const created = await this.#scene.credentials.call("new_address", actor, () =>
       createDepositAddress(env.DB, this.#settings, {
         actor,
         chain,
@@ -154,7 +147,7 @@ export class Custody {
   async #cancel(order: Order, actor: Actor): Promise<void> {
     const { env } = this.#scene;
     const id = { client_withdrawal_id: order.clientWithdrawalId };
-    await this.#credentials.tryCall("cancel_withdrawal", actor, async () => {
+    await this.#scene.credentials.tryCall("cancel_withdrawal", actor, async () => {
       const { events } = await cancelWithdrawal(env.DB, { actor, id, ip: undefined });
       await notifyStreams(env, events);
     });
@@ -169,7 +162,7 @@ export class Custody {
     order.unclear = true;
     try {
       const terms = { clientWithdrawalId, amount, asset, toAddress: to, chain };
-      const { row, replayed, events } = await this.#credentials.call("withdraw", actor, () =>
+      const { row, replayed, events } = await this.#scene.credentials.call("withdraw", actor, () =>
         withdraw(env.DB, this.#settings, { actor, terms, ip: undefined }),
       );
       order.accepted = true;
@@ -215,7 +208,7 @@ export class Custody {
     dice: Dice,
   ): Promise<void> {
     const count = async (work: () => Promise<unknown>) =>
-      void (await this.#calls.count(kind, work));
+      void (await this.#scene.calls.count(kind, work));
     if (kind === "pause_withdrawals" || kind === "resume_withdrawals")
       return count(() => setPaused(context({}), kind === "pause_withdrawals"));
     const open = this.#scene.database.rows(

@@ -16,8 +16,7 @@ import { listOwnRequests } from "../../src/rfq/list-requests.ts";
 import { matchView, quoteView, requestView } from "../../src/rfq/rfq-records.ts";
 import type { Dice } from "../soak/dice.ts";
 import { repeated } from "./commands.ts";
-import type { Credentials } from "./credentials.ts";
-import { credentialOf, type People } from "./people.ts";
+import { credentialOf } from "./people.ts";
 import type { Scene } from "./scene.ts";
 import type { Trading } from "./trading.ts";
 import { Violation } from "./violation.ts";
@@ -49,15 +48,11 @@ const OWN = {
 
 export class OldRecords {
   readonly #scene: Scene;
-  readonly #people: People;
-  readonly #credentials: Credentials;
   #old: Old[] = [];
   #putBackAt = 0;
 
-  constructor(scene: Scene, people: People, credentials: Credentials) {
+  constructor(scene: Scene) {
     this.#scene = scene;
-    this.#people = people;
-    this.#credentials = credentials;
   }
 
   note(command: Command, result: Success): void {
@@ -79,7 +74,7 @@ export class OldRecords {
       await this.#read(old);
       await this.#repeat(old, trading, dice);
     }
-    const { userId } = dice.pick(this.#people.all);
+    const { userId } = dice.pick(this.#scene.people.all);
     const archive = recordArchive(this.#scene.env);
     const limit = dice.between(5, 100);
     await this.#list("requests", userId, limit, async (page) =>
@@ -133,9 +128,9 @@ export class OldRecords {
   /** The same command again gets the same result, also if the record that it names has left. */
   async #repeat({ command, result, at }: Old, trading: Trading, dice: Dice): Promise<void> {
     if (this.#isKeyFree(result, at)) return;
-    const by = this.#people.all.find(({ userId }) => userId === command.actor.userId);
+    const by = this.#scene.people.all.find(({ userId }) => userId === command.actor.userId);
     if (by === undefined || this.#isFrozen(by.userId)) return;
-    await this.#credentials.refresh(by);
+    await this.#scene.credentials.refresh(by);
     const sent = { actor: credentialOf(by, dice).actor, receivedAt: this.#scene.time.now };
     const again = repeated({ ...command, ...sent, socketId: undefined }, uuidv7());
     if (again === undefined) return;

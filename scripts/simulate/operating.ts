@@ -5,33 +5,24 @@ import { freeze, revokeKey, unfreeze } from "../../src/operator/users.ts";
 import { pause, resume } from "../../src/operator/trading.ts";
 import { config } from "../../src/platform/config.ts";
 import type { Dice } from "../soak/dice.ts";
-import type { Calls } from "./calls.ts";
-import type { Credentials } from "./credentials.ts";
 import type { Custody } from "./custody.ts";
-import { BOOKS, type People, type Person, sessionOf } from "./people.ts";
+import { BOOKS, type Person, sessionOf } from "./people.ts";
 import type { Step } from "./plan.ts";
 import type { Scene } from "./scene.ts";
 
-type Parts = {
-  readonly people: People;
-  readonly custody: Custody;
-  readonly calls: Calls;
-  readonly credentials: Credentials;
-};
-
 export class Operating {
   readonly #scene: Scene;
-  readonly #parts: Parts;
+  readonly #custody: Custody;
 
-  constructor(scene: Scene, parts: Parts) {
+  constructor(scene: Scene, custody: Custody) {
     this.#scene = scene;
-    this.#parts = parts;
+    this.#custody = custody;
   }
 
   act(kind: Step["kind"], step: Step, dice: Dice): void {
-    const frozen = this.#parts.people.all.filter((one) => one.frozen);
+    const frozen = this.#scene.people.all.filter((one) => one.frozen);
     const person = dice.pick(
-      kind === "unfreeze" && frozen.length > 0 ? frozen : this.#parts.people.all,
+      kind === "unfreeze" && frozen.length > 0 ? frozen : this.#scene.people.all,
     );
     const { venue } = dice.pick(BOOKS);
     const context = (words: string[], options: Record<string, string>) =>
@@ -45,7 +36,7 @@ export class Operating {
           person.frozen = kind === "freeze";
           try {
             const change = kind === "freeze" ? freeze : unfreeze;
-            await this.#parts.calls.count(kind, () =>
+            await this.#scene.calls.count(kind, () =>
               change(context([], { "user-id": person.userId })),
             );
           } finally {
@@ -62,12 +53,12 @@ export class Operating {
         case "retry":
         case "pause_withdrawals":
         case "resume_withdrawals":
-          return this.#parts.custody.operate(kind, (options) => context([], options), dice);
+          return this.#custody.operate(kind, (options) => context([], options), dice);
         case "pause_venue":
-          return void (await this.#parts.calls.count(kind, () => pause(context([venue], {}))));
+          return void (await this.#scene.calls.count(kind, () => pause(context([venue], {}))));
         default:
           for (const book of BOOKS)
-            await this.#parts.calls.count("resume_venue", () => resume(context([book.venue], {})));
+            await this.#scene.calls.count("resume_venue", () => resume(context([book.venue], {})));
       }
     });
   }
@@ -83,7 +74,7 @@ export class Operating {
     await this.#revokeKey(person, (id) => revokeKey(this.context([], { id })));
     await freeze(user());
     await unfreeze(user());
-    this.#parts.credentials.login(person);
+    this.#scene.credentials.login(person);
   }
 
   context(words: string[], options: Record<string, string>): OperatorContext {
@@ -96,9 +87,9 @@ export class Operating {
     if (key === undefined || key.actor.credential.kind !== "api_key") return;
     key.ending = true;
     const { apiKeyId } = key.actor.credential;
-    await this.#parts.calls.count("revoke_key", () => revoke(apiKeyId));
-    this.#parts.credentials.drop(person, key);
-    await this.#parts.credentials.newKey(person);
+    await this.#scene.calls.count("revoke_key", () => revoke(apiKeyId));
+    this.#scene.credentials.drop(person, key);
+    await this.#scene.credentials.newKey(person);
   }
 
   async #endSessions(person: Person): Promise<void> {
@@ -107,9 +98,9 @@ export class Operating {
     session.ending = true;
     const { env } = this.#scene;
     const { actor } = session;
-    await this.#parts.credentials.call("end_sessions", actor, () =>
+    await this.#scene.credentials.call("end_sessions", actor, () =>
       endSessions(env.DB, config(env), { actor, revokeKeys: false, ip: undefined }),
     );
-    this.#parts.credentials.login(person);
+    this.#scene.credentials.login(person);
   }
 }

@@ -50,31 +50,31 @@ export function partsOf(
     AUDIT: { list: async () => ({ objects: [] }), put: async () => null },
   });
   objects.use({ RfqBook, Feed, ChainWatcher, Payer, Sealer, History, Cron }, env);
-  const scene: Scene = { time, seed, env, database, ...work };
-  const people = new People();
-  const calls = new Calls();
-  const credentials = new Credentials(scene, people, calls);
-  const custody = new Custody(scene, calls, credentials);
-  const old = new OldRecords(scene, people, credentials);
-  const trading = new Trading(scene, people, credentials, old);
-  const streaming = new Streaming(scene, people, credentials);
-  const sealing = new Sealing(scene, people, bucket, calls);
-  const operating = new Operating(scene, { people, custody, calls, credentials });
-  const { subscribers } = streaming;
-  const safeguards = new Safeguards(scene, { people, credentials, subscribers });
-  const approvals = new Approvals(scene, people, credentials);
-  const users = { people, calls, credentials, trading, old, streaming, safeguards };
+  const [people, calls] = [new People(), new Calls()];
+  const shared = { time, seed, env, database, people, calls, ...work };
+  const scene: Scene = { ...shared, credentials: new Credentials(shared) };
+  const custody = new Custody(scene);
+  const old = new OldRecords(scene);
+  const streaming = new Streaming(scene);
+  const others = {
+    trading: new Trading(scene, old),
+    sealing: new Sealing(scene, bucket),
+    operating: new Operating(scene, custody),
+    safeguards: new Safeguards(scene, streaming.subscribers),
+    approvals: new Approvals(scene),
+  };
   return {
     database,
     objects,
     bucket,
     env,
     scene,
+    people,
+    calls,
     custody,
-    sealing,
-    operating,
-    approvals,
-    ...users,
+    old,
+    streaming,
+    ...others,
   };
 }
 

@@ -5,9 +5,7 @@ import { type EntryPage, type EntryRow, NEWEST, readEntries } from "../../src/le
 import { REASONS } from "../../src/ledger/codes.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import type { Dice } from "../soak/dice.ts";
-import type { Calls } from "./calls.ts";
 import type { JournalModel } from "./journal-model.ts";
-import type { People } from "./people.ts";
 import type { Scene } from "./scene.ts";
 import { Violation } from "./violation.ts";
 
@@ -16,17 +14,13 @@ const MAX_PAGES = 1_000;
 
 export class Reading {
   readonly #scene: Scene;
-  readonly #people: People;
   readonly #model: JournalModel;
-  readonly #calls: Calls;
   pages = 0;
   refused = 0;
 
-  constructor(scene: Scene, people: People, model: JournalModel, calls: Calls) {
+  constructor(scene: Scene, model: JournalModel) {
     this.#scene = scene;
-    this.#people = people;
     this.#model = model;
-    this.#calls = calls;
   }
 
   /**
@@ -34,7 +28,7 @@ export class Reading {
    * the page has one right content.
    */
   read(name: string, dice: Dice): void {
-    const { userId } = dice.pick(this.#people.all);
+    const { userId } = dice.pick(this.#scene.people.all);
     const { start, database } = this.#scene;
     const last = database.count("SELECT max(transfer_id) FROM transfers");
     const filter = filterOf(dice, this.#scene.time.now);
@@ -42,7 +36,9 @@ export class Reading {
     const page = { before: BigInt(2 * at + 2), limit: dice.between(1, 60) };
     start(name, dice, async () => {
       try {
-        const read = await this.#calls.count("read_ledger", () => this.#page(userId, filter, page));
+        const read = await this.#scene.calls.count("read_ledger", () =>
+          this.#page(userId, filter, page),
+        );
         this.#compare(userId, filter, page, read);
         this.pages++;
       } catch (error) {
@@ -54,7 +50,7 @@ export class Reading {
 
   /** Reads everything of each user while nothing fails. */
   async checkAll(dice: Dice): Promise<void> {
-    for (const { userId } of this.#people.all) {
+    for (const { userId } of this.#scene.people.all) {
       await this.#readAll(userId, {}, dice.between(20, 200));
       const refId = dice.pick(this.#model.transfers()).ref;
       const filter = dice.chance(0.3) ? { refId } : filterOf(dice, this.#scene.time.now);

@@ -9,8 +9,7 @@ import { ID_LAG_MS } from "../../src/platform/time.ts";
 import { cancelAfter } from "../../src/rfq/cancel-after.ts";
 import { resetProtection, saveProtection } from "../../src/rfq/protection.ts";
 import type { Dice } from "../soak/dice.ts";
-import type { Credentials } from "./credentials.ts";
-import { credentialOf, type People } from "./people.ts";
+import { credentialOf } from "./people.ts";
 import type { Scene } from "./scene.ts";
 import type { Subscribers } from "./subscribers.ts";
 import { Violation } from "./violation.ts";
@@ -33,15 +32,9 @@ const PROTECTIONS = `SELECT hex(user_id) AS user, window_secs, max_matches,
     hex(tripped_by) AS tripped_by
   FROM protections`;
 
-type Parts = {
-  readonly people: People;
-  readonly credentials: Credentials;
-  readonly subscribers: Subscribers;
-};
-
 export class Safeguards {
   readonly #scene: Scene;
-  readonly #parts: Parts;
+  readonly #subscribers: Subscribers;
   /** Protections after the last commit group, by user. */
   #before = new Map<string, Row>();
   /** What counts in the present period, by user. */
@@ -49,17 +42,17 @@ export class Safeguards {
   /** When timers ran out, by credential. */
   readonly #passed = new Map<string, number[]>();
 
-  constructor(scene: Scene, parts: Parts) {
+  constructor(scene: Scene, subscribers: Subscribers) {
     this.#scene = scene;
-    this.#parts = parts;
+    this.#subscribers = subscribers;
     scene.database.onGroup = (seq) => this.#observe(() => this.#checkGroup(seq));
     scene.database.onTimers = () => this.#notePassed();
   }
 
   act(kind: SafeguardAction, name: string, dice: Dice): void {
-    const { actor } = credentialOf(dice.pick(this.#parts.people.all), dice);
+    const { actor } = credentialOf(dice.pick(this.#scene.people.all), dice);
     this.#scene.start(name, dice, () =>
-      this.#parts.credentials.tryCall(kind, actor, () => this.#call(kind, actor, dice)),
+      this.#scene.credentials.tryCall(kind, actor, () => this.#call(kind, actor, dice)),
     );
   }
 
@@ -106,7 +99,7 @@ export class Safeguards {
   /** The end of the last armed socket of a key on a stream has cancelled the key's quotes. */
   #checkArmed(): void {
     const { database } = this.#scene;
-    const sockets = this.#parts.subscribers.all.filter(({ armed }) => armed);
+    const sockets = this.#subscribers.all.filter(({ armed }) => armed);
     const ofStream = Map.groupBy(sockets, ({ stream, credential: { actor } }) =>
       actor.credential.kind === "api_key" ? `${actor.credential.apiKeyId} ${stream}` : "",
     );
@@ -232,7 +225,7 @@ export class Safeguards {
     for (const row of placed) {
       if (row["cancel_at"] !== null && Number(row["cancel_at"]) <= Number(row["opened_at"]))
         throw new Violation("no_quote_after_the_timer [Q10]", JSON.stringify(row));
-      const socket = this.#parts.people.socketOf.get(readUuid(String(row["id"])));
+      const socket = this.#scene.people.socketOf.get(readUuid(String(row["id"])));
       if (socket === undefined) continue;
       const live = database.count(
         "SELECT count(*) FROM armed_sockets WHERE socket_id = unhex(?)",

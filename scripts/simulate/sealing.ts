@@ -9,10 +9,8 @@ import { all } from "../../src/platform/sql.ts";
 import { Dice } from "../soak/dice.ts";
 import { ArchiveChecks } from "./archive-checks.ts";
 import { type Bucket, LIES } from "./bucket.ts";
-import type { Calls } from "./calls.ts";
 import type { Snapshot } from "./database.ts";
 import { JournalModel } from "./journal-model.ts";
-import type { People } from "./people.ts";
 import { Reading } from "./reading.ts";
 import type { Scene } from "./scene.ts";
 import { Violation } from "./violation.ts";
@@ -31,12 +29,12 @@ export class Sealing {
   readonly reading: Reading;
   #highest = 0;
 
-  constructor(scene: Scene, people: People, bucket: Bucket, calls: Calls) {
+  constructor(scene: Scene, bucket: Bucket) {
     this.#scene = scene;
     this.#bucket = bucket;
     this.#model = new JournalModel(scene.database);
     this.#checks = new ArchiveChecks(scene.database, bucket, this.#model);
-    this.reading = new Reading(scene, people, this.#model, calls);
+    this.reading = new Reading(scene, this.#model);
     scene.database.onDelete = (id) => {
       try {
         this.#checks.checkDeletion(id);

@@ -4,9 +4,8 @@ import { all } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { credit } from "../stack/credit.ts";
 import { APPROVAL_ABOVE } from "./approvals.ts";
-import type { Credentials } from "./credentials.ts";
 import { type Custody, NO_ADDRESS } from "./custody.ts";
-import { BOOKS, insertPolicy, insertUser, type People, type Person } from "./people.ts";
+import { BOOKS, insertPolicy, insertUser, type Person } from "./people.ts";
 import type { Scene } from "./scene.ts";
 
 const USERS = 5;
@@ -16,14 +15,8 @@ const FUNDS = 50_000_000_000n;
 /** Of the last one, so that commands fail for lack of funds. */
 const FEW_FUNDS = 3_000_000n;
 
-type Parts = {
-  readonly people: People;
-  readonly custody: Custody;
-  readonly credentials: Credentials;
-};
-
-export async function setUp(scene: Scene, { people, custody, credentials }: Parts): Promise<void> {
-  const { env, time } = scene;
+export async function setUp(scene: Scene, custody: Custody): Promise<void> {
+  const { env, time, people, credentials } = scene;
   const { now } = time;
   const totals = new Map<string, bigint>();
   for (let index = 0; index < USERS; index++) {

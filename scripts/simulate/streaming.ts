@@ -5,8 +5,7 @@ import { accountStream, bookStream, venueStream } from "../../src/streams/event-
 import { streamObject } from "../../src/streams/notify.ts";
 import { ACTOR_HEADER } from "../../src/streams/socket.ts";
 import type { Dice } from "../soak/dice.ts";
-import type { Credentials } from "./credentials.ts";
-import { BOOKS, credentialOf, type People, type Person } from "./people.ts";
+import { BOOKS, credentialOf, type Person } from "./people.ts";
 import type { Step } from "./plan.ts";
 import type { Scene } from "./scene.ts";
 import type { ClientEnd } from "./sockets.ts";
@@ -21,20 +20,16 @@ const ARMED_CHANCE = 0.4;
 
 export class Streaming {
   readonly #scene: Scene;
-  readonly #people: People;
-  readonly #credentials: Credentials;
   readonly subscribers: Subscribers;
 
-  constructor(scene: Scene, people: People, credentials: Credentials) {
+  constructor(scene: Scene) {
     this.#scene = scene;
-    this.#people = people;
-    this.#credentials = credentials;
     this.subscribers = new Subscribers(() => scene.time.now);
     this.subscribers.onClose = (subscriber, code) => this.#closed(subscriber, code);
   }
 
   subscribe(step: Step, dice: Dice): void {
-    const person = dice.pick(this.#people.all);
+    const person = dice.pick(this.#scene.people.all);
     const book = dice.pick(BOOKS);
     const stream = dice.pick([
       accountStream(person.userId),
@@ -56,10 +51,10 @@ export class Streaming {
     const { DB } = this.#scene.env;
     const settings = config(this.#scene.env);
     const { actor: caller } = credential;
-    const { ticket } = await this.#credentials.call("issue_ticket", caller, () =>
+    const { ticket } = await this.#scene.credentials.call("issue_ticket", caller, () =>
       issueTicket(DB, settings, { actor: caller, scopes: caller.scopes }),
     );
-    const { expiresAtMs, ...actor } = await this.#credentials.call("use_ticket", caller, () =>
+    const { expiresAtMs, ...actor } = await this.#scene.credentials.call("use_ticket", caller, () =>
       consumeTicket(DB, settings, { ticket, clientIp: undefined, stream }),
     );
     const armed = actor.credential.kind === "api_key" && dice.chance(ARMED_CHANCE);

@@ -28,7 +28,7 @@ export type Parts = RoundParts & {
 };
 
 export async function timeTravel(parts: Parts): Promise<void> {
-  const { scene, people, streaming, sealing, safeguards, context, advance } = parts;
+  const { scene, streaming, sealing, safeguards, context, advance } = parts;
   const dice = new Dice(`${scene.seed}/time-travel`);
   streaming.closeAll();
   await admitAll(parts);
@@ -46,7 +46,7 @@ export async function timeTravel(parts: Parts): Promise<void> {
   // The sealer does not see these any more.
   await trade(parts, dice);
   sealing.putBack(snapshot);
-  people.forget();
+  scene.people.forget();
   parts.old.forgetAfter(takenAt);
   safeguards.forget();
   await trade(parts, dice);
@@ -63,14 +63,14 @@ export async function timeTravel(parts: Parts): Promise<void> {
 }
 
 /** Everybody may trade everywhere. */
-function admitAll({ scene, people, credentials, context }: Parts): Promise<void> {
+function admitAll({ scene, context }: Parts): Promise<void> {
   return scene.finish("admit", new Dice("admit"), async () => {
     for (const { venue } of BOOKS) await resume(context([venue], {}));
     await setPaused(context([], {}), false);
-    for (const person of people.all) {
+    for (const person of scene.people.all) {
       await unfreeze(context([], { "user-id": person.userId }));
       person.frozen = false;
-      credentials.login(person);
+      scene.credentials.login(person);
     }
   });
 }

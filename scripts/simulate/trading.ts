@@ -10,9 +10,8 @@ import { placeQuotes } from "../../src/rfq/place-quotes.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import type { Dice } from "../soak/dice.ts";
 import { openRequest, placeQuote, repeated } from "./commands.ts";
-import type { Credentials } from "./credentials.ts";
 import type { OldRecords } from "./old-records.ts";
-import { BOOKS, credentialOf, type People, type Person, recent, type Sent } from "./people.ts";
+import { BOOKS, credentialOf, type Person, recent, type Sent } from "./people.ts";
 import type { Step } from "./plan.ts";
 import type { Scene } from "./scene.ts";
 import { Process } from "./virtual-time.ts";
@@ -29,16 +28,12 @@ type Origin = Pick<Command, "actor" | "receivedAt">;
 
 export class Trading {
   readonly #scene: Scene;
-  readonly #people: People;
-  readonly #credentials: Credentials;
   readonly #old: OldRecords;
   /** Calls of Workers that have not answered yet. */
   readonly #workers = new Set<{ readonly process: Process; readonly sent: readonly Sent[] }>();
 
-  constructor(scene: Scene, people: People, credentials: Credentials, old: OldRecords) {
+  constructor(scene: Scene, old: OldRecords) {
     this.#scene = scene;
-    this.#people = people;
-    this.#credentials = credentials;
     this.#old = old;
   }
 
@@ -59,26 +54,26 @@ export class Trading {
 
   /** The client did not hear the answer, or could not wait: the same command with a new id. */
   repeat(step: Step, dice: Dice): void {
-    const sent = recent(dice, this.#people.sent);
+    const sent = recent(dice, this.#scene.people.sent);
     if (sent === undefined) return;
     const again = repeated({ ...sent.command, receivedAt: this.#scene.time.now }, this.#id(dice));
     if (again !== undefined) this.#send(step, dice, again);
   }
 
   cancelQuotes(step: Step, dice: Dice): void {
-    const person = dice.pick(this.#people.all);
+    const person = dice.pick(this.#scene.people.all);
     const { actor } = credentialOf(person, dice);
     const { venue } = dice.pick(BOOKS);
     this.#scene.start(`cancel_quotes@${step.index}`, dice, async () => {
       const which = dice.chance(0.5) ? {} : { venue };
-      await this.#credentials.call("cancel_quotes", actor, () =>
+      await this.#scene.credentials.call("cancel_quotes", actor, () =>
         cancelQuotes(this.#scene.env, actor, which),
       );
     });
   }
 
   #commandOf(kind: Step["kind"], dice: Dice): Command | undefined {
-    const anyone = dice.pick(this.#people.all);
+    const anyone = dice.pick(this.#scene.people.all);
     const stranger = dice.chance(0.1);
     const key = dice.chance(0.3) ? `k${dice.between(1, 1e9)}` : undefined;
     /** What its owner would send, or now and then anyone. */
@@ -98,7 +93,7 @@ export class Trading {
         return { op: kind, ...sentBy(request.by), operationId, requestId: request.id };
       }
       default: {
-        const { knownQuotes, quotes, requests } = this.#people;
+        const { knownQuotes, quotes, requests } = this.#scene.people;
         const known = dice.chance(0.9) && knownQuotes.length > 0;
         const quote = recent(dice, known ? knownQuotes : quotes);
         if (quote === undefined) return undefined;
@@ -112,7 +107,7 @@ export class Trading {
   }
 
   #someRequest(dice: Dice) {
-    const { knownRequests, requests } = this.#people;
+    const { knownRequests, requests } = this.#scene.people;
     const known = dice.chance(0.9) && knownRequests.length > 0;
     return recent(dice, known ? knownRequests : requests);
   }
@@ -136,7 +131,7 @@ export class Trading {
   ): Command | undefined {
     const request = this.#someRequest(dice);
     if (request === undefined) return undefined;
-    const replaced = dice.chance(0.2) ? recent(dice, this.#people.knownQuotes) : undefined;
+    const replaced = dice.chance(0.2) ? recent(dice, this.#scene.people.knownQuotes) : undefined;
     const terms = placeQuoteTerms({
       requestId: replaced?.requestId ?? request.id,
       price: dice.between(1, 1_000_000),
@@ -165,7 +160,7 @@ export class Trading {
     );
     if (row === undefined) return {};
     const socketId = readUuid(String(row["id"]));
-    this.#people.socketOf.set(quoteId, socketId);
+    this.#scene.people.socketOf.set(quoteId, socketId);
     return { socketId };
   }
 
@@ -224,7 +219,7 @@ export class Trading {
   }
 
   #noteSent(commands: readonly Command[], step: number): readonly Sent[] {
-    const people = this.#people;
+    const people = this.#scene.people;
     const sentAt = this.#scene.time.now;
     const sent = commands.map((command): Sent => {
       const by = people.all.find(({ userId }) => userId === command.actor.userId);
@@ -245,11 +240,11 @@ export class Trading {
       one.result = result;
       one.answeredAt = time.now;
       if (result.ok) {
-        this.#people.confirm(one.command);
+        this.#scene.people.confirm(one.command);
         this.#old.note(one.command, result);
       }
       const code = result.ok ? undefined : result.problem.code;
-      this.#credentials.answered(one.command.op, one.command.actor, code);
+      this.#scene.credentials.answered(one.command.op, one.command.actor, code);
       time.note(code ?? "ok");
     }
   }

@@ -143,7 +143,7 @@ export class World {
 
   async #begin(): Promise<void> {
     await this.#finish("setup", new Dice(`${this.#seed}/setup`), () =>
-      setUp(this.#parts.scene, this.#parts),
+      setUp(this.#parts.scene, this.#parts.custody),
     );
     this.#scheduleCron();
   }
