@@ -51,7 +51,6 @@ export type BenchStack = {
   rssMb: () => number;
   /** Processor time of workerd so far, in milliseconds. */
   cpuMs: () => number;
-  /** The path of the D1 file. */
   databaseFile: () => string;
   /** Errors that the Worker logged. */
   failures: () => string[];

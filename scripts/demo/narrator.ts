@@ -16,7 +16,6 @@ class StepFailed extends Error {
   }
 }
 
-/** An expectation was not met. */
 export class Unmet extends Error {
   constructor(expectation: string, found: unknown) {
     super(

@@ -60,7 +60,6 @@ function keep(caller: Caller, { api_key_id: apiKeyId, secret }: NewKey): void {
   caller.keys = [...caller.keys.slice(-2), { apiKeyId, secret }];
 }
 
-/** Ends a freeze. */
 export async function unfreeze(stack: Stack, { email }: Caller): Promise<void> {
   await order(stack, "user unfreeze", { email });
 }

@@ -22,7 +22,6 @@ export const COMMANDS: readonly Command[] = Object.entries(DESCRIBED).map(([name
   ...described,
 }));
 
-/** The flags of every command. */
 const COMMON_FLAGS: readonly Flag[] = [
   flag("remote", "use the deployed service, with your Cloudflare credentials"),
   flag("env <name>", "with --remote: the Worker of wrangler.<name>.json"),

@@ -2,14 +2,7 @@
 const FIRST_MS = 2_000;
 const NEXT_MS = 10_000;
 
-export type Progress = {
-  /** How far the command has come, for the next report. */
-  at: (where: string) => void;
-  /** Stops the reports. */
-  stop: () => void;
-};
-
-export function reportProgress(name: string): Progress {
+export function reportProgress(name: string) {
   const start = performance.now();
   let reached = "";
   const report = () => {
@@ -19,7 +12,8 @@ export function reportProgress(name: string): Progress {
   };
   let timer = setTimeout(report, FIRST_MS);
   return {
-    at: (where) => {
+    /** How far the command has come, for the next report. */
+    at: (where: string): void => {
       reached = `, ${where}`;
     },
     stop: () => clearTimeout(timer),

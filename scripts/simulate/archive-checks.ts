@@ -96,7 +96,7 @@ export class ArchiveChecks {
     const upTo = Number(last?.["up_to_transfer"] ?? 0);
     const archived = seals.flatMap(({ transfers }) => transfers.map(textOf));
     const posted = this.#model.transfers();
-    const expected = posted.filter(({ id }) => id <= upTo).map(textOf);
+    const expected = posted.filter(({ transfer_id: id }) => id <= upTo).map(textOf);
     const different = archived.findIndex((text, index) => text !== expected[index]);
     if (different >= 0 || archived.length !== expected.length)
       throw new Violation(
@@ -165,19 +165,9 @@ export class ArchiveChecks {
   }
 }
 
-function textOf(transfer: SealedTransfer | Posted): string {
-  const { asset, amount, reason, step, line, ref, at } = transfer;
-  const sides =
-    "transfer_id" in transfer
-      ? [
-          transfer.transfer_id,
-          [transfer.from_owner, transfer.from_kind, transfer.from_balance],
-          [transfer.to_owner, transfer.to_kind, transfer.to_balance],
-        ]
-      : [
-          transfer.id,
-          [transfer.from.owner, transfer.from.kind, transfer.from.balance],
-          [transfer.to.owner, transfer.to.kind, transfer.to.balance],
-        ];
-  return [...sides.flat(), asset, amount, reason, step, line, ref, at].join(" ");
+function textOf(transfer: Posted): string {
+  const { transfer_id: id, asset, amount, reason, step, line, ref, at } = transfer;
+  const from = [transfer.from_owner, transfer.from_kind, transfer.from_balance];
+  const to = [transfer.to_owner, transfer.to_kind, transfer.to_balance];
+  return [id, ...from, ...to, asset, amount, reason, step, line, ref, at].join(" ");
 }

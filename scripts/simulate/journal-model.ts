@@ -2,28 +2,16 @@
  * The journal as it was posted, wherever it is now. The database notes each row that is deleted, so
  * the model needs no archive. Nothing here is shared with the code that it checks.
  */
+import type { SealedTransfer } from "../../src/archive/sealed-columns.ts";
 import type { EntryRow } from "../../src/ledger/history.ts";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import { REASONS } from "../../src/ledger/codes.ts";
 import type { Database } from "./database.ts";
 
-type Side = { readonly owner: string; readonly kind: string; readonly balance: bigint };
-
 /** A transfer with its accounts named. Ids and owners are lower-case hexadecimal. */
-export type Posted = {
-  readonly id: number;
-  readonly from: Side;
-  readonly to: Side;
-  readonly asset: string;
-  readonly amount: bigint;
-  readonly reason: number;
-  readonly step: number;
-  readonly line: number;
-  readonly ref: string;
-  readonly at: number;
-};
+export type Posted = Omit<SealedTransfer, "match_id">;
 
-const POSTED = `SELECT t.transfer_id AS id, lower(hex(f.owner)) AS from_owner, f.kind AS from_kind,
+const POSTED = `SELECT t.transfer_id, lower(hex(f.owner)) AS from_owner, f.kind AS from_kind,
     lower(hex(g.owner)) AS to_owner, g.kind AS to_kind, f.asset, CAST(t.amount AS TEXT) AS amount,
     t.reason, t.step, t.line, lower(hex(t.ref)) AS ref, t.at,
     CAST(t.from_balance AS TEXT) AS from_balance, CAST(t.to_balance AS TEXT) AS to_balance
@@ -43,7 +31,7 @@ export class JournalModel {
 
   /** All transfers, the oldest first. */
   transfers(): readonly Posted[] {
-    const last = this.#transfers.at(-1)?.id ?? 0;
+    const last = this.#transfers.at(-1)?.transfer_id ?? 0;
     for (const row of this.#database.rows(POSTED, last)) this.#transfers.push(postedOf(row));
     return this.#transfers;
   }
@@ -61,18 +49,19 @@ export class JournalModel {
     const rows: EntryRow[] = [];
     for (const transfer of this.transfers())
       for (const credit of [0, 1] as const) {
-        const side = credit === 1 ? transfer.to : transfer.from;
-        if (side.owner !== owner || (side.kind !== "available" && side.kind !== "pending"))
-          continue;
+        const side = credit === 1 ? "to" : "from";
+        const account = transfer[`${side}_kind`];
+        if (transfer[`${side}_owner`] !== owner) continue;
+        if (account !== "available" && account !== "pending") continue;
         const row: EntryRow = {
-          entry_id: 2 * transfer.id + credit,
-          account: side.kind,
+          entry_id: 2 * transfer.transfer_id + credit,
+          account,
           // Safe cast: the journal contains keys of assets only.
           asset: transfer.asset as EntryRow["asset"],
           delta: String(credit === 1 ? transfer.amount : -transfer.amount),
           reason: REASONS[transfer.reason - 1] ?? "deposit",
           ref: this.#shownRef(transfer),
-          balance_after: String(side.balance),
+          balance_after: String(transfer[`${side}_balance`]),
           at: transfer.at,
         };
         if (BigInt(row.entry_id) < before && fits(row, transfer, filter)) rows.push(row);
@@ -100,22 +89,13 @@ export class JournalModel {
 }
 
 function postedOf(row: Readonly<Record<string, unknown>>): Posted {
-  const side = (name: "from" | "to"): Side => ({
-    owner: String(row[`${name}_owner`]),
-    kind: String(row[`${name}_kind`]),
-    balance: BigInt(String(row[`${name}_balance`])),
-  });
+  const units = (column: string) => BigInt(String(row[column]));
   return {
-    id: Number(row["id"]),
-    from: side("from"),
-    to: side("to"),
-    asset: String(row["asset"]),
-    amount: BigInt(String(row["amount"])),
-    reason: Number(row["reason"]),
-    step: Number(row["step"]),
-    line: Number(row["line"]),
-    ref: String(row["ref"]),
-    at: Number(row["at"]),
+    // Safe cast: these are the columns of the statement above, of which amounts are text.
+    ...(row as Posted),
+    amount: units("amount"),
+    from_balance: units("from_balance"),
+    to_balance: units("to_balance"),
   };
 }
 

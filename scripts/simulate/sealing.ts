@@ -91,7 +91,7 @@ export class Sealing {
   async loseMany(): Promise<void> {
     const { env, finish } = this.#scene;
     await finish("lose", new Dice("lose"), async () => {
-      const last = this.#model.transfers().at(-1)?.id ?? 0;
+      const last = this.#model.transfers().at(-1)?.transfer_id ?? 0;
       for (const statement of skipTransfers(last + MANY_TRANSFERS)) await all(env.DB, statement);
     });
   }
@@ -99,7 +99,7 @@ export class Sealing {
   /** D1 is put back to an earlier state. */
   putBack(snapshot: Snapshot): void {
     const { database } = this.#scene;
-    this.#highest = this.#model.transfers().at(-1)?.id ?? 0;
+    this.#highest = this.#model.transfers().at(-1)?.transfer_id ?? 0;
     const lost = database.count("SELECT count(*) FROM journal_seals");
     database.restore(snapshot);
     this.#model.forget();

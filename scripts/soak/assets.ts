@@ -1,4 +1,3 @@
-/** The assets of the soak. */
 import type { MarketAsset } from "../../packages/client/src/index.ts";
 import type { Deployment } from "../stack/deploy-contracts.ts";
 import { type Token, tokenOf } from "../stack/tokens.ts";

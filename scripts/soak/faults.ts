@@ -36,7 +36,6 @@ const WEIGHTS = {
   "key revoked": 2,
 } as const;
 
-/** The longest duration of a fault. */
 const LONGEST_MS = 6_000;
 const GWEI = 10n ** 9n;
 

@@ -31,17 +31,8 @@ export async function enter(
   }
 }
 
-export type NewUser = {
-  readonly email: string;
-  readonly password: string;
-  readonly userId: string;
-  readonly accessToken: string;
-  readonly session: Client;
-  readonly address: Address;
-};
-
 /** A user with a random password and a deposit address. */
-export async function newUser(guest: Client, email: string): Promise<NewUser> {
+export async function newUser(guest: Client, email: string) {
   const password = randomBytes(18).toString("base64url");
   const registered = await guest.auth.register({ email, password });
   const session = guest.withSession(registered);

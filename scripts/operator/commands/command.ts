@@ -8,7 +8,6 @@ export type Command = Described & { words: readonly string[] };
 export type Some = Readonly<Partial<Record<Name, Described>>>;
 
 export type Flag = { name: string; value: string; required?: boolean; help: string };
-/** Flags and help of a command. */
 export type Described = {
   /** A word after the command, for example a venue. */
   argument?: { name: string; required: boolean };
