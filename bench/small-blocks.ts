@@ -26,7 +26,10 @@ export const benchSmallBlocks: Bench = async ({ entries, quick, say, start }) =>
   const writer = new SealWriter(stack);
   const started = Date.now() - DAY_MS - blocks * EVERY_MS;
   for (let place = 1; place <= blocks; place++)
-    await writer.add({ quotes: [], transfers: [settled(owner, place, started)] });
+    await writer.add({
+      quotes: [],
+      transfers: [settled(owner, place, { started, left: blocks - place })],
+    });
   await writer.finish([owner]);
   await stack.db.batch(
     skipTransfers(blocks).map(({ text, params }) => stack.db.prepare(text).bind(...params)),
@@ -55,8 +58,12 @@ export const benchSmallBlocks: Bench = async ({ entries, quick, say, start }) =>
   ];
 };
 
-/** A withdrawal that is settled: one entry of the owner. */
-function settled(owner: string, id: number, started: number): SealedTransfer {
+/** A withdrawal that is settled: one entry of the owner, of whose withdrawals some are left. */
+function settled(
+  owner: string,
+  id: number,
+  { started, left }: { started: number; left: number },
+): SealedTransfer {
   return {
     transfer_id: id,
     from_owner: owner,
@@ -71,7 +78,7 @@ function settled(owner: string, id: number, started: number): SealedTransfer {
     ref: randomBytes(16).toString("hex"),
     at: started + id * EVERY_MS,
     match_id: null,
-    from_balance: 0n,
+    from_balance: BigInt(left * AMOUNT),
     to_balance: 0n,
   };
 }
