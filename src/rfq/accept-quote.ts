@@ -14,6 +14,7 @@ import { beforeDeadline, type InstantFact } from "../platform/deadline.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import {
   atom,
+  type Columns,
   type Expr,
   expr,
   join,
@@ -217,9 +218,7 @@ function preconditions(
   ];
 }
 
-/**
- * What each side gave: for the account's policy by user, and by key if it has a limit for a day.
- */
+/** What each side gave: by user for the account's policy, by key if it has a limit for a day. */
 function givenBySides(group: Group, actor: Actor, matchId: string): Sql {
   const { userId, credential } = actor;
   const accepted = sql`${endedBy(group, matchId, "q")} AND q.status = 'accepted'`;
@@ -242,27 +241,23 @@ function givenBySides(group: Group, actor: Actor, matchId: string): Sql {
 }
 
 const USDC_KEY = atom("?", [USDC]);
+const RESERVE = { step: "reserve", from: "available", to: "pending", toExists: true } as const;
+const FEE = { reason: "fee", step: "match", to: "fees" } as const;
 
 /** Both sides' entries. The quote is no longer open, so what it promised can be reserved. */
 function settle(group: Group, matchId: string): Sql[] {
   const ofMatch = sql`FROM match_sides m WHERE m.match_id = ${uuid(matchId)}`;
   return postTogether(group, [
     {
+      ...RESERVE,
       reason: "reserve_trade",
-      step: "reserve",
-      from: "available",
-      to: "pending",
-      toExists: true,
       source: sql`SELECT m.requester_id AS from_owner, m.requester_id AS to_owner,
         m.given_asset AS asset,
         m.given_amount AS amount, m.match_id AS ref, 0 AS line ${ofMatch}`,
     },
     {
+      ...RESERVE,
       reason: "reserve_rfq",
-      step: "reserve",
-      from: "available",
-      to: "pending",
-      toExists: true,
       source: sql`SELECT q.maker_id AS from_owner, q.maker_id AS to_owner, q.reserve_asset AS asset,
         q.reserve AS amount, q.quote_id AS ref, 0 AS line
         FROM quotes q WHERE ${endedBy(group, matchId, "q")} AND q.status = 'accepted'`,
@@ -280,18 +275,14 @@ function settle(group: Group, matchId: string): Sql[] {
         SELECT m.seller_id, m.buyer_id, m.asset, m.amount, m.seller_ref, 0 ${ofMatch}`,
     },
     {
-      reason: "fee",
-      step: "match",
+      ...FEE,
       from: "pending",
-      to: "fees",
       source: sql`SELECT m.buyer_id AS from_owner, ${FEES_OWNER} AS to_owner, ${USDC} AS asset,
         m.buyer_fee AS amount, m.match_id AS ref, 0 AS line ${ofMatch}`,
     },
     {
-      reason: "fee",
-      step: "match",
+      ...FEE,
       from: "available",
-      to: "fees",
       source: sql`SELECT m.seller_id AS from_owner, ${FEES_OWNER} AS to_owner, ${USDC} AS asset,
         m.seller_fee AS amount, m.match_id AS ref, 1 AS line ${ofMatch}`,
     },
@@ -301,7 +292,7 @@ function settle(group: Group, matchId: string): Sql[] {
 /** The match of an earlier accept of the same quote by the same requester, as JSON text. */
 type ExistingMatchFacts = { readonly existing: string | null };
 
-function existingMatchFacts(userId: string, quoteId: string): Readonly<Record<"existing", Expr>> {
+function existingMatchFacts(userId: string, quoteId: string): Columns<"existing"> {
   return {
     existing: expr`SELECT ${jsonText(jsonObject(matchColumns(uuid(userId))))} FROM matches m
       WHERE m.quote_id = ${uuid(quoteId)} AND m.requester_id = ${uuid(userId)}`,

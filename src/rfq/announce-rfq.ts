@@ -42,17 +42,12 @@ export function announceRfq(group: Group, made: Made = {}): Sql[] {
 }
 
 const bookOf = (table: "r" | "m"): Expr => expr`'book:' || ${raw(`${table}.asset`)}`;
-const venueOf = (table: "r" | "m"): Expr => {
-  const asset = raw(`${table}.asset`);
-  return expr`'venue:' || substr(${asset}, 1, instr(${asset}, ':') - 1)`;
-};
+const venueOf = (table: "r" | "m"): Expr =>
+  expr`'venue:' || ${storedAsset(`${table}.asset`).venue}`;
 
 function requestsOpened(group: Group): Sql {
   const rows = sql`FROM requests r WHERE r.opened_group = ${group.seq}`;
-  const stored = {
-    ...storedAsset("r.asset"),
-    life_ms: expr`r.expires_at - r.opened_at`,
-  };
+  const stored = { ...storedAsset("r.asset"), life_ms: expr`r.expires_at - r.opened_at` };
   const eventTo = (audience: Audience) =>
     storedEvent(REQUEST_OPENED, "request.opened", { ...newRequestColumns(audience), ...stored });
   const toPublic = eventTo(PUBLIC);
@@ -78,16 +73,11 @@ function requestsClosed(group: Group): Sql {
 function quotesOpened(group: Group, made: Made): Sql {
   const rows = sql`FROM quotes q JOIN requests r ON r.request_id = q.request_id
     WHERE ${placedBy(group, made)}`;
-  const stored = {
-    ...storedAsset("q.asset"),
-    life_ms: expr`q.expires_at - q.opened_at`,
-  };
-  const toMaker = { ...newQuoteColumns("maker"), ...stored };
-  const toRequester = { ...newQuoteColumns("requester"), ...stored };
-  return sql`SELECT q.maker_id AS stream,
-      ${storedEvent(QUOTE_OPENED, "quote.opened", toMaker)}, q.quote_id AS ord ${rows}
-    UNION ALL SELECT r.requester_id,
-      ${storedEvent(QUOTE_OPENED, "quote.received", toRequester)}, q.quote_id ${rows}`;
+  const stored = { ...storedAsset("q.asset"), life_ms: expr`q.expires_at - q.opened_at` };
+  const event = (type: "quote.opened" | "quote.received", reads: "maker" | "requester") =>
+    storedEvent(QUOTE_OPENED, type, { ...newQuoteColumns(reads), ...stored });
+  return sql`SELECT q.maker_id AS stream, ${event("quote.opened", "maker")}, q.quote_id AS ord ${rows}
+    UNION ALL SELECT r.requester_id, ${event("quote.received", "requester")}, q.quote_id ${rows}`;
 }
 
 /** What the quote lost to, if another one of the same side won. The tape shows it to everybody. */
@@ -119,10 +109,9 @@ function matchesCreated(group: Group): Sql {
   const matchOf = (userId: Expr) =>
     storedEvent(MATCH_CREATED, "match.created", { ...matchColumns(userId), ...stored });
   const trade = storedEvent(TRADE_PRINTED, "trade.printed", { ...TRADE, ...stored });
-  return sql`SELECT m.requester_id AS stream,
-      ${matchOf(atom("m.requester_id"))}, m.match_id AS ord ${rows}
-    UNION ALL SELECT m.maker_id, ${matchOf(atom("m.maker_id"))}, m.match_id
-      ${rows}
+  return sql`SELECT m.requester_id AS stream, ${matchOf(atom("m.requester_id"))},
+      m.match_id AS ord ${rows}
+    UNION ALL SELECT m.maker_id, ${matchOf(atom("m.maker_id"))}, m.match_id ${rows}
     UNION ALL SELECT ${bookOf("m")}, ${trade}, m.match_id ${rows}
     UNION ALL SELECT ${venueOf("m")}, ${trade}, m.match_id ${rows}
     UNION ALL ${protectionsTripped(group)}`;

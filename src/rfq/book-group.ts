@@ -15,7 +15,6 @@ import {
   madeBy,
   type Operation,
   placedBy,
-  type PlacedQuote,
   type RecordKind,
 } from "./book-operation.ts";
 
@@ -43,10 +42,9 @@ export async function commitOperations(
 ): Promise<GroupDone | NotCommitted> {
   const group = newGroup();
   const made = madeBy(operations);
+  const scope = expiryScope(asset, operations);
   const work = [
-    ...(expiry === "none"
-      ? []
-      : expireDue(group, { ...expiryScope(asset, operations), quoteIds: expiry.due })),
+    ...(expiry === "none" ? [] : expireDue(group, { ...scope, quoteIds: expiry.due })),
     ...composeOperations(group, operations),
     ...announceRfq(group, made),
   ];
@@ -106,10 +104,8 @@ function madeRows(group: Group, made: Made, kind: RecordKind): Sql {
   }
 }
 
-type ReportRow = {
-  readonly kind: RecordKind | "group" | "event";
-  readonly row: string;
-};
+type ReportRow = { readonly kind: RecordKind | "group" | "event"; readonly row: string };
+type Placed = readonly [quoteId: string, openedAt: number, expiresAt: number];
 type GroupRow = {
   readonly due: number | null;
   readonly at: number;
@@ -126,7 +122,11 @@ function readReport(rows: readonly ReportRow[]): GroupDone {
     committed: true,
     effects: {
       requests: new Map(of<RequestRow>("request").map((row) => [row.request_id, row])),
-      quotes: new Map(of<readonly Placed[]>("quote").flat().map(placedQuote)),
+      quotes: new Map(
+        of<readonly Placed[]>("quote")
+          .flat()
+          .map(([id, openedAt, expiresAt]) => [id, { opened_at: openedAt, expires_at: expiresAt }]),
+      ),
       matches: new Map(of<MatchRow>("match").map((row) => [row.match_id, row])),
       endedBy: new Set(group.ended),
     },
@@ -135,12 +135,6 @@ function readReport(rows: readonly ReportRow[]): GroupDone {
     // The rows of a UNION have no order. A push needs that of each stream.
     events: of<StreamEvent>("event").toSorted((one, other) => one.seq - other.seq),
   };
-}
-
-type Placed = readonly [quoteId: string, openedAt: number, expiresAt: number];
-
-function placedQuote([id, openedAt, expiresAt]: Placed): [string, PlacedQuote] {
-  return [id, { opened_at: openedAt, expires_at: expiresAt }];
 }
 
 /** Safe cast: `Row` mirrors the columns of the JSON above. */

@@ -1,4 +1,5 @@
 import type { Group } from "../platform/commit.ts";
+import type { CommandRow } from "../platform/command-rows.ts";
 import type { Question } from "../platform/preconditions.ts";
 import { type Sql, sql, uuids } from "../platform/sql.ts";
 import type { Result } from "./command.ts";
@@ -41,10 +42,7 @@ export type Operation = {
   statements(group: Group): readonly Sql[];
   /** The result, if the guard applied. */
   result(effects: GroupEffects): Result | undefined;
-  /**
-   * Why the guard did not apply, asked outside the group. Undefined if all
-   * preconditions hold now.
-   */
+  /** Why the guard did not apply, asked outside the group. Undefined if all preconditions hold. */
   rejection(): Question<Result>;
 };
 
@@ -68,13 +66,9 @@ export function placedBy(group: Group, { quote: ids = [] }: Made): Sql {
 }
 
 /** An operation as a row of its set. `kind` is a constant of the verb that names the set. */
-type InSet = {
-  readonly kind: OperationKind;
-  readonly row: OperationRow;
-};
-type OperationRow = Readonly<Record<string, string | number | null>>;
+type InSet = { readonly kind: OperationKind; readonly row: CommandRow<string> };
 type OperationKind = {
-  statements(group: Group, rows: readonly OperationRow[]): readonly Sql[];
+  statements(group: Group, rows: readonly CommandRow<string>[]): readonly Sql[];
 };
 
 /**

@@ -10,23 +10,17 @@ import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
-import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, type Expr, first, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { accountStream } from "../streams/event-log.ts";
 import { passedTimer, type TimerFacts, timerFacts } from "./cancel-timer.ts";
-import { closeInTurn, closeQuotes, type Closing } from "./close-quotes.ts";
+import { closeInTurn, closeQuotes } from "./close-quotes.ts";
 
 /** Seconds until the timer runs out. 0 removes it. */
 export const CANCEL_AFTER_SECS = { min: 5, max: 600 } as const;
 /** Cron leaves an alarm this much time before it acts instead. */
 const ALARM_GRACE_MS = 5_000;
 const MAX_TIMERS = 200;
-
-/** Unix milliseconds at which the quotes of this credential end. Null without a timer. */
-async function cancelAtOf(db: D1Database, actor: Actor): Promise<number | null> {
-  const row = await first<TimerFacts>(db, sql`SELECT ${timerFacts(actor).cancel_at} AS cancel_at`);
-  return row?.cancel_at ?? null;
-}
 
 /** Sets the timer of the calling credential, or removes it with 0. */
 export async function cancelAfter(
@@ -36,7 +30,8 @@ export async function cancelAfter(
 ): Promise<{ cancel_at: string | null }> {
   const moved = timeoutSecs === 0 ? undefined : await moveTimer(env.DB, actor, timeoutSecs);
   if (moved === undefined) await replaceTimer(env, actor, timeoutSecs);
-  const cancelAt = moved ?? (await cancelAtOf(env.DB, actor));
+  const timer = sql`SELECT ${select(timerFacts(actor))}`;
+  const cancelAt = moved ?? (await first<TimerFacts>(env.DB, timer))?.cancel_at ?? null;
   if (cancelAt !== null) await wakeAt(env, actor.userId, cancelAt);
   return { cancel_at: toWireTimeOrNull(cancelAt) };
 }
@@ -68,12 +63,9 @@ async function moveTimer(
  */
 async function replaceTimer(env: Env, actor: Actor, timeoutSecs: number): Promise<void> {
   const credential = credentialOf(actor);
-  const closing: Closing = {
-    reason: "timeout",
-    which: (at) => sql`maker_id = ${uuid(actor.userId)} AND credential = ${credential}
-      AND EXISTS (${passedTimer(credential, at)}) AND ${mayWrite(actor, at)}`,
-  };
-  const { rows } = await closeQuotes(env, closing, ({ at }) => [
+  const which = (at: Expr) =>
+    sql`${timedOut(uuid(actor.userId), credential, at)} AND ${mayWrite(actor, at)}`;
+  const { rows } = await closeQuotes(env, { reason: "timeout", which }, ({ at }) => [
     sql`SELECT ${actorFacts(actor).actor} AS actor`,
     sql`DELETE FROM cancel_timers WHERE credential = ${credential} AND ${mayWrite(actor, at)}`,
     ...(timeoutSecs === 0
@@ -138,14 +130,16 @@ export async function closeMissedTimers(env: Env): Promise<boolean> {
 
 /** A call that moves the timer at the same time comes before or after the whole batch. */
 async function close(env: Env, timer: Timer): Promise<void> {
-  const credential = uuid(readUuid(timer.credential));
-  const closing: Closing = {
-    reason: "timeout",
-    which: (at) => sql`maker_id = ${uuid(readUuid(timer.user_id))}
-      AND credential = ${credential} AND EXISTS (${passedTimer(credential, at)})`,
-  };
-  await closeQuotes(env, closing, ({ at }) => [
+  const credential = uuid(timer.credential);
+  const which = (at: Expr) => timedOut(uuid(timer.user_id), credential, at);
+  await closeQuotes(env, { reason: "timeout", which }, ({ at }) => [
     sql`UPDATE cancel_timers SET closed = 1
       WHERE credential = ${credential} AND cancel_at <= ${at}`,
   ]);
+}
+
+/** Condition on quotes: they are of a credential whose timer has run out. */
+function timedOut(user: Expr, credential: Expr, at: Expr): Sql {
+  return sql`maker_id = ${user} AND credential = ${credential}
+    AND EXISTS (${passedTimer(credential, at)})`;
 }

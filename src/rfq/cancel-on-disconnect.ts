@@ -26,22 +26,20 @@ const MAX_STREAMS = PLATFORM.subrequests / 20;
 const KEEP_TAKEN_OVER_MS = 600_000;
 
 export function onDisconnect(env: Env): OnDisconnect {
-  return { arm: (socket) => arm(env.DB, socket), ended: (socket) => endArmed(env, socket) };
+  const arm = async ({ id, userId, apiKeyId, stream }: ArmedSocket) => {
+    await all(
+      env.DB,
+      sql`INSERT INTO armed_sockets (socket_id, user_id, api_key_id, stream, asked_at)
+        VALUES (${uuid(id)}, ${uuid(userId)}, ${uuid(apiKeyId)}, ${stream}, ${NOW})`,
+    );
+  };
+  return { arm, ended: (socket) => endArmed(env, socket) };
 }
 
 /** Guard condition of a quote that arrived on this socket, or on none: it has not ended. */
 export function socketNotEnded(socketId: Expr): Expr {
   return expr`${socketId} IS NULL OR EXISTS (SELECT 1 FROM armed_sockets a
     WHERE a.socket_id = ${socketId})`;
-}
-
-async function arm(db: D1Database, socket: ArmedSocket): Promise<void> {
-  await all(
-    db,
-    sql`INSERT INTO armed_sockets (socket_id, user_id, api_key_id, stream, asked_at)
-      VALUES (${uuid(socket.id)}, ${uuid(socket.userId)}, ${uuid(socket.apiKeyId)},
-        ${socket.stream}, ${NOW})`,
-  );
 }
 
 /** Cancels the open quotes of the key, unless a newer socket has taken over. Idempotent. */

@@ -1,12 +1,11 @@
 /** Cancels a quote. One UPDATE serves all of a group. */
 import { type Group, NOW } from "../platform/commit.ts";
 import { boundColumns, columnsOf, type CommandRow, selectRows } from "../platform/command-rows.ts";
-import { guardOf, questionOf } from "../platform/preconditions.ts";
-import { atom, type Columns, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
+import { questionOf } from "../platform/preconditions.ts";
+import { and, atom, type Columns, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type CancelQuote, reject, type Result } from "./command.ts";
 import { hexId, type Operation } from "./book-operation.ts";
 import type { QuoteStatus } from "./statuses.ts";
-
 import {
   ACTOR_FIELDS,
   actorFacts,
@@ -65,7 +64,7 @@ export function cancelQuote(command: CancelQuote): Operation {
 const CANCELLED_QUOTES = {
   statements: (group: Group, rows: readonly CommandRow<Field>[]): readonly Sql[] => {
     const c = { ...columnsOf(CANCEL_FIELDS, "c"), at: atom("g.at") };
-    const guard = guardOf(PRECONDITIONS.map((precondition) => ({ expr: precondition.expr(c) })));
+    const guard = and(PRECONDITIONS.map((precondition) => precondition.expr(c)));
     return [
       // No CROSS JOIN: it would begin with `quotes`, which is to be found by its id.
       sql`UPDATE quotes SET status = 'cancelled', ended_by = c.operation_id, ended_group = g.seq

@@ -17,9 +17,7 @@ import { readIds } from "./expire.ts";
 import { ENDABLE, endedAs, endedBy } from "./ended.ts";
 import { findCulprits, setAside } from "./set-aside.ts";
 
-/**
- * Requests that one batch of a market close ends. Their quotes, at most 1 000 each, end with them.
- */
+/** Requests that one batch of a market close ends, each with its quotes, at most 1 000. */
 const REQUESTS_PER_BATCH = 50;
 
 /** What ends: all that a user has open, or the open quotes of their revoked keys. */
@@ -32,9 +30,9 @@ function quotesOf({ userId, of }: Ending): Sql {
 }
 
 /**
- * Statements for the batch that freezes a user or revokes keys. They cancel the open quotes, and of
- * a user the open requests with other makers' quotes on them. They announce the
- * changes. `applied` is the guard of that batch.
+ * Statements for the batch that freezes a user or revokes keys, with their events. They cancel the
+ * open quotes, and of a user the open requests with other makers' quotes on them. `applied` is the
+ * guard of that batch.
  */
 export function closeAllOf(group: Group, ending: Ending, applied: Sql): Sql[] {
   const ofUser = sql`requester_id = ${uuid(ending.userId)} AND ${applied}`;
@@ -56,10 +54,7 @@ export async function closeEachOf(env: Env, ending: Ending): Promise<void> {
     await endRequestsOneByOne(to, ids);
 }
 
-/**
- * Closes a venue for new business, then cancels its open requests in batches. Returns the number
- * cancelled.
- */
+/** Closes a venue for new business, then cancels its open requests. Returns their number. */
 export async function pauseVenue(env: Env, venue: Venue): Promise<number> {
   await all(
     env.DB,
@@ -69,10 +64,7 @@ export async function pauseVenue(env: Env, venue: Venue): Promise<number> {
   return cancelOpenRequests(env, and(inBook("asset", { venue })));
 }
 
-/**
- * Cancels open requests in batches. `which` is a condition on `requests`. Returns the number
- * cancelled.
- */
+/** Cancels open requests in batches, by a condition on `requests`. Returns their number. */
 export async function cancelOpenRequests(env: Env, which: Sql): Promise<number> {
   const open = sql`SELECT request_id FROM requests WHERE ${ENDABLE} AND ${which}
     LIMIT ${REQUESTS_PER_BATCH}`;
@@ -84,15 +76,11 @@ export async function cancelOpenRequests(env: Env, which: Sql): Promise<number> 
 }
 
 export async function resumeVenue(db: D1Database, venue: Venue): Promise<boolean> {
-  return (
-    (await all(db, sql`DELETE FROM paused_venues WHERE venue = ${venue} RETURNING venue`)).length >
-    0
-  );
+  const resumed = sql`DELETE FROM paused_venues WHERE venue = ${venue} RETURNING venue`;
+  return (await all(db, resumed)).length > 0;
 }
 
-/**
- * Ends requests, together if possible. Sets aside what cannot be ended. Returns the number ended.
- */
+/** Ends requests, together if possible. Sets aside those that cannot be. Returns the number ended. */
 export async function endRequestsOneByOne(to: Pusher, ids: readonly string[]): Promise<number> {
   const groups: Group[] = [];
   const end = (some: readonly string[]) => {

@@ -16,7 +16,7 @@ import { ENDABLE, endedAs } from "./ended.ts";
 import { findCulprits, type Records, setAside } from "./set-aside.ts";
 import type { CancelReason } from "./statuses.ts";
 
-export type Closing = {
+type Closing = {
   /** Which quotes, as a condition over `quotes`. */
   readonly which: (at: Expr) => Sql;
   readonly as?: "cancelled" | "rejected";

@@ -32,9 +32,7 @@ export type OpenRequest = Sent &
     readonly op: "open_request";
     readonly requestId: string;
     readonly asset: string;
-    /**
-     * Native units as decimal text, because the wire carries any U256. Null: the size is in USDC.
-     */
+    /** Native units as decimal text, because it may be any U256. Null: the size is in USDC. */
     readonly amount: string | null;
     readonly usdcAmount: string | null;
     readonly side: RequestSide;

@@ -31,18 +31,12 @@ import type { Operation } from "./book-operation.ts";
 export type CommitterSettings = {
   readonly asset: string;
   readonly venue?: string | undefined;
-  /**
-   * How long a batch waits for more commands, in milliseconds, when the batch before it had
-   * several.
-   */
+  /** Milliseconds that a batch waits for more commands when the one before it had several. */
   readonly waitMs: number;
   /** A command received longer ago than this, in milliseconds, is not put into a batch. */
   readonly maxWaitMs: number;
   readonly maxOperations: number;
-  /**
-   * Called after each commit and before its results are delivered, so that events are pushed before
-   * the caller knows.
-   */
+  /** Called after each commit, before its results are delivered. It pushes the events. */
   readonly onCommitted: (done: GroupDone) => Promise<void>;
   /** Called when a batch failed or its outcome is unknown: expiries and events may be overdue. */
   readonly onFailed: () => void;
@@ -59,10 +53,7 @@ type Waiting = {
   readonly resolve: (result: Result) => void;
 };
 
-/**
- * Commands that a book queues. Beyond this D1 is so far behind that more commands would only time
- * out.
- */
+/** Commands that a book queues. Beyond this D1 is so far behind that more would only time out. */
 export const MAX_WAITING_COMMANDS = 2_000;
 /**
  * How many quotes another command weighs as. Quotes of a group share one statement. Others have
@@ -70,22 +61,16 @@ export const MAX_WAITING_COMMANDS = 2_000;
  * invocation.
  */
 const STATEMENTS_OF_OWN = 4;
-/**
- * A guard can lose to a condition that no longer holds when the reason is read. Then the operation
- * is retried.
- */
+/** A guard can fail for a reason that no longer holds when it is read. Then it is tried again. */
 const MAX_TRIES = 4;
-
-/**
- * How often the queue is checked while commands wait. A timer keeps the object in memory, so it
- * must be short.
- */
+/** How often the queue is checked while commands wait. A timer keeps the object in memory. */
 const WAIT_CHECK_MS = 100;
 
 const UNAVAILABLE = refused(unavailable("none"));
 const WAITED_TOO_LONG = refused(
   unavailable("none", "The command waited too long and was not carried out."),
 );
+const CANNOT = reject("internal", "The command could not be carried out.", { outcome: "none" });
 const CLOCK_AHEAD = refused(
   unavailable("none", "The database's clock is ahead. Try again shortly."),
 );
@@ -277,11 +262,12 @@ export class GroupCommitter {
       operations: group.length,
       ...errorFields(outcome.cause),
     });
-    if (outcome.reason === "constraint" && expiry === "due") {
+    if (outcome.reason === "lost") return this.#putBack(group);
+    if (expiry === "due") {
       if (group.length === 0 || (await this.#attempt(group, "none"))) await this.#setAside(group);
       return;
     }
-    if (outcome.reason === "constraint" && group.length > 1) {
+    if (group.length > 1) {
       const middle = Math.ceil(group.length / 2);
       await this.#attempt(group.slice(0, middle), "none");
       await this.#attempt(group.slice(middle), "none");
@@ -289,17 +275,12 @@ export class GroupCommitter {
     }
     const [only] = group;
     const fallback = only?.operation.fallback?.();
-    if (outcome.reason === "constraint" && only !== undefined && fallback !== undefined) {
+    if (only !== undefined && fallback !== undefined)
       await this.#attempt([{ ...only, operation: fallback }], "none");
-      return;
-    }
-    if (outcome.reason === "constraint") {
-      for (const waiting of group)
-        waiting.resolve(
-          reject("internal", "The command could not be carried out.", { outcome: "none" }),
-        );
-      return;
-    }
+    else only?.resolve(CANNOT);
+  }
+
+  #putBack(group: readonly Waiting[]): void {
     for (const waiting of group) if (waiting.tries >= MAX_TRIES) waiting.resolve(UNAVAILABLE);
     // All at once, so that each user's order of arrival is kept.
     this.#waiting.putBack(

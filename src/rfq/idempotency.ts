@@ -13,6 +13,7 @@ import { KEY_LIFE_MS } from "../platform/windows.ts";
 import {
   atom,
   blob,
+  type Columns,
   type Expr,
   expr,
   jsonObject,
@@ -94,7 +95,7 @@ export function hashIsUnused(kind: KeyUse["kind"], hash: Expr, at: Expr): Expr {
  */
 export type EarlierFacts = { readonly earlier: string | null };
 
-export function earlierFacts(use: KeyUse): Readonly<Record<"earlier", Expr>> {
+export function earlierFacts(use: KeyUse): Columns<"earlier"> {
   const { userId, kind, idempotency } = use;
   if (idempotency === undefined) return { earlier: atom("NULL") };
   const key = { hash: blob(hashOfKey(use)), at: NOW };

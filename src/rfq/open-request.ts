@@ -33,9 +33,7 @@ import { limitFacts, type LimitFacts, traderOf, withinLimits } from "./trade-lim
 
 const ROUTE = "POST /rfq/request";
 
-/**
- * Opens a request. It reserves nothing: the requester's funds are taken when they accept a quote.
- */
+/** Opens a request. It reserves nothing, because an accept takes the requester's funds. */
 export function openRequest(command: OpenRequest, settings: Config): Operation {
   const { actor, requestId, asset } = command;
   const key = keyRow(keyUse(command));

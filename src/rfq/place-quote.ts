@@ -21,8 +21,8 @@
 import { type Group, NOW } from "../platform/commit.ts";
 import { boundColumns, columnsOf, type CommandRow, selectRows } from "../platform/command-rows.ts";
 import type { Config } from "../platform/config.ts";
-import { guardOf, questionOf } from "../platform/preconditions.ts";
-import { type Columns, expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { questionOf } from "../platform/preconditions.ts";
+import { and, type Columns, expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { actorFacts, rowCredential } from "../auth/may-write.ts";
 import { timerFacts } from "./cancel-timer.ts";
 import { type PlaceQuote, reject } from "./command.ts";
@@ -131,7 +131,7 @@ const PLACED_QUOTES = {
 /** What the trigger of `quote_commands` does with each row that is about to be inserted. */
 export function quoteTrigger(): Sql[] {
   const c = { ...columnsOf(QUOTE_FIELDS, "NEW"), ...columnsOf(STAMPS, "NEW") };
-  const guard = guardOf(PRECONDITIONS.map((precondition) => ({ expr: precondition.expr(c) })));
+  const guard = and(PRECONDITIONS.map((precondition) => precondition.expr(c)));
   return [
     // The command is skipped, and the statement goes on with the next one.
     sql`SELECT RAISE(IGNORE) WHERE NOT EXISTS (

@@ -12,6 +12,7 @@ import { bookObject } from "../streams/notify.ts";
 import { type PlaceQuote, refused, reject, type Result } from "./command.ts";
 import { quoteView } from "./rfq-records.ts";
 import { recall, recalling } from "./recall.ts";
+import { unwrap } from "./result.ts";
 import { limitRefusalsOfQuotes } from "./refusals.ts";
 import { tooManyInFlight } from "./rejections.ts";
 import { type Book, booksOf, rememberBook } from "./submit.ts";
@@ -122,8 +123,8 @@ export function quotesView(results: readonly Result[], requestId: () => string) 
     results: results.map((result) => {
       if (!result.ok)
         return { quote: null, problem: problemBody(result.problem, requestId()), replayed: false };
-      if (result.kind !== "quote") throw new Error(`a quote was expected, not a ${result.kind}`);
-      return { quote: quoteView(result.row), problem: null, replayed: result.replayed };
+      const { row, replayed } = unwrap(result, "quote");
+      return { quote: quoteView(row), problem: null, replayed };
     }),
   };
 }

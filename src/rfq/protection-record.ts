@@ -12,23 +12,15 @@ import {
   type Expr,
   expr,
   readUuid,
+  type RowOf,
   type Sql,
   sql,
+  type Typed,
+  typed,
   uuid,
 } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { reject, type Result } from "./command.ts";
-
-export type ProtectionRow = {
-  /** Null if the user has never saved a protection. */
-  readonly window_secs: number | null;
-  readonly max_matches: number | null;
-  readonly max_usdc: string | null;
-  readonly cooldown_secs: number | null;
-  readonly tripped_at: number | null;
-  readonly blocked_until: number | null;
-  readonly tripped_by: string | null;
-};
 
 /** Over `protections p`: it has tripped, and neither a reset nor the cooldown has ended that. */
 function isBlocked(at: Expr): Expr {
@@ -36,18 +28,22 @@ function isBlocked(at: Expr): Expr {
 }
 
 /** A trip whose cooldown has ended is omitted. */
-export function protectionColumns(at: Expr): Columns<keyof ProtectionRow> {
-  const whileBlocked = (value: string) => expr`iif(${isBlocked(at)}, ${atom(value)}, NULL)`;
+export function protectionColumns(at: Expr) {
+  const whileBlocked = <Value>(column: string): Typed<Value | null> =>
+    expr`iif(${isBlocked(at)}, ${atom(column)}, NULL)`;
   return {
-    window_secs: atom("p.window_secs"),
-    max_matches: atom("p.max_matches"),
-    max_usdc: atom("CAST(p.max_usdc AS TEXT)"),
-    cooldown_secs: atom("p.cooldown_secs"),
-    tripped_at: whileBlocked("p.tripped_at"),
-    blocked_until: whileBlocked("p.blocked_until"),
-    tripped_by: whileBlocked("hex(p.tripped_by)"),
+    /** Null if the user has never saved a protection. */
+    window_secs: typed<number | null>("p.window_secs"),
+    max_matches: typed<number | null>("p.max_matches"),
+    max_usdc: typed<string | null>("CAST(p.max_usdc AS TEXT)"),
+    cooldown_secs: typed<number | null>("p.cooldown_secs"),
+    tripped_at: whileBlocked<number>("p.tripped_at"),
+    blocked_until: whileBlocked<number>("p.blocked_until"),
+    tripped_by: whileBlocked<string>("hex(p.tripped_by)"),
   };
 }
+
+export type ProtectionRow = RowOf<ReturnType<typeof protectionColumns>>;
 
 export function protectionView(row: ProtectionRow | undefined) {
   const maxUsdc = row?.max_usdc ?? null;
@@ -96,9 +92,7 @@ export function protectionFacts(userId: string): Columns<keyof ProtectionFacts> 
   };
 }
 
-/**
- * Selects the open quotes of the maker whose protection this match tripped. None, if it did not.
- */
+/** Selects the open quotes of the maker whose protection this match tripped. None if it did not. */
 export function quotesOfTripped(matchId: string): Sql {
   return sql`SELECT o.quote_id FROM matches m
     JOIN protections p ON p.user_id = m.maker_id AND p.tripped_by = m.match_id

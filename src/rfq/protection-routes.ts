@@ -15,39 +15,32 @@ import {
 } from "./protection.ts";
 import { READ, TRADE } from "./query-fields.ts";
 
+const COOLDOWN = "Seconds for which new quotes are rejected after a trip. Null: until it is reset";
+
+function orNull<Field extends z.ZodType>(field: Field, type: string, description: string) {
+  return field
+    .nullable()
+    .default(null)
+    .meta({ type: [type, "null"], default: null, description });
+}
+
 const ProtectionBody = z.strictObject({
   window_secs: described(
     integer(1, MAX_WINDOW_SECS),
     "Seconds before each match within which your matches as maker are counted",
   ),
-  max_matches: integer(1, Number.MAX_SAFE_INTEGER)
-    .nullable()
-    .default(null)
-    .meta({
-      type: ["integer", "null"],
-      default: null,
-      description: "Matches within the window that trip the protection. Null: no limit",
-    }),
-  max_usdc: positiveU256
-    .refine((units) => units <= MAX_NATIVE_UNITS, "must be at most 2^62")
-    .nullable()
-    .default(null)
-    .meta({
-      type: ["string", "null"],
-      default: null,
-      description:
-        "Sum of `usdc_amount` within the window that trips the protection, in USDC native units, " +
-        "at most 2^62. Null: no limit",
-    }),
-  cooldown_secs: integer(1, MAX_COOLDOWN_SECS)
-    .nullable()
-    .default(null)
-    .meta({
-      type: ["integer", "null"],
-      default: null,
-      description:
-        "Seconds for which new quotes are rejected after a trip. Null: until it is reset",
-    }),
+  max_matches: orNull(
+    integer(1, Number.MAX_SAFE_INTEGER),
+    "integer",
+    "Matches within the window that trip the protection. Null: no limit",
+  ),
+  max_usdc: orNull(
+    positiveU256.refine((units) => units <= MAX_NATIVE_UNITS, "must be at most 2^62"),
+    "string",
+    "Sum of `usdc_amount` within the window that trips the protection, in USDC native units, " +
+      "at most 2^62. Null: no limit",
+  ),
+  cooldown_secs: orNull(integer(1, MAX_COOLDOWN_SECS), "integer", COOLDOWN),
 });
 
 const { min, max } = CANCEL_AFTER_SECS;
@@ -78,10 +71,7 @@ const Protection = z
     max_usdc: u256Out(
       "Sum of `usdc_amount` within the window that trips it, in USDC native units. Null: no limit",
     ).nullable(),
-    cooldown_secs: described(
-      z.int().nullable(),
-      "Seconds for which new quotes are rejected after a trip. Null: until it is reset",
-    ),
+    cooldown_secs: described(z.int().nullable(), COOLDOWN),
     tripped_at: instant("When it tripped. Null if that was reset or its cooldown has ended"),
     blocked_until: instant(
       "When new quotes are accepted again. Null with `tripped_at`: at a reset",

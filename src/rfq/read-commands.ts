@@ -30,10 +30,12 @@ export function openRequestOf(
     notAfter: body.not_after,
     requestId: publicId(),
     ...terms,
-    ...(idempotencyKey === undefined
-      ? {}
-      : { idempotency: { key: idempotencyKey, terms: termsText(terms) } }),
+    ...keyed(idempotencyKey, terms),
   };
+}
+
+function keyed(key: string | undefined, terms: RequestTerms | QuoteTerms) {
+  return key === undefined ? {} : { idempotency: { key, terms: termsText(terms) } };
 }
 
 /** `where` is the place of the fields, for errors. */
@@ -91,8 +93,6 @@ export function placeQuoteOf(
     notAfter: body.not_after,
     quoteId: publicId(),
     ...terms,
-    ...(idempotencyKey === undefined
-      ? {}
-      : { idempotency: { key: idempotencyKey, terms: termsText(terms) } }),
+    ...keyed(idempotencyKey, terms),
   };
 }

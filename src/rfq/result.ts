@@ -24,13 +24,7 @@ export function unwrap<Kind extends Success["kind"]>(
   kind: Kind,
 ): Extract<Success, { kind: Kind }> {
   if (!result.ok) throw new Problem(result.problem);
-  if (!isOf(kind, result)) throw new Error(`a ${kind} was expected, not a ${result.kind}`);
-  return result;
-}
-
-function isOf<Kind extends Success["kind"]>(
-  kind: Kind,
-  result: Success,
-): result is Extract<Success, { kind: Kind }> {
-  return result.kind === kind;
+  if (result.kind !== kind) throw new Error(`a ${kind} was expected, not a ${result.kind}`);
+  // Safe cast: the kinds were compared.
+  return result as Extract<Success, { kind: Kind }>;
 }

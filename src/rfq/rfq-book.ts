@@ -44,7 +44,6 @@ const KNOWN: Readonly<Record<Command["op"], true>> = {
   cancel_request: true,
   accept: true,
 };
-const OPS: ReadonlySet<string> = new Set(Object.keys(KNOWN));
 const UNKNOWN_COMMAND = refused(unavailable("none"));
 
 export class RfqBook extends StreamObject {
@@ -107,7 +106,7 @@ export class RfqBook extends StreamObject {
   #counted({ op, receivedAt }: Command, result: Result): Result {
     const outcome = result.ok ? "ok" : result.problem.code;
     // For some minutes after a deployment, a new Worker may send commands that this code lacks.
-    const verb = OPS.has(op) ? op : "unknown";
+    const verb = Object.hasOwn(KNOWN, op) ? op : "unknown";
     counts.count("rfq_commands_total", { verb, outcome, venue: this.#venue });
     counts.observe("rfq_command_seconds", verb, now() - receivedAt);
     counts.send(this.env, (work) => this.ctx.waitUntil(work));
@@ -151,7 +150,7 @@ export class RfqBook extends StreamObject {
 
   async #commit(command: Command): Promise<Result> {
     // For some minutes after a deployment, a new Worker calls objects that still run older code.
-    if (!OPS.has(command.op)) return UNKNOWN_COMMAND;
+    if (!Object.hasOwn(KNOWN, command.op)) return UNKNOWN_COMMAND;
     if (command.op === "place_quote") {
       const [placed] = await this.#commitQuotes([command]);
       return placed ?? UNKNOWN_COMMAND;
@@ -219,17 +218,14 @@ export class RfqBook extends StreamObject {
 
   #push(events: readonly StreamEvent[]): void {
     const own = bookStream(this.#asset);
-    const [mine, others] = [
-      events.filter((event) => event.stream === own),
-      events.filter((event) => event.stream !== own),
-    ];
+    const { mine = [], others = [] } = Object.groupBy(events, ({ stream }) =>
+      stream === own ? "mine" : "others",
+    );
     if (mine.length > 0) this.ctx.waitUntil(this.sockets.push(mine));
     if (others.length > 0) this.ctx.waitUntil(notifyStreams(this.env, others));
   }
 
-  /**
-   * After a failed batch, expiries and events may be pending for which there is no other alarm.
-   */
+  /** After a failed batch, expiries and events may be pending for which there is no alarm. */
   async #lookAgain(): Promise<void> {
     this.#committer.quotes.forget();
     await this.wakeAt(now() + RETRY_MS);

@@ -22,7 +22,13 @@ import {
 export const RFQ_EVENTS: EventTable = {
   forms: RFQ_FORMS,
   views: {
-    "request.opened": requestOpenedView,
+    "request.opened": (row, at) =>
+      requestView({
+        ...opened<RequestRow>(row, at),
+        best_bid: null,
+        best_ask: null,
+        quote_count: 0,
+      }),
     "request.closed": requestClosedView,
     "quote.opened": quoteOpenedView,
     "quote.received": quoteOpenedView,
@@ -30,47 +36,13 @@ export const RFQ_EVENTS: EventTable = {
     "protection.tripped": (row) => protectionEventView(stored<ProtectionRow>(row)),
     "protection.reset": (row) => protectionEventView(stored<ProtectionRow>(row)),
     "market.result": marketResultView,
-    "match.created": (row, at) => matchView({ ...traded<Stored<MatchRow, "at">>(row), at }),
-    "trade.printed": (row, at) => tradeView({ ...traded<Stored<TradeRow, "at">>(row), at }),
+    "match.created": (row, at) => matchView({ ...traded<MatchRow>(row), at }),
+    "trade.printed": (row, at) => tradeView({ ...traded<TradeRow>(row), at }),
   },
 };
 
-/** The columns of a row that an event stores, without those that are added here. */
-type Stored<Row extends { asset: string }, Added extends keyof Row> = Omit<Row, "asset" | Added> & {
-  readonly venue: string;
-  readonly asset_id: string;
-};
-type Life = { readonly life_ms: number };
-
-type Bests = "best_bid" | "best_ask" | "quote_count";
-
-function requestOpenedView(row: EventRow, at: number) {
-  const request = traded<Stored<RequestRow, "status" | "opened_at" | "expires_at" | Bests> & Life>(
-    row,
-  );
-  return requestView({
-    ...request,
-    status: "open",
-    opened_at: at,
-    expires_at: at + request.life_ms,
-    best_bid: null,
-    best_ask: null,
-    quote_count: 0,
-  });
-}
-
 function quoteOpenedView(row: EventRow, at: number) {
-  const quote = traded<
-    Stored<QuoteRow, "status" | "opened_at" | "expires_at" | "close_reason" | "replaced_by"> & Life
-  >(row);
-  return quoteView({
-    ...quote,
-    status: "open",
-    opened_at: at,
-    expires_at: at + quote.life_ms,
-    close_reason: null,
-    replaced_by: null,
-  });
+  return quoteView({ ...opened<QuoteRow>(row, at), close_reason: null, replaced_by: null });
 }
 
 function requestClosedView(row: EventRow) {
@@ -80,8 +52,7 @@ function requestClosedView(row: EventRow) {
 
 function marketResultView(row: EventRow) {
   const { asset, result, previous } = traded<{
-    venue: string;
-    asset_id: string;
+    asset: string;
     result: number;
     previous: number | null;
   }>(row);
@@ -108,8 +79,15 @@ function quoteClosedView(event: EventRow): QuoteClosed {
   };
 }
 
-function traded<Row extends { venue: string; asset_id: string }>(row: EventRow) {
-  const own = stored<Row>(row);
+/** A record when it was opened. The caller adds what every new one has in common. */
+function opened<Row extends { asset: string }>(row: EventRow, at: number) {
+  const { life_ms: lifeMs } = stored<{ life_ms: number }>(row);
+  const times = { opened_at: at, expires_at: at + lifeMs };
+  return { ...traded<Row>(row), ...times, status: "open" as const };
+}
+
+function traded<Row extends { asset: string }>(row: EventRow): Row {
+  const own = stored<Row & { venue: string; asset_id: string }>(row);
   return { ...own, asset: readAsset(own) };
 }
 

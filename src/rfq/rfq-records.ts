@@ -7,7 +7,18 @@ import { readAssetKey } from "../assets/asset.ts";
 import type { RequestSide, Side } from "../assets/asset-fields.ts";
 import type { Venue } from "../platform/venues.ts";
 import { NOW } from "../platform/commit.ts";
-import { atom, type Columns, type Expr, expr, raw, readUuid, uuid } from "../platform/sql.ts";
+import {
+  atom,
+  type Columns,
+  type Expr,
+  expr,
+  raw,
+  readUuid,
+  type RowOf,
+  type Typed,
+  typed,
+  uuid,
+} from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import {
   eachText,
@@ -27,30 +38,45 @@ export type Audience =
 export const PUBLIC: Audience = { kind: "public" };
 export const reader = (userId: string): Audience => ({ kind: "user", userId: uuid(userId) });
 
-export function requestColumns(audience: Audience): Columns<keyof RequestRow> {
-  const owner = audience.kind === "public" ? atom("0") : expr`r.requester_id = ${audience.userId}`;
+/** A row crosses Durable Object calls, of which one side may lack a new text (own-texts.ts). */
+type Optional<Row, Texts> = Omit<Row, keyof Texts> & Texts;
+
+/** Rows are also stored as JSON: ids are hex, amounts decimal text, and flags 0 or 1. */
+export function requestColumns(audience: Audience) {
+  const owner: Typed<number> =
+    audience.kind === "public" ? atom("0") : expr`r.requester_id = ${audience.userId}`;
+  const userId: Typed<string | null> = expr`iif(r.disclosed = 1 OR ${owner},
+    hex(r.requester_id), NULL)`;
+  const status: Typed<RequestStatus> = expr`iif(r.status = 'open' AND r.expires_at <= ${NOW},
+    'expired', r.status)`;
+  const quoteCount: Typed<number> = expr`iif(${owner}, (SELECT count(*) FROM quotes b
+    WHERE b.request_id = r.request_id AND b.status = 'open' AND b.expires_at > ${NOW}), 0)`;
   return {
-    request_id: atom("hex(r.request_id)"),
-    user_id: expr`iif(r.disclosed = 1 OR ${owner}, hex(r.requester_id), NULL)`,
-    asset: atom("r.asset"),
-    amount: atom("r.amount"),
-    usdc_amount: atom("CAST(r.usdc_amount AS TEXT)"),
-    side: atom("r.side"),
-    status: expr`iif(r.status = 'open' AND r.expires_at <= ${NOW}, 'expired', r.status)`,
-    disclosed: atom("r.disclosed"),
-    opened_at: atom("r.opened_at"),
-    expires_at: atom("r.expires_at"),
+    request_id: typed<string>("hex(r.request_id)"),
+    user_id: userId,
+    asset: typed<string>("r.asset"),
+    amount: typed<string | null>("r.amount"),
+    usdc_amount: typed<string | null>("CAST(r.usdc_amount AS TEXT)"),
+    side: typed<RequestSide>("r.side"),
+    status,
+    disclosed: typed<number>("r.disclosed"),
+    opened_at: typed<number>("r.opened_at"),
+    expires_at: typed<number>("r.expires_at"),
     owned: owner,
-    ...eachText(REQUEST_TEXTS, (name) => expr`iif(${owner}, ${raw(`r.${name}`)}, NULL)`),
+    ...eachText(
+      REQUEST_TEXTS,
+      (name): Typed<string | null> => expr`iif(${owner}, ${raw(`r.${name}`)}, NULL)`,
+    ),
     best_bid: bestPrice(owner, "Bid"),
     best_ask: bestPrice(owner, "Ask"),
-    quote_count: expr`iif(${owner}, (SELECT count(*) FROM quotes b
-      WHERE b.request_id = r.request_id AND b.status = 'open' AND b.expires_at > ${NOW}), 0)`,
+    quote_count: quoteCount,
   };
 }
 
+export type RequestRow = Optional<RowOf<ReturnType<typeof requestColumns>>, RequestTexts>;
+
 /** The requester buys at the lowest Bid and sells at the highest Ask. Only they see the prices. */
-function bestPrice(owner: Expr, side: Side): Expr {
+function bestPrice(owner: Expr, side: Side): Typed<number | null> {
   return expr`iif(${owner} AND r.side IN (${side}, 'TwoWay'),
     (SELECT ${side === "Bid" ? atom("min(b.price)") : atom("max(b.price)")} FROM quotes b
       WHERE b.request_id = r.request_id AND b.side = ${side} AND b.status = 'open'
@@ -67,24 +93,6 @@ export function newRequestColumns(audience: Audience): Columns<keyof RequestRow>
     quote_count: atom("0"),
   };
 }
-
-/** Rows are also stored as JSON: ids are hex, amounts decimal text, and flags 0 or 1. */
-export type RequestRow = RequestTexts & {
-  readonly request_id: string;
-  readonly user_id: string | null;
-  readonly asset: string;
-  readonly amount: string | null;
-  readonly usdc_amount: string | null;
-  readonly side: RequestSide;
-  readonly status: RequestStatus;
-  readonly disclosed: number;
-  readonly opened_at: number;
-  readonly expires_at: number;
-  readonly owned: number;
-  readonly best_bid: number | null;
-  readonly best_ask: number | null;
-  readonly quote_count: number;
-};
 
 export function requestView(row: RequestRow) {
   return {
@@ -116,36 +124,35 @@ type QuoteReader = "maker" | "requester";
  * `fee` is the reader's own fee. The requester does not see what would show the maker's state: what
  * they set aside, why they were cancelled, and which quote replaced which.
  */
-export function quoteColumns(reads: QuoteReader): Columns<keyof QuoteRow> {
-  const status = expr`iif(q.status = 'open' AND q.expires_at <= ${NOW}, 'expired', q.status)`;
+export function quoteColumns(reads: QuoteReader) {
+  const status: Typed<QuoteStatus> = expr`iif(q.status = 'open' AND q.expires_at <= ${NOW},
+    'expired', q.status)`;
   const ended = expr`nullif(${status}, 'open')`;
+  const isMaker = reads === "maker";
+  const closeReason: Typed<CloseReason | null> = isMaker
+    ? expr`coalesce(q.close_reason, ${ended})`
+    : ended;
+  const ofMaker = (column: string) => typed<string | null>(isMaker ? column : "NULL");
   return {
-    quote_id: atom("hex(q.quote_id)"),
-    request_id: atom("hex(q.request_id)"),
-    asset: atom("q.asset"),
-    amount: atom("q.amount"),
-    side: atom("q.side"),
-    price: atom("q.price"),
-    usdc_amount: atom("CAST(q.usdc_amount AS TEXT)"),
-    fee: atom(`CAST(q.${reads === "maker" ? "maker_fee" : "taker_fee"} AS TEXT)`),
+    quote_id: typed<string>("hex(q.quote_id)"),
+    request_id: typed<string>("hex(q.request_id)"),
+    asset: typed<string>("q.asset"),
+    amount: typed<string>("q.amount"),
+    side: typed<Side>("q.side"),
+    price: typed<number>("q.price"),
+    usdc_amount: typed<string>("CAST(q.usdc_amount AS TEXT)"),
+    fee: typed<string>(`CAST(q.${isMaker ? "maker_fee" : "taker_fee"} AS TEXT)`),
     status,
-    opened_at: atom("q.opened_at"),
-    expires_at: atom("q.expires_at"),
-    ...(reads === "maker"
-      ? {
-          reserve: atom("CAST(q.reserve AS TEXT)"),
-          ...eachText(QUOTE_TEXTS, (name) => atom(`q.${name}`)),
-          close_reason: expr`coalesce(q.close_reason, ${ended})`,
-          replaced_by: REPLACED_BY,
-        }
-      : {
-          reserve: atom("NULL"),
-          ...eachText(QUOTE_TEXTS, () => atom("NULL")),
-          close_reason: ended,
-          replaced_by: atom("NULL"),
-        }),
+    opened_at: typed<number>("q.opened_at"),
+    expires_at: typed<number>("q.expires_at"),
+    reserve: ofMaker("CAST(q.reserve AS TEXT)"),
+    ...eachText(QUOTE_TEXTS, (name) => ofMaker(`q.${name}`)),
+    close_reason: closeReason,
+    replaced_by: ofMaker(REPLACED_BY.text),
   };
 }
+
+export type QuoteRow = Optional<RowOf<ReturnType<typeof quoteColumns>>, QuoteTexts>;
 
 /** SQLite's hex() turns NULL into an empty text. */
 export const REPLACED_BY = atom("nullif(hex(q.replaced_by), '')");
@@ -159,23 +166,6 @@ export function newQuoteColumns(reads: QuoteReader): Columns<keyof QuoteRow> {
     replaced_by: atom("NULL"),
   };
 }
-
-export type QuoteRow = QuoteTexts & {
-  readonly quote_id: string;
-  readonly request_id: string;
-  readonly asset: string;
-  readonly amount: string;
-  readonly side: Side;
-  readonly price: number;
-  readonly usdc_amount: string;
-  readonly fee: string;
-  readonly status: QuoteStatus;
-  readonly opened_at: number;
-  readonly expires_at: number;
-  readonly reserve: string | null;
-  readonly close_reason: CloseReason | null;
-  readonly replaced_by: string | null;
-};
 
 export function quoteView(row: QuoteRow) {
   return {
@@ -203,24 +193,20 @@ function reserveView({ side, asset }: QuoteRow, reserve: string) {
   return { ...(side === "Bid" ? assetView(asset) : usdc), amount: toHex(BigInt(reserve)) };
 }
 
-export function matchColumns(userId: Expr): Columns<keyof MatchRow> {
+export function matchColumns(userId: Expr) {
+  const ofReader = <Value>(ofMaker: string, ofRequester: string): Typed<Value> =>
+    expr`iif(m.maker_id = ${userId}, ${raw(ofMaker)}, ${raw(ofRequester)})`;
   return {
     ...TRADE,
-    request_id: atom("hex(m.request_id)"),
-    quote_id: atom("hex(m.quote_id)"),
-    fee: expr`CAST(iif(m.maker_id = ${userId}, m.maker_fee, m.taker_fee) AS TEXT)`,
-    role: expr`iif(m.maker_id = ${userId}, 'maker', 'requester')`,
-    label: expr`iif(m.maker_id = ${userId}, m.maker_label, m.requester_label)`,
+    request_id: typed<string>("hex(m.request_id)"),
+    quote_id: typed<string>("hex(m.quote_id)"),
+    fee: ofReader<string>("CAST(m.maker_fee AS TEXT)", "CAST(m.taker_fee AS TEXT)"),
+    role: ofReader<"maker" | "requester">("'maker'", "'requester'"),
+    label: ofReader<string | null>("m.maker_label", "m.requester_label"),
   };
 }
 
-export type MatchRow = TradeRow & {
-  readonly request_id: string;
-  readonly quote_id: string;
-  readonly fee: string;
-  readonly role: "requester" | "maker";
-  readonly label: string | null;
-};
+export type MatchRow = RowOf<ReturnType<typeof matchColumns>>;
 
 export function matchView(row: MatchRow) {
   return {
@@ -241,25 +227,17 @@ export function matchView(row: MatchRow) {
 }
 
 /** A trade of the tape: a match without its parties and fees. */
-export const TRADE: Columns<keyof TradeRow> = {
-  match_id: atom("hex(m.match_id)"),
-  asset: atom("m.asset"),
-  side: atom("m.side"),
-  amount: atom("CAST(m.amount AS TEXT)"),
-  price: atom("m.price"),
-  usdc_amount: atom("CAST(m.usdc_amount AS TEXT)"),
-  at: atom("m.at"),
+export const TRADE = {
+  match_id: typed<string>("hex(m.match_id)"),
+  asset: typed<string>("m.asset"),
+  side: typed<Side>("m.side"),
+  amount: typed<string>("CAST(m.amount AS TEXT)"),
+  price: typed<number>("m.price"),
+  usdc_amount: typed<string>("CAST(m.usdc_amount AS TEXT)"),
+  at: typed<number>("m.at"),
 };
 
-export type TradeRow = {
-  readonly match_id: string;
-  readonly asset: string;
-  readonly side: Side;
-  readonly amount: string;
-  readonly price: number;
-  readonly usdc_amount: string;
-  readonly at: number;
-};
+export type TradeRow = RowOf<typeof TRADE>;
 
 export function tradeView(row: TradeRow) {
   return {

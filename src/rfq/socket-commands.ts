@@ -1,6 +1,6 @@
 /** Commands that arrive on a socket. Rules, errors and results are those of the REST routes. */
 import * as z from "zod";
-import { uuidField, oneOf } from "../http/fields.ts";
+import { uuidField } from "../http/fields.ts";
 import { type Config, config } from "../platform/config.ts";
 import { InFlight } from "../platform/in-flight.ts";
 import { isObject, parseJson } from "../http/json.ts";
@@ -50,16 +50,9 @@ const Quote = QuoteBody.extend({ idempotency_key: idempotencyKeyField.optional()
 const Quotes = quotesBody(MAX_QUOTES_PER_FRAME);
 const CancelBody = z.strictObject({ quote_id: uuidField });
 const SCHEMAS = { quote: Quote, quotes: Quotes, cancel_quote: CancelBody, accept: AcceptBody };
-const OPS = [
-  "quote",
-  "quotes",
-  "cancel_quote",
-  "accept",
-] as const satisfies (keyof typeof SCHEMAS)[];
-const Op = oneOf(OPS);
 
 /** A frame with a known op and known fields. Their values may be wrong. */
-type Shaped = Record<string, unknown> & { readonly op: (typeof OPS)[number] };
+type Shaped = Record<string, unknown> & { readonly op: keyof typeof SCHEMAS };
 
 /** The body of a result, or the problem. */
 type Outcome = { readonly data: unknown } | { readonly problem: ProblemData };
@@ -92,7 +85,8 @@ export class SocketCommands {
   async receive(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
     // Frames in flight still arrive after we have closed the socket. They are ignored.
     if (socket.readyState !== WebSocket.READY_STATE_OPEN) return;
-    if (isTooBig(frame)) return closeSocket(socket, CLOSE_TOO_BIG, "frame over 16 KiB");
+    if (Buffer.byteLength(frame) > MAX_FRAME_BYTES)
+      return closeSocket(socket, CLOSE_TOO_BIG, "frame over 16 KiB");
     const { actor, armed, place } = readState(socket);
     if (this.#countFrame(actor.userId) > MAX_FRAMES)
       return closeSocket(socket, CLOSE_POLICY, "too many frames");
@@ -111,7 +105,7 @@ export class SocketCommands {
       if ("data" in outcome) reply(socket, { type: "result", id, data: outcome.data });
       else replyProblem(socket, id, outcome.problem);
     } catch (error) {
-      if (error instanceof MalformedFrame) return rejectMalformed(socket, id, error.errors);
+      if (error instanceof MalformedFrame) return rejectMalformed(socket, id, error.data);
       if (error instanceof Problem) return replyProblem(socket, id, error.data);
       log("error", "streams.command_failed", errorFields(error));
       replyProblem(socket, id, {
@@ -161,36 +155,22 @@ export class SocketCommands {
  * A frame that cannot be parsed, or has an unknown op or field. Such frames come from a broken
  * client, so they are counted. A refused price or amount is not one of them.
  */
-class MalformedFrame extends Error {
-  readonly errors: readonly FieldError[];
+class MalformedFrame extends Problem {
   constructor(errors: readonly FieldError[]) {
-    super("malformed frame");
-    this.name = "MalformedFrame";
-    this.errors = errors;
+    super(invalidRequest(errors).data);
   }
-}
-
-function isTooBig(frame: string | ArrayBuffer): boolean {
-  if (typeof frame !== "string") return frame.byteLength > MAX_FRAME_BYTES;
-  return (
-    frame.length > MAX_FRAME_BYTES ||
-    (frame.length > MAX_FRAME_BYTES / 3 && Buffer.byteLength(frame) > MAX_FRAME_BYTES)
-  );
 }
 
 function readFrame(frame: string | ArrayBuffer): Record<string, unknown> {
   if (typeof frame !== "string") throw malformed("frame", "binary frames are not accepted");
-  const value = parse(frame);
-  if (!isObject(value)) throw malformed("frame", "must be a JSON object");
-  return value;
-}
-
-function parse(frame: string): unknown {
+  let value: unknown;
   try {
-    return parseJson(frame, "frame");
+    value = parseJson(frame, "frame");
   } catch (error) {
     throw error instanceof Problem ? new MalformedFrame(error.data.errors ?? []) : error;
   }
+  if (!isObject(value)) throw malformed("frame", "must be a JSON object");
+  return value;
 }
 
 function readId(fields: Record<string, unknown>): string {
@@ -206,14 +186,17 @@ function readId(fields: Record<string, unknown>): string {
  * burst are counted in the order in which they arrive, and those after the tenth are ignored.
  */
 function checkShape(fields: Record<string, unknown>): asserts fields is Shaped {
-  const op = Op.safeParse(fields["op"]);
-  if (!op.success) throw malformed("op", `must be one of ${OPS.join(", ")}`);
-  const schema = SCHEMAS[op.data];
-  const { op: _, ...body } = fields;
+  const { op, ...body } = fields;
+  if (!isOp(op)) throw malformed("op", `must be one of ${Object.keys(SCHEMAS).join(", ")}`);
+  const schema = SCHEMAS[op];
   if (Object.keys(body).every((name) => Object.hasOwn(schema.shape, name))) return;
   const errors: FieldError[] = [];
   validate(schema, body, "command", errors);
   throw new MalformedFrame(errors);
+}
+
+function isOp(op: unknown): op is Shaped["op"] {
+  return typeof op === "string" && Object.hasOwn(SCHEMAS, op);
 }
 
 function readCommand({ op, ...fields }: Shaped, sent: Sent): Command | PlaceQuote[] {
@@ -248,12 +231,7 @@ function validFields<Schema extends z.ZodObject>(
   return value;
 }
 
-function rejectMalformed(
-  socket: WebSocket,
-  id: string | null,
-  errors: readonly FieldError[],
-): void {
-  const { data } = invalidRequest(errors);
+function rejectMalformed(socket: WebSocket, id: string | null, data: ProblemData): void {
   const count = countMalformedFrame(socket);
   const warning = "One more malformed frame within a minute closes the socket.";
   const isLast = count === MAX_MALFORMED_FRAMES - 1;
@@ -265,14 +243,12 @@ function rejectMalformed(
 function countMalformedFrame(socket: WebSocket): number {
   const state = readState(socket);
   const at = now();
-  const fresh = at - state.malformedSince > MALFORMED_WINDOW_MS;
-  const malformedFrames = fresh ? 1 : state.malformedFrames + 1;
-  writeState(socket, {
-    ...state,
-    malformedSince: fresh ? at : state.malformedSince,
-    malformedFrames,
-  });
-  return malformedFrames;
+  const { malformedSince, malformedFrames } =
+    at - state.malformedSince > MALFORMED_WINDOW_MS
+      ? { malformedSince: at, malformedFrames: 0 }
+      : state;
+  writeState(socket, { ...state, malformedSince, malformedFrames: malformedFrames + 1 });
+  return malformedFrames + 1;
 }
 
 function reply(

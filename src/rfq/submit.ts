@@ -26,9 +26,7 @@ const MAX_CACHED_BOOKS = 50_000;
 /** Unknown ids and when to look for them again, in Unix milliseconds. */
 const unknownIds = new Map<string, number>();
 const MAX_UNKNOWN_IDS = 10_000;
-/**
- * An id is known only after its record was committed, so this never hides a record from its user.
- */
+/** An id is known only once its record is committed, so this hides no record from its user. */
 const UNKNOWN_MS = 1_000;
 
 /** A book's object, as far as a command needs it. */

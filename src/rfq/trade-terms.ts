@@ -12,9 +12,7 @@ export type TradeTerms = {
   readonly usdcAmount: bigint;
   readonly takerFee: bigint;
   readonly makerFee: bigint;
-  /**
-   * What the maker reserves when quoting: the asset for a Bid, USDC and the maker's fee for an Ask.
-   */
+  /** What the maker reserves: the asset for a Bid, USDC and the maker's fee for an Ask. */
   readonly reserveAsset: AssetKey;
   readonly reserve: bigint;
 };

@@ -25,9 +25,7 @@ export type OnDisconnect = {
 
 /** A socket that sends nothing for this long, not even a ping, has ended. */
 export const MAX_SILENCE_MS = 30_000;
-/**
- * How exactly the last frame is remembered, so that a busy socket does not write state for each.
- */
+/** How exactly the last frame is remembered, so that a busy socket writes its state seldom. */
 const HEARD_EVERY_MS = 1_000;
 const MAX_TRIES = 10;
 const RETRY_MS = 1_000;

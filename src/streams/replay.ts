@@ -1,6 +1,4 @@
-/**
- * What a new subscriber receives before live messages: a snapshot, or the events after `since`.
- */
+/** What a new subscriber receives before live messages: a snapshot, or events after `since`. */
 import { NOW } from "../platform/commit.ts";
 import { all, prepare, type Sql, sql } from "../platform/sql.ts";
 import { ACTIVE_WITHIN_MS, openStreams, type StreamEvent } from "./event-log.ts";
@@ -18,9 +16,7 @@ type Rows = readonly (readonly unknown[])[];
 
 export type StreamHead = { readonly lastSeq: number; readonly firstKept: number };
 
-/**
- * What a new subscriber receives before live messages; the domains that own the records provide it.
- */
+/** Provided by the domains that own the records. */
 export type Snapshot = readonly SnapshotPart[];
 
 export type SnapshotPart = {

@@ -50,9 +50,7 @@ export function tagOf(whose: SocketsOf): string {
   return "apiKeyId" in whose ? `key:${whose.apiKeyId}` : `sessions:${whose.sessionsOf}`;
 }
 
-/**
- * Read for every frame, and reading an attachment takes longer than the rest of a refused frame.
- */
+/** Read for every frame. To read an attachment takes longer than the rest of a refused frame. */
 const states = new WeakMap<WebSocket, SocketState>();
 
 export function readState(socket: WebSocket): SocketState {
@@ -82,9 +80,7 @@ export function readUpgrade(request: Request): Upgrade {
   return JSON.parse(request.headers.get(ACTOR_HEADER) ?? "null") as Upgrade;
 }
 
-/**
- * Codes that are never sent in a frame (RFC 6455 section 7.4.1): the peer sent none, or vanished.
- */
+/** Codes that no frame carries (RFC 6455 section 7.4.1): the peer sent none, or vanished. */
 const NEVER_SENT = new Set([1005, 1006, 1015]);
 
 /**

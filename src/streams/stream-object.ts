@@ -1,6 +1,4 @@
-/**
- * What the Durable Objects that hold sockets share: RfqBook for book streams, Feed for the others.
- */
+/** The base of the Durable Objects that hold sockets: RfqBook for book streams, Feed for others. */
 import { DurableObject } from "cloudflare:workers";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";

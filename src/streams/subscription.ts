@@ -1,6 +1,4 @@
-/**
- * The registration under which the events of one stream are pushed to one object.
- */
+/** The registration under which the events of one stream are pushed to one object. */
 import { now } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { closeStream, openStream, type Registration, type Wanted } from "./replay.ts";

@@ -4,7 +4,7 @@
  */
 import { eq, sql } from "drizzle-orm";
 import type { BookFilter } from "../examined-page.ts";
-import { encodeCursor, type Page } from "../../http/cursor.ts";
+import { fetchCount, type Page, pageOf, type PageQuery } from "../../http/cursor.ts";
 import { Remembered } from "../../http/remembered.ts";
 import { invalidRequest } from "../../platform/problem.ts";
 import { read } from "../../platform/read.ts";
@@ -24,16 +24,15 @@ type Known = {
   readonly sorted: readonly Market[];
 };
 
-export type MarketQuery = BookFilter & {
-  readonly status?: MarketStatus | undefined;
-  /** Only those for tests, or only others. Default: all. */
-  readonly test?: boolean | undefined;
-  /** Every word occurs in the title or the outcome. */
-  readonly words: readonly string[];
-  readonly limit: number;
-  /** The asset of the last market of the previous page. */
-  readonly after?: string | undefined;
-};
+/** A cursor is the asset of the last market of the page before. */
+export type MarketQuery = BookFilter &
+  PageQuery<string> & {
+    readonly status?: MarketStatus | undefined;
+    /** Only those for tests, or only others. Default: all. */
+    readonly test?: boolean | undefined;
+    /** Every word occurs in the title or the outcome. */
+    readonly words: readonly string[];
+  };
 
 export class MarketList {
   readonly #known = new Remembered<Known>();
@@ -54,26 +53,23 @@ export function pageOfMarkets(
   query: MarketQuery,
   now: number,
 ): Page<ReturnType<typeof marketView>> {
-  const last = query.after === undefined ? undefined : byAsset.get(query.after);
-  if (query.after !== undefined && last === undefined)
+  const after = query.last_cursor?.position;
+  const last = after === undefined ? undefined : byAsset.get(after);
+  if (after !== undefined && last === undefined)
     throw invalidRequest([
       { path: "query.last_cursor", message: "must be a next_cursor of this list" },
     ]);
-  const cursorOf = (market: Market | undefined) =>
-    market === undefined ? null : encodeCursor([market.asset]);
-  if (query.limit === 0) return { items: [], next_cursor: cursorOf(last) };
-  const shown: Market[] = [];
-  for (let index = last === undefined ? 0 : firstAfter(sorted, last); ; index++) {
-    const market = sorted[index];
-    const done = market === undefined;
-    if (!done && !fits(market, query, now)) continue;
-    if (done || shown.length === query.limit)
-      return {
-        items: shown.map((one) => marketView(one, now)),
-        next_cursor: done ? null : cursorOf(shown.at(-1)),
-      };
-    shown.push(market);
+  const found: Market[] = [];
+  for (const market of sorted.slice(last === undefined ? 0 : sorted.indexOf(last) + 1)) {
+    if (fits(market, query, now)) found.push(market);
+    if (found.length === fetchCount(query)) break;
   }
+  return pageOf(
+    query,
+    found,
+    (market) => marketView(market, now),
+    ({ asset }) => [asset],
+  );
 }
 
 function fits(market: Market, query: MarketQuery, now: number): boolean {
@@ -85,18 +81,6 @@ function fits(market: Market, query: MarketQuery, now: number): boolean {
   if (words.length === 0) return true;
   const [title, outcome] = [market.title.toLowerCase(), market.outcome.toLowerCase()];
   return words.every((word) => title.includes(word) || outcome.includes(word));
-}
-
-/** The index of the first market after `last`, by bisection. */
-function firstAfter(sorted: readonly Market[], last: Market): number {
-  let [low, high] = [0, sorted.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    const market = sorted[middle];
-    if (market !== undefined && inOrder(market, last) <= 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /** By code units, so that every isolate has the same order. */

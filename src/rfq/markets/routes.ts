@@ -24,12 +24,10 @@ export function registerMarketRoutes(api: Api): void {
       markets.page(
         env,
         {
+          ...query,
           ...bookOf(query),
-          status: query.status,
           test: query.test === "true",
           words: query.q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [],
-          limit: query.limit,
-          after: query.last_cursor?.position,
         },
         Date.now(),
       ),

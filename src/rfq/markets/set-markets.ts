@@ -1,6 +1,4 @@
-/**
- * What the operator does to markets. Each change is one commit; what it ends is cancelled after it.
- */
+/** What the operator does to markets. Each change is one commit. What it ends follows it. */
 import { type AuditRecord, commitAudited } from "../../audit/audit.ts";
 import { assetKey } from "../../assets/asset.ts";
 import { type Group, NOW } from "../../platform/commit.ts";
