@@ -1,8 +1,6 @@
 import type { Source } from "../http/fields.ts";
 import { parseJsonInteger } from "../http/json.ts";
 
-export { parseJsonInteger };
-
 export const U256_MAX = 2n ** 256n - 1n;
 
 /** A U256 in responses: minimal lower-case hexadecimal. */

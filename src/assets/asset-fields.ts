@@ -2,7 +2,8 @@
 import * as z from "zod";
 import { described, field, oneOf, pattern, textField } from "../http/fields.ts";
 import { parseAddress } from "./address.ts";
-import { parseJsonInteger, parseU256, U256_MAX } from "./amount.ts";
+import { parseJsonInteger } from "../http/json.ts";
+import { parseU256, U256_MAX } from "./amount.ts";
 import { canonicalAssetId } from "./asset.ts";
 import { MAX_NATIVE_UNITS } from "../platform/sql.ts";
 import { VENUE_ID } from "../platform/venues.ts";

@@ -11,11 +11,6 @@ type EventsQuery = {
   readonly types?: readonly string[] | undefined;
   readonly limit: number;
 };
-export type EventsPage = {
-  readonly items: EventMessage[];
-  readonly next_since: number;
-  readonly last_seq: number;
-};
 
 /**
  * The user's events after `since`, oldest first, by default from the oldest that is kept.
@@ -26,7 +21,7 @@ export async function listEvents(
   db: D1Database,
   userId: string,
   { since, types, limit }: EventsQuery,
-): Promise<EventsPage> {
+) {
   const stream = accountStream(userId);
   const head = await pollStream(db, stream);
   const after = since ?? head.firstKept - 1;

@@ -27,6 +27,9 @@ export type BookFilter = {
   readonly assetId?: string | undefined;
 };
 
+/** Of records: from when to when, in Unix milliseconds, both included. */
+export type Period = { readonly from?: number | undefined; readonly to?: number | undefined };
+
 /** Conditions on an asset's key. `column` must be trusted text. */
 export function inBook(column: string, { venue, assetId }: BookFilter): Expr[] {
   if (venue === undefined) return [];

@@ -1,17 +1,15 @@
 import { olderThan, type Page, type PageQuery, type TimeId } from "../http/cursor.ts";
 import type { RecordArchive } from "../archive/cold-records.ts";
 import { and, expr, raw, readUuid, select, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
-import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
+import { type BookFilter, examinedPage, inBook, type Period } from "./examined-page.ts";
 import { matchColumns, type MatchRow, matchView } from "./rfq-records.ts";
 import { matchRow } from "./sealed-rows.ts";
 
-export type MatchFilter = BookFilter & {
-  readonly role?: "requester" | "maker" | undefined;
-  readonly label?: string | undefined;
-  /** Unix milliseconds, both included. */
-  readonly from?: number | undefined;
-  readonly to?: number | undefined;
-};
+type MatchFilter = BookFilter &
+  Period & {
+    readonly role?: "requester" | "maker" | undefined;
+    readonly label?: string | undefined;
+  };
 
 /**
  * The caller's matches as requester or maker, newest first. Each role is read from its own index,

@@ -22,7 +22,8 @@ import {
   uuid,
   select,
 } from "../platform/sql.ts";
-import { type BookFilter, examinedPage, inBook } from "./examined-page.ts";
+import type { QuoteFilter } from "./cancel-quotes.ts";
+import { examinedPage, inBook } from "./examined-page.ts";
 import { quoteColumns, type QuoteRow, quoteView } from "./rfq-records.ts";
 import { quoteRow } from "./sealed-rows.ts";
 import type { Side } from "../assets/asset-fields.ts";
@@ -108,12 +109,6 @@ function quotesOnRequest(
   });
 }
 
-export type OwnQuotesFilter = BookFilter & {
-  readonly status?: QuoteStatus | undefined;
-  readonly requestId?: string | undefined;
-  readonly label?: string | undefined;
-};
-
 /**
  * The caller's own quotes, newest first. Those with a label are read from the index on it. Only
  * open ones are sorted, of which there are few.
@@ -121,7 +116,7 @@ export type OwnQuotesFilter = BookFilter & {
 export function listOwnQuotes(
   archive: RecordArchive,
   userId: string,
-  { status, requestId, label, ...book }: OwnQuotesFilter,
+  { status, requestId, label, ...book }: QuoteFilter & { status?: QuoteStatus | undefined },
   page: PageQuery<TimeId>,
 ): Promise<QuotePage> {
   const columns = select(quoteColumns("maker"));

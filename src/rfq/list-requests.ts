@@ -15,10 +15,7 @@ import { reader, type RequestRow, requestColumns, requestView } from "./rfq-reco
 import { inStatuses } from "./status-ranges.ts";
 import { REQUEST_STATUSES } from "./statuses.ts";
 
-/**
- * Open requests of all users, newest first. `user_id` is shown only for the caller's own and for
- * disclosed requests.
- */
+/** Open requests of all users, newest first. `user_id` is null unless own or disclosed. */
 export function listOpenRequests(
   db: D1Database,
   userId: string,
@@ -28,7 +25,7 @@ export function listOpenRequests(
   return list(db, userId, page, and(inBook("r.asset", filter)));
 }
 
-export type OwnRequestsFilter = BookFilter & {
+type OwnRequestsFilter = BookFilter & {
   readonly status: "open" | "all";
   readonly label?: string | undefined;
 };

@@ -10,17 +10,11 @@ import {
 import { NOW } from "../platform/commit.ts";
 import { all, type Expr, expr, raw, readUuid, select, sql, TRUE } from "../platform/sql.ts";
 import { READ } from "../platform/windows.ts";
-import type { BookFilter } from "./examined-page.ts";
+import type { BookFilter, Period } from "./examined-page.ts";
 import { TRADE, type TradeRow, tradeView } from "./rfq-records.ts";
 
 /** How far back the tape reaches. */
 export const TAPE_MS = READ.tape.ms;
-
-export type TradeFilter = BookFilter & {
-  /** Unix milliseconds, both included. */
-  readonly from?: number | undefined;
-  readonly to?: number | undefined;
-};
 
 /**
  * Everyone's trades of the last 24 hours, newest first, without their parties and without those of
@@ -28,11 +22,11 @@ export type TradeFilter = BookFilter & {
  */
 export async function listTrades(
   db: D1Database,
-  { from, to, ...book }: TradeFilter,
+  { from = 0, to, ...book }: BookFilter & Period,
   page: PageQuery<TimeId>,
   tapeMs: number = TAPE_MS,
 ): Promise<Page<ReturnType<typeof tradeView>>> {
-  const since = expr`m.at > ${NOW} - ${tapeMs} AND m.at >= ${from ?? 0}`;
+  const since = expr`m.at > ${NOW} - ${tapeMs} AND m.at >= ${from}`;
   const until = to === undefined ? TRUE : expr`m.at <= ${to}`;
   const rows = await all<TradeRow>(
     db,

@@ -53,17 +53,13 @@ export async function limitRefusalsOfQuotes(
   const known = usedUpProblem(key);
   if (known !== undefined) throw new Problem(known);
   const results = await carryOut();
-  for (const result of results.filter(isRefusal))
+  for (const result of results)
     if (usedUpProblem(key) === undefined) await countRefused(env, key, result);
   return results;
 }
 
-function isRefusal(result: Result): boolean {
-  return !result.ok && !NOT_REFUSED.has(result.problem.code);
-}
-
 async function countRefused(env: Env, key: string, result: Result): Promise<void> {
-  if (!isRefusal(result)) return;
+  if (result.ok || NOT_REFUSED.has(result.problem.code)) return;
   const problem = await countRefusal(env, config(env), key).catch((error: unknown) => {
     // The command was refused all the same.
     log("warn", "rfq.refusal_not_counted", errorFields(error));

@@ -48,13 +48,19 @@ export function submitCommand(env: Env, command: Command, own?: Book): Promise<R
 
 async function sendToBook(env: Env, command: Command, own: Book | undefined): Promise<Result> {
   let asset: string | undefined;
-  try {
-    asset = await bookOf(env.DB, command);
-  } catch (error) {
-    log("error", "rfq.book_not_found", { op: command.op, ...errorFields(error) });
-    return refused(unavailable("none"));
+  if (command.op === "open_request") {
+    asset = command.asset;
+    rememberBook(command.requestId, asset);
+  } else {
+    const { kind, id } = recordOf(command);
+    try {
+      asset = (await booksOf(env.DB, kind, [id])).get(id);
+    } catch (error) {
+      log("error", "rfq.book_not_found", { op: command.op, ...errorFields(error) });
+      return refused(unavailable("none"));
+    }
+    if (asset === undefined) return reject(`${kind}_unknown`, `There is no ${kind} ${id}.`);
   }
-  if (asset === undefined) return unknownRecord(command);
   try {
     const result: Result = await (own?.asset === asset
       ? own.submit(command)
@@ -65,15 +71,6 @@ async function sendToBook(env: Env, command: Command, own: Book | undefined): Pr
     log("error", "rfq.book_unreachable", { asset, op: command.op, ...errorFields(error) });
     return refused(unavailable("unknown"));
   }
-}
-
-async function bookOf(db: D1Database, command: Command): Promise<string | undefined> {
-  if (command.op === "open_request") {
-    rememberBook(command.requestId, command.asset);
-    return command.asset;
-  }
-  const { kind, id } = recordOf(command);
-  return (await booksOf(db, kind, [id])).get(id);
 }
 
 /** The books of records. Ids of unknown ones are omitted. */
@@ -96,7 +93,10 @@ export async function booksOf(
     found.set(id, row.asset);
     unread.delete(id);
   }
-  for (const id of unread) rememberUnknown(id);
+  for (const id of unread) {
+    if (unknownIds.size >= MAX_UNKNOWN_IDS) unknownIds.clear();
+    unknownIds.set(id, now() + UNKNOWN_MS);
+  }
   return found;
 }
 
@@ -110,20 +110,9 @@ const BOOKS_OF: Readonly<Record<Named["kind"], (ids: Sql) => Sql>> = {
     UNION ALL SELECT hex(quote_id), asset FROM matches WHERE quote_id IN (${ids})`,
 };
 
-function rememberUnknown(id: string): void {
-  if (unknownIds.size >= MAX_UNKNOWN_IDS) unknownIds.clear();
-  unknownIds.set(id, now() + UNKNOWN_MS);
-}
-
 export function rememberBook(id: string, asset: string): void {
   if (books.size >= MAX_CACHED_BOOKS) {
     for (const old of [...books.keys()].slice(0, MAX_CACHED_BOOKS / 2)) books.delete(old);
   }
   books.set(id, asset);
-}
-
-function unknownRecord(command: Command): Result {
-  if (command.op === "open_request") throw new Error(`no book for ${command.op}`);
-  const { kind, id } = recordOf(command);
-  return reject(`${kind}_unknown`, `There is no ${kind} ${id}.`);
 }

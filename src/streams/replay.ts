@@ -92,11 +92,6 @@ export async function pollStream(db: D1Database, stream: string): Promise<Stream
   return readHead(stream, head);
 }
 
-/** Ends one registration. A later one of the same stream has another token and stays. */
-export async function closeStream(db: D1Database, { stream, token }: Registration): Promise<void> {
-  await all(db, sql`DELETE FROM stream_subscribers WHERE name = ${stream} AND token = ${token}`);
-}
-
 /** Why a subscriber cannot receive the events after `since`; undefined when it can. */
 export function resyncReason(since: number, head: StreamHead): string | undefined {
   const gone = goneReason(since, head);

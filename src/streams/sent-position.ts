@@ -6,10 +6,7 @@ import { errorFields, log } from "../platform/log.ts";
 import { all, first, sql } from "../platform/sql.ts";
 import type { Rendered } from "./render.ts";
 
-/**
- * Messages kept in memory, so that a thousand reconnecting subscribers do not queue in D1 ahead of
- * money.
- */
+/** Messages kept in memory, so that reconnecting subscribers do not queue in D1 ahead of money. */
 const MAX_RECENT = 1_000;
 
 export class SentPosition {
@@ -69,6 +66,12 @@ export class SentPosition {
 
   forgetRecent(): void {
     this.#recent = [];
+  }
+
+  /** As `moveTo`, without the messages before. */
+  startAt(seq: number): void {
+    this.forgetRecent();
+    this.moveTo(seq);
   }
 
   /** Writes the position to D1, for cron. Does nothing while a write is on its way. */

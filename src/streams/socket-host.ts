@@ -13,7 +13,7 @@ import { errorFields, log } from "../platform/log.ts";
 import { Room } from "../platform/room.ts";
 import { now, toWireTime } from "../platform/time.ts";
 import type { StreamEvent } from "./event-log.ts";
-import { type EventViews, renderControl, renderEvent } from "./render.ts";
+import { type EventViews, renderControl, type Rendered, renderEvent } from "./render.ts";
 import {
   EventsMissing,
   eventsBetween,
@@ -51,14 +51,11 @@ export class SocketHost {
   readonly #db: D1Database;
   readonly #content: StreamContent;
   readonly #stream: string;
-  #chain: Promise<void> = Promise.resolve();
+  #chain: Promise<unknown> = Promise.resolve();
   #checkedAt = 0;
   readonly #subscription: Subscription;
   readonly #position: SentPosition;
-  /**
-   * Sockets that are still catching up. The upgrade in flight keeps the object awake, so memory is
-   * enough.
-   */
+  /** Sockets that are catching up. The upgrade in flight keeps the object awake meanwhile. */
   readonly #syncing = new Set<WebSocket>();
   readonly #filter: AssetFilter;
   readonly open: OpenSockets;
@@ -76,10 +73,7 @@ export class SocketHost {
     this.#position = new SentPosition(ctx, db, stream);
   }
 
-  /**
-   * Accepts an upgrade that the Worker has authenticated. Without `since` the subscriber receives a
-   * snapshot.
-   */
+  /** Accepts an authenticated upgrade. Without `since` the subscriber receives a snapshot. */
   async accept(request: Request, place: string): Promise<Response> {
     await this.#upgrades.enter(1);
     try {
@@ -93,15 +87,16 @@ export class SocketHost {
     const { actor, endsAt, armed = false } = readUpgrade(request);
     const asked = new URL(request.url).searchParams;
     const assets = asked.has("assets") ? new Set(asked.get("assets")?.split(",")) : null;
-    const state = { actor, endsAt, place, armed, assets, heardAt: now(), malformedSince: 0 };
+    const seen = { heardAt: now(), malformedSince: 0, malformedFrames: 0 };
+    const state = { actor, endsAt, place, armed, assets, ...seen };
     const sinceText = asked.get("since");
     const { snapshot: records, snapshotOnRequest } = this.#content;
     const snapshot = snapshotOnRequest && !asked.has("snapshot") ? undefined : records;
     const { 0: client, 1: server } = new WebSocketPair();
-    await this.open.armed.open({ ...state, malformedFrames: 0 }, () => {
+    await this.open.armed.open(state, () => {
       this.#syncing.add(server);
       this.#ctx.acceptWebSocket(server, socketTags(actor));
-      writeState(server, { ...state, malformedFrames: 0 });
+      writeState(server, state);
     });
     try {
       const since = sinceText === null ? undefined : Number(sinceText);
@@ -166,20 +161,15 @@ export class SocketHost {
     const { lastSeq } = await this.#subscription.open(undefined);
     await this.#inOrder(async () => {
       if (this.#subscribers().length > 0) return this.#catchUpTo(lastSeq);
-      this.#position.forgetRecent();
-      this.#position.moveTo(Math.max(lastSeq, this.#position.last ?? 0));
+      this.#position.startAt(Math.max(lastSeq, this.#position.last ?? 0));
     });
   }
 
   /** After a socket closed. A stream without subscribers is not notified any more. */
   left(): Promise<void> {
     return this.#inOrder(async () => {
-      if (
-        !this.#content.hasReaders() &&
-        this.#ctx
-          .getWebSockets()
-          .every((socket) => socket.readyState !== WebSocket.READY_STATE_OPEN)
-      )
+      const isOpen = ({ readyState }: WebSocket) => readyState === WebSocket.READY_STATE_OPEN;
+      if (!this.#content.hasReaders() && !this.#ctx.getWebSockets().some(isOpen))
         await this.#unsubscribe();
     });
   }
@@ -237,8 +227,7 @@ export class SocketHost {
   /** Runs inside the queue. Afterwards all sockets have received the same events. */
   async #join(socket: WebSocket, stands: number): Promise<void> {
     if (this.#subscribers().length === 0) {
-      this.#position.forgetRecent();
-      this.#position.moveTo(Math.max(stands, this.#position.last ?? 0));
+      this.#position.startAt(Math.max(stands, this.#position.last ?? 0));
     } else if ((await this.#position.read()) < stands) {
       await this.#catchUpTo(stands);
     }
@@ -250,11 +239,13 @@ export class SocketHost {
   /** Sends the socket its events of a range. */
   async #sendEvents(socket: WebSocket, range: Parameters<typeof eventsBetween>[2]): Promise<void> {
     for await (const page of eventsBetween(this.#db, this.#stream, range)) {
-      for (const event of page) {
-        const message = this.#filter.messageTo(socket, renderEvent(this.#content.views, event));
-        if (message !== undefined) socket.send(message);
-      }
+      for (const event of page) this.#sendEvent(socket, renderEvent(this.#content.views, event));
     }
+  }
+
+  #sendEvent(socket: WebSocket, event: Rendered): void {
+    const message = this.#filter.messageTo(socket, event);
+    if (message !== undefined) socket.send(message);
   }
 
   /** The socket has received its events up to `seq`, and from now on what all receive. */
@@ -264,25 +255,17 @@ export class SocketHost {
     this.#syncing.delete(socket);
   }
 
-  /**
-   * False when memory does not reach back to `since`, or when `since` is a number that only D1 can
-   * know.
-   */
-  async #joinFromMemory(socket: WebSocket, actor: Actor, since: number): Promise<boolean> {
-    let joined = false;
-    await this.#inOrder(async () => {
+  /** False when memory does not reach back to `since`, or when only D1 can know that number. */
+  #joinFromMemory(socket: WebSocket, actor: Actor, since: number): Promise<boolean> {
+    return this.#inOrder(async () => {
       const { last } = this.#position;
       const recent = this.#subscription.active ? this.#position.recentAfter(since) : undefined;
-      if (last === undefined || recent === undefined) return;
+      if (last === undefined || recent === undefined) return false;
       this.#hello(socket, actor, last);
-      for (const event of recent) {
-        const message = this.#filter.messageTo(socket, event);
-        if (message !== undefined) socket.send(message);
-      }
+      for (const event of recent) this.#sendEvent(socket, event);
       this.#joined(socket, last);
-      joined = true;
+      return true;
     });
-    return joined;
   }
 
   async #unsubscribe(): Promise<void> {
@@ -300,10 +283,7 @@ export class SocketHost {
     );
   }
 
-  /**
-   * The sockets that have received everything up to the position. Those that are catching up are
-   * left out.
-   */
+  /** The sockets that have received everything up to the position, without `#syncing`. */
   #subscribers(sockets = this.#ctx.getWebSockets()): WebSocket[] {
     return this.#syncing.size === 0
       ? sockets
@@ -322,8 +302,7 @@ export class SocketHost {
       // Sending later events would hide the gap. A reconnect with `since` is answered by `resync`.
       for (const socket of this.#subscribers())
         this.open.close(socket, CLOSE_SERVER_ERROR, "events are missing; reconnect");
-      this.#position.forgetRecent();
-      this.#position.moveTo(lastSeq);
+      this.#position.startAt(lastSeq);
     }
   }
 
@@ -339,7 +318,7 @@ export class SocketHost {
     this.#position.acknowledgeSoon();
   }
 
-  #inOrder(task: () => Promise<void>): Promise<void> {
+  #inOrder<Result>(task: () => Promise<Result>): Promise<Result> {
     const done = this.#chain.then(task);
     this.#chain = done.catch((error: unknown) => {
       log("error", "streams.push_failed", { stream: this.#stream, ...errorFields(error) });

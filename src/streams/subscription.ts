@@ -1,7 +1,8 @@
 /** The registration under which the events of one stream are pushed to one object. */
 import { now } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { closeStream, openStream, type Registration, type Wanted } from "./replay.ts";
+import { all, sql } from "../platform/sql.ts";
+import { openStream, type Registration, type Wanted } from "./replay.ts";
 
 /** Storage key of the registration's token. */
 const TOKEN = "subscription";
@@ -34,7 +35,7 @@ export class Subscription {
     const head = await openStream(this.#db, registration, wanted);
     if (this.#ctx.storage.kv.get<string>(TOKEN) === registration.token) this.#active = true;
     // Ended meanwhile, perhaps before the row was written.
-    else await closeStream(this.#db, registration);
+    else await this.#end(registration.token);
     return head;
   }
 
@@ -47,7 +48,15 @@ export class Subscription {
     const token = this.#ctx.storage.kv.get<string>(TOKEN);
     if (token === undefined) return;
     this.#ctx.storage.kv.delete(TOKEN);
-    await closeStream(this.#db, { stream: this.#stream, token });
+    await this.#end(token);
+  }
+
+  /** Ends one registration. A later one of the same stream has another token and stays. */
+  async #end(token: string): Promise<void> {
+    await all(
+      this.#db,
+      sql`DELETE FROM stream_subscribers WHERE name = ${this.#stream} AND token = ${token}`,
+    );
   }
 
   /**

@@ -13,6 +13,7 @@ import {
 import { fetchCount, type Page, pageFields, type PageQuery, pageOf } from "../../http/cursor.ts";
 import { all, literal, sql } from "../../platform/sql.ts";
 import { toWireTime } from "../../platform/time.ts";
+import type { Period } from "../examined-page.ts";
 
 /** Candles are sorted by their start, in minutes since 1970. */
 export const candlePage = pageFields(z.tuple([z.int().min(0)]).transform(([start]) => start));
@@ -20,13 +21,6 @@ export const candlePage = pageFields(z.tuple([z.int().min(0)]).transform(([start
 const MINUTE_MS = 60_000;
 /** Beyond any start. */
 const NO_END = 2 ** 40;
-
-export type CandleQuery = OutcomeToken & {
-  readonly interval: CandleInterval;
-  /** Unix milliseconds, of the start, both included. */
-  readonly from?: number | undefined;
-  readonly to?: number | undefined;
-};
 
 type CandleRow = {
   readonly start: number;
@@ -40,10 +34,10 @@ type CandleRow = {
   readonly final: number;
 };
 
-/** Newest first. */
+/** Newest first. The period is that of their starts. */
 export async function listCandles(
   db: D1Database,
-  { interval, from = 0, to, ...token }: CandleQuery,
+  { interval, from = 0, to, ...token }: OutcomeToken & Period & { interval: CandleInterval },
   page: PageQuery<number>,
 ): Promise<Page<ReturnType<typeof candleView>>> {
   const step = CANDLE_STEPS[interval];

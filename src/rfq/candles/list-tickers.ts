@@ -21,10 +21,7 @@ const MAX_TICKERS = 1_000;
 const HOURS = 24;
 const STEP = CANDLE_STEPS["1h"];
 
-export type Tickers = {
-  readonly items: ReturnType<typeof tickerView>[];
-  readonly as_of: string;
-};
+type Tickers = Awaited<ReturnType<typeof readTickers>>;
 
 /** The tickers of each venue that was asked for. */
 export class TickerList {
@@ -50,7 +47,7 @@ type TickerRow = {
   readonly now: number;
 };
 
-async function readTickers(db: D1Database, venue: Venue): Promise<Tickers> {
+async function readTickers(db: D1Database, venue: Venue) {
   const firstHour = sql`(${NOW} / 3600000 - ${literal(HOURS - 1)}) * 60`;
   const recent = sql`substr(m.asset, 1, instr(m.asset, ':') - 1) = ${venue} AND ${NOT_IN_CANDLES}`;
   const hours = mergeCandles(sql`SELECT *, x'' AS tie FROM candles INDEXED BY candles_start
