@@ -41,7 +41,7 @@ import { endLostSockets } from "./rfq/cancel-on-disconnect.ts";
 import { writeCandles } from "./rfq/candles/write-candles.ts";
 import { tellResults } from "./rfq/markets/resolve-market.ts";
 import { closeMissedTimers } from "./rfq/cancel-after.ts";
-import { expireMissed } from "./rfq/expire-missed.ts";
+import { expireMissed } from "./rfq/expire.ts";
 import { closeTripped } from "./rfq/protection.ts";
 import { watchClock } from "./rfq/watch-clock.ts";
 import { trimRfq } from "./rfq/trim-rfq.ts";

@@ -8,10 +8,7 @@ import { canonicalAssetId } from "./asset.ts";
 import { MAX_NATIVE_UNITS } from "../platform/sql.ts";
 import { VENUE_ID } from "../platform/venues.ts";
 
-/**
- * The patterns below allow 77 decimal digits, because a regular expression cannot express "at most
- * 2^256-1". So this text adds the rest.
- */
+/** The patterns allow 77 decimal digits, because none can express "at most 2^256-1". */
 const LARGEST = ". At most 2^256-1, although the pattern excludes numbers of 78 decimal digits.";
 
 /** An amount within bounds. Generated clients need one type a field. A JSON integer is valid too. */

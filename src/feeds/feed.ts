@@ -100,10 +100,7 @@ export class Feed extends StreamObject {
     }
   }
 
-  /**
-   * Closes the quotes of a credential of this account stream's user at this instant, unless its
-   * cancel-after timer has been moved by then.
-   */
+  /** Closes a credential's quotes at this instant, unless its timer was moved by then. */
   async closeQuotesAt(instant: number): Promise<void> {
     this.#setMeanwhile = Math.min(instant, this.#setMeanwhile ?? instant);
     const known = this.ctx.storage.kv.get<number>(TIMER);
@@ -112,10 +109,7 @@ export class Feed extends StreamObject {
     await this.wakeAt(Math.min(instant, known ?? instant));
   }
 
-  /**
-   * Takes a place for a socket of the user of this account stream. Undefined if they have reached
-   * the limit.
-   */
+  /** Takes a place for a socket of this stream's user. Undefined if they have reached the limit. */
   async takePlace(userId: string, stream: string): Promise<string | undefined> {
     return this.#places.take(userId, stream, config(this.env).STREAM_SOCKETS_PER_USER);
   }

@@ -5,6 +5,9 @@ import { errorFields, log } from "../platform/log.ts";
 const CALL_TIMEOUT_MS = 10_000;
 /** Beyond it a receiver may cut or refuse. Senders keep their messages far below. */
 export const MAX_BODY_BYTES = 65_536;
+/** How long a sender waits after a failed attempt. */
+const FIRST_RETRY_MS = 10_000;
+const LONGEST_RETRY_MS = 3_600_000;
 
 export type Post = {
   /** Whose message it is, for the log. */
@@ -22,10 +25,7 @@ export type Attempt = {
   readonly status: number | null;
 };
 
-/**
- * Follows no redirect, because it could lead to a host that nobody chose, and reads nothing of the
- * response's body, because it may not end.
- */
+/** Follows no redirect, which could lead anywhere, and reads no body, which may not end. */
 export async function postOnce({ to, url, headers, body }: Post): Promise<Attempt> {
   const bytes = new TextEncoder().encode(body);
   if (bytes.length > MAX_BODY_BYTES) throw new RangeError(`a message has ${bytes.length} bytes`);
@@ -50,4 +50,13 @@ export async function postOnce({ to, url, headers, body }: Post): Promise<Attemp
     // A Worker may have 10 000 timers at a time.
     clearTimeout(timer);
   }
+}
+
+/**
+ * 10 s after the first failure, doubling to an hour. A quarter less at random, so that the messages
+ * of many receivers behind one broken host do not all come back at once.
+ */
+export function retryDelayMs(failures: number, random: number = Math.random()): number {
+  const delay = Math.min(FIRST_RETRY_MS * 2 ** Math.max(0, failures - 1), LONGEST_RETRY_MS);
+  return Math.round(delay * (1 - random / 4));
 }

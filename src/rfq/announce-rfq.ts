@@ -1,7 +1,6 @@
 /**
- * Writes the events of a commit group from the rows that the group stamped. Every path that ends or
- * opens something announces it here: commands, alarms, cron, freezes and market closes. Within a
- * stream, causes come before effects.
+ * Writes the events of a commit group from the rows that it stamped. Every path that opens or ends
+ * something announces it here. Within a stream, causes come before effects.
  */
 import type { Group } from "../platform/commit.ts";
 import { storedAsset, storedEvent } from "../platform/event-forms.ts";

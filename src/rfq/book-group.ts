@@ -1,7 +1,4 @@
-/**
- * Builds one commit group of a book: it expires what is due, runs the operations in order, writes
- * their events and reads back what they did.
- */
+/** Builds a commit group: expires what is due, runs operations, writes events, reads the result. */
 import { commit, type Group, newGroup, type NotCommitted } from "../platform/commit.ts";
 import { all, atom, join, jsonObject, jsonText, type Sql, sql } from "../platform/sql.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
@@ -28,10 +25,7 @@ export type GroupDone = {
   readonly nextDue: number | null;
 };
 
-/**
- * What a group ends before its operations: what is due, of which the book names its quotes if it
- * knows them, or nothing.
- */
+/** What a group ends first: what is due (the quotes by id if the book knows them), or nothing. */
 type Expiry = { readonly due: readonly string[] | null } | "none";
 
 export async function commitOperations(

@@ -5,10 +5,7 @@ import { type Sql, sql, uuids } from "../platform/sql.ts";
 import type { Result } from "./command.ts";
 import type { MatchRow, RequestRow } from "./rfq-records.ts";
 
-/**
- * What a group did, read from the rows that it stamped, so it is the same after a lost response.
- * Ids are hex.
- */
+/** What a group did, by the rows that it stamped, so also after a lost response. Ids are hex. */
 export type GroupEffects = {
   readonly requests: ReadonlyMap<string, RequestRow>;
   readonly quotes: ReadonlyMap<string, PlacedQuote>;

@@ -36,10 +36,7 @@ export async function cancelAfter(
   return { cancel_at: toWireTimeOrNull(cancelAt) };
 }
 
-/**
- * Sets a timer that has not run out, with one statement, because bots call often. Returns undefined
- * if it has run out or the actor may not write.
- */
+/** One statement, as bots call often. Undefined if it has run out or the actor may not write. */
 async function moveTimer(
   db: D1Database,
   actor: Actor,
@@ -57,10 +54,7 @@ async function moveTimer(
   return row?.cancel_at;
 }
 
-/**
- * Closes the quotes of a timer that has run out, then sets the timer again, so that no quote comes
- * back to life.
- */
+/** Closes the quotes of a timer that ran out, then sets it again. No quote comes back to life. */
 async function replaceTimer(env: Env, actor: Actor, timeoutSecs: number): Promise<void> {
   const credential = credentialOf(actor);
   const which = (at: Expr) =>

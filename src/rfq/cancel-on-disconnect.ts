@@ -63,10 +63,7 @@ async function endArmed(env: Env, { id, userId, apiKeyId, stream }: ArmedSocket)
   ]);
 }
 
-/**
- * Cron: ends the sockets whose object has died, and those whose object does not respond. Returns
- * whether more is due.
- */
+/** Cron: ends sockets whose object has died or does not respond. Returns whether more is due. */
 export async function endLostSockets(env: Env): Promise<boolean> {
   const rows = await all<ArmedSocket>(
     env.DB,
@@ -95,10 +92,7 @@ export async function endLostSockets(env: Env): Promise<boolean> {
   return false;
 }
 
-/**
- * The next minute asks other streams first. Not written if one minute suffices for all, so that few
- * sockets cost nothing.
- */
+/** So the next minute asks other streams first. Not called if one minute suffices for all. */
 async function noteAsked(db: D1Database, streams: readonly string[]): Promise<void> {
   await all(
     db,

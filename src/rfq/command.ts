@@ -1,17 +1,11 @@
-/**
- * The commands of a book and their results. Both cross a Durable Object call, so they are plain
- * data.
- */
+/** The commands of a book and their results. Both are plain data, for Durable Object calls. */
 import type { RequestSide, Side } from "../assets/asset-fields.ts";
 import { Problem, type ProblemData } from "../platform/problem.ts";
 import type { QuoteTexts, RequestTexts } from "./own-texts.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "./rfq-records.ts";
 import type { Actor } from "../platform/actor.ts";
 
-/**
- * The client's key for a command. `terms` is the command by value, so that two spellings of one
- * command are the same terms.
- */
+/** The client's key. `terms` is the command by value, so that two spellings are the same terms. */
 export type Idempotency = { readonly key: string; readonly terms: string };
 
 /** What every command carries. */
@@ -71,10 +65,7 @@ export type AcceptQuote = Sent &
     readonly quoteId: string;
   };
 
-/**
- * The Worker makes the ids before it calls the book, so that after a lost result there is an id to
- * look up.
- */
+/** The Worker makes the ids before it calls the book, to look them up after a lost result. */
 export type Command = OpenRequest | PlaceQuote | CancelQuote | CancelRequest | AcceptQuote;
 
 /** The record that a command names. */

@@ -19,6 +19,8 @@ import {
   sql,
   uuid,
 } from "../platform/sql.ts";
+import { errorFields, log } from "../platform/log.ts";
+import { bookObject } from "../streams/notify.ts";
 import type { OpenQuote } from "./due-quotes.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 
@@ -167,4 +169,29 @@ export function nextDue(asset: string, at: Expr, what: Due): Sql {
   if (what === "requests") return sql`SELECT due, ${at} AS at FROM (${requests})`;
   return sql`SELECT min(due) AS due, ${at} AS at FROM (
     ${requests} UNION ALL SELECT min(q.expires_at) FROM ${openQuotes(expr`${asset}`)})`;
+}
+
+/** Cron leaves an alarm this much time before it acts instead. */
+const ALARM_GRACE_MS = 5_000;
+const MAX_BOOKS = 200;
+
+/** Cron: wakes the books in which something is overdue, because their alarm missed it. */
+export async function expireMissed(env: Env): Promise<void> {
+  const books = await all<{ asset: string }>(
+    env.DB,
+    sql`SELECT r.asset FROM requests r CROSS JOIN quotes q INDEXED BY quotes_request_status
+        ON q.request_id = r.request_id AND q.status = 'open' AND q.stuck_at IS NULL
+        WHERE r.status = 'open' AND q.expires_at <= ${NOW} - ${ALARM_GRACE_MS}
+      UNION SELECT asset FROM requests WHERE status = 'open' AND stuck_at IS NULL
+        AND expires_at <= ${NOW} - ${ALARM_GRACE_MS} LIMIT ${MAX_BOOKS}`,
+  );
+  await Promise.all(
+    books.map(async ({ asset }) => {
+      try {
+        await bookObject(env, asset).expireDue();
+      } catch (error) {
+        log("error", "rfq.expire_failed", { asset, ...errorFields(error) });
+      }
+    }),
+  );
 }

@@ -1,7 +1,4 @@
-/**
- * A queue that serves users in turn. However many commands one user has queued, the next command of
- * another user waits for at most one of them.
- */
+/** Serves users in turn. A user's next command waits for at most one of each other user. */
 export class FairQueue<Item extends { readonly userId: string }> {
   /** The items of each user, oldest first. The user whose turn is next comes first. */
   readonly #byUser = new Map<string, Item[]>();

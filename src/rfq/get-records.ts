@@ -1,7 +1,4 @@
-/**
- * Reads one request, quote or match by its id. Another user's record is unknown to the caller. The
- * caller's own old ones are in the archive.
- */
+/** Reads one record by id. Another user's is unknown. The caller's old ones are in the archive. */
 import { findCold, type RecordArchive } from "../archive/cold-records.ts";
 import type { RecordKey } from "../archive/record-page.ts";
 import { NOW } from "../platform/commit.ts";

@@ -89,10 +89,7 @@ export function hashIsUnused(kind: KeyUse["kind"], hash: Expr, at: Expr): Expr {
   return expr`NOT EXISTS (SELECT 1 FROM ${keyedRecord(kind, raw("k"), { hash, at })})`;
 }
 
-/**
- * Hash of the terms and result of the command that used the key before, as JSON text. Null if no
- * command did.
- */
+/** Hash of the terms and result of the key's earlier command, as JSON text. Null without one. */
 export type EarlierFacts = { readonly earlier: string | null };
 
 export function earlierFacts(use: KeyUse): Columns<"earlier"> {
@@ -137,10 +134,7 @@ function hashOfTerms({ terms }: Idempotency): string {
 
 type Earlier = readonly [terms: string, row: RequestRow | QuoteRow];
 
-/**
- * The earlier result of this key, or a rejection when its terms differ. Undefined when the key has
- * expired meanwhile.
- */
+/** The key's earlier result, or a rejection if its terms differ. Undefined if it has expired. */
 export function recallResult(
   { kind, idempotency }: KeyUse,
   earlier: string | null,

@@ -58,10 +58,7 @@ function rangeOf({ venue, assetId }: BookFilter): { from: string; before: string
   return { from: key, before: `${key}!` };
 }
 
-/**
- * Amounts are integers of native units. A cost is rounded up, so that no rounding shows a profit,
- * and a value is rounded down.
- */
+/** Native units. Costs are rounded up, so that no rounding shows a profit, and values down. */
 export function positionView(row: PositionRow) {
   const [amount, bought, spent] = [BigInt(row.amount), BigInt(row.bought), BigInt(row.spent)];
   const [sold, received] = [BigInt(row.sold), BigInt(row.received)];

@@ -109,10 +109,7 @@ function quotesOnRequest(
   });
 }
 
-/**
- * The caller's own quotes, newest first. Those with a label are read from the index on it. Only
- * open ones are sorted, of which there are few.
- */
+/** The caller's own quotes, newest first. Only open ones are sorted, of which there are few. */
 export function listOwnQuotes(
   archive: RecordArchive,
   userId: string,

@@ -16,10 +16,7 @@ import { TRADE, type TradeRow, tradeView } from "./rfq-records.ts";
 /** How far back the tape reaches. */
 export const TAPE_MS = READ.tape.ms;
 
-/**
- * Everyone's trades of the last 24 hours, newest first, without their parties and without those of
- * test markets.
- */
+/** Everyone's trades of the last 24 hours, newest first, without parties and test markets. */
 export async function listTrades(
   db: D1Database,
   { from = 0, to, ...book }: BookFilter & Period,

@@ -75,10 +75,7 @@ export async function saveProtection(env: Env, actor: Actor, terms: ProtectionTe
   return getProtection(env.DB, actor);
 }
 
-/**
- * Ends a trip, and notifies the owner. Counting starts again. Has no effect if the user has never
- * saved a protection.
- */
+/** Ends a trip, notifies the owner and counts anew. No effect if no protection was ever saved. */
 export async function resetProtection(env: Env, actor: Actor, ip?: string) {
   const group = newGroup();
   const mine = sql`user_id = ${uuid(actor.userId)}`;
@@ -104,10 +101,7 @@ export async function resetProtection(env: Env, actor: Actor, ip?: string) {
 /** Makers whose quotes cron cancels in one minute. */
 const MAX_MAKERS = 100;
 
-/**
- * Cron: cancels what an accept left open because one of the quotes could not be released. Returns
- * whether more is due.
- */
+/** Cron: cancels what an accept had to leave open. Returns whether more is due. */
 export async function closeTripped(env: Env): Promise<boolean> {
   const makers = await all<{ id: string }>(
     env.DB,

@@ -61,7 +61,8 @@ export function quoteCommandRow(
     reserve_asset: terms.reserveAsset,
     reserve: terms.reserve.toString(),
     received_at: receivedAt,
-    life_ms: lifeMs(command),
+    // Counts from the receipt, so that a delay shortens the time for which the maker is bound.
+    life_ms: command.expiresInSecs * 1_000,
     commit_before: receivedAt + settings.RFQ_COMMAND_MAX_WAIT_MS + MAX_CLOCK_LEAD_MS,
     not_after: command.notAfter ?? null,
     ...quoteTexts(command),
@@ -93,14 +94,6 @@ export function quoteTerms(
     makerFeeBps: BigInt(fees.maker_fee_bps),
   });
   return { ...terms, side, amount };
-}
-
-/**
- * A quote's life counts from when the service received it, so that a delay shortens the time for
- * which the maker is bound.
- */
-function lifeMs({ expiresInSecs }: PlaceQuote): number {
-  return expiresInSecs * 1_000;
 }
 
 export function keyUse({ actor, idempotency }: PlaceQuote): KeyUse {

@@ -44,28 +44,22 @@ export function placeQuotesOf(
   sent: Sent,
   where: string,
 ): PlaceQuote[] {
-  checkIdempotencyKeys(
-    sent,
-    body.quotes.map((item, index) => [`${where}.quotes.${index}`, item]),
-  );
+  const keys = body.quotes.map(({ idempotency_key: key }, n) => [`${where}.quotes.${n}`, key]);
+  checkIdempotencyKeys(sent, Object.fromEntries(keys));
   return body.quotes.map((item) =>
     placeQuoteOf({ ...item, not_after: body.not_after }, sent, item.idempotency_key),
   );
 }
 
-/** For commands whose key is not the one of a request, which the route checks. */
+/** Of commands by their path. The route checks the key of a request. */
 export function checkIdempotencyKeys(
   { actor }: Sent,
-  items: readonly (readonly [
-    path: string,
-    item: { readonly idempotency_key?: string | undefined },
-  ])[],
+  keys: Readonly<Record<string, string | undefined>>,
 ): void {
-  if (!requiresIdempotency(actor)) return;
-  const lacking = items.filter(([, item]) => item.idempotency_key === undefined);
-  if (lacking.length === 0) return;
+  const lacking = Object.keys(keys).filter((path) => keys[path] === undefined);
+  if (!requiresIdempotency(actor) || lacking.length === 0) return;
   throw invalidRequest(
-    lacking.map(([path]) => ({
+    lacking.map((path) => ({
       path: `${path}.idempotency_key`,
       message: "is required, because the API key has require_idempotency",
     })),

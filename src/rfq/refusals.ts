@@ -73,10 +73,7 @@ async function countRefused(env: Env, key: string, result: Result): Promise<void
   }
 }
 
-/**
- * The rejection of any further command like this one, if the class is used up. It costs nothing, so
- * it comes before everything that does.
- */
+/** The rejection of a further such command, if the class is used up. It costs nothing to ask. */
 export function refusedAlready(actor: Actor, op: unknown): ProblemData | undefined {
   return usedUpProblem(keyOf(actor, op));
 }

@@ -6,7 +6,7 @@
 import { alertRow } from "../platform/alert.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
-import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { raw, sql, uuid } from "../platform/sql.ts";
 
 /** Quotes or requests by id. */
 export type Records = { readonly table: "quotes" | "requests"; readonly ids: readonly string[] };
@@ -29,24 +29,15 @@ export async function findCulprits(
 }
 
 export async function setAside(db: D1Database, { table, ids }: Records): Promise<void> {
+  const what = table === "quotes" ? "quote" : "request";
   for (const id of ids) {
     const group = newGroup();
-    const column = table === "quotes" ? "quote_id" : "request_id";
+    const detail = `The ${what} ${id} could not be ended and was set aside. \`stuck end --id ${id}\``;
     await commitOrThrow(db, group, [
       sql`UPDATE ${raw(table)} SET stuck_at = ${group.at}
-        WHERE ${raw(column)} = ${uuid(id)} AND status = 'open' AND stuck_at IS NULL`,
-      alertStuck({ table, id, at: group.at }),
+        WHERE ${raw(`${what}_id`)} = ${uuid(id)} AND status = 'open' AND stuck_at IS NULL`,
+      alertRow({ kind: "record_stuck", subject: id, detail, at: group.at }),
     ]);
     log("error", "alert.record_stuck", { subject: id, table });
   }
-}
-
-function alertStuck({ table, id, at }: { table: Records["table"]; id: string; at: Sql }): Sql {
-  const what = table === "quotes" ? "quote" : "request";
-  return alertRow({
-    kind: "record_stuck",
-    subject: id,
-    detail: `The ${what} ${id} could not be ended and was set aside. \`stuck end --id ${id}\``,
-    at,
-  });
 }

@@ -78,10 +78,7 @@ export class SocketCommands {
     this.#usersInFlight = new InFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER);
   }
 
-  /**
-   * Carries out the command of one frame and sends its result down the same socket, with the
-   * command's own id. Never throws.
-   */
+  /** Carries out the command of a frame and sends its result down the same socket. Never throws. */
   async receive(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
     // Frames in flight still arrive after we have closed the socket. They are ignored.
     if (socket.readyState !== WebSocket.READY_STATE_OPEN) return;
@@ -209,7 +206,7 @@ function readCommand({ op, ...fields }: Shaped, sent: Sent): Command | PlaceQuot
   }
   if (op === "quote") {
     const quote = validFields(Quote, fields);
-    checkIdempotencyKeys(sent, [["command", quote]]);
+    checkIdempotencyKeys(sent, { command: quote.idempotency_key });
     return placeQuoteOf(quote, sent, quote.idempotency_key);
   }
   if (op === "quotes") return placeQuotesOf(validFields(Quotes, fields), sent, "command");

@@ -1,7 +1,4 @@
-/**
- * What a trade at a given price costs each side. Pure. Amounts are native units, fees are basis
- * points of USDC.
- */
+/** What a trade costs each side. Pure. Amounts are native units, fees basis points of USDC. */
 import { type AssetKey, USDC } from "../assets/asset.ts";
 import type { Side } from "../assets/asset-fields.ts";
 

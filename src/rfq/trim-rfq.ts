@@ -1,7 +1,4 @@
-/**
- * Cron: deletes what protections have counted, and old candles. Requests, quotes and matches leave
- * with their seals (src/archive/release.ts).
- */
+/** Cron: deletes protection counts and old candles. Records leave with their seals (release.ts). */
 import { NOW } from "../platform/commit.ts";
 import { sql } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";

@@ -11,10 +11,7 @@ import { closeSockets, type SocketsOf } from "./notify.ts";
 /** More than two minutes of cron, so that each ended credential is handled at least twice. */
 const RECENT_MS = 150_000;
 
-/**
- * Tells the open sockets of a user what a change of their rights did: notices, and, if credentials
- * may have ended, which. Never throws.
- */
+/** Notifies a user's sockets of changed rights, and closes those of ended ones. Never throws. */
 export async function rightsChanged(
   env: Env,
   userId: string,

@@ -37,10 +37,7 @@ export async function sendNotice(env: Env, notice: Notice): Promise<void> {
   await pushOrThrow(pusherOf(env), group, announceNotice(group, notice));
 }
 
-/**
- * Sends the notices of a user that a batch has just written to the open sockets. Cron does the same
- * if it was not called. Never throws.
- */
+/** Sends a user's new notices to their open sockets. Never throws: cron does the same. */
 export async function pushNotices(env: Env, userId: string): Promise<void> {
   const name = accountStream(userId);
   const behind = await all(

@@ -7,10 +7,7 @@ import { near } from "../platform/near.ts";
 import { all, sql } from "../platform/sql.ts";
 import type { Pusher, StreamEvent } from "./event-log.ts";
 
-/**
- * Which sockets to close: a user's, those opened by one key, or those of a user's sessions (all, or
- * of epochs below one).
- */
+/** Sockets of a user, of one key, or of a user's sessions (all, or of epochs below one). */
 export type SocketsOf =
   | { readonly userId: string }
   | { readonly apiKeyId: string }
@@ -45,10 +42,7 @@ export function pusherOf(env: Env): Pusher {
   return { db: env.DB, push: (events) => notifyStreams(env, events) };
 }
 
-/**
- * Cron: notifies streams that have subscribers and whose object has not acknowledged the last
- * event.
- */
+/** Cron: notifies subscribed streams whose object has not acknowledged the last event. */
 export async function renotify(env: Env): Promise<void> {
   const behind = await all<{ name: string }>(
     env.DB,

@@ -116,10 +116,7 @@ export class EventsMissing extends Error {
   }
 }
 
-/**
- * The events in (after, upTo], in pages, oldest first. `first` is the first page if it has been
- * read already. Throws `EventsMissing` on a gap.
- */
+/** Pages of events in (after, upTo]; `first` if read already. Throws `EventsMissing` on a gap. */
 export async function* eventsBetween(
   db: D1Database,
   stream: string,
@@ -144,10 +141,7 @@ function eventsAfter(stream: string, after: number, and: Sql): Sql {
     ORDER BY e.run_seq, e.seq LIMIT ${PAGE}`;
 }
 
-/**
- * The records in frames of at most 256 KiB; at least one frame, so that an empty stream is reported
- * too. Every frame has a list for each part.
- */
+/** Frames of at most 256 KiB, each with a list for each part; one frame if there are no records. */
 export function snapshotFrames(
   snapshot: Snapshot,
   rows: Rows,

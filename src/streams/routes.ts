@@ -1,7 +1,4 @@
-/**
- * Websocket upgrades. The Worker checks and consumes the ticket; the stream's object accepts the
- * socket.
- */
+/** Websocket upgrades. The Worker consumes the ticket; the stream's object accepts the socket. */
 import * as z from "zod";
 import { assetKey, canonicalAssetId } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/asset-fields.ts";

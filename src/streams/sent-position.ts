@@ -1,7 +1,4 @@
-/**
- * Up to which event the sockets of one object have received their stream, and the last messages,
- * for subscribers that reconnect.
- */
+/** What the sockets of one object have been sent, and the last messages for reconnecting ones. */
 import { errorFields, log } from "../platform/log.ts";
 import { all, first, sql } from "../platform/sql.ts";
 import type { Rendered } from "./render.ts";
@@ -38,10 +35,7 @@ export class SentPosition {
     return this.#last;
   }
 
-  /**
-   * The automatic pong carries the position. The runtime keeps it while the object hibernates, so
-   * it is also our memory of the position.
-   */
+  /** The automatic pong carries it. The runtime keeps the pong while the object hibernates. */
   moveTo(seq: number): void {
     this.#last = seq;
     this.#ctx.setWebSocketAutoResponse(

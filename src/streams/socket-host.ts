@@ -141,8 +141,8 @@ export class SocketHost {
   }
 
   /**
-   * Registers again and sends what is missing, if that was not done lately. A lost registration
-   * would silence the stream, because nobody notifies a stream without one. Never throws.
+   * Registers again and sends what is missing, if that was not done lately. Never throws. A lost
+   * registration would silence the stream, because nobody notifies a stream without one.
    */
   async check(at: number): Promise<void> {
     if (at - this.#checkedAt < CHECK_MS || this.#ctx.getWebSockets().length === 0) return;

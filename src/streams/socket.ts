@@ -19,10 +19,7 @@ export type SocketState = {
   readonly malformedFrames: number;
 };
 
-/**
- * The credential of the socket was revoked, has expired or belongs to a frozen user. Get a new one
- * before you reconnect.
- */
+/** The credential was revoked or has expired, or its user is frozen. Get a new one to reconnect. */
 export const CLOSE_UNAUTHORIZED = 4401;
 /**
  * The subscriber was sent 4 MiB without sending anything itself, or has armed its socket and sent
@@ -67,10 +64,7 @@ export function writeState(socket: WebSocket, state: SocketState): void {
   states.set(socket, state);
 }
 
-/**
- * The actor of an upgrade, passed from the Worker to the object. No outside request can set this
- * header on that call.
- */
+/** The actor of an upgrade, from the Worker to the object. No outside request can set it there. */
 export const ACTOR_HEADER = "x-stream-actor";
 
 type Upgrade = Pick<SocketState, "actor" | "endsAt"> & Partial<Pick<SocketState, "armed">>;
@@ -83,10 +77,7 @@ export function readUpgrade(request: Request): Upgrade {
 /** Codes that no frame carries (RFC 6455 section 7.4.1): the peer sent none, or vanished. */
 const NEVER_SENT = new Set([1005, 1006, 1015]);
 
-/**
- * Answers a close frame with one (RFC 6455 section 5.5.1). For hibernating sockets the runtime
- * leaves this to us.
- */
+/** Answers a close frame (RFC 6455 section 5.5.1). The runtime does not for hibernating sockets. */
 export function answerClose(socket: WebSocket, code: number): void {
   closeSocket(socket, NEVER_SENT.has(code) ? 1000 : code, "");
 }

@@ -39,10 +39,7 @@ export class Subscription {
     return head;
   }
 
-  /**
-   * Ends the registration. The next one gets another token in the same turn, so this deletion
-   * cannot remove it however late it arrives.
-   */
+  /** Ends it. The next one has another token, so this deletion cannot end it however late. */
   async close(): Promise<void> {
     this.#active = false;
     const token = this.#ctx.storage.kv.get<string>(TOKEN);

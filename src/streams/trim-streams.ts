@@ -84,10 +84,7 @@ async function removeDormant(env: Env): Promise<void> {
   }
 }
 
-/**
- * An object without sockets ends its registration, for example after a deployment. A day later its
- * stream counts as dormant.
- */
+/** An object without sockets ends its registration. A day later its stream counts as dormant. */
 async function askSubscribed(env: Env, streams: readonly Idle[]): Promise<void> {
   if (streams.length === 0) return;
   const ids = JSON.stringify(streams.map(({ id }) => id));

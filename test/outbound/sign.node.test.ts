@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { retryDelayMs } from "../../src/outbound/retry-delay.ts";
+import { retryDelayMs } from "../../src/outbound/post-once.ts";
 import { signedHeaders } from "../../src/outbound/sign.ts";
 
 const MESSAGE = {

@@ -7,7 +7,7 @@ import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { trimGroups } from "../../src/platform/trim-groups.ts";
 import { KEPT } from "../../src/platform/windows.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
-import { expireMissed } from "../../src/rfq/expire-missed.ts";
+import { expireMissed } from "../../src/rfq/expire.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { hexId } from "../../src/rfq/book-operation.ts";
 import type { RfqBook } from "../../src/rfq/rfq-book.ts";

@@ -4,8 +4,7 @@
  * was accepted, and until then the next ones wait. All of it happens in the alarm, so passes never
  * overlap. A pass may end anywhere: then an event is sent again with the same `webhook-id`.
  */
-import { type Attempt, postOnce } from "../../outbound/post-once.ts";
-import { retryDelayMs } from "../../outbound/retry-delay.ts";
+import { type Attempt, postOnce, retryDelayMs } from "../../outbound/post-once.ts";
 import { signedHeaders } from "../../outbound/sign.ts";
 import { config } from "../../platform/config.ts";
 import { errorFields, log } from "../../platform/log.ts";

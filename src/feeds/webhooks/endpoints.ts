@@ -143,10 +143,7 @@ export async function removeEndpoint(
   return endpointView(endpoint);
 }
 
-/**
- * For the actor that `stepUp` returned. The secret before signs for another day, too. Throws
- * `webhook_unknown`.
- */
+/** For the actor of `stepUp`. The secret before signs for another day. Throws `webhook_unknown`. */
 export async function rotateSecret(
   db: D1Database,
   settings: Config,

@@ -1,7 +1,4 @@
-/**
- * All markets, in memory, so that anybody can search them at no cost to D1. What changed is read
- * again about once a second.
- */
+/** All markets, in memory, so searches cost D1 nothing. Changes are read about once a second. */
 import { eq, sql } from "drizzle-orm";
 import type { BookFilter } from "../examined-page.ts";
 import { fetchCount, type Page, pageOf, type PageQuery } from "../../http/cursor.ts";

@@ -1,7 +1,4 @@
-/**
- * What a token of a market is worth. An operator's order sets it, trading ends with it, and cron
- * announces it to those who hold the token.
- */
+/** What a token of a market is worth. An order sets it and ends trading; cron tells the holders. */
 import { newGroup } from "../../platform/commit.ts";
 import { storedAsset, storedEvent } from "../../platform/event-forms.ts";
 import { atom, expr, first, sql } from "../../platform/sql.ts";
@@ -12,18 +9,15 @@ import { MARKET_RESULT } from "../rfq-event-forms.ts";
 import { findMarket } from "./market-list.ts";
 import type { Record } from "./set-markets.ts";
 
-/** What a market has been resolved to: USDC for one token, scaled by 1e6. */
-export type Resolution = { readonly result: number; readonly previous: number | null };
-
 /**
- * Sets or corrects the result of a listed market, and cancels what is open in it. A result that it
+ * Sets or corrects the result of a listed market (USDC for one token, scaled by 1e6), and cancels what is open in it. A result that it
  * has already is not set again. Returns undefined if the asset is not listed.
  */
 export async function resolveMarket(
   env: Env,
   asset: string,
   { result, record }: { readonly result: number; readonly record: Record },
-): Promise<(Resolution & { readonly cancelled: number }) | undefined> {
+): Promise<{ readonly previous: number | null; readonly cancelled: number } | undefined> {
   const listed = await findMarket(env.DB, asset);
   if (listed === undefined) return undefined;
   const previous = listed.result;
@@ -33,7 +27,7 @@ export async function resolveMarket(
       sql`INSERT INTO market_results (asset, result, previous, at, set_group)
         VALUES (${asset}, ${result}, ${previous}, ${group.at}, ${group.seq})`,
     ]);
-  return { result, previous, cancelled: await cancelOpenRequests(env, sql`asset = ${asset}`) };
+  return { previous, cancelled: await cancelOpenRequests(env, sql`asset = ${asset}`) };
 }
 
 /** Accounts that one batch looks at, and of them accounts of the token, two of each user. */
