@@ -1,7 +1,7 @@
 /** The sockets of one venue stream or one account stream. Pushes events and decides nothing. */
 import { ownBalances, ownUnfinishedWithdrawals } from "../custody/snapshot-custody.ts";
 import { config } from "../platform/config.ts";
-import { errorFields, log } from "../platform/log.ts";
+import { logged } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
 import { closeTimedOut } from "../rfq/cancel-after.ts";
 import { onDisconnect } from "../rfq/cancel-on-disconnect.ts";
@@ -92,11 +92,7 @@ export class Feed extends StreamObject {
   #wakeWebhooks(wanted: (listener: Listener) => boolean): void {
     for (const { id } of webhooksOf(this.ctx).filter(wanted)) {
       const woken = near(this.env, this.env.WEBHOOK, id).wake(id);
-      this.ctx.waitUntil(
-        woken.catch((error: unknown) =>
-          log("warn", "webhooks.not_woken", { endpoint_id: id, ...errorFields(error) }),
-        ),
-      );
+      this.ctx.waitUntil(woken.catch(logged("warn", "webhooks.not_woken", { endpoint_id: id })));
     }
   }
 

@@ -24,6 +24,11 @@ export function errorFields(error: unknown): LogFields {
   };
 }
 
+/** For `catch` of a call whose failure only matters to operators. */
+export function logged(level: "warn" | "error", event: string, fields: LogFields = {}) {
+  return (error: unknown): void => log(level, event, { ...fields, ...errorFields(error) });
+}
+
 /** Replaces each URL by its scheme and host. */
 function hostsOnly(text: string): string {
   return text.replaceAll(/(https?:\/\/)(?:[^\s/@]*@)?([^\s/?#"')]*)[^\s"')]*/g, "$1$2");

@@ -7,7 +7,7 @@
 import { actorRejectionOf, actorFacts, credentialOf, mayWrite } from "../auth/may-write.ts";
 import type { Actor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
-import { errorFields, log } from "../platform/log.ts";
+import { logged } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
 import { all, type Expr, first, select, type Sql, sql, uuid } from "../platform/sql.ts";
@@ -80,11 +80,10 @@ async function replaceTimer(env: Env, actor: Actor, timeoutSecs: number): Promis
 
 /** Asks the object of the user's account stream to close the quotes. Never throws. */
 async function wakeAt(env: Env, userId: string, instant: number): Promise<void> {
-  try {
-    await near(env, env.FEED, accountStream(userId)).closeQuotesAt(instant);
-  } catch (error) {
-    log("warn", "rfq.timer_not_armed", { user_id: userId, ...errorFields(error) });
-  }
+  const feed = near(env, env.FEED, accountStream(userId));
+  await feed
+    .closeQuotesAt(instant)
+    .catch(logged("warn", "rfq.timer_not_armed", { user_id: userId }));
 }
 
 type Timer = { readonly credential: string; readonly user_id: string };

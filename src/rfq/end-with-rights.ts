@@ -5,7 +5,7 @@
  */
 import type { Alongside } from "../audit/audit.ts";
 import type { Group } from "../platform/commit.ts";
-import { errorFields, log } from "../platform/log.ts";
+import { logged } from "../platform/log.ts";
 import { committedEvents } from "../streams/event-log.ts";
 import { rightsChanged } from "../streams/close-ended.ts";
 import { notifyStreams } from "../streams/notify.ts";
@@ -32,12 +32,9 @@ export async function revokingKeys<Result>(
 ): Promise<Result> {
   const ending = { userId, of: "revoked_keys" } as const;
   const result = await ends(env, ending, revoke);
-  try {
-    await closeEachOf(env, ending);
-  } catch (error) {
-    // The keys are revoked, which the caller must learn.
-    log("error", "rfq.quotes_not_closed", { user_id: userId, ...errorFields(error) });
-  }
+  // The keys are revoked, which the caller must learn.
+  const failed = logged("error", "rfq.quotes_not_closed", { user_id: userId });
+  await closeEachOf(env, ending).catch(failed);
   return result;
 }
 
@@ -51,12 +48,10 @@ async function ends<Result>(
     commitGroup = group;
     return closeAllOf(group, ending, applied);
   });
-  try {
-    if (commitGroup !== undefined)
-      await notifyStreams(env, await committedEvents(env.DB, commitGroup, { rows: null }));
-  } catch (error) {
-    // The change is committed, and cron notifies the streams again.
-    log("warn", "rfq.not_notified", { user_id: ending.userId, ...errorFields(error) });
-  }
+  if (commitGroup !== undefined)
+    await committedEvents(env.DB, commitGroup, { rows: null })
+      .then((events) => notifyStreams(env, events))
+      // The change is committed, and cron notifies the streams again.
+      .catch(logged("warn", "rfq.not_notified", { user_id: ending.userId }));
   return result;
 }

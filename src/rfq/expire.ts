@@ -19,7 +19,7 @@ import {
   sql,
   uuid,
 } from "../platform/sql.ts";
-import { errorFields, log } from "../platform/log.ts";
+import { logged } from "../platform/log.ts";
 import { bookObject } from "../streams/notify.ts";
 import type { OpenQuote } from "./due-quotes.ts";
 import { uuidv7 } from "../platform/uuid.ts";
@@ -186,12 +186,10 @@ export async function expireMissed(env: Env): Promise<void> {
         AND expires_at <= ${NOW} - ${ALARM_GRACE_MS} LIMIT ${MAX_BOOKS}`,
   );
   await Promise.all(
-    books.map(async ({ asset }) => {
-      try {
-        await bookObject(env, asset).expireDue();
-      } catch (error) {
-        log("error", "rfq.expire_failed", { asset, ...errorFields(error) });
-      }
-    }),
+    books.map(({ asset }) =>
+      bookObject(env, asset)
+        .expireDue()
+        .catch(logged("error", "rfq.expire_failed", { asset })),
+    ),
   );
 }

@@ -13,7 +13,7 @@ import {
   OutcomeUnknown,
 } from "../platform/commit.ts";
 import { counts } from "../platform/counts.ts";
-import { errorFields, log } from "../platform/log.ts";
+import { errorFields, log, logged } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
 import { type Expr, sql, uuids } from "../platform/sql.ts";
 import { committedEvents, type Pusher } from "../streams/event-log.ts";
@@ -328,11 +328,10 @@ export class GroupCommitter {
 
   /** Without this, the events of a group that turns out to have committed would wait for cron. */
   async #pushEvents(group: Group): Promise<void> {
-    try {
-      await this.#settings.push(await committedEvents(this.#db, group, { rows: null }));
-    } catch (error) {
-      log("warn", "rfq.events_not_pushed", { group: group.id, ...errorFields(error) });
-    }
+    const events = committedEvents(this.#db, group, { rows: null });
+    await events
+      .then((read) => this.#settings.push(read))
+      .catch(logged("warn", "rfq.events_not_pushed", { group: group.id }));
   }
 }
 

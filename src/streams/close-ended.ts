@@ -3,7 +3,7 @@
  * time, so that a repeated call closes what the first one could not.
  */
 import { NOW } from "../platform/commit.ts";
-import { errorFields, log } from "../platform/log.ts";
+import { logged } from "../platform/log.ts";
 import { all, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { pushNotices } from "./notice.ts";
 import { closeSockets, type SocketsOf } from "./notify.ts";
@@ -20,9 +20,8 @@ export async function rightsChanged(
   // First, because the owner of closed sockets receives nothing more.
   await pushNotices(env, userId);
   if (credentials === "kept") return;
-  await closeEnded(env, sql`SELECT ${uuid(userId)}`).catch((error: unknown) =>
-    log("warn", "streams.rights_not_told", { user_id: userId, ...errorFields(error) }),
-  );
+  const closed = closeEnded(env, sql`SELECT ${uuid(userId)}`);
+  await closed.catch(logged("warn", "streams.rights_not_told", { user_id: userId }));
 }
 
 /** Cron: once more, because the call that ended a credential may have died before it did. */

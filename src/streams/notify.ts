@@ -2,7 +2,7 @@
  * Notifies the Durable Objects that hold sockets about committed events. A notification may be
  * lost; cron finds the streams that are behind and repeats it.
  */
-import { errorFields, log } from "../platform/log.ts";
+import { logged } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
 import { all, sql } from "../platform/sql.ts";
 import type { Pusher, StreamEvent } from "./event-log.ts";
@@ -68,9 +68,5 @@ export async function closeSockets(env: Env, stream: string, whose: SocketsOf): 
 }
 
 async function tell(stream: string, call: () => Promise<void>): Promise<void> {
-  try {
-    await call();
-  } catch (error) {
-    log("warn", "streams.notify_failed", { stream, ...errorFields(error) });
-  }
+  await call().catch(logged("warn", "streams.notify_failed", { stream }));
 }

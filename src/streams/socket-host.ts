@@ -9,7 +9,7 @@
 import { PLATFORM } from "../platform/platform-limits.ts";
 import { AssetFilter } from "./asset-filter.ts";
 import type { OnDisconnect } from "./armed-sockets.ts";
-import { errorFields, log } from "../platform/log.ts";
+import { errorFields, log, logged } from "../platform/log.ts";
 import { Room } from "../platform/room.ts";
 import { now, toWireTime } from "../platform/time.ts";
 import type { StreamEvent } from "./event-log.ts";
@@ -320,9 +320,7 @@ export class SocketHost {
 
   #inOrder<Result>(task: () => Promise<Result>): Promise<Result> {
     const done = this.#chain.then(task);
-    this.#chain = done.catch((error: unknown) => {
-      log("error", "streams.push_failed", { stream: this.#stream, ...errorFields(error) });
-    });
+    this.#chain = done.catch(logged("error", "streams.push_failed", { stream: this.#stream }));
     return done;
   }
 }

@@ -1,6 +1,6 @@
 /** The base of the Durable Objects that hold sockets: RfqBook for book streams, Feed for others. */
 import { DurableObject } from "cloudflare:workers";
-import { errorFields, log } from "../platform/log.ts";
+import { logged } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
 import { now } from "../platform/time.ts";
 import { accountStream, type StreamEvent } from "./event-log.ts";
@@ -124,11 +124,8 @@ export abstract class StreamObject extends DurableObject<Env> {
 
   /** Never throws, because a place whose notice was lost is found when the user needs it. */
   async #leavePlace(userId: string, place: string): Promise<void> {
-    try {
-      await this.#account(userId).leavePlace(place);
-    } catch (error) {
-      log("warn", "streams.place_not_left", { stream: this.#stream, ...errorFields(error) });
-    }
+    const left = this.#account(userId).leavePlace(place);
+    await left.catch(logged("warn", "streams.place_not_left", { stream: this.#stream }));
   }
 
   #account(userId: string) {
