@@ -13,9 +13,8 @@ type EventsQuery = {
 };
 
 /**
- * The user's events after `since`, oldest first, by default from the oldest that is kept.
- * `next_since` is the number of the last event that was examined, so no later page misses one.
- * Throws `events_gone`.
+ * The user's events after `since`, by default all that are kept, oldest first. `next_since` is the
+ * last number that was examined, so no later page misses one. Throws `events_gone`.
  */
 export async function listEvents(
   db: D1Database,

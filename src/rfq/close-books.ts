@@ -1,7 +1,6 @@
 /**
- * Ends open requests and quotes that nobody named: of one user (freeze), of revoked keys, of one
- * venue (pause) or of markets (close). A record that cannot be ended is set aside, so that it does
- * not stop the others.
+ * Ends open requests and quotes that nobody named: of a user (freeze), revoked keys, a venue
+ * (pause) or markets (close). A record that cannot be ended is set aside, so it stops no other.
  */
 import type { Venue } from "../platform/venues.ts";
 import { inChunks } from "../platform/chunks.ts";
@@ -30,9 +29,8 @@ function quotesOf({ userId, of }: Ending): Sql {
 }
 
 /**
- * Statements for the batch that freezes a user or revokes keys, with their events. They cancel the
- * open quotes, and of a user the open requests with other makers' quotes on them. `applied` is the
- * guard of that batch.
+ * Statements and events for the batch that freezes a user or revokes keys, whose guard is
+ * `applied`. They cancel the open quotes, and of a user the open requests with all quotes on them.
  */
 export function closeAllOf(group: Group, ending: Ending, applied: Sql): Sql[] {
   const ofUser = sql`requester_id = ${uuid(ending.userId)} AND ${applied}`;

@@ -59,9 +59,8 @@ type ColdList<Row> = {
 type Part<Row> = { readonly rows: readonly Row[]; readonly completeTo: TimeId | null };
 
 /**
- * A page of the user's own records: those of the database, and those that have left it. A record
- * that is leaving may be in both. The archive is not asked if everything in it is older than the
- * page.
+ * A page of the user's own records: those of the database and those that have left it. One that is
+ * leaving may be in both. The archive is not asked if all in it is older than the page.
  */
 export async function examinedPage<Row, Item>(
   archive: RecordArchive,

@@ -40,9 +40,8 @@ export type ExpiryScope = {
 type Scope = { readonly asset: Expr; readonly userIds: Expr; readonly quoteIds: Expr };
 
 /**
- * The first step of each group. It ends what is due in this book, and the due quotes of the group's
- * users in any book so that their funds are available again. A request ends once it has no open
- * quote. What has been set aside because it could not be ended is left out (set-aside.ts).
+ * Ends what is due in this book, and the due quotes of the group's users in any book, to free their
+ * funds. A request ends once it has no open quote. What was set aside is left out.
  */
 export function expireDue(group: Group, { asset, userIds, quoteIds }: ExpiryScope): Sql[] {
   const named = quoteIds === null ? null : JSON.stringify(quoteIds);

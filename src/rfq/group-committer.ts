@@ -56,9 +56,8 @@ type Waiting = {
 /** Commands that a book queues. Beyond this D1 is so far behind that more would only time out. */
 export const MAX_WAITING_COMMANDS = 2_000;
 /**
- * How many quotes another command weighs as. Quotes of a group share one statement. Others have
- * statements of their own, up to seven, which Cloudflare may count against the 1 000 queries of an
- * invocation.
+ * How many quotes another command weighs as. The quotes of a group share one statement. Others have
+ * up to seven of their own, which may count against the 1 000 queries of an invocation.
  */
 const STATEMENTS_OF_OWN = 4;
 /** A guard can fail for a reason that no longer holds when it is read. Then it is tried again. */

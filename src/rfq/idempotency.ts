@@ -34,9 +34,8 @@ import {
 } from "./rfq-records.ts";
 
 /**
- * 96 bits. The hash covers the user and the route. So the hash of another user's key cannot be hit,
- * by accident or on purpose: that takes some 2^96 attempts. Two keys of one user with the same hash
- * can be found, but then the second command is rejected, which concerns only that user.
+ * 96 bits over user, route and key, so to hit another user's key takes some 2^96 attempts. A user
+ * can find two own keys with one hash. Then the second command is rejected.
  */
 const KEY_HASH_BYTES = 12;
 
@@ -124,9 +123,8 @@ function hashOfKey({ userId, route, idempotency }: KeyUse): string {
 }
 
 /**
- * A checksum of 32 bits. It only reveals that the user has repeated a key with other terms by
- * mistake, of which one in four billion is missed: then the user gets the result of the first
- * command, which shows its terms.
+ * A checksum of 32 bits that reveals a key repeated with other terms by mistake. Of these one in
+ * four billion is missed: the user gets the first command's result, which shows its terms.
  */
 function hashOfTerms({ terms }: Idempotency): string {
   return crc32(terms).toString(16).padStart(8, "0").toUpperCase();

@@ -42,9 +42,8 @@ type QuotesFilter = {
 };
 
 /**
- * Quotes on the caller's request, best for the requester first (Bid: lowest price, Ask: highest),
- * then oldest first. One batch reads the request and the quotes of each side, of which a
- * request that is not two-way leaves one empty.
+ * Quotes on the caller's request, best for the requester first, then oldest first. One batch reads
+ * the request and the quotes of each side, of which a one-way request leaves one empty.
  */
 export async function listQuotesOnRequest(
   archive: RecordArchive,

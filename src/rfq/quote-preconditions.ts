@@ -44,8 +44,7 @@ import { type CommandColumns, type QuoteTerms, keyUse } from "./quote-command.ts
 
 /**
  * Of each side of a request. Bounds the work of the accept that rejects them all. Beyond it a
- * better quote takes the place of the worst one, because worthless quotes cost almost nothing and
- * must not keep others out.
+ * better quote replaces the worst, so that worthless quotes do not keep others out.
  */
 export const MAX_OPEN_QUOTES_PER_SIDE = 500;
 /** Of one maker on a side: as many as one frame places. To fill a side takes 25 makers. */
@@ -253,9 +252,8 @@ export function outbidBy(c: CommandColumns): Expr {
 }
 
 /**
- * The quote that has the last place of a full side: its worst one, and the newest of equal prices.
- * None if the side has a place left. Quotes that were set aside cannot be ended, so they count for
- * none.
+ * The quote with the last place of a full side: its worst one, of equal prices the newest. None if
+ * the side has room. Quotes that were set aside cannot be ended, so they do not count.
  */
 function lastOfFullSide(c: CommandColumns): Sql {
   return sql`SELECT quote_id, price FROM ${openOnRequest(c)} AND ${othersOnSide(c)}

@@ -164,13 +164,8 @@ function registerOwnRequestRoutes(api: Api): void {
     ),
     response: pageSchema(RequestItem),
     handler: ({ env, actor, query }) => {
-      const { status, label } = query;
-      return listOwnRequests(
-        recordArchive(env),
-        actor.userId,
-        { status, label, ...bookOf(query) },
-        query,
-      );
+      const filter = { status: query.status, label: query.label, ...bookOf(query) };
+      return listOwnRequests(recordArchive(env), actor.userId, filter, query);
     },
   });
 }

@@ -1,7 +1,8 @@
 /** The open requests and quotes that new subscribers receive first. */
 import { NOW } from "../platform/commit.ts";
-import { sql, select, uuid } from "../platform/sql.ts";
+import { and, sql, select, uuid } from "../platform/sql.ts";
 import type { Snapshot, SnapshotPart } from "../streams/replay.ts";
+import { inBook } from "./examined-page.ts";
 import {
   PUBLIC,
   quoteColumns,
@@ -15,15 +16,13 @@ import {
 
 /** Of a book or venue stream: its open requests, without identities. */
 export function openRequestsSnapshot(stream: string): Snapshot {
-  const scope = stream.startsWith("book:")
-    ? sql`r.asset = ${stream.slice("book:".length)}`
-    : sql`r.asset >= ${`${stream.slice("venue:".length)}:`}
-      AND r.asset < ${`${stream.slice("venue:".length)};`}`;
+  const [, venue, assetId] = stream.split(":");
   return [
     {
       name: "requests",
       statement: sql`SELECT ${select(requestColumns(PUBLIC))} FROM requests r
-        WHERE r.status = 'open' AND ${scope} AND +r.expires_at > ${NOW}
+        WHERE r.status = 'open' AND ${and(inBook("r.asset", { venue, assetId }))}
+          AND +r.expires_at > ${NOW}
         ORDER BY r.asset, r.opened_at, r.request_id`,
       view: requestOf,
     },
@@ -31,9 +30,8 @@ export function openRequestsSnapshot(stream: string): Snapshot {
 }
 
 /**
- * Of an account stream: the user's own open requests and quotes, oldest first. A quote that has
- * expired holds its reserve until it is closed, so it is here until then. Without it, the balances
- * would contain a reserve that no quote explains.
+ * The user's own open requests and quotes, oldest first. An expired quote holds its reserve until
+ * it is closed, so it is listed until then. Else no quote would explain that reserve.
  */
 export function ownOpenRecords(userId: string): SnapshotPart[] {
   return [

@@ -1,7 +1,6 @@
 /**
- * Lists of requests or quotes by status. Each status is a range of an index that begins with the
- * status. Every range is read in order and only as far as the page needs, and the ranges are
- * merged.
+ * Lists by status. Each status is a range of an index that begins with the status. Each range is
+ * read in order, only as far as the page needs, and the ranges are merged.
  */
 import { NOW } from "../platform/commit.ts";
 import { join, raw, type Sql, sql } from "../platform/sql.ts";

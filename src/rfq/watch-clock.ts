@@ -1,7 +1,6 @@
 /**
- * The alert about D1's clock. It never goes back, so after one wrong instant in the future it
- * stands still until real time has caught up. Quotes and accepts stop meanwhile
- * (group-committer.ts).
+ * The alert about D1's clock. It never goes back, so after a wrong instant in the future it stands
+ * still until real time catches up. Quotes and accepts stop meanwhile (group-committer.ts).
  */
 import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { NOW } from "../platform/commit.ts";

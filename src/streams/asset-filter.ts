@@ -1,7 +1,6 @@
 /**
- * Sockets of a venue stream that receive only the events of chosen assets. Numbers stay those of
- * the stream, so such a socket sees gaps. `skipped` says up to which number it has received what is
- * for it. From there it can resume, however long its own assets were quiet.
+ * Sockets of a venue stream that receive only chosen assets. Numbers stay the stream's, so they
+ * have gaps. `skipped` says up to which number a socket has all that is for it, to resume from.
  */
 import { type Rendered, renderControl } from "./render.ts";
 import { readState } from "./socket.ts";

@@ -1,7 +1,6 @@
 /**
- * Streams are a table. An event is written in the batch of the change that it reports, so it exists
- * exactly when the change does; Durable Objects only push it. What an audience may not see is left
- * out here, when the row is written.
+ * Streams are a table. An event is written in the batch of its change, so it exists exactly when
+ * the change does. Objects only push it. What an audience may not see is left out of the row.
  */
 import {
   commit,

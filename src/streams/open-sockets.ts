@@ -60,9 +60,8 @@ export class OpenSockets {
   }
 
   /**
-   * Closes the sockets whose credential has ended, and the armed ones that were silent for too
-   * long. Returns when the alarm must run next: at the next such end or for the next `check`. Null
-   * without sockets.
+   * Closes sockets of ended credentials, and armed ones that were silent for too long. Returns when
+   * the next such end or `check` is due, for the alarm. Null without sockets.
    */
   closeEnded(at: number): number | null {
     let next: number | null = null;

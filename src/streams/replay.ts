@@ -31,9 +31,8 @@ export type SnapshotPart = {
 export type Wanted = { readonly snapshot: Snapshot } | { readonly since: number } | undefined;
 
 /**
- * Registers the subscription, then reads the stream's head and the rows of each part of the
- * snapshot, or the first page of the events after `since` if they can be replayed. These are one
- * batch, so that the rows stand exactly at the head's number.
+ * Registers, then reads the head and the rows of each part of the snapshot, or the first page after
+ * `since` if it can be replayed. One batch, so the rows stand exactly at the head.
  */
 export async function openStream(
   db: D1Database,

@@ -175,9 +175,8 @@ export class SocketHost {
   }
 
   /**
-   * Brings a new subscriber up to the others. Its replay or snapshot is read outside the queue, so
-   * that it delays nobody. What was pushed meanwhile is sent inside the queue, and from then on the
-   * socket receives what all receive.
+   * Brings a new subscriber up to the others. Its replay or snapshot is read outside the queue, to
+   * delay nobody. What was pushed meanwhile is sent inside, and then it receives what all do.
    */
   async #sync(
     socket: WebSocket,

@@ -57,9 +57,8 @@ export class Subscription {
   }
 
   /**
-   * Its token is in storage, because an object that wakes up has sockets but no memory. It is above
-   * all earlier ones, even if the clock went back, because D1 keeps the highest. So a registration
-   * that arrives late cannot replace the next one.
+   * Its token is in storage, because an object that wakes up has no memory. It is above all earlier
+   * ones, even if the clock went back, so a late registration cannot replace the next one.
    */
   #registration(): Registration {
     let token = this.#ctx.storage.kv.get<string>(TOKEN);

@@ -1,7 +1,6 @@
 /**
- * Cron: deletes old events, and removes dormant streams: those without an event for hours that
- * nobody subscribes to. Any asset id opens a stream, so keeping them would let one user fill the
- * database. In both cases, and after a restore, numbers are never used again.
+ * Cron: deletes old events, and streams without an event for hours that nobody subscribes to. Any
+ * asset id opens one, so one user could fill the database. No number is ever used again.
  */
 import { commit, newGroup, NOW } from "../platform/commit.ts";
 import { config } from "../platform/config.ts";

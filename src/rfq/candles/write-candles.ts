@@ -14,9 +14,8 @@ export const CANDLES_KEPT = {
 } as const;
 
 /**
- * A minute is closed once a commit group began after it, because no later group has an earlier
- * instant. The batch moves the cursor from where it was read, so a run that is repeated adds
- * nothing. Resolves to whether more closed minutes wait.
+ * A minute is closed once a group began after it, as instants never go back. The batch moves the
+ * cursor from where it was read, so a repeat adds nothing. Returns whether more minutes wait.
  */
 export async function writeCandles(db: D1Database): Promise<boolean> {
   const next = await first<{ from: number; up_to: number; closed: number }>(
