@@ -40,9 +40,8 @@ import { MAX_COOLDOWN_SECS, MAX_WINDOW_SECS } from "./rfq/protection.ts";
 import { QUOTE_LIFE, REQUEST_LIFE } from "./rfq/schemas.ts";
 import { MAX_FRAME_BYTES, MAX_FRAMES, MAX_MALFORMED_FRAMES } from "./rfq/socket-commands.ts";
 import { MAX_ASSETS } from "./streams/asset-filter.ts";
-import { MAX_SILENCE_MS } from "./streams/armed-sockets.ts";
 import { MAX_REPLAY, MAX_SNAPSHOT_FRAME_BYTES } from "./streams/replay.ts";
-import { MAX_UNANSWERED_BYTES } from "./streams/open-sockets.ts";
+import { MAX_SILENCE_MS, MAX_UNANSWERED_BYTES } from "./streams/open-sockets.ts";
 
 type Value = number | string;
 type Limit = readonly [description: string, value: Value | ((settings: Config) => Value)];

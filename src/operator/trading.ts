@@ -21,7 +21,7 @@ import {
 } from "../rfq/rfq-records.ts";
 import type { Venue } from "../platform/venues.ts";
 import { pauseVenue, resumeVenue } from "../rfq/close-books.ts";
-import { endStuck } from "../rfq/end-stuck.ts";
+import { endStuck } from "../rfq/set-aside.ts";
 import { QUOTE_STATUSES, REQUEST_STATUSES } from "../rfq/statuses.ts";
 import { recordCommand } from "./audit-commands.ts";
 import {

@@ -13,7 +13,7 @@ import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, type Expr, expr, readUuid, sql, uuid } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
-import type { ArmedSocket, OnDisconnect } from "../streams/armed-sockets.ts";
+import type { ArmedSocket, OnDisconnect } from "../streams/open-sockets.ts";
 import { streamObject } from "../streams/notify.ts";
 import { closeInTurn, closeQuotes } from "./close-quotes.ts";
 

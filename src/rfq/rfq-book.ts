@@ -127,7 +127,7 @@ export class RfqBook extends StreamObject {
   protected override async wake(at: number): Promise<void> {
     this.ctx.waitUntil(this.sockets.check(at));
     // Armed sockets wake the object every 30 s, mostly when nothing is due.
-    if (this.sockets.open.armed.ids().length === 0 || (await this.#isDue()))
+    if (this.sockets.open.armed().length === 0 || (await this.#isDue()))
       await this.#committer.expire();
   }
 

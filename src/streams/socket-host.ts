@@ -8,7 +8,6 @@
  */
 import { PLATFORM } from "../platform/platform-limits.ts";
 import { AssetFilter } from "./asset-filter.ts";
-import type { OnDisconnect } from "./armed-sockets.ts";
 import { errorFields, log, logged } from "../platform/log.ts";
 import { Room } from "../platform/room.ts";
 import { now, toWireTime } from "../platform/time.ts";
@@ -26,7 +25,7 @@ import { SentPosition } from "./sent-position.ts";
 import { CLOSE_SERVER_ERROR, readState, readUpgrade, socketTags, writeState } from "./socket.ts";
 import { Subscription } from "./subscription.ts";
 import type { Actor } from "../platform/actor.ts";
-import { CHECK_MS, OpenSockets } from "./open-sockets.ts";
+import { CHECK_MS, type OnDisconnect, OpenSockets } from "./open-sockets.ts";
 import { first, sql } from "../platform/sql.ts";
 
 /**
@@ -93,7 +92,7 @@ export class SocketHost {
     const { snapshot: records, snapshotOnRequest } = this.#content;
     const snapshot = snapshotOnRequest && !asked.has("snapshot") ? undefined : records;
     const { 0: client, 1: server } = new WebSocketPair();
-    await this.open.armed.open(state, () => {
+    await this.open.add(state, () => {
       this.#syncing.add(server);
       this.#ctx.acceptWebSocket(server, socketTags(actor));
       writeState(server, state);

@@ -20,7 +20,6 @@ const ASK_EVERY_MS = 5_000;
 export class SocketPlaces {
   readonly #storage: DurableObjectStorage;
   readonly #env: Env;
-  #places: Map<string, Place> | undefined;
   #askedAt = 0;
   #asking: Promise<void> | undefined;
 
@@ -35,25 +34,18 @@ export class SocketPlaces {
     // Counted and taken in one turn, so that parallel upgrades see each other.
     if (this.#taken().size >= limit) return undefined;
     const id = crypto.randomUUID();
-    const place = { stream, takenAt: now() };
-    this.#taken().set(id, place);
+    const place: Place = { stream, takenAt: now() };
     this.#storage.kv.put(PREFIX + id, place);
     return id;
   }
 
   leave(id: string): void {
-    this.#taken().delete(id);
     this.#storage.kv.delete(PREFIX + id);
   }
 
   #taken(): Map<string, Place> {
-    this.#places ??= new Map(
-      [...this.#storage.kv.list<Place>({ prefix: PREFIX })].map(([key, place]) => [
-        key.slice(PREFIX.length),
-        place,
-      ]),
-    );
-    return this.#places;
+    const stored = [...this.#storage.kv.list<Place>({ prefix: PREFIX })];
+    return new Map(stored.map(([key, place]) => [key.slice(PREFIX.length), place]));
   }
 
   #askStreams(userId: string): Promise<void> {

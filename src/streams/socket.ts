@@ -8,7 +8,7 @@ export type SocketState = {
   readonly endsAt: number | null;
   /** The socket's place among those of its user (socket-places.ts). */
   readonly place: string;
-  /** Whether its end cancels the quotes of its key (armed-sockets.ts). */
+  /** Whether its end cancels the quotes of its key (open-sockets.ts). */
   readonly armed: boolean;
   /** The assets whose events it receives; null for all (asset-filter.ts). */
   readonly assets: ReadonlySet<string> | null;

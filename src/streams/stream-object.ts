@@ -97,14 +97,14 @@ export abstract class StreamObject extends DurableObject<Env> {
 
   /** The ids of the sockets whose end cancels quotes and that are open, or about to be. */
   async armedSockets(): Promise<string[]> {
-    return this.sockets.open.armed.ids();
+    return this.sockets.open.armed();
   }
 
   override async webSocketMessage(socket: WebSocket, frame: string | ArrayBuffer): Promise<void> {
     this.sockets.open.heard(socket);
     await this.receive(socket, frame);
     // A malformed or too large frame closes the socket.
-    if (socket.readyState !== WebSocket.READY_STATE_OPEN) this.sockets.open.armed.ended(socket);
+    if (socket.readyState !== WebSocket.READY_STATE_OPEN) this.sockets.open.ended(socket);
   }
 
   override async webSocketClose(socket: WebSocket, code: number): Promise<void> {
@@ -117,7 +117,7 @@ export abstract class StreamObject extends DurableObject<Env> {
   }
 
   async #left(socket: WebSocket): Promise<void> {
-    this.sockets.open.armed.ended(socket);
+    this.sockets.open.ended(socket);
     const { actor, place } = readState(socket);
     await Promise.all([this.sockets.left(), this.#leavePlace(actor.userId, place)]);
   }
