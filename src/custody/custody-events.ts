@@ -5,7 +5,7 @@
 import type { Group } from "../platform/commit.ts";
 import { storedEvent, type EventForm, type EventRow } from "../platform/event-forms.ts";
 import { expr, type Sql, sql } from "../platform/sql.ts";
-import { announce } from "../streams/event-log.ts";
+import { announce } from "../platform/announce.ts";
 import {
   DEPOSIT,
   WITHDRAWAL,

@@ -5,7 +5,7 @@
 import type { Group } from "../platform/commit.ts";
 import { storedAsset, storedEvent } from "../platform/event-forms.ts";
 import { atom, type Expr, expr, raw, type Sql, sql } from "../platform/sql.ts";
-import { announce } from "../streams/event-log.ts";
+import { announce } from "../platform/announce.ts";
 import { protectionsTripped } from "./protection-record.ts";
 import { type Made, placedBy } from "./book-operation.ts";
 import {

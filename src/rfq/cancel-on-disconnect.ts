@@ -12,7 +12,7 @@ import { PLATFORM } from "../platform/platform-limits.ts";
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, type Expr, expr, readUuid, sql, uuid } from "../platform/sql.ts";
-import { trimUntilDone } from "../platform/trim.ts";
+import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import type { ArmedSocket, OnDisconnect } from "../streams/open-sockets.ts";
 import { streamObject } from "../streams/notify.ts";
 import { closeInTurn, closeQuotes } from "./close-quotes.ts";
@@ -83,12 +83,8 @@ export async function endLostSockets(env: Env): Promise<boolean> {
   const end = (socket: ArmedSocket) => endArmed(env, socket);
   const failed = ({ stream }: ArmedSocket) => ["rfq.disconnect_failed", { stream }] as const;
   if (await closeInTurn(env, lost.flat(), end, failed)) return true;
-  await trimUntilDone(
-    env.DB,
-    (limit) => sql`DELETE FROM armed_sockets WHERE armed_id IN (
-    SELECT armed_id FROM armed_sockets WHERE taken_over_at < ${NOW} - ${KEEP_TAKEN_OVER_MS}
-    LIMIT ${limit}) RETURNING 1`,
-  );
+  const takenOver = sql`WHERE taken_over_at < ${NOW} - ${KEEP_TAKEN_OVER_MS}`;
+  await trimUntilDone(env.DB, rowsOf("armed_sockets", "armed_id", takenOver));
   return false;
 }
 

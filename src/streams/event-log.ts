@@ -13,15 +13,6 @@ import { firstRunOf } from "../platform/announce.ts";
 import type { StoredEvent } from "../platform/event-forms.ts";
 import { all, expr, type Sql, sql } from "../platform/sql.ts";
 
-export {
-  accountStreamOf,
-  ACTIVE_WITHIN_MS,
-  announce,
-  firstRunOf,
-  groupOfRun,
-  openStreams,
-} from "../platform/announce.ts";
-
 export const bookStream = (asset: string): string => `book:${asset}`;
 export const venueStream = (venue: string): string => `venue:${venue}`;
 export const accountStream = (userId: string): string => `account:${userId.toLowerCase()}`;

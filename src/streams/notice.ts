@@ -6,7 +6,8 @@ import { type Group, newGroup } from "../platform/commit.ts";
 import { NOTICE_GIVEN } from "../audit/audit.ts";
 import { storedEvent } from "../platform/event-forms.ts";
 import { all, atom, expr, type Sql, sql, uuid } from "../platform/sql.ts";
-import { accountStream, announce, pushOrThrow } from "./event-log.ts";
+import { announce } from "../platform/announce.ts";
+import { accountStream, pushOrThrow } from "./event-log.ts";
 import { catchUpStreams, pusherOf } from "./notify.ts";
 import type { EventTable } from "./render.ts";
 

@@ -1,7 +1,8 @@
 /** What a new subscriber receives before live messages: a snapshot, or events after `since`. */
 import { NOW } from "../platform/commit.ts";
 import { all, prepare, type Sql, sql } from "../platform/sql.ts";
-import { ACTIVE_WITHIN_MS, openStreams, type StreamEvent } from "./event-log.ts";
+import { ACTIVE_WITHIN_MS, openStreams } from "../platform/announce.ts";
+import type { StreamEvent } from "./event-log.ts";
 
 /** A subscriber further behind than this receives a snapshot instead. */
 export const MAX_REPLAY = 10_000;

@@ -7,7 +7,7 @@ import { config } from "../platform/config.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
 import { all, atom, expr, first, literal, sql, type Expr, type Sql } from "../platform/sql.ts";
 import { KEPT, windowsOf } from "../platform/windows.ts";
-import { ACTIVE_WITHIN_MS, firstRunOf, groupOfRun } from "./event-log.ts";
+import { ACTIVE_WITHIN_MS, firstRunOf, groupOfRun } from "../platform/announce.ts";
 import { catchUpStreams } from "./notify.ts";
 
 const BUDGET_MS = 10_000;

@@ -8,9 +8,9 @@ import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { closeEndedSockets, rightsChanged } from "../../src/streams/close-ended.ts";
+import { announce } from "../../src/platform/announce.ts";
 import {
   accountStream,
-  announce,
   bookStream,
   committedEvents,
   eventsToPush,

@@ -5,7 +5,8 @@ import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { storedEvent } from "../../src/platform/event-forms.ts";
 import { all, atom, sql } from "../../src/platform/sql.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
-import { accountStream, announce } from "../../src/streams/event-log.ts";
+import { announce } from "../../src/platform/announce.ts";
+import { accountStream } from "../../src/streams/event-log.ts";
 import { settings } from "./http.ts";
 import { tamper } from "./ledger.ts";
 

@@ -10,7 +10,7 @@ import { readAssetKey } from "../../assets/asset.ts";
 import { type Group, commitOrThrow, newGroup } from "../../platform/commit.ts";
 import type { ChainConfig } from "../../platform/config.ts";
 import { type Expr, expr, raw, type Sql, sql, first, TRUE } from "../../platform/sql.ts";
-import { announce } from "../../streams/event-log.ts";
+import { announce } from "../../platform/announce.ts";
 import { depositChanged } from "../custody-events.ts";
 import { chunksOf, fromOutside, recordedDeposit, type SeenTransfer } from "./detect-deposits.ts";
 import { KEY_END, PAIR_DIGITS } from "./small-deposit-key.ts";

@@ -2,7 +2,7 @@
 import { addToCandles, CANDLE_CURSOR, CANDLE_STEPS } from "../../archive/candles.ts";
 import { commitOrThrow, newGroup, NOW } from "../../platform/commit.ts";
 import { first, literal, sql } from "../../platform/sql.ts";
-import type { Trim } from "../../platform/trim.ts";
+import { rowsOf, type Trim } from "../../platform/trim.ts";
 
 /** Minutes of one batch, from the first with a match. */
 const MINUTES_PER_BATCH = 5;
@@ -40,11 +40,11 @@ export async function writeCandles(db: D1Database): Promise<boolean> {
 }
 
 /** Deletes candles that are not kept any longer. */
-export const CANDLE_TRIMS: readonly Trim[] = Object.entries(CANDLES_KEPT).map(
-  ([step, kept]) =>
-    (rows) =>
-      sql`DELETE FROM candles WHERE (asset, step, start) IN (
-      SELECT asset, step, start FROM candles INDEXED BY candles_start
-      WHERE step = ${literal(Number(step))} AND step < 1440
-        AND start < ${NOW} / 60000 - ${literal(kept)} LIMIT ${rows}) RETURNING 1`,
+export const CANDLE_TRIMS: readonly Trim[] = Object.entries(CANDLES_KEPT).map(([step, kept]) =>
+  rowsOf(
+    "candles",
+    "asset, step, start",
+    sql`INDEXED BY candles_start WHERE step = ${literal(Number(step))} AND step < 1440
+        AND start < ${NOW} / 60000 - ${literal(kept)}`,
+  ),
 );

@@ -2,7 +2,8 @@
 import { newGroup } from "../../platform/commit.ts";
 import { storedAsset, storedEvent } from "../../platform/event-forms.ts";
 import { atom, expr, first, sql } from "../../platform/sql.ts";
-import { announce, pushOrThrow } from "../../streams/event-log.ts";
+import { announce } from "../../platform/announce.ts";
+import { pushOrThrow } from "../../streams/event-log.ts";
 import { pusherOf } from "../../streams/notify.ts";
 import { cancelOpenRequests } from "../close-books.ts";
 import { MARKET_RESULT } from "../rfq-event-forms.ts";
