@@ -136,7 +136,7 @@ export async function list(context: OperatorContext): Promise<unknown> {
     words,
     limit: Math.min(limitOption(context), MAX_PAGE),
   };
-  const { items } = await new MarketList().page(context.env, query, Date.now());
+  const { items } = await new MarketList().page(context.env, query);
   return items;
 }
 

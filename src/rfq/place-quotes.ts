@@ -62,29 +62,25 @@ async function sendToBooks(
     log("error", "rfq.book_not_found", { op: "place_quotes", ...errorFields(error) });
     return commands.map(() => refused(unavailable("none")));
   }
-  const results = commands.map(({ requestId }) =>
-    reject("request_unknown", `There is no request ${requestId}.`),
-  );
-  const byBook = Map.groupBy(commands.entries(), ([, { requestId }]) => assets.get(requestId));
+  const results = new Map<PlaceQuote, Result>();
+  const byBook = Map.groupBy(commands, ({ requestId }) => assets.get(requestId));
   await Promise.all(
-    [...byBook].map(async ([asset, entries]) => {
+    [...byBook].map(async ([asset, some]) => {
       if (asset === undefined) return;
-      const ofBook = await sendToBook(
-        env,
-        asset,
-        entries.map(([, command]) => command),
-        own,
-      );
-      entries.forEach(([index], n) => {
-        results[index] = ofBook[n] ?? UNKNOWN_OUTCOME;
-      });
+      const sent = await sendToBook(env, asset, some, own);
+      some.forEach((command, index) => results.set(command, sent[index] ?? UNKNOWN_OUTCOME));
     }),
   );
-  return results;
+  return commands.map(
+    (command) =>
+      results.get(command) ??
+      reject("request_unknown", `There is no request ${command.requestId}.`),
+  );
 }
 
 const UNKNOWN_OUTCOME = refused(unavailable("unknown"));
 
+/** Fewer results than commands: the outcome of the others is unknown. */
 async function sendToBook(
   env: Env,
   asset: string,
@@ -97,13 +93,13 @@ async function sendToBook(
       book.submitQuotes(commands),
       tooLate(env, commands),
     ]);
-    if (results === undefined) return commands.map(() => UNKNOWN_OUTCOME);
+    if (results === undefined) return [];
     for (const [index, { quoteId }] of commands.entries())
       if (results[index]?.ok === true) rememberBook(quoteId, asset);
     return results;
   } catch (error) {
     log("error", "rfq.book_unreachable", { asset, op: "place_quotes", ...errorFields(error) });
-    return commands.map(() => UNKNOWN_OUTCOME);
+    return [];
   }
 }
 

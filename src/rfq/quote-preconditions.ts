@@ -5,6 +5,7 @@
 import { ownerHasAvailable } from "../ledger/post.ts";
 import type { Config } from "../platform/config.ts";
 import { deadlinePassed, type InstantFact } from "../platform/deadline.ts";
+import { unavailable } from "../platform/problem.ts";
 import { atom, type Expr, expr, literal, type Sql, sql } from "../platform/sql.ts";
 import { ID_LEAD_MS, toWireTime } from "../platform/time.ts";
 import { type ActorFacts, rowCredential, rowMayWrite } from "../auth/may-write.ts";
@@ -20,7 +21,6 @@ import {
 } from "./protection-record.ts";
 import {
   actorRejected,
-  socketEnded,
   insufficientFunds,
   marketClosed,
   marketOpen,
@@ -118,7 +118,8 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
   },
   {
     expr: (c) => socketNotEnded(c.socket_id),
-    reject: socketEnded,
+    reject: () =>
+      refused(unavailable("none", "The socket ended before the quote could be placed.")),
   },
   {
     expr: (c) => expr`r.requester_id <> ${c.maker_id}`,

@@ -50,10 +50,6 @@ export function notInTime({ instant }: InstantFact, receivedAt: number): Result 
   return refused(unavailable("none", why));
 }
 
-export function socketEnded(): Result {
-  return refused(unavailable("none", "The socket ended before the quote could be placed."));
-}
-
 export const storageLeft: Precondition<unknown, Result> = {
   expr: STORAGE_LEFT,
   reject: () => refused(storageFull()),

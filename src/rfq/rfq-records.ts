@@ -209,20 +209,17 @@ export function matchColumns(userId: Expr) {
 export type MatchRow = RowOf<ReturnType<typeof matchColumns>>;
 
 export function matchView(row: MatchRow) {
+  const { match_id, created_at, ...trade } = tradeView(row);
   return {
-    match_id: readUuid(row.match_id),
+    match_id,
     request_id: readUuid(row.request_id),
     quote_id: readUuid(row.quote_id),
-    ...assetView(row.asset),
-    side: row.side,
-    amount: toHex(BigInt(row.amount)),
-    price: row.price,
-    usdc_amount: toHex(BigInt(row.usdc_amount)),
+    ...trade,
     fee: toHex(BigInt(row.fee)),
     role: row.role,
     label: row.label,
     status: "settled" as const,
-    created_at: toWireTime(row.at),
+    created_at,
   };
 }
 

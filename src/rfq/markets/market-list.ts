@@ -34,11 +34,8 @@ export type MarketQuery = BookFilter &
 export class MarketList {
   readonly #known = new Remembered<Known>();
 
-  async page(
-    env: { readonly DB: D1Database },
-    query: MarketQuery,
-    now: number,
-  ): Promise<Page<ReturnType<typeof marketView>>> {
+  async page(env: { readonly DB: D1Database }, query: MarketQuery) {
+    const now = Date.now();
     const known = await this.#known.get(env, (earlier) => readChanges(env.DB, earlier, now));
     return pageOfMarkets(known, query, now);
   }

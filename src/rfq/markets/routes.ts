@@ -21,15 +21,11 @@ export function registerMarketRoutes(api: Api): void {
     query: bookQuery({}, marketsQuery),
     response: pageSchema(MarketItem),
     handler: ({ env, query }) =>
-      markets.page(
-        env,
-        {
-          ...query,
-          ...bookOf(query),
-          test: query.test === "true",
-          words: query.q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [],
-        },
-        Date.now(),
-      ),
+      markets.page(env, {
+        ...query,
+        ...bookOf(query),
+        test: query.test === "true",
+        words: query.q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [],
+      }),
   });
 }
