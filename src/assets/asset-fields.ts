@@ -36,7 +36,6 @@ export const u256 = amountField({}, "a non-negative integer up to 2^256-1", {
   description: `U256: decimal string, 0x hex string or JSON integer${LARGEST}`,
 });
 
-/** An amount of at least one native unit. */
 export const positiveU256 = amountField({ least: 1n }, "a positive integer up to 2^256-1", {
   pattern: "^(0*[1-9][0-9]{0,76}|0x0*[1-9a-fA-F][0-9a-fA-F]{0,63})$",
   description: `U256 of at least 1: decimal string, 0x hex string or JSON integer${LARGEST}`,
@@ -74,7 +73,6 @@ export const decimalUnits = textField(
 
 const PRICE_MAX = 1_000_000;
 
-/** A price scaled by 1e6: 650000 means 0.65. */
 export const price = field(
   (text, source) => {
     const value =
@@ -125,7 +123,6 @@ export const venueField = pattern(VENUE_ID, "must be a venue of GET /config").me
   examples: ["venue_one"],
 });
 
-/** A venue in a response. */
 export function venueOut(description: string) {
   return z
     .string()

@@ -35,7 +35,6 @@ export type Operation = {
   readonly set?: InSet;
   /** What replaces this operation if a constraint refuses it even alone. */
   readonly fallback?: () => Operation;
-  /** Of this operation alone. */
   statements(group: Group): readonly Sql[];
   /** The result, if the guard applied. */
   result(effects: GroupEffects): Result | undefined;

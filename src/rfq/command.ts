@@ -8,7 +8,6 @@ import type { Actor } from "../platform/actor.ts";
 /** The client's key. `terms` is the command by value, so that two spellings are the same terms. */
 export type Idempotency = { readonly key: string; readonly terms: string };
 
-/** What every command carries. */
 export type Sent = {
   readonly actor: Actor;
   /** When the service received it, in Unix milliseconds by the clock of the Worker. */
@@ -68,7 +67,6 @@ export type AcceptQuote = Sent &
 /** The Worker makes the ids before it calls the book, to look them up after a lost result. */
 export type Command = OpenRequest | PlaceQuote | CancelQuote | CancelRequest | AcceptQuote;
 
-/** The record that a command names. */
 export type Named = { readonly kind: "request" | "quote"; readonly id: string };
 
 export function recordOf(command: Exclude<Command, OpenRequest>): Named {

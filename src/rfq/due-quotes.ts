@@ -49,7 +49,6 @@ export class DueQuotes {
     this.forget();
   }
 
-  /** Reads what may be missing. */
   async complete(): Promise<void> {
     if (this.#isComplete() || this.#reading) return;
     this.#reading = true;

@@ -146,7 +146,6 @@ export async function readIds(
   return rows.map(({ id }) => readUuid(id));
 }
 
-/** The open quotes of a book. */
 export async function readOpenQuotes(db: D1Database, asset: string): Promise<OpenQuote[]> {
   const rows = await all<{ id: string; at: number }>(
     db,

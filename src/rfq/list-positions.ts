@@ -25,7 +25,6 @@ export const positionPage = pageFields(
 
 const SCALE = 1_000_000n;
 
-/** The tokens that the user holds or has traded, by venue and asset. */
 export async function listPositions(
   db: D1Database,
   userId: string,

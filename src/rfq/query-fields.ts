@@ -5,7 +5,6 @@ import { assetId, venueField } from "../assets/asset-fields.ts";
 import { described, timestamp } from "../http/fields.ts";
 import { type BookFilter, MAX_EXAMINED } from "./examined-page.ts";
 
-/** What the routes have in common. */
 export const READ = { tag: "RFQ", method: "get", credential: "any", scope: "read" } as const;
 export const TRADE = { tag: "RFQ", credential: "any", scope: "trade" } as const;
 

@@ -86,7 +86,6 @@ export function traderOf(c: CommandColumns) {
   return { user: c.maker_id, key: c.api_key_id, replaces: c.replaces };
 }
 
-/** In the order in which errors are reported. */
 export const PRECONDITIONS: readonly QuotePrecondition[] = [
   {
     expr: (c) => rowMayWrite(c.maker_id, c, c.at),

@@ -21,7 +21,6 @@ export function registerRecordRoutes(api: Api): void {
   registerTrades(api);
 }
 
-/** One record by its id. */
 function registerRecords(api: Api): void {
   route(api, {
     ...READ,

@@ -57,7 +57,6 @@ type Shaped = Record<string, unknown> & { readonly op: keyof typeof SCHEMAS };
 /** The body of a result, or the problem. */
 type Outcome = { readonly data: unknown } | { readonly problem: ProblemData };
 
-/** Receives the commands of an object's sockets and sends their results. */
 export class SocketCommands {
   readonly #env: Env;
   readonly #settings: Config;
@@ -65,7 +64,6 @@ export class SocketCommands {
   readonly #inFlight: InFlight<WebSocket>;
   /** More sockets on the same stream give a user no more commands in flight. */
   readonly #usersInFlight: InFlight<string>;
-  /** Frames of each user since the window began. */
   readonly #frames = new Map<string, number>();
   #framesSince = 0;
 

@@ -40,7 +40,6 @@ export class AssetFilter {
     return renderControl("skipped", this.#stream, seq, { reason: "other assets" });
   }
 
-  /** Whether a record of a snapshot is for the socket. */
   wantsRecord(socket: WebSocket, record: object): boolean {
     const { assets } = readState(socket);
     return assets === null || ("asset_id" in record && assets.has(String(record.asset_id)));

@@ -61,7 +61,6 @@ export type Pusher = {
   readonly push: (events: readonly StreamEvent[]) => Promise<void>;
 };
 
-/** Commits the statements and pushes the group's events. */
 export async function commitAndPush(
   { db, push }: Pusher,
   group: Group,

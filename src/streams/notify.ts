@@ -23,7 +23,6 @@ export function streamObject(env: Env, stream: string) {
     : near(env, env.FEED, stream);
 }
 
-/** The object of a book. */
 export function bookObject(env: Env, asset: string): ReturnType<Env["RFQ_BOOK"]["getByName"]> {
   return near(env, env.RFQ_BOOK, asset);
 }

@@ -82,7 +82,6 @@ export class OpenSockets {
     }
   }
 
-  /** A subscriber has sent a frame. */
   heard(socket: WebSocket): void {
     this.#unanswered.delete(socket);
     const state = readState(socket);
@@ -91,7 +90,6 @@ export class OpenSockets {
       writeState(socket, { ...state, heardAt: at });
   }
 
-  /** The places of a user's open sockets on this stream. */
   placesOf(userId: string): string[] {
     const sockets = this.#ctx.getWebSockets(tagOf({ userId }));
     return sockets.filter(isOpen).map((socket) => readState(socket).place);

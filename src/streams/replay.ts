@@ -12,7 +12,6 @@ export const MAX_SNAPSHOT_FRAME_BYTES = 256 * 1_024;
 /** A stream with sockets, for as long as it has any. */
 export type Registration = { readonly stream: string; readonly token: string };
 
-/** The rows of each statement that was read with the head. */
 type Rows = readonly (readonly unknown[])[];
 
 export type StreamHead = { readonly lastSeq: number; readonly firstKept: number };

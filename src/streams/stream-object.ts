@@ -11,15 +11,12 @@ import { SocketHost, type StreamContent } from "./socket-host.ts";
 /** Delay of the next attempt after a failed alarm. */
 export const RETRY_MS = 1_000;
 const MIN_ALARM_MS = 50;
-/** Storage key of the object's name. */
-const NAME = "name";
-/** Of books and feeds before. */
-const OLD_NAMES = ["asset", "stream"];
+/** Storage keys of the object's name, the later ones of books and feeds before. */
+const NAMES = ["name", "asset", "stream"] as const;
 
 /** An alarm after a restart may run without the object's name. */
 export function nameOf({ id, storage }: DurableObjectState): string {
-  const stored = () => [NAME, ...OLD_NAMES].map((key) => storage.kv.get<string>(key)).find(Boolean);
-  return id.name ?? stored() ?? "";
+  return id.name ?? NAMES.map((key) => storage.kv.get<string>(key)).find(Boolean) ?? "";
 }
 
 export abstract class StreamObject extends DurableObject<Env> {
@@ -58,7 +55,7 @@ export abstract class StreamObject extends DurableObject<Env> {
     if (this.#alarmAt === undefined) this.#alarmAt = await this.ctx.storage.getAlarm();
     if (this.#alarmAt !== null && this.#alarmAt <= instant) return;
     this.#alarmAt = instant;
-    this.ctx.storage.kv.put(NAME, nameOf(this.ctx));
+    this.ctx.storage.kv.put(NAMES[0], nameOf(this.ctx));
     // Never in the past: when D1's clock lags behind ours, nothing is due yet.
     await this.ctx.storage.setAlarm(Math.max(instant, now() + MIN_ALARM_MS));
   }
@@ -90,7 +87,6 @@ export abstract class StreamObject extends DurableObject<Env> {
     }
   }
 
-  /** The places of a user's open sockets on this stream. */
   async placesOf(userId: string): Promise<string[]> {
     return this.sockets.open.placesOf(userId);
   }

@@ -48,7 +48,6 @@ export class Subscription {
     await this.#end(token);
   }
 
-  /** Ends one registration. A later one of the same stream has another token and stays. */
   async #end(token: string): Promise<void> {
     await all(
       this.#db,

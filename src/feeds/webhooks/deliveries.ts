@@ -80,7 +80,6 @@ export class Deliveries {
     }
   }
 
-  /** Newest first. */
   attempts(): AttemptRow[] {
     return this.#waiting.attempts();
   }

@@ -1,4 +1,3 @@
-/** Prices over time. */
 import * as z from "zod";
 import { CANDLE_STEPS, type CandleInterval } from "../../archive/candles.ts";
 import { assetId, venueField, venueOut } from "../../assets/asset-fields.ts";

@@ -39,7 +39,6 @@ export async function writeCandles(db: D1Database): Promise<boolean> {
   return upTo < closed;
 }
 
-/** Deletes candles that are not kept any longer. */
 export const CANDLE_TRIMS: readonly Trim[] = Object.entries(CANDLES_KEPT).map(([step, kept]) =>
   rowsOf(
     "candles",

@@ -1,4 +1,3 @@
-/** The public list of markets. */
 import { pageSchema } from "../../http/cursor.ts";
 import { route } from "../../http/define-route.ts";
 import type { Api } from "../../http/route-definition.ts";

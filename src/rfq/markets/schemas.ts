@@ -1,4 +1,3 @@
-/** The request and response bodies of markets. */
 import * as z from "zod";
 import { assetId, venueField, venueOut } from "../../assets/asset-fields.ts";
 import { pageFields } from "../../http/cursor.ts";
