@@ -6,14 +6,7 @@
  * cursor is the last record that it examined.
  */
 import type { Venue } from "../platform/venues.ts";
-import {
-  encodeCursor,
-  fetchCount,
-  type Page,
-  type PageQuery,
-  pageOf,
-  type TimeId,
-} from "../http/cursor.ts";
+import { encodeCursor, fetchCount, type PageQuery, pageOf, type TimeId } from "../http/cursor.ts";
 import { bareId } from "../archive/ask-history.ts";
 import { coldPage, type Left, leftOf, type RecordArchive } from "../archive/cold-records.ts";
 import { isOlder, type RecordFilter, type SealedRecord } from "../archive/record-page.ts";
@@ -67,7 +60,7 @@ export async function examinedPage<Row, Item>(
   userId: string,
   page: PageQuery<TimeId>,
   list: ExaminedList<Row, Item>,
-): Promise<Page<Item>> {
+) {
   const { view, position, cold } = list;
   if (page.limit === 0) return pageOf(page, [], view, position);
   const { left, ...here } = await readHere(archive.db, userId, page, list);
@@ -149,7 +142,7 @@ function pageTo<Row, Item>(
   page: PageQuery<TimeId>,
   { view, position }: ExaminedList<Row, Item>,
   { rows, completeTo }: Part<Row>,
-): Page<Item> {
+) {
   const complete =
     completeTo === null ? rows : rows.filter((row) => !isOlder(position(row), completeTo));
   const found = pageOf(page, complete, view, position);

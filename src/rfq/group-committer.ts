@@ -5,13 +5,7 @@
  * No batch starts while the outcome of another is unknown. An operation that violates a constraint
  * never fails the other operations of its group.
  */
-import {
-  claimFence,
-  type Group,
-  groupOf,
-  type NotCommitted,
-  OutcomeUnknown,
-} from "../platform/commit.ts";
+import { claimFence, groupOf, type NotCommitted, OutcomeUnknown } from "../platform/commit.ts";
 import { counts } from "../platform/counts.ts";
 import { errorFields, log, logged } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
@@ -320,17 +314,17 @@ export class GroupCommitter {
       await sleep(1_000);
       outcome = await claimFence(this.#db, groupId);
     }
-    if (outcome === "committed") await this.#pushEvents(groupOf(groupId));
+    if (outcome === "committed") await this.#pushEvents(groupId);
     // The alarms of the meantime found no batch to wait for.
     this.#settings.onFailed();
   }
 
   /** Without this, the events of a group that turns out to have committed would wait for cron. */
-  async #pushEvents(group: Group): Promise<void> {
-    const events = committedEvents(this.#db, group, { rows: null });
+  async #pushEvents(groupId: string): Promise<void> {
+    const events = committedEvents(this.#db, groupOf(groupId), { rows: null });
     await events
       .then((read) => this.#settings.push(read))
-      .catch(logged("warn", "rfq.events_not_pushed", { group: group.id }));
+      .catch(logged("warn", "rfq.events_not_pushed", { group: groupId }));
   }
 }
 

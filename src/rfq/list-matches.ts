@@ -1,8 +1,8 @@
-import { olderThan, type Page, type PageQuery, type TimeId } from "../http/cursor.ts";
+import { olderThan, type PageQuery, type TimeId } from "../http/cursor.ts";
 import type { RecordArchive } from "../archive/cold-records.ts";
 import { and, expr, raw, readUuid, select, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import { type BookFilter, examinedPage, inBook, type Period } from "./examined-page.ts";
-import { matchColumns, type MatchRow, matchView } from "./rfq-records.ts";
+import { matchColumns, matchView } from "./rfq-records.ts";
 import { matchRow } from "./sealed-rows.ts";
 
 type MatchFilter = BookFilter &
@@ -20,7 +20,7 @@ export function listMatches(
   userId: string,
   filter: MatchFilter,
   page: PageQuery<TimeId>,
-): Promise<Page<ReturnType<typeof matchView>>> {
+) {
   const { role, label, from = 0, to } = filter;
   const older = olderThan(page, { at: "m.at", id: "m.match_id" });
   const inPeriod = and([expr`m.at >= ${from}`, ...(to === undefined ? [] : [expr`m.at <= ${to}`])]);
@@ -34,7 +34,7 @@ export function listMatches(
     role === undefined
       ? sql`${side("requester", limit)} UNION ${side("maker", limit)}`
       : side(role, limit);
-  return examinedPage<MatchRow, ReturnType<typeof matchView>>(archive, userId, page, {
+  return examinedPage(archive, userId, page, {
     filters: inBook("asset", filter),
     rows: (limit) => sql`SELECT ${select(matchColumns(uuid(userId)))} FROM matches m
       JOIN (${sides(limit)}) own ON own.id = m.match_id

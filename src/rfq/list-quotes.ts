@@ -1,11 +1,4 @@
-import {
-  fetchCount,
-  olderThan,
-  type Page,
-  type PageQuery,
-  pageOf,
-  type TimeId,
-} from "../http/cursor.ts";
+import { fetchCount, olderThan, type PageQuery, pageOf, type TimeId } from "../http/cursor.ts";
 import { bareId } from "../archive/ask-history.ts";
 import { findCold, type RecordArchive } from "../archive/cold-records.ts";
 import { NOW } from "../platform/commit.ts";
@@ -33,8 +26,6 @@ import { QUOTE_STATUSES, type QuoteStatus } from "./statuses.ts";
 /** Sort position among a request's quotes: side, price, time and id. Bid precedes Ask. */
 export type QuotePosition = readonly [side: Side, price: number, openedAt: number, quoteId: string];
 
-type QuotePage = Page<ReturnType<typeof quoteView>>;
-
 type QuotesFilter = {
   readonly requestId: string;
   readonly side?: Side | undefined;
@@ -50,7 +41,7 @@ export async function listQuotesOnRequest(
   userId: string,
   query: QuotesFilter,
   page: PageQuery<QuotePosition>,
-): Promise<QuotePage> {
+) {
   const { db } = archive;
   const [found, bid, ask] = await db.batch(
     [
@@ -79,7 +70,7 @@ async function listOnOldRequest(
   userId: string,
   requestId: string,
   page: PageQuery<QuotePosition>,
-): Promise<QuotePage> {
+) {
   const key = { kind: "requests", by: "request_id", id: requestId } as const;
   if ((await findCold(archive, userId, key)) === undefined)
     throw problem("request_unknown", `There is no request ${requestId}.`);
@@ -114,7 +105,7 @@ export function listOwnQuotes(
   userId: string,
   { status, requestId, label, ...book }: QuoteFilter & { status?: QuoteStatus | undefined },
   page: PageQuery<TimeId>,
-): Promise<QuotePage> {
+) {
   const columns = select(quoteColumns("maker"));
   const key =
     requestId === undefined ? undefined : { by: "request_id" as const, id: bareId(requestId) };
@@ -126,7 +117,7 @@ export function listOwnQuotes(
   const onlyOpen = label === undefined && status === "open";
   const inStatus = onlyOpen || status === undefined ? [] : [expr`status = ${status}`];
   const ofRequest = requestId === undefined ? [] : [expr`request_id = hex(${uuid(requestId)})`];
-  return examinedPage<QuoteRow, ReturnType<typeof quoteView>>(archive, userId, page, {
+  return examinedPage(archive, userId, page, {
     filters: [...inStatus, ...ofRequest, ...inBook("asset", book)],
     rows: (limit) => sql`SELECT ${columns}
       FROM quotes q ${raw(onlyOpen ? "INDEXED BY quotes_open_maker" : "")} WHERE ${own}

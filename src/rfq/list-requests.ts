@@ -1,11 +1,4 @@
-import {
-  fetchCount,
-  olderThan,
-  type Page,
-  type PageQuery,
-  pageOf,
-  type TimeId,
-} from "../http/cursor.ts";
+import { fetchCount, olderThan, type PageQuery, pageOf, type TimeId } from "../http/cursor.ts";
 import type { RecordArchive } from "../archive/cold-records.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, and, expr, raw, readUuid, type Sql, sql, uuid, select } from "../platform/sql.ts";
@@ -39,7 +32,7 @@ export function listOwnRequests(
   userId: string,
   { status, label, ...book }: OwnRequestsFilter,
   page: PageQuery<TimeId>,
-): Promise<Page<ReturnType<typeof requestView>>> {
+) {
   const own = sql`r.requester_id = ${uuid(userId)}`;
   if (status === "open") {
     // The plus signs keep the index of the user's open requests, which are few.
@@ -63,33 +56,27 @@ export function listOwnRequests(
         })
       : sql`SELECT ${columns} FROM requests r WHERE r.label = ${label} AND ${where}
           ORDER BY r.opened_at DESC, r.request_id DESC LIMIT ${limit}`;
-  return examinedPage<RequestRow, ReturnType<typeof requestView>>(archive, userId, page, {
+  return examinedPage(archive, userId, page, {
     filters: inBook("asset", book),
     rows: (limit) => sql`SELECT ${select(requestColumns(reader(userId)))}
       FROM (${ids(limit)}) own CROSS JOIN requests r ON r.request_id = own.request_id
       ORDER BY own.opened_at DESC, own.request_id DESC`,
     order,
     view: requestView,
-    position: (row) => ({ at: row.opened_at, id: readUuid(row.request_id) }),
+    position: positionOf,
     cold: { filter: { kind: "requests", label, ...book }, row: requestRow },
   });
 }
 
-async function list(
-  db: D1Database,
-  userId: string,
-  page: PageQuery<TimeId>,
-  where: Sql,
-): Promise<Page<ReturnType<typeof requestView>>> {
+const positionOf = (row: RequestRow) => ({ at: row.opened_at, id: readUuid(row.request_id) });
+
+async function list(db: D1Database, userId: string, page: PageQuery<TimeId>, where: Sql) {
   const rows = await all<RequestRow>(
     db,
     sql`SELECT ${select(requestColumns(reader(userId)))} FROM requests r
       WHERE r.status = 'open' AND +r.expires_at > ${NOW} AND ${where}
         AND ${olderThan(page, { at: "r.opened_at", id: "r.request_id" })}
-      ORDER BY ${raw("r.opened_at DESC, r.request_id DESC")} LIMIT ${fetchCount(page)}`,
+      ORDER BY r.opened_at DESC, r.request_id DESC LIMIT ${fetchCount(page)}`,
   );
-  return pageOf(page, rows, requestView, (row) => ({
-    at: row.opened_at,
-    id: readUuid(row.request_id),
-  }));
+  return pageOf(page, rows, requestView, positionOf);
 }

@@ -1,14 +1,7 @@
 import { NO_TEST } from "../archive/candles.ts";
-import {
-  fetchCount,
-  olderThan,
-  type Page,
-  type PageQuery,
-  pageOf,
-  type TimeId,
-} from "../http/cursor.ts";
+import { fetchCount, olderThan, type PageQuery, pageOf, type TimeId } from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
-import { all, type Expr, expr, raw, readUuid, select, sql, TRUE } from "../platform/sql.ts";
+import { all, type Expr, expr, readUuid, select, sql, TRUE } from "../platform/sql.ts";
 import { READ } from "../platform/windows.ts";
 import type { BookFilter, Period } from "./examined-page.ts";
 import { TRADE, type TradeRow, tradeView } from "./rfq-records.ts";
@@ -22,16 +15,15 @@ export async function listTrades(
   { from = 0, to, ...book }: BookFilter & Period,
   page: PageQuery<TimeId>,
   tapeMs: number = TAPE_MS,
-): Promise<Page<ReturnType<typeof tradeView>>> {
+) {
   const since = expr`m.at > ${NOW} - ${tapeMs} AND m.at >= ${from}`;
   const until = to === undefined ? TRUE : expr`m.at <= ${to}`;
   const rows = await all<TradeRow>(
     db,
     sql`SELECT ${select(TRADE)} FROM matches m
-      WHERE ${inBook(book)} AND ${since} AND ${until}
-        AND ${NO_TEST}
+      WHERE ${inBook(book)} AND ${since} AND ${until} AND ${NO_TEST}
         AND ${olderThan(page, { at: "m.at", id: "m.match_id" })}
-      ORDER BY ${raw("m.at DESC, m.match_id DESC")} LIMIT ${fetchCount(page)}`,
+      ORDER BY m.at DESC, m.match_id DESC LIMIT ${fetchCount(page)}`,
   );
   return pageOf(page, rows, tradeView, (row) => ({ at: row.at, id: readUuid(row.match_id) }));
 }

@@ -1,9 +1,9 @@
-/** What several routes of RFQ share, and rules over parameters for `.refine(rule, error)`. */
+/** What several routes of RFQ share. */
 import * as z from "zod";
 import type { Venue } from "../platform/venues.ts";
 import { assetId, venueField } from "../assets/asset-fields.ts";
 import { described, timestamp } from "../http/fields.ts";
-import { type BookFilter, MAX_EXAMINED } from "./examined-page.ts";
+import { type BookFilter, MAX_EXAMINED, type Period } from "./examined-page.ts";
 
 export const READ = { tag: "RFQ", method: "get", credential: "any", scope: "read" } as const;
 export const TRADE = { tag: "RFQ", credential: "any", scope: "trade" } as const;
@@ -36,9 +36,11 @@ export const period = {
 const hasVenue = (query: { venue_id?: unknown; asset_id?: unknown }) =>
   query.asset_id === undefined || query.venue_id !== undefined;
 
-export const afterFrom = { error: "must not be before from", path: ["to"] };
-export const inOrder = ({ from, to }: { from?: number | undefined; to?: number | undefined }) =>
-  from === undefined || to === undefined || from <= to;
+/** For a schema with `period`: `.refine(...inOrder)`. */
+export const inOrder: [(period: Period) => boolean, { error: string; path: string[] }] = [
+  ({ from, to }) => from === undefined || to === undefined || from <= to,
+  { error: "must not be before from", path: ["to"] },
+];
 
 /** For the description of a list whose filters no index serves. */
 export const EXAMINED =

@@ -9,7 +9,7 @@ import { windowsOf } from "../platform/windows.ts";
 import { getMatch, getQuote, getRequest, type MatchLookup } from "./get-records.ts";
 import { listPositions, positionPage } from "./list-positions.ts";
 import { listTrades } from "./list-trades.ts";
-import { afterFrom, bookOf, bookQuery, inOrder, period, READ } from "./query-fields.ts";
+import { bookOf, bookQuery, inOrder, period, READ } from "./query-fields.ts";
 import { Match, Position, Quote, RequestItem, Trade } from "./schemas.ts";
 
 const MATCH_IDS = ["match_id", "quote_id", "request_id"] as const;
@@ -76,7 +76,7 @@ function registerTrades(api: Api): void {
     operationId: "listTrades",
     summary: "List everyone's trades of the last 24 hours, newest first",
     description: "A trade names neither its parties nor their fees.",
-    query: bookQuery({}, { ...period, ...timeIdPage }).refine(inOrder, afterFrom),
+    query: bookQuery({}, { ...period, ...timeIdPage }).refine(...inOrder),
     response: pageSchema(Trade),
     handler: ({ db, settings, query }) => {
       const filter = { from: query.from, to: query.to, ...bookOf(query) };

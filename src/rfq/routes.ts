@@ -14,16 +14,7 @@ import { listMatches } from "./list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest, type QuotePosition } from "./list-quotes.ts";
 import { listOpenRequests, listOwnRequests } from "./list-requests.ts";
 import { labelField } from "./own-texts.ts";
-import {
-  afterFrom,
-  bookOf,
-  bookQuery,
-  EXAMINED,
-  inOrder,
-  period,
-  READ,
-  TRADE,
-} from "./query-fields.ts";
+import { bookOf, bookQuery, EXAMINED, inOrder, period, READ, TRADE } from "./query-fields.ts";
 import { registerCandleRoutes } from "./candles/routes.ts";
 import { registerMarketRoutes } from "./markets/routes.ts";
 import { registerRecordRoutes } from "./record-routes.ts";
@@ -360,7 +351,7 @@ function registerMatchRoutes(api: Api): void {
         ).optional(),
       },
       { ...period, ...timeIdPage },
-    ).refine(inOrder, afterFrom),
+    ).refine(...inOrder),
     response: pageSchema(Match),
     handler: ({ env, actor, query }) => {
       const { role, label, from, to } = query;

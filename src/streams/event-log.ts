@@ -2,13 +2,7 @@
  * Streams are a table. An event is written in the batch of its change, so it exists exactly when
  * the change does. Objects only push it. What an audience may not see is left out of the row.
  */
-import {
-  commit,
-  type Committed,
-  committedRows,
-  type Group,
-  type NotCommitted,
-} from "../platform/commit.ts";
+import { commit, type Committed, committedRows, type Group } from "../platform/commit.ts";
 import { firstRunOf } from "../platform/announce.ts";
 import type { StoredEvent } from "../platform/event-forms.ts";
 import { all, expr, type Sql, sql } from "../platform/sql.ts";
@@ -65,7 +59,7 @@ export async function commitAndPush(
   { db, push }: Pusher,
   group: Group,
   statements: readonly Sql[],
-): Promise<Committed | NotCommitted> {
+) {
   const result = await commit(db, group, [...statements, eventsToPush(group)]);
   if (!result.committed) return result;
   const events = await committedEvents(db, group, result);

@@ -5,7 +5,7 @@ import { pageSchema } from "../../http/cursor.ts";
 import { route } from "../../http/define-route.ts";
 import { described, oneOf, u256Out } from "../../http/fields.ts";
 import type { Api } from "../../http/route-definition.ts";
-import { afterFrom, inOrder, period, READ } from "../query-fields.ts";
+import { inOrder, period, READ } from "../query-fields.ts";
 import { candlePage, listCandles } from "./list-candles.ts";
 import { TickerList } from "./list-tickers.ts";
 
@@ -82,7 +82,7 @@ export function registerCandleRoutes(api: Api): void {
         ...period,
         ...candlePage,
       })
-      .refine(inOrder, afterFrom),
+      .refine(...inOrder),
     response: pageSchema(Candle),
     handler: ({ db, query }) => {
       const { venue_id: venue, interval, from, to } = query;
