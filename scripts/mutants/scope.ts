@@ -104,9 +104,7 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "The quote that is replaced has ended before.",
   "trigger quotes_delete: without SELECT RAISE(ABORT, 'append-only: an open quote') WHERE OLD.status = 'open';":
     "It has no ended_group, so the statement after it rejects it, too.",
-  "src/rfq/cancel-after.ts replaceTimer: without maker_id = ${uuid(actor.userId)}":
-    "A credential belongs to one user. The term is for the index.",
-  "src/rfq/cancel-after.ts close: without maker_id = ${uuid(readUuid(timer.user_id))}":
+  "src/rfq/cancel-after.ts timedOut: without maker_id = ${user}":
     "A credential belongs to one user. The term is for the index.",
   "src/rfq/cancel-on-disconnect.ts endArmed: without maker_id = ${uuid(userId)}":
     "A credential belongs to one user. The term is for the index.",

@@ -77,9 +77,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: "any-copy-unregisters",
-    file: "src/streams/replay.ts",
-    find: "DELETE FROM stream_subscribers WHERE name = ${stream} AND token = ${token}",
-    replace: "DELETE FROM stream_subscribers WHERE name = ${stream} AND ${token} <> ''",
+    file: "src/streams/subscription.ts",
+    find: "DELETE FROM stream_subscribers WHERE name = ${this.#stream} AND token = ${token}",
+    replace: "DELETE FROM stream_subscribers WHERE name = ${this.#stream} AND ${token} <> ''",
     breaks: "every committed event reaches every open socket",
   },
   {

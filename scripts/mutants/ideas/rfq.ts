@@ -92,10 +92,7 @@ export const RFQ: readonly Mutant[] = [
     "a record on both sides is listed twice": ["[position(row).id, row]", "[row, row]"],
   }),
   ...ideas("src/rfq/group-committer.ts", "rfq/book rfq/races streams/registration", {
-    "one bad command fails all": [
-      'outcome.reason === "constraint" && group.length > 1)',
-      'outcome.reason === "constraint" && group.length > 1_000)',
-    ],
+    "one bad command fails all": ["if (group.length > 1) {", "if (group.length > 1_000) {"],
     "does not wait for an unknown outcome": [
       '    while (outcome === "unknown") {',
       '    while (outcome === "voided") {',
