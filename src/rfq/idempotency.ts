@@ -24,7 +24,13 @@ import {
   sql,
   uuid,
 } from "../platform/sql.ts";
-import { type Result, type Idempotency, reject } from "./command.ts";
+import {
+  type Idempotency,
+  type OpenRequest,
+  type PlaceQuote,
+  reject,
+  type Result,
+} from "./command.ts";
 import {
   newQuoteColumns,
   newRequestColumns,
@@ -39,20 +45,18 @@ import {
  */
 const KEY_HASH_BYTES = 12;
 
-export type KeyUse = {
-  readonly userId: string;
-  readonly route: string;
-  readonly kind: "request" | "quote";
-  readonly idempotency: Idempotency | undefined;
-};
+type Keyed = Pick<OpenRequest | PlaceQuote, "op" | "actor" | "idempotency">;
 
-/** Holds when the key is unused on this route. Otherwise the earlier result is repeated. */
-export function keyIsUnused(use: KeyUse, at: Expr): readonly Precondition<EarlierFacts, Result>[] {
-  if (use.idempotency === undefined) return [];
+/** Holds when the key is unused on its route. Otherwise the earlier result is repeated. */
+export function keyIsUnused(
+  command: Keyed,
+  at: Expr,
+): readonly Precondition<EarlierFacts, Result>[] {
+  if (command.idempotency === undefined) return [];
   return [
     {
-      expr: hashIsUnused(use.kind, blob(hashOfKey(use)), at),
-      reject: ({ earlier }) => recallResult(use, earlier),
+      expr: hashIsUnused(command.op, blob(hashOfKey(command)), at),
+      reject: ({ earlier }) => recallResult(command, earlier),
     },
   ];
 }
@@ -60,46 +64,54 @@ export function keyIsUnused(use: KeyUse, at: Expr): readonly Precondition<Earlie
 /** The fields of a command row that hold its key. Both are null without one. */
 export const KEY_FIELDS = { key_hash: "blob", terms_hash: "blob" } as const;
 
-export function keyRow(use: KeyUse): CommandRow<keyof typeof KEY_FIELDS> {
-  const { idempotency } = use;
+export function keyRow(command: Keyed): CommandRow<keyof typeof KEY_FIELDS> {
+  const { idempotency } = command;
   return idempotency === undefined
     ? { key_hash: null, terms_hash: null }
-    : { key_hash: hashOfKey(use), terms_hash: hashOfTerms(idempotency) };
+    : { key_hash: hashOfKey(command), terms_hash: hashOfTerms(idempotency) };
 }
 
+/** The records that commands make. The route is part of the hash. */
 const RECORDS = {
-  request: { table: raw("requests"), index: raw("requests_key"), id: raw("request_id") },
-  quote: { table: raw("quotes"), index: raw("quotes_key"), id: raw("quote_id") },
+  open_request: {
+    route: "POST /rfq/request",
+    table: raw("requests"),
+    index: raw("requests_key"),
+    id: raw("request_id"),
+  },
+  place_quote: {
+    route: "POST /rfq/quote",
+    table: raw("quotes"),
+    index: raw("quotes_key"),
+    id: raw("quote_id"),
+  },
 } as const;
 
 /** FROM clause: the record, as `alias`, that this key has made and still belongs to. */
-function keyedRecord(
-  kind: KeyUse["kind"],
-  alias: Sql,
-  { hash, at }: { hash: Expr; at: Expr },
-): Sql {
-  const { table, index, id } = RECORDS[kind];
+function keyedRecord(op: Keyed["op"], alias: Sql, { hash, at }: { hash: Expr; at: Expr }): Sql {
+  const { table, index, id } = RECORDS[op];
   return sql`${table} ${alias} INDEXED BY ${index}
     WHERE ${alias}.key_hash = ${hash} AND ${alias}.${id} > ${oldestLive(at)}`;
 }
 
 /** True without a key, because NULL equals nothing. */
-export function hashIsUnused(kind: KeyUse["kind"], hash: Expr, at: Expr): Expr {
-  return expr`NOT EXISTS (SELECT 1 FROM ${keyedRecord(kind, raw("k"), { hash, at })})`;
+export function hashIsUnused(op: Keyed["op"], hash: Expr, at: Expr): Expr {
+  return expr`NOT EXISTS (SELECT 1 FROM ${keyedRecord(op, raw("k"), { hash, at })})`;
 }
 
 /** Hash of the terms and result of the key's earlier command, as JSON text. Null without one. */
 export type EarlierFacts = { readonly earlier: string | null };
 
-export function earlierFacts(use: KeyUse): Columns<"earlier"> {
-  const { userId, kind, idempotency } = use;
+export function earlierFacts(command: Keyed): Columns<"earlier"> {
+  const { actor, op, idempotency } = command;
   if (idempotency === undefined) return { earlier: atom("NULL") };
-  const key = { hash: blob(hashOfKey(use)), at: NOW };
+  const { userId } = actor;
+  const key = { hash: blob(hashOfKey(command)), at: NOW };
   // What the record was when it was made: its terms never change.
   const [result, record, owner] =
-    kind === "request"
-      ? [newRequestColumns(reader(userId)), keyedRecord(kind, raw("r"), key), raw("requester_id")]
-      : [newQuoteColumns("maker"), keyedRecord(kind, raw("q"), key), raw("maker_id")];
+    op === "open_request"
+      ? [newRequestColumns(reader(userId)), keyedRecord(op, raw("r"), key), raw("requester_id")]
+      : [newQuoteColumns("maker"), keyedRecord(op, raw("q"), key), raw("maker_id")];
   return {
     earlier: expr`SELECT ${jsonText(expr`json_array(hex(terms_hash), ${jsonObject(result)})`)}
       FROM ${record} AND ${owner} = ${uuid(userId)}`,
@@ -115,8 +127,9 @@ function oldestLive(at: Expr): Expr {
 }
 
 /** Upper-case, as SQLite's `hex()` writes it. */
-function hashOfKey({ userId, route, idempotency }: KeyUse): string {
-  const text = JSON.stringify([userId.toLowerCase(), route, idempotency?.key ?? ""]);
+function hashOfKey({ op, actor, idempotency }: Keyed): string {
+  const { route } = RECORDS[op];
+  const text = JSON.stringify([actor.userId.toLowerCase(), route, idempotency?.key ?? ""]);
   return digestOf("sha256", text, "hex")
     .slice(0, 2 * KEY_HASH_BYTES)
     .toUpperCase();
@@ -134,7 +147,7 @@ type Earlier = readonly [terms: string, row: RequestRow | QuoteRow];
 
 /** The key's earlier result, or a rejection if its terms differ. Undefined if it has expired. */
 export function recallResult(
-  { kind, idempotency }: KeyUse,
+  { op, idempotency }: Keyed,
   earlier: string | null,
 ): Result | undefined {
   if (earlier === null || idempotency === undefined) return undefined;
@@ -143,8 +156,8 @@ export function recallResult(
   if (terms !== hashOfTerms(idempotency)) {
     return reject("idempotency_key_reused", "This idempotency key was used with another body.");
   }
-  // Safe casts: the kind decided which columns were read.
-  return kind === "request"
-    ? { ok: true, kind, row: row as RequestRow, replayed: true }
-    : { ok: true, kind, row: row as QuoteRow, replayed: true };
+  // Safe casts: the command decided which columns were read.
+  return op === "open_request"
+    ? { ok: true, kind: "request", row: row as RequestRow, replayed: true }
+    : { ok: true, kind: "quote", row: row as QuoteRow, replayed: true };
 }

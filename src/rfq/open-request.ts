@@ -11,13 +11,7 @@ import {
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { atom, type Expr, expr, join, raw, sql, uuid } from "../platform/sql.ts";
 import { type OpenRequest, refused, reject, type Result } from "./command.ts";
-import {
-  type EarlierFacts,
-  earlierFacts,
-  type KeyUse,
-  keyIsUnused,
-  keyRow,
-} from "./idempotency.ts";
+import { type EarlierFacts, earlierFacts, keyIsUnused, keyRow } from "./idempotency.ts";
 import { hexId, type Operation } from "./book-operation.ts";
 import { eachText, REQUEST_TEXTS, textNames } from "./own-texts.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
@@ -31,12 +25,10 @@ import {
 } from "./rejections.ts";
 import { limitFacts, type LimitFacts, traderOf, withinLimits } from "./trade-limits.ts";
 
-const ROUTE = "POST /rfq/request";
-
 /** Opens a request. It reserves nothing, because an accept takes the requester's funds. */
 export function openRequest(command: OpenRequest, settings: Config): Operation {
   const { actor, requestId, asset } = command;
-  const key = keyRow(keyUse(command));
+  const key = keyRow(command);
   const texts = eachText(REQUEST_TEXTS, (name) => sql`${command[name] ?? null}`);
   return {
     userId: actor.userId,
@@ -67,7 +59,7 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
       questionOf({
         preconditions: preconditions(command, settings, NOW),
         facts: { instant: NOW, ...limitFacts(traderOf(actor), tradeOf(command).venue) },
-        apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
+        apart: { ...actorFacts(actor), ...earlierFacts(command) },
       }),
   };
 }
@@ -89,7 +81,7 @@ function preconditions(
   const daily = dailyUse(settings, "requests", actor.userId);
   return [
     actorMayWrite(actor, at),
-    ...keyIsUnused(keyUse(command), at),
+    ...keyIsUnused(command, at),
     ...marketListed(asset, settings),
     ...beforeDeadline(at, command.notAfter, refused),
     inTime(command, at, settings),
@@ -121,8 +113,4 @@ function preconditions(
 /** A request gives nothing, but its venue is bound. */
 function tradeOf({ asset }: OpenRequest) {
   return { venue: atom("?", [readAssetKey(asset)?.venue ?? ""]) };
-}
-
-function keyUse({ actor, idempotency }: OpenRequest): KeyUse {
-  return { userId: actor.userId, route: ROUTE, kind: "request", idempotency };
 }

@@ -35,13 +35,7 @@ import { endedAs } from "./ended.ts";
 import { endReplaced, replacedFact, usableText } from "./replaced-quote.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import { limitFacts } from "./trade-limits.ts";
-import {
-  QUOTE_FIELDS,
-  type QuoteField,
-  quoteCommandRow,
-  quoteTerms,
-  keyUse,
-} from "./quote-command.ts";
+import { QUOTE_FIELDS, type QuoteField, quoteCommandRow, quoteTerms } from "./quote-command.ts";
 import {
   PRECONDITIONS,
   type Facts,
@@ -90,7 +84,7 @@ export function placeQuote(
           ...timerFacts(actor),
           ...limitFacts(traderOf(bound), REQUEST_VENUE),
         },
-        apart: { ...actorFacts(actor), ...earlierFacts(keyUse(command)) },
+        apart: { ...actorFacts(actor), ...earlierFacts(command) },
         from: sql`FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
         missing: () => reject("request_unknown", `There is no request ${requestId}.`),
       });

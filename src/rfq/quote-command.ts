@@ -7,12 +7,11 @@ import { ACTOR_FIELDS, actorRow } from "../auth/may-write.ts";
 import { readAssetKey } from "../assets/asset.ts";
 import type { Side } from "../assets/asset-fields.ts";
 import type { PlaceQuote } from "./command.ts";
-import { KEY_FIELDS, keyRow, type KeyUse } from "./idempotency.ts";
+import { KEY_FIELDS, keyRow } from "./idempotency.ts";
 import { eachText, QUOTE_TEXTS, quoteTexts } from "./own-texts.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import { quotedAmount, tradeTerms, type TradeTerms } from "./trade-terms.ts";
 
-const ROUTE = "POST /rfq/quote";
 /** A command as a row of `quote_commands`. */
 export const QUOTE_FIELDS = {
   quote_id: "blob",
@@ -69,7 +68,7 @@ export function quoteCommandRow(
     replaces: command.replaces,
     max_open_quotes: settings.RFQ_OPEN_QUOTES_PER_USER,
     socket_id: command.socketId ?? null,
-    ...keyRow(keyUse(command)),
+    ...keyRow(command),
   };
 }
 
@@ -94,8 +93,4 @@ export function quoteTerms(
     makerFeeBps: BigInt(fees.maker_fee_bps),
   });
   return { ...terms, side, amount };
-}
-
-export function keyUse({ actor, idempotency }: PlaceQuote): KeyUse {
-  return { userId: actor.userId, route: ROUTE, kind: "quote", idempotency };
 }

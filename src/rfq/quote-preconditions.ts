@@ -40,7 +40,7 @@ import {
   sessionRejected,
 } from "./trade-limits.ts";
 import type { RequestStatus } from "./statuses.ts";
-import { type CommandColumns, type QuoteTerms, keyUse } from "./quote-command.ts";
+import type { CommandColumns, QuoteTerms } from "./quote-command.ts";
 
 /**
  * Of each side of a request. Bounds the work of the accept that rejects them all. Beyond it a
@@ -92,8 +92,8 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: (facts, { command }) => actorRejected(command.actor, facts),
   },
   {
-    expr: (c) => hashIsUnused("quote", c.key_hash, c.at),
-    reject: ({ earlier }, { command }) => recallResult(keyUse(command), earlier),
+    expr: (c) => hashIsUnused("place_quote", c.key_hash, c.at),
+    reject: ({ earlier }, { command }) => recallResult(command, earlier),
   },
   {
     expr: (c) => expr`${c.not_after} IS NULL OR ${c.at} < ${c.not_after}`,

@@ -37,13 +37,6 @@ const MAX_KNOWN_REQUESTS = 20_000;
 
 const VIEWS = eventViews(RFQ_EVENTS);
 
-const KNOWN: Readonly<Record<Command["op"], true>> = {
-  open_request: true,
-  place_quote: true,
-  cancel_quote: true,
-  cancel_request: true,
-  accept: true,
-};
 const UNKNOWN_COMMAND = refused(unavailable("none"));
 
 export class RfqBook extends StreamObject {
@@ -105,8 +98,7 @@ export class RfqBook extends StreamObject {
 
   #counted({ op, receivedAt }: Command, result: Result): Result {
     const outcome = result.ok ? "ok" : result.problem.code;
-    // For some minutes after a deployment, a new Worker may send commands that this code lacks.
-    const verb = Object.hasOwn(KNOWN, op) ? op : "unknown";
+    const verb = result === UNKNOWN_COMMAND ? "unknown" : op;
     counts.count("rfq_commands_total", { verb, outcome, venue: this.#venue });
     counts.observe("rfq_command_seconds", verb, now() - receivedAt);
     counts.send(this.env, (work) => this.ctx.waitUntil(work));
@@ -149,13 +141,13 @@ export class RfqBook extends StreamObject {
   }
 
   async #commit(command: Command): Promise<Result> {
-    // For some minutes after a deployment, a new Worker calls objects that still run older code.
-    if (!Object.hasOwn(KNOWN, command.op)) return UNKNOWN_COMMAND;
     if (command.op === "place_quote") {
       const [placed] = await this.#commitQuotes([command]);
       return placed ?? UNKNOWN_COMMAND;
     }
-    const result = await this.#committer.submit(this.#operation(command));
+    const operation = this.#operation(command);
+    if (operation === undefined) return UNKNOWN_COMMAND;
+    const result = await this.#committer.submit(operation);
     // Else the first quote on each request would wait for a read of its terms.
     if (command.op === "open_request" && result.ok && !result.replayed)
       this.#remember(command.requestId, termsOf(command));
@@ -172,7 +164,7 @@ export class RfqBook extends StreamObject {
     return Promise.all(placed);
   }
 
-  #operation(command: Exclude<Command, PlaceQuote>): Operation {
+  #operation(command: Exclude<Command, PlaceQuote>): Operation | undefined {
     switch (command.op) {
       case "open_request":
         return openRequest(command, this.#settings);
@@ -182,6 +174,9 @@ export class RfqBook extends StreamObject {
         return cancelRequest(command);
       case "accept":
         return acceptQuote(command, this.#settings);
+      // For some minutes after a deployment, a new Worker calls objects that still run older code.
+      default:
+        return undefined;
     }
   }
 
