@@ -1,6 +1,7 @@
 /** What a trade costs each side. Pure. Amounts are native units, fees basis points of USDC. */
 import { type AssetKey, USDC } from "../assets/asset.ts";
 import type { Side } from "../assets/asset-fields.ts";
+import type { RequestTerms } from "./request-terms.ts";
 
 /** Prices are integers scaled by 1e6: 650000 means 0.65 USDC for one whole token. */
 const PRICE_SCALE = 1_000_000n;
@@ -14,18 +15,16 @@ export type TradeTerms = {
   readonly reserve: bigint;
 };
 
-/** Native units of the asset, or of USDC. */
-type Size =
-  | { readonly amount: bigint }
-  | { readonly amount: null; readonly usdcAmount: bigint | null };
-
 /**
  * The amount of a quote at this price: the request's, or what its USDC buys. Rounded down, so that
  * the cost of the trade, which is rounded up, never exceeds that USDC. It is at least 1, because a
  * price is at most 1 USDC.
  */
-export function quotedAmount(size: Size, price: bigint): bigint {
-  return size.amount ?? ((size.usdcAmount ?? 0n) * PRICE_SCALE) / price;
+export function quotedAmount(
+  { amount, usdcAmount }: Pick<RequestTerms, "amount" | "usdcAmount">,
+  price: bigint,
+): bigint {
+  return amount ?? ((usdcAmount ?? 0n) * PRICE_SCALE) / price;
 }
 
 export function tradeTerms(trade: {

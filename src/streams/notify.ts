@@ -31,7 +31,7 @@ export function bookObject(env: Env, asset: string): ReturnType<Env["RFQ_BOOK"][
 export async function notifyStreams(env: Env, events: readonly StreamEvent[]): Promise<void> {
   await Promise.all(
     [...Map.groupBy(events, (event) => event.stream)].map(([stream, own]) =>
-      tell(stream, () => streamObject(env, stream).push(own)),
+      streamObject(env, stream).push(own).catch(failed(stream)),
     ),
   );
 }
@@ -58,14 +58,12 @@ export async function renotify(env: Env): Promise<void> {
 
 /** Never throws. */
 export async function catchUpStreams(env: Env, names: readonly string[]): Promise<void> {
-  await Promise.all(names.map((name) => tell(name, () => streamObject(env, name).catchUp())));
+  await Promise.all(names.map((name) => streamObject(env, name).catchUp().catch(failed(name))));
 }
 
 /** Closes the sockets of a revoked key, ended sessions or a frozen user on a stream. Never throws. */
 export async function closeSockets(env: Env, stream: string, whose: SocketsOf): Promise<void> {
-  await tell(stream, () => streamObject(env, stream).closeSockets(whose));
+  await streamObject(env, stream).closeSockets(whose).catch(failed(stream));
 }
 
-async function tell(stream: string, call: () => Promise<void>): Promise<void> {
-  await call().catch(logged("warn", "streams.notify_failed", { stream }));
-}
+const failed = (stream: string) => logged("warn", "streams.notify_failed", { stream });
