@@ -108,8 +108,9 @@ type GroupRow = {
 
 function readReport(rows: readonly ReportRow[]): GroupDone {
   const report = Map.groupBy(rows, ({ kind }) => kind);
+  // Safe cast: `Row` mirrors the columns of the JSON above.
   const of = <Row>(kind: ReportRow["kind"]) =>
-    (report.get(kind) ?? []).map(({ row }) => parsed<Row>(row));
+    (report.get(kind) ?? []).map(({ row }) => JSON.parse(row) as Row);
   const [group] = of<GroupRow>("group");
   if (group === undefined) throw new Error("the group has no instant");
   return {
@@ -129,9 +130,4 @@ function readReport(rows: readonly ReportRow[]): GroupDone {
     // The rows of a UNION have no order. A push needs that of each stream.
     events: of<StreamEvent>("event").toSorted((one, other) => one.seq - other.seq),
   };
-}
-
-/** Safe cast: `Row` mirrors the columns of the JSON above. */
-function parsed<Row>(row: string): Row {
-  return JSON.parse(row) as Row;
 }

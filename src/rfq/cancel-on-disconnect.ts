@@ -73,7 +73,14 @@ export async function endLostSockets(env: Env): Promise<boolean> {
         GROUP BY stream ORDER BY min(asked_at) LIMIT ${MAX_STREAMS})`,
   );
   const streams = Map.groupBy(rows, ({ stream }) => stream);
-  if (streams.size >= MAX_STREAMS) await noteAsked(env.DB, [...streams.keys()]);
+  // The next minute asks other streams first. If one minute suffices for all, nothing is written.
+  if (streams.size >= MAX_STREAMS)
+    await all(
+      env.DB,
+      sql`UPDATE armed_sockets SET asked_at = ${NOW}
+      WHERE taken_over_at IS NULL
+        AND stream IN (SELECT value FROM json_each(${JSON.stringify([...streams.keys()])}))`,
+    );
   const lost = await Promise.all(
     [...streams].map(async ([stream, armed]) => {
       const open = new Set(await openSockets(env, stream));
@@ -86,16 +93,6 @@ export async function endLostSockets(env: Env): Promise<boolean> {
   const takenOver = sql`WHERE taken_over_at < ${NOW} - ${KEEP_TAKEN_OVER_MS}`;
   await trimUntilDone(env.DB, rowsOf("armed_sockets", "armed_id", takenOver));
   return false;
-}
-
-/** So the next minute asks other streams first. Not called if one minute suffices for all. */
-async function noteAsked(db: D1Database, streams: readonly string[]): Promise<void> {
-  await all(
-    db,
-    sql`UPDATE armed_sockets SET asked_at = ${NOW}
-      WHERE taken_over_at IS NULL
-        AND stream IN (SELECT value FROM json_each(${JSON.stringify(streams)}))`,
-  );
 }
 
 /** None if the object does not respond twice: a dead one must not keep quotes open. */

@@ -40,10 +40,7 @@ export class DueQuotes {
     const quotes = this.#seconds.get(second) ?? new Map<string, number>();
     if (!quotes.has(id)) this.#size++;
     this.#seconds.set(second, quotes.set(id, expiresAt));
-    if (this.#size > this.#most) this.#startAnew();
-  }
-
-  #startAnew(): void {
+    if (this.#size <= this.#most) return;
     this.#seconds.clear();
     this.#size = 0;
     this.forget();

@@ -52,7 +52,7 @@ export async function getQuote(archive: RecordArchive, userId: string, quoteId: 
 }
 
 /** Exactly one of the ids. A request and a quote match at most once. */
-export type MatchLookup = { readonly [By in RecordKey["by"]]?: string | undefined };
+type MatchLookup = { readonly [By in RecordKey["by"]]?: string | undefined };
 
 /** The caller's match as requester or maker. */
 export async function getMatch(archive: RecordArchive, userId: string, lookup: MatchLookup) {

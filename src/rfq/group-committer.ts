@@ -161,7 +161,9 @@ export class GroupCommitter {
       else await this.#again(group, outcome, expiry);
       batch?.resolve();
     } catch (error) {
-      this.#failed(group, error);
+      log("error", "rfq.group_failed", { operations: group.length, ...errorFields(error) });
+      for (const waiting of group) waiting.resolve(refused(unavailable("unknown")));
+      this.#settings.onFailed();
       batch?.resolve();
       await this.#outcomeOf(error);
     } finally {
@@ -294,12 +296,6 @@ export class GroupCommitter {
     const which = (at: Expr) => sql`quote_id IN (${uuids(quotes)}) AND expires_at <= ${at}`;
     await closeEach(to, { which });
     await endRequestsOneByOne(to, await readDue(this.#db, scope, "requests"));
-  }
-
-  #failed(group: readonly Waiting[], error: unknown): void {
-    log("error", "rfq.group_failed", { operations: group.length, ...errorFields(error) });
-    for (const waiting of group) waiting.resolve(refused(unavailable("unknown")));
-    this.#settings.onFailed();
   }
 
   /** Waits until it is certain whether the group has committed. */

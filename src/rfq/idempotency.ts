@@ -90,8 +90,11 @@ const RECORDS = {
 /** FROM clause: the record, as `alias`, that this key has made and still belongs to. */
 function keyedRecord(op: Keyed["op"], alias: Sql, { hash, at }: { hash: Expr; at: Expr }): Sql {
   const { table, index, id } = RECORDS[op];
+  // The Worker makes the record's id when it receives the command. The guard of the command limits
+  // by how much that may precede `at` (`inTime`), which `KEY_LIFE_MS` includes.
+  const oldest = idsFrom(expr`${at} - ${literal(KEY_LIFE_MS)}`);
   return sql`${table} ${alias} INDEXED BY ${index}
-    WHERE ${alias}.key_hash = ${hash} AND ${alias}.${id} > ${oldestLive(at)}`;
+    WHERE ${alias}.key_hash = ${hash} AND ${alias}.${id} > ${oldest}`;
 }
 
 /** True without a key, because NULL equals nothing. */
@@ -116,14 +119,6 @@ export function earlierFacts(command: Keyed): Columns<"earlier"> {
     earlier: expr`SELECT ${jsonText(expr`json_array(hex(terms_hash), ${jsonObject(result)})`)}
       FROM ${record} AND ${owner} = ${uuid(userId)}`,
   };
-}
-
-/**
- * The Worker makes the record's id when it receives the command. The guard of the command limits by
- * how much that may precede `at` (`inTime`), which `KEY_LIFE_MS` includes.
- */
-function oldestLive(at: Expr): Expr {
-  return idsFrom(expr`${at} - ${literal(KEY_LIFE_MS)}`);
 }
 
 /** Upper-case, as SQLite's `hex()` writes it. */

@@ -30,7 +30,10 @@ export async function recall(
   result: Result,
 ): Promise<Result> {
   try {
-    if (result.ok || !UNKNOWN.has(result.problem.code) || !isOld(settings, command)) return result;
+    if (result.ok || !UNKNOWN.has(result.problem.code) || command.op === "open_request")
+      return result;
+    // The id of a record has its time. A young one has not moved to the archive.
+    if (instantOf(recordOf(command).id) >= now() - windowsOf(settings).ended) return result;
     return (await recallUnknown(archive, command, result.problem.code)) ?? result;
   } catch (error) {
     if (error instanceof Problem) return refused(error);
@@ -89,12 +92,6 @@ async function recallCancelledRequest(
   return status === "matched"
     ? requestMatched(id, endedBy(record))
     : reject("request_expired", `Request ${id} has expired.`);
-}
-
-/** Whether the record that the command names may have moved to the archive. Its id has its time. */
-function isOld(settings: Recalling["settings"], command: Command): boolean {
-  if (command.op === "open_request") return false;
-  return instantOf(recordOf(command).id) < now() - windowsOf(settings).ended;
 }
 
 function endedBy(record: SealedRecord): string | null {

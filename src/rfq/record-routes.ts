@@ -6,15 +6,11 @@ import { described, uuidField } from "../http/fields.ts";
 import { route } from "../http/define-route.ts";
 import type { Api } from "../http/route-definition.ts";
 import { windowsOf } from "../platform/windows.ts";
-import { getMatch, getQuote, getRequest, type MatchLookup } from "./get-records.ts";
+import { getMatch, getQuote, getRequest } from "./get-records.ts";
 import { listPositions, positionPage } from "./list-positions.ts";
 import { listTrades } from "./list-trades.ts";
 import { bookOf, bookQuery, inOrder, period, READ } from "./query-fields.ts";
 import { Match, Position, Quote, RequestItem, Trade } from "./schemas.ts";
-
-const MATCH_IDS = ["match_id", "quote_id", "request_id"] as const;
-const namesOne = (query: MatchLookup) =>
-  MATCH_IDS.filter((name) => query[name] !== undefined).length === 1;
 
 export function registerRecordRoutes(api: Api): void {
   registerRecords(api);
@@ -59,7 +55,7 @@ function registerRecords(api: Api): void {
         quote_id: described(uuidField, "Id of the accepted quote").optional(),
         request_id: described(uuidField, "Id of the matched request").optional(),
       })
-      .refine(namesOne, {
+      .refine((ids) => Object.values(ids).filter((id) => id !== undefined).length === 1, {
         path: ["match_id"],
         message: "exactly one of match_id, quote_id and request_id must be given",
       }),

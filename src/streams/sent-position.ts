@@ -27,11 +27,15 @@ export class SentPosition {
   }
 
   async read(): Promise<number> {
-    if (this.#last === undefined) {
-      const pong = this.#ctx.getWebSocketAutoResponse()?.response;
-      this.#last =
-        pong === undefined ? await this.#stored() : (JSON.parse(pong) as { seq: number }).seq;
-    }
+    if (this.#last !== undefined) return this.#last;
+    const pong = this.#ctx.getWebSocketAutoResponse()?.response;
+    const stored = sql`SELECT pushed_seq AS seq FROM streams WHERE name = ${this.#stream}`;
+    // Safe cast: `moveTo` writes the pong.
+    const known =
+      pong === undefined
+        ? await first<{ seq: number }>(this.#db, stored)
+        : (JSON.parse(pong) as { seq: number });
+    this.#last = known?.seq ?? 0;
     return this.#last;
   }
 
@@ -90,13 +94,5 @@ export class SentPosition {
     } catch (error) {
       log("warn", "streams.acknowledge_failed", { stream: this.#stream, ...errorFields(error) });
     }
-  }
-
-  async #stored(): Promise<number> {
-    const row = await first<{ seq: number }>(
-      this.#db,
-      sql`SELECT pushed_seq AS seq FROM streams WHERE name = ${this.#stream}`,
-    );
-    return row?.seq ?? 0;
   }
 }
