@@ -1,4 +1,4 @@
-/** Serves users in turn. A user's next command waits for at most one of each other user. */
+/** Serves users in turn. A user's next item waits for at most one item of each other user. */
 export class FairQueue<Item extends { readonly userId: string }> {
   /** The items of each user, oldest first. The user whose turn is next comes first. */
   readonly #byUser = new Map<string, Item[]>();

@@ -54,7 +54,7 @@ export const MAX_WAITING_COMMANDS = 2_000;
  * up to seven of their own, which may count against the 1 000 queries of an invocation.
  */
 const STATEMENTS_OF_OWN = 4;
-/** A guard can fail for a reason that no longer holds when it is read. Then it is tried again. */
+/** A guard can fail for a reason that no longer holds when read. Then the operation is retried. */
 const MAX_TRIES = 4;
 /** How often the queue is checked while commands wait. A timer keeps the object in memory. */
 const WAIT_CHECK_MS = 100;

@@ -38,7 +38,7 @@ export async function sendNotice(env: Env, notice: Notice): Promise<void> {
   await pushOrThrow(pusherOf(env), group, announceNotice(group, notice));
 }
 
-/** Sends a user's new notices to their open sockets. Never throws: cron does the same. */
+/** Sends a user's new notices to their open sockets. Never throws, because cron repeats it. */
 export async function pushNotices(env: Env, userId: string): Promise<void> {
   const name = accountStream(userId);
   const behind = await all(

@@ -39,7 +39,7 @@ export class Subscription {
     return head;
   }
 
-  /** Ends it. The next one has another token, so this deletion cannot end it however late. */
+  /** Ends the registration. However late it arrives, the next one has another token. */
   async close(): Promise<void> {
     this.#active = false;
     const token = this.#ctx.storage.kv.get<string>(TOKEN);
