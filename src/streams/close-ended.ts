@@ -11,7 +11,7 @@ import { closeSockets, type SocketsOf } from "./notify.ts";
 /** More than two minutes of cron, so that each ended credential is handled at least twice. */
 const RECENT_MS = 150_000;
 
-/** Tells a user's sockets of changed rights, and closes those of ended credentials. Never throws. */
+/** Tells a user's sockets of changed rights and closes those of ended credentials. Never throws. */
 export async function rightsChanged(
   env: Env,
   userId: string,
