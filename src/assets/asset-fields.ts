@@ -15,11 +15,7 @@ const LARGEST = ". At most 2^256-1, although the pattern excludes numbers of 78 
 function amountField(
   { least = 0n, most = U256_MAX }: { readonly least?: bigint; readonly most?: bigint },
   rule: string,
-  documented: {
-    readonly pattern: string;
-    readonly description: string;
-    type?: ("string" | "null")[];
-  },
+  documented: { pattern: string; description: string; type?: ("string" | "null")[] },
 ) {
   return field(
     (text, source) => {

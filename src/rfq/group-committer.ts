@@ -136,10 +136,7 @@ export class GroupCommitter {
   }
 
   /** Resolves `batch` when the batch has ended, but does not wait while its outcome is unknown. */
-  async #commit(
-    waiting: readonly Waiting[],
-    batch: PromiseWithResolvers<void> | undefined,
-  ): Promise<void> {
+  async #commit(waiting: readonly Waiting[], batch: PromiseWithResolvers<void> | undefined) {
     const group = waiting.filter((command) => this.#inTime(command) && this.#onTheClock(command));
     // A group without commands still ends what is due, and shows whether the clock is right again.
     if (group.length === 0 && batch === undefined && !this.#clockAhead) return;
@@ -246,11 +243,7 @@ export class GroupCommitter {
    * The batch did not commit. If a constraint failed, the group is tried again without the expiry.
    * If that fails too, one operation violated it, so halves are tried until it is alone.
    */
-  async #again(
-    group: readonly Waiting[],
-    outcome: NotCommitted,
-    expiry: "due" | "none",
-  ): Promise<void> {
+  async #again(group: readonly Waiting[], outcome: NotCommitted, expiry: "due" | "none") {
     this.#settings.onFailed();
     log("error", "rfq.group_not_committed", {
       reason: outcome.reason,

@@ -121,12 +121,7 @@ export async function closeTripped(env: Env): Promise<boolean> {
   return left || makers.length === MAX_MAKERS;
 }
 
-async function change(
-  env: Env,
-  actor: Actor,
-  group: Group,
-  statements: readonly Sql[],
-): Promise<void> {
+async function change(env: Env, actor: Actor, group: Group, statements: readonly Sql[]) {
   const changed = sql`SELECT 1 AS changed FROM protections
     WHERE user_id = ${uuid(actor.userId)} AND changed_group = ${group.seq}`;
   const rows = await pushOrThrow(pusherOf(env), group, [...statements, changed]);

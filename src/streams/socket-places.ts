@@ -62,11 +62,7 @@ export class SocketPlaces {
   }
 
   /** Frees the places whose socket is gone. Never throws. */
-  async #ask(
-    userId: string,
-    stream: string,
-    places: readonly (readonly [string, Place])[],
-  ): Promise<void> {
+  async #ask(userId: string, stream: string, places: readonly (readonly [string, Place])[]) {
     try {
       const open = new Set(await streamObject(this.#env, stream).placesOf(userId));
       const settled = now() - UPGRADE_MS;

@@ -33,6 +33,12 @@ type By<Of extends SessionActor = SessionActor> = {
   readonly ip: string | undefined;
 };
 
+type NewEndpoint = By<CheckedActor> & {
+  readonly url: string;
+  readonly types: readonly string[];
+  readonly prepare: (endpointId: string) => Promise<void>;
+};
+
 const COLUMNS = sql`SELECT hex(w.endpoint_id) AS endpointId, hex(w.user_id) AS userId, w.url,
     w.types, w.secrets_sealed AS sealed, w.master_key_id AS masterKeyId, w.after_seq AS afterSeq,
     w.created_at AS createdAt, w.disabled_at AS disabledAt, w.disabled_reason AS disabledReason,
@@ -84,17 +90,7 @@ function endpointView({ disabledAt, ...row }: Endpoint) {
 export async function createEndpoint(
   db: D1Database,
   settings: Config,
-  {
-    actor,
-    ip,
-    url,
-    types,
-    prepare,
-  }: By<CheckedActor> & {
-    readonly url: string;
-    readonly types: readonly string[];
-    readonly prepare: (endpointId: string) => Promise<void>;
-  },
+  { actor, ip, url, types, prepare }: NewEndpoint,
 ) {
   if (!isAllowed(settings, url))
     throw invalidRequest([{ path: "body.url", message: "must be a public https URL" }]);

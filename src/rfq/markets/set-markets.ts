@@ -72,15 +72,7 @@ export async function setMarkets(
 }
 
 /** A row for each thing that rejects the list: code and asset. None if it can be listed. */
-function rejectionOf({
-  given,
-  reopen,
-  at,
-}: {
-  readonly given: string;
-  readonly reopen: boolean;
-  readonly at: Expr;
-}): Sql {
+function rejectionOf({ given, reopen, at }: { given: string; reopen: boolean; at: Expr }): Sql {
   const opens = (closesAt: Expr) => expr`(${closesAt} IS NULL OR ${closesAt} > ${at})`;
   return sql`WITH given AS (SELECT value ->> 0 AS asset, value ->> 1 AS title,
       value ->> 2 AS outcome, value ->> 3 AS url, value ->> 4 AS test, value ->> 5 AS closes_at
