@@ -56,7 +56,7 @@ export const MAX_WAITING_COMMANDS = 2_000;
 const STATEMENTS_OF_OWN = 4;
 /** A guard can fail for a reason that no longer holds when read. Then the operation is retried. */
 const MAX_TRIES = 4;
-/** Milliseconds between checks of waiting commands. Short, as a timer keeps the object in memory. */
+/** Milliseconds between checks of waiting commands. Short, as it keeps the object in memory. */
 const WAIT_CHECK_MS = 100;
 
 const UNAVAILABLE = refused(unavailable("none"));
