@@ -75,7 +75,8 @@ function quotesOpened(group: Group, made: Made): Sql {
   const stored = { ...storedAsset("q.asset"), life_ms: expr`q.expires_at - q.opened_at` };
   const event = (type: "quote.opened" | "quote.received", reads: "maker" | "requester") =>
     storedEvent(QUOTE_OPENED, type, { ...newQuoteColumns(reads), ...stored });
-  return sql`SELECT q.maker_id AS stream, ${event("quote.opened", "maker")}, q.quote_id AS ord ${rows}
+  return sql`SELECT q.maker_id AS stream, ${event("quote.opened", "maker")},
+      q.quote_id AS ord ${rows}
     UNION ALL SELECT r.requester_id, ${event("quote.received", "requester")}, q.quote_id ${rows}`;
 }
 

@@ -78,7 +78,7 @@ export async function resumeVenue(db: D1Database, venue: Venue): Promise<boolean
   return (await all(db, resumed)).length > 0;
 }
 
-/** Ends requests, together if possible. Sets aside those that cannot be. Returns the number ended. */
+/** Ends requests, together if possible, and sets aside the others. Returns the number ended. */
 export async function endRequestsOneByOne(to: Pusher, ids: readonly string[]): Promise<number> {
   const groups: Group[] = [];
   const end = (some: readonly string[]) => {

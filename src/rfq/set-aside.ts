@@ -37,11 +37,15 @@ export async function setAside(db: D1Database, { table, ids }: Records): Promise
   const what = table === "quotes" ? "quote" : "request";
   for (const id of ids) {
     const group = newGroup();
-    const detail = `The ${what} ${id} could not be ended and was set aside. \`stuck end --id ${id}\``;
     await commitOrThrow(db, group, [
       sql`UPDATE ${raw(table)} SET stuck_at = ${group.at}
         WHERE ${raw(`${what}_id`)} = ${uuid(id)} AND status = 'open' AND stuck_at IS NULL`,
-      alertRow({ kind: "record_stuck", subject: id, detail, at: group.at }),
+      alertRow({
+        kind: "record_stuck",
+        subject: id,
+        detail: `The ${what} ${id} could not be ended and was set aside. \`stuck end --id ${id}\``,
+        at: group.at,
+      }),
     ]);
     log("error", "alert.record_stuck", { subject: id, table });
   }

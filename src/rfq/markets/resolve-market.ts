@@ -11,8 +11,8 @@ import { findMarket } from "./market-list.ts";
 import type { Record } from "./set-markets.ts";
 
 /**
- * Sets or corrects the result of a listed market (USDC for one token, scaled by 1e6), and cancels what is open in it. A result that it
- * has already is not set again. Returns undefined if the asset is not listed.
+ * Sets or corrects the result of a listed market, in USDC for one token scaled by 1e6, and cancels
+ * what is open in it. The same result is not set again. Undefined if the asset is not listed.
  */
 export async function resolveMarket(
   env: Env,
