@@ -128,16 +128,10 @@ function registerOwnRequestRoutes(api: Api): void {
       "request_not_open",
       "request_expired",
     ],
-    handler: async ({ env, actor, receivedAt, fields }) => {
-      const command = {
-        op: "cancel_request",
-        actor,
-        receivedAt,
-        operationId: uuidv7(),
-        requestId: fields.request_id,
-      } as const;
-      unwrap(await submitCommand(env, command), "cancelled");
-      return { request_id: fields.request_id, status: "cancelled" as const };
+    handler: async ({ env, actor, receivedAt, fields: { request_id: requestId } }) => {
+      const sent = { actor, receivedAt, operationId: uuidv7() };
+      unwrap(await submitCommand(env, { op: "cancel_request", ...sent, requestId }), "cancelled");
+      return { request_id: requestId, status: "cancelled" as const };
     },
   });
   route(api, {
@@ -246,18 +240,10 @@ function registerQuoteRoutes(api: Api): void {
     fields: z.strictObject({ quote_id: described(uuidField, "Id of the quote to cancel") }),
     response: CancelledQuote,
     problems: [...BOOK_PROBLEMS, "quote_unknown", "not_quote_owner", "quote_not_open"],
-    handler: async ({ env, actor, receivedAt, fields }) => {
-      unwrap(
-        await submitCommand(env, {
-          op: "cancel_quote",
-          actor,
-          receivedAt,
-          operationId: uuidv7(),
-          quoteId: fields.quote_id,
-        }),
-        "cancelled",
-      );
-      return { quote_id: fields.quote_id, status: "cancelled" as const };
+    handler: async ({ env, actor, receivedAt, fields: { quote_id: quoteId } }) => {
+      const sent = { actor, receivedAt, operationId: uuidv7() };
+      unwrap(await submitCommand(env, { op: "cancel_quote", ...sent, quoteId }), "cancelled");
+      return { quote_id: quoteId, status: "cancelled" as const };
     },
   });
 }
@@ -325,14 +311,9 @@ function registerMatchRoutes(api: Api): void {
       "balance_limit",
     ],
     handler: async ({ env, actor, receivedAt, body }) => {
-      const result = await submitCommand(env, {
-        op: "accept",
-        actor,
-        receivedAt,
-        notAfter: body.not_after,
-        matchId: publicId(),
-        quoteId: body.quote_id,
-      });
+      const { quote_id: quoteId, not_after: notAfter } = body;
+      const sent = { actor, receivedAt, notAfter, matchId: publicId() };
+      const result = await submitCommand(env, { op: "accept", ...sent, quoteId });
       return matchView(unwrap(result, "match").row);
     },
   });

@@ -8,7 +8,7 @@ import type { CheckedActor, SessionActor } from "../../platform/actor.ts";
 import type { Config } from "../../platform/config.ts";
 import { invalidRequest, type Problem, problem } from "../../platform/problem.ts";
 import { all, expr, first, readUuid, sql, uuid } from "../../platform/sql.ts";
-import { now, toWireTime } from "../../platform/time.ts";
+import { now, toWireTime, toWireTimeOrNull } from "../../platform/time.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import { accountStream } from "../../streams/event-log.ts";
 import { isAllowed } from "./webhook-url.ts";
@@ -71,13 +71,13 @@ export async function listEndpoints(db: D1Database, userId: string) {
   return rows.map((row) => endpointView(read(row)));
 }
 
-function endpointView({ disabledAt, ...row }: Endpoint) {
+function endpointView(row: Endpoint) {
   return {
     endpoint_id: row.endpointId,
     url: row.url,
     types: row.types.split(","),
     created_at: toWireTime(row.createdAt),
-    disabled_at: disabledAt === null ? null : toWireTime(disabledAt),
+    disabled_at: toWireTimeOrNull(row.disabledAt),
     disabled_reason: row.disabledReason,
     disabled_seq: row.disabledSeq,
   };

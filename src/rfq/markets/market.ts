@@ -1,6 +1,6 @@
 /** A market: what an asset is, for people, and until when it trades. */
-import { readAssetKey } from "../../assets/asset.ts";
-import { toWireTime } from "../../platform/time.ts";
+import { toWireTimeOrNull } from "../../platform/time.ts";
+import { assetView } from "../rfq-records.ts";
 import type { markets } from "../tables.ts";
 
 export const MARKET_STATUSES = ["open", "closed"] as const;
@@ -13,16 +13,7 @@ export function marketStatus({ closesAt, closedAt }: Market, now: number): Marke
 }
 
 export function marketView(market: Market, now: number) {
-  const token = readAssetKey(market.asset);
-  if (token === null) throw new Error("USDC has no market");
-  return {
-    venue_id: token.venue,
-    asset_id: token.assetId,
-    title: market.title,
-    outcome: market.outcome,
-    url: market.url,
-    closes_at: market.closesAt === null ? null : toWireTime(market.closesAt),
-    status: marketStatus(market, now),
-    result: market.result,
-  };
+  const { asset, title, outcome, url, closesAt, result } = market;
+  const [closes_at, status] = [toWireTimeOrNull(closesAt), marketStatus(market, now)];
+  return { ...assetView(asset), title, outcome, url, closes_at, status, result };
 }
