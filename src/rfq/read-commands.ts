@@ -11,7 +11,7 @@ import { type QuoteTerms, type RequestTerms, termsText } from "./terms-text.ts";
 
 export function openRequestOf(
   body: z.output<typeof RequestBody>,
-  { actor, receivedAt }: Sent,
+  sent: Sent,
   idempotencyKey: string | undefined,
 ): OpenRequest {
   const terms: RequestTerms = {
@@ -25,8 +25,7 @@ export function openRequestOf(
   };
   return {
     op: "open_request",
-    actor,
-    receivedAt,
+    ...sent,
     notAfter: body.not_after,
     requestId: publicId(),
     ...terms,
@@ -68,7 +67,7 @@ export function checkIdempotencyKeys(
 
 export function placeQuoteOf(
   body: z.output<typeof QuoteBody>,
-  { actor, receivedAt, socketId }: Sent,
+  sent: Sent,
   idempotencyKey: string | undefined,
 ): PlaceQuote {
   const terms: QuoteTerms = {
@@ -81,9 +80,7 @@ export function placeQuoteOf(
   };
   return {
     op: "place_quote",
-    actor,
-    receivedAt,
-    socketId,
+    ...sent,
     notAfter: body.not_after,
     quoteId: publicId(),
     ...terms,

@@ -93,8 +93,7 @@ function registerRequestRoutes(api: Api): void {
     ],
     handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
       const command = openRequestOf(body, { actor, receivedAt }, idempotencyKey);
-      const result = await submitCommand(env, command);
-      const { row, replayed } = unwrap(result, "request");
+      const { row, replayed } = unwrap(await submitCommand(env, command), "request");
       return reply(requestView(row), replayed ? REPLAYED : {});
     },
   });
@@ -172,8 +171,7 @@ function registerPlacingRoutes(api: Api): void {
     problems: [...BOOK_PROBLEMS, ...PLACE_QUOTE_PROBLEMS],
     handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
       const command = placeQuoteOf(body, { actor, receivedAt }, idempotencyKey);
-      const result = await submitCommand(env, command);
-      const { row, replayed } = unwrap(result, "quote");
+      const { row, replayed } = unwrap(await submitCommand(env, command), "quote");
       return reply(quoteView(row), replayed ? REPLAYED : {});
     },
   });
@@ -221,13 +219,10 @@ function registerQuoteRoutes(api: Api): void {
     }),
     response: pageSchema(Quote),
     problems: ["request_unknown", "not_request_owner"],
-    handler: ({ env, actor, query }) =>
-      listQuotesOnRequest(
-        recordArchive(env),
-        actor.userId,
-        { requestId: query.request_id, side: query.side, status: query.status },
-        query,
-      ),
+    handler: ({ env, actor, query }) => {
+      const filter = { requestId: query.request_id, side: query.side, status: query.status };
+      return listQuotesOnRequest(recordArchive(env), actor.userId, filter, query);
+    },
   });
   route(api, {
     ...TRADE,
