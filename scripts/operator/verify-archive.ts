@@ -4,7 +4,7 @@
  * all accounts are kept outside the service. What came after the last seal is compared by
  * `reconcile`. Pure.
  */
-import type { SealId } from "../../src/archive/footer.ts";
+import type { SealId, SealRef } from "../../src/archive/footer.ts";
 import {
   joinEnds,
   type OwnerEnds,
@@ -18,7 +18,6 @@ import {
   causesFirst,
   type CheckedSeal,
   type Discrepancy,
-  type Head,
   type OwnersPart,
   type SealsPart,
 } from "../../src/archive/verify-parts.ts";
@@ -36,7 +35,7 @@ export type JournalReport = {
   readonly transfers: number;
   readonly bytes: number;
   /** The last seal that was read. Compare it with the line `journal_sealed` of the logs. */
-  readonly head: Head | null;
+  readonly head: SealRef | null;
   /** Accounts whose balances were compared with the database's. */
   readonly accounts: number;
   /**

@@ -17,7 +17,7 @@ import {
   FOLLOW_LIMITS,
   type FollowLimits,
 } from "./follow-chain.ts";
-import { hasMark, placeOf, type SealId } from "./footer.ts";
+import { hasMark, type SealId } from "./footer.ts";
 import {
   inOrder,
   positionOf,
@@ -28,7 +28,7 @@ import {
 } from "./record-page.ts";
 import type { Kind, SealedRow } from "./sealed-columns.ts";
 import { openBlock } from "./seal-format.ts";
-import { readBytes } from "./seal-store.ts";
+import { readBlock } from "./seal-store.ts";
 import { type BlockPosition, type Entry, StoredBlocks } from "./stored-blocks.ts";
 
 /** For tests. */
@@ -233,7 +233,7 @@ export class BlockIndex {
 
   async #bytesOf(kind: Kind, { id, block }: Entry): Promise<Uint8Array> {
     const kept = this.#stored.contentOf(id, kind);
-    return kept ?? (await readBytes(this.#source.bucket, id, placeOf(block)));
+    return kept ?? (await readBlock(this.#source.bucket, id, block));
   }
 }
 

@@ -12,7 +12,7 @@ const OWNERS_PER_PAGE = 5_000;
 
 /** A row of `sealed_owners` contradicts the archive. */
 export class OwnersDiffer extends Error {
-  constructor(owner: Owner, row: OwnerEnds | undefined, known: OwnerEnds | undefined) {
+  constructor({ owner, row, known }: Found) {
     super(
       `sealed_owners states of ${owner} ${textOf(row)}; the archive has ${textOf(known)}. ` +
         "Find out who changed it (journal verify), then: journal mend",
@@ -21,7 +21,11 @@ export class OwnersDiffer extends Error {
   }
 }
 
-type Found = { readonly owner: Owner; readonly row?: OwnerEnds; readonly known?: OwnerEnds };
+type Found = {
+  readonly owner: Owner;
+  readonly row: OwnerEnds | undefined;
+  readonly known: OwnerEnds | undefined;
+};
 
 /** The seal before with a block of each owner that has one. Throws `OwnersDiffer`. */
 export async function linksOf(
@@ -88,14 +92,13 @@ function differences(
   { unread }: OwnerMemory,
 ): Found[] {
   return [...new Set([...rows.keys(), ...known.keys()])].flatMap((owner) => {
-    const [row, other] = [rows.get(owner), known.get(owner)];
-    if (!rowDiffers(row, other, unread)) return [];
-    return [{ owner, ...(row && { row }), ...(other && { known: other }) }];
+    const found = { owner, row: rows.get(owner), known: known.get(owner) };
+    return rowDiffers(found.row, found.known, unread) ? [found] : [];
   });
 }
 
 function throwFirst([found]: readonly Found[]): void {
-  if (found !== undefined) throw new OwnersDiffer(found.owner, found.row, found.known);
+  if (found !== undefined) throw new OwnersDiffer(found);
 }
 
 function mends(found: readonly Found[]): Sql[] {

@@ -24,7 +24,8 @@ export type ChoiceOptions = {
   readonly limit: number;
 };
 
-export type Choice = Range & {
+export type Choice = {
+  readonly range: Range;
   /** The range reached the limit, so the next one may follow at once. */
   readonly full: boolean;
 };
@@ -46,13 +47,13 @@ export async function chooseRange(
   const transfers = await chooseTransfers(db, last.upTo, { before, limit });
   const groups = await chooseGroups(db, last.upToGroup, { before, limit });
   if (transfers.upTo === last.upTo && !groups.records) return undefined;
-  return {
+  const range = {
     after: last.upTo,
     upTo: transfers.upTo,
     afterGroup: last.upToGroup,
     upToGroup: groups.upTo,
-    full: transfers.full || groups.full,
   };
+  return { range, full: transfers.full || groups.full };
 }
 
 /** Whether something is cold that the reconciliation has not scanned. */

@@ -2,16 +2,14 @@
  * Extends the index of one owner's blocks down the chain, to a seal that is known. An index that
  * was lost needs all of them, so each call does a part and keeps its place.
  */
-import { and, eq } from "drizzle-orm";
-import { read } from "../platform/read.ts";
 import { first, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./column-text.ts";
-import { type Block, placeOf, type SealId } from "./footer.ts";
+import type { Block, SealId } from "./footer.ts";
 import { KINDS } from "./sealed-columns.ts";
 import { openBlock } from "./seal-format.ts";
-import { readFooterAt, readBytes, SealMissing } from "./seal-store.ts";
+import { readSeals } from "./seal-row.ts";
+import { readBlock, readFooterAt, SealMissing } from "./seal-store.ts";
 import type { StoredBlocks } from "./stored-blocks.ts";
-import { journalSeals } from "./tables.ts";
 
 /** Where the archive's objects are, and the database that vouches for them. */
 export type ArchiveSource = {
@@ -116,14 +114,10 @@ export class ChainFollower {
 
   /** The owner's blocks of a seal, from the seal's footer, and the content of the small ones. */
   async #blocksOf(owner: string, id: SealId) {
-    const { epoch, number, sha256 } = journalSeals;
-    const [row] = await read(this.#source.db, ({ select }) =>
-      select({ sha256 })
-        .from(journalSeals)
-        .where(and(eq(number, id.number), eq(epoch, id.epoch))),
-    );
+    const { db, bucket } = this.#source;
+    const [row] = await readSeals(db, sql`WHERE number = ${id.number} AND epoch = ${id.epoch}`);
     if (row === undefined) throw new SealMalformed("the database has no such seal");
-    const footer = await readFooterAt(this.#source.bucket, { ...id, ...row });
+    const footer = await readFooterAt(bucket, row);
     const blocks = footer.blocks.filter((block) => block.owner === owner);
     if (blocks.length === 0) throw new SealMalformed("the seal has no block of the owner");
     return Promise.all(
@@ -134,7 +128,7 @@ export class ChainFollower {
   async #contentToKeep(id: SealId, block: Block): Promise<Uint8Array<ArrayBuffer> | null> {
     const kind = KINDS.find((one) => one === block.kind);
     if (kind === undefined || block.length > this.#limits.kept) return null;
-    const bytes = await readBytes(this.#source.bucket, id, placeOf(block));
+    const bytes = await readBlock(this.#source.bucket, id, block);
     // What is kept must be right, because it is not read again.
     openBlock(kind, bytes, block);
     return bytes;

@@ -42,6 +42,8 @@ export type SealHead = Omit<RowOf<typeof HEAD>, "version">;
 
 /** The place of a seal. Numbers continue over epochs. */
 export type SealId = Pick<SealHead, "epoch" | "number">;
+/** The place of a seal, and the hash that its object must have. */
+export type SealRef = SealId & { readonly sha256: string };
 
 /** The rows of one kind that one owner has in the seal. */
 export const BLOCK = {
@@ -76,10 +78,6 @@ export type Block = RowOf<typeof BLOCK & typeof PLACE>;
 
 /** Sorted by owner, then in the order of the kinds. */
 export type Footer = { readonly head: SealHead; readonly blocks: readonly Block[] };
-
-export function placeOf({ offset, length }: Block): RowOf<typeof PLACE> {
-  return { offset, length };
-}
 
 export function previousOf({ previousEpoch: epoch, previousNumber }: Block): SealId | null {
   return epoch === null || previousNumber === null ? null : { epoch, number: previousNumber };

@@ -4,12 +4,13 @@
  * repeats it, which no later seal could undo.
  */
 import { inChunks } from "../platform/chunks.ts";
-import { all, sql } from "../platform/sql.ts";
+import { first, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./column-text.ts";
-import type { Footer } from "./footer.ts";
+import type { Footer, SealRef } from "./footer.ts";
 import { joinEnds, linksIn, type OwnerEnds } from "./owner-ends.ts";
 import type { Owner } from "./sealed-columns.ts";
-import { readFooterAt, SealMissing, type SealRef } from "./seal-store.ts";
+import { readSeals, type SealRow } from "./seal-row.ts";
+import { readFooterAt, SealMissing } from "./seal-store.ts";
 
 /** Footers that one call reads, and at once. An object reads a thousand in an invocation. */
 const FOOTERS_PER_CALL = 200;
@@ -50,10 +51,11 @@ export class OwnerMemory {
     const known = this.#followed();
     if (known !== undefined && (await sealsOf(db, [known.number]))[0]?.sha256 !== known.sha256)
       this.#forget();
-    const [{ number: last } = { number: 0 }] = await all<{ number: number }>(
+    const newest = await first<{ number: number | null }>(
       db,
-      sql`SELECT coalesce(max(number), 0) AS number FROM journal_seals`,
+      sql`SELECT max(number) AS number FROM journal_seals`,
     );
+    const last = newest?.number ?? 0;
     const next = Array.from(
       { length: Math.min(FOOTERS_PER_CALL, last - this.number) },
       (_, place) => this.number + place + 1,
@@ -123,13 +125,9 @@ function byOwner(rows: readonly Row[]): Map<Owner, OwnerEnds> {
   return new Map(rows.map(({ owner, ends }) => [owner, JSON.parse(ends) as OwnerEnds]));
 }
 
-function sealsOf(db: D1Database, numbers: readonly number[]): Promise<SealRef[]> {
-  return all<SealRef>(
-    db,
-    sql`SELECT s.number, s.epoch, lower(hex(s.sha256)) AS sha256
-      FROM json_each(${JSON.stringify(numbers)}) n CROSS JOIN journal_seals s ON s.number = n.value
-      ORDER BY s.number`,
-  );
+function sealsOf(db: D1Database, numbers: readonly number[]): Promise<SealRow[]> {
+  const listed = sql`SELECT value FROM json_each(${JSON.stringify(numbers)})`;
+  return readSeals(db, sql`WHERE number IN (${listed}) ORDER BY number`);
 }
 
 /** Undefined unless the archive has what the database vouches for. */

@@ -9,6 +9,7 @@ import {
   QUOTES,
   REQUESTS,
   type SealedTransfer,
+  TABLES,
   TRANSFERS,
 } from "./sealed-columns.ts";
 
@@ -62,8 +63,7 @@ function settledMatches(range: Transfers): Sql {
 }
 
 function ended({ afterGroup, upToGroup }: Range, table: "requests" | "quotes"): Sql {
-  const { columns } = { requests: REQUESTS, quotes: QUOTES }[table];
-  return sql`SELECT ${selected(columns)} FROM ${raw(table)} r
+  return sql`SELECT ${selected(TABLES[table].columns)} FROM ${raw(table)} r
     WHERE r.ended_group > ${afterGroup} AND r.ended_group <= ${upToGroup}`;
 }
 

@@ -51,9 +51,10 @@ export function recordsIn(
   filter: RecordFilter,
   after: RecordPosition | null,
 ): SealedRecord[] {
-  return all
-    .filter((record) => fits(record, owner, filter))
-    .filter((record) => after === null || isOlder(positionOf(record), after));
+  return all.filter(
+    (record) =>
+      fits(record, owner, filter) && (after === null || isOlder(positionOf(record), after)),
+  );
 }
 
 function fits(record: SealedRecord, owner: Owner, filter: RecordFilter): boolean {

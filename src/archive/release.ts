@@ -21,7 +21,6 @@ import type { Failpoint } from "../platform/failpoint.ts";
 import {
   all,
   blob,
-  typed,
   type Expr,
   expr,
   first,
@@ -31,18 +30,14 @@ import {
   select,
   type Sql,
   sql,
+  typed,
 } from "../platform/sql.ts";
 import { addToCandles, NOT_IN_CANDLES } from "./candles.ts";
 import { addVenueDays } from "./venue-days.ts";
-import { SealMalformed } from "./column-text.ts";
+import type { SealRef } from "./footer.ts";
 import type { Seal } from "./seal-format.ts";
-import {
-  readSeal,
-  type SealBucket,
-  SealMissing,
-  type SealRef,
-  type StoredSeal,
-} from "./seal-store.ts";
+import { SEAL } from "./seal-row.ts";
+import { type SealBucket, tryReadSeal } from "./seal-store.ts";
 
 export type ReleaseContext = {
   readonly db: D1Database;
@@ -59,6 +54,7 @@ export type ReleaseContext = {
 const IDS_PER_STATEMENT = 20_000;
 /** Rows that one batch deletes. It holds D1 for some 15 ms. */
 const ROWS_PER_SLICE = 1_000;
+
 export type Released =
   | { readonly status: "idle" }
   | (SealRef & { readonly status: Step["status"] })
@@ -66,38 +62,39 @@ export type Released =
   | { readonly status: "mismatch"; readonly detail: string };
 
 const NEXT = {
-  number: typed<number>("number"),
-  epoch: typed<number>("epoch"),
-  after: typed<number>("after_transfer"),
-  upTo: typed<number>("up_to_transfer"),
-  afterGroup: typed<number>("after_group"),
-  sha256: typed<string>("lower(hex(sha256))"),
+  ...SEAL,
   delivered: typed<number>("delivered_at IS NOT NULL"),
   released: typed<number>("released_at IS NOT NULL"),
   held: typed<number>("held IS NOT NULL"),
 };
 type Next = RowOf<typeof NEXT>;
 
-/** What is due for a seal: its statements, and whether they applied. */
-type Step = {
-  readonly status: "delivered" | "releasing" | "released" | "matches_released";
-  readonly statements: readonly Sql[];
-  readonly applied: Expr;
-};
+/** The column that each step sets, with which it has applied. */
+const SETS = {
+  delivered: "delivered_at",
+  releasing: "released_at",
+  released: "held",
+  matches_released: "matches_released_at",
+} as const;
+/** What is due for a seal. */
+type Step = { readonly status: keyof typeof SETS; readonly statements: readonly Sql[] };
 
 /** Delivers or releases the next seal, or its matches, if that is due. */
 export async function releaseRound(context: ReleaseContext): Promise<Released> {
   const next = (await nextSeal(context)) ?? (await nextMatches(context));
   if (next === undefined) return { status: "idle" };
   const { db, bucket } = context;
-  const stored = await readStored(bucket, next);
-  if ("wrong" in stored) return { status: "mismatch", detail: stored.wrong };
   const { epoch, number, sha256 } = next;
+  // The object is read once more, because afterwards it is the only copy.
+  const stored = await tryReadSeal(bucket, next);
+  if ("wrong" in stored)
+    return { status: "mismatch", detail: `seal ${number} could not be read: ${stored.wrong}` };
   if (next.released === 1 && next.held === 0) await deleteSlices(context, next, stored.seal);
   const group = newGroup();
-  const { status, statements, applied } = stepOf(group, next, stored.seal, context);
+  const { status, statements } = stepOf(group, next, stored.seal, context);
   await commitOrThrow(db, group, statements);
-  const row = await first<{ applied: number }>(db, sql`SELECT ${applied} AS applied`);
+  const isSet = sealIs(number, expr`${raw(SETS[status])} IS NOT NULL`);
+  const row = await first<{ applied: number }>(db, sql`SELECT ${isSet} AS applied`);
   if (row?.applied !== 1)
     return {
       status: "mismatch",
@@ -129,20 +126,6 @@ async function nextMatches({ db, matchesMs }: ReleaseContext): Promise<Next | un
   );
 }
 
-/** The object is read once more, because afterwards it is the only copy. */
-async function readStored(
-  bucket: SealBucket,
-  next: Next,
-): Promise<StoredSeal | { readonly wrong: string }> {
-  try {
-    return await readSeal(bucket, next);
-  } catch (error) {
-    if (error instanceof SealMalformed || error instanceof SealMissing)
-      return { wrong: `seal ${next.number} could not be read: ${error.message}` };
-    throw error;
-  }
-}
-
 function stepOf(group: Group, next: Next, seal: Seal, context: ReleaseContext): Step {
   if (next.held === 1) return releaseMatches(group, next, seal, context);
   if (next.released === 1) return end(next);
@@ -156,7 +139,6 @@ function deliver(group: Group, { number, sha256 }: Next): Step {
       sql`UPDATE journal_seals SET delivered_at = ${group.at}
         WHERE number = ${number} AND sha256 = ${blob(sha256)} AND delivered_at IS NULL`,
     ],
-    applied: sealIs(number, expr`delivered_at IS NOT NULL`),
   };
 }
 
@@ -185,7 +167,6 @@ function begin(
           AND quotes = ${counted(sql`quotes WHERE quote_id`, quotesOf(seal))}
           AND requests = ${counted(sql`requests WHERE request_id`, requestsOf(seal))}`,
     ],
-    applied: sealIs(number, expr`released_at IS NOT NULL`),
   };
 }
 
@@ -256,7 +237,6 @@ function end({ number, after, upTo }: Next): Step {
           WHERE t.transfer_id > ${after} AND t.transfer_id <= ${upTo} AND ${isHeld(upTo)})
         WHERE number = ${number} AND released_at IS NOT NULL AND held IS NULL`,
     ],
-    applied: sealIs(number, expr`held IS NOT NULL`),
   };
 }
 
@@ -280,7 +260,6 @@ function releaseMatches(
       addToCandles(sql`m.match_id IN (${matches}) AND ${NOT_IN_CANDLES} AND ${applied}`),
       sql`DELETE FROM matches WHERE match_id IN (${matches}) AND ${applied}`,
     ],
-    applied: sealIs(number, expr`matches_released_at IS NOT NULL`),
   };
 }
 

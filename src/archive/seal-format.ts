@@ -53,15 +53,16 @@ export function encodeSeal(
   links: ReadonlyMap<Owner, SealId> = new Map(),
   compressed: typeof compress = compress,
 ): EncodedSeal {
+  const { transfers, requests, quotes, matches, ...head } = seal;
+  const rows: ByOwner = {
+    transfers: byOwner("transfers", transfers),
+    requests: byOwner("requests", requests),
+    quotes: byOwner("quotes", quotes),
+    matches: byOwner("matches", matches),
+  };
   const blocks: Block[] = [];
   const bytes: Uint8Array[] = [];
   let offset = 0;
-  const rows: ByOwner = {
-    transfers: byOwner("transfers", seal.transfers),
-    requests: byOwner("requests", seal.requests),
-    quotes: byOwner("quotes", seal.quotes),
-    matches: byOwner("matches", seal.matches),
-  };
   for (const owner of [...ownersIn(seal)].toSorted()) {
     const previous = links.get(owner);
     for (const kind of KINDS) {
@@ -86,7 +87,7 @@ export function encodeSeal(
       offset += block.length;
     }
   }
-  const footer = { head: headOf(seal), blocks };
+  const footer = { head, blocks };
   const { content, sha256: hash } = encodeFooter(footer);
   const end = compressed(content);
   const sizes = Buffer.alloc(SIZES_BYTES);
@@ -157,11 +158,6 @@ export function openFooter(
   if (start < 0) return { needed: end.length - start };
   const content = decompress(end.subarray(start, end.length - SIZES_BYTES), sizes.getUint32(4));
   return { content, start };
-}
-
-function headOf(seal: SealHead): SealHead {
-  const { epoch, number, previous, after, upTo, afterGroup, upToGroup } = seal;
-  return { epoch, number, previous, after, upTo, afterGroup, upToGroup };
 }
 
 /** The owners that have a block in a seal with this content. */

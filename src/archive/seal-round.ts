@@ -14,7 +14,6 @@
 import type { MacKeys } from "../audit/event-mac.ts";
 import { first, sql } from "../platform/sql.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
-import { SealMalformed } from "./column-text.ts";
 import {
   type Choice,
   chooseRange,
@@ -23,17 +22,10 @@ import {
   type Range,
 } from "./choose-range.ts";
 import { checkPage, linksOf, OwnersDiffer } from "./check-owners.ts";
-import type { SealHead } from "./footer.ts";
 import type { OwnerMemory } from "./owner-memory.ts";
 import { readRange } from "./read-range.ts";
 import { encodeSeal, ownersIn } from "./seal-format.ts";
-import {
-  putIfAbsent,
-  readSeal,
-  type SealBucket,
-  SealMissing,
-  type StoredSeal,
-} from "./seal-store.ts";
+import { putIfAbsent, type SealBucket, type StoredSeal, tryReadSeal } from "./seal-store.ts";
 import { lastSeals, type SealRow, storeSeal } from "./seal-row.ts";
 import {
   compareWithMemory,
@@ -103,9 +95,9 @@ async function nextRound(context: RoundContext): Promise<Round> {
     if (!sameMemory(memory, context.memory)) await context.remember(memory);
     return { status: "idle" };
   }
-  await context.remember({ ...memory, chosen: rangeOf(choice) });
+  await context.remember({ ...memory, chosen: choice.range });
   await context.failpoint?.("seal_chosen");
-  const proven = await prove(context, memory, choice);
+  const proven = await prove(context, memory, choice.range);
   if ("mismatch" in proven) return { status: "mismatch", detail: proven.mismatch };
   await context.failpoint?.("seal_proven");
   const stored = await storeSeal(db, context.macKeys, proven);
@@ -136,7 +128,7 @@ async function choose(
   memory: SealerMemory,
   last: SealRow | undefined,
 ): Promise<Choice | undefined> {
-  if (memory.chosen !== null) return { ...memory.chosen, full: true };
+  if (memory.chosen !== null) return { range: memory.chosen, full: true };
   const choice = await chooseRange(db, memory.last, options);
   if (choice === undefined || choice.full || last === undefined) return choice;
   const row = await first<{ due: number }>(
@@ -146,10 +138,6 @@ async function choose(
   return row?.due === 1 ? choice : undefined;
 }
 
-function rangeOf({ after, upTo, afterGroup, upToGroup }: Range): Range {
-  return { after, upTo, afterGroup, upToGroup };
-}
-
 /** Makes the object, or takes that of an earlier attempt, which has the same content. */
 async function prove(
   context: RoundContext,
@@ -157,28 +145,13 @@ async function prove(
   range: Range,
 ): Promise<StoredSeal | { readonly mismatch: string }> {
   const { db, bucket, owners } = context;
-  const head = headOf(memory, range);
+  const { epoch, last } = memory;
+  const head = { epoch, number: last.number + 1, previous: last.sha256, ...range };
   const seal = { ...head, ...(await readRange(db, head)) };
   const encoded = encodeSeal(seal, await linksOf(db, owners, [...ownersIn(seal)]));
   await putIfAbsent(bucket, head, encoded);
   await context.failpoint?.("seal_put");
-  try {
-    return await readSeal(bucket, { ...head, sha256: encoded.sha256 });
-  } catch (error) {
-    if (error instanceof SealMalformed || error instanceof SealMissing)
-      return { mismatch: `seal ${head.number} could not be read back: ${error.message}` };
-    throw error;
-  }
-}
-
-function headOf(memory: SealerMemory, { upTo, upToGroup }: Range): SealHead {
-  return {
-    epoch: memory.epoch,
-    number: memory.last.number + 1,
-    previous: memory.last.sha256,
-    after: memory.last.upTo,
-    upTo,
-    afterGroup: memory.last.upToGroup,
-    upToGroup,
-  };
+  const stored = await tryReadSeal(bucket, { ...head, sha256: encoded.sha256 });
+  if (!("wrong" in stored)) return stored;
+  return { mismatch: `seal ${head.number} could not be read back: ${stored.wrong}` };
 }

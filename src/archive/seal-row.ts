@@ -1,33 +1,43 @@
 /** The chain of seals in the database: reads its end, and stores the next one. */
-import { desc, gte } from "drizzle-orm";
 import { inChunks } from "../platform/chunks.ts";
 import { commit, newGroup } from "../platform/commit.ts";
 import { addClosing, closingBalances } from "../ledger/trade-sums.ts";
-import { read } from "../platform/read.ts";
-import { all, blob, raw, type Sql, sql } from "../platform/sql.ts";
+import { all, blob, raw, type RowOf, select, type Sql, sql, typed } from "../platform/sql.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
 import type { Footer } from "./footer.ts";
 import { linksIn, type OwnerEnds } from "./owner-ends.ts";
+import type { OwnersPart } from "./verify-parts.ts";
 import type { Owner } from "./sealed-columns.ts";
 import { sealEvent } from "./seal-event.ts";
 import type { StoredSeal } from "./seal-store.ts";
-import { journalSeals } from "./tables.ts";
 
-export type SealRow = Readonly<typeof journalSeals.$inferSelect>;
+/** What a row of `journal_seals` states of its seal. */
+export const SEAL = {
+  number: typed<number>("number"),
+  epoch: typed<number>("epoch"),
+  after: typed<number>("after_transfer"),
+  upTo: typed<number>("up_to_transfer"),
+  afterGroup: typed<number>("after_group"),
+  upToGroup: typed<number>("up_to_group"),
+  transfers: typed<number>("transfers"),
+  requests: typed<number>("requests"),
+  quotes: typed<number>("quotes"),
+  matches: typed<number>("matches"),
+  bytes: typed<number>("bytes"),
+  previous: typed<string>("lower(hex(previous))"),
+  sha256: typed<string>("lower(hex(sha256))"),
+  sealedAt: typed<number>("sealed_at"),
+};
+export type SealRow = RowOf<typeof SEAL>;
+
+/** The seals that `rest`, the clauses after FROM, selects. */
+export function readSeals(db: D1Database, rest: Sql): Promise<SealRow[]> {
+  return all(db, sql`SELECT ${select(SEAL)} FROM journal_seals ${rest}`);
+}
 
 /** The newest seals, the last one first. */
 export function lastSeals(db: D1Database, count: number): Promise<SealRow[]> {
-  return read(db, ({ select }) =>
-    select().from(journalSeals).orderBy(desc(journalSeals.number)).limit(count),
-  );
-}
-
-/** The seals from a number on, in order. */
-export function sealsFrom(db: D1Database, from: number, count: number): Promise<SealRow[]> {
-  const { number } = journalSeals;
-  return read(db, ({ select }) =>
-    select().from(journalSeals).where(gte(number, from)).orderBy(number).limit(count),
-  );
+  return readSeals(db, sql`ORDER BY number DESC LIMIT ${count}`);
 }
 
 /**
@@ -63,10 +73,7 @@ export async function storeSeal(
 type OwnerRow = Omit<OwnerEnds, "last"> & { owner: Owner; number: number; epoch: number };
 
 /** Rows `o` of `sealed_owners`, and the newest seal: one statement sees one instant. */
-export async function readOwnerRows(
-  db: D1Database,
-  which: Sql,
-): Promise<{ seal: number; owners: { owner: Owner; ends: OwnerEnds }[] }> {
+export async function readOwnerRows(db: D1Database, which: Sql): Promise<OwnersPart> {
   const rows = await all<(OwnerRow | { owner: null }) & { seal: number }>(
     db,
     sql`SELECT n.seal, r.* FROM (SELECT coalesce(max(number), 0) AS seal FROM journal_seals) n
@@ -90,12 +97,10 @@ const ROWS_PER_STATEMENT = 5_000;
 function storeOwners(footer: Footer): Sql[] {
   const { number } = footer.head;
   return inChunks(linksIn(footer), ROWS_PER_STATEMENT).flatMap((links) => {
-    const rows = links.map(({ owner, ends }) => [
-      owner,
-      ends.requestAt,
-      ends.quoteAt,
-      ends.matchAt,
-    ]);
+    const rows = links.map(({ owner, ends }) => {
+      const { requestAt, quoteAt, matchAt } = ends;
+      return [owner, requestAt, quoteAt, matchAt];
+    });
     const owners = sql`json_each(${JSON.stringify(rows)}) s`;
     return [
       sql`UPDATE sealed_owners SET last_seal = ${number},

@@ -2,7 +2,14 @@
 import { type OnceBucket, putOnce } from "../platform/put-once.ts";
 import { SealMalformed } from "./column-text.ts";
 import { MAX_BYTES } from "./compress.ts";
-import { type Footer, readFooter, type SealHead, type SealId } from "./footer.ts";
+import {
+  type Block,
+  type Footer,
+  readFooter,
+  type SealHead,
+  type SealId,
+  type SealRef,
+} from "./footer.ts";
 import { decodeSeal, type EncodedSeal, openFooter, type Seal } from "./seal-format.ts";
 
 export type SealBucket = OnceBucket & Pick<R2Bucket, "get">;
@@ -14,9 +21,6 @@ export class SealMissing extends Error {
     this.name = "SealMissing";
   }
 }
-
-/** The place of a seal, and the hash that its object must have. */
-export type SealRef = SealId & { readonly sha256: string };
 
 export type StoredSeal = {
   readonly seal: Seal;
@@ -51,10 +55,23 @@ export async function readSeal(
   return { ...decodeSeal(bytes, sha256), sha256, bytes: bytes.length };
 }
 
+/** As `readSeal`. Returns what is wrong with the object instead of throwing it. */
+export async function tryReadSeal(
+  bucket: SealBucket,
+  seal: SealRef,
+): Promise<StoredSeal | { readonly wrong: string }> {
+  try {
+    return await readSeal(bucket, seal);
+  } catch (error) {
+    if (error instanceof SealMalformed || error instanceof SealMissing)
+      return { wrong: error.message };
+    throw error;
+  }
+}
+
 /** Most footers are smaller. */
 const FOOTER_BYTES = 65_536;
 
-/** The footer alone. */
 export async function readFooterAt(
   bucket: Pick<R2Bucket, "get">,
   { sha256, ...id }: SealRef,
@@ -68,8 +85,16 @@ export async function readFooterAt(
   }
 }
 
-/** A part of an object, such as a block. Its hash is verified when it is opened. */
-export async function readBytes(
+/** The bytes of a block. Its hash is verified when it is opened. */
+export function readBlock(
+  bucket: Pick<R2Bucket, "get">,
+  id: SealId,
+  { offset, length }: Block,
+): Promise<Uint8Array<ArrayBuffer>> {
+  return readBytes(bucket, id, { offset, length });
+}
+
+async function readBytes(
   bucket: Pick<R2Bucket, "get">,
   id: SealId,
   range: R2Range,

@@ -2,23 +2,21 @@
  * What the sealer remembers outside the database, as the payer remembers its batches. A restore of
  * the database leaves it as it is, so it shows a database that is behind.
  */
-import type { SealHead } from "./footer.ts";
+import { GENESIS, type SealHead, type SealRef } from "./footer.ts";
 import type { Range } from "./choose-range.ts";
 import type { SealRow } from "./seal-row.ts";
 
 export type SealerMemory = {
   readonly epoch: number;
   /** The last seal that the database has stored. */
-  readonly last: Pick<SealHead, "epoch" | "number" | "upTo" | "upToGroup"> & {
-    readonly sha256: string;
-  };
+  readonly last: SealRef & Pick<SealHead, "upTo" | "upToGroup">;
   /** The range of a seal that is being made. It is made again from the same range after a crash. */
   readonly chosen: Range | null;
   /** The highest transfer ever seen. */
   readonly highest: number;
 };
 
-const NONE = { epoch: 1, number: 0, upTo: 0, upToGroup: 0, sha256: "00".repeat(32) };
+const NONE = { epoch: 1, number: 0, upTo: 0, upToGroup: 0, sha256: GENESIS };
 
 export const FIRST_MEMORY: SealerMemory = { epoch: 1, last: NONE, chosen: null, highest: 0 };
 

@@ -21,9 +21,10 @@ import { mendOwners } from "./check-owners.ts";
 import { historyName } from "./ask-history.ts";
 import { OwnerMemory } from "./owner-memory.ts";
 import { linksIn } from "./owner-ends.ts";
-import { readFooterAt, type SealRef } from "./seal-store.ts";
-import { SEALER_NAME } from "./sealer-name.ts";
+import type { SealRef } from "./footer.ts";
+import { readFooterAt } from "./seal-store.ts";
 import { compareWithMemory, FIRST_MEMORY, nextEpoch, type SealerMemory } from "./sealer-memory.ts";
+import { SEALER_NAME } from "./watch-sealer.ts";
 
 /** Wait after a seal while more is due, so that D1 serves others in between. */
 const BEHIND_WAIT_MS = 500;
@@ -193,8 +194,7 @@ export class Sealer extends DurableObject<Env> {
   async #tellHistories(seal: SealRef): Promise<void> {
     try {
       const { epoch, number } = seal;
-      const id = { epoch, number };
-      const footer = await readFooterAt(this.env.ARCHIVE, { ...id, sha256: seal.sha256 });
+      const footer = await readFooterAt(this.env.ARCHIVE, seal);
       const users = linksIn(footer).filter(({ owner }) => isUser(owner));
       const first = (number * HISTORIES_TOLD) % Math.max(users.length, 1);
       const told = [...users.slice(first), ...users.slice(0, first)].slice(0, HISTORIES_TOLD);
@@ -202,7 +202,7 @@ export class Sealer extends DurableObject<Env> {
       for (const some of inChunks(told, HISTORIES_AT_ONCE)) {
         if (now() >= until) return;
         const followed = some.map(({ owner }) =>
-          near(this.env, this.env.HISTORY, historyName(owner)).follow(owner, id),
+          near(this.env, this.env.HISTORY, historyName(owner)).follow(owner, { epoch, number }),
         );
         await Promise.race([sleep(until - now()), Promise.allSettled(followed)]);
       }

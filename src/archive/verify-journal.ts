@@ -6,13 +6,13 @@
 import type { MacKeys } from "../audit/event-mac.ts";
 import { all, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./column-text.ts";
-import { GENESIS, SealDiffers } from "./footer.ts";
+import { GENESIS, SealDiffers, type SealRef } from "./footer.ts";
 import { linksIn } from "./owner-ends.ts";
 import type { Seal } from "./seal-format.ts";
 import { KINDS } from "./sealed-columns.ts";
-import { readSealEvents, type SealedAs } from "./seal-event.ts";
+import { readSealEvents } from "./seal-event.ts";
 import { readSeal, type SealBucket, SealMissing, type StoredSeal } from "./seal-store.ts";
-import { lastSeals, readOwnerRows, sealsFrom, type SealRow } from "./seal-row.ts";
+import { lastSeals, readOwnerRows, readSeals, type SealRow } from "./seal-row.ts";
 import {
   type AccountsPart,
   causesFirst,
@@ -50,7 +50,10 @@ export async function verifySeals(
   const limit = Math.min(most, limits.seals);
   const start = Math.max(1, from - 1);
   // With the one before, whose hash the first one names, and the one that would come next.
-  const following = await sealsFrom(db, start, limit + (from - start) + 1);
+  const following = await readSeals(
+    db,
+    sql`WHERE number >= ${start} ORDER BY number LIMIT ${limit + (from - start) + 1}`,
+  );
   // Somebody may have deleted it.
   const before = (following[0]?.number ?? from) < from ? following.shift() : undefined;
   const rows = following.slice(0, countWithin(following.slice(0, limit), limits.rows));
@@ -85,7 +88,7 @@ function countWithin(seals: readonly SealRow[], most: number): number {
   return beyond === -1 ? seals.length : Math.max(1, beyond);
 }
 
-function unsigned(row: SealRow, events: readonly SealedAs[]): Discrepancy[] {
+function unsigned(row: SealRow, events: readonly SealRef[]): Discrepancy[] {
   const found = events.some(
     ({ number, epoch, sha256 }) =>
       number === row.number && epoch === row.epoch && sha256 === row.sha256,

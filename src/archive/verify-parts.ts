@@ -3,6 +3,7 @@
  * together (scripts/operator/verify-archive.ts), so that the balances of all accounts are kept
  * outside the service. Pure.
  */
+import type { SealRef } from "./footer.ts";
 import type { OwnerEnds, OwnerLink } from "./owner-ends.ts";
 
 /** The balance of one account before and after what a seal has moved, in decimal. */
@@ -26,11 +27,9 @@ export type Discrepancy = {
   readonly detail: string;
 };
 
-export type Head = { readonly epoch: number; readonly number: number; readonly sha256: string };
-
 /** One seal. The tool compares it with the seals before. */
 export type CheckedSeal = {
-  readonly head: Head & { readonly transfers: number; readonly bytes: number };
+  readonly head: SealRef & { readonly transfers: number; readonly bytes: number };
   /** Null if it could not be read. */
   readonly content: {
     readonly moved: readonly Moved[];

@@ -5,13 +5,18 @@ import type { Config } from "../platform/config.ts";
 import { near } from "../platform/near.ts";
 import { first, sql } from "../platform/sql.ts";
 import { windowsOf } from "../platform/windows.ts";
-import { SEALER_NAME } from "./sealer-name.ts";
 
+/** The name of the only sealer, and the subject of its alerts. */
+export const SEALER_NAME = "journal";
 /** Delay beyond the settings that is tolerated: cron, the reconciliation's scan, slow rounds. */
 const BEHIND_MS = 15 * 60_000;
 
+export function sealerOf(env: Env) {
+  return near(env, env.SEALER, SEALER_NAME);
+}
+
 export async function wakeSealer(env: Env): Promise<void> {
-  await near(env, env.SEALER, SEALER_NAME).wake();
+  await sealerOf(env).wake();
 }
 
 export async function watchSealer(

@@ -56,14 +56,22 @@ export async function anchorAudit(
 /** Asks for this very head, because another one in the bucket says nothing about it. */
 async function putAnchor(bucket: AuditBucket, settings: Config, head: Head): Promise<void> {
   const key = `${keyOf(head.seq)}-${head.hash.slice(2, 18)}`;
+  const { seq, hash, keyId, signature } = await signHead(settings, head);
+  const metadata = { seq: String(seq), hash, keyId, signature, at: String(Date.now()) };
+  await putListed(bucket, key, { json: JSON.stringify(metadata), metadata });
+}
+
+/** Puts an object unless the key is listed. Lists carry its metadata. The JSON is for people. */
+export async function putListed(
+  bucket: AuditBucket,
+  key: string,
+  { json, metadata }: { json: string; metadata: Record<string, string> },
+): Promise<void> {
   const { objects } = await bucket.list({ prefix: key, limit: 1 });
   if (objects.length > 0) return;
-  const { seq, hash, keyId, signature } = await signHead(settings, head);
-  const customMetadata = { seq: String(seq), hash, keyId, signature, at: String(Date.now()) };
-  // The list carries the metadata. The body is for people.
-  await putOnce(bucket, key, `${JSON.stringify(customMetadata)}\n`, {
+  await putOnce(bucket, key, `${json}\n`, {
     httpMetadata: { contentType: "application/json" },
-    customMetadata,
+    customMetadata: metadata,
   });
 }
 
@@ -143,14 +151,9 @@ export async function* listed(
 ): AsyncGenerator<readonly R2Object[]> {
   let { startAfter, limit } = begin;
   for (let pages = 0; pages < MAX_PAGES; pages++) {
-    const options: R2ListOptions & { include: ["customMetadata"] } = {
-      prefix,
-      include: ["customMetadata"],
-      startAfter,
-      limit,
-    };
-    const { objects } = await bucket.list(options);
-    const last = objects.at(-1);
+    const page = { prefix, startAfter, limit };
+    const { objects } = await bucket.list({ ...page, include: ["customMetadata"] });
+    const last: R2Object | undefined = objects.at(-1);
     if (last === undefined) return;
     yield objects;
     startAfter = last.key;

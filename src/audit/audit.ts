@@ -4,21 +4,22 @@
  * statement depends on `audited(id)`.
  */
 import * as z from "zod";
-import { and, desc, eq, lt } from "drizzle-orm";
 import { announce } from "../platform/announce.ts";
-import { read } from "../platform/read.ts";
 import { type EventForm, storedEvent } from "../platform/event-forms.ts";
 import {
   all,
   atom,
-  type Columns,
   type Expr,
   expr,
   first,
   raw,
+  type RowOf,
   select,
   type Sql,
   sql,
+  TRUE,
+  type Typed,
+  typed,
   uuid,
 } from "../platform/sql.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
@@ -37,11 +38,8 @@ import {
   type PlainKind,
   type StepUpKind,
 } from "./event-kinds.ts";
-import { auditEvents } from "./tables.ts";
 
-/**
- * Who caused the event: the kind of credential, the password, an operator, or an unknown caller.
- */
+/** Who caused the event. */
 export type AuditActor =
   | "session"
   | "api_key"
@@ -155,23 +153,26 @@ function noticesSince(id: string): Sql {
       AND a.user_id IS NOT NULL AND a.kind IN (${raw(NOTICES)})`;
 }
 
-/** An event as the log has it: what its MAC covers, and what the database has added. */
-export type LoggedEvent = Readonly<typeof auditEvents.$inferSelect>;
-
-/** Columns of `audit_events a`. */
-export const LOGGED_EVENT: Columns<keyof LoggedEvent> = {
+/** Columns of `audit_events a`: what the MAC of an event covers, and what the database has added. */
+export const LOGGED_EVENT = {
   id: uuidTextOf("a.audit_event_id"),
-  kind: atom("a.kind"),
-  actor: atom("a.actor"),
-  userId: uuidTextOf("a.user_id"),
-  apiKeyId: uuidTextOf("a.api_key_id"),
-  ip: atom("a.ip"),
-  subjectId: atom("a.subject_id"),
-  details: atom("a.details"),
-  mac: atom("a.mac"),
-  seq: atom("a.audit_seq"),
-  at: atom("a.at"),
+  kind: typed<string>("a.kind"),
+  actor: typed<string>("a.actor"),
+  userId: uuidTextOf<string | null>("a.user_id"),
+  apiKeyId: uuidTextOf<string | null>("a.api_key_id"),
+  ip: typed<string | null>("a.ip"),
+  subjectId: typed<string | null>("a.subject_id"),
+  details: typed<string | null>("a.details"),
+  mac: typed<string | null>("a.mac"),
+  seq: typed<number>("a.audit_seq"),
+  at: typed<number>("a.at"),
 };
+export type LoggedEvent = RowOf<typeof LOGGED_EVENT>;
+
+/** The events `a` that `rest`, the clauses after FROM, selects. */
+export function readEvents(db: D1Database, rest: Sql): Promise<LoggedEvent[]> {
+  return all(db, sql`SELECT ${select(LOGGED_EVENT)} FROM audit_events a ${rest}`);
+}
 
 /**
  * The events of a kind about these subjects that this service wrote, oldest first. Of all events
@@ -182,9 +183,9 @@ export async function genuineEvents(
   keys: MacKeys,
   { kind, subjects, most = -1 }: { kind: DetailedKind; subjects: readonly string[]; most?: number },
 ): Promise<LoggedEvent[]> {
-  const events = await all<LoggedEvent>(
+  const events = await readEvents(
     db,
-    sql`SELECT ${select(LOGGED_EVENT)} FROM audit_events a INDEXED BY audit_events_rights
+    sql`INDEXED BY audit_events_rights
       WHERE a.subject_id IN (SELECT value FROM json_each(${JSON.stringify(subjects)}))
         AND a.kind = ${kind} AND a.details IS NOT NULL ORDER BY a.audit_seq LIMIT ${most}`,
   );
@@ -192,7 +193,7 @@ export async function genuineEvents(
 }
 
 /** SQL for a UUID in a BLOB column as text. NULL for NULL. */
-export function uuidTextOf(column: string): Expr {
+export function uuidTextOf<Text extends string | null = string>(column: string): Typed<Text> {
   const h = `lower(hex(${column}))`;
   return atom(
     `iif(${column} IS NULL, NULL, substr(${h},1,8) || '-' || substr(${h},9,4) || '-'
@@ -200,10 +201,7 @@ export function uuidTextOf(column: string): Expr {
   );
 }
 
-/**
- * Statements of a commit group that depend on `applied`. rfq ends what the user has open in this
- * way.
- */
+/** Statements of a commit group that depend on `applied`, as those of rfq that end open quotes. */
 export type Alongside = (group: Group, applied: Sql) => readonly Sql[];
 
 type AuditedChange = {
@@ -263,8 +261,7 @@ async function commitChange(db: D1Database, operation: AuditedChange): Promise<b
     ...(operation.record.userId === null ? [] : announce(group, noticesSince(id))),
   ]);
   if (rows !== null) return (rows[0]?.length ?? 0) > 0;
-  // The group committed, but D1's response was lost. Read the row to learn whether the guard
-  // applied.
+  // The group committed, but D1's response was lost.
   const row = await first<{ applied: number }>(db, sql`SELECT ${audited(id)} AS applied`);
   return row?.applied === 1;
 }
@@ -306,23 +303,18 @@ export async function listAuditEvents(
   userId: string,
   page: PageQuery<string>,
 ): Promise<Page<z.input<typeof AuditEvent>>> {
-  const { seq, id } = auditEvents;
-  const mine = eq(auditEvents.userId, userId);
   const before = page.last_cursor?.position;
-  const rows = await read(db, (reader) => {
-    // NULL, and so an empty page, if the event is not the user's.
-    const seqOf = (event: string) =>
-      reader
-        .select({ seq })
-        .from(auditEvents)
-        .where(and(mine, eq(id, event)));
-    return reader
-      .select()
-      .from(auditEvents)
-      .where(and(mine, before === undefined ? undefined : lt(seq, seqOf(before))))
-      .orderBy(desc(seq))
-      .limit(fetchCount(page));
-  });
+  // NULL, and so an empty page, if the event is not the user's.
+  const isOlder =
+    before === undefined
+      ? TRUE
+      : expr`a.audit_seq < (SELECT audit_seq FROM audit_events
+          WHERE audit_event_id = ${uuid(before)} AND user_id = ${uuid(userId)})`;
+  const rows = await readEvents(
+    db,
+    sql`WHERE a.user_id = ${uuid(userId)} AND ${isOlder}
+      ORDER BY a.audit_seq DESC LIMIT ${fetchCount(page)}`,
+  );
   const toEvent = (row: LoggedEvent) => ({
     audit_event_id: row.id,
     kind: row.kind,

@@ -8,11 +8,9 @@
  */
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { putOnce } from "../platform/put-once.ts";
-import { isAmong, read } from "../platform/read.ts";
-import { expr, first, sql, uuid } from "../platform/sql.ts";
+import { first, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { type AuditActor, genuineEvents } from "./audit.ts";
+import { type AuditActor, audited, genuineEvents } from "./audit.ts";
 import {
   type Anchor,
   AnchorReader,
@@ -20,10 +18,10 @@ import {
   type AuditBucket,
   LISTED,
   listed,
+  putListed,
 } from "./anchor.ts";
 import { signText, textVerifies } from "./signing-keys.ts";
-import { sealAudit } from "./seal.ts";
-import { auditSeals } from "./tables.ts";
+import { readSeals, sealAudit } from "./seal.ts";
 import type { Stored } from "./event-details.ts";
 import { type EventContent, eventMac, type MacKeys } from "./event-mac.ts";
 
@@ -50,13 +48,10 @@ export async function readEpochs(db: D1Database, keys: MacKeys): Promise<OpenedE
     subjects: [SUBJECT],
     most: MAX_EPOCHS,
   });
-  return events
-    .map(({ details, at, actor, seq }) => ({
-      standsAt: seq,
-      epoch: { ...readEpoch(details ?? ""), at, actor },
-    }))
-    .filter(({ standsAt, epoch }) => epoch.seq === standsAt)
-    .map(({ epoch }) => epoch);
+  return events.flatMap(({ details, seq, at, actor }) => {
+    const epoch = { ...readEpoch(details ?? ""), at, actor };
+    return epoch.seq === seq ? [epoch] : [];
+  });
 }
 
 /** Safe cast: only `openEpoch` writes details with a MAC, and signs records. */
@@ -170,9 +165,10 @@ async function hashesOf(
   db: D1Database,
   anchors: readonly Anchor[],
 ): Promise<ReadonlyMap<number, string>> {
-  const numbers = anchors.map(({ seq }) => seq);
-  const seals = await read(db, ({ select }) =>
-    select().from(auditSeals).where(isAmong(auditSeals.seq, numbers)),
+  const numbers = JSON.stringify(anchors.map(({ seq }) => seq));
+  const seals = await readSeals(
+    db,
+    sql`WHERE audit_seq IN (SELECT value FROM json_each(${numbers}))`,
   );
   return new Map(seals.map(({ seq, hash }) => [seq, hash]));
 }
@@ -201,11 +197,7 @@ async function insertEpoch(
         ${eventMac(settings, content)}, ${group.at}
       WHERE (SELECT coalesce(max(audit_seq), 0) FROM audit_events) = ${epoch.follows}`,
   ]);
-  const row = await first<{ n: number }>(
-    db,
-    sql`SELECT ${expr`EXISTS (SELECT 1 FROM audit_events
-      WHERE audit_event_id = ${uuid(content.id)})`} AS n`,
-  );
+  const row = await first<{ n: number }>(db, sql`SELECT ${audited(content.id)} AS n`);
   return row?.n === 1;
 }
 
@@ -216,12 +208,7 @@ async function putRecord(bucket: AuditBucket, settings: Config, epoch: Epoch): P
   const signed = await signText(settings, recordText(settings, json));
   const start = signed.signature.slice(0, 16);
   const key = `${PREFIX}${String(number).padStart(6, "0")}-${seq}-${start}`;
-  const { objects } = await bucket.list({ prefix: key, limit: 1 });
-  if (objects.length > 0) return;
-  await putOnce(bucket, key, `${json}\n`, {
-    httpMetadata: { contentType: "application/json" },
-    customMetadata: { epoch: json, ...signed },
-  });
+  await putListed(bucket, key, { json, metadata: { epoch: json, ...signed } });
 }
 
 function recordText({ DEPLOYMENT }: Config, epoch: string): string {

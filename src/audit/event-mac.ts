@@ -36,7 +36,7 @@ export function isGenuine(
   return isMacOf(keys, "audit event v1", { values: valuesOf(event), mac: event.mac });
 }
 
-function valuesOf(event: EventContent): Values {
+export function valuesOf(event: EventContent): Values {
   const { id, kind, actor, userId, apiKeyId, ip, subjectId, details } = event;
   return [id, kind, actor, userId, apiKeyId, ip, subjectId, details];
 }

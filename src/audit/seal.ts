@@ -5,15 +5,13 @@
  * also goes to the log and to R2 (anchor.ts), which show if rows were deleted from its end.
  */
 import { createHash } from "node:crypto";
-import { desc, gt } from "drizzle-orm";
 import { commit, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { log } from "../platform/log.ts";
-import { read } from "../platform/read.ts";
-import { sql } from "../platform/sql.ts";
-import type { LoggedEvent } from "./audit.ts";
+import { all, type RowOf, select, type Sql, sql, typed } from "../platform/sql.ts";
+import { type LoggedEvent, readEvents } from "./audit.ts";
+import { valuesOf } from "./event-mac.ts";
 import { signHead } from "./signing-keys.ts";
-import { auditEvents, auditSeals } from "./tables.ts";
 
 /** Rows that one batch seals. */
 const PAGE = 500;
@@ -22,17 +20,30 @@ const MAX_ROWS_PER_CALL = 10_000;
 export const GENESIS = `0x${"00".repeat(32)}`;
 
 export type Head = { readonly seq: number; readonly hash: string };
-export type Seal = Readonly<typeof auditSeals.$inferSelect>;
+
+/** The link of each event. The last one of each sealing has a signature. */
+const SEAL = {
+  seq: typed<number>("audit_seq"),
+  hash: typed<string>("'0x' || lower(hex(hash))"),
+  keyId: typed<string | null>("key_id"),
+  signature: typed<string | null>("signature"),
+  sealedAt: typed<number>("sealed_at"),
+};
+export type Seal = RowOf<typeof SEAL>;
+
+/** The seals that `rest`, the clauses after FROM, selects. */
+export function readSeals(db: D1Database, rest: Sql): Promise<Seal[]> {
+  return all(db, sql`SELECT ${select(SEAL)} FROM audit_seals ${rest}`);
+}
 
 /**
  * Seals new rows, logs the head and returns it. Concurrent calls are safe, because a batch inserts
  * nothing unless it continues the stored head.
  */
 export async function sealAudit(db: D1Database, settings: Config): Promise<Head> {
-  let head = await sealedHead(db);
-  const limit = head.seq + MAX_ROWS_PER_CALL;
-  let added = false;
-  while (head.seq < limit) {
+  const start = await sealedHead(db);
+  let head = start;
+  while (head.seq < start.seq + MAX_ROWS_PER_CALL) {
     const rows = await eventsAfter(db, head.seq, PAGE);
     if (rows.length === 0) break;
     const links = chain(head, rows);
@@ -51,24 +62,18 @@ export async function sealAudit(db: D1Database, settings: Config): Promise<Head>
     const now = await sealedHead(db);
     if (now.seq === head.seq) break;
     head = now;
-    added = true;
   }
-  if (added) log("info", "audit_head", { audit_seq: head.seq, hash: head.hash });
+  if (head !== start) log("info", "audit_head", { audit_seq: head.seq, hash: head.hash });
   return head;
 }
 
 async function sealedHead(db: D1Database): Promise<Head> {
-  const [head] = await read(db, ({ select }) =>
-    select().from(auditSeals).orderBy(desc(auditSeals.seq)).limit(1),
-  );
+  const [head] = await readSeals(db, sql`ORDER BY audit_seq DESC LIMIT 1`);
   return head ?? { seq: 0, hash: GENESIS };
 }
 
 export function eventsAfter(db: D1Database, after: number, limit: number): Promise<LoggedEvent[]> {
-  const { seq } = auditEvents;
-  return read(db, ({ select }) =>
-    select().from(auditEvents).where(gt(seq, after)).orderBy(seq).limit(limit),
-  );
+  return readEvents(db, sql`WHERE a.audit_seq > ${after} ORDER BY a.audit_seq LIMIT ${limit}`);
 }
 
 function chain(head: Head, rows: readonly LoggedEvent[]): Head[] {
@@ -81,18 +86,6 @@ function chain(head: Head, rows: readonly LoggedEvent[]): Head[] {
 
 /** Hashes a JSON array, because its encoding is unambiguous for any text. */
 export function linkOf(previous: string, row: LoggedEvent): string {
-  const text = JSON.stringify([
-    row.seq,
-    row.id,
-    row.kind,
-    row.actor,
-    row.userId,
-    row.apiKeyId,
-    row.ip,
-    row.subjectId,
-    row.details,
-    row.mac,
-    row.at,
-  ]);
+  const text = JSON.stringify([row.seq, ...valuesOf(row), row.mac, row.at]);
   return `0x${createHash("sha256").update(previous).update(text).digest("hex")}`;
 }

@@ -2,19 +2,17 @@
  * Verifies the audit log: the chain of links, the signed heads, the MACs of events, and the heads
  * that R2 keeps. Bounded calls continue each other, so that a log of any length can be verified.
  */
-import { gt } from "drizzle-orm";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { isAmong, read } from "../platform/read.ts";
+import { sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { type Anchor, AnchorReader, type AuditBucket } from "./anchor.ts";
-import type { LoggedEvent } from "./audit.ts";
+import { type LoggedEvent, readEvents } from "./audit.ts";
 import { type Epoch, isLost, type OpenedEpoch, readEpochs, recordedEpochs } from "./epoch.ts";
 import { headVerifies } from "./signing-keys.ts";
-import { eventsAfter, GENESIS, type Head, linkOf, type Seal } from "./seal.ts";
+import { eventsAfter, GENESIS, type Head, linkOf, readSeals, type Seal } from "./seal.ts";
 import { isGenuine } from "./event-mac.ts";
 import { needsMac } from "./event-details.ts";
-import { auditEvents, auditSeals } from "./tables.ts";
 
 /** Rows that are read at once, because D1 answers an invocation 1 000 queries. */
 const PAGE = 5_000;
@@ -92,7 +90,7 @@ export async function verifyAudit(
   settings: Config,
   options: VerifyOptions = {},
 ): Promise<AuditReport> {
-  const { bucket, maxRows = Number.POSITIVE_INFINITY, knownRestores } = options;
+  const { bucket, maxRows = Infinity, knownRestores } = options;
   const epochs = await readEpochs(db, settings);
   const run = new Verification(db, settings, epochs, bucket);
   const outside = await run.readBucket();
@@ -102,18 +100,8 @@ export async function verifyAudit(
   const unsealed = ended ? await run.verifyEnd(outside.newest) : 0;
   const restores = await restoresOf(db, epochs, outside.recorded);
   const count = Math.max(0, ...restores.map(({ epoch }) => epoch));
-  const late = ended && run.isLate(outside.newest);
-  const verdict =
-    run.discrepancies.length > 0
-      ? "forged"
-      : knownRestores !== undefined && count > knownRestores
-        ? "unknown_restore"
-        : late || !run.readable
-          ? "anchor_missing"
-          : count > 0
-            ? "lost_in_restore"
-            : "ok";
   const { newest } = outside;
+  const verdict = run.verdict(count, knownRestores, ended && run.isLate(newest));
   const { ignored, position } = run;
   return {
     ok: verdict === "ok" || (verdict === "lost_in_restore" && count <= (knownRestores ?? 0)),
@@ -160,14 +148,12 @@ class Verification {
   }
 
   async readBucket(): Promise<{ newest: Anchor | undefined; recorded: readonly Epoch[] }> {
-    const [bucket, reader] = [this.#bucket, this.#reader];
-    const nothing = { newest: undefined, recorded: [] };
-    if (bucket === undefined || reader === undefined) return nothing;
+    const bucket = this.#bucket;
     const known = await this.#outside(async () => ({
-      newest: await reader.newest(),
-      recorded: await recordedEpochs(bucket, this.#settings),
+      newest: await this.#reader?.newest(),
+      recorded: bucket === undefined ? [] : await recordedEpochs(bucket, this.#settings),
     }));
-    return known ?? nothing;
+    return known ?? { newest: undefined, recorded: [] };
   }
 
   async #outside<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
@@ -216,9 +202,12 @@ class Verification {
     const { seq: auditSeq, hash } = seal;
     const { position } = this;
     this.#expectNext(position.seq, auditSeq);
-    const kind = wrongIn(this.#settings, seal, { row, previous: position.hash });
-    if (kind === undefined) this.verified++;
-    else this.discrepancies.push({ auditSeq, kind });
+    if (row === undefined) this.discrepancies.push({ auditSeq, kind: "missing" });
+    else if (linkOf(position.hash, row) !== hash)
+      this.discrepancies.push({ auditSeq, kind: "changed" });
+    else if (!isAuthentic(this.#settings, row))
+      this.discrepancies.push({ auditSeq, kind: "forged" });
+    else this.verified++;
     const signed = await isSigned(this.#settings, seal);
     if (!signed && seal.signature !== null) this.discrepancies.push({ auditSeq, kind: "unsigned" });
     // Continue from the stored link, so that one changed row is one discrepancy.
@@ -250,8 +239,7 @@ class Verification {
   /** Returns the number of rows that are not sealed. */
   async verifyEnd(newest: Anchor | undefined): Promise<number> {
     const { seq, signedSeq } = this.position;
-    // Each sealing ends with a signature, so what follows the last one was written by somebody
-    // else.
+    // Each sealing ends with a signature, so somebody else wrote what follows the last one.
     if (signedSeq < seq) this.discrepancies.push({ auditSeq: signedSeq + 1, kind: "unsigned" });
     if (newest !== undefined && newest.seq > seq)
       await this.#contradicts(newest, "truncated", seq + 1);
@@ -269,6 +257,13 @@ class Verification {
     }
   }
 
+  verdict(restores: number, known: number | undefined, isLate: boolean): AuditReport["verdict"] {
+    if (this.discrepancies.length > 0) return "forged";
+    if (known !== undefined && restores > known) return "unknown_restore";
+    if (isLate || !this.readable) return "anchor_missing";
+    return restores > 0 ? "lost_in_restore" : "ok";
+  }
+
   isLate(newest: Anchor | undefined): boolean {
     return (
       this.position.seq > 0 && (newest === undefined || this.#sealedAt - newest.at > ANCHOR_LATE_MS)
@@ -276,9 +271,7 @@ class Verification {
   }
 }
 
-/**
- * Safe cast: `next` of an earlier call. Another text verifies nothing that an operator relies on.
- */
+/** Safe cast: `next` of an earlier call. Another text verifies nothing that an operator relies on. */
 function readPosition(from: string): Position {
   return JSON.parse(from) as Position;
 }
@@ -291,9 +284,10 @@ async function restoresOf(
   const inLog = new Set(opened.map(({ seq }) => seq));
   const lost = recorded.filter(({ seq }) => !inLog.has(seq));
   const epochs = [...opened, ...lost.map((epoch) => ({ ...epoch, at: null, actor: null }))];
-  const ends = epochs.map(({ keptUntil }) => keptUntil);
-  const kept = await read(db, ({ select }) =>
-    select().from(auditEvents).where(isAmong(auditEvents.seq, ends)),
+  const ends = JSON.stringify(epochs.map(({ keptUntil }) => keptUntil));
+  const kept = await readEvents(
+    db,
+    sql`WHERE a.audit_seq IN (SELECT value FROM json_each(${ends}))`,
   );
   const at = new Map(kept.map((row) => [row.seq, toWireTime(row.at)]));
   return epochs
@@ -314,25 +308,12 @@ async function restoresOf(
 }
 
 function sealsAfter(db: D1Database, after: number, limit: number): Promise<Seal[]> {
-  const { seq } = auditSeals;
-  return read(db, ({ select }) =>
-    select().from(auditSeals).where(gt(seq, after)).orderBy(seq).limit(limit),
-  );
+  return readSeals(db, sql`WHERE audit_seq > ${after} ORDER BY audit_seq LIMIT ${limit}`);
 }
 
 async function isSigned(settings: Config, { keyId, signature, ...head }: Seal): Promise<boolean> {
   if (keyId === null || signature === null) return false;
   return headVerifies(settings, { ...head, keyId, signature });
-}
-
-function wrongIn(
-  settings: Config,
-  { hash }: Pick<Head, "hash">,
-  { row, previous }: { row: LoggedEvent | undefined; previous: string },
-): Discrepancy["kind"] | undefined {
-  if (row === undefined) return "missing";
-  if (linkOf(previous, row) !== hash) return "changed";
-  return isAuthentic(settings, row) ? undefined : "forged";
 }
 
 /** Whether the service wrote the event, as far as a MAC says so. Some kinds have none. */

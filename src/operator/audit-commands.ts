@@ -1,12 +1,9 @@
-import { and, desc, eq, gte, lt, ne } from "drizzle-orm";
-import { auditRow, recordBy } from "../audit/audit.ts";
+import { auditRow, readEvents, recordBy } from "../audit/audit.ts";
 import type { PlainKind } from "../audit/event-kinds.ts";
 import { sealAudit } from "../audit/seal.ts";
-import { auditEvents } from "../audit/tables.ts";
 import { type AuditReport, verifyAudit } from "../audit/verify.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
-import { read } from "../platform/read.ts";
-import { all, type Sql, sql, TRUE } from "../platform/sql.ts";
+import { all, and, type Expr, expr, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import {
   actorOf,
@@ -84,22 +81,15 @@ export async function listAudit(context: OperatorContext): Promise<unknown> {
   const subject = optional(context, "subject");
   const since = sinceOption(context);
   const userId = await userOption(context);
-  const a = auditEvents;
-  const ofKind = kind === undefined ? ne(a.kind, CROWDING) : eq(a.kind, kind);
-  const conditions = [
-    lt(a.seq, before),
-    gte(a.seq, lowest),
-    kind === "all" ? undefined : ofKind,
-    userId === undefined ? undefined : eq(a.userId, userId),
-    subject === undefined ? undefined : eq(a.subjectId, subject),
-    since === undefined ? undefined : gte(a.at, since),
-  ];
-  const rows = await read(db, ({ select }) =>
-    select()
-      .from(a)
-      .where(and(...conditions))
-      .orderBy(desc(a.seq))
-      .limit(limit),
+  const ofKind = kind === undefined ? expr`a.kind <> ${CROWDING}` : expr`a.kind = ${kind}`;
+  const conditions: Expr[] = [expr`a.audit_seq < ${before}`, expr`a.audit_seq >= ${lowest}`];
+  if (kind !== "all") conditions.push(ofKind);
+  if (userId !== undefined) conditions.push(expr`a.user_id = ${uuid(userId)}`);
+  if (subject !== undefined) conditions.push(expr`a.subject_id = ${subject}`);
+  if (since !== undefined) conditions.push(expr`a.at >= ${since}`);
+  const rows = await readEvents(
+    db,
+    sql`WHERE ${and(conditions)} ORDER BY a.audit_seq DESC LIMIT ${limit}`,
   );
   const events = rows.map((row) => ({
     audit_seq: row.seq,

@@ -3,8 +3,7 @@
  * reads one part, and the tool puts them together (scripts/operator/verify-archive.ts).
  */
 import { readAccounts, readOwners, verifySeals } from "../archive/verify-journal.ts";
-import { SEALER_NAME } from "../archive/sealer-name.ts";
-import { near } from "../platform/near.ts";
+import { sealerOf } from "../archive/watch-sealer.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import {
   badOption,
@@ -34,7 +33,7 @@ export async function verify(context: OperatorContext): Promise<unknown> {
 
 /** Writes the rows of `sealed_owners` that contradict the archive as the archive has them. */
 export async function mend({ env }: OperatorContext): Promise<unknown> {
-  const result = await near(env, env.SEALER, SEALER_NAME).mend();
+  const result = await sealerOf(env).mend();
   if ("refused" in result) throw new OperatorRejection("history_not_mended", result.refused);
   return result;
 }

@@ -1,6 +1,5 @@
 /** `restore`: what a restored database does not contain, of chains, journal and audit log. */
-import { and, eq, isNull } from "drizzle-orm";
-import { SEALER_NAME } from "../archive/sealer-name.ts";
+import { sealerOf } from "../archive/watch-sealer.ts";
 import { hasLostEvents, openEpoch } from "../audit/epoch.ts";
 import { acceptPayment } from "../custody/accept-payment.ts";
 import type { RestoreReport } from "../custody/payer/restore-payments.ts";
@@ -8,9 +7,7 @@ import { ACCEPTED_AS } from "../custody/column-values.ts";
 import { skipTransfers } from "../ledger/skip-transfers.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
-import { read } from "../platform/read.ts";
 import { first, prepare, sql, TRUE } from "../platform/sql.ts";
-import { alerts } from "../platform/tables.ts";
 import { SEQUENCE_JUMP, skipEvents } from "../streams/trim-streams.ts";
 import { recordCommand } from "./audit-commands.ts";
 import {
@@ -120,10 +117,10 @@ async function anyHalted(context: OperatorContext): Promise<boolean> {
 
 /** The database lacks what the sealer remembers, or the archive contradicts the database. */
 export async function isSealerHalted(env: Env): Promise<boolean> {
-  if ((await near(env, env.SEALER, SEALER_NAME).lost()) !== null) return true;
-  const isMismatch = and(eq(alerts.kind, "seal_mismatch"), isNull(alerts.resolvedAt));
-  const [mismatch] = await read(env.DB, ({ select }) =>
-    select().from(alerts).where(isMismatch).limit(1),
+  if ((await sealerOf(env).lost()) !== null) return true;
+  const mismatch = await first(
+    env.DB,
+    sql`SELECT 1 FROM alerts WHERE kind = 'seal_mismatch' AND resolved_at IS NULL LIMIT 1`,
   );
   return mismatch !== undefined;
 }
@@ -138,7 +135,7 @@ export async function restoreJournal(
   insists: boolean,
 ): Promise<{ epoch: number; sealed: number } | undefined> {
   if (!insists && !(await isSealerHalted(env))) return undefined;
-  const sealer = near(env, env.SEALER, SEALER_NAME);
+  const sealer = sealerOf(env);
   // The sealer has not seen what was posted after its last round, and events are in no seal.
   const skipped = (await sealer.highestTransfer()) + SEQUENCE_JUMP;
   const statements = [...skipTransfers(skipped), ...skipEvents(TRUE)];

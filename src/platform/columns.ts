@@ -6,26 +6,12 @@ import { sql } from "drizzle-orm";
 import { customType } from "drizzle-orm/sqlite-core";
 import { readUuid } from "./sql.ts";
 
-/** D1 returns a BLOB as the array of its bytes. */
-type Blob = readonly number[];
-
-const hexOf = (bytes: Blob) => Buffer.from(bytes).toString("hex");
-
-/** A UUID, stored as 16 bytes, because text would take 36 bytes in the row and in each index. */
-export const uuid = customType<{ data: string; driverData: Blob }>({
+/**
+ * A UUID, stored as 16 bytes, because text would take 36 bytes in the row and in each index. D1
+ * returns a BLOB as the array of its bytes.
+ */
+export const uuid = customType<{ data: string; driverData: readonly number[] }>({
   dataType: () => "blob",
   toDriver: (id) => sql`unhex(${id},'-')`,
-  fromDriver: (bytes) => readUuid(hexOf(bytes)),
-});
-
-/** A hash as lower-case hexadecimal, stored as bytes. */
-export const hex = customType<{ data: string; driverData: Blob }>({
-  dataType: () => "blob",
-  fromDriver: hexOf,
-});
-
-/** As `hex`, with `0x`. */
-export const hash = customType<{ data: string; driverData: Blob }>({
-  dataType: () => "blob",
-  fromDriver: (bytes) => `0x${hexOf(bytes)}`,
+  fromDriver: (bytes) => readUuid(Buffer.from(bytes).toString("hex")),
 });

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
-import { SEALER_NAME } from "../../src/archive/sealer-name.ts";
+import { SEALER_NAME } from "../../src/archive/watch-sealer.ts";
 import type { Sealer } from "../../src/reconcile/scanning-sealer.ts";
 import { FIRST_MEMORY, type SealerMemory } from "../../src/archive/sealer-memory.ts";
 import { isSealerHalted, restoreJournal } from "../../src/operator/restore.ts";

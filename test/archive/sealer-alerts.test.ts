@@ -2,7 +2,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, expect, it, vi } from "vitest";
-import { SEALER_NAME as subject } from "../../src/archive/sealer-name.ts";
+import { SEALER_NAME as subject } from "../../src/archive/watch-sealer.ts";
 import { watchSealer } from "../../src/archive/watch-sealer.ts";
 import { Sealer } from "../../src/reconcile/scanning-sealer.ts";
 import { first, type Sql, sql } from "../../src/platform/sql.ts";

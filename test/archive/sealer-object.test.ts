@@ -5,7 +5,7 @@ import { beforeAll, expect, it, vi } from "vitest";
 import { coldEntries, historyName } from "../../src/archive/ask-history.ts";
 import { History } from "../../src/archive/history-object.ts";
 import { releaseRound } from "../../src/archive/release.ts";
-import { SEALER_NAME } from "../../src/archive/sealer-name.ts";
+import { SEALER_NAME } from "../../src/archive/watch-sealer.ts";
 import { Sealer } from "../../src/reconcile/scanning-sealer.ts";
 import { NEWEST, readEntries } from "../../src/ledger/history.ts";
 import { all, sql } from "../../src/platform/sql.ts";

@@ -9,8 +9,11 @@ export const AUTH: readonly Mutant[] = [
     "its details not covered": ["ip, subjectId, details];", "ip, subjectId];"],
   }),
   ...ideas("src/audit/verify.ts", "auth/rights", {
-    "unseen in the log": ['isAuthentic(settings, row) ? undefined : "forged"', "undefined"],
-    "unseen before its seal": ["if (!isAuthentic(this.#settings, row))", "if (row.seq < 0)"],
+    "unseen in the log": ["else if (!isAuthentic(this.#settings, row))", "else if (row.seq < 0)"],
+    "unseen before its seal": [
+      "        if (!isAuthentic(this.#settings, row))",
+      "        if (row.seq < 0)",
+    ],
   }),
   ...ideas("src/auth/approve-key.ts", "auth/withdraw-keys", {
     "active at once": ["AUTH_OPERATOR_KEY_DELAY_SECS * 1_000", "AUTH_OPERATOR_KEY_DELAY_SECS * 0"],
