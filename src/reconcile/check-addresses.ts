@@ -5,7 +5,7 @@
  */
 import { uuidTextOf } from "../audit/audit.ts";
 import { all, readUuid, sql } from "../platform/sql.ts";
-import { checkRowsAlone, type Chunk } from "./check-alone.ts";
+import type { Chunk } from "./check-alone.ts";
 import { type Difference, differencesIn } from "./difference.ts";
 import { MAX_PER_CHUNK, within } from "./check-journal.ts";
 
@@ -25,20 +25,18 @@ type AddressRow = {
 };
 
 /** Derives the addresses of a chunk of rows. */
-export function checkAddresses(
+export async function checkAddresses(
   db: D1Database,
   addressOf: AddressOf,
   chunk: Chunk,
-): Promise<readonly Difference[]> {
-  return checkRowsAlone({ db, name: "addresses", rows: "address", chunk }, async (part) => {
-    const rows = await all<AddressRow>(
-      db,
-      sql`SELECT chain, '0x' || lower(hex(address)) AS address, hex(user_id) AS owner, nonce,
-          '0x' || lower(hex(salt)) AS salt
-        FROM deposit_addresses NOT INDEXED WHERE ${within("rowid", part)}`,
-    );
-    return rows.flatMap((row) => wrongAddress(row, addressOf));
-  });
+): Promise<Difference[]> {
+  const rows = await all<AddressRow>(
+    db,
+    sql`SELECT chain, '0x' || lower(hex(address)) AS address, hex(user_id) AS owner, nonce,
+        '0x' || lower(hex(salt)) AS salt
+      FROM deposit_addresses NOT INDEXED WHERE ${within("rowid", chunk)}`,
+  );
+  return rows.flatMap((row) => wrongAddress(row, addressOf));
 }
 
 function wrongAddress(row: AddressRow, addressOf: AddressOf): Difference[] {
@@ -63,19 +61,16 @@ function wrongAddress(row: AddressRow, addressOf: AddressOf): Difference[] {
 }
 
 /** Deposits that a chunk of groups has credited to another user than that of their address. */
-export function checkCredits(db: D1Database, chunk: Chunk): Promise<readonly Difference[]> {
-  return checkRowsAlone({ db, name: "credits", rows: "group", chunk }, (part) =>
-    differencesIn(
-      db,
-      "address_mismatch",
-      sql`SELECT hex(d.user_id) AS owner, 'deposit' AS kind, ${uuidTextOf("d.deposit_id")} AS asset,
-          d.amount, 'its address is that of user ' || ${uuidTextOf("a.user_id")} || ${`. ${FREEZE}`}
-            || ${uuidTextOf("d.user_id")} AS detail
-        FROM deposits d CROSS JOIN deposit_addresses a
-          ON a.chain = d.chain AND a.address = d.address
-        WHERE ${within("d.ended_group", part)} AND d.status = 'credited'
-          AND a.user_id <> d.user_id LIMIT ${MAX_PER_CHUNK}`,
-    ),
+export function checkCredits(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+  return differencesIn(
+    db,
+    "address_mismatch",
+    sql`SELECT hex(d.user_id) AS owner, 'deposit' AS kind, ${uuidTextOf("d.deposit_id")} AS asset,
+        d.amount, 'its address is that of user ' || ${uuidTextOf("a.user_id")} || ${`. ${FREEZE}`}
+          || ${uuidTextOf("d.user_id")} AS detail
+      FROM deposits d CROSS JOIN deposit_addresses a ON a.chain = d.chain AND a.address = d.address
+      WHERE ${within("d.ended_group", chunk)} AND d.status = 'credited'
+        AND a.user_id <> d.user_id LIMIT ${MAX_PER_CHUNK}`,
   );
 }
 

@@ -10,14 +10,12 @@ import type { Difference } from "./difference.ts";
 
 /** Rows with `after < id <= upTo`. */
 export type Chunk = { readonly after: number; readonly upTo: number };
-type ChunkCheck = {
-  readonly db: D1Database;
-  readonly name: string;
-  readonly rows: Rows;
-  readonly chunk: Chunk;
-};
 /** What the ids of a chunk number. */
 export type Rows = "transfer" | "group" | "account" | "stream" | "user" | "address";
+type Part = { readonly db: D1Database; readonly rows: Rows; readonly chunk: Chunk };
+type Check = (part: Chunk) => Promise<readonly Difference[]>;
+/** By name. */
+export type Checks = Readonly<Record<string, Check>>;
 
 /** Rows to which a check that throws is narrowed down. Each costs the reads of some chunks. */
 const MAX_ROWS_NAMED = 10;
@@ -43,11 +41,11 @@ export async function checkAlone(
  * is known or the invocation has few queries left. So the other rows of the chunk are checked, too.
  */
 export async function checkRowsAlone(
-  { db, name, rows, chunk }: ChunkCheck,
-  check: (part: Chunk) => Promise<readonly Difference[]>,
+  { db, name, rows, chunk }: Part & { readonly name: string },
+  check: Check,
 ): Promise<readonly Difference[]> {
   let named = 0;
-  const checkPart = async (part: Chunk): Promise<readonly Difference[]> => {
+  const checkPart: Check = async (part) => {
     const { after, upTo } = part;
     try {
       return await check(part);
@@ -66,6 +64,14 @@ export async function checkRowsAlone(
     }
   };
   return checkPart(chunk);
+}
+
+/** Runs one check of a chunk after the other, each as `checkRowsAlone`. */
+export async function checkEach(part: Part, checks: Checks): Promise<Difference[]> {
+  const found: Difference[] = [];
+  for (const [name, check] of Object.entries(checks))
+    found.push(...(await checkRowsAlone({ ...part, name }, check)));
+  return found;
 }
 
 /** Makes something of each row. A row on which that throws is the difference `check_failed`. */

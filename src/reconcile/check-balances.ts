@@ -3,7 +3,7 @@
  * the open quotes. And of the sums of trades against the matches (`position_mismatch`).
  */
 import { all, atom, type Expr, expr, join, raw, type Sql, sql } from "../platform/sql.ts";
-import { checkRowsAlone, type Chunk, type Rows } from "./check-alone.ts";
+import type { Checks, Chunk } from "./check-alone.ts";
 import { reasonCode, REASONS, reasonNumber } from "../ledger/codes.ts";
 import { tradeSums } from "../ledger/trade-sums.ts";
 import {
@@ -25,7 +25,7 @@ import { DELIVERED } from "../ledger/released.ts";
 import { isIndexedCredit } from "../ledger/transfer-types.ts";
 
 /** The accounts of a chunk of transfers. */
-function accountsInTransfers(chunk: Chunk): Sql {
+export function accountsInTransfers(chunk: Chunk): Sql {
   return sql`SELECT from_account FROM transfers WHERE ${within("transfer_id", chunk)}
     UNION SELECT to_account FROM transfers WHERE ${within("transfer_id", chunk)}`;
 }
@@ -49,39 +49,25 @@ const SUMS = difference("balance_mismatch", "holds", "its entries sum to");
 const RESERVES = difference("pending_mismatch", "holds", "withdrawals in flight reserve");
 const PROMISES = difference("promised_mismatch", "promises", "open quotes reserve");
 
-/** What is compared of each account, and the SQL that selects the accounts that differ. */
-const COMPARED: readonly (readonly [
-  name: string,
-  wrong: (accounts: Sql) => Sql,
-  differ: (row: BalanceRow) => Difference,
-])[] = [
-  ["balances", wrongBalances, SUMS],
-  ["pending balances", (accounts) => wrongPending(ownersOf("pending", accounts)), RESERVES],
-  ["promises", (accounts) => wrongPromises(ownersOf("available", accounts)), PROMISES],
-];
+/** The checks of the balances of the accounts that `accountsOf` selects, as they are now. */
+export function balanceChecks(db: D1Database, accountsOf: (part: Chunk) => Sql): Checks {
+  const rows = (statement: Sql) => all<BalanceRow>(db, statement);
+  return {
+    balances: async (part) => (await rows(wrongBalances(accountsOf(part)))).map(SUMS),
+    "pending balances": async (part) =>
+      (await rows(wrongPending(ownersOf("pending", accountsOf(part))))).map(RESERVES),
+    promises: async (part) =>
+      (await rows(wrongPromises(ownersOf("available", accountsOf(part))))).map(PROMISES),
+  };
+}
 
-/** Checks the balances of the accounts of a chunk as they are now. */
-export async function checkAccounts(
-  db: D1Database,
-  rows: Extract<Rows, "account" | "transfer">,
-  chunk: Chunk,
-): Promise<Difference[]> {
-  const accountsOf = rows === "account" ? accountsIn : accountsInTransfers;
-  const found = await Promise.all(
-    COMPARED.map(([name, wrong, differ]) =>
-      checkRowsAlone({ db, name, rows, chunk }, async (part) =>
-        (await all<BalanceRow>(db, wrong(accountsOf(part)))).map(differ),
-      ),
-    ),
-  );
-  if (rows === "transfer") return found.flat();
-  const numbers = await checkRowsAlone({ db, name: "sub-accounts", rows, chunk }, (part) =>
-    checkNumbers(db, part),
-  );
-  const sums = await checkRowsAlone({ db, name: "sums of trades", rows, chunk }, (part) =>
-    checkSealedSums(db, part),
-  );
-  return [...found.flat(), ...numbers, ...sums];
+/** The checks of a chunk of accounts. */
+export function accountChecks(db: D1Database): Checks {
+  return {
+    ...balanceChecks(db, accountsIn),
+    "sub-accounts": (part) => checkNumbers(db, part),
+    "sums of trades": (part) => checkSealedSums(db, part),
+  };
 }
 
 /** The number of a user's account decides in whose ledger its entries appear. */

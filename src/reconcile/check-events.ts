@@ -19,7 +19,7 @@ import {
   type Sql,
   sql,
 } from "../platform/sql.ts";
-import { checkRowsAlone, type Chunk } from "./check-alone.ts";
+import { checkEach, type Checks, type Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { MAX_PER_CHUNK, placedWithin, type Scan, within } from "./check-journal.ts";
 import { MATCHES_LEFT_BEFORE, RECORDS_LEFT_BEFORE } from "../ledger/released.ts";
@@ -30,30 +30,26 @@ const KINDS = kindsOf(...RFQ_FORMS, ...CUSTODY_FORMS);
 export async function checkEvents(db: D1Database, chunk: Chunk): Promise<Difference[]> {
   const kept = await withGroups(db, chunk);
   if (kept === undefined) return [];
-  const alone = (name: string, check: (part: Chunk) => Promise<Difference[]>) =>
-    checkRowsAlone({ db, name, rows: "group", chunk: kept }, check);
-  const gaps = await alone("gaps of streams", async (part) =>
-    (await all<GapRow>(db, gapsBefore(part))).map(gap),
+  const kinds = Object.entries(CHANGES).map(([kind, changes]): [string, Checks[string]] => [
+    `events of ${kind}`,
+    async (part) => (await all<EventRow>(db, wrongEvents(kind, changes, part))).map(mismatch),
+  ]);
+  return checkEach(
+    { db, rows: "group", chunk: kept },
+    {
+      "gaps of streams": async (part) => (await all<GapRow>(db, gapsBefore(part))).map(gap),
+      ...Object.fromEntries(kinds),
+    },
   );
-  const mismatches = await Promise.all(
-    Object.entries(CHANGES).map(([kind, changes]) =>
-      alone(`events of ${kind}`, async (part) =>
-        (await all<EventRow>(db, wrongEvents(kind, changes, part))).map(mismatch),
-      ),
-    ),
-  );
-  return [...gaps, ...mismatches.flat()];
 }
 
 /** Checks that the events of streams reach from the first to the last number. */
-export function checkStreams(
+export async function checkStreams(
   db: D1Database,
   scan: Scan,
   chunk: Chunk,
-): Promise<readonly Difference[]> {
-  return checkRowsAlone({ db, name: "numbers of streams", rows: "stream", chunk }, async (part) =>
-    (await all<GapRow>(db, brokenStreams(scan, part))).map(gap),
-  );
+): Promise<Difference[]> {
+  return (await all<GapRow>(db, brokenStreams(scan, chunk))).map(gap);
 }
 
 /**
@@ -93,7 +89,7 @@ function gapsBefore(chunk: Chunk): Sql {
 }
 
 /**
- * Counting reads every event, so only the full scan counts. After a restore older events may be
+ * Counting reads every event, so only the full scan counts. After a restore older events may
  * stay below the first number (restore-payments.ts).
  */
 function brokenStreams(scan: Scan, chunk: Chunk): Sql {

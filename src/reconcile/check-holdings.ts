@@ -6,17 +6,14 @@
  * database gives the block together with the deposits and payments up to it: the balance of the
  * external account, less what the vault has paid but the journal has not settled yet.
  */
-import { eq } from "drizzle-orm";
-import type { AssetKey } from "../assets/asset.ts";
-import { USDC } from "../assets/asset.ts";
+import { type AssetKey, USDC } from "../assets/asset.ts";
+import { readCursor } from "../chain/chain-cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { read } from "../platform/read.ts";
 import { all, first, prepare, type Sql, sql } from "../platform/sql.ts";
 import { mapAlone } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { externalOwner } from "../ledger/post.ts";
-import { ledgerCheckpoints } from "./tables.ts";
 
 /**
  * Returns what the vault and the deposit addresses hold together at exactly this block, by asset.
@@ -61,18 +58,18 @@ export async function checkHoldings(
 ): Promise<HoldingsChecked> {
   const issued = await readIssued(db, chain);
   if (issued === undefined) return NOT_CHECKED;
-  const { block, blockHash, assets, failed } = issued;
+  const { block, blockHash, assets, failed, chunk } = issued;
   let holdings: ReadonlyMap<AssetKey, bigint>;
   try {
     holdings = await holdingsAt({ chain, block, blockHash, assets: assets.map(({ key }) => key) });
   } catch (error) {
-    if (attempts > 1 && (await confirmedBlock(db, chain)) !== block)
+    if (attempts > 1 && (await readCursor(db, chain))?.confirmed.number !== block)
       return checkHoldings(db, chain, holdingsAt, attempts - 1);
     // The scan does not advance, so the next reconciliation compares the same assets.
     log("warn", "ledger.holdings_unknown", { chain, block, ...errorFields(error) });
     return NOT_CHECKED;
   }
-  await advanceAssetScan(db, issued);
+  await advanceAssetScan(db, chunk);
   const differences: Difference[] = [...failed];
   const sound: AssetKey[] = [];
   const short: Shortfall[] = [];
@@ -103,43 +100,34 @@ function accountOf(chain: string, asset: AssetKey): string {
   return `external:${chain}/external/${asset}`;
 }
 
-type Issued = {
-  readonly block: number;
-  readonly blockHash: `0x${string}`;
-  readonly assets: readonly { key: AssetKey; amount: bigint }[];
-  /** Assets whose issued amount cannot be read. */
-  readonly failed: readonly Difference[];
-  readonly chunk: { readonly scan: string; readonly after: string; readonly upTo: string };
-};
+type AssetChunk = { readonly scan: string; readonly after: string; readonly upTo: string };
 type AssetRow = { readonly asset: AssetKey; readonly issued: string; readonly paid: string };
 
 /** Reads the confirmed block and the issued amounts of the next chunk of assets in one batch. */
-async function readIssued(db: D1Database, chain: string): Promise<Issued | undefined> {
+async function readIssued(db: D1Database, chain: string) {
   const scan = `assets:${chain}`;
-  const [checkpoint] = await read(db, ({ select }) =>
-    select().from(ledgerCheckpoints).where(eq(ledgerCheckpoints.scan, scan)),
+  const checkpoint = await first<{ mark: string }>(
+    db,
+    sql`SELECT mark FROM ledger_checkpoints WHERE scan = ${scan}`,
   );
   const after = checkpoint?.mark ?? "";
-  const cursor = sql`SELECT confirmed_number AS block, lower(hex(confirmed_hash)) AS hash
+  // An empty mark after the last asset, so that the scan starts again.
+  const cursor = sql`SELECT confirmed_number AS block, '0x' || lower(hex(confirmed_hash)) AS hash,
+      (SELECT coalesce(max(asset), '') FROM (${nextAssets(chain, after)})) AS up_to
     FROM chain_cursors WHERE chain = ${chain}`;
-  const [found, assets, last] = await db.batch<Record<string, string | number>>(
-    [cursor, issuedAssets(chain, after), lastOfChunk(chain, after)].map((statement) =>
-      prepare(db, statement),
-    ),
-  );
-  const [at] = readRows<{ block: number; hash: string }>(found);
+  const [found, assets] = await db.batch<Record<string, string | number>>([
+    prepare(db, cursor),
+    prepare(db, issuedAssets(chain, after)),
+  ]);
+  const [at] = readRows<{ block: number; hash: `0x${string}`; up_to: string }>(found);
   if (at === undefined) return undefined;
+  // `failed`: assets whose issued amount cannot be read.
   const { results, failed } = mapAlone(`holdings of ${chain}`, readRows<AssetRow>(assets), {
     of: (row) => ({ key: row.asset, amount: BigInt(row.issued) - BigInt(row.paid) }),
     nameOf: ({ asset }) => asset,
   });
-  return {
-    block: at.block,
-    blockHash: `0x${at.hash}`,
-    assets: results,
-    failed,
-    chunk: { scan, after, upTo: readRows<{ mark: string }>(last)[0]?.mark ?? "" },
-  };
+  const chunk: AssetChunk = { scan, after, upTo: at.up_to };
+  return { block: at.block, blockHash: at.hash, assets: results, failed, chunk };
 }
 
 /** USDC, the assets that are short, and the next chunk of the others. */
@@ -157,30 +145,16 @@ function issuedAssets(chain: string, after: string): Sql {
       UNION SELECT asset FROM (${nextAssets(chain, after)}))`;
 }
 
-/** An empty mark after the last asset, so that the scan starts again. */
-function lastOfChunk(chain: string, after: string): Sql {
-  return sql`SELECT coalesce(max(asset), '') AS mark FROM (${nextAssets(chain, after)})`;
-}
-
 function nextAssets(chain: string, after: string): Sql {
   return sql`SELECT asset FROM accounts WHERE owner = ${externalOwner(chain)} AND asset > ${after}
     ORDER BY asset LIMIT ${ASSETS_PER_CHUNK}`;
 }
 
-async function confirmedBlock(db: D1Database, chain: string): Promise<number | undefined> {
-  const row = await first<{ block: number }>(
-    db,
-    sql`SELECT confirmed_number AS block FROM chain_cursors WHERE chain = ${chain}`,
-  );
-  return row?.block;
-}
-
-async function advanceAssetScan(db: D1Database, { chunk }: Issued): Promise<void> {
+async function advanceAssetScan(db: D1Database, { scan, after, upTo }: AssetChunk): Promise<void> {
   await all(
     db,
-    sql`INSERT INTO ledger_checkpoints (scan, position, mark)
-      SELECT ${chunk.scan}, 0, ${chunk.upTo} WHERE 1
-      ON CONFLICT (scan) DO UPDATE SET mark = excluded.mark WHERE mark = ${chunk.after}`,
+    sql`INSERT INTO ledger_checkpoints (scan, position, mark) SELECT ${scan}, 0, ${upTo} WHERE 1
+      ON CONFLICT (scan) DO UPDATE SET mark = excluded.mark WHERE mark = ${after}`,
   );
 }
 

@@ -1,6 +1,6 @@
 /** The checks of the journal against itself: transfers, running balances and the sum of each asset. */
 import { all, type Expr, expr, prepare, raw, type Sql, sql } from "../platform/sql.ts";
-import { checkAlone, checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.ts";
+import { type Chunk, mapAlone, type Rows } from "./check-alone.ts";
 import { describeReason, reasonCode } from "../ledger/codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
 import { DELIVERED } from "../ledger/released.ts";
@@ -14,7 +14,13 @@ import { idsFrom } from "../platform/uuid.ts";
  */
 export type Scan = "recent" | "full";
 
-export type ScanKind = "transfers" | "groups" | "accounts" | "streams" | "rights" | "addresses";
+/**
+ * Rows that are checked in turn, also those without recent changes. After the last one these scans
+ * start again from the first one.
+ */
+export const TURNS = ["accounts", "streams", "rights", "addresses"] as const;
+export const SCAN_KINDS = ["transfers", "groups", ...TURNS] as const;
+export type ScanKind = (typeof SCAN_KINDS)[number];
 
 /** The checkpoint's key. */
 export function scanName(scan: Scan, kind: ScanKind): string {
@@ -24,19 +30,8 @@ export function scanName(scan: Scan, kind: ScanKind): string {
 /** Differences that one check of one chunk lists. */
 export const MAX_PER_CHUNK = 100;
 
-export async function checkTransfers(
-  db: D1Database,
-  scan: Scan,
-  chunk: Chunk,
-): Promise<Difference[]> {
-  const singly = await checkRowsAlone({ db, name: "transfers", rows: "transfer", chunk }, (part) =>
-    checkSingly(db, part),
-  );
-  const running = await checkAlone("running balances", () => checkRunning(db, scan, chunk));
-  return [...singly, ...running];
-}
-
-async function checkSingly(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+/** Checks each transfer by itself. */
+export async function checkTransfers(db: D1Database, chunk: Chunk): Promise<Difference[]> {
   const invalid = await all<InvalidRow>(db, invalidTransfers(chunk));
   return [
     ...unlisted(invalid, "transfer", chunk),
@@ -49,7 +44,12 @@ async function checkSingly(db: D1Database, chunk: Chunk): Promise<Difference[]> 
   ];
 }
 
-async function checkRunning(db: D1Database, scan: Scan, chunk: Chunk): Promise<Difference[]> {
+/** Checks that each entry continues its account's balance. `chunk` starts at the checkpoint. */
+export async function checkRunning(
+  db: D1Database,
+  scan: Scan,
+  chunk: Chunk,
+): Promise<Difference[]> {
   const broken = await all<BrokenRow>(db, brokenBalances(scan, chunk));
   const { results, failed } = mapAlone("running balances", broken, {
     of: (row): Difference => ({

@@ -24,35 +24,25 @@ import { ARCHIVED_RECORD } from "../ledger/released.ts";
 import { FEES_OWNER, LOSSES_OWNER } from "../ledger/post.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
-import { checkRowsAlone, type Chunk, mapAlone, type Rows } from "./check-alone.ts";
-import { checkPromises } from "./check-balances.ts";
+import { type Chunk, mapAlone, type Rows } from "./check-alone.ts";
 import { MAX_PER_CHUNK, unlisted, within } from "./check-journal.ts";
-import { checkQuotes, checkRequests, checkTerms } from "./check-trades.ts";
 import { alteredTerms, MAC_COLUMNS, type MacRow } from "../ledger/withdrawal-mac.ts";
 
-export async function checkRecords(
+/**
+ * Compares what records say with all their transfers: the records that a chunk of groups moved, or
+ * those that a chunk of transfers names.
+ */
+export async function checkPostings(
   db: D1Database,
-  keys: MacKeys,
+  rows: Extract<Rows, "group" | "transfer">,
   chunk: Chunk,
 ): Promise<Difference[]> {
-  const alone = (name: string, check: typeof checkTerms) =>
-    checkRowsAlone({ db, name, rows: "group", chunk }, (part) => check(db, part));
-  return [
-    ...(await checkPostings(db, { rows: "group", chunk, refsIn: refsOfGroups })),
-    ...(await alone("terms", checkTerms)),
-    ...(await alone("requests", checkRequests)),
-    ...(await alone("quotes", checkQuotes)),
-    ...(await alone("promises", checkPromises)),
-    ...(await alone("payments", checkPayments)),
-    ...(await alone("orders", (_, part) => checkOrders(db, keys, part))),
-  ];
-}
-
-/** Compares each transfer of a chunk, and the others of its record, with what the record says. */
-export function checkCauses(db: D1Database, chunk: Chunk): Promise<readonly Difference[]> {
-  const refsIn = (part: Chunk) =>
-    sql`SELECT DISTINCT ref AS id FROM transfers WHERE ${within("transfer_id", part)}`;
-  return checkPostings(db, { rows: "transfer", chunk, refsIn });
+  const refs =
+    rows === "group"
+      ? refsOfGroups(chunk)
+      : sql`SELECT DISTINCT ref AS id FROM transfers WHERE ${within("transfer_id", chunk)}`;
+  const wrong = await all<MismatchRow>(db, wrongPostings(refs));
+  return [...unlisted(wrong, rows, chunk), ...wrong.map(mismatch)];
 }
 
 /** The columns of the groups that moved a record. */
@@ -91,16 +81,6 @@ function refsOfGroups(chunk: Chunk): Sql {
     UNION ALL SELECT withdrawal_id FROM withdrawals WHERE ${within("changed_group", chunk)}
     UNION ALL SELECT acceptance_id FROM accepted_payments
       WHERE ${within("accepted_group", chunk)}`;
-}
-
-function checkPostings(
-  db: D1Database,
-  { rows, chunk, refsIn }: { rows: Rows; chunk: Chunk; refsIn: (part: Chunk) => Sql },
-): Promise<readonly Difference[]> {
-  return checkRowsAlone({ db, name: "transfers of records", rows, chunk }, async (part) => {
-    const wrong = await all<MismatchRow>(db, wrongPostings(refsIn(part)));
-    return [...unlisted(wrong, rows, part), ...wrong.map(mismatch)];
-  });
 }
 
 /** A transfer that the journal contains too often (`surplus` above zero) or not often enough. */
@@ -206,7 +186,7 @@ const EXPECTED = join(
 );
 
 /** Settled withdrawals without the vault's payment of the same amount to the same address. */
-function checkPayments(db: D1Database, chunk: Chunk): Promise<Difference[]> {
+export function checkPayments(db: D1Database, chunk: Chunk): Promise<Difference[]> {
   return differencesIn(
     db,
     "payment_mismatch",
@@ -225,7 +205,11 @@ function checkPayments(db: D1Database, chunk: Chunk): Promise<Difference[]> {
  * Withdrawals that the service has not accepted or approved so (withdrawal-mac.ts). The payer
  * reports a row without a MAC (payer/park-withdrawal.ts).
  */
-async function checkOrders(db: D1Database, keys: MacKeys, chunk: Chunk): Promise<Difference[]> {
+export async function checkOrders(
+  db: D1Database,
+  keys: MacKeys,
+  chunk: Chunk,
+): Promise<Difference[]> {
   const rows = await all<MacRow>(
     db,
     sql`SELECT ${select(MAC_COLUMNS)} FROM withdrawals w WHERE ${within("w.changed_group", chunk)}

@@ -2,27 +2,25 @@
 import { forgedEvents, readRights } from "../auth/compare-rights.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
 import { type WrongRight, wrongRights } from "../auth/rights.ts";
-import { checkRowsAlone, type Chunk, mapAlone } from "./check-alone.ts";
+import { type Chunk, mapAlone } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 
-export function checkRights(
+export async function checkRights(
   db: D1Database,
   keys: MacKeys,
   chunk: Chunk,
-): Promise<readonly Difference[]> {
-  return checkRowsAlone({ db, name: "rights", rows: "user", chunk }, async (part) => {
-    const { accounts, history, forged } = await readRights(db, keys, part);
-    // Details of a forged event may be anything. The event itself is named in any case.
-    const inserted = accounts.flatMap((account) =>
-      forgedEvents(account, forged).map((wrong) => difference(account.userId, wrong)),
-    );
-    const { results, failed } = mapAlone("rights", accounts, {
-      of: (account) =>
-        wrongRights(account, history).map((wrong) => difference(account.userId, wrong)),
-      nameOf: ({ userId }) => `user ${userId}`,
-    });
-    return [...results.flat(), ...inserted, ...failed];
+): Promise<Difference[]> {
+  const { accounts, history, forged } = await readRights(db, keys, chunk);
+  // Details of a forged event may be anything. The event itself is named in any case.
+  const inserted = accounts.flatMap((account) =>
+    forgedEvents(account, forged).map((wrong) => difference(account.userId, wrong)),
+  );
+  const { results, failed } = mapAlone("rights", accounts, {
+    of: (account) =>
+      wrongRights(account, history).map((wrong) => difference(account.userId, wrong)),
+    nameOf: ({ userId }) => `user ${userId}`,
   });
+  return [...results.flat(), ...inserted, ...failed];
 }
 
 function difference(userId: string, { what, detail }: WrongRight): Difference {

@@ -2,13 +2,10 @@
  * Differences as alerts. One stays open until the operator resolves it, because the scan that found
  * it has moved on.
  */
-import { and, desc, eq, isNull } from "drizzle-orm";
 import { inChunks } from "../platform/chunks.ts";
 import { NOW } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
-import { read } from "../platform/read.ts";
 import { all, type Sql, sql } from "../platform/sql.ts";
-import { alerts } from "../platform/tables.ts";
 import { mapAlone } from "./check-alone.ts";
 import type { Check, Difference } from "./difference.ts";
 
@@ -86,21 +83,16 @@ async function close(db: D1Database, which: Sql): Promise<void> {
 }
 
 export async function openDifferences(db: D1Database): Promise<Difference[]> {
-  const rows = await read(db, ({ select }) =>
-    select()
-      .from(alerts)
-      .where(and(eq(alerts.kind, "reconciliation"), isNull(alerts.resolvedAt)))
-      .orderBy(desc(alerts.alertId))
-      .limit(MAX_LISTED),
+  const rows = await all<{ id: number; detail: string }>(
+    db,
+    sql`SELECT alert_id AS id, detail FROM alerts
+      WHERE kind = 'reconciliation' AND resolved_at IS NULL
+      ORDER BY alert_id DESC LIMIT ${MAX_LISTED}`,
   );
   const { results, failed } = mapAlone("open differences", rows, {
-    of: ({ detail }) => readDifference(detail),
-    nameOf: ({ alertId }) => `alert ${alertId}`,
+    // Safe cast: only `report` writes these details.
+    of: ({ detail }) => JSON.parse(detail) as Difference,
+    nameOf: ({ id }) => `alert ${id}`,
   });
   return [...results, ...failed];
-}
-
-/** Safe cast: only `report` writes these details. */
-function readDifference(detail: string): Difference {
-  return JSON.parse(detail) as Difference;
 }

@@ -8,9 +8,7 @@
  * The recent scan follows the newest rows, minute by minute. The full scan starts again from the
  * first row: once a day in chunks, and at once when the operator asks.
  */
-import { ne } from "drizzle-orm";
 import { NOW } from "../platform/commit.ts";
-import { read } from "../platform/read.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
 import { all, first, prepare, sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
@@ -18,12 +16,9 @@ import { checkAlone } from "./check-alone.ts";
 import { type Difference, differencesIn } from "./difference.ts";
 import { openDifferences, report, reportStanding, resolve } from "./difference-alerts.ts";
 import { checkHoldings, type HoldingsAt, type Surplus } from "./check-holdings.ts";
-import { scanName } from "./check-journal.ts";
+import { SCAN_KINDS, scanName, TURNS } from "./check-journal.ts";
 import { checkOverdue } from "./check-records.ts";
-import { type Keys, SCAN_KINDS, step, TURNS } from "./scans.ts";
-import { ledgerCheckpoints } from "./tables.ts";
-
-export type { HoldingsAt } from "./check-holdings.ts";
+import { type Keys, step } from "./scans.ts";
 
 export type Reconciliation = {
   /** No difference is open, and everything was compared. */
@@ -167,8 +162,9 @@ function isFull({ full }: ReconcileOptions): boolean {
  * whether none is unfinished any more.
  */
 async function continueFull(db: D1Database, chunks: number, keys: Keys): Promise<boolean> {
-  const running = await read(db, ({ select }) =>
-    select().from(ledgerCheckpoints).where(ne(ledgerCheckpoints.mark, "")),
+  const running = await all<{ scan: string }>(
+    db,
+    sql`SELECT scan FROM ledger_checkpoints WHERE mark <> ''`,
   );
   for (const kind of SCAN_KINDS) {
     const scan = scanName("full", kind);

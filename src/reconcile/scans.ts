@@ -15,19 +15,28 @@ import {
   sql,
 } from "../platform/sql.ts";
 import { type AddressOf, checkAddresses, checkCredits } from "./check-addresses.ts";
-import { checkAlone, type Chunk } from "./check-alone.ts";
-import { checkAccounts, checkSums } from "./check-balances.ts";
+import { checkAlone, checkEach, type Checks, type Chunk, type Rows } from "./check-alone.ts";
+import {
+  accountChecks,
+  accountsInTransfers,
+  balanceChecks,
+  checkPromises,
+  checkSums,
+} from "./check-balances.ts";
 import { checkEvents, checkStreams } from "./check-events.ts";
 import {
   advanceTransferScan,
+  checkRunning,
   checkTotals,
   checkTransfers,
   type Scan,
   type ScanKind,
   scanName,
+  TURNS,
 } from "./check-journal.ts";
-import { checkCauses, checkRecords, nextChange } from "./check-records.ts";
+import { checkOrders, checkPayments, checkPostings, nextChange } from "./check-records.ts";
 import { checkRights } from "./check-rights.ts";
+import { checkQuotes, checkRequests, checkTerms } from "./check-trades.ts";
 import type { Difference } from "./difference.ts";
 import { report } from "./difference-alerts.ts";
 
@@ -39,13 +48,6 @@ const STREAMS_PER_CHUNK = 500;
 const USERS_PER_CHUNK = 100;
 /** Deriving an address takes some 50 µs of the Worker's time. */
 const ADDRESSES_PER_CHUNK = 500;
-
-/**
- * Rows that are checked in turn, also those without recent changes. After the last one these scans
- * start again from the first one.
- */
-export const TURNS = ["accounts", "streams", "rights", "addresses"] as const;
-export const SCAN_KINDS = ["transfers", "groups", ...TURNS] as const satisfies ScanKind[];
 
 /** What the Worker's secrets say of rows that SQL can edit. */
 export type Keys = {
@@ -66,36 +68,48 @@ function scansOf(
   scan: Scan,
   { macKeys, addressOf }: Keys,
 ): Readonly<Record<ScanKind, Scanned>> {
+  const each = (rows: Rows, checks: Checks) => (chunk: Chunk) =>
+    checkEach({ db, rows, chunk }, checks);
+  const ofTransfers = each("transfer", {
+    transfers: (part) => checkTransfers(db, part),
+    "transfers of records": (part) => checkPostings(db, "transfer", part),
+    ...balanceChecks(db, accountsInTransfers),
+  });
+  const ofGroups = each("group", {
+    "transfers of records": (part) => checkPostings(db, "group", part),
+    terms: (part) => checkTerms(db, part),
+    requests: (part) => checkRequests(db, part),
+    quotes: (part) => checkQuotes(db, part),
+    promises: (part) => checkPromises(db, part),
+    payments: (part) => checkPayments(db, part),
+    orders: (part) => checkOrders(db, macKeys, part),
+    credits: (part) => checkCredits(db, part),
+  });
   return {
     transfers: {
       next: nextTransfers,
       check: async (chunk) => [
-        ...(await checkTransfers(db, scan, chunk)),
-        ...(await checkCauses(db, chunk)),
-        ...(await checkAccounts(db, "transfer", chunk)),
+        ...(await ofTransfers(chunk)),
+        // These two continue what the chunk starts with, so no part of it is checked alone.
+        ...(await checkAlone("running balances", () => checkRunning(db, scan, chunk))),
         ...(await checkAlone("sums of trades", () => checkSums(db, scan, chunk))),
       ],
     },
     groups: {
       next: nextGroup,
-      check: async (chunk) => [
-        ...(await checkRecords(db, macKeys, chunk)),
-        ...(await checkCredits(db, chunk)),
-        ...(await checkEvents(db, chunk)),
-      ],
+      check: async (chunk) => [...(await ofGroups(chunk)), ...(await checkEvents(db, chunk))],
     },
     accounts: {
       next: nextOf("accounts", "account_id", ACCOUNTS_PER_CHUNK),
-      check: (chunk) => checkAccounts(db, "account", chunk),
+      check: each("account", accountChecks(db)),
     },
     streams: {
       next: nextOf("streams", "stream_id", STREAMS_PER_CHUNK),
-      check: (chunk) => checkStreams(db, scan, chunk),
+      check: each("stream", { "numbers of streams": (part) => checkStreams(db, scan, part) }),
     },
-    // Who may act for each user is compared with their audit events.
     rights: {
       next: nextOf("users", "rowid", USERS_PER_CHUNK),
-      check: (chunk) => checkRights(db, macKeys, chunk),
+      check: each("user", { rights: (part) => checkRights(db, macKeys, part) }),
     },
     addresses:
       addressOf === undefined
@@ -103,7 +117,7 @@ function scansOf(
         : {
             // NOT INDEXED makes SQLite seek by rowid.
             next: nextOf("deposit_addresses NOT INDEXED", "rowid", ADDRESSES_PER_CHUNK),
-            check: (chunk) => checkAddresses(db, addressOf, chunk),
+            check: each("address", { addresses: (part) => checkAddresses(db, addressOf, part) }),
           },
   };
 }

@@ -1,7 +1,8 @@
 /** The check `holdings_short` of the reconciliation. */
 import { env } from "cloudflare:workers";
 import { afterAll, expect, it } from "vitest";
-import { type HoldingsAt, reconcile } from "../../src/reconcile/reconcile.ts";
+import type { HoldingsAt } from "../../src/reconcile/check-holdings.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
 import { fund, insertWithdrawal, newAsset, randomHex, tamper } from "../support/ledger.ts";
 import { newUser } from "../support/users.ts";
