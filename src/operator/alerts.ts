@@ -1,44 +1,39 @@
-import { and, desc, eq, gte, isNull } from "drizzle-orm";
 import { REVIEWED_ALERTS, termsOf } from "../platform/alert-kinds.ts";
 import { raiseAlert } from "../platform/alert.ts";
 import { closeAlerts } from "./audit-commands.ts";
-import { read } from "../platform/read.ts";
-import { all, sql } from "../platform/sql.ts";
-import { alerts } from "../platform/tables.ts";
+import { all, and, type Expr, expr, sql } from "../platform/sql.ts";
 import { ageText, toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { badOption, flag, limitOption, type OperatorContext, option, optional } from "./context.ts";
 import { sinceOption } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
+type AlertRow = Record<"kind" | "subject" | "detail", string> & { at: number };
+
 /** Open alerts, newest first, or with `--all` those that have closed, too. */
 export async function list(context: OperatorContext): Promise<unknown> {
   const kind = optional(context, "kind");
   const since = sinceOption(context);
-  const conditions = [
-    flag(context, "all") ? undefined : isNull(alerts.resolvedAt),
-    kind === undefined ? undefined : eq(alerts.kind, kind),
-    since === undefined ? undefined : gte(alerts.at, since),
-  ];
-  const rows = await read(context.env.DB, ({ select }) =>
-    select()
-      .from(alerts)
-      .where(and(...conditions))
-      .orderBy(desc(alerts.alertId))
-      .limit(limitOption(context)),
+  const conditions: Expr[] = flag(context, "all") ? [] : [expr`resolved_at IS NULL`];
+  if (kind !== undefined) conditions.push(expr`kind = ${kind}`);
+  if (since !== undefined) conditions.push(expr`at >= ${since}`);
+  const rows = await all<AlertRow & { resolved_at: number | null }>(
+    context.env.DB,
+    sql`SELECT kind, subject, detail, at, resolved_at FROM alerts WHERE ${and(conditions)}
+      ORDER BY alert_id DESC LIMIT ${limitOption(context)}`,
   );
-  return rows.map(({ kind: of, subject, detail, at, resolvedAt }) => ({
-    kind: of,
-    subject,
-    age: ageText(at),
-    at: toWireTime(at),
-    closed_at: toWireTimeOrNull(resolvedAt),
-    next: nextOf(of, subject),
-    detail,
+  return rows.map((row) => ({
+    kind: row.kind,
+    subject: row.subject,
+    age: ageText(row.at),
+    at: toWireTime(row.at),
+    closed_at: toWireTimeOrNull(row.resolved_at),
+    next: nextOf(row),
+    detail: row.detail,
   }));
 }
 
 /** The command that the alert names. */
-function nextOf(kind: string, subject: string): string | null {
+function nextOf({ kind, subject }: AlertRow): string | null {
   return termsOf(kind)?.next(subject).join(" ") ?? null;
 }
 
@@ -55,18 +50,17 @@ export async function openAlertsAbout(
   chain: string,
   withdrawalId: string,
 ): Promise<ListedAlert[]> {
-  const rows = await all<Pick<typeof alerts.$inferSelect, "kind" | "subject" | "detail" | "at">>(
+  const rows = await all<AlertRow>(
     db,
     sql`SELECT kind, subject, detail, at FROM alerts
       WHERE resolved_at IS NULL AND kind NOT LIKE 'deposit%' AND (subject = ${chain}
         OR instr(subject, ${withdrawalId}) > 0 OR substr(subject, 1, length(${chain}) + 1) = ${chain} || ':')
       ORDER BY instr(subject, ${withdrawalId}) DESC, alert_id`,
   );
-  return rows.map(({ at, ...alert }) => ({
-    ...alert,
-    age: ageText(at),
-    next: nextOf(alert.kind, alert.subject),
-  }));
+  return rows.map((row) => {
+    const { at, ...alert } = row;
+    return { ...alert, age: ageText(at), next: nextOf(row) };
+  });
 }
 
 /** Raises an alert that means nothing, to see it arrive at ALERT_URL within a minute. */

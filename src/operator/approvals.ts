@@ -3,18 +3,15 @@
  * a proposal. Another one approves it within a day by signing its hash, and then it runs. Orders
  * that stop something never wait: freezing, pausing, revoking and rejecting.
  */
-import { desc, eq } from "drizzle-orm";
-import { commitAudited, detailed, recordBy } from "../audit/audit.ts";
+import { commitAudited, detailed, recordBy, uuidTextOf } from "../audit/audit.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { openSecret, sealSecret } from "../auth/secret-box.ts";
-import { read } from "../platform/read.ts";
-import { expr, sql, uuid } from "../platform/sql.ts";
+import { all, expr, type RowOf, select, type Sql, sql, typed, uuid } from "../platform/sql.ts";
 import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import { instantOf, uuidv7 } from "../platform/uuid.ts";
 import { actorOf, idOption, option, type OperatorContext } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
-import { operatorProposals } from "./tables.ts";
 
 const LIFE_MS = 86_400_000;
 const KEPT_MS = 30 * LIFE_MS;
@@ -26,6 +23,23 @@ type Content = {
   command: readonly string[];
   options: Readonly<Record<string, unknown>>;
 };
+
+const PROPOSAL = {
+  proposalId: uuidTextOf("proposal_id"),
+  operator: typed<string>("operator"),
+  content: typed<string>("content"),
+  status: typed<string>("status"),
+  decidedBy: typed<string | null>("decided_by"),
+  sealed: typed<string>("seal"),
+  masterKeyId: typed<string>("master_key_id"),
+  at: typed<number>("at"),
+};
+type Proposal = RowOf<typeof PROPOSAL>;
+
+/** The proposals that `rest`, the clauses after FROM, selects. */
+function readProposals(db: D1Database, rest: Sql): Promise<Proposal[]> {
+  return all(db, sql`SELECT ${select(PROPOSAL)} FROM operator_proposals ${rest}`);
+}
 
 /** Keeps the order as a proposal. Throws `approvals_impossible` if nobody else could approve it. */
 export async function propose(
@@ -59,9 +73,7 @@ export async function propose(
 
 /** Lists proposals, newest first. `content` is the text whose SHA-256 an approval signs. */
 export async function listProposals({ env }: OperatorContext): Promise<unknown> {
-  const rows = await read(env.DB, ({ select }) =>
-    select().from(operatorProposals).orderBy(desc(operatorProposals.at)).limit(100),
-  );
+  const rows = await readProposals(env.DB, sql`ORDER BY at DESC LIMIT 100`);
   return rows.map(({ proposalId, operator, content, status, decidedBy, at }) => ({
     proposal_id: proposalId,
     operator,
@@ -79,9 +91,7 @@ export async function listProposals({ env }: OperatorContext): Promise<unknown> 
 export async function approve(context: OperatorContext): Promise<Content> {
   const { env, settings, operator } = context;
   const proposalId = idOption(context, "id");
-  const [proposal] = await read(env.DB, ({ select }) =>
-    select().from(operatorProposals).where(eq(operatorProposals.proposalId, proposalId)),
-  );
+  const [proposal] = await readProposals(env.DB, sql`WHERE proposal_id = ${uuid(proposalId)}`);
   if (proposal === undefined) throw notOpen("There is no such proposal.");
   if (proposal.operator === operator)
     throw new OperatorRejection("approver_is_proposer", "Another operator must approve it.");
@@ -108,10 +118,7 @@ function boundTo(content: string): string {
 }
 
 /** Whether this service wrote the content for this proposal of this operator. */
-async function isOurs(
-  settings: Config,
-  row: typeof operatorProposals.$inferSelect,
-): Promise<boolean> {
+async function isOurs(settings: Config, row: Proposal): Promise<boolean> {
   try {
     await openSecret(settings.MASTER_KEYS, row, boundTo(row.content));
   } catch {

@@ -14,9 +14,8 @@ import { lastFinished, reconcile } from "../reconcile/reconcile.ts";
 import { near } from "../platform/near.ts";
 import { problem } from "../platform/problem.ts";
 import { limited } from "../platform/query-limit.ts";
-import { read } from "../platform/read.ts";
+import { all, sql } from "../platform/sql.ts";
 import { databaseBytes, limitBytes } from "../platform/storage.ts";
-import { killSwitches } from "../platform/tables.ts";
 import { toWireTime } from "../platform/time.ts";
 import { closeAlerts } from "./audit-commands.ts";
 import {
@@ -43,8 +42,9 @@ export async function status(context: OperatorContext): Promise<unknown> {
 
 /** What `chain status` shows about the whole service: switches, reconciliation and storage. */
 async function serviceStatus({ env, settings }: OperatorContext) {
-  const switches = await read(env.DB, ({ select }) =>
-    select().from(killSwitches).orderBy(killSwitches.name),
+  const switches = await all<{ name: string; reason: string; since: number }>(
+    env.DB,
+    sql`SELECT name, reason, since FROM kill_switches ORDER BY name`,
   );
   return {
     switches: switches.map(({ since, ...row }) => ({ ...row, since: toWireTime(since) })),

@@ -2,6 +2,7 @@
 import type * as z from "zod";
 import type { Config } from "../platform/config.ts";
 import { invalidRequest, type Problem } from "../platform/problem.ts";
+import type { Venue } from "../platform/venues.ts";
 
 export type OperatorContext = {
   readonly env: Env;
@@ -93,6 +94,39 @@ export function fieldOption<T>(context: OperatorContext, name: string, type: z.Z
   const parsed = type.safeParse(option(context, name));
   if (!parsed.success) throw badOption(name, parsed.error.issues[0]?.message ?? "is not valid");
   return parsed.data;
+}
+
+/** As `fieldOption`. Undefined if the option is not given. */
+export function optionalField<T>(
+  context: OperatorContext,
+  name: string,
+  type: z.ZodType<T>,
+): T | undefined {
+  return context.options[name] === undefined ? undefined : fieldOption(context, name, type);
+}
+
+/** Parses what an order contains. Errors name the place within it, below `at`. */
+export function parse<Schema extends z.ZodType>(
+  schema: Schema,
+  given: unknown,
+  ...at: readonly string[]
+): z.output<Schema> {
+  const result = schema.safeParse(given);
+  if (result.success) return result.data;
+  throw invalidRequest(
+    result.error.issues.map(({ path, message }) => ({ path: [...at, ...path].join("."), message })),
+  );
+}
+
+/** A mistyped venue would list a market that nobody can trade. */
+export function checkVenues(
+  { settings }: OperatorContext,
+  venues: readonly Venue[],
+  path: string,
+): void {
+  const served = settings.VENUES.map(({ venue_id }) => venue_id);
+  if (!venues.every((venue) => served.includes(venue)))
+    throw invalidRequest([{ path, message: `must be one of ${served.join(", ")}` }]);
 }
 
 export function badOption(name: string, message: string): Problem {

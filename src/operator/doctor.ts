@@ -11,15 +11,12 @@ import type { OperatorContext } from "./context.ts";
 type Finding = { readonly setting: string; readonly value: string; readonly risk: string };
 
 const DAY_SECS = 86_400;
-/** Beneath each locked prefix. Sorts after the heads of the audit log, whose reader stops there. */
-const CANARIES = { ARCHIVE: "journal/lock-canary", AUDIT: "audit/lock-canary" } as const;
-
 export async function doctor({ env, settings }: OperatorContext): Promise<unknown> {
-  const locks = await Promise.all(
-    Object.entries(CANARIES).map(([name, key]) =>
-      checkLock(name, key, name === "AUDIT" ? env.AUDIT : env.ARCHIVE),
-    ),
-  );
+  // Beneath each locked prefix. They sort after the heads of the audit log, whose reader stops there.
+  const locks = await Promise.all([
+    checkLock("ARCHIVE", "journal/lock-canary", env.ARCHIVE),
+    checkLock("AUDIT", "audit/lock-canary", env.AUDIT),
+  ]);
   const findings = [...openSettings(settings), ...locks.flat()];
   const accounts = await first<Record<string, number>>(
     env.DB,

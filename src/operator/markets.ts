@@ -1,9 +1,9 @@
 /** Operator commands over markets. */
 import * as z from "zod";
-import { assetKey } from "../assets/asset.ts";
+import { type AssetKey, assetKey } from "../assets/asset.ts";
 import { assetId, venueField } from "../assets/asset-fields.ts";
 import { MAX_PAGE } from "../http/cursor.ts";
-import { invalidRequest, problem } from "../platform/problem.ts";
+import { invalidRequest, type Problem, problem } from "../platform/problem.ts";
 import type { Venue } from "../platform/venues.ts";
 import { MARKET_STATUSES } from "../rfq/markets/market.ts";
 import { MAX_MARKETS, MarketList } from "../rfq/markets/market-list.ts";
@@ -15,13 +15,15 @@ import { recordCommand } from "./audit-commands.ts";
 import {
   actorOf,
   badOption,
+  checkVenues,
   fieldOption,
   flag,
   limitOption,
   oneOfOption,
+  type OperatorContext,
   option,
   optional,
-  type OperatorContext,
+  parse,
 } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
@@ -30,7 +32,7 @@ const MAX_IMPORTED = 1_000;
 
 /** Lists a market, or changes a listed one. */
 export async function set(context: OperatorContext): Promise<unknown> {
-  const parsed = MarketTerms.safeParse({
+  const { data: terms, error } = MarketTerms.safeParse({
     venue_id: option(context, "venue"),
     asset_id: option(context, "asset-id"),
     title: option(context, "title"),
@@ -39,10 +41,10 @@ export async function set(context: OperatorContext): Promise<unknown> {
     closes_at: optional(context, "closes-at"),
     test: flag(context, "test"),
   });
-  if (!parsed.success) throw optionErrors(parsed.error);
-  checkVenues(context, [parsed.data.venue_id], "--venue");
-  const asset = assetKey({ venue: parsed.data.venue_id, assetId: parsed.data.asset_id });
-  return store(context, [parsed.data], {
+  if (terms === undefined) throw optionErrors(error);
+  checkVenues(context, [terms.venue_id], "--venue");
+  const asset = assetKey({ venue: terms.venue_id, assetId: terms.asset_id });
+  return store(context, [terms], {
     kind: "market_set",
     subject: asset,
     reopen: flag(context, "reopen"),
@@ -51,26 +53,13 @@ export async function set(context: OperatorContext): Promise<unknown> {
 
 /** Lists many markets in one commit. Those that are not named stay as they are. */
 export async function importAll(context: OperatorContext): Promise<unknown> {
-  const parsed = z
-    .array(MarketTerms)
-    .min(1)
-    .max(MAX_IMPORTED)
-    .safeParse(readJson(option(context, "markets")));
-  if (!parsed.success)
-    throw invalidRequest(
-      parsed.error.issues.map(({ path, message }) => ({
-        path: ["--file", ...path.map(String)].join("."),
-        message,
-      })),
-    );
-  checkVenues(
-    context,
-    parsed.data.map((market) => market.venue_id),
-    "--file.venue_id",
-  );
-  return store(context, parsed.data, {
+  const schema = z.array(MarketTerms).min(1).max(MAX_IMPORTED);
+  const terms = parse(schema, readJson(option(context, "markets")), "--file");
+  const venues = terms.map(({ venue_id }) => venue_id);
+  checkVenues(context, venues, "--file.venue_id");
+  return store(context, terms, {
     kind: "markets_imported",
-    subject: `${parsed.data.length} markets`,
+    subject: `${terms.length} markets`,
     reopen: false,
   });
 }
@@ -105,25 +94,23 @@ const REASONS: Readonly<
 
 /** Closes a market for good and cancels what is open in it. */
 export async function close(context: OperatorContext): Promise<unknown> {
-  const venue = venueOption(context);
-  const asset = assetKey({ venue, assetId: fieldOption(context, "asset-id", assetId) });
+  const asset = assetOption(context);
   const cancelled = await closeMarket(context.env, asset, (effects) =>
     recordCommand(context, "market_closed", asset, effects),
   );
-  if (cancelled === undefined) throw problem("market_unknown", `${asset} is not listed.`);
+  if (cancelled === undefined) throw notListed(asset);
   return { asset, status: "closed", cancelled_requests: cancelled };
 }
 
 /** Sets or corrects what a token of a market pays, in millionths of a USDC. */
 export async function resolve(context: OperatorContext): Promise<unknown> {
-  const venue = venueOption(context);
-  const asset = assetKey({ venue, assetId: fieldOption(context, "asset-id", assetId) });
+  const asset = assetOption(context);
   const result = fieldOption(context, "result", resultField);
   const resolved = await resolveMarket(context.env, asset, {
     result,
     record: (effects) => recordCommand(context, "market_resolved", asset, effects),
   });
-  if (resolved === undefined) throw problem("market_unknown", `${asset} is not listed.`);
+  if (resolved === undefined) throw notListed(asset);
   const { previous, cancelled } = resolved;
   return { asset, result, previous, status: "closed", cancelled_requests: cancelled };
 }
@@ -146,11 +133,13 @@ function venueOption(context: OperatorContext): Venue {
   return venue;
 }
 
-/** A mistyped venue would list a market that nobody can trade. */
-function checkVenues(context: OperatorContext, venues: readonly Venue[], path: string): void {
-  const served = new Set(context.settings.VENUES.map(({ venue_id }) => venue_id));
-  if (!venues.every((venue) => served.has(venue)))
-    throw invalidRequest([{ path, message: `must be one of ${[...served].join(", ")}` }]);
+function assetOption(context: OperatorContext): AssetKey {
+  const venue = venueOption(context);
+  return assetKey({ venue, assetId: fieldOption(context, "asset-id", assetId) });
+}
+
+function notListed(asset: AssetKey): Problem {
+  return problem("market_unknown", `${asset} is not listed.`);
 }
 
 function readJson(text: string): unknown {

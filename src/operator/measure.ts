@@ -8,12 +8,10 @@ import { NOW } from "../platform/commit.ts";
 import { config, type Config } from "../platform/config.ts";
 import { textOf } from "../platform/counts.ts";
 import { near } from "../platform/near.ts";
-import { read } from "../platform/read.ts";
-import { all, prepare, sql } from "../platform/sql.ts";
+import { all, first, prepare, sql } from "../platform/sql.ts";
 import { limitBytes } from "../platform/storage.ts";
 import { now, sleep } from "../platform/time.ts";
 import { componentStatus, type ComponentStatus } from "./component-status.ts";
-import { serviceLevels } from "./tables.ts";
 
 /** When tasks last succeeded, in Unix milliseconds. */
 export type TaskEnds = ReadonlyMap<string, number>;
@@ -93,7 +91,10 @@ export async function measure(env: Env, ended: TaskEnds): Promise<void> {
 export async function readLevels(
   db: D1Database,
 ): Promise<(Levels & { readonly at: number }) | undefined> {
-  const [row] = await read(db, ({ select }) => select().from(serviceLevels));
+  const row = await first<{ at: number; body: string }>(
+    db,
+    sql`SELECT at, body FROM service_levels`,
+  );
   // Safe cast: only `measure` writes the row.
   return row && { ...(JSON.parse(row.body) as Levels), at: row.at };
 }

@@ -13,6 +13,7 @@ import { invalidRequest } from "../platform/problem.ts";
 import { blob, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import { uuidv7 } from "../platform/uuid.ts";
+import { parse } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import { orderText } from "./order-text.ts";
 
@@ -41,7 +42,7 @@ export async function readOrder(body: unknown, settings: Config): Promise<Order>
       `The secret OPERATORS has no key of ${typeof operator === "string" ? operator : "nobody"}. ` +
         "Make one with `npm run operator -- key create` and deploy its public half.",
     );
-  const { order_id, signed_at_ms, order, signature } = parsed(SignedOrder, body);
+  const { order_id, signed_at_ms, order, signature } = parse(SignedOrder, body);
   const sha256 = Buffer.from(await crypto.subtle.digest("SHA-256", utf8.encode(order)));
   const text = orderText({
     deployment: settings.DEPLOYMENT,
@@ -60,7 +61,7 @@ export async function readOrder(body: unknown, settings: Config): Promise<Order>
       "order_signature_invalid",
       `The signature is not that of ${operator} over this order for ${settings.DEPLOYMENT}.`,
     );
-  const { command, options } = parsed(Content, jsonOf(order), "order");
+  const { command, options } = parse(Content, jsonOf(order), "order");
   return {
     orderId: order_id,
     operator,
@@ -82,18 +83,6 @@ const Content = z.object({
   command: z.array(z.string(), "must be a list of words"),
   options: z.record(z.string(), z.unknown()).default({}),
 });
-
-function parsed<Schema extends z.ZodType>(
-  schema: Schema,
-  given: unknown,
-  ...at: readonly string[]
-): z.output<Schema> {
-  const result = schema.safeParse(given);
-  if (result.success) return result.data;
-  throw invalidRequest(
-    result.error.issues.map(({ path, message }) => ({ path: [...at, ...path].join("."), message })),
-  );
-}
 
 function jsonOf(text: string): unknown {
   try {
@@ -192,7 +181,7 @@ async function earlierAnswer(db: D1Database, settings: Config, order: Order): Pr
         ${NOW} AS now
       FROM (SELECT 1) LEFT JOIN operator_orders o ON o.order_id = ${uuid(order.orderId)}`,
   );
-  if (row === undefined || row === null || row.operator === null)
+  if (row === undefined || row.operator === null)
     throw new OperatorRejection(
       "order_stale",
       `The order was signed at ${order.signedAtMs}, more than ${MAX_AGE_MS / 1_000} s from the ` +

@@ -4,7 +4,14 @@ import { ERC1155, ERC20, NATIVE_COIN } from "../chain/token.ts";
 import { chainNamed } from "../custody/check-destination.ts";
 import { blob, first, sql } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import { badOption, fieldOption, type OperatorContext, option, optional } from "./context.ts";
+import {
+  badOption,
+  fieldOption,
+  type OperatorContext,
+  option,
+  optional,
+  optionalField,
+} from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 /**
@@ -42,8 +49,10 @@ export async function rescue(context: OperatorContext): Promise<unknown> {
 function assetOption(context: OperatorContext): MistakenTransfer["asset"] {
   if (option(context, "token") === "native") return NATIVE_COIN;
   const token = fieldOption(context, "token", address);
-  if (context.options["token-id"] === undefined) return { kind: ERC20, token, tokenId: 0n };
-  return { kind: ERC1155, token, tokenId: fieldOption(context, "token-id", u256) };
+  const tokenId = optionalField(context, "token-id", u256);
+  return tokenId === undefined
+    ? { kind: ERC20, token, tokenId: 0n }
+    : { kind: ERC1155, token, tokenId };
 }
 
 /** `--from`, with the salt of the deposit address. */
@@ -51,8 +60,8 @@ async function depositAddressOption(
   context: OperatorContext,
   chain: string,
 ): Promise<MistakenTransfer["from"]> {
-  if (context.options["from"] === undefined) return undefined;
-  const from = fieldOption(context, "from", address);
+  const from = optionalField(context, "from", address);
+  if (from === undefined) return undefined;
   const found = await first<{ salt: string }>(
     context.env.DB,
     sql`SELECT lower(hex(salt)) AS salt FROM deposit_addresses

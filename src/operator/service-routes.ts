@@ -36,8 +36,11 @@ const Status = z
   })
   .meta({ id: "ServiceStatus" });
 
+/** Null: never, or the database does not answer, which is a status, too. */
+type Measured = (ComponentStatus & { readonly at: number }) | null;
+
 export function registerServiceRoutes(app: Api): void {
-  const measured = new Remembered<(ComponentStatus & { at: number }) | null>(STATUS_SECS * 1_000);
+  const measured = new Remembered<Measured>(STATUS_SECS * 1_000);
   route(app, {
     method: "get",
     path: "/status",
@@ -57,13 +60,12 @@ export function registerServiceRoutes(app: Api): void {
   app.hono.get("/metrics", (c) => respond(c, (context) => metrics(c, context)));
 }
 
-/** A database that does not answer is a status, too. */
-async function readStatus(db: D1Database): Promise<(ComponentStatus & { at: number }) | null> {
+async function readStatus(db: D1Database): Promise<Measured> {
   const levels = await readLevels(db).catch(() => undefined);
   return levels === undefined ? null : { ...levels.status, at: levels.at };
 }
 
-function statusOf(known: (ComponentStatus & { at: number }) | null): z.input<typeof Status> {
+function statusOf(known: Measured): z.input<typeof Status> {
   const measured_at = known === null ? null : toWireTime(known.at);
   const shown = (name: (typeof COMPONENTS)[number]) =>
     known === null || known.at < Date.now() - STALE_MS ? "unknown" : known[name];

@@ -14,7 +14,7 @@ import { listOwnQuotes } from "../rfq/list-quotes.ts";
 import { listOwnRequests } from "../rfq/list-requests.ts";
 import { ownOpenRecords } from "../rfq/snapshot-rfq.ts";
 import type { SnapshotPart } from "../streams/replay.ts";
-import { argument, fieldOption, limitOption, type OperatorContext } from "./context.ts";
+import { argument, limitOption, type OperatorContext, optionalField } from "./context.ts";
 import { userOf } from "./users.ts";
 
 /** Rows of each list of `user show`. `more` names the lists that are cut. */
@@ -94,12 +94,9 @@ export async function history(context: OperatorContext): Promise<unknown> {
   const kind = argument(context, "kind");
   const archive = recordArchive(context.env);
   const userId = await userOf(context);
-  const cursor = context.options["cursor"];
   const page = {
     limit: limitOption(context),
-    ...(cursor === undefined
-      ? {}
-      : { last_cursor: fieldOption(context, "cursor", timeIdPage.last_cursor) }),
+    last_cursor: optionalField(context, "cursor", timeIdPage.last_cursor),
   };
   if (kind === "requests") return listOwnRequests(archive, userId, { status: "all" }, page);
   if (kind === "quotes") return listOwnQuotes(archive, userId, {}, page);

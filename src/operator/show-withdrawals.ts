@@ -1,7 +1,7 @@
 /** Shows withdrawals by an id that a user or a block explorer names, and why each still waits. */
 import { listWithdrawals } from "../custody/operator-commands.ts";
 import { problem } from "../platform/problem.ts";
-import { all, blob, type Expr, expr, sql, uuid } from "../platform/sql.ts";
+import { blob, type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
 import { ageText, now, toWireTime } from "../platform/time.ts";
 import { type ListedAlert, openAlertsAbout } from "./alerts.ts";
 import { badOption, idOption, type OperatorContext, option } from "./context.ts";
@@ -59,11 +59,7 @@ async function waitsOf(
       cause: `its owner must approve it until ${approval_expires_at ?? "it is cancelled"}`,
       next: null,
     };
-  const [state] = await all<{
-    paused: number | null;
-    frozen: number | null;
-    not_before: number | null;
-  }>(
+  const state = await first<Record<"paused" | "frozen" | "not_before", number | null>>(
     db,
     sql`SELECT (SELECT since FROM kill_switches WHERE name = 'withdrawals_paused') AS paused,
         (SELECT frozen_at FROM users WHERE user_id = ${uuid(user_id)}) AS frozen, not_before

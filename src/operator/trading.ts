@@ -5,7 +5,6 @@
 import { toHex } from "../assets/amount.ts";
 import { auditRow, recordBy } from "../audit/audit.ts";
 import { NOW } from "../platform/commit.ts";
-import { invalidRequest } from "../platform/problem.ts";
 import { all, and, type Expr, expr, raw, readUuid, select, sql } from "../platform/sql.ts";
 import {
   PUBLIC,
@@ -27,6 +26,7 @@ import { recordCommand } from "./audit-commands.ts";
 import {
   actorOf,
   argument,
+  checkVenues,
   idOption,
   limitOption,
   oneOfOption,
@@ -135,11 +135,9 @@ export async function resume(context: OperatorContext): Promise<unknown> {
 }
 
 function venueOf(context: OperatorContext): Venue {
-  const word = argument(context, "venue");
-  const served = context.settings.VENUES.map(({ venue_id }) => venue_id);
-  if (!served.includes(word))
-    throw invalidRequest([{ path: "venue", message: `must be one of ${served.join(", ")}` }]);
-  return word;
+  const venue = argument(context, "venue");
+  checkVenues(context, [venue], "venue");
+  return venue;
 }
 
 /** Ends a quote or request that was set aside, and closes its alert. */

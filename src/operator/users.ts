@@ -1,3 +1,4 @@
+import * as z from "zod";
 import { ownerOfKey } from "../auth/api-key.ts";
 import {
   createOperatorApiKey,
@@ -16,10 +17,9 @@ import { email, ipRanges, newPassword } from "../auth/schemas.ts";
 import { timestamp } from "../http/fields.ts";
 import { inHashTurn } from "../auth/hash-turns.ts";
 import { hashPassword } from "../auth/password.ts";
-import { toWireTimeOrNull } from "../platform/time.ts";
 import { approveApiKey, ownerOfWaitingKey } from "../auth/approve-key.ts";
 import { config } from "../platform/config.ts";
-import { toWireTime } from "../platform/time.ts";
+import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { type Problem, problem } from "../platform/problem.ts";
 import { freezeAccount, revokingKeys } from "../rfq/end-with-rights.ts";
 import { rightsChanged } from "../streams/close-ended.ts";
@@ -33,6 +33,7 @@ import {
   idOption,
   option,
   optional,
+  optionalField,
 } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
@@ -59,10 +60,7 @@ function hashGivenPassword(context: OperatorContext): Promise<string> {
 export async function setUserPassword(context: OperatorContext): Promise<unknown> {
   const { env, settings } = context;
   const userId = await userOf(context);
-  const newEmail =
-    context.options["new-email"] === undefined
-      ? undefined
-      : fieldOption(context, "new-email", email);
+  const newEmail = optionalField(context, "new-email", email);
   const passwordHash = await hashGivenPassword(context);
   if (newEmail !== undefined)
     return changeEmail(context, { ...resetBy(context, userId), email: newEmail, passwordHash });
@@ -165,7 +163,7 @@ export async function createKey(context: OperatorContext): Promise<unknown> {
       label: optional(context, "label") ?? "operator",
       scopes: scopesOf(option(context, "scopes")),
       expiresAt: await expiryOf(context),
-      allowedIps: ipsOf(context),
+      allowedIps: optionalField(context, "allowed-ips", ipList) ?? null,
       limits: null,
       requireIdempotency: false,
     },
@@ -238,21 +236,21 @@ function unknownUser(by: "email" | "user-id", given: string): OperatorRejection 
 
 /** When the key of `--expires-at` ends. Null: never. Undefined: after the default life. */
 async function expiryOf(context: OperatorContext): Promise<number | null | undefined> {
-  if (context.options["expires-at"] === undefined) return undefined;
   if (context.options["expires-at"] === "never") return null;
-  const at = fieldOption(context, "expires-at", timestamp);
-  if (!(await isFuture(context.env.DB, at))) throw badOption("expires-at", "must be in the future");
+  const at = optionalField(context, "expires-at", timestamp);
+  if (at !== undefined && !(await isFuture(context.env.DB, at)))
+    throw badOption("expires-at", "must be in the future");
   return at;
 }
 
-/** The addresses of `--allowed-ips`. Null: any. */
-function ipsOf(context: OperatorContext): readonly string[] | null {
-  const list = optional(context, "allowed-ips");
-  if (list === undefined) return null;
-  const parsed = ipRanges.safeParse(list.split(",").map((range) => range.trim()));
-  if (parsed.success) return parsed.data;
-  throw badOption("allowed-ips", parsed.error.issues[0]?.message ?? "is not valid");
-}
+/** Addresses with commas between. */
+const ipList = z.preprocess(
+  (list) =>
+    String(list)
+      .split(",")
+      .map((range) => range.trim()),
+  ipRanges,
+);
 
 function scopesOf(list: string): OperatorKeyScope[] {
   const words = list.split(",").map((word) => word.trim());

@@ -8,9 +8,3 @@ export const alerts = sqliteTable("alerts", {
   at: integer("at").notNull(),
   resolvedAt: integer("resolved_at"),
 });
-
-export const killSwitches = sqliteTable("kill_switches", {
-  name: text("name").notNull(),
-  reason: text("reason").notNull(),
-  since: integer("since").notNull(),
-});
