@@ -101,12 +101,10 @@ export class BlockIndex {
     this.#room = new Room(this.#limits.open);
   }
 
-  /** Extends the index to this seal, or throws `HistoryBehind`. */
   follow(owner: string, newest: SealId): Promise<void> {
     return this.#chain.follow(owner, newest);
   }
 
-  /** Continues what an earlier call did not finish. Whether that is done. */
   resume(): Promise<boolean> {
     return this.#chain.resume();
   }

@@ -1,6 +1,6 @@
 /** Compares `sealed_owners` with what the sealer remembers, and writes it anew from that. */
 import { inChunks } from "../platform/chunks.ts";
-import { prepare, type Sql, sql } from "../platform/sql.ts";
+import { prepare, type Sql, sql, uuids } from "../platform/sql.ts";
 import type { SealId } from "./footer.ts";
 import { type OwnerEnds, rowDiffers, textOf } from "./owner-ends.ts";
 import type { OwnerMemory } from "./owner-memory.ts";
@@ -35,8 +35,7 @@ export async function linksOf(
 ): Promise<Map<Owner, SealId>> {
   const links = new Map<Owner, SealId>();
   for (const some of inChunks(owners, OWNERS_PER_PAGE)) {
-    const listed = sql`SELECT unhex(value) FROM json_each(${JSON.stringify(some)})`;
-    const rows = await rowsOf(db, memory, sql`o.owner IN (${listed})`);
+    const rows = await rowsOf(db, memory, sql`o.owner IN (${uuids(some)})`);
     throwFirst(differences(rows, memory.of(some), memory));
     for (const [owner, { last }] of rows) links.set(owner, last);
   }
@@ -102,7 +101,6 @@ function throwFirst([found]: readonly Found[]): void {
 }
 
 function mends(found: readonly Found[]): Sql[] {
-  const owners = JSON.stringify(found.map(({ owner }) => owner));
   const rows = found.flatMap(({ owner, known }) => {
     if (known === undefined) return [];
     const { first, last, requestAt, quoteAt, matchAt } = known;
@@ -110,7 +108,7 @@ function mends(found: readonly Found[]): Sql[] {
   });
   return [
     sql`INSERT OR IGNORE INTO owner_mends (one) VALUES (1)`,
-    sql`DELETE FROM sealed_owners WHERE owner IN (SELECT unhex(value) FROM json_each(${owners}))`,
+    sql`DELETE FROM sealed_owners WHERE owner IN (${uuids(found.map(({ owner }) => owner))})`,
     sql`INSERT INTO sealed_owners (owner, first_seal, last_seal, last_request_at, last_quote_at,
         last_match_at)
       SELECT unhex(value ->> 0), value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5

@@ -4,7 +4,7 @@
  * repeats it, which no later seal could undo.
  */
 import { inChunks } from "../platform/chunks.ts";
-import { first, sql } from "../platform/sql.ts";
+import { first, listed, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./column-text.ts";
 import type { Footer, SealRef } from "./footer.ts";
 import { joinEnds, linksIn, type OwnerEnds } from "./owner-ends.ts";
@@ -126,8 +126,7 @@ function byOwner(rows: readonly Row[]): Map<Owner, OwnerEnds> {
 }
 
 function sealsOf(db: D1Database, numbers: readonly number[]): Promise<SealRow[]> {
-  const listed = sql`SELECT value FROM json_each(${JSON.stringify(numbers)})`;
-  return readSeals(db, sql`WHERE number IN (${listed}) ORDER BY number`);
+  return readSeals(db, sql`WHERE number IN (${listed(numbers)}) ORDER BY number`);
 }
 
 /** Undefined unless the archive has what the database vouches for. */

@@ -31,6 +31,7 @@ import {
   type Sql,
   sql,
   typed,
+  uuids,
 } from "../platform/sql.ts";
 import { addToCandles, NOT_IN_CANDLES } from "./candles.ts";
 import { addVenueDays } from "./venue-days.ts";
@@ -154,7 +155,7 @@ function begin(
 ): Step {
   const counted = (records: Sql, ids: readonly string[]) => {
     const counts = inChunks(ids, IDS_PER_STATEMENT).map(
-      (some) => sql`(SELECT count(*) FROM ${records} IN (${listed(some)}))`,
+      (some) => sql`(SELECT count(*) FROM ${records} IN (${uuids(some)}))`,
     );
     return join([raw("0"), ...counts], " + ");
   };
@@ -197,10 +198,10 @@ async function slicesOf(context: ReleaseContext, next: Next, seal: Seal): Promis
   const requests = inChunks(requestsOf(seal), perSlice);
   return [
     ...quotes.map(
-      (ids) => sql`DELETE FROM quotes WHERE quote_id IN (${listed(ids)}) AND ${applied}`,
+      (ids) => sql`DELETE FROM quotes WHERE quote_id IN (${uuids(ids)}) AND ${applied}`,
     ),
     ...requests.map(
-      (ids) => sql`DELETE FROM requests AS r WHERE r.request_id IN (${listed(ids)})
+      (ids) => sql`DELETE FROM requests AS r WHERE r.request_id IN (${uuids(ids)})
         AND ${unquoted} AND ${applied}`,
     ),
     sql`DELETE FROM requests AS r WHERE r.ended_group <= ${afterGroup} AND ${unquoted}
@@ -247,7 +248,7 @@ function releaseMatches(
   seal: Seal,
   { matchesMs }: ReleaseContext,
 ): Step {
-  const matches = listed(seal.matches.map((row) => row.match_id));
+  const matches = uuids(seal.matches.map((row) => row.match_id));
   const applied = sealIs(number, expr`matches_released_at = ${group.at}`);
   return {
     status: "matches_released",
@@ -265,11 +266,6 @@ function releaseMatches(
 
 function sealIs(number: number, condition: Expr): Expr {
   return expr`EXISTS (SELECT 1 FROM journal_seals WHERE number = ${number} AND ${condition})`;
-}
-
-/** Selects ids of the archive, which are hexadecimal. */
-function listed(ids: readonly string[]): Sql {
-  return sql`SELECT unhex(value) FROM json_each(${JSON.stringify(ids)})`;
 }
 
 /**

@@ -92,7 +92,9 @@ async function nextRound(context: RoundContext): Promise<Round> {
   if (await isScanBehind(db, context.options.hotMs)) await context.scan(CHUNKS_PER_ROUND);
   const choice = await choose(context, memory, state.seals[0]);
   if (choice === undefined) {
-    if (!sameMemory(memory, context.memory)) await context.remember(memory);
+    const { highest, last } = context.memory;
+    if (memory.highest !== highest || memory.last.number !== last.number)
+      await context.remember(memory);
     return { status: "idle" };
   }
   await context.remember({ ...memory, chosen: choice.range });
@@ -107,10 +109,6 @@ async function nextRound(context: RoundContext): Promise<Round> {
     throw new Error(`seal ${proven.seal.number} was not stored`);
   await context.remember({ ...memory, last: endOf(last), chosen: null });
   return { status: "sealed", seal: last, full: choice.full };
-}
-
-function sameMemory(a: SealerMemory, b: SealerMemory): boolean {
-  return a.highest === b.highest && a.last.number === b.last.number;
 }
 
 export async function readState(db: D1Database): Promise<DatabaseState> {

@@ -47,11 +47,6 @@ const HISTORIES_AT_ONCE = 20;
 const TELL_MS = 5_000;
 const MEMORY = "memory";
 
-/** Users have ids of 16 bytes, house accounts have names. */
-function isUser(owner: string): boolean {
-  return owner.length === 32;
-}
-
 /** Continues the reconciliation's scan, which lies above the archive, by so many chunks. */
 type Scan = (env: Env, chunks: number) => Promise<unknown>;
 
@@ -195,7 +190,8 @@ export class Sealer extends DurableObject<Env> {
     try {
       const { epoch, number } = seal;
       const footer = await readFooterAt(this.env.ARCHIVE, seal);
-      const users = linksIn(footer).filter(({ owner }) => isUser(owner));
+      // Users have ids of 16 bytes, house accounts have names.
+      const users = linksIn(footer).filter(({ owner }) => owner.length === 32);
       const first = (number * HISTORIES_TOLD) % Math.max(users.length, 1);
       const told = [...users.slice(first), ...users.slice(0, first)].slice(0, HISTORIES_TOLD);
       const until = now() + TELL_MS;

@@ -1,5 +1,5 @@
 /** Cron tasks of the archive: wake the sealer, and find that it is behind even if it never runs. */
-import { clearAlert, raiseAlert } from "../platform/alert.ts";
+import { alertWhile } from "../platform/alert.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { near } from "../platform/near.ts";
@@ -19,23 +19,19 @@ export async function wakeSealer(env: Env): Promise<void> {
   await sealerOf(env).wake();
 }
 
+/** Selects the oldest transfer that is not sealed, with its age in milliseconds. */
+export const OLDEST_UNSEALED = sql`SELECT transfer_id AS id, ${NOW} - at AS age FROM transfers
+  WHERE transfer_id > coalesce(
+    (SELECT up_to_transfer FROM journal_seals ORDER BY number DESC LIMIT 1), 0)
+  ORDER BY transfer_id LIMIT 1`;
+
 export async function watchSealer(
   db: D1Database,
   settings: Pick<Config, "HOT_WINDOWS_DIVISOR">,
 ): Promise<void> {
-  const oldest = await first<{ transfer_id: number; age: number }>(
-    db,
-    sql`SELECT transfer_id, ${NOW} - at AS age FROM transfers
-      WHERE transfer_id > coalesce(
-        (SELECT up_to_transfer FROM journal_seals ORDER BY number DESC LIMIT 1), 0)
-      ORDER BY transfer_id LIMIT 1`,
-  );
-  const age = oldest?.age ?? 0;
+  const { id, age } = (await first<{ id: number; age: number }>(db, OLDEST_UNSEALED)) ?? { age: 0 };
   const { ended, sealEvery } = windowsOf(settings);
-  const expected = ended + sealEvery;
-  if (oldest === undefined || age <= expected + BEHIND_MS)
-    return clearAlert(db, "sealer_behind", SEALER_NAME);
-  const minutes = Math.round(age / 60_000);
-  const detail = `transfer ${oldest.transfer_id} is ${minutes} minutes old and not sealed`;
-  await raiseAlert(db, "sealer_behind", SEALER_NAME, detail);
+  const detail = `transfer ${id} is ${Math.round(age / 60_000)} minutes old and not sealed`;
+  const isBehind = age > ended + sealEvery + BEHIND_MS;
+  await alertWhile(db, "sealer_behind", SEALER_NAME, isBehind ? detail : undefined);
 }

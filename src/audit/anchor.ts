@@ -132,7 +132,7 @@ export class AnchorReader {
   }
 
   async *#pages(startAfter: string, limit: number): AsyncGenerator<readonly Anchor[]> {
-    for await (const objects of listed(this.#bucket, { prefix: PREFIX, startAfter, limit })) {
+    for await (const objects of objectsIn(this.#bucket, { prefix: PREFIX, startAfter, limit })) {
       const heads = objects.filter(({ key }) => key <= END);
       yield heads.flatMap((object) => {
         const anchor = readAnchor(object);
@@ -145,7 +145,7 @@ export class AnchorReader {
 }
 
 /** The objects with their metadata, in the order of their keys. `limit` is that of the first page. */
-export async function* listed(
+export async function* objectsIn(
   bucket: AuditBucket,
   { prefix, ...begin }: { prefix: string; startAfter: string; limit: number },
 ): AsyncGenerator<readonly R2Object[]> {

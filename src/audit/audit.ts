@@ -12,6 +12,7 @@ import {
   type Expr,
   expr,
   first,
+  listed,
   raw,
   type RowOf,
   select,
@@ -186,7 +187,7 @@ export async function genuineEvents(
   const events = await readEvents(
     db,
     sql`INDEXED BY audit_events_rights
-      WHERE a.subject_id IN (SELECT value FROM json_each(${JSON.stringify(subjects)}))
+      WHERE a.subject_id IN (${listed(subjects)})
         AND a.kind = ${kind} AND a.details IS NOT NULL ORDER BY a.audit_seq LIMIT ${most}`,
   );
   return events.filter((event) => isGenuine(keys, event));

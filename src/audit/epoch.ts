@@ -8,7 +8,7 @@
  */
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { first, sql, uuid } from "../platform/sql.ts";
+import { first, listed, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, audited, genuineEvents } from "./audit.ts";
 import {
@@ -17,7 +17,7 @@ import {
   anchorAudit,
   type AuditBucket,
   LISTED,
-  listed,
+  objectsIn,
   putListed,
 } from "./anchor.ts";
 import { signText, textVerifies } from "./signing-keys.ts";
@@ -68,7 +68,7 @@ export function isLost(epochs: readonly Epoch[], seq: number): boolean {
 export async function recordedEpochs(bucket: AuditBucket, settings: Config): Promise<Epoch[]> {
   const found = new Map<string, Epoch>();
   const all = { prefix: PREFIX, startAfter: PREFIX, limit: LISTED };
-  for await (const objects of listed(bucket, all))
+  for await (const objects of objectsIn(bucket, all))
     for (const { customMetadata = {} } of objects) {
       const { epoch = "", keyId = "", signature = "" } = customMetadata;
       if (await textVerifies(settings, { keyId, signature }, recordText(settings, epoch)))
@@ -165,11 +165,8 @@ async function hashesOf(
   db: D1Database,
   anchors: readonly Anchor[],
 ): Promise<ReadonlyMap<number, string>> {
-  const numbers = JSON.stringify(anchors.map(({ seq }) => seq));
-  const seals = await readSeals(
-    db,
-    sql`WHERE audit_seq IN (SELECT value FROM json_each(${numbers}))`,
-  );
+  const numbers = listed(anchors.map(({ seq }) => seq));
+  const seals = await readSeals(db, sql`WHERE audit_seq IN (${numbers})`);
   return new Map(seals.map(({ seq, hash }) => [seq, hash]));
 }
 

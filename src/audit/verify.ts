@@ -4,7 +4,7 @@
  */
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { sql } from "../platform/sql.ts";
+import { listed, sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { type Anchor, AnchorReader, type AuditBucket } from "./anchor.ts";
 import { type LoggedEvent, readEvents } from "./audit.ts";
@@ -284,11 +284,8 @@ async function restoresOf(
   const inLog = new Set(opened.map(({ seq }) => seq));
   const lost = recorded.filter(({ seq }) => !inLog.has(seq));
   const epochs = [...opened, ...lost.map((epoch) => ({ ...epoch, at: null, actor: null }))];
-  const ends = JSON.stringify(epochs.map(({ keptUntil }) => keptUntil));
-  const kept = await readEvents(
-    db,
-    sql`WHERE a.audit_seq IN (SELECT value FROM json_each(${ends}))`,
-  );
+  const ends = listed(epochs.map(({ keptUntil }) => keptUntil));
+  const kept = await readEvents(db, sql`WHERE a.audit_seq IN (${ends})`);
   const at = new Map(kept.map((row) => [row.seq, toWireTime(row.at)]));
   return epochs
     .toSorted((one, other) => one.epoch - other.epoch || one.seq - other.seq)

@@ -86,11 +86,7 @@ function commandOf(words: readonly string[]): [name: CommandName, rest: readonly
     const name = words.slice(0, length).join(" ");
     if (isCommand(name)) return [name, words.slice(length)];
   }
-  throw usage();
-}
-
-function usage(): Problem {
-  return invalidRequest([
+  throw invalidRequest([
     { path: "command", message: `must be one of: ${Object.keys(COMMANDS).join(", ")}` },
   ]);
 }

@@ -2,6 +2,7 @@
  * Cron task: writes the one row that GET /status and GET /metrics read. It reads only what is open,
  * and asks watchers and payers for what they saw last.
  */
+import { OLDEST_UNSEALED } from "../archive/watch-sealer.ts";
 import { lastFinished } from "../reconcile/reconcile.ts";
 import { termsOf } from "../platform/alert-kinds.ts";
 import { NOW } from "../platform/commit.ts";
@@ -167,10 +168,7 @@ const QUERIES = [
     WHERE status = 'awaiting_approval' GROUP BY chain`,
   sql`SELECT chain, status, count(*) AS n, ${NOW} - min(detected_at) AS age
     FROM deposits INDEXED BY deposits_open WHERE status = 'confirming' GROUP BY chain`,
-  sql`SELECT ${NOW} - at AS age FROM transfers
-    WHERE transfer_id > coalesce(
-      (SELECT up_to_transfer FROM journal_seals ORDER BY number DESC LIMIT 1), 0)
-    ORDER BY transfer_id LIMIT 1`,
+  OLDEST_UNSEALED,
   sql`SELECT kind, count(*) AS n FROM alerts INDEXED BY alerts_open
     WHERE resolved_at IS NULL GROUP BY kind`,
   sql`SELECT name AS kind, 1 AS n FROM kill_switches`,

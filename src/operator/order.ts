@@ -50,7 +50,8 @@ export async function readOrder(body: unknown, settings: Config): Promise<Order>
     signedAtMs: signed_at_ms,
     sha256: sha256.toString("hex"),
   });
-  const key = await publicKey(settings.OPERATORS[operator] ?? "");
+  const raw = Buffer.from(settings.OPERATORS[operator] ?? "", "base64url");
+  const key = await crypto.subtle.importKey("raw", raw, { name: "Ed25519" }, false, ["verify"]);
   const bytes = Buffer.from(signature, "base64url");
   // The runtime throws at another length.
   if (
@@ -90,11 +91,6 @@ function jsonOf(text: string): unknown {
   } catch {
     throw invalidRequest([{ path: "order", message: "must be JSON" }]);
   }
-}
-
-function publicKey(base64url: string): Promise<CryptoKey> {
-  const bytes = Buffer.from(base64url, "base64url");
-  return crypto.subtle.importKey("raw", bytes, { name: "Ed25519" }, false, ["verify"]);
 }
 
 /**

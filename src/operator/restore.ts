@@ -7,7 +7,7 @@ import { ACCEPTED_AS } from "../custody/column-values.ts";
 import { skipTransfers } from "../ledger/skip-transfers.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
-import { first, prepare, sql, TRUE } from "../platform/sql.ts";
+import { first, listed, prepare, sql, TRUE } from "../platform/sql.ts";
 import { SEQUENCE_JUMP, skipEvents } from "../streams/trim-streams.ts";
 import { recordCommand } from "./audit-commands.ts";
 import {
@@ -104,12 +104,12 @@ async function restorePayments(context: OperatorContext, chain: string) {
 }
 
 async function anyHalted(context: OperatorContext): Promise<boolean> {
-  const names = JSON.stringify(context.settings.CHAINS.map(({ chain }) => chain));
+  const names = listed(context.settings.CHAINS.map(({ chain }) => chain));
   const halted = await first(
     context.env.DB,
     sql`SELECT 1 FROM (SELECT chain, halted_at FROM payer_leases
         UNION ALL SELECT chain, halted_at FROM chain_cursors)
-      WHERE halted_at IS NOT NULL AND chain IN (SELECT value FROM json_each(${names}))`,
+      WHERE halted_at IS NOT NULL AND chain IN (${names})`,
   );
   if (halted !== undefined) return true;
   return (await isSealerHalted(context.env)) || isAuditBehind(context);

@@ -79,7 +79,12 @@ export function uuid(id: string): Expr {
   return atom("unhex(?,'-')", [id]);
 }
 
-/** A SELECT of UUIDs as BLOBs, for `IN`. Their number does not change the statement's text. */
+/** A SELECT of values, for `IN`. Their number does not change the statement's text. */
+export function listed(values: readonly (string | number)[]): Sql {
+  return sql`SELECT value FROM json_each(${JSON.stringify(values)})`;
+}
+
+/** As `listed`: UUIDs, or any hexadecimal texts, as BLOBs. */
 export function uuids(ids: readonly string[]): Sql {
   return sql`SELECT unhex(value, '-') FROM json_each(${JSON.stringify(ids)})`;
 }

@@ -24,12 +24,13 @@ type AddressRow = {
   readonly salt: string;
 };
 
-/** Derives the addresses of a chunk of rows. */
+/** Derives the addresses of a chunk of rows, if `addressOf` is known. */
 export async function checkAddresses(
   db: D1Database,
-  addressOf: AddressOf,
+  addressOf: AddressOf | undefined,
   chunk: Chunk,
 ): Promise<Difference[]> {
+  if (addressOf === undefined) return [];
   const rows = await all<AddressRow>(
     db,
     sql`SELECT chain, '0x' || lower(hex(address)) AS address, hex(user_id) AS owner, nonce,

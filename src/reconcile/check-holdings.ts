@@ -10,7 +10,7 @@ import { type AssetKey, USDC } from "../assets/asset.ts";
 import { readCursor } from "../chain/chain-cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all, first, prepare, type Sql, sql } from "../platform/sql.ts";
+import { all, first, listed, prepare, type Sql, sql } from "../platform/sql.ts";
 import { mapAlone } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { externalOwner } from "../ledger/post.ts";
@@ -202,7 +202,7 @@ async function deleteShortfalls(
   const deleted = await all<{ asset: AssetKey }>(
     db,
     sql`DELETE FROM shortfalls WHERE chain = ${chain}
-      AND asset IN (SELECT value FROM json_each(${JSON.stringify(sound)})) RETURNING asset`,
+      AND asset IN (${listed(sound)}) RETURNING asset`,
   );
   return deleted.map(({ asset }) => accountOf(chain, asset));
 }

@@ -5,7 +5,7 @@
 import { inChunks } from "../platform/chunks.ts";
 import { NOW } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
-import { all, type Sql, sql } from "../platform/sql.ts";
+import { all, listed, type Sql, sql } from "../platform/sql.ts";
 import { mapAlone } from "./check-alone.ts";
 import type { Check, Difference } from "./difference.ts";
 
@@ -40,11 +40,8 @@ export async function reportStanding(
   differences: readonly Difference[],
 ): Promise<void> {
   await report(db, differences);
-  const standing = JSON.stringify(differences.map(subjectOf));
-  await close(
-    db,
-    sql`subject LIKE ${`${check} %`} AND subject NOT IN (SELECT value FROM json_each(${standing}))`,
-  );
+  const standing = listed(differences.map(subjectOf));
+  await close(db, sql`subject LIKE ${`${check} %`} AND subject NOT IN (${standing})`);
 }
 
 /** Checks that compare the same account again and again, with an amount that may change. */
@@ -70,8 +67,7 @@ export async function resolve(
   accounts: readonly string[],
 ): Promise<void> {
   if (accounts.length === 0) return;
-  const subjects = JSON.stringify(accounts.map((account) => `${check} ${account}`));
-  await close(db, sql`subject IN (SELECT value FROM json_each(${subjects}))`);
+  await close(db, sql`subject IN (${listed(accounts.map((account) => `${check} ${account}`))})`);
 }
 
 async function close(db: D1Database, which: Sql): Promise<void> {

@@ -10,7 +10,7 @@
  */
 import { NOW } from "../platform/commit.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
-import { all, first, prepare, sql } from "../platform/sql.ts";
+import { all, first, listed, prepare, sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { checkAlone } from "./check-alone.ts";
 import { type Difference, differencesIn } from "./difference.ts";
@@ -65,8 +65,8 @@ const FULL_EVERY_MS = 86_400_000;
 /** A chunk begins only if the invocation has these queries left: its checks and what they find. */
 const QUERIES_PER_CHUNK = 60;
 
-const FOLLOWED = JSON.stringify([scanName("recent", "transfers"), scanName("recent", "groups")]);
-const FULL_SCANS = JSON.stringify(SCAN_KINDS.map((kind) => scanName("full", kind)));
+const FOLLOWED = [scanName("recent", "transfers"), scanName("recent", "groups")];
+const FULL_SCANS = SCAN_KINDS.map((kind) => scanName("full", kind));
 /** Mark of a full scan that has not ended. The one over transfers is marked with its end. */
 const RUNNING = "running";
 
@@ -185,7 +185,7 @@ async function startFullIfDue(db: D1Database): Promise<void> {
     db,
     sql`SELECT total(mark <> '') = 0 AND (count(finished_at) < count(*)
         OR min(finished_at) < ${NOW} - ${FULL_EVERY_MS}) AS due
-      FROM ledger_checkpoints WHERE scan IN (SELECT value FROM json_each(${FULL_SCANS}))`,
+      FROM ledger_checkpoints WHERE scan IN (${listed(FULL_SCANS)})`,
   );
   if (row?.due === 1) await startFull(db);
 }
@@ -194,7 +194,7 @@ async function startFull(db: D1Database): Promise<void> {
   const restart = [
     sql`DELETE FROM checked_balances WHERE scan = ${scanName("full", "transfers")}`,
     sql`UPDATE ledger_checkpoints SET position = 0, mark = ${RUNNING}
-      WHERE scan IN (SELECT value FROM json_each(${FULL_SCANS}))`,
+      WHERE scan IN (${listed(FULL_SCANS)})`,
     // The end of the scan. Fixing it now lets the scan finish even if transfers are posted faster
     // than it reads.
     sql`UPDATE ledger_checkpoints
@@ -205,13 +205,11 @@ async function startFull(db: D1Database): Promise<void> {
 }
 
 async function openScans(db: D1Database): Promise<void> {
-  const names = JSON.stringify(
-    SCAN_KINDS.flatMap((kind) => [scanName("recent", kind), scanName("full", kind)]),
-  );
+  const names = [...SCAN_KINDS.map((kind) => scanName("recent", kind)), ...FULL_SCANS];
   await all(
     db,
     sql`INSERT INTO ledger_checkpoints (scan, position, mark) SELECT s.value, 0, ''
-      FROM json_each(${names}) s
+      FROM (${listed(names)}) s
       WHERE NOT EXISTS (SELECT 1 FROM ledger_checkpoints c WHERE c.scan = s.value)`,
   );
 }
@@ -220,9 +218,9 @@ async function openScans(db: D1Database): Promise<void> {
 export async function lastFinished(
   db: D1Database,
 ): Promise<Pick<Reconciliation, "recent_finished_at" | "full_finished_at">> {
-  const of = (names: string) =>
+  const of = (scans: readonly string[]) =>
     sql`(SELECT iif(count(finished_at) < count(*), NULL, min(finished_at))
-      FROM ledger_checkpoints WHERE scan IN (SELECT value FROM json_each(${names})))`;
+      FROM ledger_checkpoints WHERE scan IN (${listed(scans)}))`;
   const row = await first<{ recent: number | null; full: number | null }>(
     db,
     sql`SELECT ${of(FOLLOWED)} AS recent, ${of(FULL_SCANS)} AS full`,

@@ -111,14 +111,11 @@ function scansOf(
       next: nextOf("users", "rowid", USERS_PER_CHUNK),
       check: each("user", { rights: (part) => checkRights(db, macKeys, part) }),
     },
-    addresses:
-      addressOf === undefined
-        ? { next: () => sql`SELECT NULL AS id WHERE 0`, check: async () => [] }
-        : {
-            // NOT INDEXED makes SQLite seek by rowid.
-            next: nextOf("deposit_addresses NOT INDEXED", "rowid", ADDRESSES_PER_CHUNK),
-            check: each("address", { addresses: (part) => checkAddresses(db, addressOf, part) }),
-          },
+    addresses: {
+      // NOT INDEXED makes SQLite seek by rowid.
+      next: nextOf("deposit_addresses NOT INDEXED", "rowid", ADDRESSES_PER_CHUNK),
+      check: each("address", { addresses: (part) => checkAddresses(db, addressOf, part) }),
+    },
   };
 }
 

@@ -7,7 +7,7 @@ import { tokenOf } from "../chain/token.ts";
 import { askAgreed } from "../chain/witnesses.ts";
 import type { HoldingsAt, Surplus } from "./check-holdings.ts";
 import { type Config, vaultsOf, witnessesOf } from "../platform/config.ts";
-import { all, sql } from "../platform/sql.ts";
+import { all, listed, sql } from "../platform/sql.ts";
 
 type Holder = { readonly asset: AssetKey; readonly address: `0x${string}` };
 
@@ -49,8 +49,7 @@ async function readUnswept(
   const rows = await all<{ asset: AssetKey; address: string }>(
     db,
     sql`SELECT u.asset, hex(u.address) AS address FROM sweepable u
-      WHERE u.chain = ${chain}
-        AND u.asset IN (SELECT value FROM json_each(${JSON.stringify(assets)}))`,
+      WHERE u.chain = ${chain} AND u.asset IN (${listed(assets)})`,
   );
   return rows.map(({ asset, address }) => ({ asset, address: checksumAddress(address) }));
 }
@@ -85,13 +84,13 @@ export async function withSmallDeposits(
   db: D1Database,
   surplus: readonly Surplus[],
 ): Promise<readonly (Surplus & { readonly below_minimum: string })[]> {
-  const accounts = JSON.stringify(surplus.map(({ account }) => account));
+  const accounts = listed(surplus.map(({ account }) => account));
   const rows = await all<{ account: string; sum: string }>(
     db,
     sql`SELECT account, CAST(sum(CAST(amount AS INTEGER)) AS TEXT) AS sum
       FROM (SELECT 'external:' || chain || '/external/' || asset AS account, amount
         FROM small_deposit_records)
-      WHERE account IN (SELECT value FROM json_each(${accounts})) GROUP BY account`,
+      WHERE account IN (${accounts}) GROUP BY account`,
   );
   const sums = new Map(rows.map(({ account, sum }) => [account, sum]));
   return surplus.map((one) => ({ ...one, below_minimum: sums.get(one.account) ?? "0" }));
