@@ -1,7 +1,4 @@
-/**
- * A user's own requests, quotes and matches that are in the archive only. Each read asks the user's
- * history, and is 503 if that cannot be reached.
- */
+/** A user's own records that only the archive has. A read is 503 if the history is unreachable. */
 import { historyIsCut } from "../ledger/released.ts";
 import { expr, type Expr, first, literal, type Sql, sql, uuid } from "../platform/sql.ts";
 import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
@@ -28,10 +25,7 @@ export function recordArchive(env: Env): RecordArchive {
   return { db: env.DB, history: histories(env) };
 }
 
-/**
- * The newest record of each kind that may have left the database: when it was opened or made. Null
- * if none has left.
- */
+/** When the newest record of each kind that may have left was opened or made. Null: none has. */
 export type Left = SealId & { readonly [Kind in RecordKind]: number | null };
 
 const RELEASED: Expr = expr`(SELECT number FROM journal_seals INDEXED BY journal_seals_released

@@ -54,10 +54,7 @@ export class ChainFollower {
     this.#limits = limits;
   }
 
-  /**
-   * Extends the index to this seal. A call does so much, and throws `HistoryBehind` if more is
-   * left. The next one continues.
-   */
+  /** Extends the index to this seal. Throws `HistoryBehind` if a call was not enough. */
   async follow(owner: string, newest: SealId): Promise<void> {
     await this.#requireNewest(newest);
     while (!this.#stored.isLinked(newest)) {
@@ -103,8 +100,7 @@ export class ChainFollower {
       try {
         scan = this.#stored.add(scan, scan.at, await this.#blocksOf(scan.owner, scan.at));
       } catch (error) {
-        // A restore may have lost what an earlier call reached. After a read that failed the next
-        // call continues.
+        // A restore may have lost what was reached. After a failed read the next call continues.
         if (error instanceof SealMalformed || error instanceof SealMissing) this.#stored.end();
         throw error;
       }

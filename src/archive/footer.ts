@@ -102,10 +102,7 @@ function readHead(line: string): SealHead {
   return head;
 }
 
-/**
- * Throws `SealMalformed` unless it has this hash. Its JSON is parsed only then, because somebody
- * else may have written it.
- */
+/** Throws `SealMalformed` unless it has this hash. The JSON of somebody else is not parsed. */
 export function readFooter(content: string, expected: string): Footer {
   const [first, second, third, more] = content.split("\n", 4);
   if (first === undefined || second === undefined || third === undefined || more !== undefined)

@@ -15,6 +15,7 @@
  * all transfers of a record or none. The next releases delete them when the record has ended. A
  * request is held while a quote on it is here.
  */
+import { addBounded, boundedSum } from "../platform/bounded-sum.ts";
 import { inChunks } from "../platform/chunks.ts";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
@@ -25,6 +26,7 @@ import {
   expr,
   first,
   join,
+  literal,
   raw,
   type RowOf,
   select,
@@ -34,7 +36,6 @@ import {
   uuids,
 } from "../platform/sql.ts";
 import { addToCandles, NOT_IN_CANDLES } from "./candles.ts";
-import { addVenueDays } from "./venue-days.ts";
 import type { SealRef } from "./footer.ts";
 import type { Seal } from "./seal-format.ts";
 import { SEAL } from "./seal-row.ts";
@@ -143,10 +144,7 @@ function deliver(group: Group, { number, sha256 }: Next): Step {
   };
 }
 
-/**
- * The guard: all records are here, and by a trigger of `journal_seals` all transfers. From then on
- * they are deleted in slices.
- */
+/** The guard counts the records, and a trigger of `journal_seals` counts the transfers. */
 function begin(
   group: Group,
   { number, sha256 }: Next,
@@ -181,10 +179,7 @@ async function deleteSlices(context: ReleaseContext, next: Next, seal: Seal): Pr
   }
 }
 
-/**
- * What is to be deleted, a statement for each slice, and what earlier releases held. Requests come
- * after the quotes on them.
- */
+/** A statement for each slice, also for what earlier releases held. Quotes precede requests. */
 async function slicesOf(context: ReleaseContext, next: Next, seal: Seal): Promise<Sql[]> {
   const { db, perSlice = ROWS_PER_SLICE } = context;
   const { number, sha256, afterGroup } = next;
@@ -262,6 +257,17 @@ function releaseMatches(
       sql`DELETE FROM matches WHERE match_id IN (${matches}) AND ${applied}`,
     ],
   };
+}
+
+/** Adds matches `m` to the sums of their days. */
+function addVenueDays(condition: Sql): Sql {
+  const day = literal(86_400_000);
+  return sql`INSERT INTO venue_days (day, venue, trades, usdc_amount, taker_fee, maker_fee)
+    SELECT m.at / ${day}, substr(m.asset, 1, instr(m.asset, ':') - 1), count(*),
+      ${boundedSum("m.usdc_amount")}, ${boundedSum("m.taker_fee")}, ${boundedSum("m.maker_fee")}
+    FROM matches m WHERE ${condition} GROUP BY 1, 2
+    ON CONFLICT (day, venue) DO UPDATE SET trades = trades + excluded.trades,
+      ${addBounded("venue_days", "usdc_amount")}, ${addBounded("venue_days", "taker_fee")}, ${addBounded("venue_days", "maker_fee")}`;
 }
 
 function sealIs(number: number, condition: Expr): Expr {

@@ -1,14 +1,14 @@
-/** The chain of seals in the database: reads its end, and stores the next one. */
+/** The chain of seals in the database, each with an audit event. */
 import { inChunks } from "../platform/chunks.ts";
-import { commit, newGroup } from "../platform/commit.ts";
+import { commit, type Group, newGroup } from "../platform/commit.ts";
 import { addClosing, closingBalances } from "../ledger/trade-sums.ts";
-import { all, blob, raw, type RowOf, select, type Sql, sql, typed } from "../platform/sql.ts";
+import { all, blob, raw, type RowOf, select, type Sql, sql, TRUE, typed } from "../platform/sql.ts";
+import { auditRow, detailed, genuineEvents, recordBy } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
-import type { Footer } from "./footer.ts";
+import type { Footer, SealRef } from "./footer.ts";
 import { linksIn, type OwnerEnds } from "./owner-ends.ts";
 import type { OwnersPart } from "./verify-parts.ts";
 import type { Owner } from "./sealed-columns.ts";
-import { sealEvent } from "./seal-event.ts";
 import type { StoredSeal } from "./seal-store.ts";
 
 /** What a row of `journal_seals` states of its seal. */
@@ -68,6 +68,32 @@ export async function storeSeal(
     sealEvent(macKeys, { ...seal, sha256 }, group),
   ]);
   return result.committed;
+}
+
+/**
+ * Somebody who can write to the database and to the bucket can make another seal and a row that
+ * fits. They cannot make its event: it has a MAC by a key of AUDIT_KEYS and is part of the audit
+ * log, whose signed heads are kept outside the database.
+ */
+const KIND = "journal_sealed";
+
+function sealEvent(keys: MacKeys, { epoch, number, sha256 }: SealRef, group: Group): Sql {
+  const record = recordBy("operator:sealer", KIND, { subjectId: String(number) });
+  return auditRow(detailed(keys, record, { epoch, sha256 }), group.at, TRUE);
+}
+
+/** What the service has sealed under these numbers, as genuine audit events say. */
+export async function readSealEvents(
+  db: D1Database,
+  keys: MacKeys,
+  numbers: readonly number[],
+): Promise<readonly SealRef[]> {
+  const events = await genuineEvents(db, keys, { kind: KIND, subjects: numbers.map(String) });
+  return events.map(({ subjectId, details }) => ({
+    // Safe cast: only `sealEvent` writes genuine events of this kind.
+    ...(JSON.parse(details ?? "") as Omit<SealRef, "number">),
+    number: Number(subjectId),
+  }));
 }
 
 type OwnerRow = Omit<OwnerEnds, "last"> & { owner: Owner; number: number; epoch: number };

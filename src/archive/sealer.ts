@@ -94,10 +94,7 @@ export class Sealer extends DurableObject<Env> {
     });
   }
 
-  /**
-   * Writes rows of `sealed_owners` as the archive has them. Returns their owners, or what must be
-   * done first.
-   */
+  /** Mends `sealed_owners` by the archive. Returns the owners, or what must be done first. */
   mend(): Promise<{ mended: string[] } | { refused: string }> {
     return this.#inTurn(async () => {
       const { DB, ARCHIVE } = this.env;

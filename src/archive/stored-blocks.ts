@@ -28,8 +28,7 @@ export class StoredBlocks {
     storage.exec(`CREATE TABLE IF NOT EXISTS seals (
       number INTEGER NOT NULL, epoch INTEGER NOT NULL, linked INTEGER NOT NULL,
       PRIMARY KEY (number, epoch)) WITHOUT ROWID`);
-    // `content`: of small blocks, as in the archive. SQLite reads the large columns, the last ones,
-    // only if they are selected.
+    // `content`: of small blocks. SQLite reads the last columns only if they are selected.
     storage.exec(`CREATE TABLE IF NOT EXISTS blocks (
       number INTEGER NOT NULL, epoch INTEGER NOT NULL, kind TEXT NOT NULL, low INTEGER NOT NULL,
       high INTEGER NOT NULL, block TEXT NOT NULL, marks TEXT, amounts TEXT, content BLOB,

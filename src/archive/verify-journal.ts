@@ -10,9 +10,8 @@ import { GENESIS, SealDiffers, type SealRef } from "./footer.ts";
 import { linksIn } from "./owner-ends.ts";
 import type { Seal } from "./seal-format.ts";
 import { KINDS } from "./sealed-columns.ts";
-import { readSealEvents } from "./seal-event.ts";
 import { readSeal, type SealBucket, SealMissing, type StoredSeal } from "./seal-store.ts";
-import { lastSeals, readOwnerRows, readSeals, type SealRow } from "./seal-row.ts";
+import { lastSeals, readOwnerRows, readSealEvents, readSeals, type SealRow } from "./seal-row.ts";
 import {
   type AccountsPart,
   causesFirst,

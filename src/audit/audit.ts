@@ -137,10 +137,7 @@ const NOTICES = kindsWith("notice")
   .map((kind) => `'${kind}'`)
   .join(", ");
 
-/**
- * The notices of the batch that began with this audit row: of all its audit rows. Empty if its
- * guard did not apply.
- */
+/** The notices of all audit rows of the batch that began with this one, if its guard applied. */
 function noticesSince(id: string): Sql {
   const notice = storedEvent(NOTICE_GIVEN, "account.notice", {
     kind: atom("a.kind"),
@@ -175,10 +172,7 @@ export function readEvents(db: D1Database, rest: Sql): Promise<LoggedEvent[]> {
   return all(db, sql`SELECT ${select(LOGGED_EVENT)} FROM audit_events a ${rest}`);
 }
 
-/**
- * The events of a kind about these subjects that this service wrote, oldest first. Of all events
- * that are there `most` are read.
- */
+/** The events about these subjects that this service wrote, oldest first, of the first `most`. */
 export async function genuineEvents(
   db: D1Database,
   keys: MacKeys,

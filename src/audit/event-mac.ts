@@ -19,9 +19,7 @@ export type EventContent = Readonly<
 type Purpose = "audit event v1" | "withdrawal v1" | "cancel token v1";
 type Values = readonly (string | null)[];
 
-/**
- * Keys by purpose and seed. They differ from the Ed25519 keys of the same seeds, which sign heads.
- */
+/** By purpose and seed. They differ from the Ed25519 keys of the same seeds, which sign heads. */
 const derived = new Map<string, Buffer>();
 
 export function eventMac(keys: MacKeys, event: EventContent): string {

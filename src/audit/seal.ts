@@ -36,10 +36,7 @@ export function readSeals(db: D1Database, rest: Sql): Promise<Seal[]> {
   return all(db, sql`SELECT ${select(SEAL)} FROM audit_seals ${rest}`);
 }
 
-/**
- * Seals new rows, logs the head and returns it. Concurrent calls are safe, because a batch inserts
- * nothing unless it continues the stored head.
- */
+/** Seals new rows. Of concurrent calls, only one that continues the stored head inserts. */
 export async function sealAudit(db: D1Database, settings: Config): Promise<Head> {
   const start = await sealedHead(db);
   let head = start;

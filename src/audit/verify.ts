@@ -39,9 +39,7 @@ export type AuditReport = {
   readonly anchor: { readonly seq: number; readonly at: string } | null;
   readonly discrepancies: readonly Discrepancy[];
   readonly restores: readonly Restore[];
-  /**
-   * Objects in the bucket that are no signed heads, and the keys of some. They count for nothing.
-   */
+  /** Objects in the bucket that are no signed heads, and the keys of some. They do not count. */
   readonly ignored_heads: { readonly count: number; readonly keys: readonly string[] };
   /** Where the next call continues. Null: the log has been verified to its end. */
   readonly next: string | null;

@@ -14,10 +14,7 @@ import {
 } from "./context.ts";
 import { sinceOption, userOption } from "./listed.ts";
 
-/**
- * Writes the audit event of a command, in one batch with `effects`. If the effects need several
- * batches, the caller writes the event first.
- */
+/** Writes the audit event of a command with `effects`, or before effects in several batches. */
 export async function recordCommand(
   context: OperatorContext,
   kind: PlainKind,
@@ -31,10 +28,7 @@ export async function recordCommand(
   ]);
 }
 
-/**
- * Closes the open alerts of a kind, or only that about `subject`, in one batch with the audit row.
- * Returns their subjects.
- */
+/** Closes the open alerts of a kind, or that about `subject`. Returns their subjects. */
 export async function closeAlerts(
   context: OperatorContext,
   { kind, subject }: { readonly kind: string; readonly subject?: string },
@@ -56,17 +50,12 @@ export async function closeAlerts(
 
 /** Many times a minute, so its events would fill every page. */
 const CROWDING = "journal_sealed";
-/**
- * Events that one call searches. A page of rare events may be short, and `next_before` continues.
- */
+/** Events that one call searches. A page of rare ones may be short; `next_before` continues. */
 const MAX_SEARCHED = 20_000;
 /** Events that one call verifies, a few seconds of work. */
 const MAX_VERIFIED = 25_000;
 
-/**
- * Lists audit events of all users, newest first: of `--kind`, or all but seals of the journal.
- * `next_before` is where the next page continues, or null.
- */
+/** Lists audit events of all users, newest first, without seals unless `--kind` names them. */
 export async function listAudit(context: OperatorContext): Promise<unknown> {
   const kind = optional(context, "kind");
   const before = optionalInteger(context, "before") ?? Number.MAX_SAFE_INTEGER;

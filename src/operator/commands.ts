@@ -14,7 +14,6 @@ import { rescue } from "./rescue.ts";
 import { restore } from "./restore.ts";
 import { storage } from "./show-storage.ts";
 import * as showUsers from "./show-users.ts";
-import { show as showWithdrawals } from "./show-withdrawals.ts";
 import * as trading from "./trading.ts";
 import * as users from "./users.ts";
 import * as withdrawals from "./withdrawals.ts";
@@ -38,7 +37,7 @@ export const COMMANDS = {
   "deposits list": ["reads", deposits.list],
   "deposits reviewed": ["changes", deposits.reviewed],
   "withdrawals list": ["reads", withdrawals.list],
-  "withdrawals show": ["reads", showWithdrawals],
+  "withdrawals show": ["reads", withdrawals.show],
   "withdrawals retry": ["changes", withdrawals.retry],
   "withdrawals fail": ["by two", withdrawals.fail],
   "withdrawals rescue": ["by two", rescue],

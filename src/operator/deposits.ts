@@ -3,7 +3,7 @@ import { LISTED_DEPOSIT_STATUSES } from "../custody/column-values.ts";
 import { all, and, type Expr, expr, readUuid, select, type Sql, sql } from "../platform/sql.ts";
 import { closeAlerts } from "./audit-commands.ts";
 import { type OperatorContext, limitOption, oneOfOption, option } from "./context.ts";
-import { emailOf, ofUser, sinceId } from "./listed.ts";
+import { emailOf, ofUserSince } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 type Row = DepositRow & { readonly owner: string; readonly email: string | null };
@@ -15,7 +15,7 @@ type Row = DepositRow & { readonly owner: string; readonly email: string | null 
 export async function list(context: OperatorContext): Promise<unknown> {
   const status = oneOfOption(context, "status", LISTED_DEPOSIT_STATUSES);
   const limit = limitOption(context);
-  const listed = [...(await ofUser(context, "d.user_id")), ...sinceId(context, "d.deposit_id")];
+  const listed = await ofUserSince(context, { id: "d.deposit_id", users: ["d.user_id"] });
   const part = (table: Sql, conditions: readonly Expr[], order: Sql) =>
     all<Row>(
       context.env.DB,

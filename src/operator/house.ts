@@ -1,5 +1,4 @@
 /** What the service owes and earns. */
-import { DAY_MS } from "../archive/venue-days.ts";
 import { readAssetKey, USDC } from "../assets/asset.ts";
 import { readBalanceOfFees } from "../ledger/balance.ts";
 import { NOW } from "../platform/commit.ts";
@@ -54,6 +53,8 @@ export async function liabilities(context: OperatorContext): Promise<unknown> {
 }
 
 const MAX_DAYS = 31;
+/** Not a parameter: D1 binds numbers as REAL, and a day is a whole number. */
+const DAY_MS = literal(86_400_000);
 
 type FeeRow = {
   readonly venue_id: string;

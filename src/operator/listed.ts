@@ -14,21 +14,23 @@ export async function userOption(context: OperatorContext): Promise<string | und
   return email === undefined && id === undefined ? undefined : userOf(context);
 }
 
-/** Conditions for the user of `--email` or `--user-id`, if one is given. Columns are trusted. */
-export async function ofUser(
+/**
+ * Conditions of `--email`, `--user-id` and `--since`, as far as they are given, for records whose
+ * ids contain their time. Columns are trusted.
+ */
+export async function ofUserSince(
   context: OperatorContext,
-  ...columns: readonly string[]
+  columns: { readonly id: string; readonly users: readonly string[] },
 ): Promise<Expr[]> {
   const userId = await userOption(context);
-  if (userId === undefined) return [];
-  const is = columns.map((column) => expr`${raw(column)} = ${uuid(userId)}`);
-  return [expr`${join(is, " OR ")}`];
-}
-
-/** Condition of `--since` for records whose ids contain their time. The column is trusted. */
-export function sinceId(context: OperatorContext, column: string): Expr[] {
-  const at = sinceOption(context);
-  return at === undefined ? [] : [expr`${raw(column)} >= ${idsFrom(expr`${at}`)}`];
+  const since = sinceOption(context);
+  const conditions: Expr[] = [];
+  if (userId !== undefined) {
+    const is = columns.users.map((column) => expr`${raw(column)} = ${uuid(userId)}`);
+    conditions.push(expr`${join(is, " OR ")}`);
+  }
+  if (since !== undefined) conditions.push(expr`${raw(columns.id)} >= ${idsFrom(expr`${since}`)}`);
+  return conditions;
 }
 
 /** Unix milliseconds of `--since`: an instant, or a time back from now such as `90m`, `6h`, `2d`. */

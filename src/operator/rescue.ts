@@ -14,10 +14,7 @@ import {
 } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
-/**
- * Prints the admin's calls that send a mistaken transfer on. Each call shows the next one, and
- * whether it would succeed now. It changes nothing.
- */
+/** Prints the admin's calls that send a mistaken transfer on. Each shows the next one. */
 export async function rescue(context: OperatorContext): Promise<unknown> {
   const chain = chainNamed(context.settings, optional(context, "chain"));
   const transfer: MistakenTransfer = {

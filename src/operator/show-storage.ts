@@ -1,7 +1,4 @@
-/**
- * `storage`: how full the database is, who fills it, and when it will be full. It reads every row,
- * in chunks, so that no statement blocks D1 for long.
- */
+/** `storage`: how full the database is and who fills it. It reads every row, in chunks. */
 import { databaseBytes, growthPerDay, limitBytes, STOP_SHARE } from "../platform/storage.ts";
 import { all, type Expr, expr, first, raw, readUuid, sql, TRUE } from "../platform/sql.ts";
 import { type OperatorContext, limitOption } from "./context.ts";

@@ -32,7 +32,7 @@ import {
   oneOfOption,
   type OperatorContext,
 } from "./context.ts";
-import { emailOf, ofUser, sinceId } from "./listed.ts";
+import { emailOf, ofUserSince } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 /** Whose a row is. A house account has no email. */
@@ -45,8 +45,7 @@ export async function requests(context: OperatorContext): Promise<unknown> {
     sql`SELECT ${select(requestColumns(PUBLIC))}, hex(r.requester_id) AS owner,
         ${emailOf("r.requester_id")} FROM requests r
       WHERE ${and([
-        ...(await ofUser(context, "r.requester_id")),
-        ...sinceId(context, "r.request_id"),
+        ...(await ofUserSince(context, { id: "r.request_id", users: ["r.requester_id"] })),
         ...inStatus("r", status),
       ])}
       ORDER BY r.request_id DESC LIMIT ${limitOption(context)}`,
@@ -65,8 +64,7 @@ export async function quotes(context: OperatorContext): Promise<unknown> {
     sql`SELECT ${select(quoteColumns("maker"))}, hex(q.maker_id) AS owner,
         ${emailOf("q.maker_id")} FROM quotes q
       WHERE ${and([
-        ...(await ofUser(context, "q.maker_id")),
-        ...sinceId(context, "q.quote_id"),
+        ...(await ofUserSince(context, { id: "q.quote_id", users: ["q.maker_id"] })),
         ...inStatus("q", status),
       ])}
       ORDER BY q.quote_id DESC LIMIT ${limitOption(context)}`,
@@ -88,10 +86,8 @@ type MatchOfBoth = TradeRow & {
 };
 
 export async function matches(context: OperatorContext): Promise<unknown> {
-  const of = [
-    ...(await ofUser(context, "m.requester_id", "m.maker_id")),
-    ...sinceId(context, "m.match_id"),
-  ];
+  const users = ["m.requester_id", "m.maker_id"];
+  const of = await ofUserSince(context, { id: "m.match_id", users });
   const rows = await all<MatchOfBoth>(
     context.env.DB,
     sql`SELECT ${select(TRADE)}, hex(m.requester_id) AS requester, hex(m.maker_id) AS maker,

@@ -53,10 +53,7 @@ function hashGivenPassword(context: OperatorContext): Promise<string> {
   return inHashTurn({ lane: "operator", network: context.operator }, () => hashPassword(password));
 }
 
-/**
- * Sets the password of a user who lost theirs, or whose account a restore has rebuilt. A freeze and
- * the operator's keys stay.
- */
+/** For a user who lost it or was rebuilt by a restore. A freeze and the operator's keys stay. */
 export async function setUserPassword(context: OperatorContext): Promise<unknown> {
   const { env, settings } = context;
   const userId = await userOf(context);

@@ -6,19 +6,27 @@ import {
 } from "../custody/operator-commands.ts";
 import { WITHDRAWAL_STATUSES } from "../custody/column-values.ts";
 import { near } from "../platform/near.ts";
-import { Problem } from "../platform/problem.ts";
-import { expr } from "../platform/sql.ts";
-import { ageText } from "../platform/time.ts";
+import { Problem, problem } from "../platform/problem.ts";
+import { blob, type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
+import { ageText, now, toWireTime } from "../platform/time.ts";
 import { sendNotice } from "../streams/notice.ts";
-import { actorOf, type OperatorContext, idOption, limitOption, oneOfOption } from "./context.ts";
-import { ofUser, sinceId } from "./listed.ts";
+import { type ListedAlert, openAlertsAbout } from "./alerts.ts";
+import {
+  actorOf,
+  badOption,
+  idOption,
+  limitOption,
+  oneOfOption,
+  type OperatorContext,
+  option,
+} from "./context.ts";
+import { ofUserSince } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 export async function list(context: OperatorContext): Promise<unknown> {
   const status = oneOfOption(context, "status", WITHDRAWAL_STATUSES);
   const conditions = [
-    ...(await ofUser(context, "w.user_id")),
-    ...sinceId(context, "w.withdrawal_id"),
+    ...(await ofUserSince(context, { id: "w.withdrawal_id", users: ["w.user_id"] })),
     ...(status === undefined ? [] : [expr`w.status = ${status}`]),
   ];
   const rows = await listWithdrawals(context.env.DB, conditions, limitOption(context));
@@ -28,6 +36,86 @@ export async function list(context: OperatorContext): Promise<unknown> {
     const age = ageText(Date.parse(row.created_at));
     return { withdrawal_id, email, status: its, age, chain, amount, venue_id, asset_id, ...rest };
   });
+}
+
+/** Users choose their client ids, so one may name withdrawals of several users. */
+const MAX_SHOWN = 20;
+
+type Listed = Awaited<ReturnType<typeof listWithdrawals>>[number];
+type Waits = { readonly cause: string; readonly next: string | null };
+
+/** Withdrawals by an id that a user or a block explorer names, and why each still waits. */
+export async function show(context: OperatorContext): Promise<unknown> {
+  const { DB } = context.env;
+  const found = await listWithdrawals(DB, [conditionOf(context)], MAX_SHOWN);
+  if (found.length === 0) throw problem("withdrawal_unknown", "There is no such withdrawal.");
+  return Promise.all(
+    found.map(async (withdrawal) => {
+      const { withdrawal_id, email, status, chain, ...rest } = withdrawal;
+      const alerts = await openAlertsAbout(DB, chain, withdrawal_id);
+      return {
+        withdrawal_id,
+        email,
+        status,
+        age: ageText(Date.parse(withdrawal.created_at)),
+        ...(await waitsOf(DB, withdrawal, alerts)),
+        alerts,
+        chain,
+        ...rest,
+      };
+    }),
+  );
+}
+
+function conditionOf(context: OperatorContext): Expr {
+  const given = ["id", "client-id", "tx"].filter((name) => context.options[name] !== undefined);
+  const [by] = given;
+  if (by === undefined || given.length > 1)
+    throw badOption("id", "exactly one of --id, --client-id and --tx must be given");
+  if (by === "id") return expr`w.withdrawal_id = ${uuid(idOption(context, "id"))}`;
+  if (by === "client-id") return expr`w.client_withdrawal_id = ${option(context, "client-id")}`;
+  const hash = option(context, "tx");
+  if (!/^0x[0-9a-fA-F]{64}$/.test(hash)) throw badOption("tx", "must be a transaction hash");
+  return expr`w.transaction_hash = ${blob(hash)}`;
+}
+
+/** Why it waits, the first reason first, and the command that goes on. */
+async function waitsOf(
+  db: D1Database,
+  { withdrawal_id, status, user_id, approval_expires_at, transaction_hash }: Listed,
+  alerts: readonly ListedAlert[],
+): Promise<Waits> {
+  if (status === "settled" || status === "failed" || status === "cancelled")
+    return { cause: `it has ended: ${status}`, next: null };
+  if (status === "awaiting_approval")
+    return {
+      cause: `its owner must approve it until ${approval_expires_at ?? "it is cancelled"}`,
+      next: null,
+    };
+  const state = await first<Record<"paused" | "frozen" | "not_before", number | null>>(
+    db,
+    sql`SELECT (SELECT since FROM kill_switches WHERE name = 'withdrawals_paused') AS paused,
+        (SELECT frozen_at FROM users WHERE user_id = ${uuid(user_id)}) AS frozen, not_before
+      FROM withdrawals WHERE withdrawal_id = ${uuid(withdrawal_id)}`,
+  );
+  const isSigned = status === "submitted";
+  if (!isSigned && typeof state?.frozen === "number")
+    return { cause: "its owner is frozen", next: `user unfreeze --user-id ${user_id}` };
+  const [alert] = alerts;
+  if (alert !== undefined) return { cause: `${alert.kind}: ${alert.detail}`, next: alert.next };
+  if (!isSigned && typeof state?.paused === "number")
+    return {
+      cause: `withdrawals are paused since ${toWireTime(state.paused)}`,
+      next: "withdrawals resume",
+    };
+  if (!isSigned && typeof state?.not_before === "number" && state.not_before > now())
+    return {
+      cause: `the vault skipped it; it is tried again at ${toWireTime(state.not_before)}`,
+      next: `withdrawals retry --id ${withdrawal_id}`,
+    };
+  return isSigned
+    ? { cause: `${transaction_hash ?? "its transaction"} waits for its confirmations`, next: null }
+    : { cause: "it waits for the payer's next round", next: null };
 }
 
 /** Retries a withdrawal that is waiting after it was skipped or dead-lettered. */

@@ -153,10 +153,7 @@ function wrongPromises(owners: Sql): Sql {
   });
 }
 
-/**
- * Accounts of a kind of whose owners a column differs from the sum of its causes. `causes` selects
- * `owner`, `asset` and `amount`, for `owners`.
- */
+/** Accounts whose column differs from the sum of `causes` (`owner`, `asset` and `amount`). */
 function wrongSums(
   kind: "available" | "pending",
   owners: Sql,

@@ -52,10 +52,7 @@ export async function checkStreams(
   return (await all<GapRow>(db, brokenStreams(scan, chunk))).map(gap);
 }
 
-/**
- * The part of a chunk whose commit groups are kept. Older events may have been deleted, and so may
- * the records that they report.
- */
+/** The part whose commit groups are kept. Older events and records may have been deleted. */
 async function withGroups(db: D1Database, chunk: Chunk): Promise<Chunk | undefined> {
   const row = await first<{ oldest: number | null }>(
     db,
@@ -88,10 +85,7 @@ function gapsBefore(chunk: Chunk): Sql {
     LIMIT ${MAX_PER_CHUNK}`;
 }
 
-/**
- * Counting reads every event, so only the full scan counts. After a restore older events may
- * stay below the first number (restore-payments.ts).
- */
+/** Counting reads every event, so only the full scan counts. A restore may leave older events. */
 function brokenStreams(scan: Scan, chunk: Chunk): Sql {
   const kept = sql`FROM event_runs r WHERE r.stream_id = s.stream_id AND r.last_seq >= s.first_seq`;
   const count =
@@ -128,10 +122,7 @@ function mismatch({ stream, type, id, facts, surplus }: EventRow): Difference {
   };
 }
 
-/**
- * What one change of a record calls for: an event of `type` on each of `streams`, with `facts`. SQL
- * fragments without parameters.
- */
+/** The events that one change of a record calls for. SQL fragments without parameters. */
 type Change = {
   readonly from: string;
   readonly group: string;

@@ -15,10 +15,7 @@ import { mapAlone } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { externalOwner } from "../ledger/post.ts";
 
-/**
- * Returns what the vault and the deposit addresses hold together at exactly this block, by asset.
- * Throws if the chain cannot be read.
- */
+/** What vault and deposit addresses hold at exactly this block. Throws if it cannot be read. */
 export type HoldingsAt = (query: {
   readonly chain: string;
   readonly block: number;
@@ -27,10 +24,7 @@ export type HoldingsAt = (query: {
   readonly assets: readonly AssetKey[];
 }) => Promise<ReadonlyMap<AssetKey, bigint>>;
 
-/**
- * Assets that one reconciliation compares, besides USDC and those already short. Limited because
- * anyone can deposit any number of worthless tokens.
- */
+/** Besides USDC and those already short. Anyone can deposit any number of worthless tokens. */
 const ASSETS_PER_CHUNK = 100;
 
 /** Attempts to read a chain. An attempt fails if the chain confirms another block meanwhile. */
@@ -91,7 +85,7 @@ export async function checkHoldings(
       detail: `block ${block} holds ${held ?? "an unknown amount"}; ${amount} is issued`,
     });
   }
-  await recordShortfalls(db, { chain, block, short });
+  await recordShortfalls(db, chain, block, short);
   const cleared = await deleteShortfalls(db, chain, sound);
   return { block, differences, cleared, surplus };
 }
@@ -168,11 +162,9 @@ type Shortfall = { readonly asset: AssetKey; readonly missing: string };
 /** Records the first block that shows a shortfall. A later one that shows it pauses withdrawals. */
 async function recordShortfalls(
   db: D1Database,
-  {
-    chain,
-    block,
-    short,
-  }: { readonly chain: string; readonly block: number; readonly short: readonly Shortfall[] },
+  chain: string,
+  block: number,
+  short: readonly Shortfall[],
 ): Promise<void> {
   if (short.length === 0) return;
   const found = sql`FROM (SELECT value ->> 'asset' AS asset, value ->> 'missing' AS missing

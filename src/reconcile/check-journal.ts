@@ -8,16 +8,10 @@ import { addClosing, closingBalances, entriesIn } from "../ledger/trade-sums.ts"
 import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
 import { idsFrom } from "../platform/uuid.ts";
 
-/**
- * `recent` follows the newest rows, minute by minute. `full` starts again from the first row, once
- * a day and when the operator asks.
- */
+/** reconcile.ts explains the two. */
 export type Scan = "recent" | "full";
 
-/**
- * Rows that are checked in turn, also those without recent changes. After the last one these scans
- * start again from the first one.
- */
+/** Rows that are checked in turn, also without recent changes. The first follows the last. */
 export const TURNS = ["accounts", "streams", "rights", "addresses"] as const;
 export const SCAN_KINDS = ["transfers", "groups", ...TURNS] as const;
 export type ScanKind = (typeof SCAN_KINDS)[number];
@@ -113,10 +107,7 @@ type BrokenRow = AccountRow & {
   readonly expected: string;
 };
 
-/**
- * Entries whose stored balance does not continue the account's previous one. The first entry of a
- * chunk continues the balance at the checkpoint.
- */
+/** Entries that do not continue their account's balance: the previous one or the checkpoint's. */
 function brokenBalances(scan: Scan, chunk: Chunk): Sql {
   return sql`SELECT e.entry_id, CAST(e.after AS TEXT) AS after,
       CAST(e.expected AS TEXT) AS expected, hex(a.owner) AS owner, a.kind, a.asset

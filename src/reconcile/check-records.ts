@@ -28,10 +28,7 @@ import { type Chunk, mapAlone, type Rows } from "./check-alone.ts";
 import { MAX_PER_CHUNK, unlisted, within } from "./check-journal.ts";
 import { alteredTerms, MAC_COLUMNS, type MacRow } from "../ledger/withdrawal-mac.ts";
 
-/**
- * Compares what records say with all their transfers: the records that a chunk of groups moved, or
- * those that a chunk of transfers names.
- */
+/** Compares records that groups moved, or that transfers name, with all their transfers. */
 export async function checkPostings(
   db: D1Database,
   rows: Extract<Rows, "group" | "transfer">,
@@ -201,10 +198,7 @@ export function checkPayments(db: D1Database, chunk: Chunk): Promise<Difference[
   );
 }
 
-/**
- * Withdrawals that the service has not accepted or approved so (withdrawal-mac.ts). The payer
- * reports a row without a MAC (payer/park-withdrawal.ts).
- */
+/** Withdrawals whose MAC does not fit. The payer reports a row without one. */
 export async function checkOrders(
   db: D1Database,
   keys: MacKeys,

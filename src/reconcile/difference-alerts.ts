@@ -1,7 +1,4 @@
-/**
- * Differences as alerts. One stays open until the operator resolves it, because the scan that found
- * it has moved on.
- */
+/** Differences as alerts. They stay open until resolved, because their scan has moved on. */
 import { inChunks } from "../platform/chunks.ts";
 import { NOW } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";

@@ -37,10 +37,7 @@ export type Reconciliation = {
    * is no difference: anyone can send tokens to the vault. It shows deposits that were missed.
    */
   readonly surplus: readonly Surplus[];
-  /**
-   * The scans have reached the newest transfer and commit group, a full scan that was asked for its
-   * end, and every chain could be read.
-   */
+  /** The scans have reached their ends, and every chain could be read. */
   readonly complete: boolean;
   /** A scan has not, because D1 limits the queries of an invocation. The next one continues. */
   readonly unfinished: boolean;
@@ -50,10 +47,7 @@ export type ReconcileOptions = Keys & {
   /** Chains whose holdings are compared, if `holdingsAt` is given. */
   readonly chains: readonly string[];
   readonly holdingsAt?: HoldingsAt | undefined;
-  /**
-   * Checks everything from the first row on, or continues that. Without it a part of the daily scan
-   * is checked.
-   */
+  /** Checks everything from the first row on, or continues that. Default: a part of it. */
   readonly full?: boolean | "continue" | undefined;
 };
 
@@ -114,10 +108,7 @@ export async function scanRecent(
   return transfersDone && groupsDone;
 }
 
-/**
- * What does not follow the newest rows: the chains' holdings, expiries, the rows that are checked
- * in turn, and a part of the daily scan.
- */
+/** Checks what does not follow the newest rows, and a part of the daily scan. */
 export async function checkRest(
   db: D1Database,
   options: ReconcileOptions,
@@ -157,10 +148,7 @@ function isFull({ full }: ReconcileOptions): boolean {
   return full === true || full === "continue";
 }
 
-/**
- * Continues the full scan, if one has begun, by at most so many chunks of each kind. Returns
- * whether none is unfinished any more.
- */
+/** Continues a full scan by so many chunks of each kind. Whether none is unfinished any more. */
 async function continueFull(db: D1Database, chunks: number, keys: Keys): Promise<boolean> {
   const running = await all<{ scan: string }>(
     db,
@@ -195,8 +183,7 @@ async function startFull(db: D1Database): Promise<void> {
     sql`DELETE FROM checked_balances WHERE scan = ${scanName("full", "transfers")}`,
     sql`UPDATE ledger_checkpoints SET position = 0, mark = ${RUNNING}
       WHERE scan IN (${listed(FULL_SCANS)})`,
-    // The end of the scan. Fixing it now lets the scan finish even if transfers are posted faster
-    // than it reads.
+    // Fixed now, so that the scan ends even if transfers are posted faster than it reads.
     sql`UPDATE ledger_checkpoints
       SET mark = (SELECT CAST(coalesce(max(transfer_id), 0) AS TEXT) FROM transfers)
       WHERE scan = ${scanName("full", "transfers")}`,

@@ -133,10 +133,7 @@ function nextTransfers(after: Expr): Sql {
     ORDER BY t.transfer_id LIMIT ${TRANSFERS_PER_CHUNK}`;
 }
 
-/**
- * By number and not by row: old groups are deleted, but the records that they opened and ended
- * must still be read in bounded chunks.
- */
+/** By number, because groups are deleted before the records that they opened and ended. */
 function nextGroup(after: Expr): Sql {
   return sql`SELECT min(newest.seq, ${nextChange(after)} + ${GROUPS_PER_CHUNK - 1}) AS id
     FROM (SELECT seq FROM commit_groups ORDER BY seq DESC LIMIT 1) newest

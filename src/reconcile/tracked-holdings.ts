@@ -76,10 +76,7 @@ async function deleteEmpty(
   );
 }
 
-/**
- * Adds to each surplus the sum of the deposits below the minimum, which are held but not issued.
- * It reads all of them, so only for an operator.
- */
+/** Adds the deposits below the minimum, which are held but not issued. It reads all of them. */
 export async function withSmallDeposits(
   db: D1Database,
   surplus: readonly Surplus[],
