@@ -118,6 +118,14 @@ export function parse<Schema extends z.ZodType>(
   );
 }
 
+export function readJson(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw invalidRequest([{ path, message: "must be JSON" }]);
+  }
+}
+
 /** A mistyped venue would list a market that nobody can trade. */
 export function checkVenues(
   { settings }: OperatorContext,

@@ -1,12 +1,10 @@
 import { DEPOSIT, type DepositRow, depositView } from "../custody/payment-records.ts";
 import { LISTED_DEPOSIT_STATUSES } from "../custody/column-values.ts";
-import { all, and, type Expr, expr, readUuid, select, type Sql, sql } from "../platform/sql.ts";
+import { all, and, type Expr, expr, select, type Sql, sql } from "../platform/sql.ts";
 import { closeAlerts } from "./audit-commands.ts";
 import { type OperatorContext, limitOption, oneOfOption, option } from "./context.ts";
-import { emailOf, ofUserSince } from "./listed.ts";
+import { ofUserSince, type Owned, ownedBy } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
-
-type Row = DepositRow & { readonly owner: string; readonly email: string | null };
 
 /**
  * Lists deposits of all users, newest first. Ids contain their time, so the primary key sorts them.
@@ -17,9 +15,9 @@ export async function list(context: OperatorContext): Promise<unknown> {
   const limit = limitOption(context);
   const listed = await ofUserSince(context, { id: "d.deposit_id", users: ["d.user_id"] });
   const part = (table: Sql, conditions: readonly Expr[], order: Sql) =>
-    all<Row>(
+    all<DepositRow & Owned>(
       context.env.DB,
-      sql`SELECT ${select(DEPOSIT)}, hex(d.user_id) AS owner, ${emailOf("d.user_id")} FROM ${table}
+      sql`SELECT ${select({ ...DEPOSIT, ...ownedBy("d.user_id") })} FROM ${table}
         WHERE ${and([...listed, ...conditions])} ORDER BY ${order} DESC LIMIT ${limit}`,
     );
   const ofStatus = status === undefined ? [] : [expr`d.status = ${status}`];
@@ -35,7 +33,7 @@ export async function list(context: OperatorContext): Promise<unknown> {
     const { address, ...view } = depositView(row);
     const { deposit_id, status: its } = view;
     const first = { deposit_id, email: row.email, status: its };
-    return { ...first, ...view, user_id: readUuid(row.owner), address };
+    return { ...first, ...view, user_id: row.owner, address };
   });
 }
 

@@ -1,5 +1,6 @@
 /** What lists of all users have in common: conditions, and whose a row is. */
-import { type Expr, expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { uuidTextOf } from "../audit/audit.ts";
+import { type Expr, expr, join, raw, type RowOf, type Typed, uuid } from "../platform/sql.ts";
 import { parseTimestamp } from "../http/fields.ts";
 import { now } from "../platform/time.ts";
 import { idsFrom } from "../platform/uuid.ts";
@@ -45,7 +46,13 @@ export function sinceOption(context: OperatorContext): number | undefined {
   return at;
 }
 
-/** The email of the user whose id the column has, as the column `name`. Both are trusted. */
-export function emailOf(column: string, name = "email"): Sql {
-  return sql`(SELECT u.email FROM users u WHERE u.user_id = ${raw(column)}) AS ${raw(name)}`;
+/** The email of the user whose id the column has. It is trusted. */
+export function emailOf(column: string): Typed<string | null> {
+  return expr`SELECT u.email FROM users u WHERE u.user_id = ${raw(column)}`;
 }
+
+/** Whose a row is, by a trusted column. A house account has no email. */
+export function ownedBy(column: string) {
+  return { owner: uuidTextOf(column), email: emailOf(column) };
+}
+export type Owned = RowOf<ReturnType<typeof ownedBy>>;

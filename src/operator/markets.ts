@@ -14,7 +14,6 @@ import { recordBy } from "../audit/audit.ts";
 import { recordCommand } from "./audit-commands.ts";
 import {
   actorOf,
-  badOption,
   checkVenues,
   fieldOption,
   flag,
@@ -24,6 +23,7 @@ import {
   option,
   optional,
   parse,
+  readJson,
 } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
@@ -54,7 +54,7 @@ export async function set(context: OperatorContext): Promise<unknown> {
 /** Lists many markets in one commit. Those that are not named stay as they are. */
 export async function importAll(context: OperatorContext): Promise<unknown> {
   const schema = z.array(MarketTerms).min(1).max(MAX_IMPORTED);
-  const terms = parse(schema, readJson(option(context, "markets")), "--file");
+  const terms = parse(schema, readJson(option(context, "markets"), "--file"), "--file");
   const venues = terms.map(({ venue_id }) => venue_id);
   checkVenues(context, venues, "--file.venue_id");
   return store(context, terms, {
@@ -140,14 +140,6 @@ function assetOption(context: OperatorContext): AssetKey {
 
 function notListed(asset: AssetKey): Problem {
   return problem("market_unknown", `${asset} is not listed.`);
-}
-
-function readJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw badOption("file", "must contain JSON");
-  }
 }
 
 function optionErrors(error: z.ZodError) {

@@ -52,7 +52,13 @@ export const LEVELS = {
 } as const;
 type Name = keyof typeof LEVELS;
 
-const OPEN_WITHDRAWALS = ["awaiting_approval", "queued", "submitted"] as const;
+/** What is counted until it has ended, by status. */
+const OPEN = [
+  ["rfq_withdrawals", "awaiting_approval"],
+  ["rfq_withdrawals", "queued"],
+  ["rfq_withdrawals", "submitted"],
+  ["rfq_deposits", "confirming"],
+] as const;
 const SWITCHES = ["withdrawals_paused", "storage_full"] as const;
 /** An object that answers later is left out. */
 const ASK_MS = 3_000;
@@ -123,27 +129,22 @@ async function measureDatabase(
 ): Promise<ComponentStatus> {
   const results = await db.batch(QUERIES.map((query) => prepare(db, query)));
   const rows = <Row>(index: number) => results[index]?.results as Row[];
-  const open = [...rows<ByChain>(1), ...rows<ByChain>(2)];
   for (const { chain } of CHAINS) {
     const found = rows<ChainRow>(0).find((row) => row.chain === chain);
     if (found !== undefined) measureChain(found, sheet);
-    for (const status of OPEN_WITHDRAWALS) {
-      const row = open.find((one) => one.chain === chain && one.status === status);
-      sheet.set("rfq_withdrawals", row?.n ?? 0, { chain, status });
-      sheet.set("rfq_withdrawals_age_seconds", (row?.age ?? 0) / 1_000, { chain, status });
+    for (const [name, status] of OPEN) {
+      const row = rows<ByChain>(1).find((one) => one.chain === chain && one.status === status);
+      sheet.set(name, row?.n ?? 0, { chain, status });
+      sheet.set(`${name}_age_seconds`, (row?.age ?? 0) / 1_000, { chain, status });
     }
-    const deposits = rows<ByChain>(3).find((one) => one.chain === chain);
-    sheet.set("rfq_deposits", deposits?.n ?? 0, { chain, status: "confirming" });
-    const age = (deposits?.age ?? 0) / 1_000;
-    sheet.set("rfq_deposits_age_seconds", age, { chain, status: "confirming" });
   }
-  sheet.set("rfq_sealer_lag_seconds", (rows<{ age: number }>(4)[0]?.age ?? 0) / 1_000);
-  const alerts = rows<Kept>(5);
+  sheet.set("rfq_sealer_lag_seconds", (rows<{ age: number }>(2)[0]?.age ?? 0) / 1_000);
+  const alerts = rows<Kept>(3);
   for (const { kind, n } of alerts)
     sheet.set("rfq_alerts_open", n, { kind, urgency: termsOf(kind)?.urgency ?? "ticket" });
-  const switches = rows<Kept>(6).map(({ kind }) => kind);
+  const switches = rows<Kept>(4).map(({ kind }) => kind);
   for (const name of SWITCHES) sheet.set("rfq_switch", Number(switches.includes(name)), { name });
-  const paused = new Set(rows<Kept>(7).map(({ kind }) => kind));
+  const paused = new Set(rows<Kept>(5).map(({ kind }) => kind));
   for (const { venue_id: venue } of VENUES)
     sheet.set("rfq_venue_paused", Number(paused.has(venue)), { venue });
   sheet.set("rfq_database_bytes", results[0]?.meta.size_after);
@@ -162,11 +163,11 @@ const QUERIES = [
     FROM chain_cursors c LEFT JOIN payer_leases p ON p.chain = c.chain`,
   sql`SELECT chain, status, count(*) AS n, ${NOW} - min(created_at) AS age
     FROM withdrawals INDEXED BY withdrawals_open
-    WHERE status IN ('queued', 'submitted') GROUP BY chain, status`,
-  sql`SELECT chain, status, count(*) AS n, ${NOW} - min(created_at) AS age
+    WHERE status IN ('queued', 'submitted') GROUP BY chain, status
+    UNION ALL SELECT chain, status, count(*), ${NOW} - min(created_at)
     FROM withdrawals INDEXED BY withdrawals_awaiting
-    WHERE status = 'awaiting_approval' GROUP BY chain`,
-  sql`SELECT chain, status, count(*) AS n, ${NOW} - min(detected_at) AS age
+    WHERE status = 'awaiting_approval' GROUP BY chain
+    UNION ALL SELECT chain, status, count(*), ${NOW} - min(detected_at)
     FROM deposits INDEXED BY deposits_open WHERE status = 'confirming' GROUP BY chain`,
   OLDEST_UNSEALED,
   sql`SELECT kind, count(*) AS n FROM alerts INDEXED BY alerts_open

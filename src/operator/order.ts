@@ -9,11 +9,10 @@ import { type AuditRecord, auditRow, detailed, recordBy } from "../audit/audit.t
 import { openSecret, sealSecret } from "../auth/secret-box.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { invalidRequest } from "../platform/problem.ts";
 import { blob, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
 import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { parse } from "./context.ts";
+import { parse, readJson } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import { orderText } from "./order-text.ts";
 
@@ -62,7 +61,7 @@ export async function readOrder(body: unknown, settings: Config): Promise<Order>
       "order_signature_invalid",
       `The signature is not that of ${operator} over this order for ${settings.DEPLOYMENT}.`,
     );
-  const { command, options } = parse(Content, jsonOf(order), "order");
+  const { command, options } = parse(Content, readJson(order, "order"), "order");
   return {
     orderId: order_id,
     operator,
@@ -84,14 +83,6 @@ const Content = z.object({
   command: z.array(z.string(), "must be a list of words"),
   options: z.record(z.string(), z.unknown()).default({}),
 });
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw invalidRequest([{ path: "order", message: "must be JSON" }]);
-  }
-}
 
 /**
  * Claims the order, so that no other call carries it out. One that `changes` something is recorded

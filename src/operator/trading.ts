@@ -3,9 +3,9 @@
  * newest first. Their ids contain the time, so the primary key sorts them.
  */
 import { toHex } from "../assets/amount.ts";
-import { auditRow, recordBy } from "../audit/audit.ts";
+import { auditRow, recordBy, uuidTextOf } from "../audit/audit.ts";
 import { NOW } from "../platform/commit.ts";
-import { all, and, type Expr, expr, raw, readUuid, select, sql } from "../platform/sql.ts";
+import { all, and, type Expr, expr, raw, type RowOf, select, sql, typed } from "../platform/sql.ts";
 import {
   PUBLIC,
   quoteColumns,
@@ -32,74 +32,60 @@ import {
   oneOfOption,
   type OperatorContext,
 } from "./context.ts";
-import { emailOf, ofUserSince } from "./listed.ts";
+import { emailOf, ofUserSince, type Owned, ownedBy } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
-
-/** Whose a row is. A house account has no email. */
-type Owned = { readonly owner: string; readonly email: string | null };
 
 export async function requests(context: OperatorContext): Promise<unknown> {
   const status = oneOfOption(context, "status", REQUEST_STATUSES);
   const rows = await all<RequestRow & Owned>(
     context.env.DB,
-    sql`SELECT ${select(requestColumns(PUBLIC))}, hex(r.requester_id) AS owner,
-        ${emailOf("r.requester_id")} FROM requests r
+    sql`SELECT ${select({ ...requestColumns(PUBLIC), ...ownedBy("r.requester_id") })}
+      FROM requests r
       WHERE ${and([
         ...(await ofUserSince(context, { id: "r.request_id", users: ["r.requester_id"] })),
         ...inStatus("r", status),
       ])}
       ORDER BY r.request_id DESC LIMIT ${limitOption(context)}`,
   );
-  return rows.map((row) => ({
-    ...requestView(row),
-    user_id: readUuid(row.owner),
-    email: row.email,
-  }));
+  return rows.map((row) => ({ ...requestView(row), user_id: row.owner, email: row.email }));
 }
 
 export async function quotes(context: OperatorContext): Promise<unknown> {
   const status = oneOfOption(context, "status", QUOTE_STATUSES);
   const rows = await all<QuoteRow & Owned>(
     context.env.DB,
-    sql`SELECT ${select(quoteColumns("maker"))}, hex(q.maker_id) AS owner,
-        ${emailOf("q.maker_id")} FROM quotes q
+    sql`SELECT ${select({ ...quoteColumns("maker"), ...ownedBy("q.maker_id") })} FROM quotes q
       WHERE ${and([
         ...(await ofUserSince(context, { id: "q.quote_id", users: ["q.maker_id"] })),
         ...inStatus("q", status),
       ])}
       ORDER BY q.quote_id DESC LIMIT ${limitOption(context)}`,
   );
-  return rows.map((row) => ({
-    ...quoteView(row),
-    maker_id: readUuid(row.owner),
-    email: row.email,
-  }));
+  return rows.map((row) => ({ ...quoteView(row), maker_id: row.owner, email: row.email }));
 }
 
-type MatchOfBoth = TradeRow & {
-  readonly requester: string;
-  readonly maker: string;
-  readonly taker_fee: string;
-  readonly maker_fee: string;
-  readonly requester_email: string | null;
-  readonly maker_email: string | null;
+/** What only operators see of both sides. */
+const BOTH = {
+  requester_id: uuidTextOf("m.requester_id"),
+  requester_email: emailOf("m.requester_id"),
+  maker_id: uuidTextOf("m.maker_id"),
+  maker_email: emailOf("m.maker_id"),
+  taker_fee: typed<string>("CAST(m.taker_fee AS TEXT)"),
+  maker_fee: typed<string>("CAST(m.maker_fee AS TEXT)"),
 };
 
 export async function matches(context: OperatorContext): Promise<unknown> {
   const users = ["m.requester_id", "m.maker_id"];
   const of = await ofUserSince(context, { id: "m.match_id", users });
-  const rows = await all<MatchOfBoth>(
+  const rows = await all<TradeRow & RowOf<typeof BOTH>>(
     context.env.DB,
-    sql`SELECT ${select(TRADE)}, hex(m.requester_id) AS requester, hex(m.maker_id) AS maker,
-        CAST(m.taker_fee AS TEXT) AS taker_fee, CAST(m.maker_fee AS TEXT) AS maker_fee,
-        ${emailOf("m.requester_id", "requester_email")}, ${emailOf("m.maker_id", "maker_email")}
-      FROM matches m WHERE ${and(of)} ORDER BY m.match_id DESC LIMIT ${limitOption(context)}`,
+    sql`SELECT ${select({ ...TRADE, ...BOTH })} FROM matches m WHERE ${and(of)} ORDER BY m.match_id DESC LIMIT ${limitOption(context)}`,
   );
   return rows.map((row) => ({
     ...tradeView(row),
-    requester_id: readUuid(row.requester),
+    requester_id: row.requester_id,
     requester_email: row.requester_email,
-    maker_id: readUuid(row.maker),
+    maker_id: row.maker_id,
     maker_email: row.maker_email,
     taker_fee: toHex(BigInt(row.taker_fee)),
     maker_fee: toHex(BigInt(row.maker_fee)),
