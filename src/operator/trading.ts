@@ -79,7 +79,8 @@ export async function matches(context: OperatorContext): Promise<unknown> {
   const of = await ofUserSince(context, { id: "m.match_id", users });
   const rows = await all<TradeRow & RowOf<typeof BOTH>>(
     context.env.DB,
-    sql`SELECT ${select({ ...TRADE, ...BOTH })} FROM matches m WHERE ${and(of)} ORDER BY m.match_id DESC LIMIT ${limitOption(context)}`,
+    sql`SELECT ${select({ ...TRADE, ...BOTH })} FROM matches m WHERE ${and(of)}
+      ORDER BY m.match_id DESC LIMIT ${limitOption(context)}`,
   );
   return rows.map((row) => ({
     ...tradeView(row),
