@@ -1,11 +1,12 @@
 /** Shows users: who they are, what they have and what they have open. */
 import { recordArchive } from "../archive/cold-records.ts";
+import { uuidTextOf } from "../audit/audit.ts";
 import { listApiKeys } from "../auth/api-key.ts";
 import { FROZEN_BY, type FrozenBy } from "../auth/frozen.ts";
 import { balanceView } from "../custody/list-balances.ts";
 import { ownUnfinishedWithdrawals } from "../custody/snapshot-custody.ts";
 import { listBalances } from "../ledger/balance.ts";
-import { all, first, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, first, type RowOf, select, type Sql, sql, typed, uuid } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { timeIdPage } from "../http/cursor.ts";
 import { invalidRequest } from "../platform/problem.ts";
@@ -20,22 +21,20 @@ import { userOf } from "./users.ts";
 /** Rows of each list of `user show`. `more` names the lists that are cut. */
 const MAX_SHOWN = 100;
 
-type UserRow = {
-  readonly user_id: string;
-  readonly email: string;
-  readonly created_at: number;
-  readonly frozen_at: number | null;
-  readonly frozen_by: FrozenBy | null;
+const USER = {
+  user_id: uuidTextOf("u.user_id"),
+  email: typed<string>("u.email"),
+  created_at: typed<number>("u.created_at"),
+  frozen_at: typed<number | null>("u.frozen_at"),
+  frozen_by: typed<FrozenBy | null>(FROZEN_BY.text),
 };
-
-const USER = sql`hex(u.user_id) AS user_id, u.email, u.created_at, u.frozen_at,
-  ${FROZEN_BY} AS frozen_by`;
+type UserRow = RowOf<typeof USER>;
 
 /** Lists users, newest first. Their ids contain the time, so the primary key sorts them. */
 export async function list(context: OperatorContext): Promise<unknown> {
   const rows = await all<UserRow>(
     context.env.DB,
-    sql`SELECT ${USER} FROM users u ORDER BY u.user_id DESC LIMIT ${limitOption(context)}`,
+    sql`SELECT ${select(USER)} FROM users u ORDER BY u.user_id DESC LIMIT ${limitOption(context)}`,
   );
   return rows.map(userView);
 }
@@ -46,7 +45,7 @@ export async function show(context: OperatorContext): Promise<unknown> {
   const userId = await userOf(context);
   const row = await first<UserRow>(
     db,
-    sql`SELECT ${USER} FROM users u WHERE u.user_id = ${uuid(userId)}`,
+    sql`SELECT ${select(USER)} FROM users u WHERE u.user_id = ${uuid(userId)}`,
   );
   if (row === undefined) throw new Error(`user ${userId} was just found`);
   const balances = await listBalances(db, userId, { after: "", limit: MAX_SHOWN + 1 });
@@ -78,7 +77,7 @@ async function rowsOf(db: D1Database, { statement, view }: SnapshotPart): Promis
 
 function userView(row: UserRow) {
   return {
-    user_id: readUuid(row.user_id),
+    user_id: row.user_id,
     email: row.email,
     frozen_by: row.frozen_by,
     frozen_at: toWireTimeOrNull(row.frozen_at),

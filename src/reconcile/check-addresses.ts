@@ -4,7 +4,7 @@
  * the user of its address. SQL can edit both rows, but it cannot derive an address.
  */
 import { uuidTextOf } from "../audit/audit.ts";
-import { all, readUuid, sql } from "../platform/sql.ts";
+import { all, type RowOf, select, sql, typed } from "../platform/sql.ts";
 import type { Chunk } from "./check-alone.ts";
 import { type Difference, differencesIn } from "./difference.ts";
 import { MAX_PER_CHUNK, within } from "./check-journal.ts";
@@ -16,13 +16,14 @@ export type AddressOf = (name: {
   readonly nonce: number;
 }) => { readonly address: string; readonly salt: string } | undefined;
 
-type AddressRow = {
-  readonly chain: string;
-  readonly address: string;
-  readonly owner: string;
-  readonly nonce: number;
-  readonly salt: string;
+const ADDRESS = {
+  chain: typed<string>("chain"),
+  address: typed<string>("'0x' || lower(hex(address))"),
+  userId: uuidTextOf("user_id"),
+  nonce: typed<number>("nonce"),
+  salt: typed<string>("'0x' || lower(hex(salt))"),
 };
+type AddressRow = RowOf<typeof ADDRESS>;
 
 /** Derives the addresses of a chunk of rows, if `addressOf` is known. */
 export async function checkAddresses(
@@ -33,16 +34,13 @@ export async function checkAddresses(
   if (addressOf === undefined) return [];
   const rows = await all<AddressRow>(
     db,
-    sql`SELECT chain, '0x' || lower(hex(address)) AS address, hex(user_id) AS owner, nonce,
-        '0x' || lower(hex(salt)) AS salt
-      FROM deposit_addresses NOT INDEXED WHERE ${within("rowid", chunk)}`,
+    sql`SELECT ${select(ADDRESS)} FROM deposit_addresses NOT INDEXED WHERE ${within("rowid", chunk)}`,
   );
   return rows.flatMap((row) => wrongAddress(row, addressOf));
 }
 
 function wrongAddress(row: AddressRow, addressOf: AddressOf): Difference[] {
-  const { chain, nonce } = row;
-  const userId = readUuid(row.owner);
+  const { chain, userId, nonce } = row;
   const derived = addressOf({ chain, userId, nonce });
   if (derived === undefined) return [];
   const expected = derived.address.toLowerCase();

@@ -2,25 +2,29 @@
  * The checks of trades: matches follow their formulas (`terms_mismatch`), and requests and quotes
  * agree with their matches (`request_mismatch`, `record_mismatch`).
  */
-import { all, sql } from "../platform/sql.ts";
+import { all, type RowOf, select, sql, typed } from "../platform/sql.ts";
 import { idsFrom } from "../platform/uuid.ts";
 import type { Chunk } from "./check-alone.ts";
 import { accountName, type Difference, differencesIn } from "./difference.ts";
 import { MAX_PER_CHUNK, within } from "./check-journal.ts";
 import { MATCHES_LEFT_BEFORE } from "../ledger/released.ts";
 
-type TermsRow = {
-  readonly match_id: string;
-  readonly requester: string;
-  readonly asset: string;
-  readonly amount: string;
-  readonly price: number;
-  readonly usdc_amount: string;
-  readonly taker_fee: string;
-  readonly maker_fee: string;
-  readonly as_quoted: number;
+/** Of match `m`, its quote `q` and its request `r`, of which older ones have left. */
+const TERMS = {
+  match_id: typed<string>("lower(hex(m.match_id))"),
+  requester: typed<string>("hex(m.requester_id)"),
+  asset: typed<string>("m.asset"),
+  amount: typed<string>("CAST(m.amount AS TEXT)"),
+  price: typed<number>("m.price"),
+  usdc_amount: typed<string>("CAST(m.usdc_amount AS TEXT)"),
+  taker_fee: typed<string>("CAST(m.taker_fee AS TEXT)"),
+  maker_fee: typed<string>("CAST(m.maker_fee AS TEXT)"),
+  as_quoted: typed<number>(`q.quote_id IS NULL OR (q.status = 'accepted' AND q.price = m.price
+    AND q.usdc_amount = m.usdc_amount AND q.taker_fee = m.taker_fee
+    AND q.maker_fee = m.maker_fee AND CAST(q.amount AS INTEGER) = m.amount
+    AND q.maker_id = m.maker_id AND q.side = m.side)`),
   /** Of a request whose size is in USDC. */
-  readonly requested_usdc: string | null;
+  requested_usdc: typed<string | null>("CAST(r.usdc_amount AS TEXT)"),
 };
 
 /** No fee is above 1 000 basis points (docs/contract.md, section 1). */
@@ -28,17 +32,9 @@ const MAX_FEE_BPS = 1_000n;
 
 /** Computed here and not in SQL, because amount × price exceeds SQLite's 64 bits. */
 export async function checkTerms(db: D1Database, chunk: Chunk): Promise<Difference[]> {
-  const rows = await all<TermsRow>(
+  const rows = await all<RowOf<typeof TERMS>>(
     db,
-    sql`SELECT hex(m.match_id) AS match_id, hex(m.requester_id) AS requester, m.asset,
-        CAST(m.amount AS TEXT) AS amount, m.price, CAST(m.usdc_amount AS TEXT) AS usdc_amount,
-        CAST(m.taker_fee AS TEXT) AS taker_fee, CAST(m.maker_fee AS TEXT) AS maker_fee,
-        q.quote_id IS NULL OR (q.status = 'accepted' AND q.price = m.price
-          AND q.usdc_amount = m.usdc_amount AND q.taker_fee = m.taker_fee
-          AND q.maker_fee = m.maker_fee AND CAST(q.amount AS INTEGER) = m.amount
-          AND q.maker_id = m.maker_id AND q.side = m.side) AS as_quoted,
-        CAST(r.usdc_amount AS TEXT) AS requested_usdc
-      FROM matches m LEFT JOIN quotes q ON q.quote_id = m.quote_id
+    sql`SELECT ${select(TERMS)} FROM matches m LEFT JOIN quotes q ON q.quote_id = m.quote_id
         LEFT JOIN requests r ON r.request_id = m.request_id
       WHERE ${within("m.matched_group", chunk)}`,
   );
@@ -53,7 +49,7 @@ export async function checkTerms(db: D1Database, chunk: Chunk): Promise<Differen
     if (cost === expected && feesFit && amountFits && row.as_quoted === 1) return [];
     const account = accountName({ owner: row.requester, kind: "match", asset: row.asset });
     const detail =
-      `match ${row.match_id.toLowerCase()}: cost ${cost}, expected ${expected}; ` +
+      `match ${row.match_id}: cost ${cost}, expected ${expected}; ` +
       (amountFits ? "" : `amount ${row.amount} for ${size} USDC; `) +
       `fees ${row.taker_fee} and ${row.maker_fee}${row.as_quoted === 1 ? "" : "; not as quoted"}`;
     const amount = (cost - expected).toString();
