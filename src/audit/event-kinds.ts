@@ -91,12 +91,7 @@ export function kindsWith(mark: Mark): string[] {
   return kinds.filter(([, marks]) => marks.includes(mark)).map(([kind]) => kind);
 }
 
-const [NOTICES, DETAILED] = [new Set(kindsWith("notice")), new Set(kindsWith("details"))];
-
-export function isNoticeKind(kind: string): boolean {
-  return NOTICES.has(kind);
-}
-
-export function isDetailedKind(kind: string): boolean {
-  return DETAILED.has(kind);
+/** Whether a kind of event, which may be of other code, has a mark. */
+export function hasMark(kind: string, mark: Mark): boolean {
+  return kindsWith(mark).includes(kind);
 }
