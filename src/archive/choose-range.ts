@@ -33,10 +33,7 @@ export type Choice = {
 /** What a full seal contains. It takes some 300 KB and a second. */
 export const TRANSFERS_PER_SEAL = 10_000;
 
-/**
- * The range that follows the last seal; undefined if it would be empty. It contains only what is
- * older than `hotMs`, and what the reconciliation has scanned.
- */
+/** The range after the last seal, of what is older than `hotMs` and scanned. Undefined: empty. */
 export async function chooseRange(
   db: D1Database,
   last: Pick<Range, "upTo" | "upToGroup">,

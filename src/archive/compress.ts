@@ -2,10 +2,7 @@
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { SealMalformed } from "./column-text.ts";
 
-/**
- * A part of an object has far less before compression, and so has an object after it. Who can write
- * to the bucket must not exhaust a Worker's memory.
- */
+/** A part has far less, and so has an object. A forged one must not exhaust the memory. */
 export const MAX_BYTES = 32_000_000;
 
 /** workerd refuses some large contents that are exactly as long as the limit. */

@@ -24,10 +24,7 @@ export type FollowLimits = {
   readonly kept: number;
 };
 
-/**
- * Small blocks are kept in the index, because a page of few entries a block would otherwise read an
- * object for each. A larger one has some ten rows or more.
- */
+/** Small blocks are kept, because a page would otherwise read an object for a few entries. */
 export const FOLLOW_LIMITS: FollowLimits = { footers: 200, kept: 1_024 };
 
 /** No reader asks longer after it has read which seal is the newest. */

@@ -1,7 +1,4 @@
-/**
- * The history of one owner: a Durable Object around the index of the owner's blocks. An index that
- * is far behind, because its storage was lost, is completed by the object's alarm.
- */
+/** A Durable Object around one owner's index of blocks. Its alarm completes a lost index. */
 import { DurableObject } from "cloudflare:workers";
 import {
   BlockIndex,

@@ -1,7 +1,4 @@
-/**
- * Where each owner's chain of blocks begins and ends, as the seals say it. `sealed_owners` has the
- * same for readers. Whoever reads all footers compares the two. Pure.
- */
+/** Where each owner's chain of blocks begins and ends, by the seals. `sealed_owners` repeats it. */
 import { type Footer, previousOf, type SealId } from "./footer.ts";
 import type { Owner } from "./sealed-columns.ts";
 

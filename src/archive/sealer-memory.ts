@@ -58,10 +58,7 @@ export function compareWithMemory(
   };
 }
 
-/**
- * A new epoch on the seals that the database has, after it was restored. Lost numbers of transfers
- * are skipped before (src/operator/restore.ts), so the sealer follows the database again.
- */
+/** A new epoch on the seals that a restore has left. restore.ts skips the lost transfers before. */
 export function nextEpoch(memory: SealerMemory, { seals, highest }: DatabaseState): SealerMemory {
   const last = seals[0] ?? NONE;
   return {

@@ -1,7 +1,4 @@
-/**
- * The sealer: one Durable Object that runs `sealRound` in an alarm loop. Cron only wakes it. Its
- * memory is in its own storage, which a restore of the database leaves as it is.
- */
+/** The sealer: one Durable Object that runs `sealRound` in an alarm loop. Cron only wakes it. */
 import { DurableObject } from "cloudflare:workers";
 import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { inChunks } from "../platform/chunks.ts";

@@ -83,10 +83,7 @@ export function recordOf<Of extends AuditKind>(
   };
 }
 
-/**
- * The record of what somebody did without a session or a key of the user: with the password, or as
- * an operator. It is about the user, unless it has another subject.
- */
+/** What somebody did without a session or key of the user. By default, it is about the user. */
 export function recordBy<Of extends AuditRecord["kind"]>(
   actor: AuditActor,
   kind: Of,

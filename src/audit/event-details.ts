@@ -1,7 +1,4 @@
-/**
- * What an event that changes a right stores in `details`: what it changed the right to. The event's
- * MAC (event-mac.ts) and the signed audit chain cover it.
- */
+/** What an event stores in `details`. Its MAC (event-mac.ts) and the signed chain cover it. */
 import { createHash } from "node:crypto";
 import { type DetailedKind, hasMark } from "./event-kinds.ts";
 import type { EventContent, MacKeys } from "./event-mac.ts";

@@ -1,7 +1,4 @@
-/**
- * The keys that sign heads of the audit log: Ed25519 seeds by id in AUDIT_KEYS, newest first. The
- * public halves of all of them are served, so that anyone can verify a head that they were given.
- */
+/** AUDIT_KEYS sign heads: Ed25519 seeds by id, newest first. The public keys of all are served. */
 import type { Config } from "../platform/config.ts";
 
 export type SignedHead = {

@@ -15,10 +15,7 @@ export async function userOption(context: OperatorContext): Promise<string | und
   return email === undefined && id === undefined ? undefined : userOf(context);
 }
 
-/**
- * Conditions of `--email`, `--user-id` and `--since`, as far as they are given, for records whose
- * ids contain their time. Columns are trusted.
- */
+/** Conditions of `--email`, `--user-id` and `--since`, as far as given. Columns are trusted. */
 export async function ofUserSince(
   context: OperatorContext,
   columns: { readonly id: string; readonly users: readonly string[] },

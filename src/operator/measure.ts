@@ -1,7 +1,4 @@
-/**
- * Cron task: writes the one row that GET /status and GET /metrics read. It reads only what is open,
- * and asks watchers and payers for what they saw last.
- */
+/** Cron task: writes the row that GET /status and GET /metrics read, from what is open. */
 import { OLDEST_UNSEALED } from "../archive/watch-sealer.ts";
 import { lastFinished } from "../reconcile/reconcile.ts";
 import { termsOf } from "../platform/alert-kinds.ts";

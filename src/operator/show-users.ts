@@ -85,10 +85,7 @@ function userView(row: UserRow) {
   };
 }
 
-/**
- * What a user can read of their own past, from the database and the archive, for disputes: a page
- * of `items`, newest first, and the `next_cursor` for `--cursor`, or null.
- */
+/** A page of a user's own past, from the database and the archive, for disputes. */
 export async function history(context: OperatorContext): Promise<unknown> {
   const kind = argument(context, "kind");
   const archive = recordArchive(context.env);

@@ -1,7 +1,4 @@
-/**
- * Pauses venues, ends what is stuck, and lists requests, quotes and matches of all users or of one,
- * newest first. Their ids contain the time, so the primary key sorts them.
- */
+/** Pauses venues, ends what is stuck, and lists requests, quotes and matches, newest first. */
 import { toHex } from "../assets/amount.ts";
 import { auditRow, recordBy, uuidTextOf } from "../audit/audit.ts";
 import { NOW } from "../platform/commit.ts";

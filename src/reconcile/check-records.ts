@@ -1,8 +1,6 @@
 /**
- * The checks of records: each record has exactly the transfers that its status calls for
- * (`record_mismatch`), matches follow their formulas (`terms_mismatch`), requests agree with their
- * matches and quotes (`request_mismatch`), a settled withdrawal has its payment on the chain
- * (`payment_mismatch`), and each one was ordered so (`withdrawal_mismatch`). Records are found by
+ * The checks of records: each has exactly the transfers that its status calls for, a settled
+ * withdrawal has its payment on the chain, and each withdrawal was ordered so. Records are found by
  * the commit group that opened or ended them.
  */
 import type { MacKeys } from "../audit/event-mac.ts";
@@ -104,10 +102,7 @@ function mismatch(row: MismatchRow): Difference {
   };
 }
 
-/**
- * Counts the transfers that records call for against those in the journal. `refs` selects what
- * transfers name, as `id`. An amount of zero calls for no transfer.
- */
+/** Counts transfers that records call for against the journal's. `refs` selects what they name. */
 function wrongPostings(refs: Sql): Sql {
   return sql`WITH refs AS MATERIALIZED (SELECT id FROM (${refs}) WHERE NOT ${ARCHIVED_RECORD}),
     counted AS (

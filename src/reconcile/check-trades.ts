@@ -1,7 +1,4 @@
-/**
- * The checks of trades: matches follow their formulas (`terms_mismatch`), and requests and quotes
- * agree with their matches (`request_mismatch`, `record_mismatch`).
- */
+/** The checks of matches, and of requests and quotes against them. */
 import { all, type RowOf, select, sql, typed } from "../platform/sql.ts";
 import { idsFrom } from "../platform/uuid.ts";
 import type { Chunk } from "./check-alone.ts";

@@ -89,10 +89,7 @@ export async function reconcile(
 
 const NOT_CHECKED = { fullDone: false, block: {}, surplus: [] };
 
-/**
- * Follows the newest transfers and groups, in turn so that neither waits for the other. Returns
- * whether all have been checked. If not, the next invocation continues.
- */
+/** Follows the newest transfers and groups, in turn. Returns whether all have been checked. */
 export async function scanRecent(
   db: D1Database,
   keys: Keys,

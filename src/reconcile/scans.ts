@@ -140,11 +140,7 @@ function nextGroup(after: Expr): Sql {
     WHERE newest.seq > ${after}`;
 }
 
-/**
- * Checks the next chunk of a scan. Returns true if there is none, so it has reached its end. Two
- * reconciliations at once are harmless, because the checkpoint advances only from where a chunk
- * starts.
- */
+/** Checks the next chunk of a scan. True: there is none. Two calls at once are harmless. */
 export async function step(
   db: D1Database,
   scan: Scan,
