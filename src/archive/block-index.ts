@@ -91,28 +91,21 @@ export class BlockIndex {
   readonly #source: ArchiveSource;
   readonly #limits: IndexLimits;
   readonly #room: Room;
-  readonly #chain: ChainFollower;
+  /** Each read extends the index to the newest seal first. */
+  readonly chain: ChainFollower;
 
   constructor(storage: SqlStorage, source: ArchiveSource, limits: Partial<IndexLimits> = {}) {
     this.#stored = new StoredBlocks(storage);
     this.#source = source;
     this.#limits = { ...LIMITS, ...limits };
-    this.#chain = new ChainFollower(this.#stored, source, this.#limits);
+    this.chain = new ChainFollower(this.#stored, source, this.#limits);
     this.#room = new Room(this.#limits.open);
-  }
-
-  follow(owner: string, newest: SealId): Promise<void> {
-    return this.#chain.follow(owner, newest);
-  }
-
-  resume(): Promise<boolean> {
-    return this.#chain.resume();
   }
 
   /** A part of a list of records. */
   async records(owner: string, request: RecordsRequest): Promise<RecordsPage> {
     const { newest, filter, after, limit, from } = request;
-    await this.follow(owner, newest);
+    await this.chain.follow(owner, newest);
     const until = Math.min(after?.at ?? Infinity, filter.to ?? Number.MAX_SAFE_INTEGER);
     const period = [filter.from ?? 0, until] as const;
     const blocks = this.#stored.withRecords(filter.kind, newest, period, from);
@@ -139,7 +132,7 @@ export class BlockIndex {
 
   /** Entries below a position, newest first. */
   async page(owner: string, { limit, newest, before, filter }: ColdRequest): Promise<ColdRows> {
-    await this.follow(owner, newest);
+    await this.chain.follow(owner, newest);
     const entries: ColdRows["rows"][number][] = [];
     const blocks = this.#since(filter.from ?? 0, this.#stored.below(newest, before));
     for await (const { entry, rows } of this.#open("transfers", blocks, {
@@ -164,7 +157,7 @@ export class BlockIndex {
     owner: string,
     { newest, filter, before }: Omit<ColdRequest, "limit">,
   ): Promise<number> {
-    await this.follow(owner, newest);
+    await this.chain.follow(owner, newest);
     let entries = 0;
     for (const entry of this.#since(filter.from ?? 0, this.#stored.below(newest, before)))
       if (this.#mayFit(entry, filter, before)) entries += entry.block.count;

@@ -23,7 +23,7 @@ export class History extends DurableObject<Env> {
 
   /** Extends the index, so that the next reader finds it complete. */
   follow(owner: string, newest: SealId): Promise<void> {
-    return this.#completing(this.#index.follow(owner, newest));
+    return this.#completing(this.#index.chain.follow(owner, newest));
   }
 
   page(owner: string, request: ColdRequest): Promise<ColdRows> {
@@ -39,7 +39,7 @@ export class History extends DurableObject<Env> {
   }
 
   override async alarm(): Promise<void> {
-    if (!(await this.#index.resume())) await this.#continue();
+    if (!(await this.#index.chain.resume())) await this.#continue();
   }
 
   async #completing<Result>(call: Promise<Result>): Promise<Result> {

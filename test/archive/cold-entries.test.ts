@@ -503,11 +503,11 @@ itInRelease("continues to rebuild an index after a read that failed", async () =
     env.HISTORY.getByName(`rebuilt:${owner}`),
     async (_: History, { storage }) => {
       const index = new BlockIndex(storage.sql, { db, bucket }, { footers: 2 });
-      await expect(index.follow(owner, newest)).rejects.toThrow("is behind");
+      await expect(index.chain.follow(owner, newest)).rejects.toThrow("is behind");
       isAway = true;
-      await expect(index.resume()).rejects.toThrow("R2 is away");
+      await expect(index.chain.resume()).rejects.toThrow("R2 is away");
       isAway = false;
-      while (!(await index.resume()));
+      while (!(await index.chain.resume()));
       return storage.sql.exec("SELECT count(*) AS n FROM seals WHERE linked = 1").one()["n"];
     },
   );
