@@ -3,23 +3,16 @@ import { type ColdEntries, type CodedRow, unreachable } from "../ledger/cold-ent
 import { reasonNumber } from "../ledger/codes.ts";
 import type { LedgerFilter } from "../ledger/filter.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { near } from "../platform/near.ts";
 import { all, blob, first, sql, uuid } from "../platform/sql.ts";
 import { ID_LEAD_MS } from "../platform/time.ts";
 import type { BlockIndex } from "./block-index.ts";
 import { type ColdFilter, timeOf } from "./cold-page.ts";
 import type { SealId } from "./footer.ts";
-import type { History } from "./history-object.ts";
 
 export type Archive = {
   readonly db: D1Database;
   readonly history: { readonly getByName: (name: string) => Pick<BlockIndex, "page" | "count"> };
 };
-
-/** The histories of a deployment. */
-export function histories(env: Env): { getByName(name: string): DurableObjectStub<History> } {
-  return { getByName: (name) => near(env, env.HISTORY, name) };
-}
 
 /** The name of an owner's history. Users and house accounts have hexadecimal names. */
 export function historyName(owner: string): string {

@@ -1,9 +1,10 @@
 /** A user's own records that only the archive has. A read is 503 if the history is unreachable. */
 import { historyIsCut } from "../ledger/released.ts";
+import { near } from "../platform/near.ts";
 import { expr, type Expr, first, literal, type Sql, sql, uuid } from "../platform/sql.ts";
 import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
 import type { BlockIndex, RecordsPage, RecordsRequest } from "./block-index.ts";
-import { bareId, histories, historyName, orUnavailable } from "./ask-history.ts";
+import { type Archive, bareId, historyName, orUnavailable } from "./ask-history.ts";
 import { timeOf } from "./cold-page.ts";
 import type { SealId } from "./footer.ts";
 import {
@@ -21,8 +22,8 @@ export type RecordArchive = {
   readonly history: { readonly getByName: (name: string) => Pick<BlockIndex, "records"> };
 };
 
-export function recordArchive(env: Env): RecordArchive {
-  return { db: env.DB, history: histories(env) };
+export function recordArchive(env: Env): RecordArchive & Archive {
+  return { db: env.DB, history: { getByName: (name) => near(env, env.HISTORY, name) } };
 }
 
 /** When the newest record of each kind that may have left was opened or made. Null: none has. */

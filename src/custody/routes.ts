@@ -14,7 +14,8 @@ import { chainNamed, checkDestination, withdrawalChain } from "./check-destinati
 import { createDepositAddress, listDepositAddresses } from "./deposit-address.ts";
 import { amounts, balancePage, balanceView, listBalances } from "./list-balances.ts";
 import { listDeposits } from "./list-deposits.ts";
-import { coldEntries, histories } from "../archive/ask-history.ts";
+import { coldEntries } from "../archive/ask-history.ts";
+import { recordArchive } from "../archive/cold-records.ts";
 import { listEntries, statementResponse, wantsStatement } from "./list-entries.ts";
 import { findWithdrawal, listWithdrawals } from "./list-withdrawals.ts";
 import { type WithdrawalRow, withdrawalView } from "./payment-records.ts";
@@ -153,7 +154,7 @@ function registerLedgerRoute(app: Api): void {
     otherMediaTypes: ["text/csv"],
     handler: ({ db, env, settings, actor, query, request }) => {
       const venues = settings.VENUES.map(({ venue_id }) => venue_id);
-      const cold = coldEntries({ db, history: histories(env) }, actor.userId);
+      const cold = coldEntries(recordArchive(env), actor.userId);
       return wantsStatement(request.headers.get("accept"))
         ? statementResponse(db, actor, query, venues, cold)
         : listEntries(db, actor.userId, query, venues, cold);
