@@ -148,7 +148,7 @@ function noticesSince(id: string): Sql {
       AND a.user_id IS NOT NULL AND a.kind IN (${raw(NOTICES)})`;
 }
 
-/** Columns of `audit_events a`: what the MAC of an event covers, and what the database has added. */
+/** Columns of `audit_events a`: what the MAC covers, and what the database has added. */
 export const LOGGED_EVENT = {
   id: uuidTextOf("a.audit_event_id"),
   kind: typed<string>("a.kind"),

@@ -269,7 +269,7 @@ class Verification {
   }
 }
 
-/** Safe cast: `next` of an earlier call. Another text verifies nothing that an operator relies on. */
+/** Safe cast: `next` of an earlier call. With another text, the operator verifies nothing. */
 function readPosition(from: string): Position {
   return JSON.parse(from) as Position;
 }

@@ -12,7 +12,7 @@ type Finding = { readonly setting: string; readonly value: string; readonly risk
 
 const DAY_SECS = 86_400;
 export async function doctor({ env, settings }: OperatorContext): Promise<unknown> {
-  // Beneath each locked prefix. They sort after the heads of the audit log, whose reader stops there.
+  // Beneath each locked prefix. They sort after the heads of the audit log, where its reader stops.
   const locks = await Promise.all([
     checkLock("ARCHIVE", "journal/lock-canary", env.ARCHIVE),
     checkLock("AUDIT", "audit/lock-canary", env.AUDIT),

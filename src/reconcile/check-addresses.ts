@@ -34,7 +34,8 @@ export async function checkAddresses(
   if (addressOf === undefined) return [];
   const rows = await all<AddressRow>(
     db,
-    sql`SELECT ${select(ADDRESS)} FROM deposit_addresses NOT INDEXED WHERE ${within("rowid", chunk)}`,
+    sql`SELECT ${select(ADDRESS)} FROM deposit_addresses NOT INDEXED
+      WHERE ${within("rowid", chunk)}`,
   );
   return rows.flatMap((row) => wrongAddress(row, addressOf));
 }
