@@ -63,10 +63,7 @@ export type AuditRecord = Common &
     | { readonly kind: DetailedKind; readonly details: Details }
   );
 
-/**
- * The record of a change that `actor` makes to their own account. A change that takes step-up needs
- * the actor that `stepUp` returns, which the guard must contain, too.
- */
+/** A change of their own account. One with step-up needs the actor that `stepUp` returns. */
 export function recordOf<Of extends AuditKind>(
   actor: Of extends StepUpKind ? CheckedActor : Actor,
   kind: Of,

@@ -1,8 +1,4 @@
-/**
- * `doctor` names what fails open: settings that are safe only where nothing is at stake, and
- * buckets whose objects can be changed. Only operators see it, because it tells a thief where to
- * begin.
- */
+/** `doctor` names what fails open. Only operators see it: it tells a thief where to begin. */
 import { type Config, witnessesOf } from "../platform/config.ts";
 import { putOnce } from "../platform/put-once.ts";
 import { first, sql } from "../platform/sql.ts";
