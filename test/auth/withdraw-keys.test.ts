@@ -3,8 +3,10 @@ import { expect, it } from "vitest";
 import { trimApiKeys } from "../../src/auth/api-key.ts";
 import { approveApiKey, KEY_APPROVAL_MS } from "../../src/auth/approve-key.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
-import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { mintApiKey } from "../../src/auth/mint-key.ts";
+import { all, first, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, codeOf, settings } from "../support/http.ts";
+import { withBatch } from "../support/slow-database.ts";
 import { newUser, type TestUser } from "../support/users.ts";
 
 const db = env.DB;
@@ -26,11 +28,20 @@ async function asked(user: TestUser) {
   return { apiKeyId: json["api_key_id"] as string, secret: json["secret"] as string, json };
 }
 
-const approve = (apiKeyId: string, delaySecs = 0) => {
+const approve = (apiKeyId: string, delaySecs = 0, on: D1Database = db) => {
   forgetAllCredentials();
   const changed = settings({ AUTH_OPERATOR_KEY_DELAY_SECS: delaySecs });
-  return approveApiKey(db, changed, { apiKeyId, operator: "alice" });
+  return approveApiKey(on, changed, { apiKeyId, operator: "alice" });
 };
+
+const change = (apiKeyId: string, columns: Sql) =>
+  all(db, sql`UPDATE api_keys SET ${columns} WHERE api_key_id = ${uuid(apiKeyId)}`);
+const rowOf = (apiKeyId: string) =>
+  first<{ sealed: string }>(
+    db,
+    sql`SELECT secret_sealed AS sealed, active_from, approved_at FROM api_keys
+      WHERE api_key_id = ${uuid(apiKeyId)}`,
+  );
 
 it("a withdraw key has its scopes only once the operator has approved it", async () => {
   const user = await newUser();
@@ -81,25 +92,70 @@ it.each([
 
 it("lets five keys wait, for seven days, after which cron deletes them", async () => {
   const user = await newUser();
+  // Neither another user's key that waits counts nor an own one that does not.
+  await asked(await newUser());
+  await apiOf(user).post("/auth/api-keys", { label: "k", scopes: ["read"] });
   const keys = [];
   for (let count = 0; count < 5; count++) keys.push(await asked(user));
   expect(await codeOf(await ask(user))).toBe("409 api_key_limit");
-  await all(
-    db,
-    sql`UPDATE api_keys SET created_at = created_at - ${KEY_APPROVAL_MS}
-      WHERE api_key_id = ${uuid(keys[0]?.apiKeyId ?? "")}`,
-  );
+  await change(keys[0]?.apiKeyId ?? "", sql`created_at = created_at - ${KEY_APPROVAL_MS}`);
   expect(await approve(keys[0]?.apiKeyId ?? "")).toBeUndefined();
   expect((await ask(user)).status).toBe(201);
   await trimApiKeys(db);
-  expect((await apiOf(user).get("/auth/api-keys")).json["items"]).toHaveLength(5);
+  expect((await apiOf(user).get("/auth/api-keys")).json["items"]).toHaveLength(6);
 });
 
-it("approves neither a revoked key nor one that did not ask", async () => {
+it("approves neither a revoked or expired key nor one that did not ask", async () => {
   const user = await newUser();
   const revoked = await asked(user);
   await apiOf(user).delete("/auth/api-keys", { api_key_id: revoked.apiKeyId });
   expect(await approve(revoked.apiKeyId)).toBeUndefined();
   const plain = await apiOf(user).post("/auth/api-keys", { label: "k", scopes: ["read"] });
   expect(await approve(plain.json["api_key_id"])).toBeUndefined();
+  const expired = await mintApiKey(db, settings(), {
+    actor: user.actor,
+    ip: undefined,
+    key: {
+      label: "k",
+      scopes: ["withdraw"],
+      expiresAt: Date.now() - 1,
+      allowedIps: ["::/0"],
+      limits: null,
+      requireIdempotency: false,
+    },
+    requestApproval: true,
+  });
+  expect(await approve(expired.api_key_id)).toBeUndefined();
+});
+
+it("approves and seals no key but the one that is named", async () => {
+  const user = await newUser();
+  const [key, own, foreign] = [await asked(user), await asked(user), await asked(await newUser())];
+  // Even with a copy of the seal.
+  await change(own.apiKeyId, sql`secret_sealed = ${(await rowOf(key.apiKeyId))?.sealed ?? ""}`);
+  const others = () => Promise.all([own, foreign].map(({ apiKeyId }) => rowOf(apiKeyId)));
+  const before = await others();
+  expect(await approve(key.apiKeyId)).toBeTypeOf("number");
+  expect(await others()).toEqual(before);
+});
+
+it.each([
+  ["revoked", sql`revoked_at = 1`],
+  ["expired", sql`expires_at = 1`],
+  ["sealed again", sql`secret_sealed = 'another'`],
+])("does not approve a key that is %s before the guard", async (_, columns) => {
+  const user = await newUser();
+  // Another key that waits does not let the guard apply.
+  const [{ apiKeyId }] = [await asked(user), await asked(user)];
+  const changed: { row?: object | undefined } = {};
+  const slow = withBatch(db, async (statements) => {
+    await change(apiKeyId, columns);
+    changed.row = await rowOf(apiKeyId);
+    return db.batch(statements);
+  });
+  expect(await approve(apiKeyId, 0, slow)).toBeUndefined();
+  expect(changed.row).toMatchObject({ active_from: null, approved_at: null });
+  expect(await rowOf(apiKeyId)).toEqual(changed.row);
+  const { items } = (await apiOf(user).get("/auth/get-audit-events")).json as any;
+  expect(items).not.toContainEqual(expect.objectContaining({ kind: "api_key_approved" }));
 });
