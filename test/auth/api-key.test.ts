@@ -47,6 +47,22 @@ async function problemCode(work: Promise<unknown>): Promise<string> {
   }
 }
 
+/** Keys without a secret. */
+function insertKeys(
+  user: TestUser,
+  count: number,
+  { expiresAt = null, revokedAt = null }: { expiresAt?: number | null; revokedAt?: number | null },
+) {
+  const ids = JSON.stringify(Array.from({ length: count }, (_, index) => index));
+  return all(
+    env.DB,
+    sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
+        require_idempotency, minted_by, active_from, created_at, expires_at, revoked_at)
+      SELECT randomblob(16), ${uuid(user.userId)}, 'old', 'read', '', 'm1', 0, 'session', 0, ${NOW},
+        ${expiresAt}, ${revokedAt} FROM json_each(${ids})`,
+  );
+}
+
 type Minted = Signer & { readonly scopes: string[] };
 
 async function minted(user: TestUser, fields: object = {}): Promise<Minted> {
@@ -280,6 +296,22 @@ it("limits a user to 100 keys under concurrent minting", async () => {
   expect(codes).toEqual(Array.from({ length: 5 }, () => "api_key_limit"));
 });
 
+it("counts keys that expire later, also for an operator's key", async () => {
+  const user = await newUser();
+  await insertKeys(user, MAX_KEYS_PER_USER - 1, { expiresAt: Date.now() + 86_400_000 });
+  await insertKeys(user, 1, { expiresAt: Date.now() - 1 });
+  await newKey(user, ["read"]);
+  expect(await problemCode(newKey(user, ["read"]))).toBe("api_key_limit");
+  expect(await codeOf(await apiOf(user).post(KEYS, NEW_KEY))).toBe("409 api_key_limit");
+});
+
+it("makes no operator's key for a user who does not exist", async () => {
+  const userId = crypto.randomUUID();
+  await expect(newKey({ userId }, ["read"])).rejects.toThrow(Problem);
+  const keys = sql`SELECT 1 FROM api_keys WHERE user_id = ${uuid(userId)}`;
+  expect(await all(env.DB, keys)).toEqual([]);
+});
+
 it("pages through every key once", async () => {
   const user = await newUser();
   const made = await Promise.all(Array.from({ length: 7 }, () => newKey(user, ["read"])));
@@ -347,14 +379,7 @@ it("rewraps every key with the newest master key; keys keep working", async () =
 
 it("counts and revokes live keys without reading those that were revoked", async () => {
   const user = await newUser();
-  const ids = Array.from({ length: 5_000 }, (_, index) => index);
-  await all(
-    env.DB,
-    sql`INSERT INTO api_keys (api_key_id, user_id, label, scopes, secret_sealed, master_key_id,
-        require_idempotency, minted_by, active_from, created_at, revoked_at)
-      SELECT randomblob(16), ${uuid(user.userId)}, 'old', 'read', '', 'm1', 0, 'session', 0, ${NOW},
-        ${NOW} FROM json_each(${JSON.stringify(ids)})`,
-  );
+  await insertKeys(user, 5_000, { revokedAt: 1 });
   await minted(user);
   const batches = await rowsReadBy(async (db) => {
     await mintApiKey(db, settings(), { actor: user.actor, ip: undefined, key: SESSION_KEY });
