@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { freezeUser } from "../../src/auth/freeze-user.ts";
 import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
+import { mintApiKey } from "../../src/auth/mint-key.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { apiOf, codeOf, settings } from "../support/http.ts";
 import { newAsset } from "../support/ledger.ts";
@@ -16,6 +17,13 @@ const DEFAULTS = {
   withdraw_max_usdc_per_day: null,
   withdraw_listed_only: false,
   withdraw_approval_above: null,
+};
+const NEW_KEY = {
+  label: "k",
+  expiresAt: null,
+  allowedIps: null,
+  limits: null,
+  requireIdempotency: false,
 };
 
 const get = async (user: TestUser) => (await apiOf(user).get("/auth/policy")).json;
@@ -140,6 +148,18 @@ describe("sessions_trade", () => {
     // A session whose scopes were read a moment ago.
     const late = await submit(command.openRequest({ actor }, book, { amount: 1n }));
     expect(outcomeOf(late)).toBe("scope_missing");
+    const trading = { ...NEW_KEY, scopes: ["trade"] } as const;
+    const lateKey = mintApiKey(db, settings(), { actor, ip: undefined, key: trading });
+    await expect(lateKey).rejects.toMatchObject({ data: { code: "scope_missing" } });
+  });
+
+  it("is not the reason if the quote of a key is rejected", async () => {
+    const { key: book } = newAsset();
+    const user = await newUserWithPassword();
+    await set(user, { sessions_trade: false, max_trade_usdc_per_day: 0 });
+    const request = await openRequest(await newUser({ usdc: 1n }), book, { amount: 1n });
+    const quote = command.placeQuote(await newKey(user, ["trade"]), request.request_id, 1);
+    expect(outcomeOf(await submit(quote))).toBe("account_limit");
   });
 });
 
