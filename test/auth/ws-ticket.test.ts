@@ -153,9 +153,12 @@ it("keeps one row per open stream, however many sockets were opened", async () =
   for (const stream of ["book:open", "book:closed", "book:open"])
     await use(await ticketOf(user), stream);
   expect(await openedStreams(user)).toHaveLength(2);
+  const other = await newUser();
+  await use(await ticketOf(other), "book:closed");
   await all(env.DB, sql`UPDATE opened_streams SET opened_at = opened_at - 120000`);
   await use(await ticketOf(user), "book:new");
   expect(await openedStreams(user)).toEqual(["book:new", "book:open"]);
+  expect(await openedStreams(other)).toEqual(["book:closed"]);
 });
 
 it("leaves the ticket valid when the socket limit refuses its upgrade", async () => {
