@@ -12,7 +12,8 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "src/auth/hold.ts": "operator/reset-account auth/change-password auth/totp auth/stolen",
   "src/auth/login.ts register": "auth/session platform/growth",
   "src/auth/may-write.ts": "auth/who-may operator/reset-account auth/step-up-race",
-  "src/auth/mint-key.ts": "auth/api-key auth/who-may auth/policy platform/growth",
+  "src/auth/mint-key.ts":
+    "auth/api-key auth/withdraw-keys auth/policy auth/who-may platform/growth",
   "src/auth/policy.ts": "auth/policy",
   "src/auth/routes.ts": "auth/key-limits auth/withdraw-keys",
   "src/auth/step-up.ts": "auth/api-key",
@@ -82,6 +83,16 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "The other preconditions exclude every other status.",
   "src/rfq/accept-quote.ts preconditions: without s.request_expires_at > ${at}":
     "A quote never outlives its request, so the quote's expiry decides.",
+  "src/rfq/trade-limits.ts keyAllows: without k.limits ->> 'max_usdc_per_day' IS NOT NULL":
+    "A comparison with NULL is not true. The term saves the sum.",
+  "src/rfq/trade-limits.ts keyAllows: without k.limits ->> 'venues' IS NOT NULL":
+    "The position of a text in NULL is NULL, so the comparison is not true.",
+  "src/rfq/trade-limits.ts keyAllows: without k.limits IS NOT NULL":
+    "Each member of NULL is NULL, and a comparison with it is not true.",
+  "src/rfq/trade-limits.ts accountAllows: without p.max_trade_usdc_per_day IS NOT NULL":
+    "A comparison with NULL is not true. The term saves the sum.",
+  "src/rfq/trade-limits.ts limitFacts: without k.limits IS NOT NULL":
+    "Only keyLimit reads the fact, after keyAllows did not hold. It holds for a key without limits.",
   "trigger accounts_sums: without (SELECT iif(reason = 6, amount, 0) FROM transfers ORDER BY transfer_id DESC LIMIT 1) IS NOT NEW.traded - OLD.traded":
     "Only transfers_post moves a balance, and it adds what the trade moved.",
   "trigger accounts_update: without OLD.balance = t.from_balance + t.amount":
