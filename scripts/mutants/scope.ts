@@ -27,7 +27,7 @@ export const SCOPE: Readonly<Record<string, string>> = {
     "custody/withdraw custody/limits auth/who-may custody/withdrawal-policy rfq/deadline " +
     "chain/restore-claimed",
   "src/custody/withdrawal-addresses.ts": "custody/withdrawal-policy auth/who-may auth/stolen",
-  "src/custody/withdrawal-limit.ts": "custody/withdrawal-policy",
+  "src/custody/withdrawal-policy.ts": "custody/withdrawal-policy",
   "src/http/serve-route.ts": "http/edge http/venues docs/bad-input ledger/statement",
   "src/ledger/statement.ts": "ledger/statement",
   "src/platform/deadline.ts": "rfq/deadline",

@@ -1,7 +1,7 @@
 /** Credits an amount that no chain has seen, for tests and for `wrangler dev`. */
 import type { AssetKey } from "../../src/assets/asset.ts";
 import { announceDeposits } from "../../src/custody/custody-events.ts";
-import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
+import { externalOwner, post } from "../../src/ledger/post.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
 import { blob, type Sql, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
@@ -33,7 +33,6 @@ export async function credit(
         1, ${blob(randomHex(32))}, ${blob(address)}, ${uuid(userId)}, ${asset},
         ${amount.toString()}, 2, 'credited', ${group.seq}, ${group.at}, ${group.seq}, ${group.at},
         ${group.seq})`,
-    openExternalAccounts(source),
     ...post(group, {
       reason: "deposit",
       step: "credit",

@@ -1,7 +1,6 @@
 /**
- * Computes deposit addresses without asking the chain. Each is a CREATE2 clone of the factory's
- * forwarder. The salt is an HMAC, so a user id does not reveal the user's addresses. D1 stores the
- * salt as well, because a sweep needs it.
+ * Computes deposit addresses without asking the chain: CREATE2 clones of the factory's forwarder.
+ * The salt is an HMAC, so a user id does not reveal addresses. A sweep needs it, so D1 stores it.
  */
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";

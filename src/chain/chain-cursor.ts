@@ -42,10 +42,7 @@ export async function readCursor(db: D1Database, chain: string): Promise<Cursor 
 /** Blocks that are read at once. While crediting waits, many thousands may be stored. */
 const BLOCKS_PER_READ = 300;
 
-/**
- * The highest scanned blocks between two heights, highest first. A reorg shows as a hash that no
- * longer matches.
- */
+/** The highest scanned blocks between two heights, highest first. A changed hash shows a reorg. */
 export function readBlocks(
   db: D1Database,
   chain: string,

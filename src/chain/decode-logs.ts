@@ -13,8 +13,7 @@ import { vaultAbi } from "../../contracts/abi/vault.ts";
 
 /**
  * Position of a log. `ordinal` counts the decoded logs of the same contract within the transaction,
- * from 0. It stays the same when a reorg mines the transaction in another block, `logIndex` does
- * not.
+ * from 0. Unlike `logIndex` it stays the same when a reorg mines the transaction again.
  */
 type LogPlace = {
   readonly blockNumber: number;
@@ -73,9 +72,7 @@ const TRANSFER_BATCH = toEventSelector(batchAbi[0]);
 
 const WATCHED: ReadonlySet<string> = new Set([...VAULT_EVENTS, "Swept", "SweepFailed"]);
 
-/**
- * Topics of the events that are decoded, so that nodes filter out a busy contract's other events.
- */
+/** Topics of the decoded events, so that nodes omit the many other events of a busy contract. */
 export const WATCHED_TOPICS: readonly Hex[] = [
   TRANSFER,
   TRANSFER_SINGLE,
@@ -118,7 +115,13 @@ export function decodeLogs(logs: readonly MinedLog[], contracts: Contracts): Dec
     seen.add(identity);
     const address = getAddress(log.address);
     const key = `${log.transactionHash}:${address}`;
-    const place = placeOf(log, counts.get(key) ?? 0);
+    const place = {
+      blockNumber: Number(log.blockNumber),
+      blockHash: log.blockHash,
+      transactionHash: log.transactionHash,
+      ordinal: counts.get(key) ?? 0,
+      logIndex: log.logIndex,
+    };
     if (decodeOne(log, address, place, contracts, decoded)) counts.set(key, place.ordinal + 1);
   }
   return decoded;
@@ -218,14 +221,4 @@ function decodeFactory(log: MinedLog, place: LogPlace, out: Decoded): boolean {
   const { account, token, tokenId } = event.args;
   out.sweeps.push({ ...place, account, token, tokenId });
   return true;
-}
-
-function placeOf(log: MinedLog, ordinal: number): LogPlace {
-  return {
-    blockNumber: Number(log.blockNumber),
-    blockHash: log.blockHash,
-    transactionHash: log.transactionHash,
-    ordinal,
-    logIndex: log.logIndex,
-  };
 }

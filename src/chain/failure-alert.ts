@@ -71,15 +71,12 @@ export class EndpointAlerts {
         AND substr(subject, 1, ${prefix.length}) = ${prefix} AND resolved_at IS NULL
         AND subject NOT IN (SELECT value FROM json_each(${subjects}))`,
     );
-    for (const { host, ...failure } of failing)
-      await raiseAlert(db, "endpoint_failing", prefix + host, detailOf(host, failure));
+    for (const { host, method, reason } of failing) {
+      const detail =
+        `${host} does not answer ${method} (${reason}), for a minute or longer. The others go on ` +
+        "without it. Ask its provider, or replace it: npm run wrangler -- secret put RPC_URLS";
+      await raiseAlert(db, "endpoint_failing", prefix + host, detail);
+    }
     this.#reported = subjects;
   }
-}
-
-function detailOf(host: string, { method, reason }: { method: string; reason: string }): string {
-  return (
-    `${host} does not answer ${method} (${reason}), for a minute or longer. The others go on ` +
-    "without it. Ask its provider, or replace it: npm run wrangler -- secret put RPC_URLS"
-  );
 }

@@ -12,8 +12,8 @@ export type FeeLimits = {
 };
 
 /**
- * Lowest tip of a chain without the setting `min_tip_gwei`. Polygon's nodes reject less than 25
- * gwei, even if they suggest less. Chain ids: Polygon and its test network Amoy.
+ * Lowest tip of a chain without `min_tip_gwei`. Nodes of Polygon and of its test network Amoy
+ * reject less than 25 gwei, even if they suggest less.
  */
 const MIN_TIP_GWEI: Readonly<Record<number, number>> = { 137: 25, 80_002: 25 };
 
@@ -42,9 +42,8 @@ export function areTooLow(fees: Fees, market: Market, limits: FeeLimits): boolea
 }
 
 /**
- * Fees that replace `highest`, the fees of the last stored attempt. Both rise by at least 12.5 %,
- * because nodes demand 10 %, and to the market's fees where those are higher. Undefined if the
- * limits do not allow that.
+ * Fees that replace `highest`, those of the last attempt. Both rise by at least 12.5 %, because
+ * nodes demand 10 %, and to the market's if these are higher. Undefined: the limits forbid it.
  */
 export function replacementFees(
   highest: Fees,
@@ -92,5 +91,5 @@ export function smallestSweep(
   if (chain.native_price === undefined) return setting;
   const wei = SWEEP_GAS * (market.baseFee + market.tip);
   const gas = (wei * BigInt(chain.native_price)) / WEI_PER_COIN + 1n;
-  return gas > setting ? gas : setting;
+  return larger(gas, setting);
 }

@@ -186,9 +186,9 @@ export async function hashesAt(
 }
 
 /**
- * The hash of the block that took the confirmed one's place after a deep reorg, which halts the
- * chain. Enough endpoints must deny the confirmed block, and more than still show it: one that
- * lies can neither halt the chain nor prevent the halt.
+ * The hash that replaced the confirmed block in a deep reorg, which halts the chain. Enough
+ * endpoints must deny the block, and more than show it: a liar can neither cause nor prevent a
+ * halt.
  */
 export function replacementOf(
   chain: ChainConfig,

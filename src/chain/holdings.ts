@@ -24,15 +24,10 @@ export async function readHoldings(
   for (const chunk of inChunks(wanted, PER_CALL)) {
     balances.push(
       ...(await client.multicall({
-        contracts: chunk.map(({ token, holder }) =>
-          token.kind === ERC20
-            ? ({ ...BALANCE, abi: erc20Abi, address: token.token, args: [holder] } as const)
-            : ({
-                ...BALANCE,
-                abi: erc1155Abi,
-                address: token.token,
-                args: [holder, token.tokenId],
-              } as const),
+        contracts: chunk.map(({ token: { kind, token: address, tokenId }, holder }) =>
+          kind === ERC20
+            ? ({ ...BALANCE, abi: erc20Abi, address, args: [holder] } as const)
+            : ({ ...BALANCE, abi: erc1155Abi, address, args: [holder, tokenId] } as const),
         ),
         allowFailure: false,
         deployless: true,

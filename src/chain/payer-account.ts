@@ -30,17 +30,16 @@ export function payerAccount(settings: Config, chain: ChainConfig): OperatorAcco
   return remoteAccount(remote, chain.chain_id);
 }
 
+/** By settings, because an address takes a multiplication on the curve. */
 const addresses = new WeakMap<Config, readonly Address[]>();
 
 /** Addresses of the accounts that pay, of all chains that have one. */
 export function payerAddresses(settings: Config): readonly Address[] {
-  let known = addresses.get(settings);
-  if (known === undefined) {
-    known = settings.CHAINS.filter(
-      ({ chain }) => chain in settings.PAYER_SIGNERS || chain in settings.PAYER_KEYS,
-    ).map((chain) => payerAccount(settings, chain).address);
-    addresses.set(settings, known);
-  }
+  const { CHAINS, PAYER_SIGNERS, PAYER_KEYS } = settings;
+  const paying = CHAINS.filter(({ chain }) => chain in PAYER_SIGNERS || chain in PAYER_KEYS);
+  const known =
+    addresses.get(settings) ?? paying.map((chain) => payerAccount(settings, chain).address);
+  addresses.set(settings, known);
   return known;
 }
 
@@ -64,7 +63,7 @@ function operatorAccount(settings: Config, chain: ChainConfig): OperatorAccount 
   const key = settings.PAYER_KEYS[chain.chain];
   if (key === undefined)
     throw new Error(`Invalid settings: PAYER_KEYS has no key for ${chain.chain}`);
-  const account = privateKeyToAccount(hexOf(key));
+  const account = privateKeyToAccount(`0x${key.replace(/^0x/, "")}`);
   return checkedAccount(account.address, chain.chain_id, (transaction) =>
     account.signTransaction(toEip1559(transaction, chain.chain_id)),
   );
@@ -132,10 +131,6 @@ async function checkSigned(
   if (!isAddressEqual(signer, address)) throw new Error("the signer signed with another account");
 }
 
-function hexOf(text: string): Hex {
-  return `0x${text.replace(/^0x/, "")}`;
-}
-
 export type RemoteSigner = {
   readonly url: string;
   readonly address: Address;
@@ -151,17 +146,14 @@ export function remoteAccount(signer: RemoteSigner, chainId: number): OperatorAc
     }),
   });
   return checkedAccount(signer.address, chainId, async (transaction) => {
+    const request = formatTransactionRequest(toEip1559(transaction, chainId));
+    const params = [{ ...request, from: signer.address, chainId: numberToHex(chainId) }];
     const result: unknown = await client.request({
       method: "eth_signTransaction",
-      params: [toRpc(transaction, signer.address, chainId)],
+      params,
     } as never);
     return rawOf(result);
   });
-}
-
-function toRpc(transaction: Unsigned, from: Address, chainId: number) {
-  const request = formatTransactionRequest(toEip1559(transaction, chainId));
-  return { ...request, from, chainId: numberToHex(chainId) };
 }
 
 /** Web3Signer returns the bytes. geth and others return `{ raw, tx }`. */

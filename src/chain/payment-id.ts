@@ -1,10 +1,8 @@
 /**
- * Computes the id under which the vault pays a withdrawal at most once.
- *
- * The id is public on the chain. So it takes a key of the service: without it nobody who learns a
- * user's id can find that user's payments by guessing each client_withdrawal_id. The key derives
- * from ADDRESS_KEY, because that secret never changes: after a restore the same withdrawal must get
- * the same id again, or it could be paid twice.
+ * Computes the id under which the vault pays a withdrawal at most once. It is public on the chain,
+ * so it takes a key: else who learns a user's id could find their payments by guessing each
+ * client_withdrawal_id. The key derives from ADDRESS_KEY, which never changes: after a restore the
+ * same withdrawal must get the same id again, or it could be paid twice.
  */
 import { concat, type Hex, stringToBytes, toBytes } from "viem";
 import { markOf, type Secret } from "../auth/mark.ts";

@@ -20,8 +20,7 @@ export type Patience = "quick" | "patient";
 
 const LIMIT_MS: Readonly<Record<Patience, number>> = { quick: 1_000, patient: 10_000 };
 /**
- * Quick calls to an endpoint that was late fail at once for as long as it has been failing, but at
- * least and at most for so long.
+ * Quick calls to a late endpoint fail at once for as long as it has failed, within these bounds.
  */
 const REST_MS = { least: 5_000, most: 30_000 } as const;
 /** An endpoint that has failed for so long without a success is worth an alert. */
@@ -111,10 +110,7 @@ async function noted<T>(url: string, method: string, call: () => Promise<T>): Pr
   }
 }
 
-/**
- * Whether the node responded with an error, such as a revert. False if no response arrived. viem
- * wraps some codes of a node in errors of their own.
- */
+/** Whether the node responded with an error, such as a revert. viem wraps some codes in its own. */
 export function isNodeError(error: unknown): boolean {
   return (
     error instanceof BaseError && error.walk((inner) => inner instanceof RpcRequestError) !== null

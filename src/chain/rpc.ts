@@ -120,8 +120,13 @@ export async function requireConfirmed(
   read?: BlockHeader,
 ): Promise<void> {
   const header = read?.number === number ? read : await readHeader(endpoint, number);
-  if (header.hash !== hash)
-    throw new InconsistentNode(`block ${number} is not the confirmed block`);
+  requireHash({ number, hash }, header.hash);
+}
+
+/** Throws unless this is the hash of the confirmed block. */
+export function requireHash(confirmed: Pick<BlockHeader, "number" | "hash">, hash: Hex): void {
+  if (confirmed.hash !== hash)
+    throw new InconsistentNode(`block ${confirmed.number} is not the confirmed block`);
 }
 
 /** Reads the head. Throws if the endpoint is behind `seen`, the highest head seen so far. */

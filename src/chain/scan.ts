@@ -70,10 +70,8 @@ async function readLogs(
     const middle = Math.floor((range.from + range.to) / 2);
     const lower = { from: range.from, to: middle };
     const upper = { from: middle + 1, to: range.to };
-    return [
-      ...(await readLogs(endpoint, lower, contracts, onRefused)),
-      ...(await readLogs(endpoint, upper, contracts, onRefused)),
-    ];
+    const logs = await readLogs(endpoint, lower, contracts, onRefused);
+    return logs.concat(await readLogs(endpoint, upper, contracts, onRefused));
   }
 }
 
@@ -108,10 +106,7 @@ function mined(log: ReturnType<typeof formatLog>): MinedLog {
 /** A limit of requests in a time, which shorter ranges only reach sooner. */
 const RATE_LIMIT = /too many requests|rate.?limit|request (count|limit)|per second|compute units/i;
 
-/**
- * Matches the range errors of Alchemy, Infura, QuickNode, geth, Ankr and drpc, which differ in
- * text. -32005 is "limit exceeded" of EIP-1474.
- */
+/** Matches the errors of Alchemy, Infura, QuickNode, geth, Ankr and drpc. -32005: EIP-1474. */
 function isRangeError(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
   const text = describe(error);

@@ -22,10 +22,7 @@ export type Sent = {
  */
 const KNOWN = /already ?known|known transaction|already imported|nonce ?(is )?too ?low|old ?nonce/i;
 
-/**
- * Sends to every endpoint. Returns once one has accepted, because another may be slow: the sending
- * to it goes on.
- */
+/** Sends to every endpoint. Returns once one has accepted, while slower ones are still called. */
 export async function sendToAll(chain: ChainConfig, raw: Hex): Promise<readonly Sent[]> {
   const results: Sent[] = [];
   const sends = endpoints(chain, "patient").map(async (endpoint) => {

@@ -40,9 +40,7 @@ export function assetOf(
       candidate.chain === chain.chain &&
       isAddressEqual(getAddress(candidate.outcome_tokens), token),
   );
-  return venue === undefined
-    ? undefined
-    : assetKey({ venue: venue.venue_id, assetId: `0x${tokenId.toString(16)}` });
+  return venue && assetKey({ venue: venue.venue_id, assetId: `0x${tokenId.toString(16)}` });
 }
 
 /** The asset of a vault's or factory's event, whose token id is 0 for an ERC-20. */

@@ -138,23 +138,15 @@ export function hasPayerRole(
 }
 
 /**
- * What the vault's limits leave of at most 100 assets, in one call after the block with this
- * number: the largest payment that is ever possible, and the largest that is possible now. Then of
- * ERC-1155 contracts, whose ids share two limits.
+ * What the vault's limits leave of at most 100 assets after a block, in one call: the largest
+ * payment ever possible, and possible now. Then of ERC-1155 contracts, whose ids share two limits.
  */
 export async function readPaymentLimits(
   { client }: Endpoint,
   chain: ChainConfig,
-  {
-    tokens,
-    contracts,
-    block,
-  }: {
-    readonly tokens: readonly Token[];
-    readonly contracts: readonly Address[];
-    readonly block: number;
-  },
+  of: { readonly tokens: readonly Token[]; contracts: readonly Address[]; block: number },
 ): Promise<{ maximum: bigint; available: bigint }[]> {
+  const { tokens, contracts, block } = of;
   const vault = { address: getAddress(chain.vault), abi: vaultAbi } as const;
   const read = await client.multicall({
     contracts: [
@@ -208,12 +200,9 @@ export async function refusesTransfers(
     await client.simulateContract({ ...probe, address: vault, account: vault });
     return false;
   } catch (error) {
-    const reverted =
-      error instanceof BaseError &&
-      error.walk((cause) => cause instanceof ContractFunctionRevertedError);
-    return (
-      reverted instanceof ContractFunctionRevertedError &&
-      reverted.data?.errorName === "TransferFailed"
-    );
+    if (!(error instanceof BaseError)) return false;
+    const reverted = error.walk((cause) => cause instanceof ContractFunctionRevertedError);
+    const { data } = reverted instanceof ContractFunctionRevertedError ? reverted : {};
+    return data?.errorName === "TransferFailed";
   }
 }

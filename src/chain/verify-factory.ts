@@ -32,14 +32,13 @@ export async function verifyFactory(
     sql`SELECT 1 FROM chain_factories WHERE chain = ${chain.chain} AND factory = ${factory}`,
   );
   if (recorded === undefined) {
-    if (!(await matches(chain))) {
+    if (!(await matches(chain)))
       throw new Problem({
         code: "unavailable",
         detail: `Deposit addresses on ${chain.chain} cannot be verified now.`,
         extensions: { outcome: "none" },
         retryAfterSecs: 30,
       });
-    }
     await all(
       env.DB,
       sql`INSERT INTO chain_factories (chain, factory, verified_at)

@@ -1,18 +1,16 @@
 /**
- * Reads that move money.
- *
- * With two or more endpoints configured, at least two must return the same result. An endpoint that
- * is faulty, lagging or unreachable can then neither move money nor stop the others, as long as two
- * correct ones are left. With a single endpoint its result is used.
+ * Reads that move money. With two or more endpoints configured, at least two must return the same
+ * result. One that is faulty, lagging or unreachable can then neither move money nor stop the
+ * others, as long as two correct ones are left. With a single endpoint its result is used.
  */
 import { type ChainConfig, witnessesOf } from "../platform/config.ts";
 import { type Endpoint, endpoints, gather, hostOf, pause, RpcUnavailable } from "./rpc.ts";
 
 /** Endpoints returned different results and not enough agreed. The message names their hosts. */
 export class EndpointsDisagree extends Error {
-  constructor(chain: string, groups: readonly (readonly Endpoint[])[]) {
-    const groupNames = groups.map((group) => group.map(({ url }) => hostOf(url)).join(" and "));
-    super(`the endpoints of ${chain} disagree: ${groupNames.join(" against ")}`);
+  constructor(chain: string, groups: readonly { readonly members: readonly Endpoint[] }[]) {
+    const sides = groups.map(({ members }) => members.map(({ url }) => hostOf(url)).join(" and "));
+    super(`the endpoints of ${chain} disagree: ${sides.join(" against ")}`);
     this.name = "EndpointsDisagree";
   }
 }
@@ -28,15 +26,12 @@ export type Agreed<T> = {
 };
 
 /**
- * Calls `ask` for as many endpoints as `witnessesOf` demands. If those differ or fail, which a slow
- * one does within a second, it calls the others and once more those that failed, all at once, and
- * waits only for as many as decide. `ask` throws if its endpoint has no usable result, for example
- * because it lags. Two results agree if `textOf` returns the same text. `preferred` is the index of
- * the endpoint to begin with, so that no endpoint that lies is always the one that a caller goes on
- * with.
- *
- * Throws `EndpointsDisagree` if results differ and no group is both large enough and the largest,
- * or `RpcUnavailable` if too few endpoints returned a result.
+ * Calls `ask` for as many endpoints as `witnessesOf` demands, from the index `preferred` on, so
+ * that a liar is not always first. If those differ or fail (a slow one within a second), it calls
+ * the others and those that failed, all at once, until enough decide. `ask` throws if its endpoint
+ * has no usable result. Two results agree if `textOf` returns the same text. Throws
+ * `EndpointsDisagree` if no group is both large enough and the largest, or `RpcUnavailable` if too
+ * few endpoints returned a result.
  */
 export async function askAgreed<T>(
   chain: ChainConfig,
@@ -70,21 +65,13 @@ export async function askAgreed<T>(
   }
 
   const bySize = [...groups.values()].toSorted((a, b) => b.members.length - a.members.length);
-  const [largest, second] = bySize;
+  const [largest, ...others] = bySize;
   const [endpoint] = largest?.members ?? [];
-  if (largest !== undefined && endpoint !== undefined && largest.members.length >= needed) {
-    if (largest.members.length > (second?.members.length ?? 0)) {
-      const dissenters = bySize
-        .slice(1)
-        .flatMap(({ members }) => members.map(({ url }) => hostOf(url)));
-      return { value: largest.value, endpoint, dissenters };
-    }
+  if (largest !== undefined && endpoint !== undefined && isDecided(bySize, needed, answered.size)) {
+    const dissenters = others.flatMap(({ members }) => members.map(({ url }) => hostOf(url)));
+    return { value: largest.value, endpoint, dissenters };
   }
-  if (groups.size > 1)
-    throw new EndpointsDisagree(
-      chain.chain,
-      bySize.map(({ members }) => members),
-    );
+  if (others.length > 0) throw new EndpointsDisagree(chain.chain, bySize);
   throw new RpcUnavailable(chain.chain, errors);
 }
 

@@ -6,14 +6,15 @@
  */
 import type { AssetKey } from "../assets/asset.ts";
 import { type AuditActor, auditRow, recordBy } from "../audit/audit.ts";
-import { externalOwner, LOSSES_OWNER, openExternalAccounts, post } from "../ledger/post.ts";
+import { externalOwner, LOSSES_OWNER, post } from "../ledger/post.ts";
 import { closedAlert } from "../platform/alert.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { blob, expr, first, MAX_NATIVE_UNITS, sql, uuid } from "../platform/sql.ts";
+import { blob, expr, first, MAX_NATIVE_UNITS, scalar, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { noPaymentLost } from "./payer/restore-payments.ts";
 import type { ACCEPTED_AS } from "./column-values.ts";
+import { PAID } from "./withdrawal-transfers.ts";
 
 export type Acceptance = {
   readonly paymentId: string;
@@ -69,26 +70,14 @@ export async function acceptPayment(
           WHERE w.payment_id = e.payment_id AND w.status IN ('queued', 'submitted', 'settled'))
         AND NOT EXISTS (SELECT 1 FROM accepted_payments p
           WHERE p.chain = e.chain AND p.payment_id = e.payment_id)`,
-    openExternalAccounts(source),
-    ...post(group, {
-      reason: "withdrawal",
-      step: "end",
-      from: "external",
-      to: "external",
-      source,
-    }),
+    ...post(group, { ...PAID, from: "external", source }),
     // Every batch whose payments the watcher has read is known now, so paying may go on above it.
     sql`UPDATE payer_leases SET floor_vault = ${blob(chain.vault)}, batch_floor = max(
         coalesce(iif(floor_vault = ${blob(chain.vault)}, batch_floor, 1), 1),
         coalesce((SELECT max(batch_no) + 1 FROM vault_events
           WHERE chain = ${chain.chain} AND vault = ${blob(chain.vault)}), 1))
       WHERE chain = ${chain.chain} AND ${applied} AND ${noneLost}`,
-    closedAlert({
-      kind: "payment_unknown",
-      subject: chain.chain,
-      at: group.at,
-      when: sql`${applied} AND ${noneLost}`,
-    }),
+    closedAlert(group, "payment_unknown", chain.chain, sql`${applied} AND ${noneLost}`),
     auditRow(recordBy(actor, "payment_accepted", { subjectId: paymentId }), group.at, applied),
   ]);
   return outcomeOf(db, chain.chain, { paymentId, acceptanceId });
@@ -98,10 +87,7 @@ export async function acceptPayment(
  * Whether the accounts can take the loss. A token of which more than 2^62 units exist has no
  * value, and the service has never credited as much. Two losses at once are decided by the journal.
  */
-async function canPostLoss(
-  db: D1Database,
-  { chain, asset, amount }: { chain: string; asset: string | null; amount: string },
-): Promise<boolean> {
+async function canPostLoss(db: D1Database, { chain, asset, amount }: Paid): Promise<boolean> {
   const row = await first<{ lost: string; outside: string }>(
     db,
     sql`SELECT
@@ -119,11 +105,9 @@ async function outcomeOf(
   chain: string,
   { paymentId, acceptanceId }: { paymentId: string; acceptanceId: string },
 ): Promise<Accepted> {
-  const row = await first<{ ours: number }>(
-    db,
-    sql`SELECT acceptance_id = ${uuid(acceptanceId)} AS ours FROM accepted_payments
-      WHERE chain = ${chain} AND payment_id = ${blob(paymentId)}`,
-  );
-  if (row === undefined) return { status: "has_withdrawal" };
-  return { status: row.ours === 1 ? "accepted" : "accepted_before", chain };
+  const ours = expr`SELECT acceptance_id = ${uuid(acceptanceId)} FROM accepted_payments
+    WHERE chain = ${chain} AND payment_id = ${blob(paymentId)}`;
+  const accepted = await scalar<number | null>(db, ours);
+  if (accepted === null) return { status: "has_withdrawal" };
+  return { status: accepted === 1 ? "accepted" : "accepted_before", chain };
 }

@@ -10,15 +10,14 @@ import type { CheckedActor, SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { runOperation } from "../platform/operation.ts";
-import type { Precondition } from "../platform/preconditions.ts";
+import { type Precondition, required } from "../platform/preconditions.ts";
 import { problem } from "../platform/problem.ts";
 import { atom, type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
 import type { WithdrawalStatus } from "./column-values.ts";
 import { isHalted, PAUSED } from "./payer/payer-lease.ts";
 import { liquidity } from "./withdrawal-transfers.ts";
-import { dailyLimitFacts, type DailyLimitFacts, withinDailyLimit } from "./withdrawal-limit.ts";
-import { addressAllowed, addressFacts, type AddressFacts } from "./withdrawal-addresses.ts";
+import { allowedByPolicy, policyFacts, type PolicyFacts } from "./withdrawal-policy.ts";
 
 type Approval = {
   readonly actor: CheckedActor;
@@ -60,9 +59,7 @@ export function approveAfterStepUp(
     facts: {
       status: atom("w.status"),
       expired: expr`ifnull(w.approval_expires_at <= ${NOW}, 0)`,
-      amount: expr`CAST(w.amount AS TEXT)`,
-      ...addressFacts(targetOf(actor)),
-      ...dailyLimitFacts(withdrawing(actor)),
+      ...policyFacts(withdrawing(actor)),
     },
     apart: actorFacts(actor),
   });
@@ -70,60 +67,48 @@ export function approveAfterStepUp(
 }
 
 type Facts = ActorFacts &
-  AddressFacts &
-  DailyLimitFacts & {
-    readonly status: WithdrawalStatus;
-    readonly expired: number;
-    readonly amount: string;
-  };
+  PolicyFacts & { readonly status: WithdrawalStatus; readonly expired: number };
 
-/** Over `withdrawals w`. */
-function targetOf({ userId }: SessionActor) {
-  return { userId, chain: atom("w.chain"), address: atom("w.to_address") };
-}
-
-/** Over `withdrawals w`. */
+/** The withdrawal `w`. */
 function withdrawing({ userId }: SessionActor) {
-  return { user: uuid(userId), withdrawal: atom("w.withdrawal_id") };
+  return {
+    user: uuid(userId),
+    chain: atom("w.chain"),
+    address: atom("w.to_address"),
+    amount: atom("w.amount"),
+    amountText: expr`CAST(w.amount AS TEXT)`,
+    withdrawal: atom("w.withdrawal_id"),
+  };
 }
 
 /** Over `withdrawals w`. */
 function preconditions(actor: SessionActor, at: Expr): readonly Precondition<Facts, Changed>[] {
   return [
     actorPrecondition(actor, at),
-    {
-      expr: expr`w.status = 'awaiting_approval' AND w.approval_expires_at > ${at}`,
-      reject: ({ status, expired }) => {
-        throw problem(
-          "withdrawal_not_approvable",
+    required(
+      expr`w.status = 'awaiting_approval' AND w.approval_expires_at > ${at}`,
+      ({ status, expired }) => ({
+        code: "withdrawal_not_approvable",
+        detail:
           expired === 1 && status === "awaiting_approval"
             ? "The time to approve the withdrawal has passed."
             : `The withdrawal is ${status}, so it needs no approval.`,
-          { withdrawal_status: status },
-        );
-      },
-    },
-    {
-      expr: expr`NOT ${PAUSED} AND NOT ${isHalted(atom("w.chain"))}`,
-      reject: () => {
-        throw problem("withdrawals_paused", "Withdrawals are paused. Approve it later.");
-      },
-    },
-    addressAllowed(targetOf(actor), at),
+        extensions: { withdrawal_status: status },
+      }),
+    ),
+    required(expr`NOT ${PAUSED} AND NOT ${isHalted(atom("w.chain"))}`, () => ({
+      code: "withdrawals_paused",
+      detail: "Withdrawals are paused. Approve it later.",
+    })),
     // The day of the order may be over, and its limit used again.
-    withinDailyLimit(withdrawing(actor), atom("w.amount"), {
-      at,
-      units: ({ amount }: Facts) => BigInt(amount),
-    }),
-    {
-      // Withdrawals that wait for approval do not count as in flight.
-      expr: expr`${liquidity({ chain: atom("w.chain"), asset: atom("w.asset") })} >= w.amount`,
-      reject: () => {
-        throw problem(
-          "chain_liquidity",
-          "The chain cannot pay that much of this asset now. Approve the withdrawal later.",
-        );
-      },
-    },
+    ...allowedByPolicy(withdrawing(actor), at),
+    // Withdrawals that wait for approval do not count as in flight.
+    required(
+      expr`${liquidity({ chain: atom("w.chain"), asset: atom("w.asset") })} >= w.amount`,
+      () => ({
+        code: "chain_liquidity",
+        detail: "The chain cannot pay that much of this asset now. Approve the withdrawal later.",
+      }),
+    ),
   ];
 }

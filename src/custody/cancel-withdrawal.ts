@@ -6,8 +6,7 @@
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import type { Actor } from "../platform/actor.ts";
 import { runOperation } from "../platform/operation.ts";
-import type { Precondition } from "../platform/preconditions.ts";
-import { problem } from "../platform/problem.ts";
+import { type Precondition, required } from "../platform/preconditions.ts";
 import {
   atom,
   type Expr,
@@ -62,30 +61,24 @@ function preconditions(actor: Actor, at: Expr): readonly Precondition<Facts, Cha
       // Safe cast: the text is a `json_object` of the columns that the row type lists.
       reject: ({ row }) => ({ row: JSON.parse(row) as WithdrawalRow, events: [] }),
     },
-    {
-      // A payment that the vault skipped is queued again, but its signed bytes may be anywhere.
-      expr: expr`w.status IN ('awaiting_approval', 'queued') AND NOT EXISTS (
+    // A payment that the vault skipped is queued again, but its signed bytes may be anywhere.
+    required(
+      expr`w.status IN ('awaiting_approval', 'queued') AND NOT EXISTS (
         SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id)`,
-      reject: ({ status }) => {
-        throw problem(
-          "withdrawal_not_cancellable",
+      ({ status }) => ({
+        code: "withdrawal_not_cancellable",
+        detail:
           status === "queued" || status === "awaiting_approval"
             ? "A transaction that contains the withdrawal has been signed."
             : `The withdrawal is ${status}, so it can no longer be cancelled.`,
-          { withdrawal_status: status },
-        );
-      },
-    },
-    {
-      // After a restore the database may lack signed payments, until the payer has halted and the
-      // operator has restored them.
-      expr: expr`NOT ${isHalted(atom("w.chain"))}`,
-      reject: () => {
-        throw problem(
-          "withdrawals_paused",
-          "Payments on this chain are halted. The withdrawal can be cancelled after a review.",
-        );
-      },
-    },
+        extensions: { withdrawal_status: status },
+      }),
+    ),
+    // After a restore the database may lack signed payments, until the payer has halted and the
+    // operator has restored them.
+    required(expr`NOT ${isHalted(atom("w.chain"))}`, () => ({
+      code: "withdrawals_paused",
+      detail: "Payments on this chain are halted. The withdrawal can be cancelled after a review.",
+    })),
   ];
 }

@@ -1,7 +1,4 @@
-/**
- * What the Durable Objects of one chain share, its watcher and its payer: an alarm loop of rounds,
- * with the alerts about rounds and endpoints that fail.
- */
+/** What watcher and payer share: an alarm loop, with alerts about failing rounds and endpoints. */
 import { DurableObject } from "cloudflare:workers";
 import { EndpointAlerts, FailureAlert } from "../chain/failure-alert.ts";
 import { describe } from "../chain/rpc.ts";
@@ -26,10 +23,7 @@ export type ChainContext = {
 
 type Round = { readonly outcome: string; readonly waitMs: number };
 
-/**
- * Pause between rounds of a payer that has work, and after rounds that failed, so that an alert
- * about ten failures is in time although an idle chain is asked seldom.
- */
+/** Pause of a payer that has work, and after failed rounds: ten of them raise an alert in time. */
 export const activePollMs = ({ poll_ms }: Pick<ChainConfig, "poll_ms">) => Math.min(poll_ms, 4_000);
 
 export abstract class ChainObject extends DurableObject<Env> {
@@ -56,7 +50,7 @@ export abstract class ChainObject extends DurableObject<Env> {
   }
 
   /** Undefined if the settings do not contain the chain. */
-  protected contextOf(name: string | undefined): ChainContext | undefined {
+  #contextOf(name: string | undefined): ChainContext | undefined {
     const settings = config(this.env);
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
     if (chain === undefined) return undefined;
@@ -73,14 +67,14 @@ export abstract class ChainObject extends DurableObject<Env> {
 
   /** The context of an operator's command. */
   protected contextNamed(name: string): ChainContext {
-    const context = this.contextOf(name);
+    const context = this.#contextOf(name);
     if (context === undefined) throw new Error(`the settings have no chain ${name}`);
     return context;
   }
 
   override async alarm(): Promise<void> {
     this.#firstEndpoint++;
-    const context = this.contextOf(await this.ctx.storage.get<string>("chain"));
+    const context = this.#contextOf(await this.ctx.storage.get<string>("chain"));
     if (context === undefined) return;
     const { db, chain } = context;
     let round: Round = { outcome: "failed", waitMs: activePollMs(chain) };

@@ -1,7 +1,6 @@
 /** Checks the chain and the destination of a withdrawal before it is queued. */
-import type { AssetKey } from "../assets/asset.ts";
 import { checksumAddress } from "../assets/address.ts";
-import { readAssetKey } from "../assets/asset.ts";
+import { type AssetKey, readAssetKey } from "../assets/asset.ts";
 import { forwarderAddress } from "../chain/addresses.ts";
 import { payerAddresses } from "../chain/payer-account.ts";
 import {
@@ -37,20 +36,13 @@ export function withdrawalChain(
   if (token === null) return chainNamed(settings, named);
   const home = chainNamed(settings, venueConfig(settings, token.venue).chain);
   if (named !== undefined && chainNamed(settings, named) !== home) {
-    throw invalidRequest([
-      {
-        path: "body.chain",
-        message: `must be ${home.chain}, the chain of ${token.venue}, or omitted`,
-      },
-    ]);
+    const message = `must be ${home.chain}, the chain of ${token.venue}, or omitted`;
+    throw invalidRequest([{ path: "body.chain", message }]);
   }
   return home;
 }
 
-/**
- * Rejects our own contracts and accounts with 400, because funds sent there would be credited again
- * or lost. They are public.
- */
+/** Rejects our own public contracts and accounts, where funds would be credited again or lost. */
 export function checkDestination(settings: Config, toAddress: string): void {
   const ours = settings.CHAINS.flatMap((chain) => [
     ...vaultsOf(chain),

@@ -1,7 +1,4 @@
-/**
- * Deposit addresses are derived, numbered per user and chain, and watched permanently. The newest
- * one is current.
- */
+/** Deposit addresses: derived, numbered per user and chain, and watched for ever. */
 import type * as z from "zod";
 import { checksumAddress } from "../assets/address.ts";
 import { audited, auditRow, recordOf } from "../audit/audit.ts";
@@ -14,15 +11,21 @@ import { storagePrecondition } from "../platform/storage.ts";
 import type { ChainConfig, Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { type Operation, tryOperation } from "../platform/operation.ts";
-import { ask, guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
-import { problem, unavailable } from "../platform/problem.ts";
+import {
+  ask,
+  guardOf,
+  type Precondition,
+  questionOf,
+  required,
+} from "../platform/preconditions.ts";
+import { unavailable } from "../platform/problem.ts";
 import {
   all,
   blob,
   type Expr,
   expr,
   FALSE,
-  first,
+  scalar,
   type Sql,
   sql,
   TRUE,
@@ -35,10 +38,7 @@ import type { AddressRecord } from "./watcher/restore-addresses.ts";
 
 export const MAX_DEPOSIT_ADDRESSES = 50;
 
-/**
- * Parallel calls of one user compete for the next nonce. A try that loses means that another call
- * succeeded.
- */
+/** Parallel calls of a user compete for the next nonce. When one loses, another has succeeded. */
 const NONCE_TRIES = 8;
 
 export type DepositAddress = z.input<typeof schema.DepositAddress>;
@@ -67,7 +67,7 @@ export async function createDepositAddress(
 ): Promise<DepositAddress> {
   const { actor, chain } = command;
   for (let attempt = 0; attempt < NONCE_TRIES; attempt++) {
-    const nonce = await nextNonce(db, actor.userId, chain.chain);
+    const nonce = await scalar<number>(db, addressesOf(actor.userId, chain.chain));
     const operation = insertAddress(settings, { ...command, nonce });
     // Before anything is kept outside the database, so that a rejected call leaves nothing behind.
     await ask(db, [operation.rejection()]);
@@ -81,15 +81,7 @@ export async function createDepositAddress(
   throw unavailable("none", "Too many calls of one user at once. Try again shortly.");
 }
 
-async function nextNonce(db: D1Database, userId: string, chain: string): Promise<number> {
-  const row = await first<{ n: number }>(db, sql`SELECT ${addressesOf(userId, chain)} AS n`);
-  return row?.n ?? 0;
-}
-
-/**
- * Inserts the address of one nonce. It neither applies nor rejects when another call has taken the
- * nonce.
- */
+/** Inserts the address of a nonce. Neither applies nor rejects if another call has taken it. */
 function insertAddress(
   settings: Settings,
   command: Command & { readonly nonce: number },
@@ -129,11 +121,7 @@ function insertAddress(
       return row && view({ ...row, address, chain: chain.chain, nonce }, true);
     },
     rejection: () =>
-      questionOf({
-        preconditions: checks(NOW),
-        facts: {},
-        apart: actorFacts(actor),
-      }),
+      questionOf({ preconditions: checks(NOW), facts: {}, apart: actorFacts(actor) }),
   };
 }
 
@@ -144,23 +132,16 @@ function preconditions(
 ): readonly Precondition<ActorFacts, DepositAddress>[] {
   return [
     actorPrecondition(actor, at),
-    {
-      expr: nonce < MAX_DEPOSIT_ADDRESSES ? TRUE : FALSE,
-      reject: () => {
-        throw problem(
-          "deposit_address_limit",
-          `You have reached the limit of ${MAX_DEPOSIT_ADDRESSES} deposit addresses on a chain. ` +
-            "Earlier ones stay valid.",
-        );
-      },
-    },
+    required(nonce < MAX_DEPOSIT_ADDRESSES ? TRUE : FALSE, () => ({
+      code: "deposit_address_limit",
+      detail:
+        `You have reached the limit of ${MAX_DEPOSIT_ADDRESSES} deposit addresses on a chain. ` +
+        "Earlier ones stay valid.",
+    })),
     storagePrecondition,
     dailyPrecondition(daily, at),
     // Another call took the nonce: try again with the next one.
-    {
-      expr: expr`${addressesOf(actor.userId, chain.chain)} = ${nonce}`,
-      reject: () => undefined,
-    },
+    { expr: expr`${addressesOf(actor.userId, chain.chain)} = ${nonce}`, reject: () => undefined },
     { expr: expr`NOT EXISTS (SELECT 1 ${mine})`, reject: () => undefined },
   ];
 }

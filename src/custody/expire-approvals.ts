@@ -3,9 +3,9 @@
  * the payer is halted: after a restore, the vault may have paid what waits in the database. Nor
  * after a void was signed, because its outcome decides.
  */
-import { type Group, newGroup, NOW } from "../platform/commit.ts";
+import { newGroup, NOW } from "../platform/commit.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
-import { all, atom, type Expr, first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { atom, type Expr, expr, first, raw, scalar, type Sql, sql, uuid } from "../platform/sql.ts";
 import { pushOrThrow } from "../streams/event-log.ts";
 import { pusherOf } from "../streams/notify.ts";
 import { announceWithdrawals } from "./custody-events.ts";
@@ -35,8 +35,8 @@ export async function expireApprovals(env: Env): Promise<boolean> {
       releaseEnded(group, "cancelled"),
       ...announceWithdrawals(group),
     ]);
-    const ended = await expiredBy(env.DB, group);
-    if (ended < PER_GROUP) return false;
+    const ended = expr`SELECT count(*) FROM withdrawals WHERE ended_by = ${uuid(group.id)}`;
+    if ((await scalar<number>(env.DB, ended)) < PER_GROUP) return false;
     if (queriesLeft(env.DB) < QUERIES_PER_GROUP) return true;
   }
   return true;
@@ -47,9 +47,4 @@ function due(at: Expr): Sql {
     WHERE w.status = 'awaiting_approval' AND w.approval_expires_at <= ${at}
       AND NOT ${isHalted(atom("w.chain"))}
       AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id)`;
-}
-
-async function expiredBy(db: D1Database, group: Group): Promise<number> {
-  const rows = await all(db, sql`SELECT 1 FROM withdrawals WHERE ended_by = ${uuid(group.id)}`);
-  return rows.length;
 }

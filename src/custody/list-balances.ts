@@ -1,9 +1,8 @@
 import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
-import { readAssetKey } from "../assets/asset.ts";
+import { assetView } from "./payment-records.ts";
 import type * as schema from "./schemas.ts";
-import type { Balance } from "../ledger/balance.ts";
-import { listBalances as listOwn } from "../ledger/balance.ts";
+import { type Balance, listBalances as listOwn } from "../ledger/balance.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
 
 /** Balances are sorted by asset key, so the last key is the position. */
@@ -30,8 +29,7 @@ export async function listBalances(
 }
 
 export function balanceView(asset: string, balance: Balance): AssetBalance {
-  const token = readAssetKey(asset);
-  return { venue_id: token?.venue ?? null, asset_id: token?.assetId ?? null, ...amounts(balance) };
+  return { ...assetView(asset), ...amounts(balance) };
 }
 
 export function amounts({ available, pending, promised }: Balance) {

@@ -9,7 +9,7 @@ import { NANOS_PER_MS } from "../http/fields.ts";
 import { readUuid } from "../platform/sql.ts";
 import type { Venue } from "../platform/venues.ts";
 import { toWireTime } from "../platform/time.ts";
-import type { LedgerEntry, LedgerQuery } from "./schemas.ts";
+import { LedgerEntry, type LedgerQuery } from "./schemas.ts";
 import { actorRejection } from "../auth/may-write.ts";
 import { readStatement } from "../ledger/statement.ts";
 import type { Actor } from "../platform/actor.ts";
@@ -45,20 +45,12 @@ export async function listEntries(
   userId: string,
   query: LedgerRequest,
   venues: readonly Venue[],
-  cold?: ColdEntries,
+  cold: ColdEntries,
 ): Promise<Page<EntryWire>> {
   const limit = query.limit ?? DEFAULT_PAGE;
   if (limit === 0) return { items: [], next_cursor: query.last_cursor?.text ?? null };
-  const { rows, next } = await readEntries(
-    db,
-    userId,
-    filterOf(query, venues),
-    {
-      before: query.last_cursor?.before ?? NEWEST,
-      limit,
-    },
-    cold,
-  );
+  const page = { before: query.last_cursor?.before ?? NEWEST, limit };
+  const { rows, next } = await readEntries(db, userId, filterOf(query, venues), page, cold);
   return { items: rows.map(entryView), next_cursor: next === null ? null : String(next) };
 }
 
@@ -77,17 +69,7 @@ function entryView(row: EntryRow): EntryWire {
   };
 }
 
-const COLUMNS = [
-  "entry_id",
-  "account",
-  "asset_id",
-  "venue",
-  "delta",
-  "balance_after",
-  "reason",
-  "ref_id",
-  "created_at",
-] as const satisfies (keyof EntryWire)[];
+const COLUMNS = LedgerEntry.keyof().options;
 
 /** get-ledger as CSV (RFC 4180): all matching entries up to the newest. No value needs quotes. */
 export async function statementResponse(
@@ -95,21 +77,14 @@ export async function statementResponse(
   actor: Actor,
   query: LedgerRequest,
   venues: readonly Venue[],
-  cold?: ColdEntries,
+  cold: ColdEntries,
 ): Promise<Response> {
-  const errors = (["limit", "last_cursor"] as const).filter((name) => query[name] !== undefined);
-  if (errors.length > 0)
-    throw invalidRequest(
-      errors.map((name) => ({
-        path: `query.${name}`,
-        message: "not allowed with a statement, which has no pages",
-      })),
-    );
-  const reader = {
-    userId: actor.userId,
-    ...(cold === undefined ? {} : { cold }),
-    mayContinue: async () => (await actorRejection(db, actor)) === undefined,
-  };
+  const given = (["limit", "last_cursor"] as const).filter((name) => query[name] !== undefined);
+  const message = "not allowed with a statement, which has no pages";
+  if (given.length > 0)
+    throw invalidRequest(given.map((name) => ({ path: `query.${name}`, message })));
+  const mayContinue = async () => (await actorRejection(db, actor)) === undefined;
+  const reader = { userId: actor.userId, cold, mayContinue };
   const statement = await readStatement(db, reader, filterOf(query, venues), {
     header: `${COLUMNS.join(",")}\r\n`,
     line: (row) => {
@@ -127,8 +102,7 @@ export async function statementResponse(
 }
 
 /**
- * Whether the caller prefers CSV to JSON: by its quality value, or by the order if these are equal
- * (RFC 9110, section 12.5.1).
+ * Whether the caller prefers CSV to JSON, by quality value, then order (RFC 9110, section 12.5.1).
  */
 export function wantsStatement(accept: string | null): boolean {
   const ranges = (accept ?? "")

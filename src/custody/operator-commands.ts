@@ -15,6 +15,7 @@ import {
   first,
   readUuid,
   type RowOf,
+  scalar,
   select,
   sql,
   TRUE,
@@ -23,7 +24,7 @@ import {
 import { announceDeposits } from "./custody-events.ts";
 import { orphanSmallDeposit } from "./watcher/small-deposits.ts";
 import { ageText, toWireTime } from "../platform/time.ts";
-import { WITHDRAWAL, type WithdrawalRow, withdrawalView } from "./payment-records.ts";
+import { WITHDRAWAL, withdrawalView } from "./payment-records.ts";
 import type { WithdrawalStatus } from "./column-values.ts";
 import { type Config, witnessesOf } from "../platform/config.ts";
 
@@ -74,10 +75,7 @@ export async function recordWithdrawalCommand(
   return { chain: withdrawal.chain, recorded: rows === null || rows[0]?.length === 1, userId };
 }
 
-/**
- * `chain resume`: ends a halt of the watcher and of the payer after a review. It ends no halt that
- * is newer, so an open command is given anew.
- */
+/** `chain resume`: ends the halts of watcher and payer that are older than the command. */
 export async function recordResume(
   db: D1Database,
   chain: string,
@@ -90,6 +88,7 @@ export async function recordResume(
       SELECT ${chain}, ${kind}, ${actor}, ${group.at}
       WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE ${openHere} AND kind = ${kind})`;
   await commitOrThrow(db, group, [
+    // Given anew, so that they also end a halt since.
     sql`UPDATE chain_commands SET actor = ${actor}, at = ${group.at}
       WHERE ${openHere} AND kind IN ('resume_chain', 'resume_payer')`,
     insertCommand("resume_chain"),
@@ -153,8 +152,8 @@ export async function forgetBlock(
     ...announceDeposits(group),
     auditRow(record, group.at, forgotten),
   ]);
-  const [left] = await all<{ n: number }>(db, sql`SELECT count(*) AS n ${waiting}`);
-  return { forgotten: rows === null || (rows[0]?.length ?? 0) > 0, left: left?.n ?? 0 };
+  const left = await scalar<number>(db, expr`SELECT count(*) ${waiting}`);
+  return { forgotten: rows === null || (rows[0]?.length ?? 0) > 0, left };
 }
 
 /**
@@ -176,11 +175,7 @@ export async function resweepAddress(
         block_number = max(block_number, excluded.block_number)`,
     auditRow(recordBy(actor, "address_resweep", { subjectId: address }), group.at, TRUE),
   ]);
-  const found = await first<{ assets: number }>(
-    db,
-    sql`SELECT count(*) AS assets FROM sweepable WHERE ${ofAddress}`,
-  );
-  return found?.assets ?? 0;
+  return scalar<number>(db, expr`SELECT count(*) FROM sweepable WHERE ${ofAddress}`);
 }
 
 /** `withdrawals pause` and `resume`. While paused, new ones are rejected and queued ones wait. */
@@ -201,40 +196,37 @@ export async function setWithdrawalsPaused(
   ]);
 }
 
+/** Columns over `withdrawals w`. */
+const LISTED = {
+  ...WITHDRAWAL,
+  user_id: typed<string>("hex(w.user_id)"),
+  email: typed<string>("(SELECT u.email FROM users u WHERE u.user_id = w.user_id)"),
+  payments_tried: typed<number>(`(SELECT count(*) FROM batch_members m
+    WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'pay')`),
+  open_commands: typed<string | null>(`(SELECT group_concat(c.kind) FROM chain_commands c
+    WHERE c.withdrawal_id = w.withdrawal_id AND c.done_group IS NULL)`),
+  dead_lettered: typed<number>(`EXISTS (SELECT 1 FROM alerts a
+    WHERE a.kind = 'withdrawal_dead_letter' AND a.resolved_at IS NULL
+      AND lower(replace(a.subject, '-', '')) = lower(hex(w.withdrawal_id)))`),
+};
+
 /**
  * Withdrawals `w` of all users that meet the conditions, newest first, with their payment attempts
  * and open commands. Ids contain their time, so the primary key sorts them.
  */
 export async function listWithdrawals(db: D1Database, conditions: readonly Expr[], limit: number) {
-  const rows = await all<
-    WithdrawalRow & {
-      user_id: string;
-      email: string;
-      attempts: number;
-      open_commands: string | null;
-      dead_lettered: number;
-    }
-  >(
+  const rows = await all<RowOf<typeof LISTED>>(
     db,
-    sql`SELECT ${select(WITHDRAWAL)}, hex(w.user_id) AS user_id,
-        (SELECT u.email FROM users u WHERE u.user_id = w.user_id) AS email,
-        (SELECT count(*) FROM batch_members m
-          WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = 'pay') AS attempts,
-        (SELECT group_concat(c.kind) FROM chain_commands c
-          WHERE c.withdrawal_id = w.withdrawal_id AND c.done_group IS NULL) AS open_commands,
-        EXISTS (SELECT 1 FROM alerts a
-          WHERE a.kind = 'withdrawal_dead_letter' AND a.resolved_at IS NULL
-            AND lower(replace(a.subject, '-', '')) = lower(hex(w.withdrawal_id))) AS dead_lettered
-      FROM withdrawals w WHERE ${and(conditions)}
+    sql`SELECT ${select(LISTED)} FROM withdrawals w WHERE ${and(conditions)}
       ORDER BY w.withdrawal_id DESC LIMIT ${limit}`,
   );
-  return rows.map((row) => ({
+  return rows.map(({ user_id, email, payments_tried, open_commands, dead_lettered, ...row }) => ({
     ...withdrawalView(row),
-    user_id: readUuid(row.user_id),
-    email: row.email,
-    payments_tried: row.attempts,
-    open_commands: row.open_commands,
-    dead_lettered: row.dead_lettered === 1,
+    user_id: readUuid(user_id),
+    email,
+    payments_tried,
+    open_commands,
+    dead_lettered: dead_lettered === 1,
   }));
 }
 

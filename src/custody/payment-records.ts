@@ -4,7 +4,7 @@
  */
 import { checksumAddress } from "../assets/address.ts";
 import { toHex } from "../assets/amount.ts";
-import { readAssetKey } from "../assets/asset.ts";
+import { type AssetKey, readAssetKey } from "../assets/asset.ts";
 import { typed, readUuid, type RowOf } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import type { FailureCode, ListedDepositStatus, WithdrawalStatus } from "./column-values.ts";
@@ -17,8 +17,7 @@ export const FAILURE_MESSAGES: Readonly<Record<FailureCode, string>> = {
 };
 
 /**
- * Columns over `deposits d`, or over `small_deposit_records d`. Ids, hashes and addresses are
- * upper-case hex without `0x`.
+ * Columns over `deposits d` or `small_deposit_records d`. Bytes are upper-case hex without `0x`.
  */
 export const DEPOSIT = {
   deposit_id: typed<string>("hex(d.deposit_id)"),
@@ -61,14 +60,18 @@ export const WITHDRAWAL = {
 export type DepositRow = RowOf<typeof DEPOSIT>;
 export type WithdrawalRow = RowOf<typeof WITHDRAWAL>;
 
+/** Null for USDC. */
+export function assetView(asset: AssetKey) {
+  const token = readAssetKey(asset);
+  return { venue_id: token?.venue ?? null, asset_id: token?.assetId ?? null };
+}
+
 export function depositView(row: DepositRow) {
-  const token = readAssetKey(row.asset);
   return {
     deposit_id: readUuid(row.deposit_id),
     chain: row.chain,
     address: checksumAddress(row.address),
-    venue_id: token?.venue ?? null,
-    asset_id: token?.assetId ?? null,
+    ...assetView(row.asset),
     amount: toHex(BigInt(row.amount)),
     transaction_hash: hashView(row.transaction_hash),
     block_number: row.block_number,
@@ -81,14 +84,12 @@ export function depositView(row: DepositRow) {
 }
 
 export function withdrawalView(row: WithdrawalRow) {
-  const token = readAssetKey(row.asset);
   return {
     withdrawal_id: readUuid(row.withdrawal_id),
     job_id: readUuid(row.job_id),
     client_withdrawal_id: row.client_withdrawal_id,
     chain: row.chain,
-    venue_id: token?.venue ?? null,
-    asset_id: token?.assetId ?? null,
+    ...assetView(row.asset),
     amount: toHex(BigInt(row.amount)),
     to_address: checksumAddress(row.to_address),
     status: row.status,

@@ -1,7 +1,7 @@
 /**
- * Keeps recovery records: copies of withdrawals and addresses outside the database, for a restore.
- * Payer and watcher store them in their own storage, which a restore of the database leaves as it
- * is. A record is needed as long as the database can be restored to an earlier instant.
+ * Recovery records: copies of withdrawals and addresses in the storage of payer and watcher, which
+ * a restore of the database leaves as it is. One is needed while an earlier database can be
+ * restored.
  */
 import { inChunks } from "../platform/chunks.ts";
 

@@ -337,13 +337,11 @@ function registerAddressBookRoutes(app: Api): void {
     notices: true,
     problems: [...STEP_UP_PROBLEMS, "chain_unknown", "withdrawal_address_limit"],
     handler: async ({ db, settings, actor, body, clientIp }) => {
-      const { chain } = chainNamed(settings, body.chain);
-      const { password, totp_code } = body;
-      const fields = { password, totp_code };
+      const { chain: named, address: to, label, ...fields } = body;
+      const { chain } = chainNamed(settings, named);
       const checked = await stepUp(db, settings, { actor, fields, clientIp });
-      const entry = { chain, address: body.address, label: body.label };
-      const by = { actor: checked.actor, ip: clientIp };
-      return createWithdrawalAddress(db, settings, { ...by, ...entry });
+      const entry = { actor: checked.actor, ip: clientIp, chain, address: to, label };
+      return createWithdrawalAddress(db, settings, entry);
     },
   });
   route(app, {
@@ -379,19 +377,12 @@ function registerAddressBookRoutes(app: Api): void {
   });
 }
 
-/**
- * Wakes the payer by a queue message. A failure must not fail the request, because the withdrawal
- * is queued. Cron wakes the payer later.
- */
+/** Wakes the payer by a queue message. Never throws, because cron wakes it too. */
 async function sendWakeUp(env: Cloudflare.Env, row: WithdrawalRow): Promise<void> {
-  const withdrawalId = readUuid(row.withdrawal_id);
+  const message = { withdrawal_id: readUuid(row.withdrawal_id), chain: row.chain };
   try {
-    await env.WITHDRAWALS.send({ withdrawal_id: withdrawalId, chain: row.chain });
+    await env.WITHDRAWALS.send(message);
   } catch (error) {
-    log("warn", "custody.wake_up_not_sent", {
-      withdrawal_id: withdrawalId,
-      chain: row.chain,
-      ...errorFields(error),
-    });
+    log("warn", "custody.wake_up_not_sent", { ...message, ...errorFields(error) });
   }
 }

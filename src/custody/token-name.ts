@@ -2,9 +2,7 @@
 import { type AssetKey, readAssetKey, USDC } from "../assets/asset.ts";
 import { type Expr, expr, raw } from "../platform/sql.ts";
 
-export type TokenName = string;
-
-export function tokenName(asset: AssetKey): TokenName {
+export function tokenName(asset: AssetKey): string {
   return readAssetKey(asset)?.venue ?? USDC;
 }
 
@@ -15,6 +13,6 @@ export function tokenNameOf(column: "w.asset" | "p.asset"): Expr {
 }
 
 /** Subject of the alert `token_refuses`. */
-export function tokenSubject(chain: string, token: TokenName): string {
+export function tokenSubject(chain: string, token: string): string {
   return `${chain}:${token}`;
 }

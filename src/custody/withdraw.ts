@@ -16,14 +16,17 @@ import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { beforeDeadline, type InstantFact } from "../platform/deadline.ts";
 import { type Operation, runOperation } from "../platform/operation.ts";
-import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
-import { problem } from "../platform/problem.ts";
+import { guardOf, type Precondition, questionOf, required } from "../platform/preconditions.ts";
+import { Problem, type ProblemData } from "../platform/problem.ts";
 import {
+  type Columns,
   atom,
   blob,
   type Expr,
   expr,
   FALSE,
+  jsonObject,
+  jsonText,
   raw,
   MAX_NATIVE_UNITS,
   select,
@@ -35,18 +38,11 @@ import {
 import { uuidv7 } from "../platform/uuid.ts";
 import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceWithdrawals } from "./custody-events.ts";
-import {
-  type EarlierFacts,
-  earlierFacts,
-  earlierWithdrawal,
-  idReused,
-} from "./earlier-withdrawal.ts";
 import { APPROVAL_MS, unapprovedLastDay } from "../auth/exposure.ts";
 import { effectivePolicy } from "../auth/policy.ts";
-import { addressAllowed, addressFacts, type AddressFacts } from "./withdrawal-addresses.ts";
 import { isHalted, PAUSED } from "./payer/payer-lease.ts";
 import { isDepositAddress } from "./check-destination.ts";
-import { dailyLimitFacts, type DailyLimitFacts, withinDailyLimit } from "./withdrawal-limit.ts";
+import { allowedByPolicy, policyFacts, type PolicyFacts } from "./withdrawal-policy.ts";
 import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
 import { liquidity, ofWithdrawals, QUEUED } from "./withdrawal-transfers.ts";
 
@@ -77,20 +73,14 @@ type Settings = MacKeys &
     "CHAINS" | "WITHDRAWAL_MIN_UNITS" | "WITHDRAWAL_MAX_UNITS" | "WITHDRAWAL_DAILY_COUNT"
   >;
 
-/**
- * `row` is the withdrawal as it is now; `replayed` when an earlier call queued it. Events are for
- * `notifyStreams`.
- */
+/** `row` is as it is now. `replayed`: an earlier call queued it. Events are for `notifyStreams`. */
 export type Withdrawn = {
   readonly row: WithdrawalRow;
   readonly replayed: boolean;
   readonly events: readonly StreamEvent[];
 };
 
-/**
- * Reverted payments of a user to one address within this time after which it is refused, as the
- * service paid their gas.
- */
+/** Reverted payments of a user after which an address is refused: the service paid their gas. */
 export const MAX_REVERTED_PAYMENTS = 3;
 const REVERTED_PAYMENTS_MS = 30 * 86_400_000;
 const DAY_MS = 86_400_000;
@@ -141,8 +131,7 @@ function queueWithdrawal(settings: Settings, command: WithdrawCommand): Operatio
           instant: NOW,
           available: availableText(actor.userId, atom("?", [terms.asset])),
           liquidity: expr`CAST(${liquidity(terms)} AS TEXT)`,
-          ...addressFacts(targetOf(command)),
-          ...dailyLimitFacts({ user: uuid(actor.userId) }),
+          ...policyFacts(withdrawing(command)),
         },
         apart: { ...actorFacts(actor), ...earlierFacts(actor.userId, terms) },
       }),
@@ -157,23 +146,15 @@ function insertWithdrawal(
 ): Sql {
   const { actor, terms } = command;
   const payment = paymentId(settings, actor.userId, terms.clientWithdrawalId);
-  const mac = (waits: boolean) =>
-    termsMac(
-      settings,
-      {
-        ...terms,
-        withdrawalId: ids.withdrawalId,
-        userId: actor.userId,
-        paymentId: payment,
-        amount: terms.amount.toString(),
-      },
-      waits,
-    );
+  const { withdrawalId } = ids;
+  const amount = String(terms.amount);
+  const bound = { ...terms, amount, withdrawalId, userId: actor.userId, paymentId: payment };
+  const mac = (waits: boolean) => termsMac(settings, bound, waits);
   return sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
     payment_id, chain, asset, amount,
       to_address, status, approval_expires_at, created_at, updated_at, queued_group,
       changed_group, terms_mac)
-    SELECT ${uuid(ids.withdrawalId)}, ${uuid(ids.jobId)}, ${uuid(actor.userId)},
+    SELECT ${uuid(withdrawalId)}, ${uuid(ids.jobId)}, ${uuid(actor.userId)},
       ${terms.clientWithdrawalId},
       ${blob(payment)}, ${terms.chain}, ${terms.asset}, ${terms.amount},
       ${blob(terms.toAddress)}, iif(p.waits, 'awaiting_approval', 'queued'),
@@ -195,17 +176,27 @@ function bounded(amount: bigint): bigint {
   return amount > MAX_NATIVE_UNITS ? MAX_NATIVE_UNITS : amount;
 }
 
-function targetOf({ actor, terms }: Pick<WithdrawCommand, "actor" | "terms">) {
+function withdrawing({ actor, terms }: Pick<WithdrawCommand, "actor" | "terms">) {
   return {
-    userId: actor.userId,
+    user: uuid(actor.userId),
     chain: atom("?", [terms.chain]),
     address: blob(terms.toAddress),
+    amount: expr`${bounded(terms.amount)}`,
+    amountText: atom("?", [String(terms.amount)]),
   };
 }
 
-type Facts = InstantFact &
-  AddressFacts &
-  DailyLimitFacts & { readonly available: string; readonly liquidity: string };
+/** `earlier`: the withdrawal that used this client_withdrawal_id before, as JSON text. */
+type EarlierFacts = { readonly earlier: string | null };
+
+function earlierFacts(userId: string, terms: WithdrawTerms): Columns<keyof EarlierFacts> {
+  return {
+    earlier: expr`SELECT ${jsonText(jsonObject(WITHDRAWAL))} FROM withdrawals w
+      WHERE w.user_id = ${uuid(userId)} AND w.client_withdrawal_id = ${terms.clientWithdrawalId}`,
+  };
+}
+
+type Facts = InstantFact & PolicyFacts & { readonly available: string; readonly liquidity: string };
 
 type Preconditions = readonly Precondition<Facts & ActorFacts & EarlierFacts, Withdrawn>[];
 
@@ -230,15 +221,34 @@ function isNew(settings: Settings, { actor, terms }: WithdrawCommand): Precondit
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM withdrawals
         WHERE user_id = ${user} AND client_withdrawal_id = ${clientWithdrawalId})`,
-      reject: ({ earlier }) => earlierWithdrawal(earlier, terms),
+      reject: ({ earlier }) => replayOf(earlier, terms),
     },
-    {
-      // After a restore the payment of its id may be in the ledger already, without a withdrawal.
-      expr: expr`NOT EXISTS (SELECT 1 FROM accepted_payments
+    // After a restore the payment of its id may be in the ledger already, without a withdrawal.
+    required(
+      expr`NOT EXISTS (SELECT 1 FROM accepted_payments
         WHERE chain = ${chain} AND payment_id = ${payment})`,
-      reject: idReused,
-    },
+      () => ID_REUSED,
+    ),
   ];
+}
+
+const ID_REUSED: ProblemData = {
+  code: "client_withdrawal_id_reused",
+  detail: "This client_withdrawal_id was used with other terms. Choose a new one.",
+};
+
+/** Throws when the terms of the earlier withdrawal differ, by value, not by spelling. */
+function replayOf(earlier: string | null, terms: WithdrawTerms): Withdrawn | undefined {
+  if (earlier === null) return undefined;
+  // Safe cast: the text is a `json_object` of the columns that the row type lists.
+  const row = JSON.parse(earlier) as WithdrawalRow;
+  const same =
+    BigInt(row.amount) === terms.amount &&
+    row.to_address.toLowerCase() === terms.toAddress.slice(2).toLowerCase() &&
+    row.chain === terms.chain &&
+    row.asset === terms.asset;
+  if (!same) throw new Problem(ID_REUSED);
+  return { row, replayed: true, events: [] };
 }
 
 function withinLimits(
@@ -251,93 +261,66 @@ function withinLimits(
   const { WITHDRAWAL_MIN_UNITS: minimum, WITHDRAWAL_MAX_UNITS: configured } = settings;
   const maximum = vaultLimit !== undefined && vaultLimit < configured ? vaultLimit : configured;
   return [
-    {
-      expr: expr`NOT ${PAUSED} AND NOT ${isHalted(chain)}`,
-      reject: () => {
-        throw problem(
-          "withdrawals_paused",
-          "Withdrawals are paused. Queued withdrawals wait; nothing was taken.",
-        );
-      },
-    },
-    {
-      // A maximum of 2^62 is a limit of balances, not of withdrawals: beyond it the funds are
-      // insufficient.
-      expr: amount >= minimum && (amount <= maximum || maximum >= MAX_NATIVE_UNITS) ? TRUE : FALSE,
-      reject: () => {
-        throw problem(
-          "withdrawal_amount_limit",
-          "The amount is outside the limits of one withdrawal.",
-          { minimum: toHex(minimum), maximum: toHex(maximum) },
-        );
-      },
-    },
-    {
-      expr: expr`${queuedToday(user, at, settings)} < ${settings.WITHDRAWAL_DAILY_COUNT}`,
-      reject: () => {
-        throw problem(
-          "withdrawal_daily_limit",
-          `You have reached the limit of ${settings.WITHDRAWAL_DAILY_COUNT} withdrawals in 24 hours, ` +
-            "failed ones included.",
-          { remaining: 0 },
-        );
-      },
-    },
-    addressAllowed(targetOf({ actor, terms }), at),
-    withinDailyLimit({ user }, expr`${bounded(amount)}`, { at, units: () => amount }),
-    {
-      expr: expr`(SELECT count(*) FROM withdrawals INDEXED BY withdrawals_reverted
+    required(expr`NOT ${PAUSED} AND NOT ${isHalted(chain)}`, () => ({
+      code: "withdrawals_paused",
+      detail: "Withdrawals are paused. Queued withdrawals wait; nothing was taken.",
+    })),
+    // A maximum of 2^62 is a limit of balances, not of withdrawals: beyond it the funds are
+    // insufficient.
+    required(
+      amount >= minimum && (amount <= maximum || maximum >= MAX_NATIVE_UNITS) ? TRUE : FALSE,
+      () => ({
+        code: "withdrawal_amount_limit",
+        detail: "The amount is outside the limits of one withdrawal.",
+        extensions: { minimum: toHex(minimum), maximum: toHex(maximum) },
+      }),
+    ),
+    required(expr`${queuedToday(user, at, settings)} < ${settings.WITHDRAWAL_DAILY_COUNT}`, () => ({
+      code: "withdrawal_daily_limit",
+      detail:
+        `You have reached the limit of ${settings.WITHDRAWAL_DAILY_COUNT} withdrawals in 24 hours, ` +
+        "failed ones included.",
+      extensions: { remaining: 0 },
+    })),
+    ...allowedByPolicy(withdrawing({ actor, terms }), at),
+    required(
+      expr`(SELECT count(*) FROM withdrawals INDEXED BY withdrawals_reverted
         WHERE user_id = ${user}
         AND created_at > ${at} - ${REVERTED_PAYMENTS_MS} AND failure_code = 'payment_reverted'
         AND to_address = ${blob(toAddress)}) < ${MAX_REVERTED_PAYMENTS}`,
-      reject: destinationRefused,
-    },
+      () => DESTINATION_REFUSED,
+    ),
   ];
 }
+
+const DESTINATION_REFUSED: ProblemData = {
+  code: "destination_refused",
+  detail: "Payments to this address failed repeatedly. Choose another one.",
+};
 
 function isFunded(settings: Settings, { actor, terms }: WithdrawCommand): Preconditions {
   const { amount, asset, chain, toAddress } = terms;
   return [
-    {
-      expr: hasAvailable(actor.userId, asset, amount),
-      reject: ({ available }) => {
-        throw problem("insufficient_funds", "The available balance is below the amount.", {
-          available: toHex(BigInt(available)),
-          required: toHex(amount),
-        });
-      },
-    },
-    {
-      // After the check of funds, and worded like an address that failed. Otherwise anybody could
-      // ask, without funds, which addresses are the service's.
-      expr: expr`NOT ${isDepositAddress(settings, toAddress)}`,
-      reject: destinationRefused,
-    },
-    {
-      expr: amount > MAX_NATIVE_UNITS ? FALSE : expr`${liquidity(terms)} >= ${amount}`,
-      reject: (facts) => {
-        const issued = BigInt(facts.liquidity);
-        throw problem(
-          "chain_liquidity",
-          `${chain} cannot pay that much of this asset now. Withdraw less, or on another chain.`,
-          { available: toHex(issued > 0n ? issued : 0n) },
-        );
-      },
-    },
+    required(hasAvailable(actor.userId, asset, amount), ({ available }: Facts) => ({
+      code: "insufficient_funds",
+      detail: "The available balance is below the amount.",
+      extensions: { available: toHex(BigInt(available)), required: toHex(amount) },
+    })),
+    // After the check of funds, and worded like an address that failed. Otherwise anybody could
+    // ask, without funds, which addresses are the service's.
+    required(expr`NOT ${isDepositAddress(settings, toAddress)}`, () => DESTINATION_REFUSED),
+    required(
+      amount > MAX_NATIVE_UNITS ? FALSE : expr`${liquidity(terms)} >= ${amount}`,
+      ({ liquidity: left }: Facts) => ({
+        code: "chain_liquidity",
+        detail: `${chain} cannot pay that much of this asset now. Withdraw less, or on another chain.`,
+        extensions: { available: toHex(BigInt(left) > 0n ? BigInt(left) : 0n) },
+      }),
+    ),
   ];
 }
 
-function destinationRefused(): never {
-  throw problem(
-    "destination_refused",
-    "Payments to this address failed repeatedly. Choose another one.",
-  );
-}
-
-/**
- * Failed withdrawals count too, so that a payment that always reverts cannot be repeated without
- * end.
- */
+/** Failed withdrawals count, so that a payment that always reverts cannot be repeated for ever. */
 function queuedToday(user: Expr, at: Expr, settings: Settings): Expr {
   return expr`SELECT count(*) FROM (SELECT 1 FROM withdrawals
     WHERE user_id = ${user} AND created_at > ${at} - ${DAY_MS}

@@ -8,7 +8,6 @@ import { checksumAddress } from "../assets/address.ts";
 import { detailed, recordOf } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
 import { commitOwnChange } from "../auth/own-change.ts";
-import { effectivePolicy } from "../auth/policy.ts";
 import {
   fetchCount,
   olderThan,
@@ -20,19 +19,8 @@ import {
 import { described } from "../http/fields.ts";
 import type { CheckedActor, SessionActor } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
-import type { Precondition } from "../platform/preconditions.ts";
-import { Problem, problem } from "../platform/problem.ts";
-import {
-  type Columns,
-  all,
-  blob,
-  type Expr,
-  expr,
-  readUuid,
-  type Sql,
-  sql,
-  uuid,
-} from "../platform/sql.ts";
+import { problem } from "../platform/problem.ts";
+import { all, blob, type Expr, expr, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 
@@ -53,33 +41,20 @@ type Entry = z.input<typeof WithdrawalAddress>;
 type Destination = { readonly chain: string; readonly address: string };
 type By = { readonly actor: SessionActor; readonly ip: string | undefined };
 
-/**
- * Adds an address, for the actor that `stepUp` returned. One that is listed is returned as it is.
- * Throws `withdrawal_address_limit`.
- */
+/** Adds an address for the actor of `stepUp`, unless listed. Throws `withdrawal_address_limit`. */
 export async function createWithdrawalAddress(
   db: D1Database,
   settings: Pick<Config, "AUTH_SECURITY_DELAY_SECS"> & MacKeys,
-  {
-    actor,
-    ip,
-    ...entry
-  }: By & Destination & { readonly actor: CheckedActor; readonly label: string },
+  { actor, ip, ...entry }: By & Destination & { actor: CheckedActor; label: string },
 ): Promise<Entry> {
   const { userId } = actor;
   const addressId = uuidv7();
   const afterMs = settings.AUTH_SECURITY_DELAY_SECS * 1_000;
   const listed = expr`EXISTS (SELECT 1 FROM withdrawal_addresses WHERE ${isEntry(userId, entry)})`;
+  const record = recordOf(actor, "withdrawal_address_created", { ip, subjectId: addressId });
+  const address = entry.address.toLowerCase().replace(/^0x/, "");
   await commitOwnChange(db, actor, {
-    record: detailed(
-      settings,
-      recordOf(actor, "withdrawal_address_created", { ip, subjectId: addressId }),
-      {
-        chain: entry.chain,
-        address: entry.address.toLowerCase().replace(/^0x/, ""),
-        afterMs,
-      },
-    ),
+    record: detailed(settings, record, { chain: entry.chain, address, afterMs }),
     when: () => expr`NOT ${listed} AND (SELECT count(*) FROM withdrawal_addresses
         WHERE user_id = ${uuid(userId)}) < ${MAX_WITHDRAWAL_ADDRESSES}`,
     statements: ({ at, applied }) => [
@@ -165,43 +140,4 @@ function entryView(row: Row): Entry {
 
 function isEntry(userId: string, { chain, address }: Destination): Expr {
   return expr`user_id = ${uuid(userId)} AND chain = ${chain} AND address = ${blob(address)}`;
-}
-
-/** Who withdraws, and SQL for where. */
-type Target = { readonly userId: string; readonly chain: Expr; readonly address: Expr };
-
-/** The address is active in the book, or the policy does not ask for it. */
-export function addressAllowed(
-  { userId, chain, address }: Target,
-  at: Expr,
-): Precondition<AddressFacts, never> {
-  return {
-    expr: expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(uuid(userId), at)} p
-      WHERE p.withdraw_listed_only = 1 AND NOT EXISTS (SELECT 1 FROM withdrawal_addresses b
-        WHERE b.user_id = ${uuid(userId)} AND b.chain = ${chain} AND b.address = ${address}
-          AND b.active_from <= ${at}))`,
-    reject: ({ address_active_from: activeFrom }) => {
-      throw addressNotListed(activeFrom);
-    },
-  };
-}
-
-export type AddressFacts = { readonly address_active_from: number | null };
-
-/** When the address becomes usable. Null: it is not listed. */
-export function addressFacts({ userId, chain, address }: Target): Columns<keyof AddressFacts> {
-  return {
-    address_active_from: expr`SELECT b.active_from FROM withdrawal_addresses b
-      WHERE b.user_id = ${uuid(userId)} AND b.chain = ${chain} AND b.address = ${address}`,
-  };
-}
-
-function addressNotListed(activeFrom: number | null): Problem {
-  return problem(
-    "address_not_listed",
-    activeFrom === null
-      ? "The account's policy allows only addresses of the address book. This one is not listed."
-      : `The address is usable from ${toWireTime(activeFrom)}.`,
-    { active_from: activeFrom === null ? null : toWireTime(activeFrom) },
-  );
 }

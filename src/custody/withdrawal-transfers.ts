@@ -26,8 +26,7 @@ export function ofWithdrawals(where: Sql, to: Sql = sql`w.user_id`): Sql {
 }
 
 /**
- * What the chain has issued of the asset, less what is in flight there. Its external account holds
- * the issue, negative.
+ * What the chain has issued, as its external account's negative balance, less what is in flight.
  */
 export function liquidity({
   chain,

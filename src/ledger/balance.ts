@@ -1,11 +1,10 @@
 import { type AssetKey, USDC } from "../assets/asset.ts";
 import { externalOwner, FEES_OWNER, usable } from "./post.ts";
-import { all, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, expr, first, scalar, type Sql, sql, uuid } from "../platform/sql.ts";
 
 /**
  * Native units. `available` can be used. `pending` is set aside: for withdrawals in flight, and
- * `promised` of it for open quotes. A promise moves nothing, so in the journal it is still part of
- * the available account.
+ * `promised` of it for open quotes, although the journal still has a promise as available.
  */
 export type Balance = {
   readonly available: bigint;
@@ -25,22 +24,16 @@ export async function readBalance(
 
 /** What the service owes its users on a chain: what was deposited there and not withdrawn. */
 export async function readIssued(db: D1Database, chain: string, asset: AssetKey): Promise<bigint> {
-  const row = await first<{ issued: string }>(
-    db,
-    sql`SELECT CAST(-balance AS TEXT) AS issued FROM accounts
-      WHERE owner = ${externalOwner(chain)} AND asset = ${asset} AND kind = 'external'`,
-  );
-  return BigInt(row?.issued ?? "0");
+  const issued = expr`SELECT CAST(-balance AS TEXT) FROM accounts
+    WHERE owner = ${externalOwner(chain)} AND asset = ${asset} AND kind = 'external'`;
+  return BigInt((await scalar<string | null>(db, issued)) ?? 0);
 }
 
 /** The fees that the service holds, in USDC units. */
 export async function readBalanceOfFees(db: D1Database): Promise<bigint> {
-  const row = await first<{ held: string }>(
-    db,
-    sql`SELECT CAST(balance AS TEXT) AS held FROM accounts
-      WHERE owner = ${FEES_OWNER} AND asset = ${USDC} AND kind = 'fees'`,
-  );
-  return BigInt(row?.held ?? "0");
+  const held = expr`SELECT CAST(balance AS TEXT) FROM accounts
+    WHERE owner = ${FEES_OWNER} AND asset = ${USDC} AND kind = 'fees'`;
+  return BigInt((await scalar<string | null>(db, held)) ?? 0);
 }
 
 /** The user's assets with a balance, in the order of their keys, from the one after `after`. */

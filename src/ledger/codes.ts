@@ -1,7 +1,4 @@
-/**
- * The reasons and steps of the journal as numbers. Names would take a third of every transfer,
- * because both columns are part of most indexes.
- */
+/** The reasons and steps of the journal as numbers, because most indexes contain both columns. */
 import { atom, type Expr } from "../platform/sql.ts";
 
 /** A code is the position in the list, counted from 1. Append only, and never remove one. */
@@ -16,10 +13,7 @@ export const REASONS = [
 ] as const;
 export type Reason = (typeof REASONS)[number];
 
-/**
- * Which part of a record's life a transfer is. A settlement and a release share the step `end`,
- * because a withdrawal ends once.
- */
+/** The part of a record's life. Settlement and release share `end`: a withdrawal ends once. */
 const STEPS = ["reserve", "end", "match", "credit", "queue"] as const;
 export type Step = (typeof STEPS)[number];
 

@@ -1,7 +1,4 @@
-/**
- * Entries that are only in the archive, as get-ledger needs them. The archive implements it
- * (src/archive/ask-history.ts); the ledger only asks.
- */
+/** Entries that are only in the archive, which implements this (src/archive/ask-history.ts). */
 import type { AssetKey } from "../assets/asset.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
 import type { LedgerFilter, SubAccount } from "./filter.ts";

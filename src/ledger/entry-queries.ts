@@ -54,10 +54,9 @@ import { isIndexedCredit } from "./transfer-types.ts";
 export const NEWEST = 2n ** 62n;
 
 /**
- * The newest `limit` entries of the selected runs. With a filter on amounts, the newest `examined`
- * entries of any amount are merged: the rows are those that fit, and the oldest one in any case, so
- * that the caller can continue below it. `fits` tells them apart, and `merged_count` is the number
- * of all.
+ * The newest `limit` entries of the selected runs. With a filter on amounts, of the newest
+ * `examined` ones (`merged_count` is their number) those that fit (`fits`), and in any case the
+ * oldest one, below which the caller can continue.
  */
 export function mergedEntries(
   userId: string,
@@ -76,10 +75,7 @@ export function mergedEntries(
     ORDER BY entry_id DESC LIMIT ${page.limit}`;
 }
 
-/**
- * The tables `runs`, the runs that the filter selects, and `bounds`, the transfers between the
- * cursor and the filter's instants.
- */
+/** The tables `runs`, selected by the filter, and `bounds`, from its instants and the cursor. */
 function runsAndBounds(userId: string, filter: LedgerFilter, index: RunIndex, before: bigint): Sql {
   const { from, to } = filter;
   const bisections = [
@@ -94,10 +90,7 @@ function runsAndBounds(userId: string, filter: LedgerFilter, index: RunIndex, be
   return join([selectedRuns(userId, filter, index), ...bisections, bounds], ", ");
 }
 
-/**
- * The index finds the entries of a run at the account or sub-account `indexed_at`, among its
- * credits (`via_credit`) or its debits.
- */
+/** Entries of a run are found at `indexed_at`, among its credits (`via_credit`) or its debits. */
 function selectedRuns(userId: string, filter: LedgerFilter, index: RunIndex): Sql {
   const columns = sql`s.value ->> 'reason' AS reason, s.value ->> 'credit' AS credit,
       s.value ->> 'viaCredit' AS via_credit`;
@@ -135,10 +128,7 @@ function positionAfter(name: Bisection): Expr {
   return atom(`(SELECT position + 1 FROM ${name} WHERE stride = 0)`);
 }
 
-/**
- * The tables `merge`, whose rows are the heads that the merge takes, and `merged`, its newest
- * entries.
- */
+/** The tables `merge`, the heads that the merge takes, and `merged`, its newest entries. */
 function merge(index: RunIndex, limit: number): Sql {
   const columns = (run: RunAlias) => raw(`${run}.indexed_at, ${run}.via_credit, ${run}.reason`);
   return sql`merge(entry_id, indexed_at, via_credit, reason, floor) AS (
@@ -197,10 +187,7 @@ function entryColumns(entryId: Expr): Sql {
     CAST(iif(${entryId} & 1, t.to_balance, t.from_balance) AS TEXT) AS balance_after, t.at`;
 }
 
-/**
- * The maker's side of a trade is posted under its quote, whose reserve it ends. The public ledger
- * shows the match that caused it.
- */
+/** A maker's side is posted under the quote whose reserve it ends. The ledger shows its match. */
 const PUBLIC_REF = expr`iif(t.reason = ${reasonCode("trade")},
   coalesce((SELECT m.match_id FROM matches m WHERE m.quote_id = t.ref), t.ref), t.ref)`;
 

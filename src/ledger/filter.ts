@@ -38,9 +38,7 @@ function isSubAccount(kind: AccountKind): kind is SubAccount {
   return kind === "available" || kind === "pending";
 }
 
-/**
- * The indexes that contain runs (see entry-queries.ts): one run for all assets, or one per asset.
- */
+/** The indexes of runs (see entry-queries.ts): one run for all assets, or one per asset. */
 export type RunIndex = "sub_account" | "account";
 
 /** The index that serves a filter with the fewest runs. */
@@ -61,9 +59,8 @@ type Run = {
 };
 
 /**
- * The runs that a filter selects. The indexes contain a credit that does not come from a
- * counterparty via its debit, on the owner's other sub-account, so that one index row serves both
- * entries.
+ * The runs that a filter selects. A credit that does not come from a counterparty is found via its
+ * debit, on the owner's other sub-account, so that one index row serves both entries.
  */
 export function runsOf(filter: LedgerFilter): Run[] {
   return ENTRY_TYPES.filter(

@@ -31,9 +31,8 @@ export type EntryPage = {
 type PageRequest = { readonly before: bigint; readonly limit: number };
 
 /**
- * Returns up to `limit` of the user's entries below `before`, newest first. `cold` reads those that
- * are only in the archive. A page with fewer entries than `limit` may continue, if few entries
- * match.
+ * Returns up to `limit` of the user's entries below `before`, newest first. A page with fewer may
+ * continue, if few entries match.
  */
 export async function readEntries(
   db: D1Database,
@@ -59,9 +58,8 @@ export async function readEntries(
 }
 
 /**
- * Whether each balance follows from the older entry of the same sub-account, and from nothing at
- * the end. If not, entries are missing in between. Filters that leave out single entries leave
- * nothing to compare.
+ * Whether each balance follows from the older entry of the same sub-account, and the first from
+ * nothing. If not, entries are missing. Filters that omit single entries leave nothing to compare.
  */
 function isContinuous(rows: readonly CodedRow[], filter: LedgerFilter, ends: boolean): boolean {
   const { refId, reasons, direction, from } = filter;
@@ -113,10 +111,7 @@ async function withArchived(
   };
 }
 
-/**
- * Entries that a page with a filter on amounts examines, if that is more than its own. They take D1
- * a few milliseconds.
- */
+/** Entries that a page with a filter on amounts examines at least. D1 takes a few milliseconds. */
 const EXAMINED_ENTRIES = 1_000;
 
 async function readRows(
@@ -137,7 +132,7 @@ async function readRows(
   ]);
   // Safe casts: the columns of the two statements.
   const rows = (found?.results ?? []) as ExaminedRow[];
-  const archive = ((archived?.results ?? []) as Archived[])[0] ?? NOTHING_ARCHIVED;
+  const archive = ((archived?.results ?? []) as Archived[])[0] ?? { archived: 0, delivered: 0 };
   const last = rows.at(-1);
   return {
     rows: rows.filter(({ fits = 1 }) => fits === 1),
@@ -148,8 +143,6 @@ async function readRows(
 
 /** A row, and with a filter on amounts whether it fits and how many entries were examined. */
 type ExaminedRow = CodedRow & { readonly fits?: number; readonly merged_count?: number };
-
-const NOTHING_ARCHIVED: Archived = { archived: 0, delivered: 0 };
 
 /**
  * Counts the entries below a position, up to `most`, for a filter without `refId`. Archived ones

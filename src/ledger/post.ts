@@ -21,9 +21,7 @@ import type { AccountKind } from "./transfer-types.ts";
 
 /** Owners of the house accounts. The owner of a user's account is the 16 bytes of the user id. */
 export const FEES_OWNER: Expr = atom("CAST('fees' AS BLOB)");
-/**
- * Owes what the operator has lost. Its accounts are of the kind `external`, which may be negative.
- */
+/** Owes what the operator has lost. Its accounts are `external`, so they may be negative. */
 export const LOSSES_OWNER: Expr = atom("CAST('losses' AS BLOB)");
 export function externalOwner(chain: string): Expr {
   return atom("CAST(? AS BLOB)", [`external:${chain}`]);
@@ -44,20 +42,21 @@ export type Posting = {
 };
 
 /**
- * Statements that post one transfer per source row. The `from` accounts must exist. Missing `to`
- * accounts are created.
+ * Statements that post one transfer per source row. The `from` accounts must exist, except those of
+ * the outside world. These and `to` accounts are created where they are missing.
  */
 export function post(group: Group, posting: Posting): Sql[] {
   return postTogether(group, [posting]);
 }
 
-/**
- * As `post` for each posting in turn, in two statements for all of them. At most five, because D1
- * takes no more terms of a UNION.
- */
+/** As `post` for each in turn, in two statements. At most five: D1 limits the terms of a UNION. */
 export function postTogether(group: Pick<Group, "at">, postings: readonly Posting[]): Sql[] {
   const opening = postings.filter(({ toExists }) => toExists !== true);
-  return [openAccounts(opening.map(toAccounts)), transfersOf(group, postings)];
+  const outside = postings.filter(({ from }) => from === "external");
+  return [
+    openAccounts([...outside.map(externalAccounts), ...opening.map(toAccounts)]),
+    transfersOf(group, postings),
+  ];
 }
 
 /** As `post`, between accounts that are known to exist, such as those of a reserve. */
@@ -100,12 +99,9 @@ function toAccounts({ source, to }: Posting): Sql {
     FROM (${source}) o, (${kinds}) k WHERE o.amount <> 0`;
 }
 
-/** Creates the chain's `external` account of an asset, the counterparty of its deposits. */
-export function openExternalAccounts(source: Sql): Sql {
-  return openAccounts([
-    sql`SELECT o.from_owner AS owner, o.asset, 'external' AS kind
-      FROM (${source}) o WHERE o.amount <> 0`,
-  ]);
+function externalAccounts({ source }: Posting): Sql {
+  return sql`SELECT o.from_owner AS owner, o.asset, 'external' AS kind
+    FROM (${source}) o WHERE o.amount <> 0`;
 }
 
 function kindName(kind: AccountKind): Expr {
@@ -135,10 +131,7 @@ export function availableText(userId: string, asset: Expr): Expr {
     WHERE a.owner = ${uuid(userId)} AND a.asset = ${asset} AND a.kind = 'available'), '0')`;
 }
 
-/**
- * Condition: the owner's holdings of the asset plus `amount` stay within the limit of a balance.
- * Both sub-accounts count, so that a later release always fits.
- */
+/** Condition: both sub-accounts and `amount` fit one balance, so that a release always fits. */
 export function canReceive(owner: Expr, asset: Expr, amount: Expr): Expr {
   return expr`coalesce((SELECT sum(a.balance) FROM accounts a
     WHERE a.owner = ${owner} AND a.asset = ${asset}), 0) <= ${MAX_NATIVE_UNITS} - ${amount}`;

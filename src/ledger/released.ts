@@ -1,27 +1,23 @@
 /** What of the journal is in the archive instead of the database (src/archive/release.ts). */
 import { USDC } from "../assets/asset.ts";
-import { expr, type Expr, type Sql, sql, uuid } from "../platform/sql.ts";
+import { expr, type Expr, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { ID_LEAD_MS } from "../platform/time.ts";
 
-/** Scalar: the last transfer that readers take from the archive, or 0. */
-export const DELIVERED: Expr = expr`coalesce((SELECT up_to_transfer FROM journal_seals
+/** The last seal that readers take from the archive. */
+const LAST_DELIVERED = raw(`FROM journal_seals
   INDEXED BY journal_seals_delivered WHERE delivered_at IS NOT NULL
-  ORDER BY number DESC LIMIT 1), 0)`;
+  ORDER BY number DESC LIMIT 1`);
 
-/**
- * Condition on a record's `id`: all its transfers may be in the archive. Then none is here, because
- * a record's transfers are released together.
- */
+/** Scalar: the last transfer of that seal, or 0. */
+export const DELIVERED: Expr = expr`coalesce((SELECT up_to_transfer ${LAST_DELIVERED}), 0)`;
+
+/** Condition on an `id`: the record's transfers, released together, may all be in the archive. */
 export const ARCHIVED_RECORD: Expr = expr`id < coalesce((
     SELECT unhex(printf('%012x', last_at + ${ID_LEAD_MS}) || '00000000000000000000')
-    FROM journal_seals INDEXED BY journal_seals_delivered
-    WHERE delivered_at IS NOT NULL ORDER BY number DESC LIMIT 1), x'')
+    ${LAST_DELIVERED}), x'')
   AND NOT EXISTS (SELECT 1 FROM transfers t WHERE t.ref = id)`;
 
-/**
- * Scalar: a time in ms. Requests and quotes whose ids are from before it may have moved to the
- * archive. 0: none has.
- */
+/** Scalar: ms. Requests and quotes with ids from before it may be in the archive. 0: none is. */
 export const RECORDS_LEFT_BEFORE: Expr = expr`coalesce((SELECT sealed_at + ${ID_LEAD_MS} FROM journal_seals
   INDEXED BY journal_seals_released WHERE released_at IS NOT NULL
   ORDER BY number DESC LIMIT 1), 0)`;
@@ -43,14 +39,10 @@ export function historyIsCut(userId: string): Expr {
       WHERE a.owner = ${uuid(userId)} AND a.asset = ${USDC})`;
 }
 
-/**
- * Whether entries of the user at or after an instant may be in the archive only, and the last
- * transfer that may be.
- */
+/** Whether entries of the user since `from` may be archived only, and up to which transfer. */
 export function archivedEntries(userId: string, from = 0): Sql {
   return sql`SELECT ${DELIVERED} AS delivered, EXISTS (
-    SELECT 1 FROM (SELECT number, last_at FROM journal_seals INDEXED BY journal_seals_delivered
-        WHERE delivered_at IS NOT NULL ORDER BY number DESC LIMIT 1) d
+    SELECT 1 FROM (SELECT number, last_at ${LAST_DELIVERED}) d
       CROSS JOIN sealed_owners o ON o.owner = ${uuid(userId)}
     WHERE o.first_seal <= d.number AND d.last_at >= ${from})
     OR ${historyIsCut(userId)} AS archived`;

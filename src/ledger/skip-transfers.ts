@@ -1,8 +1,6 @@
 import { type Sql, sql } from "../platform/sql.ts";
 
-/**
- * The next transfer gets a number above this one. After a restore, no lost number is used again.
- */
+/** The next transfer gets a number above this one, so that a restore reuses no lost number. */
 export function skipTransfers(upTo: number): Sql[] {
   return [
     sql`UPDATE sqlite_sequence SET seq = max(seq, ${upTo}) WHERE name = 'transfers'`,

@@ -1,22 +1,16 @@
-/**
- * Streams all entries of a user that match a filter as text. Reads them in chunks, so that only one
- * chunk at a time is in memory and blocks D1.
- */
+/** Streams a user's entries as text, in chunks, so that only one is in memory and blocks D1. */
 import { NOW } from "../platform/commit.ts";
 import { invalidRequest, Problem } from "../platform/problem.ts";
-import { all, first, sql, uuid } from "../platform/sql.ts";
+import { all, expr, scalar, sql, uuid } from "../platform/sql.ts";
 import { hasAmounts, type LedgerFilter } from "./filter.ts";
-import { type ColdEntries, UNREACHABLE } from "./cold-entries.ts";
+import type { ColdEntries } from "./cold-entries.ts";
 import { countEntries, type EntryRow, readEntries } from "./history.ts";
 
 export const MAX_STATEMENT_ROWS = 1_000_000;
 /** A chunk usually takes one query, and an invocation may send D1 about a thousand. */
 const CHUNK_ROWS = 10_000;
 
-/**
- * The text of a statement. A file without its last line is incomplete: once the response has begun,
- * an error cannot be reported in any other way.
- */
+/** The text of a statement. Its last line shows that it is complete, as no error can follow. */
 export type StatementFormat = {
   readonly header: string;
   readonly line: (row: EntryRow) => string;
@@ -26,14 +20,13 @@ export type StatementFormat = {
 /** The user, and whether their credential still is valid. It is asked before each later chunk. */
 export type StatementReader = {
   readonly userId: string;
-  readonly cold?: ColdEntries;
+  readonly cold: ColdEntries;
   readonly mayContinue: () => Promise<boolean>;
 };
 
 /**
  * Returns the entries up to the newest one now, newest first. Throws `rate_limited` while another
- * statement of the user is being written, and `invalid_request` if there are more entries than the
- * limit.
+ * statement of the user is written, and `invalid_request` for more entries than the limit.
  */
 export async function readStatement(
   db: D1Database,
@@ -52,15 +45,12 @@ export async function readStatement(
 
 async function streamEntries(
   db: D1Database,
-  { userId, cold = UNREACHABLE, mayContinue }: StatementReader,
+  { userId, cold, mayContinue }: StatementReader,
   filter: LedgerFilter,
   { format, lease }: { format: StatementFormat; lease: StatementLease },
 ): Promise<ReadableStream<Uint8Array>> {
-  const newest = await first<{ entry: number }>(
-    db,
-    sql`SELECT coalesce(max(transfer_id), 0) * 2 + 2 AS entry FROM transfers`,
-  );
-  let before = BigInt(newest?.entry ?? 0);
+  const aboveNewest = expr`SELECT coalesce(max(transfer_id), 0) * 2 + 2 FROM transfers`;
+  let before = BigInt(await scalar<number>(db, aboveNewest));
   await rejectIfTooLong(db, { userId, cold }, filter, before);
   const text = new TextEncoder();
   let rows = 0;
@@ -95,7 +85,7 @@ async function streamEntries(
 /** Counts the entries from the indexes alone, up to one above the limit. A record has only few. */
 async function rejectIfTooLong(
   db: D1Database,
-  { userId, cold }: { userId: string; cold: ColdEntries },
+  { userId, cold }: Pick<StatementReader, "userId" | "cold">,
   filter: LedgerFilter,
   before: bigint,
 ): Promise<void> {
@@ -115,8 +105,7 @@ async function rejectIfTooLong(
 
 /**
  * A user has one statement written at a time, because each reads up to a million entries. The lease
- * is a row of D1, which all isolates share. It is taken for a minute, renewed with each chunk and
- * deleted at the end.
+ * is a row of D1, which all isolates share. Each chunk renews it.
  */
 export const LEASE_MS = 60_000;
 const RETRY_SECS = 5;

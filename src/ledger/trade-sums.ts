@@ -1,7 +1,6 @@
 /**
- * What a range of transfers leaves on the accounts: balances, and the sums of a user's trades of an
- * asset from the matches: what was bought and paid with the fee, on the available account, and what
- * was sold and received less the fee, on the pending account.
+ * What a range of transfers leaves on the accounts: balances, and the sums of a user's trades:
+ * bought and paid with the fee on the available account, sold and received less it on pending.
  */
 import { type AssetKey, USDC } from "../assets/asset.ts";
 import { addBounded, boundedSum } from "../platform/bounded-sum.ts";
@@ -61,10 +60,7 @@ export type TradeSums = {
   readonly received: string;
 };
 
-/**
- * The outcome tokens that a user holds or has traded, in the order of their keys: those after
- * `after`, from `from` on, and before `before` if it is given.
- */
+/** Outcome tokens held or traded by a user, by key: above `after`, from `from`, below `before`. */
 export function tradedAssets(
   userId: string,
   range: { after: string; from: string; before: string | null; limit: number },

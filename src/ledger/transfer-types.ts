@@ -1,7 +1,4 @@
-/**
- * The types of transfer in the journal (docs/contract.md, section 4), for which reads look. The
- * reconciliation states its own.
- */
+/** The journal's types of transfer (contract.md section 4). The reconciliation states its own. */
 import { type Expr, expr } from "../platform/sql.ts";
 import { type Reason, reasonCode } from "./codes.ts";
 
@@ -22,10 +19,7 @@ export const TRANSFER_TYPES: readonly (readonly [Reason, AccountKind, AccountKin
   ["withdrawal", "external", "external"],
 ];
 
-/**
- * Credits that come from another owner. Every other credit of a user has its debit on another
- * account of the same user.
- */
+/** Credits from another owner. All others have their debit on another account of the same user. */
 export const COUNTERPARTY_CREDITS = ["deposit", "trade"] as const satisfies Reason[];
 
 /**

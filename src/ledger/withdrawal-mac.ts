@@ -1,11 +1,11 @@
 /**
- * The MACs that bind a withdrawal's terms. The verb that accepts an order makes one over its terms,
- * and an approval makes another one over the withdrawal's id. The payer checks both before it signs
- * (payer/park-withdrawal.ts), and the reconciliation compares them. Who can write SQL can edit or
- * insert a withdrawal, but it takes a key of AUDIT_KEYS to have it paid.
+ * The MACs that bind a withdrawal's terms: one over the terms when it is accepted, another over its
+ * id when it is approved. The payer checks both before it signs (payer/park-withdrawal.ts), and the
+ * reconciliation compares them. Who can write SQL cannot have a withdrawal paid without a key of
+ * AUDIT_KEYS.
  */
 import { isMacOf, type MacKeys, macOf } from "../audit/event-mac.ts";
-import { atom, type Columns } from "../platform/sql.ts";
+import { type RowOf, typed } from "../platform/sql.ts";
 
 /** Ids are text in lower case, addresses and hashes hex with or without `0x`. */
 export type MacTerms = Readonly<
@@ -47,26 +47,21 @@ const bare = (hex: string) => hex.replace(/^0x/, "").toLowerCase();
 const bareId = (id: string) => id.replaceAll("-", "").toLowerCase();
 
 /** Over `withdrawals w`. */
-export const MAC_COLUMNS: Columns<keyof MacRow> = {
-  withdrawalId: atom("hex(w.withdrawal_id)"),
-  userId: atom("hex(w.user_id)"),
-  clientWithdrawalId: atom("w.client_withdrawal_id"),
-  paymentId: atom("hex(w.payment_id)"),
-  chain: atom("w.chain"),
-  asset: atom("w.asset"),
-  amount: atom("CAST(w.amount AS TEXT)"),
-  toAddress: atom("hex(w.to_address)"),
-  status: atom("w.status"),
-  waited: atom("w.approval_expires_at IS NOT NULL"),
-  termsMac: atom("w.terms_mac"),
-  approvalMac: atom("w.approval_mac"),
+export const MAC_COLUMNS = {
+  withdrawalId: typed<string>("hex(w.withdrawal_id)"),
+  userId: typed<string>("hex(w.user_id)"),
+  clientWithdrawalId: typed<string>("w.client_withdrawal_id"),
+  paymentId: typed<string>("hex(w.payment_id)"),
+  chain: typed<string>("w.chain"),
+  asset: typed<string>("w.asset"),
+  amount: typed<string>("CAST(w.amount AS TEXT)"),
+  toAddress: typed<string>("hex(w.to_address)"),
+  status: typed<string>("w.status"),
+  waited: typed<number>("w.approval_expires_at IS NOT NULL"),
+  termsMac: typed<string | null>("w.terms_mac"),
+  approvalMac: typed<string | null>("w.approval_mac"),
 };
-export type MacRow = MacTerms & {
-  readonly status: string;
-  readonly waited: number;
-  readonly termsMac: string | null;
-  readonly approvalMac: string | null;
-};
+export type MacRow = RowOf<typeof MAC_COLUMNS>;
 
 /** Why the row is not what the service wrote, or undefined. */
 export function alteredTerms(keys: MacKeys, row: MacRow): string | undefined {

@@ -10,29 +10,29 @@ import { all, type Sql, sql, TRUE } from "./sql.ts";
 /**
  * Statement that raises the alert unless it is open. `when` and `detail` may read the batch's rows.
  */
-export function alertRow(alert: {
-  kind: AlertKind;
-  subject: string | Sql;
-  detail: string | Sql;
-  at: Sql;
-  when?: Sql;
-}): Sql {
+export function alertRow(
+  { at }: { readonly at: Sql },
+  kind: AlertKind,
+  subject: string | Sql,
+  detail: string | Sql,
+  when: Sql = TRUE,
+): Sql {
   return sql`INSERT INTO alerts (kind, subject, detail, at)
-    SELECT ${alert.kind}, ${alert.subject}, ${alert.detail}, ${alert.at}
-    WHERE ${alert.when ?? TRUE} AND NOT EXISTS (
+    SELECT ${kind}, ${subject}, ${detail}, ${at}
+    WHERE ${when} AND NOT EXISTS (
       SELECT 1 FROM alerts
-      WHERE kind = ${alert.kind} AND subject = ${alert.subject} AND resolved_at IS NULL)`;
+      WHERE kind = ${kind} AND subject = ${subject} AND resolved_at IS NULL)`;
 }
 
 /** Statement that resolves the alert if it is open. */
-export function closedAlert(alert: {
-  kind: AlertKind;
-  subject: string | Sql;
-  at: Sql;
-  when?: Sql;
-}): Sql {
-  return sql`UPDATE alerts SET resolved_at = ${alert.at} WHERE kind = ${alert.kind}
-    AND subject = ${alert.subject} AND resolved_at IS NULL AND ${alert.when ?? TRUE}`;
+export function closedAlert(
+  { at }: { readonly at: Sql },
+  kind: AlertKind,
+  subject: string | Sql,
+  when: Sql = TRUE,
+): Sql {
+  return sql`UPDATE alerts SET resolved_at = ${at} WHERE kind = ${kind}
+    AND subject = ${subject} AND resolved_at IS NULL AND ${when}`;
 }
 
 /** Raises an alert in a commit of its own, for an observation that changes no record. */
@@ -44,7 +44,7 @@ export async function raiseAlert(
 ): Promise<void> {
   const raised = await all(
     db,
-    sql`${alertRow({ kind, subject, detail, at: NOW })} RETURNING alert_id`,
+    sql`${alertRow({ at: NOW }, kind, subject, detail)} RETURNING alert_id`,
   );
   if (raised.length > 0) log("error", `alert.${kind}`, { subject, detail });
 }
@@ -63,5 +63,5 @@ export function alertWhile(
 
 /** Resolves an alert whose cause no longer exists. */
 export async function clearAlert(db: D1Database, kind: AlertKind, subject: string): Promise<void> {
-  await all(db, closedAlert({ kind, subject, at: NOW }));
+  await all(db, closedAlert({ at: NOW }, kind, subject));
 }

@@ -29,11 +29,14 @@ export type Precondition<Facts, Outcome> = {
 };
 
 /** A precondition whose rejection throws. */
-export function required(expr: Expr, rejection: () => ProblemData): Precondition<unknown, never> {
+export function required<Facts>(
+  expr: Expr,
+  rejection: (facts: Facts) => ProblemData,
+): Precondition<Facts, never> {
   return {
     expr,
-    reject: () => {
-      throw new Problem(rejection());
+    reject: (facts) => {
+      throw new Problem(rejection(facts));
     },
   };
 }

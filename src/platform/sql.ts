@@ -184,6 +184,13 @@ export async function first<Row>(db: D1Database, statement: Sql): Promise<Row | 
   return (await prepare(db, statement).first<Row>()) ?? undefined;
 }
 
+/** The value of one expression. A subquery that finds no row is null. */
+export async function scalar<Value>(db: D1Database, value: Expr): Promise<Value> {
+  // Safe cast: a SELECT without FROM has exactly one row.
+  const row = (await first(db, sql`SELECT ${value} AS value`)) as { readonly value: Value };
+  return row.value;
+}
+
 function toSql(value: SqlValue): Sql {
   if (typeof value === "bigint") {
     if (value > MAX_NATIVE_UNITS || value < -MAX_NATIVE_UNITS)

@@ -37,15 +37,11 @@ export async function setAside(db: D1Database, { table, ids }: Records): Promise
   const what = table === "quotes" ? "quote" : "request";
   for (const id of ids) {
     const group = newGroup();
+    const detail = `The ${what} ${id} could not be ended and was set aside. \`stuck end --id ${id}\``;
     await commitOrThrow(db, group, [
       sql`UPDATE ${raw(table)} SET stuck_at = ${group.at}
         WHERE ${raw(`${what}_id`)} = ${uuid(id)} AND status = 'open' AND stuck_at IS NULL`,
-      alertRow({
-        kind: "record_stuck",
-        subject: id,
-        detail: `The ${what} ${id} could not be ended and was set aside. \`stuck end --id ${id}\``,
-        at: group.at,
-      }),
+      alertRow({ at: group.at }, "record_stuck", id, detail),
     ]);
     log("error", "alert.record_stuck", { subject: id, table });
   }

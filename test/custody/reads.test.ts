@@ -2,6 +2,7 @@ import { env } from "cloudflare:workers";
 import { reasonCode, stepCode } from "../../src/ledger/codes.ts";
 import { expect, it } from "vitest";
 import { revokeApiKey } from "../../src/auth/revoke-key.ts";
+import { UNREACHABLE } from "../../src/ledger/cold-entries.ts";
 import { statementResponse } from "../../src/custody/list-entries.ts";
 import { createDepositAddress } from "../../src/custody/deposit-address.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
@@ -343,7 +344,7 @@ it("a statement of several chunks has no gap", async () => {
 it("a statement stops when its credential ends", async () => {
   const { userId } = await callerWithHistory();
   const { actor, apiKeyId } = await newKey({ userId }, ["read"]);
-  const statement = (await statementResponse(db, actor, {}, [])).body?.getReader();
+  const statement = (await statementResponse(db, actor, {}, [], UNREACHABLE)).body?.getReader();
   if (statement === undefined) return expect.fail("the statement has no body");
   // The header. The stream reads one chunk ahead of its reader.
   await statement.read();

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { beforeAll, expect, it } from "vitest";
 import type { LedgerFilter } from "../../src/ledger/filter.ts";
 import { countEntries, NEWEST, readEntries } from "../../src/ledger/history.ts";
-import { externalOwner, openExternalAccounts, post } from "../../src/ledger/post.ts";
+import { externalOwner, post } from "../../src/ledger/post.ts";
 import { accountChecks } from "../../src/reconcile/check-balances.ts";
 import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
@@ -29,7 +29,6 @@ async function credit(assets: number, times: number): Promise<string> {
     )}) j`;
   const group = newGroup();
   await commitOrThrow(env.DB, group, [
-    openExternalAccounts(source),
     ...post(group, {
       reason: "deposit",
       step: "credit",

@@ -1,7 +1,7 @@
 import { applyD1Migrations } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
-import { externalOwner, FEES_OWNER, openExternalAccounts, post } from "../../src/ledger/post.ts";
+import { externalOwner, FEES_OWNER, post } from "../../src/ledger/post.ts";
 import { commit, newGroup } from "../../src/platform/commit.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, blob, first, sql, uuid } from "../../src/platform/sql.ts";
@@ -38,7 +38,6 @@ async function fillFees(amount: bigint): Promise<void> {
   const source = sql`SELECT ${externalOwner("fees-test")} AS from_owner, ${FEES_OWNER} AS to_owner,
     'usdc' AS asset, ${amount} AS amount, ${blob(randomHex(16))} AS ref, 0 AS line WHERE ${amount} > 0`;
   const outcome = await commit(db, group, [
-    openExternalAccounts(source),
     ...post(group, { reason: "deposit", step: "credit", from: "external", to: "fees", source }),
   ]);
   if (!outcome.committed) throw new Error("the fees account was not filled", outcome);

@@ -14,7 +14,7 @@ import {
 } from "../../src/custody/watcher/small-deposits.ts";
 import { commitOrThrow, newGroup } from "../../src/platform/commit.ts";
 import { config, defaultChain } from "../../src/platform/config.ts";
-import { all, blob, first, sql, TRUE, uuid } from "../../src/platform/sql.ts";
+import { all, blob, scalar, sql, TRUE, uuid } from "../../src/platform/sql.ts";
 import { newAddress, randomHex } from "./ledger.ts";
 import { newUser } from "./users.ts";
 
@@ -99,7 +99,7 @@ export async function openChain() {
     return { ...context, chain: changed, settings };
   };
   const creditRest = async () => {
-    while ((await first<{ n: number }>(db, depositsDue(chain.chain)))?.n === 1) {
+    while ((await scalar<number>(db, depositsDue(chain.chain))) === 1) {
       const group = newGroup();
       await commitOrThrow(db, group, [
         ...creditConfirmed(group, context.settings, chain.chain, TRUE),

@@ -16,16 +16,6 @@ export const CUSTODY: readonly Mutant[] = [
       "${changed(group)}`",
     ],
   }),
-  ...ideas("src/custody/earlier-withdrawal.ts", "custody/withdraw", {
-    "repeat with another address": [
-      "    row.to_address.toLowerCase() === terms.toAddress.slice(2).toLowerCase() &&\n",
-      "",
-    ],
-    "repeat with another amount": [
-      "    BigInt(row.amount) === terms.amount &&\n",
-      '    row.amount !== "" &&\n',
-    ],
-  }),
   ...ideas("src/custody/expire-approvals.ts", "chain/restore-claimed", {
     "halt ignored": ['      AND NOT ${isHalted(atom("w.chain"))}\n', ""],
   }),
@@ -68,6 +58,14 @@ export const CUSTODY: readonly Mutant[] = [
     ],
   }),
   ...ideas("src/custody/withdraw.ts", "custody/withdrawal-policy custody/withdraw custody/limits", {
+    "repeat with another address": [
+      "    row.to_address.toLowerCase() === terms.toAddress.slice(2).toLowerCase() &&\n",
+      "",
+    ],
+    "repeat with another amount": [
+      "    BigInt(row.amount) === terms.amount &&\n",
+      '    row.amount !== "" &&\n',
+    ],
     "splitting avoids approval": [
       "WHERE ${unapprovedLastDay(user, at)} + ${bounded(terms.amount)} > p.",
       "WHERE ${bounded(terms.amount)} > p.",
@@ -87,7 +85,7 @@ export const CUSTODY: readonly Mutant[] = [
       "AND o.status IN ('queued', 'submitted') AND o.status = 'queued'), 0)`",
     ],
   }),
-  ...ideas("src/custody/withdrawal-limit.ts", "custody/withdrawal-policy", {
+  ...ideas("src/custody/withdrawal-policy.ts", "custody/withdrawal-policy", {
     "sum of the day ignored": [
       "WHERE ${withdrawnLastDay(user, at, withdrawal)} + ${amount} > p.",
       "WHERE ${amount} > p.",

@@ -12,11 +12,11 @@ import {
   endpoints,
   gather,
   type Hex,
-  InconsistentNode,
   noncesAtBlock,
   readHead,
   readHeader,
   requireConfirmed,
+  requireHash,
   RpcUnavailable,
 } from "../../chain/rpc.ts";
 import type { Cursor } from "../../chain/chain-cursor.ts";
@@ -27,33 +27,33 @@ import type { HeadView } from "./payer-context.ts";
 
 export type AgreedHead = Pick<HeadView, "endpoint" | "head" | "usedNonces" | "agreed">;
 
-type Asked = {
-  readonly chain: ChainConfig;
-  readonly cursor: Cursor;
-  readonly sender: Hex;
-  /** Index of the first endpoint to ask. */
-  readonly preferred: number;
-};
-
-/** Reads the head that enough endpoints have reached. Throws `EndpointsDisagree` if they differ. */
-export async function readAgreedHead(asked: Asked): Promise<AgreedHead> {
-  const { chain, cursor, sender, preferred } = asked;
+/**
+ * Reads the head that enough endpoints have reached, `preferred` being the index of the first one
+ * to ask. Throws `EndpointsDisagree` if they differ, and `InconsistentNode` if the chain no longer
+ * has the confirmed block. The watcher halts it then.
+ */
+export async function readAgreedHead(
+  chain: ChainConfig,
+  { confirmed, headNumber }: Cursor,
+  sender: Hex,
+  preferred: number,
+): Promise<AgreedHead> {
   try {
     const heads = new Map<string, BlockHeader>();
     const { height } = await askHighest(chain, async (endpoint) => {
-      const head = await readHead(endpoint, cursor.headNumber);
+      const head = await readHead(endpoint, headNumber);
       heads.set(endpoint.url, head);
       return head.number;
     });
+    // The confirmed block is part of what endpoints must agree on.
     const readBlocks = async (one: Endpoint) => {
       const own = heads.get(one.url);
-      return withConfirmed(
-        one,
-        own?.number === height ? own : await readHeader(one, height),
-        cursor,
-      );
+      const head = own?.number === height ? own : await readHeader(one, height);
+      const anchor = confirmed.number === height ? head : await readHeader(one, confirmed.number);
+      return { head, anchor: anchor.hash };
     };
-    const { head } = checked((await askAgreed(chain, readBlocks, preferred)).value, cursor);
+    const { head, anchor } = (await askAgreed(chain, readBlocks, preferred)).value;
+    requireHash(confirmed, anchor);
     const { value: usedNonces, endpoint } = await askAgreed(
       chain,
       (one) => noncesAtBlock(one, sender, head.hash),
@@ -66,8 +66,8 @@ export async function readAgreedHead(asked: Asked): Promise<AgreedHead> {
   return askAny(
     chain,
     async (endpoint) => {
-      const latest = await readHead(endpoint, cursor.headNumber);
-      const { head } = checked(await withConfirmed(endpoint, latest, cursor), cursor);
+      const head = await readHead(endpoint, headNumber);
+      await requireConfirmed(endpoint, confirmed, head);
       const usedNonces = await noncesAtBlock(endpoint, sender, head.hash);
       return { head, usedNonces, endpoint, agreed: false };
     },
@@ -99,65 +99,36 @@ async function suggestedTips(asked: readonly Endpoint[], enough: number): Promis
   return tips.toSorted((a, b) => Number(a - b));
 }
 
-type Blocks = { readonly head: BlockHeader; readonly confirmed: Hex };
-
-/** The head with the endpoint's hash of the confirmed block. */
-async function withConfirmed(
-  endpoint: Endpoint,
-  head: BlockHeader,
-  { confirmed: { number } }: Cursor,
-): Promise<Blocks> {
-  const { hash } = number === head.number ? head : await readHeader(endpoint, number);
-  return { head, confirmed: hash };
-}
-
-/** Throws if the chain no longer has the confirmed block. The watcher halts it then. */
-function checked(blocks: Blocks, { confirmed }: Cursor): Blocks {
-  if (blocks.confirmed !== confirmed.hash)
-    throw new InconsistentNode(`block ${confirmed.number} is not the confirmed block`);
-  return blocks;
-}
+type View = Pick<HeadView, "chain" | "cursor">;
 
 /** Nonces that an account has used at the confirmed block. */
-export function confirmedNonces(
-  { chain, cursor }: Pick<HeadView, "chain" | "cursor">,
-  sender: Hex,
-): Promise<number> {
-  return atConfirmed(chain, cursor, (endpoint) =>
-    noncesAtBlock(endpoint, sender, cursor.confirmed.hash),
-  );
+export function confirmedNonces(view: View, sender: Hex): Promise<number> {
+  return atConfirmed(view, (endpoint, block) => noncesAtBlock(endpoint, sender, block));
 }
 
 /** Outcomes of payment ids, and the vault's next batch number, at the confirmed block. */
 export function confirmedOutcomes(
-  { chain, cursor }: { readonly chain: ChainConfig; readonly cursor: Cursor },
+  view: View,
   vault: string,
   ids: readonly Hex[],
 ): ReturnType<typeof readOutcomes> {
-  return atConfirmed(chain, cursor, (endpoint) =>
-    readOutcomes(endpoint, vault, ids, cursor.confirmed.hash),
-  );
+  return atConfirmed(view, (endpoint, block) => readOutcomes(endpoint, vault, ids, block));
 }
 
 /** Whether an account may pay from a vault at the confirmed block. */
-export function confirmedPayerRole(
-  { chain, cursor }: Pick<HeadView, "chain" | "cursor">,
-  vault: string,
-  account: Hex,
-): Promise<boolean> {
-  return atConfirmed(chain, cursor, (endpoint) =>
-    hasPayerRole(endpoint, { vault, account, blockHash: cursor.confirmed.hash }),
+export function confirmedPayerRole(view: View, vault: string, account: Hex): Promise<boolean> {
+  return atConfirmed(view, (endpoint, blockHash) =>
+    hasPayerRole(endpoint, { vault, account, blockHash }),
   );
 }
 
 async function atConfirmed<T>(
-  chain: ChainConfig,
-  { confirmed }: Cursor,
-  ask: (endpoint: Endpoint) => Promise<T>,
+  { chain, cursor: { confirmed } }: View,
+  ask: (endpoint: Endpoint, blockHash: Hex) => Promise<T>,
 ): Promise<T> {
   const { value } = await askAgreed(chain, async (endpoint) => {
     await requireConfirmed(endpoint, confirmed);
-    return ask(endpoint);
+    return ask(endpoint, confirmed.hash);
   });
   return value;
 }

@@ -13,10 +13,7 @@ const UNMINED_AFTER_MS = 600_000;
 /** Only a parked withdrawal waits this long (park-withdrawal.ts). */
 const PARKED_FOR_MS = 86_400_000;
 
-/**
- * Cron task. A frozen user's queued withdrawals wait on purpose and are not late. A parked one has
- * an alert of its own.
- */
+/** Cron task. A frozen user's withdrawals wait on purpose. A parked one has an alert of its own. */
 export async function alertLateWithdrawals(
   db: D1Database,
   settings: Pick<Config, "CHAINS">,

@@ -42,10 +42,7 @@ export async function closeCommands(context: PayerContext): Promise<boolean> {
   return resumes;
 }
 
-/**
- * Voids the payment ids of `fail` commands on chain. The watcher returns the funds once it has read
- * the void at the confirmed height.
- */
+/** Voids the ids of `fail` commands. The watcher returns the funds once the void is confirmed. */
 export async function voidCommandedPayments(context: HeadView): Promise<boolean> {
   const rows = await all<{ id: string; payment: string }>(
     context.db,

@@ -96,7 +96,7 @@ function limitsOf({ asset }: Job): Limited[] {
  * Whether the job fits an empty limit. The vault skips a larger one until park-withdrawal.ts sets
  * it aside. A limit of zero stops the whole asset and says nothing about the job.
  */
-function isEverPayable({ asset, amount }: Job, limits: Limits): boolean {
+export function isEverPayable({ asset, amount }: Job, limits: Limits): boolean {
   const { maximum = 0n } = limits.get(asset) ?? {};
   return maximum === 0n || amount <= maximum;
 }

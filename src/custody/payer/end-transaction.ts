@@ -78,7 +78,7 @@ async function endTransaction(
       WHERE status = 'submitted' AND withdrawal_id IN (SELECT withdrawal_id FROM batch_members
         WHERE transaction_id = ${uuid(transaction.id)} AND purpose = 'pay'
           AND outcome = 'returned' AND ended_group = ${group.seq})`,
-    closedAlert({ kind: "fee_ceiling", subject: `${chain}:${transaction.nonce}`, at: group.at }),
+    closedAlert(group, "fee_ceiling", `${chain}:${transaction.nonce}`),
     ...haltRows(group, chain, {
       reason: `nonce ${transaction.nonce} no longer pays withdrawals that are settled`,
       when: unpaid,

@@ -15,7 +15,7 @@ import {
   type Choice,
 } from "./choose-payments.ts";
 import type { HeadView } from "./payer-context.ts";
-import { tokenName, tokenNameOf, type TokenName, tokenSubject } from "../token-name.ts";
+import { tokenName, tokenNameOf, tokenSubject } from "../token-name.ts";
 import type { AssetKey } from "../../assets/asset.ts";
 
 const DAY_MS = 86_400_000;
@@ -23,8 +23,7 @@ const DAY_MS = 86_400_000;
 const ORDERED_WITHIN_MS = 7 * DAY_MS;
 
 /**
- * Limits at the head, of the jobs' assets and of the contracts whose ids share one. Empty if
- * unknown: the vault checks them in any case.
+ * Limits at the head of the jobs' assets and contracts. Empty if unknown: the vault checks them.
  */
 export async function readLimits(context: HeadView, jobs: readonly Job[]): Promise<Limits> {
   const { chain, settings, head } = context;
@@ -36,15 +35,11 @@ export async function readLimits(context: HeadView, jobs: readonly Job[]): Promi
       kind === ERC1155 ? [[tokenName(asset), token] as const] : [],
     ),
   );
+  const contracts = [...names.values()];
   try {
     const { value } = await askAgreed(
       chain,
-      (endpoint) =>
-        readPaymentLimits(endpoint, chain, {
-          tokens,
-          contracts: [...names.values()],
-          block: head.number,
-        }),
+      (endpoint) => readPaymentLimits(endpoint, chain, { tokens, contracts, block: head.number }),
       context.firstEndpoint,
     );
     const limited = [...assets, ...names.keys()];
@@ -105,15 +100,15 @@ export async function beyondShare(
 }
 
 /** The tokens with an open alert that still refuse. Closes the alerts of the others. */
-export async function readRefusingTokens(context: HeadView): Promise<TokenName[]> {
+export async function readRefusingTokens(context: HeadView): Promise<string[]> {
   const { db, chain } = context;
-  const alerts = await all<{ token: TokenName }>(
+  const alerts = await all<{ token: string }>(
     db,
     sql`SELECT substr(subject, length(${chain.chain}) + 2) AS token FROM alerts
       WHERE kind = 'token_refuses' AND resolved_at IS NULL
         AND substr(subject, 1, length(${chain.chain}) + 1) = ${tokenSubject(chain.chain, "")}`,
   );
-  const refusing: TokenName[] = [];
+  const refusing: string[] = [];
   for (const { token } of alerts) {
     const waiting = await first<{ asset: AssetKey }>(
       db,
@@ -133,7 +128,7 @@ export async function withoutRefused(
   { chosen, missing }: Choice,
 ): Promise<Choice> {
   const { db, chain } = context;
-  const refusing = new Set<TokenName>();
+  const refusing = new Set<string>();
   for (const [token, [job]] of Map.groupBy(chosen, ({ asset }) => tokenName(asset))) {
     if (job === undefined || !(await refuses(context, job.asset))) continue;
     refusing.add(token);

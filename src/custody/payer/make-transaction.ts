@@ -39,12 +39,8 @@ export async function makeTransaction(
   const nonce = await nextNonce(context);
   // A gap would keep it, and all later ones, from being mined.
   if (nonce !== context.usedNonces + made) return false;
-  const signed = await storeTransaction(context, {
-    ...transaction,
-    nonce,
-    fees,
-    headNumber: context.head.number,
-  });
+  const headNumber = context.head.number;
+  const signed = await storeTransaction(context, { ...transaction, nonce, fees, headNumber });
   if (signed === undefined) return false;
   await broadcastSigned(context, signed.raw);
   await context.failpoint?.("sent");
@@ -63,12 +59,8 @@ export async function broadcastSigned(context: HeadView, raw: Hex): Promise<void
     await clearAlert(context.db, "node_refused", chain);
   else if (refusals.length > 0) {
     const reasons = refusals.map(({ host, reason }) => `${host}: ${reason}`).join("; ");
-    await raiseAlert(
-      context.db,
-      "node_refused",
-      chain,
-      `no node accepts a transaction: ${reasons}`,
-    );
+    const detail = `no node accepts a transaction: ${reasons}`;
+    await raiseAlert(context.db, "node_refused", chain, detail);
   }
 }
 
@@ -119,13 +111,7 @@ export async function storeTransaction(
   const { call, nonce, fees } = transaction;
   if (transaction.kind === "pay")
     await context.saveRecords(await readRecords(context.db, transaction.members));
-  const signed = await context.account.sign({
-    nonce,
-    to: call.to,
-    data: call.data,
-    gasLimit: call.gasLimit,
-    fees,
-  });
+  const signed = await context.account.sign({ ...call, nonce, fees });
   await context.failpoint?.("signed");
   const id = uuidv7();
   const group = newGroup();
@@ -134,11 +120,8 @@ export async function storeTransaction(
     ...dependents(group, transaction, signed),
     ...announceWithdrawals(group),
   ]);
-  const stored = await first(
-    context.db,
-    sql`SELECT 1 FROM chain_transactions WHERE transaction_id = ${uuid(id)}`,
-  );
-  if (stored === undefined) return undefined;
+  const stored = sql`SELECT 1 FROM chain_transactions WHERE transaction_id = ${uuid(id)}`;
+  if ((await first(context.db, stored)) === undefined) return undefined;
   await context.failpoint?.("stored");
   return signed;
 }
@@ -188,7 +171,7 @@ function dependents(group: Group, transaction: NewTransaction, signed: Signed): 
     WHERE status = 'queued' AND withdrawal_id IN (SELECT m.withdrawal_id FROM batch_members m
       WHERE m.purpose = 'pay' AND m.transaction_id IN (${made}))`;
   return [
-    storeAttempt(group, made, { number: 0, signed, ...transaction }),
+    storeAttempt(group, made, { ...transaction, number: 0, signed }),
     ...(transaction.members.length === 0 ? [] : [members, submitted]),
   ];
 }
@@ -197,12 +180,7 @@ function dependents(group: Group, transaction: NewTransaction, signed: Signed): 
 export function storeAttempt(
   group: Group,
   of: Sql,
-  attempt: {
-    readonly number: number;
-    readonly signed: Signed;
-    readonly fees: Fees;
-    readonly headNumber: number;
-  },
+  attempt: Pick<NewTransaction, "fees" | "headNumber"> & { number: number; signed: Signed },
 ): Sql {
   const { number, signed, fees, headNumber } = attempt;
   return sql`INSERT INTO transaction_attempts (transaction_id, attempt, hash, signed,
@@ -225,12 +203,8 @@ export async function wouldSucceed(
   const { chain } = context.chain;
   const subject = refusalSubject(chain, kind);
   try {
-    await context.endpoint.client.call({
-      account: context.account.address,
-      to: call.to,
-      data: call.data,
-      gas: call.gasLimit,
-    });
+    const { to, data, gasLimit: gas } = call;
+    await context.endpoint.client.call({ account: context.account.address, to, data, gas });
     await clearAlert(context.db, "payment_refused", subject);
     return true;
   } catch (error) {

@@ -66,10 +66,7 @@ export async function liveMembers(db: D1Database, transactionId: string): Promis
 
 export type NextNumbers = { readonly nextNonce: number; readonly nextBatchNo: number };
 
-/**
- * The account's next nonce and the vault's next batch number according to this database. The chain
- * may be ahead or behind.
- */
+/** The next nonce and batch number by this database. The chain may be ahead or behind. */
 export async function readNextNumbers(
   db: D1Database,
   { chain, vault }: ChainConfig,

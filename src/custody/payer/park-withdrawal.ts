@@ -3,7 +3,7 @@ import { alertRow } from "../../platform/alert.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, sql, uuid, readUuid } from "../../platform/sql.ts";
 import { SKIP_REASON } from "../../chain/vault-calls.ts";
-import type { Job, Limits } from "./choose-payments.ts";
+import { isEverPayable, type Job, type Limits } from "./choose-payments.ts";
 import type { HeadView } from "./payer-context.ts";
 import { alteredTerms, type MacRow } from "../../ledger/withdrawal-mac.ts";
 
@@ -18,9 +18,7 @@ export async function parkOverLimit(
   jobs: readonly Job[],
   limits: Limits,
 ): Promise<Job[]> {
-  const maximumOf = ({ asset }: Job) => limits.get(asset)?.maximum ?? 0n;
-  // A limit of zero stops the whole asset and says nothing about a withdrawal.
-  const over = jobs.filter((job) => maximumOf(job) > 0n && job.amount > maximumOf(job));
+  const over = jobs.filter((job) => !isEverPayable(job, limits));
   const skipped = over.length === 0 ? new Set() : await readOftenSkipped(context, over);
   const parked = new Set(over.filter(({ paymentId }) => skipped.has(paymentId)));
   for (const job of parked)
@@ -28,7 +26,7 @@ export async function parkOverLimit(
       id: job.withdrawalId,
       detail:
         `withdrawal ${job.withdrawalId} of ${job.amount} ${job.asset} on ${context.chain.chain} ` +
-        `exceeds the vault's largest payment of ${maximumOf(job)}. Raise the limit, then withdrawals ` +
+        `exceeds the vault's largest payment of ${limits.get(job.asset)?.maximum}. Raise the limit, then withdrawals ` +
         `retry --id ${job.withdrawalId}; or return the funds: withdrawals fail --id ` +
         job.withdrawalId,
     });
@@ -61,7 +59,7 @@ async function park(
   await commit(db, group, [
     sql`UPDATE withdrawals SET not_before = ${group.at} + ${PARKED_MS}
       WHERE withdrawal_id = ${uuid(id)} AND status = 'queued'`,
-    alertRow({ kind, subject: id, detail, at: group.at }),
+    alertRow(group, kind, id, detail),
   ]);
 }
 
@@ -78,12 +76,10 @@ export async function withTermsAsOrdered<Row extends MacRow>(
       continue;
     }
     const id = readUuid(row.withdrawalId);
-    await park(context, "withdrawal_altered", {
-      id,
-      detail:
-        `withdrawal ${id} on ${context.chain.chain} is not paid: ${problem}. ` +
-        `Return the funds: withdrawals fail --id ${id}`,
-    });
+    const detail =
+      `withdrawal ${id} on ${context.chain.chain} is not paid: ${problem}. ` +
+      `Return the funds: withdrawals fail --id ${id}`;
+    await park(context, "withdrawal_altered", { id, detail });
   }
   return good;
 }

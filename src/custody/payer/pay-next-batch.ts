@@ -29,7 +29,7 @@ import {
 import { makeTransaction, PAYABLE, wouldSucceed } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
 import { PAUSED } from "./payer-lease.ts";
-import { type TokenName, tokenNameOf } from "../token-name.ts";
+import { tokenNameOf } from "../token-name.ts";
 import { sweepMissing, sweepTowardsFloat } from "./sweep-deposits.ts";
 
 /** Withdrawals read for one payment: twice what fits, so that some may wait without delaying it. */
@@ -58,7 +58,7 @@ const MAX_READS = 5;
  */
 async function readQueue(
   context: HeadView,
-  refusing: readonly TokenName[],
+  refusing: readonly string[],
 ): Promise<{ jobs: readonly Job[]; limits: Limits }> {
   const limited = new Set<Limited>();
   const beyond = new Set<string>();
@@ -124,7 +124,7 @@ async function payChosen(
 /** `last`: reached limits, and withdrawals that count towards them, that come after all others. */
 async function readJobs(
   context: HeadView,
-  refusing: readonly TokenName[],
+  refusing: readonly string[],
   last: { readonly limited: ReadonlySet<Limited>; readonly beyond: ReadonlySet<string> },
 ): Promise<Job[]> {
   const { db, chain } = context;

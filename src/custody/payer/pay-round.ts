@@ -134,7 +134,7 @@ async function readHeadView(base: PayerContext, cursor: Cursor): Promise<HeadVie
   const { chain, settings, firstEndpoint: preferred = 0 } = base;
   const account = payerAccount(settings, chain);
   const [view, tip] = await Promise.all([
-    readAgreedHead({ chain, cursor, sender: account.address, preferred }),
+    readAgreedHead(chain, cursor, account.address, preferred),
     readTip(chain),
   ]);
   // It has answered quickly, but to simulate a batch may take longer than a second.

@@ -40,9 +40,7 @@ export function mayVoid(chain: string, token: string): Sql {
 
 /** Guard condition for signing anything else. */
 export function mayPay(chain: string, token: string): Sql {
-  return sql`EXISTS (SELECT 1 FROM payer_leases
-      WHERE chain = ${chain} AND token = ${uuid(token)} AND halted_at IS NULL)
-    AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ${chain} AND halted_at IS NULL)`;
+  return sql`${mayVoid(chain, token)} AND NOT ${isHalted(chain)}`;
 }
 
 /** Condition: an operator or a shortfall has paused withdrawals. */
@@ -79,13 +77,7 @@ export function haltRows(
       WHERE chain = ${chain} AND instr(coalesce(halt_reason, ''), ${reason}) = 0 AND ${when}`,
     sql`UPDATE alerts SET detail = ${reasons}
       WHERE kind = 'payer_halted' AND subject = ${chain} AND resolved_at IS NULL AND ${halted}`,
-    alertRow({
-      kind: "payer_halted",
-      subject: chain,
-      detail: reasons,
-      at: group.at,
-      when: halted,
-    }),
+    alertRow(group, "payer_halted", chain, reasons, halted),
   ];
 }
 

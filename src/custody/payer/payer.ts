@@ -1,7 +1,4 @@
-/**
- * The payer of one chain: runs `payRound` in its alarm loop. The instance that started last has the
- * lease.
- */
+/** The payer of one chain: an alarm loop of `payRound`. The newest instance has the lease. */
 import { uuidv7 } from "../../platform/uuid.ts";
 import { activePollMs, type ChainContext, ChainObject } from "../chain-object.ts";
 import { pruneRecords } from "../recovery-records.ts";

@@ -15,27 +15,24 @@
  */
 import { type Hex, InconsistentNode } from "../../chain/rpc.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";
-import { blob, first, type Sql, sql, all } from "../../platform/sql.ts";
+import { all, blob, expr, scalar, type Sql, sql } from "../../platform/sql.ts";
 import { confirmedNonces, confirmedOutcomes, confirmedPayerRole } from "./agreed-reads.ts";
 import type { HeadView } from "./payer-context.ts";
 import { haltPayer, hasLease, isHalted } from "./payer-lease.ts";
 import { sendToAll } from "../../chain/send.ts";
 import type { OpenTransaction } from "./open-transactions.ts";
 
-/**
- * Halts the payer if the chain no longer has a transaction that has ended. Throws if only one of
- * several endpoints says so.
- */
+/** Halts the payer if the chain lacks an ended transaction. Throws if only one endpoint says so. */
 export async function haltIfRemoved(context: HeadView): Promise<boolean> {
   const { db, chain, account, usedNonces } = context;
-  const row = await first<{ nonce: number }>(
+  const ended = await scalar<number | null>(
     db,
-    sql`SELECT nonce FROM chain_transactions
+    expr`SELECT nonce FROM chain_transactions
       WHERE chain = ${chain.chain} AND sender = ${blob(account.address)} AND status <> 'open'
       ORDER BY nonce DESC LIMIT 1`,
   );
-  if (row === undefined || row.nonce < usedNonces) return false;
-  const reason = `the chain has used ${usedNonces} nonces, but nonce ${row.nonce} has ended in the database`;
+  if (ended === null || ended < usedNonces) return false;
+  const reason = `the chain has used ${usedNonces} nonces, but nonce ${ended} has ended in the database`;
   if (!context.agreed) throw new InconsistentNode(`one endpoint says that ${reason}`);
   await haltPayer(context, reason);
   return true;

@@ -15,7 +15,19 @@ import { externalOwner, hasAvailable, post, transfer } from "../../ledger/post.t
 import { termsMac } from "../../ledger/withdrawal-mac.ts";
 import type { ChainConfig } from "../../platform/config.ts";
 import { commitOrThrow, type Group, newGroup } from "../../platform/commit.ts";
-import { all, blob, type Expr, expr, first, type Sql, sql, uuid } from "../../platform/sql.ts";
+import {
+  all,
+  blob,
+  type Expr,
+  expr,
+  type RowOf,
+  scalar,
+  select,
+  type Sql,
+  sql,
+  typed,
+  uuid,
+} from "../../platform/sql.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import { commitAndPush } from "../../streams/event-log.ts";
 import { SEQUENCE_JUMP, skipEvents } from "../../streams/trim-streams.ts";
@@ -25,7 +37,7 @@ import { PAID, QUEUED, RETURNED } from "../withdrawal-transfers.ts";
 import { confirmedOutcomes } from "./agreed-reads.ts";
 import { isHalted } from "./payer-lease.ts";
 import type { WithdrawalRecord } from "./withdrawal-record.ts";
-import type { WatcherContext } from "../watcher/commit-move.ts";
+import type { ChainContext } from "../chain-object.ts";
 import { AS_ORDERED } from "../watcher/settle-withdrawal.ts";
 
 export type RestoreReport = Awaited<ReturnType<typeof restorePayments>>;
@@ -33,28 +45,30 @@ export type RestoreReport = Awaited<ReturnType<typeof restorePayments>>;
 /** Lost payments of one page. Each takes up to three requests. */
 const PAGE = 250;
 
-type LostEvent = {
-  position: number;
-  id: string;
-  tx: string;
-  kind: "Paid" | "Failed";
-  asset: string | null;
-  amount: string | null;
-  to_address: string | null;
+/** Columns over `vault_events e`. Hex without `0x`, in lower case. */
+const LOST = {
+  position: typed<number>("e.rowid"),
+  id: typed<string>("lower(hex(e.payment_id))"),
+  tx: typed<string>("lower(hex(e.transaction_hash))"),
+  kind: typed<"Paid" | "Failed">("e.kind"),
+  asset: typed<string | null>("e.asset"),
+  amount: typed<string | null>("e.amount"),
+  to_address: typed<string | null>("lower(hex(e.to_address))"),
 };
+type LostEvent = RowOf<typeof LOST>;
 
 /** Rebuilds the page after `after`, and lets the payer continue if no payment is lost any more. */
 export async function restorePayments(
-  context: WatcherContext,
+  context: ChainContext,
   lookUp: (ids: readonly string[]) => Promise<ReadonlyMap<string, WithdrawalRecord>>,
   after = 0,
 ) {
   const { db, chain } = context;
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined) throw new Error(`${chain.chain} has not been read yet`);
-  const halt = await first<{ at: number | null }>(
+  const haltedAt = await scalar<number | null>(
     db,
-    sql`SELECT halted_at AS at FROM payer_leases WHERE chain = ${chain.chain}`,
+    expr`SELECT halted_at FROM payer_leases WHERE chain = ${chain.chain}`,
   );
   // This must come before the first row that would reuse an id issued after the backup.
   await advanceSequences(db, chain.chain);
@@ -66,11 +80,7 @@ export async function restorePayments(
     const reason = await rebuildWithdrawal(context, event, records.get(`0x${event.id}`));
     if (reason === undefined) rebuilt++;
     else if (event.kind === "Paid")
-      unresolved.push({
-        payment_id: `0x${event.id}`,
-        transaction_hash: `0x${event.tx}`,
-        reason,
-      });
+      unresolved.push({ payment_id: `0x${event.id}`, transaction_hash: `0x${event.tx}`, reason });
   }
   const { nextBatchNo } = await confirmedOutcomes({ chain, cursor }, chain.vault, []);
   const last = lost.at(-1)?.position ?? after;
@@ -79,11 +89,11 @@ export async function restorePayments(
     /** Payments of this page without a withdrawal. While there is one, the payer stays halted. */
     unresolved,
     /** Lost payments after this page. While there is one, the payer stays halted. */
-    remaining: await countLost(db, chain.chain, last),
+    remaining: await scalar<number>(db, expr`SELECT count(*) ${lostAfter(chain.chain, last)}`),
     /** Where the next page begins, or null after the last one. */
     next: lost.length < PAGE ? null : last,
     /** Whether the payer may continue, because no payment is lost any more. */
-    paying: await resumePaying(db, chain, { nextBatchNo, haltedAt: halt?.at ?? null }),
+    paying: await resumePaying(db, chain, { nextBatchNo, haltedAt }),
     next_batch: nextBatchNo,
   };
 }
@@ -105,28 +115,21 @@ export function noPaymentLost(chain: string): Expr {
   return expr`NOT EXISTS (SELECT 1 FROM vault_events e WHERE ${isLost(chain)} AND e.kind = 'Paid')`;
 }
 
-async function countLost(db: D1Database, chain: string, after: number): Promise<number> {
-  const row = await first<{ n: number }>(
-    db,
-    sql`SELECT count(*) AS n FROM vault_events e WHERE e.rowid > ${after} AND ${isLost(chain)}`,
-  );
-  return row?.n ?? 0;
+function lostAfter(chain: string, position: number): Sql {
+  return sql`FROM vault_events e WHERE e.rowid > ${position} AND ${isLost(chain)}`;
 }
 
 /** In the order in which they were recorded, so that a page goes on where the last one ended. */
 function lostEvents(db: D1Database, chain: string, after: number): Promise<LostEvent[]> {
   return all<LostEvent>(
     db,
-    sql`SELECT e.rowid AS position, lower(hex(e.payment_id)) AS id,
-        lower(hex(e.transaction_hash)) AS tx, e.kind, e.asset, e.amount, lower(hex(e.to_address)) AS to_address
-      FROM vault_events e WHERE e.rowid > ${after} AND ${isLost(chain)}
-      ORDER BY e.rowid LIMIT ${PAGE}`,
+    sql`SELECT ${select(LOST)} ${lostAfter(chain, after)} ORDER BY e.rowid LIMIT ${PAGE}`,
   );
 }
 
 /** Puts the payment into the ledger again. Returns the reason if that was not possible. */
 async function rebuildWithdrawal(
-  context: WatcherContext,
+  context: ChainContext,
   event: LostEvent,
   record: WithdrawalRecord | undefined,
 ): Promise<string | undefined> {
@@ -146,8 +149,8 @@ async function rebuildWithdrawal(
     ...announceWithdrawals(group),
   ]);
   if (!result.committed) return "the transfers could not be posted";
-  const still = await first<object>(context.db, sql`SELECT 1 WHERE ${staysLost(chain, event)}`);
-  return still && "the user is unknown or has too little available";
+  const still = await scalar<number>(context.db, staysLost(chain, event));
+  return still === 1 ? "the user is unknown or has too little available" : undefined;
 }
 
 function staysLost(chain: string, { position }: LostEvent): Expr {
@@ -255,6 +258,5 @@ async function resumePaying(
       WHERE kind IN ('payer_halted', 'payment_unknown') AND subject = ${chain}
         AND resolved_at IS NULL AND ${noneLost} AND (kind <> 'payer_halted' OR NOT ${halted})`,
   ]);
-  const stopped = await first(db, sql`SELECT 1 WHERE ${halted} OR NOT ${noneLost}`);
-  return stopped === undefined;
+  return (await scalar<number>(db, expr`NOT ${halted} AND ${noneLost}`)) === 1;
 }

@@ -1,7 +1,4 @@
-/**
- * Resends stored transactions until their nonce is mined. One that takes too long is replaced with
- * higher fees.
- */
+/** Resends transactions until their nonce is mined, and replaces one that takes too long. */
 import { raiseAlert } from "../../platform/alert.ts";
 import { areTooLow, feeLimits, replacementFees } from "../../chain/fees.ts";
 import type { Hex } from "../../chain/rpc.ts";
@@ -16,10 +13,7 @@ import type { HeadView } from "./payer-context.ts";
 
 /** Limit of attempts per nonce. Sixty raises of 12.5 % exceed any limit of fees. */
 const MAX_ATTEMPTS = 60;
-/**
- * Blocks that must have left an attempt out before its fees rise. The first one may have been built
- * before the attempt arrived.
- */
+/** Blocks that must have left an attempt out. The first may have been built before it arrived. */
 const MIN_BLOCKS = 2;
 
 /**
@@ -57,26 +51,20 @@ async function replaceTransaction(
   transaction: OpenTransaction,
 ): Promise<Hex | undefined> {
   const { chain } = context.chain;
+  const { id, nonce, to, data, gasLimit, kind } = transaction;
+  const subject = `${chain}:${nonce}`;
   const fees = replacementFees(transaction.fees, context.market, feeLimits(context.chain));
   if (fees === undefined || transaction.attempt >= MAX_ATTEMPTS) {
-    await raiseAlert(
-      context.db,
-      "fee_ceiling",
-      `${chain}:${transaction.nonce}`,
-      `nonce ${transaction.nonce} is not mined; max_fee_gwei and max_tip_gwei allow no higher fee`,
-    );
+    const detail = `nonce ${nonce} is not mined; max_fee_gwei and max_tip_gwei allow no higher fee`;
+    await raiseAlert(context.db, "fee_ceiling", subject, detail);
     return undefined;
   }
-  const { nonce, to, data, gasLimit, kind } = transaction;
   // SQL can edit the row, but not what the signed bytes say.
   if (kind !== "cancel" && !(await context.account.verify(transaction.raw, transaction))) {
-    await raiseAlert(
-      context.db,
-      "withdrawal_altered",
-      `${chain}:${nonce}`,
+    const detail =
       `the row of nonce ${nonce} on ${chain} is not the transaction that was signed, so its fees ` +
-        "are not raised. Write back what the bytes of its last attempt say",
-    );
+      "are not raised. Write back what the bytes of its last attempt say";
+    await raiseAlert(context.db, "withdrawal_altered", subject, detail);
     return undefined;
   }
   const effect =
@@ -84,14 +72,14 @@ async function replaceTransaction(
   const signed = await context.account.sign({ nonce, gasLimit, fees, ...effect });
   const group = newGroup();
   const attempt = transaction.attempt + 1;
-  const allowed = transaction.kind === "void" ? mayVoid : mayPay;
+  const allowed = kind === "void" ? mayVoid : mayPay;
   const of = sql`SELECT transaction_id FROM chain_transactions
-    WHERE transaction_id = ${uuid(transaction.id)} AND status = 'open'
+    WHERE transaction_id = ${uuid(id)} AND status = 'open'
       AND ${allowed(chain, context.token)}
       AND NOT EXISTS (SELECT 1 FROM transaction_attempts
-        WHERE transaction_id = ${uuid(transaction.id)} AND attempt >= ${attempt})`;
+        WHERE transaction_id = ${uuid(id)} AND attempt >= ${attempt})`;
   const stamped = sql`SELECT 1 FROM transaction_attempts a
-    WHERE a.transaction_id = ${uuid(transaction.id)} AND a.signed_group = ${group.seq}`;
+    WHERE a.transaction_id = ${uuid(id)} AND a.signed_group = ${group.seq}`;
   const stored = { number: attempt, signed, fees, headNumber: context.head.number };
   const result = await commitAndPush(context, group, [
     sql`${storeAttempt(group, of, stored)} RETURNING attempt`,
@@ -99,13 +87,12 @@ async function replaceTransaction(
         updated_at = ${group.at}, changed_group = ${group.seq}
       WHERE status = 'submitted' AND EXISTS (${stamped}) AND withdrawal_id IN (
         SELECT withdrawal_id FROM batch_members
-        WHERE transaction_id = ${uuid(transaction.id)} AND purpose = 'pay'
+        WHERE transaction_id = ${uuid(id)} AND purpose = 'pay'
           AND ended_group IS NULL)`,
     ...announceWithdrawals(group),
   ]);
-  if (!result.committed) return undefined;
   // If D1's response was lost, the next round sends what was stored.
-  if (result.rows === null || result.rows[0]?.length === 0) return undefined;
+  if (!result.committed || result.rows === null || result.rows[0]?.length === 0) return undefined;
   await context.failpoint?.("replaced");
   return signed.raw;
 }

@@ -11,7 +11,7 @@ import { raiseAlert } from "../../platform/alert.ts";
 import { feeLimits, firstFees, smallestSweep } from "../../chain/fees.ts";
 import { readHoldings } from "../../chain/holdings.ts";
 import type { Hex } from "../../chain/rpc.ts";
-import { type Token, tokenOf } from "../../chain/token.ts";
+import { tokenOf } from "../../chain/token.ts";
 import {
   decodeSweep,
   gasLimits,
@@ -23,14 +23,12 @@ import {
 } from "../../chain/vault-calls.ts";
 import { NOW } from "../../platform/commit.ts";
 import { readIssued } from "../../ledger/balance.ts";
-import { all, first, sql } from "../../platform/sql.ts";
+import { all, expr, scalar, sql } from "../../platform/sql.ts";
 import { makeTransaction, refusalSubject, wouldSucceed } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
 import { PAUSED } from "./payer-lease.ts";
 
-/**
- * Sweeps made in one round. With a payment they stay below the 16 that geth keeps of an account.
- */
+/** Sweeps of one round. With a payment they stay below the 16 that geth keeps of an account. */
 const SWEEPS_PER_ROUND = 8;
 /** Sweeps that are not confirmed yet. Each round decodes the call data of all of them. */
 const MAX_OPEN_SWEEPS = 32;
@@ -85,12 +83,9 @@ export async function sweepTowardsFloat(context: HeadView, made: number): Promis
 
 /** No sweep is open and withdrawals are not paused. The guard refuses a sweep during a pause. */
 async function mayFillUp({ db, chain }: HeadView): Promise<boolean> {
-  const row = await first(
-    db,
-    sql`SELECT 1 WHERE ${PAUSED} OR EXISTS (SELECT 1 FROM chain_transactions
-      WHERE chain = ${chain.chain} AND kind = 'sweep' AND status = 'open')`,
-  );
-  return row === undefined;
+  const may = expr`NOT ${PAUSED} AND NOT EXISTS (SELECT 1 FROM chain_transactions
+    WHERE chain = ${chain.chain} AND kind = 'sweep' AND status = 'open')`;
+  return (await scalar<number>(db, may)) === 1;
 }
 
 /** For each sweep that is not confirmed yet, the keys of its items. */
@@ -120,7 +115,7 @@ async function chooseItems(
     readonly smallest: bigint;
   },
 ): Promise<SweepItem[]> {
-  const token: Token = tokenOf(context.settings, context.chain, wanted.asset);
+  const token = tokenOf(context.settings, context.chain, wanted.asset);
   const items: SweepItem[] = [];
   let found = 0n;
   for (let page = 0; page < MAX_PAGES; page++) {
@@ -150,7 +145,7 @@ function readSweepable(
   { db, chain }: HeadView,
   { asset, smallest }: { readonly asset: AssetKey; readonly smallest: bigint },
   page: number,
-): Promise<{ address: Hex; salt: Hex }[]> {
+) {
   return all<{ address: Hex; salt: Hex }>(
     db,
     sql`SELECT '0x' || hex(s.address) AS address, '0x' || lower(hex(a.salt)) AS salt
@@ -162,9 +157,8 @@ function readSweepable(
 }
 
 /**
- * Makes as many sweeps as the items need and the account's balance allows. Nodes accept pending
- * transactions only if the account can pay the gas limits of all of them. Returns whether it made
- * one.
+ * Makes as many sweeps as the items need and the account's balance allows, because nodes accept
+ * only what it can pay for at the full gas limits. Returns whether it made one.
  */
 async function sendSweeps(
   context: HeadView,
@@ -194,11 +188,7 @@ async function sendSweeps(
 async function sweepsToVault({ db, endpoint, chain }: HeadView): Promise<boolean> {
   const target = await readSweepTarget(endpoint, chain);
   if (target === checksumAddress(chain.vault)) return true;
-  await raiseAlert(
-    db,
-    "payment_refused",
-    refusalSubject(chain.chain, "sweep"),
-    `the factory sweeps to ${target}, but the settings name the vault ${chain.vault}`,
-  );
+  const detail = `the factory sweeps to ${target}, but the settings name the vault ${chain.vault}`;
+  await raiseAlert(db, "payment_refused", refusalSubject(chain.chain, "sweep"), detail);
   return false;
 }

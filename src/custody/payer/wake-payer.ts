@@ -68,12 +68,8 @@ async function alertDeadLetters(batch: MessageBatch, env: Env): Promise<void> {
   const group = newGroup();
   const alerts = batch.messages.map((message) => {
     const subject = MESSAGE.safeParse(message.body).data?.withdrawal_id ?? message.id;
-    return alertRow({
-      kind: "withdrawal_dead_letter",
-      subject,
-      detail: `the wake-up failed in ${message.attempts} deliveries`,
-      at: group.at,
-    });
+    const detail = `the wake-up failed in ${message.attempts} deliveries`;
+    return alertRow(group, "withdrawal_dead_letter", subject, detail);
   });
   await commitOrThrow(env.DB, group, alerts);
   log("error", "alert.withdrawal_dead_letter", { messages: batch.messages.length });

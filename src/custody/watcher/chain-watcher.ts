@@ -1,6 +1,5 @@
 /**
- * The watcher of one chain: runs `watchChain` in its alarm loop. Its storage also contains the
- * recovery records of deposit addresses.
+ * The watcher of one chain: an alarm loop of `watchChain`. Stores recovery records of addresses.
  */
 import { type ChainContext, ChainObject } from "../chain-object.ts";
 import { listRecords, RETENTION_MS, pruneRecords } from "../recovery-records.ts";
@@ -57,10 +56,8 @@ export class ChainWatcher extends ChainObject {
 
   /** Saves the recovery record of an address. This happens before a user receives the address. */
   async saveAddressRecord(record: Omit<AddressRecord, "createdAt">): Promise<void> {
-    await this.ctx.storage.put<AddressRecord>(RECORDS + record.address, {
-      ...record,
-      createdAt: Date.now(),
-    });
+    const stored: AddressRecord = { ...record, createdAt: Date.now() };
+    await this.ctx.storage.put(RECORDS + record.address, stored);
   }
 
   /** Carries out the operator's `restore`: restores lost addresses and credits their deposits. */
@@ -72,10 +69,8 @@ export class ChainWatcher extends ChainObject {
       if (missing.length === 0) continue;
       // Stored before the addresses, so that a repeated restore still reads these blocks.
       const due = (await this.ctx.storage.get<number>("rescan_from")) ?? Number.POSITIVE_INFINITY;
-      const from = await blockBefore(
-        context,
-        Math.min(...missing.map(({ createdAt }) => createdAt)),
-      );
+      const oldest = Math.min(...missing.map(({ createdAt }) => createdAt));
+      const from = await blockBefore(context, oldest);
       await this.ctx.storage.put("rescan_from", Math.min(due, from));
       await restoreAddresses(context, missing);
       rewritten += missing.length;

@@ -10,7 +10,7 @@ import { type Endpoint, InconsistentNode, readHeader } from "../../chain/rpc.ts"
 import type { Range } from "../../chain/scan.ts";
 import { assetOfEvent } from "../../chain/token.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
-import { all, type Sql, sql } from "../../platform/sql.ts";
+import { all, scalar, type Sql, sql } from "../../platform/sql.ts";
 import { announceDeposits, announceWithdrawals } from "../custody-events.ts";
 import { creditConfirmed, depositsDue } from "./credit-deposit.ts";
 import { recordDeposits, type SeenTransfer, orphanUnseen } from "./detect-deposits.ts";
@@ -60,23 +60,15 @@ export async function confirmBlocks(
     ...announceWithdrawals(group),
   ]);
   if (outcomes) await context.failpoint?.("confirmed");
-  for (
-    let groups = 0;
-    groups < CREDIT_GROUPS && moved.haltedAt === null && (await hasDepositsDue(context));
-    groups++
-  )
+  for (let groups = 0; groups < CREDIT_GROUPS && moved.haltedAt === null; groups++) {
+    if ((await scalar<number>(context.db, depositsDue(chain.chain))) === 0) break;
     moved = await creditRemaining(context, moved);
+  }
   return moved;
 }
 
 /** Detected deposits of one block that the confirmed reading lacks, and one of them. */
-type Vanished = {
-  readonly block: number;
-  readonly hash: string;
-  readonly tx: string;
-  readonly token: string;
-  readonly n: number;
-};
+type Vanished = Readonly<Record<"hash" | "tx" | "token", string> & Record<"block" | "n", number>>;
 
 /**
  * Finds detected deposits that are no longer in the logs although their block is still in the
@@ -137,15 +129,10 @@ async function isInReceipt({ client }: Endpoint, deposit: Vanished): Promise<boo
 function alertPhantoms(group: Group, chain: string, phantoms: readonly Vanished[], when: Sql): Sql {
   const [{ tx, block } = { tx: "", block: 0 }] = phantoms;
   const count = phantoms.reduce((sum, { n }) => sum + n, 0);
-  return alertRow({
-    kind: "deposit_phantom",
-    subject: chain,
-    detail:
-      `${count} detected deposits are no longer in any endpoint's logs, first 0x${tx} ` +
-      `in block ${block}. See: operator deposits list --status orphaned`,
-    at: group.at,
-    when,
-  });
+  const detail =
+    `${count} detected deposits are no longer in any endpoint's logs, first 0x${tx} ` +
+    `in block ${block}. See: operator deposits list --status orphaned`;
+  return alertRow(group, "deposit_phantom", chain, detail, when);
 }
 
 /**
@@ -158,41 +145,34 @@ function deleteSwept(
   sweeps: readonly Swept[],
   when: Sql,
 ): Sql {
-  const rows = sweeps.flatMap((swept) => {
-    const asset = assetOfEvent(settings, chain, swept);
-    return asset === undefined
-      ? []
-      : [{ asset, address: swept.account.slice(2), block: swept.blockNumber }];
-  });
+  // A token that the service does not credit has no asset, so its row meets no condition.
+  const rows = sweeps.map((swept) => ({
+    asset: assetOfEvent(settings, chain, swept),
+    address: swept.account.slice(2),
+    block: swept.blockNumber,
+  }));
   return sql`DELETE FROM sweepable WHERE chain = ${chain.chain} AND ${when} AND EXISTS (SELECT 1
     FROM json_each(${JSON.stringify(rows)}) j
     WHERE sweepable.asset = j.value ->> 'asset' AND sweepable.address = unhex(j.value ->> 'address')
       AND sweepable.block_number < j.value ->> 'block')`;
 }
 
-/**
- * Delays the next sweep of an address whose token rejected it. Otherwise every round would retry.
- */
+/** Delays the next sweep of an address whose token rejected it. Else every round would retry. */
 function backOffSweep(
   { settings, chain }: WatcherContext,
   group: Group,
   failures: readonly SweepFailed[],
   when: Sql,
 ): Sql {
-  const rows = failures.flatMap((failure) => {
-    const asset = assetOfEvent(settings, chain, failure);
-    return asset === undefined ? [] : [{ asset, salt: failure.salt.slice(2) }];
-  });
+  const rows = failures.map((failure) => ({
+    asset: assetOfEvent(settings, chain, failure),
+    salt: failure.salt.slice(2),
+  }));
   return sql`UPDATE sweepable SET not_before = ${group.at} + ${SWEEP_FAILED_WAIT_MS}
     WHERE chain = ${chain.chain} AND ${when} AND EXISTS (
       SELECT 1 FROM json_each(${JSON.stringify(rows)}) j
       JOIN deposit_addresses a ON a.chain = sweepable.chain AND a.address = sweepable.address
       WHERE sweepable.asset = j.value ->> 'asset' AND a.salt = unhex(j.value ->> 'salt'))`;
-}
-
-async function hasDepositsDue({ db, chain }: WatcherContext): Promise<boolean> {
-  const [row] = await all<{ n: number }>(db, depositsDue(chain.chain));
-  return row?.n === 1;
 }
 
 /** Credits deposits that the range's group left. The cursor is stamped but does not move. */

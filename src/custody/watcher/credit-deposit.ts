@@ -6,16 +6,18 @@
  */
 import type { Group } from "../../platform/commit.ts";
 import type { Config } from "../../platform/config.ts";
-import { join, raw, type Sql, sql } from "../../platform/sql.ts";
+import { type Expr, expr, join, raw, type Sql, sql } from "../../platform/sql.ts";
 import { alertRow } from "../../platform/alert.ts";
 import { moveDueDeposits } from "./small-deposits.ts";
-import { externalOwner, openExternalAccounts, post } from "../../ledger/post.ts";
+import { externalOwner, post } from "../../ledger/post.ts";
 
 /** Limit of deposits that one group credits. The next groups credit the rest. */
 const CREDITS_PER_GROUP = 500;
 
 /** Condition on deposits: confirmed by the second reading and neither credited nor quarantined. */
 const DUE = raw("status = 'confirming' AND confirmed_group IS NOT NULL");
+
+const CREDIT = { reason: "deposit", step: "credit", from: "external", to: "available" } as const;
 
 export function creditConfirmed(group: Group, settings: Config, chain: string, when: Sql): Sql[] {
   const issued = issuedOf(settings);
@@ -30,15 +32,14 @@ export function creditConfirmed(group: Group, settings: Config, chain: string, w
         OR (length(amount) = 19 AND amount > '4611686018427387904')
         OR CAST(amount AS INTEGER) + ${issued} > 4611686018427387904)`,
     // One alert per chain, because anyone can mint worthless tokens and cause any number of these.
-    alertRow({
-      kind: "deposit_quarantined",
-      subject: chain,
-      detail:
-        "A deposit is too large for the ledger. See: operator deposits list --status quarantined",
-      at: group.at,
-      when: sql`EXISTS (SELECT 1 FROM deposits INDEXED BY deposits_ended_group
+    alertRow(
+      group,
+      "deposit_quarantined",
+      chain,
+      "A deposit is too large for the ledger. See: operator deposits list --status quarantined",
+      sql`EXISTS (SELECT 1 FROM deposits INDEXED BY deposits_ended_group
         WHERE ended_group = ${group.seq} AND chain = ${chain} AND status = 'quarantined')`,
-    }),
+    ),
     // Every remaining deposit fits on its own. Credit the first per asset, plus later ones while
     // the running total stays well below the limit of 2^62. The total is REAL, because sum() would
     // overflow, and 4.6e18 is less than 2^62 by more than a REAL rounds. The next group evaluates
@@ -53,14 +54,7 @@ export function creditConfirmed(group: Group, settings: Config, chain: string, w
             ORDER BY block_number LIMIT ${CREDITS_PER_GROUP}) deposits
           WINDOW earlier AS (PARTITION BY asset ORDER BY block_number, deposit_id))
         WHERE place = 1 OR after < 4.6e18)`,
-    openExternalAccounts(credited),
-    ...post(group, {
-      reason: "deposit",
-      step: "credit",
-      from: "external",
-      to: "available",
-      source: credited,
-    }),
+    ...post(group, { ...CREDIT, source: credited }),
     sql`INSERT INTO sweepable (chain, asset, address, amount, block_number)
       SELECT chain, asset, address, CAST(min(4e18, total(CAST(amount AS INTEGER))) AS INTEGER),
         max(block_number)
@@ -72,18 +66,15 @@ export function creditConfirmed(group: Group, settings: Config, chain: string, w
   ];
 }
 
-/** Query for `n`: 1 if confirmed deposits are left to credit, else 0. */
-export function depositsDue(chain: string): Sql {
-  return sql`SELECT EXISTS (SELECT 1 FROM deposits WHERE chain = ${chain} AND ${DUE})
-    OR EXISTS (SELECT 1 FROM small_deposits WHERE chain = ${chain} AND due = 1) AS n`;
+/** Condition: confirmed deposits are left to credit. */
+export function depositsDue(chain: string): Expr {
+  return expr`EXISTS (SELECT 1 FROM deposits WHERE chain = ${chain} AND ${DUE})
+    OR EXISTS (SELECT 1 FROM small_deposits WHERE chain = ${chain} AND due = 1)`;
 }
 
 /** Scalar: how much of `deposits.asset` the service owes on all chains together. */
 function issuedOf(settings: Config): Sql {
-  const owners = join(
-    settings.CHAINS.map(({ chain }) => externalOwner(chain)),
-    ", ",
-  );
+  const owners = settings.CHAINS.map(({ chain }) => externalOwner(chain));
   return sql`coalesce((SELECT -sum(balance) FROM accounts
-    WHERE owner IN (${owners}) AND accounts.asset = deposits.asset AND kind = 'external'), 0)`;
+    WHERE owner IN (${join(owners, ", ")}) AND accounts.asset = deposits.asset AND kind = 'external'), 0)`;
 }

@@ -3,18 +3,18 @@
  * chain before they were confirmed. The batch joins transfers with the addresses, so what is
  * credited never depends on a cached list of addresses.
  */
+import { createHash } from "node:crypto";
 import { type AssetKey, readAssetKey } from "../../assets/asset.ts";
 import { type Group, NOW } from "../../platform/commit.ts";
 import { raiseAlert } from "../../platform/alert.ts";
 import { inChunks } from "../../platform/chunks.ts";
-import { all, type Expr, expr, raw, readUuid, type Sql, sql } from "../../platform/sql.ts";
+import { all, type Expr, expr, raw, readUuid, scalar, type Sql, sql } from "../../platform/sql.ts";
 import { depositAddressFor } from "../../chain/addresses.ts";
 import type { TokenTransfer } from "../../chain/decode-logs.ts";
 import { assetOf } from "../../chain/token.ts";
 import { type ChainConfig, minDepositOf, vaultsOf } from "../../platform/config.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import type { WatcherContext } from "./commit-move.ts";
-import { smallDepositKey } from "./small-deposit-key.ts";
 
 /** A transfer of a configured token as JSON for the batch. Hex without `0x`, amount in decimal. */
 export type SeenTransfer = Readonly<ReturnType<typeof toSeenTransfer>>;
@@ -58,18 +58,14 @@ function alertAltered(
   { db, chain: { chain } }: WatcherContext,
   { address, owner, nonce }: AddressRow,
 ): Promise<void> {
-  return raiseAlert(
-    db,
-    "deposit_address_altered",
-    `${chain}:0x${address}`,
+  const detail =
     `0x${address} received a transfer and is not address ${nonce} of user ${readUuid(owner)}, as ` +
-      "its row says. The transfer is not credited.",
-  );
+    "its row says. The transfer is not credited.";
+  return raiseAlert(db, "deposit_address_altered", `${chain}:0x${address}`, detail);
 }
 
 /**
- * Selects the deposit addresses among receivers. CROSS JOIN makes SQLite search the index for each
- * receiver. It would otherwise read every deposit address.
+ * Selects deposit addresses among receivers. Without CROSS JOIN SQLite would read all addresses.
  */
 export function depositAddressesAmong(chain: string, receivers: readonly string[]): Sql {
   return sql`SELECT lower(hex(a.address)) AS address, hex(a.user_id) AS owner, a.nonce
@@ -141,8 +137,7 @@ export function chunksOf(rows: readonly object[]): string[] {
 }
 
 /**
- * `FROM … WHERE …` of the transfers `j` to deposit addresses `a`, except those from the vaults and
- * between deposit addresses.
+ * `FROM … WHERE …` of transfers `j` to deposit addresses `a`, not from vaults or such addresses.
  */
 export function fromOutside(chain: ChainConfig, rows: string, when: Sql): Sql {
   const vaults = JSON.stringify(vaultsOf(chain).map(stripPrefix));
@@ -168,7 +163,7 @@ export function toSeenTransfer(
   asset: AssetKey,
   { settings, chain }: Pick<WatcherContext, "settings" | "chain">,
 ) {
-  const { ordinal, position, tokenId, amount } = transfer;
+  const { ordinal, position, amount } = transfer;
   const floor = minDepositOf(settings, chain, readAssetKey(asset)?.venue ?? null);
   const seen = {
     tx: stripPrefix(transfer.transactionHash),
@@ -189,8 +184,34 @@ export function toSeenTransfer(
     small: amount < BigInt(floor),
     floor,
     /** In `small_deposits`. */
-    key: smallDepositKey({ ...seen, chain: chain.chain, tokenId, amount }),
+    key: smallDepositKey(chain.chain, transfer, seen),
   };
+}
+
+/** Hexadecimal digits of the part that is the same for all transfers of a token to an address. */
+export const PAIR_DIGITS = 16;
+/** The highest key of such a part is the part and this. */
+export const KEY_END = "ff".repeat(9);
+
+/**
+ * The key of `small_deposits`: 17 bytes as hexadecimal text, short because anyone can cause any
+ * number of rows. Larger amounts sort first, so that many tiny transfers to somebody else's address
+ * cannot keep the others from being counted.
+ *
+ * It contains the token and not the asset, because settings may rename a venue.
+ */
+function smallDepositKey(
+  chain: string,
+  { tokenId, amount, ordinal, position }: TokenTransfer,
+  { to, token, tx }: Readonly<Record<"to" | "token" | "tx", string>>,
+): string {
+  const bits = amount.toString(2).length;
+  const size = (64 - Math.min(bits, 64)).toString(16).padStart(2, "0");
+  return hash8(`${chain} ${to} ${token} ${tokenId}`) + size + hash8(`${tx} ${ordinal} ${position}`);
+}
+
+function hash8(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, PAIR_DIGITS);
 }
 
 function stripPrefix(hex: string): string {
@@ -217,35 +238,25 @@ const ROWS_PER_TRIM = 1_000;
  */
 export function orphanUnseen(
   group: Group,
-  blocks: {
-    readonly chain: string;
-    readonly above: number;
-    readonly upTo: number | null;
-    readonly when: Sql;
-  },
+  { chain, above, upTo, when }: { chain: string; above: number; upTo: number | null; when: Sql },
 ): Sql {
   return sql`UPDATE deposits SET status = 'orphaned', ended_group = ${group.seq}
-    WHERE chain = ${blocks.chain} AND status = 'confirming' AND confirmed_group IS NULL
-      AND seen_group <> ${group.seq} AND block_number > ${blocks.above}
-      AND (${blocks.upTo} IS NULL OR block_number <= ${blocks.upTo}) AND ${blocks.when}`;
+    WHERE chain = ${chain} AND status = 'confirming' AND confirmed_group IS NULL
+      AND seen_group <> ${group.seq} AND block_number > ${above}
+      AND (${upTo} IS NULL OR block_number <= ${upTo}) AND ${when}`;
 }
 
 /** How many new deposits above the confirmed height may be recorded now. */
 async function roomForUnconfirmed(db: D1Database, chain: string): Promise<number> {
-  const [row] = await all<{ n: number }>(
-    db,
-    sql`SELECT (SELECT count(*) FROM deposits INDEXED BY deposits_open
-        WHERE chain = ${chain} AND status = 'confirming')
-      + (SELECT count(*) FROM deposits INDEXED BY deposits_orphaned
-        WHERE chain = ${chain} AND status = 'orphaned'
-          AND detected_at >= ${NOW} - ${COUNTED_MS}) AS n`,
-  );
-  return Math.max(0, MAX_UNCONFIRMED - (row?.n ?? 0));
+  const counted = expr`(SELECT count(*) FROM deposits INDEXED BY deposits_open
+      WHERE chain = ${chain} AND status = 'confirming')
+    + (SELECT count(*) FROM deposits INDEXED BY deposits_orphaned
+      WHERE chain = ${chain} AND status = 'orphaned' AND detected_at >= ${NOW} - ${COUNTED_MS})`;
+  return Math.max(0, MAX_UNCONFIRMED - (await scalar<number>(db, counted)));
 }
 
 /**
- * Statement that deletes old orphaned deposits, but none whose last group is still kept, because
- * the reconciliation compares those with their events.
+ * Deletes old orphaned deposits, except those that the reconciliation still compares with events.
  */
 export function trimOrphaned(chain: string): Sql {
   return sql`DELETE FROM deposits WHERE deposit_id IN (

@@ -3,25 +3,29 @@
  * agree on. Every deposit that is credited and every withdrawal that ends was read here.
  */
 import { alertWhile, raiseAlert } from "../../platform/alert.ts";
-import type { Block } from "../../chain/follow-head.ts";
-import { confirmedHeight } from "../../chain/follow-head.ts";
-import { type Endpoint, InconsistentNode, readHeader } from "../../chain/rpc.ts";
+import { type Block, confirmedHeight } from "../../chain/follow-head.ts";
+import {
+  type Endpoint,
+  InconsistentNode,
+  readHeader,
+  requireConfirmed,
+  requireHash,
+} from "../../chain/rpc.ts";
 import { type Range, type Scan, scanRange, watchedContracts } from "../../chain/scan.ts";
 import { PAYMENT_STATE, readOutcomes } from "../../chain/vault-calls.ts";
 import { type Agreed, askAgreed, EndpointsDisagree, jsonOf } from "../../chain/witnesses.ts";
 import type { WatcherContext } from "./commit-move.ts";
 import { type SeenTransfer, transfersToUs } from "./detect-deposits.ts";
 
-export type ConfirmedRange = {
+type ConfirmedRange = {
   readonly scan: Scan;
   /** Transfers to deposit addresses. */
   readonly ours: readonly SeenTransfer[];
 };
 
 /**
- * Reads a range. `anchor` is a confirmed block on the same fork: the block below the range, or one
- * above. Raises the alert `nodes_disagree` and throws `EndpointsDisagree` if too few endpoints
- * agree.
+ * Reads a range. `anchor` is a confirmed block on the same fork, just below the range or above it.
+ * Raises `nodes_disagree` and throws `EndpointsDisagree` if too few endpoints agree.
  */
 export async function readConfirmed(
   context: WatcherContext,
@@ -64,27 +68,14 @@ async function readRange(
   if (confirmedHeight(chain, head.number, finalized) < range.to)
     throw new InconsistentNode(`block ${range.to} is not confirmed at this endpoint yet`);
   const scan = await scanRange(endpoint, range, watchedContracts(settings, chain));
-  await checkAnchor(endpoint, scan, range, anchor);
+  if (anchor.number === range.from - 1) requireHash(anchor, scan.first.parentHash);
+  else await requireConfirmed(endpoint, anchor);
   await checkFailures(endpoint, scan);
   return { scan, ours: await transfersToUs(context, scan.transfers) };
 }
 
-async function checkAnchor(
-  endpoint: Endpoint,
-  scan: Scan,
-  range: Range,
-  anchor: Block,
-): Promise<void> {
-  const joined =
-    anchor.number === range.from - 1
-      ? scan.first.parentHash === anchor.hash
-      : (await readHeader(endpoint, anchor.number)).hash === anchor.hash;
-  if (!joined) throw new InconsistentNode(`block ${anchor.number} is not the confirmed block`);
-}
-
 /**
- * Throws unless the vault's state at the end of the range agrees with its `Failed` and `Voided`
- * events, because these cause a refund.
+ * Throws unless the vault's state confirms its `Failed` and `Voided` events, which cause refunds.
  */
 async function checkFailures(endpoint: Endpoint, scan: Scan): Promise<void> {
   const ended = scan.vaultEvents.filter(({ kind }) => kind === "Failed" || kind === "Voided");

@@ -8,7 +8,7 @@ import { type Cursor, readCursor } from "../../chain/chain-cursor.ts";
 import { readHeader } from "../../chain/rpc.ts";
 import type { Range } from "../../chain/scan.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
-import { all, type Expr, expr, first, type Sql, sql } from "../../platform/sql.ts";
+import { type Expr, expr, first, scalar, type Sql, sql } from "../../platform/sql.ts";
 import { announceDeposits, announceWithdrawals } from "../custody-events.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { applyVaultEvents } from "./settle-withdrawal.ts";
@@ -28,8 +28,7 @@ const RANGES_PER_ROUND = 10;
 const RECHECK_LAG_SECS = 86_400n;
 
 /**
- * Reads the next range above `block` again. Returns its last block, or null if no confirmed block
- * is left.
+ * Reads the range above `block` again. Returns its last block. Null: no confirmed block is left.
  */
 export async function rescanFrom(context: WatcherContext, block: number): Promise<number | null> {
   const cursor = await readCursor(context.db, context.chain.chain);
@@ -40,8 +39,7 @@ export async function rescanFrom(context: WatcherContext, block: number): Promis
 }
 
 /**
- * Reads a range again and commits what was missed. `alongside` is committed in the same batch.
- * `found` is the number of deposits that were missed.
+ * Commits what was missed in a range, of which `found` is the number of deposits, and `alongside`.
  */
 async function rescanRange(
   context: WatcherContext,
@@ -115,24 +113,17 @@ export async function recheckOldBlocks(context: WatcherContext): Promise<boolean
   const { db, chain } = context;
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined || cursor.haltedAt !== null) return false;
-  const [row] = await all<{ rechecked: number | null }>(
+  const rechecked = await scalar<number | null>(
     db,
-    sql`SELECT rechecked_number AS rechecked FROM chain_cursors WHERE chain = ${chain.chain}`,
+    expr`SELECT rechecked_number FROM chain_cursors WHERE chain = ${chain.chain}`,
   );
-  const from = (row?.rechecked ?? Math.max(chain.start_block - 1, 0)) + 1;
+  const from = (rechecked ?? Math.max(chain.start_block - 1, 0)) + 1;
   const to = from + rangeLimit(context) - 1;
   if (to > cursor.confirmed.number || !(await isOld(context, cursor, to))) return false;
+  const missed = `A deposit in blocks ${from} to ${to} was missed and is credited now. Check the RPC endpoints.`;
   await rescanRange(context, cursor, { from, to }, (group, when, found) => [
     sql`UPDATE chain_cursors SET rechecked_number = ${to} WHERE chain = ${chain.chain} AND ${when}`,
-    alertRow({
-      kind: "deposit_missed",
-      subject: chain.chain,
-      detail:
-        `A deposit in blocks ${from} to ${to} was missed and is credited now. ` +
-        "Check the RPC endpoints.",
-      at: group.at,
-      when: sql`${found} > 0`,
-    }),
+    alertRow(group, "deposit_missed", chain.chain, missed, sql`${found} > 0`),
   ]);
   return true;
 }

@@ -69,10 +69,7 @@ export async function restoreAddresses(
   ]);
 }
 
-/**
- * Inserts a user who cannot log in: no password has this hash, and no email domain ends in
- * `.invalid` (RFC 2606).
- */
+/** Inserts a user who cannot log in: no hash is empty, no email ends in `.invalid` (RFC 2606). */
 async function restoreUserFrozen(db: D1Database, userId: string): Promise<void> {
   const group = newGroup();
   const absent = sql`NOT EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)})`;
@@ -88,9 +85,7 @@ async function restoreUserFrozen(db: D1Database, userId: string): Promise<void> 
   ]);
 }
 
-/**
- * The last confirmed block before an instant, less the margin. Binary search over some 25 headers.
- */
+/** The last confirmed block before an instant, less the margin. Searches some 25 headers. */
 export async function blockBefore(
   { db, chain }: WatcherContext,
   createdAt: number,

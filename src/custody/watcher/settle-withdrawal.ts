@@ -43,10 +43,7 @@ const SHORT_WAIT_MS = 15_000;
 const LIMIT_WAIT_MS = 600_000;
 /** The payer asks the token itself before it pays again (limit-queue.ts). */
 const REFUSED_WAIT_MS = 60_000;
-/**
- * For ids that are done or invalid, where a retry only costs gas. `withdrawals retry` ends the
- * wait.
- */
+/** For ids that are done or invalid: a retry only costs gas. `withdrawals retry` ends the wait. */
 const INVALID_WAIT_MS = 3_600_000;
 
 /**
@@ -71,22 +68,13 @@ const EVENTS_PER_STATEMENT = 1_000;
 /** Statements that record the events. An event that is read twice is recorded once. */
 export function recordVaultEvents(
   group: Group,
-  of: Pick<WatcherContext, "settings" | "chain">,
-  events: readonly VaultEvent[],
-  when: Sql,
-): Sql[] {
-  return inChunks(events, EVENTS_PER_STATEMENT).map((chunk) => recordChunk(group, of, chunk, when));
-}
-
-function recordChunk(
-  group: Group,
   { settings, chain: config }: Pick<WatcherContext, "settings" | "chain">,
   events: readonly VaultEvent[],
   when: Sql,
-): Sql {
+): Sql[] {
   const { chain } = config;
-  const rows = JSON.stringify(
-    events.map((event) => ({
+  return inChunks(events, EVENTS_PER_STATEMENT).map((chunk) => {
+    const rows = chunk.map((event) => ({
       tx: event.transactionHash.slice(2),
       ordinal: event.ordinal,
       kind: event.kind,
@@ -102,9 +90,8 @@ function recordChunk(
       to: event.paid?.to.slice(2),
       block: event.blockNumber,
       hash: event.blockHash.slice(2),
-    })),
-  );
-  return sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
+    }));
+    return sql`INSERT INTO vault_events (chain, transaction_hash, ordinal, kind, payment_id, vault,
       batch_no, skip_reason, token, token_id, asset, amount, to_address, block_number,
       block_hash, recorded_group)
     SELECT ${chain}, unhex(j.value ->> 'tx'), j.value ->> 'ordinal', j.value ->> 'kind',
@@ -112,10 +99,11 @@ function recordChunk(
       j.value ->> 'reason', unhex(j.value ->> 'token'), j.value ->> 'tokenId',
       j.value ->> 'asset', j.value ->> 'amount', unhex(j.value ->> 'to'), j.value ->> 'block',
       unhex(j.value ->> 'hash'), ${group.seq}
-    FROM json_each(${rows}) j
+    FROM json_each(${JSON.stringify(rows)}) j
     WHERE ${when} AND NOT EXISTS (SELECT 1 FROM vault_events v
       WHERE v.chain = ${chain} AND v.transaction_hash = unhex(j.value ->> 'tx')
         AND v.ordinal = j.value ->> 'ordinal')`;
+  });
 }
 
 /** Condition on `vault_events e` and `withdrawals w`: the payment has the withdrawal's terms. */
@@ -126,10 +114,7 @@ export const AS_ORDERED: Expr = expr`e.asset IS w.asset AND e.amount IS CAST(w.a
 const SETTLES: Expr = expr`${AS_ORDERED} AND NOT EXISTS (SELECT 1 FROM accepted_payments p
   WHERE p.chain = e.chain AND p.payment_id = e.payment_id)`;
 
-/**
- * Settles paid withdrawals: pending → external. A payment with other terms than the withdrawal's
- * settles nothing and raises an alert (`alertUnexpectedPayments`).
- */
+/** Settles paid withdrawals: pending → external. Other terms settle nothing and raise an alert. */
 export function settlePaid(group: Group, chain: string): Sql[] {
   const settled = sql`w.ended_by = ${uuid(group.id)} AND w.status = 'settled'`;
   return [
@@ -143,10 +128,7 @@ export function settlePaid(group: Group, chain: string): Sql[] {
   ];
 }
 
-/**
- * Condition on `vault_events e` and `withdrawals w`: the vault paid the id, but that payment does
- * not settle the withdrawal.
- */
+/** Condition on `vault_events e` and `withdrawals w`: the vault paid the id, but not as ordered. */
 export const PAID_OTHERWISE: Expr = expr`e.payment_id = w.payment_id AND e.chain = w.chain
   AND e.kind = 'Paid' AND NOT ${SETTLES}`;
 
@@ -179,10 +161,7 @@ function requeueSkipped(group: Group): Sql {
       WHERE m.ended_group = ${group.seq} AND m.outcome = 'Skipped')`;
 }
 
-/**
- * Ends the members whose event this group recorded. A skip ends only the member of its own batch,
- * and a void without effect only voids.
- */
+/** Ends members whose event was recorded: a skip only its batch's, `AlreadyDone` only voids. */
 function endMembers(group: Group): Sql {
   return sql`UPDATE batch_members SET ended_group = ${group.seq}, outcome = e.kind
     FROM vault_events e JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
@@ -207,8 +186,7 @@ function alertOtherTerms(group: Group, chain: string): Sql {
 }
 
 /**
- * Raises alerts for payments without a withdrawal, with other terms, or after the funds were
- * returned. The last one halts the chain.
+ * Alerts: payments without a withdrawal, on other terms, or after a return, which halts the chain.
  */
 function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
   const paid = (condition: Sql) =>
@@ -216,6 +194,7 @@ function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
       LEFT JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
       WHERE e.recorded_group = ${group.seq} AND e.kind = 'Paid' AND ${condition})`;
   const refunded = paid(sql`w.status IN ('failed', 'cancelled')`);
+  const returned = "The vault paid a withdrawal whose funds were returned.";
   const skipped = sql`EXISTS (SELECT 1 FROM vault_events e
     WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped'
       AND e.skip_reason NOT IN (${SKIP_REASON.short}, ${SKIP_REASON.refused}))`;
@@ -224,47 +203,37 @@ function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
     WHERE e.recorded_group = ${group.seq} AND e.kind = 'Skipped'
       AND e.skip_reason = ${SKIP_REASON.refused}`;
   return [
-    alertRow({
-      kind: "payment_unknown",
-      subject: chain,
-      detail:
-        "The vault paid an id that the database does not contain, or that waits for approval.",
-      at: group.at,
-      when: paid(sql`w.withdrawal_id IS NULL OR w.status = 'awaiting_approval'`),
-    }),
+    alertRow(
+      group,
+      "payment_unknown",
+      chain,
+      "The vault paid an id that the database does not contain, or that waits for approval.",
+      paid(sql`w.withdrawal_id IS NULL OR w.status = 'awaiting_approval'`),
+    ),
     alertOtherTerms(group, chain),
-    alertRow({
-      kind: "payment_skipped",
-      subject: chain,
-      detail: "The vault skipped a payment that is over its limit, already done or invalid.",
-      at: group.at,
-      when: skipped,
-    }),
-    alertRow({
-      kind: "token_refuses",
+    alertRow(
+      group,
+      "payment_skipped",
+      chain,
+      "The vault skipped a payment that is over its limit, already done or invalid.",
+      skipped,
+    ),
+    alertRow(
+      group,
+      "token_refuses",
       // Of several tokens the payer reports the others.
-      subject: sql`(SELECT ${tokenSubject(chain, "")} || min(${tokenNameOf("w.asset")}) ${refused})`,
-      detail: "The token refuses every transfer; its withdrawals wait until it accepts them again.",
-      at: group.at,
-      when: sql`EXISTS (SELECT 1 ${refused})`,
-    }),
+      sql`(SELECT ${tokenSubject(chain, "")} || min(${tokenNameOf("w.asset")}) ${refused})`,
+      "The token refuses every transfer; its withdrawals wait until it accepts them again.",
+      sql`EXISTS (SELECT 1 ${refused})`,
+    ),
     sql`UPDATE chain_cursors SET halted_at = ${group.at},
         halt_reason = 'the vault paid a withdrawal whose funds were returned'
       WHERE chain = ${chain} AND halted_at IS NULL AND ${refunded}`,
-    alertRow({
-      kind: "chain_halted",
-      subject: chain,
-      detail: "The vault paid a withdrawal whose funds were returned.",
-      at: group.at,
-      when: refunded,
-    }),
+    alertRow(group, "chain_halted", chain, returned, refunded),
   ];
 }
 
-/**
- * Applies `Failed` and `Voided` events of the confirmed height. After either the vault never pays
- * the id, so the reserved funds are released.
- */
+/** Applies `Failed` and `Voided`, after which the vault never pays the id: releases the funds. */
 export function failUnpayable(group: Group): Sql[] {
   return [
     sql`UPDATE withdrawals SET status = 'failed', transaction_hash = e.transaction_hash,

@@ -12,8 +12,14 @@ import type { ChainConfig } from "../../platform/config.ts";
 import { type Expr, expr, raw, type Sql, sql, first, TRUE } from "../../platform/sql.ts";
 import { announce } from "../../platform/announce.ts";
 import { depositChanged } from "../custody-events.ts";
-import { chunksOf, fromOutside, recordedDeposit, type SeenTransfer } from "./detect-deposits.ts";
-import { KEY_END, PAIR_DIGITS } from "./small-deposit-key.ts";
+import {
+  chunksOf,
+  fromOutside,
+  KEY_END,
+  PAIR_DIGITS,
+  recordedDeposit,
+  type SeenTransfer,
+} from "./detect-deposits.ts";
 import type { WatcherContext } from "./commit-move.ts";
 
 /** Rows of one address and token that are summed, the largest first. */
@@ -159,12 +165,6 @@ function recordedNow(rows: string): Sql {
 /** Rows per group. Each may belong to another address with up to a thousand rows to sum. */
 const ROWS_PER_GROUP = 500;
 
-type Progress = {
-  readonly floors: string | null;
-  readonly after: number | null;
-  readonly last: number;
-};
-
 /** Checks the next rows and marks what is due. Returns true if more rows are left. */
 export async function recheckFloors(context: WatcherContext): Promise<boolean> {
   const { db, settings, chain } = context;
@@ -173,7 +173,7 @@ export async function recheckFloors(context: WatcherContext): Promise<boolean> {
     { venue: null, floor: chain.min_deposit },
     ...venues.map(({ venue_id, min_deposit }) => ({ venue: venue_id, floor: min_deposit })),
   ]);
-  const was = await first<Progress>(
+  const was = await first<{ floors: string | null; after: number | null; last: number }>(
     db,
     sql`SELECT floors, floors_after AS after,
         coalesce((SELECT max(small_id) FROM small_deposits), 0) AS last

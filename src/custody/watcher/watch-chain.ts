@@ -64,22 +64,15 @@ export async function watchChain(context: WatcherContext): Promise<WatchRound> {
   } catch (error) {
     // Whichever step fails, a deep reorg may be the reason.
     cursor = (await readCursor(db, chain.chain)) ?? cursor;
-    const seen = await hashesAt(
-      chain,
-      cursor.confirmed.number,
-      headToReach(context, cursor, heights),
-    );
     const { number, hash } = cursor.confirmed;
+    const seen = await hashesAt(chain, number, headToReach(context, cursor, heights));
     const canonical = replacementOf(chain, hash, seen);
     if (canonical === undefined) {
       await alertFork(context, cursor.confirmed, seen);
       throw error;
     }
-    await haltChain(
-      context,
-      cursor,
-      `confirmed block ${number} changed from ${hash} to ${canonical}`,
-    );
+    const reason = `confirmed block ${number} changed from ${hash} to ${canonical}`;
+    await haltChain(context, cursor.confirmed, reason);
     return { status: "halted", behind: false };
   }
 }
@@ -109,38 +102,27 @@ async function followChain(
   );
   await alertFinality(context, heights);
   let cursor = await detectDeposits(context, start, reading, heights);
-  for (
-    let ranges = 0;
-    ranges < RANGES_PER_ROUND && cursor.confirmed.number < heights.target;
-    ranges++
-  ) {
+  const isBehind = () => cursor.confirmed.number < heights.target;
+  for (let ranges = 0; ranges < RANGES_PER_ROUND && isBehind(); ranges++)
     cursor = await confirmBlocks(context, cursor, heights.target);
-  }
-  const behind = cursor.confirmed.number < heights.target;
-  return { status: "followed", behind, witnessLag: heights.witnessLag };
+  return { status: "followed", behind: isBehind(), witnessLag: heights.witnessLag };
 }
 
 /** Stops crediting and paying on a chain until an operator resumes it. Records stay as they are. */
 async function haltChain(
   { db, chain }: WatcherContext,
-  cursor: Cursor,
+  confirmed: Block,
   reason: string,
 ): Promise<void> {
-  const { confirmed } = cursor;
   const group = newGroup();
+  const halted = sql`EXISTS (SELECT 1 FROM chain_cursors
+    WHERE chain = ${chain.chain} AND halted_at = ${group.at})`;
   await commitOrThrow(db, group, [
     // With the hash, because `chain resume` may have accepted the other block meanwhile.
     sql`UPDATE chain_cursors SET halted_at = ${group.at}, halt_reason = ${reason}
       WHERE chain = ${chain.chain} AND halted_at IS NULL
         AND confirmed_number = ${confirmed.number} AND confirmed_hash = ${blob(confirmed.hash)}`,
-    alertRow({
-      kind: "chain_halted",
-      subject: chain.chain,
-      detail: reason,
-      at: group.at,
-      when: sql`EXISTS (SELECT 1 FROM chain_cursors
-        WHERE chain = ${chain.chain} AND halted_at = ${group.at})`,
-    }),
+    alertRow(group, "chain_halted", chain.chain, reason, halted),
   ]);
 }
 
@@ -153,18 +135,17 @@ async function alertFork(
   const deny = seen.filter(({ hash }) => hash !== confirmed.hash).map(({ host }) => host);
   if (deny.length === 0 || deny.length === seen.length) return;
   const show = seen.filter(({ hash }) => hash === confirmed.hash).map(({ host }) => host);
-  await raiseAlert(
-    db,
-    "nodes_disagree",
-    chain.chain,
+  const detail =
     `${deny.join(" and ")} no longer has the confirmed block ${confirmed.number}, ` +
-      `but ${show.join(" and ")} has it`,
-  );
+    `but ${show.join(" and ")} has it`;
+  await raiseAlert(db, "nodes_disagree", chain.chain, detail);
 }
 
 /** The head that an endpoint must have reached. Otherwise it lags and is not used. */
 function headToReach({ chain }: WatcherContext, cursor: Cursor, { head }: Heights): number {
-  return witnessesOf(chain) === 2 ? Math.max(head, cursor.confirmed.number) : knownHead(cursor);
+  if (witnessesOf(chain) === 2) return Math.max(head, cursor.confirmed.number);
+  // What a single endpoint reported is dropped after a minute, because it may have been wrong.
+  return Date.now() - cursor.movedAt < KNOWN_HEAD_MS ? cursor.headNumber : 0;
 }
 
 async function startChain(context: WatcherContext): Promise<Cursor> {
@@ -210,18 +191,10 @@ async function detectDeposits(
   ]);
 }
 
-/**
- * The head that a single endpoint must have reached. It is dropped after a minute, because it may
- * have been wrong.
- */
-function knownHead({ headNumber, movedAt }: Cursor): number {
-  return Date.now() - movedAt < KNOWN_HEAD_MS ? headNumber : 0;
-}
-
-/** Stores when that block last rose, and raises the alert if that is too long ago. */
+/** Stores when the finalized block, or the head, last rose. Raises the alert if it is long ago. */
 async function alertFinality(
-  { db, chain }: Pick<WatcherContext, "db" | "chain">,
-  { head, finalized }: Pick<Heights, "head" | "finalized">,
+  { db, chain }: WatcherContext,
+  { head, finalized }: Heights,
 ): Promise<void> {
   const height = finalized ?? head;
   const known = await first<{ height: number | null; stalled: number; open: number }>(
@@ -272,12 +245,8 @@ async function resumeChain({ db, chain }: WatcherContext): Promise<void> {
     head: (await readHead(endpoint, cursor.confirmed.number)).number,
     confirmed: await readHeader(endpoint, cursor.confirmed.number),
   });
-  const { value: anchor } = await askAgreed(
-    chain,
-    readAnchor,
-    0,
-    ({ confirmed }) => confirmed.hash,
-  );
+  const hashOf = ({ confirmed }: { confirmed: Block }) => confirmed.hash;
+  const { value: anchor } = await askAgreed(chain, readAnchor, 0, hashOf);
   const group = newGroup();
   const halted = expr`EXISTS (SELECT 1 FROM chain_cursors
     WHERE chain = ${chain.chain} AND halted_at IS NOT NULL)`;
@@ -291,12 +260,7 @@ async function resumeChain({ db, chain }: WatcherContext): Promise<void> {
     // Without a halt, too, because a faulty endpoint may have reported a head far ahead.
     sql`UPDATE chain_cursors SET head_number = ${anchor.head} WHERE chain = ${chain.chain}`,
     sql`DELETE FROM chain_blocks WHERE chain = ${chain.chain}`,
-    closedAlert({
-      kind: "chain_halted",
-      subject: chain.chain,
-      at: group.at,
-      when: expr`NOT ${halted}`,
-    }),
+    closedAlert(group, "chain_halted", chain.chain, expr`NOT ${halted}`),
     sql`UPDATE chain_commands SET done_group = ${group.seq},
         result = iif(${halted}, 'halted again', 'resumed')
       WHERE command_id = ${command.id}`,

@@ -1,0 +1,92 @@
+/**
+ * What the account policy demands of a withdrawal: `withdraw_listed_only` and
+ * `withdraw_max_usdc_per_day`. Orders and approvals check it, because a withdrawal may be approved
+ * on another day than it was asked for.
+ */
+import { toHex } from "../assets/amount.ts";
+import { sumText, withdrawnLastDay } from "../auth/exposure.ts";
+import { effectivePolicy } from "../auth/policy.ts";
+import { NOW } from "../platform/commit.ts";
+import { type Precondition, required } from "../platform/preconditions.ts";
+import { problem } from "../platform/problem.ts";
+import { type Columns, type Expr, expr } from "../platform/sql.ts";
+import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
+
+/** A withdrawal in SQL. */
+type Withdrawing = {
+  readonly user: Expr;
+  readonly chain: Expr;
+  readonly address: Expr;
+  readonly amount: Expr;
+  /** The amount as decimal text. It may exceed what an INTEGER can hold. */
+  readonly amountText: Expr;
+  /** The id of one that is to be approved, which does not count twice. */
+  readonly withdrawal?: Expr;
+};
+
+export type PolicyFacts = {
+  /** When the address becomes usable. Null: it is not listed. */
+  readonly address_active_from: number | null;
+  /** The limit of the day, what is used of it and the amount, as JSON text. Null: no limit. */
+  readonly withdraw_limit: string | null;
+};
+
+export function policyFacts(withdrawing: Withdrawing): Columns<keyof PolicyFacts> {
+  const { user, chain, address, amountText, withdrawal } = withdrawing;
+  return {
+    address_active_from: expr`SELECT b.active_from FROM withdrawal_addresses b
+      WHERE b.user_id = ${user} AND b.chain = ${chain} AND b.address = ${address}`,
+    withdraw_limit: expr`SELECT json_object(
+        'maximum', CAST(p.withdraw_max_usdc_per_day AS TEXT),
+        'used', ${sumText(withdrawnLastDay(user, NOW, withdrawal))},
+        'amount', ${amountText}) || ''
+      FROM ${effectivePolicy(user, NOW)} p WHERE p.withdraw_max_usdc_per_day IS NOT NULL`,
+  };
+}
+
+/** Rejections: `address_not_listed` and `account_limit`. */
+export function allowedByPolicy(
+  { user, chain, address, amount, withdrawal }: Withdrawing,
+  at: Expr,
+): readonly Precondition<PolicyFacts, never>[] {
+  return [
+    required(
+      expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(user, at)} p
+      WHERE p.withdraw_listed_only = 1 AND NOT EXISTS (SELECT 1 FROM withdrawal_addresses b
+        WHERE b.user_id = ${user} AND b.chain = ${chain} AND b.address = ${address}
+          AND b.active_from <= ${at}))`,
+      ({ address_active_from: activeFrom }) => ({
+        code: "address_not_listed",
+        detail:
+          activeFrom === null
+            ? "The account's policy allows only addresses of the address book. This one is not listed."
+            : `The address is usable from ${toWireTime(activeFrom)}.`,
+        extensions: { active_from: toWireTimeOrNull(activeFrom) },
+      }),
+    ),
+    {
+      expr: expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(user, at)} p
+      WHERE ${withdrawnLastDay(user, at, withdrawal)} + ${amount} > p.withdraw_max_usdc_per_day)`,
+      reject: dailyLimitReached,
+    },
+  ];
+}
+
+/** Throws `account_limit`. Undefined if it fits meanwhile. */
+function dailyLimitReached({ withdraw_limit: facts }: PolicyFacts): undefined {
+  if (facts === null) return undefined;
+  // Safe cast: `policyFacts` selects these members.
+  const limit = JSON.parse(facts) as { maximum: string; used: string; amount: string };
+  const [maximum, used, amount] = [BigInt(limit.maximum), BigInt(limit.used), BigInt(limit.amount)];
+  if (used + amount <= maximum) return undefined;
+  throw problem(
+    "account_limit",
+    "The withdrawal exceeds the limit of the account's policy for a day.",
+    {
+      limit: "withdraw_max_usdc_per_day",
+      maximum: toHex(maximum),
+      used: toHex(used),
+      required: toHex(amount),
+    },
+  );
+}
