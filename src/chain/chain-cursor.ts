@@ -19,10 +19,7 @@ export type Cursor = {
   readonly haltReason: string | null;
 };
 
-type CursorRow = Omit<Cursor, "confirmed" | "scanned"> & {
-  readonly confirmed: string;
-  readonly scanned: string;
-};
+type CursorRow = Omit<Cursor, "confirmed" | "scanned"> & Record<"confirmed" | "scanned", string>;
 
 export async function readCursor(db: D1Database, chain: string): Promise<Cursor | undefined> {
   const block = (name: "confirmed" | "scanned") =>

@@ -89,7 +89,7 @@ export type Contracts = {
   readonly vaults: readonly Address[];
   readonly factory: Address;
 };
-export type Decoded = {
+type Decoded = {
   readonly transfers: TokenTransfer[];
   readonly vaultEvents: VaultEvent[];
   readonly sweeps: Swept[];

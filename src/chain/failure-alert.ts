@@ -44,10 +44,7 @@ export class FailureAlert {
   }
 }
 
-/**
- * The alerts of one Durable Object. Their subject names it, because another one may run elsewhere
- * and call other methods: `<chain>:<object>:<host>`.
- */
+/** Alerts of one Durable Object. Their subjects name it, because others make other calls. */
 export class EndpointAlerts {
   readonly #object: "watcher" | "payer";
   /** Subjects of the open alerts, as JSON. An earlier instance may have left others. */

@@ -121,7 +121,7 @@ async function commonAncestor(
   for (let lowest = blocks.at(-1); lowest !== undefined; lowest = blocks.at(-1)) {
     const [highest = lowest] = blocks;
     if (await isSame(highest)) return highest;
-    if (await isSame(lowest)) return bisect(blocks, isSame);
+    if (await isSame(lowest)) return bisect(blocks, lowest, isSame);
     blocks = await blocksBelow(lowest.number);
   }
   return confirmed;
@@ -130,9 +130,10 @@ async function commonAncestor(
 /** The highest block that is the same, if the first of `blocks` is not and the last one is. */
 async function bisect(
   blocks: readonly Block[],
+  lowest: Block,
   isSame: (block: Block) => Promise<boolean>,
 ): Promise<Block> {
-  let found = blocks.at(-1);
+  let found = lowest;
   let [from, to] = [1, blocks.length - 1];
   while (from < to) {
     const middle = Math.floor((from + to) / 2);
@@ -140,7 +141,6 @@ async function bisect(
     if (block !== undefined && (await isSame(block))) [found, to] = [block, middle];
     else from = middle + 1;
   }
-  if (found === undefined) throw new Error("there are no blocks to compare");
   return found;
 }
 

@@ -12,12 +12,10 @@ const PER_CALL = 150;
 
 const BALANCE = { functionName: "balanceOf" } as const;
 
-type Holding = { readonly token: Token; readonly holder: Address };
-
 /** Returns the balances in order, at the head or after the block with this hash (EIP-1898). */
 export async function readHoldings(
   { client }: Endpoint,
-  wanted: readonly Holding[],
+  wanted: readonly { readonly token: Token; readonly holder: Address }[],
   blockHash?: Hex,
 ): Promise<bigint[]> {
   const balances: bigint[] = [];

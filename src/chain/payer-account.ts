@@ -22,12 +22,24 @@ import type { Fees } from "./fees.ts";
 import { rpcTransport } from "./rpc-transport.ts";
 
 export function payerAccount(settings: Config, chain: ChainConfig): OperatorAccount {
-  const signer = settings.PAYER_SIGNERS[chain.chain];
-  if (signer === undefined) return operatorAccount(settings, chain);
-  const values = settings.PAYER_SIGNER_HEADERS[chain.chain] ?? {};
-  const headers = Object.fromEntries(signer.headers.map((name) => [name, values[name] ?? ""]));
-  const remote = { url: signer.url, address: getAddress(signer.address), headers };
-  return remoteAccount(remote, chain.chain_id);
+  const { chain: name, chain_id } = chain;
+  const signer = settings.PAYER_SIGNERS[name];
+  if (signer !== undefined) {
+    const values = settings.PAYER_SIGNER_HEADERS[name] ?? {};
+    const headers = Object.fromEntries(
+      signer.headers.map((header) => [header, values[header] ?? ""]),
+    );
+    return remoteAccount(
+      { url: signer.url, address: getAddress(signer.address), headers },
+      chain_id,
+    );
+  }
+  const key = settings.PAYER_KEYS[name];
+  if (key === undefined) throw new Error(`Invalid settings: PAYER_KEYS has no key for ${name}`);
+  const account = privateKeyToAccount(`0x${key.replace(/^0x/, "")}`);
+  return checkedAccount(account.address, chain_id, (transaction) =>
+    account.signTransaction(toEip1559(transaction, chain_id)),
+  );
 }
 
 /** By settings, because an address takes a multiplication on the curve. */
@@ -58,16 +70,6 @@ export type OperatorAccount = {
   /** Whether the bytes are the transaction, signed by this account. */
   readonly verify: (raw: Hex, transaction: Unsigned) => Promise<boolean>;
 };
-
-function operatorAccount(settings: Config, chain: ChainConfig): OperatorAccount {
-  const key = settings.PAYER_KEYS[chain.chain];
-  if (key === undefined)
-    throw new Error(`Invalid settings: PAYER_KEYS has no key for ${chain.chain}`);
-  const account = privateKeyToAccount(`0x${key.replace(/^0x/, "")}`);
-  return checkedAccount(account.address, chain.chain_id, (transaction) =>
-    account.signTransaction(toEip1559(transaction, chain.chain_id)),
-  );
-}
 
 /** Wraps a signer and throws unless it signed the requested transaction with this account. */
 export function checkedAccount(
@@ -131,14 +133,11 @@ async function checkSigned(
   if (!isAddressEqual(signer, address)) throw new Error("the signer signed with another account");
 }
 
-export type RemoteSigner = {
-  readonly url: string;
-  readonly address: Address;
-  /** Headers that authenticate the service, such as `authorization`. */
-  readonly headers?: Readonly<Record<string, string>>;
-};
-
-export function remoteAccount(signer: RemoteSigner, chainId: number): OperatorAccount {
+/** `headers` authenticate the service, such as `authorization`. */
+export function remoteAccount(
+  signer: { url: string; address: Address; headers?: Readonly<Record<string, string>> },
+  chainId: number,
+): OperatorAccount {
   const client = createClient({
     transport: rpcTransport(signer.url, "patient", {
       retryCount: 1,

@@ -105,10 +105,7 @@ function balanceOf(
   return readHoldings(endpoint, [{ token: asset, holder }]).then(([held = 0n]) => held);
 }
 
-/**
- * The service sweeps only what it credits. So the factory's admin does it, with a role that can
- * move deposits to the vault and nowhere else.
- */
+/** The service sweeps only what it credits, so the factory's admin does it, to the vault only. */
 async function sweepCalls(
   { client }: Endpoint,
   { chain, asset }: MistakenTransfer,

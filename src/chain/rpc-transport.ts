@@ -19,9 +19,7 @@ import { now } from "../platform/time.ts";
 export type Patience = "quick" | "patient";
 
 const LIMIT_MS: Readonly<Record<Patience, number>> = { quick: 1_000, patient: 10_000 };
-/**
- * Quick calls to a late endpoint fail at once for as long as it has failed, within these bounds.
- */
+/** Quick calls to a late endpoint fail at once for as long as it has failed, in these bounds. */
 const REST_MS = { least: 5_000, most: 30_000 } as const;
 /** An endpoint that has failed for so long without a success is worth an alert. */
 const FAILING_MS = 60_000;

@@ -4,17 +4,11 @@
  */
 import { getAddress, numberToHex, type RpcLog, formatLog } from "viem";
 import { type ChainConfig, type Config, vaultsOf } from "../platform/config.ts";
-import {
-  type Contracts,
-  decodeLogs,
-  type Decoded,
-  type MinedLog,
-  WATCHED_TOPICS,
-} from "./decode-logs.ts";
+import { type Contracts, decodeLogs, type MinedLog, WATCHED_TOPICS } from "./decode-logs.ts";
 import { type BlockHeader, describe, type Endpoint, InconsistentNode, readHeader } from "./rpc.ts";
 
 export type Range = { readonly from: number; readonly to: number };
-export type Scan = Decoded & {
+export type Scan = ReturnType<typeof decodeLogs> & {
   readonly first: BlockHeader;
   readonly last: BlockHeader;
   readonly logs: number;

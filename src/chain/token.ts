@@ -2,6 +2,7 @@
 import { type Address, getAddress, isAddressEqual, zeroAddress } from "viem";
 import { assetKey, readAssetKey, USDC, type AssetKey } from "../assets/asset.ts";
 import { type ChainConfig, type Config, venueConfig } from "../platform/config.ts";
+import { type Expr, expr, raw } from "../platform/sql.ts";
 
 /** Same values as in contracts/Assets.sol. */
 export const ERC20 = 0;
@@ -50,4 +51,20 @@ export function assetOfEvent(
   { token, tokenId }: Pick<Token, "token" | "tokenId">,
 ): AssetKey | undefined {
   return assetOf(settings, chain, token, null) ?? assetOf(settings, chain, token, tokenId);
+}
+
+/** Names the contract behind an asset: `usdc`, or the venue whose outcome tokens it holds. */
+export function tokenName(asset: AssetKey): string {
+  return readAssetKey(asset)?.venue ?? USDC;
+}
+
+/** The same in SQL, of a column that contains an asset. */
+export function tokenNameOf(column: "w.asset" | "p.asset"): Expr {
+  const asset = raw(column);
+  return expr`iif(instr(${asset}, ':') = 0, ${asset}, substr(${asset}, 1, instr(${asset}, ':') - 1))`;
+}
+
+/** Subject of the alert `token_refuses`. */
+export function tokenSubject(chain: string, token: string): string {
+  return `${chain}:${token}`;
 }

@@ -47,6 +47,9 @@ export const gasLimits = {
   sweep: (items: number): bigint => 150_000n + BigInt(items) * 215_000n,
 };
 
+/** Upper bound of a payment's gas limit. */
+export const FULL_BATCH_GAS = gasLimits.pay(0, MAX_PAYMENTS);
+
 export function payCall(
   chain: ChainConfig,
   batch: { batchNo: number; deadline: bigint; payments: readonly Payment[] },

@@ -24,20 +24,15 @@ type Approval = {
   readonly withdrawalId: string;
   readonly ip: string | undefined;
 };
-type Unchecked = Omit<Approval, "actor"> & {
-  readonly actor: SessionActor;
-  readonly fields: StepUpFields;
-};
 
 /** Throws `STEP_UP_PROBLEMS`, `totp_not_enabled` and what the preconditions below say. */
 export async function approveWithdrawal(
   db: D1Database,
   settings: Config,
-  { actor: session, fields, ...approval }: Unchecked,
+  { fields, ...approval }: Omit<Approval, "actor"> & { actor: SessionActor; fields: StepUpFields },
 ): Promise<Changed> {
-  const { ip: clientIp } = approval;
-  const request = { actor: session, fields, clientIp };
-  const { actor, secondFactor } = await stepUp(db, settings, request);
+  const { actor: session, ip: clientIp } = approval;
+  const { actor, secondFactor } = await stepUp(db, settings, { actor: session, fields, clientIp });
   if (secondFactor === "off")
     throw problem("totp_not_enabled", "An approval needs a one-time code. Turn TOTP on first.");
   return approveAfterStepUp(db, settings, { ...approval, actor });

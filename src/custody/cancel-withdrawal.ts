@@ -7,33 +7,22 @@ import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-writ
 import type { Actor } from "../platform/actor.ts";
 import { runOperation } from "../platform/operation.ts";
 import { type Precondition, required } from "../platform/preconditions.ts";
-import {
-  atom,
-  type Expr,
-  expr,
-  jsonObject,
-  jsonText,
-  readUuid,
-  sql,
-  uuid,
-} from "../platform/sql.ts";
+import { atom, type Expr, expr, readUuid, sql, uuid } from "../platform/sql.ts";
 import { type Changed, changeWithdrawal } from "./change-withdrawal.ts";
-import { findWithdrawal, type WithdrawalLookup } from "./list-withdrawals.ts";
 import { isHalted } from "./payer/payer-lease.ts";
-import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
+import {
+  findWithdrawal,
+  readWithdrawal,
+  WITHDRAWAL_TEXT,
+  type WithdrawalLookup,
+} from "./payment-records.ts";
 import { releaseEnded } from "./withdrawal-transfers.ts";
 import type { WithdrawalStatus } from "./column-values.ts";
-
-type Cancellation = {
-  readonly actor: Actor;
-  readonly id: WithdrawalLookup;
-  readonly ip: string | undefined;
-};
 
 /** Throws `withdrawal_unknown`, `withdrawal_not_cancellable` and `withdrawals_paused`. */
 export async function cancelWithdrawal(
   db: D1Database,
-  { actor, id, ip }: Cancellation,
+  { actor, id, ip }: { actor: Actor; id: WithdrawalLookup; ip: string | undefined },
 ): Promise<Changed> {
   const { withdrawal_id } = await findWithdrawal(db, actor.userId, id);
   const cancel = changeWithdrawal({
@@ -44,7 +33,7 @@ export async function cancelWithdrawal(
     set: (group) => sql`status = 'cancelled', ended_by = ${uuid(group.id)}`,
     also: (group) => [releaseEnded(group, "cancelled")],
     preconditions: (at) => preconditions(actor, at),
-    facts: { status: atom("w.status"), row: jsonText(jsonObject(WITHDRAWAL)) },
+    facts: { status: atom("w.status"), row: WITHDRAWAL_TEXT },
     apart: actorFacts(actor),
   });
   return runOperation(db, cancel);
@@ -58,8 +47,7 @@ function preconditions(actor: Actor, at: Expr): readonly Precondition<Facts, Cha
     actorPrecondition(actor, at),
     {
       expr: expr`w.status <> 'cancelled'`,
-      // Safe cast: the text is a `json_object` of the columns that the row type lists.
-      reject: ({ row }) => ({ row: JSON.parse(row) as WithdrawalRow, events: [] }),
+      reject: ({ row }) => ({ row: readWithdrawal(row), events: [] }),
     },
     // A payment that the vault skipped is queued again, but its signed bytes may be anywhere.
     required(

@@ -19,18 +19,7 @@ import {
   required,
 } from "../platform/preconditions.ts";
 import { unavailable } from "../platform/problem.ts";
-import {
-  all,
-  blob,
-  type Expr,
-  expr,
-  FALSE,
-  scalar,
-  type Sql,
-  sql,
-  TRUE,
-  uuid,
-} from "../platform/sql.ts";
+import { all, blob, type Expr, expr, scalar, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import type * as schema from "./schemas.ts";
@@ -132,7 +121,7 @@ function preconditions(
 ): readonly Precondition<ActorFacts, DepositAddress>[] {
   return [
     actorPrecondition(actor, at),
-    required(nonce < MAX_DEPOSIT_ADDRESSES ? TRUE : FALSE, () => ({
+    required(expr`${nonce} < ${MAX_DEPOSIT_ADDRESSES}`, () => ({
       code: "deposit_address_limit",
       detail:
         `You have reached the limit of ${MAX_DEPOSIT_ADDRESSES} deposit addresses on a chain. ` +

@@ -101,9 +101,7 @@ export async function statementResponse(
   });
 }
 
-/**
- * Whether the caller prefers CSV to JSON, by quality value, then order (RFC 9110, section 12.5.1).
- */
+/** Whether the caller prefers CSV to JSON, by quality value, then order (RFC 9110, 12.5.1). */
 export function wantsStatement(accept: string | null): boolean {
   const ranges = (accept ?? "")
     .toLowerCase()

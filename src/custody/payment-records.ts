@@ -1,11 +1,26 @@
 /**
- * Maps deposits and withdrawals to their wire form (docs/contract.md, section 4). Reads select the
- * columns below. Events store the same row as JSON text, so one function renders both.
+ * Deposits and withdrawals: how users read them, and their wire form (docs/contract.md, section 4).
+ * Events store the rows that reads select, so one function renders both.
  */
 import { checksumAddress } from "../assets/address.ts";
 import { toHex } from "../assets/amount.ts";
 import { type AssetKey, readAssetKey } from "../assets/asset.ts";
-import { typed, readUuid, type RowOf } from "../platform/sql.ts";
+import { fetchCount, olderThan, pageOf, type PageQuery, type TimeId } from "../http/cursor.ts";
+import { problem } from "../platform/problem.ts";
+import {
+  all,
+  first,
+  raw,
+  jsonObject,
+  jsonText,
+  readUuid,
+  type RowOf,
+  select,
+  type Sql,
+  sql,
+  typed,
+  uuid,
+} from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import type { FailureCode, ListedDepositStatus, WithdrawalStatus } from "./column-values.ts";
 
@@ -16,9 +31,7 @@ export const FAILURE_MESSAGES: Readonly<Record<FailureCode, string>> = {
   approval_expired: "Nobody approved the withdrawal in time.",
 };
 
-/**
- * Columns over `deposits d` or `small_deposit_records d`. Bytes are upper-case hex without `0x`.
- */
+/** Columns over `deposits d` or `small_deposit_records d`. Bytes are upper-case hex, no `0x`. */
 export const DEPOSIT = {
   deposit_id: typed<string>("hex(d.deposit_id)"),
   chain: typed<string>("d.chain"),
@@ -59,6 +72,14 @@ export const WITHDRAWAL = {
 /** Rows as reads select them and events store them. */
 export type DepositRow = RowOf<typeof DEPOSIT>;
 export type WithdrawalRow = RowOf<typeof WITHDRAWAL>;
+
+/** The row as JSON text, for the facts of a rejection. */
+export const WITHDRAWAL_TEXT = jsonText(jsonObject(WITHDRAWAL));
+
+/** Safe cast: `WITHDRAWAL_TEXT` has the columns that the row type lists. */
+export function readWithdrawal(text: string): WithdrawalRow {
+  return JSON.parse(text) as WithdrawalRow;
+}
 
 /** Null for USDC. */
 export function assetView(asset: AssetKey) {
@@ -106,4 +127,72 @@ export function withdrawalView(row: WithdrawalRow) {
 
 function hashView(hex: string): string {
   return `0x${hex.toLowerCase()}`;
+}
+
+type DepositsQuery = PageQuery<TimeId> & { status?: ListedDepositStatus | undefined };
+
+/** The caller's deposits, newest first. */
+export async function listDeposits(db: D1Database, userId: string, query: DepositsQuery) {
+  const rows = await all<DepositRow>(db, depositPage(userId, query));
+  return pageOf(query, rows, depositView, (row) => ({
+    at: row.detected_at,
+    id: readUuid(row.deposit_id),
+  }));
+}
+
+/** Each part reads at most a page from its index. A deposit that moves keeps its instant and id. */
+function depositPage(userId: string, query: DepositsQuery): Sql {
+  const newest = sql`ORDER BY detected_at DESC, deposit_id DESC LIMIT ${fetchCount(query)}`;
+  const part = (table: "deposits" | "small_deposit_records", status: Sql) =>
+    sql`SELECT ${select(DEPOSIT)} FROM ${raw(table)} d WHERE d.user_id = ${uuid(userId)}
+      AND ${status} AND ${olderThan(query, { at: "d.detected_at", id: "d.deposit_id" })}
+      ORDER BY d.detected_at DESC, d.deposit_id DESC LIMIT ${fetchCount(query)}`;
+  const { status } = query;
+  if (status === "below_minimum") return part("small_deposit_records", sql`1`);
+  if (status !== undefined) return part("deposits", sql`d.status = ${status}`);
+  return sql`SELECT * FROM (${part("deposits", sql`1`)})
+    UNION ALL SELECT * FROM (${part("small_deposit_records", sql`1`)}) ${newest}`;
+}
+
+/** The caller's withdrawals, newest first. */
+export async function listWithdrawals(
+  db: D1Database,
+  userId: string,
+  query: PageQuery<TimeId> & { status?: WithdrawalStatus | undefined },
+) {
+  const status = query.status === undefined ? sql`1` : sql`w.status = ${query.status}`;
+  const rows = await all<WithdrawalRow>(
+    db,
+    sql`SELECT ${select(WITHDRAWAL)} FROM withdrawals w WHERE w.user_id = ${uuid(userId)}
+      AND ${status} AND ${olderThan(query, { at: "w.created_at", id: "w.withdrawal_id" })}
+      ORDER BY w.created_at DESC, w.withdrawal_id DESC LIMIT ${fetchCount(query)}`,
+  );
+  return pageOf(query, rows, withdrawalView, (row) => ({
+    at: row.created_at,
+    id: readUuid(row.withdrawal_id),
+  }));
+}
+
+export type WithdrawalLookup = {
+  readonly withdrawal_id?: string | undefined;
+  readonly client_withdrawal_id?: string | undefined;
+};
+
+/** Throws `withdrawal_unknown` for another user's withdrawal as for one that does not exist. */
+export async function findWithdrawal(
+  db: D1Database,
+  userId: string,
+  { withdrawal_id: id, client_withdrawal_id: clientId }: WithdrawalLookup,
+): Promise<WithdrawalRow> {
+  const matches =
+    id === undefined
+      ? sql`w.client_withdrawal_id = ${clientId ?? ""}`
+      : sql`w.withdrawal_id = ${uuid(id)}`;
+  const row = await first<WithdrawalRow>(
+    db,
+    sql`SELECT ${select(WITHDRAWAL)} FROM withdrawals w
+      WHERE w.user_id = ${uuid(userId)} AND ${matches}`,
+  );
+  if (row === undefined) throw problem("withdrawal_unknown", "You have no such withdrawal.");
+  return row;
 }

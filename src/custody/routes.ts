@@ -13,12 +13,16 @@ import { notifyStreams } from "../streams/notify.ts";
 import { chainNamed, checkDestination, withdrawalChain } from "./check-destination.ts";
 import { createDepositAddress, listDepositAddresses } from "./deposit-address.ts";
 import { amounts, balancePage, balanceView, listBalances } from "./list-balances.ts";
-import { listDeposits } from "./list-deposits.ts";
 import { coldEntries } from "../archive/ask-history.ts";
 import { recordArchive } from "../archive/cold-records.ts";
 import { listEntries, statementResponse, wantsStatement } from "./list-entries.ts";
-import { findWithdrawal, listWithdrawals } from "./list-withdrawals.ts";
-import { type WithdrawalRow, withdrawalView } from "./payment-records.ts";
+import {
+  findWithdrawal,
+  listDeposits,
+  listWithdrawals,
+  type WithdrawalRow,
+  withdrawalView,
+} from "./payment-records.ts";
 import * as schema from "./schemas.ts";
 import { type WithdrawTerms, withdraw } from "./withdraw.ts";
 import { address } from "../assets/asset-fields.ts";
@@ -35,7 +39,7 @@ import {
 import { cancelWithdrawal } from "./cancel-withdrawal.ts";
 import { type Api, reply } from "../http/route-definition.ts";
 
-const READ = { tag: "Custody", credential: "any", scope: "read" } as const;
+const READ = { tag: "Custody", credential: "any", scope: "read", method: "get" } as const;
 const SESSION = { tag: "Custody", credential: "session" } as const;
 
 export function registerCustodyRoutes(app: Api): void {
@@ -74,7 +78,6 @@ function registerAddressRoutes(app: Api): void {
   });
   route(app, {
     ...READ,
-    method: "get",
     path: "/custody/get-deposit-addresses",
     operationId: "listDepositAddresses",
     summary: "List deposit addresses, newest first",
@@ -86,7 +89,6 @@ function registerAddressRoutes(app: Api): void {
   });
   route(app, {
     ...READ,
-    method: "get",
     path: "/custody/get-deposits",
     operationId: "listDeposits",
     summary: "List deposits, newest first",
@@ -100,7 +102,6 @@ function registerAddressRoutes(app: Api): void {
 function registerBalanceRoutes(app: Api): void {
   route(app, {
     ...READ,
-    method: "get",
     path: "/custody/get-balance",
     operationId: "getBalance",
     summary: "Get the balance of an outcome token",
@@ -116,7 +117,6 @@ function registerBalanceRoutes(app: Api): void {
   });
   route(app, {
     ...READ,
-    method: "get",
     path: "/custody/get-balances",
     operationId: "listBalances",
     summary: "List the balances of all assets held",
@@ -127,7 +127,6 @@ function registerBalanceRoutes(app: Api): void {
   });
   route(app, {
     ...READ,
-    method: "get",
     path: "/custody/get-usdc-balance",
     operationId: "getUsdcBalance",
     summary: "Get the balance of USDC",
@@ -140,7 +139,6 @@ function registerBalanceRoutes(app: Api): void {
 function registerLedgerRoute(app: Api): void {
   route(app, {
     ...READ,
-    method: "get",
     path: "/custody/get-ledger",
     operationId: "listLedgerEntries",
     summary: "List ledger entries, newest first",
@@ -288,7 +286,6 @@ function registerDecisionRoutes(app: Api): void {
 function registerWithdrawalReads(app: Api): void {
   route(app, {
     ...READ,
-    method: "get",
     path: "/custody/get-withdrawals",
     operationId: "listWithdrawals",
     summary: "List withdrawals, newest first",
@@ -299,7 +296,6 @@ function registerWithdrawalReads(app: Api): void {
   });
   route(app, {
     ...READ,
-    method: "get",
     path: "/custody/get-withdrawal",
     operationId: "getWithdrawal",
     summary: "Get a withdrawal by either of its ids",

@@ -25,8 +25,6 @@ import {
   type Expr,
   expr,
   FALSE,
-  jsonObject,
-  jsonText,
   raw,
   MAX_NATIVE_UNITS,
   select,
@@ -43,7 +41,12 @@ import { effectivePolicy } from "../auth/policy.ts";
 import { isHalted, PAUSED } from "./payer/payer-lease.ts";
 import { isDepositAddress } from "./check-destination.ts";
 import { allowedByPolicy, policyFacts, type PolicyFacts } from "./withdrawal-policy.ts";
-import { WITHDRAWAL, type WithdrawalRow } from "./payment-records.ts";
+import {
+  readWithdrawal,
+  WITHDRAWAL,
+  WITHDRAWAL_TEXT,
+  type WithdrawalRow,
+} from "./payment-records.ts";
 import { liquidity, ofWithdrawals, QUEUED } from "./withdrawal-transfers.ts";
 
 export type WithdrawTerms = {
@@ -191,7 +194,7 @@ type EarlierFacts = { readonly earlier: string | null };
 
 function earlierFacts(userId: string, terms: WithdrawTerms): Columns<keyof EarlierFacts> {
   return {
-    earlier: expr`SELECT ${jsonText(jsonObject(WITHDRAWAL))} FROM withdrawals w
+    earlier: expr`SELECT ${WITHDRAWAL_TEXT} FROM withdrawals w
       WHERE w.user_id = ${uuid(userId)} AND w.client_withdrawal_id = ${terms.clientWithdrawalId}`,
   };
 }
@@ -240,8 +243,7 @@ const ID_REUSED: ProblemData = {
 /** Throws when the terms of the earlier withdrawal differ, by value, not by spelling. */
 function replayOf(earlier: string | null, terms: WithdrawTerms): Withdrawn | undefined {
   if (earlier === null) return undefined;
-  // Safe cast: the text is a `json_object` of the columns that the row type lists.
-  const row = JSON.parse(earlier) as WithdrawalRow;
+  const row = readWithdrawal(earlier);
   const same =
     BigInt(row.amount) === terms.amount &&
     row.to_address.toLowerCase() === terms.toAddress.slice(2).toLowerCase() &&
@@ -265,8 +267,7 @@ function withinLimits(
       code: "withdrawals_paused",
       detail: "Withdrawals are paused. Queued withdrawals wait; nothing was taken.",
     })),
-    // A maximum of 2^62 is a limit of balances, not of withdrawals: beyond it the funds are
-    // insufficient.
+    // A maximum of 2^62 is a limit of balances: beyond it the funds are insufficient.
     required(
       amount >= minimum && (amount <= maximum || maximum >= MAX_NATIVE_UNITS) ? TRUE : FALSE,
       () => ({

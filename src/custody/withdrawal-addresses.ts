@@ -8,14 +8,7 @@ import { checksumAddress } from "../assets/address.ts";
 import { detailed, recordOf } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
 import { commitOwnChange } from "../auth/own-change.ts";
-import {
-  fetchCount,
-  olderThan,
-  type Page,
-  pageOf,
-  type PageQuery,
-  type TimeId,
-} from "../http/cursor.ts";
+import { fetchCount, olderThan, pageOf, type PageQuery, type TimeId } from "../http/cursor.ts";
 import { described } from "../http/fields.ts";
 import type { CheckedActor, SessionActor } from "../platform/actor.ts";
 import type { Config } from "../platform/config.ts";
@@ -99,7 +92,7 @@ export async function listWithdrawalAddresses(
   db: D1Database,
   userId: string,
   page: PageQuery<TimeId>,
-): Promise<Page<Entry>> {
+) {
   const older = olderThan(page, { at: "created_at", id: "address_id" });
   const condition = sql`user_id = ${uuid(userId)} AND ${older}`;
   const rows = await readEntries(db, condition, fetchCount(page));

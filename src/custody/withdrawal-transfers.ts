@@ -25,9 +25,7 @@ export function ofWithdrawals(where: Sql, to: Sql = sql`w.user_id`): Sql {
     FROM withdrawals w WHERE ${where}`;
 }
 
-/**
- * What the chain has issued, as its external account's negative balance, less what is in flight.
- */
+/** What the chain has issued, its external account's negative balance, less what is in flight. */
 export function liquidity({
   chain,
   asset,

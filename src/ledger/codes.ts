@@ -1,5 +1,5 @@
 /** The reasons and steps of the journal as numbers, because most indexes contain both columns. */
-import { atom, type Expr } from "../platform/sql.ts";
+import { atom, type Expr, expr } from "../platform/sql.ts";
 
 /** A code is the position in the list, counted from 1. Append only, and never remove one. */
 export const REASONS = [
@@ -43,4 +43,36 @@ export function readReason(code: number): Reason {
 /** For reports about a journal that may be damaged. */
 export function describeReason(code: number): string {
   return REASONS[code - 1] ?? `reason ${code}`;
+}
+
+export type AccountKind = "available" | "pending" | "external" | "fees";
+
+/**
+ * The types of transfer for reads (contract.md section 4), as `[reason, from, to]` with kinds of
+ * accounts. The reconciliation states its own.
+ */
+export const TRANSFER_TYPES: readonly (readonly [Reason, AccountKind, AccountKind])[] = [
+  ["deposit", "external", "available"],
+  ["reserve_rfq", "available", "pending"],
+  ["reserve_trade", "available", "pending"],
+  ["trade", "pending", "available"],
+  ["fee", "pending", "fees"],
+  ["fee", "available", "fees"],
+  ["release", "pending", "available"],
+  ["withdrawal", "available", "pending"],
+  ["withdrawal", "pending", "external"],
+  // A payment that nobody ordered (accepted_payments).
+  ["withdrawal", "external", "external"],
+];
+
+/** Credits from another owner. All others have their debit on another account of the same user. */
+export const COUNTERPARTY_CREDITS = ["deposit", "trade"] as const satisfies Reason[];
+
+/**
+ * Whether the index `transfers_to` contains credits of this reason. Every other credit (of a
+ * reserve or release) has its debit on the other sub-account of the same owner and asset. A list of
+ * more than two values would make SQLite build a table of them for each transfer that it inserts.
+ */
+export function isIndexedCredit(reason: Expr): Expr {
+  return expr`${reason} NOT BETWEEN ${reasonCode("reserve_rfq")} AND ${reasonCode("release")}`;
 }

@@ -37,7 +37,7 @@
  * Instants in the journal never go back. So a period is a range of transfers, found by bisection.
  */
 import { atom, blob, type Expr, expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
-import { reasonCode } from "./codes.ts";
+import { isIndexedCredit, reasonCode } from "./codes.ts";
 import {
   amountFits,
   assetFits,
@@ -48,7 +48,6 @@ import {
   runsOf,
 } from "./filter.ts";
 import { DELIVERED } from "./released.ts";
-import { isIndexedCredit } from "./transfer-types.ts";
 
 /** A position above every entry_id: the page starts with the newest entry. */
 export const NEWEST = 2n ** 62n;

@@ -2,8 +2,13 @@
 import { USDC } from "../assets/asset.ts";
 import { type Expr, expr, join, MAX_NATIVE_UNITS, sql, TRUE } from "../platform/sql.ts";
 import type { Venue } from "../platform/venues.ts";
-import { type Reason, reasonNumber } from "./codes.ts";
-import { type AccountKind, COUNTERPARTY_CREDITS, TRANSFER_TYPES } from "./transfer-types.ts";
+import {
+  type AccountKind,
+  COUNTERPARTY_CREDITS,
+  type Reason,
+  reasonNumber,
+  TRANSFER_TYPES,
+} from "./codes.ts";
 
 export type SubAccount = "available" | "pending";
 type Direction = "credit" | "debit";

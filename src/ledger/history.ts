@@ -30,10 +30,7 @@ export type EntryPage = {
 };
 type PageRequest = { readonly before: bigint; readonly limit: number };
 
-/**
- * Returns up to `limit` of the user's entries below `before`, newest first. A page with fewer may
- * continue, if few entries match.
- */
+/** Returns up to `limit` entries below `before`, newest first. A page with fewer may continue. */
 export async function readEntries(
   db: D1Database,
   userId: string,
@@ -144,10 +141,7 @@ async function readRows(
 /** A row, and with a filter on amounts whether it fits and how many entries were examined. */
 type ExaminedRow = CodedRow & { readonly fits?: number; readonly merged_count?: number };
 
-/**
- * Counts the entries below a position, up to `most`, for a filter without `refId`. Archived ones
- * are counted by blocks, so the result may be too high.
- */
+/** Counts up to `most`, for a filter without `refId`. Archived blocks may count too many. */
 export async function countEntries(
   db: D1Database,
   userId: string,

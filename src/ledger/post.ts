@@ -16,8 +16,7 @@ import {
   sql,
   uuid,
 } from "../platform/sql.ts";
-import { type Reason, reasonCode, type Step, stepCode } from "./codes.ts";
-import type { AccountKind } from "./transfer-types.ts";
+import { type AccountKind, type Reason, reasonCode, type Step, stepCode } from "./codes.ts";
 
 /** Owners of the house accounts. The owner of a user's account is the 16 bytes of the user id. */
 export const FEES_OWNER: Expr = atom("CAST('fees' AS BLOB)");

@@ -17,7 +17,7 @@ export type StatementFormat = {
   readonly end: (rows: number) => string;
 };
 
-/** The user, and whether their credential still is valid. It is asked before each later chunk. */
+/** The user, and whether their credential still is valid. It is asked before each chunk. */
 export type StatementReader = {
   readonly userId: string;
   readonly cold: ColdEntries;
@@ -54,12 +54,10 @@ async function streamEntries(
   await rejectIfTooLong(db, { userId, cold }, filter, before);
   const text = new TextEncoder();
   let rows = 0;
-  let isFirst = true;
   const readChunk = async () => {
     // A client that reads slowly may lose the lease to its next statement.
-    if (!isFirst && !(await lease.renew())) throw new Error("another statement has begun");
-    if (!isFirst && !(await mayContinue())) throw new Error("the credential has ended");
-    isFirst = false;
+    if (!(await lease.renew())) throw new Error("another statement has begun");
+    if (!(await mayContinue())) throw new Error("the credential has ended");
     const chunk = await readEntries(db, userId, filter, { before, limit: CHUNK_ROWS }, cold);
     if (chunk.next === null) await lease.release();
     return chunk;

@@ -5,8 +5,7 @@
 import { type AssetKey, USDC } from "../assets/asset.ts";
 import { addBounded, boundedSum } from "../platform/bounded-sum.ts";
 import { raw, type Sql, sql, uuid } from "../platform/sql.ts";
-import { reasonCode } from "./codes.ts";
-import type { AccountKind } from "./transfer-types.ts";
+import { type AccountKind, reasonCode } from "./codes.ts";
 
 /** Transfers with `after < id <= upTo`. */
 type Range = { readonly after: number; readonly upTo: number };

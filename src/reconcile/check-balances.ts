@@ -4,7 +4,7 @@
  */
 import { all, atom, type Expr, expr, join, raw, type Sql, sql } from "../platform/sql.ts";
 import type { Checks, Chunk } from "./check-alone.ts";
-import { reasonCode, REASONS, reasonNumber } from "../ledger/codes.ts";
+import { isIndexedCredit, reasonCode, REASONS, reasonNumber } from "../ledger/codes.ts";
 import { tradeSums } from "../ledger/trade-sums.ts";
 import {
   accountName,
@@ -22,7 +22,6 @@ import {
   within,
 } from "./check-journal.ts";
 import { DELIVERED } from "../ledger/released.ts";
-import { isIndexedCredit } from "../ledger/transfer-types.ts";
 
 /** The accounts of a chunk of transfers. */
 export function accountsInTransfers(chunk: Chunk): Sql {

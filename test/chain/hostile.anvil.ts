@@ -6,7 +6,7 @@ import hostileToken from "../../contracts/artifacts/HostileToken.json" with { ty
 import recipientArtifact from "../../contracts/artifacts/HostileRecipient.json" with { type: "json" };
 import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
 import { vaultAbi } from "../../contracts/abi/vault.ts";
-import { tokenName, tokenSubject } from "../../src/custody/token-name.ts";
+import { tokenName, tokenSubject } from "../../src/chain/token.ts";
 import { USDC } from "../../src/assets/asset.ts";
 import { readBalance } from "../../src/ledger/balance.ts";
 import { all, first, sql, uuid } from "../../src/platform/sql.ts";

@@ -3,7 +3,7 @@ import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
 import { Deposit } from "../../src/custody/schemas.ts";
-import { listDeposits } from "../../src/custody/list-deposits.ts";
+import { listDeposits } from "../../src/custody/payment-records.ts";
 import { recheckFloors } from "../../src/custody/watcher/small-deposits.ts";
 import { recheckOldBlocks, rescanFrom } from "../../src/custody/watcher/rescan.ts";
 import { watchChain } from "../../src/custody/watcher/watch-chain.ts";

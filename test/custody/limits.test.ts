@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { beyondShare } from "../../src/custody/payer/limit-queue.ts";
-import { tokenName } from "../../src/custody/token-name.ts";
+import { tokenName } from "../../src/chain/token.ts";
 import { creditConfirmed } from "../../src/custody/watcher/credit-deposit.ts";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { config } from "../../src/platform/config.ts";

@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
-import { listDeposits } from "../../src/custody/list-deposits.ts";
+import { listDeposits } from "../../src/custody/payment-records.ts";
 import { forgetDeposit } from "../../src/custody/operator-commands.ts";
 import { recordDeposits, transfersToUs } from "../../src/custody/watcher/detect-deposits.ts";
 import { markDue } from "../../src/custody/watcher/small-deposits.ts";

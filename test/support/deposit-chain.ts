@@ -4,7 +4,7 @@ import { getAddress } from "viem";
 import { depositAddressFor } from "../../src/chain/addresses.ts";
 import type { TokenTransfer } from "../../src/chain/decode-logs.ts";
 import { announceDeposits } from "../../src/custody/custody-events.ts";
-import { listDeposits } from "../../src/custody/list-deposits.ts";
+import { listDeposits } from "../../src/custody/payment-records.ts";
 import { creditConfirmed, depositsDue } from "../../src/custody/watcher/credit-deposit.ts";
 import { recordDeposits, transfersToUs } from "../../src/custody/watcher/detect-deposits.ts";
 import {

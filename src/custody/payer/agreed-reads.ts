@@ -25,8 +25,6 @@ import { askAgreed, askHighest } from "../../chain/witnesses.ts";
 import { type ChainConfig, witnessesOf } from "../../platform/config.ts";
 import type { HeadView } from "./payer-context.ts";
 
-export type AgreedHead = Pick<HeadView, "endpoint" | "head" | "usedNonces" | "agreed">;
-
 /**
  * Reads the head that enough endpoints have reached, `preferred` being the index of the first one
  * to ask. Throws `EndpointsDisagree` if they differ, and `InconsistentNode` if the chain no longer
@@ -37,7 +35,7 @@ export async function readAgreedHead(
   { confirmed, headNumber }: Cursor,
   sender: Hex,
   preferred: number,
-): Promise<AgreedHead> {
+): Promise<Pick<HeadView, "endpoint" | "head" | "usedNonces" | "agreed">> {
   try {
     const heads = new Map<string, BlockHeader>();
     const { height } = await askHighest(chain, async (endpoint) => {

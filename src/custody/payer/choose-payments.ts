@@ -1,6 +1,6 @@
 /** Chooses the queued withdrawals that fit into the next vault payment. Pure. */
 import type { AssetKey } from "../../assets/asset.ts";
-import { tokenName } from "../token-name.ts";
+import { tokenName } from "../../chain/token.ts";
 
 export type Job = {
   readonly withdrawalId: string;
@@ -18,11 +18,8 @@ type PaymentLimit = {
   readonly available: bigint;
 };
 
-/** An asset, or the name of a contract whose ids share a limit. */
-export type Limited = string;
-
-/** Limits whose value is unknown are omitted. */
-export type Limits = ReadonlyMap<Limited, PaymentLimit>;
+/** By asset, and by the name of a contract whose ids share one. Unknown limits are omitted. */
+export type Limits = ReadonlyMap<string, PaymentLimit>;
 
 export type Choice = {
   readonly chosen: readonly Job[];
@@ -43,7 +40,7 @@ export function choosePayments(
 ): Choice {
   const left = new Map(held);
   const payable = new Map([...limits].map(([name, { available }]) => [name, available]));
-  const waiting = new Set<Limited>();
+  const waiting = new Set<string>();
   const chosen: Job[] = [];
   const missing = new Map<AssetKey, bigint>();
   for (const job of jobs) {
@@ -69,8 +66,8 @@ export function choosePayments(
 }
 
 /** The limits that cannot pay all jobs now. */
-export function reachedLimits(jobs: readonly Job[], limits: Limits): Limited[] {
-  const wanted = new Map<Limited, bigint>();
+export function reachedLimits(jobs: readonly Job[], limits: Limits): string[] {
+  const wanted = new Map<string, bigint>();
   for (const job of jobs)
     if (isEverPayable(job, limits))
       for (const name of limitsOf(job)) wanted.set(name, (wanted.get(name) ?? 0n) + job.amount);
@@ -88,7 +85,7 @@ export function waitingForLimit(jobs: readonly Job[], limits: Limits): Job | und
 }
 
 /** What a payment counts towards. Both names of USDC are the same. */
-function limitsOf({ asset }: Job): Limited[] {
+function limitsOf({ asset }: Job): string[] {
   return [...new Set([asset, tokenName(asset)])];
 }
 

@@ -1,30 +1,21 @@
 /** What holds queued withdrawals back: the vault's limits, and tokens that refuse every transfer. */
 import { describe } from "../../chain/rpc.ts";
-import { ERC1155, tokenOf } from "../../chain/token.ts";
+import { ERC1155, tokenName, tokenNameOf, tokenOf, tokenSubject } from "../../chain/token.ts";
 import { readPaymentLimits, refusesTransfers } from "../../chain/vault-calls.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { alertWhile, clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { NOW } from "../../platform/commit.ts";
 import { log } from "../../platform/log.ts";
 import { all, sql, first } from "../../platform/sql.ts";
-import {
-  type Job,
-  type Limited,
-  type Limits,
-  waitingForLimit,
-  type Choice,
-} from "./choose-payments.ts";
+import { type Job, type Limits, waitingForLimit, type Choice } from "./choose-payments.ts";
 import type { HeadView } from "./payer-context.ts";
-import { tokenName, tokenNameOf, tokenSubject } from "../token-name.ts";
 import type { AssetKey } from "../../assets/asset.ts";
 
 const DAY_MS = 86_400_000;
 /** Withdrawals that were paid in the last day were ordered within this time, but for a few. */
 const ORDERED_WITHIN_MS = 7 * DAY_MS;
 
-/**
- * Limits at the head of the jobs' assets and contracts. Empty if unknown: the vault checks them.
- */
+/** Limits at the head of the jobs' assets and contracts. Empty if unknown: the vault checks. */
 export async function readLimits(context: HeadView, jobs: readonly Job[]): Promise<Limits> {
   const { chain, settings, head } = context;
   const assets = [...new Set(jobs.map(({ asset }) => asset))];
@@ -73,7 +64,7 @@ export async function alertLimit(
 export async function beyondShare(
   { db, chain: { chain } }: Pick<HeadView, "db"> & { readonly chain: { readonly chain: string } },
   limits: Limits,
-  limited: readonly Limited[],
+  limited: readonly string[],
 ): Promise<string[]> {
   const maxima = limited.map((name) => ({ name, maximum: `${limits.get(name)?.maximum}` }));
   const rows = await all<{ id: string }>(

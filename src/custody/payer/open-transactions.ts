@@ -64,14 +64,12 @@ export async function liveMembers(db: D1Database, transactionId: string): Promis
   return rows.map(({ id }) => `0x${id}` as const);
 }
 
-export type NextNumbers = { readonly nextNonce: number; readonly nextBatchNo: number };
-
 /** The next nonce and batch number by this database. The chain may be ahead or behind. */
 export async function readNextNumbers(
   db: D1Database,
   { chain, vault }: ChainConfig,
   sender: Hex,
-): Promise<NextNumbers> {
+): Promise<{ readonly nextNonce: number; readonly nextBatchNo: number }> {
   const row = await first<{ nonce: number; batch: number }>(
     db,
     sql`SELECT

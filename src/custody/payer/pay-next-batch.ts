@@ -6,19 +6,13 @@
 import { checksumAddress } from "../../assets/address.ts";
 import type { AssetKey } from "../../assets/asset.ts";
 import { readHoldings } from "../../chain/holdings.ts";
-import { tokenOf } from "../../chain/token.ts";
+import { tokenNameOf, tokenOf } from "../../chain/token.ts";
 import { MAX_PAYMENTS, payCall, type Payment } from "../../chain/vault-calls.ts";
 import { NOW } from "../../platform/commit.ts";
 import { all, readUuid, select, sql } from "../../platform/sql.ts";
 import { MAC_COLUMNS, type MacRow } from "../../ledger/withdrawal-mac.ts";
 import { withTermsAsOrdered, parkOverLimit } from "./park-withdrawal.ts";
-import {
-  choosePayments,
-  type Job,
-  type Limited,
-  type Limits,
-  reachedLimits,
-} from "./choose-payments.ts";
+import { choosePayments, type Job, type Limits, reachedLimits } from "./choose-payments.ts";
 import {
   alertLimit,
   beyondShare,
@@ -29,7 +23,6 @@ import {
 import { makeTransaction, PAYABLE, wouldSucceed } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
 import { PAUSED } from "./payer-lease.ts";
-import { tokenNameOf } from "../token-name.ts";
 import { sweepMissing, sweepTowardsFloat } from "./sweep-deposits.ts";
 
 /** Withdrawals read for one payment: twice what fits, so that some may wait without delaying it. */
@@ -60,7 +53,7 @@ async function readQueue(
   context: HeadView,
   refusing: readonly string[],
 ): Promise<{ jobs: readonly Job[]; limits: Limits }> {
-  const limited = new Set<Limited>();
+  const limited = new Set<string>();
   const beyond = new Set<string>();
   for (let reads = 1; ; reads++) {
     const read = await readJobs(context, refusing, { limited, beyond });
@@ -125,7 +118,7 @@ async function payChosen(
 async function readJobs(
   context: HeadView,
   refusing: readonly string[],
-  last: { readonly limited: ReadonlySet<Limited>; readonly beyond: ReadonlySet<string> },
+  last: { readonly limited: ReadonlySet<string>; readonly beyond: ReadonlySet<string> },
 ): Promise<Job[]> {
   const { db, chain } = context;
   const order =

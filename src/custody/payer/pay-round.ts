@@ -12,14 +12,13 @@ import { type Cursor, readCursor } from "../../chain/chain-cursor.ts";
 import { feeLimits, firstFees } from "../../chain/fees.ts";
 import { payerAccount } from "../../chain/payer-account.ts";
 import { describe, endpoints } from "../../chain/rpc.ts";
-import { gasLimits, MAX_PAYMENTS } from "../../chain/vault-calls.ts";
+import { FULL_BATCH_GAS, MAX_PAYMENTS } from "../../chain/vault-calls.ts";
 import { log } from "../../platform/log.ts";
 import { confirmedOutcomes, readAgreedHead, readTip, vaultAtHead } from "./agreed-reads.ts";
 import { haltIfRemoved, resumePayer, isFormer, resendFormer } from "./reopen-transactions.ts";
 import { closeCommands, voidCommandedPayments } from "./carry-out-commands.ts";
 import { endConfirmed } from "./end-transaction.ts";
 import {
-  type NextNumbers,
   type OpenTransaction,
   readNextNumbers,
   readOpenTransactions,
@@ -33,8 +32,6 @@ export type PayRound = { readonly status: "lease_lost" | "halted" | "idle" | "bu
 
 /** Payments that the operator account should be able to pay gas for at the current fees. */
 const GAS_RESERVE_PAYMENTS = 100n;
-/** Upper bound of the gas limit of a full batch. */
-const FULL_BATCH_GAS = gasLimits.pay(0, MAX_PAYMENTS);
 
 export async function payRound(base: PayerContext): Promise<PayRound> {
   const resumes = await closeCommands(base);
@@ -87,12 +84,13 @@ async function sendVoidsOnly(
 }
 
 async function payQueued(context: HeadView, open: readonly OpenTransaction[]): Promise<boolean> {
-  const next = await readNextNumbers(context.db, context.chain, context.account.address);
+  const { db, chain, account } = context;
+  const { nextBatchNo: ours } = await readNextNumbers(db, chain, account.address);
   const status = await vaultAtHead(context);
-  if (await batchCountDiffers(context, next, status.nextBatchNo, open)) return false;
+  if (await batchCountDiffers(context, ours, status.nextBatchNo, open)) return false;
   const { paused, nextBatchNo } = status;
   const detail = paused ? "the vault is paused, queued withdrawals wait" : undefined;
-  await alertWhile(context.db, "vault_paused", context.chain.chain, detail);
+  await alertWhile(db, "vault_paused", chain.chain, detail);
   return !paused && payNextBatch(context, nextBatchNo);
 }
 
@@ -104,15 +102,15 @@ async function payQueued(context: HeadView, open: readonly OpenTransaction[]): P
  */
 async function batchCountDiffers(
   context: HeadView,
-  next: NextNumbers,
+  ours: number,
   nextBatchNo: number,
   open: readonly OpenTransaction[],
 ): Promise<boolean> {
   const { chain } = context;
-  if (nextBatchNo === next.nextBatchNo) return false;
+  if (nextBatchNo === ours) return false;
   if (!context.agreed) return true;
-  if (nextBatchNo > next.nextBatchNo) {
-    await haltPayer(context, batchNumbers(nextBatchNo, next.nextBatchNo));
+  if (nextBatchNo > ours) {
+    await haltPayer(context, batchNumbers(nextBatchNo, ours));
     return true;
   }
   // The vault is behind after one of our batches reverted or a reorg removed it. The payer waits
@@ -121,8 +119,8 @@ async function batchCountDiffers(
   if (open.some(({ batchNo, to }) => batchNo !== null && to === vault)) return true;
   // Every batch that ended was counted at the confirmed block. A reorg above it may end.
   const confirmed = await confirmedOutcomes(context, chain.vault, []);
-  if (confirmed.nextBatchNo < next.nextBatchNo)
-    await haltPayer(context, batchNumbers(confirmed.nextBatchNo, next.nextBatchNo));
+  if (confirmed.nextBatchNo < ours)
+    await haltPayer(context, batchNumbers(confirmed.nextBatchNo, ours));
   return true;
 }
 

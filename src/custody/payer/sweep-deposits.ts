@@ -14,8 +14,7 @@ import type { Hex } from "../../chain/rpc.ts";
 import { tokenOf } from "../../chain/token.ts";
 import {
   decodeSweep,
-  gasLimits,
-  MAX_PAYMENTS,
+  FULL_BATCH_GAS,
   MAX_SWEEPS,
   readSweepTarget,
   sweepCall,
@@ -35,8 +34,6 @@ const MAX_OPEN_SWEEPS = 32;
 /** Addresses read at a time. Pages, because any number of addresses may turn out to be empty. */
 const PAGE = 300;
 const MAX_PAGES = 10;
-/** Upper bound of a payment's gas limit. */
-const PAYMENT_GAS = gasLimits.pay(0, MAX_PAYMENTS);
 
 /**
  * Sweeps what the vault is short of, largest first. `made` is the number of transactions that this
@@ -169,7 +166,7 @@ async function sendSweeps(
   const { account, endpoint, chain, market } = context;
   const maxFee = firstFees(market, feeLimits(chain))?.maxFee ?? 0n;
   const balance = await endpoint.client.getBalance({ address: account.address });
-  let left = balance - BigInt(made) * PAYMENT_GAS * maxFee;
+  let left = balance - BigInt(made) * FULL_BATCH_GAS * maxFee;
   let sweeps = 0;
   for (let start = 0; start < items.length; start += MAX_SWEEPS) {
     const call = sweepCall(chain, items.slice(start, start + MAX_SWEEPS));

@@ -1,6 +1,4 @@
-/**
- * The watcher of one chain: an alarm loop of `watchChain`. Stores recovery records of addresses.
- */
+/** The watcher of one chain: an alarm loop of `watchChain`, and recovery records of addresses. */
 import { type ChainContext, ChainObject } from "../chain-object.ts";
 import { listRecords, RETENTION_MS, pruneRecords } from "../recovery-records.ts";
 import {
@@ -93,8 +91,7 @@ export class ChainWatcher extends ChainObject {
   }
 
   /**
-   * Checks small deposits after a change of their minimum, then rescans the blocks of a
-   * `chain rescan` and those that are a day old. True if more is due.
+   * Rechecks small deposits after a change of their minimum, then old blocks. True: more is due.
    */
   async #rescanOldBlocks(context: WatcherContext): Promise<boolean> {
     this.#floorsChecked ||= !(await recheckFloors(context));

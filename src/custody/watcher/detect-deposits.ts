@@ -64,9 +64,7 @@ function alertAltered(
   return raiseAlert(db, "deposit_address_altered", `${chain}:0x${address}`, detail);
 }
 
-/**
- * Selects deposit addresses among receivers. Without CROSS JOIN SQLite would read all addresses.
- */
+/** Selects deposit addresses among receivers. Without CROSS JOIN SQLite would read them all. */
 export function depositAddressesAmong(chain: string, receivers: readonly string[]): Sql {
   return sql`SELECT lower(hex(a.address)) AS address, hex(a.user_id) AS owner, a.nonce
     FROM json_each(${JSON.stringify(receivers)}) j
@@ -136,9 +134,7 @@ export function chunksOf(rows: readonly object[]): string[] {
   return inChunks(rows, ROWS_PER_STATEMENT).map((chunk) => JSON.stringify(chunk));
 }
 
-/**
- * `FROM … WHERE …` of transfers `j` to deposit addresses `a`, not from vaults or such addresses.
- */
+/** `FROM … WHERE …` of transfers `j` to addresses `a`, except from vaults or such addresses. */
 export function fromOutside(chain: ChainConfig, rows: string, when: Sql): Sql {
   const vaults = JSON.stringify(vaultsOf(chain).map(stripPrefix));
   return sql`FROM json_each(${rows}) j
@@ -255,9 +251,7 @@ async function roomForUnconfirmed(db: D1Database, chain: string): Promise<number
   return Math.max(0, MAX_UNCONFIRMED - (await scalar<number>(db, counted)));
 }
 
-/**
- * Deletes old orphaned deposits, except those that the reconciliation still compares with events.
- */
+/** Deletes old orphaned deposits, but none that the reconciliation still compares with events. */
 export function trimOrphaned(chain: string): Sql {
   return sql`DELETE FROM deposits WHERE deposit_id IN (
     SELECT deposit_id FROM deposits INDEXED BY deposits_orphaned

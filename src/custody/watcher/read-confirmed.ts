@@ -74,9 +74,7 @@ async function readRange(
   return { scan, ours: await transfersToUs(context, scan.transfers) };
 }
 
-/**
- * Throws unless the vault's state confirms its `Failed` and `Voided` events, which cause refunds.
- */
+/** Throws unless the vault's state confirms `Failed` and `Voided` events, which cause refunds. */
 async function checkFailures(endpoint: Endpoint, scan: Scan): Promise<void> {
   const ended = scan.vaultEvents.filter(({ kind }) => kind === "Failed" || kind === "Voided");
   if (ended.length === 0) return;

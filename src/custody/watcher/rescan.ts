@@ -27,9 +27,7 @@ const RANGES_PER_ROUND = 10;
 /** Age of the blocks that are rechecked. By then an endpoint with a gap has filled it. */
 const RECHECK_LAG_SECS = 86_400n;
 
-/**
- * Reads the range above `block` again. Returns its last block. Null: no confirmed block is left.
- */
+/** Reads the range above `block` again. Returns its last block. Null: no confirmed one is left. */
 export async function rescanFrom(context: WatcherContext, block: number): Promise<number | null> {
   const cursor = await readCursor(context.db, context.chain.chain);
   if (cursor === undefined || block >= cursor.confirmed.number) return null;
@@ -38,9 +36,7 @@ export async function rescanFrom(context: WatcherContext, block: number): Promis
   return to >= cursor.confirmed.number ? null : to;
 }
 
-/**
- * Commits what was missed in a range, of which `found` is the number of deposits, and `alongside`.
- */
+/** Commits what was missed in a range, with `alongside`. `found`: the number of deposits missed. */
 async function rescanRange(
   context: WatcherContext,
   cursor: Cursor,
@@ -75,8 +71,6 @@ async function rescanRange(
   if (work.length > 0) await commitMove(context, group, work);
 }
 
-type Command = { readonly id: number; readonly from: number; readonly to: number };
-
 /**
  * Carries out the oldest open `chain rescan`, up to a number of ranges. Returns true if more is
  * left. A range and the command's progress are committed in one batch.
@@ -84,7 +78,7 @@ type Command = { readonly id: number; readonly from: number; readonly to: number
 export async function rescanOnCommand(context: WatcherContext): Promise<boolean> {
   const { db, chain } = context;
   for (let ranges = 0; ranges < RANGES_PER_ROUND; ranges++) {
-    const command = await first<Command>(
+    const command = await first<{ id: number; from: number; to: number }>(
       db,
       sql`SELECT command_id AS id, from_block AS "from", to_block AS "to" FROM chain_commands
         WHERE chain = ${chain.chain} AND kind = 'rescan' AND done_group IS NULL
@@ -105,10 +99,7 @@ export async function rescanOnCommand(context: WatcherContext): Promise<boolean>
   return true;
 }
 
-/**
- * Reads the next range of blocks that are a day old. A deposit that both earlier readings missed is
- * credited with an alert. Returns true if more is due.
- */
+/** Reads the next range that is a day old. Credits what was missed, with an alert. True: go on. */
 export async function recheckOldBlocks(context: WatcherContext): Promise<boolean> {
   const { db, chain } = context;
   const cursor = await readCursor(db, chain.chain);

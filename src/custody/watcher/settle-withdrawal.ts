@@ -10,10 +10,9 @@ import type { WatcherContext } from "./commit-move.ts";
 import { uuidTextOf } from "../../audit/audit.ts";
 import { inChunks } from "../../platform/chunks.ts";
 import { alertRow } from "../../platform/alert.ts";
-import { assetOfEvent } from "../../chain/token.ts";
+import { assetOfEvent, tokenNameOf, tokenSubject } from "../../chain/token.ts";
 import { externalOwner, post } from "../../ledger/post.ts";
 import { SKIP_REASON } from "../../chain/vault-calls.ts";
-import { tokenNameOf, tokenSubject } from "../token-name.ts";
 import { ofWithdrawals, PAID, releaseEnded } from "../withdrawal-transfers.ts";
 import { FAILURE_MESSAGES } from "../payment-records.ts";
 import { haltRows } from "../payer/payer-lease.ts";
@@ -185,9 +184,7 @@ function alertOtherTerms(group: Group, chain: string): Sql {
         WHERE a.kind = 'payment_terms' AND a.subject = ${subject} AND a.resolved_at IS NULL)`;
 }
 
-/**
- * Alerts: payments without a withdrawal, on other terms, or after a return, which halts the chain.
- */
+/** Alerts: payments without a withdrawal, on other terms, or after a return (halts the chain). */
 function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
   const paid = (condition: Sql) =>
     sql`EXISTS (SELECT 1 FROM vault_events e
