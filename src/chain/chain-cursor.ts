@@ -17,6 +17,8 @@ export type Cursor = {
   readonly movedAt: number;
   readonly haltedAt: number | null;
   readonly haltReason: string | null;
+  /** Blocks up to this one were checked again a day later. */
+  readonly recheckedNumber: number | null;
 };
 
 type CursorRow = Omit<Cursor, "confirmed" | "scanned"> & Record<"confirmed" | "scanned", string>;
@@ -28,7 +30,7 @@ export async function readCursor(db: D1Database, chain: string): Promise<Cursor 
     db,
     sql`SELECT ${block("confirmed")} AS confirmed, ${block("scanned")} AS scanned,
         head_number AS headNumber, moved_at AS movedAt, halted_at AS haltedAt,
-        halt_reason AS haltReason
+        halt_reason AS haltReason, rechecked_number AS recheckedNumber
       FROM chain_cursors WHERE chain = ${chain}`,
   );
   // Safe cast: the texts are JSON objects with the members of a block.

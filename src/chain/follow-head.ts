@@ -73,9 +73,8 @@ export function confirmedHeight(
 }
 
 /**
- * Reads the blocks up to the head from one endpoint, so that they belong to the same fork. The
- * result is provisional, because confirm-blocks.ts reads the blocks again from enough endpoints.
- * Throws if the endpoint does not have the confirmed block.
+ * Reads the blocks up to the head from one endpoint, so of one fork. confirm-blocks.ts reads them
+ * again from enough endpoints. Throws if the endpoint lacks the confirmed block.
  */
 export async function followHead(
   endpoint: Endpoint,
@@ -171,24 +170,19 @@ export async function hashesAt(
   number: number,
   headNumber: number,
 ): Promise<SeenHash[]> {
-  const seen = await Promise.all(
+  const seen = await Promise.allSettled(
     endpoints(chain, "patient").map(async (endpoint) => {
-      try {
-        await readHead(endpoint, headNumber);
-        const { hash } = await readHeader(endpoint, number);
-        return [{ host: hostOf(endpoint.url), hash }];
-      } catch {
-        return [];
-      }
+      await readHead(endpoint, headNumber);
+      const { hash } = await readHeader(endpoint, number);
+      return { host: hostOf(endpoint.url), hash };
     }),
   );
-  return seen.flat();
+  return seen.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
 }
 
 /**
- * The hash that replaced the confirmed block in a deep reorg, which halts the chain. Enough
- * endpoints must deny the block, and more than show it: a liar can neither cause nor prevent a
- * halt.
+ * The hash that replaced the confirmed block in a deep reorg, which halts the chain. More than show
+ * the block, and enough, must deny it: a liar can neither cause nor prevent a halt.
  */
 export function replacementOf(
   chain: ChainConfig,

@@ -151,14 +151,10 @@ export function remoteAccount(
       method: "eth_signTransaction",
       params,
     } as never);
-    return rawOf(result);
+    // Web3Signer returns the bytes. geth and others return `{ raw, tx }`.
+    const raw: unknown =
+      typeof result === "object" && result !== null && "raw" in result ? result.raw : result;
+    if (!isHex(raw)) throw new Error("the signer did not return signed bytes");
+    return raw;
   });
-}
-
-/** Web3Signer returns the bytes. geth and others return `{ raw, tx }`. */
-function rawOf(result: unknown): Hex {
-  const raw: unknown =
-    typeof result === "object" && result !== null && "raw" in result ? result.raw : result;
-  if (!isHex(raw)) throw new Error("the signer did not return signed bytes");
-  return raw;
 }

@@ -1,7 +1,6 @@
 /**
- * `withdrawals rescue`: works out the admin's calls that send a mistaken transfer on, and which of
- * them is next. It only reads, because the service does not hold the admin's key. The journal has
- * no part in it, because the tokens were never credited.
+ * `withdrawals rescue`: the admin's calls that send a mistaken transfer on, and which is next. Only
+ * reads: the service has no admin key, and the journal never credited the tokens.
  */
 import {
   type Address,

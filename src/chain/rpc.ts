@@ -2,7 +2,7 @@
  * Calls a chain's RPC endpoints. Each call names its endpoint, because results of different nodes
  * must not be mixed. A lagging node returns `[]`, without an error, for logs it has not seen yet.
  */
-import { createPublicClient, type Hex, type PublicClient } from "viem";
+import { BaseError, createPublicClient, type Hex, type PublicClient } from "viem";
 import type { ChainConfig } from "../platform/config.ts";
 import { pauseBeforeRetry, sleep } from "../platform/time.ts";
 import { type Patience, rests, rpcTransport } from "./rpc-transport.ts";
@@ -17,13 +17,11 @@ export type BlockHeader = {
 };
 export type Endpoint = { readonly url: string; readonly client: PublicClient };
 
-/** Every endpoint failed. `errors` contains the causes. */
+/** Every endpoint failed. */
 export class RpcUnavailable extends Error {
-  readonly errors: readonly unknown[];
+  override readonly name = "RpcUnavailable";
   constructor(chain: string, errors: readonly unknown[]) {
     super(`No RPC endpoint of ${chain} is usable: ${errors.map(describe).join(" | ")}`);
-    this.name = "RpcUnavailable";
-    this.errors = errors;
   }
 }
 
@@ -50,10 +48,8 @@ export function endpoints(
   const index = first % Math.max(rpc_urls.length, 1);
   const urls = [...rpc_urls.slice(index), ...rpc_urls.slice(0, index)];
   if (patience === "quick") urls.sort((one, other) => Number(rests(one)) - Number(rests(other)));
-  return urls.map((url) => ({
-    url,
-    client: clientOf(url, urls.length === 1 ? "patient" : patience),
-  }));
+  const granted = urls.length === 1 ? "patient" : patience;
+  return urls.map((url) => ({ url, client: clientOf(url, granted) }));
 }
 
 /**
@@ -155,14 +151,10 @@ export function hostOf(url: string): string {
 /** Describes an error in one line, without the URLs and bodies that viem adds. */
 export function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const short = (error as { shortMessage?: unknown }).shortMessage;
-  const details = (error as { details?: unknown }).details;
-  const parts = typeof short === "string" ? [short, details] : [error.message];
-  const text = parts.filter((part) => typeof part === "string").join(" ");
-  return text
-    .replaceAll(/https?:\/\/\S+/g, "<url>")
-    .replaceAll(/\s+/g, " ")
-    .slice(0, 300);
+  const text =
+    error instanceof BaseError ? [error.shortMessage, error.details].join(" ") : error.message;
+  const line = text.replaceAll(/https?:\/\/\S+/g, "<url>").replaceAll(/\s+/g, " ");
+  return line.trim().slice(0, 300);
 }
 
 function clientOf(url: string, patience: Patience): PublicClient {

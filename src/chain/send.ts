@@ -16,9 +16,8 @@ export type Sent = {
 };
 
 /**
- * Errors of nodes that have the transaction, or whose chain has used its nonce: "already known" and
- * "nonce too low" (geth), "transaction already imported" (anvil), "AlreadyKnown" (Nethermind),
- * "Known transaction" (Besu), "OldNonce" (Nethermind).
+ * Errors of nodes that have the transaction, or whose chain has used its nonce: of geth, anvil
+ * ("already imported"), Nethermind ("AlreadyKnown", "OldNonce") and Besu ("Known transaction").
  */
 const KNOWN = /already ?known|known transaction|already imported|nonce ?(is )?too ?low|old ?nonce/i;
 

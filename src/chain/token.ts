@@ -7,7 +7,6 @@ import { type Expr, expr, raw } from "../platform/sql.ts";
 /** Same values as in contracts/Assets.sol. */
 export const ERC20 = 0;
 export const ERC1155 = 1;
-const NATIVE = 255;
 
 export type Token = {
   readonly kind: typeof ERC20 | typeof ERC1155;
@@ -16,7 +15,7 @@ export type Token = {
 };
 
 /** The chain's own coin, which is never credited or paid. */
-export const NATIVE_COIN = { kind: NATIVE, token: zeroAddress, tokenId: 0n } as const;
+export const NATIVE_COIN = { kind: 255, token: zeroAddress, tokenId: 0n } as const;
 
 export function tokenOf(settings: Config, chain: ChainConfig, asset: AssetKey): Token {
   const outcome = readAssetKey(asset);

@@ -8,10 +8,10 @@ import { type Endpoint, endpoints, gather, hostOf, pause, RpcUnavailable } from 
 
 /** Endpoints returned different results and not enough agreed. The message names their hosts. */
 export class EndpointsDisagree extends Error {
+  override readonly name = "EndpointsDisagree";
   constructor(chain: string, groups: readonly { readonly members: readonly Endpoint[] }[]) {
     const sides = groups.map(({ members }) => members.map(({ url }) => hostOf(url)).join(" and "));
     super(`the endpoints of ${chain} disagree: ${sides.join(" against ")}`);
-    this.name = "EndpointsDisagree";
   }
 }
 
@@ -27,11 +27,10 @@ export type Agreed<T> = {
 
 /**
  * Calls `ask` for as many endpoints as `witnessesOf` demands, from the index `preferred` on, so
- * that a liar is not always first. If those differ or fail (a slow one within a second), it calls
- * the others and those that failed, all at once, until enough decide. `ask` throws if its endpoint
- * has no usable result. Two results agree if `textOf` returns the same text. Throws
- * `EndpointsDisagree` if no group is both large enough and the largest, or `RpcUnavailable` if too
- * few endpoints returned a result.
+ * that a liar is not always first. If those differ or fail (a slow one within a second), calls the
+ * others and those that failed, all at once, until enough decide. Results agree if `textOf` returns
+ * the same text. Throws `EndpointsDisagree` if no group is both large enough and the largest, or
+ * `RpcUnavailable` if too few endpoints returned a result.
  */
 export async function askAgreed<T>(
   chain: ChainConfig,

@@ -1,8 +1,7 @@
 /**
- * `restore --accept-payment`: accepts a payment of the vault that the service did not order, so
- * that paying can resume. A loss (a stolen key) is posted from the operator's account `losses`,
- * which may be negative. A rescue (the return of a mistaken transfer) was never credited, so it
- * posts nothing.
+ * `restore --accept-payment`: accepts a payment that the service did not order, so that paying can
+ * resume. A loss (a stolen key) is posted from the operator's account `losses`. A rescue (the
+ * return of a mistaken transfer) posts nothing, because it was never credited.
  */
 import type { AssetKey } from "../assets/asset.ts";
 import { type AuditActor, auditRow, recordBy } from "../audit/audit.ts";

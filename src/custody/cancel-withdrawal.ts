@@ -1,7 +1,6 @@
 /**
- * DELETE /custody/withdraw: cancels a withdrawal that no signed transaction has ever contained, and
- * returns its amount. The guard requires that no batch of the payer contains it, and the payer's
- * guard requires that it is queued, so exactly one of the two applies.
+ * DELETE /custody/withdraw: cancels a withdrawal that was never signed, and returns its amount.
+ * This guard demands that no batch of the payer contains it, and the payer's that it is queued.
  */
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import type { Actor } from "../platform/actor.ts";

@@ -18,7 +18,7 @@ export type ChainContext = {
   /** Index of the RPC endpoint to ask first. Another one in each round, because one may lie. */
   readonly firstEndpoint?: number;
   /** Set only by tests, which end the process there. */
-  readonly failpoint?: Failpoint;
+  readonly failpoint?: Failpoint | undefined;
 };
 
 type Round = { readonly outcome: string; readonly waitMs: number };
@@ -54,14 +54,13 @@ export abstract class ChainObject extends DurableObject<Env> {
     const settings = config(this.env);
     const chain = settings.CHAINS.find((candidate) => candidate.chain === name);
     if (chain === undefined) return undefined;
-    const failpoint = failpointOf(this.env);
     return {
       db: this.env.DB,
       settings,
       chain,
       firstEndpoint: this.#firstEndpoint,
       push: (events) => notifyStreams(this.env, events),
-      ...(failpoint === undefined ? {} : { failpoint }),
+      failpoint: failpointOf(this.env),
     };
   }
 

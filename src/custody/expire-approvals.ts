@@ -1,7 +1,6 @@
 /**
- * Cron: cancels withdrawals that were not approved in time, and returns their amounts. Not while
- * the payer is halted: after a restore, the vault may have paid what waits in the database. Nor
- * after a void was signed, because its outcome decides.
+ * Cron: cancels withdrawals that were not approved in time, except while the payer is halted, as
+ * the vault may have paid them before a restore, or after a void was signed, whose outcome decides.
  */
 import { newGroup, NOW } from "../platform/commit.ts";
 import { queriesLeft } from "../platform/query-limit.ts";

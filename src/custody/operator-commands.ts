@@ -22,6 +22,7 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { announceDeposits } from "./custody-events.ts";
+import { makeSweepable } from "./watcher/credit-deposit.ts";
 import { orphanSmallDeposit } from "./watcher/small-deposits.ts";
 import { ageText, toWireTime } from "../platform/time.ts";
 import { WITHDRAWAL, withdrawalView } from "./payment-records.ts";
@@ -83,16 +84,14 @@ export async function recordResume(
 ): Promise<void> {
   const group = newGroup();
   const openHere = sql`chain = ${chain} AND done_group IS NULL`;
-  const insertCommand = (kind: "resume_chain" | "resume_payer") =>
-    sql`INSERT INTO chain_commands (chain, kind, actor, at)
-      SELECT ${chain}, ${kind}, ${actor}, ${group.at}
-      WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE ${openHere} AND kind = ${kind})`;
   await commitOrThrow(db, group, [
     // Given anew, so that they also end a halt since.
     sql`UPDATE chain_commands SET actor = ${actor}, at = ${group.at}
       WHERE ${openHere} AND kind IN ('resume_chain', 'resume_payer')`,
-    insertCommand("resume_chain"),
-    insertCommand("resume_payer"),
+    sql`INSERT INTO chain_commands (chain, kind, actor, at)
+      SELECT ${chain}, k.value, ${actor}, ${group.at}
+      FROM json_each('["resume_chain", "resume_payer"]') k
+      WHERE NOT EXISTS (SELECT 1 FROM chain_commands WHERE ${openHere} AND kind = k.value)`,
     auditRow(recordBy(actor, "chain_resumed", { subjectId: chain }), group.at, TRUE),
   ]);
 }
@@ -167,12 +166,7 @@ export async function resweepAddress(
   const group = newGroup();
   const ofAddress = sql`chain = ${chain} AND address = ${blob(address)}`;
   await commitOrThrow(db, group, [
-    sql`INSERT INTO sweepable (chain, asset, address, amount, block_number)
-      SELECT chain, asset, address, CAST(min(4e18, total(CAST(amount AS INTEGER))) AS INTEGER),
-        max(block_number)
-      FROM deposits WHERE ${ofAddress} AND status = 'credited' GROUP BY chain, asset, address
-      ON CONFLICT (chain, asset, address) DO UPDATE SET not_before = NULL,
-        block_number = max(block_number, excluded.block_number)`,
+    makeSweepable(sql`${ofAddress} AND status = 'credited'`, sql`not_before = NULL`),
     auditRow(recordBy(actor, "address_resweep", { subjectId: address }), group.at, TRUE),
   ]);
   return scalar<number>(db, expr`SELECT count(*) FROM sweepable WHERE ${ofAddress}`);

@@ -1,7 +1,6 @@
 /**
- * Recovery records: copies of withdrawals and addresses in the storage of payer and watcher, which
- * a restore of the database leaves as it is. One is needed while an earlier database can be
- * restored.
+ * Recovery records: copies of withdrawals and addresses in the storage of payer and watcher, for
+ * when an earlier database is restored.
  */
 import { inChunks } from "../platform/chunks.ts";
 

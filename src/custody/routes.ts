@@ -45,7 +45,6 @@ const SESSION = { tag: "Custody", credential: "session" } as const;
 export function registerCustodyRoutes(app: Api): void {
   registerAddressRoutes(app);
   registerBalanceRoutes(app);
-  registerLedgerRoute(app);
   registerWithdrawalRoutes(app);
   registerDecisionRoutes(app);
   registerWithdrawalReads(app);
@@ -134,9 +133,6 @@ function registerBalanceRoutes(app: Api): void {
     response: schema.UsdcBalance,
     handler: async ({ db, actor }) => amounts(await readBalance(db, actor.userId, USDC)),
   });
-}
-
-function registerLedgerRoute(app: Api): void {
   route(app, {
     ...READ,
     path: "/custody/get-ledger",

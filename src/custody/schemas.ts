@@ -31,24 +31,28 @@ const clientWithdrawalId = pattern(
   "must be 1 to 64 of A-Z a-z 0-9 . _ : -",
 );
 
+function optional<Schema extends z.ZodType>(schema: Schema, description: string) {
+  return described(schema, description).optional();
+}
 const id = (description: string) => described(z.uuid(), description);
 const count = (description: string) => described(z.int(), description);
 const instant = (description: string) => described(z.iso.datetime(), description);
 const chainOut = (description: string) => described(z.string(), description);
 const addressOut = (description: string) =>
   z.string().meta({ description, examples: ["0x52908400098527886E0F7030069857D2E4169EE7"] });
+const decimalOut = (rule: RegExp, description: string, example: string) =>
+  z
+    .string()
+    .regex(rule)
+    .meta({ description, examples: [example] });
 const venueOut = tokenVenue("Venue of the outcome token; null for USDC").nullable();
 const assetIdOut = described(
   z.string().nullable(),
   "Outcome token, as canonical 0x hex; null for USDC",
 );
-const accountOut = z.enum(["available", "pending"]).meta({
-  description:
-    "`available`: yours to use, open quotes included. `pending`: reserved for withdrawals",
-});
 
 export const CreateDepositAddressBody = z.strictObject({
-  chain: described(chainName, "A chain of GET /config; omitted: its default chain").optional(),
+  chain: optional(chainName, "A chain of GET /config; omitted: its default chain"),
 });
 
 export const DepositAddress = z
@@ -81,7 +85,7 @@ export const AssetBalance = z
   .meta({ id: "Balance" });
 
 export const DepositsQuery = z.strictObject({
-  status: described(oneOf(LISTED_DEPOSIT_STATUSES), "Only deposits with this status").optional(),
+  status: optional(oneOf(LISTED_DEPOSIT_STATUSES), "Only deposits with this status"),
   ...timeIdPage,
 });
 export const Deposit = z
@@ -114,8 +118,8 @@ export const WithdrawBody = z
     }),
     amount: positiveU256,
     to_address: address,
-    chain: described(chainName, "The chain that pays USDC; omitted: the default chain").optional(),
-    venue_id: described(venueField, "Venue of the outcome token; omitted for USDC").optional(),
+    chain: optional(chainName, "The chain that pays USDC; omitted: the default chain"),
+    venue_id: optional(venueField, "Venue of the outcome token; omitted for USDC"),
     asset_id: assetId.optional(),
     not_after: notAfter,
   })
@@ -126,14 +130,14 @@ export const WithdrawBody = z
   .meta({ dependentRequired: { venue_id: ["asset_id"], asset_id: ["venue_id"] } });
 
 export const WithdrawalsQuery = z.strictObject({
-  status: described(oneOf(WITHDRAWAL_STATUSES), "Only withdrawals with this status").optional(),
+  status: optional(oneOf(WITHDRAWAL_STATUSES), "Only withdrawals with this status"),
   ...timeIdPage,
 });
 /** Either id of a withdrawal. */
 export const WithdrawalQuery = z
   .strictObject({
-    withdrawal_id: described(uuidField, "The service's id").optional(),
-    client_withdrawal_id: described(clientWithdrawalId, "Your id").optional(),
+    withdrawal_id: optional(uuidField, "The service's id"),
+    client_withdrawal_id: optional(clientWithdrawalId, "Your id"),
   })
   .refine(
     (query) => (query.withdrawal_id === undefined) !== (query.client_withdrawal_id === undefined),
@@ -196,48 +200,39 @@ const ledgerCursor = textField(
   },
 );
 
+const REF_ID = /^(0x[0-9a-fA-F]{64}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$/;
 const refId = textField(
-  (text) =>
-    /^0x[0-9a-fA-F]{64}$/.test(text) ||
-    /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/.test(text)
-      ? text.toLowerCase()
-      : undefined,
+  (text) => (REF_ID.test(text) ? text.toLowerCase() : undefined),
   "must be a UUID or a 0x transaction hash",
   {
     type: "string",
-    pattern: "^(0x[0-9a-fA-F]{64}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})$",
+    pattern: REF_ID.source,
     description: "Only entries of this match, quote, withdrawal or deposit transaction",
   },
 );
 
 export const LedgerQuery = z
   .strictObject({
-    account: described(
-      oneOf(["available", "pending"]),
-      "Only entries of this sub-account",
-    ).optional(),
+    account: optional(oneOf(["available", "pending"]), "Only entries of this sub-account"),
     asset_id: assetId.optional(),
-    venue: described(venueField, "Only outcome tokens of this venue").optional(),
-    direction: described(
+    venue: optional(venueField, "Only outcome tokens of this venue"),
+    direction: optional(
       oneOf(["credit", "debit"]),
       "Only credits (delta above 0) or debits (below 0)",
-    ).optional(),
-    from: described(preciseTimestamp, "Only entries created at or after this instant").optional(),
-    to: described(preciseTimestamp, "Only entries created at or before this instant").optional(),
-    min_amount: described(
+    ),
+    from: optional(preciseTimestamp, "Only entries created at or after this instant"),
+    to: optional(preciseTimestamp, "Only entries created at or before this instant"),
+    min_amount: optional(
       decimalUnits,
       "Only entries of at least this amount; decimal native units",
-    ).optional(),
-    max_amount: described(
-      decimalUnits,
-      "Only entries of at most this amount; decimal native units",
-    ).optional(),
-    reasons: described(
+    ),
+    max_amount: optional(decimalUnits, "Only entries of at most this amount; decimal native units"),
+    reasons: optional(
       listOf(REASONS),
       "Only entries with one of these reasons, separated by commas",
-    ).optional(),
+    ),
     ref_id: refId.optional(),
-    usdc: described(boolean, "`true`: only USDC. `false`: only outcome tokens").optional(),
+    usdc: optional(boolean, "`true`: only USDC. `false`: only outcome tokens"),
     // Without a default, because a statement rejects a limit that is given.
     limit: limitField.removeDefault().optional().meta(LIMIT_DOCUMENTED),
     last_cursor: ledgerCursor.optional(),
@@ -252,23 +247,18 @@ export const LedgerEntry = z
     entry_id: z
       .int()
       .meta({ format: "int64", description: "Unique and increasing; deduplicate by it" }),
-    account: accountOut,
+    account: described(
+      z.enum(["available", "pending"]),
+      "`available`: yours to use, open quotes included. `pending`: reserved for withdrawals",
+    ),
     asset_id: assetIdOut,
     venue: venueOut,
-    delta: z
-      .string()
-      .regex(/^-?\d+$/)
-      .meta({
-        description: "Native units, decimal; negative for a debit",
-        examples: ["-16000000000"],
-      }),
-    balance_after: z
-      .string()
-      .regex(/^\d+$/)
-      .meta({
-        description: "Balance of this account and asset after the entry, decimal native units",
-        examples: ["99999350000"],
-      }),
+    delta: decimalOut(/^-?\d+$/, "Native units, decimal; negative for a debit", "-16000000000"),
+    balance_after: decimalOut(
+      /^\d+$/,
+      "Balance of this account and asset after the entry, decimal native units",
+      "99999350000",
+    ),
     reason: described(z.enum(REASONS), "What caused the entry"),
     ref_id: z.string().meta({
       description: "Id of the match, quote or withdrawal, or the deposit's transaction hash",

@@ -154,13 +154,11 @@ function insertWithdrawal(
   const bound = { ...terms, amount, withdrawalId, userId: actor.userId, paymentId: payment };
   const mac = (waits: boolean) => termsMac(settings, bound, waits);
   return sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
-    payment_id, chain, asset, amount,
-      to_address, status, approval_expires_at, created_at, updated_at, queued_group,
-      changed_group, terms_mac)
+      payment_id, chain, asset, amount, to_address, status, approval_expires_at, created_at,
+      updated_at, queued_group, changed_group, terms_mac)
     SELECT ${uuid(withdrawalId)}, ${uuid(ids.jobId)}, ${uuid(actor.userId)},
-      ${terms.clientWithdrawalId},
-      ${blob(payment)}, ${terms.chain}, ${terms.asset}, ${terms.amount},
-      ${blob(terms.toAddress)}, iif(p.waits, 'awaiting_approval', 'queued'),
+      ${terms.clientWithdrawalId}, ${blob(payment)}, ${terms.chain}, ${terms.asset},
+      ${terms.amount}, ${blob(terms.toAddress)}, iif(p.waits, 'awaiting_approval', 'queued'),
       iif(p.waits, ${group.at} + ${APPROVAL_MS}, NULL), ${group.at}, ${group.at}, ${group.seq},
       ${group.seq}, iif(p.waits, ${mac(true)}, ${mac(false)})
     FROM (SELECT ${needsApproval(command, group.at)} AS waits) p

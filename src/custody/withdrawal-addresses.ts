@@ -1,7 +1,6 @@
 /**
- * The address book: where a user's withdrawals may go if their policy says `withdraw_listed_only`.
- * A new address is usable after AUTH_SECURITY_DELAY_SECS, so that its owner can remove one that a
- * thief has added.
+ * The address book, for the policy `withdraw_listed_only`. A new address is usable after
+ * AUTH_SECURITY_DELAY_SECS, so that its owner can remove one that a thief has added.
  */
 import * as z from "zod";
 import { checksumAddress } from "../assets/address.ts";

@@ -1,7 +1,6 @@
 /**
- * What the account policy demands of a withdrawal: `withdraw_listed_only` and
- * `withdraw_max_usdc_per_day`. Orders and approvals check it, because a withdrawal may be approved
- * on another day than it was asked for.
+ * What the account policy demands of a withdrawal. Orders and approvals check it, because one may
+ * be approved on another day than it was asked for.
  */
 import { toHex } from "../assets/amount.ts";
 import { sumText, withdrawnLastDay } from "../auth/exposure.ts";

@@ -1,6 +1,6 @@
 /** Entries that are only in the archive, which implements this (src/archive/ask-history.ts). */
 import type { AssetKey } from "../assets/asset.ts";
-import { Problem, unavailable } from "../platform/problem.ts";
+import { type Problem, unavailable } from "../platform/problem.ts";
 import type { LedgerFilter, SubAccount } from "./filter.ts";
 
 /** An entry with the code of its reason, as database and archive have it. */
@@ -38,7 +38,7 @@ export type ColdEntries = {
 
 /** A page that needs entries which cannot be reached is 503. */
 export function unreachable(): Problem {
-  return new Problem(unavailable("none", "The older entries cannot be reached.").data);
+  return unavailable("none", "The older entries cannot be reached.");
 }
 
 /** For readers without an archive. */

@@ -1,9 +1,7 @@
 /**
- * Reads a user's ledger entries. A page merges the runs that its filter selects: entry-queries.ts
- * explains how, and why the length of the journal does not matter.
- *
- * A filter on amounts examines a limited number of entries of any amount, so that its page may be
- * short. The archive answers for the entries before the last seal.
+ * Reads a user's ledger entries. A page merges the runs that its filter selects (entry-queries.ts).
+ * With a filter on amounts it may be short, because it examines a limited number of entries. The
+ * archive answers for the entries before the last seal.
  */
 import { first, prepare } from "../platform/sql.ts";
 import { type Reason, readReason } from "./codes.ts";

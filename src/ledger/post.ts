@@ -1,7 +1,6 @@
 /**
- * The only writer of the journal. `post` turns a SELECT of rows that a guard has just stamped into
- * transfers. The triggers of migrations/0003_journal.sql move the balances, and abort the whole
- * batch if a balance cannot move.
+ * The only writer of the journal: `post` turns rows that a guard has stamped into transfers.
+ * Triggers (migrations/0003_journal.sql) move the balances, or abort the whole batch.
  */
 import type { Group } from "../platform/commit.ts";
 import {
@@ -54,16 +53,12 @@ export function postTogether(group: Pick<Group, "at">, postings: readonly Postin
   const outside = postings.filter(({ from }) => from === "external");
   return [
     openAccounts([...outside.map(externalAccounts), ...opening.map(toAccounts)]),
-    transfersOf(group, postings),
+    transfer(group, ...postings),
   ];
 }
 
 /** As `post`, between accounts that are known to exist, such as those of a reserve. */
-export function transfer(group: Pick<Group, "at">, posting: Posting): Sql {
-  return transfersOf(group, [posting]);
-}
-
-function transfersOf({ at }: Pick<Group, "at">, postings: readonly Posting[]): Sql {
+export function transfer({ at }: Pick<Group, "at">, ...postings: readonly Posting[]): Sql {
   const rows = postings.map(
     ({ reason, step, from, to, source }, index) =>
       sql`SELECT ${literal(index)} AS posting, ${reasonCode(reason)} AS reason,

@@ -1,8 +1,7 @@
 /**
- * The MACs that bind a withdrawal's terms: one over the terms when it is accepted, another over its
- * id when it is approved. The payer checks both before it signs (payer/park-withdrawal.ts), and the
- * reconciliation compares them. Who can write SQL cannot have a withdrawal paid without a key of
- * AUDIT_KEYS.
+ * The MACs of a withdrawal: over its terms when accepted, over its id when approved. The payer
+ * checks both before it signs (payer/park-withdrawal.ts), as the reconciliation does: who can write
+ * SQL has nothing paid without a key of AUDIT_KEYS.
  */
 import { isMacOf, type MacKeys, macOf } from "../audit/event-mac.ts";
 import { type RowOf, typed } from "../platform/sql.ts";

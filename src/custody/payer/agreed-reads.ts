@@ -1,9 +1,7 @@
 /**
- * What the payer reads of the chain. Everything that it ends, reopens or halts rests on what enough
- * endpoints agree on (witnesses.ts).
- *
- * While only one of several endpoints responds, or the others lag, its word is enough to pay: the
- * database allocates nonces, and the vault pays each id once. Then nothing ends, reopens or halts.
+ * What the payer reads of the chain. All that it ends, reopens or halts rests on what enough
+ * endpoints agree on (witnesses.ts). If only one of several responds, its word is enough to pay, as
+ * the database allocates nonces and the vault pays each id once, but not to end, reopen or halt.
  */
 import {
   askAny,
@@ -26,9 +24,8 @@ import { type ChainConfig, witnessesOf } from "../../platform/config.ts";
 import type { HeadView } from "./payer-context.ts";
 
 /**
- * Reads the head that enough endpoints have reached, `preferred` being the index of the first one
- * to ask. Throws `EndpointsDisagree` if they differ, and `InconsistentNode` if the chain no longer
- * has the confirmed block. The watcher halts it then.
+ * Reads the head that enough endpoints have reached, asking `preferred` first. Throws if they
+ * differ, or if the chain no longer has the confirmed block, for which the watcher halts it.
  */
 export async function readAgreedHead(
   chain: ChainConfig,

@@ -28,9 +28,8 @@ export type Choice = {
 };
 
 /**
- * Takes the first jobs. One that exceeds what the vault holds is skipped, so it does not delay
- * others. One that must wait for a limit of the vault holds back the later ones that count towards
- * it, which would otherwise use up what the limit refills.
+ * Takes the first jobs. One that exceeds what the vault holds is skipped. One that waits for a
+ * limit holds back later ones that count towards it, which would use up what the limit refills.
  */
 export function choosePayments(
   jobs: readonly Job[],

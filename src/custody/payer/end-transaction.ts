@@ -1,7 +1,6 @@
 /**
- * Ends a transaction whose nonce has been used at the confirmed height, even if another transaction
- * used it. The watcher has applied the vault's events up to that height. A member without an
- * outcome was therefore not paid and returns to the queue.
+ * Ends transactions whose nonce was used at the confirmed height, by whatever transaction. The
+ * vault's events up to it are applied, so members without an outcome return to the queue.
  */
 import { PAYMENT_STATE } from "../../chain/vault-calls.ts";
 import { closedAlert } from "../../platform/alert.ts";

@@ -57,9 +57,8 @@ export async function alertLimit(
 }
 
 /**
- * Withdrawals whose owner would get more than the largest payment of a limit within a day. Those of
- * other users come first, so that capital that is sent round keeps nobody waiting. What each owner
- * has had is added up once, however many withdrawals they have queued.
+ * Withdrawals whose owner would get more than a limit's largest payment within a day. Others come
+ * first, so that capital sent round keeps nobody waiting. Each owner is added up once.
  */
 export async function beyondShare(
   { db, chain: { chain } }: Pick<HeadView, "db"> & { readonly chain: { readonly chain: string } },

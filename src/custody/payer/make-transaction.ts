@@ -1,7 +1,6 @@
 /**
- * Makes one transaction of the operator account: simulation, fees, nonce, signature, storage and
- * broadcast. Nonce, signed bytes and members are stored in one batch, and sent only after that. The
- * bytes are signed before the batch, for a nonce that the guard then grants or not.
+ * Makes one transaction: simulation, fees, nonce, signature, storage and broadcast. It is signed
+ * for a nonce that the guard of the batch grants or not, and sent only once it is stored.
  */
 import { alertWhile, clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { feeLimits, firstFees, type Fees } from "../../chain/fees.ts";
@@ -66,8 +65,7 @@ export async function broadcastSigned(context: HeadView, raw: Hex): Promise<void
 
 /**
  * Nonces that this database does not know were used with another copy of the key, or since a
- * backup. They count only at the confirmed block: a nonce that an endpoint made up would leave a
- * permanent gap.
+ * backup. Only the confirmed block counts: an invented nonce would leave a permanent gap.
  */
 async function nextNonce(context: HeadView): Promise<number> {
   const { db, chain, account, usedNonces } = context;

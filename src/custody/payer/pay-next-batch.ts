@@ -1,7 +1,6 @@
 /**
- * Makes the next transactions for queued withdrawals: a payment of as many as fit
- * (choose-payments.ts), then sweeps of what the vault is short of for the others. If it is short of
- * nothing, at most one sweep that fills up its float.
+ * Makes the next transactions for queued withdrawals: a payment of as many as fit, and sweeps of
+ * what the vault lacks for the others. If it lacks nothing, at most one sweep for its float.
  */
 import { checksumAddress } from "../../assets/address.ts";
 import type { AssetKey } from "../../assets/asset.ts";
@@ -71,9 +70,8 @@ async function readQueue(
 }
 
 /**
- * What the vault holds at the head of each asset that the jobs need. This includes sweeps that are
- * mined but not confirmed. To count them is safe: a payment's nonce comes after theirs, so it can
- * never be mined before them. If a reorg takes away anything else, the vault skips the payment.
+ * What the vault holds at the head of the jobs' assets. Unconfirmed sweeps count: a payment's nonce
+ * comes after theirs. If a reorg takes away anything else, the vault skips the payment.
  */
 async function readHeld(
   context: HeadView,

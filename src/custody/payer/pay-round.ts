@@ -1,11 +1,8 @@
 /**
  * Runs one round of a chain's payer: ends confirmed transactions, resends or replaces unmined ones,
- * then makes the next transactions.
- *
- * A round makes transactions only if none is unmined, so they build on what the head shows: one
- * void, or one payment and sweeps of what it cannot cover. Those do not depend on each other. The
- * payer never decides the outcome of a payment. The watcher reads it from the vault's events
- * (settle-withdrawal.ts).
+ * then makes the next: one void, or one payment and independent sweeps of what it cannot cover.
+ * Makes none while one is unmined, so they build on what the head shows. The payer decides no
+ * outcome. The watcher reads it from the vault's events (settle-withdrawal.ts).
  */
 import { alertWhile } from "../../platform/alert.ts";
 import { type Cursor, readCursor } from "../../chain/chain-cursor.ts";
@@ -95,10 +92,9 @@ async function payQueued(context: HeadView, open: readonly OpenTransaction[]): P
 }
 
 /**
- * Halts the payer if the vault and this database count different batches. If the vault is ahead,
- * the database is older than the chain, so a payment from it could repeat an earlier one. If the
- * vault is behind, the chain has lost payments, or the setting names another vault. On the word of
- * one of several endpoints the payer only waits.
+ * Halts the payer if vault and database count different batches. If the vault is ahead, the
+ * database is older than the chain and could repeat a payment. If it is behind, the chain has lost
+ * payments, or the setting names another vault. On one endpoint's word the payer only waits.
  */
 async function batchCountDiffers(
   context: HeadView,
@@ -140,7 +136,7 @@ async function readHeadView(base: PayerContext, cursor: Cursor): Promise<HeadVie
   return {
     ...base,
     ...view,
-    ...(endpoint === undefined ? {} : { endpoint }),
+    endpoint: endpoint ?? view.endpoint,
     account,
     cursor,
     market: { baseFee: view.head.baseFee, tip },

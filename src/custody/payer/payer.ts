@@ -31,18 +31,15 @@ export class Payer extends ChainObject {
 
   /** One page of the operator's `restore`, once the watcher has read the chain again. */
   async restore(name: string, after: number): Promise<RestoreReport> {
-    return restorePayments(
-      this.contextNamed(name),
-      async (ids) => {
-        const found = new Map<string, WithdrawalRecord>();
-        for (const id of ids) {
-          const record = await this.ctx.storage.get<WithdrawalRecord>(RECORDS + id);
-          if (record !== undefined) found.set(id, record);
-        }
-        return found;
-      },
-      after,
-    );
+    const recordsOf = async (ids: readonly string[]) => {
+      const found = new Map<string, WithdrawalRecord>();
+      for (const id of ids) {
+        const record = await this.ctx.storage.get<WithdrawalRecord>(RECORDS + id);
+        if (record !== undefined) found.set(id, record);
+      }
+      return found;
+    };
+    return restorePayments(this.contextNamed(name), recordsOf, after);
   }
 
   /** Saves to the object's own storage, which a restore of the database leaves as it is. */

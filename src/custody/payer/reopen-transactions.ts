@@ -39,10 +39,9 @@ export async function haltIfRemoved(context: HeadView): Promise<boolean> {
 }
 
 /**
- * Carries out the payer's part of `chain resume`: opens ended transactions again whose nonce is
- * unused at the confirmed block, and ends the halt. One batch, so that nothing is resumed without
- * them. While the chain itself is halted, the command waits for the watcher. A halt that is newer
- * than the command stays, because the operator has not reviewed it.
+ * Carries out the payer's part of `chain resume` in one batch: reopens ended transactions whose
+ * nonce is unused at the confirmed block, and ends the halt, unless it is newer than the command,
+ * so not reviewed. While the chain itself is halted, the command waits for the watcher.
  */
 export async function resumePayer(context: HeadView): Promise<void> {
   const { db, cursor, account } = context;

@@ -1,12 +1,9 @@
 /**
- * Rebuilds withdrawals that the vault has paid but a restored database does not contain.
- *
- * The watcher continues from its old cursor, so it finds all deposits and vault events again. The
- * event of a lost withdrawal contains only a hash of its user and id. The rest comes from the
- * payer's recovery records. The payer stays halted until every payment has its withdrawal.
- *
- * One call rebuilds one page, because a Durable Object may make 1 000 requests per invocation. The
- * operator's `restore` calls until no page is left.
+ * Rebuilds withdrawals that the vault has paid but a restored database does not contain. The
+ * watcher goes on from its old cursor and finds their events again. These contain only a hash of
+ * user and id, so the rest comes from the payer's recovery records. The payer stays halted until
+ * every payment has its withdrawal. The operator's `restore` calls for each page, because a Durable
+ * Object may make 1 000 requests per invocation.
  */
 import { paymentId } from "../../chain/payment-id.ts";
 import { readCursor } from "../../chain/chain-cursor.ts";
@@ -237,9 +234,8 @@ async function advanceSequences(db: D1Database, chain: string): Promise<void> {
 }
 
 /**
- * Lets the payer continue unless a payment is lost, or it was halted anew since the call began. A
- * lost failure does not keep it halted, because it moved no money. Returns whether the payer may
- * continue.
+ * Lets the payer continue unless a payment is lost (a lost failure moved no money), or it was
+ * halted anew since the call began. Returns whether it may.
  */
 async function resumePaying(
   db: D1Database,

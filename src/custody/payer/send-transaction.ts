@@ -17,9 +17,8 @@ const MAX_ATTEMPTS = 60;
 const MIN_BLOCKS = 2;
 
 /**
- * Resends an unmined transaction. The first one is replaced if it is older than the setting, blocks
- * have left it out, and the market asks for more than it offers. While a chain produces no blocks,
- * higher fees would have no effect.
+ * Resends an unmined transaction. Replaces the first one if it is older than the setting, blocks
+ * have left it out, and it offers too little. Without blocks, higher fees have no effect.
  */
 export async function rebroadcastOrReplace(
   context: HeadView,

@@ -1,9 +1,7 @@
 /**
- * Moves deposits from their addresses to the vault: as many addresses at once as the vault is
- * short of for queued withdrawals, else some in the background to fill up the vault's float.
- *
- * Several sweeps may be open, each of other addresses. Two sweeps of one address would not harm,
- * because a sweep only moves what an address holds to the vault, but the second would waste gas.
+ * Moves deposits to the vault: as many addresses as it is short of for queued withdrawals, else
+ * some in the background to fill up its float. Open sweeps are of different addresses: a second one
+ * of the same would do no harm, but waste gas.
  */
 import { checksumAddress } from "../../assets/address.ts";
 import { type AssetKey, USDC } from "../../assets/asset.ts";
@@ -20,6 +18,7 @@ import {
   sweepCall,
   type SweepItem,
 } from "../../chain/vault-calls.ts";
+import { inChunks } from "../../platform/chunks.ts";
 import { NOW } from "../../platform/commit.ts";
 import { readIssued } from "../../ledger/balance.ts";
 import { all, expr, scalar, sql } from "../../platform/sql.ts";
@@ -115,8 +114,8 @@ async function chooseItems(
   const token = tokenOf(context.settings, context.chain, wanted.asset);
   const items: SweepItem[] = [];
   let found = 0n;
-  for (let page = 0; page < MAX_PAGES; page++) {
-    if (found >= wanted.amount || items.length >= wanted.limit) break;
+  const isEnough = () => found >= wanted.amount || items.length >= wanted.limit;
+  for (let page = 0; page < MAX_PAGES && !isEnough(); page++) {
     const rows = await readSweepable(context, wanted, page);
     const free = rows
       .map(({ address, salt }) => ({ holder: checksumAddress(address), item: { ...token, salt } }))
@@ -127,7 +126,7 @@ async function chooseItems(
     );
     for (const [index, { item }] of free.entries()) {
       const holds = holdings[index] ?? 0n;
-      if (found >= wanted.amount || items.length >= wanted.limit) break;
+      if (isEnough()) break;
       if (holds < wanted.smallest) continue;
       found += holds;
       items.push(item);
@@ -168,8 +167,8 @@ async function sendSweeps(
   const balance = await endpoint.client.getBalance({ address: account.address });
   let left = balance - BigInt(made) * FULL_BATCH_GAS * maxFee;
   let sweeps = 0;
-  for (let start = 0; start < items.length; start += MAX_SWEEPS) {
-    const call = sweepCall(chain, items.slice(start, start + MAX_SWEEPS));
+  for (const chunk of inChunks(items, MAX_SWEEPS)) {
+    const call = sweepCall(chain, chunk);
     left -= call.gasLimit * maxFee;
     // The first transaction of a round is made in any case. Alerts report what is wrong with it.
     if (made + sweeps > 0 && left < 0n) break;

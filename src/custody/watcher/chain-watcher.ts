@@ -4,7 +4,6 @@ import { listRecords, RETENTION_MS, pruneRecords } from "../recovery-records.ts"
 import {
   type AddressRecord,
   blockBefore,
-  type LostUser,
   missingAddresses,
   restoreAddresses,
   readLostUsers,
@@ -23,24 +22,12 @@ const RANGES_PER_RESTORE = 200;
 /** Wait after all blocks that are a day old have been rechecked. */
 const RECHECK_EVERY_MS = 600_000;
 
-/** Members are absent until a round has seen them. */
-export type WatcherLevels = {
-  /** Blocks from the highest head to the one that enough endpoints have reached. */
-  readonly witnessLag?: number;
-};
-
-export type AddressReport = {
-  readonly rewritten: number;
-  /** Blocks above this one are not read yet, so run the command again. Null if all are read. */
-  readonly unread_above: number | null;
-  readonly lost_users: readonly LostUser[];
-};
-
 export class ChainWatcher extends ChainObject {
   #recheckAt = 0;
   /** Settings do not change while the object runs. */
   #floorsChecked = false;
   readonly #pace = new ScanPace();
+  /** Blocks from the highest head to the one that enough endpoints have reached. */
   #witnessLag: number | undefined;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -48,8 +35,8 @@ export class ChainWatcher extends ChainObject {
   }
 
   /** What the last round has seen, for metrics. */
-  async levels(): Promise<WatcherLevels> {
-    return this.#witnessLag === undefined ? {} : { witnessLag: this.#witnessLag };
+  async levels() {
+    return { witnessLag: this.#witnessLag };
   }
 
   /** Saves the recovery record of an address. This happens before a user receives the address. */
@@ -59,7 +46,7 @@ export class ChainWatcher extends ChainObject {
   }
 
   /** Carries out the operator's `restore`: restores lost addresses and credits their deposits. */
-  async restore(name: string): Promise<AddressReport> {
+  async restore(name: string) {
     const context = this.#watching(this.contextNamed(name));
     let rewritten = 0;
     for await (const page of listRecords<AddressRecord>(this.ctx.storage, RECORDS)) {
@@ -75,6 +62,7 @@ export class ChainWatcher extends ChainObject {
     }
     return {
       rewritten,
+      /** Blocks above this one are not read yet, so run the command again. Null: all are read. */
       unread_above: await this.#rescan(context),
       lost_users: await readLostUsers(this.env.DB, name),
     };

@@ -71,11 +71,9 @@ export async function confirmBlocks(
 type Vanished = Readonly<Record<"hash" | "tx" | "token", string> & Record<"block" | "n", number>>;
 
 /**
- * Finds detected deposits that are no longer in the logs although their block is still in the
- * chain. A faulty endpoint invented them. They are orphaned with an alert.
- *
- * Anyone can cause any number of them, so each block costs one request and not each deposit. A
- * single endpoint may omit logs temporarily, so there the receipt of one transaction of the block
+ * Finds detected deposits that the logs lack although their block is still in the chain. A faulty
+ * endpoint invented them: they are orphaned with an alert. Anyone can cause many, so each block
+ * costs one request. A single endpoint may omit logs for a while, so there a receipt of the block
  * decides.
  */
 async function findPhantoms(
@@ -136,9 +134,8 @@ function alertPhantoms(group: Group, chain: string, phantoms: readonly Vanished[
 }
 
 /**
- * Deletes the sweepable rows of addresses that were swept in a later block than their last deposit.
- * In the same block the deposit may have come after the sweep, so that row stays until the
- * reconciliation finds the address empty (tracked-holdings.ts).
+ * Deletes the sweepable rows of addresses swept in a later block than their last deposit. In the
+ * same block the order is open, so the reconciliation deletes the row (tracked-holdings.ts).
  */
 function deleteSwept(
   { settings, chain }: WatcherContext,

@@ -1,8 +1,6 @@
 /**
- * Credits confirmed deposits to their users' available balances, small ones once they are due.
- *
- * At most 2^62 units of an asset are issued over all chains, so no account can exceed that either.
- * A deposit that does not fit is quarantined and the others are credited.
+ * Credits confirmed deposits, small ones once due. At most 2^62 units of an asset are issued over
+ * all chains, so no account exceeds that. A deposit that does not fit is quarantined.
  */
 import type { Group } from "../../platform/commit.ts";
 import type { Config } from "../../platform/config.ts";
@@ -55,15 +53,21 @@ export function creditConfirmed(group: Group, settings: Config, chain: string, w
           WINDOW earlier AS (PARTITION BY asset ORDER BY block_number, deposit_id))
         WHERE place = 1 OR after < 4.6e18)`,
     ...post(group, { ...CREDIT, source: credited }),
-    sql`INSERT INTO sweepable (chain, asset, address, amount, block_number)
-      SELECT chain, asset, address, CAST(min(4e18, total(CAST(amount AS INTEGER))) AS INTEGER),
-        max(block_number)
-      FROM deposits WHERE ended_group = ${group.seq} AND status = 'credited'
-      GROUP BY chain, asset, address
-      ON CONFLICT (chain, asset, address) DO UPDATE SET
-        amount = CAST(min(4e18, amount + 0.0 + excluded.amount) AS INTEGER),
-        block_number = max(block_number, excluded.block_number)`,
+    makeSweepable(
+      sql`ended_group = ${group.seq} AND status = 'credited'`,
+      sql`amount = CAST(min(4e18, amount + 0.0 + excluded.amount) AS INTEGER)`,
+    ),
   ];
+}
+
+/** Makes addresses of deposits sweepable, and sets `known` for those that are. */
+export function makeSweepable(ofDeposits: Sql, known: Sql): Sql {
+  return sql`INSERT INTO sweepable (chain, asset, address, amount, block_number)
+    SELECT chain, asset, address, CAST(min(4e18, total(CAST(amount AS INTEGER))) AS INTEGER),
+      max(block_number)
+    FROM deposits WHERE ${ofDeposits} GROUP BY chain, asset, address
+    ON CONFLICT (chain, asset, address) DO UPDATE SET ${known},
+      block_number = max(block_number, excluded.block_number)`;
 }
 
 /** Condition: confirmed deposits are left to credit. */

@@ -1,7 +1,6 @@
 /**
- * Writes transfers to deposit addresses as deposits, and orphans those whose block has left the
- * chain before they were confirmed. The batch joins transfers with the addresses, so what is
- * credited never depends on a cached list of addresses.
+ * Writes transfers to deposit addresses as deposits, and orphans those whose block left the chain
+ * unconfirmed. The batch joins the addresses, so no cached list decides what is credited.
  */
 import { createHash } from "node:crypto";
 import { type AssetKey, readAssetKey } from "../../assets/asset.ts";
@@ -94,10 +93,9 @@ export async function withinRoom(
 }
 
 /**
- * Statements that write the transfers as deposits. A transfer that is found again, in the same or
- * another block, updates its deposit's block. Credited and quarantined deposits do not change, nor
- * does what `small_deposits` contains. A small transfer only updates a deposit that was detected
- * under a lower minimum. `when` says that the batch's guard applied.
+ * Statements that write the transfers as deposits. A transfer that is found again updates its
+ * deposit's block, unless it is credited, quarantined or in `small_deposits`. A small one only
+ * updates a deposit that was detected under a lower minimum. `when`: the batch's guard applied.
  */
 export function recordDeposits(
   group: Group,
@@ -190,11 +188,9 @@ export const PAIR_DIGITS = 16;
 export const KEY_END = "ff".repeat(9);
 
 /**
- * The key of `small_deposits`: 17 bytes as hexadecimal text, short because anyone can cause any
- * number of rows. Larger amounts sort first, so that many tiny transfers to somebody else's address
- * cannot keep the others from being counted.
- *
- * It contains the token and not the asset, because settings may rename a venue.
+ * The key of `small_deposits`: 17 bytes as hex, short because anyone can cause any number of rows.
+ * Larger amounts sort first, so that tiny transfers to somebody's address cannot keep others from
+ * being counted. Contains the token, not the asset, because settings may rename a venue.
  */
 function smallDepositKey(
   chain: string,
@@ -215,9 +211,8 @@ function stripPrefix(hex: string): string {
 }
 
 /**
- * Limit of a chain's deposits that are not confirmed or were orphaned lately. An endpoint can
- * invent any number of them, and anyone can cause them where a reorg drops them again. Beyond it a
- * new deposit is recorded only at the confirmed height, which credits it in the same batch.
+ * Limit of a chain's deposits that are unconfirmed or were orphaned lately, which an endpoint can
+ * invent and a reorg drop. Beyond it a deposit is recorded and credited once it is confirmed.
  */
 export const MAX_UNCONFIRMED = 5_000;
 /** An orphaned deposit counts for this time, so that one flood does not hide new ones for longer. */
@@ -228,9 +223,8 @@ const ORPHANED_MS = 7 * 86_400_000;
 const ROWS_PER_TRIM = 1_000;
 
 /**
- * Statement that orphans the deposits of a block range that the latest reading did not find. The
- * same batch has stamped the ones it found. The row stays, because a transaction that is mined
- * again is the same deposit.
+ * Orphans the deposits of a block range that the latest reading did not find and stamp. The row
+ * stays, because a transaction that is mined again is the same deposit.
  */
 export function orphanUnseen(
   group: Group,

@@ -1,14 +1,13 @@
 /**
- * Reads confirmed blocks again: for a restore, for the operator's `chain rescan`, and for the
- * recheck of blocks that are a day old. Known deposits and vault events do not change, so only what
- * was missed is credited or settled.
+ * Reads confirmed blocks again: for a restore, a `chain rescan`, and the recheck after a day. Known
+ * deposits and events do not change, so only what was missed is credited or settled.
  */
 import { alertRow } from "../../platform/alert.ts";
 import { type Cursor, readCursor } from "../../chain/chain-cursor.ts";
 import { readHeader } from "../../chain/rpc.ts";
 import type { Range } from "../../chain/scan.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
-import { type Expr, expr, first, scalar, type Sql, sql } from "../../platform/sql.ts";
+import { type Expr, expr, first, type Sql, sql } from "../../platform/sql.ts";
 import { announceDeposits, announceWithdrawals } from "../custody-events.ts";
 import { askAgreed } from "../../chain/witnesses.ts";
 import { applyVaultEvents } from "./settle-withdrawal.ts";
@@ -104,11 +103,7 @@ export async function recheckOldBlocks(context: WatcherContext): Promise<boolean
   const { db, chain } = context;
   const cursor = await readCursor(db, chain.chain);
   if (cursor === undefined || cursor.haltedAt !== null) return false;
-  const rechecked = await scalar<number | null>(
-    db,
-    expr`SELECT rechecked_number FROM chain_cursors WHERE chain = ${chain.chain}`,
-  );
-  const from = (rechecked ?? Math.max(chain.start_block - 1, 0)) + 1;
+  const from = (cursor.recheckedNumber ?? Math.max(chain.start_block - 1, 0)) + 1;
   const to = from + rangeLimit(context) - 1;
   if (to > cursor.confirmed.number || !(await isOld(context, cursor, to))) return false;
   const missed = `A deposit in blocks ${from} to ${to} was missed and is credited now. Check the RPC endpoints.`;

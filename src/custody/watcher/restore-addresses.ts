@@ -1,11 +1,8 @@
 /**
- * Restores deposit addresses that were issued after the backup of a restored database.
- *
- * The addresses come from the watcher's recovery records. The blocks since then are read again to
- * find deposits to them. The cursor does not move, and a deposit that is found twice stays one.
- *
- * A lost user is restored with the same id, frozen and unable to log in, so that their funds are
- * accounted for. An operator returns the account once the user has proved their identity.
+ * Restores deposit addresses that are newer than a restored backup, from the watcher's recovery
+ * records. The blocks since then are read again, without moving the cursor, to find deposits to
+ * them. A lost user is restored with the same id, frozen and unable to log in. An operator returns
+ * the account once the user has proved their identity.
  */
 import { auditRow, recordBy } from "../../audit/audit.ts";
 import { readCursor } from "../../chain/chain-cursor.ts";
@@ -24,8 +21,6 @@ export type AddressRecord = {
   /** Unix milliseconds. */
   readonly createdAt: number;
 };
-
-export type LostUser = { readonly user_id: string; readonly addresses: readonly string[] };
 
 /** Allowed difference between the chain's clock and ours. Reading too many blocks is harmless. */
 const CLOCK_MARGIN_MS = 600_000;
@@ -108,7 +103,7 @@ export async function blockBefore(
 }
 
 /** Reads the restored users who have not received their account yet. */
-export async function readLostUsers(db: D1Database, chain: string): Promise<LostUser[]> {
+export async function readLostUsers(db: D1Database, chain: string) {
   const rows = await all<{ user_id: string; address: string }>(
     db,
     sql`SELECT hex(u.user_id) AS user_id, lower(hex(a.address)) AS address

@@ -1,7 +1,6 @@
 /**
- * Applies confirmed vault events to withdrawals, no matter which transaction emitted them: paid
- * ones settle, failed and voided ones are refunded. Settlement trusts only these events, never the
- * payer's own record.
+ * Applies confirmed vault events to withdrawals, whichever transaction emitted them: paid ones
+ * settle, failed and voided ones are refunded. The payer's own record is never trusted.
  */
 import type { VaultEvent } from "../../chain/decode-logs.ts";
 import type { Group } from "../../platform/commit.ts";
@@ -46,9 +45,8 @@ const REFUSED_WAIT_MS = 60_000;
 const INVALID_WAIT_MS = 3_600_000;
 
 /**
- * Condition on `vault_events e`: the event decides a withdrawal in this group. Either this group
- * recorded it, or the vault has now found its id done. The latter happens after a restore, when a
- * withdrawal is queued again under an id that was already paid or failed.
+ * Condition on `vault_events e`: decides a withdrawal in this group, which recorded it or found its
+ * id done, as after a restore, when an id that was paid or failed is queued again.
  */
 function decidesIn(group: Group): Expr {
   // The second condition implies the first one, which makes SQLite use vault_events_payment.

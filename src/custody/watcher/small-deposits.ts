@@ -1,10 +1,8 @@
 /**
  * Deposits below the asset's `min_deposit`. They wait in a table of short rows, because a deposit
- * with its journal entry takes six times as many bytes and anyone can cause any number of them.
- *
- * They are recorded only once confirmed, so a reorg cannot multiply them. They are credited, each
- * with an entry of its own, once those of one address and token reach the minimum together, or
- * together with a larger deposit of the same address and token.
+ * with its entry takes six times as many bytes and anyone can cause any number of them. They are
+ * recorded once confirmed, so a reorg cannot multiply them, and credited, each with its own entry,
+ * once those of one address and token reach the minimum or come with a larger deposit.
  */
 import { readAssetKey } from "../../assets/asset.ts";
 import { type Group, commitOrThrow, newGroup } from "../../platform/commit.ts";
@@ -68,9 +66,8 @@ function withAssetId(transfer: SeenTransfer) {
 }
 
 /**
- * Statement that marks rows as due. `pairs` selects `pair`, the first part of their keys as
- * hexadecimal text, with `floor`, the sum that they must reach, and `with_larger`, which marks them
- * in any case.
+ * Marks rows as due. `pairs` selects `pair`, the first part of keys as hex, `floor`, which their
+ * sum must reach, and `with_larger`, which marks them in any case.
  */
 export function markDue(pairs: Sql, when: Sql): Sql {
   const end = raw(`unhex(p.pair || '${KEY_END}')`);

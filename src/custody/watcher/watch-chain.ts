@@ -1,10 +1,7 @@
 /**
- * Runs one round of a chain's watcher: detects deposits up to the head, then confirms the blocks
- * that have their confirmations (confirm-blocks.ts).
- *
- * Each part moves the cursor in the same batch as what it found. So a range that is read twice
- * changes nothing, and of two watchers only one can move. A deposit is credited only after its
- * block was read at the confirmed height.
+ * Runs one round of a chain's watcher: detects deposits up to the head, then confirms blocks
+ * (confirm-blocks.ts). Each part moves the cursor in the batch of what it found, so a range that is
+ * read twice changes nothing, and of two watchers one moves. Only confirmed blocks are credited.
  */
 import { alertRow, raiseAlert, clearAlert, closedAlert } from "../../platform/alert.ts";
 import {
@@ -229,9 +226,8 @@ async function alertFinality(
 }
 
 /**
- * Accepts the chain's current block at the confirmed height and continues above it. Deposits that a
- * deep reorg added or removed below that height must be handled during the review. A halt that is
- * newer than the command stays, because the operator has not reviewed it.
+ * Accepts the chain's current block at the confirmed height and continues above it. The review
+ * handles deposits that a reorg changed below. A newer halt stays, because it was not reviewed.
  */
 async function resumeChain({ db, chain }: WatcherContext): Promise<void> {
   const command = await first<{ id: number; at: number }>(
