@@ -46,16 +46,15 @@ export class FailureAlert {
 
 /** Alerts of one Durable Object. Their subjects name it, because others make other calls. */
 export class EndpointAlerts {
-  readonly #object: "watcher" | "payer";
   /** Subjects of the open alerts, as JSON. An earlier instance may have left others. */
   #reported: string | undefined;
 
-  constructor(object: "watcher" | "payer") {
-    this.#object = object;
-  }
-
-  async report(db: D1Database, { chain, rpc_urls }: ChainConfig): Promise<void> {
-    const prefix = `${chain}:${this.#object}:`;
+  async report(
+    db: D1Database,
+    object: "watcher" | "payer",
+    { chain, rpc_urls }: ChainConfig,
+  ): Promise<void> {
+    const prefix = `${chain}:${object}:`;
     const failing = rpc_urls.flatMap((url) => {
       const failure = lastingFailure(url);
       return failure === undefined ? [] : [{ host: hostOf(url), ...failure }];

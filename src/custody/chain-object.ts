@@ -27,17 +27,10 @@ type Round = { readonly outcome: string; readonly waitMs: number };
 export const activePollMs = ({ poll_ms }: Pick<ChainConfig, "poll_ms">) => Math.min(poll_ms, 4_000);
 
 export abstract class ChainObject extends DurableObject<Env> {
-  readonly #role: "watcher" | "payer";
-  readonly #failing: FailureAlert;
-  readonly #endpoints: EndpointAlerts;
+  protected abstract readonly role: "watcher" | "payer";
+  protected abstract readonly failing: FailureAlert;
+  readonly #endpoints = new EndpointAlerts();
   #firstEndpoint = 0;
-
-  constructor(ctx: DurableObjectState, env: Env, role: "watcher" | "payer") {
-    super(ctx, env);
-    this.#role = role;
-    this.#failing = new FailureAlert(role === "payer" ? "payer_failing" : "chain_unreachable");
-    this.#endpoints = new EndpointAlerts(role);
-  }
 
   /** One round. Returns its outcome for metrics, and the wait before the next one. */
   protected abstract round(context: ChainContext): Promise<Round>;
@@ -79,18 +72,18 @@ export abstract class ChainObject extends DurableObject<Env> {
     let round: Round = { outcome: "failed", waitMs: activePollMs(chain) };
     try {
       const done = await this.round(context);
-      await this.#failing.succeeded(db, chain.chain);
-      await this.#endpoints.report(db, chain);
+      await this.failing.succeeded(db, chain.chain);
+      await this.#endpoints.report(db, this.role, chain);
       round = done;
     } catch (error) {
-      await this.#failing.failed(db, chain.chain, describe(error));
-      log("warn", `${this.#role}.round_failed`, {
+      await this.failing.failed(db, chain.chain, describe(error));
+      log("warn", `${this.role}.round_failed`, {
         chain: chain.chain,
-        failures: this.#failing.failures,
+        failures: this.failing.failures,
         ...errorFields(error),
       });
     } finally {
-      const verb = this.#role === "payer" ? "pay" : "watch";
+      const verb = this.role === "payer" ? "pay" : "watch";
       counts.count("rfq_rounds_total", { verb, outcome: round.outcome, chain: chain.chain });
       counts.send(this.env, (work) => this.ctx.waitUntil(work));
       // In `finally`, because an alarm that throws is retried six times and then dropped.

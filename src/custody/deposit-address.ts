@@ -39,7 +39,6 @@ type Row = {
   readonly nonce: number;
 };
 
-type Settings = Pick<Config, "ADDRESS_KEY" | "DEPOSIT_DAILY_ADDRESSES">;
 type Command = {
   readonly actor: Actor;
   readonly chain: ChainConfig;
@@ -51,7 +50,7 @@ type Remember = (copy: Omit<AddressRecord, "createdAt">) => Promise<void>;
 /** The chain's own view of the factory must have been compared before (`verifyFactory`). */
 export async function createDepositAddress(
   db: D1Database,
-  settings: Settings,
+  settings: Config,
   { remember = async () => {}, ...command }: Command & { remember?: Remember },
 ): Promise<DepositAddress> {
   const { actor, chain } = command;
@@ -72,7 +71,7 @@ export async function createDepositAddress(
 
 /** Inserts the address of a nonce. Neither applies nor rejects if another call has taken it. */
 function insertAddress(
-  settings: Settings,
+  settings: Config,
   command: Command & { readonly nonce: number },
 ): Operation<DepositAddress> & { readonly record: Omit<AddressRecord, "createdAt"> } {
   const { actor, chain, ip, nonce } = command;

@@ -20,6 +20,7 @@ export type EntryWire = z.input<typeof LedgerEntry>;
 
 /** The journal has whole milliseconds, so `from` is rounded up and `to` down. */
 export function filterOf(query: LedgerRequest, venues: readonly Venue[]): LedgerFilter {
+  const { from, to } = query;
   return {
     account: query.account,
     direction: query.direction,
@@ -29,11 +30,8 @@ export function filterOf(query: LedgerRequest, venues: readonly Venue[]): Ledger
     assetId: query.asset_id,
     venues,
     refId: query.ref_id,
-    from:
-      query.from === undefined
-        ? undefined
-        : Number((query.from + NANOS_PER_MS - 1n) / NANOS_PER_MS),
-    to: query.to === undefined ? undefined : Number(query.to / NANOS_PER_MS),
+    from: from === undefined ? undefined : Number((from + NANOS_PER_MS - 1n) / NANOS_PER_MS),
+    to: to === undefined ? undefined : Number(to / NANOS_PER_MS),
     minAmount: query.min_amount,
     maxAmount: query.max_amount,
   };

@@ -6,8 +6,6 @@ import { toHex } from "../assets/amount.ts";
 import type { AssetKey } from "../assets/asset.ts";
 import { auditRow, recordOf } from "../audit/audit.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
-import type { MacKeys } from "../audit/event-mac.ts";
-import type { Secret } from "../auth/mark.ts";
 import { paymentId } from "../chain/payment-id.ts";
 import { availableText, hasAvailable, transfer } from "../ledger/post.ts";
 import { termsMac } from "../ledger/withdrawal-mac.ts";
@@ -15,7 +13,7 @@ import type { Actor } from "../platform/actor.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { beforeDeadline, type InstantFact } from "../platform/deadline.ts";
-import { type Operation, runOperation } from "../platform/operation.ts";
+import { runOperation } from "../platform/operation.ts";
 import { guardOf, type Precondition, questionOf, required } from "../platform/preconditions.ts";
 import { Problem, type ProblemData } from "../platform/problem.ts";
 import {
@@ -68,14 +66,6 @@ export type WithdrawCommand = {
   readonly ip: string | undefined;
 };
 
-/** Limits of withdrawals, and the keys of their ids and MACs. */
-type Settings = MacKeys &
-  Secret &
-  Pick<
-    Config,
-    "CHAINS" | "WITHDRAWAL_MIN_UNITS" | "WITHDRAWAL_MAX_UNITS" | "WITHDRAWAL_DAILY_COUNT"
-  >;
-
 /** `row` is as it is now. `replayed`: an earlier call queued it. Events are for `notifyStreams`. */
 export type Withdrawn = {
   readonly row: WithdrawalRow;
@@ -91,18 +81,14 @@ const DAY_MS = 86_400_000;
 /** Throws the contract's problems. A rejected call does not use up its client_withdrawal_id. */
 export function withdraw(
   db: D1Database,
-  settings: Settings,
+  settings: Config,
   command: WithdrawCommand,
 ): Promise<Withdrawn> {
-  return runOperation(db, queueWithdrawal(settings, command));
-}
-
-function queueWithdrawal(settings: Settings, command: WithdrawCommand): Operation<Withdrawn> {
   const { actor, terms } = command;
   const withdrawalId = uuidv7();
   const jobId = uuidv7();
   const mine = sql`w.withdrawal_id = ${uuid(withdrawalId)}`;
-  return {
+  return runOperation(db, {
     statements: (group) => {
       // More than a balance can hold is never available, and an INTEGER column cannot hold it.
       if (terms.amount > MAX_NATIVE_UNITS) return [];
@@ -138,12 +124,12 @@ function queueWithdrawal(settings: Settings, command: WithdrawCommand): Operatio
         },
         apart: { ...actorFacts(actor), ...earlierFacts(actor.userId, terms) },
       }),
-  };
+  });
 }
 
 function insertWithdrawal(
   ids: { readonly withdrawalId: string; readonly jobId: string },
-  settings: Settings,
+  settings: Config,
   command: WithdrawCommand,
   group: Group,
 ): Sql {
@@ -201,7 +187,7 @@ type Facts = InstantFact & PolicyFacts & { readonly available: string; readonly 
 
 type Preconditions = readonly Precondition<Facts & ActorFacts & EarlierFacts, Withdrawn>[];
 
-function preconditions(settings: Settings, command: WithdrawCommand, at: Expr): Preconditions {
+function preconditions(settings: Config, command: WithdrawCommand, at: Expr): Preconditions {
   const { actor, notAfter } = command;
   return [
     actorPrecondition(actor, at),
@@ -214,7 +200,7 @@ function preconditions(settings: Settings, command: WithdrawCommand, at: Expr): 
   ];
 }
 
-function isNew(settings: Settings, { actor, terms }: WithdrawCommand): Preconditions {
+function isNew(settings: Config, { actor, terms }: WithdrawCommand): Preconditions {
   const user = uuid(actor.userId);
   const { chain, clientWithdrawalId } = terms;
   const payment = blob(paymentId(settings, actor.userId, clientWithdrawalId));
@@ -252,7 +238,7 @@ function replayOf(earlier: string | null, terms: WithdrawTerms): Withdrawn | und
 }
 
 function withinLimits(
-  settings: Settings,
+  settings: Config,
   { actor, terms, vaultLimit }: WithdrawCommand,
   at: Expr,
 ): Preconditions {
@@ -297,7 +283,7 @@ const DESTINATION_REFUSED: ProblemData = {
   detail: "Payments to this address failed repeatedly. Choose another one.",
 };
 
-function isFunded(settings: Settings, { actor, terms }: WithdrawCommand): Preconditions {
+function isFunded(settings: Config, { actor, terms }: WithdrawCommand): Preconditions {
   const { amount, asset, chain, toAddress } = terms;
   return [
     required(hasAvailable(actor.userId, asset, amount), ({ available }: Facts) => ({
@@ -320,7 +306,7 @@ function isFunded(settings: Settings, { actor, terms }: WithdrawCommand): Precon
 }
 
 /** Failed withdrawals count, so that a payment that always reverts cannot be repeated for ever. */
-function queuedToday(user: Expr, at: Expr, settings: Settings): Expr {
+function queuedToday(user: Expr, at: Expr, settings: Config): Expr {
   return expr`SELECT count(*) FROM (SELECT 1 FROM withdrawals
     WHERE user_id = ${user} AND created_at > ${at} - ${DAY_MS}
       LIMIT ${raw(String(settings.WITHDRAWAL_DAILY_COUNT))})`;

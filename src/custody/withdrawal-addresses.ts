@@ -36,7 +36,7 @@ type By = { readonly actor: SessionActor; readonly ip: string | undefined };
 /** Adds an address for the actor of `stepUp`, unless listed. Throws `withdrawal_address_limit`. */
 export async function createWithdrawalAddress(
   db: D1Database,
-  settings: Pick<Config, "AUTH_SECURITY_DELAY_SECS"> & MacKeys,
+  settings: Config,
   { actor, ip, ...entry }: By & Destination & { actor: CheckedActor; label: string },
 ): Promise<Entry> {
   const { userId } = actor;

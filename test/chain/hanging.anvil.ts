@@ -52,11 +52,11 @@ it.each(HANGING.slice(0, rounds(2, HANGING.length)))(
 
 it("an alert names the host of an endpoint that keeps hanging, until it is well", async () => {
   const { stage, hanging, later } = await openNodes(0);
-  const alerts = new EndpointAlerts("watcher");
+  const alerts = new EndpointAlerts();
   const round = async () => {
     await stage.mine();
     await stage.watch();
-    await alerts.report(env.DB, stage.chain);
+    await alerts.report(env.DB, "watcher", stage.chain);
     later(31_000);
     return stage.alerts();
   };

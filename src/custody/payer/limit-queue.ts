@@ -6,7 +6,7 @@ import { askAgreed } from "../../chain/witnesses.ts";
 import { alertWhile, clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { NOW } from "../../platform/commit.ts";
 import { log } from "../../platform/log.ts";
-import { all, sql, first } from "../../platform/sql.ts";
+import { all, sql } from "../../platform/sql.ts";
 import { type Job, type Limits, waitingForLimit, type Choice } from "./choose-payments.ts";
 import type { HeadView } from "./payer-context.ts";
 import type { AssetKey } from "../../assets/asset.ts";
@@ -92,23 +92,19 @@ export async function beyondShare(
 /** The tokens with an open alert that still refuse. Closes the alerts of the others. */
 export async function readRefusingTokens(context: HeadView): Promise<string[]> {
   const { db, chain } = context;
-  const alerts = await all<{ token: string }>(
+  const alerts = await all<{ token: string; asset: AssetKey | null }>(
     db,
-    sql`SELECT substr(subject, length(${chain.chain}) + 2) AS token FROM alerts
-      WHERE kind = 'token_refuses' AND resolved_at IS NULL
-        AND substr(subject, 1, length(${chain.chain}) + 1) = ${tokenSubject(chain.chain, "")}`,
+    sql`SELECT a.token, (SELECT w.asset FROM withdrawals w INDEXED BY withdrawals_open
+        WHERE w.chain = ${chain.chain} AND w.status IN ('queued', 'submitted')
+          AND ${tokenNameOf("w.asset")} = a.token ORDER BY w.created_at LIMIT 1) AS asset
+      FROM (SELECT substr(subject, length(${chain.chain}) + 2) AS token FROM alerts
+        WHERE kind = 'token_refuses' AND resolved_at IS NULL
+          AND substr(subject, 1, length(${chain.chain}) + 1) = ${tokenSubject(chain.chain, "")}) a`,
   );
   const refusing: string[] = [];
-  for (const { token } of alerts) {
-    const waiting = await first<{ asset: AssetKey }>(
-      db,
-      sql`SELECT w.asset FROM withdrawals w INDEXED BY withdrawals_open
-        WHERE w.chain = ${chain.chain} AND w.status IN ('queued', 'submitted')
-          AND ${tokenNameOf("w.asset")} = ${token} ORDER BY w.created_at LIMIT 1`,
-    );
-    if (waiting !== undefined && (await refuses(context, waiting.asset))) refusing.push(token);
+  for (const { token, asset } of alerts)
+    if (asset !== null && (await refuses(context, asset))) refusing.push(token);
     else await clearAlert(db, "token_refuses", tokenSubject(chain.chain, token));
-  }
   return refusing;
 }
 

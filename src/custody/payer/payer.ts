@@ -1,4 +1,5 @@
 /** The payer of one chain: an alarm loop of `payRound`. The newest instance has the lease. */
+import { FailureAlert } from "../../chain/failure-alert.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import { activePollMs, type ChainContext, ChainObject } from "../chain-object.ts";
 import { pruneRecords } from "../recovery-records.ts";
@@ -16,13 +17,11 @@ const IDLE_POLL_MS = 30_000;
 const RECORDS = "withdrawal:";
 
 export class Payer extends ChainObject {
+  protected override readonly role = "payer";
+  protected override readonly failing = new FailureAlert("payer_failing");
   readonly #token = uuidv7();
   #leased = false;
   readonly #levels: PayerLevels = {};
-
-  constructor(ctx: DurableObjectState, env: Env) {
-    super(ctx, env, "payer");
-  }
 
   /** What the last rounds have seen, for metrics. */
   async levels(): Promise<PayerLevels> {

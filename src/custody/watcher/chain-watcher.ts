@@ -10,6 +10,7 @@ import {
 } from "./restore-addresses.ts";
 import { recheckFloors } from "./small-deposits.ts";
 import { recheckOldBlocks, rescanOnCommand, rescanFrom } from "./rescan.ts";
+import { FailureAlert } from "../../chain/failure-alert.ts";
 import { ScanPace } from "../../chain/scan-pace.ts";
 import { watchChain } from "./watch-chain.ts";
 import type { WatcherContext } from "./commit-move.ts";
@@ -23,16 +24,14 @@ const RANGES_PER_RESTORE = 200;
 const RECHECK_EVERY_MS = 600_000;
 
 export class ChainWatcher extends ChainObject {
+  protected override readonly role = "watcher";
+  protected override readonly failing = new FailureAlert("chain_unreachable");
   #recheckAt = 0;
   /** Settings do not change while the object runs. */
   #floorsChecked = false;
   readonly #pace = new ScanPace();
   /** Blocks from the highest head to the one that enough endpoints have reached. */
   #witnessLag: number | undefined;
-
-  constructor(ctx: DurableObjectState, env: Env) {
-    super(ctx, env, "watcher");
-  }
 
   /** What the last round has seen, for metrics. */
   async levels() {
