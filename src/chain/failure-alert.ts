@@ -20,7 +20,6 @@ export class FailureAlert {
     this.#kind = kind;
   }
 
-  /** Failed rounds in a row. */
   get failures(): number {
     return this.#failures;
   }

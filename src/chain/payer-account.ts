@@ -138,12 +138,9 @@ export function remoteAccount(
   signer: { url: string; address: Address; headers?: Readonly<Record<string, string>> },
   chainId: number,
 ): OperatorAccount {
-  const client = createClient({
-    transport: rpcTransport(signer.url, "patient", {
-      retryCount: 1,
-      fetchOptions: { headers: { ...signer.headers } },
-    }),
-  });
+  const { headers = {} } = signer;
+  const transport = rpcTransport(signer.url, "patient", { retryCount: 1, headers });
+  const client = createClient({ transport });
   return checkedAccount(signer.address, chainId, async (transaction) => {
     const request = formatTransactionRequest(toEip1559(transaction, chainId));
     const params = [{ ...request, from: signer.address, chainId: numberToHex(chainId) }];

@@ -2,13 +2,7 @@
  * viem's HTTP transport for RPC endpoints. viem limits the time until the headers of a response
  * arrive, but not its body. Here one limit covers both, so that no endpoint can hold up a round.
  */
-import {
-  BaseError,
-  http,
-  type HttpTransport,
-  type HttpTransportConfig,
-  RpcRequestError,
-} from "viem";
+import { BaseError, http, type HttpTransport, RpcRequestError } from "viem";
 import { counts } from "../platform/counts.ts";
 import { now } from "../platform/time.ts";
 
@@ -34,9 +28,10 @@ const failures = new Map<string, Map<string, Failure>>();
 export function rpcTransport(
   url: string,
   patience: Patience,
-  config: Pick<HttpTransportConfig, "retryCount" | "fetchOptions">,
+  { retryCount, headers }: { retryCount: number; headers?: Readonly<Record<string, string>> },
 ): HttpTransport {
-  const transport = http(url, { ...config, timeout: 0 });
+  const fetchOptions = { headers: { ...headers } };
+  const transport = http(url, { retryCount, fetchOptions, timeout: 0 });
   return (options) => {
     const inner = transport(options);
     // viem gives concurrent callers of some methods, such as `getBlock` by number, one promise.

@@ -17,7 +17,6 @@ export type BlockHeader = {
 };
 export type Endpoint = { readonly url: string; readonly client: PublicClient };
 
-/** Every endpoint failed. */
 export class RpcUnavailable extends Error {
   override readonly name = "RpcUnavailable";
   constructor(chain: string, errors: readonly unknown[]) {

@@ -131,7 +131,6 @@ export async function readOutcomes(
 
 const PAYER_ROLE = keccak256(toBytes("PAYER_ROLE"));
 
-/** Whether an account may pay from a vault after a block. */
 export function hasPayerRole(
   { client }: Endpoint,
   of: { readonly vault: string; readonly account: Hex; readonly blockHash: Hex },

@@ -57,7 +57,6 @@ export abstract class ChainObject extends DurableObject<Env> {
     };
   }
 
-  /** The context of an operator's command. */
   protected contextNamed(name: string): ChainContext {
     const context = this.#contextOf(name);
     if (context === undefined) throw new Error(`the settings have no chain ${name}`);

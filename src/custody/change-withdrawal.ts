@@ -60,11 +60,7 @@ export function changeWithdrawal<Facts, Own extends keyof Facts & string>(
       sql`SELECT ${select(WITHDRAWAL)} FROM withdrawals w WHERE ${mine} AND ${audited(auditId)}`,
       eventsToPush(group),
     ],
-    result: ([rows, events]) => {
-      // Safe casts: the report above selects the columns of the row types.
-      const [row] = (rows ?? []) as WithdrawalRow[];
-      return row && { row, events: (events ?? []) as StreamEvent[] };
-    },
+    result: readChanged,
     rejection: () =>
       questionOf({
         preconditions: preconditions(NOW),
@@ -76,4 +72,10 @@ export function changeWithdrawal<Facts, Own extends keyof Facts & string>(
         },
       }),
   };
+}
+
+/** Safe casts: a report selects a withdrawal, then `eventsToPush`. */
+export function readChanged([rows, events]: readonly (readonly unknown[])[]): Changed | undefined {
+  const [row] = (rows ?? []) as WithdrawalRow[];
+  return row && { row, events: (events ?? []) as StreamEvent[] };
 }

@@ -34,7 +34,6 @@ export async function pruneRecords<Stored>(
   await storage.put(`pruned:${prefix}`, { at: now, after: lastOf(page) });
 }
 
-/** Yields all records under the prefix, page by page. */
 export async function* listRecords<Stored>(
   storage: DurableObjectStorage,
   prefix: string,

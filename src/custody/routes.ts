@@ -218,7 +218,6 @@ function registerWithdrawalRoutes(app: Api): void {
   });
 }
 
-/** Approving and cancelling. */
 function registerDecisionRoutes(app: Api): void {
   route(app, {
     ...SESSION,

@@ -32,19 +32,15 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
+import { eventsToPush } from "../streams/event-log.ts";
+import { type Changed, readChanged } from "./change-withdrawal.ts";
 import { announceWithdrawals } from "./custody-events.ts";
 import { APPROVAL_MS, unapprovedLastDay } from "../auth/exposure.ts";
 import { effectivePolicy } from "../auth/policy.ts";
 import { isHalted, PAUSED } from "./payer/payer-lease.ts";
 import { isDepositAddress } from "./check-destination.ts";
 import { allowedByPolicy, policyFacts, type PolicyFacts } from "./withdrawal-policy.ts";
-import {
-  readWithdrawal,
-  WITHDRAWAL,
-  WITHDRAWAL_TEXT,
-  type WithdrawalRow,
-} from "./payment-records.ts";
+import { readWithdrawal, WITHDRAWAL, WITHDRAWAL_TEXT } from "./payment-records.ts";
 import { liquidity, ofWithdrawals, QUEUED } from "./withdrawal-transfers.ts";
 
 export type WithdrawTerms = {
@@ -67,11 +63,7 @@ export type WithdrawCommand = {
 };
 
 /** `row` is as it is now. `replayed`: an earlier call queued it. Events are for `notifyStreams`. */
-export type Withdrawn = {
-  readonly row: WithdrawalRow;
-  readonly replayed: boolean;
-  readonly events: readonly StreamEvent[];
-};
+export type Withdrawn = Changed & { readonly replayed: boolean };
 
 /** Reverted payments of a user after which an address is refused: the service paid their gas. */
 export const MAX_REVERTED_PAYMENTS = 3;
@@ -108,10 +100,9 @@ export function withdraw(
       sql`SELECT ${select(WITHDRAWAL)} FROM withdrawals w WHERE ${mine}`,
       eventsToPush(group),
     ],
-    result: ([rows, events]) => {
-      // Safe casts: the report above selects the columns of the row types.
-      const [row] = (rows ?? []) as WithdrawalRow[];
-      return row && { row, replayed: false, events: (events ?? []) as StreamEvent[] };
+    result: (rows) => {
+      const changed = readChanged(rows);
+      return changed && { ...changed, replayed: false };
     },
     rejection: () =>
       questionOf({

@@ -1,4 +1,3 @@
-/** The transfers of withdrawals. */
 import { transfer } from "../ledger/post.ts";
 import type { Group } from "../platform/commit.ts";
 import { type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";

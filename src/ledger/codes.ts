@@ -65,9 +65,6 @@ export const TRANSFER_TYPES: readonly (readonly [Reason, AccountKind, AccountKin
   ["withdrawal", "external", "external"],
 ];
 
-/** Credits from another owner. All others have their debit on another account of the same user. */
-export const COUNTERPARTY_CREDITS = ["deposit", "trade"] as const satisfies Reason[];
-
 /**
  * Whether the index `transfers_to` contains credits of this reason. Every other credit (of a
  * reserve or release) has its debit on the other sub-account of the same owner and asset. A list of

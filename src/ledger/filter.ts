@@ -2,13 +2,7 @@
 import { USDC } from "../assets/asset.ts";
 import { type Expr, expr, join, MAX_NATIVE_UNITS, sql, TRUE } from "../platform/sql.ts";
 import type { Venue } from "../platform/venues.ts";
-import {
-  type AccountKind,
-  COUNTERPARTY_CREDITS,
-  type Reason,
-  reasonNumber,
-  TRANSFER_TYPES,
-} from "./codes.ts";
+import { type AccountKind, type Reason, reasonNumber, TRANSFER_TYPES } from "./codes.ts";
 
 export type SubAccount = "available" | "pending";
 type Direction = "credit" | "debit";
@@ -38,6 +32,9 @@ const ENTRY_TYPES = TRANSFER_TYPES.flatMap(([reason, from, to]) => [
   ...(isSubAccount(from) ? [{ kind: from, direction: "debit" as const, reason }] : []),
   ...(isSubAccount(to) ? [{ kind: to, direction: "credit" as const, reason }] : []),
 ]);
+
+/** Credits from another owner. All others have their debit on another account of the same user. */
+const COUNTERPARTY_CREDITS = ["deposit", "trade"] as const satisfies Reason[];
 
 function isSubAccount(kind: AccountKind): kind is SubAccount {
   return kind === "available" || kind === "pending";

@@ -96,7 +96,6 @@ async function suggestedTips(asked: readonly Endpoint[], enough: number): Promis
 
 type View = Pick<HeadView, "chain" | "cursor">;
 
-/** Nonces that an account has used at the confirmed block. */
 export function confirmedNonces(view: View, sender: Hex): Promise<number> {
   return atConfirmed(view, (endpoint, block) => noncesAtBlock(endpoint, sender, block));
 }
@@ -110,7 +109,6 @@ export function confirmedOutcomes(
   return atConfirmed(view, (endpoint, block) => readOutcomes(endpoint, vault, ids, block));
 }
 
-/** Whether an account may pay from a vault at the confirmed block. */
 export function confirmedPayerRole(view: View, vault: string, account: Hex): Promise<boolean> {
   return atConfirmed(view, (endpoint, blockHash) =>
     hasPayerRole(endpoint, { vault, account, blockHash }),

@@ -9,7 +9,7 @@ import { sql, uuid } from "../../platform/sql.ts";
 import { pushOrThrow } from "../../streams/event-log.ts";
 import { announceWithdrawals } from "../custody-events.ts";
 import { confirmedNonces, confirmedOutcomes } from "./agreed-reads.ts";
-import { isFormer, isOver } from "./reopen-transactions.ts";
+import { byAccount, isOver } from "./reopen-transactions.ts";
 import { liveMembers, type OpenTransaction } from "./open-transactions.ts";
 import { haltPayer, haltRows, hasLease } from "./payer-lease.ts";
 import type { HeadView } from "./payer-context.ts";
@@ -19,11 +19,10 @@ export async function endConfirmed(
   context: HeadView,
   open: readonly OpenTransaction[],
 ): Promise<void> {
-  for (const former of open.filter((transaction) => isFormer(context, transaction)))
-    if (await isOver(context, former)) await endUnlessPaid(context, former);
-  const mined = open.filter(
-    (transaction) => !isFormer(context, transaction) && transaction.nonce < context.usedNonces,
-  );
+  const { former = [], own = [] } = byAccount(context, open);
+  for (const transaction of former)
+    if (await isOver(context, transaction)) await endUnlessPaid(context, transaction);
+  const mined = own.filter(({ nonce }) => nonce < context.usedNonces);
   if (mined.length === 0) return;
   const used = await confirmedNonces(context, context.account.address);
   for (const transaction of mined)
@@ -41,11 +40,9 @@ async function endUnlessPaid(context: HeadView, transaction: OpenTransaction): P
   const toVault = transaction.kind === "pay" || transaction.kind === "void";
   const vault = toVault ? transaction.to : chain.vault;
   const outcomes = await confirmedOutcomes(context, vault, ids);
+  const member = `a member of nonce ${transaction.nonce}`;
   if (outcomes.states.some((state) => state !== PAYMENT_STATE.none))
-    return haltPayer(
-      context,
-      `the vault has an outcome for a member of nonce ${transaction.nonce} but no event for it`,
-    );
+    return haltPayer(context, `the vault has an outcome for ${member} but no event for it`);
   const consumed = transaction.batchNo === null || outcomes.nextBatchNo > transaction.batchNo;
   await endTransaction(context, transaction, consumed ? "done" : "unused");
 }

@@ -12,7 +12,7 @@ import { describe, endpoints } from "../../chain/rpc.ts";
 import { FULL_BATCH_GAS, MAX_PAYMENTS } from "../../chain/vault-calls.ts";
 import { log } from "../../platform/log.ts";
 import { confirmedOutcomes, readAgreedHead, readTip, vaultAtHead } from "./agreed-reads.ts";
-import { haltIfRemoved, resumePayer, isFormer, resendFormer } from "./reopen-transactions.ts";
+import { haltIfRemoved, resumePayer, byAccount, resendFormer } from "./reopen-transactions.ts";
 import { closeCommands, voidCommandedPayments } from "./carry-out-commands.ts";
 import { endConfirmed } from "./end-transaction.ts";
 import {
@@ -52,10 +52,8 @@ async function roundAfter(base: PayerContext, resumes: boolean): Promise<PayRoun
   // Resuming the payer or ending a transaction may have changed the lease.
   lease = await readLease(db, chain.chain, base.token);
   const open = await readOpenTransactions(db, chain.chain);
-  const former = open.filter((transaction) => isFormer(context, transaction));
-  const unmined = open.filter(
-    (transaction) => !isFormer(context, transaction) && transaction.nonce >= context.usedNonces,
-  );
+  const { former = [], own = [] } = byAccount(context, open);
+  const unmined = own.filter(({ nonce }) => nonce >= context.usedNonces);
   if (context.levels !== undefined) context.levels.nonceGap = unmined.length;
   if (lease.haltReason !== null) return sendVoidsOnly(context, unmined);
   if (await haltIfRemoved(context)) return { status: "halted" };

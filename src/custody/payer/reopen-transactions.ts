@@ -1,17 +1,12 @@
 /**
- * Transactions that outlive what they were made for: those that a reorg has removed, and those of
- * an account that paid before.
- *
- * After a reorg below the confirmed block the payer halts. After the operator's `chain resume` it
- * sends the same bytes again, which pays no id twice. A payment that had no effect is not sent
- * again, because another one may have used its batch number since. Its nonce must be used before
- * later ones, so it becomes a `cancel`: a transfer of nothing to the account itself
- * (send-transaction.ts).
- *
- * The key of a former account may be gone or stolen, so its bytes are resent and never replaced.
- * They take no nonce of the new account. The batch number and the members of a payment stay taken
- * until the confirmed chain shows that it is over. `revokeRole` for the old account ends it in any
- * case.
+ * Transactions that a reorg has removed, and those of an account that paid before. After a reorg
+ * below the confirmed block the payer halts. After `chain resume` it sends the same bytes again,
+ * which pays no id twice, but no payment that had no effect, because its batch number may be used.
+ * Its nonce must still be used, so it becomes a `cancel`: a transfer of nothing to the account
+ * itself (send-transaction.ts). The key of a former account may be gone or stolen, so its bytes are
+ * resent and never replaced. They take no nonce of the new account. A payment keeps its batch
+ * number and members until the confirmed chain shows that it is over, which `revokeRole` for the
+ * old account ensures.
  */
 import { type Hex, InconsistentNode } from "../../chain/rpc.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";
@@ -76,8 +71,9 @@ export async function resumePayer(context: HeadView): Promise<void> {
   ]);
 }
 
-export function isFormer({ account }: HeadView, { sender }: OpenTransaction): boolean {
-  return sender !== account.address.toLowerCase();
+export function byAccount({ account }: HeadView, open: readonly OpenTransaction[]) {
+  const current = account.address.toLowerCase();
+  return Object.groupBy(open, ({ sender }) => (sender === current ? "own" : "former"));
 }
 
 /** The former accounts of the chain. Seeks from one to the next, because there are many rows. */

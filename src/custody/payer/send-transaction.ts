@@ -35,10 +35,8 @@ export async function rebroadcastOrReplace(
     transaction.ageMs > context.chain.replace_after_secs * 1_000 &&
     context.head.number >= transaction.headNumber + MIN_BLOCKS &&
     areTooLow(transaction.fees, context.market, feeLimits(context.chain));
-  await broadcastSigned(
-    context,
-    (stuck ? await replaceTransaction(context, transaction) : undefined) ?? transaction.raw,
-  );
+  const replaced = stuck ? await replaceTransaction(context, transaction) : undefined;
+  await broadcastSigned(context, replaced ?? transaction.raw);
 }
 
 /**

@@ -11,7 +11,6 @@ export type WatcherContext = ChainContext & {
   readonly pace?: ScanPace;
 };
 
-/** Blocks that one range may have. */
 export function rangeLimit({ chain, pace }: WatcherContext): number {
   return pace?.limit(chain.scan_range) ?? chain.scan_range;
 }

@@ -24,7 +24,6 @@ const SWEEP_FAILED_WAIT_MS = 3_600_000;
 /** Limit of further groups for a range with more deposits than one group credits. */
 const CREDIT_GROUPS = 100;
 
-/** Confirms the next range of blocks up to `target` in one group. */
 export async function confirmBlocks(
   context: WatcherContext,
   cursor: Cursor,

@@ -26,7 +26,6 @@ export type AddressRecord = {
 const CLOCK_MARGIN_MS = 600_000;
 const MAX_REPORTED = 500;
 
-/** Selects the records whose address is not in the database. */
 export async function missingAddresses(
   { db, chain }: WatcherContext,
   records: readonly AddressRecord[],
