@@ -11,10 +11,7 @@ export type FeeLimits = {
   readonly maxTip: bigint;
 };
 
-/**
- * Lowest tip of a chain without `min_tip_gwei`. Nodes of Polygon and of its test network Amoy
- * reject less than 25 gwei, even if they suggest less.
- */
+/** Default `min_tip_gwei`. Nodes of Polygon and Amoy reject less, even if they suggest less. */
 const MIN_TIP_GWEI: Readonly<Record<number, number>> = { 137: 25, 80_002: 25 };
 
 export function feeLimits(chain: ChainConfig): FeeLimits {
@@ -25,10 +22,7 @@ export function feeLimits(chain: ChainConfig): FeeLimits {
   };
 }
 
-/**
- * Fees of the first attempt. They allow the base fee to double, which takes at least six full
- * blocks. Undefined if the base fee alone is above the limit.
- */
+/** Fees of the first attempt: the base fee may double. Undefined: it alone is above the limit. */
 export function firstFees(market: Market, limits: FeeLimits): Fees | undefined {
   if (market.baseFee > limits.maxFee) return undefined;
   const tip = tipOf(market, limits);

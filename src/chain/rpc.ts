@@ -35,10 +35,7 @@ const NEXT_AFTER_MS = 1_000;
 
 const clients = new Map<string, PublicClient>();
 
-/**
- * The chain's endpoints, from index `first` on, then the others. Quick ones that rest come last. A
- * single one is always patient, because no other can be asked.
- */
+/** The endpoints from index `first` on. Resting quick ones come last. A single one is patient. */
 export function endpoints(
   { rpc_urls }: ChainConfig,
   patience: Patience = "quick",

@@ -19,10 +19,7 @@ export class ScanPace {
     return Math.min(max, this.#blocks);
   }
 
-  /**
-   * A range was read, in requests of at most `fits` blocks. The next one is at most twice as long,
-   * but no longer than that if the provider refused more.
-   */
+  /** A range was read, in requests of at most `fits` blocks. The next is at most twice as long. */
   read({ blocks, logs, fits }: { blocks: number; logs: number; fits: number }): void {
     const fitting = Math.max(1, Math.floor((LOGS_PER_RANGE * blocks) / Math.max(1, logs)));
     if (fits < blocks) this.#untilLonger = RANGES_UNTIL_LONGER;

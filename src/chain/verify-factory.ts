@@ -1,7 +1,4 @@
-/**
- * Verifies a deposit factory before its first address is issued. The deployed code and the address
- * that the factory computes must match ours, or deposits could be lost.
- */
+/** Verifies a factory before its first address, because another one could lose deposits. */
 import { getAddress, type Hex, isAddressEqual, keccak256 } from "viem";
 import artifact from "../../contracts/artifacts/DepositFactory.json" with { type: "json" };
 import type { ChainConfig } from "../platform/config.ts";

@@ -1,7 +1,4 @@
-/**
- * What approving and cancelling a withdrawal share: a guarded change of its row with an audit row
- * and events, or the reason why the guard did not apply.
- */
+/** Approving and cancelling: a guarded change with its audit row and events, or a rejection. */
 import { audited, auditRow, recordOf } from "../audit/audit.ts";
 import type { Actor } from "../platform/actor.ts";
 import { type Group, NOW } from "../platform/commit.ts";

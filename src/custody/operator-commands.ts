@@ -1,7 +1,4 @@
-/**
- * Records commands of operators and reads what they need to decide. A command is a row. The watcher
- * (watch-chain.ts) or the payer (carry-out-commands.ts) carries it out.
- */
+/** Records commands as rows, which watcher or payer carry out, and reads what operators need. */
 import { type AuditActor, auditRow, recordBy } from "../audit/audit.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
@@ -204,10 +201,7 @@ const LISTED = {
       AND lower(replace(a.subject, '-', '')) = lower(hex(w.withdrawal_id)))`),
 };
 
-/**
- * Withdrawals `w` of all users that meet the conditions, newest first, with their payment attempts
- * and open commands. Ids contain their time, so the primary key sorts them.
- */
+/** Withdrawals `w` of all users, newest first by the primary key, as ids contain their time. */
 export async function listWithdrawals(db: D1Database, conditions: readonly Expr[], limit: number) {
   const rows = await all<RowOf<typeof LISTED>>(
     db,

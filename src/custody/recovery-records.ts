@@ -1,7 +1,4 @@
-/**
- * Recovery records: copies of withdrawals and addresses in the storage of payer and watcher, for
- * when an earlier database is restored.
- */
+/** Recovery records: withdrawals and addresses, copied outside the database for its restore. */
 import { inChunks } from "../platform/chunks.ts";
 
 /** D1's Time Travel reaches 30 days back. One more day allows for a late restore. */

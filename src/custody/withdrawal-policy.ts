@@ -1,7 +1,4 @@
-/**
- * What the account policy demands of a withdrawal. Orders and approvals check it, because one may
- * be approved on another day than it was asked for.
- */
+/** What the account policy demands of a withdrawal, when it is ordered and when approved. */
 import { toHex } from "../assets/amount.ts";
 import { sumText, withdrawnLastDay } from "../auth/exposure.ts";
 import { effectivePolicy } from "../auth/policy.ts";

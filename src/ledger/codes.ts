@@ -47,10 +47,7 @@ export function describeReason(code: number): string {
 
 export type AccountKind = "available" | "pending" | "external" | "fees";
 
-/**
- * The types of transfer for reads (contract.md section 4), as `[reason, from, to]` with kinds of
- * accounts. The reconciliation states its own.
- */
+/** Types of transfer for reads, as `[reason, from, to]`. The reconciliation states its own. */
 export const TRANSFER_TYPES: readonly (readonly [Reason, AccountKind, AccountKind])[] = [
   ["deposit", "external", "available"],
   ["reserve_rfq", "available", "pending"],

@@ -21,10 +21,7 @@ import { readRecords } from "./withdrawal-record.ts";
 import { describe, type Hex } from "../../chain/rpc.ts";
 import { isNodeError } from "../../chain/rpc-transport.ts";
 
-/**
- * Signs, stores and sends a transaction. `made` is the number of transactions that this round has
- * made before it. Returns false if fees or guard do not allow it.
- */
+/** Signs, stores and sends, after `made` others in the round. False: fees or guard forbid it. */
 export async function makeTransaction(
   context: HeadView,
   transaction: Omit<NewTransaction, "nonce" | "fees" | "headNumber">,

@@ -9,10 +9,7 @@ import { payRound } from "./pay-round.ts";
 import { takeLease } from "./payer-lease.ts";
 import { restorePayments, type RestoreReport } from "./restore-payments.ts";
 
-/**
- * Wait of an idle payer. Queue messages and cron wake it earlier. After it, an instance that lost
- * the lease takes it again, in case the new one is gone.
- */
+/** Wait of an idle payer, unless woken. Then an instance that lost the lease takes it again. */
 const IDLE_POLL_MS = 30_000;
 const RECORDS = "withdrawal:";
 

@@ -34,10 +34,7 @@ const MAX_OPEN_SWEEPS = 32;
 const PAGE = 300;
 const MAX_PAGES = 10;
 
-/**
- * Sweeps what the vault is short of, largest first. `made` is the number of transactions that this
- * round has made before. Returns whether it made a sweep.
- */
+/** Sweeps what the vault lacks, largest first, after `made` transactions. Whether it made any. */
 export async function sweepMissing(
   context: HeadView,
   missing: ReadonlyMap<AssetKey, bigint>,

@@ -1,7 +1,4 @@
-/**
- * The recovery record of a withdrawal: everything that a restore needs to rebuild it. The payer
- * saves it outside the database before it signs the payment.
- */
+/** A withdrawal's recovery record: what a restore needs, saved before the payment is signed. */
 import { uuidTextOf } from "../../audit/audit.ts";
 import { NOW } from "../../platform/commit.ts";
 import { all, type RowOf, select, sql, typed } from "../../platform/sql.ts";

@@ -77,9 +77,7 @@ export class ChainWatcher extends ChainObject {
     return above;
   }
 
-  /**
-   * Rechecks small deposits after a change of their minimum, then old blocks. True: more is due.
-   */
+  /** Rechecks small deposits after a change of their minimum, then old blocks. True: go on. */
   async #rescanOldBlocks(context: WatcherContext): Promise<boolean> {
     this.#floorsChecked ||= !(await recheckFloors(context));
     if (!this.#floorsChecked) return true;

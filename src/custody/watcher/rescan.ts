@@ -70,10 +70,7 @@ async function rescanRange(
   if (work.length > 0) await commitMove(context, group, work);
 }
 
-/**
- * Carries out the oldest open `chain rescan`, up to a number of ranges. Returns true if more is
- * left. A range and the command's progress are committed in one batch.
- */
+/** Carries out the oldest `chain rescan`, with its progress per range. True: more is left. */
 export async function rescanOnCommand(context: WatcherContext): Promise<boolean> {
   const { db, chain } = context;
   for (let ranges = 0; ranges < RANGES_PER_ROUND; ranges++) {
