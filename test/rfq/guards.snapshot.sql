@@ -1019,7 +1019,7 @@ WHERE (
       AND (SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-')) < ?13
     )
   )
-  AND 1
+  AND (?14 < ?15)
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     coalesce(
@@ -1027,18 +1027,18 @@ WHERE (
         SELECT count
         FROM daily_counts
         WHERE day = (
-          (SELECT at FROM commit_groups WHERE group_id = unhex(?14,'-')) / CAST(?15 AS INTEGER)
+          (SELECT at FROM commit_groups WHERE group_id = unhex(?16,'-')) / CAST(?17 AS INTEGER)
         )
-          AND user_id = unhex(?16,'-')
-          AND kind = ?17
+          AND user_id = unhex(?18,'-')
+          AND kind = ?19
       ),
       0
-    ) < ?18
+    ) < ?20
   )
   AND (
-    (SELECT count(*) FROM deposit_addresses WHERE user_id = unhex(?19,'-') AND chain = ?20) = ?21
+    (SELECT count(*) FROM deposit_addresses WHERE user_id = unhex(?21,'-') AND chain = ?22) = ?23
   )
-  AND (NOT EXISTS (SELECT 1 FROM deposit_addresses WHERE chain = ?22 AND address = unhex(?23)))
+  AND (NOT EXISTS (SELECT 1 FROM deposit_addresses WHERE chain = ?24 AND address = unhex(?25)))
 )
 RETURNING 1 AS applied
 -- ?1 = "<id 1>"
@@ -1054,16 +1054,18 @@ RETURNING 1 AS applied
 -- ?11 = 0
 -- ?12 = "<id 3>"
 -- ?13 = 1800000000000
--- ?14 = "<id 3>"
--- ?15 = "86400000"
--- ?16 = "<id 2>"
--- ?17 = "deposit_addresses"
--- ?18 = 100
--- ?19 = "<id 2>"
--- ?20 = "local"
--- ?21 = 0
+-- ?14 = 0
+-- ?15 = 50
+-- ?16 = "<id 3>"
+-- ?17 = "86400000"
+-- ?18 = "<id 2>"
+-- ?19 = "deposit_addresses"
+-- ?20 = 100
+-- ?21 = "<id 2>"
 -- ?22 = "local"
--- ?23 = "3cB4C78DbD5c0F2Dc2a29F6A0Ccc56a33c759B36"
+-- ?23 = 0
+-- ?24 = "local"
+-- ?25 = "3cB4C78DbD5c0F2Dc2a29F6A0Ccc56a33c759B36"
 
 -- Mint an API key
 INSERT INTO audit_events (
@@ -1225,28 +1227,25 @@ SELECT unhex(?1,'-'),
   'open',
   (SELECT seq FROM commit_groups WHERE group_id = unhex(?10,'-')),
   (SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-'))
-WHERE EXISTS (
-  SELECT 1
-  FROM payer_leases
-  WHERE chain = ?12 AND token = unhex(?13,'-') AND halted_at IS NULL
-)
+WHERE EXISTS (SELECT 1 FROM payer_leases WHERE chain = ?12 AND token = unhex(?13,'-'))
   AND EXISTS (SELECT 1 FROM chain_cursors WHERE chain = ?14 AND halted_at IS NULL)
+  AND NOT (EXISTS (SELECT 1 FROM payer_leases l WHERE l.chain = ?15 AND l.halted_at IS NOT NULL))
   AND NOT EXISTS (
     SELECT 1
     FROM chain_transactions
-    WHERE chain = ?15 AND sender = unhex(?16) AND nonce >= ?17
+    WHERE chain = ?16 AND sender = unhex(?17) AND nonce >= ?18
   )
   AND NOT (EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused'))
   AND NOT EXISTS (
     SELECT 1
     FROM chain_transactions
-    WHERE chain = ?18 AND to_address = unhex(?19) AND batch_no >= ?20 AND status <> 'unused'
+    WHERE chain = ?19 AND to_address = unhex(?20) AND batch_no >= ?21 AND status <> 'unused'
   )
   AND (
     SELECT count(*)
-    FROM json_each(?21) j
+    FROM json_each(?22) j
     JOIN withdrawals w ON w.withdrawal_id = unhex(j.value, '-')
-    WHERE w.chain = ?22
+    WHERE w.chain = ?23
       AND w.status = 'queued'
       AND NOT EXISTS (SELECT 1 FROM users u WHERE u.user_id = w.user_id AND u.frozen_at IS NOT NULL)
       AND NOT EXISTS (
@@ -1283,9 +1282,9 @@ WHERE EXISTS (
       AND NOT EXISTS (
         SELECT 1
         FROM batch_members m
-        WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = ?23 AND m.ended_group IS NULL
+        WHERE m.withdrawal_id = w.withdrawal_id AND m.purpose = ?24 AND m.ended_group IS NULL
       )
-  ) = ?24
+  ) = ?25
 -- ?1 = "<id 1>"
 -- ?2 = "local"
 -- ?3 = "19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"
@@ -1301,15 +1300,16 @@ WHERE EXISTS (
 -- ?13 = "<id 3>"
 -- ?14 = "local"
 -- ?15 = "local"
--- ?16 = "19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"
--- ?17 = 3
--- ?18 = "local"
--- ?19 = "52908400098527886E0F7030069857D2E4169EE7"
--- ?20 = 7
--- ?21 = "[\"0196f0c2-0000-7000-8000-000000000002\"]"
--- ?22 = "local"
--- ?23 = "pay"
--- ?24 = 1
+-- ?16 = "local"
+-- ?17 = "19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"
+-- ?18 = 3
+-- ?19 = "local"
+-- ?20 = "52908400098527886E0F7030069857D2E4169EE7"
+-- ?21 = 7
+-- ?22 = "[\"0196f0c2-0000-7000-8000-000000000002\"]"
+-- ?23 = "local"
+-- ?24 = "pay"
+-- ?25 = 1
 
 -- Store a signed void
 INSERT INTO chain_transactions (

@@ -1,4 +1,4 @@
-/** A D1 that returns no rows for any statement and records the statements. */
+/** A D1 that records the statements. It returns no rows, and 0 for a single value. */
 import { printSql } from "../../../scripts/migrations/print-sql.ts";
 
 type Recorded = { readonly text: string; readonly params: readonly (string | number | null)[] };
@@ -20,7 +20,8 @@ export class RecordingDatabase {
           text,
           params,
           all: () => respond({ results: [] }),
-          first: () => respond(null),
+          // A SELECT of one value (`scalar`) always has a row.
+          first: () => respond(text.endsWith(" AS value") ? { value: 0 } : null),
           raw: () => respond([]),
         };
       },
