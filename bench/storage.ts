@@ -1,7 +1,7 @@
 /**
  * Bytes that a quote leaves in the database after it has ended and been trimmed. Quotes are placed
  * and ended through the service. Then the deletes of src/rfq/trim-rfq.ts,
- * src/streams/trim-streams.ts and src/platform/trim-groups.ts run without their age condition, as
+ * src/streams/trim-streams.ts and src/platform/trim.ts run without their age condition, as
  * if a week had passed. This also deletes the last thousand events of each stream, which trimming
  * keeps. They are a cost of a user or a book, not of a quote, and have their own figure. Rows are
  * counted by D1's own meter.

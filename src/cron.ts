@@ -36,7 +36,7 @@ import { now } from "./platform/time.ts";
 import { windowsOf } from "./platform/windows.ts";
 import { watchSchema } from "./platform/watch-schema.ts";
 import { watchStorage } from "./platform/storage.ts";
-import { trimGroups } from "./platform/trim-groups.ts";
+import { trimGroups } from "./platform/trim.ts";
 import { endLostSockets } from "./rfq/cancel-on-disconnect.ts";
 import { writeCandles } from "./rfq/candles/write-candles.ts";
 import { tellResults } from "./rfq/markets/resolve-market.ts";

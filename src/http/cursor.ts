@@ -92,7 +92,7 @@ export function pageOf<Row, Item>(
   page: { readonly limit: number; readonly last_cursor?: { readonly text: string } | undefined },
   rows: readonly Row[],
   toItem: (row: Row) => Item,
-  position: (row: Row) => TimeId | readonly (string | number)[],
+  position: (row: Row) => TimeId | Parts,
 ): Page<Item> {
   if (page.limit === 0) return { items: [], next_cursor: page.last_cursor?.text ?? null };
   const shown = rows.slice(0, page.limit);
@@ -101,7 +101,9 @@ export function pageOf<Row, Item>(
   return { items: shown.map(toItem), next_cursor: more ? encodeCursor(position(last)) : null };
 }
 
-export function encodeCursor(position: TimeId | readonly (string | number)[]): string {
+type Parts = readonly (string | number)[];
+
+export function encodeCursor(position: TimeId | Parts): string {
   const parts = isParts(position) ? position : [position.at, position.id];
   return Buffer.from(JSON.stringify(parts)).toString("base64url");
 }
@@ -126,8 +128,6 @@ export function pageSchema<Item extends z.ZodType>(item: Item) {
   });
 }
 
-function isParts(
-  position: TimeId | readonly (string | number)[],
-): position is readonly (string | number)[] {
+function isParts(position: TimeId | Parts): position is Parts {
   return Array.isArray(position);
 }

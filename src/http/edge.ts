@@ -1,11 +1,9 @@
-/**
- * What every request has: an id, the common headers, an error response, and its place in the log.
- */
+/** What every request has: an id, the common headers, an error response, its place in the log. */
 import { type Config, config } from "../platform/config.ts";
 import { counts } from "../platform/counts.ts";
+import { log } from "../platform/log.ts";
 import { now } from "../platform/time.ts";
 import { type EdgeContext, newRequestContext, type RequestContext } from "./request-context.ts";
-import { logRequest } from "./request-log.ts";
 import { addCors, addRatePolicies, errorResponse, finish } from "./respond.ts";
 
 /**
@@ -40,4 +38,43 @@ export async function respond(
   counts.observe("rfq_request_seconds", context.verb, now() - context.startedAt);
   counts.send(c.env, context.waitUntil);
   return response;
+}
+
+type Settings = Pick<Config, "LOG_SUCCESS_ONE_IN" | "LOG_SLOW_MS">;
+
+/**
+ * Always logs a failed or slow request. Of the others one in LOG_SUCCESS_ONE_IN is logged, because
+ * a line costs more than a cheap read. The metrics count all. Without valid settings all are logged.
+ */
+export function logRequest(
+  context: RequestContext,
+  { method, status }: { method: string; status: number },
+  settings: Settings | undefined,
+): void {
+  const durationMs = now() - context.startedAt;
+  if (settings !== undefined && !isLogged(context, { status, durationMs }, settings)) return;
+  // A pause of withdrawals is an operator's decision, not a failure.
+  const failed = status >= 500 && context.problem !== "withdrawals_paused";
+  log(failed ? "error" : "info", "request", {
+    request_id: context.requestId,
+    inbound_request_id: context.inboundRequestId,
+    method,
+    route: context.route,
+    status,
+    problem: context.problem,
+    duration_ms: durationMs,
+    user_id: context.userId,
+    api_key_id: context.apiKeyId,
+    ip: context.clientIp,
+  });
+}
+
+/** The choice depends on the request's id alone, so that support can tell whether a line exists. */
+function isLogged(
+  { requestId }: RequestContext,
+  { status, durationMs }: { status: number; durationMs: number },
+  { LOG_SUCCESS_ONE_IN: oneIn, LOG_SLOW_MS: slowMs }: Settings,
+): boolean {
+  if (status >= 400 || durationMs >= slowMs) return true;
+  return Number.parseInt(requestId.slice(0, 8), 16) % oneIn === 0;
 }

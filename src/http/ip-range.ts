@@ -23,7 +23,7 @@ export function parseIpRange(text: string): IpRange | undefined {
 
 export function ipAllowed(ip: string | undefined, ranges: readonly string[] | null): boolean {
   if (ranges === null) return true;
-  const bits = ip === undefined ? undefined : parseIp(ip);
+  const bits = parseIp(ip);
   if (bits === undefined) return false;
   return ranges.some((text) => {
     const range = parseIpRange(text);
@@ -40,16 +40,14 @@ export function ipAllowed(ip: string | undefined, ranges: readonly string[] | nu
  * its /48.
  */
 export function networkOf(ip: string | undefined): string {
-  const bits = ip === undefined ? undefined : parseIp(ip);
+  const bits = parseIp(ip);
   if (bits === undefined) return "unknown";
   return bits >> 32n === 0xffffn
     ? `v4:${(bits & 0xffffffffn).toString(16).padStart(8, "0")}`
     : `v6:${(bits >> 64n).toString(16).padStart(16, "0")}`;
 }
 
-/**
- * The IPv4 /24 or IPv6 /48 of an address, a prefix of `networkOf`. Undefined if it is no address.
- */
+/** The IPv4 /24 or IPv6 /48, a prefix of `networkOf`. Undefined if `ip` is no address. */
 export function widerNetworkOf(ip: string | undefined): string | undefined {
   const network = networkOf(ip);
   // Four bits a digit, after `v4:` or `v6:`.
@@ -60,18 +58,13 @@ export function widerNetworkOf(ip: string | undefined): string | undefined {
 
 /** The /48 of an IPv6 address, a prefix of `networkOf`. Undefined for IPv4. */
 export function blockOf(ip: string | undefined): string | undefined {
-  const bits = ip === undefined ? undefined : parseIp(ip);
-  return bits === undefined || bits >> 32n === 0xffffn
-    ? undefined
-    : `v6:${(bits >> 80n).toString(16).padStart(12, "0")}`;
+  return networkOf(ip).startsWith("v6:") ? widerNetworkOf(ip) : undefined;
 }
 
-function parseIp(text: string): bigint | undefined {
-  if (!text.includes(":")) {
-    const v4 = parseV4(text);
-    return v4 === undefined ? undefined : V4_MAPPED | v4;
-  }
-  return parseV6(text);
+function parseIp(text = ""): bigint | undefined {
+  if (text.includes(":")) return parseV6(text);
+  const v4 = parseV4(text);
+  return v4 === undefined ? undefined : V4_MAPPED | v4;
 }
 
 function parseV4(text: string): bigint | undefined {

@@ -65,13 +65,15 @@ function parse(text: string, errors: FieldError[], at: string): unknown {
     throw invalidRequest([{ path: at, message: "is not valid JSON" }]);
   }
   errors.push(...scan(text, at));
-  return parseWithSource(text, (key, member, source) => {
+  // The third argument is missing in the ES2024 library types.
+  const revive = (key: string, member: unknown, ...[context]: { source?: string }[]): unknown => {
     if (key === "__proto__") return undefined;
-    if (typeof member === "number") return new JsonNumber(source ?? String(member));
+    if (typeof member === "number") return new JsonNumber(context?.source ?? String(member));
     if (typeof member === "string" && !member.isWellFormed())
       throw invalidRequest([{ path: at, message: "contains an unpaired surrogate" }]);
     return member;
-  });
+  };
+  return JSON.parse(text, revive);
 }
 
 type Container =
@@ -103,7 +105,8 @@ function scan(text: string, at: string): FieldError[] {
       if (top?.kind === "array" && ++top.index === MAX_MEMBERS) throw tooMany(stack, at, "items");
     } else if (match[1] !== undefined && top?.kind === "object") {
       if (++top.members > MAX_MEMBERS) throw tooMany(stack, at, "fields");
-      top.key = readKey(match[0].slice(0, -match[1].length));
+      // Escapes are resolved, because `"a"` and `"\u0061"` are the same key.
+      top.key = String(JSON.parse(match[0].slice(0, -match[1].length)));
       const error = top.keys.has(top.key)
         ? "duplicate field"
         : top.key === "__proto__"
@@ -116,11 +119,6 @@ function scan(text: string, at: string): FieldError[] {
   return keys;
 }
 
-/** Resolves escapes, because `"a"` and `"\u0061"` are the same key. */
-function readKey(literal: string): string {
-  return String(JSON.parse(literal));
-}
-
 function tooMany(stack: readonly Container[], at: string, what: "fields" | "items"): Problem {
   return invalidRequest([
     {
@@ -131,11 +129,8 @@ function tooMany(stack: readonly Container[], at: string, what: "fields" | "item
 }
 
 function pathOf(stack: readonly Container[], at: string): string {
-  const path = stack.reduce(
-    (parent, part) => `${parent}.${part.kind === "object" ? shortName(part.key) : part.index}`,
-    at,
-  );
-  return shortPath(path);
+  const names = stack.map((part) => (part.kind === "object" ? shortName(part.key) : part.index));
+  return shortPath([at, ...names].join("."));
 }
 
 /** A path that may consist of names that the caller chose, shortened like them. */
@@ -148,9 +143,7 @@ export function shortName(name: string): string {
   return name.length <= 64 ? name : `${name.slice(0, 64)}…`;
 }
 
-/**
- * The source of a JSON number as an exact integer. `1e3` and `1000.0` are integers, `1.5` is not.
- */
+/** The source of a JSON number as an exact integer: `1e3` and `1000.0` are, `1.5` is not. */
 export function parseJsonInteger(text: string): bigint | undefined {
   if (/^(?:0|[1-9]\d{0,17})$/.test(text)) return BigInt(text);
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text);
@@ -170,24 +163,6 @@ export function parseJsonInteger(text: string): bigint | undefined {
   return sign === "-" ? -value : value;
 }
 
-type SourceReviver = (key: string, value: unknown, source: string | undefined) => unknown;
-
-/** Uses the reviver's third argument, which the ES2024 library types do not contain. */
-function parseWithSource(text: string, revive: SourceReviver): unknown {
-  const reviver = function (
-    this: unknown,
-    key: string,
-    value: unknown,
-    ...rest: unknown[]
-  ): unknown {
-    const context = rest[0];
-    const source =
-      isObject(context) && typeof context["source"] === "string" ? context["source"] : undefined;
-    return revive(key, value, source);
-  };
-  return JSON.parse(text, reviver);
-}
-
 export function isObject(value: unknown): value is Record<string, unknown> {
   return (
     typeof value === "object" &&
@@ -195,27 +170,4 @@ export function isObject(value: unknown): value is Record<string, unknown> {
     !Array.isArray(value) &&
     !(value instanceof JsonNumber)
   );
-}
-
-/** Whether two parsed values are equal, ignoring the order of keys. Compares numbers as text. */
-export function sameJson(a: unknown, b: unknown): boolean {
-  return stableText(a) === stableText(b);
-}
-
-/**
- * Canonical text of a validated value. An idempotency key is bound to it. The value may contain
- * bigints but no Dates.
- */
-export function stableText(value: unknown): string {
-  if (value instanceof JsonNumber) return value.source;
-  if (typeof value === "bigint") return `${value}n`;
-  if (Array.isArray(value)) return `[${value.map(stableText).join(",")}]`;
-  if (isObject(value)) {
-    const members = Object.keys(value)
-      .filter((key) => value[key] !== undefined)
-      .toSorted();
-    const parts = members.map((key) => `${JSON.stringify(key)}:${stableText(value[key])}`);
-    return `{${parts.join(",")}}`;
-  }
-  return JSON.stringify(value) ?? "null";
 }

@@ -39,17 +39,15 @@ const RATE_CLASSES = {
 } as const;
 export type RateClass = keyof typeof RATE_CLASSES;
 
-type UserPolicies = { readonly user: Policy; readonly credential: Policy };
-
-function rateClass(name: string, binding: string, limit: number): UserPolicies {
-  return {
-    user: { name, binding, limit },
-    credential: {
-      name: `${name}-credential`,
-      binding: `${binding}_CREDENTIAL`,
-      limit: (limit * 4) / 5,
-    },
+function rateClass(name: string, binding: string, limit: number) {
+  const user: Policy = { name, binding, limit };
+  const credential: Policy = {
+    name: `${name}-credential`,
+    binding: `${binding}_CREDENTIAL`,
+    limit: (limit * 4) / 5,
   };
+  const refused = name === "trade" ? [REFUSED] : [];
+  return { user, credential, text: policyText([ADDRESS, BLOCK, user, credential, ...refused]) };
 }
 
 type Count = { readonly policy: Policy; readonly key: string; readonly units?: number };
@@ -134,32 +132,22 @@ function reachedLimit(policy: Policy): ProblemData {
   };
 }
 
-type Limiter = { limit(options: { key: string }): Promise<{ success: boolean }> };
-
 /** Finds the binding by name, so that a stack without it (tests, benchmarks) still starts. */
-function limiterOf(env: object, binding: string): Limiter {
-  const limiter = (env as Record<string, Limiter | undefined>)[binding];
+function limiterOf(env: object, binding: string): RateLimit {
+  const limiter = (env as Record<string, RateLimit | undefined>)[binding];
   if (limiter === undefined)
     throw new Error(`RATE_LIMITS is on, but the binding ${binding} is missing`);
   return limiter;
 }
 
 const ADDRESS_POLICIES = policyText([ADDRESS, BLOCK]);
-const POLICIES_BY_CLASS = new Map<RateClass | undefined, string>(
-  // Safe cast: the keys of an object literal.
-  (Object.keys(RATE_CLASSES) as RateClass[]).map((name) => {
-    const { user, credential } = RATE_CLASSES[name];
-    const refused = name === "trade" ? [REFUSED] : [];
-    return [name, policyText([ADDRESS, BLOCK, user, credential, ...refused])];
-  }),
-);
 
 /**
  * The header RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers): the limits that a response's
  * request counted for. `name` is undefined for a request without verified credentials.
  */
 export function ratePolicies(name: RateClass | undefined): string {
-  return POLICIES_BY_CLASS.get(name) ?? ADDRESS_POLICIES;
+  return name === undefined ? ADDRESS_POLICIES : RATE_CLASSES[name].text;
 }
 
 function policyText(policies: readonly Policy[]): string {

@@ -6,7 +6,6 @@
  * settles if that request is cancelled. While one request reads again, the others use the earlier
  * value.
  */
-const FRESH_MS = 1_000;
 /** Values older by this factor are not served. A read that never ends must not hide an outage. */
 const MAX_AGE = 3;
 
@@ -17,7 +16,7 @@ export class Remembered<T> {
   /** By the bindings, which the requests of an isolate share. */
   readonly #values = new WeakMap<object, Known<T>>();
 
-  constructor(freshMs = FRESH_MS) {
+  constructor(freshMs = 1_000) {
     this.#freshMs = freshMs;
   }
 

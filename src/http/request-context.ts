@@ -23,9 +23,7 @@ export type RequestContext = {
   problem: ProblemCode | null;
   /** The rate limits of the user and the credential that the request counted for. */
   rateClass: RateClass | undefined;
-  /**
-   * Whether a handler that changes state has started. Before that, an error's outcome is `none`.
-   */
+  /** Whether a handler that changes state has started. Until then an error's outcome is `none`. */
   mutating: boolean;
   /** Continues work after the response. */
   readonly waitUntil: (work: Promise<unknown>) => void;

@@ -2,16 +2,11 @@
  * Reads the request target, the body and the fields of a request. All field errors are collected,
  * so that one response reports them together.
  */
+import { isDeepStrictEqual } from "node:util";
 import * as z from "zod";
 import { QueryText } from "./fields.ts";
-import {
-  type FieldError,
-  invalidRequest,
-  MAX_FIELD_ERRORS,
-  problem,
-  Problem,
-} from "../platform/problem.ts";
-import { MAX_MEMBERS, parseJsonObject, sameJson, shortName, shortPath } from "./json.ts";
+import { type FieldError, MAX_FIELD_ERRORS, problem, Problem } from "../platform/problem.ts";
+import { MAX_MEMBERS, parseJsonObject, shortName, shortPath } from "./json.ts";
 
 export const BODY_LIMIT_BYTES = 64 * 1024;
 
@@ -27,9 +22,7 @@ export function rawTarget(url: string): string {
 
 const NO_BYTES = new Uint8Array();
 
-/**
- * Reads the exact bytes of the body. Content-Length may be absent or wrong, so bytes are counted.
- */
+/** The exact bytes of the body. Content-Length may be absent or wrong, so bytes are counted. */
 export async function readBody(request: Request): Promise<Uint8Array> {
   const { body } = request;
   if (body === null) return NO_BYTES;
@@ -60,18 +53,7 @@ async function readRest(body: ReadableStream, chunks: Uint8Array[]): Promise<Uin
     }
     chunks.push(read.value);
   }
-  const only = chunks[0];
-  return chunks.length === 1 && only !== undefined ? only : concat(chunks, size);
-}
-
-function concat(chunks: readonly Uint8Array[], size: number): Uint8Array {
-  const whole = new Uint8Array(size);
-  let offset = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, offset);
-    offset += chunk.byteLength;
-  }
-  return whole;
+  return Buffer.concat(chunks);
 }
 
 function bodyTooLarge(): Problem {
@@ -87,12 +69,14 @@ export function checkContentType(request: Request, body: Uint8Array): void {
 }
 
 /** Fields by name, before validation. */
-export type RawFields = Readonly<Record<string, unknown>>;
+export type RawFields = Record<string, unknown>;
+/** The place of each field: `query`, `body`, or a function of the field's name. */
+export type Where = string | ((name: string) => string);
 
 export function queryFields(url: string, errors: FieldError[]): RawFields {
   const target = rawTarget(url);
   const mark = target.indexOf("?");
-  const given: Record<string, unknown> = Object.create(null);
+  const given: RawFields = Object.create(null);
   if (mark === -1) return given;
   // Include the `?`, because URLSearchParams drops one. Otherwise it would drop the second of `??`.
   const parameters = new URLSearchParams(target.slice(mark));
@@ -120,28 +104,21 @@ export function bodyFields(body: Uint8Array, errors: FieldError[]): RawFields | 
   }
 }
 
-/**
- * Validates `given` and adds its errors to `errors`. `where` is the place of each field: `query`,
- * `body`, or a function of the field's name.
- */
+/** Validates `given` and adds its errors to `errors`. */
 export function validate<Schema extends z.ZodType>(
   schema: Schema,
   given: RawFields,
-  where: string | ((name: string) => string),
+  where: Where,
   errors: FieldError[],
 ): z.output<Schema> | undefined {
   const result = schema.safeParse(given);
   if (result.success) return result.data;
   // Report a rule of a list's items once, although several items may break it.
   const seen = new Set(errors.map(textOf));
-  for (const issue of result.error.issues) {
-    for (const error of toFieldErrors(issue, given, where)) {
-      if (errors.length >= MAX_FIELD_ERRORS) return undefined;
-      const text = textOf(error);
-      if (seen.has(text)) continue;
-      seen.add(text);
-      errors.push(error);
-    }
+  for (const error of result.error.issues.flatMap((issue) => toFieldErrors(issue, given, where))) {
+    if (errors.length >= MAX_FIELD_ERRORS) return undefined;
+    if (!seen.has(textOf(error))) errors.push(error);
+    seen.add(textOf(error));
   }
   return undefined;
 }
@@ -150,11 +127,7 @@ function textOf({ path, message }: FieldError): string {
   return `${path}\n${message}`;
 }
 
-function toFieldErrors(
-  issue: z.core.$ZodIssue,
-  given: RawFields,
-  where: string | ((name: string) => string),
-): FieldError[] {
+function toFieldErrors(issue: z.core.$ZodIssue, given: RawFields, where: Where): FieldError[] {
   const name = issue.path[0];
   const place = (field: PropertyKey | undefined) =>
     typeof where === "string" ? where : where(String(field ?? ""));
@@ -197,7 +170,7 @@ export function mergeFields(
     const alone = z.object({ [name]: type });
     const inQuery = validate(alone, { [name]: query[name] }, "query", errors);
     const inBody = validate(alone, { [name]: body[name] }, "body", []);
-    if (inQuery !== undefined && inBody !== undefined && !sameJson(inQuery, inBody))
+    if (inQuery !== undefined && inBody !== undefined && !isDeepStrictEqual(inQuery, inBody))
       errors.push({ path: `body.${name}`, message: "must equal the query parameter" });
   }
   return Object.assign(Object.create(null), query, body);
@@ -207,8 +180,4 @@ export function mergeFields(
 export function placeOf(name: string, query: RawFields, body: RawFields): "query" | "body" {
   if (Object.hasOwn(body, name)) return "body";
   return Object.hasOwn(query, name) || Object.keys(body).length === 0 ? "query" : "body";
-}
-
-export function throwIfAny(errors: readonly FieldError[]): void {
-  if (errors.length > 0) throw invalidRequest(errors);
 }

@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { Actor, ActorOf, Credential, Scope } from "../platform/actor.ts";
 import { type Config, config } from "../platform/config.ts";
 import { VENUE_ID } from "../platform/venues.ts";
-import { type FieldError, problem } from "../platform/problem.ts";
+import { type FieldError, invalidRequest, problem } from "../platform/problem.ts";
 import { QueryText } from "./fields.ts";
 import { limitActor, limitAddress, type RateClass } from "./rate-limit.ts";
 import * as read from "./request.ts";
@@ -23,8 +23,13 @@ export async function serve<
   c: EdgeContext,
   context: RequestContext,
 ): Promise<Response> {
-  const { settings, body: bytes } = await enter(c, context, definition);
+  context.route = definition.path;
+  context.verb = definition.operationId;
+  const settings = config(c.env);
   const request = c.req.raw;
+  // 413 and 429 come before any credential. The router checks 404 and 405.
+  const bytes = await read.readBody(request);
+  await limitAddress(c.env, settings, context.clientIp);
   // 426 and 400 come before the handler, so that a rejected upgrade does not consume the ticket.
   if (definition.stream && request.headers.get("upgrade")?.toLowerCase() !== "websocket")
     throw problem("websocket_required", "This path requires a websocket upgrade.");
@@ -63,20 +68,6 @@ export async function serve<
   return jsonResponse(result, status);
 }
 
-/** The checks before any credential: 413, then 429 by address. The router checks 404 and 405. */
-async function enter(
-  c: EdgeContext,
-  context: RequestContext,
-  { path, operationId }: { path: string; operationId: string },
-): Promise<{ settings: Config; body: Uint8Array }> {
-  context.route = path;
-  context.verb = operationId;
-  const settings = config(c.env);
-  const body = await read.readBody(c.req.raw);
-  await limitAddress(c.env, settings, context.clientIp);
-  return { settings, body };
-}
-
 async function authenticate<C extends Credential>(
   api: Api,
   definition: { credential: C; scope?: Scope; keyScope?: Scope; rateClass?: RateClass },
@@ -113,39 +104,34 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
   const { request, bytes, actor, settings } = incoming;
   const errors: FieldError[] = [];
   const inQuery = read.queryFields(request.url, errors);
-  const inBody =
-    definition.method === "get"
-      ? rejectBody(bytes, errors)
-      : (read.bodyFields(bytes, errors) ?? undefined);
-  const input = {
-    query: undefined as unknown,
-    body: undefined as unknown,
-    fields: undefined as unknown,
-    idempotencyKey: undefined as string | undefined,
+  const inBody = definition.method === "get" ? {} : read.bodyFields(bytes, errors);
+  if (definition.method === "get" && bytes.byteLength > 0)
+    errors.push({ path: "body", message: "must be empty for a GET" });
+  const check = (schema: z.ZodType, given: read.RawFields, place: read.Where): unknown => {
+    const found = read.validate(schema, given, place, errors);
+    checkVenues(settings, given, place, errors);
+    return found;
+  };
+  const input: Record<keyof Input<Query, Body, Fields>, unknown> = {
+    query: undefined,
+    body: undefined,
+    fields: undefined,
+    idempotencyKey: undefined,
   };
   if (definition.fields !== undefined) {
     const body = inBody ?? {};
     const merged = read.mergeFields(definition.fields, inQuery, body, errors);
     const place = (name: string) => read.placeOf(name, inQuery, body);
-    if (inBody !== undefined) {
-      input.fields = read.validate(definition.fields, merged, place, errors);
-      checkVenues(settings, merged, place, errors);
-    }
+    input.fields = inBody && check(definition.fields, merged, place);
   } else {
-    input.query = read.validate(definition.query ?? NO_FIELDS, inQuery, "query", errors);
-    checkVenues(settings, inQuery, "query", errors);
+    input.query = check(definition.query ?? NO_FIELDS, inQuery, "query");
     if (definition.idempotent === true)
       input.idempotencyKey = takeIdempotencyKey(request, inBody, actor, errors);
-    if (inBody !== undefined) {
-      input.body = read.validate(definition.body ?? NO_FIELDS, inBody, "body", errors);
-      checkVenues(settings, inBody, "body", errors);
-    }
+    input.body = inBody && check(definition.body ?? NO_FIELDS, inBody, "body");
   }
-  read.throwIfAny(errors);
-  return validated<Query, Body, Fields>(input);
+  if (errors.length > 0) throw invalidRequest(errors);
+  return validated<Input<Query, Body, Fields>>(input);
 }
-
-const VENUE_FIELDS = ["venue_id", "venue"] as const;
 
 /**
  * Venue ids are configuration, which the schemas do not know. A malformed one is reported by its
@@ -153,12 +139,12 @@ const VENUE_FIELDS = ["venue_id", "venue"] as const;
  */
 function checkVenues(
   { VENUES }: Config,
-  given: Record<string, unknown>,
-  place: string | ((name: string) => string),
+  given: read.RawFields,
+  place: read.Where,
   errors: FieldError[],
 ): void {
   const served = VENUES.map(({ venue_id }) => venue_id);
-  for (const name of VENUE_FIELDS) {
+  for (const name of ["venue_id", "venue"]) {
     const value = given[name];
     const venue = value instanceof QueryText ? value.text : value;
     if (typeof venue !== "string" || !VENUE_ID.test(venue) || served.includes(venue)) continue;
@@ -170,23 +156,9 @@ function checkVenues(
 
 const NO_FIELDS = z.strictObject({});
 
-/** Safe cast: the schema of each type has produced its member, or `throwIfAny` has thrown. */
-function validated<
-  Query extends z.ZodType,
-  Body extends z.ZodType,
-  Fields extends z.ZodType,
->(input: {
-  query: unknown;
-  body: unknown;
-  fields: unknown;
-  idempotencyKey: string | undefined;
-}): Input<Query, Body, Fields> {
-  return input as Input<Query, Body, Fields>;
-}
-
-function rejectBody(bytes: Uint8Array, errors: FieldError[]): Record<string, unknown> {
-  if (bytes.byteLength > 0) errors.push({ path: "body", message: "must be empty for a GET" });
-  return {};
+/** Safe cast: the schema of each type has produced its member, or there were errors. */
+function validated<Of>(input: { readonly [Name in keyof Of]: unknown }): Of {
+  return input as Of;
 }
 
 /**

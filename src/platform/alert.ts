@@ -7,9 +7,7 @@ import { NOW } from "./commit.ts";
 import { log } from "./log.ts";
 import { all, type Sql, sql, TRUE } from "./sql.ts";
 
-/**
- * Statement that raises the alert unless it is open. `when` and `detail` may read the batch's rows.
- */
+/** Raises the alert unless it is open. `when` and `detail` may read the batch's rows. */
 export function alertRow(
   { at }: { readonly at: Sql },
   kind: AlertKind,
@@ -24,7 +22,7 @@ export function alertRow(
       WHERE kind = ${kind} AND subject = ${subject} AND resolved_at IS NULL)`;
 }
 
-/** Statement that resolves the alert if it is open. */
+/** Resolves the alert if it is open. */
 export function closedAlert(
   { at }: { readonly at: Sql },
   kind: AlertKind,

@@ -8,7 +8,7 @@
 import { isD1Error } from "./platform-limits.ts";
 import { unavailable } from "./problem.ts";
 import { QueryLimitReached } from "./query-limit.ts";
-import { all, type Expr, expr, first, prepare, type Sql, sql, uuid } from "./sql.ts";
+import { all, batch, type Expr, expr, first, type Sql, sql, uuid } from "./sql.ts";
 import { pauseBeforeRetry } from "./time.ts";
 import { uuidv7 } from "./uuid.ts";
 
@@ -49,9 +49,7 @@ export type NotCommitted = {
   readonly cause: unknown;
 };
 
-/**
- * It cannot be determined now whether a group committed. The client receives `outcome: unknown`.
- */
+/** Nobody can tell now whether the group committed. The client receives `outcome: unknown`. */
 export class OutcomeUnknown extends Error {
   readonly groupId: string;
   constructor(groupId: string, options: ErrorOptions) {
@@ -72,13 +70,10 @@ export async function commit(
   const begin = sql`INSERT INTO commit_groups (group_id, at, voided)
     VALUES (${uuid(group.id)}, ${NOW}, 0)`;
   try {
-    const results = await db.batch(
-      [begin, ...statements].map((statement) => prepare(db, statement)),
-    );
-    return { committed: true, rows: results.slice(1).map((result) => result.results) };
+    const [, ...rows] = await batch(db, [begin, ...statements]);
+    return { committed: true, rows };
   } catch (cause) {
-    // A duplicate group id may come from this very batch, if it committed before. The fence
-    // decides.
+    // A duplicate group id may come from this very batch, if it committed before: the fence decides.
     if (isRefused(cause) && !isD1Error(cause, "group"))
       return { committed: false, reason: "constraint", cause };
     // Nothing was sent, so there is nothing to void.
@@ -128,9 +123,7 @@ async function fence(
   throw new OutcomeUnknown(group.id, { cause });
 }
 
-/**
- * Voids the group unless it has committed. Returns `unknown` if D1 does not respond. Idempotent.
- */
+/** Voids the group unless it has committed. `unknown`: D1 does not respond. Idempotent. */
 export async function claimFence(
   db: D1Database,
   groupId: string,

@@ -5,7 +5,7 @@
 import * as z from "zod";
 import { PLATFORM } from "./platform-limits.ts";
 import { MAX_VENUES, VENUE_ID } from "./venues.ts";
-import { checkTables, invalid } from "./check-settings.ts";
+import { checkTables, SettingsError } from "./check-settings.ts";
 import { isProtected, receiverUrl, WebhookSecrets } from "./receivers.ts";
 
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
@@ -171,9 +171,7 @@ export const Settings = z.object({
   /** Accounts that an IPv4 address or IPv6 /48 registers in 24 hours. */
   AUTH_DAILY_REGISTRATIONS: integer(20, 1, 100_000),
   AUTH_DAILY_API_KEYS: integer(100, 1, 10_000),
-  /**
-   * `on` requires the bindings RATE_* of wrangler.toml. Benchmarks use `off`.
-   */
+  /** `on` requires the bindings RATE_* of wrangler.toml. Benchmarks use `off`. */
   RATE_LIMITS: z.enum(["on", "off"]).default("off"),
   /** Origins that browsers may call from, separated by commas. None by default. */
   CORS_ORIGINS: z
@@ -290,37 +288,36 @@ export type Config = z.infer<typeof Settings>;
 export type ChainConfig = Config["CHAINS"][number];
 export type VenueConfig = Config["VENUES"][number];
 
-/** Cloudflare's limit of a variable or secret is 5 KB, and its deployment fails with a number. */
-const MAX_SETTING_BYTES = PLATFORM.settingBytes;
-
+/** A deployment with a larger setting fails with nothing but the number of an error. */
 function checkSizes(env: object): void {
   for (const name of Object.keys(Settings.shape)) {
     const value: unknown = Reflect.get(env, name);
     const bytes = typeof value === "string" ? new TextEncoder().encode(value).length : 0;
-    if (bytes > MAX_SETTING_BYTES)
-      throw invalid(`${name} has ${bytes} bytes, and at most ${MAX_SETTING_BYTES} fit`, [name]);
+    if (bytes > PLATFORM.settingBytes)
+      throw new SettingsError(
+        `${name} has ${bytes} bytes, and at most ${PLATFORM.settingBytes} fit`,
+        [name],
+      );
   }
 }
 
 const parsed = new WeakMap<object, Config>();
 
 export function config(env: object): Config {
-  let settings = parsed.get(env);
-  if (settings === undefined) {
-    checkSizes(env);
-    const result = Settings.safeParse(env);
-    if (!result.success) {
-      // Report only paths and our own messages, because zod's messages may quote a secret's value.
-      const errors = result.error.issues.map(
-        (issue) =>
-          `${issue.path.join(".")}: ${issue.code === "custom" ? issue.message : issue.code}`,
-      );
-      const names = new Set(result.error.issues.map(({ path }) => String(path[0])));
-      throw invalid(errors.join("; "), [...names]);
-    }
-    settings = checkTables(withSecretUrls(result.data));
-    parsed.set(env, settings);
+  const known = parsed.get(env);
+  if (known !== undefined) return known;
+  checkSizes(env);
+  const { error, data } = Settings.safeParse(env);
+  if (error !== undefined) {
+    // Report only paths and our own messages, because zod's messages may quote a secret's value.
+    const errors = error.issues.map(
+      ({ code, path, message }) => `${path.join(".")}: ${code === "custom" ? message : code}`,
+    );
+    const names = new Set(error.issues.map(({ path }) => String(path[0])));
+    throw new SettingsError(errors.join("; "), [...names]);
   }
+  const settings = checkTables(withSecretUrls(data));
+  parsed.set(env, settings);
   return settings;
 }
 
@@ -332,7 +329,7 @@ export function withSettingsOf<Copy extends object>(env: object, copy: Copy): Co
 
 export function defaultChain(settings: Config): ChainConfig {
   const chain = settings.CHAINS.find((candidate) => candidate.default) ?? settings.CHAINS[0];
-  if (chain === undefined) throw invalid("CHAINS is empty");
+  if (chain === undefined) throw new SettingsError("CHAINS is empty");
   return chain;
 }
 
@@ -348,7 +345,7 @@ export function vaultsOf(chain: ChainConfig): readonly string[] {
 
 export function venueConfig(settings: Config, venue: string): VenueConfig {
   const found = settings.VENUES.find((candidate) => candidate.venue_id === venue);
-  if (found === undefined) throw invalid(`VENUES does not contain ${venue}`);
+  if (found === undefined) throw new SettingsError(`VENUES does not contain ${venue}`);
   return found;
 }
 

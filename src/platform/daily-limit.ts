@@ -21,17 +21,15 @@ const SETTING = {
   deposit_addresses: "DEPOSIT_DAILY_ADDRESSES",
 } as const;
 type Kind = keyof typeof SETTING;
-type DailySettings<K extends Kind> = Pick<Config, (typeof SETTING)[K]>;
 
 export type DailyUse = { readonly userId: string; readonly kind: Kind; readonly limit: number };
 
 export function dailyUse<K extends Kind>(
-  settings: DailySettings<K>,
+  settings: Pick<Config, (typeof SETTING)[K]>,
   kind: K,
   userId: string,
 ): DailyUse {
-  const limits: Pick<Config, (typeof SETTING)[K]> = settings;
-  return { userId, kind, limit: limits[SETTING[kind]] };
+  return { userId, kind, limit: settings[SETTING[kind]] };
 }
 
 /** Condition: the user has not reached the limit on the day of `at`. */

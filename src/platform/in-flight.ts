@@ -1,6 +1,4 @@
-/**
- * Counts what is in flight by key and refuses more than a limit, such as the commands of a user.
- */
+/** Counts what is in flight by key, such as the commands of a user, and refuses more than a limit. */
 export class InFlight<Key> {
   readonly #max: number;
   readonly #counts = new Map<Key, number>();

@@ -5,13 +5,12 @@
  * apply, the same list is evaluated to find the reason. So guard and rejection cannot disagree.
  */
 import {
-  all,
   and,
+  batch,
   type Columns,
   type Expr,
   join,
   jsonArray,
-  prepare,
   raw,
   type Sql,
   type SqlParam,
@@ -111,36 +110,27 @@ export async function ask<Outcome>(
   db: D1Database,
   questions: readonly Question<Outcome>[],
 ): Promise<(Outcome | undefined)[]> {
-  const outcomes: (Outcome | undefined)[] = questions.map(() => undefined);
-  const byText = [...Map.groupBy(questions.keys(), (index) => questions[index]?.text ?? "")];
-  const statements = byText.map(([text, indexes]) =>
-    askAll(
-      text,
-      indexes.map((index) => questions[index]?.params ?? []),
-    ),
+  const groups = [...Map.groupBy(questions, ({ text }) => text)];
+  const results = await batch<Answer & { readonly n: number }>(
+    db,
+    groups.map(([text, asked]) => askAll(text, asked)),
   );
-  const [only] = statements;
-  const results =
-    statements.length === 1 && only !== undefined
-      ? [await all(db, only)]
-      : (await db.batch(statements.map((statement) => prepare(db, statement)))).map(
-          (result) => result.results,
-        );
-  byText.forEach(([, indexes], statement) => {
-    // Safe cast: `askAll` selects these columns.
-    for (const row of (results[statement] ?? []) as (Answer & { readonly n: number })[]) {
-      const index = indexes[row.n] ?? -1;
-      outcomes[index] = questions[index]?.answer(row);
+  const outcomes = new Map<Question<Outcome>, Outcome | undefined>();
+  groups.forEach(([, asked], index) => {
+    for (const row of results[index] ?? []) {
+      const question = asked[row.n];
+      if (question !== undefined) outcomes.set(question, question.answer(row));
     }
   });
-  return outcomes;
+  return questions.map((question) => outcomes.get(question));
 }
 
 /**
- * One row per array of parameters. The parameters become columns of a table that is built once, so
- * that a condition over many rows does not parse JSON for each.
+ * One row per question. The parameters become columns of a table that is built once, so that a
+ * condition over many rows does not parse JSON for each.
  */
-function askAll(text: string, params: readonly (readonly SqlParam[])[]): Sql {
+function askAll(text: string, asked: readonly Question<unknown>[]): Sql {
+  const params = asked.map((question) => question.params);
   const [first = "", ...rest] = text.split("?");
   if (params.some((list) => list.length !== rest.length))
     throw new Error(`the text contains a question mark that is not a parameter: ${text}`);

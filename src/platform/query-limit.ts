@@ -32,8 +32,7 @@ export function queriesMade(db: D1Database): { statements: number; calls: number
 
 /** `env` for one invocation. Its settings are not parsed again. */
 export function limited(env: Env, limit = QUERIES_PER_INVOCATION): Env {
-  const copy = { ...env, DB: limitedDatabase(env.DB, limit) };
-  return withSettingsOf(env, copy);
+  return withSettingsOf(env, { ...env, DB: limitedDatabase(env.DB, limit) });
 }
 
 /** Begins the next invocation of an object that keeps `db`: an alarm or a call. */

@@ -20,21 +20,15 @@ export async function read<Rows>(
   try {
     return await query(readerOf(db));
   } catch (error) {
-    throw errorOfD1(error);
+    // What drizzle's `DrizzleQueryError` wraps. The wrapper's message lists the values of all
+    // parameters, which must not reach a log, and its cause is lost on the way to another object.
+    throw error instanceof Error && "params" in error ? error.cause : error;
   }
 }
 
 /** Condition: the column has one of these values. `inArray` would bind each, and D1 binds 100. */
 export function isAmong(column: Column, values: readonly (string | number)[]): SQL {
   return sql`${column} IN (SELECT value FROM json_each(${JSON.stringify(values)}))`;
-}
-
-/**
- * The error that drizzle's `DrizzleQueryError` wraps. The wrapper's message lists the values of all
- * parameters, which must not reach a log, and its cause is lost when it crosses to another object.
- */
-function errorOfD1(error: unknown): unknown {
-  return error instanceof Error && "params" in error ? error.cause : error;
 }
 
 function readerOf(db: D1Database): Reader {

@@ -9,7 +9,6 @@
  * and cast inside SQLite. Ids are UUIDs in TypeScript and 16-byte BLOBs in D1. Write them with
  * `uuid` and read them with `readUuid`.
  */
-
 import { PLATFORM } from "./platform-limits.ts";
 
 export type SqlParam = string | number | null;
@@ -100,9 +99,7 @@ export function readUuid(hex: string): string {
   return `${h.slice(0, 8)}-${h.slice(8, 12)}-${h.slice(12, 16)}-${h.slice(16, 20)}-${h.slice(20)}`;
 }
 
-/**
- * SQL expressions by output name. `select` makes a column list of them, `jsonObject` a JSON object.
- */
+/** Expressions by output name. `select` makes a column list of them, `jsonObject` a JSON object. */
 export type Columns<Name extends string = string> = Readonly<Record<Name, Expr>>;
 
 /** A column with the type of its values, from which the type of the selected row follows. */
@@ -120,25 +117,22 @@ export function select(columns: Columns): Sql {
 }
 
 export function jsonObject(columns: Columns): Expr {
-  checkArguments("json_object", 2 * Object.keys(columns).length);
-  const members = Object.entries(columns).map(
-    ([name, column]) => sql`${raw(`'${name}'`)}, ${column}`,
+  const members = Object.entries(columns);
+  return call(
+    "json_object",
+    members.flatMap(([name, column]) => [raw(`'${name}'`), column]),
   );
-  const { text, params } = join(members, ", ");
-  return atom(`json_object(${text})`, params);
 }
-
-/** D1 accepts at most 32 arguments of a function. */
-const MAX_ARGUMENTS = PLATFORM.functionArguments;
 
 export function jsonArray(values: readonly Expr[]): Expr {
-  checkArguments("json_array", values.length);
-  const { text, params } = join(values, ", ");
-  return atom(`json_array(${text})`, params);
+  return call("json_array", values);
 }
 
-function checkArguments(name: string, count: number): void {
-  if (count > MAX_ARGUMENTS) throw new RangeError(`${name} has ${count} arguments`);
+function call(name: string, values: readonly Sql[]): Expr {
+  if (values.length > PLATFORM.functionArguments)
+    throw new RangeError(`${name} has ${values.length} arguments`);
+  const { text, params } = join(values, ", ");
+  return atom(`${name}(${text})`, params);
 }
 
 /**
@@ -149,10 +143,7 @@ export function jsonText(value: Expr): Expr {
   return expr`${value} || ''`;
 }
 
-/** D1's limits of one statement. Checked here because a local D1 accepts more. */
-const MAX_PARAMS = PLATFORM.params;
-const MAX_STATEMENT_BYTES = PLATFORM.statementBytes;
-/** D1 allows 2 MB for a value, and for a row with all of its values. */
+/** D1's limit is for a value, and for a row with all of its values. */
 const MAX_VALUE_BYTES = 0.95 * PLATFORM.valueBytes;
 
 export function prepare(db: D1Database, { text, params }: Sql): D1PreparedStatement {
@@ -160,10 +151,11 @@ export function prepare(db: D1Database, { text, params }: Sql): D1PreparedStatem
   return db.prepare(text).bind(...params);
 }
 
+/** D1's limits of one statement. Checked here because a local D1 accepts more. */
 export function checkLimits(text: string, params: readonly unknown[]): void {
-  if (params.length > MAX_PARAMS)
+  if (params.length > PLATFORM.params)
     throw new RangeError(`a statement binds ${params.length} parameters`);
-  if (text.length > MAX_STATEMENT_BYTES)
+  if (text.length > PLATFORM.statementBytes)
     throw new RangeError(`a statement is ${text.length} bytes long`);
   for (const value of params)
     if (typeof value === "string" && isTooLong(value))
@@ -191,13 +183,24 @@ export async function scalar<Value>(db: D1Database, value: Expr): Promise<Value>
   return row.value;
 }
 
+/** Runs the statements in one transaction. Returns the rows of each. */
+export async function batch<Row>(db: D1Database, statements: readonly Sql[]): Promise<Row[][]> {
+  const results = await db.batch<Row>(statements.map((statement) => prepare(db, statement)));
+  return results.map(({ results: rows }) => rows);
+}
+
+/** Whether the condition is true now. */
+export async function holds(db: D1Database, condition: Sql): Promise<boolean> {
+  const row = await first<{ holds: number }>(db, sql`SELECT ${condition} AS holds`);
+  return row?.holds === 1;
+}
+
 function toSql(value: SqlValue): Sql {
   if (typeof value === "bigint") {
     if (value > MAX_NATIVE_UNITS || value < -MAX_NATIVE_UNITS)
       throw new RangeError("an amount above 2^62 cannot be bound");
     return { text: "CAST(? AS INTEGER)", params: [value.toString()] };
   }
-  if (typeof value === "boolean") return { text: "?", params: [value ? 1 : 0] };
   if (typeof value === "object" && value !== null) return value;
-  return { text: "?", params: [value] };
+  return { text: "?", params: [typeof value === "boolean" ? Number(value) : value] };
 }

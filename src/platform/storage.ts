@@ -7,7 +7,7 @@ import type { Config } from "./config.ts";
 import { log } from "./log.ts";
 import { required } from "./preconditions.ts";
 import { Problem, type ProblemData, unavailable } from "./problem.ts";
-import { all, type Expr, expr, first, prepare, sql } from "./sql.ts";
+import { all, type Expr, expr, first, holds, prepare, sql } from "./sql.ts";
 
 const ALERT_SHARE = 0.7;
 export const STOP_SHARE = 0.8;
@@ -33,8 +33,7 @@ export const storagePrecondition = required(STORAGE_LEFT, storageFull);
 
 /** Throws if the switch is set, for commands without a guard of their own. */
 export async function requireStorage(db: D1Database): Promise<void> {
-  const row = await first<{ left: number }>(db, sql`SELECT ${STORAGE_LEFT} AS left`);
-  if (row?.left !== 1) throw new Problem(storageFull());
+  if (!(await holds(db, STORAGE_LEFT))) throw new Problem(storageFull());
 }
 
 export function limitBytes(settings: Pick<Config, "STORAGE_LIMIT_MB">): number {

@@ -1,6 +1,7 @@
 /** Deletes old rows in chunks, so that no statement blocks D1 for long. */
+import { NOW } from "./commit.ts";
 import { queriesLeft } from "./query-limit.ts";
-import { prepare, raw, type Sql, sql } from "./sql.ts";
+import { batch, raw, type Sql, sql } from "./sql.ts";
 
 const ROWS_PER_CHUNK = 5_000;
 /** Statements of one batch, so that no batch blocks D1 for long either. */
@@ -25,14 +26,30 @@ export function rowsOf(table: string, key: string, rest: Sql): Trim {
  */
 export async function trimUntilDone(db: D1Database, ...trims: readonly Trim[]): Promise<number> {
   const started = Date.now();
-  let due = [...trims];
+  const due = [...trims];
   let deleted = 0;
   while (due.length > 0 && Date.now() - started <= BUDGET_MS && queriesLeft(db) > PER_BATCH) {
-    const batch = due.splice(0, PER_BATCH);
-    const results = await db.batch(batch.map((trim) => prepare(db, trim(ROWS_PER_CHUNK))));
-    const counts = results.map(({ results: rows }) => rows.length);
-    deleted += counts.reduce((sum, count) => sum + count, 0);
-    due = [...due, ...batch.filter((_, index) => counts[index] === ROWS_PER_CHUNK)];
+    const next = due.splice(0, PER_BATCH);
+    const rows = await batch(
+      db,
+      next.map((trim) => trim(ROWS_PER_CHUNK)),
+    );
+    deleted += rows.flat().length;
+    due.push(...next.filter((_, index) => rows[index]?.length === ROWS_PER_CHUNK));
   }
   return deleted;
+}
+
+/**
+ * Keeps the latest group, because `NOW` must not go below its instant. Looks only at the oldest
+ * groups, because instants never decrease.
+ */
+export async function trimGroups(db: D1Database, keepMs: number): Promise<void> {
+  await trimUntilDone(
+    db,
+    (rows) => sql`DELETE FROM commit_groups WHERE seq IN (
+    SELECT seq FROM (SELECT seq, at FROM commit_groups ORDER BY seq LIMIT ${rows})
+    WHERE at < ${NOW} - ${keepMs} AND seq < (SELECT max(seq) FROM commit_groups))
+    RETURNING 1`,
+  );
 }

@@ -8,14 +8,12 @@ export function uuidv7(at: number = now()): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${crypto.randomUUID().slice(15)}`;
 }
 
-const SECOND = 1_000;
-
 /**
  * The id of a record that other users see. Its time is a whole second, because D1 stamps the
  * record: the milliseconds between the two would tell through which Worker it was sent.
  */
 export function publicId(): string {
-  return uuidv7(Math.floor(now() / SECOND) * SECOND);
+  return uuidv7(Math.floor(now() / 1_000) * 1_000);
 }
 
 /** The Unix milliseconds that a UUID v7 contains. */
@@ -23,9 +21,7 @@ export function instantOf(id: string): number {
   return Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16);
 }
 
-/**
- * SQL for a BLOB that is less than the ids made at this instant or later, and above earlier ones.
- */
+/** SQL for a BLOB below the ids that are made at this instant or later, and above earlier ones. */
 export function idsFrom(at: Expr): Expr {
   return expr`unhex(printf('%012x', ${at}))`;
 }

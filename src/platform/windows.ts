@@ -56,37 +56,24 @@ export const KEY_LIFE_MS = READ.replayByKey.ms + 120 * SECOND;
  * The windows through which data goes to the archive. Tests and simulations shorten all of them by
  * one divisor, so that it takes seconds.
  */
-export type Windows = {
-  readonly ended: number;
-  readonly matches: number;
-  readonly tape: number;
-  readonly commitGroups: number;
-  readonly events: number;
-  /** A range that is smaller than a full seal waits so long after the last one. */
-  readonly sealEvery: number;
-  /** Between delivery and release: longer than any request reads the ledger. */
-  readonly releaseLag: number;
-  /** The sealer looks so often whether a range is due. */
-  readonly sealerPoll: number;
-};
+export type Windows = ReturnType<typeof windowsOf>;
 
-/** Requests are not faster in a simulation. */
-const LEAST_LAG = 5 * SECOND;
-/** No batch lasts longer, and events are kept longer than the groups that wrote them. */
-const LEAST_GROUPS = 40 * SECOND;
-const LEAST_EVENTS = 60 * SECOND;
-const LEAST_POLL = SECOND;
-
-export function windowsOf(settings: { readonly HOT_WINDOWS_DIVISOR: number }): Windows {
-  const divisor = settings.HOT_WINDOWS_DIVISOR;
+export function windowsOf({ HOT_WINDOWS_DIVISOR: divisor }: { HOT_WINDOWS_DIVISOR: number }) {
   return {
     ended: KEPT.ended / divisor,
     matches: KEPT.matches / divisor,
     tape: READ.tape.ms / divisor,
-    commitGroups: Math.max(KEPT.commitGroups / divisor, LEAST_GROUPS),
-    events: Math.max(KEPT.events / divisor, LEAST_EVENTS),
+    // No batch lasts longer, and events are kept longer than the groups that wrote them.
+    commitGroups: Math.max(KEPT.commitGroups / divisor, 40 * SECOND),
+    events: Math.max(KEPT.events / divisor, 60 * SECOND),
+    /** A range that is smaller than a full seal waits so long after the last one. */
     sealEvery: (600 * SECOND) / divisor,
-    releaseLag: Math.max((120 * SECOND) / divisor, LEAST_LAG),
-    sealerPoll: Math.max((60 * SECOND) / divisor, LEAST_POLL),
-  };
+    /**
+     * Between delivery and release: longer than any request reads the ledger. Requests are not
+     * faster in a simulation.
+     */
+    releaseLag: Math.max((120 * SECOND) / divisor, 5 * SECOND),
+    /** The sealer looks so often whether a range is due. */
+    sealerPoll: Math.max((60 * SECOND) / divisor, SECOND),
+  } as const;
 }

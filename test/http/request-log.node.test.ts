@@ -1,7 +1,7 @@
 import { beforeEach, expect, it, vi } from "vitest";
 import { newRequestContext } from "../../src/http/request-context.ts";
 import type { ProblemCode } from "../../src/platform/problem.ts";
-import { logRequest } from "../../src/http/request-log.ts";
+import { logRequest } from "../../src/http/edge.ts";
 
 const START = 1_800_000_000_000;
 const SETTINGS = { LOG_SUCCESS_ONE_IN: 100, LOG_SLOW_MS: 1_000 };

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
-import { trimGroups } from "../../src/platform/trim-groups.ts";
+import { trimGroups } from "../../src/platform/trim.ts";
 import { KEPT } from "../../src/platform/windows.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { expireMissed } from "../../src/rfq/expire.ts";

@@ -1,8 +1,10 @@
 /**
  * The page of the API reference. The browser loads its script and the descriptions from this
- * service.
+ * service. The script is Scalar, which scripts/build-reference.ts takes from npm.
+ *
+ * It is a module of the Worker and not a static asset. Cloudflare runs a router before a Worker
+ * with static assets, and the router may change the request target, which the signature covers.
  */
-import { scriptUrl } from "./script.ts";
 
 const OPTIONS = {
   sources: [
@@ -21,7 +23,9 @@ const OPTIONS = {
 
 export async function pageResponse(): Promise<Response> {
   const nonce = crypto.randomUUID();
-  return new Response(page({ nonce, script: await scriptUrl() }), {
+  // The URL changes with the content, so that caches may keep the script indefinitely.
+  const script = `${SCRIPT_PATH}?v=${(await loadScript()).version}`;
+  return new Response(page({ nonce, script }), {
     headers: {
       "content-type": "text/html; charset=utf-8",
       "content-security-policy": contentPolicy(nonce),
@@ -62,4 +66,43 @@ function contentPolicy(nonce: string): string {
     "form-action 'none'",
     "frame-ancestors 'none'",
   ].join("; ");
+}
+
+export const SCRIPT_PATH = "/docs/scalar.js";
+
+type Script = { gzipped: ArrayBuffer; version: string };
+let script: Script | undefined;
+
+export async function scriptResponse(request: Request): Promise<Response> {
+  const { gzipped, version } = await loadScript();
+  // During a deployment, a page of the new version may request the script from an old instance.
+  const isCurrent = new URL(request.url).searchParams.get("v") === version;
+  const headers = {
+    "content-type": "text/javascript; charset=utf-8",
+    "cache-control": isCurrent ? "public, max-age=31536000, immutable" : "no-cache",
+    vary: "Accept-Encoding",
+  };
+  if (/\bgzip\b/.test(request.headers.get("accept-encoding") ?? "")) {
+    return new Response(gzipped, {
+      headers: { ...headers, "content-encoding": "gzip" },
+      encodeBody: "manual",
+    });
+  }
+  return new Response(new Blob([gzipped]).stream().pipeThrough(new DecompressionStream("gzip")), {
+    headers,
+  });
+}
+
+/**
+ * Imports the script on the first request, because Node imports this file too and cannot import the
+ * script. Stores the value and not the promise, because the promise of a cancelled request may
+ * never settle.
+ */
+async function loadScript(): Promise<Script> {
+  if (script === undefined) {
+    const { default: gzipped } = await import("../../../dist/reference/scalar.js.gz.bin");
+    const digest = await crypto.subtle.digest("SHA-256", gzipped);
+    script = { gzipped, version: Buffer.from(digest, 0, 8).toString("hex") };
+  }
+  return script;
 }

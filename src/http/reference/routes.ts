@@ -3,9 +3,7 @@ import * as z from "zod";
 import { route } from "../define-route.ts";
 import { respond } from "../edge.ts";
 import { described, oneOf } from "../fields.ts";
-import { restDescription, streamsDescription } from "./descriptions.ts";
-import { pageResponse } from "./page.ts";
-import { SCRIPT_PATH, scriptResponse } from "./script.ts";
+import { pageResponse, SCRIPT_PATH, scriptResponse } from "./page.ts";
 import type { EdgeContext } from "../request-context.ts";
 import type { Api } from "../route-definition.ts";
 
@@ -43,7 +41,8 @@ export function registerDocsRoutes(app: Api): void {
       description: "An OpenAPI document",
       examples: [{ openapi: "3.1.0" }],
     }),
-    handler: restDescription,
+    // Imported on the first request, because Node imports this file too and cannot import the data.
+    handler: async () => descriptionOf(await import("../../../dist/reference/openapi.json.bin")),
   });
   route(app, {
     method: "get",
@@ -58,7 +57,7 @@ export function registerDocsRoutes(app: Api): void {
       description: "An AsyncAPI document",
       examples: [{ asyncapi: "3.0.0" }],
     }),
-    handler: streamsDescription,
+    handler: async () => descriptionOf(await import("../../../dist/reference/asyncapi.json.bin")),
   });
   route(app, {
     method: "get",
@@ -92,6 +91,13 @@ export function registerDocsRoutes(app: Api): void {
   app.methods.set(SCRIPT_PATH, new Set(["GET", "HEAD"]));
   app.hono.get(SCRIPT_PATH, (c) => respond(c, () => scriptResponse(c.req.raw)));
   for (const path of ["/", "/docs/"]) app.hono.get(path, redirectBrowser);
+}
+
+/** scripts/build-reference.ts makes it of docs/openapi.json or docs/asyncapi.json. */
+function descriptionOf({ default: bytes }: { readonly default: ArrayBuffer }): Response {
+  return new Response(bytes, {
+    headers: { "content-type": "application/json", "cache-control": "public, max-age=300" },
+  });
 }
 
 /** Redirects a browser to the page. Other clients receive 404. */
