@@ -3,8 +3,10 @@ import * as z from "zod";
 import { route } from "../http/define-route.ts";
 import { boolean, described, timeOrNullOut, timeOut } from "../http/fields.ts";
 import type { Api } from "../http/route-definition.ts";
+import { toWireTimeOrNull } from "../platform/time.ts";
 import { CANCEL_TOKEN, cancelEmailChange } from "./change-email.ts";
 import { changePassword } from "./change-password.ts";
+import { userState } from "./credential-cache.ts";
 import { confirmTotp, startTotp } from "./enrol-totp.ts";
 import { freezeOwnAccount, unfreezeOwnAccount } from "./freeze-user.ts";
 import { cancelTotpRemoval, removeTotp } from "./remove-totp.ts";
@@ -26,7 +28,6 @@ import {
 import { scopeMissing } from "./scope.ts";
 import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { STEP_UP_PROBLEMS } from "./step-up.ts";
-import { shownTotp, Totp } from "./totp-state.ts";
 
 export function registerAccountRoutes(app: Api): void {
   route(app, {
@@ -150,13 +151,7 @@ function registerFreezeRoutes(app: Api): void {
     }),
     problems: ["login_failed", "account_frozen", ...SECOND_FACTOR_PROBLEMS],
     handler: async ({ api, env, db, settings, body, clientIp, waitUntil }) => {
-      const { userId, unfrozen } = await unfreezeOwnAccount(db, settings, {
-        email: body.email,
-        password: body.password,
-        totpCode: body.totp_code,
-        revokeKeys: body.revoke_keys,
-        clientIp,
-      });
+      const { userId, unfrozen } = await unfreezeOwnAccount(db, settings, { ...body, clientIp });
       waitUntil(api.rightsChanged(env, userId, "ended"));
       return { user_id: userId, revoked_keys: unfrozen && body.revoke_keys };
     },
@@ -277,4 +272,31 @@ function registerTotpRemovalRoutes(app: Api): void {
       return shownTotp(db, actor.userId, waitUntil);
     },
   });
+}
+
+/** What a session sees of its user's TOTP. */
+export const Totp = z.object({
+  enabled: described(z.boolean(), "Whether logins and step-up need a code"),
+  recovery_codes_left: described(z.int(), "Unused recovery codes"),
+  removal_at: timeOrNullOut("When a requested removal takes effect. Null: none was requested."),
+  replacement_at: timeOrNullOut(
+    "From when another device counts instead of the present one. Null: none waits.",
+  ),
+});
+
+export async function shownTotp(
+  db: D1Database,
+  userId: string,
+  waitUntil: (work: Promise<unknown>) => void,
+): Promise<z.input<typeof Totp>> {
+  const user = await userState(db, userId, waitUntil);
+  const { totp = null, removalAt = null, replacementAt = null, recoveryCodesLeft = 0 } = user ?? {};
+  const enabled = totp !== null && (removalAt === null || removalAt > Date.now());
+  const replaced = replacementAt === null || replacementAt <= Date.now();
+  return {
+    enabled,
+    recovery_codes_left: enabled ? recoveryCodesLeft : 0,
+    removal_at: enabled ? toWireTimeOrNull(removalAt) : null,
+    replacement_at: enabled && !replaced ? toWireTimeOrNull(replacementAt) : null,
+  };
 }

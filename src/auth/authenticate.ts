@@ -9,7 +9,7 @@ import { toWireTime } from "../platform/time.ts";
 import { Problem, problem } from "../platform/problem.ts";
 import { rawTarget } from "../http/request.ts";
 import { type KeyState, keyState, userState } from "./credential-cache.ts";
-import { accountFrozen } from "./frozen.ts";
+import { accountFrozen } from "./hold.ts";
 import { HELD_SCOPES, scopeMissing } from "./scope.ts";
 import {
   canonicalMessage,
@@ -19,8 +19,7 @@ import {
   verifySignature,
 } from "./hmac.ts";
 import { ipAllowed } from "../http/ip-range.ts";
-import { watchNetwork } from "./key-networks.ts";
-import { recordKeyUse } from "./key-use.ts";
+import { recordKeyUse, watchNetwork } from "./key-networks.ts";
 import { readSession } from "./session.ts";
 import type { Actor, ApiKeyActor } from "../platform/actor.ts";
 import type { Authenticate } from "../http/route-definition.ts";
@@ -77,9 +76,9 @@ async function fromSession({ request, env, settings, context }: Incoming): Promi
 
 async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<ApiKeyActor> {
   const { request, body, env, settings, context } = incoming;
-  const timestamp = request.headers.get("x-hmac-timestamp");
+  const timestamp = request.headers.get("x-hmac-timestamp") ?? "";
   const timestampMs = parseTimestampMs(timestamp);
-  if (timestamp === null || timestampMs === undefined)
+  if (timestampMs === undefined)
     throw problem(
       "timestamp_malformed",
       "X-Hmac-Timestamp must be Unix milliseconds in 1 to 16 decimal digits.",
@@ -123,10 +122,7 @@ function checkTolerance(clock: { now: number; timestampMs: number; toleranceMs: 
   throw problem(
     "timestamp_outside_tolerance",
     `The timestamp is more than ${clock.toleranceMs} ms from the server's time.${hint}`,
-    {
-      server_time: toWireTime(clock.now),
-      skew_ms: skew,
-    },
+    { server_time: toWireTime(clock.now), skew_ms: skew },
   );
 }
 

@@ -78,13 +78,12 @@ export async function requestEmailChange(
   return activeFrom;
 }
 
-export type DueEmailChange = {
+export type DueEmailChange = EmailChange & {
   readonly userId: string;
   readonly operator: string;
-} & EmailChange & {
-    readonly passwordHash: string;
-    readonly eventId: string;
-  };
+  readonly passwordHash: string;
+  readonly eventId: string;
+};
 
 /** Changes applied in one minute. There are few. */
 const MAX_DUE = 20;

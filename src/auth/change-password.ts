@@ -3,8 +3,9 @@
  * starts a security hold.
  */
 import type { SessionActor } from "../platform/actor.ts";
+import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { sql, uuid } from "../platform/sql.ts";
+import { holds, sql, uuid } from "../platform/sql.ts";
 import { type Alongside, auditRow, detailed, recordOf } from "../audit/audit.ts";
 import { holdMsOf, startHold } from "./hold.ts";
 import { inHashTurn } from "./hash-turns.ts";
@@ -14,7 +15,7 @@ import { commitOwnChange } from "./own-change.ts";
 import { hashPassword } from "./password.ts";
 import { revokeKeys } from "./revoke-key.ts";
 import { passwordSha256 } from "../audit/event-details.ts";
-import { readSessionsTrade } from "./policy.ts";
+import { sessionsMayTrade } from "./policy.ts";
 import { nextEpoch } from "./end-sessions.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
@@ -60,6 +61,6 @@ export async function changePassword(
     userId,
     epoch,
     holdUntil: Math.max(holdUntil, holdMs === 0 ? 0 : Date.now() + holdMs),
-    sessionsTrade: await readSessionsTrade(db, userId),
+    sessionsTrade: await holds(db, sessionsMayTrade(uuid(userId), NOW)),
   });
 }

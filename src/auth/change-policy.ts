@@ -5,7 +5,7 @@ import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { problem, unavailable } from "../platform/problem.ts";
-import { all, type Expr, expr, select, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, type Expr, expr, select, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { detailed, recordOf } from "../audit/audit.ts";
 import { sumText, usedByUser, withdrawnLastDay } from "./exposure.ts";
@@ -24,18 +24,9 @@ import {
 } from "./policy.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
-type Stored = {
-  readonly current: Policy;
-  readonly pending: Policy | null;
-  readonly activeFrom: number | null;
-  /** Counts the changes, so that a change applies to what it has read. */
-  readonly version: number;
-  /** Of the row that applies. Null: the defaults. */
-  readonly currentFrom: number | null;
-  readonly used: { readonly trade: bigint; readonly withdraw: bigint };
-};
+type Stored = Awaited<ReturnType<typeof readStored>>;
 
-async function readStored(db: D1Database, userId: string): Promise<Stored> {
+async function readStored(db: D1Database, userId: string) {
   const user = uuid(userId);
   const [rows, sums] = await Promise.all([
     all<PolicyRow & { waits: number; version: number }>(
@@ -55,10 +46,12 @@ async function readStored(db: D1Database, userId: string): Promise<Stored> {
     current: current === undefined ? DEFAULT_POLICY : policyOf(current),
     pending: pending === undefined ? null : policyOf(pending),
     activeFrom: pending?.activeFrom ?? null,
+    /** Counts the changes, so that a change applies to what it has read. */
     version: Math.max(0, ...rows.map(({ version }) => version)),
+    /** Of the row that applies. Null: the defaults. */
     currentFrom: current?.activeFrom ?? null,
     used: { trade: BigInt(sums[0]?.trade ?? 0), withdraw: BigInt(sums[0]?.withdraw ?? 0) },
-  };
+  } as const;
 }
 
 export async function getPolicy(
@@ -107,14 +100,15 @@ export async function changePolicy(
       when: (at) => unchanged(user, stored, at),
       statements: ({ at, applied }) => [
         sql`DELETE FROM account_policies WHERE user_id = ${user} AND ${applied}`,
-        ...rows.map(({ afterMs, policy }) =>
-          insertPolicy({
-            user,
-            policy,
-            from: expr`${at} + ${afterMs}`,
-            version: stored.version + 1,
-            applied,
-          }),
+        ...rows.map(
+          ({ afterMs, policy }) =>
+            sql`INSERT INTO account_policies (user_id, active_from, version, sessions_trade,
+                max_trade_usdc_per_day, withdraw_max_usdc_per_day, withdraw_listed_only,
+                withdraw_approval_above)
+              SELECT ${user}, ${at} + ${afterMs}, ${stored.version + 1}, ${policy.sessions_trade},
+                ${policy.max_trade_usdc_per_day}, ${policy.withdraw_max_usdc_per_day},
+                ${policy.withdraw_listed_only}, ${policy.withdraw_approval_above}
+              WHERE ${applied}`,
         ),
       ],
     });
@@ -142,21 +136,4 @@ function unchanged(user: Expr, { version, currentFrom }: Stored, at: Expr): Expr
       WHERE user_id = ${user}), 0) = ${version}
     AND (SELECT max(active_from) FROM account_policies
       WHERE user_id = ${user} AND active_from <= ${at}) IS ${currentFrom}`;
-}
-
-function insertPolicy(row: {
-  readonly user: Expr;
-  readonly policy: Policy;
-  readonly from: Expr;
-  readonly version: number;
-  readonly applied: Sql;
-}): Sql {
-  const { user, policy } = row;
-  return sql`INSERT INTO account_policies (user_id, active_from, version, sessions_trade,
-      max_trade_usdc_per_day, withdraw_max_usdc_per_day, withdraw_listed_only,
-      withdraw_approval_above)
-    SELECT ${user}, ${row.from}, ${row.version}, ${policy.sessions_trade},
-      ${policy.max_trade_usdc_per_day}, ${policy.withdraw_max_usdc_per_day},
-      ${policy.withdraw_listed_only}, ${policy.withdraw_approval_above}
-    WHERE ${row.applied}`;
 }

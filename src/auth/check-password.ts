@@ -8,7 +8,6 @@ import { inHashTurn } from "./hash-turns.ts";
 import {
   admitLogin,
   admitStepUp,
-  type Attempt,
   beginAttempt,
   type Caller,
   countFailures,
@@ -20,16 +19,14 @@ import { verifyPassword } from "./password.ts";
 
 type Verified = Pick<Login, "epoch" | "frozen" | "holdUntil" | "passwordHash"> & {
   /** Counted as a failure until `attemptSucceeded`. */
-  readonly attempt: Attempt;
+  readonly attempt: string;
   readonly userId: string;
   readonly sessionsTrade: boolean;
   /** The sealed secret of TOTP. Null: TOTP is off. */
   readonly totp: Sealed | null;
 };
 
-/**
- * At most one audit row in this time per user and IP address. login_attempts counts every attempt.
- */
+/** Until the next audit row of a user and IP address. login_attempts counts every attempt. */
 const FAILURE_AUDIT_MS = 60_000;
 
 /**

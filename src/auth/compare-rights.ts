@@ -2,11 +2,11 @@
 import { NOW } from "../platform/commit.ts";
 import {
   atom,
+  batch,
   type Columns,
   type Expr,
   expr,
   jsonObject,
-  prepare,
   select,
   type Sql,
   sql,
@@ -68,7 +68,8 @@ async function readRows(db: D1Database, { after, upTo }: Users) {
   const addresses = sql`FROM users u JOIN withdrawal_addresses b ON b.user_id = u.user_id
     WHERE ${chunk}`;
   const userId = uuidTextOf("u.user_id");
-  const [accounts, cancels, ...events] = await db.batch<{ account: string } & RightsEvent>(
+  const [accounts = [], cancels = [], ...events] = await batch<{ account: string } & RightsEvent>(
+    db,
     [
       sql`SELECT ${jsonObject(ACCOUNT)} AS account FROM users u WHERE ${chunk}`,
       firstCancels(sql`SELECT ${userId} AS subject,
@@ -79,12 +80,12 @@ async function readRows(db: D1Database, { after, upTo }: Users) {
       lastEvents(sql`SELECT ${userId} AS subject FROM users u WHERE ${chunk}`, KINDS.user),
       lastEvents(sql`SELECT ${uuidTextOf("k.api_key_id")} AS subject ${liveKeys}`, KINDS.key),
       lastEvents(sql`SELECT ${uuidTextOf("b.address_id")} AS subject ${addresses}`, KINDS.address),
-    ].map((statement) => prepare(db, statement)),
+    ],
   );
   return {
-    accounts: (accounts?.results ?? []).map(({ account }) => readAccount(account)),
-    cancels: cancels?.results ?? [],
-    events: events.flatMap(({ results }) => results),
+    accounts: accounts.map(({ account }) => readAccount(account)),
+    cancels,
+    events: events.flat(),
   };
 }
 

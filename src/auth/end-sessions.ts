@@ -1,6 +1,4 @@
-/**
- * Ends all sessions of a user by raising the epoch: the number that their tokens contain.
- */
+/** Ends all sessions of a user by raising the epoch, the number that their tokens contain. */
 import type { SessionActor } from "../platform/actor.ts";
 import { type Alongside, detailed, recordOf } from "../audit/audit.ts";
 import { type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";

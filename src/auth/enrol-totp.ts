@@ -7,7 +7,7 @@
  * can freeze, and a secret that young does not end the freeze.
  */
 import type { SessionActor } from "../platform/actor.ts";
-import { NOW } from "../platform/commit.ts";
+import { NOW, type When } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { problem } from "../platform/problem.ts";
 import { all, expr, type Expr, first, select, type Sql, sql, uuid } from "../platform/sql.ts";
@@ -115,7 +115,7 @@ async function readPending(db: D1Database, { MASTER_KEYS }: Config, userId: stri
     sql`SELECT secret_sealed AS sealed, master_key_id AS masterKeyId, recovered
       ${validSecret(owner, NOW)}`,
   );
-  return row && { ...row, ...(await openTotpSecret(MASTER_KEYS, row, owner)) };
+  return row && { ...row, secret: await openTotpSecret(MASTER_KEYS, row, owner) };
 }
 
 /** The secret that counts, and the marks of its recovery codes. Undefined: TOTP is off. */
@@ -145,7 +145,6 @@ type NewSecret = {
   readonly step: number;
   readonly codes: readonly string[];
 };
-type When = { readonly at: Expr; readonly applied: Sql };
 
 /** The earlier secret and its recovery codes end. */
 function replaceNow({ userId, box, step, codes }: NewSecret, { at, applied }: When): Sql[] {

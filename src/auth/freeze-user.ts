@@ -1,11 +1,9 @@
-/**
- * Freezes and unfreezes users. A freeze ends all sessions and cancels what waits to take effect.
- */
+/** Freezes and unfreezes users. A freeze ends all sessions, and cancels what waits. */
 import type { Actor } from "../platform/actor.ts";
-import { NOW } from "../platform/commit.ts";
+import { NOW, type When } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
-import { type Expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { holds, type Sql, sql, uuid } from "../platform/sql.ts";
 import {
   type Alongside,
   auditRow,
@@ -16,8 +14,7 @@ import {
 } from "../audit/audit.ts";
 import { checkPassword } from "./check-password.ts";
 import { forgetCredentials } from "./credential-cache.ts";
-import { accountFrozen, type FrozenBy } from "./frozen.ts";
-import { factorsPrecedeFreeze, cancelWaiting } from "./hold.ts";
+import { accountFrozen, type FrozenBy, factorsPrecedeFreeze, cancelWaiting } from "./hold.ts";
 import { attemptSucceeded } from "./login-throttle.ts";
 import { commitOwnChange } from "./own-change.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
@@ -68,7 +65,7 @@ export async function freezeOwnAccount(
 function freeze(
   settings: MacKeys,
   { by, ...record }: ReturnType<typeof recordBy> & { userId: string; by: FrozenBy },
-  { at, applied }: { at: Expr; applied: Sql },
+  { at, applied }: When,
 ): readonly Sql[] {
   const { userId } = record;
   return [
@@ -103,8 +100,8 @@ function unfreeze(userId: string, applied: Sql): Sql {
 type Unfreezing = {
   readonly email: string;
   readonly password: string;
-  readonly totpCode: string;
-  readonly revokeKeys: boolean;
+  readonly totp_code: string;
+  readonly revoke_keys: boolean;
   readonly clientIp: string | undefined;
 };
 
@@ -127,15 +124,23 @@ export async function unfreezeOwnAccount(
   const { attempt, userId, epoch, totp, passwordHash, frozen } = verified;
   if (frozen === "operator") throw new Problem(accountFrozen("operator"));
   // Before the code, so that it is not used up.
-  const factors = sql`SELECT ${factorsPrecedeFreeze(settings, userId, NOW)} AS old`;
-  const tooYoung = totp !== null && (await first<{ old: number }>(db, factors))?.old === 0;
-  if (frozen === "self" && tooYoung) throw factorsTooYoung();
+  if (
+    frozen === "self" &&
+    totp !== null &&
+    !(await holds(db, factorsPrecedeFreeze(settings, userId, NOW)))
+  )
+    throw new Problem({
+      ...accountFrozen("self"),
+      detail:
+        "The password or the authenticator changed less than the security delay before the " +
+        "freeze. Contact the operator.",
+    });
   // The guard does not check TOTP again: it changes only while the account is not frozen, and a
   // freeze raises the epoch that the guard compares.
   const checkedTotp = await checkSecondFactor(db, settings, {
     userId,
     clientIp,
-    codes: { totp_code: request.totpCode },
+    codes: { totp_code: request.totp_code },
     totp,
     actor: "password",
   });
@@ -154,24 +159,16 @@ export async function unfreezeOwnAccount(
     statements: ({ at }, written) => [
       unfreeze(userId, written),
       attemptSucceeded(attempt, written),
-      ...(request.revokeKeys
+      ...(request.revoke_keys
         ? revokeKeys({ userId, which: "session_minted" }, record, { at, applied: written })
         : []),
     ],
   });
   forgetCredentials(userId);
   if (!applied) {
-    const { frozen: by } = (await findUser(db, userId)) ?? { frozen: "operator" as const };
+    const user = await findUser(db, userId);
+    const by = user === undefined ? "operator" : user.frozen;
     if (by !== null) throw new Problem(accountFrozen(by));
   }
   return { userId, unfrozen: applied };
-}
-
-function factorsTooYoung(): Problem {
-  return new Problem({
-    ...accountFrozen("self"),
-    detail:
-      "The password or the authenticator changed less than the security delay before the freeze. " +
-      "Contact the operator.",
-  });
 }

@@ -24,9 +24,7 @@ export type HashCaller = {
   readonly who?: string;
 };
 
-/**
- * A turn whose request was cancelled never ends, so it expires. Its calls of D1 may take as long.
- */
+/** A turn whose request was cancelled never ends, so it expires. Calls of D1 may take as long. */
 const TURN_MS = 2_000;
 /** A turn whose request was cancelled between two rounds expires sooner. */
 const ROUND_MS = 500;
@@ -34,9 +32,7 @@ const PAUSE_MS = 60;
 let pauseMs = PAUSE_MS;
 /** Each poll wakes the thread. */
 const POLL_MS = 50;
-/**
- * After this time of a free turn, the next in order is presumed cancelled and any waiter may go.
- */
+/** When a turn was free for this time, the next in order seems cancelled, and any waiter may go. */
 const GRACE_MS = 100;
 /** A waiter that has not polled for this time was cancelled. Hashes may delay a poll. */
 const ALIVE_MS = 3_000;
@@ -130,9 +126,7 @@ export class HashTurns {
     this.#freeAt = now + pauseMs;
   }
 
-  /**
-   * Of the lane, and in it of the network, that has waited longest for a turn: the first to arrive.
-   */
+  /** The first to arrive of the lane, and in it of the network, that has waited longest. */
   #next(): Waiter | undefined {
     // The sort keeps the order of arrival.
     return [...this.#waiting].toSorted(

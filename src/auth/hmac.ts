@@ -3,13 +3,10 @@ import { bytesToHex } from "@noble/hashes/utils.js";
 
 const utf8 = new TextEncoder();
 
+type Parts = { timestamp: string; method: string; target: string; body: Uint8Array };
+
 /** `{timestamp_ms}\n{METHOD}\n{PATH_AND_QUERY}\n{BODY}` with the text and bytes as received. */
-export function canonicalMessage(parts: {
-  timestamp: string;
-  method: string;
-  target: string;
-  body: Uint8Array;
-}): Uint8Array {
+export function canonicalMessage(parts: Parts): Uint8Array {
   const head = utf8.encode(`${parts.timestamp}\n${parts.method}\n${parts.target}\n`);
   return parts.body.byteLength === 0 ? head : Buffer.concat([head, parts.body]);
 }
@@ -28,9 +25,7 @@ export function importHmacKey(secret: string): Promise<CryptoKey> {
 /** One for all requests, because WebCrypto copies it before `verify` returns its promise. */
 const signatureBytes = Buffer.alloc(32);
 
-/**
- * Compares in constant time. Accepts only canonical Base64, so that a signature has one spelling.
- */
+/** In constant time. Accepts only canonical Base64, so that a signature has one spelling. */
 export async function verifySignature(
   key: CryptoKey,
   message: Uint8Array,
@@ -54,17 +49,12 @@ export function signatureHint(signature: string): string {
 }
 
 /** Unix milliseconds, in 1 to 16 decimal digits. */
-export function parseTimestampMs(header: string | null): number | undefined {
-  return header !== null && /^[0-9]{1,16}$/.test(header) ? Number(header) : undefined;
+export function parseTimestampMs(header: string): number | undefined {
+  return /^[0-9]{1,16}$/.test(header) ? Number(header) : undefined;
 }
 
 /** The parts of the canonical message, for the client to compare. Contains no key or signature. */
-export async function describeSigned(parts: {
-  timestamp: string;
-  method: string;
-  target: string;
-  body: Uint8Array;
-}): Promise<Record<string, unknown>> {
+export async function describeSigned(parts: Parts): Promise<Record<string, unknown>> {
   const digest = await crypto.subtle.digest("SHA-256", new Uint8Array(parts.body));
   return {
     signed: {

@@ -1,15 +1,37 @@
 /**
- * The security hold: for one AUTH_SECURITY_DELAY_SECS after a change of the password, the email
- * address or the authenticator, sessions carry only `read`, no session mints a key, and nothing
- * that takes step-up changes but the password and the authenticator. Whoever made the change may be
- * a thief, and the owner reads the notice of it meanwhile. Freezing stays possible.
+ * What stops an account: a freeze, by its user, who can end it with a one-time code, or by the
+ * operator, and the security hold.
+ *
+ * A hold lasts for one AUTH_SECURITY_DELAY_SECS after a change of the password, the email address
+ * or the authenticator. Sessions carry only `read`, no session mints a key, and nothing that takes
+ * step-up changes but the password and the authenticator. Whoever made the change may be a thief,
+ * and the owner reads the notice of it meanwhile. Freezing stays possible.
  */
+import type { When } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import type { ProblemData } from "../platform/problem.ts";
-import { type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
+import { atom, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type AuditRecord, auditRow, detailed } from "../audit/audit.ts";
 import { secretAt } from "./totp-secret.ts";
+
+export type FrozenBy = "self" | "operator";
+
+/**
+ * SQL over `users u`: who froze the user. NULL: nobody. A freeze without a note of who froze is the
+ * operator's, as after a restore.
+ */
+export const FROZEN_BY: Expr = atom(
+  "iif(u.frozen_at IS NULL, NULL, iif(u.frozen_by IS 'self', 'self', 'operator'))",
+);
+
+export function accountFrozen(by: FrozenBy): ProblemData {
+  const detail =
+    by === "self"
+      ? "You froze the account. POST /auth/unfreeze ends it with a one-time code."
+      : "The account is frozen. Contact the operator.";
+  return { code: "account_frozen", detail, extensions: { frozen_by: by } };
+}
 
 export function holdMsOf({ AUTH_SECURITY_DELAY_SECS }: Config): number {
   return AUTH_SECURITY_DELAY_SECS * 1_000;
@@ -28,7 +50,7 @@ export function holdUntil(user: Expr, at: Expr): Expr {
 export function startHold(
   settings: Config,
   by: Omit<AuditRecord, "kind" | "details"> & { readonly userId: string },
-  { at, applied }: { at: Expr; applied: Sql },
+  { at, applied }: When,
 ): readonly Sql[] {
   const holdMs = holdMsOf(settings);
   const record = detailed(settings, { ...by, kind: "security_hold" }, { holdMs });
@@ -67,10 +89,7 @@ export function securityHold(untilMs: number): ProblemData {
  * Cancels changes of an account that were requested and have not taken effect, because a thief may
  * have requested them.
  */
-export function cancelWaiting(
-  userId: string,
-  { at, applied }: { at: Expr; applied: Sql },
-): readonly Sql[] {
+export function cancelWaiting(userId: string, { at, applied }: When): readonly Sql[] {
   const mine = sql`user_id = ${uuid(userId)} AND ${applied}`;
   return [
     ...cancelWaitingTotp(userId, { at, applied }),
@@ -82,10 +101,7 @@ export function cancelWaiting(
 }
 
 /** The removal and the replacement of the authenticator, with the codes of the new one. */
-export function cancelWaitingTotp(
-  userId: string,
-  { at, applied }: { at: Expr; applied: Sql },
-): readonly Sql[] {
+export function cancelWaitingTotp(userId: string, { at, applied }: When): readonly Sql[] {
   const mine = sql`user_id = ${uuid(userId)} AND ${applied}`;
   return [
     sql`UPDATE totp_secrets SET ends_at = NULL

@@ -1,7 +1,7 @@
 /**
- * Reports an API key's use from a network that it was not used from before, as for logins. The
- * key's row remembers a few networks. An isolate asks D1 once an hour for a key and network, so
- * requests of a key in use cost nothing.
+ * Notes when an API key was used, and reports its use from a new network, as for logins. The key's
+ * row remembers a few networks. An isolate asks D1 once an hour for a key and network, so requests
+ * of a key in use cost nothing.
  *
  * Only signed requests come here. A thief who sends them from many networks still writes little:
  * a key reports MAX_NEW_PER_DAY networks a day, and after that an isolate does not ask for a while.
@@ -69,6 +69,24 @@ type Incoming = {
   readonly rightsChanged: RightsChanged;
 };
 type Key = { readonly apiKeyId: string; readonly userId: string };
+
+const USE_INTERVAL_MS = 60_000;
+const recorded = new Until();
+
+/** Stores `last_used_at`, at most once a minute per key and isolate, to limit writes to D1. */
+export function recordKeyUse({ env, context }: Incoming, apiKeyId: string, now: number): void {
+  if (recorded.holds(apiKeyId, now)) return;
+  recorded.set(apiKeyId, now + USE_INTERVAL_MS);
+  const write = all(
+    env.DB,
+    sql`UPDATE api_keys SET last_used_at = ${now}
+      WHERE api_key_id = ${uuid(apiKeyId)}
+        AND coalesce(last_used_at, 0) < ${now - USE_INTERVAL_MS}`,
+  );
+  context.waitUntil(
+    write.catch((error: unknown) => log("warn", "key_use.not_recorded", errorFields(error))),
+  );
+}
 
 /** Looks a network up beside the request, unless this isolate knows it. */
 export function watchNetwork(incoming: Incoming, key: Key, now: number): void {

@@ -8,8 +8,7 @@
  * queue behind those of strangers (hash-turns.ts). For the same reason right passwords, which cost
  * a hash too, are limited per email and network: a thief of the password has other networks.
  */
-import { FROZEN_BY, type FrozenBy } from "./frozen.ts";
-import { holdUntil } from "./hold.ts";
+import { FROZEN_BY, type FrozenBy, holdUntil } from "./hold.ts";
 import { sessionsMayTrade } from "./policy.ts";
 import { secretAt } from "./totp-secret.ts";
 import { createHash } from "node:crypto";
@@ -20,11 +19,11 @@ import {
   all,
   and,
   atom,
+  batch,
   type Expr,
   expr,
   first,
   join,
-  prepare,
   type Sql,
   sql,
   TRUE,
@@ -62,7 +61,6 @@ const KNOWN_NETWORKS_PER_USER = 20;
 /** `email` is normalized. */
 export type Caller = { readonly email: string; readonly clientIp: string | undefined };
 type Limits = Pick<Config, "AUTH_LOGINS_PER_MINUTE">;
-export type Attempt = { readonly attemptId: string };
 
 type Admission = {
   readonly known: number;
@@ -186,17 +184,16 @@ export async function beginAttempt(
   db: D1Database,
   settings: Limits,
   caller: Caller,
-): Promise<{ readonly attempt: Attempt; readonly user: Login | undefined }> {
-  const attemptId = uuidv7();
+): Promise<{ readonly attempt: string; readonly user: Login | undefined }> {
+  const attempt = uuidv7();
   const totp = secretAt(NOW, "t");
   const limits = limitsOf(settings, bound(caller));
-  const [counted, found] = await db.batch(
-    [
-      sql`INSERT INTO login_attempts (attempt_id, email_hash, network, at, succeeded)
-        SELECT ${uuid(attemptId)}, ${hashOf(caller.email)}, ${networkOf(caller.clientIp)}, ${NOW}, 0
+  const [counted, found] = await batch(db, [
+    sql`INSERT INTO login_attempts (attempt_id, email_hash, network, at, succeeded)
+        SELECT ${uuid(attempt)}, ${hashOf(caller.email)}, ${networkOf(caller.clientIp)}, ${NOW}, 0
         WHERE ${and(limits.map(({ reached }) => expr`NOT ${reached}`))}
         RETURNING 1 AS counted`,
-      sql`SELECT hex(u.user_id) AS userHex, u.password_hash AS passwordHash,
+    sql`SELECT hex(u.user_id) AS userHex, u.password_hash AS passwordHash,
           u.session_epoch AS epoch, ${FROZEN_BY} AS frozen,
           ${holdUntil(atom("u.user_id"), NOW)} AS holdUntil,
           ${sessionsMayTrade(expr`u.user_id`, NOW)} AS sessionsTrade,
@@ -204,12 +201,11 @@ export async function beginAttempt(
         FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
           AND (t.ends_at IS NULL OR t.ends_at > ${NOW})
         WHERE u.email = ${caller.email}`,
-    ].map((statement) => prepare(db, statement)),
-  );
-  if (counted?.results.length === 1) {
+  ]);
+  if (counted?.length === 1) {
     // Safe cast: the statement selects the columns of the type.
-    const [user] = (found?.results ?? []) as Login[];
-    return { attempt: { attemptId }, user };
+    const [user] = (found ?? []) as Login[];
+    return { attempt, user };
   }
   const row = await first<{ waitMs: number | null }>(db, sql`SELECT ${waitOf(limits)} AS waitMs`);
   throw throttled(row?.waitMs ?? 1_000);
@@ -325,9 +321,9 @@ export function remainingAttempts(row: unknown): Record<string, string> {
 }
 
 /** Clears the failures from this network on this email address, because the password was right. */
-export function attemptSucceeded(attempt: Attempt, applied: Sql): Sql {
+export function attemptSucceeded(attempt: string, applied: Sql): Sql {
   return sql`UPDATE login_attempts SET succeeded = 1 WHERE (email_hash, network) IN
-    (SELECT email_hash, network FROM login_attempts WHERE attempt_id = ${uuid(attempt.attemptId)})
+    (SELECT email_hash, network FROM login_attempts WHERE attempt_id = ${uuid(attempt)})
     AND ${applied}`;
 }
 

@@ -10,7 +10,7 @@ import { toWireTime } from "../platform/time.ts";
 import { auditRow, commitAudited, recordBy } from "../audit/audit.ts";
 import { checkPassword } from "./check-password.ts";
 import { totpUnchanged } from "./totp-secret.ts";
-import { accountFrozen } from "./frozen.ts";
+import { accountFrozen } from "./hold.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import {
   admitLogin,

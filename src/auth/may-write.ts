@@ -21,8 +21,7 @@ import type { CommandRow } from "../platform/command-rows.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
 import { totpChanged, totpUnchanged } from "./totp-secret.ts";
-import { accountFrozen, FROZEN_BY, type FrozenBy } from "./frozen.ts";
-import { holdUntil, securityHold } from "./hold.ts";
+import { accountFrozen, FROZEN_BY, type FrozenBy, holdUntil, securityHold } from "./hold.ts";
 import type { Actor } from "../platform/actor.ts";
 
 /**

@@ -4,7 +4,7 @@ import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { described } from "../http/fields.ts";
 import { Problem } from "../platform/problem.ts";
-import { type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
+import { type Expr, expr, first, holds, sql, uuid } from "../platform/sql.ts";
 import { actorFacts, actorPrecondition, changedMeanwhile } from "./may-write.ts";
 import { countDaily, dailyPrecondition, type DailyUse, dailyUse } from "../platform/daily-limit.ts";
 import {
@@ -227,7 +227,6 @@ const TOO_MANY_KEYS = {
 } as const;
 
 /** Whether an instant is in the future of D1's clock, which also decides when a key expires. */
-export async function isFuture(db: D1Database, unixMs: number): Promise<boolean> {
-  const row = await first<{ future: number }>(db, sql`SELECT ${unixMs} > ${NOW} AS future`);
-  return row?.future === 1;
+export function isFuture(db: D1Database, unixMs: number): Promise<boolean> {
+  return holds(db, sql`${unixMs} > ${NOW}`);
 }

@@ -6,14 +6,11 @@
  * here p is 1 and the hash has several rounds instead: the result of a round is the password of the
  * next one. The work and the memory are the same, and between two rounds other requests run.
  */
-import { randomBytes, scrypt, timingSafeEqual } from "node:crypto";
+import { randomBytes, scrypt, type ScryptOptions, timingSafeEqual } from "node:crypto";
 import { pauseHash } from "./hash-turns.ts";
 
 type Parameters = { readonly logN: number; readonly r: number; readonly rounds: number };
-/**
- * From the OWASP password storage cheat sheet: N=2^13, r=8, p=10. A round takes about 10 ms and
- * 8 MiB.
- */
+/** N=2^13, r=8, p=10 of the OWASP password storage cheat sheet. A round: about 10 ms and 8 MiB. */
 const SERVICE: Parameters = { logN: 13, r: 8, rounds: 10 };
 let current = SERVICE;
 const HASH_BYTES = 32;
@@ -30,14 +27,9 @@ export async function hashPassword(
 ): Promise<string> {
   const salt = randomBytes(16);
   const hash = await derive(password, salt, parameters);
-  return [
-    "scrypt",
-    parameters.logN,
-    parameters.r,
-    parameters.rounds,
-    salt.toString("base64url"),
-    hash.toString("base64url"),
-  ].join("$");
+  const { logN, r, rounds } = parameters;
+  const [saltText, hashText] = [salt.toString("base64url"), hash.toString("base64url")];
+  return ["scrypt", logN, r, rounds, saltText, hashText].join("$");
 }
 
 /** If `stored` is undefined (no such user), never matches, but takes the same time. */
@@ -72,23 +64,18 @@ async function derive(
   salt: Buffer,
   { logN, r, rounds }: Parameters,
 ): Promise<Buffer> {
-  const bytes = Buffer.from(password);
-  if (bytes.byteLength > MAX_PASSWORD_BYTES) throw new RangeError("the password is too long");
-  let key = await deriveRound(bytes, salt, { logN, r });
-  for (let round = 1; round < rounds; round++) {
-    await pauseHash();
-    key = await deriveRound(key, salt, { logN, r });
+  let key: Buffer = Buffer.from(password);
+  if (key.byteLength > MAX_PASSWORD_BYTES) throw new RangeError("the password is too long");
+  const options = { N: 2 ** logN, r, p: 1, maxmem: 256 * 2 ** logN * r };
+  for (let round = 0; round < rounds; round++) {
+    if (round > 0) await pauseHash();
+    key = await scryptOf(key, salt, options);
   }
   return key;
 }
 
-function deriveRound(
-  password: Buffer,
-  salt: Buffer,
-  { logN, r }: Pick<Parameters, "logN" | "r">,
-): Promise<Buffer> {
-  return new Promise<Buffer>((resolve, reject) => {
-    const options = { N: 2 ** logN, r, p: 1, maxmem: 256 * 2 ** logN * r };
+function scryptOf(password: Buffer, salt: Buffer, options: ScryptOptions): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
     scrypt(password, salt, HASH_BYTES, options, (error, key) =>
       error === null ? resolve(key) : reject(error),
     );

@@ -3,22 +3,13 @@
  * at once. A looser one waits for AUTH_SECURITY_DELAY_SECS, so that its owner can cancel it if a
  * thief requested it. Nothing applies it: guards compare `active_from` with the instant.
  */
+import { isDeepStrictEqual } from "node:util";
 import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
 import { usdcLimit } from "../assets/asset-fields.ts";
 import type { PolicyView } from "../audit/event-details.ts";
 import { boolean, described, u256Out, timeOrNullOut } from "../http/fields.ts";
-import { NOW } from "../platform/commit.ts";
-import {
-  atom,
-  type Columns,
-  type Expr,
-  expr,
-  first,
-  type Sql,
-  sql,
-  uuid,
-} from "../platform/sql.ts";
+import { atom, type Columns, type Expr, expr, type Sql, sql } from "../platform/sql.ts";
 
 /** Amounts are native units of USDC. Null: no limit. */
 export type Policy = {
@@ -90,14 +81,18 @@ export const PolicyState = z
   .meta({ id: "PolicyState" });
 
 export function policyView(policy: Policy): PolicyView {
-  const amount = (value: bigint | null) => (value === null ? null : toHex(value));
-  return {
-    sessions_trade: policy.sessions_trade,
-    max_trade_usdc_per_day: amount(policy.max_trade_usdc_per_day),
-    withdraw_max_usdc_per_day: amount(policy.withdraw_max_usdc_per_day),
-    withdraw_listed_only: policy.withdraw_listed_only,
-    withdraw_approval_above: amount(policy.withdraw_approval_above),
-  };
+  return mapPolicy((field) => {
+    const value = policy[field];
+    return typeof value === "bigint" ? toHex(value) : value;
+  });
+}
+
+/** Safe casts: `value` gives each field the type that it has in `Of`. */
+function mapPolicy<Of extends Record<keyof Policy, unknown>>(
+  value: (field: keyof Policy) => Of[keyof Of],
+): Of {
+  const fields = Object.keys(DEFAULT_POLICY) as (keyof Policy)[];
+  return Object.fromEntries(fields.map((field) => [field, value(field)])) as Of;
 }
 
 /** A row of `account_policies` with the columns `POLICY_COLUMNS`. */
@@ -111,27 +106,17 @@ export const POLICY_COLUMNS: Columns = {
 
 /** D1 returns the amounts exactly, because `usdcLimit` keeps them below 2^53. */
 export function policyOf(row: PolicyRow): Policy {
-  const amount = (value: number | null) => (value === null ? null : BigInt(value));
-  return {
-    sessions_trade: row.sessions_trade === 1,
-    max_trade_usdc_per_day: amount(row.max_trade_usdc_per_day),
-    withdraw_max_usdc_per_day: amount(row.withdraw_max_usdc_per_day),
-    withdraw_listed_only: row.withdraw_listed_only === 1,
-    withdraw_approval_above: amount(row.withdraw_approval_above),
-  };
+  return mapPolicy((field) => {
+    const value = row[field];
+    if (typeof DEFAULT_POLICY[field] === "boolean") return value === 1;
+    return value === null ? null : BigInt(value);
+  });
 }
 
 /** How much a value allows: a looser one allows more. */
-const LOOSENESS: { readonly [Field in keyof Policy]: (value: Policy[Field]) => bigint } = {
-  sessions_trade: (allowed) => (allowed ? 1n : 0n),
-  max_trade_usdc_per_day: looseness,
-  withdraw_max_usdc_per_day: looseness,
-  withdraw_listed_only: (only) => (only ? 0n : 1n),
-  withdraw_approval_above: looseness,
-};
-
-function looseness(limitOf: bigint | null): bigint {
-  return limitOf ?? 2n ** 256n;
+function looseness(field: keyof Policy, { [field]: value }: Policy): bigint {
+  if (typeof value !== "boolean") return value ?? 2n ** 256n;
+  return BigInt(field === "withdraw_listed_only" ? !value : value);
 }
 
 export type PolicyChange = { readonly [Field in keyof Policy]?: Policy[Field] | undefined };
@@ -144,35 +129,15 @@ export function mergePolicy(
   { current, pending }: { current: Policy; pending: Policy | null },
   change: PolicyChange,
 ): { current: Policy; pending: Policy | null } {
-  const target: Policy = { ...(pending ?? current), ...named(change) };
-  const merged: Policy = {
-    sessions_trade: stricter("sessions_trade", current, target),
-    max_trade_usdc_per_day: stricter("max_trade_usdc_per_day", current, target),
-    withdraw_max_usdc_per_day: stricter("withdraw_max_usdc_per_day", current, target),
-    withdraw_listed_only: stricter("withdraw_listed_only", current, target),
-    withdraw_approval_above: stricter("withdraw_approval_above", current, target),
-  };
-  return { current: merged, pending: samePolicy(merged, target) ? null : target };
-}
-
-function stricter<Field extends keyof Policy>(
-  field: Field,
-  current: Policy,
-  target: Policy,
-): Policy[Field] {
-  const allowed = LOOSENESS[field];
-  return allowed(target[field]) < allowed(current[field]) ? target[field] : current[field];
-}
-
-function samePolicy(one: Policy, other: Policy): boolean {
-  return JSON.stringify(policyView(one)) === JSON.stringify(policyView(other));
-}
-
-/** Safe cast: the members that are undefined were omitted. */
-function named(change: PolicyChange): Partial<Policy> {
-  return Object.fromEntries(
-    Object.entries(change).filter(([, value]) => value !== undefined),
-  ) as Partial<Policy>;
+  const before = pending ?? current;
+  const target: Policy = mapPolicy((field) => {
+    const value = change[field];
+    return value === undefined ? before[field] : value;
+  });
+  const merged: Policy = mapPolicy((field) =>
+    looseness(field, target) < looseness(field, current) ? target[field] : current[field],
+  );
+  return { current: merged, pending: isDeepStrictEqual(merged, target) ? null : target };
 }
 
 /** The row of the policy that applies at the instant. No row if the user has never set one. */
@@ -185,12 +150,4 @@ export function effectivePolicy(userId: Expr, at: Expr): Sql {
 export function sessionsMayTrade(userId: Expr, at: Expr): Expr {
   return expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(userId, at)} p
     WHERE p.sessions_trade = 0)`;
-}
-
-export async function readSessionsTrade(db: D1Database, userId: string): Promise<boolean> {
-  const row = await first<{ allowed: number }>(
-    db,
-    sql`SELECT ${sessionsMayTrade(uuid(userId), NOW)} AS allowed`,
-  );
-  return row?.allowed === 1;
 }

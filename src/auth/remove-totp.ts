@@ -6,7 +6,7 @@ import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { problem } from "../platform/problem.ts";
-import { expr, type Expr, first, prepare, type Sql, sql, uuid } from "../platform/sql.ts";
+import { batch, expr, type Expr, first, holds, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import { detailed, recordOf } from "../audit/audit.ts";
@@ -26,8 +26,9 @@ export async function removeTotp(
 ): Promise<{ removal_at: string }> {
   const { actor, secondFactor } = await stepUp(db, settings, request);
   const { userId } = actor;
+  const { clientIp } = request;
   const afterMs = holdMsOf(settings);
-  const record = recordOf(actor, "totp_removal_requested", aboutOf(request));
+  const record = recordOf(actor, "totp_removal_requested", { ip: clientIp, subjectId: userId });
   await commitOwnChange(db, actor, {
     record: detailed(settings, record, { afterMs }),
     when: (at) => expr`EXISTS (SELECT 1 ${confirmed(userId, at)} AND ends_at IS NULL)`,
@@ -52,52 +53,35 @@ export async function removeTotp(
 export async function cancelTotpRemoval(
   db: D1Database,
   settings: MacKeys,
-  request: By,
+  { actor, clientIp }: { actor: SessionActor; clientIp: string | undefined },
 ): Promise<void> {
-  const { actor } = request;
+  const { userId } = actor;
   const waiting = (at: Expr) =>
-    expr`EXISTS (SELECT 1 ${confirmed(actor.userId, at)} AND ${waits(at)})`;
-  const record = recordOf(actor, "totp_removal_cancelled", aboutOf(request));
+    expr`EXISTS (SELECT 1 ${confirmed(userId, at)} AND (ends_at IS NOT NULL OR next_from > ${at}))`;
+  const record = recordOf(actor, "totp_removal_cancelled", { ip: clientIp, subjectId: userId });
   const applied = await commitOwnChange(db, actor, {
     record: detailed(settings, record, {}),
     when: waiting,
-    statements: (when) => cancelWaitingTotp(actor.userId, when),
+    statements: (when) => cancelWaitingTotp(userId, when),
   });
-  if (applied) return;
-  const row = await first<{ waits: number }>(db, sql`SELECT ${waiting(NOW)} AS waits`);
   // A freeze was in the way, and has ended since.
-  if (row?.waits === 1) throw changedMeanwhile();
+  if (!applied && (await holds(db, waiting(NOW)))) throw changedMeanwhile();
 }
 
 function confirmed(userId: string, at: Expr): Sql {
   return validSecret({ userId, status: "confirmed" }, at);
 }
 
-/** Condition over a valid secret: its removal or its replacement waits. */
-function waits(at: Expr): Expr {
-  return expr`ends_at IS NOT NULL OR next_from > ${at}`;
-}
-
-type By = { readonly actor: SessionActor; readonly clientIp: string | undefined };
-
-function aboutOf({ actor, clientIp }: By): { ip: string | undefined; subjectId: string } {
-  return { ip: clientIp, subjectId: actor.userId };
-}
-
-/** Removed secrets deleted in one minute. There are few. */
-const REMOVED_ROWS = 100;
-
 /** Cron task: deletes secrets that have ended with their recovery codes, and old wrong codes. */
 export async function trimTotp(db: D1Database): Promise<void> {
+  // There are few.
   const ended = sql`SELECT user_id, status FROM totp_secrets
-    WHERE ends_at < ${NOW} - ${CODE_LIMITS.windowMs} ORDER BY ends_at LIMIT ${REMOVED_ROWS}`;
-  await db.batch(
-    [
-      sql`DELETE FROM recovery_codes WHERE user_id IN (SELECT user_id
-        FROM (${ended}) WHERE status = 'confirmed')`,
-      sql`DELETE FROM totp_secrets WHERE (user_id, status) IN (${ended})`,
-    ].map((statement) => prepare(db, statement)),
-  );
+    WHERE ends_at < ${NOW} - ${CODE_LIMITS.windowMs} ORDER BY ends_at LIMIT 100`;
+  await batch(db, [
+    sql`DELETE FROM recovery_codes WHERE user_id IN (SELECT user_id
+      FROM (${ended}) WHERE status = 'confirmed')`,
+    sql`DELETE FROM totp_secrets WHERE (user_id, status) IN (${ended})`,
+  ]);
   const old = sql`WHERE at < ${NOW} - ${CODE_LIMITS.windowMs} ORDER BY at`;
   await trimUntilDone(db, rowsOf("totp_attempts", "attempt_id", old));
 }

@@ -1,5 +1,6 @@
 /** Revokes one API key, or many of a user in the batch of the change that ends them. */
 import { type Expr, expr, first, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
+import type { When } from "../platform/commit.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
 import { problem, Problem } from "../platform/problem.ts";
 import type { Actor } from "../platform/actor.ts";
@@ -102,7 +103,7 @@ export type KeysOf = { readonly userId: string; readonly which: "all" | "session
 export function revokeKeys(
   keys: KeysOf,
   by: Pick<AuditRecord, "actor" | "ip">,
-  { at, applied }: { at: Expr; applied: Sql },
+  { at, applied }: When,
 ): Sql[] {
   const live = sql`${liveKeys(keys)} AND ${applied}`;
   return [

@@ -4,7 +4,7 @@
  */
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all, prepare, raw, readUuid, select, sql } from "../platform/sql.ts";
+import { all, batch, raw, readUuid, select, sql } from "../platform/sql.ts";
 import { commitAudited, recordBy } from "../audit/audit.ts";
 import { bindingOfKey, KEY_SEAL_COLUMNS, type SealedKey } from "./key-seal.ts";
 import { newestKeyId, openSecret, type Sealed, sealSecret } from "./secret-box.ts";
@@ -110,7 +110,7 @@ async function rewrap<Row>(
       }),
     );
     const opened = updates.filter((update) => update !== undefined);
-    if (opened.length > 0) await db.batch(opened.map((update) => prepare(db, update)));
+    if (opened.length > 0) await batch(db, opened);
     result.rewrapped += opened.length;
     const last = rows.at(-1);
     if (last === undefined) return;

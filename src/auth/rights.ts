@@ -5,6 +5,7 @@
  *
  * Pure: compare-rights.ts reads the rows and events.
  */
+import { isDeepStrictEqual } from "node:util";
 import { codeMark, type KeyRights, passwordSha256, type Stored } from "../audit/event-details.ts";
 import type { DetailedKind } from "../audit/event-kinds.ts";
 import type { LoggedEvent } from "../audit/audit.ts";
@@ -158,9 +159,7 @@ function wrongPassword({ userId, passwordHash }: AccountRights, history: History
     : [{ what: "password", detail: `the password hash is not that of audit event ${set.seq}` }];
 }
 
-/**
- * A lower epoch revives sessions that were ended. A higher one ends some, so it is no difference.
- */
+/** A lower epoch revives sessions that were ended. A higher one only ends some. */
 function wrongSessions({ sessionEpoch, sessionsEnded }: AccountRights): WrongRight[] {
   return sessionEpoch < sessionsEnded
     ? [differs("sessions", { session_epoch: sessionEpoch }, { session_epoch: sessionsEnded })]
@@ -209,9 +208,9 @@ function wrongPolicy(account: AccountRights, history: History): WrongRight[] {
     .map(({ activeFrom, policy }) => ({ activeFrom, policy: policyView(policy) }))
     .toSorted((one, other) => one.activeFrom - other.activeFrom);
   // Before the first change the defaults apply, and no row is the same as a row of them.
-  const defaults = JSON.stringify(policyView(DEFAULT_POLICY));
-  const isDefault = stored.every(({ policy }) => JSON.stringify(policy) === defaults);
-  return (change === undefined && isDefault) || same(stored, expected)
+  const defaults = policyView(DEFAULT_POLICY);
+  const isDefault = stored.every(({ policy }) => isDeepStrictEqual(policy, defaults));
+  return (change === undefined && isDefault) || isDeepStrictEqual(stored, expected)
     ? []
     : [differs("policy", stored, expected)];
 }
@@ -229,7 +228,8 @@ function wrongTotp(account: AccountRights, history: History): WrongRight[] {
   const expected = replaced
     ? { ...replacementOf(account, history, replacement), endsAt }
     : { createdAt: enabled.at, nextFrom: null, endsAt };
-  if (!on || !same(totp, expected)) return [differs("TOTP", on ? totp : "off", expected)];
+  if (!on || !isDeepStrictEqual(totp, expected))
+    return [differs("TOTP", on ? totp : "off", expected)];
   const maker = replaced ? replacement : enabled;
   const made = new Set(read<"totp_enabled">(maker).codes);
   return codes.every((hash) => made.has(codeMark(hash)))
@@ -266,7 +266,7 @@ function wrongKeys({ keys }: AccountRights, history: History): WrongRight[] {
       ...read<"api_key_created">(created),
       ...(approved === undefined ? {} : read<"api_key_approved">(approved)),
     };
-    return same(row, expected) ? [] : [differs(what, row, expected)];
+    return isDeepStrictEqual(row, expected) ? [] : [differs(what, row, expected)];
   });
 }
 
@@ -282,19 +282,6 @@ function wrongAddresses(account: AccountRights, history: History): WrongRight[] 
       cancelled(account, history, { request: created, from });
     if (removed) return [{ what, detail: "the audit events say that it was removed" }];
     const expected = { chain, address, activeFrom: from };
-    return same(row, expected) ? [] : [differs(what, row, expected)];
+    return isDeepStrictEqual(row, expected) ? [] : [differs(what, row, expected)];
   });
-}
-
-/** Of values of JSON, in any order of their members. */
-function same(one: unknown, other: unknown): boolean {
-  return canonical(one) === canonical(other);
-}
-
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, member: unknown) =>
-    typeof member === "object" && member !== null && !Array.isArray(member)
-      ? Object.fromEntries(Object.entries(member).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : member,
-  );
 }

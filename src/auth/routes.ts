@@ -17,9 +17,8 @@ import { toHex } from "../assets/amount.ts";
 import { publicKeys } from "../audit/signing-keys.ts";
 import { keyState } from "./credential-cache.ts";
 import { login, register } from "./login.ts";
-import { shownTotp, Totp } from "./totp-state.ts";
 import { issueTicket } from "./ws-ticket.ts";
-import { registerAccountRoutes } from "./account-routes.ts";
+import { registerAccountRoutes, shownTotp, Totp } from "./account-routes.ts";
 import {
   anyPassword,
   email,
@@ -34,7 +33,6 @@ import {
   SessionToken,
   totpCode,
 } from "./schemas.ts";
-import type { Scope } from "../platform/actor.ts";
 import type { Api } from "../http/route-definition.ts";
 
 const Ticket = z
@@ -175,11 +173,7 @@ function registerEndSessions(app: Api): void {
 const MAX_WITHDRAW_KEY_MS = 366 * 86_400_000;
 
 /** A key that may withdraw is bound to addresses, and ends. */
-function checkWithdrawKey(body: {
-  readonly scopes: readonly Scope[];
-  readonly allowed_ips?: readonly string[] | null | undefined;
-  readonly expires_at?: number | null | undefined;
-}): void {
+function checkWithdrawKey(body: z.output<typeof NewKeyBody>): void {
   const { scopes, allowed_ips: ips, expires_at: expiresAt } = body;
   const errors: FieldError[] = [];
   if (!scopes.includes("withdraw"))

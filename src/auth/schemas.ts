@@ -12,6 +12,7 @@ import {
 import { parseIpRange } from "../http/ip-range.ts";
 import { SCOPES } from "../platform/actor.ts";
 import { KeyLimitsField } from "./key-limits.ts";
+import { MAX_PASSWORD_BYTES } from "./password.ts";
 import type { GivenCodes } from "./second-factor.ts";
 import { normalizeEmail } from "./user.ts";
 
@@ -38,16 +39,31 @@ export const email = textField(
 );
 
 /** Limited in bytes, because scrypt hashes the password before the caller is authenticated. */
-export const anyPassword = textField(
-  (given) => (given.length > 0 && Buffer.byteLength(given) <= 1_024 ? given : undefined),
-  "must be text of 1 to 1024 bytes",
-  {
-    type: "string",
-    format: "password",
-    minLength: 1,
-    maxLength: 1_024,
-    description: "1 to 1024 bytes",
-  },
+function passwordField(minChars: number, message: string, description: string) {
+  return textField(
+    (given) =>
+      Buffer.byteLength(given) <= MAX_PASSWORD_BYTES && Array.from(given).length >= minChars
+        ? given
+        : undefined,
+    message,
+    {
+      type: "string",
+      format: "password",
+      minLength: minChars,
+      maxLength: MAX_PASSWORD_BYTES,
+      description,
+    },
+  );
+}
+
+export const anyPassword = passwordField(1, "must be text of 1 to 1024 bytes", "1 to 1024 bytes");
+
+export const MIN_PASSWORD_CHARS = 12;
+
+export const newPassword = passwordField(
+  MIN_PASSWORD_CHARS,
+  "must be text of at least 12 characters and at most 1024 bytes",
+  "At least 12 characters, at most 1024 bytes",
 );
 
 export const totpCode = textField(
@@ -109,30 +125,11 @@ export function oneCode<Body extends z.ZodType<GivenCodes>>(body: Body, example:
     });
 }
 
-/**
- * The fields of step-up (step-up.ts), for the body of a session's call that changes who may act.
- */
+/** The fields of step-up (step-up.ts), for bodies of calls that change who may act. */
 export const stepUpFields = {
   password: described(anyPassword, "The password of the account"),
   totp_code: described(totpCode.optional(), "Six digits of the authenticator, if TOTP is on"),
 };
-
-export const MIN_PASSWORD_CHARS = 12;
-
-export const newPassword = textField(
-  (given) =>
-    Array.from(given).length >= MIN_PASSWORD_CHARS && Buffer.byteLength(given) <= 1_024
-      ? given
-      : undefined,
-  "must be text of at least 12 characters and at most 1024 bytes",
-  {
-    type: "string",
-    format: "password",
-    minLength: MIN_PASSWORD_CHARS,
-    maxLength: 1_024,
-    description: "At least 12 characters, at most 1024 bytes",
-  },
-);
 
 /** What routes have in common: a session changes its own account, and anyone logs in. */
 export const OWN_POST = { tag: "Auth", method: "post", credential: "session" } as const;

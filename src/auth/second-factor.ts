@@ -19,7 +19,6 @@ import {
   openTotpSecret,
   readTotpBox,
   secretAt,
-  type StoredSecret,
 } from "./totp-secret.ts";
 import { KNOWN_NETWORK_MS } from "./login-throttle.ts";
 import type { Sealed } from "./secret-box.ts";
@@ -72,9 +71,9 @@ export async function checkSecondFactor(
   const used =
     codes.totp_code === undefined
       ? await takeRecoveryCode(db, { ...check, attempt }, codes.recovery_code ?? "")
-      : await takeCode(db, { secret, userId, attempt }, codes.totp_code);
+      : await takeCode(db, { secret, sealed: box.sealed, userId, attempt }, codes.totp_code);
   if (!used) throw invalidCode();
-  return secret.sealed;
+  return box.sealed;
 }
 
 /** A row that was edited or moved does not open. Then no code is valid. */
@@ -83,7 +82,7 @@ async function openOrAlert(
   ring: Config["MASTER_KEYS"],
   box: Sealed,
   userId: string,
-): Promise<StoredSecret> {
+): Promise<string> {
   try {
     return await openTotpSecret(ring, box, { userId, status: "confirmed" });
   } catch (error) {
@@ -137,13 +136,13 @@ async function countCode(
  */
 async function takeCode(
   db: D1Database,
-  { secret, userId, attempt }: { secret: StoredSecret; userId: string; attempt: string },
+  { secret, sealed, userId, attempt }: Record<"secret" | "sealed" | "userId" | "attempt", string>,
   code: string,
 ): Promise<boolean> {
-  const step = stepOfCode(secret.secret, code, Date.now());
+  const step = stepOfCode(secret, code, Date.now());
   if (step === undefined) return false;
   const unused = sql`user_id = ${uuid(userId)} AND status = 'confirmed'
-    AND ${secretAt(NOW).sealed} = ${secret.sealed} AND last_step < ${step}`;
+    AND ${secretAt(NOW).sealed} = ${sealed} AND last_step < ${step}`;
   const group = newGroup();
   const rows = await commitOrThrow(db, group, [
     codeWasRight(attempt, TRUE),

@@ -42,12 +42,7 @@ export async function stepUp(
   settings: Config,
   { actor, fields, clientIp }: StepUpRequest,
   { duringHold = false } = {},
-): Promise<{
-  actor: CheckedActor;
-  email: string;
-  secondFactor: "off" | "passed";
-  holdUntil: number;
-}> {
+) {
   const { userId } = actor;
   const user = await findUser(db, userId);
   if (user === undefined)
@@ -74,10 +69,8 @@ export async function stepUp(
     email,
     secondFactor: checkedTotp === null ? "off" : "passed",
     holdUntil,
-  };
+  } as const;
 }
-
-type OwnerFields = GivenCodes & { readonly password?: string | undefined };
 
 /** The problems that `confirmOwner` throws, for route definitions. */
 export const CONFIRM_PROBLEMS = ["password_required", ...STEP_UP_PROBLEMS] as const;
@@ -89,7 +82,9 @@ export const CONFIRM_PROBLEMS = ["password_required", ...STEP_UP_PROBLEMS] as co
 export async function confirmOwner(
   db: D1Database,
   settings: Config,
-  request: Omit<StepUpRequest, "fields"> & { readonly fields: OwnerFields },
+  request: Omit<StepUpRequest, "fields"> & {
+    readonly fields: GivenCodes & { readonly password?: string | undefined };
+  },
 ): Promise<CheckedActor> {
   const { actor, clientIp, fields } = request;
   const { password } = fields;

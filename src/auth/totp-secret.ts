@@ -18,8 +18,7 @@ import {
 } from "../platform/sql.ts";
 import { openSecret, type Sealed, sealSecret } from "./secret-box.ts";
 
-type Status = "pending" | "confirmed";
-type Owner = { readonly userId: string; readonly status: Status };
+type Owner = { readonly userId: string; readonly status: "pending" | "confirmed" };
 type Ring = Config["MASTER_KEYS"];
 
 /** `FROM … WHERE …` of the secret that is valid at an instant. */
@@ -43,8 +42,6 @@ export function secretAt(
   };
 }
 
-export type StoredSecret = Sealed & { readonly secret: string };
-
 /** Reads the sealed secret. Undefined if there is none. */
 export function readTotpBox(db: D1Database, owner: Owner): Promise<Sealed | undefined> {
   const { sealed, masterKeyId } = secretAt(NOW);
@@ -54,8 +51,8 @@ export function readTotpBox(db: D1Database, owner: Owner): Promise<Sealed | unde
   );
 }
 
-export async function openTotpSecret(ring: Ring, box: Sealed, owner: Owner): Promise<StoredSecret> {
-  return { ...box, secret: await openSecret(ring, box, bindingOfTotp(owner)) };
+export function openTotpSecret(ring: Ring, box: Sealed, owner: Owner): Promise<string> {
+  return openSecret(ring, box, bindingOfTotp(owner));
 }
 
 export function sealTotpSecret(ring: Ring, secret: string, owner: Owner): Promise<Sealed> {

@@ -3,12 +3,11 @@ import { eq } from "drizzle-orm";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import { read } from "../platform/read.ts";
-import { first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { first, holds, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, auditRow, detailed, recordBy } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
-import { FROZEN_BY, type FrozenBy } from "./frozen.ts";
-import { holdUntil } from "./hold.ts";
+import { FROZEN_BY, type FrozenBy, holdUntil } from "./hold.ts";
 import { passwordSha256 } from "../audit/event-details.ts";
 import { users } from "./tables.ts";
 
@@ -54,8 +53,8 @@ export async function createUser(
     auditRow(detailed(settings, record, hash), group.at, created),
     ...alongside(userId, group, created),
   ]);
-  const row = await first<{ created: number }>(db, sql`SELECT ${created} AS created`);
-  if (row?.created !== 1) throw problem("email_taken", "A user with this email address exists.");
+  if (!(await holds(db, created)))
+    throw problem("email_taken", "A user with this email address exists.");
   return { userId };
 }
 

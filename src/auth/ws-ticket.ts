@@ -10,8 +10,8 @@ import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import {
   all,
   atom,
+  batch,
   type Expr,
-  prepare,
   readUuid,
   select,
   type Sql,
@@ -128,11 +128,14 @@ export async function consumeTicket(
   const actor = actorOf(row);
   const rejection = actorRejectionOf(actor, row);
   if (rejection !== undefined) throw new Problem(rejection);
-  const limits = keyLimits(actor, row);
-  if (!ipAllowed(upgrade.clientIp, limits.allowedIps))
+  // A session's row has no key, so any address may use it.
+  const allowedIps = row.allowed_ips === null ? null : readAddresses(row.allowed_ips);
+  if (!ipAllowed(upgrade.clientIp, allowedIps))
     throw problem("ip_not_allowed", "Your IP address is not in this key's allow list.");
   if (!actor.scopes.includes("read")) throw scopeMissing("read", actor.scopes);
-  return { ...actor, expiresAtMs: limits.expiresAtMs };
+  const { credential } = actor;
+  const expiresAtMs = credential.kind === "session" ? credential.expiresAtMs : row.key_expires_at;
+  return { ...actor, expiresAtMs };
 }
 
 /** An upgrade that has just begun may not be registered as a subscriber yet. */
@@ -147,25 +150,23 @@ async function markUsed(
   const valid = sql`FROM ws_tickets
     WHERE ticket_hash = ${hash} AND used_at IS NULL AND expires_at > ${NOW}`;
   const facts = actorFactsOf({ user: atom("t.user_id"), key: atom("t.api_key_id") });
-  const [, , used, found] = await db.batch<TicketRow>(
-    [
-      sql`DELETE FROM opened_streams WHERE user_id = (SELECT user_id ${valid})
+  const [, , used, found] = await batch<TicketRow>(db, [
+    sql`DELETE FROM opened_streams WHERE user_id = (SELECT user_id ${valid})
         AND opened_at < ${NOW} - ${UPGRADE_MS}
         AND NOT EXISTS (SELECT 1 FROM stream_subscribers r WHERE r.name = opened_streams.stream)`,
-      sql`INSERT INTO opened_streams (user_id, opener, stream, opened_at)
+    sql`INSERT INTO opened_streams (user_id, opener, stream, opened_at)
         SELECT user_id, coalesce(api_key_id, user_id), ${stream}, ${NOW} ${valid}
         ON CONFLICT (user_id, opener, stream) DO UPDATE SET opened_at = excluded.opened_at`,
-      sql`UPDATE ws_tickets SET used_at = ${NOW}
+    sql`UPDATE ws_tickets SET used_at = ${NOW}
         WHERE ticket_hash IN (SELECT ticket_hash ${valid}) RETURNING 1`,
-      sql`SELECT hex(t.user_id) AS user_id,
+    sql`SELECT hex(t.user_id) AS user_id,
           iif(t.api_key_id IS NULL, NULL, hex(t.api_key_id)) AS api_key_id,
           t.session_epoch, t.session_expires_at, t.scopes, ${select(facts)},
           k.allowed_ips, k.expires_at AS key_expires_at, k.require_idempotency
         FROM ws_tickets t LEFT JOIN api_keys k ON k.api_key_id = t.api_key_id
         WHERE t.ticket_hash = ${hash}`,
-    ].map((statement) => prepare(db, statement)),
-  );
-  return used?.results.length === 1 ? found?.results[0] : undefined;
+  ]);
+  return used?.length === 1 ? found?.[0] : undefined;
 }
 
 /** Makes a ticket valid again, because the stream refused its socket. */
@@ -193,16 +194,6 @@ function actorOf(row: TicketRow): Actor {
       expiresAtMs: row.session_expires_at ?? 0,
     },
   };
-}
-
-function keyLimits(
-  { credential }: Actor,
-  row: TicketRow,
-): { allowedIps: readonly string[] | null; expiresAtMs: number | null } {
-  if (credential.kind === "session")
-    return { allowedIps: null, expiresAtMs: credential.expiresAtMs };
-  const { allowed_ips: stored, key_expires_at: expiresAtMs } = row;
-  return { allowedIps: stored === null ? null : readAddresses(stored), expiresAtMs };
 }
 
 /** Every deployment closes all sockets, so none is as old as this. */

@@ -43,8 +43,8 @@ export async function respond(
 type Settings = Pick<Config, "LOG_SUCCESS_ONE_IN" | "LOG_SLOW_MS">;
 
 /**
- * Always logs a failed or slow request. Of the others one in LOG_SUCCESS_ONE_IN is logged, because
- * a line costs more than a cheap read. The metrics count all. Without valid settings all are logged.
+ * Logs each failed or slow request, and of the others one in LOG_SUCCESS_ONE_IN, because a line
+ * costs more than a cheap read. Without valid settings it logs all. The metrics count all.
  */
 export function logRequest(
   context: RequestContext,

@@ -2,7 +2,7 @@
 import { recordArchive } from "../archive/cold-records.ts";
 import { uuidTextOf } from "../audit/audit.ts";
 import { listApiKeys } from "../auth/api-key.ts";
-import { FROZEN_BY, type FrozenBy } from "../auth/frozen.ts";
+import { FROZEN_BY, type FrozenBy } from "../auth/hold.ts";
 import { balanceView } from "../custody/list-balances.ts";
 import { ownUnfinishedWithdrawals } from "../custody/snapshot-custody.ts";
 import { listBalances } from "../ledger/balance.ts";

@@ -24,6 +24,9 @@ export type Group = {
   readonly seq: Expr;
 };
 
+/** The instant of a group, and the condition that the guard in it applied. */
+export type When = { readonly at: Expr; readonly applied: Sql };
+
 export function newGroup(): Group {
   return groupOf(uuidv7());
 }
@@ -73,7 +76,7 @@ export async function commit(
     const [, ...rows] = await batch(db, [begin, ...statements]);
     return { committed: true, rows };
   } catch (cause) {
-    // A duplicate group id may come from this very batch, if it committed before: the fence decides.
+    // A duplicate group id may come from this batch, if it committed before: the fence decides.
     if (isRefused(cause) && !isD1Error(cause, "group"))
       return { committed: false, reason: "constraint", cause };
     // Nothing was sent, so there is nothing to void.

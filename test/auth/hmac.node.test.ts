@@ -108,7 +108,7 @@ it("takes everything after the origin as the request target", () => {
   expect(rawTarget("http://h/a%2fb//c?x=http://y/")).toBe("/a%2fb//c?x=http://y/");
 });
 
-it.each([null, "", " 1", "1 ", "-1", "+1", "1.0", "1e3", "12345678901234567", "１"])(
+it.each(["", " 1", "1 ", "-1", "+1", "1.0", "1e3", "12345678901234567", "１"])(
   "rejects %j as a timestamp",
   (text) => {
     expect(parseTimestampMs(text)).toBeUndefined();

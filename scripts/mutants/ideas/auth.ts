@@ -143,8 +143,8 @@ export const AUTH: readonly Mutant[] = [
   ),
   ...ideas("src/auth/policy.ts", "auth/policy.node auth/policy", {
     "looser at once": [
-      "  return allowed(target[field]) < allowed(current[field]) ? target[field] : current[field];",
-      "  return allowed(target[field]) < 0n ? current[field] : target[field];",
+      "looseness(field, target) < looseness(field, current) ? target[field] : current[field]",
+      "looseness(field, target) < 0n ? current[field] : target[field]",
     ],
   }),
   ...ideas("src/auth/reset-account.ts", "operator/reset-account", {
