@@ -35,10 +35,7 @@ export const authenticate: Authenticate = async (incoming, needs) => {
   return actor;
 };
 
-/**
- * Checks the kind of credential and the scope, in the order of contract.md section 2. Undefined if
- * the actor may use the route.
- */
+/** The kind of credential, then the scope. Undefined if the actor may use the route. */
 function permissionProblem(actor: Actor, needs: Needs): Problem | undefined {
   const { kind } = actor.credential;
   if (needs.credential === "session" && kind !== "session")
@@ -101,8 +98,7 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
   checkKey(key, now, context.clientIp);
   recordKeyUse(incoming, key.apiKeyId, now);
   watchNetwork(incoming, key, now);
-  // Before `activeFrom`, a key of the operator, or one that he approves, is valid but has no
-  // scopes.
+  // Before `activeFrom`, a key of the operator, or one that he approves, is valid without scopes.
   const active = key.activeFrom !== null && key.activeFrom <= now;
   const { userId, apiKeyId, requireIdempotency } = key;
   return {

@@ -1,7 +1,4 @@
-/**
- * Changes the password of a user, which ends every session that was made with the old one, and
- * starts a security hold.
- */
+/** Changes the password, which ends all sessions and starts a security hold. */
 import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";

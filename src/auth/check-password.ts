@@ -30,8 +30,8 @@ type Verified = Pick<Login, "epoch" | "frozen" | "holdUntil" | "passwordHash"> &
 const FAILURE_AUDIT_MS = 60_000;
 
 /**
- * Throws `login_throttled`, or `login_failed` with `wrong` as its detail. `hasSession`: the caller
- * has a valid session of the user, so strangers cannot fill the lane.
+ * Throws `login_throttled`, or `login_failed` with the detail `wrong`. `hasSession`: a session of
+ * the user is valid, so strangers cannot fill the lane.
  */
 export async function checkPassword(
   db: D1Database,
@@ -60,10 +60,7 @@ export async function checkPassword(
   };
 }
 
-/**
- * Runs the same statements for unknown users, so that timing does not reveal which users exist.
- * Returns the headers of the response.
- */
+/** The same statements run for unknown users, so that timing does not reveal which users exist. */
 async function recordFailure(db: D1Database, caller: Caller): Promise<Record<string, string>> {
   const group = newGroup();
   const address = caller.clientIp ?? null;

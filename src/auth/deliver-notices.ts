@@ -67,10 +67,7 @@ async function readChanges(
   return Map.groupBy(changes, ({ subjectId }) => subjectId);
 }
 
-/**
- * The address as it was before the event, and those that were replaced in the 30 days before it: a
- * new one may be a thief's.
- */
+/** The address before the event, and those of the 30 days before: a new one may be a thief's. */
 function addressesOf(row: Row, changes: readonly Change[]) {
   const next = changes.find(({ seq }) => seq >= row.seq);
   const old = changes

@@ -42,8 +42,8 @@ export function raiseEpoch(userId: string, applied: Sql): Sql {
 }
 
 /**
- * The epoch after the next event that ends all sessions, if the epoch is `epoch` until then. A
- * guard that compares it holds only if no session was ended meanwhile.
+ * The epoch after the next event that ends all sessions, if it is `epoch` until then. A guard that
+ * compares it holds only if no session was ended meanwhile.
  */
 export async function nextEpoch(
   db: D1Database,

@@ -57,9 +57,8 @@ export function usedByUser(user: Subject, at: Expr): Expr {
 export const APPROVAL_MS = 86_400_000;
 
 /**
- * Native units of the user's withdrawals of the last day, except failed and cancelled ones and, if
- * it is given, the one with the id `except`. One that was approved counts from its approval, like a
- * new one.
+ * Native units of the user's withdrawals of the last day, except failed and cancelled ones and the
+ * one with the id `except`. One that was approved counts from its approval, like a new one.
  */
 export function withdrawnLastDay(user: Expr, at: Expr, except?: Expr): Expr {
   const from = lastDayFrom(at);

@@ -167,10 +167,8 @@ function largest(waiters: readonly Waiter[], groupOf: (waiter: Waiter) => string
 const turns = new HashTurns();
 /**
  * Runs `work`, which hashes a password, in a turn of its own. Throws `login_throttled` if too many
- * are waiting.
- *
- * Each waiter polls with its own timer, because a promise of another request never settles if that
- * request is cancelled.
+ * are waiting. Each waiter polls with its own timer, because a promise of another request never
+ * settles if that request is cancelled.
  */
 export async function inHashTurn<T>(caller: HashCaller, work: () => Promise<T>): Promise<T> {
   const waiter = turns.join(caller, Date.now());

@@ -17,10 +17,7 @@ import { secretAt } from "./totp-secret.ts";
 
 export type FrozenBy = "self" | "operator";
 
-/**
- * SQL over `users u`: who froze the user. NULL: nobody. A freeze without a note of who froze is the
- * operator's, as after a restore.
- */
+/** Over `users u`. NULL: nobody froze it. A freeze without a note of who is the operator's. */
 export const FROZEN_BY: Expr = atom(
   "iif(u.frozen_at IS NULL, NULL, iif(u.frozen_by IS 'self', 'self', 'operator'))",
 );
@@ -85,10 +82,7 @@ export function securityHold(untilMs: number): ProblemData {
   };
 }
 
-/**
- * Cancels changes of an account that were requested and have not taken effect, because a thief may
- * have requested them.
- */
+/** Cancels changes that wait to take effect, because a thief may have requested them. */
 export function cancelWaiting(userId: string, { at, applied }: When): readonly Sql[] {
   const mine = sql`user_id = ${uuid(userId)} AND ${applied}`;
   return [

@@ -42,10 +42,7 @@ export const LOGIN_LIMITS = {
   perEmailAndNetwork: 10,
   /** Failures from one IPv6 /48 on one email address. */
   perEmailAndBlock: 20,
-  /**
-   * Failures from all networks on one email address. Then each network that is not known is limited
-   * to `underAttack`.
-   */
+  /** Failures from all networks on one email address. Then unknown networks have `underAttack`. */
   perEmail: 100,
   underAttack: 2,
   /** Failures from one network on all email addresses, and from one IPv6 /48. */
@@ -74,10 +71,7 @@ const admissions = new SharedRead<Caller, Admission>();
 const unfamiliar = new Until();
 const UNFAMILIAR_MS = 10_000;
 
-/**
- * The caller's place in the queue of hashes. Throws `login_throttled` if a limit is reached, before
- * the caller takes a turn.
- */
+/** The caller's place in the queue of hashes. Throws `login_throttled` if a limit is reached. */
 export async function admitLogin(
   db: D1Database,
   settings: Limits,
@@ -176,9 +170,8 @@ export type Login = {
 };
 
 /**
- * Counts an attempt whose password will now be verified, and reads the user in the same batch.
- * Throws `login_throttled`. It counts before the hash, so that a caller who disconnects during it
- * cannot make us hash without limit.
+ * Counts an attempt and reads its user in one batch. Throws `login_throttled`. It counts before the
+ * hash, so that a caller who disconnects during it cannot make us hash without limit.
  */
 export async function beginAttempt(
   db: D1Database,

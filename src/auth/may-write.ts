@@ -1,7 +1,4 @@
-/**
- * The precondition that an actor may make a change. Every guard contains it, because the credential
- * cache may be a few seconds old.
- */
+/** The precondition of every write, because the credential cache may be a few seconds old. */
 import type { Precondition } from "../platform/preconditions.ts";
 import { Problem, type ProblemData, unavailable } from "../platform/problem.ts";
 import {
@@ -60,10 +57,7 @@ export function actorRow({ credential }: Actor): CommandRow<keyof typeof ACTOR_F
     : { api_key_id: credential.apiKeyId, session_epoch: null, session_expires_at: null };
 }
 
-/**
- * The credential of a record that belongs to it (contract.md section 1): the id of the API key, or
- * of the user for all of their sessions together.
- */
+/** Whose a record is (contract.md section 1): the API key's, or the user's of all sessions. */
 export function rowCredential(user: Expr, actor: Columns<keyof typeof ACTOR_FIELDS>): Expr {
   return expr`coalesce(${actor.api_key_id}, ${user})`;
 }

@@ -116,8 +116,8 @@ export const OPERATOR_KEY_SCOPES = ["read", "trade"] as const satisfies readonly
 export type OperatorKeyScope = (typeof OPERATOR_KEY_SCOPES)[number];
 
 /**
- * Mints a key for the operator. It has no scopes until AUTH_OPERATOR_KEY_DELAY_SECS have passed, so
- * that the user can see and revoke it before.
+ * Mints a key for the operator. It has no scopes before AUTH_OPERATOR_KEY_DELAY_SECS have passed,
+ * so that the user can revoke it.
  */
 export async function createOperatorApiKey(
   db: D1Database,

@@ -1,7 +1,4 @@
-/**
- * Seals every secret with the newest master key, so that older ones can be removed: those of API
- * keys, of TOTP and of webhooks.
- */
+/** Seals every secret with the newest master key, so that older ones can be removed. */
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { all, batch, raw, readUuid, select, sql } from "../platform/sql.ts";
@@ -54,9 +51,8 @@ const WEBHOOKS: Place<{ id: string; user: string; url: string; types: string }> 
 };
 
 /**
- * Returns the number of rewrapped secrets, and the keys, webhooks and, for TOTP, users whose secret
- * cannot be opened. Safe to repeat and during operation, because an update applies only if the
- * sealed secret has not changed.
+ * Returns the number of rewrapped secrets, and whose secrets do not open: ids of keys, webhooks
+ * and, for TOTP, users. Safe to repeat and during operation, because it compares the secret.
  */
 export async function rewrapKeys(
   db: D1Database,

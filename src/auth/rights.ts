@@ -1,9 +1,6 @@
 /**
- * Who may act for an account, as its audit events say. The details of an event (event-details.ts)
- * say what it made of a right. So the rows can be compared with the events: a row that was edited
- * by SQL differs.
- *
- * Pure: compare-rights.ts reads the rows and events.
+ * Who may act for an account, as its audit events say (event-details.ts). A row that was edited by
+ * SQL differs. Pure: compare-rights.ts reads the rows and events.
  */
 import { isDeepStrictEqual } from "node:util";
 import { codeMark, type KeyRights, passwordSha256, type Stored } from "../audit/event-details.ts";
@@ -89,8 +86,8 @@ export type WrongRight = {
 };
 
 /**
- * The last event of each kind about each subject, and `cancels`: for each request that waits to
- * take effect the first event of each kind after it that cancels.
+ * The last event of each kind about each subject, and `cancels`: of each request that waits to take
+ * effect, the first later event of each kind that cancels.
  */
 export class History {
   readonly #events: ReadonlyMap<string, RightsEvent>;

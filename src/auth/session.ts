@@ -1,7 +1,4 @@
-/**
- * Session tokens: JWT (RFC 7519) with HS256 only. `kid` names the secret, so that secrets can be
- * rotated.
- */
+/** Session tokens: JWT (RFC 7519), HS256 only. `kid` names the secret, which can be rotated. */
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import type { Config } from "../platform/config.ts";
 import { problem } from "../platform/problem.ts";
@@ -43,10 +40,7 @@ export async function issueSession(
   return { accessToken, expiresAtMs: exp * 1_000, expiresInSecs: exp - iat };
 }
 
-/**
- * Returns the actor of an `Authorization` value. Throws `session_invalid`, or `session_expired` if
- * the signature is valid.
- */
+/** Throws `session_invalid`, or `session_expired` if the signature is valid. */
 export async function readSession(
   settings: Config,
   authorization: string,

@@ -1,7 +1,4 @@
-/**
- * The TOTP secrets of a user: the confirmed one, its replacement, which counts from an instant on,
- * and one that awaits its confirmation.
- */
+/** A user's TOTP secrets: the confirmed one, its later replacement, and an unconfirmed one. */
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import type { ProblemData } from "../platform/problem.ts";
@@ -74,9 +71,8 @@ export const CODE_INVALID: ProblemData = {
 };
 
 /**
- * What a check of the second factor has read: the sealed secret whose code was used. Null: TOTP was
- * off. Hashing the password takes long, so the owner may turn TOTP on, or move it to another
- * device, before the guard is evaluated.
+ * The sealed secret whose code was checked. Null: TOTP was off. Hashing the password takes long, so
+ * the owner may turn TOTP on, or move it to another device, before the guard is evaluated.
  */
 type Checked = { readonly userId: string; readonly checkedTotp: string | null };
 

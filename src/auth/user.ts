@@ -29,10 +29,7 @@ function asciiDomain(domain: string): string {
   return URL.canParse(url) ? new URL(url).hostname : name;
 }
 
-/**
- * Creates a user. Throws `email_taken`. `alongside` returns further statements of the same commit
- * group, which must depend on `created`.
- */
+/** Throws `email_taken`. What `alongside` adds to the commit group must depend on `created`. */
 export async function createUser(
   db: D1Database,
   settings: MacKeys,

@@ -1,9 +1,6 @@
 /**
  * Keyset pagination (contract.md section 1, "page"). A cursor is the sort position of the last item
- * of a page.
- *
- * A list reads `fetchCount(page)` rows after the cursor. `pageOf` removes the extra row and makes
- * the response.
+ * of a page. A list reads `fetchCount(page)` rows after it, and `pageOf` removes the extra row.
  */
 import * as z from "zod";
 import { type Column, type SQL, sql as fragmentOf } from "drizzle-orm";
@@ -66,10 +63,7 @@ export function fetchCount(page: { readonly limit: number }): number {
   return page.limit + 1;
 }
 
-/**
- * Condition for the rows after the cursor, for `ORDER BY <at> DESC, <id> DESC`. Column names must
- * be trusted text.
- */
+/** Rows after the cursor, for `ORDER BY <at> DESC, <id> DESC`. Column names are trusted text. */
 export function olderThan(page: PageQuery<TimeId>, columns: { at: string; id: string }): Sql {
   const after = page.last_cursor?.position;
   if (after === undefined) return sql`1`;

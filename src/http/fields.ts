@@ -30,8 +30,8 @@ export class QueryText {
 export type Source = "query" | "string" | "number";
 
 /**
- * A field whose text is converted once, at the edge. `convert` returns undefined for invalid text.
- * `message` states the rule and never contains the value.
+ * A field whose text is converted once. `convert` returns undefined for invalid text. `message`
+ * states the rule and never contains the value.
  */
 export function field<T>(convert: Convert<T>, message: string, documented: Documented) {
   const schema = z

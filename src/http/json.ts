@@ -27,9 +27,8 @@ export const MAX_MEMBERS = 64;
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Returns the fields of a JSON object; an empty body equals `{}`. Adds repeated keys to `errors`,
- * so that the other fields can be validated too. Throws `invalid_request` if the text is not a JSON
- * object.
+ * The fields of a JSON object; an empty body equals `{}`. Adds repeated keys to `errors`, so that
+ * other fields can be validated too. Throws `invalid_request` if the text is not a JSON object.
  */
 export function parseJsonObject(
   bytes: Uint8Array,
@@ -80,10 +79,7 @@ type Container =
   | { kind: "object"; members: number; keys: Set<string>; key: string }
   | { kind: "array"; index: number };
 
-/**
- * Checks the keys of a text that is valid JSON. Throws `invalid_request` at the first member beyond
- * the limits of depth and number.
- */
+/** Repeated keys of valid JSON. Throws `invalid_request` at the first member beyond a limit. */
 function scan(text: string, at: string): FieldError[] {
   const stack: Container[] = [];
   const keys: FieldError[] = [];

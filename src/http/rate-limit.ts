@@ -66,8 +66,8 @@ export function limitAddress(
 }
 
 /**
- * Counts a request for its user and its credential. Sockets share these budgets. A request that
- * does the work of several counts as so many `units`.
+ * Counts a request for its user and credential, whose sockets share these budgets. `units`: a
+ * request that does the work of several.
  */
 export function limitActor(
   env: object,
@@ -83,10 +83,7 @@ export function limitActor(
   ]);
 }
 
-/**
- * Counts a refused command or upgrade. Returns `rate_limited` for the next one if the limit is
- * reached.
- */
+/** Counts a refused command or upgrade. Returns `rate_limited` for the next one at the limit. */
 export function countRefusal(
   env: object,
   settings: Config,

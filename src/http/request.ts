@@ -1,7 +1,4 @@
-/**
- * Reads the request target, the body and the fields of a request. All field errors are collected,
- * so that one response reports them together.
- */
+/** Reads target, body and fields of a request. One response reports all field errors together. */
 import { isDeepStrictEqual } from "node:util";
 import * as z from "zod";
 import { QueryText } from "./fields.ts";
@@ -11,9 +8,8 @@ import { MAX_MEMBERS, parseJsonObject, shortName, shortPath } from "./json.ts";
 export const BODY_LIMIT_BYTES = 64 * 1024;
 
 /**
- * The request target as the Worker received it: `request.url` without its origin. The signature
- * covers exactly these characters. `pathname + search` would drop an empty query (`?`), and Hono
- * decodes the path.
+ * The request target as the Worker received it. The signature covers exactly these characters.
+ * `pathname + search` would drop an empty query (`?`), and Hono decodes the path.
  */
 export function rawTarget(url: string): string {
   const slash = url.indexOf("/", url.indexOf("://") + 3);
@@ -155,9 +151,8 @@ function toFieldErrors(issue: z.core.$ZodIssue, given: RawFields, where: Where):
 }
 
 /**
- * Merges the fields of a DELETE from the query and the body. A field in both must have the same
- * value. Both are parsed with the field's schema, because the spelling may differ. The body's value
- * is kept; the caller validates it with the other fields.
+ * Merges the fields of a DELETE from the query and the body, for the caller to validate. A field in
+ * both must have the same value, whose spelling may differ. The body's value is kept.
  */
 export function mergeFields(
   schema: z.ZodObject,

@@ -89,10 +89,7 @@ export function errorResponse(error: unknown, context: RequestContext): Response
   );
 }
 
-/**
- * Sets the common headers of `response` in place. Its headers must be mutable; `ownResponse` makes
- * such a copy.
- */
+/** Sets the common headers in place, so those of `response` must be mutable (`ownResponse`). */
 export function finish(response: Response, context: RequestContext): void {
   const { headers } = response;
   headers.set("x-request-id", context.requestId);
@@ -102,10 +99,7 @@ export function finish(response: Response, context: RequestContext): void {
     if (!REPLACEABLE.has(name) || !headers.has(name)) headers.set(name, value);
 }
 
-/**
- * Copies a response, because one from a Durable Object has immutable headers. A websocket must be
- * passed on explicitly.
- */
+/** A copy, because a Durable Object's response has immutable headers. A websocket is passed on. */
 export function ownResponse(response: Response): Response {
   const headers = new Headers(response.headers);
   if (response.webSocket)
@@ -113,10 +107,7 @@ export function ownResponse(response: Response): Response {
   return new Response(response.body, { status: response.status, headers });
 }
 
-/**
- * States the limits that the request counted for, beside those of the response's own problem. A
- * deployment without rate limits has no others.
- */
+/** The limits that the request counted for, beside those of the response's own problem. */
 export function addRatePolicies(
   { headers }: Response,
   { rateClass }: RequestContext,
@@ -128,10 +119,7 @@ export function addRatePolicies(
 const EXPOSED =
   "x-request-id, idempotency-replayed, retry-after, ratelimit, ratelimit-policy, allow";
 
-/**
- * Adds CORS headers for the origins in CORS_ORIGINS. The service uses no cookies, so it never
- * allows credentials.
- */
+/** CORS headers for CORS_ORIGINS. The service uses no cookies, so it never allows credentials. */
 export function addCors(response: Response, request: Request, settings: Config): void {
   if (settings.CORS_ORIGINS.length === 0) return;
   response.headers.append("vary", "Origin");

@@ -118,10 +118,7 @@ type Call<Query, Body, Fields, C extends Credential> = {
   readonly fields: Fields;
   readonly idempotencyKey: string | undefined;
   readonly api: Api;
-  /**
-   * Continues work after the response. The runtime discards its errors, so cron or a later call
-   * must be able to repeat it.
-   */
+  /** Continues after the response. Its errors are lost, so cron or a later call must repeat it. */
   readonly waitUntil: (work: Promise<unknown>) => void;
 };
 
@@ -157,16 +154,10 @@ export type RouteDefinition<
   readonly responseHeaders?: Readonly<Record<string, string>>;
   /** Media types of other success responses, e.g. `text/csv`. */
   readonly otherMediaTypes?: readonly string[];
-  /**
-   * Media type of the success response. Default: `application/json`. For any other, the handler
-   * returns a `Response`.
-   */
+  /** Default: `application/json`. For any other media type, the handler returns a `Response`. */
   readonly mediaType?: string;
   readonly idempotent?: boolean;
-  /**
-   * Whether a write may be repeated after a lost response, because repeating it has no further
-   * effect. Clients read it in the description (`x-repeatable`).
-   */
+  /** Repeating the write after a lost response has no further effect (`x-repeatable`). */
   readonly repeatable?: true;
   readonly problems?: readonly ProblemCode[];
   /** Whether the handler may change the caller's rights. Their open sockets are notified after it. */

@@ -133,10 +133,7 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
   return validated<Input<Query, Body, Fields>>(input);
 }
 
-/**
- * Venue ids are configuration, which the schemas do not know. A malformed one is reported by its
- * schema.
- */
+/** Venue ids are configuration. Schemas report malformed ones, and this reports unknown ones. */
 function checkVenues(
   { VENUES }: Config,
   given: read.RawFields,
@@ -162,9 +159,9 @@ function validated<Of>(input: { readonly [Name in keyof Of]: unknown }): Of {
 }
 
 /**
- * Takes the idempotency key from the header or the body. Removes it from the body, because the key
- * is bound to the rest of the body. A key with `require_idempotency` needs it in the body, because
- * the signature covers no header: without it a captured call could be repeated with another one.
+ * The idempotency key of the header or the body. Removes it from the body, because the key is bound
+ * to the rest. A key with `require_idempotency` needs it in the body, because the signature covers
+ * no header: without it a captured call could be repeated with another one.
  */
 function takeIdempotencyKey(
   request: Request,

@@ -1,7 +1,4 @@
-/**
- * The caller of a request and its credential. `auth/` verifies the credential. The types are here
- * because every layer uses them.
- */
+/** The caller of a request and its credential, which auth/ verifies. */
 
 export const SCOPES = ["read", "trade", "withdraw"] as const;
 export type Scope = (typeof SCOPES)[number];

@@ -3,15 +3,9 @@
  * command that each names.
  */
 type Terms = {
-  /**
-   * `page` calls somebody at any hour, because money may move wrongly, or cannot move. A `ticket`
-   * can wait for the morning.
-   */
+  /** `page`: at any hour, because money may move wrongly or cannot move. `ticket`: by day. */
   readonly urgency: "page" | "ticket";
-  /**
-   * Words of the operator's next command. If no command closes the alert, it shows the cause. Left
-   * out: `alerts close`.
-   */
+  /** The operator's next command, or one that shows the cause. Default: `alerts close`. */
   readonly next?: (subject: string) => readonly string[];
   /**
    * `review`: only `alerts close`, or a command about the same record, because the service cannot

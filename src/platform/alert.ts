@@ -1,7 +1,4 @@
-/**
- * Raises and resolves alerts. An alert is a row that stays open until it is resolved, plus one
- * error line in the log when it is raised. alert-kinds.ts lists the kinds.
- */
+/** Alerts: rows that stay open until they are resolved, with a line in the log when raised. */
 import type { AlertKind } from "./alert-kinds.ts";
 import { NOW } from "./commit.ts";
 import { log } from "./log.ts";

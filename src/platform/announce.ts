@@ -9,19 +9,13 @@ export function accountStreamOf(column: string): Expr {
   return atom(`lower('account:' || ${id})`);
 }
 
-/**
- * `active_at` of a stream is at most this far behind its last event. The trigger
- * `event_runs_advance` contains the same number.
- */
+/** `active_at` of a stream lags its last event by at most this, as in `event_runs_advance`. */
 export const ACTIVE_WITHIN_MS = 3_600_000;
 
 /** Events in a row of `event_runs`, so that none comes near D1's limit of 2 MB. */
 const MAX_RUN = 256;
 
-/**
- * The smallest `run_id` of a commit group, whose events are below that of the next group. The
- * trigger `event_commands_write` contains the same number of bits.
- */
+/** The smallest `run_id` of a group. The trigger `event_commands_write` shifts by as many bits. */
 export function firstRunOf(group: Expr): Expr {
   return expr`${group} << 20`;
 }

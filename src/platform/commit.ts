@@ -85,10 +85,7 @@ export async function commit(
   }
 }
 
-/**
- * A group was rolled back by a constraint, so it certainly changed nothing. The guard should have
- * prevented this, so it is a bug and becomes a 500.
- */
+/** A constraint rolled the group back, so it changed nothing. Its guard has a bug, hence 500. */
 export class RolledBack extends Error {
   constructor(groupId: string, cause: unknown) {
     super(`Commit group ${groupId} was rolled back`, { cause });
@@ -148,10 +145,7 @@ export async function claimFence(
   }
 }
 
-/**
- * Whether a statement was refused, by SQLite or by our own check of its size. Then the whole batch
- * was certainly rolled back or never sent.
- */
+/** Whether SQLite or our limits refused a statement. Then the batch was rolled back or not sent. */
 function isRefused(cause: unknown): boolean {
   if (!(cause instanceof Error)) return false;
   return (

@@ -1,7 +1,4 @@
-/**
- * Settings and secrets, parsed once per isolate. An invalid setting fails the first request, before
- * it can affect a balance.
- */
+/** Settings and secrets. An invalid one fails the first request, before it can affect a balance. */
 import * as z from "zod";
 import { PLATFORM } from "./platform-limits.ts";
 import { MAX_VENUES, VENUE_ID } from "./venues.ts";
@@ -29,10 +26,7 @@ const Chain = z.strictObject({
   rpc_urls: z.array(z.url()).default([]),
   factory: address,
   vault: address,
-  /**
-   * Vaults that `vault` took over from. Their events are still read, because a payment may have
-   * been on its way when the vault changed.
-   */
+  /** Vaults before `vault`. Their events are read, because a payment may have been on its way. */
   previous_vaults: z.array(address).max(16).default([]),
   usdc: address,
   /** Blocks, including the deposit's own, before a deposit is credited. */
@@ -46,10 +40,7 @@ const Chain = z.strictObject({
   /** Maximum number of blocks in one eth_getLogs call. */
   scan_range: z.int().min(1).max(10_000).default(500),
   poll_ms: z.int().min(100).max(60_000).default(12_000),
-  /**
-   * Maximum fee per gas of any transaction. A replacement that would need more is not sent, and an
-   * alert is raised.
-   */
+  /** Maximum fee per gas. A replacement that needs more is not sent, and an alert is raised. */
   max_fee_gwei: z.int().min(1).default(1_000),
   /** Lowest tip per gas, for chains whose nodes refuse less. Default: 25 on Polygon, else 0. */
   min_tip_gwei: gwei.optional(),
@@ -66,10 +57,7 @@ const Chain = z.strictObject({
   sweep_float_bps: z.int().min(0).max(10_000).default(1_000),
   /** In USDC units. Sweeps in the background leave smaller holdings where they are. */
   min_sweep: z.int().min(1).default(1_000_000),
-  /**
-   * What one native coin costs, in USDC units. If given, sweeps in the background also leave
-   * holdings that are worth less than the gas to move them.
-   */
+  /** In USDC units. If given, sweeps in the background leave what is worth less than their gas. */
   native_price: z.int().min(1).optional(),
   /** In USDC units. */
   min_deposit: minDeposit,
@@ -208,34 +196,22 @@ export const Settings = z.object({
   RFQ_OPEN_REQUESTS_PER_USER: integer(200, 1, 10_000),
   RFQ_OPEN_QUOTES_PER_USER: integer(1_000, 1, 10_000),
   RFQ_DAILY_REQUESTS: integer(10_000, 1, 10_000_000),
-  /**
-   * Commands that wait for their results. Beyond these limits one user's commands would only delay
-   * those of others.
-   */
+  /** Commands in flight. Beyond the limits one user's commands would only delay those of others. */
   RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET: integer(8, 1, 1_000),
   RFQ_COMMANDS_IN_FLIGHT_PER_USER: integer(16, 1, 1_000),
   RFQ_GROUP_WAIT_MS: integer(2, 0, 50),
   /** A command that has waited longer than this since it was received is not carried out. */
   RFQ_COMMAND_MAX_WAIT_MS: integer(2_000, 100, 60_000),
-  /**
-   * Where the platform creates objects that do not exist yet: the location of D1. Empty: near their
-   * first caller (near.ts).
-   */
+  /** Where objects are created: the location of D1. Empty: near their first caller (near.ts). */
   BOOK_LOCATION: z.enum(["", "wnam", "enam", "weur", "eeur", "apac", "oc"]).default(""),
   /** Quotes. Of other commands a group contains a quarter as many. */
   RFQ_GROUP_MAX_OPERATIONS: integer(256, 1, 256),
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
   /** D1 allows 10 GB on a paid plan, 500 MB on the free one. */
   STORAGE_LIMIT_MB: integer(10_000, 1, PLATFORM.database / 1_000_000),
-  /**
-   * Divides the windows through which data goes to the archive (windows.ts). Above 1 only in tests
-   * and simulations, because clients rely on the windows.
-   */
+  /** Divides the windows of the archive (windows.ts). Above 1 only in tests and simulations. */
   HOT_WINDOWS_DIVISOR: integer(1, 1, 3_600),
-  /**
-   * `off` deletes nothing more from the database: a brake for an operator who doubts the archive.
-   * What was deleted before is still read from the archive.
-   */
+  /** `off` deletes nothing more from the database, if the operator doubts the archive. */
   JOURNAL_RELEASE: z.enum(["on", "off"]).default("on"),
   STREAM_DAILY_TICKETS: integer(5_000, 1, 1_000_000),
   DEPOSIT_DAILY_ADDRESSES: integer(10, 1, 1_000),

@@ -57,10 +57,7 @@ export class Counts {
     known.buckets[index] = (known.buckets[index] ?? 0) + 1;
   }
 
-  /**
-   * Sends what was added, if ten seconds have passed since the last time. The caller's response
-   * does not wait for it.
-   */
+  /** Sends what was added, every ten seconds. The caller's response does not wait for it. */
   send(env: Env, waitUntil: (work: Promise<unknown>) => void): void {
     const passed = now() - this.#sentAt;
     // A clock that was put back must not stop it.

@@ -102,10 +102,7 @@ export function codesOf(kinds: EventKinds, prefix: string): number[] {
   return [...kinds].filter(([, { type }]) => type.startsWith(prefix)).map(([code]) => code);
 }
 
-/**
- * SQL for a column of the events with these codes, over rows `e` of `stream_events`. NULL if an
- * event has no such column.
- */
+/** A column of the events `e` of `stream_events` with these codes. NULL if an event has none. */
 export function eventColumn(kinds: EventKinds, name: string, codes: readonly number[]): Expr {
   const cases = codes.flatMap((code) => {
     const form = kinds.get(code)?.form;

@@ -1,4 +1,4 @@
-/** Counts what is in flight by key, such as the commands of a user, and refuses more than a limit. */
+/** Limits what is in flight by key, such as the commands of a user. */
 export class InFlight<Key> {
   readonly #max: number;
   readonly #counts = new Map<Key, number>();

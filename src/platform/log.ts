@@ -9,10 +9,7 @@ export function log(level: "info" | "warn" | "error", event: string, fields: Log
   else console.log(line);
 }
 
-/**
- * An error as log fields. D1's messages may quote SQL, but never bound values. Errors of RPC
- * clients quote URLs, whose paths may contain keys.
- */
+/** D1's messages may quote SQL, but no bound values. RPC clients quote URLs with keys. */
 export function errorFields(error: unknown): LogFields {
   if (!(error instanceof Error)) return { error: typeof error };
   const cause = error.cause instanceof Error ? error.cause.message : undefined;

@@ -1,7 +1,4 @@
-/**
- * Commits one command in a batch of its own. Commands of a book are grouped instead
- * (rfq/group-committer.ts).
- */
+/** Commits one command in a batch of its own. A book groups its own (rfq/group-committer.ts). */
 import { commit, type Group, newGroup } from "./commit.ts";
 import { errorFields, log } from "./log.ts";
 import { ask, type Question } from "./preconditions.ts";
@@ -9,10 +6,7 @@ import { unavailable } from "./problem.ts";
 import { all, type Sql } from "./sql.ts";
 
 export type Operation<Outcome> = {
-  /**
-   * The guard, then the statements that depend on the rows that it wrote. An operation whose guard
-   * does not apply writes nothing.
-   */
+  /** The guard, then what depends on the rows that it wrote. Without them nothing is written. */
   readonly statements: (group: Group) => readonly Sql[];
   /** Queries that read the effects of the group. Repeated if D1's response was lost. */
   readonly report: (group: Group) => readonly Sql[];
@@ -22,16 +16,10 @@ export type Operation<Outcome> = {
   readonly rejection: () => Question<Outcome>;
 };
 
-/**
- * An operation is retried if its preconditions failed in the guard but hold afterwards, because a
- * concurrent change was committed in between.
- */
+/** Retried if the preconditions hold after the guard did not: another change came in between. */
 const MAX_TRIES = 3;
 
-/**
- * Runs an operation with retries. Throws `unavailable` with outcome `none` if every attempt was
- * undecided.
- */
+/** Throws `unavailable` with outcome `none` if every attempt was undecided. */
 export async function runOperation<Outcome>(
   db: D1Database,
   operation: Operation<Outcome>,

@@ -20,10 +20,7 @@ import { Problem, type ProblemData } from "./problem.ts";
 
 export type Precondition<Facts, Outcome> = {
   readonly expr: Expr;
-  /**
-   * The outcome if `expr` does not hold. Undefined if the command should be retried. May throw a
-   * `Problem`.
-   */
+  /** The outcome if `expr` does not hold. Undefined: the command is retried. May throw. */
   readonly reject: (facts: Facts) => Outcome | undefined;
 };
 
@@ -44,15 +41,9 @@ export function guardOf(preconditions: readonly { readonly expr: Expr }[]): Expr
   return and(preconditions.map((precondition) => precondition.expr));
 }
 
-/**
- * The question why the guard of a command did not apply. Questions of equal `text` are answered by
- * one statement.
- */
+/** Why a guard did not apply. Questions of equal `text` are answered by one statement. */
 export type Question<Outcome> = {
-  /**
-   * Two columns of JSON arrays: `record`, the facts of the record (NULL if there is none), and
-   * `apart`, the facts that do not depend on it.
-   */
+  /** JSON arrays: `record`, the facts of the record or NULL, and `apart`, all other facts. */
   readonly text: string;
   readonly params: readonly SqlParam[];
   readonly answer: (row: Answer) => Outcome | undefined;
@@ -102,10 +93,7 @@ function named<Facts>(names: readonly string[], values: readonly unknown[]): Fac
   return Object.fromEntries(names.map((name, index) => [name, values[index]])) as Facts;
 }
 
-/**
- * Answers many questions with one read: a statement per distinct text, which takes the parameters
- * of all its questions as one JSON array.
- */
+/** Answers with one read: a statement per distinct text, with the parameters of its questions. */
 export async function ask<Outcome>(
   db: D1Database,
   questions: readonly Question<Outcome>[],

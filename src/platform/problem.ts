@@ -1,7 +1,4 @@
-/**
- * All errors of the public interface (RFC 9457). Verbs throw `Problem`; `problemBody` makes the
- * body of the HTTP response or of the socket frame.
- */
+/** All errors of the public interface (RFC 9457). Verbs throw `Problem`. */
 
 const PROBLEMS = {
   invalid_request: [400, "The request is not valid"],
@@ -135,9 +132,8 @@ export function invalidRequest(all: readonly FieldError[]): Problem {
 }
 
 /**
- * The service cannot complete the request now. `outcome` reports whether the request may have taken
- * effect. After `unknown`, a caller may repeat it only if it is idempotent or has an idempotency
- * key.
+ * The service cannot complete the request now. `outcome`: whether it may have taken effect. After
+ * `unknown` it may be repeated only if it is idempotent or has an idempotency key.
  */
 export function unavailable(
   outcome: "none" | "unknown",

@@ -4,9 +4,8 @@
 export type OnceBucket = Pick<R2Bucket, "put" | "head">;
 
 /**
- * Puts an object, or leaves the one that is there, which the caller compares if it matters. Of a
- * locked key R2 may say that the condition fails, or throw: so an exception is none if the key
- * exists.
+ * Puts an object, or leaves the one that is there, which the caller compares if it matters. R2 may
+ * throw for a locked key, so an exception is none if the key exists.
  */
 export async function putOnce(
   bucket: OnceBucket,

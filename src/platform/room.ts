@@ -11,10 +11,7 @@ export class Room {
     this.#size = size;
   }
 
-  /**
-   * Resolves when `size` fits into the budget. A larger one takes the whole budget. The caller must
-   * `leave` afterwards.
-   */
+  /** Resolves when `size` fits. A larger one takes the whole budget. The caller must `leave`. */
   enter(size: number): Promise<void> {
     return new Promise((enter) => {
       this.#waiting.push({ size: this.#within(size), enter });

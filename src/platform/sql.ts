@@ -15,10 +15,7 @@ export type SqlParam = string | number | null;
 export type Sql = { readonly text: string; readonly params: readonly SqlParam[] };
 export type Expr = Sql & { readonly isExpr: true };
 
-/**
- * The largest magnitude of a balance or posting. Above it, `CAST` could clamp a value and a sum
- * could become REAL.
- */
+/** The largest balance or posting. Above it `CAST` could clamp, and a sum could become REAL. */
 export const MAX_NATIVE_UNITS = 2n ** 62n;
 
 type SqlValue = SqlParam | bigint | boolean | Sql;
@@ -39,10 +36,7 @@ export function expr(strings: TemplateStringsArray, ...values: readonly SqlValue
   return { text: `(${text})`, params, isExpr: true };
 }
 
-/**
- * An expression that needs no parentheses: a column, a literal or a call. The text must be trusted
- * and never contain a caller's input.
- */
+/** A column, a literal or a call. Trusted text, which must never contain a caller's input. */
 export function atom(text: string, params: readonly SqlParam[] = []): Expr {
   return { text, params, isExpr: true };
 }

@@ -1,7 +1,4 @@
-/**
- * D1 limits a database to 10 GB. Everything new stops before that, so that what users have can
- * always be settled and withdrawn.
- */
+/** Nothing new is stored near D1's limit of 10 GB, so that users can still settle and withdraw. */
 import { NOW } from "./commit.ts";
 import type { Config } from "./config.ts";
 import { log } from "./log.ts";

@@ -40,10 +40,7 @@ export async function trimUntilDone(db: D1Database, ...trims: readonly Trim[]): 
   return deleted;
 }
 
-/**
- * Keeps the latest group, because `NOW` must not go below its instant. Looks only at the oldest
- * groups, because instants never decrease.
- */
+/** Keeps the latest group, because `NOW` must not go below it. Reads only the oldest groups. */
 export async function trimGroups(db: D1Database, keepMs: number): Promise<void> {
   await trimUntilDone(
     db,

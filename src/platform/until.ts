@@ -1,6 +1,6 @@
 /**
- * Until when something holds, by key, as far as this isolate remembers. When there are too many
- * keys it forgets them all, so it may only save work.
+ * Until when something holds, by key. Forgets all keys when there are too many, so it may only save
+ * work.
  */
 const MAX_KEYS = 20_000;
 

@@ -9,8 +9,8 @@ export function uuidv7(at: number = now()): string {
 }
 
 /**
- * The id of a record that other users see. Its time is a whole second, because D1 stamps the
- * record: the milliseconds between the two would tell through which Worker it was sent.
+ * The id of a record that others see. It has whole seconds, because D1 stamps the record: the
+ * milliseconds between the two would tell through which Worker it was sent.
  */
 export function publicId(): string {
   return uuidv7(Math.floor(now() / 1_000) * 1_000);

@@ -1,7 +1,4 @@
-/**
- * Venue ids are configuration: a deployment serves the venues in its setting VENUES, and refuses
- * others at the edge (http/serve-route.ts).
- */
+/** Venue ids are configuration (VENUES). The edge refuses others (http/serve-route.ts). */
 export type Venue = string;
 
 /** Neither `:` nor `;` is in it, because an asset's key is `<venue>:<asset_id>`. */

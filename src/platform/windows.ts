@@ -46,16 +46,12 @@ export const READ = {
 } as const satisfies Readonly<Record<string, { readonly of: Window; readonly ms: number }>>;
 
 /**
- * An idempotency key is free again when the id of its record is so old: `READ.replayByKey` from the
- * commit of the record. Its id was made when the command was received: at most
- * RFQ_COMMAND_MAX_WAIT_MS and MAX_CLOCK_LEAD_MS before.
+ * When an idempotency key is free again: `READ.replayByKey` after the commit of its record. The id
+ * was made before, by at most RFQ_COMMAND_MAX_WAIT_MS and MAX_CLOCK_LEAD_MS.
  */
 export const KEY_LIFE_MS = READ.replayByKey.ms + 120 * SECOND;
 
-/**
- * The windows through which data goes to the archive. Tests and simulations shorten all of them by
- * one divisor, so that it takes seconds.
- */
+/** The windows of the archive. Tests and simulations shorten them by one divisor. */
 export type Windows = ReturnType<typeof windowsOf>;
 
 export function windowsOf({ HOT_WINDOWS_DIVISOR: divisor }: { HOT_WINDOWS_DIVISOR: number }) {

@@ -94,9 +94,8 @@ export async function scriptResponse(request: Request): Promise<Response> {
 }
 
 /**
- * Imports the script on the first request, because Node imports this file too and cannot import the
- * script. Stores the value and not the promise, because the promise of a cancelled request may
- * never settle.
+ * Imported on the first request, because Node imports this file too and cannot import the script.
+ * Stores no promise, because the promise of a cancelled request may never settle.
  */
 async function loadScript(): Promise<Script> {
   if (script === undefined) {
