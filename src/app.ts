@@ -2,7 +2,7 @@
  * The HTTP edge: one Hono app with every domain's routes.
  *
  * Errors are checked in the order of contract.md section 2: 404 and 405 here, then 413, 429 by
- * address, 401, 403, 429 by credential, 415 and 400 in serve-route.ts, then those of the verbs.
+ * address, 401, 403, 429 by credential, 415 and 400 in define-route.ts, then those of the verbs.
  * Every handler runs in `respond` (http/edge.ts).
  */
 import { Hono } from "hono";
@@ -15,10 +15,10 @@ import { registerDocsRoutes } from "./http/reference/routes.ts";
 import { respond } from "./http/edge.ts";
 import { config } from "./platform/config.ts";
 import type { EdgeContext, EdgeEnv, RequestContext } from "./http/request-context.ts";
-import { problem } from "./platform/problem.ts";
+import { Problem, problem } from "./platform/problem.ts";
 import { registerServiceRoutes } from "./operator/service-routes.ts";
 import { registerPublicRoutes } from "./public-routes.ts";
-import { errorResponse, preflight } from "./http/respond.ts";
+import { preflight } from "./http/respond.ts";
 import { freezeAccount, revokingKeys } from "./rfq/end-with-rights.ts";
 import { registerRfqRoutes } from "./rfq/routes.ts";
 import { rightsChanged } from "./streams/close-ended.ts";
@@ -51,15 +51,13 @@ export function createApp(): Api {
 
 function unrouted(app: Api, c: EdgeContext, context: RequestContext): Response {
   const methods = app.methods.get(c.req.path);
-  if (methods === undefined)
-    return errorResponse(problem("route_unknown", "No such path."), context);
+  if (methods === undefined) throw problem("route_unknown", "No such path.");
   context.route = c.req.path;
   const allowed = [...methods].toSorted();
   const isPreflight =
     c.req.method === "OPTIONS" && c.req.raw.headers.has("access-control-request-method");
   if (isPreflight && config(c.env).CORS_ORIGINS.length > 0) return preflight(allowed);
-  const error = problem("method_not_allowed", `This path supports ${allowed.join(", ")}.`);
-  const response = errorResponse(error, context);
-  response.headers.set("allow", allowed.join(", "));
-  return response;
+  const allow = allowed.join(", ");
+  const detail = `This path supports ${allow}.`;
+  throw new Problem({ code: "method_not_allowed", detail, headers: { allow } });
 }

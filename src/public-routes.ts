@@ -44,7 +44,12 @@ export function registerPublicRoutes(app: Api): void {
     credential: "public",
     response: z.object({ status: described(z.literal("ok"), "Always `ok`; otherwise 503") }),
     handler: async ({ env, db }) => {
-      const responds = await health.get(env, () => respondsTo(db));
+      const responds = await health.get(env, () =>
+        all(db, sql`SELECT 1`).then(
+          () => true,
+          () => false,
+        ),
+      );
       if (!responds) throw unavailable("none");
       return { status: "ok" } as const;
     },
@@ -75,13 +80,6 @@ export function registerPublicRoutes(app: Api): void {
 const MIN_DEPOSIT =
   "Deposits below it are credited once their address has received this much of the asset. Native " +
   "units.";
-
-function respondsTo(db: D1Database): Promise<boolean> {
-  return all(db, sql`SELECT 1`).then(
-    () => true,
-    () => false,
-  );
-}
 
 const ChainSchema = z.object({
   chain: described(z.string(), "Name of the chain in this API"),
@@ -145,9 +143,7 @@ function registerConfig(app: Api): void {
         UNION ALL
         SELECT 'switch', name FROM kill_switches WHERE name = 'withdrawals_paused'`,
         );
-        const paused = new Set(
-          pauses.filter((pause) => pause.kind === "venue").map((pause) => pause.name),
-        );
+        const paused = pauses.flatMap(({ kind, name }) => (kind === "venue" ? [name] : []));
         const vaultLimits = await Promise.all(
           settings.CHAINS.map((chain) => paymentLimit(settings, chain, USDC)),
         );
@@ -162,7 +158,7 @@ function registerConfig(app: Api): void {
 function describeConfig(
   settings: Config,
   vaultLimits: readonly (bigint | undefined)[],
-  paused: { venues: ReadonlySet<string>; withdrawals: boolean },
+  paused: { venues: readonly string[]; withdrawals: boolean },
 ): z.input<typeof ConfigResponse> {
   const defaultName = defaultChain(settings).chain;
   return {
@@ -182,7 +178,7 @@ function describeConfig(
     venues: settings.VENUES.map((venue) => ({
       ...venue,
       min_deposit: toHex(BigInt(venue.min_deposit)),
-      paused: paused.venues.has(venue.venue_id),
+      paused: paused.venues.includes(venue.venue_id),
     })),
     listed_only: settings.RFQ_LISTED_ONLY === "on",
     limits: limitsOf(settings),

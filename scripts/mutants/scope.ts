@@ -28,7 +28,7 @@ export const SCOPE: Readonly<Record<string, string>> = {
     "chain/restore-claimed",
   "src/custody/withdrawal-addresses.ts": "custody/withdrawal-policy auth/who-may auth/stolen",
   "src/custody/withdrawal-policy.ts": "custody/withdrawal-policy",
-  "src/http/serve-route.ts": "http/edge http/venues docs/bad-input ledger/statement",
+  "src/http/define-route.ts": "http/edge http/venues docs/bad-input ledger/statement",
   "src/ledger/statement.ts": "ledger/statement",
   "src/platform/deadline.ts": "rfq/deadline",
   "src/rfq/accept-quote.ts":

@@ -30,27 +30,23 @@ type Needs = Parameters<Authenticate>[1];
 export const authenticate: Authenticate = async (incoming, needs) => {
   const keyId = incoming.request.headers.get("apikey");
   const actor = keyId === null ? await fromSession(incoming) : await fromSignature(incoming, keyId);
-  const denied = permissionProblem(actor, needs);
-  if (denied !== undefined) throw denied;
+  requirePermission(actor, needs);
   return actor;
 };
 
-/** The kind of credential, then the scope. Undefined if the actor may use the route. */
-function permissionProblem(actor: Actor, needs: Needs): Problem | undefined {
+function requirePermission(actor: Actor, needs: Needs): void {
   const { kind } = actor.credential;
   if (needs.credential === "session" && kind !== "session")
-    return problem("session_required", "This operation requires a session.");
-  if (needs.credential === "api_key" && kind !== "api_key") {
-    if (needs.scope === "withdraw")
-      return problem(
-        "session_cannot_withdraw",
-        "A withdrawal requires an API key with the scope withdraw.",
-      );
-    return problem("api_key_required", "This operation requires an API key.");
-  }
+    throw problem("session_required", "This operation requires a session.");
+  if (needs.credential === "api_key" && kind !== "api_key")
+    throw needs.scope === "withdraw"
+      ? problem(
+          "session_cannot_withdraw",
+          "A withdrawal requires an API key with the scope withdraw.",
+        )
+      : problem("api_key_required", "This operation requires an API key.");
   const scope = kind === "api_key" ? (needs.keyScope ?? needs.scope) : needs.scope;
-  if (scope === undefined || actor.scopes.includes(scope)) return undefined;
-  return scopeMissing(scope, actor.scopes);
+  if (scope !== undefined && !actor.scopes.includes(scope)) throw scopeMissing(scope, actor.scopes);
 }
 
 async function fromSession({ request, env, settings, context }: Incoming): Promise<Actor> {

@@ -7,40 +7,27 @@ import { uuidv7Sql } from "../platform/uuid.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import {
   admitLogin,
-  admitStepUp,
   beginAttempt,
   type Caller,
   countFailures,
-  type Login,
   remainingAttempts,
 } from "./login-throttle.ts";
-import type { Sealed } from "./secret-box.ts";
 import { verifyPassword } from "./password.ts";
-
-type Verified = Pick<Login, "epoch" | "frozen" | "holdUntil" | "passwordHash"> & {
-  /** Counted as a failure until `attemptSucceeded`. */
-  readonly attempt: string;
-  readonly userId: string;
-  readonly sessionsTrade: boolean;
-  /** The sealed secret of TOTP. Null: TOTP is off. */
-  readonly totp: Sealed | null;
-};
 
 /** Until the next audit row of a user and IP address. login_attempts counts every attempt. */
 const FAILURE_AUDIT_MS = 60_000;
 
 /**
- * Throws `login_throttled`, or `login_failed` with the detail `wrong`. `hasSession`: a session of
- * the user is valid, so strangers cannot fill the lane.
+ * Throws `login_throttled` or `login_failed`. `hasSession`: a session of the user is valid, so
+ * strangers cannot fill the lane.
  */
 export async function checkPassword(
   db: D1Database,
   settings: Config,
   caller: Caller,
-  given: { password: string; wrong: string; hasSession?: boolean },
-): Promise<Verified> {
-  const admit = given.hasSession === true ? admitStepUp : admitLogin;
-  const place = await admit(db, settings, caller);
+  given: { password: string; hasSession?: boolean },
+) {
+  const place = await admitLogin(db, settings, caller, given.hasSession);
   const { attempt, user, matches } = await inHashTurn(place, async () => {
     const begun = await beginAttempt(db, settings, caller);
     const stored = begun.user?.passwordHash;
@@ -48,14 +35,17 @@ export async function checkPassword(
   });
   if (user === undefined || !matches) {
     const headers = await recordFailure(db, caller);
-    throw new Problem({ code: "login_failed", detail: given.wrong, headers });
+    const what = given.hasSession === true ? "The password" : "The email address or the password";
+    throw new Problem({ code: "login_failed", detail: `${what} is wrong.`, headers });
   }
   const { userHex, sealed, masterKeyId, sessionsTrade, ...stored } = user;
   return {
     ...stored,
+    /** Counted as a failure until `attemptSucceeded`. */
     attempt,
     userId: readUuid(userHex),
     sessionsTrade: sessionsTrade === 1,
+    /** The sealed secret of TOTP. Null: TOTP is off. */
     totp: sealed === null || masterKeyId === null ? null : { sealed, masterKeyId },
   };
 }

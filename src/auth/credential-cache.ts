@@ -10,7 +10,7 @@
 import { raiseAlert } from "../platform/alert.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all, first, select, sql, uuid } from "../platform/sql.ts";
+import { first, select, sql, uuid } from "../platform/sql.ts";
 import { Until } from "../platform/until.ts";
 import { NOW } from "../platform/commit.ts";
 import { sessionsMayTrade } from "./policy.ts";
@@ -38,7 +38,7 @@ export type KeyState = ReturnType<typeof readRights> & {
   readonly frozen: FrozenBy | null;
   readonly key: CryptoKey;
 };
-export type UserState = {
+type UserState = {
   readonly epoch: number;
   readonly frozen: FrozenBy | null;
   /** Sessions carry only `read` until then. */
@@ -52,14 +52,6 @@ export type UserState = {
   readonly recoveryCodesLeft: number;
 };
 
-/** `readAt` is when the read began, in Unix milliseconds. */
-type Entry<T> = { readonly value: T; readonly readAt: number };
-const keyCache = new Map<string, Entry<KeyState>>();
-const userCache = new Map<string, Entry<UserState>>();
-
-/** Keys and users that a request reads again. */
-const refreshing = new Until();
-
 /** Continues a read after the response, for the requests to come. */
 type WaitUntil = (work: Promise<unknown>) => void;
 
@@ -70,7 +62,7 @@ export function keyState(
   apiKeyId: string,
   waitUntil: WaitUntil,
 ): Promise<KeyState | undefined> {
-  return lookUp(keyCache, apiKeyId, waitUntil, async () =>
+  return keys.get(apiKeyId, waitUntil, async () =>
     isOwnKeyId(settings, apiKeyId) ? readKey(db, settings, apiKeyId) : undefined,
   );
 }
@@ -80,20 +72,15 @@ export function userState(
   userId: string,
   waitUntil: WaitUntil,
 ): Promise<UserState | undefined> {
-  return lookUp(userCache, userId, waitUntil, () => readUser(db, userId));
+  return users.get(userId, waitUntil, () => readUser(db, userId));
 }
-
-type KeyRow = SealedKey & {
-  readonly revokedAt: number | null;
-  readonly frozen: FrozenBy | null;
-};
 
 async function readKey(
   db: D1Database,
   settings: Config,
   apiKeyId: string,
 ): Promise<KeyState | undefined> {
-  const [row] = await all<KeyRow>(
+  const row = await first<SealedKey & { revokedAt: number | null; frozen: FrozenBy | null }>(
     db,
     sql`SELECT ${select(KEY_SEAL_COLUMNS)}, k.revoked_at AS revokedAt, ${FROZEN_BY} AS frozen
       FROM api_keys k JOIN users u ON u.user_id = k.user_id
@@ -148,65 +135,67 @@ async function readUser(db: D1Database, userId: string): Promise<UserState | und
   return row && { ...row, sessionsTrade: row.sessionsTrade === 1 };
 }
 
+class Cache<T> {
+  /** `readAt` is when the read began, in Unix milliseconds. */
+  readonly entries = new Map<string, { readonly value: T; readonly readAt: number }>();
+  /** Those that a request reads again. */
+  readonly #refreshing = new Until();
+
+  /**
+   * A value that is not too old, or else what `read` finds. Before a value is too old, one request
+   * at a time reads it again beside its own work, so a credential in use waits for no read.
+   */
+  async get(
+    id: string,
+    waitUntil: WaitUntil,
+    read: () => Promise<T | undefined>,
+  ): Promise<T | undefined> {
+    const now = Date.now();
+    const entry = this.entries.get(id);
+    const age = now - (entry?.readAt ?? -Infinity);
+    if (entry === undefined || age >= FRESH_MS) {
+      const value = await read();
+      if (value !== undefined) this.#remember(id, value, now);
+      return value;
+    }
+    if (age >= REFRESH_MS && !this.#refreshing.holds(id, now)) {
+      this.#refreshing.set(id, now + REFRESH_AGAIN_MS);
+      const refresh = async () => {
+        const value = await read();
+        // An entry that was removed meanwhile belongs to a credential that has ended.
+        if (this.entries.get(id) !== entry) return;
+        if (value === undefined) this.entries.delete(id);
+        else this.#remember(id, value, now);
+      };
+      waitUntil(
+        refresh().catch((error: unknown) =>
+          log("warn", "auth.credential_not_refreshed", errorFields(error)),
+        ),
+      );
+    }
+    return entry.value;
+  }
+
+  /** Evicts the oldest entry when the cache is full. A Map keeps insertion order. */
+  #remember(id: string, value: T, readAt: number): void {
+    this.entries.delete(id);
+    this.entries.set(id, { value, readAt });
+    if (this.entries.size <= MAX_ENTRIES) return;
+    const [oldest] = this.entries.keys();
+    if (oldest !== undefined) this.entries.delete(oldest);
+  }
+}
+
+const keys = new Cache<KeyState>();
+const users = new Cache<UserState>();
+
 /** Removes a user and their keys from this isolate's cache. Others expire within seconds. */
 export function forgetCredentials(userId: string): void {
-  userCache.delete(userId);
-  for (const [id, { value }] of keyCache) if (value.userId === userId) keyCache.delete(id);
+  users.entries.delete(userId);
+  for (const [id, { value }] of keys.entries) if (value.userId === userId) keys.entries.delete(id);
 }
 
 export function forgetAllCredentials(): void {
-  keyCache.clear();
-  userCache.clear();
-}
-
-/**
- * A value that is not too old, or else what `readValue` finds. Before a value is too old, one
- * request at a time reads it again beside its own work, so a credential in use waits for no read.
- */
-async function lookUp<T>(
-  cache: Map<string, Entry<T>>,
-  id: string,
-  waitUntil: WaitUntil,
-  readValue: () => Promise<T | undefined>,
-): Promise<T | undefined> {
-  const now = Date.now();
-  const entry = cache.get(id);
-  const age = now - (entry?.readAt ?? -Infinity);
-  if (entry === undefined || age >= FRESH_MS) {
-    const value = await readValue();
-    if (value !== undefined) remember(cache, id, { value, readAt: now });
-    return value;
-  }
-  if (age >= REFRESH_MS && !refreshing.holds(id, now)) {
-    refreshing.set(id, now + REFRESH_AGAIN_MS);
-    waitUntil(refresh(cache, id, entry, readValue));
-  }
-  return entry.value;
-}
-
-async function refresh<T>(
-  cache: Map<string, Entry<T>>,
-  id: string,
-  before: Entry<T>,
-  readValue: () => Promise<T | undefined>,
-): Promise<void> {
-  const readAt = Date.now();
-  try {
-    const value = await readValue();
-    // An entry that was removed meanwhile belongs to a credential that has ended.
-    if (cache.get(id) !== before) return;
-    if (value === undefined) cache.delete(id);
-    else remember(cache, id, { value, readAt });
-  } catch (error) {
-    log("warn", "auth.credential_not_refreshed", errorFields(error));
-  }
-}
-
-/** Evicts the oldest entry when the cache is full. A Map keeps insertion order. */
-function remember<T>(cache: Map<string, Entry<T>>, id: string, entry: Entry<T>): void {
-  cache.delete(id);
-  cache.set(id, entry);
-  if (cache.size <= MAX_ENTRIES) return;
-  const [oldest] = cache.keys();
-  if (oldest !== undefined) cache.delete(oldest);
+  keys.entries.clear();
+  users.entries.clear();
 }

@@ -9,14 +9,14 @@
 import type { SessionActor } from "../platform/actor.ts";
 import { NOW, type When } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { problem } from "../platform/problem.ts";
+import { Problem, problem } from "../platform/problem.ts";
 import { all, expr, type Expr, first, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { detailed, recordOf } from "../audit/audit.ts";
 import { holdMsOf, startHold, cancelWaiting } from "./hold.ts";
 import { commitOwnChange } from "./own-change.ts";
-import { codeCounts, invalidCode } from "./second-factor.ts";
-import type { Sealed } from "./secret-box.ts";
+import { codeCounts } from "./second-factor.ts";
+import { openSecret, type Sealed, sealSecret } from "./secret-box.ts";
 import { codeMark } from "../audit/event-details.ts";
 import { stepUp, type StepUpRequest } from "./step-up.ts";
 import {
@@ -26,7 +26,7 @@ import {
   otpauthUri,
   stepOfCode,
 } from "./totp.ts";
-import { openTotpSecret, sealTotpSecret, secretAt, validSecret } from "./totp-secret.ts";
+import { bindingOfTotp, CODE_INVALID, secretAt, validSecret } from "./totp-secret.ts";
 
 export const ENROLMENT_MS = 10 * 60_000;
 /** Codes of one enrolment that may be wrong. A stolen session could guess the owner's otherwise. */
@@ -42,7 +42,8 @@ export async function startTotp(
   const { userId } = actor;
   const recovered = request.fields.recovery_code === undefined ? 0 : 1;
   const secret = newTotpSecret();
-  const box = await sealTotpSecret(settings.MASTER_KEYS, secret, { userId, status: "pending" });
+  const boundTo = bindingOfTotp({ userId, status: "pending" });
+  const box = await sealSecret(settings.MASTER_KEYS, secret, boundTo);
   await commitOwnChange(db, actor, {
     record: recordOf(actor, "totp_requested", { ip: request.clientIp, subjectId: userId }),
     statements: ({ at, applied }) => [
@@ -72,11 +73,11 @@ export async function confirmTotp(
   await countEnrolmentCode(db, userId);
   const pending = await readPending(db, settings, userId);
   const step = pending && stepOfCode(pending.secret, request.code, Date.now());
-  if (pending === undefined || step === undefined) throw invalidCode();
+  if (pending === undefined || step === undefined) throw new Problem(CODE_INVALID);
   const current = await readCurrent(db, userId);
   const afterMs = current === undefined || pending.recovered === 1 ? 0 : holdMsOf(settings);
   const confirmed = { userId, status: "confirmed" } as const;
-  const box = await sealTotpSecret(settings.MASTER_KEYS, pending.secret, confirmed);
+  const box = await sealSecret(settings.MASTER_KEYS, pending.secret, bindingOfTotp(confirmed));
   const codes = newRecoveryCodes();
   const made = { userId, box, step, codes };
   const marks = codes.map((code) => codeMark(hashOfRecoveryCode(userId, code)));
@@ -103,9 +104,10 @@ export async function confirmTotp(
             ...replaceNow(made, when),
           ],
   });
-  if (!applied) throw invalidCode();
-  const next = afterMs === 0 ? undefined : await readNextFrom(db, userId);
-  return { recovery_codes: codes, active_from: toWireTimeOrNull(next ?? null) };
+  if (!applied) throw new Problem(CODE_INVALID);
+  const nextFrom = sql`SELECT next_from AS at ${validSecret(confirmed, NOW)}`;
+  const next = afterMs === 0 ? undefined : await first<{ at: number }>(db, nextFrom);
+  return { recovery_codes: codes, active_from: toWireTimeOrNull(next?.at ?? null) };
 }
 
 async function readPending(db: D1Database, { MASTER_KEYS }: Config, userId: string) {
@@ -115,7 +117,7 @@ async function readPending(db: D1Database, { MASTER_KEYS }: Config, userId: stri
     sql`SELECT secret_sealed AS sealed, master_key_id AS masterKeyId, recovered
       ${validSecret(owner, NOW)}`,
   );
-  return row && { ...row, secret: await openTotpSecret(MASTER_KEYS, row, owner) };
+  return row && { ...row, secret: await openSecret(MASTER_KEYS, row, bindingOfTotp(owner)) };
 }
 
 /** The secret that counts, and the marks of its recovery codes. Undefined: TOTP is off. */
@@ -131,11 +133,6 @@ async function readCurrent(db: D1Database, userId: string) {
       WHERE user_id = ${uuid(userId)} AND ${codeCounts(NOW)}`,
   );
   return row && { ...row, codes: codes.map(({ hash }) => codeMark(hash)) };
-}
-
-async function readNextFrom(db: D1Database, userId: string): Promise<number | undefined> {
-  const confirmed = validSecret({ userId, status: "confirmed" }, NOW);
-  return (await first<{ at: number }>(db, sql`SELECT next_from AS at ${confirmed}`))?.at;
 }
 
 type NewSecret = {

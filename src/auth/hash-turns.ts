@@ -28,8 +28,7 @@ export type HashCaller = {
 const TURN_MS = 2_000;
 /** A turn whose request was cancelled between two rounds expires sooner. */
 const ROUND_MS = 500;
-const PAUSE_MS = 60;
-let pauseMs = PAUSE_MS;
+let pauseMs = 60;
 /** Each poll wakes the thread. */
 const POLL_MS = 50;
 /** When a turn was free for this time, the next in order seems cancelled, and any waiter may go. */

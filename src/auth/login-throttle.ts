@@ -20,8 +20,10 @@ import {
   and,
   atom,
   batch,
+  blob,
   type Expr,
   expr,
+  FALSE,
   first,
   join,
   type Sql,
@@ -71,40 +73,31 @@ const admissions = new SharedRead<Caller, Admission>();
 const unfamiliar = new Until();
 const UNFAMILIAR_MS = 10_000;
 
-/** The caller's place in the queue of hashes. Throws `login_throttled` if a limit is reached. */
+/**
+ * The caller's place in the queue of hashes. Throws `login_throttled` if a limit is reached, before
+ * the caller takes a turn. `hasSession`: the caller also has a valid session of the user.
+ */
 export async function admitLogin(
   db: D1Database,
   settings: Limits,
   caller: Caller,
+  hasSession = false,
 ): Promise<HashCaller> {
   const stranger = { lane: "other", network: placeOf(caller.clientIp) } as const;
   // A flood is refused from memory, without a read of D1.
-  if (unfamiliar.holds(stranger.network, now()) && !hasRoom(stranger)) throw tooBusy();
-  const found = await readAdmission(db, settings, caller);
+  if (!hasSession && unfamiliar.holds(stranger.network, now()) && !hasRoom(stranger))
+    throw tooBusy();
+  const found = await admissions.ask(caller, (callers) => readAdmissions(db, settings, callers));
+  if (found === undefined) throw tooBusy();
+  if (found.familiar === 0) unfamiliar.set(stranger.network, now() + UNFAMILIAR_MS);
+  if (found.waitMs !== null) throw throttled(found.waitMs);
+  if (hasSession) return ownPlace("session", caller);
   return found.known === 1 ? ownPlace("known", caller) : stranger;
-}
-
-/** The same for a caller who also has a valid session of the user. */
-export async function admitStepUp(
-  db: D1Database,
-  settings: Limits,
-  caller: Caller,
-): Promise<HashCaller> {
-  await readAdmission(db, settings, caller);
-  return ownPlace("session", caller);
 }
 
 /** The place of an account in the lane. Its network counts, so a thief elsewhere takes none. */
 export function ownPlace(lane: "known" | "session", { email, clientIp }: Caller): HashCaller {
   return { lane, network: placeOf(clientIp), who: `${email} ${networkOf(clientIp)}` };
-}
-
-async function readAdmission(db: D1Database, settings: Limits, caller: Caller): Promise<Admission> {
-  const found = await admissions.ask(caller, (callers) => readAdmissions(db, settings, callers));
-  if (found === undefined) throw tooBusy();
-  if (found.familiar === 0) unfamiliar.set(placeOf(caller.clientIp), now() + UNFAMILIAR_MS);
-  if (found.waitMs !== null) throw throttled(found.waitMs);
-  return found;
 }
 
 /** The IPv4 address or the IPv6 /48. */
@@ -148,7 +141,7 @@ const ASKED: CallerSql = {
 function bound({ email, clientIp }: Caller): CallerSql {
   return {
     email: atom("?", [email]),
-    emailHash: hashOf(email),
+    emailHash: blob(emailHash(email)),
     network: atom("?", [networkOf(clientIp)]),
     block: atom("?", [blockOf(clientIp) ?? null]),
   };
@@ -183,7 +176,7 @@ export async function beginAttempt(
   const limits = limitsOf(settings, bound(caller));
   const [counted, found] = await batch(db, [
     sql`INSERT INTO login_attempts (attempt_id, email_hash, network, at, succeeded)
-        SELECT ${uuid(attempt)}, ${hashOf(caller.email)}, ${networkOf(caller.clientIp)}, ${NOW}, 0
+        SELECT ${uuid(attempt)}, ${blob(emailHash(caller.email))}, ${networkOf(caller.clientIp)}, ${NOW}, 0
         WHERE ${and(limits.map(({ reached }) => expr`NOT ${reached}`))}
         RETURNING 1 AS counted`,
     sql`SELECT hex(u.user_id) AS userHex, u.password_hash AS passwordHash,
@@ -266,10 +259,6 @@ function isFamiliar({ network, block }: CallerSql): Expr {
       AND n.at > ${NOW} - ${KNOWN_NETWORK_MS})`;
 }
 
-function hashOf(email: string): Expr {
-  return atom("unhex(?)", [emailHash(email)]);
-}
-
 function emailHash(email: string): string {
   return createHash("sha256").update(email).digest("hex");
 }
@@ -296,7 +285,7 @@ function loginLimit(state: { left: number; resetSecs: number }): Record<string, 
 /** The statement that reads what `remainingAttempts` reports, for the batch of a failure. */
 export function countFailures({ email, clientIp }: Caller): Sql {
   return sql`SELECT count(*) AS failures, min(at) + ${LOGIN_LIMITS.windowMs} - ${NOW} AS resetMs
-    FROM login_attempts WHERE email_hash = ${hashOf(email)} AND network = ${networkOf(clientIp)}
+    FROM login_attempts WHERE email_hash = ${blob(emailHash(email))} AND network = ${networkOf(clientIp)}
       AND at > ${NOW} - ${LOGIN_LIMITS.windowMs} AND succeeded = 0`;
 }
 
@@ -324,7 +313,8 @@ export function attemptSucceeded(attempt: string, applied: Sql): Sql {
  * Whether the user has logged in before, but within 30 days from no address of this IPv4 /24 or
  * IPv6 /48. Evaluated before `rememberNetwork`. Keys follow the same rule (key-networks.ts).
  */
-export function isNewNetwork(login: { userId: string; clientIp: string }): Expr {
+export function isNewNetwork(login: { userId: string; clientIp: string | undefined }): Expr {
+  if (login.clientIp === undefined) return FALSE;
   const prefix = widerNetworkOf(login.clientIp) ?? networkOf(login.clientIp);
   const used = sql`SELECT 1 FROM login_networks n WHERE n.user_id = ${uuid(login.userId)}`;
   return expr`EXISTS (${used}) AND NOT EXISTS (

@@ -1,9 +1,9 @@
 /** Issues session tokens for an email address and a password. */
 import type * as z from "zod";
 import type { Config } from "../platform/config.ts";
-import { type Group, NOW } from "../platform/commit.ts";
+import { NOW } from "../platform/commit.ts";
 import { Problem, problem } from "../platform/problem.ts";
-import { first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { first, sql, uuid } from "../platform/sql.ts";
 import { dailyLimitReached } from "../platform/daily-limit.ts";
 import { blockOf, networkOf } from "../http/ip-range.ts";
 import { toWireTime } from "../platform/time.ts";
@@ -41,10 +41,7 @@ export async function login(
   credentials: Credentials,
 ): Promise<SessionResponse> {
   const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
-  const verified = await checkPassword(db, settings, caller, {
-    password: credentials.password,
-    wrong: "The email address or the password is wrong.",
-  });
+  const verified = await checkPassword(db, settings, caller, credentials);
   const { attempt, userId, epoch, frozen, totp, passwordHash } = verified;
   // Before the code, so that a frozen user does not lose a recovery code.
   if (frozen !== null) throw new Problem(accountFrozen(frozen));
@@ -59,12 +56,13 @@ export async function login(
     WHERE user_id = ${uuid(userId)} AND frozen_at IS NULL
       AND password_hash = ${passwordHash} AND session_epoch = ${epoch})`;
   const from = { userId, clientIp: credentials.ip };
+  const fromNewNetwork = recordBy("password", "login_new_network", { userId, ip: credentials.ip });
   const loggedIn = await commitAudited(db, {
     record: recordBy("password", "login", { userId, ip: credentials.ip }),
     when: ({ at }) => sql`${unchanged} AND ${totpUnchanged({ userId, checkedTotp }, at)}`,
     statements: (group, applied) => [
       attemptSucceeded(attempt, applied),
-      ...reportNewNetwork(from, group, applied),
+      auditRow(fromNewNetwork, group.at, sql`${applied} AND ${isNewNetwork(from)}`),
       ...rememberNetwork(from, group, applied),
     ],
   });
@@ -121,17 +119,6 @@ export async function sessionResponse(
         : settings.AUTH_SESSION_SCOPES),
     ],
   };
-}
-
-function reportNewNetwork(
-  { userId, clientIp }: { userId: string; clientIp: string | undefined },
-  group: Group,
-  applied: Sql,
-): Sql[] {
-  if (clientIp === undefined) return [];
-  const record = recordBy("password", "login_new_network", { userId, ip: clientIp });
-  const isNew = isNewNetwork({ userId, clientIp });
-  return [auditRow(record, group.at, sql`${applied} AND ${isNew}`)];
 }
 
 const DAY_MS = 86_400_000;

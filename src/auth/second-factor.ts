@@ -10,18 +10,29 @@ import { raiseAlert } from "../platform/alert.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
-import { all, blob, type Expr, expr, first, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
+import {
+  all,
+  blob,
+  type Expr,
+  expr,
+  first,
+  select,
+  type Sql,
+  sql,
+  TRUE,
+  uuid,
+} from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, commitAudited, recordBy } from "../audit/audit.ts";
 import {
+  bindingOfTotp,
   CODE_INVALID,
   CODE_REQUIRED,
-  openTotpSecret,
-  readTotpBox,
   secretAt,
+  validSecret,
 } from "./totp-secret.ts";
 import { KNOWN_NETWORK_MS } from "./login-throttle.ts";
-import type { Sealed } from "./secret-box.ts";
+import { openSecret, type Sealed } from "./secret-box.ts";
 import { hashOfRecoveryCode, stepOfCode } from "./totp.ts";
 
 export const CODE_LIMITS = {
@@ -62,7 +73,9 @@ export async function checkSecondFactor(
 ): Promise<string | null> {
   const { userId, codes } = check;
   const owner = { userId, status: "confirmed" } as const;
-  const box = check.totp === undefined ? await readTotpBox(db, owner) : check.totp;
+  const { sealed, masterKeyId } = secretAt(NOW);
+  const stored = sql`SELECT ${select({ sealed, masterKeyId })} ${validSecret(owner, NOW)}`;
+  const box = check.totp === undefined ? await first<Sealed>(db, stored) : check.totp;
   if (box === undefined || box === null) return null;
   if (codes.totp_code === undefined && codes.recovery_code === undefined)
     throw new Problem(CODE_REQUIRED);
@@ -72,7 +85,7 @@ export async function checkSecondFactor(
     codes.totp_code === undefined
       ? await takeRecoveryCode(db, { ...check, attempt }, codes.recovery_code ?? "")
       : await takeCode(db, { secret, sealed: box.sealed, userId, attempt }, codes.totp_code);
-  if (!used) throw invalidCode();
+  if (!used) throw new Problem(CODE_INVALID);
   return box.sealed;
 }
 
@@ -84,16 +97,12 @@ async function openOrAlert(
   userId: string,
 ): Promise<string> {
   try {
-    return await openTotpSecret(ring, box, { userId, status: "confirmed" });
+    return await openSecret(ring, box, bindingOfTotp({ userId, status: "confirmed" }));
   } catch (error) {
     const detail = `The TOTP secret of the user does not open: ${String(error)}`;
     await raiseAlert(db, "key_row_altered", userId, detail);
-    throw invalidCode();
+    throw new Problem(CODE_INVALID);
   }
-}
-
-export function invalidCode(): Problem {
-  return new Problem(CODE_INVALID);
 }
 
 /** Counts a code as wrong, until `codeWasRight`. Throws `login_throttled`. */

@@ -53,7 +53,7 @@ export async function stepUp(
     db,
     settings,
     { email, clientIp },
-    { password: fields.password, wrong: "The password is wrong.", hasSession: true },
+    { password: fields.password, hasSession: true },
   );
   const checkedTotp = await checkSecondFactor(db, settings, {
     userId,

@@ -1,22 +1,8 @@
 /** A user's TOTP secrets: the confirmed one, its later replacement, and an unconfirmed one. */
-import { NOW } from "../platform/commit.ts";
-import type { Config } from "../platform/config.ts";
 import type { ProblemData } from "../platform/problem.ts";
-import {
-  atom,
-  type Columns,
-  type Expr,
-  expr,
-  first,
-  select,
-  type Sql,
-  sql,
-  uuid,
-} from "../platform/sql.ts";
-import { openSecret, type Sealed, sealSecret } from "./secret-box.ts";
+import { atom, type Columns, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 
 type Owner = { readonly userId: string; readonly status: "pending" | "confirmed" };
-type Ring = Config["MASTER_KEYS"];
 
 /** `FROM … WHERE …` of the secret that is valid at an instant. */
 export function validSecret({ userId, status }: Owner, at: Expr): Sql {
@@ -37,23 +23,6 @@ export function secretAt(
     masterKeyId: either("master_key_id", "next_master_key_id"),
     since: either("created_at", "next_from"),
   };
-}
-
-/** Reads the sealed secret. Undefined if there is none. */
-export function readTotpBox(db: D1Database, owner: Owner): Promise<Sealed | undefined> {
-  const { sealed, masterKeyId } = secretAt(NOW);
-  return first<Sealed>(
-    db,
-    sql`SELECT ${select({ sealed, masterKeyId })} ${validSecret(owner, NOW)}`,
-  );
-}
-
-export function openTotpSecret(ring: Ring, box: Sealed, owner: Owner): Promise<string> {
-  return openSecret(ring, box, bindingOfTotp(owner));
-}
-
-export function sealTotpSecret(ring: Ring, secret: string, owner: Owner): Promise<Sealed> {
-  return sealSecret(ring, secret, bindingOfTotp(owner));
 }
 
 /** The additional data of the seal. A pending secret does not open as a confirmed one. */

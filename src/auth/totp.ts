@@ -2,18 +2,11 @@
 import { createHash } from "node:crypto";
 import { Secret, TOTP } from "otpauth";
 
-const ISSUER = "RFQ Custody";
-/** RFC 4226, section 4: the length of the hash is recommended. */
-const SECRET_BYTES = 20;
-/** A code of the step before or after the present one is valid too, because clocks differ. */
-const WINDOW_STEPS = 1;
 const STEP_SECS = 30;
-const RECOVERY_CODES = 10;
-const RECOVERY_CODE_BYTES = 10;
 
-/** A new secret in base32, as authenticator apps take it. */
+/** A new secret in base32. RFC 4226, section 4, recommends 20 bytes, the length of the hash. */
 export function newTotpSecret(): string {
-  return new Secret({ size: SECRET_BYTES }).base32;
+  return new Secret({ size: 20 }).base32;
 }
 
 /** The URI that authenticator apps read from a QR code. */
@@ -21,15 +14,15 @@ export function otpauthUri(secret: string, email: string): string {
   return totp(secret, email).toString();
 }
 
-/** The step whose code this is, at most one step from the present one. Undefined if none is. */
+/** The step of the code: the present one, or the one before or after it, because clocks differ. */
 export function stepOfCode(secret: string, code: string, nowMs: number): number | undefined {
-  const delta = totp(secret).validate({ token: code, timestamp: nowMs, window: WINDOW_STEPS });
+  const delta = totp(secret).validate({ token: code, timestamp: nowMs, window: 1 });
   return delta === null ? undefined : Math.floor(nowMs / 1_000 / STEP_SECS) + delta;
 }
 
 function totp(secret: string, label = ""): TOTP {
   return new TOTP({
-    issuer: ISSUER,
+    issuer: "RFQ Custody",
     label,
     secret: Secret.fromBase32(secret),
     algorithm: "SHA1",
@@ -38,10 +31,10 @@ function totp(secret: string, label = ""): TOTP {
   });
 }
 
-/** Codes of 80 random bits, each in four groups of four characters. */
+/** Ten codes of 80 random bits, each in four groups of four characters. */
 export function newRecoveryCodes(): string[] {
-  return Array.from({ length: RECOVERY_CODES }, () => {
-    const text = new Secret({ size: RECOVERY_CODE_BYTES }).base32;
+  return Array.from({ length: 10 }, () => {
+    const text = new Secret({ size: 10 }).base32;
     return text.match(/.{4}/g)?.join("-") ?? text;
   });
 }

@@ -55,15 +55,9 @@ export async function createUser(
   return { userId };
 }
 
-type Account = {
-  readonly email: string;
-  readonly frozen: FrozenBy | null;
-  /** 0: there was no security hold. */
-  readonly holdUntil: number;
-};
-
-export function findUser(db: D1Database, userId: string): Promise<Account | undefined> {
-  return first<Account>(
+/** `holdUntil` is 0 if there was no security hold. */
+export function findUser(db: D1Database, userId: string) {
+  return first<{ email: string; frozen: FrozenBy | null; holdUntil: number }>(
     db,
     sql`SELECT u.email, ${FROZEN_BY} AS frozen, ${holdUntil(uuid(userId), NOW)} AS holdUntil
       FROM users u WHERE u.user_id = ${uuid(userId)}`,

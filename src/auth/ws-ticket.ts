@@ -11,6 +11,7 @@ import {
   all,
   atom,
   batch,
+  blob,
   type Expr,
   readUuid,
   select,
@@ -20,6 +21,7 @@ import {
 } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import {
+  type ActorFacts,
   actorFacts,
   actorFactsOf,
   actorPrecondition,
@@ -95,15 +97,13 @@ export async function issueTicket(
   return { ticket, expires_at: toWireTime(row.expires_at), scopes: [...scopes] };
 }
 
-type TicketRow = {
+/** The three last are the key's, and null for a session. */
+type TicketRow = ActorFacts & {
   user_id: string;
   api_key_id: string | null;
   session_epoch: number | null;
   session_expires_at: number | null;
   scopes: string;
-  /** The state of the user and the key, as `actorRejectionOf` reads it. */
-  actor: string | null;
-  /** Of the key. Null for a session. */
   allowed_ips: string | null;
   key_expires_at: number | null;
   require_idempotency: number | null;
@@ -175,25 +175,20 @@ export async function giveBackTicket(db: D1Database, ticket: string): Promise<vo
 }
 
 function actorOf(row: TicketRow): Actor {
-  const base = { userId: readUuid(row.user_id), scopes: readScopes(row.scopes) };
-  if (row.api_key_id !== null)
-    return {
-      ...base,
-      credential: {
-        kind: "api_key",
-        apiKeyId: readUuid(row.api_key_id),
-        ...(row.require_idempotency === 1 && { requireIdempotency: true }),
-      },
-    };
-  return {
-    ...base,
-    credential: {
-      kind: "session",
-      issuedAtMs: 0,
-      epoch: row.session_epoch ?? -1,
-      expiresAtMs: row.session_expires_at ?? 0,
-    },
-  };
+  const credential: Actor["credential"] =
+    row.api_key_id === null
+      ? {
+          kind: "session",
+          issuedAtMs: 0,
+          epoch: row.session_epoch ?? -1,
+          expiresAtMs: row.session_expires_at ?? 0,
+        }
+      : {
+          kind: "api_key",
+          apiKeyId: readUuid(row.api_key_id),
+          ...(row.require_idempotency === 1 && { requireIdempotency: true }),
+        };
+  return { userId: readUuid(row.user_id), scopes: readScopes(row.scopes), credential };
 }
 
 /** Every deployment closes all sockets, so none is as old as this. */
@@ -210,8 +205,8 @@ export async function trimTickets(db: D1Database): Promise<void> {
   );
 }
 
-function hashOf(ticket: string): Sql {
-  return sql`unhex(${createHash("sha256").update(ticket).digest("hex")})`;
+function hashOf(ticket: string): Expr {
+  return blob(createHash("sha256").update(ticket).digest("hex"));
 }
 
 function expiryOf(row: unknown): { expires_at: number } | undefined {

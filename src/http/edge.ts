@@ -40,8 +40,6 @@ export async function respond(
   return response;
 }
 
-type Settings = Pick<Config, "LOG_SUCCESS_ONE_IN" | "LOG_SLOW_MS">;
-
 /**
  * Logs each failed or slow request, and of the others one in LOG_SUCCESS_ONE_IN, because a line
  * costs more than a cheap read. Without valid settings it logs all. The metrics count all.
@@ -49,10 +47,14 @@ type Settings = Pick<Config, "LOG_SUCCESS_ONE_IN" | "LOG_SLOW_MS">;
 export function logRequest(
   context: RequestContext,
   { method, status }: { method: string; status: number },
-  settings: Settings | undefined,
+  settings: Pick<Config, "LOG_SUCCESS_ONE_IN" | "LOG_SLOW_MS"> | undefined,
 ): void {
   const durationMs = now() - context.startedAt;
-  if (settings !== undefined && !isLogged(context, { status, durationMs }, settings)) return;
+  if (settings !== undefined && status < 400 && durationMs < settings.LOG_SLOW_MS) {
+    // The id alone decides, so that support can tell whether a line exists.
+    const sample = Number.parseInt(context.requestId.slice(0, 8), 16);
+    if (sample % settings.LOG_SUCCESS_ONE_IN !== 0) return;
+  }
   // A pause of withdrawals is an operator's decision, not a failure.
   const failed = status >= 500 && context.problem !== "withdrawals_paused";
   log(failed ? "error" : "info", "request", {
@@ -67,14 +69,4 @@ export function logRequest(
     api_key_id: context.apiKeyId,
     ip: context.clientIp,
   });
-}
-
-/** The choice depends on the request's id alone, so that support can tell whether a line exists. */
-function isLogged(
-  { requestId }: RequestContext,
-  { status, durationMs }: { status: number; durationMs: number },
-  { LOG_SUCCESS_ONE_IN: oneIn, LOG_SLOW_MS: slowMs }: Settings,
-): boolean {
-  if (status >= 400 || durationMs >= slowMs) return true;
-  return Number.parseInt(requestId.slice(0, 8), 16) % oneIn === 0;
 }

@@ -6,7 +6,6 @@
 import * as z from "zod";
 import { JsonNumber, parseJsonInteger } from "./json.ts";
 
-type Context = z.core.$RefinementCtx;
 /** JSON Schema of a field. `type` is required because zod cannot derive it from a transform. */
 type Documented = {
   type: "string" | "integer" | "boolean" | ("string" | "null")[];
@@ -39,7 +38,9 @@ export function field<T>(convert: Convert<T>, message: string, documented: Docum
     .transform((value, context): T => {
       const read = sourceText(value);
       const converted = read && convert(read.text, read.source);
-      return converted ?? addError(context, message);
+      if (converted !== undefined) return converted;
+      context.addIssue({ code: "custom", message });
+      return z.NEVER;
     });
   return schema.meta(documented);
 }
@@ -92,9 +93,7 @@ export const boolean = z
 
 export const uuidField = textField(
   (text) =>
-    /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/.test(text)
-      ? text.toLowerCase()
-      : undefined,
+    /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(text) ? text.toLowerCase() : undefined,
   "must be a UUID",
   { type: "string", format: "uuid" },
 );
@@ -191,25 +190,17 @@ const FIRST_INSTANT = Date.parse("0000-01-01T00:00:00Z");
 const LAST_INSTANT = Date.parse("9999-12-31T23:59:59.999Z");
 export const NANOS_PER_MS = 1_000_000n;
 
+const INSTANT =
+  /^(\d{4})-(\d{2})-(\d{2})T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/i;
+
 export function parseTimestamp(given: string): number | undefined {
   const spelled = given.replace(/ (\d{2}:\d{2})$/, "+$1");
-  const parts =
-    /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})$/.exec(
-      spelled,
-    );
+  const parts = INSTANT.exec(spelled);
   if (parts === null) return undefined;
-  const [, , month = "", day = "", hour = "", minute = "", second = ""] = parts;
   const instant = Date.parse(spelled.toUpperCase());
   // Date.parse turns 31 February into a day in March, but a date that does not exist is invalid.
-  const daysInMonth = new Date(Date.UTC(Number(parts[1]), Number(month), 0)).getUTCDate();
-  if (
-    Number.isNaN(instant) ||
-    Number(day) > daysInMonth ||
-    Number(hour) > 23 ||
-    Number(minute) > 59 ||
-    Number(second) > 59
-  )
-    return undefined;
+  const daysInMonth = new Date(Date.UTC(Number(parts[1]), Number(parts[2]), 0)).getUTCDate();
+  if (Number(parts[3]) > daysInMonth) return undefined;
   // An offset can move an instant out of the four-digit years, which RFC 3339 cannot express.
   return instant >= FIRST_INSTANT && instant <= LAST_INSTANT ? instant : undefined;
 }
@@ -220,11 +211,6 @@ function parseNanos(given: string): bigint | undefined {
   if (ms === undefined) return undefined;
   const fraction = /\.(\d+)/.exec(given)?.[1] ?? "";
   return BigInt(ms) * NANOS_PER_MS + BigInt(fraction.padEnd(9, "0").slice(3));
-}
-
-function addError(context: Context, message: string): never {
-  context.addIssue({ code: "custom", message });
-  return z.NEVER;
 }
 
 /** An instant in a response, and one that may be null. */

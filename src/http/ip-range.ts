@@ -1,14 +1,12 @@
 /** IPv4 and IPv6 addresses and CIDR ranges. Compared in binary, because spellings vary. */
 
-export type IpRange = { readonly bits: bigint; readonly prefix: number };
-
 const V4_MAPPED = 0xffffn << 32n;
 
 /**
  * A range of the 128-bit address space. IPv4 addresses are mapped to `::ffff:a.b.c.d`. Undefined if
  * the text is malformed or host bits are set.
  */
-export function parseIpRange(text: string): IpRange | undefined {
+export function parseIpRange(text: string): { bits: bigint; prefix: number } | undefined {
   const [address = "", length, extra] = text.split("/");
   if (extra !== undefined) return undefined;
   const bits = parseIp(address);

@@ -2,24 +2,6 @@
  * The definition of a route: its contract (published in /openapi.json), its credential, and a
  * handler of a few lines.
  *
- *   export function registerQuoteRoutes(app: Api): void {
- *     route(app, {
- *       method: "post",
- *       path: "/rfq/quote",
- *       operationId: "createQuote",
- *       tag: "RFQ",
- *       summary: "Quote a price on an open request",
- *       credential: "any",
- *       scope: "trade",
- *       idempotent: true,
- *       body: z.strictObject({ request_id: uuidField, price }),
- *       response: Quote,
- *       status: 201,
- *       problems: ["request_unknown", "own_request", "insufficient_funds"],
- *       handler: ({ env, body, actor, idempotencyKey }) => placeQuote(…),
- *     });
- *   }
- *
  * - `credential`: `public` (credentials are ignored), `any`, `session` or `api_key`. It determines
  *   the type of `actor`.
  * - `scope`: the scope that the credential must have. Omit it if any valid credential may call.

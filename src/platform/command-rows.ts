@@ -40,7 +40,9 @@ export function selectRows<Name extends string>(
 ): Sql {
   const names = namesOf(fields).filter((name) => rows.some((row) => row[name] !== null));
   const packed = names.filter(
-    (name) => fields[name] === "blob" && new Set(rows.map((row) => lengthOf(row[name]))).size === 1,
+    (name) =>
+      fields[name] === "blob" &&
+      new Set(rows.map((row) => String(row[name] ?? "").length)).size === 1,
   );
   const others = names.filter((name) => !packed.includes(name));
   let from = 1;
@@ -64,11 +66,6 @@ export function selectRows<Name extends string>(
   return sql`WITH commands AS MATERIALIZED (
       SELECT key, value, unhex(value ->> 0, '-') AS packed FROM json_each(${json}))
     SELECT ${join(columns, ", ")} FROM commands ORDER BY key`;
-}
-
-/** Of hexadecimal text. Zero for null. */
-function lengthOf(value: string | number | null): number {
-  return String(value ?? "").length;
 }
 
 function bytesOf(value: string | number | null | undefined): number {

@@ -57,7 +57,7 @@ const Chain = z.strictObject({
   sweep_float_bps: z.int().min(0).max(10_000).default(1_000),
   /** In USDC units. Sweeps in the background leave smaller holdings where they are. */
   min_sweep: z.int().min(1).default(1_000_000),
-  /** In USDC units. If given, sweeps in the background leave what is worth less than their gas. */
+  /** Price of one native coin in USDC units. If given, sweeps leave what is worth less than gas. */
   native_price: z.int().min(1).optional(),
   /** In USDC units. */
   min_deposit: minDeposit,
@@ -262,7 +262,6 @@ export const Settings = z.object({
 
 export type Config = z.infer<typeof Settings>;
 export type ChainConfig = Config["CHAINS"][number];
-export type VenueConfig = Config["VENUES"][number];
 
 /** A deployment with a larger setting fails with nothing but the number of an error. */
 function checkSizes(env: object): void {
@@ -319,7 +318,7 @@ export function vaultsOf(chain: ChainConfig): readonly string[] {
   return [chain.vault, ...chain.previous_vaults];
 }
 
-export function venueConfig(settings: Config, venue: string): VenueConfig {
+export function venueConfig(settings: Config, venue: string) {
   const found = settings.VENUES.find((candidate) => candidate.venue_id === venue);
   if (found === undefined) throw new SettingsError(`VENUES does not contain ${venue}`);
   return found;

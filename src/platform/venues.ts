@@ -1,4 +1,4 @@
-/** Venue ids are configuration (VENUES). The edge refuses others (http/serve-route.ts). */
+/** Venue ids are configuration (VENUES). The edge refuses others (http/define-route.ts). */
 export type Venue = string;
 
 /** Neither `:` nor `;` is in it, because an asset's key is `<venue>:<asset_id>`. */

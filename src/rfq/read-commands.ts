@@ -1,7 +1,7 @@
 /** The commands that routes and sockets make of their validated fields. */
 import type * as z from "zod";
 import { assetKey } from "../assets/asset.ts";
-import { requiresIdempotency } from "../http/serve-route.ts";
+import { requiresIdempotency } from "../http/define-route.ts";
 import { invalidRequest } from "../platform/problem.ts";
 import { publicId } from "../platform/uuid.ts";
 import type { OpenRequest, PlaceQuote, Sent } from "./command.ts";

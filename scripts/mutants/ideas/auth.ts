@@ -33,8 +33,8 @@ export const AUTH: readonly Mutant[] = [
       "  if (key.frozen && !ipAllowed(clientIp, key.allowedIps))",
     ],
     "scope unchecked": [
-      "  if (denied !== undefined) throw denied;",
-      '  if (denied !== undefined && keyId === "") throw denied;',
+      "if (scope !== undefined && !actor.scopes.includes(scope)) throw",
+      'if (scope !== undefined && actor.userId === "") throw',
     ],
   }),
   ...ideas("src/auth/change-password.ts", "auth/change-password", {

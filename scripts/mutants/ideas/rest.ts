@@ -17,7 +17,7 @@ export const REST: readonly Mutant[] = [
       "",
     ],
   }),
-  ...ideas("src/http/serve-route.ts", "auth/key-limits", {
+  ...ideas("src/http/define-route.ts", "auth/key-limits", {
     "key in the body not required": [
       '  return actor?.credential.kind === "api_key" && actor.credential.requireIdempotency === true;',
       "  return actor === undefined;",
