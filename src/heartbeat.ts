@@ -7,7 +7,7 @@ import { STOPPING_ALERTS } from "./platform/alert-kinds.ts";
 import { NOW } from "./platform/commit.ts";
 import { type Config, config } from "./platform/config.ts";
 import { log } from "./platform/log.ts";
-import { all, first, sql } from "./platform/sql.ts";
+import { all, sql } from "./platform/sql.ts";
 
 /** A watcher moves with each block, and the reconciliation reads what is new every minute. */
 const LATE_MS = 300_000;
@@ -18,12 +18,7 @@ const RECENT_SCANS = ["transfers", "groups"];
 export async function heartbeat(env: Env, late: readonly string[]): Promise<void> {
   const settings = config(env);
   if (settings.HEARTBEAT_URL === "") return;
-  const reasons = [
-    ...late.map((task) => `cron: ${task}`),
-    ...(await openAlerts(env.DB)),
-    ...(await chainsBehind(env.DB, settings)),
-    ...(await reconciliationBehind(env.DB)),
-  ];
+  const reasons = [...late.map((task) => `cron: ${task}`), ...(await unwell(env.DB, settings))];
   if (reasons.length > 0) return log("warn", "heartbeat_withheld", { reasons: reasons.join(", ") });
   await postOnce({
     to: "HEARTBEAT_URL",
@@ -33,33 +28,23 @@ export async function heartbeat(env: Env, late: readonly string[]): Promise<void
   });
 }
 
-async function openAlerts(db: D1Database): Promise<string[]> {
-  const rows = await all<{ kind: string }>(
+/** Open alerts, chains that the watcher has not moved on or never read, the reconciliation. */
+async function unwell(db: D1Database, { CHAINS }: Config): Promise<string[]> {
+  const chains = JSON.stringify(CHAINS.map(({ chain }) => chain));
+  const rows = await all<{ reason: string }>(
     db,
-    sql`SELECT DISTINCT kind FROM alerts WHERE resolved_at IS NULL
-      AND kind IN (SELECT value FROM json_each(${JSON.stringify(STOPPING_ALERTS)}))`,
-  );
-  return rows.map(({ kind }) => `alert: ${kind}`);
-}
-
-/** Chains that the watcher has not moved on, or has never read. */
-async function chainsBehind(db: D1Database, { CHAINS }: Config): Promise<string[]> {
-  const names = JSON.stringify(CHAINS.map(({ chain }) => chain));
-  const rows = await all<{ chain: string }>(
-    db,
-    sql`SELECT j.value AS chain FROM json_each(${names}) j
+    sql`SELECT 'alert: ' || kind AS reason FROM alerts WHERE resolved_at IS NULL
+        AND kind IN (SELECT value FROM json_each(${JSON.stringify(STOPPING_ALERTS)}))
+      GROUP BY kind
+      UNION ALL
+      SELECT 'chain: ' || j.value FROM json_each(${chains}) j
       WHERE NOT EXISTS (SELECT 1 FROM chain_cursors c
-        WHERE c.chain = j.value AND c.moved_at > ${NOW} - ${LATE_MS})`,
+        WHERE c.chain = j.value AND c.moved_at > ${NOW} - ${LATE_MS})
+      UNION ALL
+      SELECT 'reconciliation' FROM json_each(${JSON.stringify(RECENT_SCANS)}) s
+      WHERE NOT EXISTS (SELECT 1 FROM ledger_checkpoints l
+        WHERE l.scan = s.value AND l.finished_at > ${NOW} - ${LATE_MS})
+      GROUP BY 1`,
   );
-  return rows.map(({ chain }) => `chain: ${chain}`);
-}
-
-async function reconciliationBehind(db: D1Database): Promise<string[]> {
-  const row = await first<{ done: number }>(
-    db,
-    sql`SELECT count(*) AS done FROM ledger_checkpoints
-      WHERE scan IN (SELECT value FROM json_each(${JSON.stringify(RECENT_SCANS)}))
-        AND finished_at > ${NOW} - ${LATE_MS}`,
-  );
-  return row?.done === RECENT_SCANS.length ? [] : ["reconciliation"];
+  return rows.map(({ reason }) => reason);
 }

@@ -52,15 +52,13 @@ function setting(
   return (settings: Config): number => settings[name];
 }
 
-const RATES = Object.fromEntries(
-  Object.entries(RATE_LIMIT_FIGURES).map(([name, value]) => [
-    name,
-    ["Requests in 10 seconds, counted approximately", value] as const,
-  ]),
-);
-
 const LIMITS: Readonly<Record<string, Limit>> = {
-  ...RATES,
+  ...Object.fromEntries(
+    Object.entries(RATE_LIMIT_FIGURES).map(([name, value]) => [
+      name,
+      ["Requests in 10 seconds, counted approximately", value] as const,
+    ]),
+  ),
   body_bytes: ["Bytes of a body", BODY_LIMIT_BYTES],
   fields_per_object: ["Fields of a JSON object", MAX_MEMBERS],
   items_per_list: ["Items of a JSON list", MAX_MEMBERS],

@@ -1,6 +1,6 @@
 /**
- * Approves a withdraw key that a user has asked for. The operator never sees its secret: the seal
- * binds when the key becomes active, so the secret is sealed again here.
+ * Approves a withdraw key. The operator never sees its secret, which is sealed again here, because
+ * the seal binds when the key becomes active.
  */
 import type { Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";

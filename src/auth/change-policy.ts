@@ -5,7 +5,7 @@ import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { problem, unavailable } from "../platform/problem.ts";
-import { all, type Expr, expr, select, sql, uuid } from "../platform/sql.ts";
+import { all, type Expr, expr, first, select, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { detailed, recordOf } from "../audit/audit.ts";
 import { sumText, usedByUser, withdrawnLastDay } from "./exposure.ts";
@@ -34,7 +34,7 @@ async function readStored(db: D1Database, userId: string) {
       sql`SELECT ${select(POLICY_COLUMNS)}, active_from > ${NOW} AS waits, version
         FROM account_policies WHERE user_id = ${user} ORDER BY active_from`,
     ),
-    all<{ trade: string; withdraw: string }>(
+    first<{ trade: string; withdraw: string }>(
       db,
       sql`SELECT ${sumText(usedByUser({ user }, NOW))} AS trade,
         ${sumText(withdrawnLastDay(user, NOW))} AS withdraw`,
@@ -50,7 +50,7 @@ async function readStored(db: D1Database, userId: string) {
     version: Math.max(0, ...rows.map(({ version }) => version)),
     /** Of the row that applies. Null: the defaults. */
     currentFrom: current?.activeFrom ?? null,
-    used: { trade: BigInt(sums[0]?.trade ?? 0), withdraw: BigInt(sums[0]?.withdraw ?? 0) },
+    used: { trade: BigInt(sums?.trade ?? 0), withdraw: BigInt(sums?.withdraw ?? 0) },
   } as const;
 }
 

@@ -17,10 +17,7 @@ import { verifyPassword } from "./password.ts";
 /** Until the next audit row of a user and IP address. login_attempts counts every attempt. */
 const FAILURE_AUDIT_MS = 60_000;
 
-/**
- * Throws `login_throttled` or `login_failed`. `hasSession`: a session of the user is valid, so
- * strangers cannot fill the lane.
- */
+/** Throws `login_throttled`, `login_failed`. With a session, strangers cannot fill the lane. */
 export async function checkPassword(
   db: D1Database,
   settings: Config,

@@ -27,16 +27,44 @@ import {
 } from "./rights.ts";
 import { sessionsEnded } from "./end-sessions.ts";
 
-/** Users with rowids `after < id <= upTo`. */
-type Users = { readonly after: number; readonly upTo: number };
+/** Requests about the user that wait to take effect. */
+const WAITING_KINDS = ["policy_changed", "totp_removal_requested", "totp_replacement_requested"];
 
-/** Of a chunk of users. One batch, so that rows and events are those of one instant. */
-export async function readRights(db: D1Database, keys: MacKeys, users: Users) {
-  const { accounts, events, cancels } = await readRows(db, users);
+/** Of users with rowids `after < id <= upTo`. One batch: rows and events are of one instant. */
+export async function readRights(
+  db: D1Database,
+  keys: MacKeys,
+  { after, upTo }: { readonly after: number; readonly upTo: number },
+) {
+  const chunk = sql`u.rowid > ${after} AND u.rowid <= ${upTo}`;
+  const liveKeys = sql`FROM users u JOIN api_keys k INDEXED BY api_keys_live
+    ON k.user_id = u.user_id AND k.revoked_at IS NULL WHERE ${chunk}`;
+  const addresses = sql`FROM users u JOIN withdrawal_addresses b ON b.user_id = u.user_id
+    WHERE ${chunk}`;
+  const userId = uuidTextOf("u.user_id");
+  const [accounts = [], cancels = [], ...last] = await batch<{ account: string } & RightsEvent>(
+    db,
+    [
+      sql`SELECT ${jsonObject(ACCOUNT)} AS account FROM users u WHERE ${chunk}`,
+      firstCancels(sql`SELECT ${userId} AS subject,
+          ${lastSeq(userId, expr`k.value`)} AS seq FROM users u
+          JOIN json_each(${JSON.stringify(WAITING_KINDS)}) k WHERE ${chunk}
+        UNION ALL SELECT ${uuidTextOf("b.user_id")},
+          ${lastSeq(uuidTextOf("b.address_id"), expr`'withdrawal_address_created'`)} ${addresses}`),
+      lastEvents(sql`SELECT ${userId} AS subject FROM users u WHERE ${chunk}`, KINDS.user),
+      lastEvents(sql`SELECT ${uuidTextOf("k.api_key_id")} AS subject ${liveKeys}`, KINDS.key),
+      lastEvents(sql`SELECT ${uuidTextOf("b.address_id")} AS subject ${addresses}`, KINDS.address),
+    ],
+  );
+  const events = last.flat();
   const forged = [...events, ...cancels].filter(
     (event) => needsMac(event) && !isGenuine(keys, event),
   );
-  return { accounts, history: new History(events, cancels), forged };
+  return {
+    accounts: accounts.map(({ account }) => readAccount(account)),
+    history: new History(events, cancels),
+    forged,
+  };
 }
 
 /** The account's events that this service did not write. */
@@ -56,37 +84,6 @@ export function forgedEvents(
       what: `event/${seq}`,
       detail: `the audit event ${kind} has no valid MAC, so this service did not write it`,
     }));
-}
-
-/** Requests about the user that wait to take effect. */
-const WAITING_KINDS = ["policy_changed", "totp_removal_requested", "totp_replacement_requested"];
-
-async function readRows(db: D1Database, { after, upTo }: Users) {
-  const chunk = sql`u.rowid > ${after} AND u.rowid <= ${upTo}`;
-  const liveKeys = sql`FROM users u JOIN api_keys k INDEXED BY api_keys_live
-    ON k.user_id = u.user_id AND k.revoked_at IS NULL WHERE ${chunk}`;
-  const addresses = sql`FROM users u JOIN withdrawal_addresses b ON b.user_id = u.user_id
-    WHERE ${chunk}`;
-  const userId = uuidTextOf("u.user_id");
-  const [accounts = [], cancels = [], ...events] = await batch<{ account: string } & RightsEvent>(
-    db,
-    [
-      sql`SELECT ${jsonObject(ACCOUNT)} AS account FROM users u WHERE ${chunk}`,
-      firstCancels(sql`SELECT ${userId} AS subject,
-          ${lastSeq(userId, expr`k.value`)} AS seq FROM users u
-          JOIN json_each(${JSON.stringify(WAITING_KINDS)}) k WHERE ${chunk}
-        UNION ALL SELECT ${uuidTextOf("b.user_id")},
-          ${lastSeq(uuidTextOf("b.address_id"), expr`'withdrawal_address_created'`)} ${addresses}`),
-      lastEvents(sql`SELECT ${userId} AS subject FROM users u WHERE ${chunk}`, KINDS.user),
-      lastEvents(sql`SELECT ${uuidTextOf("k.api_key_id")} AS subject ${liveKeys}`, KINDS.key),
-      lastEvents(sql`SELECT ${uuidTextOf("b.address_id")} AS subject ${addresses}`, KINDS.address),
-    ],
-  );
-  return {
-    accounts: accounts.map(({ account }) => readAccount(account)),
-    cancels,
-    events: events.flat(),
-  };
 }
 
 /** Over `users u`. */

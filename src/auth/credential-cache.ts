@@ -7,10 +7,9 @@
  * hangs. Keys are read before signatures are verified, so anyone who knows a key's id could block
  * its owner in this way.
  */
-import { raiseAlert } from "../platform/alert.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { first, select, sql, uuid } from "../platform/sql.ts";
+import { all, first, select, sql, uuid } from "../platform/sql.ts";
 import { Until } from "../platform/until.ts";
 import { NOW } from "../platform/commit.ts";
 import { sessionsMayTrade } from "./policy.ts";
@@ -18,12 +17,10 @@ import { FROZEN_BY, type FrozenBy, holdUntil } from "./hold.ts";
 import { importHmacKey } from "./hmac.ts";
 import { isOwnKeyId } from "./mark.ts";
 import { KEY_SEAL_COLUMNS, openKey, readRights, type SealedKey } from "./key-seal.ts";
+import { openOrAlert } from "./secret-box.ts";
 import { codeCounts } from "./second-factor.ts";
 
-/**
- * Contract.md section 3 allows 5 s until a revocation affects reads. The age of a value counts from
- * before its read, so 500 ms are left for the request that uses it.
- */
+/** Contract.md section 3 allows 5 s. Ages count from before the read. 500 ms are left for use. */
 const FRESH_MS = 4_500;
 /** A value of this age is read again beside the request that uses it. */
 const REFRESH_MS = 3_000;
@@ -80,14 +77,15 @@ async function readKey(
   settings: Config,
   apiKeyId: string,
 ): Promise<KeyState | undefined> {
-  const row = await first<SealedKey & { revokedAt: number | null; frozen: FrozenBy | null }>(
+  const [row] = await all<SealedKey & { revokedAt: number | null; frozen: FrozenBy | null }>(
     db,
     sql`SELECT ${select(KEY_SEAL_COLUMNS)}, k.revoked_at AS revokedAt, ${FROZEN_BY} AS frozen
       FROM api_keys k JOIN users u ON u.user_id = k.user_id
       WHERE k.api_key_id = ${uuid(apiKeyId)}`,
   );
   if (row === undefined) return undefined;
-  const secret = await openOrAlert(db, settings, row);
+  const what = { what: "The row of the API key", id: apiKeyId };
+  const secret = await openOrAlert(db, what, openKey(settings, row));
   if (secret === undefined) return undefined;
   return {
     apiKeyId,
@@ -97,27 +95,6 @@ async function readKey(
     frozen: row.frozen,
     key: await importHmacKey(secret),
   };
-}
-
-/** Keys with an alert. Anyone who knows the id of a key can cause the next one. */
-const alerted = new Until();
-const ALERT_AGAIN_MS = 60_000;
-
-/** Undefined for a row that does not open. The key is then unknown, and the operator is alerted. */
-async function openOrAlert(
-  db: D1Database,
-  settings: Config,
-  key: SealedKey,
-): Promise<string | undefined> {
-  try {
-    return await openKey(settings, key);
-  } catch (error) {
-    if (alerted.holds(key.apiKeyId, Date.now())) return undefined;
-    alerted.set(key.apiKeyId, Date.now() + ALERT_AGAIN_MS);
-    const detail = `The row of the API key does not open: ${String(error)}`;
-    await raiseAlert(db, "key_row_altered", key.apiKeyId, detail);
-    return undefined;
-  }
 }
 
 async function readUser(db: D1Database, userId: string): Promise<UserState | undefined> {

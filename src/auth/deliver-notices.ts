@@ -1,7 +1,4 @@
-/**
- * Delivers account notices to NOTICE_URL, from which the deployment sends mail: a message for each
- * notice, in the order of the audit log (deliver-log.ts).
- */
+/** Delivers account notices in the order of the audit log to NOTICE_URL, which sends mail. */
 import type { Config } from "../platform/config.ts";
 import { all, select, sql } from "../platform/sql.ts";
 import { now, toWireTime } from "../platform/time.ts";

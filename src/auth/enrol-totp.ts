@@ -59,10 +59,7 @@ export async function startTotp(
   return { secret, otpauth_uri: otpauthUri(secret, email) };
 }
 
-/**
- * Confirms the new secret with one of its codes. Returns its recovery codes, and from when it and
- * they count instead of the earlier ones. Null: they do now. Throws `totp_invalid`.
- */
+/** Returns recovery codes, and from when they and the secret count. Throws `totp_invalid`. */
 export async function confirmTotp(
   db: D1Database,
   settings: Config,
@@ -76,8 +73,11 @@ export async function confirmTotp(
   if (pending === undefined || step === undefined) throw new Problem(CODE_INVALID);
   const current = await readCurrent(db, userId);
   const afterMs = current === undefined || pending.recovered === 1 ? 0 : holdMsOf(settings);
-  const confirmed = { userId, status: "confirmed" } as const;
-  const box = await sealSecret(settings.MASTER_KEYS, pending.secret, bindingOfTotp(confirmed));
+  const box = await sealSecret(
+    settings.MASTER_KEYS,
+    pending.secret,
+    bindingOfTotp({ userId, status: "confirmed" }),
+  );
   const codes = newRecoveryCodes();
   const made = { userId, box, step, codes };
   const marks = codes.map((code) => codeMark(hashOfRecoveryCode(userId, code)));
@@ -94,7 +94,7 @@ export async function confirmTotp(
           }),
     when: (at) => expr`EXISTS (SELECT 1 ${validSecret({ userId, status: "pending" }, at)}
         AND secret_sealed = ${pending.sealed})
-      AND (SELECT ${secretAt(at).sealed} ${validSecret(confirmed, at)})
+      AND (SELECT ${secretAt(at).sealed} ${validSecret({ userId }, at)})
         IS ${current?.sealed ?? null}`,
     statements: (when) =>
       afterMs > 0
@@ -105,7 +105,7 @@ export async function confirmTotp(
           ],
   });
   if (!applied) throw new Problem(CODE_INVALID);
-  const nextFrom = sql`SELECT next_from AS at ${validSecret(confirmed, NOW)}`;
+  const nextFrom = sql`SELECT next_from AS at ${validSecret({ userId }, NOW)}`;
   const next = afterMs === 0 ? undefined : await first<{ at: number }>(db, nextFrom);
   return { recovery_codes: codes, active_from: toWireTimeOrNull(next?.at ?? null) };
 }
@@ -125,7 +125,7 @@ async function readCurrent(db: D1Database, userId: string) {
   const { sealed, since } = secretAt(NOW);
   const row = await first<{ sealed: string; since: number }>(
     db,
-    sql`SELECT ${select({ sealed, since })} ${validSecret({ userId, status: "confirmed" }, NOW)}`,
+    sql`SELECT ${select({ sealed, since })} ${validSecret({ userId }, NOW)}`,
   );
   const codes = await all<{ hash: string }>(
     db,

@@ -82,10 +82,7 @@ export function sumText(sum: Expr): Expr {
   return expr`CAST(CAST(min(${sum}, 4611686018427387904) AS INTEGER) AS TEXT)`;
 }
 
-/**
- * Counts what each side of a match gave. `sides` selects `subject` and `usdc`. A total stops at
- * 2^62, because an overflow would reject the match.
- */
+/** Counts what each side (`subject`, `usdc`) gave, to 2^62: an overflow would reject the match. */
 export function countTraded(sides: Sql, at: Expr): Sql {
   return sql`INSERT INTO traded_hours (subject, hour, usdc)
     SELECT s.subject, ${hourOf(at)}, s.usdc FROM (${sides}) s WHERE true

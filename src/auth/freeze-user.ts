@@ -23,10 +23,7 @@ import { raiseEpoch } from "./end-sessions.ts";
 import { checkSecondFactor } from "./second-factor.ts";
 import { findUser, normalizeEmail } from "./user.ts";
 
-/**
- * Freezes a user for the operator, who can also take over a freeze of the user's own. Returns false
- * if the operator has frozen the user already, or the user does not exist.
- */
+/** Also takes over a freeze of the user's own. False: frozen by an operator, or no such user. */
 export async function freezeUser(
   db: D1Database,
   settings: MacKeys,

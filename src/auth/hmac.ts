@@ -13,13 +13,8 @@ export function canonicalMessage(parts: Parts): Uint8Array {
 
 /** The key is the UTF-8 bytes of the secret's text. It can only verify and cannot be exported. */
 export function importHmacKey(secret: string): Promise<CryptoKey> {
-  return crypto.subtle.importKey(
-    "raw",
-    utf8.encode(secret),
-    { name: "HMAC", hash: "SHA-256" },
-    false,
-    ["verify"],
-  );
+  const algorithm = { name: "HMAC", hash: "SHA-256" };
+  return crypto.subtle.importKey("raw", utf8.encode(secret), algorithm, false, ["verify"]);
 }
 
 /** One for all requests, because WebCrypto copies it before `verify` returns its promise. */

@@ -17,7 +17,7 @@ import {
 import type { CommandRow } from "../platform/command-rows.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
-import { totpChanged, totpUnchanged } from "./totp-secret.ts";
+import { CODE_INVALID, CODE_REQUIRED, totpUnchanged } from "./totp-secret.ts";
 import { accountFrozen, FROZEN_BY, type FrozenBy, holdUntil, securityHold } from "./hold.ts";
 import type { Actor } from "../platform/actor.ts";
 
@@ -189,7 +189,8 @@ export function actorRejectionOf(
       return { code: "session_invalid", detail: "The session has ended." };
     if (row.now >= credential.expiresAtMs)
       return { code: "session_expired", detail: "The session has expired." };
-    if (row.totp_changed === 1) return totpChanged(credential.checkedTotp ?? null);
+    if (row.totp_changed === 1)
+      return (credential.checkedTotp ?? null) === null ? CODE_REQUIRED : CODE_INVALID;
     if (row.held_until !== undefined && row.held_until > row.now)
       return securityHold(row.held_until);
   } else {

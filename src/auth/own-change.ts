@@ -15,8 +15,8 @@ type OwnChange = {
 };
 
 /**
- * Returns false if `when` did not hold. Throws why the actor may not, or `unavailable` if what was
- * in the way has ended since, as a freeze does.
+ * False if `when` did not hold. Throws why the actor may not, or `unavailable` if nothing is in the
+ * way any more, as after a freeze that ended.
  */
 export async function commitOwnChange(
   db: D1Database,

@@ -121,10 +121,7 @@ function looseness(field: keyof Policy, { [field]: value }: Policy): bigint {
 
 export type PolicyChange = { readonly [Field in keyof Policy]?: Policy[Field] | undefined };
 
-/**
- * The policies after a change: a value that is not looser than the current one applies now, a
- * looser one waits. `pending` is null if nothing waits.
- */
+/** A value that is not looser than the current one applies now, a looser one waits in `pending`. */
 export function mergePolicy(
   { current, pending }: { current: Policy; pending: Policy | null },
   change: PolicyChange,

@@ -6,7 +6,7 @@ import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { problem } from "../platform/problem.ts";
-import { batch, expr, type Expr, first, holds, type Sql, sql, uuid } from "../platform/sql.ts";
+import { batch, expr, type Expr, first, holds, sql, uuid } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import { detailed, recordOf } from "../audit/audit.ts";
@@ -31,7 +31,7 @@ export async function removeTotp(
   const record = recordOf(actor, "totp_removal_requested", { ip: clientIp, subjectId: userId });
   await commitOwnChange(db, actor, {
     record: detailed(settings, record, { afterMs }),
-    when: (at) => expr`EXISTS (SELECT 1 ${confirmed(userId, at)} AND ends_at IS NULL)`,
+    when: (at) => expr`EXISTS (SELECT 1 ${validSecret({ userId }, at)} AND ends_at IS NULL)`,
     statements: ({ at, applied }) => [
       sql`UPDATE totp_secrets SET ends_at = ${at} + ${afterMs}
         WHERE user_id = ${uuid(userId)} AND status = 'confirmed' AND ${applied}`,
@@ -57,7 +57,7 @@ export async function cancelTotpRemoval(
 ): Promise<void> {
   const { userId } = actor;
   const waiting = (at: Expr) =>
-    expr`EXISTS (SELECT 1 ${confirmed(userId, at)} AND (ends_at IS NOT NULL OR next_from > ${at}))`;
+    expr`EXISTS (SELECT 1 ${validSecret({ userId }, at)} AND (ends_at IS NOT NULL OR next_from > ${at}))`;
   const record = recordOf(actor, "totp_removal_cancelled", { ip: clientIp, subjectId: userId });
   const applied = await commitOwnChange(db, actor, {
     record: detailed(settings, record, {}),
@@ -66,10 +66,6 @@ export async function cancelTotpRemoval(
   });
   // A freeze was in the way, and has ended since.
   if (!applied && (await holds(db, waiting(NOW)))) throw changedMeanwhile();
-}
-
-function confirmed(userId: string, at: Expr): Sql {
-  return validSecret({ userId, status: "confirmed" }, at);
 }
 
 /** Cron task: deletes secrets that have ended with their recovery codes, and old wrong codes. */

@@ -17,10 +17,7 @@ import { REVOCATION_DETAILS } from "../audit/event-details.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { actorRejection, changedMeanwhile, mayWrite } from "./may-write.ts";
 
-/**
- * Revokes a key of the actor's user. A session can revoke any of them, a key only itself.
- * Idempotent. Throws `api_key_unknown_id` for the key of another user.
- */
+/** A session revokes any key of its user, a key itself. Idempotent. Throws `api_key_unknown_id`. */
 export async function revokeOwnApiKey(
   db: D1Database,
   request: { actor: Actor; apiKeyId: string; ip: string | undefined },

@@ -16,10 +16,7 @@ import { MAX_PASSWORD_BYTES } from "./password.ts";
 import type { GivenCodes } from "./second-factor.ts";
 import { normalizeEmail } from "./user.ts";
 
-/**
- * Checks only the shape of the address, not whether the mailbox exists. Invisible characters (Cf)
- * would make two addresses look alike.
- */
+/** Checks the shape only. Invisible characters (Cf) would make two addresses look alike. */
 export const email = textField(
   (given) => {
     const canonical = normalizeEmail(given);

@@ -6,7 +6,6 @@
  * thief with the password can therefore neither guess on nor lock the owner out.
  */
 import { networkOf } from "../http/ip-range.ts";
-import { raiseAlert } from "../platform/alert.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
@@ -32,7 +31,7 @@ import {
   validSecret,
 } from "./totp-secret.ts";
 import { KNOWN_NETWORK_MS } from "./login-throttle.ts";
-import { openSecret, type Sealed } from "./secret-box.ts";
+import { openOrAlert, openSecret, type Sealed } from "./secret-box.ts";
 import { hashOfRecoveryCode, stepOfCode } from "./totp.ts";
 
 export const CODE_LIMITS = {
@@ -72,14 +71,16 @@ export async function checkSecondFactor(
   check: Check,
 ): Promise<string | null> {
   const { userId, codes } = check;
-  const owner = { userId, status: "confirmed" } as const;
   const { sealed, masterKeyId } = secretAt(NOW);
-  const stored = sql`SELECT ${select({ sealed, masterKeyId })} ${validSecret(owner, NOW)}`;
+  const stored = sql`SELECT ${select({ sealed, masterKeyId })} ${validSecret({ userId }, NOW)}`;
   const box = check.totp === undefined ? await first<Sealed>(db, stored) : check.totp;
   if (box === undefined || box === null) return null;
   if (codes.totp_code === undefined && codes.recovery_code === undefined)
     throw new Problem(CODE_REQUIRED);
-  const secret = await openOrAlert(db, MASTER_KEYS, box, userId);
+  // A row that was edited or moved does not open. Then no code is valid.
+  const opened = openSecret(MASTER_KEYS, box, bindingOfTotp({ userId, status: "confirmed" }));
+  const secret = await openOrAlert(db, { what: "The TOTP secret of the user", id: userId }, opened);
+  if (secret === undefined) throw new Problem(CODE_INVALID);
   const attempt = await countCode(db, check);
   const used =
     codes.totp_code === undefined
@@ -87,22 +88,6 @@ export async function checkSecondFactor(
       : await takeCode(db, { secret, sealed: box.sealed, userId, attempt }, codes.totp_code);
   if (!used) throw new Problem(CODE_INVALID);
   return box.sealed;
-}
-
-/** A row that was edited or moved does not open. Then no code is valid. */
-async function openOrAlert(
-  db: D1Database,
-  ring: Config["MASTER_KEYS"],
-  box: Sealed,
-  userId: string,
-): Promise<string> {
-  try {
-    return await openSecret(ring, box, bindingOfTotp({ userId, status: "confirmed" }));
-  } catch (error) {
-    const detail = `The TOTP secret of the user does not open: ${String(error)}`;
-    await raiseAlert(db, "key_row_altered", userId, detail);
-    throw new Problem(CODE_INVALID);
-  }
 }
 
 /** Counts a code as wrong, until `codeWasRight`. Throws `login_throttled`. */

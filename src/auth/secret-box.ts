@@ -1,8 +1,10 @@
 /**
- * Encrypts secrets at rest with AES-256-GCM. Each sealed secret names its master key in
- * MASTER_KEYS, so that master keys can be rotated. The additional data binds the secret to its
- * purpose and its owner, so a sealed secret that is copied to another row does not open.
+ * Encrypts secrets at rest with AES-256-GCM. A sealed secret names its master key in MASTER_KEYS,
+ * so that keys can be rotated. The additional data binds it to its purpose and owner, so that a
+ * copy in another row does not open.
  */
+import { raiseAlert } from "../platform/alert.ts";
+import { Until } from "../platform/until.ts";
 
 export type Sealed = { readonly sealed: string; readonly masterKeyId: string };
 type Ring = Readonly<Record<string, string>>;
@@ -39,6 +41,25 @@ export async function openSecret(ring: Ring, box: Sealed, boundTo: string): Prom
   return new TextDecoder().decode(opened);
 }
 
+/** Rows with an alert. Anyone who knows the id of a key can cause the next one. */
+const alerted = new Until();
+
+/** As `openSecret`. Undefined for a row that was altered. The operator is alerted of it. */
+export async function openOrAlert(
+  db: D1Database,
+  { what, id }: { what: string; id: string },
+  opened: Promise<string>,
+): Promise<string | undefined> {
+  try {
+    return await opened;
+  } catch (error) {
+    if (alerted.holds(id, Date.now())) return undefined;
+    alerted.set(id, Date.now() + 60_000);
+    await raiseAlert(db, "key_row_altered", id, `${what} does not open: ${String(error)}`);
+    return undefined;
+  }
+}
+
 /** The first key of the ring. New secrets are sealed with it. */
 export function newestKeyId(ring: Ring): string {
   const [id] = Object.keys(ring);
@@ -51,22 +72,17 @@ async function masterKey(ring: Ring, id: string): Promise<CryptoKey> {
   if (secret === undefined) throw new Error(`MASTER_KEYS does not contain the key ${id}`);
   const known = derived.get(secret);
   if (known !== undefined) return known;
-  const material = await crypto.subtle.importKey("raw", utf8.encode(secret), "HKDF", false, [
-    "deriveKey",
-  ]);
+  const bytes = utf8.encode(secret);
+  const material = await crypto.subtle.importKey("raw", bytes, "HKDF", false, ["deriveKey"]);
   const algorithm = {
     name: "HKDF",
     hash: "SHA-256",
     salt: new Uint8Array(),
     info: utf8.encode("rfq-custody api key secrets v1"),
   };
-  const key = await crypto.subtle.deriveKey(
-    algorithm,
-    material,
-    { name: "AES-GCM", length: 256 },
-    false,
-    ["encrypt", "decrypt"],
-  );
+  const aes = { name: "AES-GCM", length: 256 };
+  const uses = ["encrypt", "decrypt"];
+  const key = await crypto.subtle.deriveKey(algorithm, material, aes, false, uses);
   derived.set(secret, key);
   return key;
 }

@@ -33,10 +33,7 @@ export type StepUpRequest = {
   readonly clientIp: string | undefined;
 };
 
-/**
- * Verifies the caller's password, and uses a code if TOTP is on, both within their limits. Throws
- * `STEP_UP_PROBLEMS`: during a security hold `security_hold`, unless `duringHold`.
- */
+/** Verifies the password and, if TOTP is on, a code. Throws `STEP_UP_PROBLEMS`. */
 export async function stepUp(
   db: D1Database,
   settings: Config,
@@ -76,8 +73,8 @@ export async function stepUp(
 export const CONFIRM_PROBLEMS = ["password_required", ...STEP_UP_PROBLEMS] as const;
 
 /**
- * Step-up of a call that a fresh session makes without the password, because it was given at the
- * login. A code is used in any case if TOTP is on. Throws `CONFIRM_PROBLEMS`.
+ * Step-up of a call that a fresh session makes without the password, but with a code if TOTP is on.
+ * Throws `CONFIRM_PROBLEMS`.
  */
 export async function confirmOwner(
   db: D1Database,

@@ -1,11 +1,6 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 import { uuid } from "../platform/columns.ts";
 
-export const users = sqliteTable("users", {
-  userId: uuid("user_id").notNull(),
-  email: text("email").notNull(),
-});
-
 /** API keys without their secrets. `readRights` reads the texts. */
 export const apiKeys = sqliteTable("api_keys", {
   apiKeyId: uuid("api_key_id").notNull(),

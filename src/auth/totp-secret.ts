@@ -2,10 +2,10 @@
 import type { ProblemData } from "../platform/problem.ts";
 import { atom, type Columns, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 
-type Owner = { readonly userId: string; readonly status: "pending" | "confirmed" };
+type Owner = { readonly userId: string; readonly status?: "pending" | "confirmed" };
 
 /** `FROM … WHERE …` of the secret that is valid at an instant. */
-export function validSecret({ userId, status }: Owner, at: Expr): Sql {
+export function validSecret({ userId, status = "confirmed" }: Owner, at: Expr): Sql {
   return sql`FROM totp_secrets WHERE user_id = ${uuid(userId)} AND status = ${status}
     AND (ends_at IS NULL OR ends_at > ${at})`;
 }
@@ -26,7 +26,7 @@ export function secretAt(
 }
 
 /** The additional data of the seal. A pending secret does not open as a confirmed one. */
-export function bindingOfTotp({ userId, status }: Owner): string {
+export function bindingOfTotp({ userId, status }: Required<Owner>): string {
   return `totp:${userId}:${status}`;
 }
 
@@ -47,11 +47,6 @@ type Checked = { readonly userId: string; readonly checkedTotp: string | null };
 
 /** Condition: no secret is valid except the checked one. TOTP that was removed since holds it. */
 export function totpUnchanged({ userId, checkedTotp }: Checked, at: Expr): Expr {
-  const valid = validSecret({ userId, status: "confirmed" }, at);
+  const valid = validSecret({ userId }, at);
   return expr`NOT EXISTS (SELECT 1 ${valid} AND ${secretAt(at).sealed} IS NOT ${checkedTotp})`;
-}
-
-/** The rejection if `totpUnchanged` does not hold. */
-export function totpChanged(checkedTotp: string | null): ProblemData {
-  return checkedTotp === null ? CODE_REQUIRED : CODE_INVALID;
 }

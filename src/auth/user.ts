@@ -1,15 +1,12 @@
 /** Creates and finds users. */
-import { eq } from "drizzle-orm";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { read } from "../platform/read.ts";
-import { first, holds, type Sql, sql, uuid } from "../platform/sql.ts";
+import { first, holds, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, auditRow, detailed, recordBy } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
 import { FROZEN_BY, type FrozenBy, holdUntil } from "./hold.ts";
 import { passwordSha256 } from "../audit/event-details.ts";
-import { users } from "./tables.ts";
 
 /**
  * The canonical spelling of an email address, so that a mailbox has one user: letters that look
@@ -65,10 +62,9 @@ export function findUser(db: D1Database, userId: string) {
 }
 
 export async function findUserId(db: D1Database, email: string): Promise<string | undefined> {
-  const [user] = await read(db, ({ select }) =>
-    select()
-      .from(users)
-      .where(eq(users.email, normalizeEmail(email))),
+  const row = await first<{ id: string }>(
+    db,
+    sql`SELECT hex(user_id) AS id FROM users WHERE email = ${normalizeEmail(email)}`,
   );
-  return user?.userId;
+  return row && readUuid(row.id);
 }

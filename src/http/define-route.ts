@@ -1,18 +1,17 @@
 /** Registers routes with Hono, adds them to the OpenAPI description, and serves them. */
 import * as z from "zod";
-import type { Actor, ActorOf, Credential, Scope } from "../platform/actor.ts";
+import type { Actor, ActorOf, Credential } from "../platform/actor.ts";
 import { type Config, config } from "../platform/config.ts";
 import { VENUE_ID } from "../platform/venues.ts";
 import { type FieldError, invalidRequest, problem } from "../platform/problem.ts";
 import { respond } from "./edge.ts";
 import { QueryText } from "./fields.ts";
-import { limitActor, limitAddress, type RateClass } from "./rate-limit.ts";
+import { limitActor, limitAddress } from "./rate-limit.ts";
 import * as read from "./request.ts";
 import type { EdgeContext, RequestContext } from "./request-context.ts";
 import { jsonResponse, ownResponse } from "./respond.ts";
 import {
   type Api,
-  type Authenticate,
   type NoFields,
   Reply,
   type RouteDefinition,
@@ -72,14 +71,16 @@ async function serve<
   // 426 and 400 come before the handler, so that a rejected upgrade does not consume the ticket.
   if (definition.stream && request.headers.get("upgrade")?.toLowerCase() !== "websocket")
     throw problem("websocket_required", "This path requires a websocket upgrade.");
-  const actor = await authenticate(api, definition, {
-    request,
-    body: bytes,
-    env: c.env,
-    settings,
-    context,
-    rightsChanged: api.rightsChanged,
-  });
+  const { scope, keyScope } = definition;
+  const credential: Credential = definition.credential;
+  let actor: Actor | undefined;
+  if (credential !== "public") {
+    const { rightsChanged } = api;
+    const incoming = { request, body: bytes, env: c.env, settings, context, rightsChanged };
+    actor = await api.authenticate(incoming, { credential, scope, keyScope });
+    context.rateClass = definition.rateClass ?? scope ?? "auth";
+    await limitActor(c.env, settings, context.rateClass, actor);
+  }
   read.checkContentType(request, bytes);
   const input = readInput(definition, { request, bytes, actor, settings });
   context.mutating = definition.method !== "get" || definition.stream === true;
@@ -94,7 +95,7 @@ async function serve<
     receivedAt: context.startedAt,
     waitUntil: context.waitUntil,
     ...input,
-    actor,
+    actor: actorOf<C>(actor),
   });
   if (definition.notices === true && actor !== undefined) {
     const credentials = definition.endsCredentials === true ? "ended" : "kept";
@@ -105,20 +106,6 @@ async function serve<
   if (result instanceof Reply)
     return jsonResponse(result.body, result.status ?? status, result.headers);
   return jsonResponse(result, status);
-}
-
-async function authenticate<C extends Credential>(
-  api: Api,
-  definition: { credential: C; scope?: Scope; keyScope?: Scope; rateClass?: RateClass },
-  incoming: Parameters<Authenticate>[0],
-): Promise<ActorOf<C>> {
-  const { credential, scope, keyScope } = definition;
-  if (credential === "public") return actorOf<C>(undefined);
-  const actor = await api.authenticate(incoming, { credential, scope, keyScope });
-  const rateClass = definition.rateClass ?? scope ?? "auth";
-  incoming.context.rateClass = rateClass;
-  await limitActor(incoming.env, incoming.settings, rateClass, actor);
-  return actorOf<C>(actor);
 }
 
 /** Safe cast: `Authenticate` has checked that the credential is of the route's kind. */

@@ -4,7 +4,8 @@ import { counts } from "../platform/counts.ts";
 import { log } from "../platform/log.ts";
 import { now } from "../platform/time.ts";
 import { type EdgeContext, newRequestContext, type RequestContext } from "./request-context.ts";
-import { addCors, addRatePolicies, errorResponse, finish } from "./respond.ts";
+import { ratePolicies } from "./rate-limit.ts";
+import { addCors, errorResponse, finish } from "./respond.ts";
 
 /**
  * Wraps every handler: makes the request's id, turns a thrown value into a response, adds the
@@ -27,7 +28,9 @@ export async function respond(
   let settings: Config | undefined;
   try {
     settings = config(c.env);
-    addRatePolicies(response, context, settings);
+    // Beside the limits of the response's own problem.
+    if (settings.RATE_LIMITS === "on")
+      response.headers.append("ratelimit-policy", ratePolicies(context.rateClass));
     addCors(response, request, settings);
   } catch {
     // The settings are invalid. The error response above already reports this.

@@ -72,11 +72,7 @@ export function integer(min: number, max: number) {
   return field(
     (text, source) => integerText(text, min, max, source),
     `must be an integer from ${min} to ${max}`,
-    {
-      type: "integer",
-      minimum: min,
-      maximum: max,
-    },
+    { type: "integer", minimum: min, maximum: max },
   );
 }
 
@@ -123,10 +119,7 @@ export function oneOf<const Word extends string>(words: readonly Word[]) {
   return textField(
     (text) => words.find((word) => word === text),
     `must be one of ${words.join(", ")}`,
-    {
-      type: "string",
-      enum: [...words],
-    },
+    { type: "string", enum: [...words] },
   );
 }
 
@@ -171,10 +164,7 @@ export function pattern(rule: RegExp, message: string) {
   });
 }
 
-/**
- * A safe integer within the bounds, from decimal text in a query or from the source of a JSON
- * number. As JSON numbers, `1e3` and `1000.0` are integers.
- */
+/** Of decimal text in a query, or of a JSON number, as which `1e3` and `1000.0` are integers. */
 function integerText(given: string, min: number, max: number, source: Source): number | undefined {
   if (source === "string") return undefined;
   const exact =

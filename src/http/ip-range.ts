@@ -2,10 +2,7 @@
 
 const V4_MAPPED = 0xffffn << 32n;
 
-/**
- * A range of the 128-bit address space. IPv4 addresses are mapped to `::ffff:a.b.c.d`. Undefined if
- * the text is malformed or host bits are set.
- */
+/** IPv4 is mapped to `::ffff:a.b.c.d`. Undefined if the text is malformed or host bits are set. */
 export function parseIpRange(text: string): { bits: bigint; prefix: number } | undefined {
   const [address = "", length, extra] = text.split("/");
   if (extra !== undefined) return undefined;

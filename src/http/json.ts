@@ -17,11 +17,7 @@ export class JsonNumber {
 
 /** More than any body of this API needs, and too little to overflow a parser's stack. */
 export const MAX_DEPTH = 16;
-/**
- * The fields of one object, the items of one list, and the parameters of a query. More than any
- * request of this API needs. The body is rejected before its members are validated, because that
- * takes much longer than reading them.
- */
+/** Of an object, a list or a query. More than any request needs. Checked before slow validation. */
 export const MAX_MEMBERS = 64;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

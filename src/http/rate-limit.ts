@@ -21,16 +21,12 @@ const ADDRESS: Policy = { name: "address", binding: "RATE_ADDRESS", limit: 3_000
 const BLOCK: Policy = { name: "address-block", binding: "RATE_ADDRESS_BLOCK", limit: 12_000 };
 
 /**
- * Commands and upgrades of a user that were refused. They have no effect, so nothing else makes
- * them scarce. A tenth of the class `trade`, because a fast maker in a busy market is late with
- * some quotes.
+ * Refused commands and upgrades of a user, which nothing else makes scarce. A tenth of `trade`,
+ * because a fast maker in a busy market is late with some quotes.
  */
 const REFUSED: Policy = { name: "refused", binding: "RATE_REFUSED", limit: 200 };
 
-/**
- * The limits of a user. A credential gets four fifths of them, so that a runaway program leaves its
- * owner enough to revoke it.
- */
+/** A credential gets four fifths: a runaway program leaves its owner enough to revoke it. */
 const RATE_CLASSES = {
   auth: rateClass("auth", "RATE_AUTH", 100),
   read: rateClass("read", "RATE_READ", 1_000),

@@ -1,10 +1,9 @@
 /**
  * A value that public routes serve from memory, so that callers without a credential cannot make
- * the service read it more than about once in `freshMs` in each isolate.
+ * the service read it more often than about once in `freshMs` in each isolate.
  *
- * Requests share values but never a pending read, because a promise of another request never
- * settles if that request is cancelled. While one request reads again, the others use the earlier
- * value.
+ * No request awaits the read of another one, because it never settles if that one is cancelled.
+ * While one reads again, the others use the earlier value.
  */
 /** Values older by this factor are not served. A read that never ends must not hide an outage. */
 const MAX_AGE = 3;

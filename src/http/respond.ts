@@ -3,7 +3,6 @@ import { SettingsError } from "../platform/check-settings.ts";
 import type { Config } from "../platform/config.ts";
 import { OutcomeUnknown, RolledBack } from "../platform/commit.ts";
 import { isD1Error } from "../platform/platform-limits.ts";
-import { ratePolicies } from "./rate-limit.ts";
 import type { RequestContext } from "./request-context.ts";
 import { errorFields, log } from "../platform/log.ts";
 import {
@@ -105,15 +104,6 @@ export function ownResponse(response: Response): Response {
   if (response.webSocket)
     return new Response(null, { status: 101, webSocket: response.webSocket, headers });
   return new Response(response.body, { status: response.status, headers });
-}
-
-/** The limits that the request counted for, beside those of the response's own problem. */
-export function addRatePolicies(
-  { headers }: Response,
-  { rateClass }: RequestContext,
-  settings: Config,
-): void {
-  if (settings.RATE_LIMITS === "on") headers.append("ratelimit-policy", ratePolicies(rateClass));
 }
 
 const EXPOSED =

@@ -1,7 +1,4 @@
-/**
- * What each kind of alert asks of whom. docs/handbook.md has a heading for each, and tests run the
- * command that each names.
- */
+/** What each kind of alert asks of whom. docs/handbook.md has a heading for each. */
 type Terms = {
   /** `page`: at any hour, because money may move wrongly or cannot move. `ticket`: by day. */
   readonly urgency: "page" | "ticket";

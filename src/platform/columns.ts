@@ -1,6 +1,6 @@
 /**
- * Column types of the drizzle tables in `src/<domain>/tables.ts`. A table declares the columns that
- * TypeScript reads. migrations/ has the rest of it, and a test compares the two.
+ * Column types of the tables in `src/<domain>/tables.ts`, which declare the columns that TypeScript
+ * reads. A test compares them with migrations/.
  */
 import { sql } from "drizzle-orm";
 import { customType } from "drizzle-orm/sqlite-core";

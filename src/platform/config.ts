@@ -13,10 +13,7 @@ const gwei = z
   .max(1_000_000)
   .refine((value) => /^\d+(\.\d{1,9})?$/.test(String(value)), "must have at most nine decimals");
 
-/**
- * A smaller deposit is credited only once its address has received this much of the asset. The
- * upper bound, 100 000 USDC, keeps any sum of such deposits below 2^62.
- */
+/** A smaller deposit waits until its address got as much. The maximum keeps any sum below 2^62. */
 const minDeposit = z.int().min(1).max(100_000_000_000).default(1);
 
 const Chain = z.strictObject({

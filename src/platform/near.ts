@@ -1,7 +1,6 @@
 /**
- * The only place that opens Durable Objects. The platform creates an object near its first caller,
- * which may be cron on any continent, and never moves it. Nearly all that objects do are calls of
- * D1, so BOOK_LOCATION names D1's region for all objects to come.
+ * The only place that opens Durable Objects. The platform creates an object near its first caller
+ * and never moves it. They mostly call D1, so BOOK_LOCATION names D1's region for new ones.
  */
 import { config } from "./config.ts";
 

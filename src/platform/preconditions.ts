@@ -113,10 +113,7 @@ export async function ask<Outcome>(
   return questions.map((question) => outcomes.get(question));
 }
 
-/**
- * One row per question. The parameters become columns of a table that is built once, so that a
- * condition over many rows does not parse JSON for each.
- */
+/** Parameters are columns of a table that is built once, so no condition parses JSON per row. */
 function askAll(text: string, asked: readonly Question<unknown>[]): Sql {
   const params = asked.map((question) => question.params);
   const [first = "", ...rest] = text.split("?");

@@ -21,7 +21,8 @@ export class QueryLimitReached extends Error {
 
 /** How many statements an invocation may still send. */
 export function queriesLeft(db: D1Database): number {
-  return counters.get(db)?.left ?? Number.POSITIVE_INFINITY;
+  const { limit = Number.POSITIVE_INFINITY, statements = 0 } = counters.get(db) ?? {};
+  return Math.max(limit - statements, 0);
 }
 
 /** How many statements and round trips an invocation has made. */
@@ -37,38 +38,22 @@ export function limited(env: Env, limit = QUERIES_PER_INVOCATION): Env {
 
 /** Begins the next invocation of an object that keeps `db`: an alarm or a call. */
 export function renewQueries(db: D1Database): void {
-  counters.get(db)?.renew();
+  const counter = counters.get(db);
+  if (counter !== undefined) counter.statements = 0;
 }
 
-class Counter {
-  statements = 0;
-  calls = 0;
-  readonly #limit: number;
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  get left(): number {
-    return Math.max(this.#limit - this.statements, 0);
-  }
-
-  renew(): void {
-    this.statements = 0;
-  }
-
-  /** Throws before anything is sent, so what is refused has certainly had no effect. */
-  count(statements: number): void {
-    if (statements > this.left) throw new QueryLimitReached(this.#limit);
-    this.statements += statements;
-    this.calls += 1;
-  }
-}
-
+type Counter = { readonly limit: number; statements: number; calls: number };
 const counters = new WeakMap<D1Database, Counter>();
 
+/** Throws before anything is sent, so what is refused has certainly had no effect. */
+function count(counter: Counter, statements: number): void {
+  if (counter.statements + statements > counter.limit) throw new QueryLimitReached(counter.limit);
+  counter.statements += statements;
+  counter.calls += 1;
+}
+
 function limitedDatabase(db: D1Database, limit: number): D1Database {
-  const counter = new Counter(limit);
+  const counter: Counter = { limit, statements: 0, calls: 0 };
   /** A batch takes only D1's own statements. */
   const originals = new WeakMap<D1PreparedStatement, D1PreparedStatement>();
   const wrap = (statement: D1PreparedStatement): D1PreparedStatement => {
@@ -78,7 +63,7 @@ function limitedDatabase(db: D1Database, limit: number): D1Database {
         const member = memberOf(statement, name);
         if (typeof member !== "function") return member;
         return async (...given: unknown[]) => {
-          counter.count(1);
+          count(counter, 1);
           return Reflect.apply(member, statement, given) as unknown;
         };
       },
@@ -91,7 +76,7 @@ function limitedDatabase(db: D1Database, limit: number): D1Database {
       if (name === "prepare") return (text: string) => wrap(db.prepare(text));
       if (name !== "batch") return memberOf(db, name);
       return async (statements: D1PreparedStatement[]) => {
-        counter.count(statements.length);
+        count(counter, statements.length);
         return db.batch(statements.map((one) => originals.get(one) ?? one));
       };
     },

@@ -20,10 +20,7 @@ export class SharedRead<Question, Value> {
   #asked: Asked<Question, Value>[] = [];
   #busyUntil = 0;
 
-  /**
-   * The answer to `question` out of `read`, which answers several in their order. Undefined if too
-   * many wait. Rejects if the read does.
-   */
+  /** The answer of `read`, which answers several in order. Undefined if too many wait. */
   async ask(
     question: Question,
     read: (questions: readonly Question[]) => Promise<readonly Value[]>,

@@ -152,14 +152,13 @@ export function checkLimits(text: string, params: readonly unknown[]): void {
   if (text.length > PLATFORM.statementBytes)
     throw new RangeError(`a statement is ${text.length} bytes long`);
   for (const value of params)
-    if (typeof value === "string" && isTooLong(value))
+    // A character takes at most three bytes of UTF-8, so short texts are not encoded.
+    if (
+      typeof value === "string" &&
+      value.length * 3 > MAX_VALUE_BYTES &&
+      new TextEncoder().encode(value).length > MAX_VALUE_BYTES
+    )
       throw new RangeError(`a value of a statement is more than ${MAX_VALUE_BYTES} bytes long`);
-}
-
-/** A character takes at most three bytes of UTF-8, so short texts are not encoded. */
-function isTooLong(value: string): boolean {
-  if (value.length * 3 <= MAX_VALUE_BYTES) return false;
-  return new TextEncoder().encode(value).length > MAX_VALUE_BYTES;
 }
 
 export async function all<Row>(db: D1Database, statement: Sql): Promise<Row[]> {

@@ -4,7 +4,7 @@ import type { Config } from "./config.ts";
 import { log } from "./log.ts";
 import { required } from "./preconditions.ts";
 import { Problem, type ProblemData, unavailable } from "./problem.ts";
-import { all, type Expr, expr, first, holds, prepare, sql } from "./sql.ts";
+import { batch, type Expr, expr, first, holds, prepare, sql } from "./sql.ts";
 
 const ALERT_SHARE = 0.7;
 export const STOP_SHARE = 0.8;
@@ -42,10 +42,7 @@ export async function databaseBytes(db: D1Database): Promise<number> {
   return meta.size_after;
 }
 
-/**
- * Cron task: compares the size that D1 reports with the limit and sets or clears the switch. D1
- * shrinks the database when rows are deleted, so the switch clears after trimming.
- */
+/** Cron task: sets or clears the switch. D1 shrinks as rows are deleted, so trimming clears it. */
 export async function watchStorage(
   db: D1Database,
   settings: Pick<Config, "STORAGE_LIMIT_MB">,
@@ -53,25 +50,19 @@ export async function watchStorage(
   const bytes = await databaseBytes(db);
   const share = bytes / limitBytes(settings);
   if (share >= ALERT_SHARE) log("error", "storage.filling", { bytes, share });
-  if (share >= STOP_SHARE) {
-    await all(
-      db,
-      sql`INSERT INTO kill_switches (name, reason, since)
-      SELECT 'storage_full', ${`${bytes} bytes`}, ${NOW}
-      WHERE NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full')`,
-    );
-  } else {
-    await all(db, sql`DELETE FROM kill_switches WHERE name = 'storage_full'`);
-  }
-  await all(
-    db,
+  const full = sql`kill_switches WHERE name = 'storage_full'`;
+  await batch(db, [
+    share >= STOP_SHARE
+      ? sql`INSERT INTO kill_switches (name, reason, since)
+          SELECT 'storage_full', ${`${bytes} bytes`}, ${NOW}
+          WHERE NOT EXISTS (SELECT 1 FROM ${full})`
+      : sql`DELETE FROM ${full}`,
     sql`INSERT INTO storage_samples (day, at, bytes)
       SELECT ${TODAY}, ${NOW}, ${BigInt(bytes)}
       WHERE NOT EXISTS (SELECT 1 FROM storage_samples WHERE day = ${TODAY})`,
-  );
+  ]);
 }
 
-const DAY_MS = 86_400_000;
 /** SQL: the number of the day. A literal, because D1 binds a number as REAL. */
 const TODAY = expr`${NOW} / 86400000`;
 /** Growth is measured over this time, or over what is known if that is less. */
@@ -87,5 +78,5 @@ export async function growthPerDay(db: D1Database, bytes: number): Promise<numbe
       WHERE day >= ${TODAY} - ${GROWTH_DAYS} ORDER BY day LIMIT 1`,
   );
   if (sample === undefined || sample.age < MIN_GROWTH_MS) return undefined;
-  return Math.round(((bytes - sample.bytes) * DAY_MS) / sample.age);
+  return Math.round(((bytes - sample.bytes) * 86_400_000) / sample.age);
 }

@@ -11,19 +11,13 @@ const BUDGET_MS = 10_000;
 /** Deletes at most the given number of rows, and returns one row for each. */
 export type Trim = (rows: number) => Sql;
 
-/**
- * Deletes the rows of `table` that a SELECT finds, of which `rest` is what follows the name of the
- * table. `key` are columns that identify a row. Both are trusted.
- */
+/** `rest` follows the name of the table in a SELECT. `key` identifies a row. Both are trusted. */
 export function rowsOf(table: string, key: string, rest: Sql): Trim {
   return (rows) => sql`DELETE FROM ${raw(table)} WHERE (${raw(key)}) IN (
     SELECT ${raw(key)} FROM ${raw(table)} ${rest} LIMIT ${rows}) RETURNING 1`;
 }
 
-/**
- * Repeats each statement until no rows remain for it, or the time or the queries of this invocation
- * are spent. Returns how many rows were deleted.
- */
+/** Repeats each until no rows remain, or time or queries are spent. Returns the number of rows. */
 export async function trimUntilDone(db: D1Database, ...trims: readonly Trim[]): Promise<number> {
   const started = Date.now();
   const due = [...trims];

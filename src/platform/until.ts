@@ -1,7 +1,4 @@
-/**
- * Until when something holds, by key. Forgets all keys when there are too many, so it may only save
- * work.
- */
+/** Until when something holds, by key. Forgets all keys when full, so it may only save work. */
 const MAX_KEYS = 20_000;
 
 export class Until {

@@ -1,6 +1,6 @@
 /**
- * Compares the database with the schema that this code expects. A guard that is a trigger protects
- * only if the database has it, and one that somebody added may send money elsewhere.
+ * Compares the database with the expected schema. A guard that is a trigger protects only if it is
+ * there, and one that somebody added may send money elsewhere.
  */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
@@ -54,15 +54,14 @@ async function schemaDifferences(db: D1Database): Promise<Map<string, string>> {
         "deploy. Otherwise treat it as a break-in",
     );
   // In any case, because a row of d1_migrations must hide no trigger.
-  for (const [object, detail] of await differentObjects(db)) found.set(object, detail);
+  await findObjects(db, found);
   return found;
 }
 
-async function differentObjects(db: D1Database): Promise<Map<string, string>> {
+async function findObjects(db: D1Database, found: Map<string, string>): Promise<void> {
   const rows = await all<{ type: string; name: string; sql: string }>(db, sql`${raw(OWN_OBJECTS)}`);
   const present = new Map(rows.map((row) => [`${row.type} ${row.name}`, digestOf(row.sql)]));
   const differing = new Set([...present.keys(), ...Object.keys(EXPECTED.objects)]);
-  const found = new Map<string, string>();
   for (const object of differing) {
     const expected = EXPECTED.objects[object];
     const actual = present.get(object);
@@ -76,7 +75,6 @@ async function differentObjects(db: D1Database): Promise<Map<string, string>> {
       `${object} ${how}. Treat it as a break-in until it is explained, and ${next}`,
     );
   }
-  return found;
 }
 
 function digestOf(text: string): string {

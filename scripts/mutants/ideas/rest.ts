@@ -76,7 +76,7 @@ export const REST: readonly Mutant[] = [
     "values end too early": ["',nul]') AS body", "',nul]\"') AS body"],
   }),
   ...ideas("src/platform/query-limit.ts", "platform/cron", {
-    "is not kept": ["if (statements > this.left) throw", "if (statements < 0) throw"],
+    "is not kept": ["statements > counter.limit) throw", "statements < 0) throw"],
   }),
   ...ideas("src/reconcile/check-balances.ts", "reconcile/reconcile", {
     "stuck reserves ignored": [
