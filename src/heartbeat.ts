@@ -11,8 +11,6 @@ import { all, sql } from "./platform/sql.ts";
 
 /** A watcher moves with each block, and the reconciliation reads what is new every minute. */
 const LATE_MS = 300_000;
-/** The scans that run every minute (reconcile.ts). */
-const RECENT_SCANS = ["transfers", "groups"];
 
 /** The last task of cron. `late`: tasks that have not succeeded for some minutes. */
 export async function heartbeat(env: Env, late: readonly string[]): Promise<void> {
@@ -28,7 +26,7 @@ export async function heartbeat(env: Env, late: readonly string[]): Promise<void
   });
 }
 
-/** Open alerts, chains that the watcher has not moved on or never read, the reconciliation. */
+/** Open alerts, chains that the watcher has not moved on or never read, scans of each minute. */
 async function unwell(db: D1Database, { CHAINS }: Config): Promise<string[]> {
   const chains = JSON.stringify(CHAINS.map(({ chain }) => chain));
   const rows = await all<{ reason: string }>(
@@ -41,7 +39,7 @@ async function unwell(db: D1Database, { CHAINS }: Config): Promise<string[]> {
       WHERE NOT EXISTS (SELECT 1 FROM chain_cursors c
         WHERE c.chain = j.value AND c.moved_at > ${NOW} - ${LATE_MS})
       UNION ALL
-      SELECT 'reconciliation' FROM json_each(${JSON.stringify(RECENT_SCANS)}) s
+      SELECT 'reconciliation' FROM json_each('["transfers", "groups"]') s
       WHERE NOT EXISTS (SELECT 1 FROM ledger_checkpoints l
         WHERE l.scan = s.value AND l.finished_at > ${NOW} - ${LATE_MS})
       GROUP BY 1`,

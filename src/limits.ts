@@ -1,7 +1,4 @@
-/**
- * Every limit of the service as GET /config states it. A name ends in its unit: requests, bytes,
- * `_secs`, `_per_user`. Limits that follow from the settings have their values.
- */
+/** Every limit of GET /config. A name ends in its unit: requests, bytes, `_secs`, `_per_user`. */
 import * as z from "zod";
 import { toHex } from "./assets/amount.ts";
 import { DEFAULT_KEY_LIFE_MS, MAX_KEYS_PER_USER } from "./auth/mint-key.ts";

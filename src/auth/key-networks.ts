@@ -9,8 +9,7 @@
 import { errorFields, log } from "../platform/log.ts";
 import { all, type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
 import { Until } from "../platform/until.ts";
-import type { RequestContext } from "../http/request-context.ts";
-import type { RightsChanged } from "../http/route-definition.ts";
+import type { Authenticate } from "../http/route-definition.ts";
 import { widerNetworkOf } from "../http/ip-range.ts";
 import { commitAudited, recordBy } from "../audit/audit.ts";
 
@@ -32,10 +31,7 @@ type Use = {
   readonly networks?: KeyNetworks;
 };
 
-/**
- * A key's first use is no news, because the owner has just made the key. The use of a key that
- * rested for longer than networks are known is news.
- */
+/** A key's first use is no news. The first one after a rest longer than KNOWN_DAYS is. */
 export function useNetwork(stored: KeyNetworks, network: string, day: number): Use {
   const known = Object.entries(stored).filter(([, [, last]]) => last > day - KNOWN_DAYS);
   const [begin, last] = stored[network] ?? [day, day - KNOWN_DAYS];
@@ -63,11 +59,7 @@ const seen = new Until();
 /** The same, by key. */
 const quiet = new Until();
 
-type Incoming = {
-  readonly env: Cloudflare.Env;
-  readonly context: RequestContext;
-  readonly rightsChanged: RightsChanged;
-};
+type Incoming = Pick<Parameters<Authenticate>[0], "env" | "context" | "rightsChanged">;
 type Key = { readonly apiKeyId: string; readonly userId: string };
 
 const USE_INTERVAL_MS = 60_000;

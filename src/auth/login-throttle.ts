@@ -341,10 +341,7 @@ export function rememberNetwork(
   ];
 }
 
-/**
- * Cron task: deletes attempts that no limit counts any more. Networks stay, because without them
- * the next login of a user who rested would look like their first one.
- */
+/** Cron task. Networks stay: without them a login after a rest would look like a user's first. */
 export async function trimLoginAttempts(db: D1Database): Promise<void> {
   await all(db, sql`DELETE FROM login_attempts WHERE at < ${NOW} - ${4 * LOGIN_LIMITS.windowMs}`);
 }

@@ -45,8 +45,9 @@ const Ticket = z
 
 export function registerAuthRoutes(app: Api): void {
   registerSessionRoutes(app);
-  registerEndings(app);
+  registerEndSessions(app);
   registerKeyRoutes(app);
+  registerRevokeKey(app);
   registerTicketRoutes(app);
   registerSelfRoutes(app);
   registerAccountRoutes(app);
@@ -136,7 +137,7 @@ function registerSessionRoutes(app: Api): void {
   });
 }
 
-function registerEndings(app: Api): void {
+function registerEndSessions(app: Api): void {
   route(app, {
     method: "delete",
     path: "/auth/sessions",
@@ -165,29 +166,6 @@ function registerEndings(app: Api): void {
         endSessions(db, settings, { actor, revokeKeys, ip: clientIp }, alongside),
       );
       return { user_id: actor.userId, revoked_keys: revokeKeys };
-    },
-  });
-  route(app, {
-    method: "delete",
-    path: "/auth/api-keys",
-    notices: true,
-    endsCredentials: true,
-    operationId: "revokeApiKey",
-    repeatable: true,
-    tag: "Auth",
-    summary: "Revoke an API key. A session can revoke any of the user's keys, a key only itself.",
-    description:
-      "Writes with the key fail at once, reads and open sockets within 5 s. Its open quotes are " +
-      "cancelled. Its requests stay open.",
-    credential: "any",
-    fields: z.strictObject({ api_key_id: described(uuidField, "Id of the key to revoke") }),
-    response: KeyRecord,
-    problems: ["session_required", "api_key_unknown_id"],
-    handler: ({ api, env, db, actor, fields, clientIp }) => {
-      const request = { actor, apiKeyId: fields.api_key_id, ip: clientIp };
-      return api.revokingKeys(env, actor.userId, (alongside) =>
-        revokeOwnApiKey(db, request, alongside),
-      );
     },
   });
 }
@@ -262,6 +240,32 @@ function registerKeyRoutes(app: Api): void {
     query: z.strictObject(timeIdPage),
     response: pageSchema(KeyRecord),
     handler: ({ db, actor, query }) => listApiKeys(db, actor.userId, query),
+  });
+}
+
+function registerRevokeKey(app: Api): void {
+  route(app, {
+    method: "delete",
+    path: "/auth/api-keys",
+    notices: true,
+    endsCredentials: true,
+    operationId: "revokeApiKey",
+    repeatable: true,
+    tag: "Auth",
+    summary: "Revoke an API key. A session can revoke any of the user's keys, a key only itself.",
+    description:
+      "Writes with the key fail at once, reads and open sockets within 5 s. Its open quotes are " +
+      "cancelled. Its requests stay open.",
+    credential: "any",
+    fields: z.strictObject({ api_key_id: described(uuidField, "Id of the key to revoke") }),
+    response: KeyRecord,
+    problems: ["session_required", "api_key_unknown_id"],
+    handler: ({ api, env, db, actor, fields, clientIp }) => {
+      const request = { actor, apiKeyId: fields.api_key_id, ip: clientIp };
+      return api.revokingKeys(env, actor.userId, (alongside) =>
+        revokeOwnApiKey(db, request, alongside),
+      );
+    },
   });
 }
 

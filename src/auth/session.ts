@@ -2,6 +2,7 @@
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify, SignJWT } from "jose";
 import type { Config } from "../platform/config.ts";
 import { problem } from "../platform/problem.ts";
+import { toWireTime } from "../platform/time.ts";
 import { readScopes } from "./scope.ts";
 import type { SessionActor } from "../platform/actor.ts";
 
@@ -51,9 +52,8 @@ export async function readSession(
   return actorOf(settings, await claimsOf(settings, token, nowMs), nowMs);
 }
 
-type Verified = { readonly kid: string; readonly secret: string; readonly claims: JWTPayload };
 /** Tokens whose signature has verified, because a session sends the same one many times. */
-const verified = new Map<string, Verified>();
+const verified = new Map<string, { kid: string; secret: string; claims: JWTPayload }>();
 const MAX_VERIFIED = 2_000;
 
 /** The claims of a token whose signature verifies with a secret that is in the ring now. */
@@ -109,18 +109,13 @@ function actorOf(settings: Config, claims: JWTPayload, nowMs: number): SessionAc
   if (
     typeof sub !== "string" ||
     !/^[0-9a-f-]{36}$/.test(sub) ||
-    !Number.isSafeInteger(iat) ||
-    !Number.isSafeInteger(exp) ||
-    !Number.isSafeInteger(epoch) ||
+    ![iat, exp, epoch].every(Number.isSafeInteger) ||
     !Array.isArray(scopes)
   )
     throw invalid();
   const expiresAtMs = Number(exp) * 1_000;
   if (nowMs >= expiresAtMs)
-    throw problem(
-      "session_expired",
-      `The session expired at ${new Date(expiresAtMs).toISOString()}.`,
-    );
+    throw problem("session_expired", `The session expired at ${toWireTime(expiresAtMs)}.`);
   // A change of AUTH_SESSION_SCOPES also limits tokens issued before.
   const held = readScopes(scopes.join(",")).filter((scope) =>
     settings.AUTH_SESSION_SCOPES.some((allowed) => allowed === scope),

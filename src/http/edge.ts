@@ -7,11 +7,7 @@ import { type EdgeContext, newRequestContext, type RequestContext } from "./requ
 import { ratePolicies } from "./rate-limit.ts";
 import { addCors, errorResponse, finish } from "./respond.ts";
 
-/**
- * Wraps every handler: makes the request's id, turns a thrown value into a response, adds the
- * common headers and logs the request. Hono serves a route without middleware in fewer steps, so
- * this is a function that routes call.
- */
+/** Wraps every handler. Hono serves routes without middleware in fewer steps, so routes call it. */
 export async function respond(
   c: EdgeContext,
   work: (context: RequestContext) => Promise<Response> | Response,

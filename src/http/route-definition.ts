@@ -61,11 +61,8 @@ type Ending<Result> = (
   change: (alongside: (group: Group, applied: Sql) => readonly Sql[]) => Promise<Result>,
 ) => Promise<Result>;
 
-/**
- * Tells a user's open sockets of new notices and, if credentials may have ended, which. Never
- * throws. app.ts injects it from streams/.
- */
-export type RightsChanged = (
+/** Tells a user's sockets of new notices and of ended credentials. Never throws. From streams/. */
+type RightsChanged = (
   env: Cloudflare.Env,
   userId: string,
   credentials: "ended" | "kept",

@@ -34,10 +34,9 @@ export function openStreams(source: Sql, at: Expr): Sql {
 }
 
 /**
- * The statement that writes one event per row of each source, in the order of the sources. A source
- * is a SELECT that names `stream` (its name, or the user's id for an account's stream), `ids` and
- * `body` (`storedEvent`, event-forms.ts) and `ord` (the order within the source). The trigger of
- * `event_commands` opens the streams that do not exist yet.
+ * Writes one event per row of each source, in the order of the sources. A source is a SELECT of
+ * `stream` (a name, or the user's id for an account's stream), `ids`, `body` (event-forms.ts) and
+ * `ord` (the order within the source). The trigger of `event_commands` opens new streams.
  */
 export function announce(group: Group, ...sources: readonly Sql[]): Sql[] {
   const events = join(

@@ -8,8 +8,8 @@
 import { atom, type Columns, type Expr, expr, join, raw, type Sql, sql } from "./sql.ts";
 
 /**
- * How a field travels in JSON. An id or hash is hexadecimal text, an amount decimal text. The cast
- * of an amount above SQLite's integers gives the largest of them, which no balance reaches.
+ * How a field travels in JSON: ids and hashes as hexadecimal, amounts as decimal text. The cast of
+ * an amount above SQLite's integers gives the largest of them, which no balance reaches.
  */
 type Kind = "blob" | "text" | "integer" | "amount";
 export type Fields<Name extends string = string> = Readonly<Record<Name, Kind>>;

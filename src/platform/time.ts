@@ -1,7 +1,4 @@
-/**
- * The isolate's clock, and times on the wire. What a record may do is decided by D1's clock
- * (commit.ts). The isolate's clock says when the service received a command and when to look again.
- */
+/** The isolate's clock, and times on the wire. D1's clock decides about records (commit.ts). */
 
 /** Tests that move time replace it, and so can a simulation. */
 type Clock = {
@@ -26,15 +23,11 @@ export function setClock(replacement: Partial<Clock>): void {
 export const MAX_CLOCK_LEAD_MS = 1_000;
 
 /**
- * The Worker that receives a command makes the id of its record, and D1 stamps the record. The id's
- * time is at most this much later than the stamp, because the guards refuse the command of a Worker
- * whose clock is further ahead, …
+ * The Worker that receives a command makes the id of its record, which D1 stamps. The id's time is
+ * at most this much later, because guards refuse a Worker whose clock is further ahead.
  */
 export const ID_LEAD_MS = 60_000;
-/**
- * … and at most this much earlier: the longest RFQ_COMMAND_MAX_WAIT_MS, MAX_CLOCK_LEAD_MS, and the
- * second to which the time of an id is rounded down.
- */
+/** Or earlier: the longest RFQ_COMMAND_MAX_WAIT_MS, MAX_CLOCK_LEAD_MS, and a second of rounding. */
 export const ID_LAG_MS = 62_000;
 
 /** Unix milliseconds, by the isolate's clock. */

@@ -25,17 +25,8 @@ export async function pageResponse(): Promise<Response> {
   const nonce = crypto.randomUUID();
   // The URL changes with the content, so that caches may keep the script indefinitely.
   const script = `${SCRIPT_PATH}?v=${(await loadScript()).version}`;
-  return new Response(page({ nonce, script }), {
-    headers: {
-      "content-type": "text/html; charset=utf-8",
-      "content-security-policy": contentPolicy(nonce),
-    },
-  });
-}
-
-/** The icon is inline, because a browser would otherwise request /favicon.ico and report a 404. */
-function page({ nonce, script }: { nonce: string; script: string }): string {
-  return `<!doctype html>
+  // The icon is inline, because a browser would otherwise request /favicon.ico and report a 404.
+  const page = `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8" />
@@ -50,6 +41,12 @@ function page({ nonce, script }: { nonce: string; script: string }): string {
   </body>
 </html>
 `;
+  return new Response(page, {
+    headers: {
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": contentPolicy(nonce),
+    },
+  });
 }
 
 /** Allows the two scripts of the page, their inline images and fonts, and calls to this service. */
