@@ -84,8 +84,8 @@ async function readKey(
       WHERE k.api_key_id = ${uuid(apiKeyId)}`,
   );
   if (row === undefined) return undefined;
-  const what = { what: "The row of the API key", id: apiKeyId };
-  const secret = await openOrAlert(db, what, openKey(settings, row));
+  const about = { what: "The row of the API key", id: apiKeyId };
+  const secret = await openOrAlert(db, openKey(settings, row), about);
   if (secret === undefined) return undefined;
   return {
     apiKeyId,

@@ -59,7 +59,7 @@ export async function startTotp(
   return { secret, otpauth_uri: otpauthUri(secret, email) };
 }
 
-/** Returns recovery codes, and from when they and the secret count. Throws `totp_invalid`. */
+/** `active_from`: from when the codes and the secret count. Null: now. Throws `totp_invalid`. */
 export async function confirmTotp(
   db: D1Database,
   settings: Config,

@@ -114,7 +114,7 @@ export async function unfreezeOwnAccount(
 ): Promise<{ userId: string; unfrozen: boolean }> {
   const { clientIp } = request;
   const caller = { email: normalizeEmail(request.email), clientIp };
-  const verified = await checkPassword(db, settings, caller, request);
+  const verified = await checkPassword(db, settings, caller, { password: request.password });
   const { attempt, userId, epoch, totp, passwordHash, frozen } = verified;
   if (frozen === "operator") throw new Problem(accountFrozen("operator"));
   // Before the code, so that it is not used up.

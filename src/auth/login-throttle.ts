@@ -173,20 +173,21 @@ export async function beginAttempt(
 ): Promise<{ readonly attempt: string; readonly user: Login | undefined }> {
   const attempt = uuidv7();
   const totp = secretAt(NOW, "t");
-  const limits = limitsOf(settings, bound(caller));
+  const by = bound(caller);
+  const limits = limitsOf(settings, by);
   const [counted, found] = await batch(db, [
     sql`INSERT INTO login_attempts (attempt_id, email_hash, network, at, succeeded)
-        SELECT ${uuid(attempt)}, ${blob(emailHash(caller.email))}, ${networkOf(caller.clientIp)}, ${NOW}, 0
-        WHERE ${and(limits.map(({ reached }) => expr`NOT ${reached}`))}
-        RETURNING 1 AS counted`,
+      SELECT ${uuid(attempt)}, ${by.emailHash}, ${by.network}, ${NOW}, 0
+      WHERE ${and(limits.map(({ reached }) => expr`NOT ${reached}`))}
+      RETURNING 1 AS counted`,
     sql`SELECT hex(u.user_id) AS userHex, u.password_hash AS passwordHash,
-          u.session_epoch AS epoch, ${FROZEN_BY} AS frozen,
-          ${holdUntil(atom("u.user_id"), NOW)} AS holdUntil,
-          ${sessionsMayTrade(expr`u.user_id`, NOW)} AS sessionsTrade,
-          ${totp.sealed} AS sealed, ${totp.masterKeyId} AS masterKeyId
-        FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
-          AND (t.ends_at IS NULL OR t.ends_at > ${NOW})
-        WHERE u.email = ${caller.email}`,
+        u.session_epoch AS epoch, ${FROZEN_BY} AS frozen,
+        ${holdUntil(atom("u.user_id"), NOW)} AS holdUntil,
+        ${sessionsMayTrade(expr`u.user_id`, NOW)} AS sessionsTrade,
+        ${totp.sealed} AS sealed, ${totp.masterKeyId} AS masterKeyId
+      FROM users u LEFT JOIN totp_secrets t ON t.user_id = u.user_id AND t.status = 'confirmed'
+        AND (t.ends_at IS NULL OR t.ends_at > ${NOW})
+      WHERE u.email = ${caller.email}`,
   ]);
   if (counted?.length === 1) {
     // Safe cast: the statement selects the columns of the type.
@@ -283,9 +284,10 @@ function loginLimit(state: { left: number; resetSecs: number }): Record<string, 
 }
 
 /** The statement that reads what `remainingAttempts` reports, for the batch of a failure. */
-export function countFailures({ email, clientIp }: Caller): Sql {
+export function countFailures(caller: Caller): Sql {
+  const { emailHash: hash, network } = bound(caller);
   return sql`SELECT count(*) AS failures, min(at) + ${LOGIN_LIMITS.windowMs} - ${NOW} AS resetMs
-    FROM login_attempts WHERE email_hash = ${blob(emailHash(email))} AND network = ${networkOf(clientIp)}
+    FROM login_attempts WHERE email_hash = ${hash} AND network = ${network}
       AND at > ${NOW} - ${LOGIN_LIMITS.windowMs} AND succeeded = 0`;
 }
 

@@ -79,7 +79,7 @@ export async function checkSecondFactor(
     throw new Problem(CODE_REQUIRED);
   // A row that was edited or moved does not open. Then no code is valid.
   const opened = openSecret(MASTER_KEYS, box, bindingOfTotp({ userId, status: "confirmed" }));
-  const secret = await openOrAlert(db, { what: "The TOTP secret of the user", id: userId }, opened);
+  const secret = await openOrAlert(db, opened, { what: "The TOTP secret of the user", id: userId });
   if (secret === undefined) throw new Problem(CODE_INVALID);
   const attempt = await countCode(db, check);
   const used =

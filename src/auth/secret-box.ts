@@ -47,8 +47,8 @@ const alerted = new Until();
 /** As `openSecret`. Undefined for a row that was altered. The operator is alerted of it. */
 export async function openOrAlert(
   db: D1Database,
-  { what, id }: { what: string; id: string },
   opened: Promise<string>,
+  { what, id }: { what: string; id: string },
 ): Promise<string | undefined> {
   try {
     return await opened;

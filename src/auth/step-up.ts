@@ -33,7 +33,10 @@ export type StepUpRequest = {
   readonly clientIp: string | undefined;
 };
 
-/** Verifies the password and, if TOTP is on, a code. Throws `STEP_UP_PROBLEMS`. */
+/**
+ * Verifies the password and, if TOTP is on, a code. Throws `STEP_UP_PROBLEMS`: during a security
+ * hold `security_hold`, unless `duringHold`.
+ */
 export async function stepUp(
   db: D1Database,
   settings: Config,

@@ -152,19 +152,19 @@ async function markUsed(
   const facts = actorFactsOf({ user: atom("t.user_id"), key: atom("t.api_key_id") });
   const [, , used, found] = await batch<TicketRow>(db, [
     sql`DELETE FROM opened_streams WHERE user_id = (SELECT user_id ${valid})
-        AND opened_at < ${NOW} - ${UPGRADE_MS}
-        AND NOT EXISTS (SELECT 1 FROM stream_subscribers r WHERE r.name = opened_streams.stream)`,
+      AND opened_at < ${NOW} - ${UPGRADE_MS}
+      AND NOT EXISTS (SELECT 1 FROM stream_subscribers r WHERE r.name = opened_streams.stream)`,
     sql`INSERT INTO opened_streams (user_id, opener, stream, opened_at)
-        SELECT user_id, coalesce(api_key_id, user_id), ${stream}, ${NOW} ${valid}
-        ON CONFLICT (user_id, opener, stream) DO UPDATE SET opened_at = excluded.opened_at`,
+      SELECT user_id, coalesce(api_key_id, user_id), ${stream}, ${NOW} ${valid}
+      ON CONFLICT (user_id, opener, stream) DO UPDATE SET opened_at = excluded.opened_at`,
     sql`UPDATE ws_tickets SET used_at = ${NOW}
-        WHERE ticket_hash IN (SELECT ticket_hash ${valid}) RETURNING 1`,
+      WHERE ticket_hash IN (SELECT ticket_hash ${valid}) RETURNING 1`,
     sql`SELECT hex(t.user_id) AS user_id,
-          iif(t.api_key_id IS NULL, NULL, hex(t.api_key_id)) AS api_key_id,
-          t.session_epoch, t.session_expires_at, t.scopes, ${select(facts)},
-          k.allowed_ips, k.expires_at AS key_expires_at, k.require_idempotency
-        FROM ws_tickets t LEFT JOIN api_keys k ON k.api_key_id = t.api_key_id
-        WHERE t.ticket_hash = ${hash}`,
+        iif(t.api_key_id IS NULL, NULL, hex(t.api_key_id)) AS api_key_id,
+        t.session_epoch, t.session_expires_at, t.scopes, ${select(facts)},
+        k.allowed_ips, k.expires_at AS key_expires_at, k.require_idempotency
+      FROM ws_tickets t LEFT JOIN api_keys k ON k.api_key_id = t.api_key_id
+      WHERE t.ticket_hash = ${hash}`,
   ]);
   return used?.length === 1 ? found?.[0] : undefined;
 }

@@ -61,7 +61,7 @@ function parse(text: string, errors: FieldError[], at: string): unknown {
   }
   errors.push(...scan(text, at));
   // The third argument is missing in the ES2024 library types.
-  const revive = (key: string, member: unknown, ...[context]: { source?: string }[]): unknown => {
+  const revive = (key: string, member: unknown, context?: { source?: string }): unknown => {
     if (key === "__proto__") return undefined;
     if (typeof member === "number") return new JsonNumber(context?.source ?? String(member));
     if (typeof member === "string" && !member.isWellFormed())
