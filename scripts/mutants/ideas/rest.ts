@@ -9,7 +9,7 @@ export const REST: readonly Mutant[] = [
   }),
   ...ideas("src/http/request.ts", "http/edge", {
     "the stated length believed": [
-      "  return first.byteLength <= Number(stated) ? first : readRest(body, [first]);",
+      "  return first.byteLength <= stated ? first : readRest(body, [first]);",
       "  return first;",
     ],
     "a byte too many accepted": [
