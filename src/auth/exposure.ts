@@ -7,10 +7,10 @@
  * anyone may hold 2^62 units of a worthless token.
  */
 import { NOW } from "../platform/commit.ts";
-import { all, type Expr, expr, literal, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { all, type Expr, expr, literal, type Sql, sql, uuid } from "../platform/sql.ts";
 import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 
-const HOUR_MS = raw("3600000");
+const HOUR_MS = literal(3_600_000);
 /** The last day is the current UTC hour and the 23 before it. */
 const DAY_HOURS = 24;
 
@@ -18,7 +18,7 @@ const hourOf = (at: Expr): Expr => expr`${at} / ${HOUR_MS}`;
 
 /** When the last day began, in Unix milliseconds. */
 function lastDayFrom(at: Expr): Expr {
-  return expr`(${hourOf(at)} - ${raw(String(DAY_HOURS - 1))}) * ${HOUR_MS}`;
+  return expr`(${hourOf(at)} - ${literal(DAY_HOURS - 1)}) * ${HOUR_MS}`;
 }
 
 /** Whose trades count. */
@@ -37,7 +37,7 @@ function usedBy(
   const others = replaces === undefined ? sql`` : sql` AND quote_id IS NOT ${replaces}`;
   return expr`SELECT total(u.usdc) FROM (
     SELECT usdc FROM traded_hours
-    WHERE subject = ${subject} AND hour > ${hourOf(at)} - ${raw(String(DAY_HOURS))}
+    WHERE subject = ${subject} AND hour > ${hourOf(at)} - ${literal(DAY_HOURS)}
     UNION ALL
     SELECT reserve FROM quotes INDEXED BY quotes_open_maker
     WHERE maker_id = ${user} AND status = 'open' AND expires_at > ${at}${own}${others}) u`;
@@ -102,6 +102,6 @@ export async function readUsedByKey(
 
 /** Cron task: deletes hours that are no longer part of the last day. */
 export async function trimTradedHours(db: D1Database): Promise<void> {
-  const past = sql`WHERE hour <= ${hourOf(NOW)} - ${raw(String(DAY_HOURS))} ORDER BY hour`;
+  const past = sql`WHERE hour <= ${hourOf(NOW)} - ${literal(DAY_HOURS)} ORDER BY hour`;
   await trimUntilDone(db, rowsOf("traded_hours", "subject, hour", past));
 }

@@ -46,7 +46,7 @@ function rateClass(name: string, binding: string, limit: number) {
   return { user, credential, text: policyText([ADDRESS, BLOCK, user, credential, ...refused]) };
 }
 
-type Count = { readonly policy: Policy; readonly key: string; readonly units?: number };
+type Count = { readonly policy: Policy; readonly key: string };
 
 /** Counts a request for its address. Throws `rate_limited` if a limit is reached. */
 export function limitAddress(
@@ -73,10 +73,11 @@ export function limitActor(
   units = 1,
 ): Promise<void> {
   const { user, credential } = RATE_CLASSES[name];
-  return limitRates(env, settings, [
-    { policy: credential, key: credentialIdOf(actor), units },
-    { policy: user, key: actor.userId, units },
-  ]);
+  const counts = [
+    { policy: credential, key: credentialIdOf(actor) },
+    { policy: user, key: actor.userId },
+  ];
+  return limitRates(env, settings, counts, units);
 }
 
 /** Counts a refused command or upgrade. Returns `rate_limited` for the next one at the limit. */
@@ -88,8 +89,8 @@ export function countRefusal(
   return countRates(env, settings, [{ policy: REFUSED, key }]);
 }
 
-async function limitRates(env: object, settings: Config, counts: readonly Count[]): Promise<void> {
-  const reached = await countRates(env, settings, counts);
+async function limitRates(...counted: Parameters<typeof countRates>): Promise<void> {
+  const reached = await countRates(...counted);
   if (reached !== undefined) throw new Problem(reached);
 }
 
@@ -101,9 +102,10 @@ async function countRates(
   env: object,
   settings: Config,
   counts: readonly Count[],
+  units = 1,
 ): Promise<ProblemData | undefined> {
   if (settings.RATE_LIMITS === "off") return undefined;
-  for (const { policy, key, units = 1 } of counts) {
+  for (const { policy, key } of counts) {
     const limiter = limiterOf(env, policy.binding);
     // The binding counts one at a time.
     const counted = await Promise.all(Array.from({ length: units }, () => limiter.limit({ key })));

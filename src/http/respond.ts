@@ -29,14 +29,8 @@ const COMMON = new Headers({
 /** Those of which a handler's own value is kept. */
 const REPLACEABLE = new Set(["content-security-policy", "cache-control"]);
 
-const JSON_HEADERS = commonWith("application/json");
-const PROBLEM_HEADERS = commonWith("application/problem+json");
-
-function commonWith(contentType: string): Headers {
-  const headers = new Headers(COMMON);
-  headers.set("content-type", contentType);
-  return headers;
-}
+const JSON_HEADERS = new Headers([...COMMON, ["content-type", "application/json"]]);
+const PROBLEM_HEADERS = new Headers([...COMMON, ["content-type", "application/problem+json"]]);
 
 export function jsonResponse(
   body: unknown,

@@ -4,9 +4,8 @@
  */
 import { config } from "./config.ts";
 
-type Namespace<Stub> = {
-  getByName(name: string, options?: { locationHint?: DurableObjectLocationHint }): Stub;
-};
+type Options = { locationHint?: DurableObjectLocationHint };
+type Namespace<Stub> = { getByName(name: string, options?: Options): Stub };
 
 /** The object of a name. `env` contains the settings. */
 export function near<Stub>(env: object, objects: Namespace<Stub>, name: string): Stub {
