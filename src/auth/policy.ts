@@ -114,7 +114,8 @@ export function policyOf(row: PolicyRow): Policy {
 }
 
 /** How much a value allows: a looser one allows more. */
-function looseness(field: keyof Policy, { [field]: value }: Policy): bigint {
+function looseness(field: keyof Policy, policy: Policy): bigint {
+  const value = policy[field];
   if (typeof value !== "boolean") return value ?? 2n ** 256n;
   return BigInt(field === "withdraw_listed_only" ? !value : value);
 }
