@@ -1,6 +1,5 @@
 /** What the operator's console shows, as text: results of commands as facts and tables. */
-import { handbookOf, termsOf } from "../../src/platform/alert-kinds.ts";
-import { commandText } from "../../src/platform/command-text.ts";
+import { commandText, handbookOf, termsOf } from "../../src/platform/alert-kinds.ts";
 import { amountText } from "./amounts.ts";
 import { fieldText, isRecord } from "./print.ts";
 import type { ServiceStatus } from "./results.ts";

@@ -41,9 +41,7 @@ export async function login(
   credentials: Credentials,
 ): Promise<SessionResponse> {
   const caller = { email: normalizeEmail(credentials.email), clientIp: credentials.ip };
-  const verified = await checkPassword(db, settings, caller, {
-    password: credentials.password,
-  });
+  const verified = await checkPassword(db, settings, caller, { password: credentials.password });
   const { attempt, userId, epoch, frozen, totp, passwordHash } = verified;
   // Before the code, so that a frozen user does not lose a recovery code.
   if (frozen !== null) throw new Problem(accountFrozen(frozen));

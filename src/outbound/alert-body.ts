@@ -1,7 +1,6 @@
 /** Alerts in the forms that receivers take: ours, Events v2 of PagerDuty, and of Slack. */
 import { createHash } from "node:crypto";
-import { handbookOf, termsOf } from "../platform/alert-kinds.ts";
-import { commandText } from "../platform/command-text.ts";
+import { commandText, handbookOf, termsOf } from "../platform/alert-kinds.ts";
 import type { Config } from "../platform/config.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { signedHeaders } from "./sign.ts";

@@ -1,6 +1,3 @@
-/** Objects in R2 that are written once. */
-
-/** The names of R2's methods that a write needs. */
 export type OnceBucket = Pick<R2Bucket, "put" | "head">;
 
 /**
