@@ -290,10 +290,11 @@ describe("withdraw_approval_above", () => {
     expect(await codeOf(await approve(id))).toBe("409 chain_liquidity");
     await move("local");
     await setWithdrawalsPaused(db, true, "operator:test");
-    const paused = await approve(id).finally(() =>
-      setWithdrawalsPaused(db, false, "operator:test"),
-    );
-    expect(await codeOf(paused)).toBe("503 withdrawals_paused");
+    try {
+      expect(await codeOf(await approve(id))).toBe("503 withdrawals_paused");
+    } finally {
+      await setWithdrawalsPaused(db, false, "operator:test");
+    }
     expect((await approve(id)).json["status"]).toBe("queued");
   });
 
