@@ -138,8 +138,10 @@ function calleeOf(node: unknown): string | undefined {
   return calleeOf(node["callee"] ?? node["property"] ?? node["argument"] ?? node["expression"]);
 }
 
-/** The `expr` of `{ expr, reject }`. */
+/** The `expr` of `{ expr, reject }` and of `required(expr, problem)`. */
 function exprOf(node: Node): Node | undefined {
+  if (node.type === "CallExpression" && calleeOf(node) === "required")
+    return (node["arguments"] as readonly Node[])[0];
   if (node.type !== "ObjectExpression") return undefined;
   const properties = node["properties"] as readonly { key?: { name?: string }; value?: Node }[];
   if (!properties.some(({ key }) => key?.name === "reject")) return undefined;

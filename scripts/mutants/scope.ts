@@ -69,9 +69,9 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "The term after it decides. This one is for the index.",
   "src/custody/change-withdrawal.ts changeWithdrawal: without ${mine}":
     "A group changes one withdrawal. The term is for the index.",
-  "src/custody/withdraw.ts queueWithdrawal: without ${mine}":
+  "src/custody/withdraw.ts withdraw: without ${mine}":
     "A group queues one withdrawal. The term is for the index.",
-  "src/custody/withdraw.ts queueWithdrawal: without w.queued_group = ${group.seq}":
+  "src/custody/withdraw.ts withdraw: without w.queued_group = ${group.seq}":
     "The id is new, so only this group can have inserted it.",
   "src/rfq/accept-quote.ts acceptQuote: without q.status = 'accepted'":
     "The other quotes that the match ends are ended after it is inserted.",

@@ -7,8 +7,8 @@ export const SEALER_MUTANTS: readonly Mutant[] = [
   {
     name: "seal-not-read-back",
     file: "src/archive/seal-round.ts",
-    find: "return await readSeal(bucket, { ...head, sha256: encoded.sha256 });",
-    replace: "return { seal, ...encoded, bytes: 1 };",
+    find: "const stored = await tryReadSeal(bucket, { ...head, sha256: encoded.sha256 });",
+    replace: "const stored = { seal, ...encoded, bytes: 1 };",
     breaks: "a seal is stored only if the archive has it",
   },
   {

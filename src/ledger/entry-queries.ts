@@ -29,10 +29,10 @@
  * Each step takes the newest head and seeks the next entry of the same run. In SQL the merge is a
  * recursive query: SQLite keeps the heads in a queue, and ORDER BY makes it take the newest first.
  * A page costs one seek per run and one per entry. It reads none of Bob's entries. Neither the
- * length of the journal matters nor the number of assets, unless the filter names assets. C is found
- * via B, because both are sides of the same transfers (see `runsOf`). Instants in the journal never
- * go back, so a period is a range of transfers, found by bisection. No index is sorted by amount,
- * because the database keeps only the transfers since the last seal.
+ * length of the journal matters nor the number of assets, unless the filter names assets. C is
+ * found via B, because both are sides of the same transfers (see `runsOf`). Instants in the journal
+ * never go back, so a period is a range of transfers, found by bisection. No index is sorted by
+ * amount, because the database keeps only the transfers since the last seal.
  */
 import { atom, blob, type Expr, expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { isIndexedCredit, reasonCode } from "./codes.ts";

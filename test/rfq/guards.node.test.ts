@@ -44,7 +44,8 @@ async function guardOf(verb: (db: D1Database) => Promise<unknown>): Promise<stri
   const recorder = new RecordingDatabase();
   // A guard that does not apply ends in a rejection, which is not looked at here.
   await verb(recorder.d1).catch(() => {});
-  const guard = recorder.batches[0]?.[1];
+  const commit = recorder.batches.find(([first]) => first?.text.includes("INTO commit_groups"));
+  const guard = commit?.[1];
   if (guard === undefined) throw new Error("the verb committed nothing");
   return printStable(guard);
 }
