@@ -1,7 +1,10 @@
+import { and, desc, eq, gte, isNull } from "drizzle-orm";
 import { REVIEWED_ALERTS, termsOf } from "../platform/alert-kinds.ts";
 import { raiseAlert } from "../platform/alert.ts";
 import { closeAlerts } from "./audit-commands.ts";
-import { all, and, type Expr, expr, sql } from "../platform/sql.ts";
+import { read } from "../platform/read.ts";
+import { all, sql } from "../platform/sql.ts";
+import { alerts } from "../platform/tables.ts";
 import { ageText, toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { badOption, flag, limitOption, type OperatorContext, option, optional } from "./context.ts";
 import { sinceOption } from "./listed.ts";
@@ -13,20 +16,24 @@ type AlertRow = Record<"kind" | "subject" | "detail", string> & { at: number };
 export async function list(context: OperatorContext): Promise<unknown> {
   const kind = optional(context, "kind");
   const since = sinceOption(context);
-  const conditions: Expr[] = flag(context, "all") ? [] : [expr`resolved_at IS NULL`];
-  if (kind !== undefined) conditions.push(expr`kind = ${kind}`);
-  if (since !== undefined) conditions.push(expr`at >= ${since}`);
-  const rows = await all<AlertRow & { resolved_at: number | null }>(
-    context.env.DB,
-    sql`SELECT kind, subject, detail, at, resolved_at FROM alerts WHERE ${and(conditions)}
-      ORDER BY alert_id DESC LIMIT ${limitOption(context)}`,
+  const conditions = [
+    flag(context, "all") ? undefined : isNull(alerts.resolvedAt),
+    kind === undefined ? undefined : eq(alerts.kind, kind),
+    since === undefined ? undefined : gte(alerts.at, since),
+  ];
+  const rows = await read(context.env.DB, ({ select }) =>
+    select()
+      .from(alerts)
+      .where(and(...conditions))
+      .orderBy(desc(alerts.alertId))
+      .limit(limitOption(context)),
   );
   return rows.map((row) => ({
     kind: row.kind,
     subject: row.subject,
     age: ageText(row.at),
     at: toWireTime(row.at),
-    closed_at: toWireTimeOrNull(row.resolved_at),
+    closed_at: toWireTimeOrNull(row.resolvedAt),
     next: nextOf(row),
     detail: row.detail,
   }));

@@ -1,6 +1,6 @@
 /**
  * Plain reads, written with drizzle's query builder over the tables of `src/<domain>/tables.ts`:
- * rows of a table by conditions, with order, limit and cursor. Everything else is SQL (sql.ts):
+ * rows of such a table by conditions, with order and limit. Everything else is SQL (sql.ts):
  * what joins, sums, needs an index hint or the clock of the database, shares a condition with a
  * guard, or is on the path of a quote or an accept.
  */

@@ -1,10 +1,13 @@
 /** Differences as alerts. They stay open until resolved, because their scan has moved on. */
+import { and, desc, eq, isNull } from "drizzle-orm";
 import { inChunks } from "../platform/chunks.ts";
 import { NOW } from "../platform/commit.ts";
+import { read } from "../platform/read.ts";
 import { log } from "../platform/log.ts";
 import { all, listed, type Sql, sql } from "../platform/sql.ts";
 import { mapAlone } from "./check-alone.ts";
 import type { Check, Difference } from "./difference.ts";
+import { alerts } from "../platform/tables.ts";
 
 const MAX_LISTED = 200;
 /** Differences that one statement stores, a few hundred bytes each. */
@@ -76,16 +79,17 @@ async function close(db: D1Database, which: Sql): Promise<void> {
 }
 
 export async function openDifferences(db: D1Database): Promise<Difference[]> {
-  const rows = await all<{ id: number; detail: string }>(
-    db,
-    sql`SELECT alert_id AS id, detail FROM alerts
-      WHERE kind = 'reconciliation' AND resolved_at IS NULL
-      ORDER BY alert_id DESC LIMIT ${MAX_LISTED}`,
+  const rows = await read(db, ({ select }) =>
+    select()
+      .from(alerts)
+      .where(and(eq(alerts.kind, "reconciliation"), isNull(alerts.resolvedAt)))
+      .orderBy(desc(alerts.alertId))
+      .limit(MAX_LISTED),
   );
   const { results, failed } = mapAlone("open differences", rows, {
     // Safe cast: only `report` writes these details.
     of: ({ detail }) => JSON.parse(detail) as Difference,
-    nameOf: ({ id }) => `alert ${id}`,
+    nameOf: ({ alertId }) => `alert ${alertId}`,
   });
   return [...results, ...failed];
 }
