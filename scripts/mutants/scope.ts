@@ -9,7 +9,8 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "src/auth/approve-key.ts": "auth/withdraw-keys",
   "src/auth/authenticate.ts": "auth/api-key auth/security",
   "src/auth/exposure.ts": "rfq/trade-limits custody/withdrawal-policy auth/policy",
-  "src/auth/hold.ts": "operator/reset-account auth/change-password auth/totp auth/stolen",
+  "src/auth/hold.ts":
+    "auth/bystander auth/who-may operator/reset-account auth/change-password auth/totp auth/stolen",
   "src/auth/login.ts register": "auth/session platform/growth",
   "src/auth/may-write.ts": "auth/who-may operator/reset-account auth/step-up-race",
   "src/auth/mint-key.ts":

@@ -27,6 +27,7 @@ import {
 } from "../support/market.ts";
 import { newKey, newUser, newUserWithPassword } from "../support/users.ts";
 import { ACCOUNT_VERBS } from "../support/account-verbs.ts";
+import { everythingOf } from "../support/everything-of.ts";
 import { describedRoutes } from "../support/http.ts";
 import { INVALID, INVALID_SESSIONS } from "../support/invalid-credentials.ts";
 
@@ -193,9 +194,9 @@ describe.each(Object.entries(ACCOUNT_VERBS))("%s", (_, verb) => {
       const user = await newUserWithPassword({ usdc: 100n });
       const prepared = await verb.prepare?.(user, undefined);
       const [actor, code] = await invalidate(user);
-      const before = await changes(user.userId);
+      const before = await everythingOf(user.userId);
       expect(await codeOf(verb.call(actor, prepared))).toBe(code);
-      expect(await changes(user.userId)).toBe(before);
+      expect(await everythingOf(user.userId)).toEqual(before);
     },
   );
 });
