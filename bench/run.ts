@@ -112,7 +112,8 @@ await runScript(async (onStop) => {
 async function runBench(bench: Bench, options: Omit<BenchOptions, "start">): Promise<Figure[]> {
   const stops: (() => Promise<void>)[] = [];
   const stopAll = async () => {
-    for (const stop of stops.splice(0).toReversed()) await stop();
+    // All of them, also after one that fails.
+    await Promise.allSettled(stops.splice(0).map((stop) => stop()));
   };
   options.onStop(stopAll);
   const onStop = (stop: () => Promise<void>) => void stops.push(stop);

@@ -26,7 +26,7 @@ export async function heartbeat(env: Env, late: readonly string[]): Promise<void
   });
 }
 
-/** Open alerts, chains that the watcher has not moved on or never read, scans of each minute. */
+/** Open alerts, chains that did not move on, and recent scans (reconcile.ts) that are late. */
 async function unwell(db: D1Database, { CHAINS }: Config): Promise<string[]> {
   const chains = JSON.stringify(CHAINS.map(({ chain }) => chain));
   const rows = await all<{ reason: string }>(

@@ -70,6 +70,10 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "The term after it decides. This one is for the index.",
   "src/custody/change-withdrawal.ts changeWithdrawal: without ${mine}":
     "A group changes one withdrawal. The term is for the index.",
+  "src/custody/withdraw.ts needsApproval: without p.withdraw_approval_above IS NOT NULL":
+    "A comparison with NULL is not true. The term saves the sum.",
+  "src/custody/withdrawal-policy.ts allowedByPolicy: without p.withdraw_max_usdc_per_day IS NOT NULL":
+    "A comparison with NULL is not true. The term saves the sum.",
   "src/custody/withdraw.ts withdraw: without ${mine}":
     "A group queues one withdrawal. The term is for the index.",
   "src/custody/withdraw.ts withdraw: without w.queued_group = ${group.seq}":

@@ -7,7 +7,10 @@ import { hasAmount } from "./amounts.ts";
 import type { Block } from "./footer.ts";
 import type { Owner, SealedTransfer } from "./sealed-columns.ts";
 
-/** A transaction hash is resolved to the ids of its deposits, because seals contain no hashes. */
+/**
+ * Selects by the reference that the ledger shows. A transaction hash is resolved to the ids of its
+ * deposits, because seals contain no hashes.
+ */
 export type ColdFilter = Omit<LedgerFilter, "refId"> & {
   readonly refs?: { readonly deposits: boolean; readonly ids: readonly string[] } | undefined;
 };

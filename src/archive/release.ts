@@ -261,6 +261,7 @@ function releaseMatches(
 
 /** Adds matches `m` to the sums of their days. */
 function addVenueDays(condition: Sql): Sql {
+  // Not a parameter: D1 binds numbers as REAL, and a day is a whole number.
   const day = literal(86_400_000);
   return sql`INSERT INTO venue_days (day, venue, trades, usdc_amount, taker_fee, maker_fee)
     SELECT m.at / ${day}, substr(m.asset, 1, instr(m.asset, ':') - 1), count(*),

@@ -1,6 +1,6 @@
 /** What an event stores in `details`. Its MAC (event-mac.ts) and the signed chain cover it. */
 import { createHash } from "node:crypto";
-import { type DetailedKind, hasMark } from "./event-kinds.ts";
+import { type DetailedKind, isMarked } from "./event-kinds.ts";
 import type { EventContent, MacKeys } from "./event-mac.ts";
 
 /** What decides what a key may do, as its row stores it: text that SQL also reads. */
@@ -100,7 +100,7 @@ export const REVOCATION_DETAILS = "{}";
 
 /** Whether an event must have a MAC. SQL can leave the details out, too. */
 export function needsMac({ kind, details }: Pick<EventContent, "kind" | "details">): boolean {
-  return kind !== "api_key_revoked" && (details !== null || hasMark(kind, "details"));
+  return kind !== "api_key_revoked" && (details !== null || isMarked(kind, "details"));
 }
 
 /** The hash of a stored password hash. It shows that a hash was replaced, and reveals nothing. */

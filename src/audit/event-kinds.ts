@@ -91,7 +91,12 @@ export function kindsWith(mark: Mark): string[] {
   return kinds.filter(([, marks]) => marks.includes(mark)).map(([kind]) => kind);
 }
 
+const MARKED = {
+  notice: new Set(kindsWith("notice")),
+  details: new Set(kindsWith("details")),
+};
+
 /** Whether a kind of event, which may be of other code, has a mark. */
-export function hasMark(kind: string, mark: Mark): boolean {
-  return kindsWith(mark).includes(kind);
+export function isMarked(kind: string, mark: keyof typeof MARKED): boolean {
+  return MARKED[mark].has(kind);
 }

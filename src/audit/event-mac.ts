@@ -34,6 +34,7 @@ export function isGenuine(
   return isMacOf(keys, "audit event v1", { values: valuesOf(event), mac: event.mac });
 }
 
+/** Also hashed into every stored link (seal.ts). Never change it, but add another list. */
 export function valuesOf(event: EventContent): Values {
   const { id, kind, actor, userId, apiKeyId, ip, subjectId, details } = event;
   return [id, kind, actor, userId, apiKeyId, ip, subjectId, details];

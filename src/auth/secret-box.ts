@@ -54,8 +54,8 @@ export async function openOrAlert(
     return await opened;
   } catch (error) {
     if (alerted.holds(id, Date.now())) return undefined;
-    alerted.set(id, Date.now() + 60_000);
     await raiseAlert(db, "key_row_altered", id, `${what} does not open: ${String(error)}`);
+    alerted.set(id, Date.now() + 60_000);
     return undefined;
   }
 }

@@ -49,14 +49,17 @@ const codeHashes = new Map<Address, Hex>();
 
 /** Same result as OpenZeppelin's Clones.predictDeterministicAddress (EIP-1167). */
 export function cloneAddress(factory: Address, salt: Hex): Address {
-  const code = [
+  const bytecodeHash = codeHashes.get(factory) ?? keccak256(cloneCode(factory));
+  codeHashes.set(factory, bytecodeHash);
+  return getContractAddress({ opcode: "CREATE2", from: factory, salt, bytecodeHash });
+}
+
+function cloneCode(factory: Address): Hex {
+  return concatHex([
     "0x3d602d80600a3d3981f3363d3d373d3d3d363d73",
     forwarderAddress(factory),
     "0x5af43d82803e903d91602b57fd5bf3",
-  ] as const;
-  const bytecodeHash = codeHashes.get(factory) ?? keccak256(concatHex(code));
-  codeHashes.set(factory, bytecodeHash);
-  return getContractAddress({ opcode: "CREATE2", from: factory, salt, bytecodeHash });
+  ]);
 }
 
 /** The code behind all deposit addresses. The factory deploys it as its first contract. */

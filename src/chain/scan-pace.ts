@@ -19,7 +19,10 @@ export class ScanPace {
     return Math.min(max, this.#blocks);
   }
 
-  /** A range was read, in requests of at most `fits` blocks. The next is at most twice as long. */
+  /**
+   * A range was read, in requests of at most `fits` blocks. The next is at most twice as long, and
+   * no longer than those if the provider refused more.
+   */
   read({ blocks, logs, fits }: { blocks: number; logs: number; fits: number }): void {
     const fitting = Math.max(1, Math.floor((LOGS_PER_RANGE * blocks) / Math.max(1, logs)));
     if (fits < blocks) this.#untilLonger = RANGES_UNTIL_LONGER;

@@ -27,7 +27,8 @@ export type Agreed<T> = {
 
 /**
  * Calls `ask` for as many endpoints as `witnessesOf` demands, from the index `preferred` on, so
- * that a liar is not always first. If those differ or fail (a slow one within a second), calls the
+ * that a liar is not always first. `ask` throws if its endpoint has no usable result, for example
+ * because it lags. If those differ or fail (a slow one within a second), calls the
  * others and those that failed, all at once, until enough decide. Results agree if `textOf` returns
  * the same text. Throws `EndpointsDisagree` if no group is both large enough and the largest, or
  * `RpcUnavailable` if too few endpoints returned a result.

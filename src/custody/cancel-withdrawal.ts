@@ -1,6 +1,7 @@
 /**
  * DELETE /custody/withdraw: cancels a withdrawal that was never signed, and returns its amount.
- * This guard demands that no batch of the payer contains it, and the payer's that it is queued.
+ * This guard demands that no batch of the payer contains it, and the payer's that it is queued, so
+ * exactly one of the two applies.
  */
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import type { Actor } from "../platform/actor.ts";

@@ -146,7 +146,8 @@ function insertWithdrawal(
 function needsApproval({ actor, terms }: WithdrawCommand, at: Expr): Expr {
   const user = uuid(actor.userId);
   return expr`EXISTS (SELECT 1 FROM ${effectivePolicy(user, at)} p
-    WHERE ${unapprovedLastDay(user, at)} + ${bounded(terms.amount)} > p.withdraw_approval_above)`;
+    WHERE p.withdraw_approval_above IS NOT NULL
+      AND ${unapprovedLastDay(user, at)} + ${bounded(terms.amount)} > p.withdraw_approval_above)`;
 }
 
 /** More than a balance can hold is above every limit, and an INTEGER cannot hold it. */

@@ -62,7 +62,8 @@ export function allowedByPolicy(
     ),
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM ${effectivePolicy(user, at)} p
-      WHERE ${withdrawnLastDay(user, at, withdrawal)} + ${amount} > p.withdraw_max_usdc_per_day)`,
+      WHERE p.withdraw_max_usdc_per_day IS NOT NULL
+        AND ${withdrawnLastDay(user, at, withdrawal)} + ${amount} > p.withdraw_max_usdc_per_day)`,
       reject: dailyLimitReached,
     },
   ];

@@ -26,7 +26,7 @@ const BLOCK: Policy = { name: "address-block", binding: "RATE_ADDRESS_BLOCK", li
  */
 const REFUSED: Policy = { name: "refused", binding: "RATE_REFUSED", limit: 200 };
 
-/** A credential gets four fifths: a runaway program leaves its owner enough to revoke it. */
+/** A credential gets four fifths of its user's: a runaway one leaves enough to revoke it. */
 const RATE_CLASSES = {
   auth: rateClass("auth", "RATE_AUTH", 100),
   read: rateClass("read", "RATE_READ", 1_000),

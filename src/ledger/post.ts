@@ -47,7 +47,10 @@ export function post(group: Group, posting: Posting): Sql[] {
   return postTogether(group, [posting]);
 }
 
-/** As `post` for each in turn, in two statements. At most five: D1 limits the terms of a UNION. */
+/**
+ * As `post` for each in turn, in two statements. At most five, because D1 limits the terms of a
+ * UNION. One from `external` counts twice.
+ */
 export function postTogether(group: Pick<Group, "at">, postings: readonly Posting[]): Sql[] {
   const opening = postings.filter(({ toExists }) => toExists !== true);
   const outside = postings.filter(({ from }) => from === "external");

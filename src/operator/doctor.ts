@@ -1,4 +1,7 @@
-/** `doctor` names what fails open. Only operators see it: it tells a thief where to begin. */
+/**
+ * `doctor` names what fails open: settings, and buckets without a lock. Only operators see it: it
+ * tells a thief where to begin.
+ */
 import { type Config, witnessesOf } from "../platform/config.ts";
 import { putOnce } from "../platform/put-once.ts";
 import { first, sql } from "../platform/sql.ts";

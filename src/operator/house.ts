@@ -65,7 +65,10 @@ type FeeRow = {
   readonly since: number;
 };
 
-/** Trades, volume and fees of each venue today and in the UTC days before, and what is held. */
+/**
+ * Trades, volume and fees of each venue today and in the UTC days before, and what is held. Matches
+ * that were deleted are summed by day.
+ */
 export async function fees(context: OperatorContext): Promise<unknown> {
   const days = optionalInteger(context, "days", { min: 1, max: MAX_DAYS }) ?? 1;
   const firstDay = sql`(${NOW} / ${DAY_MS} - ${literal(days - 1)})`;

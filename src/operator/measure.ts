@@ -1,4 +1,7 @@
-/** Cron task: writes the row that GET /status and GET /metrics read, from what is open. */
+/**
+ * Cron task: writes the row that GET /status and GET /metrics read, from what is open and what
+ * watchers and payers saw last.
+ */
 import { OLDEST_UNSEALED } from "../archive/watch-sealer.ts";
 import { lastFinished } from "../reconcile/reconcile.ts";
 import { termsOf } from "../platform/alert-kinds.ts";

@@ -1,4 +1,4 @@
-/** `storage`: how full the database is and who fills it. It reads every row, in chunks. */
+/** `storage`: how full the database is and who fills it. It reads every row, in short chunks. */
 import { databaseBytes, growthPerDay, limitBytes, STOP_SHARE } from "../platform/storage.ts";
 import { all, type Expr, expr, first, raw, readUuid, sql, TRUE } from "../platform/sql.ts";
 import { type OperatorContext, limitOption } from "./context.ts";

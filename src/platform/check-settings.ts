@@ -57,16 +57,16 @@ export function checkTables(settings: Config): Config {
 
 function checkAlertSecrets({ ALERT_URL, ALERT_FORMAT, ALERT_SECRETS: secrets }: Config): void {
   if (ALERT_URL === "") return;
-  const [needed, fits] = {
-    webhook: [
-      "one or two whsec_ with 24 to 64 bytes in Base64",
-      secrets.length > 0 && WebhookSecrets.safeParse(secrets).success,
-    ],
-    pagerduty: [
-      "one integration key of 32 letters and digits",
-      secrets.length === 1 && /^[A-Za-z0-9]{32}$/.test(secrets.join("")),
-    ],
-    slack: ["nothing, because ALERT_URL is Slack's secret", secrets.length === 0],
+  const { needed, fits } = {
+    webhook: {
+      needed: "one or two whsec_ with 24 to 64 bytes in Base64",
+      fits: secrets.length > 0 && WebhookSecrets.safeParse(secrets).success,
+    },
+    pagerduty: {
+      needed: "one integration key of 32 letters and digits",
+      fits: secrets.length === 1 && /^[A-Za-z0-9]{32}$/.test(secrets.join("")),
+    },
+    slack: { needed: "nothing, because ALERT_URL is Slack's secret", fits: secrets.length === 0 },
   }[ALERT_FORMAT];
   if (!fits) throw new SettingsError(`ALERT_SECRETS must contain ${needed}`);
 }

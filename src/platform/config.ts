@@ -206,9 +206,9 @@ export const Settings = z.object({
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),
   /** D1 allows 10 GB on a paid plan, 500 MB on the free one. */
   STORAGE_LIMIT_MB: integer(10_000, 1, PLATFORM.database / 1_000_000),
-  /** Divides the windows of the archive (windows.ts). Above 1 only in tests and simulations. */
+  /** Divides the windows of the archive (windows.ts), on which clients rely. Above 1 only in tests. */
   HOT_WINDOWS_DIVISOR: integer(1, 1, 3_600),
-  /** `off` deletes nothing more from the database, if the operator doubts the archive. */
+  /** `off`, if the operator doubts the archive, deletes nothing more. What is gone is read there. */
   JOURNAL_RELEASE: z.enum(["on", "off"]).default("on"),
   STREAM_DAILY_TICKETS: integer(5_000, 1, 1_000_000),
   DEPOSIT_DAILY_ADDRESSES: integer(10, 1, 1_000),

@@ -1,6 +1,6 @@
 /**
- * Limits per user and day on commands that leave rows behind. The count is written in the batch of
- * the command and checked in its guard.
+ * Limits per user and day on commands that leave rows behind, so that no user fills the database.
+ * The count is written in the batch of the command and checked in its guard.
  */
 import { NOW } from "./commit.ts";
 import type { Config } from "./config.ts";

@@ -5,6 +5,7 @@
  * apply, the same list is evaluated to find the reason. So guard and rejection cannot disagree.
  */
 import {
+  all,
   and,
   batch,
   type Columns,
@@ -93,16 +94,19 @@ function named<Facts>(names: readonly string[], values: readonly unknown[]): Fac
   return Object.fromEntries(names.map((name, index) => [name, values[index]])) as Facts;
 }
 
+type Row = Answer & { readonly n: number };
+
 /** Answers with one read: a statement per distinct text, with the parameters of its questions. */
 export async function ask<Outcome>(
   db: D1Database,
   questions: readonly Question<Outcome>[],
 ): Promise<(Outcome | undefined)[]> {
   const groups = [...Map.groupBy(questions, ({ text }) => text)];
-  const results = await batch<Answer & { readonly n: number }>(
-    db,
-    groups.map(([text, asked]) => askAll(text, asked)),
-  );
+  const [only, ...more] = groups.map(([text, asked]) => askAll(text, asked));
+  if (only === undefined) return [];
+  // D1 repeats a read alone after a fault of its own, but no batch.
+  const results: Row[][] =
+    more.length === 0 ? [await all<Row>(db, only)] : await batch<Row>(db, [only, ...more]);
   const outcomes = new Map<Question<Outcome>, Outcome | undefined>();
   groups.forEach(([, asked], index) => {
     for (const row of results[index] ?? []) {

@@ -36,7 +36,7 @@ export function expr(strings: TemplateStringsArray, ...values: readonly SqlValue
   return { text: `(${text})`, params, isExpr: true };
 }
 
-/** A column, a literal or a call. Trusted text, which must never contain a caller's input. */
+/** What needs no parentheses: a column, a literal or a call. Trusted text, never a caller's. */
 export function atom(text: string, params: readonly SqlParam[] = []): Expr {
   return { text, params, isExpr: true };
 }

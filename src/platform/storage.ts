@@ -4,7 +4,7 @@ import type { Config } from "./config.ts";
 import { log } from "./log.ts";
 import { required } from "./preconditions.ts";
 import { Problem, type ProblemData, unavailable } from "./problem.ts";
-import { batch, type Expr, expr, first, holds, prepare, sql } from "./sql.ts";
+import { all, type Expr, expr, first, holds, prepare, sql } from "./sql.ts";
 
 const ALERT_SHARE = 0.7;
 export const STOP_SHARE = 0.8;
@@ -51,16 +51,20 @@ export async function watchStorage(
   const share = bytes / limitBytes(settings);
   if (share >= ALERT_SHARE) log("error", "storage.filling", { bytes, share });
   const full = sql`kill_switches WHERE name = 'storage_full'`;
-  await batch(db, [
+  await all(
+    db,
     share >= STOP_SHARE
       ? sql`INSERT INTO kill_switches (name, reason, since)
           SELECT 'storage_full', ${`${bytes} bytes`}, ${NOW}
           WHERE NOT EXISTS (SELECT 1 FROM ${full})`
       : sql`DELETE FROM ${full}`,
+  );
+  await all(
+    db,
     sql`INSERT INTO storage_samples (day, at, bytes)
       SELECT ${TODAY}, ${NOW}, ${BigInt(bytes)}
       WHERE NOT EXISTS (SELECT 1 FROM storage_samples WHERE day = ${TODAY})`,
-  ]);
+  );
 }
 
 /** SQL: the number of the day. A literal, because D1 binds a number as REAL. */

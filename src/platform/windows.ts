@@ -64,7 +64,7 @@ export function windowsOf({ HOT_WINDOWS_DIVISOR: divisor }: { HOT_WINDOWS_DIVISO
     events: Math.max(KEPT.events / divisor, 60 * SECOND),
     /** A range that is smaller than a full seal waits so long after the last one. */
     sealEvery: (600 * SECOND) / divisor,
-    /** Longer than any request reads the ledger. Requests are not faster in a simulation. */
+    /** From delivery to release: longer than any request reads the ledger, also in a simulation. */
     releaseLag: Math.max((120 * SECOND) / divisor, 5 * SECOND),
     /** The sealer looks so often whether a range is due. */
     sealerPoll: Math.max((60 * SECOND) / divisor, SECOND),

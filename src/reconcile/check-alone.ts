@@ -66,12 +66,12 @@ export async function checkRowsAlone(
   return checkPart(chunk);
 }
 
-/** Runs one check of a chunk after the other, each as `checkRowsAlone`. */
+/** Runs all checks of a chunk, each as `checkRowsAlone`. */
 export async function checkEach(part: Part, checks: Checks): Promise<Difference[]> {
-  const found: Difference[] = [];
-  for (const [name, check] of Object.entries(checks))
-    found.push(...(await checkRowsAlone({ ...part, name }, check)));
-  return found;
+  const found = Object.entries(checks).map(([name, check]) =>
+    checkRowsAlone({ ...part, name }, check),
+  );
+  return (await Promise.all(found)).flat();
 }
 
 /** Makes something of each row. A row on which that throws is the difference `check_failed`. */

@@ -140,7 +140,10 @@ function nextGroup(after: Expr): Sql {
     WHERE newest.seq > ${after}`;
 }
 
-/** Checks the next chunk of a scan. True: there is none. Two calls at once are harmless. */
+/**
+ * Checks the next chunk of a scan. True: there is none. Two calls at once are harmless, because the
+ * checkpoint advances only from where a chunk starts.
+ */
 export async function step(
   db: D1Database,
   scan: Scan,

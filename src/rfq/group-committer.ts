@@ -30,7 +30,7 @@ export type CommitterSettings = {
   /** A command received longer ago than this, in milliseconds, is not put into a batch. */
   readonly maxWaitMs: number;
   readonly maxOperations: number;
-  /** Called after each commit, before its results are delivered. It pushes the events. */
+  /** After each commit. It pushes the events before their callers know the results. */
   readonly onCommitted: (done: GroupDone) => Promise<void>;
   /** Called when a batch failed or its outcome is unknown: expiries and events may be overdue. */
   readonly onFailed: () => void;

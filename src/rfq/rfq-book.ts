@@ -176,6 +176,7 @@ export class RfqBook extends StreamObject {
         return acceptQuote(command, this.#settings);
       // For some minutes after a deployment, a new Worker calls objects that still run older code.
       default:
+        command satisfies never;
         return undefined;
     }
   }

@@ -47,7 +47,7 @@ const HEARD_EVERY_MS = 1_000;
 const MAX_TRIES = 10;
 const RETRY_MS = 1_000;
 
-const isOpen = ({ readyState }: WebSocket) => readyState === WebSocket.READY_STATE_OPEN;
+export const isOpen = ({ readyState }: WebSocket) => readyState === WebSocket.READY_STATE_OPEN;
 
 export class OpenSockets {
   readonly #ctx: DurableObjectState;

@@ -25,7 +25,7 @@ import { SentPosition } from "./sent-position.ts";
 import { CLOSE_SERVER_ERROR, readState, readUpgrade, socketTags, writeState } from "./socket.ts";
 import { Subscription } from "./subscription.ts";
 import type { Actor } from "../platform/actor.ts";
-import { CHECK_MS, type OnDisconnect, OpenSockets } from "./open-sockets.ts";
+import { CHECK_MS, isOpen, type OnDisconnect, OpenSockets } from "./open-sockets.ts";
 import { first, sql } from "../platform/sql.ts";
 
 /**
@@ -167,7 +167,6 @@ export class SocketHost {
   /** After a socket closed. A stream without subscribers is not notified any more. */
   left(): Promise<void> {
     return this.#inOrder(async () => {
-      const isOpen = ({ readyState }: WebSocket) => readyState === WebSocket.READY_STATE_OPEN;
       if (!this.#content.hasReaders() && !this.#ctx.getWebSockets().some(isOpen))
         await this.#unsubscribe();
     });

@@ -778,18 +778,19 @@ FROM (
         ORDER BY active_from DESC
         LIMIT 1
       ) p
-      WHERE (
-        SELECT total(amount)
-        FROM withdrawals INDEXED BY withdrawals_user
-        WHERE user_id = unhex(?20,'-')
-          AND created_at >= (
-            (
-              ((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) / 3600000) - 23
-            ) * 3600000
-          )
-          AND approved_at IS NULL
-          AND status IN ('queued', 'submitted', 'settled')
-      ) + CAST(?22 AS INTEGER) > p.withdraw_approval_above
+      WHERE p.withdraw_approval_above IS NOT NULL
+        AND (
+          SELECT total(amount)
+          FROM withdrawals INDEXED BY withdrawals_user
+          WHERE user_id = unhex(?20,'-')
+            AND created_at >= (
+              (
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?21,'-')) / 3600000) - 23
+              ) * 3600000
+            )
+            AND approved_at IS NULL
+            AND status IN ('queued', 'submitted', 'settled')
+        ) + CAST(?22 AS INTEGER) > p.withdraw_approval_above
     )
   ) AS waits
 ) p
@@ -868,22 +869,23 @@ WHERE (
         ORDER BY active_from DESC
         LIMIT 1
       ) p
-      WHERE (
-        SELECT total(amount)
-        FROM withdrawals INDEXED BY withdrawals_user
-        WHERE user_id = unhex(?47,'-')
-          AND created_at >= (
-            (
-              ((SELECT at FROM commit_groups WHERE group_id = unhex(?48,'-')) / 3600000) - 23
-            ) * 3600000
-          ) - 86400000
-          AND max(created_at, coalesce(approved_at, 0)) >= (
-            (
-              ((SELECT at FROM commit_groups WHERE group_id = unhex(?49,'-')) / 3600000) - 23
-            ) * 3600000
-          )
-          AND status NOT IN ('failed', 'cancelled')
-      ) + (CAST(?50 AS INTEGER)) > p.withdraw_max_usdc_per_day
+      WHERE p.withdraw_max_usdc_per_day IS NOT NULL
+        AND (
+          SELECT total(amount)
+          FROM withdrawals INDEXED BY withdrawals_user
+          WHERE user_id = unhex(?47,'-')
+            AND created_at >= (
+              (
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?48,'-')) / 3600000) - 23
+              ) * 3600000
+            ) - 86400000
+            AND max(created_at, coalesce(approved_at, 0)) >= (
+              (
+                ((SELECT at FROM commit_groups WHERE group_id = unhex(?49,'-')) / 3600000) - 23
+              ) * 3600000
+            )
+            AND status NOT IN ('failed', 'cancelled')
+        ) + (CAST(?50 AS INTEGER)) > p.withdraw_max_usdc_per_day
     )
   )
   AND (

@@ -2,7 +2,10 @@ import { ideas, type Mutant } from "../mutant.ts";
 
 export const AUTH: readonly Mutant[] = [
   ...ideas("src/audit/event-details.ts", "auth/rights", {
-    "genuine without details": ['details !== null || hasMark(kind, "details")', "details !== null"],
+    "genuine without details": [
+      'details !== null || isMarked(kind, "details")',
+      "details !== null",
+    ],
   }),
   ...ideas("src/audit/event-mac.ts", "audit/event-mac auth/rights", {
     "its id not covered": ["return [id, kind,", "return [kind,"],

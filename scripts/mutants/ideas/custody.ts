@@ -67,8 +67,8 @@ export const CUSTODY: readonly Mutant[] = [
       '    row.amount !== "" &&\n',
     ],
     "splitting avoids approval": [
-      "WHERE ${unapprovedLastDay(user, at)} + ${bounded(terms.amount)} > p.",
-      "WHERE ${bounded(terms.amount)} > p.",
+      "      AND ${unapprovedLastDay(user, at)} + ${bounded(terms.amount)} > p.",
+      "      AND ${bounded(terms.amount)} > p.",
     ],
     "maximum ignored": [
       "(amount <= maximum || maximum >= MAX_NATIVE_UNITS)",
@@ -87,8 +87,8 @@ export const CUSTODY: readonly Mutant[] = [
   }),
   ...ideas("src/custody/withdrawal-policy.ts", "custody/withdrawal-policy", {
     "sum of the day ignored": [
-      "WHERE ${withdrawnLastDay(user, at, withdrawal)} + ${amount} > p.",
-      "WHERE ${amount} > p.",
+      "        AND ${withdrawnLastDay(user, at, withdrawal)} + ${amount} > p.",
+      "        AND ${amount} > p.",
     ],
   }),
 ];

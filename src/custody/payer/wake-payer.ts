@@ -11,6 +11,7 @@ import { near } from "../../platform/near.ts";
 import { all, sql } from "../../platform/sql.ts";
 import { failpointOf } from "../../platform/failpoint.ts";
 
+/** A message may be lost. Cron covers what it would have caused. */
 const MESSAGE = z.object({ chain: z.string(), withdrawal_id: z.string() }).partial();
 /** Suffix of the dead-letter queue's name in wrangler.toml. */
 const DEAD_LETTER_SUFFIX = "-dead";
