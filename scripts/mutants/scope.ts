@@ -68,6 +68,8 @@ export const SCOPE: Readonly<Record<string, string>> = {
 export const EQUIVALENT: Readonly<Record<string, string>> = {
   "src/auth/exposure.ts withdrawnLastDay: without created_at >= ${from} - ${literal(APPROVAL_MS)}":
     "The term after it decides. This one is for the index.",
+  "src/auth/hold.ts factorsPrecedeFreeze: without t.status = 'confirmed'":
+    "A pending secret is younger than any delay of a deployment.",
   "src/custody/change-withdrawal.ts changeWithdrawal: without ${mine}":
     "A group changes one withdrawal. The term is for the index.",
   "src/custody/withdraw.ts needsApproval: without p.withdraw_approval_above IS NOT NULL":

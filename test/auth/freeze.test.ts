@@ -171,6 +171,11 @@ it.each<[string, (user: TestUser) => Promise<Factors>]>([
     async (user) => ({ password: PASSWORD, secret: (await enrol(user)).secret }),
   ],
 ])("is not ended with a %s of the day before it", async (_, change) => {
+  // One who could end their own freeze.
+  const other = await newUserWithPassword();
+  await enrol(other);
+  await agePast(other, 2 * DAY_MS);
+  await freeze(other);
   const user = await newUserWithPassword();
   const key = await newKey(user, ["read", "trade"]);
   const { password, secret } = await change(user);
