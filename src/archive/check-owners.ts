@@ -1,6 +1,6 @@
 /** Compares `sealed_owners` with what the sealer remembers, and writes it anew from that. */
 import { inChunks } from "../platform/chunks.ts";
-import { prepare, type Sql, sql, uuids } from "../platform/sql.ts";
+import { batch, type Sql, sql, uuids } from "../platform/sql.ts";
 import type { SealId } from "./footer.ts";
 import { type OwnerEnds, rowDiffers, textOf } from "./owner-ends.ts";
 import type { OwnerMemory } from "./owner-memory.ts";
@@ -55,7 +55,7 @@ export async function mendOwners(db: D1Database, memory: OwnerMemory): Promise<O
   let after: Owner = "";
   do {
     const { found, next } = await comparePage(db, memory, after);
-    if (found.length > 0) await db.batch(mends(found).map((one) => prepare(db, one)));
+    if (found.length > 0) await batch(db, mends(found));
     mended.push(...found.map(({ owner }) => owner));
     after = next;
   } while (after !== "");

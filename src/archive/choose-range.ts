@@ -4,7 +4,7 @@
  */
 import { firstTransferSince } from "../ledger/entry-queries.ts";
 import { NOW } from "../platform/commit.ts";
-import { type Expr, expr, first, sql } from "../platform/sql.ts";
+import { type Expr, expr, first, scalar, sql } from "../platform/sql.ts";
 
 /**
  * Transfers with `after < id <= upTo`, with their matches, and requests and quotes that ended in
@@ -77,16 +77,16 @@ async function chooseTransfers(
   { before, limit }: { before: number; limit: number },
 ): Promise<{ upTo: number; full: boolean }> {
   const end = await lastTransferBefore(db, before);
-  const next = await first<{ at: number }>(
+  const next = await scalar<number | null>(
     db,
-    sql`SELECT at FROM transfers WHERE transfer_id > ${after} AND transfer_id <= ${end}
+    expr`SELECT at FROM transfers WHERE transfer_id > ${after} AND transfer_id <= ${end}
       ORDER BY transfer_id LIMIT 1 OFFSET ${limit}`,
   );
-  if (next === undefined) return { upTo: Math.max(after, end), full: false };
-  const upTo = await lastTransferBefore(db, next.at);
+  if (next === null) return { upTo: Math.max(after, end), full: false };
+  const upTo = await lastTransferBefore(db, next);
   if (upTo > after) return { upTo, full: true };
   // One instant with more transfers than the limit, such as a freeze, is sealed as a whole.
-  return { upTo: await lastTransferBefore(db, next.at + 1), full: true };
+  return { upTo: await lastTransferBefore(db, next + 1), full: true };
 }
 
 /** The last transfer before an instant, or 0. */
@@ -117,14 +117,11 @@ async function chooseGroups(
 
 /** The last group before an instant that the reconciliation has scanned; at least `after`. */
 async function lastGroupBefore(db: D1Database, after: number, before: number): Promise<number> {
-  const row = await first<{ last: number }>(
-    db,
-    // Groups are deleted by age, the oldest first, so the scan ends soon.
-    sql`SELECT min(coalesce(
-        (SELECT seq - 1 FROM commit_groups WHERE at >= ${before} ORDER BY seq LIMIT 1),
-        (SELECT max(seq) FROM commit_groups), 0), ${checkedBy("groups")}) AS last`,
-  );
-  return Math.max(after, row?.last ?? 0);
+  // Groups are deleted by age, the oldest first, so the scan ends soon.
+  const last = expr`min(coalesce(
+    (SELECT seq - 1 FROM commit_groups WHERE at >= ${before} ORDER BY seq LIMIT 1),
+    (SELECT max(seq) FROM commit_groups), 0), ${checkedBy("groups")})`;
+  return Math.max(after, await scalar<number>(db, last));
 }
 
 /** Scalar: the last row that a scan of the reconciliation has checked. */

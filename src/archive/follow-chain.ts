@@ -2,7 +2,7 @@
  * Extends the index of one owner's blocks down the chain, to a seal that is known. An index that
  * was lost needs all of them, so each call does a part and keeps its place.
  */
-import { first, sql } from "../platform/sql.ts";
+import { expr, holds, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./column-text.ts";
 import type { Block, SealId } from "./footer.ts";
 import { KINDS } from "./sealed-columns.ts";
@@ -69,12 +69,10 @@ export class ChainFollower {
   async #requireNewest({ number }: SealId): Promise<void> {
     const later = this.#stored.linkedAbove(number);
     if (later === undefined) return;
-    const row = await first<{ known: number }>(
-      this.#source.db,
-      sql`SELECT 1 AS known FROM journal_seals WHERE number = ${later.number}
-        AND epoch = ${later.epoch} AND sealed_at < unixepoch('subsec') * 1000 - ${LONGEST_READ_MS}`,
-    );
-    if (row !== undefined) throw new Error(`seal ${later.number} has later blocks of the owner`);
+    const known = expr`EXISTS (SELECT 1 FROM journal_seals WHERE number = ${later.number}
+      AND epoch = ${later.epoch} AND sealed_at < unixepoch('subsec') * 1000 - ${LONGEST_READ_MS})`;
+    if (await holds(this.#source.db, known))
+      throw new Error(`seal ${later.number} has later blocks of the owner`);
   }
 
   /** Continues what an earlier call did not finish. Whether that is done. */

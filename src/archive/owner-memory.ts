@@ -4,7 +4,7 @@
  * repeats it, which no later seal could undo.
  */
 import { inChunks } from "../platform/chunks.ts";
-import { first, listed, sql } from "../platform/sql.ts";
+import { expr, listed, scalar, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./column-text.ts";
 import type { Footer, SealRef } from "./footer.ts";
 import { joinEnds, linksIn, type OwnerEnds } from "./owner-ends.ts";
@@ -51,11 +51,7 @@ export class OwnerMemory {
     const known = this.#followed();
     if (known !== undefined && (await sealsOf(db, [known.number]))[0]?.sha256 !== known.sha256)
       this.#forget();
-    const newest = await first<{ number: number | null }>(
-      db,
-      sql`SELECT max(number) AS number FROM journal_seals`,
-    );
-    const last = newest?.number ?? 0;
+    const last = await scalar<number>(db, expr`SELECT coalesce(max(number), 0) FROM journal_seals`);
     const next = Array.from(
       { length: Math.min(FOOTERS_PER_CALL, last - this.number) },
       (_, place) => this.number + place + 1,

@@ -25,6 +25,7 @@ import {
   type Expr,
   expr,
   first,
+  holds,
   join,
   literal,
   raw,
@@ -96,8 +97,7 @@ export async function releaseRound(context: ReleaseContext): Promise<Released> {
   const { status, statements } = stepOf(group, next, stored.seal, context);
   await commitOrThrow(db, group, statements);
   const isSet = sealIs(number, expr`${raw(SETS[status])} IS NOT NULL`);
-  const row = await first<{ applied: number }>(db, sql`SELECT ${isSet} AS applied`);
-  if (row?.applied !== 1)
+  if (!(await holds(db, isSet)))
     return {
       status: "mismatch",
       detail: `the database lacks records that seal ${number} contains`,

@@ -12,7 +12,7 @@
  * each number.
  */
 import type { MacKeys } from "../audit/event-mac.ts";
-import { first, sql } from "../platform/sql.ts";
+import { expr, holds, scalar } from "../platform/sql.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
 import {
   type Choice,
@@ -113,11 +113,8 @@ async function nextRound(context: RoundContext): Promise<Round> {
 
 export async function readState(db: D1Database): Promise<DatabaseState> {
   const seals = await lastSeals(db, SEALS_COMPARED);
-  const row = await first<{ highest: number | null }>(
-    db,
-    sql`SELECT max(transfer_id) AS highest FROM transfers`,
-  );
-  return { seals, highest: Math.max(row?.highest ?? 0, seals[0]?.upTo ?? 0) };
+  const highest = await scalar<number | null>(db, expr`SELECT max(transfer_id) FROM transfers`);
+  return { seals, highest: Math.max(highest ?? 0, seals[0]?.upTo ?? 0) };
 }
 
 /** The range of a seal that was begun, or the next one if it is due. */
@@ -129,11 +126,8 @@ async function choose(
   if (memory.chosen !== null) return { range: memory.chosen, full: true };
   const choice = await chooseRange(db, memory.last, options);
   if (choice === undefined || choice.full || last === undefined) return choice;
-  const row = await first<{ due: number }>(
-    db,
-    sql`SELECT ${last.sealedAt + options.everyMs} <= unixepoch('subsec') * 1000 AS due`,
-  );
-  return row?.due === 1 ? choice : undefined;
+  const isDue = expr`${last.sealedAt + options.everyMs} <= unixepoch('subsec') * 1000`;
+  return (await holds(db, isDue)) ? choice : undefined;
 }
 
 /** Makes the object, or takes that of an earlier attempt, which has the same content. */

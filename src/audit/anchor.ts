@@ -10,7 +10,7 @@ import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { type OnceBucket, putOnce } from "../platform/put-once.ts";
-import { all, first, sql } from "../platform/sql.ts";
+import { all, expr, holds, sql } from "../platform/sql.ts";
 import { type Head, sealAudit } from "./seal.ts";
 import { headVerifies, type SignedHead, signHead } from "./signing-keys.ts";
 
@@ -77,13 +77,10 @@ export async function putListed(
 
 /** Late: an event was sealed long ago, and no head since is known to be in the bucket. */
 async function alertIfLate(db: D1Database): Promise<void> {
-  const late = await first<{ late: number }>(
-    db,
-    sql`SELECT coalesce((SELECT sealed_at FROM audit_seals
-        WHERE audit_seq > coalesce((SELECT audit_seq FROM audit_anchor), 0)
-        ORDER BY audit_seq LIMIT 1) < ${NOW} - ${LATE_MS}, 0) AS late`,
-  );
-  if (late?.late === 1)
+  const late = expr`(SELECT sealed_at FROM audit_seals
+    WHERE audit_seq > coalesce((SELECT audit_seq FROM audit_anchor), 0)
+    ORDER BY audit_seq LIMIT 1) < ${NOW} - ${LATE_MS}`;
+  if (await holds(db, late))
     await raiseAlert(db, "anchor_late", "audit", "R2 has had no new head of the audit log");
 }
 

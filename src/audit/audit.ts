@@ -11,7 +11,7 @@ import {
   atom,
   type Expr,
   expr,
-  first,
+  holds,
   listed,
   raw,
   type RowOf,
@@ -251,8 +251,7 @@ async function commitChange(db: D1Database, operation: AuditedChange): Promise<b
   ]);
   if (rows !== null) return (rows[0]?.length ?? 0) > 0;
   // The group committed, but D1's response was lost.
-  const row = await first<{ applied: number }>(db, sql`SELECT ${audited(id)} AS applied`);
-  return row?.applied === 1;
+  return holds(db, audited(id));
 }
 
 export function optionalUuid(id: string | null): Sql {

@@ -8,7 +8,7 @@
  */
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { first, listed, sql, uuid } from "../platform/sql.ts";
+import { expr, holds, listed, scalar, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, audited, genuineEvents } from "./audit.ts";
 import {
@@ -130,8 +130,7 @@ async function findLost(
   reader: AnchorReader,
   known: readonly Epoch[],
 ): Promise<Pick<Epoch, "keptUntil" | "lostUntil"> | undefined> {
-  const row = await first<{ since: number }>(db, sql`SELECT ${NOW} - ${REACH_MS} AS since`);
-  const since = row?.since ?? 0;
+  const since = await scalar<number>(db, expr`${NOW} - ${REACH_MS}`);
   // With the first time that R2 got each. A copy of an old head is not younger.
   const lost = new Map<string, { readonly seq: number; readonly at: number }>();
   const kept: number[] = [];
@@ -194,8 +193,7 @@ async function insertEpoch(
         ${eventMac(settings, content)}, ${group.at}
       WHERE (SELECT coalesce(max(audit_seq), 0) FROM audit_events) = ${epoch.follows}`,
   ]);
-  const row = await first<{ n: number }>(db, sql`SELECT ${audited(content.id)} AS n`);
-  return row?.n === 1;
+  return holds(db, audited(content.id));
 }
 
 /** Nobody can take the key before, because it contains a part of the signature. */

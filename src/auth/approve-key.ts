@@ -4,7 +4,7 @@
  */
 import type { Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
-import { type Expr, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
+import { type Expr, expr, first, readUuid, scalar, select, sql, uuid } from "../platform/sql.ts";
 import { commitAudited, detailed, recordBy } from "../audit/audit.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { KEY_SEAL_COLUMNS, openKey, type SealedKey, sealKey } from "./key-seal.ts";
@@ -23,12 +23,12 @@ export async function ownerOfWaitingKey(
   db: D1Database,
   apiKeyId: string,
 ): Promise<string | undefined> {
-  const row = await first<{ owner: string }>(
+  const owner = await scalar<string | null>(
     db,
-    sql`SELECT hex(k.user_id) AS owner FROM api_keys k
+    expr`SELECT hex(k.user_id) FROM api_keys k
       WHERE k.api_key_id = ${uuid(apiKeyId)} AND ${waits(NOW)}`,
   );
-  return row && readUuid(row.owner);
+  return owner === null ? undefined : readUuid(owner);
 }
 
 /**

@@ -10,7 +10,17 @@
 import type { Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { all, type Expr, expr, first, readUuid, select, sql, uuid } from "../platform/sql.ts";
+import {
+  all,
+  type Expr,
+  expr,
+  first,
+  readUuid,
+  scalar,
+  select,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import {
   commitAudited,
   detailed,
@@ -146,9 +156,9 @@ export async function cancelEmailChange(
   const mac = token.slice(37);
   if (!isMacOf(settings, "cancel token v1", { values: [eventId], mac })) return null;
   const waiting = sql`FROM email_changes WHERE audit_event_id = ${uuid(eventId)}`;
-  const row = await first<{ user: string }>(db, sql`SELECT hex(user_id) AS user ${waiting}`);
-  if (row === undefined) return null;
-  const userId = readUuid(row.user);
+  const user = await scalar<string | null>(db, expr`SELECT hex(user_id) ${waiting}`);
+  if (user === null) return null;
+  const userId = readUuid(user);
   const record = recordBy("unknown", "email_change_cancelled", { userId, ip: clientIp });
   const applied = await commitAudited(db, {
     record: detailed(settings, record, {}),

@@ -1,7 +1,7 @@
 /** Ends all sessions of a user by raising the epoch, the number that their tokens contain. */
 import type { SessionActor } from "../platform/actor.ts";
 import { type Alongside, detailed, recordOf } from "../audit/audit.ts";
-import { type Expr, expr, first, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Expr, expr, scalar, type Sql, sql, uuid } from "../platform/sql.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
 import { commitOwnChange } from "./own-change.ts";
 import { revokeKeys } from "./revoke-key.ts";
@@ -49,9 +49,5 @@ export async function nextEpoch(
   db: D1Database,
   { userId, epoch }: { userId: string; epoch: number },
 ): Promise<number> {
-  const row = await first<{ ended: number }>(
-    db,
-    sql`SELECT ${sessionsEnded(expr`${userId}`)} AS ended`,
-  );
-  return Math.max(epoch, row?.ended ?? 0) + 1;
+  return Math.max(epoch, await scalar<number>(db, sessionsEnded(expr`${userId}`))) + 1;
 }

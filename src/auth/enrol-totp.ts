@@ -10,7 +10,17 @@ import type { SessionActor } from "../platform/actor.ts";
 import { NOW, type When } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem, problem } from "../platform/problem.ts";
-import { all, expr, type Expr, first, select, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  all,
+  expr,
+  type Expr,
+  first,
+  scalar,
+  select,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { detailed, recordOf } from "../audit/audit.ts";
 import { holdMsOf, startHold, cancelWaiting } from "./hold.ts";
@@ -105,9 +115,9 @@ export async function confirmTotp(
           ],
   });
   if (!applied) throw new Problem(CODE_INVALID);
-  const nextFrom = sql`SELECT next_from AS at ${validSecret({ userId }, NOW)}`;
-  const next = afterMs === 0 ? undefined : await first<{ at: number }>(db, nextFrom);
-  return { recovery_codes: codes, active_from: toWireTimeOrNull(next?.at ?? null) };
+  const nextFrom = expr`SELECT next_from ${validSecret({ userId }, NOW)}`;
+  const activeFrom = afterMs === 0 ? null : await scalar<number | null>(db, nextFrom);
+  return { recovery_codes: codes, active_from: toWireTimeOrNull(activeFrom) };
 }
 
 async function readPending(db: D1Database, { MASTER_KEYS }: Config, userId: string) {

@@ -7,7 +7,7 @@
  * anyone may hold 2^62 units of a worthless token.
  */
 import { NOW } from "../platform/commit.ts";
-import { all, type Expr, expr, literal, type Sql, sql, uuid } from "../platform/sql.ts";
+import { type Expr, expr, literal, scalar, type Sql, sql, uuid } from "../platform/sql.ts";
 import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 
 const HOUR_MS = literal(3_600_000);
@@ -96,8 +96,7 @@ export async function readUsedByKey(
   { userId, apiKeyId }: { userId: string; apiKeyId: string },
 ): Promise<bigint> {
   const used = usedByKey({ user: uuid(userId), key: uuid(apiKeyId) }, NOW);
-  const [row] = await all<{ used: string }>(db, sql`SELECT ${sumText(used)} AS used`);
-  return BigInt(row?.used ?? 0);
+  return BigInt(await scalar<string>(db, sumText(used)));
 }
 
 /** Cron task: deletes hours that are no longer part of the last day. */

@@ -24,8 +24,8 @@ import {
   type Expr,
   expr,
   FALSE,
-  first,
   join,
+  scalar,
   type Sql,
   sql,
   TRUE,
@@ -194,8 +194,7 @@ export async function beginAttempt(
     const [user] = (found ?? []) as Login[];
     return { attempt, user };
   }
-  const row = await first<{ waitMs: number | null }>(db, sql`SELECT ${waitOf(limits)} AS waitMs`);
-  throw throttled(row?.waitMs ?? 1_000);
+  throw throttled((await scalar<number | null>(db, waitOf(limits))) ?? 1_000);
 }
 
 /** A limit of attempts, and the instant from which on it counts one less. */

@@ -4,7 +4,7 @@ import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { described } from "../http/fields.ts";
 import { Problem } from "../platform/problem.ts";
-import { type Expr, expr, first, holds, sql, uuid } from "../platform/sql.ts";
+import { type Expr, expr, holds, scalar, sql, uuid } from "../platform/sql.ts";
 import { actorFacts, actorPrecondition, changedMeanwhile } from "./may-write.ts";
 import { countDaily, dailyPrecondition, type DailyUse, dailyUse } from "../platform/daily-limit.ts";
 import {
@@ -161,8 +161,7 @@ async function insertKey(
   const apiKeyId = newKeyId(settings);
   const secret = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
   // The seal binds the instant, so it is read before the commit.
-  const now = await first<{ now: number }>(db, sql`SELECT ${NOW} AS now`);
-  const mintedAt = now?.now ?? Date.now();
+  const mintedAt = await scalar<number>(db, NOW);
   const activeFrom = insertion.delayMs === null ? null : mintedAt + insertion.delayMs;
   const life = key.scopes.some((scope) => scope !== "read") ? mintedAt + DEFAULT_KEY_LIFE_MS : null;
   const expiresAt = key.expiresAt === undefined ? life : key.expiresAt;

@@ -1,5 +1,5 @@
 /** Revokes one API key, or many of a user in the batch of the change that ends them. */
-import { type Expr, expr, first, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
+import { type Expr, expr, scalar, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import type { When } from "../platform/commit.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
 import { problem, Problem } from "../platform/problem.ts";
@@ -118,12 +118,11 @@ export function revokeKeys(
 }
 
 /** How many keys `revokeKeys` would revoke now. */
-export async function countLiveKeys(db: D1Database, keys: KeysOf): Promise<number> {
-  const row = await first<{ n: number }>(
+export function countLiveKeys(db: D1Database, keys: KeysOf): Promise<number> {
+  return scalar(
     db,
-    sql`SELECT count(*) AS n FROM api_keys INDEXED BY api_keys_live WHERE ${liveKeys(keys)}`,
+    expr`SELECT count(*) FROM api_keys INDEXED BY api_keys_live WHERE ${liveKeys(keys)}`,
   );
-  return row?.n ?? 0;
 }
 
 function liveKeys({ userId, which }: KeysOf): Sql {

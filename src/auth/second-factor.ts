@@ -15,6 +15,7 @@ import {
   type Expr,
   expr,
   first,
+  scalar,
   select,
   type Sql,
   sql,
@@ -112,11 +113,9 @@ async function countCode(
       RETURNING 1`,
   );
   if (counted.length === 1) return attempt;
-  const row = await first<{ waitMs: number | null }>(
-    db,
-    sql`SELECT min(at) + ${CODE_LIMITS.windowMs} - ${NOW} AS waitMs ${recent}`,
-  );
-  const retryAfterSecs = Math.max(1, Math.ceil((row?.waitMs ?? 1_000) / 1_000));
+  const wait = expr`SELECT min(at) + ${CODE_LIMITS.windowMs} - ${NOW} ${recent}`;
+  const waitMs = (await scalar<number | null>(db, wait)) ?? 1_000;
+  const retryAfterSecs = Math.max(1, Math.ceil(waitMs / 1_000));
   throw new Problem({
     code: "login_throttled",
     detail: `Too many wrong codes. Try again in ${retryAfterSecs} seconds.`,

@@ -1,7 +1,7 @@
 /** Creates and finds users. */
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
-import { first, holds, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";
+import { expr, first, holds, readUuid, scalar, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { type AuditActor, auditRow, detailed, recordBy } from "../audit/audit.ts";
 import type { MacKeys } from "../audit/event-mac.ts";
@@ -62,9 +62,7 @@ export function findUser(db: D1Database, userId: string) {
 }
 
 export async function findUserId(db: D1Database, email: string): Promise<string | undefined> {
-  const row = await first<{ id: string }>(
-    db,
-    sql`SELECT hex(user_id) AS id FROM users WHERE email = ${normalizeEmail(email)}`,
-  );
-  return row && readUuid(row.id);
+  const user = expr`SELECT hex(user_id) FROM users WHERE email = ${normalizeEmail(email)}`;
+  const id = await scalar<string | null>(db, user);
+  return id === null ? undefined : readUuid(id);
 }

@@ -3,7 +3,7 @@
  * With a filter on amounts it may be short, because it examines a limited number of entries. The
  * archive answers for the entries before the last seal.
  */
-import { first, prepare } from "../platform/sql.ts";
+import { batch, first } from "../platform/sql.ts";
 import { type Reason, readReason } from "./codes.ts";
 import { log } from "../platform/log.ts";
 import {
@@ -121,13 +121,10 @@ async function readRows(
     refId === undefined
       ? mergedEntries(userId, filter, { ...page, examined })
       : entriesOfRef(userId, { ...filter, refId }, page);
-  const [found, archived] = await db.batch([
-    prepare(db, statement),
-    prepare(db, archivedEntries(userId, from)),
-  ]);
+  const [found, archived] = await batch(db, [statement, archivedEntries(userId, from)]);
   // Safe casts: the columns of the two statements.
-  const rows = (found?.results ?? []) as ExaminedRow[];
-  const archive = ((archived?.results ?? []) as Archived[])[0] ?? { archived: 0, delivered: 0 };
+  const rows = found as ExaminedRow[];
+  const archive = (archived as Archived[])[0] ?? { archived: 0, delivered: 0 };
   const last = rows.at(-1);
   return {
     rows: rows.filter(({ fits = 1 }) => fits === 1),

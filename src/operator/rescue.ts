@@ -2,7 +2,7 @@ import { address, positiveU256, u256 } from "../assets/asset-fields.ts";
 import { type MistakenTransfer, planRescue } from "../chain/plan-rescue.ts";
 import { ERC1155, ERC20, NATIVE_COIN } from "../chain/token.ts";
 import { chainNamed } from "../custody/check-destination.ts";
-import { blob, first, sql } from "../platform/sql.ts";
+import { blob, expr, scalar } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
 import {
   badOption,
@@ -59,11 +59,11 @@ async function depositAddressOption(
 ): Promise<MistakenTransfer["from"]> {
   const from = optionalField(context, "from", address);
   if (from === undefined) return undefined;
-  const found = await first<{ salt: string }>(
+  const salt = await scalar<string | null>(
     context.env.DB,
-    sql`SELECT lower(hex(salt)) AS salt FROM deposit_addresses
+    expr`SELECT lower(hex(salt)) FROM deposit_addresses
       WHERE chain = ${chain} AND address = ${blob(from)}`,
   );
-  if (found !== undefined) return { address: from, salt: `0x${found.salt}` };
+  if (salt !== null) return { address: from, salt: `0x${salt}` };
   throw badOption("from", `must be a deposit address of ${chain}`);
 }

@@ -7,7 +7,7 @@ import { ACCEPTED_AS } from "../custody/column-values.ts";
 import { skipTransfers } from "../ledger/skip-transfers.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
-import { first, listed, prepare, sql, TRUE } from "../platform/sql.ts";
+import { batch, expr, first, holds, listed, sql, TRUE } from "../platform/sql.ts";
 import { SEQUENCE_JUMP, skipEvents } from "../streams/trim-streams.ts";
 import { recordCommand } from "./audit-commands.ts";
 import {
@@ -118,11 +118,10 @@ async function anyHalted(context: OperatorContext): Promise<boolean> {
 /** The database lacks what the sealer remembers, or the archive contradicts the database. */
 export async function isSealerHalted(env: Env): Promise<boolean> {
   if ((await sealerOf(env).lost()) !== null) return true;
-  const mismatch = await first(
+  return holds(
     env.DB,
-    sql`SELECT 1 FROM alerts WHERE kind = 'seal_mismatch' AND resolved_at IS NULL LIMIT 1`,
+    expr`EXISTS (SELECT 1 FROM alerts WHERE kind = 'seal_mismatch' AND resolved_at IS NULL)`,
   );
-  return mismatch !== undefined;
 }
 
 /**
@@ -140,7 +139,7 @@ export async function restoreJournal(
   const skipped = (await sealer.highestTransfer()) + SEQUENCE_JUMP;
   const statements = [...skipTransfers(skipped), ...skipEvents(TRUE)];
   // First, so that a failure in between leaves the sealer halted.
-  await env.DB.batch(statements.map((statement) => prepare(env.DB, statement)));
+  await batch(env.DB, statements);
   return sealer.reopen();
 }
 

@@ -1,6 +1,6 @@
 /** `storage`: how full the database is and who fills it. It reads every row, in short chunks. */
 import { databaseBytes, growthPerDay, limitBytes, STOP_SHARE } from "../platform/storage.ts";
-import { all, type Expr, expr, first, raw, readUuid, sql, TRUE } from "../platform/sql.ts";
+import { all, type Expr, expr, raw, readUuid, scalar, sql, TRUE } from "../platform/sql.ts";
 import { type OperatorContext, limitOption } from "./context.ts";
 import { TABLE_SIZES, type TableSize } from "./row-bytes.ts";
 
@@ -59,10 +59,8 @@ async function countTable(
   { user = "NULL", withoutRowid, key }: TableSize,
 ): Promise<Map<string | null, number>> {
   const total = new Map<string | null, number>();
-  if (withoutRowid === true) {
-    const row = await first<{ n: number }>(db, sql`SELECT count(*) AS n FROM ${raw(table)}`);
-    return total.set(null, row?.n ?? 0);
-  }
+  if (withoutRowid === true)
+    return total.set(null, await scalar(db, expr`SELECT count(*) FROM ${raw(table)}`));
   const id = raw(`t.${key ?? "rowid"}`);
   for (let after: Expr | undefined = TRUE; after !== undefined;) {
     const chunk: { owner: string | null; n: number; last: string }[] = await all(

@@ -8,7 +8,7 @@
 import { isD1Error } from "./platform-limits.ts";
 import { unavailable } from "./problem.ts";
 import { QueryLimitReached } from "./query-limit.ts";
-import { all, batch, type Expr, expr, first, type Sql, sql, uuid } from "./sql.ts";
+import { all, batch, type Expr, expr, scalar, type Sql, sql, uuid } from "./sql.ts";
 import { pauseBeforeRetry } from "./time.ts";
 import { uuidv7 } from "./uuid.ts";
 
@@ -135,11 +135,11 @@ export async function claimFence(
       SELECT ${uuid(groupId)}, ${NOW}, 1
       WHERE NOT EXISTS (SELECT 1 FROM commit_groups WHERE group_id = ${uuid(groupId)})`,
     );
-    const row = await first<{ voided: number }>(
+    const voided = await scalar<number | null>(
       db,
-      sql`SELECT voided FROM commit_groups WHERE group_id = ${uuid(groupId)}`,
+      expr`SELECT voided FROM commit_groups WHERE group_id = ${uuid(groupId)}`,
     );
-    return row === undefined ? "unknown" : row.voided === 1 ? "voided" : "committed";
+    return voided === null ? "unknown" : voided === 1 ? "voided" : "committed";
   } catch {
     return "unknown";
   }

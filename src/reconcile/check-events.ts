@@ -11,11 +11,12 @@ import {
   all,
   atom,
   type Expr,
-  first,
+  expr,
   join,
   jsonArray,
   literal,
   raw,
+  scalar,
   type Sql,
   sql,
 } from "../platform/sql.ts";
@@ -54,12 +55,9 @@ export async function checkStreams(
 
 /** The part whose commit groups are kept. Older events and records may have been deleted. */
 async function withGroups(db: D1Database, chunk: Chunk): Promise<Chunk | undefined> {
-  const row = await first<{ oldest: number | null }>(
-    db,
-    sql`SELECT min(seq) AS oldest FROM commit_groups WHERE ${within("seq", chunk)}`,
-  );
-  const oldest = row?.oldest ?? undefined;
-  return oldest === undefined ? undefined : { after: oldest - 1, upTo: chunk.upTo };
+  const first = expr`SELECT min(seq) FROM commit_groups WHERE ${within("seq", chunk)}`;
+  const oldest = await scalar<number | null>(db, first);
+  return oldest === null ? undefined : { after: oldest - 1, upTo: chunk.upTo };
 }
 
 type GapRow = { readonly stream: string; readonly detail: string };

@@ -10,7 +10,7 @@ import { type AssetKey, USDC } from "../assets/asset.ts";
 import { readCursor } from "../chain/chain-cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all, first, listed, prepare, type Sql, sql } from "../platform/sql.ts";
+import { all, batch, expr, listed, scalar, type Sql, sql } from "../platform/sql.ts";
 import { mapAlone } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
 import { externalOwner } from "../ledger/post.ts";
@@ -100,23 +100,18 @@ type AssetRow = { readonly asset: AssetKey; readonly issued: string; readonly pa
 /** Reads the confirmed block and the issued amounts of the next chunk of assets in one batch. */
 async function readIssued(db: D1Database, chain: string) {
   const scan = `assets:${chain}`;
-  const checkpoint = await first<{ mark: string }>(
-    db,
-    sql`SELECT mark FROM ledger_checkpoints WHERE scan = ${scan}`,
-  );
-  const after = checkpoint?.mark ?? "";
+  const mark = expr`SELECT mark FROM ledger_checkpoints WHERE scan = ${scan}`;
+  const after = (await scalar<string | null>(db, mark)) ?? "";
   // An empty mark after the last asset, so that the scan starts again.
   const cursor = sql`SELECT confirmed_number AS block, '0x' || lower(hex(confirmed_hash)) AS hash,
       (SELECT coalesce(max(asset), '') FROM (${nextAssets(chain, after)})) AS up_to
     FROM chain_cursors WHERE chain = ${chain}`;
-  const [found, assets] = await db.batch<Record<string, string | number>>([
-    prepare(db, cursor),
-    prepare(db, issuedAssets(chain, after)),
-  ]);
-  const [at] = readRows<{ block: number; hash: `0x${string}`; up_to: string }>(found);
+  const [found, assets] = await batch(db, [cursor, issuedAssets(chain, after)]);
+  // Safe casts: the columns of the two statements.
+  const [at] = found as { block: number; hash: `0x${string}`; up_to: string }[];
   if (at === undefined) return undefined;
   // `failed`: assets whose issued amount cannot be read.
-  const { results, failed } = mapAlone(`holdings of ${chain}`, readRows<AssetRow>(assets), {
+  const { results, failed } = mapAlone(`holdings of ${chain}`, assets as AssetRow[], {
     of: (row) => ({ key: row.asset, amount: BigInt(row.issued) - BigInt(row.paid) }),
     nameOf: ({ asset }) => asset,
   });
@@ -152,11 +147,6 @@ async function advanceAssetScan(db: D1Database, { scan, after, upTo }: AssetChun
   );
 }
 
-/** Safe cast: `Row` names the columns of the statement above that produced the result. */
-function readRows<Row>(result: D1Result | undefined): readonly Row[] {
-  return (result?.results ?? []) as readonly Row[];
-}
-
 type Shortfall = { readonly asset: AssetKey; readonly missing: string };
 
 /** Records the first block that shows a shortfall. A later one that shows it pauses withdrawals. */
@@ -179,9 +169,8 @@ async function recordShortfalls(
   const record = sql`INSERT INTO shortfalls (chain, asset, block, missing)
     SELECT ${chain}, f.asset, ${block}, f.missing ${found} WHERE 1
     ON CONFLICT (chain, asset) DO UPDATE SET missing = excluded.missing`;
-  const [paused] = await db.batch<{ reason: string }>([prepare(db, pause), prepare(db, record)]);
-  for (const { reason } of paused?.results ?? [])
-    log("error", "ledger.withdrawals_paused", { chain, reason });
+  const [paused = []] = await batch<{ reason: string }>(db, [pause, record]);
+  for (const { reason } of paused) log("error", "ledger.withdrawals_paused", { chain, reason });
 }
 
 /** Returns the accounts of those that had a shortfall. */

@@ -1,5 +1,5 @@
 /** The checks of the journal against itself: transfers, running balances and the sum of each asset. */
-import { all, type Expr, expr, prepare, raw, type Sql, sql } from "../platform/sql.ts";
+import { all, batch, type Expr, expr, raw, type Sql, sql } from "../platform/sql.ts";
 import { type Chunk, mapAlone, type Rows } from "./check-alone.ts";
 import { describeReason, reasonCode } from "../ledger/codes.ts";
 import { accountName, type AccountRow, type Check, type Difference } from "./difference.ts";
@@ -154,7 +154,7 @@ export async function advanceTransferScan(db: D1Database, scan: Scan, chunk: Chu
     ON CONFLICT (scan, account_id) DO UPDATE SET ${addClosing("checked_balances")}`;
   const advance = sql`UPDATE ledger_checkpoints SET position = ${chunk.upTo}
     WHERE scan = ${name} AND ${isNext(scan, chunk)}`;
-  await db.batch([prepare(db, store), prepare(db, advance)]);
+  await batch(db, [store, advance]);
 }
 
 const ACCOUNTS_PER_PAGE = 20_000;

@@ -10,7 +10,7 @@
  */
 import { NOW } from "../platform/commit.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
-import { all, first, listed, prepare, sql } from "../platform/sql.ts";
+import { all, batch, expr, first, holds, listed, scalar, sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { checkAlone } from "./check-alone.ts";
 import { type Difference, differencesIn } from "./difference.ts";
@@ -71,13 +71,13 @@ export async function reconcile(
   const recentDone = await scanRecent(db, options);
   if (options.full === true) await startFull(db);
   const { fullDone, block, surplus } = recentDone ? await checkRest(db, options) : NOT_CHECKED;
-  const now = await first<{ at: number }>(db, sql`SELECT ${NOW} AS at`);
+  const now = await scalar<number>(db, NOW);
   const differences = await openDifferences(db);
   const chainsRead = Object.values(block).every((at) => at !== null);
   const unfinished = !recentDone || (isFull(options) && !fullDone);
   return {
     ok: !unfinished && chainsRead && differences.length === 0,
-    checked_at: toWireTime(now?.at ?? Date.now()),
+    checked_at: toWireTime(now),
     ...(await lastFinished(db)),
     block,
     differences,
@@ -166,17 +166,14 @@ async function continueFull(db: D1Database, chunks: number, keys: Keys): Promise
 }
 
 async function startFullIfDue(db: D1Database): Promise<void> {
-  const row = await first<{ due: number }>(
-    db,
-    sql`SELECT total(mark <> '') = 0 AND (count(finished_at) < count(*)
-        OR min(finished_at) < ${NOW} - ${FULL_EVERY_MS}) AS due
-      FROM ledger_checkpoints WHERE scan IN (${listed(FULL_SCANS)})`,
-  );
-  if (row?.due === 1) await startFull(db);
+  const isDue = expr`SELECT total(mark <> '') = 0 AND (count(finished_at) < count(*)
+      OR min(finished_at) < ${NOW} - ${FULL_EVERY_MS})
+    FROM ledger_checkpoints WHERE scan IN (${listed(FULL_SCANS)})`;
+  if (await holds(db, isDue)) await startFull(db);
 }
 
 async function startFull(db: D1Database): Promise<void> {
-  const restart = [
+  await batch(db, [
     sql`DELETE FROM checked_balances WHERE scan = ${scanName("full", "transfers")}`,
     sql`UPDATE ledger_checkpoints SET position = 0, mark = ${RUNNING}
       WHERE scan IN (${listed(FULL_SCANS)})`,
@@ -184,8 +181,7 @@ async function startFull(db: D1Database): Promise<void> {
     sql`UPDATE ledger_checkpoints
       SET mark = (SELECT CAST(coalesce(max(transfer_id), 0) AS TEXT) FROM transfers)
       WHERE scan = ${scanName("full", "transfers")}`,
-  ];
-  await db.batch(restart.map((statement) => prepare(db, statement)));
+  ]);
 }
 
 async function openScans(db: D1Database): Promise<void> {

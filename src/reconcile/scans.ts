@@ -5,11 +5,11 @@ import { NOW } from "../platform/commit.ts";
 import {
   all,
   atom,
+  batch,
   type Expr,
   expr,
   first,
   literal,
-  prepare,
   raw,
   type Sql,
   sql,
@@ -191,13 +191,12 @@ export async function step(
 async function stepOverReleased(db: D1Database): Promise<void> {
   const scan = scanName("full", "transfers");
   const isBehind = expr`(SELECT position FROM ledger_checkpoints WHERE scan = ${scan}) < ${DELIVERED}`;
-  const statements = [
+  await batch(db, [
     sql`DELETE FROM checked_balances WHERE scan = ${scan} AND ${isBehind}`,
     sql`INSERT INTO checked_balances (scan, account_id, balance, traded, traded_usdc)
       SELECT ${scan}, account_id, balance, traded, traded_usdc FROM sealed_balances WHERE ${isBehind}`,
     sql`UPDATE ledger_checkpoints
       SET position = (SELECT up_to_transfer FROM journal_seals ORDER BY number DESC LIMIT 1)
       WHERE scan = ${scan} AND ${isBehind}`,
-  ];
-  await db.batch(statements.map((statement) => prepare(db, statement)));
+  ]);
 }

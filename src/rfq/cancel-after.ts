@@ -10,7 +10,17 @@ import { NOW } from "../platform/commit.ts";
 import { logged } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
 import { Problem, unavailable } from "../platform/problem.ts";
-import { all, type Expr, first, select, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  all,
+  type Expr,
+  expr,
+  first,
+  scalar,
+  select,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
 import { accountStream } from "../streams/event-log.ts";
 import { passedTimer, type TimerFacts, timerFacts } from "./cancel-timer.ts";
@@ -102,11 +112,10 @@ export async function closeTimedOut(env: Env, userId: string): Promise<number | 
   const mine = sql`user_id = ${uuid(userId)}`;
   for (const timer of await dueTimers(env.DB, sql`${mine} AND cancel_at <= ${NOW}`))
     await close(env, timer);
-  const next = await first<{ at: number | null }>(
+  return scalar(
     env.DB,
-    sql`SELECT min(cancel_at) AS at FROM cancel_timers WHERE closed = 0 AND ${mine}`,
+    expr`SELECT min(cancel_at) FROM cancel_timers WHERE closed = 0 AND ${mine}`,
   );
-  return next?.at ?? null;
 }
 
 /** Cron: closes what the alarms have missed. Returns whether more is due. */

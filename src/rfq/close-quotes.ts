@@ -6,7 +6,7 @@ import { type Group, newGroup, NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
-import { type Expr, first, raw, type Sql, sql, uuid, uuids } from "../platform/sql.ts";
+import { type Expr, expr, raw, scalar, type Sql, sql, uuid, uuids } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { commitAndPush, type Pusher } from "../streams/event-log.ts";
 import { pusherOf } from "../streams/notify.ts";
@@ -128,10 +128,9 @@ export async function countEnded(
   groups: readonly Group[],
 ): Promise<number> {
   const ids = uuids(groups.map(({ id }) => id));
-  const row = await first<{ n: number }>(
+  return scalar(
     db,
-    sql`SELECT count(*) AS n FROM ${raw(table)}
+    expr`SELECT count(*) FROM ${raw(table)}
       WHERE ended_group IN (SELECT seq FROM commit_groups WHERE group_id IN (${ids}))`,
   );
-  return row?.n ?? 0;
 }

@@ -10,7 +10,7 @@ import { encodeCursor, fetchCount, type PageQuery, pageOf, type TimeId } from ".
 import { bareId } from "../archive/ask-history.ts";
 import { coldPage, type Left, leftOf, type RecordArchive } from "../archive/cold-records.ts";
 import { isOlder, type RecordFilter, type SealedRecord } from "../archive/record-page.ts";
-import { and, type Expr, expr, prepare, raw, readUuid, type Sql, sql } from "../platform/sql.ts";
+import { and, batch, type Expr, expr, raw, readUuid, type Sql, sql } from "../platform/sql.ts";
 
 /** Records that a page with filters examines. */
 export const MAX_EXAMINED = 5_000;
@@ -81,26 +81,24 @@ async function readHere<Row, Item>(
   { rows, order, filters, position, cold }: ExaminedList<Row, Item>,
 ): Promise<Part<Row> & { readonly left: Left | undefined }> {
   const examined = sql`SELECT * FROM (${rows(MAX_EXAMINED)})`;
-  const [left, last, matching] = await db.batch(
-    [
-      cold === undefined ? NO_ROW : leftOf(userId),
-      filters.length === 0
-        ? NO_ROW
-        : sql`${examined} ORDER BY ${order} LIMIT 1 OFFSET ${MAX_EXAMINED - 1}`,
-      filters.length === 0
-        ? rows(fetchCount(page))
-        : sql`${examined} WHERE ${and(filters)} ORDER BY ${order} LIMIT ${fetchCount(page)}`,
-    ].map((statement) => prepare(db, statement)),
-  );
+  const [left, last, matching] = await batch(db, [
+    cold === undefined ? NO_ROW : leftOf(userId),
+    filters.length === 0
+      ? NO_ROW
+      : sql`${examined} ORDER BY ${order} LIMIT 1 OFFSET ${MAX_EXAMINED - 1}`,
+    filters.length === 0
+      ? rows(fetchCount(page))
+      : sql`${examined} WHERE ${and(filters)} ORDER BY ${order} LIMIT ${fetchCount(page)}`,
+  ]);
   // Safe casts: the statements select these columns.
-  const found = (matching?.results ?? []) as Row[];
-  const [end] = (last?.results ?? []) as Row[];
+  const found = matching as Row[];
+  const [end] = last as Row[];
   const extra = found[page.limit];
   const until = extra ?? end;
   return {
     rows: found,
     completeTo: until === undefined ? null : position(until),
-    left: ((left?.results ?? []) as Left[])[0],
+    left: (left as Left[])[0],
   };
 }
 

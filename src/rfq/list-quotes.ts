@@ -4,16 +4,16 @@ import { findCold, type RecordArchive } from "../archive/cold-records.ts";
 import { NOW } from "../platform/commit.ts";
 import { problem } from "../platform/problem.ts";
 import {
+  batch,
   expr,
   FALSE,
-  prepare,
   raw,
   readUuid,
+  select,
   type Sql,
   sql,
   TRUE,
   uuid,
-  select,
 } from "../platform/sql.ts";
 import type { QuoteFilter } from "./cancel-quotes.ts";
 import { examinedPage, inBook } from "./examined-page.ts";
@@ -43,17 +43,15 @@ export async function listQuotesOnRequest(
   page: PageQuery<QuotePosition>,
 ) {
   const { db } = archive;
-  const [found, bid, ask] = await db.batch(
-    [
-      sql`SELECT requester_id = ${uuid(userId)} AS own FROM requests
+  const [found, bids = [], asks = []] = await batch(db, [
+    sql`SELECT requester_id = ${uuid(userId)} AS own FROM requests
         WHERE request_id = ${uuid(query.requestId)}`,
-      quotesOnRequest(userId, query, "Bid", page),
-      quotesOnRequest(userId, query, "Ask", page),
-    ].map((statement) => prepare(db, statement)),
-  );
+    quotesOnRequest(userId, query, "Bid", page),
+    quotesOnRequest(userId, query, "Ask", page),
+  ]);
   // Safe casts: the statements select these columns.
-  const [request] = (found?.results ?? []) as { own: number }[];
-  const rows = [...(bid?.results ?? []), ...(ask?.results ?? [])] as QuoteRow[];
+  const [request] = found as { own: number }[];
+  const rows = [...bids, ...asks] as QuoteRow[];
   if (request === undefined) return listOnOldRequest(archive, userId, query.requestId, page);
   if (request.own !== 1) throw problem("not_request_owner", "The request belongs to someone else.");
   return pageOf(page, rows, quoteView, (row) => [

@@ -6,7 +6,7 @@
 import { alertRow } from "../platform/alert.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
-import { first, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { holds, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { pushOrThrow } from "../streams/event-log.ts";
 import { pusherOf } from "../streams/notify.ts";
@@ -82,6 +82,5 @@ export async function endStuck(
     ...announceRfq(group),
     ...alongside(group, ended),
   ]);
-  const row = await first<{ ended: number }>(env.DB, sql`SELECT ${ended} AS ended`);
-  return row?.ended === 1;
+  return holds(env.DB, ended);
 }

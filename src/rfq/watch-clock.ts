@@ -4,7 +4,7 @@
  */
 import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { NOW } from "../platform/commit.ts";
-import { first, sql } from "../platform/sql.ts";
+import { scalar } from "../platform/sql.ts";
 import { MAX_CLOCK_LEAD_MS, now } from "../platform/time.ts";
 
 const SUBJECT = "d1";
@@ -18,8 +18,7 @@ export function alertClockAhead(db: D1Database, aheadMs: number): Promise<void> 
 
 /** Cron: raises the alert, or resolves it when the clocks agree again. */
 export async function watchClock(db: D1Database): Promise<void> {
-  const row = await first<{ at: number }>(db, sql`SELECT ${NOW} AS at`);
-  const aheadMs = (row?.at ?? 0) - now();
+  const aheadMs = (await scalar<number>(db, NOW)) - now();
   if (aheadMs > MAX_CLOCK_LEAD_MS) await alertClockAhead(db, aheadMs);
   else await clearAlert(db, "clock_ahead", SUBJECT);
 }

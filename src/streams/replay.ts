@@ -1,6 +1,6 @@
 /** What a new subscriber receives before live messages: a snapshot, or events after `since`. */
 import { NOW } from "../platform/commit.ts";
-import { all, prepare, type Sql, sql } from "../platform/sql.ts";
+import { all, batch, type Sql, sql } from "../platform/sql.ts";
 import { ACTIVE_WITHIN_MS, openStreams } from "../platform/announce.ts";
 import type { StreamEvent } from "./event-log.ts";
 
@@ -49,17 +49,17 @@ export async function openStream(
     headOf(stream),
     ...rowsOf(stream, wanted),
   ];
-  const [, , head, ...rows] = await db.batch(statements.map((statement) => prepare(db, statement)));
-  return { ...readHead(stream, head), rows: rows.map((part) => part.results) };
+  const [, , head, ...rows] = await batch(db, statements);
+  return { ...readHead(stream, head), rows };
 }
 
 function headOf(stream: string): Sql {
   return sql`SELECT last_seq AS lastSeq, first_seq AS firstKept FROM streams WHERE name = ${stream}`;
 }
 
-/** Safe cast: the result of `headOf`. */
-function readHead(stream: string, result: D1Result | undefined): StreamHead {
-  const row = result?.results[0] as StreamHead | undefined;
+/** Safe cast: the rows of `headOf`. */
+function readHead(stream: string, rows: readonly unknown[] | undefined): StreamHead {
+  const row = rows?.[0] as StreamHead | undefined;
   if (row === undefined) throw new Error(`no head for ${stream}`);
   return row;
 }
@@ -80,14 +80,12 @@ function rowsOf(stream: string, wanted: Wanted): Sql[] {
 
 /** The head of a stream for a reader that polls, who keeps the stream as a subscriber does. */
 export async function pollStream(db: D1Database, stream: string): Promise<StreamHead> {
-  const [, , head] = await db.batch(
-    [
-      openStreams(sql`SELECT ${stream} AS stream`, NOW),
-      sql`UPDATE streams SET active_at = ${NOW}
+  const [, , head] = await batch(db, [
+    openStreams(sql`SELECT ${stream} AS stream`, NOW),
+    sql`UPDATE streams SET active_at = ${NOW}
         WHERE name = ${stream} AND active_at < ${NOW} - ${ACTIVE_WITHIN_MS}`,
-      headOf(stream),
-    ].map((statement) => prepare(db, statement)),
-  );
+    headOf(stream),
+  ]);
   return readHead(stream, head);
 }
 

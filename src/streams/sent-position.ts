@@ -1,6 +1,6 @@
 /** What the sockets of one object have been sent, and the last messages for reconnecting ones. */
 import { errorFields, log } from "../platform/log.ts";
-import { all, first, sql } from "../platform/sql.ts";
+import { all, expr, scalar, sql } from "../platform/sql.ts";
 import type { Rendered } from "./render.ts";
 
 /** Messages kept in memory, so that reconnecting subscribers do not queue in D1 ahead of money. */
@@ -29,13 +29,12 @@ export class SentPosition {
   async read(): Promise<number> {
     if (this.#last !== undefined) return this.#last;
     const pong = this.#ctx.getWebSocketAutoResponse()?.response;
-    const stored = sql`SELECT pushed_seq AS seq FROM streams WHERE name = ${this.#stream}`;
+    const stored = expr`SELECT pushed_seq FROM streams WHERE name = ${this.#stream}`;
     // Safe cast: `moveTo` writes the pong.
-    const known =
+    this.#last =
       pong === undefined
-        ? await first<{ seq: number }>(this.#db, stored)
-        : (JSON.parse(pong) as { seq: number });
-    this.#last = known?.seq ?? 0;
+        ? ((await scalar<number | null>(this.#db, stored)) ?? 0)
+        : (JSON.parse(pong) as { seq: number }).seq;
     return this.#last;
   }
 

@@ -26,7 +26,7 @@ import { CLOSE_SERVER_ERROR, readState, readUpgrade, socketTags, writeState } fr
 import { Subscription } from "./subscription.ts";
 import type { Actor } from "../platform/actor.ts";
 import { CHECK_MS, isOpen, type OnDisconnect, OpenSockets } from "./open-sockets.ts";
-import { first, sql } from "../platform/sql.ts";
+import { expr, scalar } from "../platform/sql.ts";
 
 /**
  * Upgrades that read the database at once. All calls of an object share six connections. Pushes in
@@ -130,11 +130,9 @@ export class SocketHost {
     return this.#inOrder(async () => {
       if (this.#ctx.getWebSockets().length === 0 && !this.#content.hasReaders())
         return this.#unsubscribe();
-      const row = await first<{ last: number }>(
-        this.#db,
-        sql`SELECT last_seq AS last FROM streams WHERE name = ${this.#stream}`,
-      );
-      if (row !== undefined) await this.#catchUpTo(row.last);
+      const last = expr`SELECT last_seq FROM streams WHERE name = ${this.#stream}`;
+      const seq = await scalar<number | null>(this.#db, last);
+      if (seq !== null) await this.#catchUpTo(seq);
       await this.#position.acknowledge();
     });
   }

@@ -182,8 +182,8 @@ export const AUTH: readonly Mutant[] = [
       "session_epoch + 1",
     ],
     "sessions that SQL revived outlive a new password": [
-      "Math.max(epoch, row?.ended ?? 0) + 1",
-      "Math.max(epoch, (row?.ended ?? 0) * 0) + 1",
+      "await scalar<number>(db, sessionsEnded(expr`${userId}`))",
+      "0 * (await scalar<number>(db, sessionsEnded(expr`${userId}`)))",
     ],
   }),
   ...ideas("src/auth/step-up.ts", "auth/step-up-race auth/api-key", {

@@ -1,4 +1,5 @@
-/** A D1 that records the statements. It returns no rows, and 0 for a single value. */
+/** A D1 that records the statements. It returns no rows, and for a single value 0 or the time. */
+import { NOW } from "../../../src/platform/commit.ts";
 import { printSql } from "../../../scripts/migrations/print-sql.ts";
 
 type Recorded = { readonly text: string; readonly params: readonly (string | number | null)[] };
@@ -21,7 +22,7 @@ export class RecordingDatabase {
           params,
           all: () => respond({ results: [] }),
           // A SELECT of one value (`scalar`) always has a row.
-          first: () => respond(text.endsWith(" AS value") ? { value: 0 } : null),
+          first: () => respond(rowOf(text)),
           raw: () => respond([]),
         };
       },
@@ -46,4 +47,10 @@ export function printStable({ text, params }: Recorded): string {
     return isMac ? "<mac>" : param;
   });
   return printSql({ text, params: stable });
+}
+
+/** What `scalar` reads: the time, or zero for any other expression. */
+function rowOf(text: string): { readonly value: number } | null {
+  if (text === `SELECT ${NOW.text} AS value`) return { value: Date.now() };
+  return text.endsWith(" AS value") ? { value: 0 } : null;
 }
