@@ -7,7 +7,7 @@ import { STOPPING_ALERTS } from "./platform/alert-kinds.ts";
 import { NOW } from "./platform/commit.ts";
 import { type Config, config } from "./platform/config.ts";
 import { log } from "./platform/log.ts";
-import { all, sql } from "./platform/sql.ts";
+import { all, listed, sql } from "./platform/sql.ts";
 
 /** A watcher moves with each block, and the reconciliation reads what is new every minute. */
 const LATE_MS = 300_000;
@@ -32,7 +32,7 @@ async function unwell(db: D1Database, { CHAINS }: Config): Promise<string[]> {
   const rows = await all<{ reason: string }>(
     db,
     sql`SELECT 'alert: ' || kind AS reason FROM alerts WHERE resolved_at IS NULL
-        AND kind IN (SELECT value FROM json_each(${JSON.stringify(STOPPING_ALERTS)}))
+        AND kind IN (${listed(STOPPING_ALERTS)})
       GROUP BY kind
       UNION ALL
       SELECT 'chain: ' || j.value FROM json_each(${chains}) j

@@ -15,6 +15,7 @@ import {
   type Expr,
   expr,
   first,
+  listed,
   readUuid,
   scalar,
   select,
@@ -127,13 +128,13 @@ export function mayApply(
   { userId, eventId, activeFrom, from, to }: DueEmailChange,
   at: Expr,
 ): Expr {
-  const kinds = JSON.stringify([...CANCEL_KINDS, "email_change_cancelled", "email_changed"]);
+  const kinds = listed([...CANCEL_KINDS, "email_change_cancelled", "email_changed"]);
   return expr`${activeFrom} <= ${at}
     AND EXISTS (SELECT 1 FROM users WHERE user_id = ${uuid(userId)} AND email = ${from})
     AND EXISTS (SELECT 1 FROM email_changes c JOIN audit_events a USING (audit_event_id)
       WHERE c.user_id = ${uuid(userId)} AND c.audit_event_id = ${uuid(eventId)}
         AND NOT EXISTS (SELECT 1 FROM audit_events e INDEXED BY audit_events_rights
-          WHERE e.subject_id = ${userId} AND e.kind IN (SELECT value FROM json_each(${kinds}))
+          WHERE e.subject_id = ${userId} AND e.kind IN (${kinds})
             AND e.details IS NOT NULL AND e.audit_seq > a.audit_seq))
     AND NOT ${emailTaken(to, userId)}`;
 }

@@ -8,7 +8,7 @@
  * its owner in this way.
  */
 import type { Config } from "../platform/config.ts";
-import { errorFields, log } from "../platform/log.ts";
+import { logged } from "../platform/log.ts";
 import { all, first, select, sql, uuid } from "../platform/sql.ts";
 import { Until } from "../platform/until.ts";
 import { NOW } from "../platform/commit.ts";
@@ -144,11 +144,7 @@ class Cache<T> {
         if (value === undefined) this.entries.delete(id);
         else this.#remember(id, value, now);
       };
-      waitUntil(
-        refresh().catch((error: unknown) =>
-          log("warn", "auth.credential_not_refreshed", errorFields(error)),
-        ),
-      );
+      waitUntil(refresh().catch(logged("warn", "auth.credential_not_refreshed")));
     }
     return entry.value;
   }

@@ -6,7 +6,7 @@
  * Only signed requests come here. A thief who sends them from many networks still writes little:
  * a key reports MAX_NEW_PER_DAY networks a day, and after that an isolate does not ask for a while.
  */
-import { errorFields, log } from "../platform/log.ts";
+import { logged } from "../platform/log.ts";
 import { all, type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
 import { Until } from "../platform/until.ts";
 import type { Authenticate } from "../http/route-definition.ts";
@@ -75,9 +75,7 @@ export function recordKeyUse({ env, context }: Incoming, apiKeyId: string, now: 
       WHERE api_key_id = ${uuid(apiKeyId)}
         AND coalesce(last_used_at, 0) < ${now - USE_INTERVAL_MS}`,
   );
-  context.waitUntil(
-    write.catch((error: unknown) => log("warn", "key_use.not_recorded", errorFields(error))),
-  );
+  context.waitUntil(write.catch(logged("warn", "key_use.not_recorded")));
 }
 
 /** Looks a network up beside the request, unless this isolate knows it. */
@@ -96,9 +94,7 @@ export function watchNetwork(incoming: Incoming, key: Key, now: number): void {
     seen.set(id, now + SEEN_MS);
     if (kind === "new") await incoming.rightsChanged(env, key.userId, "kept");
   };
-  context.waitUntil(
-    lookUp().catch((error: unknown) => log("warn", "key_network.not_recorded", errorFields(error))),
-  );
+  context.waitUntil(lookUp().catch(logged("warn", "key_network.not_recorded")));
 }
 
 /** `raced`: another isolate has just written the row. */

@@ -9,7 +9,7 @@ import { externalOwner, LOSSES_OWNER, post } from "../ledger/post.ts";
 import { closedAlert } from "../platform/alert.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
-import { blob, expr, first, MAX_NATIVE_UNITS, scalar, sql, uuid } from "../platform/sql.ts";
+import { blob, expr, first, listed, MAX_NATIVE_UNITS, scalar, sql, uuid } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import { noPaymentLost } from "./payer/restore-payments.ts";
 import type { ACCEPTED_AS } from "./column-values.ts";
@@ -34,13 +34,13 @@ export async function acceptPayment(
   { paymentId, kind, reason, actor }: Acceptance,
 ): Promise<Accepted> {
   const id = blob(paymentId);
-  const chains = JSON.stringify(settings.CHAINS.map(({ chain }) => chain));
+  const chains = listed(settings.CHAINS.map(({ chain }) => chain));
   const paid = await first<Paid>(
     db,
     // A thief can pay one id on two chains. Repeating the command accepts the other one.
     sql`SELECT e.chain, e.asset, e.amount FROM vault_events e
       WHERE e.payment_id = ${id} AND e.kind = 'Paid'
-        AND e.chain IN (SELECT value FROM json_each(${chains}))
+        AND e.chain IN (${chains})
       ORDER BY EXISTS (SELECT 1 FROM accepted_payments p
         WHERE p.chain = e.chain AND p.payment_id = e.payment_id) LIMIT 1`,
   );

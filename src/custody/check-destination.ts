@@ -11,7 +11,7 @@ import {
   venueConfig,
 } from "../platform/config.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
-import { blob, type Expr, expr } from "../platform/sql.ts";
+import { blob, type Expr, expr, listed } from "../platform/sql.ts";
 
 const ZERO_ADDRESS = `0x${"0".repeat(40)}`;
 
@@ -61,9 +61,9 @@ export function checkDestination(settings: Config, toAddress: string): void {
 
 /** Whether the address is a deposit address on one of the deployment's chains. */
 export function isDepositAddress({ CHAINS }: Pick<Config, "CHAINS">, address: string): Expr {
-  const chains = JSON.stringify(CHAINS.map(({ chain }) => chain));
+  const chains = listed(CHAINS.map(({ chain }) => chain));
   return expr`EXISTS (SELECT 1 FROM deposit_addresses
-    WHERE chain IN (SELECT value FROM json_each(${chains})) AND address = ${blob(address)})`;
+    WHERE chain IN (${chains}) AND address = ${blob(address)})`;
 }
 
 function invalidDestination(message: string) {

@@ -11,7 +11,7 @@
 import { PLATFORM } from "../platform/platform-limits.ts";
 import { NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
-import { all, type Expr, expr, readUuid, sql, uuid } from "../platform/sql.ts";
+import { all, type Expr, expr, listed, readUuid, sql, uuid } from "../platform/sql.ts";
 import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import type { ArmedSocket, OnDisconnect } from "../streams/open-sockets.ts";
 import { streamObject } from "../streams/notify.ts";
@@ -79,7 +79,7 @@ export async function endLostSockets(env: Env): Promise<boolean> {
       env.DB,
       sql`UPDATE armed_sockets SET asked_at = ${NOW}
       WHERE taken_over_at IS NULL
-        AND stream IN (SELECT value FROM json_each(${JSON.stringify([...streams.keys()])}))`,
+        AND stream IN (${listed([...streams.keys()])})`,
     );
   const lost = await Promise.all(
     [...streams].map(async ([stream, armed]) => {

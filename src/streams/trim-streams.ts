@@ -5,7 +5,17 @@
 import { commit, newGroup, NOW } from "../platform/commit.ts";
 import { config } from "../platform/config.ts";
 import { queriesLeft } from "../platform/query-limit.ts";
-import { all, atom, expr, first, literal, sql, type Expr, type Sql } from "../platform/sql.ts";
+import {
+  all,
+  atom,
+  expr,
+  type Expr,
+  first,
+  listed,
+  literal,
+  sql,
+  type Sql,
+} from "../platform/sql.ts";
 import { KEPT, windowsOf } from "../platform/windows.ts";
 import { ACTIVE_WITHIN_MS, firstRunOf, groupOfRun } from "../platform/announce.ts";
 import { catchUpStreams } from "./notify.ts";
@@ -86,11 +96,11 @@ async function removeDormant(env: Env): Promise<void> {
 /** An object without sockets ends its registration. A day later its stream counts as dormant. */
 async function askSubscribed(env: Env, streams: readonly Idle[]): Promise<void> {
   if (streams.length === 0) return;
-  const ids = JSON.stringify(streams.map(({ id }) => id));
+  const ids = listed(streams.map(({ id }) => id));
   await all(
     env.DB,
     sql`UPDATE streams SET active_at = ${NOW}
-      WHERE stream_id IN (SELECT value FROM json_each(${ids}))`,
+      WHERE stream_id IN (${ids})`,
   );
   await catchUpStreams(
     env,
@@ -102,7 +112,7 @@ async function askSubscribed(env: Env, streams: readonly Idle[]): Promise<void> 
 async function remove(db: D1Database, ids: readonly number[]): Promise<void> {
   if (ids.length === 0) return;
   const group = newGroup();
-  const dormant = expr`stream_id IN (SELECT value FROM json_each(${JSON.stringify(ids)}))
+  const dormant = expr`stream_id IN (${listed(ids)})
     AND active_at < ${group.at} - ${IDLE_MS}
     AND NOT EXISTS (SELECT 1 FROM stream_subscribers r WHERE r.name = streams.name)`;
   await commit(db, group, [

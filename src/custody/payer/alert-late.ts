@@ -5,7 +5,7 @@
 import { alertWhile, raiseAlert } from "../../platform/alert.ts";
 import { NOW } from "../../platform/commit.ts";
 import type { Config } from "../../platform/config.ts";
-import { all, first, readUuid, sql } from "../../platform/sql.ts";
+import { all, first, listed, readUuid, sql } from "../../platform/sql.ts";
 import { toWireTime } from "../../platform/time.ts";
 
 /** A transaction is mined in seconds. The payer raises its fee long before. */
@@ -63,13 +63,13 @@ async function alertUnmined(db: D1Database, chain: string): Promise<void> {
  * fail. Its watcher is needed too, because a payment may have been sent.
  */
 async function alertRemovedChains(db: D1Database, settings: Pick<Config, "CHAINS">): Promise<void> {
-  const served = JSON.stringify(settings.CHAINS.map(({ chain }) => chain));
+  const served = listed(settings.CHAINS.map(({ chain }) => chain));
   const removed = await all<{ chain: string; n: number; oldest: string; since: number }>(
     db,
     sql`SELECT w.chain, count(*) AS n, hex(w.withdrawal_id) AS oldest, min(w.created_at) AS since
       FROM withdrawals w INDEXED BY withdrawals_open
       WHERE w.status IN ('queued', 'submitted')
-        AND w.chain NOT IN (SELECT value FROM json_each(${served}))
+        AND w.chain NOT IN (${served})
       GROUP BY w.chain`,
   );
   for (const { chain, n, oldest, since } of removed) {
@@ -78,10 +78,10 @@ async function alertRemovedChains(db: D1Database, settings: Pick<Config, "CHAINS
       `put ${chain} back into CHAINS and deploy`;
     await raiseAlert(db, "chain_removed", chain, detail);
   }
-  const waiting = JSON.stringify(removed.map(({ chain }) => chain));
+  const waiting = listed(removed.map(({ chain }) => chain));
   await all(
     db,
     sql`UPDATE alerts SET resolved_at = ${NOW} WHERE kind = 'chain_removed'
-      AND resolved_at IS NULL AND subject NOT IN (SELECT value FROM json_each(${waiting}))`,
+      AND resolved_at IS NULL AND subject NOT IN (${waiting})`,
   );
 }

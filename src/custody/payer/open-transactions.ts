@@ -8,7 +8,7 @@ import { all, blob, first, type RowOf, select, sql, typed, uuid } from "../../pl
 
 /** Columns over `chain_transactions t` and its latest attempt `a`. */
 const OPEN = {
-  id: typed<string>(uuidTextOf("t.transaction_id").text),
+  id: uuidTextOf("t.transaction_id"),
   kind: typed<"pay" | "sweep" | "void" | "cancel">("t.kind"),
   /** The account that signed it, which may have been replaced since (reopen-transactions.ts). */
   sender: typed<Hex>("'0x' || lower(hex(t.sender))"),

@@ -8,7 +8,7 @@ import { readHoldings } from "../../chain/holdings.ts";
 import { tokenNameOf, tokenOf } from "../../chain/token.ts";
 import { MAX_PAYMENTS, payCall, type Payment } from "../../chain/vault-calls.ts";
 import { NOW } from "../../platform/commit.ts";
-import { all, readUuid, select, sql } from "../../platform/sql.ts";
+import { all, listed, readUuid, select, sql } from "../../platform/sql.ts";
 import { MAC_COLUMNS, type MacRow } from "../../ledger/withdrawal-mac.ts";
 import { withTermsAsOrdered, parkOverLimit } from "./park-withdrawal.ts";
 import { choosePayments, type Job, type Limits, reachedLimits } from "./choose-payments.ts";
@@ -124,14 +124,14 @@ async function readJobs(
       ? sql``
       : sql`EXISTS (SELECT 1 FROM json_each(${JSON.stringify([...last.limited])})
           WHERE value IN (w.asset, ${tokenNameOf("w.asset")})),
-        hex(w.withdrawal_id) IN (SELECT value FROM json_each(${JSON.stringify([...last.beyond])})),`;
+        hex(w.withdrawal_id) IN (${listed([...last.beyond])}),`;
   const rows = await all<MacRow>(
     db,
     sql`SELECT ${select(MAC_COLUMNS)}
       FROM withdrawals w INDEXED BY withdrawals_open
       WHERE w.chain = ${chain.chain} AND w.status IN ('queued', 'submitted') AND ${PAYABLE}
         AND (w.not_before IS NULL OR w.not_before <= ${NOW})
-        AND ${tokenNameOf("w.asset")} NOT IN (SELECT value FROM json_each(${JSON.stringify(refusing)}))
+        AND ${tokenNameOf("w.asset")} NOT IN (${listed(refusing)})
         AND NOT ${PAUSED}
       ORDER BY ${order} w.created_at, w.withdrawal_id LIMIT ${MAX_JOBS}`,
   );

@@ -8,9 +8,9 @@ import { RETENTION_MS } from "../recovery-records.ts";
 const RECORD = {
   /** The vault's id, `0x` hex. */
   paymentId: typed<string>("'0x' || lower(hex(w.payment_id))"),
-  withdrawalId: typed<string>(uuidTextOf("w.withdrawal_id").text),
-  jobId: typed<string>(uuidTextOf("w.job_id").text),
-  userId: typed<string>(uuidTextOf("w.user_id").text),
+  withdrawalId: uuidTextOf("w.withdrawal_id"),
+  jobId: uuidTextOf("w.job_id"),
+  userId: uuidTextOf("w.user_id"),
   clientWithdrawalId: typed<string>("w.client_withdrawal_id"),
   asset: typed<string>("w.asset"),
   /** Decimal native units. */

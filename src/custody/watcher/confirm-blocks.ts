@@ -10,7 +10,7 @@ import { type Endpoint, InconsistentNode, readHeader } from "../../chain/rpc.ts"
 import type { Range } from "../../chain/scan.ts";
 import { assetOfEvent } from "../../chain/token.ts";
 import { type Group, newGroup } from "../../platform/commit.ts";
-import { all, scalar, type Sql, sql } from "../../platform/sql.ts";
+import { all, listed, scalar, type Sql, sql } from "../../platform/sql.ts";
 import { announceDeposits, announceWithdrawals } from "../custody-events.ts";
 import { creditConfirmed, depositsDue } from "./credit-deposit.ts";
 import { recordDeposits, type SeenTransfer, orphanUnseen } from "./detect-deposits.ts";
@@ -81,7 +81,7 @@ async function findPhantoms(
   ours: readonly SeenTransfer[],
   endpoint: Endpoint,
 ): Promise<readonly Vanished[]> {
-  const found = JSON.stringify(
+  const found = listed(
     ours.map(({ tx, token, ordinal, position }) => [tx, token, ordinal, position].join(" ")),
   );
   const vanished = await all<Vanished>(
@@ -93,7 +93,7 @@ async function findPhantoms(
         AND confirmed_group IS NULL
         AND block_number BETWEEN ${range.from} AND ${range.to}
         AND lower(hex(transaction_hash)) || ' ' || lower(hex(token)) || ' ' || ordinal || ' '
-          || position NOT IN (SELECT value FROM json_each(${found}))
+          || position NOT IN (${found})
       GROUP BY block_number, block_hash ORDER BY block_number`,
   );
   const hashes = new Map(ours.map(({ block, hash }) => [block, hash]));
