@@ -166,10 +166,7 @@ export async function runCron(env: Env): Promise<void> {
   }
 }
 
-/**
- * Resolves to false at the deadline, so that a task that hangs, for example on a chain's node, does
- * not block the next one. The task continues in the object.
- */
+/** Resolves to false at the deadline, so that a task that hangs does not block the next one. */
 async function inTime(name: string, task: Promise<boolean>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<false>((resolve) => {

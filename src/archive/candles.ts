@@ -1,7 +1,4 @@
-/**
- * Candles of the matches. Each match is added once: by the cron task that moves `candle_cursor`
- * past its minute, or by the release that deletes it before. Both add in the order of time.
- */
+/** Candles. Each match is added once, in the order of time: by cron, or by its release. */
 import { addBounded, boundedSum } from "../platform/bounded-sum.ts";
 import { expr, type Expr, raw, type Sql, sql } from "../platform/sql.ts";
 

@@ -1,7 +1,4 @@
-/**
- * Chooses what the next seal contains. A range never ends inside a commit group: all transfers of a
- * group have one instant, so a range ends between two instants.
- */
+/** Chooses the next seal's range. It ends between two instants, so never inside a commit group. */
 import { firstTransferSince } from "../ledger/entry-queries.ts";
 import { NOW } from "../platform/commit.ts";
 import { type Expr, expr, first, scalar, sql } from "../platform/sql.ts";

@@ -1,7 +1,4 @@
-/**
- * Extends the index of one owner's blocks down the chain, to a seal that is known. An index that
- * was lost needs all of them, so each call does a part and keeps its place.
- */
+/** Extends an owner's index down the chain to a known seal. Each call does a part of a long one. */
 import { expr, holds, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./column-text.ts";
 import type { Block, SealId } from "./footer.ts";

@@ -1,7 +1,4 @@
-/**
- * What the sealer remembers outside the database, as the payer remembers its batches. A restore of
- * the database leaves it as it is, so it shows a database that is behind.
- */
+/** What the sealer remembers outside the database, which shows a database that is behind. */
 import { GENESIS, type SealHead, type SealRef } from "./footer.ts";
 import type { Range } from "./choose-range.ts";
 import type { SealRow } from "./seal-row.ts";
@@ -27,10 +24,7 @@ export type DatabaseState = {
   readonly highest: number;
 };
 
-/**
- * Compares the database with the memory. Says what the database lacks, or returns the memory with
- * what the database has more: a seal whose answer was lost is stored.
- */
+/** Says what the database lacks, or returns the memory with what only the database has. */
 export function compareWithMemory(
   memory: SealerMemory,
   { seals, highest }: DatabaseState,

@@ -8,10 +8,7 @@ export function toHex(amount: bigint): `0x${string}` {
   return `0x${amount.toString(16)}`;
 }
 
-/**
- * A U256 in requests: a decimal string, a hexadecimal string with the prefix `0x`, or the source of
- * a JSON number. Undefined if it is not an integer from 0 to 2^256−1.
- */
+/** A U256: decimal, hexadecimal with `0x`, or the source of a JSON number. Undefined if invalid. */
 export function parseU256(text: string, source: Source): bigint | undefined {
   const value = source === "number" ? parseJsonInteger(text) : parseSpelling(text);
   return value === undefined || value < 0n || value > U256_MAX ? undefined : value;

@@ -21,10 +21,7 @@ export function readAssetKey(key: AssetKey): OutcomeToken | null {
   return { venue, assetId: key.slice(colon + 1) };
 }
 
-/**
- * The canonical form of an asset id: minimal lower-case hexadecimal, because `0x00AB` and `0xab`
- * are the same asset. Undefined if the text is malformed.
- */
+/** The canonical id: minimal lower-case hexadecimal, `0xab` of `0x00AB`. Undefined if malformed. */
 export function canonicalAssetId(text: string): string | undefined {
   return /^0x[0-9a-fA-F]{1,64}$/.test(text) ? `0x${BigInt(text).toString(16)}` : undefined;
 }

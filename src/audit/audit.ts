@@ -279,10 +279,7 @@ export const AuditEvent = z
   })
   .meta({ id: "AuditEvent" });
 
-/**
- * Audit rows are numbered in commit order, over all users. A position is the id of the user's own
- * event, because the number would show how many events others caused.
- */
+/** A position is the user's own event. A number would show how many events others caused. */
 export const auditPage = pageFields(z.tuple([z.uuid()]).transform(([id]) => id));
 
 /** Lists the events that concern a user, newest first. */

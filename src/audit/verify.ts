@@ -1,7 +1,4 @@
-/**
- * Verifies the audit log: the chain of links, the signed heads, the MACs of events, and the heads
- * that R2 keeps. Bounded calls continue each other, so that a log of any length can be verified.
- */
+/** Verifies the audit log and the heads that R2 keeps in bounded calls that continue each other. */
 import type { Config } from "../platform/config.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { listed, sql } from "../platform/sql.ts";

@@ -1,7 +1,4 @@
-/**
- * Approves a withdraw key. The operator never sees its secret, which is sealed again here, because
- * the seal binds when the key becomes active.
- */
+/** Approves a withdraw key. Seals it again, because the seal binds when the key becomes active. */
 import type { Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
 import { type Expr, expr, first, readUuid, scalar, select, sql, uuid } from "../platform/sql.ts";

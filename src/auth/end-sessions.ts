@@ -31,20 +31,14 @@ export function sessionsEnded(userId: Expr): Expr {
     WHERE subject_id = ${userId} AND kind = 'sessions_ended' AND details IS NOT NULL)`;
 }
 
-/**
- * Raises the epoch, after the event `sessions_ended` of the same batch. An epoch that SQL has
- * lowered is raised above the tokens that were ended before.
- */
+/** Raises the epoch after the event `sessions_ended`, and above one that SQL has lowered. */
 export function raiseEpoch(userId: string, applied: Sql): Sql {
   return sql`UPDATE users SET
       session_epoch = max(session_epoch + 1, ${sessionsEnded(expr`${userId}`)})
     WHERE user_id = ${uuid(userId)} AND ${applied}`;
 }
 
-/**
- * The epoch after the next event that ends all sessions, if it is `epoch` until then. A guard that
- * compares it holds only if no session was ended meanwhile.
- */
+/** The next epoch. A guard that compares it holds only if no session was ended meanwhile. */
 export async function nextEpoch(
   db: D1Database,
   { userId, epoch }: { userId: string; epoch: number },

@@ -14,10 +14,7 @@ type OwnChange = {
   readonly alongside?: Alongside | undefined;
 };
 
-/**
- * False if `when` did not hold. Throws why the actor may not, or `unavailable` if nothing is in the
- * way any more, as after a freeze that ended.
- */
+/** False if `when` did not hold. Throws why the actor may not, or `unavailable` if it now may. */
 export async function commitOwnChange(
   db: D1Database,
   actor: Actor,

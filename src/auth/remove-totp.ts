@@ -1,7 +1,4 @@
-/**
- * Turns TOTP off after AUTH_SECURITY_DELAY_SECS, so that its owner can cancel a removal that a
- * thief requested. No job applies it: a secret is valid until its `ends_at`.
- */
+/** Turns TOTP off after AUTH_SECURITY_DELAY_SECS, so that its owner can cancel a removal. */
 import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";

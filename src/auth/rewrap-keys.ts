@@ -50,10 +50,7 @@ const WEBHOOKS: Place<{ id: string; user: string; url: string; types: string }> 
   },
 };
 
-/**
- * Returns the number of rewrapped secrets, and whose secrets do not open: ids of keys, webhooks
- * and, for TOTP, users. Safe to repeat and during operation, because it compares the secret.
- */
+/** Returns the number of rewrapped secrets, and whose do not open. Safe to repeat at any time. */
 export async function rewrapKeys(
   db: D1Database,
   { MASTER_KEYS: ring }: Pick<Config, "MASTER_KEYS">,

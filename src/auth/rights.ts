@@ -1,7 +1,4 @@
-/**
- * Who may act for an account, as its audit events say (event-details.ts). A row that was edited by
- * SQL differs. Pure: compare-rights.ts reads the rows and events.
- */
+/** Who may act for an account, as its audit events say. Pure: compare-rights.ts reads the rows. */
 import { isDeepStrictEqual } from "node:util";
 import { codeMark, type KeyRights, passwordSha256, type Stored } from "../audit/event-details.ts";
 import type { DetailedKind } from "../audit/event-kinds.ts";

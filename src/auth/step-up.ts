@@ -75,10 +75,7 @@ export async function stepUp(
 /** The problems that `confirmOwner` throws, for route definitions. */
 export const CONFIRM_PROBLEMS = ["password_required", ...STEP_UP_PROBLEMS] as const;
 
-/**
- * Step-up of a call that a fresh session makes without the password, but with a code if TOTP is on.
- * Throws `CONFIRM_PROBLEMS`.
- */
+/** Step-up of a fresh session: no password, but a code if TOTP is on. Throws `CONFIRM_PROBLEMS`. */
 export async function confirmOwner(
   db: D1Database,
   settings: Config,

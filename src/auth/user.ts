@@ -8,10 +8,7 @@ import type { MacKeys } from "../audit/event-mac.ts";
 import { FROZEN_BY, type FrozenBy, holdUntil } from "./hold.ts";
 import { passwordSha256 } from "../audit/event-details.ts";
 
-/**
- * The canonical spelling of an email address, so that a mailbox has one user: letters that look
- * alike by their form (NFKC) or by their case are one, and the domain is in ASCII (IDNA).
- */
+/** One spelling per mailbox: NFKC, letters of one case, and the domain in ASCII (IDNA). */
 export function normalizeEmail(email: string): string {
   const text = email.trim().normalize("NFKC").toLowerCase().normalize("NFKC");
   const at = text.lastIndexOf("@");

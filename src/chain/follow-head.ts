@@ -1,7 +1,4 @@
-/**
- * Reads the blocks between the confirmed height and the head, and finds where a reorg began. The
- * watcher detects deposits from the result (detect-deposits.ts). It credits nothing yet.
- */
+/** Reads the blocks up to the head and finds where a reorg began. It credits nothing yet. */
 import type { Hex } from "viem";
 import { type ChainConfig, witnessesOf } from "../platform/config.ts";
 import type { Contracts, TokenTransfer } from "./decode-logs.ts";

@@ -1,7 +1,4 @@
-/**
- * The largest payment that a chain's vault can make of an asset, for the Worker that accepts
- * withdrawals. It changes rarely, so an isolate keeps it for a minute.
- */
+/** The largest payment of an asset that a vault can make. An isolate keeps it for a minute. */
 import { getAddress } from "viem";
 import { vaultAbi } from "../../contracts/abi/vault.ts";
 import type { AssetKey } from "../assets/asset.ts";

@@ -1,7 +1,4 @@
-/**
- * `withdrawals rescue`: the admin's calls that send a mistaken transfer on, and which is next. Only
- * reads: the service has no admin key, and the journal never credited the tokens.
- */
+/** `withdrawals rescue`: the admin's calls and which is next. The service has no admin key. */
 import {
   type Address,
   type BaseError,

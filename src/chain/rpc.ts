@@ -131,10 +131,7 @@ export async function readHead(endpoint: Endpoint, seen: number): Promise<BlockH
   return head;
 }
 
-/**
- * Number of nonces that an account has used after a block. EIP-1898 names the block by hash,
- * because the count of another fork would end transactions that are still open.
- */
+/** Nonces used after a block. EIP-1898 names it by hash, so they are never another fork's. */
 export function noncesAtBlock({ client }: Endpoint, address: Hex, blockHash: Hex): Promise<number> {
   return client.getTransactionCount({ address, blockHash, requireCanonical: true });
 }

@@ -1,7 +1,4 @@
-/**
- * Reads the logs of a block range. All requests go to one endpoint, and the last block must have
- * the same hash before and after, so that the logs belong to one fork.
- */
+/** Reads a range's logs from one endpoint. The last hash is compared, so they are of one fork. */
 import { getAddress, numberToHex, type RpcLog, formatLog } from "viem";
 import { type ChainConfig, type Config, vaultsOf } from "../platform/config.ts";
 import { type Contracts, decodeLogs, type MinedLog, WATCHED_TOPICS } from "./decode-logs.ts";

@@ -186,10 +186,7 @@ function lowest(limits: readonly (readonly [bigint, bigint])[]) {
   };
 }
 
-/**
- * Whether a token refuses the vault's transfers to any recipient. The vault checks the same before
- * it fails a payment. False if this cannot be determined, because the vault decides.
- */
+/** Whether a token refuses the vault's transfers. False if unknown, because the vault decides. */
 export async function refusesTransfers(
   { client }: Endpoint,
   chain: ChainConfig,

@@ -95,10 +95,7 @@ function isDecided(
   return largest >= needed && largest > second + total - answered;
 }
 
-/**
- * The highest value that enough endpoints reach: with two witnesses the second highest. A single
- * endpoint that reports a wrong height does not change it while two others respond.
- */
+/** The highest value that enough endpoints reach. A single one with a wrong height has no say. */
 export async function askHighest(
   chain: ChainConfig,
   ask: (endpoint: Endpoint) => Promise<number>,

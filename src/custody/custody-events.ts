@@ -1,7 +1,4 @@
-/**
- * Custody events: one per record that a group changed, on its owner's account stream. An event has
- * the columns of the record's row. platform/event-forms.ts explains how it is stored.
- */
+/** One event per record that a group changed, on its owner's stream (platform/event-forms.ts). */
 import type { Group } from "../platform/commit.ts";
 import { storedEvent, type EventForm, type EventRow } from "../platform/event-forms.ts";
 import { expr, type Sql, sql } from "../platform/sql.ts";

@@ -1,7 +1,4 @@
-/**
- * Deposits and withdrawals: how users read them, and their wire form (docs/contract.md, section 4).
- * Events store the rows that reads select, so one function renders both.
- */
+/** Deposits and withdrawals on the wire (docs/contract.md, section 4), for reads and for events. */
 import { checksumAddress } from "../assets/address.ts";
 import { toHex } from "../assets/amount.ts";
 import { type AssetKey, readAssetKey } from "../assets/asset.ts";

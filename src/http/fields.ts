@@ -28,10 +28,7 @@ export class QueryText {
 /** Where the text of a field comes from: the query, a JSON string or a JSON number. */
 export type Source = "query" | "string" | "number";
 
-/**
- * A field whose text is converted once. `convert` returns undefined for invalid text. `message`
- * states the rule and never contains the value.
- */
+/** A field. `convert` returns undefined for invalid text. `message` never contains the value. */
 export function field<T>(convert: Convert<T>, message: string, documented: Documented) {
   const schema = z
     .custom<string | JsonNumber | QueryText>((value) => sourceText(value) !== undefined, message)
@@ -94,10 +91,7 @@ export const uuidField = textField(
   { type: "string", format: "uuid" },
 );
 
-/**
- * An RFC 3339 instant with any offset, in Unix milliseconds. A space before the offset is read as
- * `+`, because an unescaped `+` in a query decodes to a space.
- */
+/** An RFC 3339 instant in Unix milliseconds. A space before the offset is an unescaped `+`. */
 export const timestamp = textField(parseTimestamp, "must be an RFC 3339 date-time", {
   type: "string",
   format: "date-time",

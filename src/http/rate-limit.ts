@@ -61,10 +61,7 @@ export function limitAddress(
   ]);
 }
 
-/**
- * Counts a request for its user and credential, whose sockets share these budgets. `units`: a
- * request that does the work of several.
- */
+/** Counts a request for its user and credential. `units`: the requests whose work it does. */
 export function limitActor(
   env: object,
   settings: Config,
@@ -94,10 +91,7 @@ async function limitRates(...counted: Parameters<typeof countRates>): Promise<vo
   if (reached !== undefined) throw new Problem(reached);
 }
 
-/**
- * Counts the narrowest limit first. A request that it rejects does not count for the wider ones, so
- * one credential or network cannot use up what the others share with it.
- */
+/** Counts the narrowest limit first, so one credential or network cannot use up the wider ones. */
 async function countRates(
   env: object,
   settings: Config,

@@ -149,10 +149,7 @@ function toFieldErrors(issue: z.core.$ZodIssue, given: RawFields, where: Where):
   ];
 }
 
-/**
- * Merges the fields of a DELETE from the query and the body, for the caller to validate. A field in
- * both must have the same value, whose spelling may differ. The body's value is kept.
- */
+/** Merges the query and the body of a DELETE. A field in both must have the same value. */
 export function mergeFields(
   schema: z.ZodObject,
   query: RawFields,

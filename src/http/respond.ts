@@ -13,10 +13,7 @@ import {
   unavailable,
 } from "../platform/problem.ts";
 
-/**
- * The headers of every response. The security headers deny browsers everything that an API does not
- * need. Responses copy them, because setting them one by one takes longer.
- */
+/** The headers of every response. Responses copy them, because setting each one takes longer. */
 const COMMON = new Headers({
   "x-content-type-options": "nosniff",
   "strict-transport-security": "max-age=31536000; includeSubDomains",

@@ -31,10 +31,7 @@ import type { Sql } from "../platform/sql.ts";
 import type { RateClass } from "./rate-limit.ts";
 import type { EdgeEnv, RequestContext } from "./request-context.ts";
 
-/**
- * Verifies the credential and the scope of a request, or throws 401 or 403 in the order of
- * contract.md section 2. app.ts injects it from auth/.
- */
+/** Verifies the credential and the scope, or throws 401 or 403. app.ts injects it from auth/. */
 export type Authenticate = (
   incoming: {
     request: Request;
@@ -51,10 +48,7 @@ export type Authenticate = (
   },
 ) => Promise<Actor>;
 
-/**
- * Ends what is open of a user in the commit of `change`, which adds the statements of `alongside`.
- * app.ts injects it from rfq/.
- */
+/** Ends what is open of a user in the commit of `change`. app.ts injects it from rfq/. */
 type Ending<Result> = (
   env: Cloudflare.Env,
   userId: string,

@@ -1,7 +1,4 @@
-/**
- * The only writer of the journal: `post` turns rows that a guard has stamped into transfers.
- * Triggers (migrations/0003_journal.sql) move the balances, or abort the whole batch.
- */
+/** The only writer of the journal. Triggers (0003_journal.sql) move the balances or abort. */
 import type { Group } from "../platform/commit.ts";
 import {
   atom,

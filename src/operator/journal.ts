@@ -1,7 +1,4 @@
-/**
- * `journal verify`: the archive against its own chain and what the database states of it. An order
- * reads one part, and the tool puts them together (scripts/operator/verify-archive.ts).
- */
+/** `journal verify`: an order reads a part, and scripts/operator/verify-archive.ts joins them. */
 import { readAccounts, readOwners, verifySeals } from "../archive/verify-journal.ts";
 import { sealerOf } from "../archive/watch-sealer.ts";
 import { OperatorRejection } from "./operator-rejection.ts";

@@ -52,10 +52,7 @@ export async function postOnce({ to, url, headers, body }: Post): Promise<Attemp
   }
 }
 
-/**
- * 10 s after the first failure, doubling to an hour. A quarter less at random, so that the messages
- * of many receivers behind one broken host do not all come back at once.
- */
+/** 10 s, doubling to an hour. A quarter less at random, so that messages do not return at once. */
 export function retryDelayMs(failures: number, random: number = Math.random()): number {
   const delay = Math.min(FIRST_RETRY_MS * 2 ** Math.max(0, failures - 1), LONGEST_RETRY_MS);
   return Math.round(delay * (1 - random / 4));

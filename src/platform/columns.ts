@@ -6,10 +6,7 @@ import { sql } from "drizzle-orm";
 import { customType } from "drizzle-orm/sqlite-core";
 import { readUuid } from "./sql.ts";
 
-/**
- * A UUID, stored as 16 bytes, because text would take 36 bytes in the row and in each index. D1
- * returns a BLOB as the array of its bytes.
- */
+/** A UUID as 16 bytes, because text would take 36. D1 returns a BLOB as the array of its bytes. */
 export const uuid = customType<{ data: string; driverData: readonly number[] }>({
   dataType: () => "blob",
   toDriver: (id) => sql`unhex(${id},'-')`,

@@ -1,7 +1,4 @@
-/**
- * Limits per user and day on commands that leave rows behind, so that no user fills the database.
- * The count is written in the batch of the command and checked in its guard.
- */
+/** Limits per user and day on rows that commands leave behind. The batch counts, its guard checks. */
 import { NOW } from "./commit.ts";
 import type { Config } from "./config.ts";
 import type { ProblemData } from "./problem.ts";

@@ -1,7 +1,4 @@
-/**
- * The client's deadline of a command, `not_after`. The guard compares it with D1's instant, so a
- * command that was delayed anywhere on its way takes effect before its deadline or never.
- */
+/** The deadline `not_after` of a command. The guard compares it with D1's instant. */
 import type { Precondition } from "./preconditions.ts";
 import { Problem, problem } from "./problem.ts";
 import { type Expr, expr } from "./sql.ts";

@@ -1,7 +1,4 @@
-/**
- * The limits of Cloudflare that the code is built for, and the texts of D1's errors that it knows.
- * docs/platform.md has their sources, and what keeps to each. A local workerd enforces only some.
- */
+/** The limits of Cloudflare and the texts of D1's errors. docs/platform.md has their sources. */
 export const PLATFORM = {
   /** D1: statements of an invocation, or of one call of an object. */
   queries: 1_000,

@@ -131,10 +131,7 @@ export function invalidRequest(all: readonly FieldError[]): Problem {
   return new Problem({ code: "invalid_request", detail, errors });
 }
 
-/**
- * The service cannot complete the request now. `outcome`: whether it may have taken effect. After
- * `unknown` it may be repeated only if it is idempotent or has an idempotency key.
- */
+/** The service cannot complete the request now. `outcome`: whether it may have taken effect. */
 export function unavailable(
   outcome: "none" | "unknown",
   detail = "The database did not respond. Try again shortly.",

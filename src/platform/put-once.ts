@@ -1,9 +1,6 @@
 export type OnceBucket = Pick<R2Bucket, "put" | "head">;
 
-/**
- * Puts an object, or leaves the one that is there, which the caller compares if it matters. R2 may
- * throw for a locked key, so an exception is none if the key exists.
- */
+/** Puts an object, or leaves the one that is there. R2 may throw for a locked key that exists. */
 export async function putOnce(
   bucket: OnceBucket,
   key: string,

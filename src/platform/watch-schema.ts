@@ -1,7 +1,4 @@
-/**
- * Compares the database with the expected schema. A guard that is a trigger protects only if it is
- * there, and one that somebody added may send money elsewhere.
- */
+/** Compares the schema with the expected one. A trigger may be missing, or move money elsewhere. */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { and, eq, isNull } from "drizzle-orm";

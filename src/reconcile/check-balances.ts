@@ -1,7 +1,4 @@
-/**
- * The checks of the balances as they are now: against the entries, the withdrawals in flight and
- * the open quotes. And of the sums of trades against the matches (`position_mismatch`).
- */
+/** The checks of the balances as they are now, and of sums of trades (`position_mismatch`). */
 import { all, atom, type Expr, expr, join, raw, type Sql, sql } from "../platform/sql.ts";
 import type { Checks, Chunk } from "./check-alone.ts";
 import { isIndexedCredit, reasonCode, REASONS, reasonNumber } from "../ledger/codes.ts";

@@ -1,7 +1,4 @@
-/**
- * Writes the events of a commit group from the rows that it stamped. Every path that opens or ends
- * something announces it here. Within a stream, causes come before effects.
- */
+/** Writes a group's events from the rows that it stamped. Causes come before effects. */
 import type { Group } from "../platform/commit.ts";
 import { storedAsset, storedEvent } from "../platform/event-forms.ts";
 import { atom, type Expr, expr, raw, type Sql, sql } from "../platform/sql.ts";

@@ -1,7 +1,4 @@
-/**
- * Ends open quotes by a condition: the maker cancels them, a timer ran out, a socket ended, or
- * rights were taken. A quote that prevents the others is set aside.
- */
+/** Ends open quotes by a condition. A quote that prevents the others is set aside. */
 import { type Group, newGroup, NOW } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import { unavailable } from "../platform/problem.ts";

@@ -157,10 +157,7 @@ export async function readOpenQuotes(db: D1Database, asset: string): Promise<Ope
 /** What the next instant is about: requests of the book, or its open quotes too. */
 export type Due = "requests" | "all";
 
-/**
- * The next instant at which something in the book is due; null when nothing is. Also the instant of
- * the group. Both in Unix milliseconds.
- */
+/** When something in the book is due next, or null, and the group's instant. Unix milliseconds. */
 export function nextDue(asset: string, at: Expr, what: Due): Sql {
   const requests = sql`SELECT min(expires_at) AS due FROM requests
     WHERE status = 'open' AND stuck_at IS NULL AND asset = ${asset}`;

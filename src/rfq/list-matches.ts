@@ -11,10 +11,7 @@ type MatchFilter = BookFilter &
     readonly label?: string | undefined;
   };
 
-/**
- * The caller's matches as requester or maker, newest first. Each role is read from its own index,
- * and matches with a label from the index on it. Old ones are in the archive.
- */
+/** The caller's matches, newest first. Each role and a label have an index of their own. */
 export function listMatches(
   archive: RecordArchive,
   userId: string,

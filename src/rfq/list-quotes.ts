@@ -32,10 +32,7 @@ type QuotesFilter = {
   readonly status?: QuoteStatus | undefined;
 };
 
-/**
- * Quotes on the caller's request, best for the requester first, then oldest first. One batch reads
- * the request and the quotes of each side, of which a one-way request leaves one empty.
- */
+/** Quotes on the caller's request, best for the requester first, then oldest first. */
 export async function listQuotesOnRequest(
   archive: RecordArchive,
   userId: string,

@@ -23,10 +23,7 @@ type OwnRequestsFilter = BookFilter & {
   readonly label?: string | undefined;
 };
 
-/**
- * The caller's own requests, newest first. Open ones are few, because their number is limited. Old
- * ones are in the archive. Those with a label are read from the index on it.
- */
+/** The caller's own requests, newest first. Those with a label are read from the index on it. */
 export function listOwnRequests(
   archive: RecordArchive,
   userId: string,

@@ -1,7 +1,4 @@
-/**
- * Places several quotes of one user. Each book gets its quotes by one call and commits them
- * together, in the order sent. Each quote succeeds or fails alone.
- */
+/** Places several quotes: one call per book, in the order sent. Each succeeds or fails alone. */
 import type { Actor } from "../platform/actor.ts";
 import { config } from "../platform/config.ts";
 import { InFlight } from "../platform/in-flight.ts";

@@ -1,7 +1,4 @@
-/**
- * The protection of a maker as rows and on the wire, and what other operations ask of it:
- * place-quote.ts whether it has tripped, accept-quote.ts and announce-rfq.ts what a match tripped.
- */
+/** A maker's protection as rows and on the wire, and what quotes and accepts ask of it. */
 import { toHex } from "../assets/amount.ts";
 import type { Group } from "../platform/commit.ts";
 import { storedEvent } from "../platform/event-forms.ts";

@@ -1,7 +1,4 @@
-/**
- * What must hold for a quote, in the order in which errors are reported. The trigger of
- * `quote_commands` checks it, and a rejection asks it again.
- */
+/** What must hold for a quote, in the order of errors. A trigger checks it, a rejection asks it. */
 import { ownerHasAvailable } from "../ledger/post.ts";
 import type { Config } from "../platform/config.ts";
 import { deadlinePassed, type InstantFact } from "../platform/deadline.ts";

@@ -1,7 +1,4 @@
-/**
- * Commands that concern a record in the archive. The book does not know it any more, but the user
- * whose record it is gets the same result as before it moved to the archive.
- */
+/** Commands about a record in the archive have the same result as before it moved there. */
 import { findCold, type RecordArchive, recordArchive } from "../archive/cold-records.ts";
 import type { SealedRecord } from "../archive/record-page.ts";
 import { type Config, config } from "../platform/config.ts";

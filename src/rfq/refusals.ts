@@ -1,7 +1,4 @@
-/**
- * Refused commands have a rate class of their own, because they cost the user nothing. A user who
- * has used it up is refused at once, without a read of D1, until the period ends.
- */
+/** The rate class of refused commands. A user who has used it up costs no read of D1. */
 import { countRefusal } from "../http/rate-limit.ts";
 import { config } from "../platform/config.ts";
 import type { Actor } from "../platform/actor.ts";

@@ -1,7 +1,4 @@
-/**
- * Finds why guards did not apply. One read at a time answers for all commands that were refused
- * meanwhile, so a user whose commands are refused costs D1 hardly more than one of them.
- */
+/** Finds why guards did not apply. One read answers for all that were refused meanwhile. */
 import { ask, type Question } from "../platform/preconditions.ts";
 import type { Result } from "./command.ts";
 

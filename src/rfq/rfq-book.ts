@@ -1,7 +1,4 @@
-/**
- * One object per (venue, asset). It orders commands, commits them in groups, pushes the book stream
- * and wakes at the next expiry. It decides nothing, so a stale or second instance does no harm.
- */
+/** One object per (venue, asset). It decides nothing, so a stale or second one does no harm. */
 import { config, type Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
 import { counts } from "../platform/counts.ts";

@@ -1,7 +1,4 @@
-/**
- * The wire form of RFQ events. Records are rendered as reads render them: what every event of a
- * type has in common is not stored (rfq-event-forms.ts) and added here.
- */
+/** The wire form of RFQ events. It adds what rfq-event-forms.ts does not store. */
 import { type EventRow, readAsset } from "../platform/event-forms.ts";
 import { readUuid } from "../platform/sql.ts";
 import type { EventTable } from "../streams/render.ts";

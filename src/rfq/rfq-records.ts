@@ -1,7 +1,4 @@
-/**
- * Requests, quotes and matches as rows and on the wire. One column list serves REST reads, stored
- * results and event bodies, so that all three agree.
- */
+/** Records as rows and on the wire. One column list serves reads, stored results and events. */
 import { toHex } from "../assets/amount.ts";
 import { readAssetKey } from "../assets/asset.ts";
 import type { RequestSide, Side } from "../assets/asset-fields.ts";

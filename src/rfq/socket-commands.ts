@@ -146,10 +146,7 @@ export class SocketCommands {
   }
 }
 
-/**
- * A frame that cannot be parsed, or has an unknown op or field. Such frames come from a broken
- * client, so they are counted. A refused price or amount is not one of them.
- */
+/** A frame that cannot be parsed, or has an unknown op or field. A broken client's are counted. */
 class MalformedFrame extends Problem {
   constructor(errors: readonly FieldError[]) {
     super(invalidRequest(errors).data);

@@ -1,7 +1,4 @@
-/**
- * Lists by status. Each status is a range of an index that begins with the status. Each range is
- * read in order, only as far as the page needs, and the ranges are merged.
- */
+/** Lists by status. Each status is a range of an index, read as far as needed and merged. */
 import { NOW } from "../platform/commit.ts";
 import { join, raw, type Sql, sql } from "../platform/sql.ts";
 

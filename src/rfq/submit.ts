@@ -16,10 +16,7 @@ import { all, readUuid, type Sql, sql, uuids } from "../platform/sql.ts";
 import { bookObject } from "../streams/notify.ts";
 import { now } from "../platform/time.ts";
 
-/**
- * The book of a request or quote never changes, so one indexed read serves the life of the isolate.
- * When the cache is full, the oldest half is dropped.
- */
+/** A record's book never changes, so the isolate keeps it. A full cache drops its oldest half. */
 const books = new Map<string, string>();
 const MAX_CACHED_BOOKS = 50_000;
 

@@ -1,7 +1,4 @@
-/**
- * Limits on what a trade may give: those of the API key that trades, and those of the account's
- * policy. Both are preconditions of the guard, so no two trades can use the same part of a limit.
- */
+/** Limits of a key and of the policy. Both are in the guard, so no two trades use the same part. */
 import { toHex } from "../assets/amount.ts";
 import { sumText, usedByKey, usedByUser } from "../auth/exposure.ts";
 import { readLimits } from "../auth/key-limits.ts";

@@ -1,7 +1,4 @@
-/**
- * Closes the sockets of ended credentials and of frozen users. It looks at what has ended at any
- * time, so that a repeated call closes what the first one could not.
- */
+/** Closes sockets of what has ended at any time, so a repeat closes what the first call left. */
 import { NOW } from "../platform/commit.ts";
 import { logged } from "../platform/log.ts";
 import { all, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";

@@ -22,10 +22,7 @@ export type StreamEvent = StoredEvent & {
   readonly at: number;
 };
 
-/**
- * The group's events on streams that have subscribers. It is the last statement of a batch, so that
- * D1's order of commits decides which subscribers are notified.
- */
+/** The group's events to push. The last statement, so D1's order decides who is notified. */
 export function eventsToPush(group: Group): Sql {
   // Reads the events only of streams that have subscribers.
   return sql`SELECT s.name AS stream, e.seq, e.at, e.ids, e.body
@@ -36,10 +33,7 @@ export function eventsToPush(group: Group): Sql {
     ORDER BY e.stream_id, e.seq`;
 }
 
-/**
- * The events of a committed group whose last statement was `eventsToPush`. They are read again if
- * D1's response was lost, so subscribers do not wait for cron.
- */
+/** What `eventsToPush` found. Read again if D1's response was lost, so nobody waits for cron. */
 export async function committedEvents(
   db: D1Database,
   group: Group,

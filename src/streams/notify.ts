@@ -1,7 +1,4 @@
-/**
- * Notifies the Durable Objects that hold sockets about committed events. A notification may be
- * lost; cron finds the streams that are behind and repeats it.
- */
+/** Notifies the objects with sockets about committed events. Cron repeats what was lost. */
 import { logged } from "../platform/log.ts";
 import { near } from "../platform/near.ts";
 import { all, sql } from "../platform/sql.ts";

@@ -30,10 +30,7 @@ export type SnapshotPart = {
 /** What a new subscriber asks for. Undefined for nothing but the head. */
 export type Wanted = { readonly snapshot: Snapshot } | { readonly since: number } | undefined;
 
-/**
- * Registers, then reads the head and the rows of each part of the snapshot, or the first page after
- * `since` if it can be replayed. One batch, so the rows stand exactly at the head.
- */
+/** Registers and reads the head and the rows in one batch, so the rows stand exactly at it. */
 export async function openStream(
   db: D1Database,
   { stream, token }: Registration,

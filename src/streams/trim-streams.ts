@@ -130,10 +130,7 @@ async function remove(db: D1Database, ids: readonly number[]): Promise<void> {
 /** Transfers and stream events skip this many numbers, so that none issued since is reused. */
 export const SEQUENCE_JUMP = 1_000_000;
 
-/**
- * Statements that skip numbers of all streams under a condition. The events that a client last saw
- * then count as trimmed, so it receives a resync.
- */
+/** Skips numbers of streams. What a client last saw then counts as trimmed, so it resyncs. */
 export function skipEvents(when: Expr): Sql[] {
   return [
     sql`UPDATE streams SET last_seq = last_seq + ${SEQUENCE_JUMP},

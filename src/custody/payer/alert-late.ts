@@ -1,7 +1,4 @@
-/**
- * Reports withdrawals that take too long, or whose chain nobody serves any more. The alerts do not
- * depend on the reason, because cron raises them from the database alone.
- */
+/** Reports withdrawals that take too long, whatever the reason, from the database alone. */
 import { alertWhile, raiseAlert } from "../../platform/alert.ts";
 import { NOW } from "../../platform/commit.ts";
 import type { Config } from "../../platform/config.ts";

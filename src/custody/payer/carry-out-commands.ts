@@ -1,7 +1,4 @@
-/**
- * Carries out operator commands about withdrawals and the payer. `fail` becomes a void on chain,
- * because only the chain can rule out that a payment is still made.
- */
+/** Carries out commands. `fail` becomes a void, because only the chain can rule out a payment. */
 import { clearAlert } from "../../platform/alert.ts";
 import { MAX_VOIDS, voidCall } from "../../chain/vault-calls.ts";
 import { newGroup } from "../../platform/commit.ts";
@@ -12,10 +9,7 @@ import { failPaidOtherwise } from "../watcher/settle-withdrawal.ts";
 import { refusalSubject, wouldSucceed, makeTransaction } from "./make-transaction.ts";
 import type { HeadView, PayerContext } from "./payer-context.ts";
 
-/**
- * Carries out the commands that need no transaction, and closes those whose withdrawal has ended.
- * Returns whether a `resume_payer` is open, which reopen-transactions.ts carries out.
- */
+/** Carries out what needs no transaction. Returns whether a `resume_payer` is open. */
 export async function closeCommands(context: PayerContext): Promise<boolean> {
   const { db, chain } = context;
   const openHere = sql`chain = ${chain.chain} AND done_group IS NULL`;

@@ -1,7 +1,4 @@
-/**
- * Makes one transaction: simulation, fees, nonce, signature, storage and broadcast. It is signed
- * for a nonce that the guard of the batch grants or not, and sent only once it is stored.
- */
+/** Makes one transaction. The guard grants its nonce or not, and it is sent only once stored. */
 import { alertWhile, clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { feeLimits, firstFees, type Fees } from "../../chain/fees.ts";
 import { confirmedNonces } from "./agreed-reads.ts";

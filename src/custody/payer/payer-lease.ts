@@ -1,7 +1,4 @@
-/**
- * Decides which payer instance may allocate nonces. A new instance takes the lease. From that
- * commit on, no guard of an older instance applies, even if it is still running.
- */
+/** A new payer takes the lease. From that commit on, no guard of an older instance applies. */
 import { alertRow } from "../../platform/alert.ts";
 import { commit, commitOrThrow, type Group, newGroup } from "../../platform/commit.ts";
 import { type Expr, expr, first, type Sql, sql, uuid } from "../../platform/sql.ts";

@@ -1,7 +1,4 @@
-/**
- * Wakes payers for queue messages, and payers and watchers for cron. A message only makes the payer
- * look. What to pay is in D1, so a lost or repeated message has no other effect than a delay.
- */
+/** Wakes payers and watchers. What to pay is in D1, so a lost or repeated message only delays. */
 import * as z from "zod";
 import { alertRow } from "../../platform/alert.ts";
 import { commitOrThrow, newGroup, NOW } from "../../platform/commit.ts";

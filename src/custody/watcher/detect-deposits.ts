@@ -222,10 +222,7 @@ const ORPHANED_MS = 7 * 86_400_000;
 /** Rows that one batch deletes. */
 const ROWS_PER_TRIM = 1_000;
 
-/**
- * Orphans the deposits of a block range that the latest reading did not find and stamp. The row
- * stays, because a transaction that is mined again is the same deposit.
- */
+/** Orphans what the latest reading did not find. If it is mined again, it is the same deposit. */
 export function orphanUnseen(
   group: Group,
   { chain, above, upTo, when }: { chain: string; above: number; upTo: number | null; when: Sql },

@@ -1,7 +1,4 @@
-/**
- * Reads a range of confirmed blocks from enough endpoints (witnesses.ts) and returns what they
- * agree on. Every deposit that is credited and every withdrawal that ends was read here.
- */
+/** Reads from enough endpoints every deposit that is credited and every withdrawal that ends. */
 import { alertWhile, raiseAlert } from "../../platform/alert.ts";
 import { type Block, confirmedHeight } from "../../chain/follow-head.ts";
 import {

@@ -1,7 +1,4 @@
-/**
- * Reads confirmed blocks again: for a restore, a `chain rescan`, and the recheck after a day. Known
- * deposits and events do not change, so only what was missed is credited or settled.
- */
+/** Reads confirmed blocks again. What is known does not change, and what was missed is added. */
 import { alertRow } from "../../platform/alert.ts";
 import { type Cursor, readCursor } from "../../chain/chain-cursor.ts";
 import { readHeader } from "../../chain/rpc.ts";

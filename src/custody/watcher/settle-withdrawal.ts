@@ -1,7 +1,4 @@
-/**
- * Applies confirmed vault events to withdrawals, whichever transaction emitted them: paid ones
- * settle, failed and voided ones are refunded. The payer's own record is never trusted.
- */
+/** Applies confirmed vault events to withdrawals. The payer's own record is never trusted. */
 import type { VaultEvent } from "../../chain/decode-logs.ts";
 import type { Group } from "../../platform/commit.ts";
 import { type Sql, type Expr, expr, sql, uuid } from "../../platform/sql.ts";

@@ -43,10 +43,7 @@ type Untold = {
   readonly up_to: number | null;
 };
 
-/**
- * Cron: announces the oldest result of which not all holders have been told, to the holders in the
- * next slice of accounts. Resolves to whether there may be more.
- */
+/** Cron: announces the oldest result to a slice of its holders. Whether there may be more. */
 export async function tellResults(env: Env): Promise<boolean> {
   const next = await first<Untold>(
     env.DB,
