@@ -174,8 +174,7 @@ export class BlockIndex {
 
   /**
    * The blocks that fit with their rows, as many as one call may open. Then the next one follows
-   * without rows: the caller continues there. A read of R2 takes tens of milliseconds, so some run
-   * at once.
+   * without rows: the caller continues there. Reads of R2 take long, so some run at once.
    */
   async *#open<K extends Kind>(
     kind: K,

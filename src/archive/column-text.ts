@@ -1,7 +1,4 @@
-/**
- * Rows as a text of JSON with a list of values for each column. Columns have names, so one that is
- * unknown is ignored, and one that an old seal lacks reads as null.
- */
+/** Rows as JSON lists by column name, so unknown columns are ignored and missing ones are null. */
 
 /** The bytes are not a sealed object as this service writes it. */
 export class SealMalformed extends Error {

@@ -1,7 +1,6 @@
 /**
- * What one call of `journal verify` returns (verify-journal.ts). The operator's tool puts the parts
- * together (scripts/operator/verify-archive.ts), so that the balances of all accounts are kept
- * outside the service. Pure.
+ * What one call of `journal verify` returns (verify-journal.ts). The operator's tool joins the
+ * parts (scripts/operator/verify-archive.ts), as it has room for all balances. Pure.
  */
 import type { SealRef } from "./footer.ts";
 import type { OwnerEnds, OwnerLink } from "./owner-ends.ts";

@@ -37,10 +37,7 @@ export const positiveU256 = amountField({ least: 1n }, "a positive integer up to
   description: `U256 of at least 1: decimal string, 0x hex string or JSON integer${LARGEST}`,
 });
 
-/**
- * The largest limit on USDC that a user can set, about 9 × 10^9 USDC. Sums of amounts are compared
- * with it as doubles, which are exact up to here and cannot overflow.
- */
+/** The largest limit on USDC of a user. Sums are compared with it as doubles, exact up to here. */
 const MAX_USDC_LIMIT = BigInt(Number.MAX_SAFE_INTEGER);
 
 /** A limit that a user sets on amounts of USDC, in native units. Its fields are nullable. */

@@ -1,8 +1,7 @@
 /**
  * The MAC of an audit event whose `details` state what it changed. Who can write SQL can insert an
  * event, and the chain seals it like any other. They cannot make its MAC, which takes a key of
- * AUDIT_KEYS. The database sets the number and the time of an event, so the MAC does not cover
- * them.
+ * AUDIT_KEYS. The database sets the number and time of an event, so the MAC covers neither.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Config } from "../platform/config.ts";

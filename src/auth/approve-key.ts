@@ -28,10 +28,7 @@ export async function ownerOfWaitingKey(
   return owner === null ? undefined : readUuid(owner);
 }
 
-/**
- * The key gets its scopes AUTH_OPERATOR_KEY_DELAY_SECS later, so that its owner can revoke it
- * before. Returns when, or undefined if no such key waits for approval.
- */
+/** Returns when the key gets its scopes, or undefined. Until then its owner can revoke it. */
 export async function approveApiKey(
   db: D1Database,
   settings: Config,

@@ -1,8 +1,7 @@
 /**
- * Resets by the operator of what a user lost: the password or the second factor. One operator must
- * not be able to take an account over unseen, so sessions carry only `read` for
- * AUTH_SECURITY_DELAY_SECS after it (the security hold), sessions end, and the keys that sessions
- * minted are revoked.
+ * The operator resets a password or second factor that was lost. One operator must not be able to
+ * take an account over unseen, so sessions carry only `read` for AUTH_SECURITY_DELAY_SECS after it
+ * (the security hold), sessions end, and the keys that sessions minted are revoked.
  */
 import type { Config } from "../platform/config.ts";
 import { type Expr, sql, TRUE, uuid } from "../platform/sql.ts";

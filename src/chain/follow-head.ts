@@ -69,10 +69,7 @@ export function confirmedHeight(
   return finalized === null ? byCount : Math.min(byCount, finalized);
 }
 
-/**
- * Reads the blocks up to the head from one endpoint, so of one fork. confirm-blocks.ts reads them
- * again from enough endpoints. Throws if the endpoint lacks the confirmed block.
- */
+/** Reads blocks up to the head, of one endpoint's fork. Throws if it lacks the confirmed block. */
 export async function followHead(
   endpoint: Endpoint,
   known: KnownBlocks,

@@ -11,10 +11,7 @@ const PAGE_EVERY_MS = 60_000;
 /** Durable Object storage accepts this many keys per call. */
 const KEYS_PER_CALL = 128;
 
-/**
- * Deletes outdated records under a prefix, at most one page a minute. `outdated` selects their
- * keys. Records that it keeps are checked again an hour after the last page.
- */
+/** Deletes outdated records under a prefix, a page a minute. `outdated` selects their keys. */
 export async function pruneRecords<Stored>(
   storage: DurableObjectStorage,
   prefix: string,

@@ -131,10 +131,7 @@ function limiterOf(env: object, binding: string): RateLimit {
 
 const ADDRESS_POLICIES = policyText([ADDRESS, BLOCK]);
 
-/**
- * The header RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers): the limits that a response's
- * request counted for. `name` is undefined for a request without verified credentials.
- */
+/** RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers). No `name`: no verified credentials. */
 export function ratePolicies(name: RateClass | undefined): string {
   return name === undefined ? ADDRESS_POLICIES : RATE_CLASSES[name].text;
 }

@@ -60,10 +60,7 @@ type Run = {
   readonly viaCredit: 0 | 1;
 };
 
-/**
- * The runs that a filter selects. A credit that does not come from a counterparty is found via its
- * debit, on the owner's other sub-account, so that one index row serves both entries.
- */
+/** The runs of a filter. A credit from the owner's other account is found by its debit. */
 export function runsOf(filter: LedgerFilter): Run[] {
   return ENTRY_TYPES.filter(
     ({ kind, direction, reason }) =>

@@ -120,8 +120,7 @@ function knownChain(context: OperatorContext, chain: string): string {
 
 /**
  * Runs a full reconciliation, from the first transfer on. If the result is `unfinished`, the tool
- * calls it again with `--continue`. `--resolve <reason>` first closes the differences that were
- * found before.
+ * calls it again with `--continue`. `--resolve <reason>` first closes the earlier differences.
  */
 export async function reconcileAll(context: OperatorContext): Promise<unknown> {
   const reason = optional(context, "resolve");

@@ -9,10 +9,7 @@ type Shown = { readonly [Name in Component]?: "slow" | "paused" };
 const SLOW_CHAIN = { deposits: "slow", withdrawals: "slow" } as const;
 const SLOW_PAYMENT = { withdrawals: "slow" } as const;
 
-/**
- * Kinds whose effect every user sees anyway. A kind that is not here shows nothing, because thieves
- * read the page, too: they must not learn from it that they were noticed.
- */
+/** Kinds whose effect every user sees anyway. Others are hidden from thieves, who read the page. */
 const ALERTS_SHOWN: { readonly [Kind in AlertKind]?: Shown } = {
   clock_ahead: { trading: "paused" },
   chain_unreachable: SLOW_CHAIN,

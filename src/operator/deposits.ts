@@ -6,10 +6,7 @@ import { type OperatorContext, limitOption, oneOfOption, option } from "./contex
 import { ofUserSince, type Owned, ownedBy } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
-/**
- * Lists deposits of all users, newest first. Ids contain their time, so the primary key sorts them.
- * `small_deposits` is sorted by when its rows were recorded, which is nearly the same.
- */
+/** Lists deposits of all users, newest first: by id, and small ones by when they were recorded. */
 export async function list(context: OperatorContext): Promise<unknown> {
   const status = oneOfOption(context, "status", LISTED_DEPOSIT_STATUSES);
   const limit = limitOption(context);

@@ -1,7 +1,4 @@
-/**
- * Column types of the tables in `src/<domain>/tables.ts`, which declare the columns that TypeScript
- * reads. A test compares them with migrations/.
- */
+/** Types of the columns in `src/<domain>/tables.ts`. A test compares those with migrations/. */
 import { sql } from "drizzle-orm";
 import { customType } from "drizzle-orm/sqlite-core";
 import { readUuid } from "./sql.ts";

@@ -1,4 +1,4 @@
-/** Limits per user and day on rows that commands leave behind. The batch counts, its guard checks. */
+/** Limits per user and day on rows, so that none fills the database. The guard of a batch counts. */
 import { NOW } from "./commit.ts";
 import type { Config } from "./config.ts";
 import type { ProblemData } from "./problem.ts";

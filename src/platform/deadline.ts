@@ -1,4 +1,4 @@
-/** The deadline `not_after` of a command. The guard compares it with D1's instant. */
+/** The deadline `not_after`. The guard compares it with D1's instant, so no delay can defeat it. */
 import type { Precondition } from "./preconditions.ts";
 import { Problem, problem } from "./problem.ts";
 import { type Expr, expr } from "./sql.ts";

@@ -1,7 +1,4 @@
-/**
- * The only place that opens Durable Objects. The platform creates an object near its first caller
- * and never moves it. They mostly call D1, so BOOK_LOCATION names D1's region for new ones.
- */
+/** Opens every Durable Object. New ones are created near D1, because an object never moves. */
 import { config } from "./config.ts";
 
 type Options = { locationHint?: DurableObjectLocationHint };

@@ -131,7 +131,7 @@ export function invalidRequest(all: readonly FieldError[]): Problem {
   return new Problem({ code: "invalid_request", detail, errors });
 }
 
-/** The service cannot complete the request now. `outcome`: whether it may have taken effect. */
+/** `outcome`: whether it may have taken effect. After `unknown` repeat only what is idempotent. */
 export function unavailable(
   outcome: "none" | "unknown",
   detail = "The database did not respond. Try again shortly.",

@@ -1,7 +1,4 @@
-/**
- * The checks of streams (`event_mismatch`): each change of a record has exactly the events that it
- * calls for, with the record's terms, and the numbers of each stream have no gap.
- */
+/** The checks of streams (`event_mismatch`): each change has exactly its events, without a gap. */
 import { uuidTextOf } from "../audit/audit.ts";
 import { firstRunOf, groupOfRun } from "../platform/announce.ts";
 import { CUSTODY_FORMS } from "../custody/custody-events.ts";

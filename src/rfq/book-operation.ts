@@ -50,10 +50,7 @@ export function madeBy(operations: readonly Operation[]): Made {
   return made;
 }
 
-/**
- * Condition on quote `q`: the group placed it. Each quote would pay for a row of an index of its
- * group. The text is the same for any number of quotes.
- */
+/** Condition on quote `q`: the group placed it. An index of groups would cost each quote a row. */
 export function placedBy(group: Group, { quote: ids = [] }: Made): Sql {
   return sql`q.quote_id IN (${uuids(ids)}) AND q.opened_group = ${group.seq}`;
 }

@@ -1,8 +1,7 @@
 /**
- * Cancel-after: a timer of a credential for its own quotes. Each call moves it, so a bot that stops
- * calling loses its quotes. From `cancel_at` on their accepts are rejected, and the credential
- * places no quote until its next call. The alarm of the user's account stream closes them
- * (feed.ts), or cron.
+ * A timer of a credential for its own quotes. Each call moves it, so a bot that stops calling loses
+ * its quotes. From `cancel_at` on their accepts are rejected, and the credential places no quote
+ * until its next call. The alarm of the user's account stream closes them (feed.ts), or cron.
  */
 import { actorRejectionOf, actorFacts, credentialOf, mayWrite } from "../auth/may-write.ts";
 import type { Actor } from "../platform/actor.ts";

@@ -51,10 +51,7 @@ type ColdList<Row> = {
 /** Rows in order. All that fit are listed down to `completeTo`; null: to the last one. */
 type Part<Row> = { readonly rows: readonly Row[]; readonly completeTo: TimeId | null };
 
-/**
- * A page of the user's own records: those of the database and those that have left it. One that is
- * leaving may be in both. The archive is not asked if all in it is older than the page.
- */
+/** A page of the user's own records, of the database and the archive. One may be in both. */
 export async function examinedPage<Row, Item>(
   archive: RecordArchive,
   userId: string,

@@ -27,10 +27,7 @@ import { uuidv7 } from "../platform/uuid.ts";
 /** Limit of due quotes, and of due requests, that one group ends before its own work. */
 const MAX_EXPIRED_PER_GROUP = literal(200);
 
-/**
- * What a group ends first: these quotes and the requests of one book, and the quotes of these users
- * in any book. Without `quoteIds` it looks at all open quotes of the book.
- */
+/** What a group ends first. Without `quoteIds` it looks at all open quotes of the book. */
 export type ExpiryScope = {
   readonly asset: string;
   readonly userIds: readonly string[];

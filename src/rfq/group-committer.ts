@@ -100,10 +100,7 @@ export class GroupCommitter {
     return promise;
   }
 
-  /**
-   * Ends what is due, with the next batch, which every group does first. Resolves once that batch
-   * has ended, even if it failed. A busy book does not delay it further.
-   */
+  /** Ends what is due, with the next batch. Resolves once that has ended, even if it failed. */
   async expire(): Promise<void> {
     this.#nextBatch ??= Promise.withResolvers();
     const { promise } = this.#nextBatch;

@@ -1,8 +1,7 @@
 /**
  * Protection of a maker: the match that reaches a limit cancels the maker's other open quotes in
  * the same commit (accept-quote.ts), and new ones are rejected until the cooldown ends or it is
- * reset. The trigger `matches_protection` counts. No accept of an open quote is rejected because of
- * it.
+ * reset. The trigger `matches_protection` counts. It rejects no accept of an open quote.
  */
 import { actorRejection, mayWrite } from "../auth/may-write.ts";
 import { auditOncePerMinute, recordOf } from "../audit/audit.ts";

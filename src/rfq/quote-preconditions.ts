@@ -212,9 +212,8 @@ function tooManyOpen(whoHas: string, limit: number, where: string): Result {
 /**
  * A number that the maker's open quotes do not exceed, because counting them for each quote would
  * take longer the more there are. It is what the maker's newest quote states, or the largest of
- * those of the newest instant: what was placed later has ended. Each quote states one more than
- * the one before it. Once that reaches the limit, the quotes are counted, and the next one states
- * their number.
+ * those of the newest instant: what was placed later has ended. Each quote states one more than the
+ * one before it. Once that reaches the limit, the quotes are counted anew.
  */
 function openBoundOf(makerId: Expr): Expr {
   return expr`ifnull((${newestBoundOf(makerId)}), 0)`;

@@ -1,7 +1,4 @@
-/**
- * The quote that a new one replaces. Both have the same maker, request and side, so they reserve
- * the same asset. The expressions are over the columns of a command (place-quote.ts).
- */
+/** The quote that a new one replaces, over a command's columns. Both reserve the same asset. */
 import { type Columns, type Expr, expr, type Sql, sql } from "../platform/sql.ts";
 import { type PlaceQuote, reject, type Result } from "./command.ts";
 import { usable } from "../ledger/post.ts";

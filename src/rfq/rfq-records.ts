@@ -117,10 +117,7 @@ function bestPrices({ side, best_bid: Bid, best_ask: Ask }: RequestRow) {
 /** Who reads a quote. Only its maker and the requester do. */
 type QuoteReader = "maker" | "requester";
 
-/**
- * `fee` is the reader's own fee. The requester does not see what would show the maker's state: what
- * they set aside, why they were cancelled, and which quote replaced which.
- */
+/** `fee` is the reader's own. The requester does not see what would show the maker's state. */
 export function quoteColumns(reads: QuoteReader) {
   const status: Typed<QuoteStatus> = expr`iif(q.status = 'open' AND q.expires_at <= ${NOW},
     'expired', q.status)`;

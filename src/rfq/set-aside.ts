@@ -3,7 +3,7 @@
  * quote of which less is promised than it reserves is one. Each is set aside with `stuck_at` and an
  * alert, so that everything else goes on. The operator ends it with `stuck end` (`endStuck`).
  */
-import { alertRow } from "../platform/alert.ts";
+import { alertRow, closedAlert } from "../platform/alert.ts";
 import { commitOrThrow, type Group, newGroup } from "../platform/commit.ts";
 import { log } from "../platform/log.ts";
 import { holds, raw, type Sql, sql, uuid } from "../platform/sql.ts";
@@ -77,8 +77,7 @@ export async function endStuck(
         ended_group = ${group.seq}, stuck_at = NULL
       WHERE status = 'open' AND stuck_at = ${group.at} AND request_id IN (SELECT request_id
         FROM requests WHERE ${which})`,
-    sql`UPDATE alerts SET resolved_at = ${group.at}
-      WHERE kind = 'record_stuck' AND subject = ${id} AND resolved_at IS NULL AND ${ended}`,
+    closedAlert(group, "record_stuck", id, ended),
     ...announceRfq(group),
     ...alongside(group, ended),
   ]);

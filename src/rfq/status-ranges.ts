@@ -14,10 +14,7 @@ export type Listing<Status extends string> = {
   readonly limit: number;
 };
 
-/**
- * The records of one status, or of all. Reads show an open record past its time as expired, even
- * before it is ended, so the filter `expired` is two ranges.
- */
+/** Reads show an open record past its time as expired, so the filter `expired` is two ranges. */
 export function inStatuses<Status extends string>(
   status: Status | undefined,
   { table, statuses, columns, from, where, order, limit }: Listing<Status>,

@@ -33,10 +33,7 @@ export type Book = {
   submitQuotes(commands: readonly PlaceQuote[]): Promise<readonly Result[]>;
 };
 
-/**
- * `own` is the caller if it is a book. Its own commands reach it by a plain call, because a call
- * through its stub would cost as much as one from another object.
- */
+/** `own`: the calling book. It calls itself directly, because its stub would cost another call. */
 export function submitCommand(env: Env, command: Command, own?: Book): Promise<Result> {
   return limitRefusals(env, command, async () =>
     recall(recalling(env), command, await sendToBook(env, command, own)),

@@ -1,7 +1,4 @@
-/**
- * `account.notice`: what concerns the security of an account, on its stream. audit/audit.ts writes
- * those of audit events in the batch of the change. Others are operators' actions.
- */
+/** `account.notice` of operators' actions. audit/audit.ts writes those of audit events. */
 import { type Group, newGroup } from "../platform/commit.ts";
 import { NOTICE_GIVEN } from "../audit/audit.ts";
 import { storedEvent } from "../platform/event-forms.ts";

@@ -111,10 +111,7 @@ export class OpenSockets {
     }
   }
 
-  /**
-   * Closes sockets of ended credentials, and armed ones that were silent for too long. Returns when
-   * the next such end or `check` is due, for the alarm. Null without sockets.
-   */
+  /** Closes sockets that ended or were silent too long. Returns when the next is due, or null. */
   closeEnded(at: number): number | null {
     let next: number | null = null;
     for (const socket of this.#ctx.getWebSockets()) {

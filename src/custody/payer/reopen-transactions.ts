@@ -9,6 +9,7 @@
  * old account ensures.
  */
 import { type Hex, InconsistentNode } from "../../chain/rpc.ts";
+import { closedAlert } from "../../platform/alert.ts";
 import { commitOrThrow, newGroup } from "../../platform/commit.ts";
 import { all, blob, expr, scalar, type Sql, sql } from "../../platform/sql.ts";
 import { confirmedNonces, confirmedOutcomes, confirmedPayerRole } from "./agreed-reads.ts";
@@ -62,9 +63,7 @@ export async function resumePayer(context: HeadView): Promise<void> {
     sql`UPDATE payer_leases SET halted_at = NULL, halt_reason = NULL
       WHERE chain = ${chain} AND ${may} AND halted_at <= (SELECT max(at) FROM chain_commands
         WHERE chain = ${chain} AND kind = 'resume_payer' AND done_group IS NULL)`,
-    sql`UPDATE alerts SET resolved_at = ${group.at}
-      WHERE kind = 'payer_halted' AND subject = ${chain} AND resolved_at IS NULL AND ${may}
-        AND NOT ${halted}`,
+    closedAlert(group, "payer_halted", chain, sql`${may} AND NOT ${halted}`),
     sql`UPDATE chain_commands SET done_group = ${group.seq},
         result = iif(${halted}, 'halted again', 'resumed')
       WHERE chain = ${chain} AND kind = 'resume_payer' AND done_group IS NULL AND ${may}`,

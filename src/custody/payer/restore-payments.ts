@@ -17,6 +17,7 @@ import {
   blob,
   type Expr,
   expr,
+  holds,
   type RowOf,
   scalar,
   select,
@@ -233,10 +234,7 @@ async function advanceSequences(db: D1Database, chain: string): Promise<void> {
   ]);
 }
 
-/**
- * Lets the payer continue unless a payment is lost (a lost failure moved no money), or it was
- * halted anew since the call began. Returns whether it may.
- */
+/** Lets the payer continue unless a payment is lost or it halted anew. Returns whether it may. */
 async function resumePaying(
   db: D1Database,
   { chain, vault }: ChainConfig,
@@ -254,5 +252,5 @@ async function resumePaying(
       WHERE kind IN ('payer_halted', 'payment_unknown') AND subject = ${chain}
         AND resolved_at IS NULL AND ${noneLost} AND (kind <> 'payer_halted' OR NOT ${halted})`,
   ]);
-  return (await scalar<number>(db, expr`NOT ${halted} AND ${noneLost}`)) === 1;
+  return holds(db, expr`NOT ${halted} AND ${noneLost}`);
 }

@@ -21,7 +21,7 @@ import {
 import { inChunks } from "../../platform/chunks.ts";
 import { NOW } from "../../platform/commit.ts";
 import { readIssued } from "../../ledger/balance.ts";
-import { all, expr, scalar, sql } from "../../platform/sql.ts";
+import { all, expr, holds, sql } from "../../platform/sql.ts";
 import { makeTransaction, refusalSubject, wouldSucceed } from "./make-transaction.ts";
 import type { HeadView } from "./payer-context.ts";
 import { PAUSED } from "./payer-lease.ts";
@@ -78,7 +78,7 @@ export async function sweepTowardsFloat(context: HeadView, made: number): Promis
 async function mayFillUp({ db, chain }: HeadView): Promise<boolean> {
   const may = expr`NOT ${PAUSED} AND NOT EXISTS (SELECT 1 FROM chain_transactions
     WHERE chain = ${chain.chain} AND kind = 'sweep' AND status = 'open')`;
-  return (await scalar<number>(db, may)) === 1;
+  return holds(db, may);
 }
 
 /** For each sweep that is not confirmed yet, the keys of its items. */
@@ -122,10 +122,10 @@ async function chooseItems(
       free.map(({ holder }) => ({ token, holder })),
     );
     for (const [index, { item }] of free.entries()) {
-      const holds = holdings[index] ?? 0n;
+      const held = holdings[index] ?? 0n;
       if (isEnough()) break;
-      if (holds < wanted.smallest) continue;
-      found += holds;
+      if (held < wanted.smallest) continue;
+      found += held;
       items.push(item);
     }
     if (rows.length < PAGE) break;

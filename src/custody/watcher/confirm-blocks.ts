@@ -72,8 +72,7 @@ type Vanished = Readonly<Record<"hash" | "tx" | "token", string> & Record<"block
 /**
  * Finds detected deposits that the logs lack although their block is still in the chain. A faulty
  * endpoint invented them: they are orphaned with an alert. Anyone can cause many, so each block
- * costs one request. A single endpoint may omit logs for a while, so there a receipt of the block
- * decides.
+ * costs one request. A single endpoint may omit logs for a while, so there a receipt decides.
  */
 async function findPhantoms(
   { db, chain }: WatcherContext,

@@ -43,7 +43,7 @@ type Untold = {
   readonly up_to: number | null;
 };
 
-/** Cron: announces the oldest result to a slice of its holders. Whether there may be more. */
+/** Cron: announces the oldest result to a slice of its holders. Returns whether more may wait. */
 export async function tellResults(env: Env): Promise<boolean> {
   const next = await first<Untold>(
     env.DB,

@@ -115,10 +115,7 @@ function upsert(group: Group, given: string, reopen: boolean, guard: Sql): Sql {
       OR (${reopen} AND markets.closed_at IS NOT NULL)`;
 }
 
-/**
- * Closes a listed market for good and cancels what is open in it. Repeating it cancels what an
- * interrupted call left open. Returns undefined if the asset is not listed.
- */
+/** Closes a market for good and cancels what is open in it. Undefined if it is not listed. */
 export async function closeMarket(
   env: Env,
   asset: string,
