@@ -166,7 +166,7 @@ export async function runCron(env: Env): Promise<void> {
   }
 }
 
-/** Resolves to false at the deadline, so that a task that hangs does not block the next one. */
+/** Resolves to false at the deadline, so that a task that hangs blocks no other. It continues. */
 async function inTime(name: string, task: Promise<boolean>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<false>((resolve) => {

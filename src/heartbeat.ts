@@ -1,4 +1,7 @@
-/** Calls HEARTBEAT_URL while the service is well, because one that stopped raises no alert. */
+/**
+ * Calls HEARTBEAT_URL while the service is well: a dead man's switch, because a service that has
+ * stopped raises no alert. The receiver calls somebody when no call has come for some minutes.
+ */
 import { postOnce } from "./outbound/post-once.ts";
 import { STOPPING_ALERTS } from "./platform/alert-kinds.ts";
 import { NOW } from "./platform/commit.ts";

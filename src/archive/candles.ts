@@ -1,4 +1,7 @@
-/** Candles. Each match is added once, in the order of time: by cron, or by its release. */
+/**
+ * Candles of the matches. Each match is added once: by the cron task that moves `candle_cursor`
+ * past its minute, or by the release that deletes it before. Both add in the order of time.
+ */
 import { addBounded, boundedSum } from "../platform/bounded-sum.ts";
 import { expr, type Expr, raw, type Sql, sql } from "../platform/sql.ts";
 

@@ -2,7 +2,7 @@
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 import { SealMalformed } from "./column-text.ts";
 
-/** A part has far less, and so has an object. A forged one must not exhaust the memory. */
+/** Far more than any part or object has, so that a forged one cannot exhaust the memory. */
 export const MAX_BYTES = 32_000_000;
 
 /** workerd refuses some large contents that are exactly as long as the limit. */

@@ -102,7 +102,7 @@ function readHead(line: string): SealHead {
   return head;
 }
 
-/** Throws `SealMalformed` unless it has this hash. The JSON of somebody else is not parsed. */
+/** Throws `SealMalformed` unless the hash fits. JSON that others wrote is never parsed. */
 export function readFooter(content: string, expected: string): Footer {
   const [first, second, third, more] = content.split("\n", 4);
   if (first === undefined || second === undefined || third === undefined || more !== undefined)

@@ -1,4 +1,4 @@
-/** What the sealer remembers outside the database, which shows a database that is behind. */
+/** The sealer's memory outside the database. A restore leaves it, so it shows what was lost. */
 import { GENESIS, type SealHead, type SealRef } from "./footer.ts";
 import type { Range } from "./choose-range.ts";
 import type { SealRow } from "./seal-row.ts";
@@ -24,7 +24,10 @@ export type DatabaseState = {
   readonly highest: number;
 };
 
-/** Says what the database lacks, or returns the memory with what only the database has. */
+/**
+ * Compares the database with the memory. Says what the database lacks, or returns the memory with
+ * what only the database has, because a seal whose response was lost is stored.
+ */
 export function compareWithMemory(
   memory: SealerMemory,
   { seals, highest }: DatabaseState,

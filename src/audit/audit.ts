@@ -63,7 +63,10 @@ export type AuditRecord = Common &
     | { readonly kind: DetailedKind; readonly details: Details }
   );
 
-/** A change of their own account. One with step-up needs the actor that `stepUp` returns. */
+/**
+ * The record of a change that `actor` makes to their own account. A change that takes step-up needs
+ * the actor that `stepUp` returns, which the guard must contain, too.
+ */
 export function recordOf<Of extends AuditKind>(
   actor: Of extends StepUpKind ? CheckedActor : Actor,
   kind: Of,
@@ -250,7 +253,7 @@ async function commitChange(db: D1Database, operation: AuditedChange): Promise<b
     ...(operation.record.userId === null ? [] : announce(group, noticesSince(id))),
   ]);
   if (rows !== null) return (rows[0]?.length ?? 0) > 0;
-  // The group committed, but D1's response was lost.
+  // The group committed, but D1's response was lost. The row shows whether the guard applied.
   return holds(db, audited(id));
 }
 

@@ -1,4 +1,7 @@
-/** AUDIT_KEYS sign heads: Ed25519 seeds by id, newest first. The public keys of all are served. */
+/**
+ * The keys that sign heads of the audit log: Ed25519 seeds by id in AUDIT_KEYS, newest first. All
+ * public keys are served, so that anyone can verify a head that they were given.
+ */
 import type { Config } from "../platform/config.ts";
 
 export type SignedHead = {

@@ -1,4 +1,7 @@
-/** Approves a withdraw key. Seals it again, because the seal binds when the key becomes active. */
+/**
+ * Approves a withdraw key that a user has asked for. The operator never sees its secret: the seal
+ * binds when the key becomes active, so the secret is sealed again here.
+ */
 import type { Config } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
 import { type Expr, expr, first, readUuid, scalar, select, sql, uuid } from "../platform/sql.ts";

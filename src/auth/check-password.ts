@@ -14,10 +14,13 @@ import {
 } from "./login-throttle.ts";
 import { verifyPassword } from "./password.ts";
 
-/** Until the next audit row of a user and IP address. login_attempts counts every attempt. */
+/** Between two audit rows of a user and IP address. login_attempts counts every attempt. */
 const FAILURE_AUDIT_MS = 60_000;
 
-/** Throws `login_throttled`, `login_failed`. With a session, strangers cannot fill the lane. */
+/**
+ * Throws `login_throttled`, or `login_failed` for a wrong password. `hasSession`: the caller has a
+ * valid session of the user, so strangers cannot fill the lane.
+ */
 export async function checkPassword(
   db: D1Database,
   settings: Config,

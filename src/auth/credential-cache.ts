@@ -20,7 +20,10 @@ import { KEY_SEAL_COLUMNS, openKey, readRights, type SealedKey } from "./key-sea
 import { openOrAlert } from "./secret-box.ts";
 import { codeCounts } from "./second-factor.ts";
 
-/** Contract.md section 3 allows 5 s. Ages count from before the read. 500 ms are left for use. */
+/**
+ * Contract.md section 3 allows 5 s until a revocation affects reads. The age of a value counts from
+ * before its read, so 500 ms are left for the request that uses it.
+ */
 const FRESH_MS = 4_500;
 /** A value of this age is read again beside the request that uses it. */
 const REFRESH_MS = 3_000;
@@ -115,7 +118,7 @@ async function readUser(db: D1Database, userId: string): Promise<UserState | und
 class Cache<T> {
   /** `readAt` is when the read began, in Unix milliseconds. */
   readonly entries = new Map<string, { readonly value: T; readonly readAt: number }>();
-  /** Those that a request reads again. */
+  /** The ids whose value a request is reading again. */
   readonly #refreshing = new Until();
 
   /**

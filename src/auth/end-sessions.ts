@@ -31,7 +31,10 @@ export function sessionsEnded(userId: Expr): Expr {
     WHERE subject_id = ${userId} AND kind = 'sessions_ended' AND details IS NOT NULL)`;
 }
 
-/** Raises the epoch after the event `sessions_ended`, and above one that SQL has lowered. */
+/**
+ * Raises the epoch, after the event `sessions_ended` of the same batch. An epoch that SQL has
+ * lowered is raised above the tokens that were ended before.
+ */
 export function raiseEpoch(userId: string, applied: Sql): Sql {
   return sql`UPDATE users SET
       session_epoch = max(session_epoch + 1, ${sessionsEnded(expr`${userId}`)})

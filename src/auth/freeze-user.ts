@@ -1,4 +1,4 @@
-/** Freezes and unfreezes users. A freeze ends all sessions, and cancels what waits. */
+/** Freezes and unfreezes users. A freeze ends all sessions and cancels what is still to apply. */
 import type { Actor } from "../platform/actor.ts";
 import { NOW, type When } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";

@@ -17,7 +17,7 @@ import { secretAt } from "./totp-secret.ts";
 
 export type FrozenBy = "self" | "operator";
 
-/** Over `users u`. NULL: nobody froze it. A freeze without a note of who is the operator's. */
+/** Over `users u`. NULL: not frozen. Without a note, as after a restore, the operator froze it. */
 export const FROZEN_BY: Expr = atom(
   "iif(u.frozen_at IS NULL, NULL, iif(u.frozen_by IS 'self', 'self', 'operator'))",
 );

@@ -123,7 +123,7 @@ export async function sessionResponse(
 
 const DAY_MS = 86_400_000;
 
-/** Throws `daily_limit`. The caller holds a turn, so an isolate registers one account at a time. */
+/** Throws `daily_limit` of a network. A turn is held, so an isolate registers one at a time. */
 export async function checkRegistrations(
   db: D1Database,
   { AUTH_DAILY_REGISTRATIONS: maximum }: Pick<Config, "AUTH_DAILY_REGISTRATIONS">,

@@ -57,7 +57,7 @@ export function actorRow({ credential }: Actor): CommandRow<keyof typeof ACTOR_F
     : { api_key_id: credential.apiKeyId, session_epoch: null, session_expires_at: null };
 }
 
-/** Whose a record is (contract.md section 1): the API key's, or the user's of all sessions. */
+/** Who owns a record (contract.md section 1): the API key, or the user for all their sessions. */
 export function rowCredential(user: Expr, actor: Columns<keyof typeof ACTOR_FIELDS>): Expr {
   return expr`coalesce(${actor.api_key_id}, ${user})`;
 }

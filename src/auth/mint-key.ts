@@ -115,7 +115,7 @@ export async function mintApiKey(
 export const OPERATOR_KEY_SCOPES = ["read", "trade"] as const satisfies readonly Scope[];
 export type OperatorKeyScope = (typeof OPERATOR_KEY_SCOPES)[number];
 
-/** No scopes before AUTH_OPERATOR_KEY_DELAY_SECS have passed, so that the user can revoke it. */
+/** The key has no scopes for AUTH_OPERATOR_KEY_DELAY_SECS, so that the user can revoke it. */
 export async function createOperatorApiKey(
   db: D1Database,
   settings: Config,

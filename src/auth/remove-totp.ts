@@ -1,4 +1,7 @@
-/** Turns TOTP off after AUTH_SECURITY_DELAY_SECS, so that its owner can cancel a removal. */
+/**
+ * Turns TOTP off after AUTH_SECURITY_DELAY_SECS, so that its owner can cancel a removal that a
+ * thief requested. No job applies it: a secret is valid until its `ends_at`.
+ */
 import type { SessionActor } from "../platform/actor.ts";
 import { NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
@@ -67,7 +70,7 @@ export async function cancelTotpRemoval(
 
 /** Cron task: deletes secrets that have ended with their recovery codes, and old wrong codes. */
 export async function trimTotp(db: D1Database): Promise<void> {
-  // There are few.
+  // The limit of 100 rows suffices, because few secrets end in one minute.
   const ended = sql`SELECT user_id, status FROM totp_secrets
     WHERE ends_at < ${NOW} - ${CODE_LIMITS.windowMs} ORDER BY ends_at LIMIT 100`;
   await batch(db, [

@@ -50,7 +50,10 @@ const WEBHOOKS: Place<{ id: string; user: string; url: string; types: string }> 
   },
 };
 
-/** Returns the number of rewrapped secrets, and whose do not open. Safe to repeat at any time. */
+/**
+ * Returns the number of rewrapped secrets, and whose secrets cannot be opened. Safe to repeat and
+ * during operation, because an update applies only if the sealed secret has not changed.
+ */
 export async function rewrapKeys(
   db: D1Database,
   { MASTER_KEYS: ring }: Pick<Config, "MASTER_KEYS">,

@@ -1,4 +1,4 @@
-/** Who may act for an account, as its audit events say. Pure: compare-rights.ts reads the rows. */
+/** Who may act for an account by its audit events, from which a row edited by SQL differs. Pure. */
 import { isDeepStrictEqual } from "node:util";
 import { codeMark, type KeyRights, passwordSha256, type Stored } from "../audit/event-details.ts";
 import type { DetailedKind } from "../audit/event-kinds.ts";

@@ -1,4 +1,7 @@
-/** How far a chain has been read. Writes that depend on blocks are in the batch that moves it. */
+/**
+ * Stores how far a chain has been read. Every write that depends on blocks is in the batch that
+ * moves the cursor, so it takes effect at most once.
+ */
 import type { Group } from "../platform/commit.ts";
 import { all, blob, first, raw, type Sql, sql } from "../platform/sql.ts";
 import type { Block } from "./follow-head.ts";

@@ -43,7 +43,7 @@ export class FailureAlert {
   }
 }
 
-/** Alerts of one Durable Object. Their subjects name it, because others make other calls. */
+/** Alerts of one Durable Object. Subjects name it, because another one may call other methods. */
 export class EndpointAlerts {
   /** Subjects of the open alerts, as JSON. An earlier instance may have left others. */
   #reported: string | undefined;

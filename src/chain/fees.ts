@@ -22,7 +22,7 @@ export function feeLimits(chain: ChainConfig): FeeLimits {
   };
 }
 
-/** Fees of the first attempt: the base fee may double. Undefined: it alone is above the limit. */
+/** Fees of the first attempt: the base fee may double. Undefined: it alone exceeds the limit. */
 export function firstFees(market: Market, limits: FeeLimits): Fees | undefined {
   if (market.baseFee > limits.maxFee) return undefined;
   const tip = tipOf(market, limits);

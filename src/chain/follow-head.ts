@@ -69,7 +69,11 @@ export function confirmedHeight(
   return finalized === null ? byCount : Math.min(byCount, finalized);
 }
 
-/** Reads blocks up to the head, of one endpoint's fork. Throws if it lacks the confirmed block. */
+/**
+ * Reads blocks up to the head from one endpoint, so that they belong to one fork. They are
+ * provisional, because confirm-blocks.ts reads them again from enough endpoints. Throws if the
+ * endpoint lacks the confirmed block.
+ */
 export async function followHead(
   endpoint: Endpoint,
   known: KnownBlocks,
@@ -175,8 +179,9 @@ export async function hashesAt(
 }
 
 /**
- * The hash that replaced the confirmed block in a deep reorg, which halts the chain. More than show
- * the block, and enough, must deny it: a liar can neither cause nor prevent a halt.
+ * The hash that replaced the confirmed block in a deep reorg, which halts the chain. Enough
+ * endpoints must deny the confirmed block, and more than still show it, so that one that lies can
+ * neither halt the chain nor prevent the halt.
  */
 export function replacementOf(
   chain: ChainConfig,

@@ -42,7 +42,7 @@ export function payerAccount(settings: Config, chain: ChainConfig): OperatorAcco
   );
 }
 
-/** By settings, because an address takes a multiplication on the curve. */
+/** Kept by settings, because an address takes a multiplication on the curve. */
 const addresses = new WeakMap<Config, readonly Address[]>();
 
 /** Addresses of the accounts that pay, of all chains that have one. */

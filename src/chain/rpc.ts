@@ -35,7 +35,10 @@ const NEXT_AFTER_MS = 1_000;
 
 const clients = new Map<string, PublicClient>();
 
-/** The endpoints from index `first` on. Resting quick ones come last. A single one is patient. */
+/**
+ * The chain's endpoints, from index `first` on, then the others. Quick ones that rest come last. A
+ * single one is always patient, because no other can be asked.
+ */
 export function endpoints(
   { rpc_urls }: ChainConfig,
   patience: Patience = "quick",
@@ -131,7 +134,10 @@ export async function readHead(endpoint: Endpoint, seen: number): Promise<BlockH
   return head;
 }
 
-/** Nonces used after a block. EIP-1898 names it by hash, so they are never another fork's. */
+/**
+ * Number of nonces that an account has used after a block. EIP-1898 names the block by hash,
+ * because the count of another fork would end transactions that are still open.
+ */
 export function noncesAtBlock({ client }: Endpoint, address: Hex, blockHash: Hex): Promise<number> {
   return client.getTransactionCount({ address, blockHash, requireCanonical: true });
 }

@@ -1,4 +1,7 @@
-/** Reads a range's logs from one endpoint. The last hash is compared, so they are of one fork. */
+/**
+ * Reads the logs of a block range. All requests go to one endpoint, and the last block must have
+ * the same hash before and after, so that the logs belong to one fork.
+ */
 import { getAddress, numberToHex, type RpcLog, formatLog } from "viem";
 import { type ChainConfig, type Config, vaultsOf } from "../platform/config.ts";
 import { type Contracts, decodeLogs, type MinedLog, WATCHED_TOPICS } from "./decode-logs.ts";

@@ -7,7 +7,10 @@ import { isNodeError } from "./rpc-transport.ts";
 
 export type Sent = {
   readonly host: string;
-  /** `refused`: the node states a reason. `unreachable`: it may have accepted them. */
+  /**
+   * `refused`: the node states a reason, so sending the same bytes again does not help.
+   * `unreachable`: no response, so the node may have accepted them.
+   */
   readonly status: "accepted" | "refused" | "unreachable";
   readonly reason?: string;
 };

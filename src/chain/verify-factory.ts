@@ -1,4 +1,4 @@
-/** Verifies a factory before its first address, because another one could lose deposits. */
+/** Verifies a factory's code and address before its first use, because deposits could be lost. */
 import { getAddress, type Hex, isAddressEqual, keccak256 } from "viem";
 import artifact from "../../contracts/artifacts/DepositFactory.json" with { type: "json" };
 import type { ChainConfig } from "../platform/config.ts";

@@ -27,11 +27,11 @@ export type Agreed<T> = {
 
 /**
  * Calls `ask` for as many endpoints as `witnessesOf` demands, from the index `preferred` on, so
- * that a liar is not always first. `ask` throws if its endpoint has no usable result, for example
- * because it lags. If those differ or fail (a slow one within a second), calls the
- * others and those that failed, all at once, until enough decide. Results agree if `textOf` returns
- * the same text. Throws `EndpointsDisagree` if no group is both large enough and the largest, or
- * `RpcUnavailable` if too few endpoints returned a result.
+ * that one that lies is not always first. `ask` throws if its endpoint has no usable result, for
+ * example because it lags. If the results differ or one fails, as a slow one does within a second,
+ * it calls the others and those that failed, all at once, and waits only for as many as decide.
+ * Results agree if `textOf` returns the same text. Throws `EndpointsDisagree` if no group is both
+ * large enough and the largest, or `RpcUnavailable` if too few endpoints returned a result.
  */
 export async function askAgreed<T>(
   chain: ChainConfig,
@@ -95,7 +95,7 @@ function isDecided(
   return largest >= needed && largest > second + total - answered;
 }
 
-/** The highest value that enough endpoints reach. A single one with a wrong height has no say. */
+/** The highest value that enough endpoints reach, so that a single wrong height has no effect. */
 export async function askHighest(
   chain: ChainConfig,
   ask: (endpoint: Endpoint) => Promise<number>,

@@ -1,4 +1,7 @@
-/** A session and a one-time code approve what a key asked for: two stolen keys do not suffice. */
+/**
+ * POST /custody/approve-withdrawal: a session with a fresh one-time code approves a withdrawal that
+ * a key has asked for. Two keys of one thief do not suffice, nor does a session alone.
+ */
 import type { MacKeys } from "../audit/event-mac.ts";
 import { type ActorFacts, actorFacts, actorPrecondition } from "../auth/may-write.ts";
 import { stepUp, type StepUpFields } from "../auth/step-up.ts";

@@ -1,4 +1,4 @@
-/** Deposit addresses: derived, numbered per user and chain, and watched for ever. */
+/** Deposit addresses are derived, numbered per user and chain, and watched permanently. */
 import type * as z from "zod";
 import { checksumAddress } from "../assets/address.ts";
 import { audited, auditRow, recordOf } from "../audit/audit.ts";

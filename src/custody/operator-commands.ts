@@ -82,7 +82,7 @@ export async function recordResume(
   const group = newGroup();
   const openHere = sql`chain = ${chain} AND done_group IS NULL`;
   await commitOrThrow(db, group, [
-    // Given anew, so that they also end a halt since.
+    // An open command is given anew, so that it also ends a halt that began after it.
     sql`UPDATE chain_commands SET actor = ${actor}, at = ${group.at}
       WHERE ${openHere} AND kind IN ('resume_chain', 'resume_payer')`,
     sql`INSERT INTO chain_commands (chain, kind, actor, at)

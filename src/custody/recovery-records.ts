@@ -1,4 +1,7 @@
-/** Recovery records: withdrawals and addresses, copied outside the database for its restore. */
+/**
+ * Recovery records: copies of withdrawals and addresses in the storage of payer and watcher, which
+ * a restore of the database leaves as it is. They are needed while such a restore is possible.
+ */
 import { inChunks } from "../platform/chunks.ts";
 
 /** D1's Time Travel reaches 30 days back. One more day allows for a late restore. */

@@ -1,4 +1,7 @@
-/** POST /custody/withdraw. The queue message after it only wakes the payer, so it may be lost. */
+/**
+ * POST /custody/withdraw: one operation inserts the withdrawal and moves its amount from available
+ * to pending. The queue message that follows only wakes the payer, so it may be lost.
+ */
 import { toHex } from "../assets/amount.ts";
 import type { AssetKey } from "../assets/asset.ts";
 import { auditRow, recordOf } from "../audit/audit.ts";

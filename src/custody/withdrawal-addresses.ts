@@ -1,4 +1,7 @@
-/** The address book. Its owner has AUTH_SECURITY_DELAY_SECS to remove what a thief has added. */
+/**
+ * The address book: where withdrawals may go under `withdraw_listed_only`. A new address is usable
+ * after AUTH_SECURITY_DELAY_SECS, so that its owner can remove one that a thief has added.
+ */
 import * as z from "zod";
 import { checksumAddress } from "../assets/address.ts";
 import { detailed, recordOf } from "../audit/audit.ts";

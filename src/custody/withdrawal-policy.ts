@@ -1,4 +1,4 @@
-/** What the account policy demands of a withdrawal, when it is ordered and when approved. */
+/** The account policy for withdrawals. An approval, maybe days later, checks it again. */
 import { toHex } from "../assets/amount.ts";
 import { sumText, withdrawnLastDay } from "../auth/exposure.ts";
 import { effectivePolicy } from "../auth/policy.ts";

@@ -17,7 +17,7 @@ export class JsonNumber {
 
 /** More than any body of this API needs, and too little to overflow a parser's stack. */
 export const MAX_DEPTH = 16;
-/** Of an object, a list or a query. More than any request needs. Checked before slow validation. */
+/** Members of an object, list or query: more than a request has. Checked before slow validation. */
 export const MAX_MEMBERS = 64;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

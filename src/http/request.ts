@@ -149,7 +149,10 @@ function toFieldErrors(issue: z.core.$ZodIssue, given: RawFields, where: Where):
   ];
 }
 
-/** Merges the query and the body of a DELETE. A field in both must have the same value. */
+/**
+ * Merges the query and the body of a DELETE. A field in both must have the same value by its
+ * schema, because spellings may differ. The caller validates the body's value, which is kept.
+ */
 export function mergeFields(
   schema: z.ZodObject,
   query: RawFields,

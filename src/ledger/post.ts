@@ -1,4 +1,4 @@
-/** The only writer of the journal. Triggers (0003_journal.sql) move the balances or abort. */
+/** The only writer of the journal. Triggers (0003_journal.sql) move balances or abort the batch. */
 import type { Group } from "../platform/commit.ts";
 import {
   atom,
@@ -46,7 +46,7 @@ export function post(group: Group, posting: Posting): Sql[] {
 
 /**
  * As `post` for each in turn, in two statements. At most five, because D1 limits the terms of a
- * UNION. One from `external` counts twice.
+ * UNION. A posting from `external` counts twice.
  */
 export function postTogether(group: Pick<Group, "at">, postings: readonly Posting[]): Sql[] {
   const opening = postings.filter(({ toExists }) => toExists !== true);

@@ -103,7 +103,8 @@ async function rejectIfTooLong(
 
 /**
  * A user has one statement written at a time, because each reads up to a million entries. The lease
- * is a row of D1, which all isolates share. Each chunk renews it.
+ * is a row of D1, which all isolates share. It is taken for a minute, renewed with each chunk and
+ * deleted at the end.
  */
 export const LEASE_MS = 60_000;
 const RETRY_SECS = 5;

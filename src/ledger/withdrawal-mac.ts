@@ -1,7 +1,7 @@
 /**
  * The MACs of a withdrawal: over its terms when accepted, over its id when approved. The payer
- * checks both before it signs (payer/park-withdrawal.ts), as the reconciliation does: who can write
- * SQL has nothing paid without a key of AUDIT_KEYS.
+ * checks both before it signs (payer/park-withdrawal.ts), and the reconciliation compares them. Who
+ * can write SQL can edit or insert a withdrawal, but it takes a key of AUDIT_KEYS to have it paid.
  */
 import { isMacOf, type MacKeys, macOf } from "../audit/event-mac.ts";
 import { type RowOf, typed } from "../platform/sql.ts";

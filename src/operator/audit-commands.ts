@@ -14,7 +14,10 @@ import {
 } from "./context.ts";
 import { sinceOption, userOption } from "./listed.ts";
 
-/** Writes the audit event of a command with `effects`, or before effects in several batches. */
+/**
+ * Writes the audit event of a command, in one batch with `effects`. If the effects need several
+ * batches, the caller writes the event first.
+ */
 export async function recordCommand(
   context: OperatorContext,
   kind: PlainKind,

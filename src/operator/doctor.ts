@@ -81,7 +81,10 @@ export function openSettings(settings: Config): Finding[] {
   return found.filter((one) => one !== false);
 }
 
-/** A Worker cannot read a lock, so this overwrites an empty object. R2 refuses with code 10069. */
+/**
+ * A Worker cannot read a bucket's lock, so this overwrites an object of its own. R2 refuses with
+ * the code 10069. Any other failure leaves it open whether there is a lock.
+ */
 async function checkLock(setting: string, key: string, bucket: R2Bucket): Promise<Finding[]> {
   const found = (value: string, risk: string) => [{ setting: `R2 bucket ${setting}`, value, risk }];
   try {

@@ -84,7 +84,10 @@ const Content = z.object({
   options: z.record(z.string(), z.unknown()).default({}),
 });
 
-/** Claims the order and records one that `changes` something. Returns an earlier call's answer. */
+/**
+ * Claims the order, so that no other call carries it out. One that `changes` something is recorded
+ * with its signature. Returns the answer of the first call if there was one.
+ */
 export async function claimOrder(
   db: D1Database,
   settings: Config,

@@ -14,7 +14,7 @@ import {
 } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
-/** Prints the admin's calls that send a mistaken transfer on. Each shows the next one. */
+/** Prints the admin's calls that send a mistaken transfer on, and the next. Changes nothing. */
 export async function rescue(context: OperatorContext): Promise<unknown> {
   const chain = chainNamed(context.settings, optional(context, "chain"));
   const transfer: MistakenTransfer = {

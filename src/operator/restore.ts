@@ -153,7 +153,10 @@ export async function isAuditBehind({ env, settings }: OperatorContext): Promise
   }
 }
 
-/** Opens an epoch of the audit log. A failure stops nothing else, because funds come first. */
+/**
+ * Opens an epoch of the audit log, so that no lost number is used again and `audit verify` can tell
+ * the loss from a forgery. A failure stops nothing else, because funds come first.
+ */
 export async function restoreAudit(context: OperatorContext, insists: boolean) {
   const { env, settings } = context;
   const actor = actorOf(context);

@@ -117,7 +117,10 @@ const json = <T extends z.ZodType>(schema: T) =>
     })
     .pipe(schema);
 
-/** Secrets by key id, newest first: `{ "k2": "…", "k1": "…" }`. The first one signs and seals. */
+/**
+ * Secrets by key id, newest first: `{ "k2": "…", "k1": "…" }`. New signatures and seals use the
+ * first one. Existing ones are verified or opened with the secret that they name.
+ */
 const SecretRing = json(
   z.record(z.string().regex(/^[a-z0-9_-]{1,32}$/), z.string().min(32)),
 ).refine((ring) => Object.keys(ring).length > 0, "must contain at least one secret");

@@ -1,4 +1,7 @@
-/** Limits per user and day on rows, so that none fills the database. The guard of a batch counts. */
+/**
+ * Limits per user and day on commands that leave rows behind, so that no user can fill the
+ * database. The count is written in the batch of the command and checked in its guard.
+ */
 import { NOW } from "./commit.ts";
 import type { Config } from "./config.ts";
 import type { ProblemData } from "./problem.ts";

@@ -1,4 +1,4 @@
-/** The deadline `not_after`. The guard compares it with D1's instant, so no delay can defeat it. */
+/** The deadline `not_after`. Guards compare it with D1's instant, so what is late does nothing. */
 import type { Precondition } from "./preconditions.ts";
 import { Problem, problem } from "./problem.ts";
 import { type Expr, expr } from "./sql.ts";

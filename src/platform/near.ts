@@ -1,4 +1,7 @@
-/** Opens every Durable Object. New ones are created near D1, because an object never moves. */
+/**
+ * The only place that opens Durable Objects. The platform creates an object near its first caller,
+ * which may be cron on any continent, and never moves it. So BOOK_LOCATION should name D1's region.
+ */
 import { config } from "./config.ts";
 
 type Options = { locationHint?: DurableObjectLocationHint };

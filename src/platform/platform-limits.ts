@@ -1,4 +1,4 @@
-/** The limits of Cloudflare and the texts of D1's errors. docs/platform.md has their sources. */
+/** Cloudflare's limits and texts of D1's errors (docs/platform.md). workerd enforces only some. */
 export const PLATFORM = {
   /** D1: statements of an invocation, or of one call of an object. */
   queries: 1_000,

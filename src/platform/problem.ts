@@ -131,7 +131,10 @@ export function invalidRequest(all: readonly FieldError[]): Problem {
   return new Problem({ code: "invalid_request", detail, errors });
 }
 
-/** `outcome`: whether it may have taken effect. After `unknown` repeat only what is idempotent. */
+/**
+ * The service cannot complete the request now. `outcome` says whether it may have taken effect.
+ * After `unknown`, a caller may repeat it only if it is idempotent or has an idempotency key.
+ */
 export function unavailable(
   outcome: "none" | "unknown",
   detail = "The database did not respond. Try again shortly.",

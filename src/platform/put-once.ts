@@ -1,6 +1,9 @@
 export type OnceBucket = Pick<R2Bucket, "put" | "head">;
 
-/** Puts an object, or leaves the one that is there. R2 may throw for a locked key that exists. */
+/**
+ * Puts an object, or leaves the one that is there, which the caller compares if it matters. R2 may
+ * report a locked key as a failed condition or throw, so an error counts only without the object.
+ */
 export async function putOnce(
   bucket: OnceBucket,
   key: string,

@@ -1,4 +1,7 @@
-/** Compares the schema with the expected one. A trigger may be missing, or move money elsewhere. */
+/**
+ * Compares the database with the schema that this code expects. A guard that is a trigger protects
+ * only if the database has it, and one that somebody added may send money elsewhere.
+ */
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { and, eq, isNull } from "drizzle-orm";

@@ -1,4 +1,7 @@
-/** How long rows stay in the database, and what reads them there. A test compares both. */
+/**
+ * How long rows stay in the database, and what reads them there. Rows that leave too early would
+ * make a guard or a promise wrong, so a test compares both.
+ */
 import { PLATFORM } from "./platform-limits.ts";
 
 const SECOND = 1_000;

@@ -8,7 +8,7 @@ import { addClosing, closingBalances, entriesIn } from "../ledger/trade-sums.ts"
 import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
 import { idsFrom } from "../platform/uuid.ts";
 
-/** reconcile.ts explains the two. */
+/** `recent` follows the newest rows, `full` starts from the first one (reconcile.ts). */
 export type Scan = "recent" | "full";
 
 /** Rows that are checked in turn, also without recent changes. The first follows the last. */

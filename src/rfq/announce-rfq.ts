@@ -1,4 +1,7 @@
-/** Writes a group's events from the rows that it stamped. Causes come before effects. */
+/**
+ * Writes a group's events from the rows that it stamped. Every path that ends or opens something
+ * announces it here. Within a stream, causes come before effects.
+ */
 import type { Group } from "../platform/commit.ts";
 import { storedAsset, storedEvent } from "../platform/event-forms.ts";
 import { atom, type Expr, expr, raw, type Sql, sql } from "../platform/sql.ts";

@@ -17,7 +17,10 @@ export type GroupEffects = {
 /** What the group decided about a quote. The command says the rest. */
 export type PlacedQuote = { readonly opened_at: number; readonly expires_at: number };
 
-/** One command of a commit group. `statements` begins with the guard, on which others depend. */
+/**
+ * One command of a commit group. `statements` begins with the guard. Everything after it depends on
+ * what the guard wrote, so an operation whose guard does not apply writes nothing.
+ */
 export type Operation = {
   readonly userId: string;
   /** When the service received the command, in Unix milliseconds by the clock of the Worker. */

@@ -10,7 +10,10 @@ export function endedAs(status: "cancelled" | "rejected", { at }: Pick<Group, "a
   return sql`iif(expires_at <= ${at}, 'expired', ${raw(`'${status}'`)})`;
 }
 
-/** Condition: the operation ended it in this group. Another one may have set the status. */
+/**
+ * Condition on requests or quotes: the operation has ended them in this group. Never ask by status,
+ * because an operation whose guard did not apply must not find what another one ended.
+ */
 export function endedBy(group: Group, operationId: string, alias?: "q"): Expr {
   const of = raw(alias === undefined ? "" : `${alias}.`);
   return expr`${of}ended_group = ${group.seq} AND ${of}ended_by = ${uuid(operationId)}`;

@@ -51,7 +51,7 @@ type ColdList<Row> = {
 /** Rows in order. All that fit are listed down to `completeTo`; null: to the last one. */
 type Part<Row> = { readonly rows: readonly Row[]; readonly completeTo: TimeId | null };
 
-/** A page of the user's own records, of the database and the archive. One may be in both. */
+/** A page of own records, of the database and the archive. One that is leaving may be in both. */
 export async function examinedPage<Row, Item>(
   archive: RecordArchive,
   userId: string,

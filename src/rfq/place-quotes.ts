@@ -100,7 +100,10 @@ async function sendToBook(
   }
 }
 
-/** Resolves once no command can take effect any more. A slow book delays the others no longer. */
+/**
+ * Resolves when a command that has not taken effect by then never will. One slow book does not
+ * delay the results of the others further.
+ */
 async function tooLate(env: Env, commands: readonly PlaceQuote[]): Promise<undefined> {
   const receivedAt = Math.max(...commands.map((command) => command.receivedAt));
   const waitMs = config(env).RFQ_COMMAND_MAX_WAIT_MS + MAX_CLOCK_LEAD_MS;

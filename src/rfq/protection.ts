@@ -101,7 +101,7 @@ export async function resetProtection(env: Env, actor: Actor, ip?: string) {
 /** Makers whose quotes cron cancels in one minute. */
 const MAX_MAKERS = 100;
 
-/** Cron: cancels what an accept had to leave open. Returns whether more is due. */
+/** Cron: cancels what an accept left open because a quote could not be released. True: go on. */
 export async function closeTripped(env: Env): Promise<boolean> {
   const makers = await all<{ id: string }>(
     env.DB,

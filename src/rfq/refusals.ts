@@ -1,4 +1,4 @@
-/** The rate class of refused commands. A user who has used it up costs no read of D1. */
+/** Refused commands cost a user nothing, so they have a rate class. At its limit D1 is not read. */
 import { countRefusal } from "../http/rate-limit.ts";
 import { config } from "../platform/config.ts";
 import type { Actor } from "../platform/actor.ts";

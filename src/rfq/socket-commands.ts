@@ -146,7 +146,7 @@ export class SocketCommands {
   }
 }
 
-/** A frame that cannot be parsed, or has an unknown op or field. A broken client's are counted. */
+/** A frame that cannot be parsed, or has an unknown op or field. Several close the socket. */
 class MalformedFrame extends Problem {
   constructor(errors: readonly FieldError[]) {
     super(invalidRequest(errors).data);

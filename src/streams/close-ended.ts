@@ -1,4 +1,4 @@
-/** Closes sockets of what has ended at any time, so a repeat closes what the first call left. */
+/** Closes sockets of credentials ended at any time, so a repeat closes what a first call left. */
 import { NOW } from "../platform/commit.ts";
 import { logged } from "../platform/log.ts";
 import { all, readUuid, type Sql, sql, uuid } from "../platform/sql.ts";

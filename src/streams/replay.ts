@@ -30,7 +30,7 @@ export type SnapshotPart = {
 /** What a new subscriber asks for. Undefined for nothing but the head. */
 export type Wanted = { readonly snapshot: Snapshot } | { readonly since: number } | undefined;
 
-/** Registers and reads the head and the rows in one batch, so the rows stand exactly at it. */
+/** Registers and reads head and rows in one batch, so the rows stand exactly at the head. */
 export async function openStream(
   db: D1Database,
   { stream, token }: Registration,

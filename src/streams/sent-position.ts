@@ -38,7 +38,7 @@ export class SentPosition {
     return this.#last;
   }
 
-  /** The automatic pong carries it. The runtime keeps the pong while the object hibernates. */
+  /** The automatic pong carries the position. The runtime keeps it while the object hibernates. */
   moveTo(seq: number): void {
     this.#last = seq;
     this.#ctx.setWebSocketAutoResponse(

@@ -1,6 +1,7 @@
 /**
- * Ends transactions whose nonce was used at the confirmed height, by whatever transaction. The
- * vault's events up to it are applied, so members without an outcome return to the queue.
+ * Ends transactions whose nonce was used at the confirmed height, even by another transaction. The
+ * watcher has applied the vault's events up to that height, so a member without an outcome was not
+ * paid and returns to the queue.
  */
 import { PAYMENT_STATE } from "../../chain/vault-calls.ts";
 import { closedAlert } from "../../platform/alert.ts";

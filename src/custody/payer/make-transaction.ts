@@ -1,4 +1,8 @@
-/** Makes one transaction. The guard grants its nonce or not, and it is sent only once stored. */
+/**
+ * Makes one transaction of the operator account. Nonce, signed bytes and members are stored in one
+ * batch, and sent only after that. The bytes are signed before the batch, for a nonce that the
+ * guard then grants or not.
+ */
 import { alertWhile, clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { feeLimits, firstFees, type Fees } from "../../chain/fees.ts";
 import { confirmedNonces } from "./agreed-reads.ts";

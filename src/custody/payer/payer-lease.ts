@@ -1,4 +1,7 @@
-/** A new payer takes the lease. From that commit on, no guard of an older instance applies. */
+/**
+ * Decides which payer instance may allocate nonces. A new instance takes the lease. From that
+ * commit on, no guard of an older instance applies, even if it is still running.
+ */
 import { alertRow } from "../../platform/alert.ts";
 import { commit, commitOrThrow, type Group, newGroup } from "../../platform/commit.ts";
 import { type Expr, expr, first, type Sql, sql, uuid } from "../../platform/sql.ts";

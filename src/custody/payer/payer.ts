@@ -9,7 +9,10 @@ import { payRound } from "./pay-round.ts";
 import { takeLease } from "./payer-lease.ts";
 import { restorePayments, type RestoreReport } from "./restore-payments.ts";
 
-/** Wait of an idle payer, unless woken. Then an instance that lost the lease takes it again. */
+/**
+ * Wait of an idle payer. Queue messages and cron wake it earlier. After it, an instance that lost
+ * the lease takes it again, in case the new one is gone.
+ */
 const IDLE_POLL_MS = 30_000;
 const RECORDS = "withdrawal:";
 

@@ -1,12 +1,13 @@
 /**
  * Transactions that a reorg has removed, and those of an account that paid before. After a reorg
  * below the confirmed block the payer halts. After `chain resume` it sends the same bytes again,
- * which pays no id twice, but no payment that had no effect, because its batch number may be used.
- * Its nonce must still be used, so it becomes a `cancel`: a transfer of nothing to the account
- * itself (send-transaction.ts). The key of a former account may be gone or stolen, so its bytes are
- * resent and never replaced. They take no nonce of the new account. A payment keeps its batch
- * number and members until the confirmed chain shows that it is over, which `revokeRole` for the
- * old account ensures.
+ * which pays no id twice. A payment that had no effect is not sent again, because another one may
+ * have used its batch number since. Its nonce must be used before later ones, so it becomes a
+ * `cancel`: a transfer of nothing to the account itself (send-transaction.ts).
+ *
+ * The key of a former account may be gone or stolen, so its bytes are resent and never replaced.
+ * They take no nonce of the new account. A payment keeps its batch number and members until the
+ * confirmed chain shows that it is over. `revokeRole` for the old account ends it in any case.
  */
 import { type Hex, InconsistentNode } from "../../chain/rpc.ts";
 import { closedAlert } from "../../platform/alert.ts";
@@ -35,9 +36,10 @@ export async function haltIfRemoved(context: HeadView): Promise<boolean> {
 }
 
 /**
- * Carries out the payer's part of `chain resume` in one batch: reopens ended transactions whose
- * nonce is unused at the confirmed block, and ends the halt, unless it is newer than the command,
- * so not reviewed. While the chain itself is halted, the command waits for the watcher.
+ * Carries out the payer's part of `chain resume`: reopens ended transactions whose nonce is unused
+ * at the confirmed block, and ends the halt, in one batch so that nothing is resumed without them.
+ * While the chain itself is halted, the command waits for the watcher. A halt that is newer than
+ * the command stays, because the operator has not reviewed it.
  */
 export async function resumePayer(context: HeadView): Promise<void> {
   const { db, cursor, account } = context;

@@ -234,7 +234,10 @@ async function advanceSequences(db: D1Database, chain: string): Promise<void> {
   ]);
 }
 
-/** Lets the payer continue unless a payment is lost or it halted anew. Returns whether it may. */
+/**
+ * Lets the payer continue unless a payment is lost, or it was halted anew since the call began. A
+ * lost failure does not keep it halted, because it moved no money. Returns whether it may continue.
+ */
 async function resumePaying(
   db: D1Database,
   { chain, vault }: ChainConfig,

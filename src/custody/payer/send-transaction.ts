@@ -13,7 +13,7 @@ import type { HeadView } from "./payer-context.ts";
 
 /** Limit of attempts per nonce. Sixty raises of 12.5 % exceed any limit of fees. */
 const MAX_ATTEMPTS = 60;
-/** Blocks that must have left an attempt out. The first may have been built before it arrived. */
+/** Blocks that must leave an attempt out before its fees rise. The first may be older than it. */
 const MIN_BLOCKS = 2;
 
 /**

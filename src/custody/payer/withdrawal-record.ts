@@ -1,4 +1,4 @@
-/** A withdrawal's recovery record: what a restore needs, saved before the payment is signed. */
+/** What a restore needs of a withdrawal, saved outside the database before it is signed. */
 import { uuidTextOf } from "../../audit/audit.ts";
 import { NOW } from "../../platform/commit.ts";
 import { all, type RowOf, select, sql, typed } from "../../platform/sql.ts";

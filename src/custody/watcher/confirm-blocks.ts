@@ -133,7 +133,8 @@ function alertPhantoms(group: Group, chain: string, phantoms: readonly Vanished[
 
 /**
  * Deletes the sweepable rows of addresses swept in a later block than their last deposit. In the
- * same block the order is open, so the reconciliation deletes the row (tracked-holdings.ts).
+ * same block the deposit may have come after the sweep, so that row stays until the reconciliation
+ * finds the address empty (tracked-holdings.ts).
  */
 function deleteSwept(
   { settings, chain }: WatcherContext,

@@ -1,6 +1,6 @@
 /**
  * Credits confirmed deposits, small ones once due. At most 2^62 units of an asset are issued over
- * all chains, so no account exceeds that. A deposit that does not fit is quarantined.
+ * all chains, so no account exceeds that. A deposit that does not fit is quarantined alone.
  */
 import type { Group } from "../../platform/commit.ts";
 import type { Config } from "../../platform/config.ts";

@@ -211,8 +211,9 @@ function stripPrefix(hex: string): string {
 }
 
 /**
- * Limit of a chain's deposits that are unconfirmed or were orphaned lately, which an endpoint can
- * invent and a reorg drop. Beyond it a deposit is recorded and credited once it is confirmed.
+ * Limit of a chain's deposits that are unconfirmed or were orphaned lately. An endpoint can invent
+ * any number of them, and anyone can cause them where a reorg drops them again. Beyond it a new
+ * deposit is recorded only at the confirmed height, in the batch that credits it.
  */
 export const MAX_UNCONFIRMED = 5_000;
 /** An orphaned deposit counts for this time, so that one flood does not hide new ones for longer. */
@@ -222,7 +223,10 @@ const ORPHANED_MS = 7 * 86_400_000;
 /** Rows that one batch deletes. */
 const ROWS_PER_TRIM = 1_000;
 
-/** Orphans what the latest reading did not find. If it is mined again, it is the same deposit. */
+/**
+ * Orphans the deposits of a range that the latest reading did not find. The same batch has stamped
+ * those it found. The row stays, because the same transaction may be mined again.
+ */
 export function orphanUnseen(
   group: Group,
   { chain, above, upTo, when }: { chain: string; above: number; upTo: number | null; when: Sql },

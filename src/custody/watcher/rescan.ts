@@ -1,4 +1,7 @@
-/** Reads confirmed blocks again. What is known does not change, and what was missed is added. */
+/**
+ * Reads confirmed blocks again: for a restore, for `chain rescan`, and when they are a day old.
+ * Known deposits and vault events do not change, so only what was missed is credited or settled.
+ */
 import { alertRow } from "../../platform/alert.ts";
 import { type Cursor, readCursor } from "../../chain/chain-cursor.ts";
 import { readHeader } from "../../chain/rpc.ts";
@@ -67,7 +70,7 @@ async function rescanRange(
   if (work.length > 0) await commitMove(context, group, work);
 }
 
-/** Carries out the oldest `chain rescan`, with its progress per range. True: more is left. */
+/** Carries out the oldest `chain rescan`. A range and its progress are one batch. True: go on. */
 export async function rescanOnCommand(context: WatcherContext): Promise<boolean> {
   const { db, chain } = context;
   for (let ranges = 0; ranges < RANGES_PER_ROUND; ranges++) {

@@ -1,8 +1,9 @@
 /**
  * Restores deposit addresses that are newer than a restored backup, from the watcher's recovery
  * records. The blocks since then are read again, without moving the cursor, to find deposits to
- * them. A lost user is restored with the same id, frozen and unable to log in. An operator returns
- * the account once the user has proved their identity.
+ * them. A deposit that is found twice stays one. A lost user is restored with the same id, frozen
+ * and unable to log in, so that their funds are accounted for. An operator returns the account once
+ * the user has proved their identity.
  */
 import { auditRow, recordBy } from "../../audit/audit.ts";
 import { readCursor } from "../../chain/chain-cursor.ts";

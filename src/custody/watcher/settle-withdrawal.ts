@@ -1,4 +1,4 @@
-/** Applies confirmed vault events to withdrawals. The payer's own record is never trusted. */
+/** Applies confirmed vault events of any transaction. The payer's own record is never trusted. */
 import type { VaultEvent } from "../../chain/decode-logs.ts";
 import type { Group } from "../../platform/commit.ts";
 import { type Sql, type Expr, expr, sql, uuid } from "../../platform/sql.ts";
@@ -155,7 +155,10 @@ function requeueSkipped(group: Group): Sql {
       WHERE m.ended_group = ${group.seq} AND m.outcome = 'Skipped')`;
 }
 
-/** Ends members whose event was recorded: a skip only its batch's, `AlreadyDone` only voids. */
+/**
+ * Ends the members whose event this group recorded. A skip ends only the member of its own batch,
+ * and a void without effect (`AlreadyDone`) ends only voids.
+ */
 function endMembers(group: Group): Sql {
   return sql`UPDATE batch_members SET ended_group = ${group.seq}, outcome = e.kind
     FROM vault_events e JOIN withdrawals w ON w.payment_id = e.payment_id AND w.chain = e.chain
@@ -179,7 +182,7 @@ function alertOtherTerms(group: Group, chain: string): Sql {
         WHERE a.kind = 'payment_terms' AND a.subject = ${subject} AND a.resolved_at IS NULL)`;
 }
 
-/** Alerts: payments without a withdrawal, on other terms, or after a return (halts the chain). */
+/** Alerts of payments without a withdrawal, on other terms, or after a refund (halts the chain). */
 function alertUnexpectedPayments(group: Group, chain: string): Sql[] {
   const paid = (condition: Sql) =>
     sql`EXISTS (SELECT 1 FROM vault_events e

@@ -1,4 +1,4 @@
-/** What the operator does to markets. Each change is one commit. What it ends follows it. */
+/** What the operator does to markets. Each change is one commit. What it ends is cancelled next. */
 import { type AuditRecord, commitAudited } from "../../audit/audit.ts";
 import { assetKey } from "../../assets/asset.ts";
 import { type Group, NOW } from "../../platform/commit.ts";
@@ -115,7 +115,10 @@ function upsert(group: Group, given: string, reopen: boolean, guard: Sql): Sql {
       OR (${reopen} AND markets.closed_at IS NOT NULL)`;
 }
 
-/** Closes a market for good and cancels what is open in it. Undefined if it is not listed. */
+/**
+ * Closes a listed market for good and cancels what is open in it. Repeating it cancels what an
+ * interrupted call left open. Returns undefined if the asset is not listed.
+ */
 export async function closeMarket(
   env: Env,
   asset: string,
