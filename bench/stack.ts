@@ -1,7 +1,6 @@
 /**
- * Starts the bundle of `wrangler deploy` in workerd with D1 in files, without a proxy in front. The
- * peer runs in the same workerd. There is no chain, no cron and no rate limit, so that nothing else
- * runs during a measurement.
+ * Starts the bundle of `wrangler deploy` in workerd with D1 in files, and the peer in the same one.
+ * There is no proxy, chain, cron or rate limit, so that nothing else runs during a measurement.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -117,7 +116,6 @@ const METER_SETTLES_MS = 300;
 /** workerd closes idle connections, so a later call on one of them may fail. */
 export const ONE_CALL = { headers: { connection: "close" } };
 const WRAPPERS = ["meter", "limits", "committer", "cron"] as const;
-/** A file system in memory. */
 const MEMORY_FOLDER = "/dev/shm";
 
 let bundle: Promise<{ dir: string; modules: BundledModule[] }> | undefined;
