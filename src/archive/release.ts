@@ -268,7 +268,8 @@ function addVenueDays(condition: Sql): Sql {
       ${boundedSum("m.usdc_amount")}, ${boundedSum("m.taker_fee")}, ${boundedSum("m.maker_fee")}
     FROM matches m WHERE ${condition} GROUP BY 1, 2
     ON CONFLICT (day, venue) DO UPDATE SET trades = trades + excluded.trades,
-      ${addBounded("venue_days", "usdc_amount")}, ${addBounded("venue_days", "taker_fee")}, ${addBounded("venue_days", "maker_fee")}`;
+      ${addBounded("venue_days", "usdc_amount")}, ${addBounded("venue_days", "taker_fee")},
+      ${addBounded("venue_days", "maker_fee")}`;
 }
 
 function sealIs(number: number, condition: Expr): Expr {

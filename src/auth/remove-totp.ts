@@ -57,7 +57,8 @@ export async function cancelTotpRemoval(
 ): Promise<void> {
   const { userId } = actor;
   const waiting = (at: Expr) =>
-    expr`EXISTS (SELECT 1 ${validSecret({ userId }, at)} AND (ends_at IS NOT NULL OR next_from > ${at}))`;
+    expr`EXISTS (SELECT 1 ${validSecret({ userId }, at)}
+      AND (ends_at IS NOT NULL OR next_from > ${at}))`;
   const record = recordOf(actor, "totp_removal_cancelled", { ip: clientIp, subjectId: userId });
   const applied = await commitOwnChange(db, actor, {
     record: detailed(settings, record, {}),

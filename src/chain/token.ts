@@ -60,7 +60,8 @@ export function tokenName(asset: AssetKey): string {
 /** The same in SQL, of a column that contains an asset. */
 export function tokenNameOf(column: "w.asset" | "p.asset"): Expr {
   const asset = raw(column);
-  return expr`iif(instr(${asset}, ':') = 0, ${asset}, substr(${asset}, 1, instr(${asset}, ':') - 1))`;
+  return expr`iif(instr(${asset}, ':') = 0, ${asset},
+    substr(${asset}, 1, instr(${asset}, ':') - 1))`;
 }
 
 /** Subject of the alert `token_refuses`. */

@@ -297,7 +297,7 @@ function isFunded(settings: Config, { actor, terms }: WithdrawCommand): Precondi
   ];
 }
 
-/** Failed withdrawals count, so that a payment that always reverts cannot be repeated for ever. */
+/** Failed withdrawals count, too. Else a user could repeat one that always reverts for ever. */
 function queuedToday(user: Expr, at: Expr, settings: Config): Expr {
   return expr`SELECT count(*) FROM (SELECT 1 FROM withdrawals
     WHERE user_id = ${user} AND created_at > ${at} - ${DAY_MS}

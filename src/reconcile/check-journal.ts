@@ -24,7 +24,7 @@ export function scanName(scan: Scan, kind: ScanKind): string {
 /** Differences that one check of one chunk lists. */
 export const MAX_PER_CHUNK = 100;
 
-/** Checks each transfer by itself. */
+/** Checks what one transfer alone must fulfil, without its neighbours. */
 export async function checkTransfers(db: D1Database, chunk: Chunk): Promise<Difference[]> {
   const invalid = await all<InvalidRow>(db, invalidTransfers(chunk));
   return [

@@ -156,6 +156,6 @@ it.each([
   expect(await approve(apiKeyId, 0, slow)).toBeUndefined();
   expect(changed.row).toMatchObject({ active_from: null, approved_at: null });
   expect(await rowOf(apiKeyId)).toEqual(changed.row);
-  const { items } = (await apiOf(user).get("/auth/get-audit-events")).json as any;
-  expect(items).not.toContainEqual(expect.objectContaining({ kind: "api_key_approved" }));
+  const { json } = await apiOf(user).get("/auth/get-audit-events");
+  expect(json["items"]).not.toContainEqual(expect.objectContaining({ kind: "api_key_approved" }));
 });

@@ -29,7 +29,7 @@ async function withdrawal(status: string, updatedAt: number): Promise<Withdrawal
   };
 }
 
-it("has the members that a restore reads after a month, whatever the columns are called", async () => {
+it("names the members that a restore reads a month later", async () => {
   const { userId } = await newUser();
   const inserted = await insertWithdrawal(userId, { updatedAt: 5 });
   expect(await readRecords(db, [inserted.withdrawalId])).toEqual([

@@ -93,7 +93,7 @@ describe("the address book", () => {
       address_id: expect.not.stringMatching(others["address_id"]),
     });
     const listOf = async (who: TestUser, query = "") =>
-      (await apiOf(who).get(`/custody/get-withdrawal-addresses${query}`)).json as any;
+      (await apiOf(who).get(`/custody/get-withdrawal-addresses${query}`)).json;
     expect((await listOf(user)).items).toHaveLength(2);
     const { items, next_cursor } = await listOf(user, "?limit=1");
     expect(items).toEqual([json]);

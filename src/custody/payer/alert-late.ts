@@ -1,4 +1,4 @@
-/** Reports withdrawals that take too long, whatever the reason, from the database alone. */
+/** Reports withdrawals that take too long. It reads only the database, so no cause prevents it. */
 import { alertWhile, raiseAlert } from "../../platform/alert.ts";
 import { NOW } from "../../platform/commit.ts";
 import type { Config } from "../../platform/config.ts";

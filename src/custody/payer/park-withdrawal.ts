@@ -26,9 +26,9 @@ export async function parkOverLimit(
       id: job.withdrawalId,
       detail:
         `withdrawal ${job.withdrawalId} of ${job.amount} ${job.asset} on ${context.chain.chain} ` +
-        `exceeds the vault's largest payment of ${limits.get(job.asset)?.maximum}. Raise the limit, then withdrawals ` +
-        `retry --id ${job.withdrawalId}; or return the funds: withdrawals fail --id ` +
-        job.withdrawalId,
+        `exceeds the vault's largest payment of ${limits.get(job.asset)?.maximum}. Raise the ` +
+        `limit, then withdrawals retry --id ${job.withdrawalId}; or return the funds: ` +
+        `withdrawals fail --id ${job.withdrawalId}`,
     });
   return jobs.filter((job) => !parked.has(job));
 }

@@ -80,5 +80,6 @@ export function depositsDue(chain: string): Expr {
 function issuedOf(settings: Config): Sql {
   const owners = settings.CHAINS.map(({ chain }) => externalOwner(chain));
   return sql`coalesce((SELECT -sum(balance) FROM accounts
-    WHERE owner IN (${join(owners, ", ")}) AND accounts.asset = deposits.asset AND kind = 'external'), 0)`;
+    WHERE owner IN (${join(owners, ", ")}) AND accounts.asset = deposits.asset
+      AND kind = 'external'), 0)`;
 }

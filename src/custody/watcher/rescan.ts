@@ -103,7 +103,9 @@ export async function recheckOldBlocks(context: WatcherContext): Promise<boolean
   const from = (cursor.recheckedNumber ?? Math.max(chain.start_block - 1, 0)) + 1;
   const to = from + rangeLimit(context) - 1;
   if (to > cursor.confirmed.number || !(await isOld(context, cursor, to))) return false;
-  const missed = `A deposit in blocks ${from} to ${to} was missed and is credited now. Check the RPC endpoints.`;
+  const missed =
+    `A deposit in blocks ${from} to ${to} was missed and is credited now. ` +
+    "Check the RPC endpoints.";
   await rescanRange(context, cursor, { from, to }, (group, when, found) => [
     sql`UPDATE chain_cursors SET rechecked_number = ${to} WHERE chain = ${chain.chain} AND ${when}`,
     alertRow(group, "deposit_missed", chain.chain, missed, sql`${found} > 0`),
