@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import { constants, DatabaseSync } from "node:sqlite";
 import { type Run, wranglerOf } from "./wrangler.ts";
 
 type ArchiveObject = { readonly key: string; readonly sha256: string; readonly bytes: number };
@@ -19,7 +19,9 @@ export async function backup(given: {
 }): Promise<{ objects: number; fetched: number }> {
   const { database, bucket, out } = given;
   const wrangler = wranglerOf(given.wrangler);
-  mkdirSync(out, { recursive: true, mode: 0o700 });
+  // Emails and hashes are in it, also if the directory exists and others may read that.
+  process.umask(0o077);
+  mkdirSync(out, { recursive: true });
   const path = join(out, "database.sql");
   await wrangler.must(["d1", "export", database, "--remote", "--output", `${path}.next`]);
   const objects = objectsOf(`${path}.next`);
@@ -40,21 +42,27 @@ export async function backup(given: {
   return { objects: objects.length, fetched };
 }
 
-/** Throws if the export does not make a database. */
+/**
+ * Throws if the export does not make a database, or would write elsewhere: a thief of the account
+ * chooses its statements and keys.
+ */
 function objectsOf(path: string): ArchiveObject[] {
   const db = new DatabaseSync(":memory:");
+  db.setAuthorizer((action) =>
+    action === constants.SQLITE_ATTACH ? constants.SQLITE_DENY : constants.SQLITE_OK,
+  );
   db.exec(readFileSync(path, "utf8"));
   return db
     .prepare(
-      `SELECT 'journal/' || epoch || '/' || number AS key, lower(hex(sha256)) AS sha256, bytes
+      `SELECT epoch, number, lower(hex(sha256)) AS sha256, bytes
        FROM journal_seals ORDER BY number`,
     )
     .all()
-    .map((row) => ({
-      key: String(row["key"]),
-      sha256: String(row["sha256"]),
-      bytes: Number(row["bytes"]),
-    }));
+    .map(({ epoch, number, sha256, bytes }) => {
+      if (!Number.isSafeInteger(epoch) || !Number.isSafeInteger(number))
+        throw new Error(`a seal of the export has the number ${number} of epoch ${epoch}`);
+      return { key: `journal/${epoch}/${number}`, sha256: String(sha256), bytes: Number(bytes) };
+    });
 }
 
 function digestOf(path: string): string {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -52,6 +52,24 @@ it("an export that makes no database leaves the last backup", async () => {
   await save(EXPORT, OBJECTS);
   await expect(save("CREATE TABLE", OBJECTS)).rejects.toThrow("incomplete input");
   expect(readFileSync(join(out, "database.sql"), "utf8")).toBe(EXPORT);
+});
+
+it.each([
+  ["a key with folders", "INSERT INTO journal_seals VALUES (1, '../../x', x'00', 1);", "epoch"],
+  ["a number with folders", "INSERT INTO journal_seals VALUES ('../x', 1, x'00', 1);", "number"],
+  ["a negative fraction", "INSERT INTO journal_seals VALUES (-0.5, 1, x'00', 1);", "number"],
+  ["another file", "ATTACH '/tmp/backup-elsewhere' AS x;", "not authorized"],
+])("%s in the export writes nothing", async (_, statement, reason) => {
+  const sql = EXPORT.replace(/INSERT.*/s, statement);
+  await expect(save(sql, {})).rejects.toThrow(reason);
+  expect([asked, readdirSync(out)]).toEqual([[], ["database.sql.next"]]);
+});
+
+it("nobody else reads a backup, even in a directory that others may read", async () => {
+  chmodSync(out, 0o755);
+  await save(EXPORT, OBJECTS);
+  for (const name of ["database.sql", "objects.json", "archive/journal/3/2"])
+    expect(statSync(join(out, name)).mode & 0o077, name).toBe(0);
 });
 
 function sha256(text: string): string {
