@@ -58,10 +58,12 @@ function objectsOf(path: string): ArchiveObject[] {
        FROM journal_seals ORDER BY number`,
     )
     .all()
-    .map(({ epoch, number, sha256, bytes }) => {
+    .map((row) => {
+      const [epoch, number] = [Number(row["epoch"]), Number(row["number"])];
       if (!Number.isSafeInteger(epoch) || !Number.isSafeInteger(number))
-        throw new Error(`a seal of the export has the number ${number} of epoch ${epoch}`);
-      return { key: `journal/${epoch}/${number}`, sha256: String(sha256), bytes: Number(bytes) };
+        throw new Error("a seal of the export has an epoch or number that is no integer");
+      const key = `journal/${epoch}/${number}`;
+      return { key, sha256: String(row["sha256"]), bytes: Number(row["bytes"]) };
     });
 }
 
