@@ -39,7 +39,7 @@ export const HEADERS = {
     example: '"read";r=0;t=10',
   },
   "idempotency-replayed": {
-    description: "`true` if the response repeats an earlier one",
+    description: "`true` if an earlier request made the record, which is returned as it is now",
     schema: { type: "string", enum: ["true"] },
   },
 } as const;

@@ -85,8 +85,8 @@ itself.
 
 \`POST /rfq/request\` and \`POST /rfq/quote\` take \`Idempotency-Key\`, or \`idempotency_key\` in
 the body, where a signature covers it. For an hour, the same key with the same body returns the
-result of the first request, with the header \`idempotency-replayed: true\`. The same key with a
-different body returns 422. The \`client_withdrawal_id\` of a withdrawal works the same way, without
+record of the first request as it is now, with the header \`idempotency-replayed: true\`. The same
+key with a different body returns 422. The \`client_withdrawal_id\` of a withdrawal works the same way, without
 a time limit.
 
 \`x-repeatable\` marks the writes that may be repeated after a lost response: repeating them, with

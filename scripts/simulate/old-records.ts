@@ -1,6 +1,6 @@
 /**
  * Commands that succeeded, and their records. Wherever a record is now, its owner reads what was
- * placed, and a repeated command has the result that it had before.
+ * placed, and so does a repeated command.
  */
 import { isDeepStrictEqual } from "node:util";
 import { recordArchive } from "../../src/archive/cold-records.ts";
@@ -14,6 +14,7 @@ import { listMatches } from "../../src/rfq/list-matches.ts";
 import { listOwnQuotes } from "../../src/rfq/list-quotes.ts";
 import { listOwnRequests } from "../../src/rfq/list-requests.ts";
 import { matchView, quoteView, requestView } from "../../src/rfq/rfq-records.ts";
+import { resultBody } from "../../src/rfq/result.ts";
 import type { Dice } from "../soak/dice.ts";
 import { repeated } from "./commands.ts";
 import { credentialOf } from "./people.ts";
@@ -125,7 +126,7 @@ export class OldRecords {
     return row === undefined ? undefined : String(row["status"]);
   }
 
-  /** The same command again gets the same result, also if the record that it names has left. */
+  /** The same command again gets its record as it is now, also if it has left the database. */
   async #repeat({ command, result, at }: Old, trading: Trading, dice: Dice): Promise<void> {
     if (this.#isKeyFree(result, at)) return;
     const by = this.#scene.people.all.find(({ userId }) => userId === command.actor.userId);
@@ -135,8 +136,10 @@ export class OldRecords {
     const again = repeated({ ...command, ...sent, socketId: undefined }, uuidv7());
     if (again === undefined) return;
     const now = await trading.carryOut(again);
-    const same = now.ok && isDeepStrictEqual(contentOf(now), contentOf(result));
-    if (!same || !now.replayed)
+    if (!now.ok || !now.replayed || now.kind !== result.kind)
+      throw new Violation("repeat_is_a_replay", JSON.stringify({ again, now, result }));
+    if (result.kind !== "cancelled") this.#compare(viewOf(result), viewOf(now));
+    else if (!isDeepStrictEqual(now, { ...result, replayed: true }))
       throw new Violation("repeat_is_answered_as_before", JSON.stringify({ again, now, result }));
   }
 
@@ -184,8 +187,9 @@ export class OldRecords {
   }
 }
 
-function contentOf(result: Success): unknown {
-  return result.kind === "cancelled" ? result.id : result.row;
+function viewOf(result: Success): View {
+  // Safe cast: every body is an object.
+  return resultBody(result) as View;
 }
 
 function idsOf(page: Page<View>, name: string): { ids: string[]; next: string | null } {

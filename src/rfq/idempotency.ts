@@ -1,7 +1,7 @@
 /**
  * Idempotency keys. A record has the hashes of its key and terms, and the guard of a command looks
- * for a record with the key. A repeat reads the result from that record, which is in the database
- * for longer than the life of the key.
+ * for a record with the key. A repeat returns that record as it is now. It is in the database for
+ * longer than the life of the key.
  */
 import { hash as digestOf } from "node:crypto";
 import { crc32 } from "node:zlib";
@@ -32,10 +32,10 @@ import {
   type Result,
 } from "./command.ts";
 import {
-  newQuoteColumns,
-  newRequestColumns,
+  quoteColumns,
   type QuoteRow,
   reader,
+  requestColumns,
   type RequestRow,
 } from "./rfq-records.ts";
 
@@ -102,7 +102,7 @@ export function hashIsUnused(op: Keyed["op"], hash: Expr, at: Expr): Expr {
   return expr`NOT EXISTS (SELECT 1 FROM ${keyedRecord(op, raw("k"), { hash, at })})`;
 }
 
-/** Hash of the terms and result of the key's earlier command, as JSON text. Null without one. */
+/** Hash of the key's terms, and its record as it is now, as JSON text. Null without one. */
 export type EarlierFacts = { readonly earlier: string | null };
 
 export function earlierFacts(command: Keyed): Columns<"earlier"> {
@@ -110,11 +110,10 @@ export function earlierFacts(command: Keyed): Columns<"earlier"> {
   if (idempotency === undefined) return { earlier: atom("NULL") };
   const { userId } = actor;
   const key = { hash: blob(hashOfKey(command)), at: NOW };
-  // What the record was when it was made: its terms never change.
   const [result, record, owner] =
     op === "open_request"
-      ? [newRequestColumns(reader(userId)), keyedRecord(op, raw("r"), key), raw("requester_id")]
-      : [newQuoteColumns("maker"), keyedRecord(op, raw("q"), key), raw("maker_id")];
+      ? [requestColumns(reader(userId)), keyedRecord(op, raw("r"), key), raw("requester_id")]
+      : [quoteColumns("maker"), keyedRecord(op, raw("q"), key), raw("maker_id")];
   return {
     earlier: expr`SELECT ${jsonText(expr`json_array(hex(terms_hash), ${jsonObject(result)})`)}
       FROM ${record} AND ${owner} = ${uuid(userId)}`,

@@ -41,7 +41,10 @@ import { openRequestOf, placeQuoteOf, placeQuotesOf } from "./read-commands.ts";
 import { submitCommand } from "./submit.ts";
 import { type Api, reply } from "../http/route-definition.ts";
 
-const REPLAYED = { "idempotency-replayed": "true" };
+const REPLAYED = "idempotency-replayed";
+const REPLAYED_HEADER = { [REPLAYED]: "`true` when an earlier call had done it" };
+const replayHeaders = ({ replayed }: { replayed: boolean }) =>
+  replayed ? { [REPLAYED]: "true" } : {};
 /** Every command can fail because its book cannot commit. */
 const BOOK_PROBLEMS: readonly ProblemCode[] = ["unavailable"];
 
@@ -93,8 +96,8 @@ function registerRequestRoutes(api: Api): void {
     ],
     handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
       const command = openRequestOf(body, { actor, receivedAt }, idempotencyKey);
-      const { row, replayed } = unwrap(await submitCommand(env, command), "request");
-      return reply(requestView(row), replayed ? REPLAYED : {});
+      const result = unwrap(await submitCommand(env, command), "request");
+      return reply(requestView(result.row), replayHeaders(result));
     },
   });
   route(api, {
@@ -120,6 +123,7 @@ function registerOwnRequestRoutes(api: Api): void {
     description: "The open quotes on it end with it. It is too late once a quote was accepted.",
     fields: z.strictObject({ request_id: described(uuidField, "Id of the request to cancel") }),
     response: CancelledRequest,
+    responseHeaders: REPLAYED_HEADER,
     problems: [
       ...BOOK_PROBLEMS,
       "request_unknown",
@@ -129,8 +133,9 @@ function registerOwnRequestRoutes(api: Api): void {
     ],
     handler: async ({ env, actor, receivedAt, fields: { request_id: requestId } }) => {
       const sent = { actor, receivedAt, operationId: uuidv7() };
-      unwrap(await submitCommand(env, { op: "cancel_request", ...sent, requestId }), "cancelled");
-      return { request_id: requestId, status: "cancelled" as const };
+      const command = { op: "cancel_request", ...sent, requestId } as const;
+      const result = unwrap(await submitCommand(env, command), "cancelled");
+      return reply({ request_id: requestId, status: "cancelled" as const }, replayHeaders(result));
     },
   });
   route(api, {
@@ -171,8 +176,8 @@ function registerPlacingRoutes(api: Api): void {
     problems: [...BOOK_PROBLEMS, ...PLACE_QUOTE_PROBLEMS],
     handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
       const command = placeQuoteOf(body, { actor, receivedAt }, idempotencyKey);
-      const { row, replayed } = unwrap(await submitCommand(env, command), "quote");
-      return reply(quoteView(row), replayed ? REPLAYED : {});
+      const result = unwrap(await submitCommand(env, command), "quote");
+      return reply(quoteView(result.row), replayHeaders(result));
     },
   });
   route(api, {
@@ -234,11 +239,13 @@ function registerQuoteRoutes(api: Api): void {
     description: "What it reserved is available again. It is too late once the quote was accepted.",
     fields: z.strictObject({ quote_id: described(uuidField, "Id of the quote to cancel") }),
     response: CancelledQuote,
+    responseHeaders: REPLAYED_HEADER,
     problems: [...BOOK_PROBLEMS, "quote_unknown", "not_quote_owner", "quote_not_open"],
     handler: async ({ env, actor, receivedAt, fields: { quote_id: quoteId } }) => {
       const sent = { actor, receivedAt, operationId: uuidv7() };
-      unwrap(await submitCommand(env, { op: "cancel_quote", ...sent, quoteId }), "cancelled");
-      return { quote_id: quoteId, status: "cancelled" as const };
+      const command = { op: "cancel_quote", ...sent, quoteId } as const;
+      const result = unwrap(await submitCommand(env, command), "cancelled");
+      return reply({ quote_id: quoteId, status: "cancelled" as const }, replayHeaders(result));
     },
   });
 }
@@ -290,6 +297,7 @@ function registerMatchRoutes(api: Api): void {
       "Repeating an accept returns the same match.",
     body: AcceptBody,
     response: Match,
+    responseHeaders: REPLAYED_HEADER,
     problems: [
       ...BOOK_PROBLEMS,
       "quote_unknown",
@@ -308,8 +316,9 @@ function registerMatchRoutes(api: Api): void {
     handler: async ({ env, actor, receivedAt, body }) => {
       const { quote_id: quoteId, not_after: notAfter } = body;
       const sent = { actor, receivedAt, notAfter, matchId: publicId() };
-      const result = await submitCommand(env, { op: "accept", ...sent, quoteId });
-      return matchView(unwrap(result, "match").row);
+      const command = { op: "accept", ...sent, quoteId } as const;
+      const result = unwrap(await submitCommand(env, command), "match");
+      return reply(matchView(result.row), replayHeaders(result));
     },
   });
   route(api, {

@@ -55,7 +55,9 @@ const SCHEMAS = { quote: Quote, quotes: Quotes, cancel_quote: CancelBody, accept
 type Shaped = Record<string, unknown> & { readonly op: keyof typeof SCHEMAS };
 
 /** The body of a result, or the problem. */
-type Outcome = { readonly data: unknown } | { readonly problem: ProblemData };
+type Outcome =
+  | { readonly data: unknown; readonly replayed?: boolean }
+  | { readonly problem: ProblemData };
 
 export class SocketCommands {
   readonly #env: Env;
@@ -97,7 +99,7 @@ export class SocketCommands {
       const outcome = (await this.#inFlight.run(socket, () => this.#carryOut(fields, sent))) ?? {
         problem: tooManyInFlight(limit, "this socket"),
       };
-      if ("data" in outcome) reply(socket, { type: "result", id, data: outcome.data });
+      if ("data" in outcome) reply(socket, { type: "result", id, ...outcome });
       else replyProblem(socket, id, outcome.problem);
     } catch (error) {
       if (error instanceof MalformedFrame) return rejectMalformed(socket, id, error.data);
@@ -124,7 +126,8 @@ export class SocketCommands {
 
   async #submit(command: Command): Promise<Outcome> {
     const result = await submitCommand(this.#env, command, this.#book);
-    return result.ok ? { data: resultBody(result) } : { problem: result.problem };
+    if (!result.ok) return { problem: result.problem };
+    return { data: resultBody(result), replayed: result.replayed };
   }
 
   /** The first one has been counted as the frame. */
@@ -245,7 +248,7 @@ function countMalformedFrame(socket: WebSocket): number {
 
 function reply(
   socket: WebSocket,
-  message: { type: "result" | "error"; id: string | null; data: unknown },
+  message: { type: "result" | "error"; id: string | null; data: unknown; replayed?: boolean },
 ): void {
   try {
     socket.send(JSON.stringify({ ...message, at: toWireTime(now()) }));

@@ -109,6 +109,39 @@ awakeAndEvicted("the RFQ routes", (maybeEvict) => {
     expect((await requester.get("/rfq/get-requests")).json["items"]).toHaveLength(1);
   });
 
+  it("replay a command with its record as it is now", async () => {
+    const { requester, maker, asset, stream } = await newTraders();
+    const replayOf = async (send: () => ReturnType<typeof maker.post>) => {
+      await maybeEvict(stream);
+      const { headers, json } = await send();
+      expect(headers.get("idempotency-replayed")).toBe("true");
+      return json;
+    };
+    const ask = () =>
+      requester.post("/rfq/request", { ...asset, amount: "1", side: "Bid", idempotency_key: "r" });
+    const { request_id } = (await ask()).json;
+    const quote = (idempotency_key: string) =>
+      maker.post("/rfq/quote", { request_id, price: 650_000, idempotency_key });
+    const { quote_id } = (await quote("cancelled")).json;
+    expect(await replayOf(ask)).toMatchObject({ quote_count: 1, best_price: 650_000 });
+    const cancel = () => maker.delete(`/rfq/quote?quote_id=${quote_id}`);
+    expect((await cancel()).headers.get("idempotency-replayed")).toBeNull();
+    await replayOf(cancel);
+    const end = { status: "cancelled", close_reason: "cancelled" };
+    expect(await replayOf(() => quote("cancelled"))).toMatchObject(end);
+    const again = { request_id, price: 650_000, idempotency_key: "cancelled" };
+    const { results } = (await maker.post("/rfq/quotes", { quotes: [again] })).json;
+    expect(results).toMatchObject([{ replayed: true, quote: { quote_id, ...end } }]);
+
+    const taken = (await quote("taken")).json["quote_id"];
+    const accept = () => requester.post("/rfq/accept", { quote_id: taken });
+    const match = await accept();
+    expect(match.headers.get("idempotency-replayed")).toBeNull();
+    expect(await replayOf(accept)).toEqual(match.json);
+    expect(await replayOf(() => quote("taken"))).toMatchObject({ status: "accepted" });
+    expect(await replayOf(ask)).toMatchObject({ status: "matched", quote_count: 0 });
+  });
+
   it("list quotes best first, in pages without gaps, by status", async () => {
     const { requester, maker, asset, stream } = await newTraders();
     const request = await requester.post("/rfq/request", {

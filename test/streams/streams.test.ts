@@ -305,12 +305,26 @@ awakeAndEvicted("a command on a socket", (maybeEvict) => {
     expect(placed).toMatchObject({
       type: "result",
       data: { status: "open", price: 500_000, usdc_amount: "0xa" },
+      replayed: false,
     });
     await maybeEvict(stream);
     ofMaker.send({ id: "2", op: "cancel_quote", quote_id: placed.data.quote_id });
     expect(await ofMaker.until(({ id }) => id === "2")).toMatchObject({
       type: "result",
       data: { status: "cancelled" },
+      replayed: false,
+    });
+    ofMaker.send({
+      id: "4",
+      op: "quote",
+      request_id: request.request_id,
+      price: 500_000,
+      idempotency_key: "a",
+    });
+    expect(await ofMaker.until(({ id }) => id === "4")).toMatchObject({
+      type: "result",
+      data: { status: "cancelled", quote_id: placed.data.quote_id },
+      replayed: true,
     });
     ofRequester.send({ id: "3", op: "accept", quote_id: placed.data.quote_id });
     expect(await ofRequester.until(({ id }) => id === "3")).toMatchObject({
