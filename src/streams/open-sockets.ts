@@ -27,6 +27,9 @@ export type ArmedSocket = {
   readonly stream: string;
 };
 
+/** A socket's place, and when it was last heard. */
+export type Heard = { readonly place: string; readonly heardAt: number };
+
 export type OnDisconnect = {
   readonly arm: (socket: ArmedSocket) => Promise<void>;
   /** Idempotent. */
@@ -42,6 +45,7 @@ export const CHECK_MS = 600_000;
 export const MAX_UNANSWERED_BYTES = 4 * 1_024 * 1_024;
 /** An armed socket that sends nothing for this long, not even a ping, has ended. */
 export const MAX_SILENCE_MS = 30_000;
+const SILENT = "no text frame for 30 s; protocol pings do not count";
 /** How exactly the last frame is remembered, so that a busy socket writes its state seldom. */
 const HEARD_EVERY_MS = 1_000;
 const MAX_TRIES = 10;
@@ -86,13 +90,33 @@ export class OpenSockets {
     this.#unanswered.delete(socket);
     const state = readState(socket);
     const at = now();
-    if (state.armed && at - state.heardAt >= HEARD_EVERY_MS)
-      writeState(socket, { ...state, heardAt: at });
+    if (at - state.heardAt >= HEARD_EVERY_MS) writeState(socket, { ...state, heardAt: at });
   }
 
-  placesOf(userId: string): string[] {
-    const sockets = this.#ctx.getWebSockets(tagOf({ userId }));
-    return sockets.filter(isOpen).map((socket) => readState(socket).place);
+  /** The places of a user's open sockets, and when each was last heard. */
+  heardOf(userId: string): Heard[] {
+    return this.#openOf(userId).map((socket) => ({
+      place: readState(socket).place,
+      heardAt: this.#heardAt(socket),
+    }));
+  }
+
+  /** Closes a socket whose place is needed. False if it has been heard since `before`. */
+  closeSilent(userId: string, place: string, before: number): boolean {
+    const socket = this.#openOf(userId).find((open) => readState(open).place === place);
+    if (socket === undefined) return true;
+    if (this.#heardAt(socket) > before) return false;
+    this.close(socket, CLOSE_NOT_READING, "silent for 2 minutes, and a new socket needs its place");
+    return true;
+  }
+
+  #openOf(userId: string): WebSocket[] {
+    return this.#ctx.getWebSockets(tagOf({ userId })).filter(isOpen);
+  }
+
+  /** Only text frames count. The runtime shows no protocol ping. */
+  #heardAt(socket: WebSocket): number {
+    return Math.max(readState(socket).heardAt, this.#pingedAt(socket));
   }
 
   /** The ids of the sockets that are armed and open, or about to be. */
@@ -115,13 +139,11 @@ export class OpenSockets {
   closeEnded(at: number): number | null {
     let next: number | null = null;
     for (const socket of this.#ctx.getWebSockets()) {
-      const { armed, heardAt, endsAt: end } = readState(socket);
+      const { armed, endsAt: end } = readState(socket);
       const endsAt = end ?? Infinity;
-      const silentAt = armed
-        ? Math.max(heardAt, this.#pingedAt(socket)) + MAX_SILENCE_MS
-        : Infinity;
+      const silentAt = armed ? this.#heardAt(socket) + MAX_SILENCE_MS : Infinity;
       if (endsAt <= at) this.close(socket, CLOSE_UNAUTHORIZED, "credential expired");
-      else if (silentAt <= at) this.close(socket, CLOSE_NOT_READING, "sent nothing for 30 s");
+      else if (silentAt <= at) this.close(socket, CLOSE_NOT_READING, SILENT);
       else next = Math.min(endsAt, silentAt, next ?? at + CHECK_MS);
     }
     return next;

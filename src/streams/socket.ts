@@ -12,7 +12,7 @@ export type SocketState = {
   readonly armed: boolean;
   /** The assets whose events it receives; null for all (asset-filter.ts). */
   readonly assets: ReadonlySet<string> | null;
-  /** Unix milliseconds of about the last frame but pings, or of the upgrade. */
+  /** Unix milliseconds of about the last text frame but `ping`, or of the upgrade. */
   readonly heardAt: number;
   /** Start of the current minute and its number of malformed frames. */
   readonly malformedSince: number;
@@ -22,8 +22,9 @@ export type SocketState = {
 /** The credential was revoked or has expired, or its user is frozen. Get a new one to reconnect. */
 export const CLOSE_UNAUTHORIZED = 4401;
 /**
- * The subscriber was sent 4 MiB without sending anything itself, or has armed its socket and sent
- * nothing for 30 s, so it may not be reading. Reconnect with `since`, and send `ping`.
+ * The subscriber may not be reading: it was sent 4 MiB without sending anything itself, has armed
+ * its socket and sent nothing for 30 s, or nothing for 2 minutes when its user needed the place.
+ * Reconnect with `since`, and send `ping`.
  */
 export const CLOSE_NOT_READING = 4408;
 /** RFC 6455: policy violation, here too many malformed frames or too many frames. */

@@ -5,6 +5,7 @@ import { near } from "../platform/near.ts";
 import { now } from "../platform/time.ts";
 import { accountStream, type StreamEvent } from "./event-log.ts";
 import type { SocketsOf } from "./notify.ts";
+import type { Heard } from "./open-sockets.ts";
 import { answerClose, readState, readUpgrade } from "./socket.ts";
 import { SocketHost, type StreamContent } from "./socket-host.ts";
 
@@ -87,8 +88,17 @@ export abstract class StreamObject extends DurableObject<Env> {
     }
   }
 
+  /** For accounts of the last release. */
   async placesOf(userId: string): Promise<string[]> {
-    return this.sockets.open.placesOf(userId);
+    return this.sockets.open.heardOf(userId).map(({ place }) => place);
+  }
+
+  async heardOf(userId: string): Promise<Heard[]> {
+    return this.sockets.open.heardOf(userId);
+  }
+
+  async closeSilent(userId: string, place: string, before: number): Promise<boolean> {
+    return this.sockets.open.closeSilent(userId, place, before);
   }
 
   /** The ids of the sockets whose end cancels quotes and that are open, or about to be. */

@@ -75,3 +75,25 @@ it("frees the places of sockets that ended without notice", async () => {
   for (let n = 1; n < LIMIT / 2; n++) expect(await upgradeStatus(user)).toBe(101);
   expect(await upgradeStatus(user)).toBe(429);
 });
+
+it("closes the socket that has been silent longest, for at least two minutes", async () => {
+  const user = await newUser();
+  const opened = async (minutesAgo: number, count: number) => {
+    setClock({ now: () => Date.now() - minutesAgo * 60_000 });
+    return Promise.all(Array.from({ length: count }, () => connect(user, newStream())));
+  };
+  const [older, longest] = [...(await opened(3, 1)), ...(await opened(4, 1))];
+  const alive = await opened(5, 2);
+  const [pinging, sending] = alive;
+  await opened(1, LIMIT - 4);
+  setClock({});
+  pinging?.send("ping");
+  sending?.send({ id: "x", op: "none" });
+  await Promise.all([pinging?.until("pong"), sending?.until("error")]);
+  expect(await upgradeStatus(user)).toBe(101);
+  expect(await longest?.untilClosed()).toBe(4408);
+  expect(older?.closed).toBeUndefined();
+  expect(await Promise.all([upgradeStatus(user), upgradeStatus(user)])).toEqual([101, 429]);
+  expect(await older?.untilClosed()).toBe(4408);
+  expect(alive.map(({ closed }) => closed)).toEqual([undefined, undefined]);
+});
