@@ -16,6 +16,7 @@ import { INTRODUCTION, TAGS } from "./introduction.ts";
 import { nameObjects } from "./name-objects.ts";
 import { nameSchemas } from "./name-schemas.ts";
 import { problemExamples } from "./problem-examples.ts";
+import { sayDefaults } from "./say-defaults.ts";
 import { addLinks, namePages, shareResponses } from "./share-parts.ts";
 
 /**
@@ -58,6 +59,7 @@ export function describeApi(app: Api): OpenApi {
   nameSchemas(document.paths, schemas);
   namePages(operations, schemas);
   nameObjects(operations, schemas);
+  sayDefaults(operations, schemas);
   addLinks(document.paths);
   document.components["responses"] = shareResponses(operations);
   return document;

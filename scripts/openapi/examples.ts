@@ -38,6 +38,16 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   "request_approval",
 ]);
 
+/** The names of all schemas that a schema refers to. */
+export function reached(schema: JsonSchema, schemas: Schemas, found = new Set<string>()): string[] {
+  for (const [, name = ""] of JSON.stringify(schema).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+    if (found.has(name)) continue;
+    found.add(name);
+    reached(schemas[name] ?? {}, schemas, found);
+  }
+  return [...found];
+}
+
 /** Undefined if no sample fits. scripts/openapi.ts then reports the field as having no example. */
 export function exampleOf(schema: JsonSchema, schemas: Schemas, name = ""): unknown {
   if (schema.$ref !== undefined)

@@ -1,7 +1,7 @@
 /** models.py of the Python client: the records, and the messages of the streams. */
 import type { Streams } from "./bundle-streams.ts";
 import type { OpenApi } from "./describe.ts";
-import type { JsonSchema, Schemas } from "./examples.ts";
+import { type JsonSchema, reached, type Schemas } from "./examples.ts";
 import {
   docstring,
   fieldName,
@@ -100,16 +100,6 @@ function bodiesOf(document: OpenApi, schemas: Schemas): Set<string> {
     );
   const variants = bodies.flatMap((name) => schemas[name]?.oneOf ?? []);
   return new Set([...bodies, ...variants.map(({ $ref = "" }) => $ref.split("/").at(-1) ?? "")]);
-}
-
-/** The names of all schemas that a schema refers to. */
-function reached(schema: JsonSchema, schemas: Schemas, found = new Set<string>()): string[] {
-  for (const [, name = ""] of JSON.stringify(schema).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
-    if (found.has(name)) continue;
-    found.add(name);
-    reached(schemas[name] ?? {}, schemas, found);
-  }
-  return [...found];
 }
 
 function isClass(schema: JsonSchema | undefined): boolean {

@@ -118,6 +118,15 @@ describe("reference documentation", () => {
     expect(listed.filter((code) => !PROBLEM_CODES.some((known) => known === code))).toEqual([]);
   });
 
+  it.each(["openapi", "asyncapi"])("%s.json says the defaults of bodies in words", (name) => {
+    // Generators make a field with `default` a required one. Schemas of parameters stand apart.
+    const { schemas } = JSON.parse(read(`docs/${name}.json`)).components;
+    const defaults = JSON.stringify(schemas).match(/.{40}"default":(?!\{).{20}/g);
+    expect(defaults).toBe(null);
+    const item = schemas.SeveralQuotesItem.properties.expires_in_secs;
+    expect(item.description).toMatch(/Default: 30$/);
+  });
+
   it("shows makers at most six lines that sign the test vector", ({ skip }) => {
     skip(spawnSync("python3", ["--version"]).status !== 0, "Python is not installed");
     const page = read("docs/for-makers.md");

@@ -1,7 +1,7 @@
 /**
  * Clients that are generated from docs/openapi.json in TypeScript, Python and Go. With each, a
- * program logs in and trades. The generators of Python and Go are installed into a temporary
- * folder, in the versions that test/generators pins.
+ * program logs in and trades, and sends required fields only. The generators of Python and Go are
+ * installed into a temporary folder, in the versions that test/generators pins.
  */
 import { execFile, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -84,11 +84,11 @@ const { balance } = await call<"getUsdcBalance">(["GET", "/custody/get-usdc-bala
 const side: Side = "Bid";
 const request = await call<"createRequest">(["POST", "/rfq/request", taker], {
   venue_id: "venue_one", asset_id, amount: "1000000", side,
-  disclose_identity: false, expires_in_secs: 60,
 });
 const quote = await call<"createQuote">(["POST", "/rfq/quote", maker], {
-  request_id: request.request_id, price: 650_000, expires_in_secs: 60,
+  request_id: request.request_id, price: 650_000,
 });
+await call<"setProtection">(["POST", "/rfq/protection", maker], { window_secs: 60 });
 const page = await call<"listQuotesOnRequest">(
   ["GET", "/rfq/quote?request_id=" + request.request_id, taker],
 );

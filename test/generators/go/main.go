@@ -22,18 +22,16 @@ func main() {
 	balance, err := taker.GetUsdcBalanceWithResponse(ctx)
 	check(err, balance.Body, balance.JSON200 != nil)
 
-	amount, life := "1000000", 60
 	terms := rfq.CreateRequestJSONRequestBody{}
 	check(terms.FromRequestTermsByAmount(rfq.RequestTermsByAmount{
-		VenueId: "venue_one", AssetId: assetId, Amount: amount, Side: rfq.RequestSideBid,
-		ExpiresInSecs: &life,
+		VenueId: "venue_one", AssetId: assetId, Amount: "1000000", Side: rfq.RequestSideBid,
 	}), nil, true)
 	request, err := taker.CreateRequestWithResponse(ctx, nil, terms)
 	check(err, request.Body, request.JSON201 != nil)
 
 	requestId := request.JSON201.RequestId
 	quote, err := maker.CreateQuoteWithResponse(ctx, nil, rfq.CreateQuoteJSONRequestBody{
-		RequestId: requestId, Price: 650_000, ExpiresInSecs: &life,
+		RequestId: requestId, Price: 650_000,
 	})
 	check(err, quote.Body, quote.JSON201 != nil)
 

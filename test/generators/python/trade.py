@@ -50,7 +50,6 @@ request = expect(
             asset_id=asset_id,
             amount="1000000",
             side=RequestSide.BID,
-            expires_in_secs=60,
         ),
     ),
 )
@@ -58,7 +57,7 @@ quote = expect(
     Quote,
     create_quote.sync(
         client=maker,
-        body=QuoteTerms(request_id=request.request_id, price=650_000, expires_in_secs=60),
+        body=QuoteTerms(request_id=request.request_id, price=650_000),
     ),
 )
 page = expect(

@@ -1096,7 +1096,7 @@ class SeveralQuotesItem:
     """
     expires_in_secs: int | None = None
     """Seconds until the quote expires, from when the service received it. It is firm until
-    then.
+    then. Default: 30
     """
     label: str | None = None
     """Your own name for it; nobody else sees it, and it need not be unique"""
