@@ -10,6 +10,7 @@ import { createApp } from "../src/app.ts";
 import { describeApi, type OpenApi } from "./openapi/describe.ts";
 import { bundleStreams, type Streams } from "./openapi/bundle-streams.ts";
 import { pythonModels } from "./openapi/python-models.ts";
+import { pythonProblems } from "./openapi/python-problems.ts";
 import { pythonOperations } from "./openapi/python-operations.ts";
 import { ROOT } from "./stack/bundle.ts";
 
@@ -50,6 +51,7 @@ function generated(document: OpenApi): [path: string, text: string][] {
     ["docs/asyncapi.json", json(streams)],
     ["packages/client-python/src/rfq_custody/models.py", pythonModels(document, streams)],
     ["packages/client-python/src/rfq_custody/operations.py", pythonOperations(document)],
+    ["packages/client-python/src/rfq_custody/problems.py", pythonProblems(document)],
   ];
 }
 

@@ -34,7 +34,14 @@ export function typeOf(schema: JsonSchema, list = "list"): string {
   const reference = schema.$ref ?? schema.allOf?.find(({ $ref }) => $ref !== undefined)?.$ref;
   if (reference !== undefined) return nameOf(reference);
   if (schema.const !== undefined) return `Literal[${JSON.stringify(schema.const)}]`;
-  if (schema.anyOf !== undefined) return schema.anyOf.map((each) => typeOf(each, list)).join(" | ");
+  if (schema.anyOf !== undefined) {
+    // A list of texts that may grow: a type checker finds a wrong one by those that are known.
+    const known = schema.anyOf.some((each) => each.enum !== undefined);
+    const parts = schema.anyOf.filter(
+      (each) => !known || each.enum !== undefined || each.type !== "string",
+    );
+    return parts.map((each) => typeOf(each, list)).join(" | ");
+  }
   const types = [schema.type].flat().map((type) => {
     if (type === "null") return "None";
     const values = schema.enum?.filter((value) => value !== null);

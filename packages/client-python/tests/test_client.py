@@ -23,6 +23,7 @@ from rfq_custody import (
     format_units,
     parse_units,
     price,
+    problems,
 )
 from rfq_custody._order import StreamOrder
 from rfq_custody._wire import decode, encode
@@ -242,6 +243,18 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         other = "0x" + "00" * 20
         with self.assertRaises(WrongTerms):
             await client_of(serve).custody.withdraw(**terms)
+
+    async def test_a_problem_is_caught_by_its_cause_and_by_its_family(self) -> None:
+        for code, each in DESCRIPTION["components"]["examples"].items():
+            known = Problem(each["value"], status=each["value"]["status"])
+            self.assertEqual(type(known).__name__, code.title().replace("_", ""))
+        newer = Problem({"code": "newer"}, status=409)
+        self.assertIs(type(newer), problems.Conflict)
+        self.assertIs(type(Problem({}, status=418)), Problem)
+        answer = problem("insufficient_funds", 409)
+        with self.assertRaises(problems.InsufficientFunds) as raised:
+            await client_of(lambda _: answer).rfq.accept(quote_id="q")
+        self.assertIsInstance(raised.exception, problems.Conflict)
 
     async def test_a_problem_has_its_members_typed(self) -> None:
         answer = problem("insufficient_funds", 409, available="0x30d40", required="0x9eb10")

@@ -1,6 +1,6 @@
 """Client of the rfq-custody service. Amounts are `int` in native units, prices `int` times 1e6."""
 
-from . import models
+from . import models, problems
 from ._auth import Auth
 from ._client import Client
 from ._errors import NoAnswer, Problem, WrongTerms
@@ -27,4 +27,5 @@ __all__ = [
     "models",
     "parse_units",
     "price",
+    "problems",
 ]

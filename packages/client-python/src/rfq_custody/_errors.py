@@ -6,16 +6,29 @@ import json
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ._wire import UNSET, decode
-from .models import ProblemBody
+from .models import ProblemBody, ProblemCode
 
 T = TypeVar("T")
 
 
 class Problem(Exception):
-    """The service rejected a call. Handle it by `code`, an unknown code by `status`."""
+    """The service rejected a call. Catch it by cause, as `problems.InsufficientFunds`, or by its
+    family, as `problems.Conflict`, to which codes belong that are newer than this package.
+    """
+
+    _kinds: ClassVar[dict[str | int, type[Problem]]] = {}
+    """By code, and by the status of a family."""
+
+    def __init_subclass__(cls, *, kind: str | int | None = None) -> None:
+        if kind is not None:
+            Problem._kinds[kind] = cls
+
+    def __new__(cls, raw: Mapping[str, Any], *, status: int, **_: object) -> Problem:
+        kind = Problem._kinds.get(raw.get("code", ""), Problem._kinds.get(status, cls))
+        return super().__new__(kind if issubclass(kind, cls) else cls)
 
     def __init__(
         self,
@@ -30,7 +43,8 @@ class Problem(Exception):
         given = {"code": "unexpected_answer", "detail": "", "request_id": "", **given}
         self.body = decode(ProblemBody, given)
         """All members of the body, with amounts as `int`, for example `available`."""
-        self.code: str = self.body.code
+        self.code: ProblemCode = self.body.code
+        """A code that is newer than this package is none of the type."""
         self.status = status
         self.retry_after = retry_after
         """Seconds to wait before a retry, from the header Retry-After, if it was sent."""
