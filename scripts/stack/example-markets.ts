@@ -8,6 +8,10 @@ type ExampleMarket = {
   asset_id: string;
   title: string;
   outcome: string;
+  event_id: string;
+  category: string;
+  description: string;
+  rules_url: string;
   url: string;
   closes_at: string;
 };
@@ -21,49 +25,87 @@ export const TEST_MARKET = {
   test: true,
 } as const;
 
+type Question = Pick<
+  ExampleMarket,
+  "venue_id" | "title" | "category" | "description" | "closes_at"
+>;
+
 const question = (
-  venue_id: LocalVenue,
-  [title, slug, closes_at]: readonly [title: string, slug: string, closes_at: string],
+  event_id: string,
+  about: Question,
   outcomes: Readonly<Record<string, string>>,
 ): ExampleMarket[] =>
-  Object.entries(outcomes).map(([asset_id, outcome]) => ({
-    venue_id,
-    asset_id,
-    title,
-    outcome,
-    url: `https://${venue_id.replace("_", "-")}.example/markets/${slug}`,
-    closes_at,
-  }));
+  Object.entries(outcomes).map(([asset_id, outcome]) => {
+    const site = `https://${about.venue_id.replace("_", "-")}.example`;
+    const [url, rules_url] = [`${site}/markets/${event_id}`, `${site}/rules/${event_id}`];
+    return { ...about, asset_id, outcome, event_id, url, rules_url };
+  });
 
 export const EXAMPLE_MARKETS: readonly ExampleMarket[] = [
   ...question(
-    "venue_one",
-    ["Fed cuts rates at its January 2030 meeting?", "fed-cut-jan-2030", "2030-01-30T19:00:00Z"],
+    "fed-cut-jan-2030",
+    {
+      venue_id: "venue_one",
+      title: "Fed cuts rates at its January 2030 meeting?",
+      category: "Economics",
+      description: "Yes if the upper bound of the target range is lower after the meeting.",
+      closes_at: "2030-01-30T19:00:00Z",
+    },
     { "0x1": "Yes", "0x2": "No" },
   ),
   ...question(
-    "venue_one",
-    ["Bitcoin above $250,000 on 31 December 2029?", "btc-250k-2029", "2029-12-31T23:59:00Z"],
+    "btc-250k-2029",
+    {
+      venue_id: "venue_one",
+      title: "Bitcoin above $250,000 on 31 December 2029?",
+      category: "Crypto",
+      description: "Yes if the venue's reference price is above $250,000 at 23:59 UTC.",
+      closes_at: "2029-12-31T23:59:00Z",
+    },
     { "0x3": "Yes", "0x4": "No" },
   ),
   ...question(
-    "venue_two",
-    ["Winner of the 2030 World Cup", "world-cup-2030", "2030-07-21T18:00:00Z"],
+    "world-cup-2030",
+    {
+      venue_id: "venue_two",
+      title: "Winner of the 2030 World Cup",
+      category: "Sports",
+      description: "The team that wins the final, after extra time and penalties.",
+      closes_at: "2030-07-21T18:00:00Z",
+    },
     { "0x1": "Argentina", "0x2": "Spain", "0x3": "Another team" },
   ),
   ...question(
-    "venue_two",
-    ["Hottest year on record in 2029?", "hottest-year-2029", "2030-01-10T12:00:00Z"],
+    "hottest-year-2029",
+    {
+      venue_id: "venue_two",
+      title: "Hottest year on record in 2029?",
+      category: "Climate",
+      description: "Yes if 2029 is the warmest year of the Copernicus ERA5 record.",
+      closes_at: "2030-01-10T12:00:00Z",
+    },
     { "0x4": "Yes" },
   ),
   ...question(
-    "venue_three",
-    ["US presidential election of 2032: winning party", "us-2032-party", "2032-11-02T23:00:00Z"],
+    "us-2032-party",
+    {
+      venue_id: "venue_three",
+      title: "US presidential election of 2032: winning party",
+      category: "Politics",
+      description: "The party of the candidate who receives a majority of the electoral votes.",
+      closes_at: "2032-11-02T23:00:00Z",
+    },
     { "0x1": "Democratic", "0x2": "Republican" },
   ),
   ...question(
-    "venue_three",
-    ["Crewed landing on the Moon before 2031?", "moon-before-2031", "2030-12-31T23:59:00Z"],
+    "moon-before-2031",
+    {
+      venue_id: "venue_three",
+      title: "Crewed landing on the Moon before 2031?",
+      category: "Science",
+      description: "Yes if a crewed spacecraft lands on the Moon before 2031 by UTC.",
+      closes_at: "2030-12-31T23:59:00Z",
+    },
     { "0x3": "Yes", "0x4": "No" },
   ),
 ];

@@ -38,6 +38,10 @@ export async function set(context: OperatorContext): Promise<unknown> {
     title: option(context, "title"),
     outcome: option(context, "outcome"),
     url: optional(context, "url"),
+    event_id: optional(context, "event-id"),
+    category: optional(context, "category"),
+    description: optional(context, "description"),
+    rules_url: optional(context, "rules-url"),
     closes_at: optional(context, "closes-at"),
     test: flag(context, "test"),
   });
@@ -85,7 +89,7 @@ const REASONS: Readonly<
 > = {
   market_limit: () => `At most ${MAX_MARKETS} markets can be listed.`,
   market_trades: (asset) =>
-    `${asset ?? "A market"} is open, so title, outcome, url and test cannot change. Close it first ` +
+    `${asset ?? "A market"} is open, so only closes_at and category can change. Close it first ` +
     "(`market close`), then set it again with --reopen.",
   market_resolved: (asset) => `${asset ?? "A market"} has a result, so it never trades again.`,
   outcome_listed: (asset) =>

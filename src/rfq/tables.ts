@@ -5,6 +5,10 @@ export const markets = sqliteTable("markets", {
   title: text("title").notNull(),
   outcome: text("outcome").notNull(),
   url: text("url"),
+  eventId: text("event_id"),
+  category: text("category"),
+  description: text("description"),
+  rulesUrl: text("rules_url"),
   /** Unix milliseconds. */
   closesAt: integer("closes_at"),
   closedAt: integer("closed_at"),

@@ -80,6 +80,46 @@ it("a market for tests trades, and only its own list shows it", async () => {
   expect(refused.problem.code).toBe("market_trades");
 });
 
+describe("what a market is about", () => {
+  const texts = {
+    event_id: "rain-2030",
+    description: "Yes if it rains.",
+    rules_url: "https://venue.example/rules",
+    category: "Weather",
+  };
+  const options = {
+    "event-id": texts.event_id,
+    description: texts.description,
+    "rules-url": texts.rules_url,
+    category: texts.category,
+  };
+
+  it("is shown, and its event and category find it", async () => {
+    const { asset, requester } = await listed(options);
+    await read(asset);
+    for (const filter of ["event_id=rain-2030", "category=Weather"]) {
+      const query = `venue_id=${asset.venue_id}&asset_id=${asset.asset_id}&${filter}`;
+      expect(await apiOf(requester).list(`/markets?${query}`)).toMatchObject([texts]);
+      expect(await apiOf(requester).list(`/markets?${query}x`)).toEqual([]);
+    }
+  });
+
+  it("stays while it trades, except for its category", async () => {
+    const { asset } = await listed(options);
+    const same = { ...named(asset), title: `Question ${asset.asset_id}`, outcome: "Yes" };
+    for (const other of [
+      { "event-id": "other" },
+      { description: "Other." },
+      { "rules-url": "https://other" },
+    ]) {
+      const changed = await execute("market set", { ...same, ...options, ...other });
+      expect(changed.problem.code).toBe("market_trades");
+    }
+    const moved = await execute("market set", { ...same, ...options, category: "Climate" });
+    expect(moved).toMatchObject({ ok: true });
+  });
+});
+
 describe("a market that closes", () => {
   it("rejects requests, quotes and accepts, and lets records be cancelled", async () => {
     const { asset, book, requester, maker } = await listed();
@@ -359,9 +399,13 @@ describe("GET /markets", () => {
     expect(await shown()).toEqual({
       venue_id: asset.venue_id,
       asset_id: asset.asset_id,
+      event_id: null,
       title: `Question ${asset.asset_id}`,
       outcome: "Yes",
+      description: null,
+      rules_url: null,
       url: "https://v.example/m",
+      category: null,
       closes_at: closesAt,
       status: "open",
       result: null,

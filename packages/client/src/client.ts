@@ -196,9 +196,9 @@ export class Client extends Webhooks {
 
   /**
    * Lists the markets by title and outcome: what an asset is and until when it trades. `q` searches
-   * for words in title and outcome. `test` lists those in which the operator tries the service,
-   * which are left out otherwise. Public. Throws `Problem`: `invalid_request` for an `asset_id`
-   * without its `venue_id`.
+   * for words in title and outcome, `event_id` lists the outcomes of one question. `test` lists
+   * those in which the operator tries the service, which are left out otherwise. Public. Throws
+   * `Problem`: `invalid_request` for an `asset_id` without its `venue_id`.
    *
    * @example
    * ```ts
@@ -213,13 +213,24 @@ export class Client extends Webhooks {
       venue_id,
       asset_id,
       status,
+      event_id,
+      category,
       test,
       q,
     }: PageOptions &
-      Partial<MarketAsset> & { status?: Market["status"]; test?: boolean; q?: string } = {},
+      Partial<MarketAsset> & {
+        status?: Market["status"];
+        event_id?: string;
+        category?: string;
+        test?: boolean;
+        q?: string;
+      } = {},
     options: CallOptions = {},
   ): Pages<Market> {
-    const query = { limit, last_cursor, venue_id, asset_id, status, test: test && "true", q };
+    const query = {
+      ...{ limit, last_cursor, venue_id, asset_id, status, event_id, category, q },
+      test: test && "true",
+    };
     return new Pages(this.#transport, "/markets", query, options, { public: true });
   }
 

@@ -192,10 +192,19 @@ export type ServiceConfig = {
 export type Market = {
   venue_id: Venue;
   asset_id: string;
+  /** The question, which all its outcomes at the venue share. Null: the title identifies it. */
+  event_id: string | null;
   /** The question that the market settles. */
   title: string;
   /** The outcome for which the token pays one USDC. */
   outcome: string;
+  /** What decides the result, in words. */
+  description: string | null;
+  /** Where the rules of the result are. */
+  rules_url: string | null;
+  /** What the operator files it under. */
+  category: string | null;
+  /** Where the venue describes the market. */
   url: string | null;
   /** From then on the market is closed. Null: until the operator closes it. */
   closes_at: string | null;

@@ -1,5 +1,6 @@
 /** What is traded: the deployment's venues, and the names of listed markets. */
 import type { MarketAsset, ServiceConfig, Ticker } from "@rfq-custody/client";
+import { questionOf } from "./markets/market-cards.ts";
 import { useIsSignedIn, useList, useRead } from "./session/session.tsx";
 import { keepPreviousData } from "@tanstack/react-query";
 import { assetKey, shortId } from "./units.ts";
@@ -27,10 +28,10 @@ export function useMarketList(search: string) {
   });
 }
 
-/** Outcomes of a title that are shown beside each other. */
+/** Outcomes of a question that are shown beside each other. */
 const OUTCOMES = 50;
 
-/** The markets of one title, the closed ones too. Empty: the asset is not listed. */
+/** The outcomes of one question, the closed ones too. Empty: the asset is not listed. */
 export function useMarket(asset: MarketAsset) {
   const read = useRead(
     ["market", asset.venue_id, asset.asset_id],
@@ -38,9 +39,10 @@ export function useMarket(asset: MarketAsset) {
       const { items } = await client.markets({ ...asset, limit: 1 }).page();
       const [market] = items;
       if (market === undefined) return [];
-      const { venue_id, title } = market;
-      const all = (await client.markets({ venue_id, q: title, limit: OUTCOMES }).page()).items;
-      const same = all.filter((other) => other.title === title);
+      const { venue_id, event_id, title } = market;
+      const found = event_id === null ? { q: title } : { event_id };
+      const all = (await client.markets({ venue_id, ...found, limit: OUTCOMES }).page()).items;
+      const same = all.filter((other) => questionOf(other) === questionOf(market));
       return [market, ...same.filter(({ asset_id }) => asset_id !== market.asset_id)];
     },
     { rare: true },

@@ -27,6 +27,8 @@ export type MarketQuery = BookFilter &
     readonly status?: MarketStatus | undefined;
     /** Only those for tests, or only others. Default: all. */
     readonly test?: boolean | undefined;
+    readonly event_id?: string | undefined;
+    readonly category?: string | undefined;
     /** Every word occurs in the title or the outcome. */
     readonly words: readonly string[];
   };
@@ -72,6 +74,8 @@ function fits(market: Market, query: MarketQuery, now: number): boolean {
   if (venue !== undefined && !market.asset.startsWith(`${venue}:`)) return false;
   if (assetId !== undefined && market.asset !== `${venue}:${assetId}`) return false;
   if (status !== undefined && marketStatus(market, now) !== status) return false;
+  if (query.event_id !== undefined && market.eventId !== query.event_id) return false;
+  if (query.category !== undefined && market.category !== query.category) return false;
   if (words.length === 0) return true;
   const [title, outcome] = [market.title.toLowerCase(), market.outcome.toLowerCase()];
   return words.every((word) => title.includes(word) || outcome.includes(word));

@@ -13,7 +13,18 @@ export function marketStatus({ closesAt, closedAt }: Market, now: number): Marke
 }
 
 export function marketView(market: Market, now: number) {
-  const { asset, title, outcome, url, closesAt, result } = market;
-  const [closes_at, status] = [toWireTimeOrNull(closesAt), marketStatus(market, now)];
-  return { ...assetView(asset), title, outcome, url, closes_at, status, result };
+  const { asset, title, outcome, description, url, category, result } = market;
+  return {
+    ...assetView(asset),
+    event_id: market.eventId,
+    title,
+    outcome,
+    description,
+    rules_url: market.rulesUrl,
+    url,
+    category,
+    closes_at: toWireTimeOrNull(market.closesAt),
+    status: marketStatus(market, now),
+    result,
+  };
 }

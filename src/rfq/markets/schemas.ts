@@ -6,12 +6,18 @@ import { MARKET_STATUSES } from "./market.ts";
 
 const MAX_SEARCH_CHARS = 100;
 
+const eventId = pattern(/^[A-Za-z0-9._:-]{1,64}$/, "must be 1 to 64 of A-Z a-z 0-9 . _ : -");
+const category = boundedText(1, 64);
+const url = pattern(/^https?:\/\/[!-~]{1,500}$/, "must be an http or https URL");
+
 export const marketsQuery = {
   status: described(oneOf(MARKET_STATUSES), "Only markets of this status").optional(),
   test: described(
     oneOf(["true", "false"]),
     "`true`: only markets in which the operator tries the service. Default: only others",
   ).optional(),
+  event_id: described(eventId, "Only the outcomes of this question").optional(),
+  category: described(category, "Only markets of this category").optional(),
   q: described(
     boundedText(1, MAX_SEARCH_CHARS),
     "Only markets in whose title or outcome every one of these words occurs",
@@ -23,8 +29,15 @@ export const MarketItem = z
   .object({
     venue_id: venueOut("Venue of the asset"),
     asset_id: described(z.string(), "Outcome token, as canonical 0x hex"),
+    event_id: described(
+      z.string().nullable(),
+      "The question, which all its outcomes at the venue share; null: the title identifies it",
+    ),
     title: described(z.string(), "The question that the market settles"),
     outcome: described(z.string(), "The outcome for which the token pays one USDC"),
+    description: described(z.string().nullable(), "What decides the result, in words"),
+    rules_url: described(z.string().nullable(), "Where the rules of the result are"),
+    category: described(z.string().nullable(), "What the operator files it under"),
     url: described(z.string().nullable(), "Where the venue describes the market"),
     closes_at: described(
       z.iso.datetime().nullable(),
@@ -50,13 +63,20 @@ export const resultField = textField(
   { type: "integer", minimum: 0, maximum: MAX_RESULT },
 );
 
+/** Each isolate has 20 000 of them in memory. */
+const MAX_DESCRIPTION_CHARS = 1_000;
+
 /** What the operator states about a market. */
 export const MarketTerms = z.strictObject({
   venue_id: venueField,
   asset_id: assetId,
   title: boundedText(1, 200),
   outcome: boundedText(1, 64),
-  url: pattern(/^https?:\/\/[!-~]{1,500}$/, "must be an http or https URL").nullish(),
+  url: url.nullish(),
+  event_id: eventId.nullish(),
+  category: category.nullish(),
+  description: boundedText(1, MAX_DESCRIPTION_CHARS).nullish(),
+  rules_url: url.nullish(),
   closes_at: timestamp.nullish(),
   test: z.boolean().default(false),
 });

@@ -3,11 +3,21 @@ import { type AuditRecord, commitAudited } from "../../audit/audit.ts";
 import { assetKey } from "../../assets/asset.ts";
 import { type Group, NOW } from "../../platform/commit.ts";
 import { isAmong, read } from "../../platform/read.ts";
-import { type Expr, expr, first, type Sql, sql } from "../../platform/sql.ts";
+import { type Expr, expr, first, raw, type Sql, sql } from "../../platform/sql.ts";
 import { cancelOpenRequests } from "../close-books.ts";
 import { markets } from "../tables.ts";
 import { findMarket, MAX_MARKETS } from "./market-list.ts";
 import type { MarketTerms } from "./schemas.ts";
+
+/** What an asset is: it cannot change while the market trades. */
+const FIXED = ["title", "outcome", "url", "test", "event_id", "description", "rules_url"] as const;
+/** What can. */
+const FREE = ["category", "closes_at"] as const;
+
+/** The columns of a market in a JSON list of lists. */
+const GIVEN = ["asset", ...FIXED, ...FREE]
+  .map((name, index) => `value ->> ${index} AS ${name}`)
+  .join(", ");
 
 /** Commits the statements together with the audit event of the command. */
 export type Record = (effects: (group: Group) => Sql[]) => Promise<void>;
@@ -35,15 +45,13 @@ export async function setMarkets(
   const rows = terms.map((market) => ({
     asset: assetKey({ venue: market.venue_id, assetId: market.asset_id }),
     closesAt: market.closes_at ?? null,
-    texts: [market.title, market.outcome, market.url ?? null, market.test],
+    values: [...FIXED, ...FREE].map((name) => market[name] ?? null),
   }));
   const assets = rows.map(({ asset }) => asset);
   const listed = await read(env.DB, ({ select }) =>
     select().from(markets).where(isAmong(markets.asset, assets)),
   );
-  const given = JSON.stringify(
-    rows.map(({ asset, texts, closesAt }) => [asset, ...texts, closesAt]),
-  );
+  const given = JSON.stringify(rows.map(({ asset, values }) => [asset, ...values]));
   let changed: Group | undefined;
   const applied = await commitAudited(env.DB, {
     record,
@@ -74,9 +82,7 @@ export async function setMarkets(
 /** A row for each thing that rejects the list: code and asset. None if it can be listed. */
 function rejectionOf({ given, reopen, at }: { given: string; reopen: boolean; at: Expr }): Sql {
   const opens = (closesAt: Expr) => expr`(${closesAt} IS NULL OR ${closesAt} > ${at})`;
-  return sql`WITH given AS (SELECT value ->> 0 AS asset, value ->> 1 AS title,
-      value ->> 2 AS outcome, value ->> 3 AS url, value ->> 4 AS test, value ->> 5 AS closes_at
-      FROM json_each(${given})),
+  return sql`WITH given AS (SELECT ${raw(GIVEN)} FROM json_each(${given})),
     open_after AS (
       SELECT g.asset, g.title, g.outcome, 1 AS is_given
       FROM given g LEFT JOIN markets m ON m.asset = g.asset
@@ -86,7 +92,7 @@ function rejectionOf({ given, reopen, at }: { given: string; reopen: boolean; at
         AND k.asset NOT IN (SELECT asset FROM given))
     SELECT 'market_trades' AS code, m.asset AS asset
     FROM given g JOIN markets m ON m.asset = g.asset
-    WHERE (m.title, m.outcome, m.url, m.test) IS NOT (g.title, g.outcome, g.url, g.test)
+    WHERE (${columns("m", FIXED)}) IS NOT (${columns("g", FIXED)})
       AND ((m.closed_at IS NULL AND ${opens(expr`m.closes_at`)})
         OR EXISTS (SELECT 1 FROM requests r
           WHERE r.asset = m.asset AND r.status = 'open' AND r.expires_at > ${at}))
@@ -102,17 +108,18 @@ function rejectionOf({ given, reopen, at }: { given: string; reopen: boolean; at
 
 /** A row that would not change keeps its group, so that nobody reads it again. */
 function upsert(group: Group, given: string, reopen: boolean, guard: Sql): Sql {
-  return sql`INSERT INTO markets
-      (asset, title, outcome, url, test, closes_at, closed_at, changed_group)
-    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, NULL,
-      ${group.seq}
-    FROM json_each(${given}) WHERE ${guard}
-    ON CONFLICT (asset) DO UPDATE SET title = excluded.title, outcome = excluded.outcome,
-      url = excluded.url, test = excluded.test, closes_at = excluded.closes_at,
+  const stated = [...FIXED, ...FREE];
+  return sql`INSERT INTO markets (asset, ${raw(stated.join(", "))}, closed_at, changed_group)
+    SELECT ${raw(GIVEN)}, NULL, ${group.seq} FROM json_each(${given}) WHERE ${guard}
+    ON CONFLICT (asset) DO UPDATE SET
+      ${raw(stated.map((name) => `${name} = excluded.${name}`).join(", "))},
       closed_at = iif(${reopen}, NULL, markets.closed_at), changed_group = excluded.changed_group
-    WHERE (markets.title, markets.outcome, markets.url, markets.test, markets.closes_at)
-        IS NOT (excluded.title, excluded.outcome, excluded.url, excluded.test, excluded.closes_at)
+    WHERE (${columns("markets", stated)}) IS NOT (${columns("excluded", stated)})
       OR (${reopen} AND markets.closed_at IS NOT NULL)`;
+}
+
+function columns(table: string, names: readonly string[]): Sql {
+  return raw(names.map((name) => `${table}.${name}`).join(", "));
 }
 
 /**

@@ -708,10 +708,18 @@ class Market:
     """Venue of the asset"""
     asset_id: AssetId
     """Outcome token, as canonical 0x hex"""
+    event_id: str | None
+    """The question, which all its outcomes at the venue share; null: the title identifies it"""
     title: str
     """The question that the market settles"""
     outcome: str
     """The outcome for which the token pays one USDC"""
+    description: str | None
+    """What decides the result, in words"""
+    rules_url: str | None
+    """Where the rules of the result are"""
+    category: str | None
+    """What the operator files it under"""
     url: str | None
     """Where the venue describes the market"""
     closes_at: datetime | None

@@ -55,6 +55,8 @@ class ServiceCalls:
         asset_id: m.AssetId | None = None,
         status: m.MarketStatus | None = None,
         test: Literal["true", "false"] | None = None,
+        event_id: str | None = None,
+        category: str | None = None,
         q: str | None = None,
         limit: int | None = None,
         last_cursor: str | None = None,
@@ -64,7 +66,7 @@ class ServiceCalls:
         when it trades. The response may be a second old. Unless GET /config has
         `listed_only`, assets that are not listed are traded too.
         """
-        call = Call("GET", "/markets", query=fields({"venue_id": venue_id, "asset_id": asset_id, "status": status, "test": test, "q": q, "limit": limit, "last_cursor": last_cursor}), public=True, repeatable=True, timeout=timeout)
+        call = Call("GET", "/markets", query=fields({"venue_id": venue_id, "asset_id": asset_id, "status": status, "test": test, "event_id": event_id, "category": category, "q": q, "limit": limit, "last_cursor": last_cursor}), public=True, repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Market)
 
     async def account_events(

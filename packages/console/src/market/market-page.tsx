@@ -52,7 +52,8 @@ function Outcome({ asset, feeBps }: { asset: MarketAsset; feeBps: bigint }) {
     <div className="split market">
       <div>
         <nav className="crumb" aria-label="Where you are">
-          <a href="#markets">Markets</a> / <span>{asset.venue_id}</span>
+          <a href="#markets">Markets</a> /{" "}
+          <span>{[asset.venue_id, market?.category].filter(Boolean).join(" / ")}</span>
         </nav>
         <div className="between">
           <h1>{title}</h1>
@@ -87,13 +88,7 @@ function Outcome({ asset, feeBps }: { asset: MarketAsset; feeBps: bigint }) {
           <Position asset={asset} outcome={outcome} />
           <RecentTrades asset={asset} />
         </div>
-        {typeof market?.url !== "string" ? null : (
-          <p className="after">
-            <a href={market.url} rel="noreferrer" target="_blank">
-              What decides it, at the venue
-            </a>
-          </p>
-        )}
+        {market === undefined ? null : <Rules market={market} />}
       </div>
       <aside>
         {market?.status === "closed" ? (
@@ -103,6 +98,27 @@ function Outcome({ asset, feeBps }: { asset: MarketAsset; feeBps: bigint }) {
         )}
       </aside>
     </div>
+  );
+}
+
+function Rules({ market: { description, rules_url, url } }: { market: Market }) {
+  const links = [
+    ["The rules of the result", rules_url],
+    ["The market at the venue", url],
+  ] as const;
+  return (
+    <>
+      {description === null ? null : <p className="after">{description}</p>}
+      {links.map(([text, href]) =>
+        href === null ? null : (
+          <p key={text} className="after">
+            <a href={href} rel="noreferrer" target="_blank">
+              {text}
+            </a>
+          </p>
+        ),
+      )}
+    </>
   );
 }
 

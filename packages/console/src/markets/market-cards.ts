@@ -1,9 +1,10 @@
-/** Markets as cards: the outcomes of one title together, the most traded first. */
+/** Markets as cards: the outcomes of one question together, the most traded first. */
 import type { Market, Ticker } from "@rfq-custody/client";
 import { assetKey } from "../units.ts";
 
 export type Outcome = Market & { readonly ticker: Ticker | undefined };
 export type MarketCard = {
+  readonly question: string;
   readonly title: string;
   readonly venue_id: string;
   readonly closes_at: string | null;
@@ -13,12 +14,17 @@ export type MarketCard = {
   readonly volume: bigint;
 };
 
+/** The title is part of it, because a card shows only one. */
+export function questionOf({ venue_id, event_id, title }: Market): string {
+  return JSON.stringify([venue_id, event_id, title]);
+}
+
 export function cardsOf(
   markets: readonly Market[],
   tickers: ReadonlyMap<string, Ticker>,
 ): MarketCard[] {
-  const groups = Map.groupBy(markets, ({ venue_id, title }) => `${venue_id} ${title}`);
-  const cards = [...groups.values()].flatMap((group): MarketCard[] => {
+  const groups = Map.groupBy(markets, questionOf);
+  const cards = [...groups].flatMap(([question, group]): MarketCard[] => {
     const [first] = group;
     if (first === undefined) return [];
     const outcomes = group
@@ -26,7 +32,7 @@ export function cardsOf(
       .toSorted((one, other) => (other.ticker?.last_price ?? -1) - (one.ticker?.last_price ?? -1));
     const volume = outcomes.reduce((sum, { ticker }) => sum + (ticker?.usdc_amount ?? 0n), 0n);
     const { title, venue_id, closes_at } = first;
-    return [{ title, venue_id, closes_at, outcomes, volume }];
+    return [{ question, title, venue_id, closes_at, outcomes, volume }];
   });
   return cards.toSorted(
     (one, other) =>

@@ -55,7 +55,7 @@ export function MarketsPage() {
       ) : null}
       <ul className="cards" aria-label="Markets">
         {shown.map((card) => (
-          <li key={`${card.venue_id} ${card.title}`}>
+          <li key={card.question}>
             <Card card={card} />
           </li>
         ))}
