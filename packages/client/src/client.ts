@@ -208,15 +208,8 @@ export class Client extends Webhooks {
    */
   markets(
     {
-      limit,
-      last_cursor,
-      venue_id,
-      asset_id,
-      status,
-      event_id,
-      category,
       test,
-      q,
+      ...filter
     }: PageOptions &
       Partial<MarketAsset> & {
         status?: Market["status"];
@@ -227,10 +220,7 @@ export class Client extends Webhooks {
       } = {},
     options: CallOptions = {},
   ): Pages<Market> {
-    const query = {
-      ...{ limit, last_cursor, venue_id, asset_id, status, event_id, category, q },
-      test: test && "true",
-    };
+    const query = { ...filter, test: test && "true" };
     return new Pages(this.#transport, "/markets", query, options, { public: true });
   }
 
