@@ -4,13 +4,10 @@
  */
 import { createVitest, type TestModule } from "vitest/node";
 import type { TestFile } from "./mutant.ts";
+import { type RunModule, type Verdict, verdictOf } from "./verdict.ts";
 
 /** `changed` are the files that differ from the last order. */
 export type Order = { readonly changed: readonly string[]; readonly tests: readonly TestFile[] };
-export type Verdict = {
-  readonly verdict: "caught" | "SURVIVED" | "INVALID";
-  readonly detail: string;
-};
 
 const vitest = await createVitest(
   "test",
@@ -26,16 +23,18 @@ const vitest = await createVitest(
 );
 
 process.on("message", (order: Order) => {
-  void judgeTwice(order).then((verdict) => process.send?.(verdict));
+  void judgeAgain(order).then((verdict) => process.send?.(verdict));
 });
 // The leader of the group that also ends workerd.
 process.on("disconnect", () => process.kill(-process.pid, "SIGKILL"));
 process.send?.("ready");
 
 /** Vite may have built its dependencies anew, which the copies share. Then nothing loads once. */
-async function judgeTwice(order: Order): Promise<Verdict> {
-  const verdict = await judge(order);
-  return verdict.verdict === "INVALID" ? judge(order) : verdict;
+async function judgeAgain(order: Order): Promise<Verdict> {
+  let verdict = await judge(order);
+  for (let tries = 1; tries < 3 && verdict.verdict === "INVALID"; tries += 1)
+    verdict = await judge(order);
+  return verdict;
 }
 
 /** The likeliest file runs first. The others start workerd once for each project. */
@@ -51,25 +50,21 @@ async function judge({ changed, tests }: Order): Promise<Verdict> {
     vitest.state.idMap.clear();
     vitest.state.filesMap.clear();
     const { testModules, unhandledErrors } = await vitest.runTestSpecifications(specifications);
-    const failed = testModules.filter((module) => module.state() === "failed");
-    const caughtBy = failed.find((module) => !isEmpty(module));
-    if (caughtBy !== undefined) return { verdict: "caught", detail: firstFailure(caughtBy) };
-    // Any test would "catch" a mutant that does not even load.
-    if (failed.length > 0)
-      return { verdict: "INVALID", detail: failed[0]?.errors()[0]?.message ?? "" };
-    if (unhandledErrors.length > 0)
-      return { verdict: "caught", detail: String(unhandledErrors[0]) };
-    if (testModules.length < files.length)
-      return { verdict: "INVALID", detail: `not found: ${files.join(" ")}` };
+    const modules = testModules.map(runModule);
+    const verdict = verdictOf({ files, modules, errors: unhandledErrors });
+    if (verdict.verdict !== "SURVIVED") return verdict;
   }
   return { verdict: "SURVIVED", detail: "" };
 }
 
-function isEmpty(module: TestModule): boolean {
-  return [...module.children.allTests()].length === 0;
-}
-
-function firstFailure(module: TestModule): string {
-  const [test] = module.children.allTests("failed");
-  return `${module.relativeModuleId} > ${test?.name ?? "a hook"}`;
+function runModule(module: TestModule): RunModule {
+  return {
+    file: module.relativeModuleId,
+    state: module.state(),
+    tests: [...module.children.allTests()].map((test) => ({
+      name: test.name,
+      state: test.result().state,
+    })),
+    error: module.errors()[0]?.message,
+  };
 }

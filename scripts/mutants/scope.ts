@@ -19,16 +19,47 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "src/auth/routes.ts": "auth/key-limits auth/withdraw-keys",
   "src/auth/step-up.ts": "auth/api-key",
   "src/auth/ws-ticket.ts": "auth/ws-ticket auth/who-may platform/growth",
+  "src/chain/":
+    "chain/pure chain/guards chain/deposits chain/withdrawals chain/halts chain/nodes " +
+    "chain/witnesses chain/alerts chain/rotated-key chain/restore",
+  "src/custody/":
+    "custody/withdraw custody/withdrawal-policy custody/reads custody/withdrawal-races " +
+    "chain/withdrawals chain/paid-otherwise chain/restore-claimed operator/commands",
   "src/custody/approve-withdrawal.ts": "custody/withdrawal-policy auth/who-may",
   "src/custody/cancel-withdrawal.ts": "custody/cancel-withdrawal auth/who-may",
   "src/custody/change-withdrawal.ts":
     "custody/cancel-withdrawal auth/who-may custody/withdrawal-races custody/withdrawal-policy",
+  "src/custody/payer/":
+    "chain/withdrawals chain/guards chain/halts chain/restore chain/restore-claimed " +
+    "chain/paid-otherwise chain/removed-payment chain/foreign-batch chain/payment-limit " +
+    "chain/nodes chain/rotated-key chain/alerts chain/deadline custody/recovery-records",
+  "src/custody/payer/carry-out-commands.ts":
+    "custody/withdrawal-races custody/cancel-withdrawal chain/withdrawals",
+  "src/custody/payer/restore-payments.ts":
+    "chain/restore chain/restore-claimed chain/paid-otherwise chain/removed-payment chain/halts " +
+    "custody/recovery-records",
+  "src/custody/payer/reopen-transactions.ts":
+    "chain/removed-payment chain/paid-otherwise chain/restore chain/restore-claimed " +
+    "chain/withdrawals chain/foreign-batch",
+  "src/custody/payer/sweep-deposits.ts": "chain/sweeps chain/vanished-deposits",
   "src/custody/routes.ts": "custody/withdraw custody/withdrawal-policy",
+  "src/custody/watcher/":
+    "chain/deposits chain/guards chain/halts chain/vanished-deposits chain/rescan chain/agreed " +
+    "chain/witnesses chain/restore custody/receivers custody/small-deposits",
+  "src/custody/watcher/credit-deposit.ts":
+    "chain/deposits chain/guards custody/limits custody/small-deposits chain/vanished-deposits",
+  "src/custody/watcher/settle-withdrawal.ts":
+    "chain/guards custody/vault-events chain/withdrawals chain/restore-claimed " +
+    "chain/paid-otherwise chain/removed-payment chain/restore chain/foreign-batch chain/hostile",
+  "src/custody/watcher/small-deposits.ts":
+    "custody/small-deposits custody/small-deposit-size custody/small-deposits-random " +
+    "chain/small-deposits",
   "src/custody/withdraw.ts":
     "custody/withdraw custody/limits auth/who-may custody/withdrawal-policy rfq/deadline " +
     "chain/restore-claimed",
   "src/custody/withdrawal-addresses.ts": "custody/withdrawal-policy auth/who-may auth/stolen",
   "src/custody/withdrawal-policy.ts": "custody/withdrawal-policy",
+  "src/feeds/": "feeds/webhooks feeds/webhook-changes auth/bystander streams/streams",
   "src/http/define-route.ts": "http/edge http/venues docs/bad-input ledger/statement",
   "src/ledger/statement.ts": "ledger/statement",
   "src/platform/deadline.ts": "rfq/deadline",

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { migratedDatabase } from "../../scripts/migrations/files.ts";
 import {
@@ -10,6 +10,7 @@ import {
 import { allMutants, generated } from "../../scripts/mutants/list.ts";
 import { EQUIVALENT, SCOPE } from "../../scripts/mutants/scope.ts";
 import { termsOf } from "../../scripts/mutants/sql-terms.ts";
+import { verdictOf } from "../../scripts/mutants/verdict.ts";
 
 const without = (edits: readonly Edit[]) => edits.map(({ name }) => name.split(": without ")[1]);
 const apply = (text: string, { start, end, replace }: Edit) =>
@@ -145,5 +146,42 @@ describe("the list of mutants", () => {
         start,
       ).toBe(true);
     expect(Object.keys(EQUIVALENT).filter((name) => !names.includes(name))).toEqual([]);
+  });
+
+  it("covers every file through which money enters, leaves or is reported", () => {
+    const files = globSync("src/{chain,custody,feeds}/**/*.ts");
+    const mutated = files.filter(
+      (file) => mutantsOfSource(readFileSync(file, "utf8"), file).length > 0,
+    );
+    const starts = Object.keys(SCOPE).filter((start) => start.startsWith("src/"));
+    expect(mutated.filter((file) => !starts.some((start) => file.startsWith(start)))).toEqual([]);
+  });
+});
+
+describe("a verdict", () => {
+  const files = ["test/a.test.ts", "test/b.test.ts"];
+  const module = (file: string, state: string, ...states: string[]) => ({
+    file,
+    state,
+    tests: states.map((one) => ({ name: one, state: one })),
+    error: "no such export",
+  });
+  const of = (second: ReturnType<typeof module>, ...errors: unknown[]) =>
+    verdictOf({ files, modules: [module(files[0] ?? "", "passed", "passed"), second], errors });
+  const poolError = new AggregateError([
+    new Error("[vitest-pool]: Timeout starting forks runner."),
+  ]);
+
+  it.each([
+    ["SURVIVED", of(module("test/b.test.ts", "passed", "passed"))],
+    ["caught", of(module("test/b.test.ts", "failed", "passed", "failed"))],
+    ["caught", of(module("test/b.test.ts", "passed", "passed"), new Error("unhandled"))],
+    ["INVALID", of(module("test/b.test.ts", "failed"))],
+    ["INVALID", of(module("test/b.test.ts", "skipped", "skipped"))],
+    ["INVALID", of(module("test/b.test.ts", "queued"))],
+    ["INVALID", of(module("test/c.test.ts", "passed", "passed"))],
+    ["INVALID", of(module("test/b.test.ts", "passed", "passed"), poolError)],
+  ])("is %s only by what ran", (verdict, result) => {
+    expect(result.verdict).toBe(verdict);
   });
 });
