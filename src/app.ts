@@ -19,7 +19,7 @@ import { Problem, problem } from "./platform/problem.ts";
 import { registerServiceRoutes } from "./operator/service-routes.ts";
 import { registerPublicRoutes } from "./public-routes.ts";
 import { preflight } from "./http/respond.ts";
-import { freezeAccount, revokingKeys } from "./rfq/end-with-rights.ts";
+import { endingSessions, freezeAccount, narrowingRights } from "./rfq/end-with-rights.ts";
 import { registerRfqRoutes } from "./rfq/routes.ts";
 import { rightsChanged } from "./streams/close-ended.ts";
 import { registerStreamRoutes } from "./streams/routes.ts";
@@ -31,7 +31,8 @@ export function createApp(): Api {
     hono,
     authenticate,
     freezeAccount,
-    revokingKeys,
+    narrowingRights,
+    endingSessions,
     rightsChanged,
     documented: [],
     methods: new Map(),

@@ -10,6 +10,7 @@ import { wakeSealer, watchSealer } from "./archive/watch-sealer.ts";
 import { trimApiKeys } from "./auth/api-key.ts";
 import { anchorAudit } from "./audit/anchor.ts";
 import { deliverNotices } from "./auth/deliver-notices.ts";
+import { noticeExpiringKeys } from "./auth/expiring-keys.ts";
 import { trimTradedHours } from "./auth/exposure.ts";
 import { trimLoginAttempts } from "./auth/login-throttle.ts";
 import { trimTotp } from "./auth/remove-totp.ts";
@@ -46,6 +47,7 @@ import { closeTripped } from "./rfq/protection.ts";
 import { watchClock } from "./rfq/watch-clock.ts";
 import { trimRfq } from "./rfq/trim-rfq.ts";
 import { closeEndedSockets } from "./streams/close-ended.ts";
+import { pushNotices } from "./streams/notice.ts";
 import { renotify } from "./streams/notify.ts";
 import { trimStreams } from "./streams/trim-streams.ts";
 
@@ -68,6 +70,7 @@ export const TASKS: readonly Task[] = [
   ["wake_chains", wakeChains],
   ["expire_approvals", expireApprovals],
   ["apply_email_changes", applyEmailChanges],
+  ["notice_expiring_keys", noticeExpiring],
   ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],
   ["watch_schema", ({ DB }) => watchSchema(DB)],
   ["watch_sealer", (env) => watchSealer(env.DB, config(env))],
@@ -92,6 +95,10 @@ function lateTasks(ended: TaskEnds): string[] {
   return TASKS.flatMap(([name]) =>
     name !== "heartbeat" && (ended.get(name) ?? 0) < now() - TASK_LOST_MS ? [name] : [],
   );
+}
+
+function noticeExpiring(env: Env): Promise<boolean> {
+  return noticeExpiringKeys(env.DB, config(env), (userId) => pushNotices(env, userId));
 }
 
 function reconcileNow(env: Env): Promise<unknown> {

@@ -113,7 +113,7 @@ const LIMITS: Readonly<Record<string, Limit>> = {
     CODE_LIMITS.perNetwork,
   ],
   default_key_life_secs: [
-    "Seconds until a key with more than `read` expires, if `expires_at` is left out",
+    "Seconds until a key expires, if `expires_at` is left out",
     DEFAULT_KEY_LIFE_MS / 1_000,
   ],
   totp_enrolment_secs: [

@@ -1,6 +1,7 @@
 /**
  * Formats a command's result as text: lists as tables, records as lines. `--json` prints it raw.
  */
+import { HIDDEN } from "../../src/platform/normal-text.ts";
 import { amountText, isAmount, isPrice, priceText } from "./amounts.ts";
 
 /** Wider cells of a table are truncated, unless it is wide. */
@@ -98,8 +99,10 @@ function cell(value: unknown): string {
   return typeof value === "string" ? visible(value) : JSON.stringify(value);
 }
 
+const HIDDEN_BUT_BREAKS = new RegExp(`(?![\\n\\t])${HIDDEN.source}`, "gu");
+
 /** Invisible characters of users' text could hide or reorder what is on the screen. */
-function visible(text: string, hidden = /(?![\n\t])[\p{C}\p{Zl}\p{Zp}]/gu): string {
+export function visible(text: string, hidden = HIDDEN_BUT_BREAKS): string {
   return text.replace(hidden, (letter) => `\\u{${letter.codePointAt(0)?.toString(16) ?? ""}}`);
 }
 

@@ -16,6 +16,7 @@ const KINDS = {
   api_key_created: ["user", "notice", "details"],
   api_key_revoked: ["user", "notice"],
   api_key_approved: ["user", "notice", "details"],
+  api_key_expiring: ["user", "notice", "details"],
   deposit_address_created: ["user"],
   withdrawal_queued: ["user"],
   withdrawal_cancelled: ["user"],

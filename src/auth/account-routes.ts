@@ -36,7 +36,7 @@ export function registerAccountRoutes(app: Api): void {
     notices: true,
     endsCredentials: true,
     operationId: "changePassword",
-    summary: "Change the password. All earlier sessions end.",
+    summary: "Change the password. All earlier sessions end, with their open quotes.",
     description:
       "Takes the present password, and a TOTP code if TOTP is on. Returns a new session. " +
       "`revoke_keys` also revokes the API keys that sessions minted.",
@@ -52,7 +52,7 @@ export function registerAccountRoutes(app: Api): void {
     problems: STEP_UP_PROBLEMS,
     handler: ({ api, env, db, settings, actor, body, clientIp }) => {
       const change = { actor, fields: body, revokeKeys: body.revoke_keys, clientIp };
-      return api.revokingKeys(env, actor.userId, (alongside) =>
+      return api.endingSessions(env, actor.userId, (alongside) =>
         changePassword(db, settings, change, alongside),
       );
     },
@@ -90,14 +90,12 @@ function registerPolicyRoutes(app: Api): void {
     response: PolicyState,
     notices: true,
     problems: [...STEP_UP_PROBLEMS, "totp_not_enabled"],
-    handler: ({ db, settings, actor, body, clientIp }) => {
+    handler: ({ api, env, db, settings, actor, body, clientIp }) => {
       const { password, totp_code, ...change } = body;
-      return changePolicy(db, settings, {
-        actor,
-        change,
-        fields: { password, totp_code },
-        clientIp,
-      });
+      const request = { actor, change, fields: { password, totp_code }, clientIp };
+      return api.narrowingRights(env, actor.userId, (alongside) =>
+        changePolicy(db, settings, request, alongside),
+      );
     },
   });
 }
@@ -234,8 +232,10 @@ function registerTotpRoutes(app: Api): void {
       ),
     }),
     problems: ["totp_invalid"],
-    handler: ({ db, settings, actor, body, clientIp }) =>
-      confirmTotp(db, settings, { actor, code: body.totp_code, clientIp }),
+    handler: ({ api, env, db, settings, actor, body, clientIp }) =>
+      api.narrowingRights(env, actor.userId, (alongside) =>
+        confirmTotp(db, settings, { actor, code: body.totp_code, clientIp }, alongside),
+      ),
   });
 }
 

@@ -7,7 +7,7 @@ import type { Config } from "../platform/config.ts";
 import { problem, unavailable } from "../platform/problem.ts";
 import { all, type Expr, expr, first, select, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
-import { detailed, recordOf } from "../audit/audit.ts";
+import { type Alongside, detailed, recordOf } from "../audit/audit.ts";
 import { sumText, usedByUser, withdrawnLastDay } from "./exposure.ts";
 import { holdMsOf } from "./hold.ts";
 import { commitOwnChange } from "./own-change.ts";
@@ -80,6 +80,7 @@ export async function changePolicy(
     readonly fields: StepUpFields;
     readonly clientIp: string | undefined;
   },
+  alongside?: Alongside,
 ): Promise<z.input<typeof PolicyState>> {
   const { change, clientIp } = request;
   const { actor, secondFactor } = await stepUp(db, settings, request);
@@ -111,6 +112,7 @@ export async function changePolicy(
               WHERE ${applied}`,
         ),
       ],
+      alongside,
     });
     if (changed) return getPolicy(db, userId);
   }

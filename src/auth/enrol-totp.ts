@@ -22,7 +22,7 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
-import { detailed, recordOf } from "../audit/audit.ts";
+import { type Alongside, detailed, recordOf } from "../audit/audit.ts";
 import { holdMsOf, startHold, cancelWaiting } from "./hold.ts";
 import { commitOwnChange } from "./own-change.ts";
 import { codeCounts } from "./second-factor.ts";
@@ -74,6 +74,7 @@ export async function confirmTotp(
   db: D1Database,
   settings: Config,
   request: { actor: SessionActor; code: string; clientIp: string | undefined },
+  alongside?: Alongside,
 ): Promise<{ recovery_codes: string[]; active_from: string | null }> {
   const { actor, clientIp } = request;
   const { userId } = actor;
@@ -113,6 +114,7 @@ export async function confirmTotp(
             ...(current === undefined ? [] : startHold(settings, { ...enabled, userId }, when)),
             ...replaceNow(made, when),
           ],
+    alongside,
   });
   if (!applied) throw new Problem(CODE_INVALID);
   const nextFrom = expr`SELECT next_from ${validSecret({ userId }, NOW)}`;

@@ -30,7 +30,7 @@ import { type Scope, SCOPES, type SessionActor, unheld } from "../platform/actor
 /** Limit of one user's keys that are neither revoked nor expired, including the operator's. */
 export const MAX_KEYS_PER_USER = 100;
 
-/** Life of a key with more than `read` whose caller states none. */
+/** Life of a key whose caller states none. A longer one takes step-up. */
 export const DEFAULT_KEY_LIFE_MS = 90 * 86_400_000;
 
 /** Limit of one user's keys that wait for the operator's approval. */
@@ -46,7 +46,7 @@ export type MintedKey = z.input<typeof MintedKey>;
 export type NewKey = {
   readonly label: string;
   readonly scopes: readonly Scope[];
-  /** Null: never. If omitted, a key with more than `read` gets `DEFAULT_KEY_LIFE_MS`. */
+  /** Null: never. Omitted: after `DEFAULT_KEY_LIFE_MS`. */
   readonly expiresAt?: number | null | undefined;
   readonly allowedIps: readonly string[] | null;
   readonly limits: KeyLimits | null;
@@ -65,7 +65,8 @@ type Minting = {
 
 /**
  * Mints a key of the session's user. It gets the requested scopes that the session has. A key with
- * more than `read` takes the password unless the session is fresh, and a code if TOTP is on.
+ * more than `read`, or one that outlives `DEFAULT_KEY_LIFE_MS`, takes the password unless the
+ * session is fresh, and a code if TOTP is on.
  */
 export async function mintApiKey(
   db: D1Database,
@@ -79,13 +80,16 @@ export async function mintApiKey(
   const scopes = capScopes(key.scopes, held);
   const [requested] = capScopes(key.scopes, SCOPES);
   if (scopes.length === 0 && requested !== undefined) throw scopeMissing(requested, granted);
-  const actor = scopes.some((scope) => scope !== "read")
-    ? await confirmOwner(db, settings, {
-        actor: session,
-        fields: { password: minting.password, totp_code: minting.totpCode },
-        clientIp: minting.ip,
-      })
-    : session;
+  const { expiresAt = 0 } = key;
+  const outlives = expiresAt === null || expiresAt > Date.now() + DEFAULT_KEY_LIFE_MS;
+  const actor =
+    outlives || scopes.some((scope) => scope !== "read")
+      ? await confirmOwner(db, settings, {
+          actor: session,
+          fields: { password: minting.password, totp_code: minting.totpCode },
+          clientIp: minting.ip,
+        })
+      : session;
   const daily = dailyUse(settings, "api_keys", actor.userId);
   const checks = (at: Expr) => [
     actorPrecondition(actor, at),
@@ -163,8 +167,7 @@ async function insertKey(
   // The seal binds the instant, so it is read before the commit.
   const mintedAt = await scalar<number>(db, NOW);
   const activeFrom = insertion.delayMs === null ? null : mintedAt + insertion.delayMs;
-  const life = key.scopes.some((scope) => scope !== "read") ? mintedAt + DEFAULT_KEY_LIFE_MS : null;
-  const expiresAt = key.expiresAt === undefined ? life : key.expiresAt;
+  const { expiresAt = mintedAt + DEFAULT_KEY_LIFE_MS } = key;
   const rights: KeyRights = {
     scopes: writeScopes(key.scopes),
     limits: key.limits === null ? null : writeLimits(key.limits),

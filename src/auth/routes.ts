@@ -1,4 +1,5 @@
 import * as z from "zod";
+import { isWide } from "../http/ip-range.ts";
 import { pageSchema, timeIdPage } from "../http/cursor.ts";
 import { boolean, described, uuidField, u256Out, timeOut } from "../http/fields.ts";
 import { type FieldError, invalidRequest } from "../platform/problem.ts";
@@ -148,7 +149,8 @@ function registerEndSessions(app: Api): void {
     tag: "Auth",
     summary: "End all sessions of the user",
     description:
-      "They end within 5 s. Unless `revoke_keys` is false, all API keys are revoked, too.",
+      "They end within 5 s, and their open quotes at once. Unless `revoke_keys` is false, all API " +
+      "keys are revoked, too.",
     credential: "session",
     fields: z.strictObject({
       revoke_keys: described(
@@ -162,7 +164,7 @@ function registerEndSessions(app: Api): void {
     }),
     handler: async ({ api, env, db, settings, actor, fields, clientIp }) => {
       const revokeKeys = fields.revoke_keys ?? true;
-      await api.revokingKeys(env, actor.userId, (alongside) =>
+      await api.endingSessions(env, actor.userId, (alongside) =>
         endSessions(db, settings, { actor, revokeKeys, ip: clientIp }, alongside),
       );
       return { user_id: actor.userId, revoked_keys: revokeKeys };
@@ -180,6 +182,11 @@ function checkWithdrawKey(body: z.output<typeof NewKeyBody>): void {
     errors.push({ path: "body.scopes", message: "must contain withdraw with request_approval" });
   if (ips === undefined || ips === null)
     errors.push({ path: "body.allowed_ips", message: "is required with request_approval" });
+  else if (ips.some(isWide))
+    errors.push({
+      path: "body.allowed_ips",
+      message: "must have no range wider than /8 (IPv6: /16) with request_approval",
+    });
   const latest = Date.now() + MAX_WITHDRAW_KEY_MS;
   if (expiresAt === undefined || expiresAt === null || expiresAt > latest)
     errors.push({
@@ -262,7 +269,7 @@ function registerRevokeKey(app: Api): void {
     problems: ["session_required", "api_key_unknown_id"],
     handler: ({ api, env, db, actor, fields, clientIp }) => {
       const request = { actor, apiKeyId: fields.api_key_id, ip: clientIp };
-      return api.revokingKeys(env, actor.userId, (alongside) =>
+      return api.narrowingRights(env, actor.userId, (alongside) =>
         revokeOwnApiKey(db, request, alongside),
       );
     },

@@ -11,16 +11,18 @@ import {
 } from "../http/fields.ts";
 import { parseIpRange } from "../http/ip-range.ts";
 import { SCOPES } from "../platform/actor.ts";
+import { normalText } from "../platform/normal-text.ts";
 import { KeyLimitsField } from "./key-limits.ts";
 import { MAX_PASSWORD_BYTES } from "./password.ts";
 import type { GivenCodes } from "./second-factor.ts";
 import { normalizeEmail } from "./user.ts";
 
-/** Checks the shape only. Invisible characters (Cf) would make two addresses look alike. */
+/** Checks the shape only. Hidden letters would make two addresses look alike. */
 export const email = textField(
   (given) => {
     const canonical = normalizeEmail(given);
-    const valid = /^[^\s@\p{Cc}\p{Cf}]+@[^\s@\p{Cc}\p{Cf}\P{ASCII}]+$/u.test(canonical);
+    const shaped = /^[^\s@]+@[^\s@\P{ASCII}]+$/u.test(canonical);
+    const valid = shaped && normalText(canonical) === canonical;
     return valid && given.length <= 254 && canonical.length <= 254 ? canonical : undefined;
   },
   "must be an email address",
@@ -90,6 +92,8 @@ const ipRange = textField(
   },
 );
 
+export const keyLabel = described(boundedText(1, 64), "Name of the key, for the user's list");
+
 /** Ranges in the allow list of an API key. */
 export const MAX_ALLOWED_IPS = 32;
 
@@ -146,7 +150,7 @@ export const SessionToken = z
   .meta({ id: "Session" });
 
 export const NewKeyBody = z.strictObject({
-  label: described(boundedText(1, 64), "Name of the key, for the user's list"),
+  label: keyLabel,
   scopes: z
     .array(oneOf(SCOPES), "must be a list of scopes")
     .min(1, "must contain at least one scope")
@@ -159,8 +163,8 @@ export const NewKeyBody = z.strictObject({
       type: ["string", "null"],
       format: "date-time",
       description:
-        "Must be in the future. Null: the key never expires. Omitted: a key with more than " +
-        "`read` expires after 90 days, another one never.",
+        "Must be in the future. Null: the key never expires. Omitted: after 90 days. A notice " +
+        "`api_key_expiring` comes a week before.",
       examples: ["2030-01-01T00:00:00.000Z"],
     }),
   allowed_ips: ipRanges
@@ -175,16 +179,18 @@ export const NewKeyBody = z.strictObject({
   ),
   password: described(
     anyPassword.optional(),
-    "The password, if the key gets more than `read` and the login was more than " +
-      "`fresh_session_secs` of GET /config ago",
+    "The password, if the key gets more than `read` or lives longer than 90 days, and the login " +
+      "was more than `fresh_session_secs` of GET /config ago",
   ),
   totp_code: described(
     totpCode.optional(),
-    "Six digits of the authenticator, if TOTP is on and the key gets more than `read`",
+    "Six digits of the authenticator, if TOTP is on and the key gets more than `read` or lives " +
+      "longer than 90 days",
   ),
   request_approval: described(
     boolean.optional(),
     "True: asks for a key with the scope `withdraw`, which has no scopes until the operator has " +
-      "approved it. Needs `allowed_ips`, and `expires_at` within 366 days. Default: false.",
+      "approved it. Needs `allowed_ips` without ranges wider than /8 (IPv6: /16), and `expires_at` " +
+      "within 366 days. Default: false.",
   ),
 });

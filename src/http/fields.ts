@@ -4,6 +4,7 @@
  * and booleans are text in a query and must have their JSON type in a body.
  */
 import * as z from "zod";
+import { normalText } from "../platform/normal-text.ts";
 import { JsonNumber, parseJsonInteger } from "./json.ts";
 
 /** JSON Schema of a field. `type` is required because zod cannot derive it from a transform. */
@@ -131,13 +132,15 @@ export function listOf<const Word extends string>(words: readonly Word[]) {
 }
 
 /**
- * Text without control characters and without invisible ones (Cf), which reorder text or make two
- * names look alike. `min` and `max` count Unicode code points.
+ * Text for people, in the one spelling of what looks the same (normal-text.ts). `min` and `max`
+ * count its Unicode code points.
  */
 export function boundedText(min: number, max: number) {
   const printable = (given: string) => {
-    const { length } = Array.from(given);
-    return length >= min && length <= max && !/[\p{Cc}\p{Cf}]/u.test(given) ? given : undefined;
+    const text = normalText(given);
+    if (text === undefined) return undefined;
+    const { length } = Array.from(text);
+    return length >= min && length <= max ? text : undefined;
   };
   return textField(
     printable,

@@ -16,6 +16,15 @@ export function parseIpRange(text: string): { bits: bigint; prefix: number } | u
   return (bits & host) === 0n ? { bits, prefix } : undefined;
 }
 
+/** Whether it says little about who calls: wider than an IPv4 /8 or an IPv6 /16. */
+export function isWide(text: string): boolean {
+  const range = parseIpRange(text);
+  if (range === undefined) return false;
+  const { bits, prefix } = range;
+  const rest = BigInt(128 - Math.min(prefix, 96));
+  return prefix < (bits >> rest === V4_MAPPED >> rest ? 96 + 8 : 16);
+}
+
 export function ipAllowed(ip: string | undefined, ranges: readonly string[] | null): boolean {
   if (ranges === null) return true;
   const bits = parseIp(ip);

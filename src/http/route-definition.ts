@@ -69,8 +69,10 @@ export type Api = {
   readonly authenticate: Authenticate;
   /** Freezes an account with all that belongs to it. False if the freeze changed nothing. */
   readonly freezeAccount: Ending<boolean>;
-  /** Ends the open quotes of the keys that the change revokes. */
-  readonly revokingKeys: <Result>(...ending: Parameters<Ending<Result>>) => Promise<Result>;
+  /** Ends the open quotes of revoked keys, and of sessions that may not trade, with the change. */
+  readonly narrowingRights: <Result>(...ending: Parameters<Ending<Result>>) => Promise<Result>;
+  /** As `narrowingRights`, for a change that ends all sessions. */
+  readonly endingSessions: <Result>(...ending: Parameters<Ending<Result>>) => Promise<Result>;
   readonly rightsChanged: RightsChanged;
   /** Methods by path, for 405 and CORS preflight requests. */
   readonly methods: Map<string, Set<string>>;

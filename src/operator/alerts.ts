@@ -6,7 +6,15 @@ import { read } from "../platform/read.ts";
 import { all, sql } from "../platform/sql.ts";
 import { alerts } from "../platform/tables.ts";
 import { ageText, toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import { badOption, flag, limitOption, type OperatorContext, option, optional } from "./context.ts";
+import {
+  badOption,
+  flag,
+  limitOption,
+  type OperatorContext,
+  option,
+  optional,
+  textOption,
+} from "./context.ts";
 import { sinceOption } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
@@ -86,7 +94,7 @@ export async function test({
 export async function close(context: OperatorContext): Promise<unknown> {
   const given = option(context, "kind");
   const subject = option(context, "subject");
-  const reason = option(context, "reason");
+  const reason = textOption(context, "reason");
   const kind = REVIEWED_ALERTS.find((known) => known === given);
   if (kind === undefined)
     throw badOption(

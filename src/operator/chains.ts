@@ -28,6 +28,7 @@ import {
   integerOption,
   type OperatorContext,
   optional,
+  textOption,
 } from "./context.ts";
 import { openSettings } from "./doctor.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
@@ -123,7 +124,8 @@ function knownChain(context: OperatorContext, chain: string): string {
  * calls it again with `--continue`. `--resolve <reason>` first closes the earlier differences.
  */
 export async function reconcileAll(context: OperatorContext): Promise<unknown> {
-  const reason = optional(context, "resolve");
+  const reason =
+    context.options["resolve"] === undefined ? undefined : textOption(context, "resolve");
   const resolved =
     reason === undefined ? {} : { resolved: await resolveDifferences(context, reason) };
   const { surplus, ...report } = await reconcile(limited(context.env).DB, {

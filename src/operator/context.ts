@@ -1,5 +1,6 @@
 /** The context of operator commands, and functions that read their arguments and options. */
 import type * as z from "zod";
+import { boundedText } from "../http/fields.ts";
 import type { Config } from "../platform/config.ts";
 import { invalidRequest, type Problem } from "../platform/problem.ts";
 import type { Venue } from "../platform/venues.ts";
@@ -24,6 +25,9 @@ const MAX_LIST_LIMIT = 500;
 
 export type OperatorCommand = (context: OperatorContext) => Promise<unknown>;
 
+/** Longest text of an option, such as a reason. */
+const MAX_TEXT = 500;
+
 /** Whether a flag without a value is given. */
 export function flag(context: OperatorContext, name: string): boolean {
   const value = context.options[name];
@@ -43,6 +47,11 @@ export function optional(context: OperatorContext, name: string): string | undef
   if (value === undefined) return undefined;
   if (typeof value !== "string" || value === "") throw badOption(name, "must have a value");
   return value;
+}
+
+/** A text that people read. */
+export function textOption(context: OperatorContext, name: string): string {
+  return fieldOption(context, name, boundedText(1, MAX_TEXT));
 }
 
 /** A UUID in its canonical form, because socket tags, caches and alerts compare ids as text. */

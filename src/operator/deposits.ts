@@ -2,7 +2,7 @@ import { DEPOSIT, type DepositRow, depositView } from "../custody/payment-record
 import { LISTED_DEPOSIT_STATUSES } from "../custody/column-values.ts";
 import { all, and, type Expr, expr, select, type Sql, sql } from "../platform/sql.ts";
 import { closeAlerts } from "./audit-commands.ts";
-import { type OperatorContext, limitOption, oneOfOption, option } from "./context.ts";
+import { type OperatorContext, limitOption, oneOfOption, textOption } from "./context.ts";
 import { ofUserSince, type Owned, ownedBy } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
@@ -39,7 +39,7 @@ export async function reviewed(context: OperatorContext): Promise<unknown> {
   const chains = await closeAlerts(
     context,
     { kind: "deposit_quarantined" },
-    { kind: "deposits_reviewed", reason: option(context, "reason") },
+    { kind: "deposits_reviewed", reason: textOption(context, "reason") },
   );
   if (chains.length === 0)
     throw new OperatorRejection("no_open_alert", "No alert about quarantined deposits is open.");

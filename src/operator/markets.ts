@@ -6,7 +6,7 @@ import { MAX_PAGE } from "../http/cursor.ts";
 import { invalidRequest, type Problem, problem } from "../platform/problem.ts";
 import type { Venue } from "../platform/venues.ts";
 import { MARKET_STATUSES } from "../rfq/markets/market.ts";
-import { MAX_MARKETS, MarketList } from "../rfq/markets/market-list.ts";
+import { MAX_MARKETS, MarketList, wordsOf } from "../rfq/markets/market-list.ts";
 import { MarketTerms, resultField } from "../rfq/markets/schemas.ts";
 import { resolveMarket } from "../rfq/markets/resolve-market.ts";
 import { closeMarket, type MarketRejection, setMarkets } from "../rfq/markets/set-markets.ts";
@@ -120,7 +120,7 @@ export async function resolve(context: OperatorContext): Promise<unknown> {
 }
 
 export async function list(context: OperatorContext): Promise<unknown> {
-  const words = optional(context, "q")?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
+  const words = wordsOf(optional(context, "q"));
   const query = {
     venue: context.options["venue"] === undefined ? undefined : venueOption(context),
     status: oneOfOption(context, "status", MARKET_STATUSES),

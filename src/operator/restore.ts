@@ -18,6 +18,7 @@ import {
   type OperatorContext,
   option,
   optional,
+  textOption,
 } from "./context.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
@@ -72,7 +73,7 @@ async function accept(context: OperatorContext): Promise<unknown> {
     throw badOption("accept-payment", "must be a payment id, 0x and 64 hexadecimal digits");
   const kind = oneOfOption(context, "as", ACCEPTED_AS);
   if (kind === undefined) throw badOption("as", "is required with --accept-payment");
-  const reason = option(context, "reason");
+  const reason = textOption(context, "reason");
   const acceptance = { paymentId, kind, reason, actor: actorOf(context) };
   const accepted = await acceptPayment(context.env.DB, context.settings, acceptance);
   if ("chain" in accepted) return { payment_id: paymentId, as: kind, ...accepted };

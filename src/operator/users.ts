@@ -13,7 +13,7 @@ import { freezeUser, unfreezeUser } from "../auth/freeze-user.ts";
 import { dueEmailChanges, type NewEmail, requestEmailChange } from "../auth/change-email.ts";
 import { holdMsOf } from "../auth/hold.ts";
 import { type Reset, type ResetResult, resetTotp, setPassword } from "../auth/reset-account.ts";
-import { email, ipRanges, newPassword } from "../auth/schemas.ts";
+import { email, ipRanges, keyLabel, newPassword } from "../auth/schemas.ts";
 import { timestamp } from "../http/fields.ts";
 import { inHashTurn } from "../auth/hash-turns.ts";
 import { hashPassword } from "../auth/password.ts";
@@ -21,7 +21,7 @@ import { approveApiKey, ownerOfWaitingKey } from "../auth/approve-key.ts";
 import { config } from "../platform/config.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { type Problem, problem } from "../platform/problem.ts";
-import { freezeAccount, revokingKeys } from "../rfq/end-with-rights.ts";
+import { endingSessions, freezeAccount, narrowingRights } from "../rfq/end-with-rights.ts";
 import { rightsChanged } from "../streams/close-ended.ts";
 import { pushNotices } from "../streams/notice.ts";
 import {
@@ -113,7 +113,7 @@ async function resetOf(
   { userId, operator, keepKeys }: Reset,
   apply: (reset: Reset) => Promise<ResetResult>,
 ): Promise<unknown> {
-  const result = await revokingKeys(env, userId, (alongside) =>
+  const result = await endingSessions(env, userId, (alongside) =>
     apply({ userId, operator, keepKeys, alongside }),
   );
   if (result === undefined) return undefined;
@@ -157,7 +157,7 @@ export async function createKey(context: OperatorContext): Promise<unknown> {
     userId,
     operator: context.operator,
     key: {
-      label: optional(context, "label") ?? "operator",
+      label: optionalField(context, "label", keyLabel) ?? "operator",
       scopes: scopesOf(option(context, "scopes")),
       expiresAt: await expiryOf(context),
       allowedIps: optionalField(context, "allowed-ips", ipList) ?? null,
@@ -174,7 +174,7 @@ export async function revokeKey(context: OperatorContext): Promise<unknown> {
   const { env, operator } = context;
   const userId = await ownerOfKey(env.DB, apiKeyId);
   if (userId === undefined) throw problem("api_key_unknown_id", `There is no API key ${apiKeyId}.`);
-  const changed = await revokingKeys(env, userId, (alongside) =>
+  const changed = await narrowingRights(env, userId, (alongside) =>
     revokeApiKey(env.DB, { apiKeyId, operator }, alongside),
   );
   await rightsChanged(env, userId, "ended");

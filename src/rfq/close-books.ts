@@ -1,11 +1,25 @@
 /**
- * Ends open requests and quotes that nobody named: of a user (freeze), revoked keys, a venue
- * (pause) or markets (close). A record that cannot be ended is set aside, so it stops no other.
+ * Ends open requests and quotes that nobody named: of a user (freeze), of credentials that lost
+ * their rights, a venue (pause) or markets (close). A record that cannot be ended is set aside, so
+ * it stops no other.
  */
+import { holdUntil } from "../auth/hold.ts";
+import { sessionsMayTrade } from "../auth/policy.ts";
 import type { Venue } from "../platform/venues.ts";
 import { inChunks } from "../platform/chunks.ts";
 import { type Group, newGroup, NOW } from "../platform/commit.ts";
-import { all, and, type Sql, sql, uuid, uuids } from "../platform/sql.ts";
+import {
+  all,
+  and,
+  type Expr,
+  expr,
+  FALSE,
+  type Sql,
+  sql,
+  TRUE,
+  uuid,
+  uuids,
+} from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
 import type { Pusher } from "../streams/event-log.ts";
 import { pusherOf } from "../streams/notify.ts";
@@ -19,23 +33,32 @@ import { findCulprits, setAside } from "./set-aside.ts";
 /** Requests that one batch of a market close ends, each with its quotes, at most 1 000. */
 const REQUESTS_PER_BATCH = 50;
 
-/** What ends: all that a user has open, or the open quotes of their revoked keys. */
-export type Ending = { readonly userId: string; readonly of: "user" | "revoked_keys" };
+/**
+ * What ends: all that a user has open, or the open quotes of revoked keys, and those of sessions if
+ * these may not trade. `sessions`: their quotes end in any case.
+ */
+export type Ending = { readonly userId: string; readonly of: "user" | "sessions" | "lost_rights" };
 
-function quotesOf({ userId, of }: Ending): Sql {
-  const revoked = sql`AND credential IN (SELECT api_key_id FROM api_keys
-    WHERE user_id = ${uuid(userId)} AND revoked_at IS NOT NULL)`;
-  return sql`maker_id = ${uuid(userId)} ${of === "user" ? sql`` : revoked}`;
+function quotesOf({ userId, of }: Ending, at: Expr): Sql {
+  const user = uuid(userId);
+  const revoked = sql`SELECT api_key_id FROM api_keys
+    WHERE user_id = ${user} AND revoked_at IS NOT NULL`;
+  const sessionsEnd =
+    of === "sessions"
+      ? TRUE
+      : expr`(NOT ${sessionsMayTrade(user, at)} OR ${holdUntil(user, at)} > ${at})`;
+  return sql`maker_id = ${user} AND (${of === "user" ? TRUE : FALSE}
+    OR credential IN (${revoked}) OR (credential = ${user} AND ${sessionsEnd}))`;
 }
 
 /**
- * Statements and events for the batch that freezes a user or revokes keys, whose guard is
+ * Statements and events for the batch that freezes a user or ends credentials, whose guard is
  * `applied`. They cancel the open quotes, and of a user the open requests with all quotes on them.
  */
 export function closeAllOf(group: Group, ending: Ending, applied: Sql): Sql[] {
   const ofUser = sql`requester_id = ${uuid(ending.userId)} AND ${applied}`;
   return [
-    closeStatement(group, { which: () => sql`${quotesOf(ending)} AND ${applied}` }),
+    closeStatement(group, { which: (at) => sql`${quotesOf(ending, at)} AND ${applied}` }),
     ...(ending.of === "user" ? endRequests(group, ofUser) : []),
     ...announceRfq(group),
   ];
@@ -44,7 +67,7 @@ export function closeAllOf(group: Group, ending: Ending, applied: Sql): Sql[] {
 /** Ends the same in groups of its own, for what that batch could not end. */
 export async function closeEachOf(env: Env, ending: Ending): Promise<void> {
   const to = pusherOf(env);
-  await closeEach(to, { which: () => quotesOf(ending) });
+  await closeEach(to, { which: (at) => quotesOf(ending, at) });
   if (ending.of !== "user") return;
   const requests = sql`SELECT request_id FROM requests
     WHERE requester_id = ${uuid(ending.userId)} AND ${ENDABLE}`;

@@ -1,7 +1,8 @@
 /**
  * Ends open requests and quotes in the commit that takes the rights of those who placed them: a
- * freeze ends all that the user has open, a revocation the quotes of the revoked keys. If that
- * commit fails because of one of them, the rights end alone, and what is open ends after it.
+ * freeze ends all that the user has open, other changes the quotes of the credentials that end or
+ * may not trade any more. If that commit fails because of one of them, the rights end alone, and
+ * what is open ends after it.
  */
 import type { Alongside } from "../audit/audit.ts";
 import type { Group } from "../platform/commit.ts";
@@ -24,25 +25,40 @@ export async function freezeAccount(
   return changed;
 }
 
-/** Ends the open quotes of the keys that `revoke` revokes. Returns its result. */
-export async function revokingKeys<Result>(
+type Change<Result> = (alongside: Alongside) => Promise<Result>;
+
+/** Ends the open quotes of revoked keys, and of sessions that may not trade, with the change. */
+export function narrowingRights<Result>(
   env: Env,
   userId: string,
-  revoke: (alongside: Alongside) => Promise<Result>,
+  change: Change<Result>,
 ): Promise<Result> {
-  const ending = { userId, of: "revoked_keys" } as const;
-  const result = await ends(env, ending, revoke);
-  // The keys are revoked, which the caller must learn.
+  return endsQuotes(env, { userId, of: "lost_rights" }, change);
+}
+
+/** As `narrowingRights`, for a change that ends all sessions. */
+export function endingSessions<Result>(
+  env: Env,
+  userId: string,
+  change: Change<Result>,
+): Promise<Result> {
+  return endsQuotes(env, { userId, of: "sessions" }, change);
+}
+
+async function endsQuotes<Result>(
+  env: Env,
+  ending: Ending,
+  change: Change<Result>,
+): Promise<Result> {
+  const { userId } = ending;
+  const result = await ends(env, ending, change);
+  // The rights have ended, which the caller must learn.
   const failed = logged("error", "rfq.quotes_not_closed", { user_id: userId });
   await closeEachOf(env, ending).catch(failed);
   return result;
 }
 
-async function ends<Result>(
-  env: Env,
-  ending: Ending,
-  change: (alongside: Alongside) => Promise<Result>,
-): Promise<Result> {
+async function ends<Result>(env: Env, ending: Ending, change: Change<Result>): Promise<Result> {
   let commitGroup: Group | undefined;
   const result = await change((group, applied) => {
     commitGroup = group;

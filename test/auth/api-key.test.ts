@@ -2,6 +2,8 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { actorRejection, mayWrite } from "../../src/auth/may-write.ts";
 import { trimApiKeys } from "../../src/auth/api-key.ts";
+import { TASKS } from "../../src/cron.ts";
+import { noticeExpiringKeys } from "../../src/auth/expiring-keys.ts";
 import { MAX_KEYS_PER_USER, mintApiKey } from "../../src/auth/mint-key.ts";
 import { revokeApiKey } from "../../src/auth/revoke-key.ts";
 import { endSessions } from "../../src/auth/end-sessions.ts";
@@ -10,6 +12,9 @@ import { forgetAllCredentials } from "../../src/auth/credential-cache.ts";
 import { rewrapKeys } from "../../src/auth/rewrap-keys.ts";
 import { openSecret, sealSecret } from "../../src/auth/secret-box.ts";
 import type { Scope, SessionActor } from "../../src/platform/actor.ts";
+import { config } from "../../src/platform/config.ts";
+import { accountStream } from "../../src/streams/event-log.ts";
+import { connect } from "../support/sockets.ts";
 import { NOW } from "../../src/platform/commit.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, first, raw, sql, uuid } from "../../src/platform/sql.ts";
@@ -26,6 +31,7 @@ import {
 
 const KEYS = "/auth/api-keys";
 const NEW_KEY = { label: "bot", scopes: ["read", "trade"] };
+const DAY_MS = 86_400_000;
 const WHOAMI = "/auth/whoami";
 
 const SESSION_KEY = {
@@ -98,7 +104,7 @@ describe("a session that is not fresh", () => {
       mintApiKey(env.DB, strict, {
         actor,
         ip: undefined,
-        key: { ...SESSION_KEY, scopes },
+        key: { ...SESSION_KEY, expiresAt: undefined, scopes },
         password,
       }),
     );
@@ -131,7 +137,7 @@ describe("a session that is not fresh", () => {
   });
 });
 
-it("ends a key that trades after 90 days, unless its user says otherwise", async () => {
+it("ends a key after 90 days, unless its user says otherwise", async () => {
   const user = await newUser();
   const expiry = async (fields: object) => {
     const { json } = await apiOf(user).post(KEYS, { ...NEW_KEY, ...fields });
@@ -140,9 +146,65 @@ it("ends a key that trades after 90 days, unless its user says otherwise", async
       : Math.round((Date.parse(json["expires_at"]) - Date.now()) / 86_400_000);
   };
   expect(await expiry({})).toBe(90);
-  expect(await expiry({ scopes: ["read"] })).toBeNull();
+  expect(await expiry({ scopes: ["read"] })).toBe(90);
   expect(await expiry({ expires_at: null })).toBeNull();
   expect(await expiry({ expires_at: new Date(Date.now() + 864e5).toISOString() })).toBe(1);
+});
+
+it.each([
+  ["for ever", null, "401 password_required"],
+  ["for 91 days", 91 * DAY_MS, "401 password_required"],
+  ["for 89 days", 89 * DAY_MS, "201"],
+])("a session that is not fresh mints a key that reads %s: %s", async (_, life, code) => {
+  const { token } = await newUser();
+  const expires_at = life === null ? null : new Date(Date.now() + life).toISOString();
+  const api = apiOf({ token }, { AUTH_FRESH_SESSION_SECS: "0" });
+  const answer = await api.post(KEYS, { label: "x", scopes: ["read"], expires_at });
+  expect(answer.status === 201 ? "201" : await codeOf(answer)).toBe(code);
+});
+
+describe("a key that ends soon", () => {
+  const notices: string[] = [];
+  const run = async () => {
+    const pushed = async (userId: string) => void notices.push(userId);
+    while (await noticeExpiringKeys(env.DB, config(env), pushed));
+  };
+  const kinds = async (user: TestUser) =>
+    (await apiOf(user).list("/auth/get-audit-events?limit=100")).map(({ kind }) => kind);
+  const endsIn = async (user: TestUser, days: number, age = 30) => {
+    const key = await newKey(user, ["read"], { expiresAt: Date.now() + days * DAY_MS });
+    await all(
+      env.DB,
+      sql`UPDATE api_keys SET created_at = created_at - ${age * DAY_MS}
+        WHERE api_key_id = ${uuid(key.apiKeyId)}`,
+    );
+    return key;
+  };
+
+  it("is a notice a week before, once", async () => {
+    const user = await newUser();
+    const subscriber = await connect(user, accountStream(user.userId));
+    const key = await endsIn(user, 6.9);
+    await endsIn(user, 7.1);
+    await TASKS.find(([name]) => name === "notice_expiring_keys")?.[1](env, new Map());
+    const { data } = await subscriber.until(
+      ({ type, data: { kind } }) => type === "account.notice" && kind === "api_key_expiring",
+    );
+    expect(data).toMatchObject({ subject_id: key.apiKeyId });
+    await run();
+    expect((await kinds(user)).filter((kind) => kind === "api_key_expiring")).toHaveLength(1);
+  });
+
+  it("is none if it has ended, was revoked, or lives no longer than a week", async () => {
+    const user = await newUser();
+    const revoked = await endsIn(user, 3);
+    await apiOf(user).delete(KEYS, { api_key_id: revoked.apiKeyId });
+    await endsIn(user, 3, 3.9);
+    await endsIn(user, -1);
+    await run();
+    expect(await kinds(user)).not.toContain("api_key_expiring");
+    expect(notices).not.toContain(user.userId);
+  });
 });
 
 it("returns the secret once and never stores it in clear text", async () => {

@@ -16,7 +16,7 @@ const ASKED = {
   label: "treasury",
   scopes: ["read", "withdraw"],
   request_approval: true,
-  allowed_ips: ["0.0.0.0/0"],
+  allowed_ips: ["10.0.0.0/8"],
 };
 
 const ask = (user: TestUser, fields: object = {}) =>
@@ -81,6 +81,11 @@ it("an approved key waits for the delay, and can be revoked before", async () =>
 
 it.each([
   ["no allow list", { allowed_ips: null }, "body.allowed_ips"],
+  ["every address", { allowed_ips: ["198.51.100.7", "0.0.0.0/0"] }, "body.allowed_ips"],
+  ["half of them", { allowed_ips: ["128.0.0.0/1"] }, "body.allowed_ips"],
+  ["every IPv6 address", { allowed_ips: ["::/0"] }, "body.allowed_ips"],
+  ["every mapped address", { allowed_ips: ["::ffff:0:0/96"] }, "body.allowed_ips"],
+  ["the block of every mapped address", { allowed_ips: ["::/16"] }, "body.allowed_ips"],
   ["no end", { expires_at: null }, "body.expires_at"],
   ["an end after 366 days", { expires_at: inDays(367) }, "body.expires_at"],
   ["no withdraw", { scopes: ["read"] }, "body.scopes"],

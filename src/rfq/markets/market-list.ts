@@ -3,6 +3,7 @@ import { eq, sql } from "drizzle-orm";
 import type { BookFilter } from "../examined-page.ts";
 import { fetchCount, type Page, pageOf, type PageQuery } from "../../http/cursor.ts";
 import { Remembered } from "../../http/remembered.ts";
+import { foldText } from "../../platform/normal-text.ts";
 import { invalidRequest } from "../../platform/problem.ts";
 import { read } from "../../platform/read.ts";
 import { markets } from "../tables.ts";
@@ -79,6 +80,11 @@ function fits(market: Market, query: MarketQuery, now: number): boolean {
   if (words.length === 0) return true;
   const [title, outcome] = [market.title.toLowerCase(), market.outcome.toLowerCase()];
   return words.every((word) => title.includes(word) || outcome.includes(word));
+}
+
+/** The words of a search, as `fits` compares them. */
+export function wordsOf(search = ""): string[] {
+  return foldText(search).split(" ").filter(Boolean);
 }
 
 /** By code units, so that every isolate has the same order. */

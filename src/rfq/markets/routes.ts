@@ -2,7 +2,7 @@ import { pageSchema } from "../../http/cursor.ts";
 import { route } from "../../http/define-route.ts";
 import type { Api } from "../../http/route-definition.ts";
 import { bookOf, bookQuery } from "../query-fields.ts";
-import { MarketList } from "./market-list.ts";
+import { MarketList, wordsOf } from "./market-list.ts";
 import { MarketItem, marketsQuery } from "./schemas.ts";
 
 export function registerMarketRoutes(api: Api): void {
@@ -24,7 +24,7 @@ export function registerMarketRoutes(api: Api): void {
         ...query,
         ...bookOf(query),
         test: query.test === "true",
-        words: query.q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [],
+        words: wordsOf(query.q),
       }),
   });
 }

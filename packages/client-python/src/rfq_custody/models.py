@@ -190,11 +190,11 @@ class Config:
     `wrong_codes_per_user_and_hour`: Wrong one-time codes of a user in an hour, after which
     only known networks count - `wrong_codes_per_user_and_network_and_hour`: Wrong one-time
     codes of a user from one network in an hour - `default_key_life_secs`: Seconds until a
-    key with more than `read` expires, if `expires_at` is left out - `totp_enrolment_secs`:
-    Seconds in which a new TOTP secret must be confirmed - `logins_in_progress_per_network`:
-    Logins waiting in one instance of the service from a network, or of an email from a
-    network that has logged it in - `logins_in_progress_per_known_network`: Logins waiting
-    in one instance of the service, of all emails that their network has logged in -
+    key expires, if `expires_at` is left out - `totp_enrolment_secs`: Seconds in which a new
+    TOTP secret must be confirmed - `logins_in_progress_per_network`: Logins waiting in one
+    instance of the service from a network, or of an email from a network that has logged it
+    in - `logins_in_progress_per_known_network`: Logins waiting in one instance of the
+    service, of all emails that their network has logged in -
     `registrations_per_network_per_day`: Accounts registered from an IPv4 address or IPv6
     /48 in 24 hours - `api_keys_per_user`: API keys of a user that are neither revoked nor
     expired - `allowed_ips_per_api_key`: Addresses and ranges in the allow list of an API

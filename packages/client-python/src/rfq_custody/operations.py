@@ -205,9 +205,9 @@ class AuthCalls:
         revoke_keys: bool | None = None,
         timeout: float | None = None,
     ) -> m.EndedSessions:
-        """End all sessions of the user. They end within 5 s. Unless `revoke_keys` is false,
-        all API keys are revoked, too. The fields may be in a JSON body instead. A field in
-        both must have the same value.
+        """End all sessions of the user. They end within 5 s, and their open quotes at once.
+        Unless `revoke_keys` is false, all API keys are revoked, too. The fields may be in a
+        JSON body instead. A field in both must have the same value.
         """
         return await self._transport.call(Call("DELETE", "/auth/sessions", body=fields({"revoke_keys": revoke_keys}), repeatable=True, timeout=timeout), m.EndedSessions)
 
@@ -299,9 +299,9 @@ class AuthCalls:
         totp_code: str | None = None,
         timeout: float | None = None,
     ) -> m.Session:
-        """Change the password. All earlier sessions end. Takes the present password, and a
-        TOTP code if TOTP is on. Returns a new session. `revoke_keys` also revokes the API
-        keys that sessions minted.
+        """Change the password. All earlier sessions end, with their open quotes. Takes the
+        present password, and a TOTP code if TOTP is on. Returns a new session.
+        `revoke_keys` also revokes the API keys that sessions minted.
         """
         return await self._transport.call(Call("POST", "/auth/change-password", body=fields({"password": password, "new_password": new_password, "revoke_keys": revoke_keys, "totp_code": totp_code}), timeout=timeout), m.Session)
 

@@ -106,6 +106,7 @@ function NewKey() {
             label="Expires after days"
             name="days"
             inputMode="numeric"
+            hint="90 by default, and at most for a key that only reads"
             required={withdraws}
           />
         </div>
