@@ -135,6 +135,7 @@ const ONE_OF: readonly (readonly string[])[] = [
   ["amount", "usdc_amount"],
   ["withdrawal_id", "client_withdrawal_id"],
   ["match_id", "quote_id", "request_id"],
+  ["quote_id", "price"],
 ];
 const FOLLOWED_CHANCE = 0.9;
 
@@ -182,6 +183,11 @@ function followRules(dice: Dice, fields: readonly Field[], chosen: Set<string>):
     for (const name of known) chosen.delete(name);
     chosen.add(dice.pick(known));
   }
+  // An accept by price names the request.
+  if (optional.has("price"))
+    for (const name of ["request_id", "side"])
+      if (!chosen.has("price")) chosen.delete(name);
+      else if (name === "request_id" || dice.chance(0.5)) chosen.add(name);
   // An asset id is unique only within its venue.
   if (chosen.has("asset_id") && optional.has("venue_id")) chosen.add("venue_id");
   if (chosen.has("venue_id") && optional.has("amount")) chosen.add("asset_id");

@@ -63,6 +63,10 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "src/http/define-route.ts": "http/edge http/venues docs/bad-input ledger/statement",
   "src/ledger/statement.ts": "ledger/statement",
   "src/platform/deadline.ts": "rfq/deadline",
+  "src/rfq/accept-preconditions.ts":
+    "rfq/accept-price rfq/book rfq/preconditions auth/who-may rfq/races rfq/markets rfq/limits " +
+    "rfq/cancel-after rfq/trade-limits rfq/deadline rfq/clock-ahead rfq/positions",
+  "src/rfq/price-limit.ts": "rfq/accept-price",
   "src/rfq/accept-quote.ts":
     "rfq/book rfq/preconditions auth/who-may rfq/races rfq/markets rfq/limits rfq/cancel-after " +
     "rfq/trade-limits rfq/deadline rfq/clock-ahead rfq/positions rfq/set-aside",
@@ -115,11 +119,11 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "The other quotes that the match ends are ended after it is inserted.",
   "src/rfq/accept-quote.ts acceptQuote: without status = 'open'":
     "Both selections in the list after it contain open quotes only.",
-  "src/rfq/accept-quote.ts preconditions: without s.status = 'open'":
+  "src/rfq/accept-preconditions.ts ofQuote: without s.status = 'open'":
     "The other preconditions exclude every other status.",
-  "src/rfq/accept-quote.ts preconditions: without s.request_status = 'open'":
+  "src/rfq/accept-preconditions.ts ofQuote: without r.status = 'open'":
     "The other preconditions exclude every other status.",
-  "src/rfq/accept-quote.ts preconditions: without s.request_expires_at > ${at}":
+  "src/rfq/accept-preconditions.ts ofQuote: without r.expires_at > ${at}":
     "A quote never outlives its request, so the quote's expiry decides.",
   "src/rfq/trade-limits.ts keyAllows: without k.limits ->> 'max_usdc_per_day' IS NOT NULL":
     "A comparison with NULL is not true. The term saves the sum.",

@@ -48,6 +48,11 @@ export function reached(schema: JsonSchema, schemas: Schemas, found = new Set<st
   return [...found];
 }
 
+/** The fields of one member of a `oneOf` beside properties: required ones, and optional ones. */
+export function fieldsOfChoice({ required = [], properties = {} }: JsonSchema): string[] {
+  return [...required, ...Object.keys(properties)];
+}
+
 /** Undefined if no sample fits. scripts/openapi.ts then reports the field as having no example. */
 export function exampleOf(schema: JsonSchema, schemas: Schemas, name = ""): unknown {
   if (schema.$ref !== undefined)
@@ -67,8 +72,10 @@ export function exampleOf(schema: JsonSchema, schemas: Schemas, name = ""): unkn
   if (schema.enum !== undefined) return schema.enum.includes(sample) ? sample : schema.enum[0];
   if (sample !== undefined) return sample;
   if (schema.properties !== undefined) {
+    const otherChoices = schema.oneOf?.slice(1).flatMap(fieldsOfChoice) ?? [];
     return Object.fromEntries(
       Object.entries(schema.properties)
+        .filter(([field]) => !otherChoices.includes(field))
         .filter(([field]) => schema.required?.includes(field) || !LEFT_OUT.has(field))
         .map(([field, part]) => [field, exampleOf(part, schemas, field)]),
     );

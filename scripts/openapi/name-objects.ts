@@ -4,7 +4,7 @@
  * its field (`WithdrawalFailure`). Without a name, each generator invents its own.
  */
 import type { Operation } from "./describe.ts";
-import type { JsonSchema } from "./examples.ts";
+import { fieldsOfChoice, type JsonSchema } from "./examples.ts";
 
 /** Better names than those by the rule. Changing one renames a type of generated clients. */
 const BETTER: Readonly<Record<string, string>> = {
@@ -79,19 +79,21 @@ export function nameObjects(operations: readonly Operation[], schemas: Schemas):
   }
 
   /**
-   * An object of which exactly one of several fields is required, as one object for each of them.
-   * Generators drop the properties beside a `oneOf`.
+   * An object of which exactly one of several sets of fields is given, as one object for each of
+   * them. Generators drop the properties beside a `oneOf`.
    */
   function variants(name: string, { oneOf = [], properties = {}, ...rules }: JsonSchema) {
-    const choices = oneOf.flatMap(({ required = [] }) => required);
+    const choices = oneOf.flatMap(fieldsOfChoice);
     return {
-      oneOf: choices.map((field) => {
-        const kept = ([other]: [string, unknown]) => other === field || !choices.includes(other);
-        const variant = `${name}By${capital(field)}`;
+      oneOf: oneOf.map((choice) => {
+        const own = fieldsOfChoice(choice);
+        const kept = ([field]: [string, unknown]) =>
+          own.includes(field) || !choices.includes(field);
+        const variant = `${name}By${capital(own[0] ?? "")}`;
         schemas[variant] = {
           ...rules,
           properties: Object.fromEntries(Object.entries(properties).filter(kept)),
-          required: [...(rules.required ?? []), field],
+          required: [...(rules.required ?? []), ...(choice.required ?? [])],
         };
         return { $ref: `#/components/schemas/${variant}` };
       }),

@@ -75,6 +75,10 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   quote_not_open: [`Quote ${QUOTE} is accepted.`, { quote_status: "accepted", match_id: MATCH }],
   request_not_open: [`Request ${REQUEST} is matched.`, { match_id: MATCH }],
   request_expired: [`Request ${REQUEST} has expired.`],
+  no_quote_within: [
+    `No open quote on request ${REQUEST} has that price or a better one.`,
+    { best_price: 660_000 },
+  ],
   replace_mismatch: [`Quote ${QUOTE} is of another request or the other side.`],
   side_mismatch: [`Request ${REQUEST} is for Bid, not Ask.`],
   own_request: ["You cannot quote your own request."],

@@ -30,6 +30,7 @@ export function repeated(command: Command, id: string): Command | undefined {
     case "place_quote":
       return command.idempotency && { ...command, quoteId: id };
     case "accept":
+    case "accept_price":
       return { ...command, matchId: id };
     default:
       return { ...command, operationId: id };

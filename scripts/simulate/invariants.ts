@@ -24,6 +24,7 @@ const EFFECTS = {
   open_request: ["requests", "request_id", "opened_group", "requester_id"],
   place_quote: ["quotes", "quote_id", "opened_group", "maker_id"],
   accept: ["matches", "match_id", "matched_group", "requester_id"],
+  accept_price: ["matches", "match_id", "matched_group", "requester_id"],
   cancel_quote: ["quotes", "ended_by", "ended_group", "maker_id"],
   cancel_request: ["requests", "ended_by", "ended_group", "requester_id"],
 } as const;
@@ -35,6 +36,7 @@ function idOfCommand(command: Command): string {
     case "place_quote":
       return idOf(command.quoteId);
     case "accept":
+    case "accept_price":
       return idOf(command.matchId);
     default:
       return idOf(command.operationId);

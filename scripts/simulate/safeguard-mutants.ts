@@ -5,8 +5,8 @@ export const SAFEGUARD_MUTANTS: readonly Mutant[] = [
   {
     name: "trip-cancels-nothing",
     file: "src/rfq/accept-quote.ts",
-    find: "  cancelsOthers = true,\n",
-    replace: "  cancelsOthers = false,\n",
+    find: "cancelsOthers = true",
+    replace: "cancelsOthers = false",
     breaks: "the match that trips a protection cancels the maker's quotes in its commit",
   },
   {
@@ -25,7 +25,7 @@ export const SAFEGUARD_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "accept-ignores-timer",
-    file: "src/rfq/accept-quote.ts",
+    file: "src/rfq/accept-preconditions.ts",
     find: 'expr: timerNotPassed(atom("s.credential"), at),',
     replace: 'expr: expr`1 OR ${timerNotPassed(atom("s.credential"), at)}`,',
     breaks: "no match is made from a timer's instant on",

@@ -101,7 +101,11 @@ export class Trading {
         if (kind === "cancel_quote")
           return { op: kind, ...sentBy(quote.by), operationId: this.#id(dice), quoteId };
         const request = requests.find(({ id }) => id === quote.requestId);
-        return { op: "accept", ...sentBy(request?.by), matchId: this.#id(dice), quoteId };
+        const accept = { ...sentBy(request?.by), matchId: this.#id(dice) };
+        if (dice.chance(0.5)) return { op: "accept", ...accept, quoteId };
+        const { requestId } = quote;
+        const [price, side] = [dice.between(1, 1_000_000), dice.pick([null, ...SIDES])];
+        return { op: "accept_price", ...accept, requestId, price, side };
       }
     }
   }

@@ -102,6 +102,10 @@ export const ProblemSchema = z
       z.uuid(),
       "With `quote_not_open` and `request_not_open`: the match, for its requester and maker only",
     ),
+    best_price: extension(
+      z.int().nullable(),
+      "With `no_quote_within`: the best open price of that side, scaled by 1e6. Null if there is none",
+    ),
     last_seq: count(
       "With `events_gone`: the stream's last number. Read your records, then continue from it",
     ),

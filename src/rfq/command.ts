@@ -63,16 +63,27 @@ export type AcceptQuote = Sent &
     readonly matchId: string;
     readonly quoteId: string;
   };
+/** The best open quote on the request is wanted, if it has this price or a better one. */
+export type AcceptPrice = Sent &
+  WithDeadline & {
+    readonly op: "accept_price";
+    readonly matchId: string;
+    readonly requestId: string;
+    readonly price: number;
+    /** Null: the request's. */
+    readonly side: Side | null;
+  };
+export type Accept = AcceptQuote | AcceptPrice;
 
 /** The Worker makes the ids before it calls the book, to look them up after a lost result. */
-export type Command = OpenRequest | PlaceQuote | CancelQuote | CancelRequest | AcceptQuote;
+export type Command = OpenRequest | PlaceQuote | CancelQuote | CancelRequest | Accept;
 
 export type Named = { readonly kind: "request" | "quote"; readonly id: string };
 
 export function recordOf(command: Exclude<Command, OpenRequest>): Named {
-  return command.op === "place_quote" || command.op === "cancel_request"
-    ? { kind: "request", id: command.requestId }
-    : { kind: "quote", id: command.quoteId };
+  return command.op === "cancel_quote" || command.op === "accept"
+    ? { kind: "quote", id: command.quoteId }
+    : { kind: "request", id: command.requestId };
 }
 
 type Outcome =

@@ -30,6 +30,7 @@ import { earlierFacts } from "./idempotency.ts";
 import { hexId, type Operation, type PlacedQuote } from "./book-operation.ts";
 import { eachText, QUOTE_TEXTS, quoteTexts, textNames } from "./own-texts.ts";
 import { protectionFacts } from "./protection-record.ts";
+import { REQUEST_VENUE } from "./rejections.ts";
 import type { QuoteRow } from "./rfq-records.ts";
 import { endedAs } from "./ended.ts";
 import { endReplaced, replacedFact, usableText } from "./replaced-quote.ts";
@@ -41,7 +42,6 @@ import {
   type Facts,
   type Given,
   traderOf,
-  REQUEST_VENUE,
   outbidBy,
   nextOpenBound,
 } from "./quote-preconditions.ts";

@@ -22,6 +22,8 @@ import {
   marketClosed,
   marketOpen,
   notInTime,
+  REQUEST_VENUE,
+  sideMismatch,
   storageLeft,
   venuePaused,
 } from "./rejections.ts";
@@ -75,9 +77,6 @@ type QuotePrecondition = {
   readonly expr: (c: CommandColumns) => Expr;
   readonly reject: (facts: Facts, given: Given) => Result | undefined;
 };
-
-/** Over `requests r`. */
-export const REQUEST_VENUE = atom("substr(r.asset, 1, instr(r.asset, ':') - 1)");
 
 export function traderOf(c: CommandColumns) {
   return { user: c.maker_id, key: c.api_key_id, replaces: c.replaces };
@@ -139,7 +138,7 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
   },
   {
     expr: (c) => expr`${c.side} IS NOT NULL AND r.side IN (${c.side}, 'TwoWay')`,
-    reject: (_, { request, command }) => sideMismatch(request, command),
+    reject: (_, { request, command }) => sideMismatch(request.side, command),
   },
   {
     expr: replaceable,
@@ -196,14 +195,6 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
     reject: () => undefined,
   },
 ];
-
-function sideMismatch(request: RequestTerms, { requestId, side }: PlaceQuote): Result {
-  const why =
-    side === null
-      ? `Request ${requestId} is two-way, so a quote on it names its side.`
-      : `Request ${requestId} is for ${request.side}, not ${side}.`;
-  return reject("side_mismatch", why);
-}
 
 function tooManyOpen(whoHas: string, limit: number, where: string): Result {
   return reject("open_quote_limit", `${whoHas} reached the limit of ${limit} open quotes${where}.`);

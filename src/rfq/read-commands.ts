@@ -4,9 +4,9 @@ import { assetKey } from "../assets/asset.ts";
 import { requiresIdempotency } from "../http/define-route.ts";
 import { invalidRequest } from "../platform/problem.ts";
 import { publicId } from "../platform/uuid.ts";
-import type { OpenRequest, PlaceQuote, Sent } from "./command.ts";
+import type { Accept, OpenRequest, PlaceQuote, Sent } from "./command.ts";
 import { quoteTexts, requestTexts } from "./own-texts.ts";
-import type { QuoteBody, quotesBody, RequestBody } from "./schemas.ts";
+import type { AcceptBody, QuoteBody, quotesBody, RequestBody } from "./schemas.ts";
 import { type QuoteTerms, type RequestTerms, termsText } from "./terms-text.ts";
 
 export function openRequestOf(
@@ -86,4 +86,12 @@ export function placeQuoteOf(
     ...terms,
     ...keyed(idempotencyKey, terms),
   };
+}
+
+export function acceptOf(body: z.output<typeof AcceptBody>, sent: Sent): Accept {
+  const { quote_id: quoteId, request_id: requestId, price, side = null } = body;
+  const given = { ...sent, notAfter: body.not_after, matchId: publicId() };
+  if (quoteId !== undefined) return { op: "accept", ...given, quoteId };
+  if (requestId === undefined || price === undefined) throw new Error("the schema requires both");
+  return { op: "accept_price", ...given, requestId, price, side };
 }

@@ -7,7 +7,8 @@ import { Problem, unavailable } from "../platform/problem.ts";
 import { now } from "../platform/time.ts";
 import { instantOf } from "../platform/uuid.ts";
 import { windowsOf } from "../platform/windows.ts";
-import { type Command, recordOf, refused, reject, type Result } from "./command.ts";
+import { type Accept, type Command, recordOf, refused, reject, type Result } from "./command.ts";
+import { isWithin } from "./price-limit.ts";
 import { cancelled, quoteNotOpen, requestMatched } from "./rejections.ts";
 import { matchRow, quoteRow, requestRow } from "./sealed-rows.ts";
 
@@ -49,19 +50,28 @@ async function recallUnknown(
   const { userId } = command.actor;
   if (command.op === "cancel_request" && code === "request_unknown")
     return recallCancelledRequest(archive, userId, command.requestId);
+  if (command.op === "accept" || command.op === "accept_price")
+    return recallMatch(archive, command);
   if (code !== "quote_unknown") return undefined;
   if (command.op === "cancel_quote") return recallQuote(archive, userId, command.quoteId);
   if (command.op === "place_quote" && command.replaces !== null) {
     const found = await recallQuote(archive, userId, command.replaces);
     return found?.ok === true ? quoteNotOpen(command.replaces, "cancelled", null) : found;
   }
-  if (command.op !== "accept") return undefined;
-  const key = { kind: "matches", by: "quote_id", id: command.quoteId } as const;
-  const match = await findCold(archive, userId, key);
+  return undefined;
+}
+
+async function recallMatch(archive: RecordArchive, command: Accept): Promise<Result | undefined> {
+  const { userId } = command.actor;
+  const { kind, id } = recordOf(command);
+  const match = await findCold(archive, userId, { kind: "matches", by: `${kind}_id`, id });
   if (match === undefined) return undefined;
   const row = matchRow(match, userId);
-  if (row.role === "requester") return { ok: true, kind: "match", row, replayed: true };
-  return reject("not_request_owner", "Only the requester may accept a quote.");
+  if (row.role !== "requester")
+    return reject("not_request_owner", "Only the requester may accept a quote.");
+  return command.op === "accept" || isWithin(row, command)
+    ? { ok: true, kind: "match", row, replayed: true }
+    : requestMatched(id, row.match_id);
 }
 
 /** What a cancel of the maker's old quote returns. */

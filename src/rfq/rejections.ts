@@ -1,12 +1,13 @@
 /** Rejections and preconditions that several verbs share. */
 import { toHex } from "../assets/amount.ts";
+import type { RequestSide, Side } from "../assets/asset-fields.ts";
 import { type ActorFacts, actorRejectionOf, mayWrite } from "../auth/may-write.ts";
 import type { Actor } from "../platform/actor.ts";
 import type { Precondition } from "../platform/preconditions.ts";
 import type { Config } from "../platform/config.ts";
 import type { InstantFact } from "../platform/deadline.ts";
 import { type ProblemData, unavailable } from "../platform/problem.ts";
-import { type Expr, expr, readUuid } from "../platform/sql.ts";
+import { atom, type Expr, expr, readUuid } from "../platform/sql.ts";
 import { STORAGE_LEFT, storageFull } from "../platform/storage.ts";
 import { ID_LEAD_MS, MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
 import { refused, reject, type Result, type Sent } from "./command.ts";
@@ -92,6 +93,20 @@ export function marketListed(
         reject("market_unknown", `${asset} is not listed. GET /markets lists the markets.`),
     },
   ];
+}
+
+/** Over `requests r`. */
+export const REQUEST_VENUE = atom("substr(r.asset, 1, instr(r.asset, ':') - 1)");
+
+export function sideMismatch(
+  of: RequestSide,
+  { requestId, side }: { readonly requestId: string; readonly side: Side | null },
+): Result {
+  const why =
+    side === null
+      ? `Request ${requestId} is two-way, so name a side.`
+      : `Request ${requestId} is for ${of}, not ${side}.`;
+  return reject("side_mismatch", why);
 }
 
 export function venuePaused(venue: string): Result {

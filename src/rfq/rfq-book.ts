@@ -170,6 +170,7 @@ export class RfqBook extends StreamObject {
       case "cancel_request":
         return cancelRequest(command);
       case "accept":
+      case "accept_price":
         return acceptQuote(command, this.#settings);
       // For some minutes after a deployment, a new Worker calls objects that still run older code.
       default:

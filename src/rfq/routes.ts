@@ -6,7 +6,7 @@ import { described, oneOf, uuidField } from "../http/fields.ts";
 import { invalidRequest, type ProblemCode } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { limitActor } from "../http/rate-limit.ts";
-import { publicId, uuidv7 } from "../platform/uuid.ts";
+import { uuidv7 } from "../platform/uuid.ts";
 import { unwrap } from "./result.ts";
 import { cancelQuotes } from "./cancel-quotes.ts";
 import { registerProtectionRoutes } from "./protection-routes.ts";
@@ -37,7 +37,7 @@ import {
 } from "./schemas.ts";
 import { MAX_QUOTES_PER_CALL, placeQuotes, quotesView } from "./place-quotes.ts";
 import { PLACE_QUOTE_PROBLEMS } from "./quote-preconditions.ts";
-import { openRequestOf, placeQuoteOf, placeQuotesOf } from "./read-commands.ts";
+import { acceptOf, openRequestOf, placeQuoteOf, placeQuotesOf } from "./read-commands.ts";
 import { submitCommand } from "./submit.ts";
 import { type Api, reply } from "../http/route-definition.ts";
 
@@ -291,32 +291,35 @@ function registerMatchRoutes(api: Api): void {
     path: "/rfq/accept",
     operationId: "acceptQuote",
     repeatable: true,
-    summary: "Accept a quote on your request",
+    summary: "Accept a quote on your request, or the best one at a price",
     description:
-      "Both sides settle at once, and every other quote on the request is rejected. " +
-      "Repeating an accept returns the same match.",
+      "Give `quote_id`, or `request_id` and `price`: then the best quote that is open at the " +
+      "commit is accepted, never at a worse price. Both sides settle at once, and every other " +
+      "quote on the request is rejected. Repeating an accept returns the same match.",
     body: AcceptBody,
     response: Match,
     responseHeaders: REPLAYED_HEADER,
     problems: [
       ...BOOK_PROBLEMS,
       "quote_unknown",
+      "request_unknown",
       "not_request_owner",
       "deadline_passed",
       "quote_not_open",
       "request_not_open",
       "quote_expired",
+      "request_expired",
+      "side_mismatch",
       "market_closed",
       "venue_paused",
+      "no_quote_within",
       "key_limit",
       "account_limit",
       "insufficient_funds",
       "balance_limit",
     ],
     handler: async ({ env, actor, receivedAt, body }) => {
-      const { quote_id: quoteId, not_after: notAfter } = body;
-      const sent = { actor, receivedAt, notAfter, matchId: publicId() };
-      const command = { op: "accept", ...sent, quoteId } as const;
+      const command = acceptOf(body, { actor, receivedAt });
       const result = unwrap(await submitCommand(env, command), "match");
       return reply(matchView(result.row), replayHeaders(result));
     },

@@ -103,10 +103,34 @@ export function quotesBody(max: number) {
   });
 }
 
-export const AcceptBody = z.strictObject({
-  quote_id: described(uuidField, "Id of the quote to accept"),
-  not_after: notAfter,
-});
+export const AcceptBody = z
+  .strictObject({
+    quote_id: described(uuidField, "Id of the quote to accept").optional(),
+    request_id: described(
+      uuidField,
+      "Instead of quote_id, with price: id of your request, whose best open quote is accepted, of " +
+        "equal prices the oldest",
+    ).optional(),
+    price: described(priceField, "The worst price that you accept, scaled by 1e6").optional(),
+    side: described(
+      oneOf(SIDES),
+      "With price: required on a two-way request. Bid: you buy. Ask: you sell",
+    ).optional(),
+    not_after: notAfter,
+  })
+  .refine(
+    ({ quote_id: quote, request_id: request, price, side }) =>
+      quote === undefined
+        ? request !== undefined && price !== undefined
+        : request === undefined && price === undefined && side === undefined,
+    { path: ["quote_id"], message: "must be given alone, or request_id and price instead" },
+  )
+  .meta({
+    oneOf: [
+      { required: ["quote_id"] },
+      { required: ["request_id", "price"], properties: { side: {} } },
+    ],
+  });
 export const requestListing = described(oneOf(["open", "all"]), "`all` lists ended requests too")
   .default("open")
   .meta({ default: "open" });

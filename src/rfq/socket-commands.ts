@@ -16,13 +16,13 @@ import {
 import { limitActor } from "../http/rate-limit.ts";
 import { validate } from "../http/request.ts";
 import { now, toWireTime } from "../platform/time.ts";
-import { publicId, uuidv7 } from "../platform/uuid.ts";
+import { uuidv7 } from "../platform/uuid.ts";
 import { resultBody } from "./result.ts";
 import type { Command, PlaceQuote, Sent } from "./command.ts";
 import { MAX_QUOTES_PER_FRAME, placeQuotes, quotesView } from "./place-quotes.ts";
 import { tooManyInFlight } from "./rejections.ts";
 import { refusedAlready } from "./refusals.ts";
-import { checkIdempotencyKeys, placeQuoteOf, placeQuotesOf } from "./read-commands.ts";
+import { acceptOf, checkIdempotencyKeys, placeQuoteOf, placeQuotesOf } from "./read-commands.ts";
 import { AcceptBody, idempotencyKeyField, QuoteBody, quotesBody } from "./schemas.ts";
 import { type Book, submitCommand } from "./submit.ts";
 import {
@@ -208,10 +208,7 @@ function readCommand({ op, ...fields }: Shaped, sent: Sent): Command | PlaceQuot
     return placeQuoteOf(quote, sent, quote.idempotency_key);
   }
   if (op === "quotes") return placeQuotesOf(validFields(Quotes, fields), sent, "command");
-  if (op === "accept") {
-    const { quote_id, not_after } = validFields(AcceptBody, fields);
-    return { op: "accept", ...sent, notAfter: not_after, matchId: publicId(), quoteId: quote_id };
-  }
+  if (op === "accept") return acceptOf(validFields(AcceptBody, fields), sent);
   const { quote_id } = validFields(CancelBody, fields);
   return { op: "cancel_quote", ...sent, operationId: uuidv7(), quoteId: quote_id };
 }

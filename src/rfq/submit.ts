@@ -97,9 +97,11 @@ export async function booksOf(
 type BookRow = { readonly id: string; readonly asset: string };
 
 const BOOKS_OF: Readonly<Record<Named["kind"], (ids: Sql) => Sql>> = {
+  // A matched request and an accepted quote leave before their match, which serves a repeated
+  // accept.
   request: (ids) => sql`SELECT hex(request_id) AS id, asset FROM requests
-    WHERE request_id IN (${ids})`,
-  // An accepted quote leaves before its match, which serves a repeated accept.
+    WHERE request_id IN (${ids})
+    UNION ALL SELECT hex(request_id), asset FROM matches WHERE request_id IN (${ids})`,
   quote: (ids) => sql`SELECT hex(quote_id) AS id, asset FROM quotes WHERE quote_id IN (${ids})
     UNION ALL SELECT hex(quote_id), asset FROM matches WHERE quote_id IN (${ids})`,
 };

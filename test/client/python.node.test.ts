@@ -91,7 +91,7 @@ it("knows a new field of a body, a record and an event without a written line", 
   const source = parse(readFileSync("docs/asyncapi.yaml", "utf8")) as Streams;
   const amount = { $ref: "#/components/schemas/Amount" };
   const inBody = { type: "string", pattern: "^(0*[1-9][0-9]{0,76})$" };
-  Object.assign(schemas["AcceptQuoteBody"]?.properties ?? {}, { newer: inBody });
+  Object.assign(schemas["AcceptQuoteBodyByQuoteId"]?.properties ?? {}, { newer: inBody });
   Object.assign(schemas["Match"]?.properties ?? {}, { newer: amount });
   const closed = source.components.schemas["RequestClosedData"]?.properties ?? {};
   closed["newer"] = { $ref: "./openapi.json#/components/schemas/Amount" };

@@ -120,6 +120,22 @@ it("compiles every guard to the reviewed SQL", async () => {
       ),
     ],
     [
+      "Accept the best quote at a price",
+      guardOfOperation(
+        acceptQuote(
+          {
+            op: "accept_price",
+            ...timed,
+            matchId: newId,
+            requestId: recordId,
+            price: 650_000,
+            side: null,
+          },
+          settings,
+        ),
+      ),
+    ],
+    [
       "Accept a quote, by a session",
       guardOfOperation(
         acceptQuote(

@@ -246,6 +246,7 @@ WHERE quote_id = unhex(?3,'-')
     SELECT 1
     FROM commit_groups g
     CROSS JOIN quote_sides s
+    CROSS JOIN requests r ON r.request_id = s.request_id
     WHERE g.group_id = unhex(?4,'-')
       AND s.quote_id = quotes.quote_id
       AND (
@@ -261,23 +262,20 @@ WHERE quote_id = unhex(?3,'-')
               AND (expires_at IS NULL OR expires_at > g.at)
           )
         )
-        AND (s.requester_id = unhex(?8,'-'))
+        AND (r.requester_id = unhex(?8,'-'))
         AND (s.status <> 'accepted')
         AND (g.at < ?9)
         AND (g.at BETWEEN ?10 AND ?11)
         AND (s.status NOT IN ('cancelled', 'rejected'))
-        AND (s.request_status NOT IN ('cancelled', 'matched'))
+        AND (r.status NOT IN ('cancelled', 'matched'))
         AND (
-          s.status = 'open'
-          AND s.expires_at > g.at
-          AND s.request_status = 'open'
-          AND s.request_expires_at > g.at
+          s.status = 'open' AND s.expires_at > g.at AND r.status = 'open' AND r.expires_at > g.at
         )
         AND (
           NOT EXISTS (
             SELECT 1
             FROM markets k
-            WHERE k.asset = s.asset AND (k.closed_at IS NOT NULL OR k.closes_at <= g.at)
+            WHERE k.asset = r.asset AND (k.closed_at IS NOT NULL OR k.closes_at <= g.at)
           )
         )
         AND (
@@ -287,7 +285,13 @@ WHERE quote_id = unhex(?3,'-')
             WHERE t.credential = s.credential AND t.cancel_at <= g.at
           )
         )
-        AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM paused_venues p
+            WHERE p.venue = substr(r.asset, 1, instr(r.asset, ':') - 1)
+          )
+        )
         AND (
           NOT EXISTS (
             SELECT 1
@@ -447,6 +451,280 @@ WHERE quote_id = unhex(?3,'-')
 -- ?27 = "4611686018427387904"
 -- ?28 = "4611686018427387904"
 
+-- Accept the best quote at a price
+UPDATE quotes
+SET status = 'accepted',
+  ended_by = unhex(?1,'-'),
+  ended_group = (SELECT seq FROM commit_groups WHERE group_id = unhex(?2,'-'))
+WHERE quote_id = (
+  SELECT quote_id
+  FROM (
+    SELECT o.quote_id
+    FROM quotes o INDEXED BY quotes_request_status
+    WHERE o.request_id = unhex(?3,'-')
+      AND o.status = 'open'
+      AND o.side = 'Bid'
+      AND o.side = (SELECT nullif(side, 'TwoWay') FROM requests WHERE request_id = unhex(?4,'-'))
+      AND o.stuck_at IS NULL
+      AND (o.price <= (?5))
+      AND o.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?6,'-'))
+      AND (
+        NOT EXISTS (
+          SELECT 1
+          FROM cancel_timers t
+          WHERE t.credential = o.credential
+            AND t.cancel_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?7,'-'))
+        )
+      )
+    ORDER BY o.price, o.opened_at, o.quote_id
+    LIMIT 1
+  )
+  UNION ALL
+  SELECT quote_id
+  FROM (
+    SELECT o.quote_id
+    FROM quotes o INDEXED BY quotes_request_status
+    WHERE o.request_id = unhex(?8,'-')
+      AND o.status = 'open'
+      AND o.side = 'Ask'
+      AND o.side = (SELECT nullif(side, 'TwoWay') FROM requests WHERE request_id = unhex(?9,'-'))
+      AND o.stuck_at IS NULL
+      AND (o.price >= (?10))
+      AND o.expires_at > (SELECT at FROM commit_groups WHERE group_id = unhex(?11,'-'))
+      AND (
+        NOT EXISTS (
+          SELECT 1
+          FROM cancel_timers t
+          WHERE t.credential = o.credential
+            AND t.cancel_at <= (SELECT at FROM commit_groups WHERE group_id = unhex(?12,'-'))
+        )
+      )
+    ORDER BY o.price DESC, o.opened_at, o.quote_id
+    LIMIT 1
+  )
+)
+  AND EXISTS (
+    SELECT 1
+    FROM commit_groups g
+    CROSS JOIN quote_sides s
+    CROSS JOIN requests r ON r.request_id = s.request_id
+    WHERE g.group_id = unhex(?13,'-')
+      AND s.quote_id = quotes.quote_id
+      AND (
+        (
+          EXISTS (SELECT 1 FROM users WHERE user_id = unhex(?14,'-') AND frozen_at IS NULL)
+          AND EXISTS (
+            SELECT 1
+            FROM api_keys
+            WHERE api_key_id = unhex(?15,'-')
+              AND user_id = unhex(?16,'-')
+              AND revoked_at IS NULL
+              AND active_from <= g.at
+              AND (expires_at IS NULL OR expires_at > g.at)
+          )
+        )
+        AND (r.requester_id = unhex(?17,'-'))
+        AND (r.status <> 'matched')
+        AND (g.at < ?18)
+        AND (g.at BETWEEN ?19 AND ?20)
+        AND (r.status <> 'cancelled')
+        AND (r.status = 'open' AND r.expires_at > g.at)
+        AND (
+          (
+            SELECT nullif(side, 'TwoWay')
+            FROM requests
+            WHERE request_id = unhex(?21,'-')
+          ) IS NOT NULL
+          AND r.side IN (
+            (SELECT nullif(side, 'TwoWay') FROM requests WHERE request_id = unhex(?22,'-')),
+            'TwoWay'
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM markets k
+            WHERE k.asset = r.asset AND (k.closed_at IS NOT NULL OR k.closes_at <= g.at)
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM paused_venues p
+            WHERE p.venue = substr(r.asset, 1, instr(r.asset, ':') - 1)
+          )
+        )
+        AND (s.quote_id IS NOT NULL)
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM api_keys k
+            WHERE k.api_key_id = unhex(?23,'-')
+              AND k.limits IS NOT NULL
+              AND (
+                (
+                  k.limits ->> 'venues' IS NOT NULL
+                  AND instr(k.limits ->> 'venues', '"' || s.venue || '"') = 0
+                )
+                OR (
+                  s.given_amount > (k.limits ->> 'max_usdc_per_trade')
+                  OR (
+                    k.limits ->> 'max_usdc_per_day' IS NOT NULL
+                    AND (
+                      SELECT total(u.usdc)
+                      FROM (
+                        SELECT usdc
+                        FROM traded_hours
+                        WHERE subject = unhex(?24,'-') AND hour > (g.at / 3600000) - 24
+                        UNION ALL
+                        SELECT reserve
+                        FROM quotes INDEXED BY quotes_open_maker
+                        WHERE maker_id = unhex(?25,'-')
+                          AND status = 'open'
+                          AND expires_at > g.at
+                          AND credential = unhex(?26,'-')
+                      ) u
+                    ) + s.given_amount > (k.limits ->> 'max_usdc_per_day')
+                  )
+                )
+              )
+          )
+        )
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM (
+              SELECT *
+              FROM account_policies
+              WHERE user_id = unhex(?27,'-') AND active_from <= g.at
+              ORDER BY active_from DESC
+              LIMIT 1
+            ) p
+            WHERE p.max_trade_usdc_per_day IS NOT NULL
+              AND (
+                SELECT total(u.usdc)
+                FROM (
+                  SELECT usdc
+                  FROM traded_hours
+                  WHERE subject = unhex(?28,'-') AND hour > (g.at / 3600000) - 24
+                  UNION ALL
+                  SELECT reserve
+                  FROM quotes INDEXED BY quotes_open_maker
+                  WHERE maker_id = unhex(?29,'-') AND status = 'open' AND expires_at > g.at
+                ) u
+              ) + s.given_amount > p.max_trade_usdc_per_day
+          )
+        )
+        AND (
+          EXISTS (
+            SELECT 1
+            FROM accounts a
+            WHERE a.owner = unhex(?30,'-')
+              AND a.asset = s.given_asset
+              AND a.kind = 'available'
+              AND (balance - promised) >= s.given_amount
+          )
+        )
+        AND (
+          (
+            coalesce(
+              (SELECT sum(a.balance) FROM accounts a WHERE a.owner = s.seller_id AND a.asset = ?31),
+              0
+            ) <= CAST(?32 AS INTEGER) - s.usdc_amount
+          )
+          AND (
+            coalesce(
+              (
+                SELECT sum(a.balance)
+                FROM accounts a
+                WHERE a.owner = s.buyer_id AND a.asset = s.asset
+              ),
+              0
+            ) <= CAST(?33 AS INTEGER) - (CAST(s.amount AS INTEGER))
+          )
+          AND (
+            coalesce(
+              (
+                SELECT sum(a.balance)
+                FROM accounts a
+                WHERE a.owner = CAST('fees' AS BLOB) AND a.asset = ?34
+              ),
+              0
+            ) <= CAST(?35 AS INTEGER) - (s.taker_fee + s.maker_fee)
+          )
+          AND (
+            NOT EXISTS (
+              SELECT 1
+              FROM accounts a
+              WHERE a.owner = s.buyer_id
+                AND a.asset = s.asset
+                AND a.kind = 'available'
+                AND (
+                  a.traded > CAST(?36 AS INTEGER) - (CAST(s.amount AS INTEGER))
+                  OR a.traded_usdc > CAST(?37 AS INTEGER) - (
+                    s.usdc_amount + s.taker_fee + s.maker_fee
+                  )
+                )
+            )
+          )
+          AND (
+            NOT EXISTS (
+              SELECT 1
+              FROM accounts a
+              WHERE a.owner = s.seller_id
+                AND a.asset = s.asset
+                AND a.kind = 'pending'
+                AND (
+                  a.traded > CAST(?38 AS INTEGER) - (CAST(s.amount AS INTEGER))
+                  OR a.traded_usdc > CAST(?39 AS INTEGER) - (
+                    s.usdc_amount + s.taker_fee + s.maker_fee
+                  )
+                )
+            )
+          )
+        )
+      )
+  )
+-- ?1 = "<id 1>"
+-- ?2 = "<id 2>"
+-- ?3 = "<id 3>"
+-- ?4 = "<id 3>"
+-- ?5 = 650000
+-- ?6 = "<id 2>"
+-- ?7 = "<id 2>"
+-- ?8 = "<id 3>"
+-- ?9 = "<id 3>"
+-- ?10 = 650000
+-- ?11 = "<id 2>"
+-- ?12 = "<id 2>"
+-- ?13 = "<id 2>"
+-- ?14 = "<id 4>"
+-- ?15 = "<id 5>"
+-- ?16 = "<id 4>"
+-- ?17 = "<id 4>"
+-- ?18 = 1764551331000
+-- ?19 = 1764551270000
+-- ?20 = 1764551361000
+-- ?21 = "<id 3>"
+-- ?22 = "<id 3>"
+-- ?23 = "<id 5>"
+-- ?24 = "<id 5>"
+-- ?25 = "<id 4>"
+-- ?26 = "<id 5>"
+-- ?27 = "<id 4>"
+-- ?28 = "<id 4>"
+-- ?29 = "<id 4>"
+-- ?30 = "<id 4>"
+-- ?31 = "usdc"
+-- ?32 = "4611686018427387904"
+-- ?33 = "4611686018427387904"
+-- ?34 = "usdc"
+-- ?35 = "4611686018427387904"
+-- ?36 = "4611686018427387904"
+-- ?37 = "4611686018427387904"
+-- ?38 = "4611686018427387904"
+-- ?39 = "4611686018427387904"
+
 -- Accept a quote, by a session
 UPDATE quotes
 SET status = 'accepted',
@@ -457,6 +735,7 @@ WHERE quote_id = unhex(?3,'-')
     SELECT 1
     FROM commit_groups g
     CROSS JOIN quote_sides s
+    CROSS JOIN requests r ON r.request_id = s.request_id
     WHERE g.group_id = unhex(?4,'-')
       AND s.quote_id = quotes.quote_id
       AND (
@@ -470,23 +749,20 @@ WHERE quote_id = unhex(?3,'-')
             AND g.at < ?7
           )
         )
-        AND (s.requester_id = unhex(?8,'-'))
+        AND (r.requester_id = unhex(?8,'-'))
         AND (s.status <> 'accepted')
         AND (g.at < ?9)
         AND (g.at BETWEEN ?10 AND ?11)
         AND (s.status NOT IN ('cancelled', 'rejected'))
-        AND (s.request_status NOT IN ('cancelled', 'matched'))
+        AND (r.status NOT IN ('cancelled', 'matched'))
         AND (
-          s.status = 'open'
-          AND s.expires_at > g.at
-          AND s.request_status = 'open'
-          AND s.request_expires_at > g.at
+          s.status = 'open' AND s.expires_at > g.at AND r.status = 'open' AND r.expires_at > g.at
         )
         AND (
           NOT EXISTS (
             SELECT 1
             FROM markets k
-            WHERE k.asset = s.asset AND (k.closed_at IS NOT NULL OR k.closes_at <= g.at)
+            WHERE k.asset = r.asset AND (k.closed_at IS NOT NULL OR k.closes_at <= g.at)
           )
         )
         AND (
@@ -496,7 +772,13 @@ WHERE quote_id = unhex(?3,'-')
             WHERE t.credential = s.credential AND t.cancel_at <= g.at
           )
         )
-        AND (NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = s.venue))
+        AND (
+          NOT EXISTS (
+            SELECT 1
+            FROM paused_venues p
+            WHERE p.venue = substr(r.asset, 1, instr(r.asset, ':') - 1)
+          )
+        )
         AND (
           NULL IS NOT NULL
           OR (

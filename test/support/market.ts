@@ -1,7 +1,7 @@
 /** Markets of a test's own: commands, the book that decides them, and parties with funds. */
 import { env } from "cloudflare:workers";
 import type { AssetKey } from "../../src/assets/asset.ts";
-import type { RequestSide } from "../../src/assets/asset-fields.ts";
+import type { RequestSide, Side } from "../../src/assets/asset-fields.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { config, type Config } from "../../src/platform/config.ts";
@@ -16,6 +16,7 @@ import { commitOperations } from "../../src/rfq/book-group.ts";
 import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
 import { cancelRequest } from "../../src/rfq/cancel-request.ts";
 import type {
+  AcceptPrice,
   AcceptQuote,
   CancelQuote,
   CancelRequest,
@@ -95,6 +96,20 @@ export const command = {
     receivedAt: now(),
     matchId: uuidv7(),
     quoteId,
+  }),
+  acceptPrice: (
+    { actor }: Party,
+    requestId: string,
+    price: number,
+    side: Side | null = null,
+  ): AcceptPrice => ({
+    op: "accept_price",
+    actor,
+    receivedAt: now(),
+    matchId: uuidv7(),
+    requestId,
+    price,
+    side,
   }),
 };
 
@@ -189,6 +204,7 @@ export async function operationOf(
     case "cancel_request":
       return cancelRequest(sent);
     case "accept":
+    case "accept_price":
       return acceptQuote(sent, settings);
   }
 }

@@ -41,6 +41,7 @@ export const PROBLEM_CODES = [
   "quote_not_open",
   "request_not_open",
   "request_expired",
+  "no_quote_within",
   "replace_mismatch",
   "side_mismatch",
   "own_request",

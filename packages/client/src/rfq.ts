@@ -9,6 +9,7 @@ import type {
   QuoteResult,
   RequestSide,
   RequestSize,
+  Side,
   Venue,
 } from "./types.ts";
 import { pick } from "./wire.ts";
@@ -55,12 +56,29 @@ export type SeveralQuotes = {
   not_after?: Date | string;
 };
 
-/** Which quote to accept. */
-export type AcceptTerms = {
-  quote_id: string;
+/** Which quote to accept, or on which request the best one, and at which price. */
+export type AcceptTerms = ({ quote_id: string } | AcceptPrice) & {
   /** The command takes effect before this instant by the service's clock, or never. */
   not_after?: Date | string;
 };
+
+/** The best open quote is accepted, of equal prices the oldest, or none. */
+export type AcceptPrice = {
+  request_id: string;
+  /** The worst price that you accept, scaled by 1e6. */
+  price: number;
+  /** `Bid` to buy, `Ask` to sell: required on a two-way request. */
+  side?: Side;
+  quote_id?: undefined;
+};
+
+/** A record of a quote has a request and a price, too. */
+export function acceptBody(terms: AcceptTerms): object {
+  const { not_after } = terms;
+  if (terms.quote_id !== undefined) return { quote_id: terms.quote_id, not_after };
+  const { request_id, price, side } = terms;
+  return { request_id, price, side, not_after };
+}
 
 /** Options of a write. */
 export type WriteOptions = CallOptions & {
@@ -242,22 +260,25 @@ export class Rfq extends RfqProtection {
   }
 
   /**
-   * Accepts a quote. Both sides settle in one commit and the other quotes on the request end.
-   * Idempotent: a repeated call returns the same match. Throws `Problem`: `quote_unknown`,
-   * `not_request_owner`, `quote_not_open`, `request_not_open`, `quote_expired`, `venue_paused`,
-   * `insufficient_funds` (with `body.available` and `body.required`), `balance_limit`.
+   * Accepts a quote, or the best one on a request at a price or better. Both sides settle in one
+   * commit and the other quotes on the request end. Idempotent: a repeated call returns the same
+   * match. Throws `Problem`: `quote_unknown`, `not_request_owner`, `quote_not_open`,
+   * `request_not_open`, `quote_expired`, `venue_paused`, `no_quote_within` (with
+   * `body.best_price`), `insufficient_funds` (with `body.available` and `body.required`),
+   * `balance_limit`.
    *
    * @example
    * ```ts
    * const match = await client.rfq.accept({ quote_id: quote.quote_id });
    * console.log(`paid ${match.usdc_amount + match.fee} units of USDC for ${match.amount}`);
+   * await client.rfq.accept({ request_id: request.request_id, price: 500_000 });
    * ```
    */
-  accept({ quote_id, not_after }: AcceptTerms, options: CallOptions = {}): Promise<Match> {
+  accept(terms: AcceptTerms, options: CallOptions = {}): Promise<Match> {
     return this.#transport.call({
       method: "POST",
       path: "/rfq/accept",
-      body: { quote_id, not_after },
+      body: acceptBody(terms),
       idempotent: true,
       options,
     });

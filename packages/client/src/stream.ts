@@ -11,6 +11,7 @@ import { StreamOrder } from "./stream-order.ts";
 import { isTransient, reconnectDelay } from "./stream-retry.ts";
 import { watchConnection } from "./stream-watch.ts";
 import {
+  acceptBody,
   type AcceptTerms,
   QUOTE_MAX_AGE_MS,
   quoteFields,
@@ -289,8 +290,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
    * }
    * ```
    */
-  accept({ quote_id, not_after }: AcceptTerms, options: CallOptions = {}): Promise<Match> {
-    return this.#command("accept", () => ({ quote_id, not_after }), options);
+  accept(terms: AcceptTerms, options: CallOptions = {}): Promise<Match> {
+    return this.#command("accept", () => acceptBody(terms), options);
   }
 
   /**

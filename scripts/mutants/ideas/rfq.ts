@@ -5,14 +5,6 @@ export const RFQ: readonly Mutant[] = [
     "src/rfq/accept-quote.ts",
     "rfq/book rfq/races ledger/amounts rfq/preconditions rfq/protection rfq/set-aside rfq/model",
     {
-      "funds compared wrongly": [
-        "${usable()} >= s.given_amount)`",
-        "${usable()} > s.given_amount)`",
-      ],
-      "promised funds spent": [
-        "AND ${usable()} >= s.given_amount)`",
-        "AND balance >= s.given_amount)`",
-      ],
       "losers stay open": [
         "SELECT quote_id FROM quotes WHERE status = 'open' AND request_id = (${ofMatch})",
         "SELECT quote_id FROM quotes WHERE 0 AND request_id = (${ofMatch})",
@@ -33,6 +25,21 @@ export const RFQ: readonly Mutant[] = [
       "buyer pays no fee": ["m.buyer_fee AS amount", "0 AS amount"],
     },
   ),
+  ...ideas("src/rfq/accept-preconditions.ts", "rfq/book ledger/amounts rfq/accept-price", {
+    "funds compared wrongly": ["${usable()} >= s.given_amount)`", "${usable()} > s.given_amount)`"],
+    "promised funds spent": [
+      "AND ${usable()} >= s.given_amount)`",
+      "AND balance >= s.given_amount)`",
+    ],
+    "a worse match is a repeat": ["&& !isWithin(row, command)", "&& false"],
+  }),
+  ...ideas("src/rfq/price-limit.ts", "rfq/accept-price", {
+    "a Bid at a worse price": ["o.price <= ${price}", "o.price >= ${price}"],
+    "an Ask at a worse price": ["o.price >= ${price}", "o.price <= ${price}"],
+    "the price itself is too bad": ["expr`o.price <= ${price}`", "expr`o.price < ${price}`"],
+    "the lowest Ask": ['ofSide("Ask", "o.price DESC"', 'ofSide("Ask", "o.price"'],
+    "the newest of equal prices": ["o.opened_at, o.quote_id", "o.opened_at DESC, o.quote_id DESC"],
+  }),
   ...ideas("src/rfq/book-operation.ts", "rfq/operation", {
     "commands overtake": [
       "const from = Math.max(0, ...keys.map((key) => latest.get(key) ?? 0));",

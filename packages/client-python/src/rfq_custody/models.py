@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ._wire import AMOUNT, UNSET, Unset, new_key
 
-ProblemCode = Literal["invalid_request", "credentials_missing", "session_invalid", "session_expired", "timestamp_malformed", "api_key_unknown", "timestamp_outside_tolerance", "signature_invalid", "api_key_revoked", "api_key_expired", "login_failed", "password_required", "totp_required", "totp_invalid", "ticket_invalid", "registration_closed", "account_frozen", "security_hold", "ip_not_allowed", "session_required", "api_key_required", "session_cannot_withdraw", "scope_missing", "not_request_owner", "not_quote_owner", "route_unknown", "request_unknown", "quote_unknown", "match_unknown", "webhook_unknown", "market_unknown", "withdrawal_address_unknown", "withdrawal_unknown", "api_key_unknown_id", "chain_unknown", "method_not_allowed", "deadline_passed", "quote_expired", "quote_not_open", "request_not_open", "request_expired", "replace_mismatch", "side_mismatch", "own_request", "cancel_after_passed", "protection_tripped", "key_limit", "account_limit", "insufficient_funds", "balance_limit", "client_withdrawal_id_reused", "withdrawal_amount_limit", "withdrawal_daily_limit", "chain_liquidity", "address_not_listed", "withdrawal_address_limit", "withdrawal_not_approvable", "withdrawal_not_cancellable", "destination_refused", "idempotency_in_progress", "deposit_address_limit", "open_request_limit", "open_quote_limit", "webhook_limit", "api_key_limit", "market_closed", "venue_paused", "totp_not_enabled", "email_taken", "events_gone", "body_too_large", "content_type_unsupported", "idempotency_key_reused", "websocket_required", "rate_limited", "socket_limit", "daily_limit", "login_throttled", "internal", "unavailable", "withdrawals_paused"]
+ProblemCode = Literal["invalid_request", "credentials_missing", "session_invalid", "session_expired", "timestamp_malformed", "api_key_unknown", "timestamp_outside_tolerance", "signature_invalid", "api_key_revoked", "api_key_expired", "login_failed", "password_required", "totp_required", "totp_invalid", "ticket_invalid", "registration_closed", "account_frozen", "security_hold", "ip_not_allowed", "session_required", "api_key_required", "session_cannot_withdraw", "scope_missing", "not_request_owner", "not_quote_owner", "route_unknown", "request_unknown", "quote_unknown", "match_unknown", "webhook_unknown", "market_unknown", "withdrawal_address_unknown", "withdrawal_unknown", "api_key_unknown_id", "chain_unknown", "method_not_allowed", "deadline_passed", "quote_expired", "quote_not_open", "request_not_open", "request_expired", "no_quote_within", "replace_mismatch", "side_mismatch", "own_request", "cancel_after_passed", "protection_tripped", "key_limit", "account_limit", "insufficient_funds", "balance_limit", "client_withdrawal_id_reused", "withdrawal_amount_limit", "withdrawal_daily_limit", "chain_liquidity", "address_not_listed", "withdrawal_address_limit", "withdrawal_not_approvable", "withdrawal_not_cancellable", "destination_refused", "idempotency_in_progress", "deposit_address_limit", "open_request_limit", "open_quote_limit", "webhook_limit", "api_key_limit", "market_closed", "venue_paused", "totp_not_enabled", "email_taken", "events_gone", "body_too_large", "content_type_unsupported", "idempotency_key_reused", "websocket_required", "rate_limited", "socket_limit", "daily_limit", "login_throttled", "internal", "unavailable", "withdrawals_paused"]
 """Machine-readable code. New codes may be added."""
 
 Amount = int
@@ -138,6 +138,10 @@ class ProblemBody:
     match_id: str | None = None
     """With `quote_not_open` and `request_not_open`: the match, for its requester and maker
     only
+    """
+    best_price: int | None = None
+    """With `no_quote_within`: the best open price of that side, scaled by 1e6. Null if there
+    is none
     """
     last_seq: int | None = None
     """With `events_gone`: the stream's last number. Read your records, then continue from it"""

@@ -851,17 +851,23 @@ class RfqCalls:
     async def accept(
         self,
         *,
-        quote_id: str,
+        quote_id: str | None = None,
         not_after: datetime | None = None,
+        request_id: str | None = None,
+        price: m.Price | None = None,
+        side: m.Side | None = None,
         timeout: float | None = None,
     ) -> m.Match:
-        """Accept a quote on your request. Both sides settle at once, and every other quote on
-        the request is rejected. Repeating an accept returns the same match. Raises
-        `Problem`: `quote_unknown`, `deadline_passed`, `quote_not_open`, `request_not_open`,
-        `quote_expired`, `market_closed`, `venue_paused`, `key_limit`, `account_limit`,
+        """Accept a quote on your request, or the best one at a price. Give `quote_id`, or
+        `request_id` and `price`: then the best quote that is open at the commit is
+        accepted, never at a worse price. Both sides settle at once, and every other quote
+        on the request is rejected. Repeating an accept returns the same match. Raises
+        `Problem`: `quote_unknown`, `request_unknown`, `deadline_passed`, `quote_not_open`,
+        `request_not_open`, `quote_expired`, `request_expired`, `side_mismatch`,
+        `market_closed`, `venue_paused`, `no_quote_within`, `key_limit`, `account_limit`,
         `insufficient_funds`, `balance_limit`.
         """
-        return await self._transport.call(Call("POST", "/rfq/accept", body=fields({"quote_id": quote_id, "not_after": not_after}), repeatable=True, timeout=timeout), m.Match)
+        return await self._transport.call(Call("POST", "/rfq/accept", body=fields({"quote_id": quote_id, "not_after": not_after, "request_id": request_id, "price": price, "side": side}), repeatable=True, timeout=timeout), m.Match)
 
     def matches(
         self,
@@ -1081,10 +1087,13 @@ class Commands(ABC):
     async def accept(
         self,
         *,
-        quote_id: str,
+        quote_id: str | None = None,
         not_after: datetime | None = None,
+        request_id: str | None = None,
+        price: m.Price | None = None,
+        side: m.Side | None = None,
         timeout: float = 30,
     ) -> m.Match:
         """As the call over HTTP, on the socket of this stream."""
-        data = fields({"quote_id": quote_id, "not_after": not_after})
+        data = fields({"quote_id": quote_id, "not_after": not_after, "request_id": request_id, "price": price, "side": side})
         return await self._command("accept", data, m.Match, timeout)

@@ -28,9 +28,9 @@ class NotFound(Problem, kind=404):
 
 class Conflict(Problem, kind=409):
     """Status 409: `deadline_passed`, `quote_expired`, `quote_not_open`, `request_not_open`,
-    `request_expired`, `replace_mismatch`, `side_mismatch`, `own_request`,
-    `cancel_after_passed`, `protection_tripped`, `key_limit`, `account_limit`,
-    `insufficient_funds`, `balance_limit`, `client_withdrawal_id_reused`,
+    `request_expired`, `no_quote_within`, `replace_mismatch`, `side_mismatch`,
+    `own_request`, `cancel_after_passed`, `protection_tripped`, `key_limit`,
+    `account_limit`, `insufficient_funds`, `balance_limit`, `client_withdrawal_id_reused`,
     `withdrawal_amount_limit`, `withdrawal_daily_limit`, `chain_liquidity`,
     `address_not_listed`, `withdrawal_address_limit`, `withdrawal_not_approvable`,
     `withdrawal_not_cancellable`, `destination_refused`, `idempotency_in_progress`,
@@ -209,6 +209,10 @@ class RequestNotOpen(Conflict, kind="request_not_open"):
 
 class RequestExpired(Conflict, kind="request_expired"):
     """The request has expired."""
+
+
+class NoQuoteWithin(Conflict, kind="no_quote_within"):
+    """No open quote has this price or a better one."""
 
 
 class ReplaceMismatch(Conflict, kind="replace_mismatch"):
