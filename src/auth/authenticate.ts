@@ -77,7 +77,11 @@ async function fromSignature(incoming: Incoming, keyIdHeader: string): Promise<A
       "X-Hmac-Timestamp must be Unix milliseconds in 1 to 16 decimal digits.",
     );
   const key = await keyState(env.DB, settings, keyIdHeader.toLowerCase(), context.waitUntil);
-  if (key === undefined) throw problem("api_key_unknown", "No such API key.");
+  if (key === undefined) {
+    // The platform joins repeated headers by commas.
+    const twice = keyIdHeader.includes(",") ? " The header was sent more than once." : "";
+    throw problem("api_key_unknown", `No such API key.${twice}`);
+  }
   context.apiKeyId = key.apiKeyId;
   const now = Date.now();
   checkTolerance({ now, timestampMs, toleranceMs: settings.AUTH_HMAC_TOLERANCE_SECS * 1_000 });
@@ -109,8 +113,11 @@ const DAY_MS = 86_400_000;
 function checkTolerance(clock: { now: number; timestampMs: number; toleranceMs: number }): void {
   const skew = clock.timestampMs - clock.now;
   if (Math.abs(skew) <= clock.toleranceMs) return;
-  const inSeconds = Math.abs(clock.timestampMs * 1_000 - clock.now) < DAY_MS;
-  const hint = inSeconds ? " It looks like seconds. Send milliseconds." : "";
+  const isNear = (milliseconds: number) => Math.abs(milliseconds - clock.now) < DAY_MS;
+  const unit = isNear(clock.timestampMs * 1_000)
+    ? "seconds"
+    : isNear(clock.timestampMs / 1_000) && "microseconds";
+  const hint = unit ? ` It looks like ${unit}. Send milliseconds.` : "";
   throw problem(
     "timestamp_outside_tolerance",
     `The timestamp is more than ${clock.toleranceMs} ms from the server's time.${hint}`,

@@ -6,7 +6,10 @@ import { fetchCount, olderThan, pageOf, type PageQuery, type TimeId } from "../h
 import { problem } from "../platform/problem.ts";
 import {
   all,
+  type Expr,
+  expr,
   first,
+  join,
   raw,
   jsonObject,
   jsonText,
@@ -175,6 +178,26 @@ export type WithdrawalLookup = {
   readonly client_withdrawal_id?: string | undefined;
 };
 
+/**
+ * The spellings under which a client_withdrawal_id may be stored, the canonical one first. One that
+ * has the form of a UUID ignores case. The first release stored it as it was given.
+ */
+export function spellingsOf(clientId: string): readonly [string, ...string[]] {
+  if (!/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i.test(clientId)) return [clientId];
+  return [clientId.toLowerCase(), clientId, clientId.toUpperCase()];
+}
+
+/** Condition over the user's withdrawals: the client gave it this id. */
+export function hasClientId(clientId: string): Expr {
+  const spelled = spellingsOf(clientId).map((spelling) => sql`${spelling}`);
+  return expr`client_withdrawal_id IN (${join(spelled, ", ")})`;
+}
+
+/** Of withdrawals of the first release whose ids differ in case, the one that is spelled so. */
+export function spelledSo(clientId: string): Sql {
+  return sql`ORDER BY w.client_withdrawal_id = ${clientId} DESC LIMIT 1`;
+}
+
 /** Throws `withdrawal_unknown` for another user's withdrawal as for one that does not exist. */
 export async function findWithdrawal(
   db: D1Database,
@@ -183,7 +206,7 @@ export async function findWithdrawal(
 ): Promise<WithdrawalRow> {
   const matches =
     id === undefined
-      ? sql`w.client_withdrawal_id = ${clientId ?? ""}`
+      ? sql`${hasClientId(clientId ?? "")} ${spelledSo(clientId ?? "")}`
       : sql`w.withdrawal_id = ${uuid(id)}`;
   const row = await first<WithdrawalRow>(
     db,

@@ -114,7 +114,9 @@ export const Deposit = z
 export const WithdrawBody = z
   .strictObject({
     client_withdrawal_id: clientWithdrawalId.meta({
-      description: "Your id of the withdrawal. Repeating it never pays twice",
+      description:
+        "Your id of the withdrawal. Repeating it never pays twice. Case matters, unless it has " +
+        "the form of a UUID, which is stored in lower case",
     }),
     amount: positiveU256,
     to_address: address,
@@ -150,7 +152,7 @@ export const Withdrawal = z
   .object({
     withdrawal_id: id("Identifies the withdrawal"),
     job_id: id("Identifies the payment job"),
-    client_withdrawal_id: described(z.string(), "The id that you gave"),
+    client_withdrawal_id: described(z.string(), "The id that you gave, a UUID in lower case"),
     chain: chainOut("The chain that pays"),
     venue_id: venueOut,
     asset_id: assetIdOut,

@@ -23,6 +23,7 @@ import {
   type Expr,
   expr,
   FALSE,
+  join,
   raw,
   MAX_NATIVE_UNITS,
   select,
@@ -40,7 +41,14 @@ import { effectivePolicy } from "../auth/policy.ts";
 import { isHalted, PAUSED } from "./payer/payer-lease.ts";
 import { isDepositAddress } from "./check-destination.ts";
 import { allowedByPolicy, policyFacts, type PolicyFacts } from "./withdrawal-policy.ts";
-import { readWithdrawal, WITHDRAWAL, WITHDRAWAL_TEXT } from "./payment-records.ts";
+import {
+  hasClientId,
+  readWithdrawal,
+  spelledSo,
+  spellingsOf,
+  WITHDRAWAL,
+  WITHDRAWAL_TEXT,
+} from "./payment-records.ts";
 import { liquidity, ofWithdrawals, QUEUED } from "./withdrawal-transfers.ts";
 
 export type WithdrawTerms = {
@@ -125,16 +133,18 @@ function insertWithdrawal(
   group: Group,
 ): Sql {
   const { actor, terms } = command;
-  const payment = paymentId(settings, actor.userId, terms.clientWithdrawalId);
+  const [clientWithdrawalId] = spellingsOf(terms.clientWithdrawalId);
+  const payment = paymentId(settings, actor.userId, clientWithdrawalId);
   const { withdrawalId } = ids;
   const amount = String(terms.amount);
-  const bound = { ...terms, amount, withdrawalId, userId: actor.userId, paymentId: payment };
+  const named = { clientWithdrawalId, withdrawalId, userId: actor.userId, paymentId: payment };
+  const bound = { ...terms, ...named, amount };
   const mac = (waits: boolean) => termsMac(settings, bound, waits);
   return sql`INSERT INTO withdrawals (withdrawal_id, job_id, user_id, client_withdrawal_id,
       payment_id, chain, asset, amount, to_address, status, approval_expires_at, created_at,
       updated_at, queued_group, changed_group, terms_mac)
     SELECT ${uuid(withdrawalId)}, ${uuid(ids.jobId)}, ${uuid(actor.userId)},
-      ${terms.clientWithdrawalId}, ${blob(payment)}, ${terms.chain}, ${terms.asset},
+      ${clientWithdrawalId}, ${blob(payment)}, ${terms.chain}, ${terms.asset},
       ${terms.amount}, ${blob(terms.toAddress)}, iif(p.waits, 'awaiting_approval', 'queued'),
       iif(p.waits, ${group.at} + ${APPROVAL_MS}, NULL), ${group.at}, ${group.at}, ${group.seq},
       ${group.seq}, iif(p.waits, ${mac(true)}, ${mac(false)})
@@ -171,7 +181,8 @@ type EarlierFacts = { readonly earlier: string | null };
 function earlierFacts(userId: string, terms: WithdrawTerms): Columns<keyof EarlierFacts> {
   return {
     earlier: expr`SELECT ${WITHDRAWAL_TEXT} FROM withdrawals w
-      WHERE w.user_id = ${uuid(userId)} AND w.client_withdrawal_id = ${terms.clientWithdrawalId}`,
+      WHERE w.user_id = ${uuid(userId)} AND ${hasClientId(terms.clientWithdrawalId)}
+      ${spelledSo(terms.clientWithdrawalId)}`,
   };
 }
 
@@ -195,17 +206,19 @@ function preconditions(settings: Config, command: WithdrawCommand, at: Expr): Pr
 function isNew(settings: Config, { actor, terms }: WithdrawCommand): Preconditions {
   const user = uuid(actor.userId);
   const { chain, clientWithdrawalId } = terms;
-  const payment = blob(paymentId(settings, actor.userId, clientWithdrawalId));
+  const payments = spellingsOf(clientWithdrawalId).map((id) =>
+    blob(paymentId(settings, actor.userId, id)),
+  );
   return [
     {
       expr: expr`NOT EXISTS (SELECT 1 FROM withdrawals
-        WHERE user_id = ${user} AND client_withdrawal_id = ${clientWithdrawalId})`,
+        WHERE user_id = ${user} AND ${hasClientId(clientWithdrawalId)})`,
       reject: ({ earlier }) => replayOf(earlier, terms),
     },
     // After a restore the payment of its id may be in the ledger already, without a withdrawal.
     required(
       expr`NOT EXISTS (SELECT 1 FROM accepted_payments
-        WHERE chain = ${chain} AND payment_id = ${payment})`,
+        WHERE chain = ${chain} AND payment_id IN (${join(payments, ", ")}))`,
       () => ID_REUSED,
     ),
   ];
@@ -272,7 +285,7 @@ function withinLimits(
 
 const DESTINATION_REFUSED: ProblemData = {
   code: "destination_refused",
-  detail: "Payments to this address failed repeatedly. Choose another one.",
+  detail: "The service does not pay to this address.",
 };
 
 function isFunded(settings: Config, { actor, terms }: WithdrawCommand): Preconditions {

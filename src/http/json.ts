@@ -52,6 +52,9 @@ export function parseJson(text: string, at = "body"): unknown {
 }
 
 function parse(text: string, errors: FieldError[], at: string): unknown {
+  // RFC 8259, section 8.1. Some tools write one without being asked.
+  if (text.startsWith("\uFEFF"))
+    throw invalidRequest([{ path: at, message: "must not begin with a byte order mark" }]);
   try {
     // Check the syntax first, because the scan assumes valid JSON. The scan in turn limits the
     // depth before the reviver below recurses.

@@ -55,11 +55,14 @@ function bodyTooLarge(): Problem {
   return problem("body_too_large", `The body exceeds the limit of ${BODY_LIMIT_BYTES} bytes.`);
 }
 
-/** Checks the content type of a body. A request without a body does not need one. */
-export function checkContentType(request: Request, body: Uint8Array): void {
+/** Checks the type and encoding of a body. A request without a body does not need them. */
+export function checkContentType({ headers }: Request, body: Uint8Array): void {
   if (body.byteLength === 0) return;
-  const type = request.headers.get("content-type") ?? "";
-  if (/^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type.trim())) return;
+  const encoding = headers.get("content-encoding") ?? "identity";
+  if (!/^(identity)?$/i.test(encoding.trim()))
+    throw problem("content_type_unsupported", "Send the body without content-encoding.");
+  const type = headers.get("content-type") ?? "";
+  if (/^application\/json\s*(;\s*(charset="?utf-?8"?\s*;?\s*)?)?$/i.test(type.trim())) return;
   throw problem("content_type_unsupported", "A body requires content-type: application/json.");
 }
 

@@ -5,6 +5,7 @@ import {
   setWithdrawalsPaused,
 } from "../custody/operator-commands.ts";
 import { WITHDRAWAL_STATUSES } from "../custody/column-values.ts";
+import { hasClientId } from "../custody/payment-records.ts";
 import { near } from "../platform/near.ts";
 import { Problem, problem } from "../platform/problem.ts";
 import { blob, type Expr, expr, first, sql, uuid } from "../platform/sql.ts";
@@ -73,7 +74,7 @@ function conditionOf(context: OperatorContext): Expr {
   if (by === undefined || given.length > 1)
     throw badOption("id", "exactly one of --id, --client-id and --tx must be given");
   if (by === "id") return expr`w.withdrawal_id = ${uuid(idOption(context, "id"))}`;
-  if (by === "client-id") return expr`w.client_withdrawal_id = ${option(context, "client-id")}`;
+  if (by === "client-id") return hasClientId(option(context, "client-id"));
   const hash = option(context, "tx");
   if (!/^0x[0-9a-fA-F]{64}$/.test(hash)) throw badOption("tx", "must be a transaction hash");
   return expr`w.transaction_hash = ${blob(hash)}`;

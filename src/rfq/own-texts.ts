@@ -9,10 +9,13 @@
  */
 import { pattern } from "../http/fields.ts";
 
-/** A client's own name for a request or a quote. It need not be unique. */
+/**
+ * A client's own name for a request or a quote. It need not be unique. The runtime escapes `'` in a
+ * query, so a signature over the query as it was sent would not verify.
+ */
 export const labelField = pattern(
-  /^[\x21-\x7e]{1,64}$/,
-  "must be 1 to 64 visible ASCII characters",
+  /^[\x21-\x26\x28-\x7e]{1,64}$/,
+  "must be 1 to 64 visible ASCII characters without '",
 );
 const label = {
   field: labelField,

@@ -301,4 +301,10 @@ describe("hints in a 401 of a signature", () => {
     expect(await hintOf({}, seconds)).toContain("It looks like seconds. Send milliseconds.");
     expect(await hintOf({}, Date.now() - 60_000)).not.toContain("seconds.");
   });
+
+  it("recognise microseconds, and a header that was sent twice", async () => {
+    expect(await hintOf({}, Date.now() * 1_000)).toContain("microseconds. Send milliseconds.");
+    const id = crypto.randomUUID();
+    expect(await hintOf({ apikey: `${id}, ${id}` })).toContain("sent more than once");
+  });
 });

@@ -120,6 +120,31 @@ it("returns the original for a replay in another spelling", async () => {
   expect(await balances(userId, asset)).toEqual([1_000n, 1_000n]);
 });
 
+it.each(["lower", "upper", "mixed"] as const)(
+  "pays an id in the form of a UUID once, stored in %s case by any release",
+  async (stored) => {
+    const { userId, asset, withdraw, api } = await withFunds(100n);
+    const to_address = newAddress();
+    const lower = "0d6c1f5e-6a0b-4f0e-9f53-3b1d5c1c8a77";
+    const mixed = `${lower.slice(0, 8).toUpperCase()}${lower.slice(8)}`;
+    const spellings = { lower, upper: lower.toUpperCase(), mixed };
+    const first = await withdraw({ client_withdrawal_id: spellings[stored], to_address });
+    expect([first.status, first.json["client_withdrawal_id"]]).toEqual([202, lower]);
+    const mine = sql`user_id = ${uuid(userId)}`;
+    await edit(db, "withdrawals", [
+      sql`UPDATE withdrawals SET client_withdrawal_id = ${spellings[stored]} WHERE ${mine}`,
+    ]);
+    // Each of the release that stored it, of ours, and as it was given.
+    for (const id of new Set([spellings[stored], ...(stored === "mixed" ? [] : [lower, mixed])])) {
+      const again = await withdraw({ client_withdrawal_id: id, to_address });
+      expect([again.status, again.headers.get("idempotency-replayed")]).toEqual([202, "true"]);
+      const read = await api.get(`/custody/get-withdrawal?client_withdrawal_id=${id}`);
+      expect(read.json["withdrawal_id"]).toBe(first.json["withdrawal_id"]);
+    }
+    expect(await balances(userId, asset)).toEqual([90n, 10n]);
+  },
+);
+
 it("rejects a reused id with other terms", async () => {
   const { userId, asset, withdraw } = await withFunds(100n);
   const to = newAddress();
@@ -138,9 +163,10 @@ it("rejects a reused id with other terms", async () => {
 
 it("lets two users use the same id", async () => {
   const one = await withFunds(10n);
-  const two = await withFunds(10n);
+  const two = await withFunds(20n);
   expect((await one.withdraw({ client_withdrawal_id: "mine" })).status).toBe(202);
   expect((await two.withdraw({ client_withdrawal_id: "mine" })).status).toBe(202);
+  expect((await two.withdraw({ client_withdrawal_id: "MINE" })).json["status"]).toBe("queued");
 });
 
 it("serves replays while paused; a rejected withdrawal uses up no id", async () => {
@@ -335,6 +361,7 @@ it("does not tell a caller without funds which addresses are deposit addresses",
   await fund(userId, asset, 100n);
   const refused = await withdraw(to);
   expect([refused.status, refused.json["code"]]).toEqual([409, "destination_refused"]);
+  expect(refused.json["detail"]).toBe("The service does not pay to this address.");
   expect(await balances(userId, asset)).toEqual([105n, 0n]);
 });
 

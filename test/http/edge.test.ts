@@ -184,7 +184,14 @@ it("requires the JSON content type for bodies only", async () => {
     });
   expect((await post(undefined)).status).toBe(201);
   expect((await post("application/json", "{}")).status).toBe(201);
-  expect((await post("Application/JSON; charset=UTF-8", "{}")).status).toBe(201);
+  for (const type of ["Application/JSON; charset=UTF-8", "application/json;charset=utf8;"])
+    expect((await post(type, "{}")).status).toBe(201);
+  expect((await post("application/json ;", "{}")).status).toBe(201);
+  Object.assign(headers, { "content-encoding": "gzip" });
+  const encoded = await post("application/json", "{}");
+  expect(encoded.status).toBe(415);
+  expect(await encoded.text()).toContain("Send the body without content-encoding.");
+  Object.assign(headers, { "content-encoding": "identity" });
   for (const type of [
     "text/plain",
     "application/x-www-form-urlencoded",

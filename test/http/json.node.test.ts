@@ -116,6 +116,12 @@ it.each([
   expect(errorsOf(() => parseJsonObject(body, []))[0]?.path).toBe("body");
 });
 
+it("names a byte order mark", () => {
+  const marked = new Uint8Array([0xef, 0xbb, 0xbf, 0x7b, 0x7d]);
+  const error = { path: "body", message: "must not begin with a byte order mark" };
+  expect(errorsOf(() => parseJsonObject(marked, []))).toEqual([error]);
+});
+
 it("treats an empty body as the empty object", () => {
   expect(parseJsonObject(new Uint8Array(), [])).toEqual({});
 });

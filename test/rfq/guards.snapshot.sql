@@ -1096,10 +1096,12 @@ WHERE (
     NOT EXISTS (
       SELECT 1
       FROM withdrawals
-      WHERE user_id = unhex(?28,'-') AND client_withdrawal_id = ?29
+      WHERE user_id = unhex(?28,'-') AND (client_withdrawal_id IN (?29))
     )
   )
-  AND (NOT EXISTS (SELECT 1 FROM accepted_payments WHERE chain = ?30 AND payment_id = unhex(?31)))
+  AND (
+    NOT EXISTS (SELECT 1 FROM accepted_payments WHERE chain = ?30 AND payment_id IN (unhex(?31)))
+  )
   AND ((SELECT at FROM commit_groups WHERE group_id = unhex(?32,'-')) < ?33)
   AND (
     NOT (EXISTS (SELECT 1 FROM kill_switches WHERE name = 'withdrawals_paused'))

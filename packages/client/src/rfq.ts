@@ -22,7 +22,7 @@ export type RequestTerms = MarketAsset &
     disclose_identity?: boolean;
     /** 1 to 86 400. Default: 300. */
     expires_in_secs?: number;
-    /** Your own name for it, 1 to 64 visible ASCII characters. Nobody else sees it. */
+    /** Your own name for it, 1 to 64 visible ASCII characters without `'`. Nobody else sees it. */
     label?: string | null;
     /** The command takes effect before this instant by the service's clock, or never. */
     not_after?: Date | string;
@@ -42,7 +42,7 @@ export type QuoteTerms = {
   replaces?: string;
   /** 1 to 300, counted from when the service received the quote. Default: 30. */
   expires_in_secs?: number;
-  /** Your own name for it, 1 to 64 visible ASCII characters. Nobody else sees it. */
+  /** Your own name for it, 1 to 64 visible ASCII characters without `'`. Nobody else sees it. */
   label?: string | null;
   /** The command takes effect before this instant by the service's clock, or never. */
   not_after?: Date | string;

@@ -466,7 +466,7 @@ class Withdrawal:
     job_id: str
     """Identifies the payment job"""
     client_withdrawal_id: str
-    """The id that you gave"""
+    """The id that you gave, a UUID in lower case"""
     chain: str
     """The chain that pays"""
     venue_id: Venue | None
