@@ -55,6 +55,7 @@ export function describeRoute(route: Documented): RouteConfig {
     security: securityOf(route.credential),
     "x-credential": route.credential,
     ...(route.scope === undefined ? {} : { "x-scope": route.scope }),
+    ...(route.keyScopes === undefined ? {} : { "x-key-scopes": route.keyScopes }),
     ...(route.stream === true ? { "x-stream": true } : {}),
     ...(route.idempotent === true || route.repeatable === true ? { "x-repeatable": true } : {}),
     request: requestOf(route),

@@ -72,8 +72,9 @@ function registerPolicyRoutes(app: Api): void {
     tag: "Auth",
     summary: "Get the limits of the account, and what is used of them",
     description: "`policy` is in force now. `pending` has looser values that take effect later.",
-    credential: "session",
+    credential: "any",
     scope: "read",
+    keyScopes: ["read", "withdraw"],
     response: PolicyState,
     handler: ({ db, actor }) => getPolicy(db, actor.userId),
   });

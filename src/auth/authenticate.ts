@@ -45,8 +45,11 @@ function requirePermission(actor: Actor, needs: Needs): void {
           "A withdrawal requires an API key with the scope withdraw.",
         )
       : problem("api_key_required", "This operation requires an API key.");
-  const scope = kind === "api_key" ? (needs.keyScope ?? needs.scope) : needs.scope;
-  if (scope !== undefined && !actor.scopes.includes(scope)) throw scopeMissing(scope, actor.scopes);
+  const ofSession = needs.scope === undefined ? [] : [needs.scope];
+  const scopes = kind === "api_key" ? (needs.keyScopes ?? ofSession) : ofSession;
+  const [scope] = scopes;
+  if (scope !== undefined && !scopes.some((one) => actor.scopes.includes(one)))
+    throw scopeMissing(scope, actor.scopes);
 }
 
 async function fromSession({ request, env, settings, context }: Incoming): Promise<Actor> {

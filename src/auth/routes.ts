@@ -302,6 +302,8 @@ function registerTicketRoutes(app: Api): void {
     description:
       "It opens one socket within 30 s. With the scope `trade`, the socket takes commands.",
     credential: "api_key",
+    scope: "read",
+    rateClass: "auth",
     response: Ticket,
     status: 201,
     problems: ["daily_limit"],

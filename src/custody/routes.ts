@@ -40,6 +40,8 @@ import { cancelWithdrawal } from "./cancel-withdrawal.ts";
 import { type Api, reply } from "../http/route-definition.ts";
 
 const READ = { tag: "Custody", credential: "any", scope: "read", method: "get" } as const;
+/** What the holder of a withdraw key needs to know before and after a withdrawal. */
+const PAYER_READ = { ...READ, keyScopes: ["read", "withdraw"] } as const;
 const SESSION = { tag: "Custody", credential: "session" } as const;
 
 export function registerCustodyRoutes(app: Api): void {
@@ -139,6 +141,8 @@ function registerBalanceRoutes(app: Api): void {
     operationId: "listLedgerEntries",
     summary: "List ledger entries, newest first",
     description:
+      "At any time, the entries of an asset sum to `balance + pending_balance`, and those of " +
+      "`available` to `balance + promised`: an open quote has no entry yet. " +
       "An entry must match all filters. `next_cursor` is the entry_id of the last item. A page with " +
       "filters that few old entries match may be short, with a `next_cursor` to continue. With " +
       "`accept: text/csv` the response is a statement of all matching entries. Its last line is " +
@@ -256,7 +260,7 @@ function registerDecisionRoutes(app: Api): void {
   route(app, {
     tag: "Custody",
     credential: "any",
-    keyScope: "withdraw",
+    keyScopes: ["withdraw"],
     rateClass: "withdraw",
     method: "delete",
     path: "/custody/withdraw",
@@ -280,7 +284,7 @@ function registerDecisionRoutes(app: Api): void {
 
 function registerWithdrawalReads(app: Api): void {
   route(app, {
-    ...READ,
+    ...PAYER_READ,
     path: "/custody/get-withdrawals",
     operationId: "listWithdrawals",
     summary: "List withdrawals, newest first",
@@ -290,7 +294,7 @@ function registerWithdrawalReads(app: Api): void {
     handler: ({ db, actor, query }) => listWithdrawals(db, actor.userId, query),
   });
   route(app, {
-    ...READ,
+    ...PAYER_READ,
     path: "/custody/get-withdrawal",
     operationId: "getWithdrawal",
     summary: "Get a withdrawal by either of its ids",
@@ -336,9 +340,7 @@ function registerAddressBookRoutes(app: Api): void {
     },
   });
   route(app, {
-    ...SESSION,
-    scope: "read",
-    method: "get",
+    ...PAYER_READ,
     path: "/custody/get-withdrawal-addresses",
     operationId: "listWithdrawalAddresses",
     summary: "List the address book, newest first",

@@ -71,13 +71,13 @@ async function serve<
   // 426 and 400 come before the handler, so that a rejected upgrade does not consume the ticket.
   if (definition.stream && request.headers.get("upgrade")?.toLowerCase() !== "websocket")
     throw problem("websocket_required", "This path requires a websocket upgrade.");
-  const { scope, keyScope } = definition;
+  const { scope, keyScopes } = definition;
   const credential: Credential = definition.credential;
   let actor: Actor | undefined;
   if (credential !== "public") {
     const { rightsChanged } = api;
     const incoming = { request, body: bytes, env: c.env, settings, context, rightsChanged };
-    actor = await api.authenticate(incoming, { credential, scope, keyScope });
+    actor = await api.authenticate(incoming, { credential, scope, keyScopes });
     context.rateClass = definition.rateClass ?? scope ?? "auth";
     await limitActor(c.env, settings, context.rateClass, actor);
   }

@@ -39,9 +39,26 @@ export async function respond(
   return response;
 }
 
+/** Successes of a user that are logged in a minute and an isolate because they bring an id. */
+const MAX_IDS_PER_MINUTE = 100;
+const withIds = { since: 0, byUser: new Map<string, number>() };
+
+/** Whether the caller can be known and named the request, to find it in the log. */
+function isNamed({ userId, inboundRequestId }: RequestContext): boolean {
+  if (userId === null || inboundRequestId === null) return false;
+  if (now() - withIds.since >= 60_000) {
+    withIds.since = now();
+    withIds.byUser.clear();
+  }
+  const count = (withIds.byUser.get(userId) ?? 0) + 1;
+  withIds.byUser.set(userId, count);
+  return count <= MAX_IDS_PER_MINUTE;
+}
+
 /**
- * Logs each failed or slow request, and of the others one in LOG_SUCCESS_ONE_IN, because a line
- * costs more than a cheap read. Without valid settings it logs all. The metrics count all.
+ * Logs each request that failed, was slow or was named by its authenticated caller, and of the
+ * others one in LOG_SUCCESS_ONE_IN, because a line costs more than a cheap read. Without valid
+ * settings it logs all. The metrics count all.
  */
 export function logRequest(
   context: RequestContext,
@@ -52,7 +69,7 @@ export function logRequest(
   if (settings !== undefined && status < 400 && durationMs < settings.LOG_SLOW_MS) {
     // The id alone decides, so that support can tell whether a line exists.
     const sample = Number.parseInt(context.requestId.slice(0, 8), 16);
-    if (sample % settings.LOG_SUCCESS_ONE_IN !== 0) return;
+    if (sample % settings.LOG_SUCCESS_ONE_IN !== 0 && !isNamed(context)) return;
   }
   // A pause of withdrawals is an operator's decision, not a failure.
   const failed = status >= 500 && context.problem !== "withdrawals_paused";

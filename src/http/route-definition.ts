@@ -44,7 +44,7 @@ export type Authenticate = (
   needs: {
     credential: Exclude<Credential, "public">;
     scope: Scope | undefined;
-    keyScope: Scope | undefined;
+    keyScopes: readonly Scope[] | undefined;
   },
 ) => Promise<Actor>;
 
@@ -116,8 +116,8 @@ export type RouteDefinition<
   readonly description: string;
   readonly credential: C;
   readonly scope?: Scope;
-  /** The scope that an API key must have where a session needs none. */
-  readonly keyScope?: Scope;
+  /** The scopes of which an API key must have one, where they are not `scope`. */
+  readonly keyScopes?: readonly Scope[];
   readonly query?: Query;
   readonly body?: Body;
   readonly fields?: Fields;

@@ -141,19 +141,20 @@ describe.each(guarded)("%s", (_name, route) => {
   });
 
   it("rejects keys without the scope and reports it", async () => {
-    const { scope, credential } = route;
-    if (scope === undefined || credential === "session") return;
-    const key = await newKey(
-      await newUser(),
-      SCOPES.filter((held) => held !== scope),
-    );
-    const response = await signed(route, key);
+    const { scope, keyScopes = scope === undefined ? [] : [scope], credential } = route;
+    if (keyScopes.length === 0 || credential === "session") return;
+    const others = SCOPES.filter((held) => !keyScopes.includes(held));
+    const response = await signed(route, await newKey(await newUser(), others));
     expect(await problemOf(response)).toMatchObject({
       status: 403,
       code: "scope_missing",
-      required_scope: scope,
-      granted_scopes: SCOPES.filter((held) => held !== scope),
+      required_scope: keyScopes[0],
+      granted_scopes: others,
     });
+    for (const one of keyScopes) {
+      const key = await newKey(await newUser(), [one]);
+      expect(await codeOf(await signed(route, key))).toBe("400 invalid_request");
+    }
   });
 
   it("rejects sessions where an API key is required", async () => {
@@ -220,7 +221,7 @@ it("describes the credential and scope of every route in contract.md", () => {
     "GET /auth/whoami any -",
     "POST /auth/api-keys session -",
     "DELETE /auth/sessions session -",
-    "POST /auth/ws-ticket/signed api_key -",
+    "POST /auth/ws-ticket/signed api_key read",
     "POST /custody/withdraw api_key withdraw",
     // A session, or a key with the scope withdraw: cancel-withdrawal.test.ts.
     "DELETE /custody/withdraw any -",

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { revokeApiKey } from "../../src/auth/revoke-key.ts";
 import { freezeUser } from "../../src/auth/freeze-user.ts";
-import { consumeTicket, trimTickets } from "../../src/auth/ws-ticket.ts";
+import { consumeTicket, issueTicket, trimTickets } from "../../src/auth/ws-ticket.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { all, readUuid, sql, uuid } from "../../src/platform/sql.ts";
 import { config } from "../../src/platform/config.ts";
@@ -92,6 +92,14 @@ it("stores tickets hashed and expires them after 30 seconds", async () => {
   expect(await rejectionOf(issued["ticket"])).toBe("ticket_invalid");
 });
 
+it("is not issued to a key that could open nothing with it", async () => {
+  const key = apiOf(await newKey(await newUser(), ["trade", "withdraw"]));
+  expect(await key.post("/auth/ws-ticket/signed")).toMatchObject({
+    status: 403,
+    json: { code: "scope_missing", required_scope: "read" },
+  });
+});
+
 it("checks key and user in D1 when a ticket is used", async () => {
   const user = await newUser();
   const revoked = await newKey(user, ["read"]);
@@ -111,9 +119,9 @@ it("checks key and user in D1 when a ticket is used", async () => {
   expect(await rejectionOf(await signedTicket(listed), "192.0.2.1")).toBe("ip_not_allowed");
   expect(await rejectionOf(await signedTicket(listed), "10.1.2.3")).toBeUndefined();
 
-  expect(await rejectionOf(await signedTicket(await newKey(user, ["trade"])))).toBe(
-    "scope_missing",
-  );
+  const { actor } = await newKey(user, ["trade"]);
+  const unread = await issueTicket(env.DB, settings(), { actor, scopes: ["trade"] });
+  expect(await rejectionOf(unread.ticket)).toBe("scope_missing");
 
   const ticket = await ticketOf(user);
   const ofFrozen = await signedTicket(await newKey(user, ["read"], { allowedIps: ["10.0.0.0/8"] }));

@@ -126,9 +126,13 @@ describe("the address book", () => {
     );
     const key = apiOf(await newKey(user));
     expect(await codeOf(await key.delete(target))).toBe("403 session_required");
-    expect(await codeOf(await key.get("/custody/get-withdrawal-addresses"))).toBe(
-      "403 session_required",
-    );
+    for (const scope of ["read", "withdraw"] as const) {
+      const reader = apiOf(await newKey(user, [scope]));
+      const book = await reader.get("/custody/get-withdrawal-addresses");
+      expect(book.json["items"]).toEqual([json]);
+      expect((await reader.get("/auth/policy")).status).toBe(200);
+      expect((await reader.get("/custody/get-withdrawals")).status).toBe(200);
+    }
     expect(await codeOf(await add(user, { address: newAddress(), chain: "nowhere" }))).toBe(
       "404 chain_unknown",
     );

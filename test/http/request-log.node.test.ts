@@ -31,19 +31,24 @@ function serve(
     ms = 0,
     settings = SETTINGS,
     problem = null,
+    inbound,
+    userId = "u",
   }: {
     id?: string;
     ms?: number;
     settings?: typeof SETTINGS;
     problem?: ProblemCode | null;
+    inbound?: string;
+    userId?: string | null;
   } = {},
 ) {
   const context = {
     ...newRequestContext(new Request("https://api.test/time"), () => {}),
+    inboundRequestId: inbound ?? null,
     requestId: id,
     route: "/time",
     problem,
-    userId: "u",
+    userId,
     apiKeyId: "k",
     clientIp: "192.0.2.1",
   };
@@ -98,4 +103,15 @@ it("logs every request if LOG_SUCCESS_ONE_IN is 1", () => {
   for (const id of [UNCHOSEN, CHOSEN])
     serve(200, { id, settings: { ...SETTINGS, LOG_SUCCESS_ONE_IN: 1 } });
   expect(events()).toEqual(["request", "request"]);
+});
+
+it("logs successes of known callers that name them, 100 a minute and user", () => {
+  serve(200, { inbound: "mine", userId: null });
+  expect(lines).toEqual([]);
+  for (let n = 0; n < 150; n++) serve(200, { inbound: `mine-${n}` });
+  expect(lines).toHaveLength(100);
+  expect(lines[0]).toMatchObject({ inbound_request_id: "mine-0", request_id: UNCHOSEN });
+  serve(200, { inbound: "theirs", userId: "other" });
+  serve(200, { inbound: "later", ms: 60_000, settings: { ...SETTINGS, LOG_SLOW_MS: 90_000 } });
+  expect(lines.slice(100).map((line) => line["inbound_request_id"])).toEqual(["theirs", "later"]);
 });

@@ -165,6 +165,7 @@ type DescribedOperation = {
   readonly operationId: string;
   "x-credential": "public" | "any" | "session" | "api_key";
   "x-scope"?: "read" | "trade" | "withdraw";
+  "x-key-scopes"?: ("read" | "trade" | "withdraw")[];
   "x-stream"?: boolean;
   parameters?: { name: string; in: string; schema: JsonSchema }[];
   requestBody?: { content: { "application/json"?: { schema: JsonSchema } } };
@@ -177,6 +178,7 @@ export type DescribedRoute = {
   readonly path: string;
   readonly credential: DescribedOperation["x-credential"];
   readonly scope: DescribedOperation["x-scope"];
+  readonly keyScopes: DescribedOperation["x-key-scopes"];
   readonly stream: boolean;
   readonly operation: DescribedOperation;
 };
@@ -198,6 +200,7 @@ export async function describedRoutes(): Promise<DescribedRoute[]> {
         path,
         credential: operation["x-credential"],
         scope: operation["x-scope"],
+        keyScopes: operation["x-key-scopes"],
         stream: operation["x-stream"] === true,
         operation,
       };

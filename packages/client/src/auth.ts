@@ -116,7 +116,7 @@ export class Auth {
   }
 
   /**
-   * Returns the limits of the account, and what is used of them. Needs a session.
+   * Returns the limits of the account, and what is used of them.
    *
    * @example
    * ```ts

@@ -323,7 +323,7 @@ export class Custody {
   }
 
   /**
-   * Lists the address book, newest first. Needs a session.
+   * Lists the address book, newest first.
    *
    * @example
    * ```ts

@@ -517,8 +517,10 @@ class CustodyCalls:
         last_cursor: str | None = None,
         timeout: float | None = None,
     ) -> Pages[m.LedgerEntry]:
-        """List ledger entries, newest first. An entry must match all filters. `next_cursor` is
-        the entry_id of the last item. A page with filters that few old entries match may be
+        """List ledger entries, newest first. At any time, the entries of an asset sum to
+        `balance + pending_balance`, and those of `available` to `balance + promised`: an
+        open quote has no entry yet. An entry must match all filters. `next_cursor` is the
+        entry_id of the last item. A page with filters that few old entries match may be
         short, with a `next_cursor` to continue. With `accept: text/csv` the response is a
         statement of all matching entries. Its last line is `# end,<rows>`. Without that
         line it is incomplete.
