@@ -128,8 +128,8 @@ it.each(["lower", "upper", "mixed"] as const)(
     const lower = "0d6c1f5e-6a0b-4f0e-9f53-3b1d5c1c8a77";
     const mixed = `${lower.slice(0, 8).toUpperCase()}${lower.slice(8)}`;
     const spellings = { lower, upper: lower.toUpperCase(), mixed };
-    const first = await withdraw({ client_withdrawal_id: spellings[stored], to_address });
-    expect([first.status, first.json["client_withdrawal_id"]]).toEqual([202, lower]);
+    const paid = await withdraw({ client_withdrawal_id: spellings[stored], to_address });
+    expect([paid.status, paid.json["client_withdrawal_id"]]).toEqual([202, lower]);
     const mine = sql`user_id = ${uuid(userId)}`;
     await edit(db, "withdrawals", [
       sql`UPDATE withdrawals SET client_withdrawal_id = ${spellings[stored]} WHERE ${mine}`,
@@ -139,7 +139,7 @@ it.each(["lower", "upper", "mixed"] as const)(
       const again = await withdraw({ client_withdrawal_id: id, to_address });
       expect([again.status, again.headers.get("idempotency-replayed")]).toEqual([202, "true"]);
       const read = await api.get(`/custody/get-withdrawal?client_withdrawal_id=${id}`);
-      expect(read.json["withdrawal_id"]).toBe(first.json["withdrawal_id"]);
+      expect(read.json["withdrawal_id"]).toBe(paid.json["withdrawal_id"]);
     }
     expect(await balances(userId, asset)).toEqual([90n, 10n]);
   },
