@@ -70,6 +70,7 @@ type Parameter = {
   name: string;
   in?: string;
   required?: boolean;
+  description?: string;
   schema?: JsonSchema;
   example?: unknown;
 };

@@ -20,6 +20,8 @@ export type JsonSchema = {
   properties?: Record<string, JsonSchema>;
   required?: string[];
   items?: JsonSchema;
+  minLength?: number;
+  maxLength?: number;
   minItems?: number;
   maxItems?: number;
   allOf?: JsonSchema[];

@@ -38,13 +38,8 @@ export function pythonModels(document: OpenApi, { components }: Streams): string
   const parts = kept
     // Python evaluates names of other types and base classes where they are written.
     .toSorted(([, a], [, b]) => rank(a) - rank(b))
+    .filter(([name]) => nameOf(name) !== "StreamMessage")
     .map(([name, schema]) => define(name, schema, inputs.has(name)));
-  const types = messages.flatMap(([name, { properties }]) => {
-    const { const: only, enum: several } = properties?.["type"] ?? {};
-    return [only ?? [], several ?? []]
-      .flat()
-      .map((type) => `    ${JSON.stringify(type)}: ${name},`);
-  });
   return `${HEAD}"""The records of the service and the messages of its streams."""
 
 from __future__ import annotations
@@ -71,11 +66,6 @@ class Event:
     at: datetime
     data: dict[str, Any]
 
-
-type_of_message: dict[str, type[Any]] = {
-${types.join("\n")}
-}
-"""The class of each type of message."""
 
 StreamMessage = (
     ${[...messages.map(([name]) => name), "Event"].join("\n    | ")}

@@ -1,6 +1,7 @@
 /** operations.py of the Python client: a method for each operation. */
 import type { OpenApi, Operation, Response } from "./describe.ts";
 import type { JsonSchema, Schemas } from "./examples.ts";
+import { withDefault } from "./say-defaults.ts";
 import { docstring, fieldName, HEAD, isAmount, isNullable, typeOf } from "./python-types.ts";
 
 /** The methods that the TypeScript client does not name after `operationId`; a test compares. */
@@ -54,7 +55,13 @@ const GROUPS: Readonly<Record<string, string>> = {
 };
 const PAGE_FIELDS: ReadonlySet<string> = new Set(["limit", "last_cursor"]);
 
-type Field = { readonly name: string; readonly schema: JsonSchema; readonly required: boolean };
+type Field = {
+  readonly name: string;
+  readonly schema: JsonSchema;
+  readonly required: boolean;
+  /** For the docstring: meaning, range and default. */
+  readonly text: string;
+};
 type Described = Operation & {
   readonly description?: string;
   readonly "x-credential"?: string;
@@ -140,7 +147,10 @@ function groupOf(path: string): string {
 function fieldsOf(operation: Described, schemas: Schemas): Field[] {
   const inQuery = (operation.parameters ?? [])
     .filter((parameter) => parameter.in === "query")
-    .map(({ name, schema = {}, required = false }) => ({ name, schema, required }));
+    .map(({ name, schema = {}, required = false, description }) => {
+      const text = fieldText(name, { ...schema, ...(description && { description }) }, schemas);
+      return { name, schema, required, text };
+    });
   const reference = operation.requestBody?.content["application/json"]?.schema?.$ref;
   const body = schemas[reference?.split("/").at(-1) ?? ""] ?? {};
   const variants = body.oneOf?.map(({ $ref = "" }) => schemas[$ref.split("/").at(-1) ?? ""] ?? {});
@@ -152,8 +162,41 @@ function fieldsOf(operation: Described, schemas: Schemas): Field[] {
     name,
     schema,
     required: parts.every(({ required = [] }) => required.includes(name)),
+    text: fieldText(name, schema, schemas),
   }));
   return [...inQuery, ...needed].toSorted((a, b) => Number(b.required) - Number(a.required));
+}
+
+/** What the client does with a field. */
+const OWN_TEXT: Readonly<Record<string, string>> = {
+  idempotency_key:
+    "A repeated call with this key has no second effect for an hour. Default: a new one.",
+};
+
+function fieldText(name: string, schema: JsonSchema, schemas: Schemas): string {
+  const shared = schemas[schema.$ref?.split("/").at(-1) ?? ""];
+  const whole = { ...shared, ...schema };
+  const said = OWN_TEXT[name] ?? withDefault(whole).replace(/\.?$/, ".");
+  const isSaid = /\b(?:at (?:least|most)|from|only|\d+) \d|\d to \d|native units/i.test(said);
+  const range = isSaid ? "" : rangeOf(whole);
+  const [, text = said, rest = ""] = /^(.*?\.)( Default: .*)$/s.exec(said) ?? [];
+  return `${text}${range === "" ? "" : ` ${range}.`}${rest}`;
+}
+
+/** Above it a maximum is that of the number's type. */
+const LARGEST = 2 ** 32 - 1;
+
+function rangeOf({ pattern, format, ...schema }: JsonSchema): string {
+  const least = schema.minimum ?? schema.minLength ?? schema.minItems;
+  const most = schema.maximum ?? schema.maxLength ?? schema.maxItems;
+  const unit = schema.items ? " items" : schema.minimum === undefined ? " characters" : "";
+  if (isAmount({ pattern: pattern ?? "" })) return "Native units";
+  if (format === "uuid") return "A UUID";
+  if (format === "date-time") return "With a timezone";
+  if (least !== undefined && most !== undefined && most < LARGEST)
+    return `${least} to ${most}${unit}`;
+  if (least !== undefined) return `At least ${least}${least === 1 ? unit.replace(/s$/, "") : unit}`;
+  return pattern === undefined || pattern.length > 60 ? "" : `Matches \`${pattern}\``;
 }
 
 function methodsOf(route: Route, schemas: Schemas): string[] {
@@ -233,13 +276,24 @@ function codesOf({ responses }: Described, shared: ReadonlyMap<string, unknown>)
     .map(([, code = ""]) => code);
 }
 
-function describe({ operation: { summary, description = "" }, codes }: Route, more = ""): string {
-  const raises =
-    codes.length === 0
-      ? ""
-      : ` Raises \`Problem\`: ${codes.map((code) => `\`${code}\``).join(", ")}.`;
-  const dot = summary.endsWith(".") ? "" : ".";
-  return docstring(`${summary}${dot} ${description}${more}${raises}`, "        ");
+const TEXTS = {
+  max_age_ms:
+    "Milliseconds from now within which it takes effect or never does, unless `not_after` is given. None: no deadline. Default: 1 000.",
+  timeout: "Seconds for the call with its retries. Default: None, no limit.",
+};
+
+function argumentTexts(fields: readonly Field[]): string[] {
+  return fields.map(({ name, text }) => `${fieldName(name)}: ${text}`);
+}
+
+function describe({ operation, fields, codes }: Route, more: (keyof typeof TEXTS)[]): string {
+  const { summary, description = "" } = operation;
+  const text = `${summary.replace(/\.?$/, ".")} ${description}`;
+  return docstring(text, "        ", {
+    Args: [...argumentTexts(fields), ...more.map((name) => `${name}: ${TEXTS[name]}`)],
+    Raises:
+      codes.length === 0 ? [] : [`Problem: ${codes.map((code) => `\`${code}\``).join(", ")}.`],
+  });
 }
 
 function callOf(route: Route, more: readonly string[]): string {
@@ -270,21 +324,24 @@ function methodOf(route: Route): string {
   return `    async def ${nameOfMethod(operationId)}(
 ${argumentsOf(fields, [...(timed ? [MAX_AGE] : []), TIMEOUT])}
     ) -> ${result}:
-${describe(route, timed ? DEADLINE : "")}
+${describe(route, [...(timed ? ["max_age_ms" as const] : []), "timeout"])}
 ${body}`;
 }
 
-const DEADLINE =
-  " It is placed within `max_age_ms` from now or never, unless `not_after` says otherwise.";
-
-function listOf(route: Route, item: string): string {
+function listOf(list: Route, item: string): string {
+  const ofPage = (text: string) => text.replace("number of items", "number of items of a page");
+  const fields = list.fields.map((field) => ({ ...field, text: ofPage(field.text) }));
+  const route = { ...list, fields };
   return `    def ${nameOfMethod(route.operation.operationId)}(
 ${argumentsOf(route.fields, [TIMEOUT])}
     ) -> Pages[${item}]:
-${describe(route)}
+${describe(route, ["timeout"])}
         call = ${callOf(route, ["timeout=timeout"])}
         return Pages(self._transport, call, ${item})`;
 }
+
+const STATEMENT =
+  "The whole list as CSV (RFC 4180). Its last line proves that it is complete. Raises `NoAnswer` otherwise.";
 
 /** The same list as CSV. */
 function statementOf(route: Route): string {
@@ -292,7 +349,7 @@ function statementOf(route: Route): string {
   return `    async def statement(
 ${argumentsOf(rest.fields, [TIMEOUT])}
     ) -> str:
-        """The whole list as CSV (RFC 4180). Its last line proves that it is complete."""
+${docstring(STATEMENT, "        ", { Args: [...argumentTexts(rest.fields), `timeout: ${TEXTS.timeout}`] })}
         return await self._transport.statement(${callOf(rest, ["timeout=timeout"])})`;
 }
 
@@ -301,10 +358,15 @@ function commandOf({ operation, fields }: Route): string {
   const timed = WITH_DEADLINE.has(operationId);
   const result = resultOf(operation);
   const age = timed ? ", max_age_ms" : "";
+  const args = [
+    ...argumentTexts(fields),
+    ...(timed ? [`max_age_ms: ${TEXTS.max_age_ms}`] : []),
+    "timeout: Seconds for the result. Default: 30.",
+  ];
   return `    async def ${nameOfMethod(operationId)}(
 ${argumentsOf(fields, [...(timed ? [MAX_AGE] : []), "timeout: float = 30"])}
     ) -> ${result}:
-        """As the call over HTTP, on the socket of this stream."""
+${docstring("As the call over HTTP, on the socket of this stream.", "        ", { Args: args })}
         data = ${sent(fields)}
         return await self._command("${COMMANDS[operationId]}", data, ${result}, timeout${age})`;
 }

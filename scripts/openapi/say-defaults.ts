@@ -18,7 +18,7 @@ export function sayDefaults(operations: readonly Operation[], schemas: Schemas):
 }
 
 /** The description of a field with its default. */
-function withDefault({ description = "", default: value }: JsonSchema): string {
+export function withDefault({ description = "", default: value }: JsonSchema): string {
   if (value === undefined || /\bDefault: /.test(description)) return description;
   return `${description.replace(/\.$/, "")}. Default: ${JSON.stringify(value)}`;
 }

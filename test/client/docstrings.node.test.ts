@@ -1,6 +1,6 @@
 /** The public documentation of the client is complete and its examples compile. */
 import { execFile } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, expect, it } from "vitest";
@@ -18,8 +18,9 @@ const METHOD =
 /** All exports of index.ts with their docstrings. Relies on the layout that oxfmt gives a file. */
 function publicSymbols(): Symbol[] {
   const index = readFileSync(`${SOURCE}/index.ts`, "utf8");
-  const exports = [...index.matchAll(/export (?:type )?(\*|\{[^}]*\}) from "\.\/([\w-]+\.ts)"/g)];
-  return exports.flatMap(([, names = "", file = ""]) => {
+  const exports = index.matchAll(/export (?:type )?(\*|\{[^}]*\}) from "\.\/([\w-]+\.ts)"/g);
+  const webhooks = ["", "*", "verify-webhook.ts"];
+  return [...exports, webhooks].flatMap(([, names = "", file = ""]) => {
     const wanted = new Set(names.match(/\w+/g)?.filter((word) => word !== "type"));
     return symbolsOf(readFileSync(`${SOURCE}/${file}`, "utf8")).filter(
       ({ owner }) => names === "*" || wanted.has(owner),
@@ -120,6 +121,7 @@ declare const stream: Stream;
 declare const request: QuoteRequest;
 declare const quote: Quote;
 declare const quote_id: string;
+declare const [secret, rawBody, headers]: [string, string, Headers];
 `;
 
 async function compile(code: string): Promise<string> {
@@ -154,6 +156,7 @@ function moduleOf(examples: readonly string[]): string {
     "Stream",
     "WrongTerms",
     "canonicalMessage",
+    "decodeEvent",
     "formatUnits",
     "parseUnits",
     "price",
@@ -163,6 +166,7 @@ function moduleOf(examples: readonly string[]): string {
   expect(values.filter((name) => !index.includes(name))).toEqual([]);
   return [
     `import { ${values.join(", ")}, type Quote, type QuoteRequest } from "${INDEX}";`,
+    `import { verifyWebhook } from "${INDEX.replace("index", "verify-webhook")}";`,
     GIVEN,
     ...examples.map((code, place) => `export async function example${place}() {\n${code}\n}`),
   ].join("\n");
@@ -176,12 +180,15 @@ it("every example compiles", { timeout: 60_000 }, async () => {
   expect(await compile(moduleOf(examples))).toBe("");
 });
 
-it("every example of the README compiles", { timeout: 60_000 }, async () => {
-  const readme = readFileSync("packages/client/README.md", "utf8");
-  const blocks = [...readme.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = ""]) =>
-    code.replace(/^import .* from "@rfq-custody\/client";\n/m, ""),
+it("every example of the README and of docs compiles", { timeout: 60_000 }, async () => {
+  const docs = readdirSync("docs").filter((name) => name.endsWith(".md"));
+  const pages = ["packages/client/README.md", ...docs.map((name) => `docs/${name}`)];
+  const blocks = pages.flatMap((page) =>
+    [...readFileSync(page, "utf8").matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map(([, code = ""]) =>
+      code.replaceAll(/^import .* from "@rfq-custody\/client(?:\/webhooks)?";\n/gm, ""),
+    ),
   );
-  expect(blocks.length).toBeGreaterThanOrEqual(5);
+  expect(blocks.length).toBeGreaterThanOrEqual(6);
   expect(await compile(moduleOf(blocks))).toBe("");
 });
 

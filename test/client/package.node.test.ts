@@ -55,9 +55,13 @@ function npm(cwd: string, args: readonly string[]) {
   return run("npm", [...args, "--no-audit", "--no-fund"], { cwd, env });
 }
 
-it("has no dependencies", () => {
-  const manifest = JSON.parse(readFileSync(join(INSTALLED, "package.json"), "utf8")) as object;
-  expect(Object.keys(manifest).filter((name) => /dependencies$/i.test(name))).toEqual([]);
+it("has no dependencies but an optional one", () => {
+  const manifest = JSON.parse(readFileSync(join(INSTALLED, "package.json"), "utf8"));
+  expect(Object.keys(manifest).filter((name) => /dependencies$/i.test(name))).toEqual([
+    "peerDependencies",
+  ]);
+  expect(manifest.peerDependenciesMeta).toEqual({ standardwebhooks: { optional: true } });
+  expect(Object.keys(manifest.peerDependencies)).toEqual(["standardwebhooks"]);
   expect(
     readdirSync(join(BOT, "node_modules")).filter((name) => name !== ".package-lock.json"),
   ).toEqual(["@rfq-custody"]);
@@ -83,7 +87,10 @@ it("imports only its own files", () => {
       ),
     );
   expect(imports.length).toBeGreaterThan(10);
-  expect(imports.filter((name) => !/^\.\/[\w-]+\.js$/.test(name))).toEqual([]);
+  const others = imports.filter((name) => !/^\.\/[\w-]+\.js$/.test(name));
+  // Only in verify-webhook.js, which nothing else imports.
+  expect(others).toEqual(["standardwebhooks"]);
+  expect(imports).not.toContain("./verify-webhook.js");
 });
 
 /** The Node of this test, and the system's, which may be older. */
@@ -142,12 +149,15 @@ const STRANGERS = [
 it.each(STRANGERS)("has valid types in $where", { timeout: 60_000 }, async ({ options }) => {
   const code = `
     import { Client, Problem, sign } from "@rfq-custody/client";
+    import { verifyWebhook } from "@rfq-custody/client/webhooks";
     const client = new Client({ baseUrl: "http://127.0.0.1:8787", fetch, webSocket: WebSocket });
     export const balance: bigint = (await client.custody.usdcBalance()).balance;
     const signed = { secret: "s", timestampMs: 1, method: "GET", pathAndQuery: "/" };
     export const signature: string = await sign(signed);
     for await (const message of client.accountStream())
       if (message.type === "match.created") console.log(message.data.fee + 1n);
+    const { type, seq } = verifyWebhook("whsec_", "{}", new Headers());
+    export const seen: number | null = type === "match.created" ? seq : null;
     export const code = (error: unknown) => (error instanceof Problem ? error.code : null);
   `;
   writeFileSync(join(STRANGER, "stranger.ts"), code);

@@ -5,7 +5,9 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
-import { Client, NoAnswer, Problem, sign } from "@rfq-custody/client";
+import { Client, decodeEvent, NoAnswer, Problem, sign } from "@rfq-custody/client";
+import { verifyWebhook } from "@rfq-custody/client/webhooks";
+import { Webhook } from "standardwebhooks";
 import WsOfPackage, { WebSocketServer } from "ws";
 
 const SECRET = "kq3Vt0m1y8Zb5cXwR7uN2pQeLsHdJfGaTiOvYxMzC4E";
@@ -30,6 +32,23 @@ function respond(request, body) {
   }
   return [200, { balance: "0xffffffffffffffff", pending_balance: "0x0", body }];
 }
+
+// An event is the same from a webhook, a row of the event log and a frame.
+const event = { type: "deposit.credited", stream: "account:1", seq: 7, data: { amount: "0x10" } };
+const text = JSON.stringify(event);
+const signedAt = new Date();
+const headers = {
+  "Webhook-Id": "account:1:7",
+  "webhook-timestamp": String(Math.floor(signedAt.getTime() / 1_000)),
+  "webhook-signature": new Webhook(SECRET).sign("account:1:7", signedAt, text),
+};
+const expected = { ...event, data: { amount: 16n } };
+assert.deepEqual(verifyWebhook(SECRET, text, headers), expected);
+assert.deepEqual(verifyWebhook(SECRET, text, new Headers(headers)), expected);
+assert.deepEqual([decodeEvent(event), decodeEvent(text)], [expected, expected]);
+assert.throws(() => verifyWebhook(SECRET, `${text} `, headers), /signature/);
+for (const wrong of ["", "5", "null", "[]", {}, null, undefined, { ...event, stream: undefined }])
+  assert.throws(() => decodeEvent(wrong), TypeError);
 
 const server = createServer(async (request, response) => {
   let body = "";

@@ -30,6 +30,11 @@ it("formatUnits writes the sign and no trailing zeros", () => {
   ]);
 });
 
+it("formatUnits rejects a number, whose fraction would become a wrong text", () => {
+  // @ts-expect-error As plain JavaScript may call it.
+  expect(() => formatUnits(1.5)).toThrow(TypeError);
+});
+
 it("price scales every price of six decimals exactly", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 1_000_000 }), (scaled) => {

@@ -144,7 +144,8 @@ describe("reference documentation", () => {
   it("names one version in every place", () => {
     const json = (path: string): unknown => JSON.parse(read(path)).version;
     const [, python] =
-      /^version = "(.*)"$/m.exec(read("packages/client-python/pyproject.toml")) ?? [];
+      /^__version__ = "(.*)"$/m.exec(read("packages/client-python/src/rfq_custody/__init__.py")) ??
+      [];
     const packages = ["package.json", "packages/client/package.json"].map(json);
     expect([...packages, python]).toEqual([VERSION, VERSION, VERSION]);
     expect(read("CHANGELOG.md")).toMatch(new RegExp(`^## \\[${VERSION}\\] - `, "m"));

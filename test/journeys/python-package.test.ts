@@ -1,6 +1,6 @@
 /**
- * The Python package as it is published: types, lint, wheel, and an install from it alone. Python's
- * library of Standard Webhooks verifies what the service signs.
+ * The Python package as it is published: types, lint, wheel, and an install from it alone, which
+ * verifies the webhooks that the service signs.
  */
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -14,17 +14,11 @@ import { SECRETS } from "../support/receiver.ts";
 
 const run = promisify(execFile);
 const WORK = resolve(".stack", `python-package-${process.pid}`);
-const TOOLS = [
-  "build==1.6.1",
-  "twine==7.0.0",
-  "mypy==2.4.1",
-  "ruff==0.17.6",
-  "standardwebhooks==1.1.0",
-];
+const TOOLS = ["build==1.6.1", "twine==7.0.0", "mypy==2.4.1", "ruff==0.17.6"];
 /** A receiver in Python: secret, body and headers are its arguments. */
 const VERIFY =
-  "import json, sys; from standardwebhooks import Webhook; " +
-  "Webhook(sys.argv[1]).verify(sys.argv[2], json.loads(sys.argv[3]))";
+  "import json, sys; from rfq_custody.webhooks import verify_webhook; " +
+  "print(verify_webhook(sys.argv[1], sys.argv[2], json.loads(sys.argv[3])).type)";
 afterAll(() => rmSync(WORK, { recursive: true, force: true }));
 
 it(
@@ -54,6 +48,16 @@ it(
 
     const wheel = files.find((name) => name.endsWith(".whl")) ?? "";
     await pip("fresh", join(WORK, wheel));
+    const where = "import rfq_custody, sys; print(rfq_custody.__file__, rfq_custody.Client)";
+    const { stdout } = await run(python("fresh"), ["-c", where], { cwd: WORK });
+    expect(stdout).toContain("site-packages");
+    const listed = await run(python("fresh"), ["-m", "pip", "list", "--format=freeze"]);
+    const names = listed.stdout.split("\n").map((line) => line.split("==")[0]);
+    const own = ["httpx2", "httpcore2", "websockets", "rfq-custody"];
+    const theirs = ["anyio", "h11", "idna", "truststore", "typing_extensions", "pip", "setuptools"];
+    expect(names.filter((name) => name && ![...own, ...theirs].includes(name))).toEqual([]);
+
+    await pip("fresh", `${join(WORK, wheel)}[webhooks]`);
     readmePrograms().forEach((program, index) =>
       writeFileSync(join(WORK, `example_${index}.py`), program),
     );
@@ -65,20 +69,13 @@ it(
     await tool("ruff", "check", "src", "tests");
     await tool("ruff", "format", "--check", "src", "tests");
 
-    const message = { id: "account:1:7", at: Date.now(), body: '{"type":"match.created"}' };
+    const event = { type: "webhook.test", stream: "account:1", seq: 0, at: "2026-11-20T10:00:00Z" };
+    const body = JSON.stringify({ ...event, data: {} });
+    const message = { id: "account:1:7", at: Date.now(), body };
     const headers = JSON.stringify(signedHeaders(SECRETS, message));
     const verify = (secret: string, body = message.body) =>
-      run(python("tools"), ["-c", VERIFY, secret, body, headers]);
-    for (const secret of SECRETS) await verify(secret);
+      run(python("fresh"), ["-c", VERIFY, secret, body, headers]);
+    for (const secret of SECRETS) expect((await verify(secret)).stdout).toBe("webhook.test\n");
     await expect(verify(SECRETS[0] ?? "", "{}")).rejects.toThrow("No matching signature");
-
-    const where = "import rfq_custody, sys; print(rfq_custody.__file__, rfq_custody.Client)";
-    const { stdout } = await run(python("fresh"), ["-c", where], { cwd: WORK });
-    expect(stdout).toContain("site-packages");
-    const listed = await run(python("fresh"), ["-m", "pip", "list", "--format=freeze"]);
-    const names = listed.stdout.split("\n").map((line) => line.split("==")[0]);
-    const own = ["httpx2", "httpcore2", "websockets", "rfq-custody"];
-    const theirs = ["anyio", "h11", "idna", "truststore", "typing_extensions", "pip", "setuptools"];
-    expect(names.filter((name) => name && ![...own, ...theirs].includes(name))).toEqual([]);
   },
 );

@@ -2,15 +2,18 @@
 
 import asyncio
 import base64
+import inspect
 import json
+import re
 import unittest
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import httpx2
+from standardwebhooks import Webhook
 
 from rfq_custody import (
     Auth,
@@ -20,7 +23,10 @@ from rfq_custody import (
     Problem,
     WrongTerms,
     cost,
+    decode_event,
     format_units,
+    models,
+    operations,
     parse_units,
     price,
     problems,
@@ -30,11 +36,12 @@ from rfq_custody._wire import decode, encode
 from rfq_custody.models import (
     Event,
     Match,
+    MatchCreated,
     NewKeyLimits,
     SeveralQuotesItem,
     StreamMessage,
-    type_of_message,
 )
+from rfq_custody.webhooks import WebhookVerificationError, verify_webhook
 
 ROOT = Path(__file__).parents[3]
 VECTORS = json.loads((ROOT / "test/auth/hmac-vectors.json").read_text())
@@ -113,11 +120,19 @@ class Values(unittest.TestCase):
         self.assertEqual(set(item), {"request_id", "price", "idempotency_key"})
 
     def test_units_convert_exactly(self) -> None:
+        self.assertEqual(parse_units(Decimal("1.5") * Decimal("1.0000000")), 1_500_000)
+        self.assertEqual(parse_units(Decimal("2E+1")), 20_000_000)
+        for imprecise in (0.65, 1, None):
+            for convert in (parse_units, price):
+                with self.assertRaisesRegex(TypeError, type(imprecise).__name__):
+                    convert(imprecise)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(TypeError, "float"):
+            format_units(1.5)  # type: ignore[arg-type]
         self.assertEqual(parse_units("1.5"), 1_500_000)
         self.assertEqual(format_units(-1_500_000), "-1.5")
         self.assertEqual([price("0.65"), price(Decimal("1E-6"))], [650_000, 1])
         self.assertEqual(cost(1_000_001, 650_000), 650_001)
-        for wrong in ("", "1.0000001", "-1", "1e3", "²"):
+        for wrong in (Decimal("NaN"), Decimal("1E-7"), "", "1.0000001", "-1", "1e3", "²"):
             with self.assertRaises(ValueError):
                 parse_units(wrong)
         for wrong in ("0", "1.000001"):
@@ -217,6 +232,41 @@ class Calls(unittest.IsolatedAsyncioTestCase):
         await asyncio.gather(client.auth.whoami(), client.auth.whoami())
         self.assertEqual(logins, 2)
 
+    async def test_rate_limits_are_as_the_service_reports_them(self) -> None:
+        headers = {
+            "ratelimit-policy": '"read";q=1000;w=10, "read-credential";q=800;w=10',
+            "ratelimit": '"read";r=7;t=10',
+        }
+        answer = httpx2.Response(200, json=example("get", "/auth/whoami"), headers=headers)
+        client = client_of(lambda _: answer)
+        await client.auth.whoami()
+        read, other = client.rate_limits()
+        self.assertEqual((read.name, read.quota, read.window_secs), ("read", 1000, 10))
+        self.assertEqual((read.remaining, other.name), (7, "read-credential"))
+        self.assertIsNone(other.remaining)
+        later = client._transport.limits.current(datetime.now(UTC) + timedelta(seconds=11))
+        self.assertIsNone(later[0].remaining)
+
+    async def test_lists_and_booleans_of_a_query_are_values_of_python(self) -> None:
+        targets: list[str] = []
+
+        def serve(request: httpx2.Request) -> httpx2.Response:
+            targets.append(request.url.raw_path.decode())
+            return httpx2.Response(200, json={"items": [], "next_cursor": None})
+
+        client = client_of(serve)
+        await client.markets(test=True).all()
+        await client.custody.ledger(reasons=["trade", "fee"]).all()
+        self.assertIn("test=true", targets[0])
+        self.assertIn("reasons=trade%2Cfee", targets[1])
+
+    def test_a_venue_stream_takes_a_list_of_assets(self) -> None:
+        client = client_of(lambda _: httpx2.Response(500))
+        client.venue_stream(venue_id="v", assets=["0x1", "0xAB"])
+        for wrong in ([], ["1"], ["0x1"] * 201, "0x1"):
+            with self.assertRaises(ValueError):
+                client.venue_stream(venue_id="v", assets=wrong)
+
     async def test_pages_are_fetched_as_they_are_read(self) -> None:
         cursors: list[str | None] = []
 
@@ -278,12 +328,89 @@ class Calls(unittest.IsolatedAsyncioTestCase):
                     await client.custody.statement()
 
 
+EVENT = {
+    "type": "match.created",
+    "stream": "account:1",
+    "seq": 7,
+    "at": "2026-11-20T10:00:00.000Z",
+    "data": example("post", "/rfq/accept"),
+}
+
+
+class Events(unittest.IsolatedAsyncioTestCase):
+    async def test_an_event_is_the_same_from_a_body_a_row_and_the_event_log(self) -> None:
+        text = json.dumps(EVENT)
+        event = decode_event(text)
+        assert isinstance(event, MatchCreated)
+        self.assertEqual((event.data.usdc_amount, event.at.tzinfo), (650_000, UTC))
+        page = {"items": [EVENT], "next_since": 7, "last_seq": 7}
+        log = await client_of(lambda _: httpx2.Response(200, json=page)).account_events()
+        self.assertEqual([decode_event(text.encode()), decode_event(EVENT)], [event, event])
+        self.assertEqual(log.items, [event])
+
+    def test_a_webhook_is_an_event_if_its_signature_is_right(self) -> None:
+        secret, body, now = "whsec_bmV3ZXItc2VjcmV0", json.dumps(EVENT), datetime.now(UTC)
+        headers = {
+            "Webhook-Id": "account:1:7",
+            "Webhook-Timestamp": str(int(now.timestamp())),
+            "Webhook-Signature": Webhook(secret).sign("account:1:7", now, body),
+        }
+        self.assertEqual(verify_webhook(secret, body.encode(), headers), decode_event(EVENT))
+        with self.assertRaises(WebhookVerificationError):
+            verify_webhook(secret, body + " ", headers)
+
+    def test_a_newer_type_is_an_event_and_other_json_is_none(self) -> None:
+        newer = decode_event(EVENT | {"type": "webhook.test", "data": {}})
+        self.assertIsInstance(newer, Event)
+        for wrong in ("[]", "{}", "5", "null", "x", json.dumps(EVENT | {"data": None})):
+            with self.assertRaises(ValueError, msg=wrong):
+                decode_event(wrong)
+
+
+class Documentation(unittest.TestCase):
+    CALLS = (operations.ServiceCalls, operations.AuthCalls, operations.CustodyCalls)
+    WIRE = re.compile(r"hexadec|\b(decimal|JSON|RFC 3339|[Nn]ull|string|commas)\b|`(true|false)`")
+
+    def test_every_parameter_is_in_the_docstring_in_terms_of_python(self) -> None:
+        documented = 0
+        for group in (*self.CALLS, operations.RfqCalls, operations.Commands):
+            for name, method in inspect.getmembers(group, inspect.isfunction):
+                if name.startswith("_"):
+                    continue
+                text = " ".join((inspect.getdoc(method) or "").split())
+                self.assertIsNone(self.WIRE.search(text), name)
+                for parameter in list(inspect.signature(method).parameters)[1:]:
+                    self.assertIn(f" {parameter}: ", text, name)
+                    documented += 1
+        self.assertGreater(documented, 250)
+        quote = inspect.getdoc(operations.RfqCalls.quote) or ""
+        self.assertIn("It is firm until then. 1 to 300. Default: 30.", " ".join(quote.split()))
+
+    def test_amounts_and_instants_are_not_described_as_text(self) -> None:
+        source = inspect.getsource(models)
+        # Not those of the limits, some of which are of the wire.
+        kind = r"(?!dict).*\b(?:int|datetime)\b.*"
+        fields = re.findall(rf'^ *\w+(?:: | = )({kind})\n *"""([^"]*)', source, re.MULTILINE)
+        self.assertGreater(len(fields), 100)
+        wrong = [text for _, text in fields if self.WIRE.search(text)]
+        self.assertEqual(wrong, [])
+
+    def test_objects_show_what_they_are_without_secrets(self) -> None:
+        client = client_of(lambda _: httpx2.Response(500))
+        shown = repr((client, client.rfq.matches(limit=5), client.venue_stream(venue_id="v")))
+        self.assertEqual(
+            shown,
+            "(Client('https://rfq.test', Auth('key')), Pages(/rfq/get-matches?limit=5), "
+            "Stream(/rfq/stream?venue_id=v, since=None))",
+        )
+        self.assertNotIn("token", repr(Client("https://rfq.test", "token")))
+
+
 class Order(unittest.TestCase):
     @staticmethod
     def message(kind: str, seq: int, **data: Any) -> StreamMessage:
         raw = {"type": kind, "stream": "s", "seq": seq, "at": "2026-11-20T10:00:00Z", "data": data}
-        message: StreamMessage = decode(type_of_message.get(kind, Event), raw)
-        return message
+        return decode_event(raw)
 
     def seqs(self, order: StreamOrder, *given: tuple[str, int]) -> list[int]:
         more: dict[str, dict[str, Any]] = {
@@ -297,6 +424,11 @@ class Order(unittest.TestCase):
         order = StreamOrder(has_snapshot=True, since=None)
         got = self.seqs(order, ("x", 6), ("snapshot", 4), ("x", 4), ("x", 7), ("x", 5), ("x", 7))
         self.assertEqual((got, order.since), ([4, 5, 6, 7], 7))
+
+    def test_numbers_have_gaps_with_chosen_assets(self) -> None:
+        order = StreamOrder(has_snapshot=True, since=1, filtered=True)
+        order.pong(9)
+        self.assertEqual((self.seqs(order, ("x", 5), ("x", 3)), order.has_gap), ([5], False))
 
     def test_a_gap_shows_by_what_waits_or_by_a_pong(self) -> None:
         order = StreamOrder(has_snapshot=False, since=1)

@@ -37,11 +37,12 @@ export {
   signedHeaders,
 } from "./sign.ts";
 export { Stream, type StreamOptions } from "./stream.ts";
-export type {
-  AccountEvent,
-  EventsPage,
-  StreamMessage,
-  StreamMessageOf,
+export {
+  type AccountEvent,
+  decodeEvent,
+  type EventsPage,
+  type StreamMessage,
+  type StreamMessageOf,
 } from "./stream-messages.ts";
 export type { CallOptions, Credential, RequestEvent, ResponseEvent } from "./transport.ts";
 export type * from "./types.ts";

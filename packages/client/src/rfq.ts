@@ -33,7 +33,10 @@ export type QuoteTerms = {
   request_id: string;
   /** USDC per unit, scaled by 1e6: an integer from 1 to 1 000 000. */
   price: number;
-  /** `Bid` or `Ask` on a two-way request, where a maker may quote both. Elsewhere not needed. */
+  /**
+   * `Bid` or `Ask` on a two-way request, where a maker may quote both. Elsewhere not needed.
+   * `TwoWay`, as in a whole request, names none.
+   */
   side?: RequestSide;
   /**
    * Id of your quote on the same request and side that this one replaces in one commit. The new

@@ -145,3 +145,21 @@ export function readFrame(text: string): StreamMessage | ControlMessage | null {
     return null;
   }
 }
+
+/**
+ * Decodes an event: a frame of a socket, the body of a webhook or a row of GET /account/events, as
+ * JSON text or as what it parses to. Amounts become `bigint`s. Verify the signature of a webhook
+ * before, or use `verifyWebhook` of `@rfq-custody/client/webhooks`. Types that are newer than the
+ * client pass, and so does `webhook.test`. Throws `TypeError` for what is no event.
+ *
+ * @example
+ * ```ts
+ * const event = decodeEvent('{"type":"match.created","stream":"account:1","seq":7,"data":{}}');
+ * if (event.type === "match.created") console.log(event.data.usdc_amount, "after", event.seq);
+ * ```
+ */
+export function decodeEvent(raw: unknown): StreamMessage {
+  const message = readFrame(typeof raw === "string" ? raw : JSON.stringify(raw));
+  if (typeof message?.type === "string" && "stream" in message && "data" in message) return message;
+  throw new TypeError("It is no event of the service.");
+}

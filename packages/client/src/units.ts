@@ -22,7 +22,8 @@ export function parseUnits(text: string, decimals = DECIMALS): bigint {
 }
 
 /**
- * An amount of native units in decimal, without trailing zeros. The opposite of `parseUnits`.
+ * An amount of native units in decimal, without trailing zeros. The opposite of `parseUnits`. Throws
+ * `TypeError` for a number.
  *
  * @example
  * ```ts
@@ -30,6 +31,8 @@ export function parseUnits(text: string, decimals = DECIMALS): bigint {
  * ```
  */
 export function formatUnits(units: bigint, decimals = DECIMALS): string {
+  // In plain JavaScript a number with a fraction would become a wrong text.
+  if (typeof units !== "bigint") throw new TypeError(`${String(units)} is not a bigint.`);
   const sign = units < 0n ? "-" : "";
   const digits = String(units < 0n ? -units : units).padStart(decimals + 1, "0");
   const fraction = digits.slice(digits.length - decimals).replace(/0+$/, "");

@@ -6,8 +6,8 @@ import type { TestContext } from "vitest";
 import { install } from "./install.ts";
 
 export const PACKAGE = resolve("packages/client-python");
-const SHARED = resolve(".stack", "python-client");
-const DEPENDENCIES = ["httpx2>=2.16,<3", "websockets>=15"];
+const SHARED = resolve(".stack", "python-client-webhooks");
+const DEPENDENCIES = ["httpx2>=2.16,<3", "websockets>=15", "standardwebhooks>=1.1"];
 
 /** Skips the test where Python 3.11, its module venv or the packages are missing. */
 export async function pythonWithClient(

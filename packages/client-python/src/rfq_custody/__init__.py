@@ -4,11 +4,15 @@ from . import models, problems
 from ._auth import Auth
 from ._client import Client
 from ._errors import NoAnswer, Problem, WrongTerms
+from ._events import decode_event
+from ._limits import RateLimit
 from ._pages import Page, Pages
 from ._stream import Disconnected, Stream
 from ._transport import Login
 from ._units import cost, format_units, parse_units, price
 from ._wire import UNSET
+
+__version__ = "0.1.0"
 
 __all__ = [
     "UNSET",
@@ -20,9 +24,12 @@ __all__ = [
     "Page",
     "Pages",
     "Problem",
+    "RateLimit",
     "Stream",
     "WrongTerms",
+    "__version__",
     "cost",
+    "decode_event",
     "format_units",
     "models",
     "parse_units",

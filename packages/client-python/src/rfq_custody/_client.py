@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Self, TypedDict, Unpack
 
 import httpx2
 
 from ._auth import Auth
+from ._limits import RateLimit
 from ._stream import Disconnected, Stream
 from ._transport import ATTEMPTS, Login, Transport
 from .operations import AuthCalls, CustodyCalls, RfqCalls, ServiceCalls
+
+_ASSETS = re.compile(r"0x[0-9a-fA-F]{1,64}(,0x[0-9a-fA-F]{1,64}){0,199}")
 
 
 class StreamSettings(TypedDict, total=False):
@@ -46,11 +50,20 @@ class Client(ServiceCalls):
         self.custody = CustodyCalls(transport)
         self.rfq = RfqCalls(transport)
 
+    def __repr__(self) -> str:
+        credential = self._transport.credential
+        named = "a session" if isinstance(credential, str) else repr(credential)
+        return f"Client({self._transport.base_url!r}, {named})"
+
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def rate_limits(self) -> list[RateLimit]:
+        """The rate limits that the service has reported, and what is left of them."""
+        return self._transport.limits.current()
 
     async def close(self) -> None:
         """Closes the connections, unless `http` was given."""
@@ -63,9 +76,24 @@ class Client(ServiceCalls):
         query = {"venue_id": venue_id, "asset_id": asset_id}
         return Stream(self._transport, "/rfq/stream", query, **settings)
 
-    def venue_stream(self, *, venue_id: str, **settings: Unpack[StreamSettings]) -> Stream:
-        """The public stream of all books of a venue."""
-        return Stream(self._transport, "/rfq/stream", {"venue_id": venue_id}, **settings)
+    def venue_stream(
+        self,
+        *,
+        venue_id: str,
+        assets: Sequence[str] | None = None,
+        **settings: Unpack[StreamSettings],
+    ) -> Stream:
+        """The public stream of all books of a venue, or of up to 200 `assets`.
+
+        With `assets` the numbers have gaps, where events of others were left out.
+        """
+        query = {"venue_id": venue_id}
+        if assets is not None:
+            query["assets"] = "" if isinstance(assets, str) else ",".join(assets)
+            # Checked here, because the service would reject every upgrade with them.
+            if not _ASSETS.fullmatch(query["assets"]):
+                raise ValueError("`assets` is a list of 1 to 200 asset ids")
+        return Stream(self._transport, "/rfq/stream", query, **settings)
 
     def account_stream(
         self, *, snapshot: bool = False, **settings: Unpack[StreamSettings]

@@ -9,8 +9,10 @@ MOST_HELD = 1_000
 
 
 class StreamOrder:
-    def __init__(self, *, has_snapshot: bool, since: int | None) -> None:
+    def __init__(self, *, has_snapshot: bool, since: int | None, filtered: bool = False) -> None:
         self._has_snapshot = has_snapshot
+        self._filtered = filtered
+        """The service leaves out the events of other assets, so numbers have gaps."""
         self.since = since
         """Number of the last message in order. None: a new snapshot comes first."""
         self._sent = 0
@@ -33,7 +35,7 @@ class StreamOrder:
                 return [message, *self._released()]
         if self.since is not None and message.seq <= self.since:
             return []
-        if self.since is None or message.seq > self.since + 1:
+        if self.since is None or (message.seq > self.since + 1 and not self._filtered):
             if len(self._held) < MOST_HELD:
                 self._held[message.seq] = message
             return []
@@ -47,6 +49,8 @@ class StreamOrder:
     @property
     def has_gap(self) -> bool:
         """Whether an event that the service has sent is missing."""
+        if self._filtered:
+            return False
         return self.since is not None and (bool(self._held) or self._sent > self.since)
 
     def disconnected(self) -> None:

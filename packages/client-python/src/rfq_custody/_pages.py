@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from ._transport import Call, Transport
-from ._wire import decode
+from ._wire import decode, target_of
 
 T = TypeVar("T")
 
@@ -27,6 +27,9 @@ class Pages(Generic[T]):
         self._transport = transport
         self._call = call
         self._kind = kind
+
+    def __repr__(self) -> str:
+        return f"Pages({target_of(self._call.path, self._call.query)})"
 
     async def page(self, last_cursor: str | None = None) -> Page[T]:
         """The page at `last_cursor`, by default the first page."""

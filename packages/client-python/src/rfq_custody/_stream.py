@@ -18,10 +18,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from ._errors import NoAnswer, Problem, after_uncertain, problem_of
+from ._events import decode_event
 from ._order import StreamOrder
 from ._transport import Call, Transport
-from ._wire import decode, encode
-from .models import Event, Hello, StreamMessage, Ticket, type_of_message
+from ._wire import decode, encode, target_of
+from .models import Hello, StreamMessage, Ticket
 from .operations import Commands
 
 T = TypeVar("T")
@@ -88,7 +89,8 @@ class Stream(Commands):
         self._armed = cancel_on_disconnect
         self._on_disconnect = on_disconnect
         has_snapshot = path != "/account/stream" or query.get("snapshot") == "true"
-        self._order = StreamOrder(has_snapshot=has_snapshot, since=since)
+        filtered = "assets" in query
+        self._order = StreamOrder(has_snapshot=has_snapshot, since=since, filtered=filtered)
         self._inbox: asyncio.Queue[StreamMessage | None] = asyncio.Queue()
         self._commands: dict[str, _Command] = {}
         self._socket: ClientConnection | None = None
@@ -110,6 +112,9 @@ class Stream(Commands):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    def __repr__(self) -> str:
+        return f"Stream({target_of(self._path, self._query)}, since={self._order.since})"
 
     async def ready(self) -> None:
         """Connects, and returns when the service has sent its hello message."""
@@ -250,7 +255,7 @@ class Stream(Commands):
             if kind in ("result", "error"):
                 self._finish(kind, raw.get("id"), raw.get("data"))
                 return True
-            message = decode(type_of_message.get(kind, Event), raw)
+            message = decode_event(raw)
         except (ValueError, TypeError, KeyError):
             # A message that was lost this way shows as a gap, and is replayed.
             return True

@@ -16,6 +16,7 @@ import httpx2
 
 from ._auth import Auth
 from ._errors import NoAnswer, Problem, after_uncertain, problem_of
+from ._limits import RateLimits
 from ._wire import body_bytes, decode, encode, target_of
 
 T = TypeVar("T")
@@ -83,6 +84,7 @@ class Transport:
         self.attempts = attempts
         self.http = http or httpx2.AsyncClient(timeout=ATTEMPT_TIMEOUT)
         self._owns_http = http is None
+        self.limits = RateLimits()
         self._offset_ms = 0.0
         """The service's clock minus ours."""
         self._clock_error_ms = 0.0
@@ -174,6 +176,7 @@ class Transport:
             raise NoAnswer(call.name, "no response in time") from error
         except httpx2.HTTPError as error:
             raise NoAnswer(call.name, f"{type(error).__name__}: {error}") from error
+        self.limits.read(response.headers)
         if response.is_success:
             return response
         raise problem_of(response.status_code, response.headers, response.content, call.name)

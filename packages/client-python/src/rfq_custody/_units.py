@@ -10,16 +10,18 @@ DECIMALS = 6
 MAX_PRICE = 1_000_000
 
 
-def parse_units(text: str, decimals: int = DECIMALS) -> int:
+def parse_units(amount: str | Decimal, decimals: int = DECIMALS) -> int:
     """Native units of an amount in decimal: `parse_units("1.5")` is 1_500_000."""
-    match = re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?", text)
+    match = re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?", _text(amount))
     if match is None or len(match[2] or "") > decimals:
-        raise ValueError(f'"{text}" is not an amount with at most {decimals} decimals')
+        raise ValueError(f'"{amount}" is not an amount with at most {decimals} decimals')
     return int(match[1] + (match[2] or "").ljust(decimals, "0"))
 
 
 def format_units(units: int, decimals: int = DECIMALS) -> str:
     """An amount of native units in decimal, without trailing zeros."""
+    if not isinstance(units, int):
+        raise TypeError(f"native units are an int, not {type(units).__name__}: {units!r}")
     digits = str(abs(units)).rjust(decimals + 1, "0")
     whole, fraction = digits[:-decimals], digits[-decimals:].rstrip("0")
     return ("-" if units < 0 else "") + whole + (f".{fraction}" if fraction else "")
@@ -27,7 +29,7 @@ def format_units(units: int, decimals: int = DECIMALS) -> str:
 
 def price(usdc: str | Decimal) -> int:
     """A price as the service takes it, scaled by 1e6: `price("0.65")` is 650_000."""
-    scaled = parse_units(f"{usdc:f}" if isinstance(usdc, Decimal) else usdc)
+    scaled = parse_units(usdc)
     if not 1 <= scaled <= MAX_PRICE:
         raise ValueError(f"{usdc} is not a price above 0 and at most 1")
     return scaled
@@ -36,3 +38,12 @@ def price(usdc: str | Decimal) -> int:
 def cost(amount: int, price: int) -> int:
     """USDC that `amount` costs at `price`, rounded up as the service rounds."""
     return -(-amount * price // MAX_PRICE)
+
+
+def _text(amount: str | Decimal) -> str:
+    if isinstance(amount, Decimal):
+        whole, _, fraction = f"{amount:f}".partition(".")
+        return f"{whole}.{fraction}".rstrip("0").rstrip(".") if fraction else whole
+    if not isinstance(amount, str):
+        raise TypeError(f"give text or a Decimal, not {type(amount).__name__}: {amount!r}")
+    return amount

@@ -103,6 +103,16 @@ def _hints(kind: type[Any]) -> dict[str, tuple[str, Any]]:
     }
 
 
+@functools.cache
+def _by_type(messages: Any) -> dict[Any, Any]:
+    """The classes of a union by their types. The last one is for all other types."""
+    return {
+        name: kind
+        for kind in typing.get_args(messages)[:-1]
+        for name in typing.get_args(_hints(kind)["type"][1])
+    }
+
+
 _AMOUNT_TEXT = re.compile(r"0x[0-9a-fA-F]+|-?[0-9]+")
 
 
@@ -117,9 +127,11 @@ def _decode(kind: Any, value: Any) -> Any:
         return value
     origin = typing.get_origin(kind)
     if origin is types.UnionType or origin is typing.Union:
-        # A union is of None, literals and at most one other type.
+        # A union is of None, literals and one other type, or of messages.
         rest = [each for each in typing.get_args(kind) if each is not types.NoneType]
         plain = [each for each in rest if typing.get_origin(each) is not Literal]
+        if len(plain) > 1 and isinstance(value, Mapping):
+            return _decode(_by_type(kind).get(value.get("type"), plain[-1]), value)
         return _decode(plain[0], value) if plain else value
     if origin is list:
         return [_decode(typing.get_args(kind)[0], item) for item in value]

@@ -13,7 +13,7 @@ ProblemCode = Literal["invalid_request", "credentials_missing", "session_invalid
 """Machine-readable code. New codes may be added."""
 
 Amount = int
-"""Native units as canonical hexadecimal. USDC and outcome tokens have 6 decimals."""
+"""Native units. USDC and outcome tokens have 6 decimals."""
 
 AssetId = str
 """Id of an outcome token in the ERC-1155 contract of its venue. Leading zeros and case are
@@ -57,7 +57,7 @@ resync repeat the last number
 """
 
 Instant = datetime
-"""RFC 3339, UTC, with milliseconds"""
+"""An instant, in UTC"""
 
 Uuid = str
 """UUID of the record"""
@@ -107,7 +107,7 @@ class ProblemBody:
     """With `withdrawal_amount_limit`: the minimum of one withdrawal"""
     maximum: int | None = None
     """With `withdrawal_amount_limit`: the maximum of one withdrawal. With `key_limit` and
-    `account_limit`: the limit; null for `venues`, which is a list
+    `account_limit`: the limit; None for `venues`, which is a list
     """
     used: int | None = None
     """With `key_limit` and `account_limit`: what counts against the limit already"""
@@ -124,11 +124,11 @@ class ProblemBody:
     until: datetime | None = None
     """With `security_hold`: when the hold ends"""
     active_from: datetime | None = None
-    """With `address_not_listed`: when the address becomes usable; null if it is not listed"""
+    """With `address_not_listed`: when the address becomes usable; None if it is not listed"""
     cancel_at: datetime | None = None
     """With `cancel_after_passed`: when the credential's timer ran out"""
     blocked_until: datetime | None = None
-    """With `protection_tripped`: when the protection ends; null if only a reset ends it"""
+    """With `protection_tripped`: when the protection ends; None if only a reset ends it"""
     withdrawal_status: str | None = None
     """With `withdrawal_not_cancellable` and `withdrawal_not_approvable`: the withdrawal's
     status
@@ -140,7 +140,7 @@ class ProblemBody:
     only
     """
     best_price: int | None = None
-    """With `no_quote_within`: the best open price of that side, scaled by 1e6. Null if there
+    """With `no_quote_within`: the best open price of that side, scaled by 1e6. None if there
     is none
     """
     last_seq: int | None = None
@@ -158,96 +158,128 @@ class Config:
     """The venues that the deployment serves"""
     listed_only: bool
     """Whether requests are only for the assets of GET /markets"""
-    limits: dict[str, int | str]
-    """Every limit by name. A name ends in its unit. - `requests_per_address_per_10_secs`:
-    Requests in 10 seconds, counted approximately -
-    `requests_per_address_block_per_10_secs`: Requests in 10 seconds, counted approximately
-    - `auth_requests_per_user_per_10_secs`: Requests in 10 seconds, counted approximately -
-    `auth_requests_per_credential_per_10_secs`: Requests in 10 seconds, counted
-    approximately - `read_requests_per_user_per_10_secs`: Requests in 10 seconds, counted
-    approximately - `read_requests_per_credential_per_10_secs`: Requests in 10 seconds,
-    counted approximately - `trade_requests_per_user_per_10_secs`: Requests in 10 seconds,
-    counted approximately - `trade_requests_per_credential_per_10_secs`: Requests in 10
-    seconds, counted approximately - `refused_requests_per_user_per_10_secs`: Requests in 10
-    seconds, counted approximately - `withdraw_requests_per_user_per_10_secs`: Requests in
-    10 seconds, counted approximately - `withdraw_requests_per_credential_per_10_secs`:
-    Requests in 10 seconds, counted approximately - `body_bytes`: Bytes of a body -
-    `fields_per_object`: Fields of a JSON object - `items_per_list`: Items of a JSON list -
-    `parameters_per_query`: Parameters of a query - `json_levels`: Levels of nesting in a
-    JSON body - `errors_per_response`: Field errors that a 400 names - `page_items`: Items
-    of a page - `hmac_tolerance_secs`: Seconds between X-Hmac-Timestamp and the server's
-    time - `session_ttl_secs`: Seconds until a session expires - `fresh_session_secs`:
-    Seconds after a login in which calls that mint keys need no password -
-    `ticket_ttl_secs`: Seconds until a ticket expires - `password_min_chars`: Characters of
-    a new password, at least - `password_bytes`: Bytes of a password -
-    `failed_logins_per_email_and_network_per_15_mins`: Failed logins of one email from an
-    IPv4 address or IPv6 /64 in 15 minutes -
-    `failed_logins_per_email_and_block_per_15_mins`: Failed logins of one email from an IPv6
-    /48 in 15 minutes - `failed_logins_per_network_per_15_mins`: Failed logins from an IPv4
-    address or IPv6 /64 in 15 minutes - `failed_logins_per_block_per_15_mins`: Failed logins
-    from an IPv6 /48 in 15 minutes - `failed_logins_per_email_per_15_mins`: Failed logins of
-    one email in 15 minutes, after which each unknown network has fewer -
-    `failed_logins_per_email_and_unknown_network_per_15_mins`: Failed logins that each
-    unknown network then has on that email in 15 minutes -
-    `logins_per_email_and_network_per_min`: Logins and step-up calls of one email from an
-    IPv4 address or IPv6 /64 in a minute, right passwords included -
-    `wrong_codes_per_user_and_hour`: Wrong one-time codes of a user in an hour, after which
-    only known networks count - `wrong_codes_per_user_and_network_and_hour`: Wrong one-time
-    codes of a user from one network in an hour - `default_key_life_secs`: Seconds until a
-    key expires, if `expires_at` is left out - `totp_enrolment_secs`: Seconds in which a new
-    TOTP secret must be confirmed - `logins_in_progress_per_network`: Logins waiting in one
-    instance of the service from a network, or of an email from a network that has logged it
-    in - `logins_in_progress_per_known_network`: Logins waiting in one instance of the
-    service, of all emails that their network has logged in -
-    `registrations_per_network_per_day`: Accounts registered from an IPv4 address or IPv6
-    /48 in 24 hours - `api_keys_per_user`: API keys of a user that are neither revoked nor
-    expired - `allowed_ips_per_api_key`: Addresses and ranges in the allow list of an API
-    key - `open_requests_per_user`: Open requests of a user - `requests_per_day`: Requests
-    that a user opens in a day (UTC) - `tickets_per_day`: Websocket tickets of a user in a
-    day (UTC) - `api_keys_per_day`: API keys that a user mints in a day (UTC) -
-    `deposit_addresses_per_day`: Deposit addresses that a user creates in a day (UTC) -
-    `quotes_per_call`: Quotes of POST /rfq/quotes - `quotes_per_frame`: Quotes of the
-    command quotes - `quote_calls_in_flight_per_user`: Unanswered calls of a user that place
-    several quotes - `open_quotes_per_user`: Open quotes of a user -
-    `open_quotes_per_request_side`: Open quotes on each side of a request, beyond which a
-    better one outbids the worst - `open_quotes_per_user_and_request_side`: Open quotes of a
-    user on one side of a request - `request_life_secs`: Seconds until a request expires -
-    `quote_life_secs`: Seconds until a quote expires - `cancel_after_secs`: Seconds of a
-    cancel-after timer - `armed_socket_silence_secs`: Seconds after which a silent socket
-    with cancel_on_disconnect is closed - `protection_window_secs`: Seconds within which a
-    protection counts matches - `protection_cooldown_secs`: Seconds for which a protection
-    that tripped rejects quotes - `commands_in_flight_per_socket`: Commands of one socket
-    that wait for their results - `commands_in_flight_per_user_and_book`: Commands of a user
-    in one book that wait for their results - `commands_in_flight_per_user_and_stream`:
-    Commands of a user on all their sockets of one stream that wait for their results -
-    `commands_waiting_per_book`: Commands of all users that wait in one book -
-    `command_wait_ms`: Milliseconds that a command waits before it is not carried out any
-    more - `records_examined_per_page`: Records that a page of requests, quotes, matches or
-    events examines for a filter - `tape_secs`: Seconds for which GET /rfq/get-trades lists
-    a trade - `hot_window_secs`: Seconds for which others' quotes on a request can be read
-    after they ended - `idempotency_key_life_secs`: Seconds for which an idempotency key is
-    remembered - `sockets_per_user`: Open sockets of a user over all streams -
-    `webhooks_per_user`: Webhooks of a user - `webhook_waiting_events`: Events that wait for
-    a webhook, beyond which it is disabled - `webhook_waiting_secs`: Seconds after which an
-    event that was not accepted disables its webhook - `assets_per_socket`: Assets that a
-    socket of a venue chooses - `frame_bytes`: Bytes of a frame that a client sends -
-    `malformed_frames_per_minute`: Malformed frames in a minute that close a socket -
-    `frames_per_user_and_stream_per_sec`: Frames of a user on one stream in a second, beyond
-    which a socket is closed - `unanswered_bytes_per_socket`: Bytes of events sent to a
-    socket that sends nothing, beyond which it is closed - `snapshot_frame_bytes`: Bytes of
-    a snapshot frame that the service sends - `event_life_secs`: Seconds for which `since`
-    can replay an event - `replay_events`: Events that `since` replays -
-    `deposit_addresses_per_user_and_chain`: Deposit addresses of a user on one chain -
-    `small_deposits_credited_together`: Deposits below the minimum, of one asset to one
-    address, that are summed - `balance_max_amount`: Largest balance of an asset, in native
-    units as hexadecimal text - `statements_per_user`: CSV statements of a user written at a
-    time - `statement_idle_secs`: Seconds for which a statement that is not read keeps the
-    next one waiting - `statement_rows`: Rows of a CSV statement - `withdrawal_min_amount`:
-    Smallest withdrawal, in native units as hexadecimal text - `withdrawal_max_amount`:
-    Largest withdrawal, in native units as hexadecimal text - `withdrawals_per_day`:
-    Withdrawals of a user in 24 hours, failed ones included -
-    `reverted_payments_per_address`: Reverted payments to an address in 30 days, after which
-    it is refused
+    limits: dict[str, int]
+    """Every limit by name. A name ends in its unit.
+    - `requests_per_address_per_10_secs`: Requests in 10 seconds, counted approximately
+    - `requests_per_address_block_per_10_secs`: Requests in 10 seconds, counted
+      approximately
+    - `auth_requests_per_user_per_10_secs`: Requests in 10 seconds, counted approximately
+    - `auth_requests_per_credential_per_10_secs`: Requests in 10 seconds, counted
+      approximately
+    - `read_requests_per_user_per_10_secs`: Requests in 10 seconds, counted approximately
+    - `read_requests_per_credential_per_10_secs`: Requests in 10 seconds, counted
+      approximately
+    - `trade_requests_per_user_per_10_secs`: Requests in 10 seconds, counted approximately
+    - `trade_requests_per_credential_per_10_secs`: Requests in 10 seconds, counted
+      approximately
+    - `refused_requests_per_user_per_10_secs`: Requests in 10 seconds, counted approximately
+    - `withdraw_requests_per_user_per_10_secs`: Requests in 10 seconds, counted
+      approximately
+    - `withdraw_requests_per_credential_per_10_secs`: Requests in 10 seconds, counted
+      approximately
+    - `body_bytes`: Bytes of a body
+    - `fields_per_object`: Fields of a JSON object
+    - `items_per_list`: Items of a JSON list
+    - `parameters_per_query`: Parameters of a query
+    - `json_levels`: Levels of nesting in a JSON body
+    - `errors_per_response`: Field errors that a 400 names
+    - `page_items`: Items of a page
+    - `hmac_tolerance_secs`: Seconds between X-Hmac-Timestamp and the server's time
+    - `session_ttl_secs`: Seconds until a session expires
+    - `fresh_session_secs`: Seconds after a login in which calls that mint keys need no
+      password
+    - `ticket_ttl_secs`: Seconds until a ticket expires
+    - `password_min_chars`: Characters of a new password, at least
+    - `password_bytes`: Bytes of a password
+    - `failed_logins_per_email_and_network_per_15_mins`: Failed logins of one email from an
+      IPv4 address or IPv6 /64 in 15 minutes
+    - `failed_logins_per_email_and_block_per_15_mins`: Failed logins of one email from an
+      IPv6 /48 in 15 minutes
+    - `failed_logins_per_network_per_15_mins`: Failed logins from an IPv4 address or IPv6
+      /64 in 15 minutes
+    - `failed_logins_per_block_per_15_mins`: Failed logins from an IPv6 /48 in 15 minutes
+    - `failed_logins_per_email_per_15_mins`: Failed logins of one email in 15 minutes, after
+      which each unknown network has fewer
+    - `failed_logins_per_email_and_unknown_network_per_15_mins`: Failed logins that each
+      unknown network then has on that email in 15 minutes
+    - `logins_per_email_and_network_per_min`: Logins and step-up calls of one email from an
+      IPv4 address or IPv6 /64 in a minute, right passwords included
+    - `wrong_codes_per_user_and_hour`: Wrong one-time codes of a user in an hour, after
+      which only known networks count
+    - `wrong_codes_per_user_and_network_and_hour`: Wrong one-time codes of a user from one
+      network in an hour
+    - `default_key_life_secs`: Seconds until a key expires, if `expires_at` is left out
+    - `totp_enrolment_secs`: Seconds in which a new TOTP secret must be confirmed
+    - `logins_in_progress_per_network`: Logins waiting in one instance of the service from a
+      network, or of an email from a network that has logged it in
+    - `logins_in_progress_per_known_network`: Logins waiting in one instance of the service,
+      of all emails that their network has logged in
+    - `registrations_per_network_per_day`: Accounts registered from an IPv4 address or IPv6
+      /48 in 24 hours
+    - `api_keys_per_user`: API keys of a user that are neither revoked nor expired
+    - `allowed_ips_per_api_key`: Addresses and ranges in the allow list of an API key
+    - `open_requests_per_user`: Open requests of a user
+    - `requests_per_day`: Requests that a user opens in a day (UTC)
+    - `tickets_per_day`: Websocket tickets of a user in a day (UTC)
+    - `api_keys_per_day`: API keys that a user mints in a day (UTC)
+    - `deposit_addresses_per_day`: Deposit addresses that a user creates in a day (UTC)
+    - `quotes_per_call`: Quotes of POST /rfq/quotes
+    - `quotes_per_frame`: Quotes of the command quotes
+    - `quote_calls_in_flight_per_user`: Unanswered calls of a user that place several quotes
+    - `open_quotes_per_user`: Open quotes of a user
+    - `open_quotes_per_request_side`: Open quotes on each side of a request, beyond which a
+      better one outbids the worst
+    - `open_quotes_per_user_and_request_side`: Open quotes of a user on one side of a
+      request
+    - `request_life_secs`: Seconds until a request expires
+    - `quote_life_secs`: Seconds until a quote expires
+    - `cancel_after_secs`: Seconds of a cancel-after timer
+    - `armed_socket_silence_secs`: Seconds after which a silent socket with
+      cancel_on_disconnect is closed
+    - `protection_window_secs`: Seconds within which a protection counts matches
+    - `protection_cooldown_secs`: Seconds for which a protection that tripped rejects quotes
+    - `commands_in_flight_per_socket`: Commands of one socket that wait for their results
+    - `commands_in_flight_per_user_and_book`: Commands of a user in one book that wait for
+      their results
+    - `commands_in_flight_per_user_and_stream`: Commands of a user on all their sockets of
+      one stream that wait for their results
+    - `commands_waiting_per_book`: Commands of all users that wait in one book
+    - `command_wait_ms`: Milliseconds that a command waits before it is not carried out any
+      more
+    - `records_examined_per_page`: Records that a page of requests, quotes, matches or
+      events examines for a filter
+    - `tape_secs`: Seconds for which GET /rfq/get-trades lists a trade
+    - `hot_window_secs`: Seconds for which others' quotes on a request can be read after
+      they ended
+    - `idempotency_key_life_secs`: Seconds for which an idempotency key is remembered
+    - `sockets_per_user`: Open sockets of a user over all streams
+    - `webhooks_per_user`: Webhooks of a user
+    - `webhook_waiting_events`: Events that wait for a webhook, beyond which it is disabled
+    - `webhook_waiting_secs`: Seconds after which an event that was not accepted disables
+      its webhook
+    - `assets_per_socket`: Assets that a socket of a venue chooses
+    - `frame_bytes`: Bytes of a frame that a client sends
+    - `malformed_frames_per_minute`: Malformed frames in a minute that close a socket
+    - `frames_per_user_and_stream_per_sec`: Frames of a user on one stream in a second,
+      beyond which a socket is closed
+    - `unanswered_bytes_per_socket`: Bytes of events sent to a socket that sends nothing,
+      beyond which it is closed
+    - `snapshot_frame_bytes`: Bytes of a snapshot frame that the service sends
+    - `event_life_secs`: Seconds for which `since` can replay an event
+    - `replay_events`: Events that `since` replays
+    - `deposit_addresses_per_user_and_chain`: Deposit addresses of a user on one chain
+    - `small_deposits_credited_together`: Deposits below the minimum, of one asset to one
+      address, that are summed
+    - `balance_max_amount`: Largest balance of an asset, in native units
+    - `statements_per_user`: CSV statements of a user written at a time
+    - `statement_idle_secs`: Seconds for which a statement that is not read keeps the next
+      one waiting
+    - `statement_rows`: Rows of a CSV statement
+    - `withdrawal_min_amount`: Smallest withdrawal, in native units
+    - `withdrawal_max_amount`: Largest withdrawal, in native units
+    - `withdrawals_per_day`: Withdrawals of a user in 24 hours, failed ones included
+    - `reverted_payments_per_address`: Reverted payments to an address in 30 days, after
+      which it is refused
     """
     withdrawals_paused: bool
     """Whether new withdrawals are rejected for now"""
@@ -278,23 +310,23 @@ class ApiKey:
     created_at: datetime
     """When the key was minted"""
     expires_at: datetime | None
-    """When the key expires. Null: never."""
+    """When the key expires. None: never."""
     allowed_ips: list[str] | None
-    """IP addresses and CIDR ranges that may use the key. Null: any."""
+    """IP addresses and CIDR ranges that may use the key. None: any."""
     last_used_at: datetime | None
-    """When the key was last used. May lag by a minute. Null: never."""
+    """When the key was last used. May lag by a minute. None: never."""
     revoked_at: datetime | None
-    """When the key was revoked. Null if it is not revoked."""
+    """When the key was revoked. None if it is not revoked."""
     minted_by: Literal["session", "operator"]
     """Who minted the key. An operator's key has its scopes only after a delay."""
     limits: KeyLimits | None
-    """Limits of the key. Null: none"""
+    """Limits of the key. None: none"""
     require_idempotency: bool
     """Whether requests and quotes that the key signs need `idempotency_key` in the body"""
     active_from: datetime | None
-    """From when the key has its scopes. Null until the operator has approved it."""
+    """From when the key has its scopes. None until the operator has approved it."""
     approved_at: datetime | None
-    """When the operator approved the key. Null if it needed no approval or has none yet."""
+    """When the operator approved the key. None if it needed no approval or has none yet."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticket:
@@ -312,17 +344,17 @@ class WhoAmI:
     credential: Literal["session", "api_key"]
     """Kind of the credential"""
     api_key_id: str | None
-    """Id of the API key. Null for a session."""
+    """Id of the API key. None for a session."""
     scopes: list[Scope]
     """Scopes of the credential"""
     limits: KeyLimits | None
-    """Limits of the key. Null: none"""
+    """Limits of the key. None: none"""
     used: Amount | None
     """What counts against max_usdc_per_day: the exposure of the key's matches of the last day
-    and of its open quotes. Null if the key has no such limit.
+    and of its open quotes. None if the key has no such limit.
     """
     totp: TotpState | None
-    """State of TOTP, at most 5 s old. Null for an API key."""
+    """State of TOTP, at most 5 s old. None for an API key."""
     server_time: datetime
     """The server's time"""
 
@@ -337,9 +369,9 @@ class AuditEvent:
     `operator:<name>`
     """
     api_key_id: str | None
-    """Id of the API key that caused it, or null"""
+    """Id of the API key that caused it, or None"""
     ip: str | None
-    """IP address of the caller. Null for operators."""
+    """IP address of the caller. None for operators."""
     subject_id: str | None
     """Id of the record that it concerns, such as a user, an API key or a withdrawal"""
     created_at: datetime
@@ -350,7 +382,7 @@ class PolicyState:
     policy: Policy
     """The policy that applies now"""
     pending: Policy | None
-    """The whole policy that applies from `active_from`. Null: none waits"""
+    """The whole policy that applies from `active_from`. None: none waits"""
     active_from: datetime | None
     """When `pending` applies"""
     used: PolicyUse
@@ -393,9 +425,9 @@ class Deposit:
     address: str
     """The deposit address that received it, in EIP-55 form"""
     venue_id: Venue | None
-    """Venue of the outcome token; null for USDC"""
+    """Venue of the outcome token; None for USDC"""
     asset_id: AssetId | None
-    """Outcome token, as canonical 0x hex; null for USDC"""
+    """Outcome token, as canonical 0x hex; None for USDC"""
     amount: Amount
     """Native units of the asset"""
     transaction_hash: str
@@ -414,14 +446,14 @@ class Deposit:
     created_at: datetime
     """When it was detected"""
     credited_at: datetime | None
-    """When it was credited; null before"""
+    """When it was credited; None before"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
     venue_id: Venue | None
-    """Venue of the outcome token; null for USDC"""
+    """Venue of the outcome token; None for USDC"""
     asset_id: AssetId | None
-    """Outcome token, as canonical 0x hex; null for USDC"""
+    """Outcome token, as canonical 0x hex; None for USDC"""
     balance: Amount
     """Native units that are available to trade and withdraw"""
     pending_balance: Amount
@@ -445,13 +477,13 @@ class LedgerEntry:
     account: Literal["available", "pending"]
     """`available`: yours to use, open quotes included. `pending`: reserved for withdrawals"""
     asset_id: AssetId | None
-    """Outcome token, as canonical 0x hex; null for USDC"""
+    """Outcome token, as canonical 0x hex; None for USDC"""
     venue: Venue | None
-    """Venue of the outcome token; null for USDC"""
+    """Venue of the outcome token; None for USDC"""
     delta: int
-    """Native units, decimal; negative for a debit"""
+    """Native units; negative for a debit"""
     balance_after: int
-    """Balance of this account and asset after the entry, decimal native units"""
+    """Balance of this account and asset after the entry, native units"""
     reason: Literal["deposit", "withdrawal", "reserve_rfq", "reserve_trade", "release", "trade", "fee"]
     """What caused the entry"""
     ref_id: str
@@ -470,9 +502,9 @@ class Withdrawal:
     chain: str
     """The chain that pays"""
     venue_id: Venue | None
-    """Venue of the outcome token; null for USDC"""
+    """Venue of the outcome token; None for USDC"""
     asset_id: AssetId | None
-    """Outcome token, as canonical 0x hex; null for USDC"""
+    """Outcome token, as canonical 0x hex; None for USDC"""
     amount: Amount
     """Native units of the asset that to_address receives"""
     to_address: str
@@ -483,11 +515,11 @@ class Withdrawal:
     confirmed. `failed`, `cancelled`: it was not paid and its amount is available again
     """
     approval_expires_at: datetime | None
-    """When a withdrawal that is not approved is cancelled. Null if it needs, or needed, none"""
+    """When a withdrawal that is not approved is cancelled. None if it needs, or needed, none"""
     transaction_hash: str | None
-    """As 0x hex; null before it is submitted, may change until it is settled"""
+    """As 0x hex; None before it is submitted, may change until it is settled"""
     failure: WithdrawalFailure | None
-    """Why it failed; null unless it has"""
+    """Why it failed; None unless it has"""
     created_at: datetime
     """When it was queued"""
     updated_at: datetime
@@ -513,7 +545,7 @@ class RequestItem:
     request_id: str
     """Identifies the request"""
     user_id: str | None
-    """The requester; null unless it is you or they disclosed it"""
+    """The requester; None unless it is you or they disclosed it"""
     venue_id: Venue
     """Venue of the asset"""
     asset_id: AssetId
@@ -529,13 +561,13 @@ class RequestItem:
     disclose_identity: bool
     """Whether makers see user_id"""
     label: str | None
-    """The requester's own name for it; null unless it is your request"""
+    """The requester's own name for it; None unless it is your request"""
     created_at: datetime
     """When it was opened"""
     expires_at: datetime
     """When it ends unless a quote was accepted before"""
     best_price: int | None = None
-    """Best open price for you, scaled by 1e6; only on your own requests. Null without quotes
+    """Best open price for you, scaled by 1e6; only on your own requests. None without quotes
     and on two-way requests
     """
     best_prices: BestPrices | None = None
@@ -564,18 +596,18 @@ class Quote:
     fee: Amount
     """USDC native units that the reader of this record pays, beside usdc_amount"""
     reserve: Reserve | None
-    """What it set aside when it was placed; null unless it is your quote"""
+    """What it set aside when it was placed; None unless it is your quote"""
     label: str | None
-    """The maker's own name for it; null unless it is your quote"""
+    """The maker's own name for it; None unless it is your quote"""
     status: QuoteStatus
     """`rejected`: the request ended without this quote"""
     close_reason: CloseReason | None
-    """Why it ended; null while it is open. `outbid`: the side of the request was full, and a
+    """Why it ended; None while it is open. `outbid`: the side of the request was full, and a
     better quote took its place. The requester sees `cancelled` for `replaced`, `timeout`,
     `protection`, `disconnect` and `outbid`
     """
     replaced_by: str | None
-    """The quote that replaced it; null unless it is your quote"""
+    """The quote that replaced it; None unless it is your quote"""
     created_at: datetime
     """When it was placed"""
     expires_at: datetime
@@ -584,18 +616,18 @@ class Quote:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
     venue_id: Venue | None
-    """Venue; null for USDC"""
+    """Venue; None for USDC"""
     asset_id: AssetId | None
-    """Outcome token; null for USDC"""
+    """Outcome token; None for USDC"""
     amount: Amount
     """Native units"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuoteResult:
     quote: Quote | None
-    """The quote; null if it was rejected"""
+    """The quote; None if it was rejected"""
     problem: ProblemBody | None
-    """Why it was rejected; null if it was placed"""
+    """Why it was rejected; None if it was placed"""
     replayed: bool
     """Whether an earlier call with the same idempotency key placed the quote"""
 
@@ -633,26 +665,26 @@ class Match:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelAfter:
     cancel_at: datetime | None
-    """When the quotes of the calling credential end, unless it calls before. Null: no timer"""
+    """When the quotes of the calling credential end, unless it calls before. None: no timer"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
     window_secs: int | None
-    """Seconds before each match within which matches are counted. Null: never saved"""
+    """Seconds before each match within which matches are counted. None: never saved"""
     max_matches: int | None
-    """Matches within the window that trip it. Null: no limit"""
+    """Matches within the window that trip it. None: no limit"""
     max_usdc: Amount | None
-    """Sum of `usdc_amount` within the window that trips it, in USDC native units. Null: no
+    """Sum of `usdc_amount` within the window that trips it, in USDC native units. None: no
     limit
     """
     cooldown_secs: int | None
-    """Seconds for which new quotes are rejected after a trip. Null: until it is reset"""
+    """Seconds for which new quotes are rejected after a trip. None: until it is reset"""
     tripped_at: datetime | None
-    """When it tripped. Null if that was reset or its cooldown has ended"""
+    """When it tripped. None if that was reset or its cooldown has ended"""
     blocked_until: datetime | None
-    """When new quotes are accepted again. Null with `tripped_at`: at a reset"""
+    """When new quotes are accepted again. None with `tripped_at`: at a reset"""
     cancel_at: datetime | None
-    """When the quotes of the calling credential end, unless it calls before. Null: no timer"""
+    """When the quotes of the calling credential end, unless it calls before. None: no timer"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trade:
@@ -690,19 +722,19 @@ class Position:
     received: Amount
     """USDC native units received for them, less fees"""
     average_price: int | None
-    """spent / bought, scaled by 1e6 and rounded up; with fees it may exceed 1000000. Null if
+    """spent / bought, scaled by 1e6 and rounded up; with fees it may exceed 1000000. None if
     none was bought
     """
     realized: int | None
-    """received − spent × sold / bought in USDC native units, rounded down, as signed decimal
-    text. Null if none was bought
+    """received − spent × sold / bought in USDC native units, rounded down; negative for a
+    loss. None if none was bought
     """
     value: Amount | None
-    """amount × result, or last_price, in USDC native units, rounded down. Null without either"""
+    """amount × result, or last_price, in USDC native units, rounded down. None without either"""
     result: int | None
     """What one token pays, scaled by 1e6, once the market has a result"""
     last_price: int | None
-    """Price of the newest trade; null without one"""
+    """Price of the newest trade; None without one"""
     last_price_at: datetime | None
     """When that trade was made"""
 
@@ -713,7 +745,7 @@ class Market:
     asset_id: AssetId
     """Outcome token, as canonical 0x hex"""
     event_id: str | None
-    """The question, which all its outcomes at the venue share; null: the title identifies it"""
+    """The question, which all its outcomes at the venue share; None: the title identifies it"""
     title: str
     """The question that the market settles"""
     outcome: str
@@ -727,12 +759,12 @@ class Market:
     url: str | None
     """Where the venue describes the market"""
     closes_at: datetime | None
-    """From then on the market is closed; null: until the operator closes it"""
+    """From then on the market is closed; None: until the operator closes it"""
     status: MarketStatus
     """`closed`: requests, quotes and accepts are rejected"""
     result: int | None
     """What one token pays, in USDC scaled by 1e6: 1000000 or 0, or between them if the venue
-    settles in part. Null until the operators have set it. It can be corrected later
+    settles in part. None until the operators have set it. It can be corrected later
     """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -754,7 +786,7 @@ class Ticker:
     trades: int
     """Number of trades in the last day"""
     prices: list[int | None]
-    """The last price of each of the 24 hours, oldest first; null where nobody traded"""
+    """The last price of each of the 24 hours, oldest first; None where nobody traded"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candle:
@@ -778,19 +810,6 @@ class Candle:
     """Whether it changes no more"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountEvent:
-    type: str
-    """Type of the event. Types may be added."""
-    stream: str
-    """Name of the account stream"""
-    seq: int
-    """Number of the event in the stream"""
-    at: datetime
-    """Instant of the commit that it reports"""
-    data: dict[str, Any]
-    """As in the message of this type on the account stream (asyncapi.yaml)"""
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NewWebhook:
     endpoint_id: str
     """Id of the webhook"""
@@ -801,13 +820,13 @@ class NewWebhook:
     created_at: datetime
     """When it was created"""
     disabled_at: datetime | None
-    """When the service stopped delivering, or null. Remove it and create it anew"""
+    """When the service stopped delivering, or None. Remove it and create it anew"""
     disabled_reason: Literal["gone", "late", "full", "events_gone", "revoked"] | None
     """`gone`: the receiver answered 410. `late`, `full`: an event waited for three days, or 10
     000 did. `events_gone`: events are missing. `revoked`: with the API keys
     """
     disabled_seq: int | None
-    """Number of the first event that was not delivered, or null"""
+    """Number of the first event that was not delivered, or None"""
     secret: str = field(repr=False)
     """Verifies the deliveries. It is shown only here"""
 
@@ -822,13 +841,13 @@ class Webhook:
     created_at: datetime
     """When it was created"""
     disabled_at: datetime | None
-    """When the service stopped delivering, or null. Remove it and create it anew"""
+    """When the service stopped delivering, or None. Remove it and create it anew"""
     disabled_reason: Literal["gone", "late", "full", "events_gone", "revoked"] | None
     """`gone`: the receiver answered 410. `late`, `full`: an event waited for three days, or 10
     000 did. `events_gone`: events are missing. `revoked`: with the API keys
     """
     disabled_seq: int | None
-    """Number of the first event that was not delivered, or null"""
+    """Number of the first event that was not delivered, or None"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookAttempt:
@@ -839,7 +858,7 @@ class WebhookAttempt:
     accepted: bool
     """Whether the receiver answered with 2xx"""
     status: int | None
-    """HTTP status of the answer. Null without one"""
+    """HTTP status of the answer. None without one"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStatus:
@@ -856,7 +875,7 @@ class ServiceStatus:
     not measured for three minutes
     """
     measured_at: datetime | None
-    """When the service last measured it; null: never, or it cannot read it"""
+    """When the service last measured it; None: never, or it cannot read it"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldError:
@@ -928,27 +947,27 @@ class VenueConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyLimits:
-    """Limits of the key. Null: none"""
+    """Limits of the key. None: none"""
 
     venues: list[Venue] | None
-    """Venues on which the key may request, quote and accept. Null: all"""
+    """Venues on which the key may request, quote and accept. None: all"""
     max_usdc_per_trade: Amount | None
-    """The most that one quote or accept may give, in native units of USDC. Null: no limit"""
+    """The most that one quote or accept may give, in native units of USDC. None: no limit"""
     max_usdc_per_day: Amount | None
-    """The most that matches of the last day and open quotes may give together. Null: no limit"""
+    """The most that matches of the last day and open quotes may give together. None: no limit"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotpState:
-    """State of TOTP, at most 5 s old. Null for an API key."""
+    """State of TOTP, at most 5 s old. None for an API key."""
 
     enabled: bool
     """Whether logins and step-up need a code"""
     recovery_codes_left: int
     """Unused recovery codes"""
     removal_at: datetime | None
-    """When a requested removal takes effect. Null: none was requested."""
+    """When a requested removal takes effect. None: none was requested."""
     replacement_at: datetime | None
-    """From when another device counts instead of the present one. Null: none waits."""
+    """From when another device counts instead of the present one. None: none waits."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
@@ -957,13 +976,13 @@ class Policy:
     sessions_trade: bool
     """Whether sessions may trade and mint trade keys"""
     max_trade_usdc_per_day: Amount | None
-    """The most that all credentials may give in a day. Null: no limit"""
+    """The most that all credentials may give in a day. None: no limit"""
     withdraw_max_usdc_per_day: Amount | None
-    """The most that withdrawals of a day may add up to. Null: no limit"""
+    """The most that withdrawals of a day may add up to. None: no limit"""
     withdraw_listed_only: bool
     """Whether only active addresses of the address book receive withdrawals"""
     withdraw_approval_above: Amount | None
-    """The sum of a day's withdrawals that need no approval. Null: no limit"""
+    """The sum of a day's withdrawals that need no approval. None: no limit"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyUse:
@@ -976,7 +995,7 @@ class PolicyUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithdrawalFailure:
-    """Why it failed; null unless it has"""
+    """Why it failed; None unless it has"""
 
     code: Literal["payment_reverted", "operator_failed", "approval_expired"]
     """`payment_reverted`: the destination or the token refused it. `operator_failed`: the
@@ -1015,17 +1034,17 @@ class EndedSessions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewKeyLimits:
-    """Limits of the key, fixed when it is minted. Null or omitted: none."""
+    """Limits of the key, fixed when it is minted. None or omitted: none."""
 
     venues: list[Venue] | None | Unset = field(default=UNSET)
-    """Venues on which the key may request, quote and accept. Null: all"""
+    """Venues on which the key may request, quote and accept. None: all"""
     max_usdc_per_trade: int | None | Unset = field(default=UNSET, metadata=AMOUNT)
     """The most that one quote or accept of the key may give, in native units of USDC. Tokens
-    count as 1 USDC each. Null: no limit
+    count as 1 USDC each. None: no limit
     """
     max_usdc_per_day: int | None | Unset = field(default=UNSET, metadata=AMOUNT)
     """The most that the key may give in the current UTC hour and the 23 before it, in its
-    matches and open quotes. Null: no limit
+    matches and open quotes. None: no limit
     """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -1045,7 +1064,7 @@ class TotpCodes:
     recovery_codes: list[str] = field(repr=False)
     """Ten codes, each valid once instead of a code. No later response contains them."""
     active_from: datetime | None
-    """From when the device and these codes count instead of the present ones. Null: they do
+    """From when the device and these codes count instead of the present ones. None: they do
     now.
     """
 
@@ -1134,7 +1153,7 @@ class ListTickersResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListAccountEventsResult:
-    items: list[AccountEvent]
+    items: list[StreamMessage]
     """The events of this page"""
     next_since: int
     """Pass it as `since` to get the next page"""
@@ -1204,7 +1223,7 @@ class QuoteClosedData:
     request_id: Uuid
     reason: QuoteEnd
     winning_price: int | None = None
-    """Only to the maker: the price of the quote of the same side that won, scaled by 1e6. Null
+    """Only to the maker: the price of the quote of the same side that won, scaled by 1e6. None
     if none did
     """
     replaced_by: str | None = None
@@ -1219,17 +1238,17 @@ class ProtectionData:
     window_secs: int | None
     """Seconds before each match within which matches are counted"""
     max_matches: int | None
-    """Matches within the window that trip it. Null: no limit"""
+    """Matches within the window that trip it. None: no limit"""
     max_usdc: int | None
-    """Sum of usdc_amount within the window that trips it. Null: no limit"""
+    """Sum of usdc_amount within the window that trips it. None: no limit"""
     cooldown_secs: int | None
-    """Seconds for which new quotes are rejected. Null: until it is reset"""
+    """Seconds for which new quotes are rejected. None: until it is reset"""
     tripped_at: datetime | None
-    """When it tripped. Null after a reset"""
+    """When it tripped. None after a reset"""
     blocked_until: datetime | None
-    """When new quotes are accepted again. Null: at a reset"""
+    """When new quotes are accepted again. None: at a reset"""
     match_id: str | None
-    """The match that tripped it. Null after a reset"""
+    """The match that tripped it. None after a reset"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarketResultData:
@@ -1242,7 +1261,7 @@ class MarketResultData:
     result: int
     """USDC for one token, scaled by 1e6: 1000000 is one USDC"""
     previous: int | None
-    """The result that it corrects. Null if it is the first"""
+    """The result that it corrects. None if it is the first"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeData:
@@ -1253,9 +1272,9 @@ class NoticeData:
     subject_id: str | None
     """What the action concerned, for example the id of an API key"""
     api_key_id: str | None
-    """The API key that caused it, or null"""
+    """The API key that caused it, or None"""
     ip: str | None
-    """IP address of the caller. Null for operators"""
+    """IP address of the caller. None for operators"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MintedApiKey(ApiKey):
@@ -1433,36 +1452,6 @@ class Event:
     at: datetime
     data: dict[str, Any]
 
-
-type_of_message: dict[str, type[Any]] = {
-    "hello": Hello,
-    "snapshot": Snapshot,
-    "resync": Resync,
-    "skipped": Skipped,
-    "request.opened": RequestOpened,
-    "request.closed": RequestClosed,
-    "quote.opened": QuoteOpened,
-    "quote.received": QuoteReceived,
-    "quote.closed": QuoteClosed,
-    "match.created": MatchCreated,
-    "trade.printed": TradePrinted,
-    "market.result": MarketResult,
-    "protection.tripped": ProtectionMessage,
-    "protection.reset": ProtectionMessage,
-    "deposit.detected": DepositMessage,
-    "deposit.credited": DepositMessage,
-    "deposit.orphaned": DepositMessage,
-    "deposit.quarantined": DepositMessage,
-    "deposit.below_minimum": DepositMessage,
-    "withdrawal.awaiting_approval": WithdrawalMessage,
-    "withdrawal.queued": WithdrawalMessage,
-    "withdrawal.submitted": WithdrawalMessage,
-    "withdrawal.settled": WithdrawalMessage,
-    "withdrawal.failed": WithdrawalMessage,
-    "withdrawal.cancelled": WithdrawalMessage,
-    "account.notice": Notice,
-}
-"""The class of each type of message."""
 
 StreamMessage = (
     Hello

@@ -27,7 +27,11 @@ class ServiceCalls:
         *,
         timeout: float | None = None,
     ) -> m.ServerTime:
-        """Get the server's time. Compare it with your clock before you sign or set a deadline."""
+        """Get the server's time. Compare it with your clock before you sign or set a deadline.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+        """
         return await self._transport.call(Call("GET", "/time", public=True, repeatable=True, timeout=timeout), m.ServerTime)
 
     async def health(
@@ -35,7 +39,11 @@ class ServiceCalls:
         *,
         timeout: float | None = None,
     ) -> m.Health:
-        """Check that the service and its database respond. The response may be a second old."""
+        """Check that the service and its database respond. The response may be a second old.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+        """
         return await self._transport.call(Call("GET", "/health", public=True, repeatable=True, timeout=timeout), m.Health)
 
     async def config(
@@ -45,6 +53,9 @@ class ServiceCalls:
     ) -> m.Config:
         """Get the chains, venues, limits and pauses of this deployment. The response may be a
         second old.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("GET", "/config", public=True, repeatable=True, timeout=timeout), m.Config)
 
@@ -54,7 +65,7 @@ class ServiceCalls:
         venue_id: m.Venue | None = None,
         asset_id: m.AssetId | None = None,
         status: m.MarketStatus | None = None,
-        test: Literal["true", "false"] | None = None,
+        test: bool | None = None,
         event_id: str | None = None,
         category: str | None = None,
         q: str | None = None,
@@ -65,6 +76,23 @@ class ServiceCalls:
         """List or search the markets, by title and outcome. Says what an asset is and until
         when it trades. The response may be a second old. Unless GET /config has
         `listed_only`, assets that are not listed are traded too.
+
+        Args:
+            venue_id: Venue of the asset, as in GET /config. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            status: Only markets of this status.
+            test: True: only markets in which the operator tries the service. Default: only
+                others.
+            event_id: Only the outcomes of this question. Matches `^[A-Za-z0-9._:-]{1,64}$`.
+            category: Only markets of this category. 1 to 64 characters.
+            q: Only markets in whose title or outcome every one of these words occurs. 1 to
+                100 characters.
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/markets", query=fields({"venue_id": venue_id, "asset_id": asset_id, "status": status, "test": test, "event_id": event_id, "category": category, "q": q, "limit": limit, "last_cursor": last_cursor}), public=True, repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Market)
@@ -73,7 +101,7 @@ class ServiceCalls:
         self,
         *,
         since: int | None = None,
-        types: str | None = None,
+        types: Sequence[Literal["request.opened", "request.closed", "quote.opened", "quote.received", "quote.closed", "protection.tripped", "protection.reset", "market.result", "match.created", "deposit.detected", "deposit.credited", "deposit.orphaned", "deposit.quarantined", "deposit.below_minimum", "withdrawal.awaiting_approval", "withdrawal.queued", "withdrawal.submitted", "withdrawal.settled", "withdrawal.failed", "withdrawal.cancelled", "account.notice"]] | None = None,
         limit: int | None = None,
         timeout: float | None = None,
     ) -> m.ListAccountEventsResult:
@@ -81,6 +109,14 @@ class ServiceCalls:
         numbers and the same `data`. To poll, pass `next_since` as `since`. A page with
         `types` may be short, because it examines a limited number of events. Events are
         kept for two hours.
+
+        Args:
+            since: Only events after this number. At least 0. Default: from the oldest that
+                is kept.
+            types: Only events of these types.
+            limit: Maximum number of items. A value above 500 is treated as 500. At least 0.
+                Default: 50.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("GET", "/account/events", query=fields({"since": since, "types": types, "limit": limit}), repeatable=True, timeout=timeout), m.ListAccountEventsResult)
 
@@ -94,7 +130,17 @@ class ServiceCalls:
         timeout: float | None = None,
     ) -> m.NewWebhook:
         """Deliver events of your account to a URL. At most two. The first event is the notice
-        of this change. Raises `Problem`: `webhook_limit`.
+        of this change.
+
+        Args:
+            password: The password of the account. 1 to 1024 characters.
+            url: An https URL on port 443. Its host is a public name, no IP address.
+            totp_code: Six digits of the authenticator, if TOTP is on. Matches `^[0-9]{6}$`.
+            types: Only events of these types. At least 1 item. Default: all of them.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `webhook_limit`.
         """
         return await self._transport.call(Call("POST", "/account/create-webhook", body=fields({"password": password, "url": url, "totp_code": totp_code, "types": types}), timeout=timeout), m.NewWebhook)
 
@@ -107,8 +153,16 @@ class ServiceCalls:
         timeout: float | None = None,
     ) -> m.NewWebhook:
         """Get a new secret of a webhook. The present one signs for another day, too.
-        Deliveries carry both signatures. The secret before the present one ends. Raises
-        `Problem`: `webhook_unknown`.
+        Deliveries carry both signatures. The secret before the present one ends.
+
+        Args:
+            password: The password of the account. 1 to 1024 characters.
+            endpoint_id: Id of the webhook. A UUID.
+            totp_code: Six digits of the authenticator, if TOTP is on. Matches `^[0-9]{6}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `webhook_unknown`.
         """
         return await self._transport.call(Call("POST", "/account/rotate-webhook-secret", body=fields({"password": password, "endpoint_id": endpoint_id, "totp_code": totp_code}), timeout=timeout), m.NewWebhook)
 
@@ -119,8 +173,14 @@ class ServiceCalls:
         timeout: float | None = None,
     ) -> m.Webhook:
         """Remove a webhook, with what waits for it. Takes a session of a login at most
-        `fresh_session_secs` of GET /config ago. The fields may be in a JSON body instead. A
-        field in both must have the same value. Raises `Problem`: `webhook_unknown`.
+        `fresh_session_secs` of GET /config ago.
+
+        Args:
+            endpoint_id: Id of the webhook. A UUID.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `webhook_unknown`.
         """
         return await self._transport.call(Call("DELETE", "/account/webhook", body=fields({"endpoint_id": endpoint_id}), timeout=timeout), m.Webhook)
 
@@ -131,7 +191,14 @@ class ServiceCalls:
         timeout: float | None = None,
     ) -> m.WebhookAttempt:
         """Send a message of the type `webhook.test` and wait for the answer. Takes up to 10 s.
-        It is no event, and its `data` is empty. Raises `Problem`: `webhook_unknown`.
+        It is no event, and its `data` is empty.
+
+        Args:
+            endpoint_id: Id of the webhook. A UUID.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `webhook_unknown`.
         """
         return await self._transport.call(Call("POST", "/account/test-webhook", body=fields({"endpoint_id": endpoint_id}), timeout=timeout), m.WebhookAttempt)
 
@@ -140,7 +207,11 @@ class ServiceCalls:
         *,
         timeout: float | None = None,
     ) -> m.ListWebhooksResult:
-        """List your webhooks. Secrets are not shown again."""
+        """List your webhooks. Secrets are not shown again.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+        """
         return await self._transport.call(Call("GET", "/account/get-webhooks", repeatable=True, timeout=timeout), m.ListWebhooksResult)
 
     async def webhook_attempts(
@@ -149,8 +220,14 @@ class ServiceCalls:
         endpoint_id: str,
         timeout: float | None = None,
     ) -> m.ListWebhookAttemptsResult:
-        """List the last 100 attempts of a webhook, newest first. Tests are among them. Raises
-        `Problem`: `webhook_unknown`.
+        """List the last 100 attempts of a webhook, newest first. Tests are among them.
+
+        Args:
+            endpoint_id: Id of the webhook. A UUID.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `webhook_unknown`.
         """
         return await self._transport.call(Call("GET", "/account/get-webhook-attempts", query=fields({"endpoint_id": endpoint_id}), repeatable=True, timeout=timeout), m.ListWebhookAttemptsResult)
 
@@ -161,6 +238,9 @@ class ServiceCalls:
     ) -> m.ServiceStatus:
         """Get whether trading, deposits and withdrawals work. Measured once a minute. The
         response may be ten seconds older.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("GET", "/status", public=True, repeatable=True, timeout=timeout), m.ServiceStatus)
 
@@ -183,6 +263,14 @@ class AuthCalls:
         """Log in and get a session token. The session has the scopes `read` and `trade`. Send
         `totp_code` or `recovery_code` if TOTP is on. Failed attempts are throttled by
         account and by address.
+
+        Args:
+            email: Email address. Case, and forms of the same letter, are ignored. Invisible
+                characters and domains that IDNA does not allow are invalid.
+            password: 1 to 1024 bytes.
+            totp_code: Six digits of the authenticator, if TOTP is on. Matches `^[0-9]{6}$`.
+            recovery_code: Instead of `totp_code`, once.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("POST", "/auth/login", body=fields({"email": email, "password": password, "totp_code": totp_code, "recovery_code": recovery_code}), public=True, timeout=timeout), m.Session)
 
@@ -194,8 +282,16 @@ class AuthCalls:
         timeout: float | None = None,
     ) -> m.Session:
         """Create an account if registration is open. Returns a session of the new user.
-        Deployments with closed registration have users from their operator only. Raises
-        `Problem`: `email_taken`.
+        Deployments with closed registration have users from their operator only.
+
+        Args:
+            email: Email address. Case, and forms of the same letter, are ignored. Invisible
+                characters and domains that IDNA does not allow are invalid.
+            password: At least 12 characters, at most 1024 bytes.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `email_taken`.
         """
         return await self._transport.call(Call("POST", "/auth/register", body=fields({"email": email, "password": password}), public=True, timeout=timeout), m.Session)
 
@@ -206,8 +302,12 @@ class AuthCalls:
         timeout: float | None = None,
     ) -> m.EndedSessions:
         """End all sessions of the user. They end within 5 s, and their open quotes at once.
-        Unless `revoke_keys` is false, all API keys are revoked, too. The fields may be in a
-        JSON body instead. A field in both must have the same value.
+        Unless `revoke_keys` is false, all API keys are revoked, too.
+
+        Args:
+            revoke_keys: Whether to revoke all API keys too. Default: True, because a thief
+                may have minted one.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("DELETE", "/auth/sessions", body=fields({"revoke_keys": revoke_keys}), repeatable=True, timeout=timeout), m.EndedSessions)
 
@@ -227,7 +327,32 @@ class AuthCalls:
     ) -> m.MintedApiKey:
         """Mint an API key. Only this response contains its secret. The key gets those of the
         named scopes that the session has. A key with the scope `withdraw` needs the
-        operator's approval (`request_approval`). Raises `Problem`: `api_key_limit`.
+        operator's approval (`request_approval`).
+
+        Args:
+            label: Name of the key, for the user's list. 1 to 64 characters.
+            scopes: The key gets those of these scopes that the session has. 1 to 3 items.
+            expires_at: Must be in the future. None: the key never expires. Omitted: after
+                90 days. A notice `api_key_expiring` comes a week before. With a timezone.
+            allowed_ips: IP addresses and CIDR ranges that may use the key. None: any. 1 to
+                32 items.
+            limits: Limits of the key, fixed when it is minted. None or omitted: none.
+            require_idempotency: Whether requests and quotes that the key signs need
+                `idempotency_key` in the body, which is signed. Then a captured call has no
+                second effect. Default: False.
+            password: The password, if the key gets more than `read` or lives longer than 90
+                days, and the login was more than `fresh_session_secs` of GET /config ago. 1
+                to 1024 characters.
+            totp_code: Six digits of the authenticator, if TOTP is on and the key gets more
+                than `read` or lives longer than 90 days. Matches `^[0-9]{6}$`.
+            request_approval: True: asks for a key with the scope `withdraw`, which has no
+                scopes until the operator has approved it. Needs `allowed_ips` without
+                ranges wider than /8 (IPv6: /16), and `expires_at` within 366 days. Default:
+                False.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `api_key_limit`.
         """
         return await self._transport.call(Call("POST", "/auth/api-keys", body=fields({"label": label, "scopes": scopes, "expires_at": expires_at, "allowed_ips": allowed_ips, "limits": limits, "require_idempotency": require_idempotency, "password": password, "totp_code": totp_code, "request_approval": request_approval}, keep_null={"expires_at", "allowed_ips", "limits"}), timeout=timeout), m.MintedApiKey)
 
@@ -240,6 +365,12 @@ class AuthCalls:
     ) -> Pages[m.ApiKey]:
         """List the user's API keys, newest first. Revoked keys are listed, too. Secrets are
         not.
+
+        Args:
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/auth/api-keys", query=fields({"limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.ApiKey)
@@ -252,8 +383,14 @@ class AuthCalls:
     ) -> m.ApiKey:
         """Revoke an API key. A session can revoke any of the user's keys, a key only itself.
         Writes with the key fail at once, reads and open sockets within 5 s. Its open quotes
-        are cancelled. Its requests stay open. The fields may be in a JSON body instead. A
-        field in both must have the same value. Raises `Problem`: `api_key_unknown_id`.
+        are cancelled. Its requests stay open.
+
+        Args:
+            api_key_id: Id of the key to revoke. A UUID.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `api_key_unknown_id`.
         """
         return await self._transport.call(Call("DELETE", "/auth/api-keys", body=fields({"api_key_id": api_key_id}), repeatable=True, timeout=timeout), m.ApiKey)
 
@@ -264,6 +401,9 @@ class AuthCalls:
     ) -> m.Ticket:
         """Get a websocket ticket with the scope read. It opens one socket within 30 s. A
         socket opened with it can read, but send no commands.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("POST", self._transport.ticket_path, repeatable=True, timeout=timeout), m.Ticket)
 
@@ -274,6 +414,9 @@ class AuthCalls:
     ) -> m.WhoAmI:
         """Get the user and scopes of the credential, for example to test a signer. Takes any
         valid credential, whatever its scopes. `limits` are those of the key.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("GET", "/auth/whoami", repeatable=True, timeout=timeout), m.WhoAmI)
 
@@ -286,6 +429,12 @@ class AuthCalls:
     ) -> Pages[m.AuditEvent]:
         """List the audit events of the account, newest first. Logins, changes of credentials
         and limits, withdrawals, and what operators did to the account.
+
+        Args:
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/auth/get-audit-events", query=fields({"limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.AuditEvent)
@@ -302,6 +451,14 @@ class AuthCalls:
         """Change the password. All earlier sessions end, with their open quotes. Takes the
         present password, and a TOTP code if TOTP is on. Returns a new session.
         `revoke_keys` also revokes the API keys that sessions minted.
+
+        Args:
+            password: The password of the account. 1 to 1024 characters.
+            new_password: At least 12 characters, at most 1024 bytes.
+            revoke_keys: Whether to revoke the API keys that sessions minted. True if a
+                thief may have minted one.
+            totp_code: Six digits of the authenticator, if TOTP is on. Matches `^[0-9]{6}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("POST", "/auth/change-password", body=fields({"password": password, "new_password": new_password, "revoke_keys": revoke_keys, "totp_code": totp_code}), timeout=timeout), m.Session)
 
@@ -313,6 +470,11 @@ class AuthCalls:
     ) -> m.CancelEmailChangeResult:
         """Cancel a change of the email address with the token of its notice. The service sends
         the token to the present address when operators order a change.
+
+        Args:
+            token: `cancel_token` of the notice. Matches
+                `^[0-9a-f-]{36}\\.[\\w-]{1,64}\\.[\\w-]{43}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("POST", "/auth/cancel-email-change", body=fields({"token": token}), public=True, timeout=timeout), m.CancelEmailChangeResult)
 
@@ -327,6 +489,12 @@ class AuthCalls:
         """Get a TOTP secret, to turn TOTP on or to move it to another device. POST
         /auth/confirm-totp must confirm it within 10 minutes. It replaces an earlier
         unconfirmed one.
+
+        Args:
+            password: The password of the account. 1 to 1024 characters.
+            totp_code: Six digits of the authenticator, if TOTP is on. Matches `^[0-9]{6}$`.
+            recovery_code: Instead of `totp_code`, once.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("POST", "/auth/totp", body=fields({"password": password, "totp_code": totp_code, "recovery_code": recovery_code}), timeout=timeout), m.TotpSecret)
 
@@ -340,6 +508,10 @@ class AuthCalls:
         replacement counts from `active_from` on, after `AUTH_SECURITY_DELAY_SECS`, or at
         once if a recovery code asked for it. Until then the present device and its recovery
         codes count, and POST /auth/cancel-totp-removal cancels it.
+
+        Args:
+            totp_code: Six digits of the authenticator. Matches `^[0-9]{6}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("POST", "/auth/confirm-totp", body=fields({"totp_code": totp_code}), timeout=timeout), m.TotpCodes)
 
@@ -352,8 +524,16 @@ class AuthCalls:
         timeout: float | None = None,
     ) -> m.TotpRemoval:
         """Turn TOTP off after the security delay. Takes a code or a recovery code. Until
-        `removal_at`, POST /auth/cancel-totp-removal cancels it. Raises `Problem`:
-        `totp_not_enabled`.
+        `removal_at`, POST /auth/cancel-totp-removal cancels it.
+
+        Args:
+            password: The password of the account. 1 to 1024 characters.
+            totp_code: Six digits of the authenticator, if TOTP is on. Matches `^[0-9]{6}$`.
+            recovery_code: Instead of `totp_code`, once.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `totp_not_enabled`.
         """
         return await self._transport.call(Call("POST", "/auth/remove-totp", body=fields({"password": password, "totp_code": totp_code, "recovery_code": recovery_code}), timeout=timeout), m.TotpRemoval)
 
@@ -364,6 +544,9 @@ class AuthCalls:
     ) -> m.TotpState:
         """Cancel a removal or replacement of TOTP that has not taken effect. Idempotent. Use
         it if you did not order the change. Without one it has no effect.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("POST", "/auth/cancel-totp-removal", repeatable=True, timeout=timeout), m.TotpState)
 
@@ -376,6 +559,9 @@ class AuthCalls:
         requests and quotes are cancelled, and so is what waits to take effect. Takes a
         session, or a key with the scope trade or withdraw. POST /auth/unfreeze ends it,
         with a one-time code. Without TOTP, only the operator can.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("POST", "/auth/freeze", timeout=timeout), m.FreezeAccountResult)
 
@@ -391,6 +577,14 @@ class AuthCalls:
         """End a freeze of your own with a one-time code. Takes the password and a TOTP code or
         recovery code. An account that the operator froze, or without TOTP, only the
         operator can unfreeze.
+
+        Args:
+            email: Email address. Case, and forms of the same letter, are ignored. Invisible
+                characters and domains that IDNA does not allow are invalid.
+            password: 1 to 1024 bytes.
+            totp_code: Six digits of the authenticator. Matches `^[0-9]{6}$`.
+            revoke_keys: Whether to revoke the API keys that sessions minted.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("POST", "/auth/unfreeze", body=fields({"email": email, "password": password, "totp_code": totp_code, "revoke_keys": revoke_keys}), public=True, timeout=timeout), m.UnfreezeAccountResult)
 
@@ -401,6 +595,9 @@ class AuthCalls:
     ) -> m.PolicyState:
         """Get the limits of the account, and what is used of them. `policy` is in force now.
         `pending` has looser values that take effect later.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("GET", "/auth/policy", repeatable=True, timeout=timeout), m.PolicyState)
 
@@ -419,7 +616,25 @@ class AuthCalls:
         """Change the limits of the account. Stricter values apply now, looser ones later. A
         field that is left out stays. Looser values form `pending`, which applies after
         `AUTH_SECURITY_DELAY_SECS`. Another call merges into it and restarts the delay. To
-        cancel a change, name the current value. Raises `Problem`: `totp_not_enabled`.
+        cancel a change, name the current value.
+
+        Args:
+            password: The password of the account. 1 to 1024 characters.
+            totp_code: Six digits of the authenticator, if TOTP is on. Matches `^[0-9]{6}$`.
+            sessions_trade: False: sessions carry `read` only, and mint no trade keys.
+            max_trade_usdc_per_day: The most that all credentials may give in trades of the
+                last day and open quotes. None: no limit. Native units.
+            withdraw_max_usdc_per_day: The most that withdrawals of the last day may add up
+                to, tokens at 1 USDC. None: no limit. Native units.
+            withdraw_listed_only: True: only active addresses of the address book receive
+                withdrawals.
+            withdraw_approval_above: A withdrawal that lifts the sum of the last day's
+                unapproved ones above it waits for your approval. None: none does. Native
+                units.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `totp_not_enabled`.
         """
         return await self._transport.call(Call("POST", "/auth/policy", body=fields({"password": password, "totp_code": totp_code, "sessions_trade": sessions_trade, "max_trade_usdc_per_day": amount_text(max_trade_usdc_per_day), "withdraw_max_usdc_per_day": amount_text(withdraw_max_usdc_per_day), "withdraw_listed_only": withdraw_listed_only, "withdraw_approval_above": amount_text(withdraw_approval_above)}, keep_null={"max_trade_usdc_per_day", "withdraw_max_usdc_per_day", "withdraw_approval_above"}), timeout=timeout), m.PolicyState)
 
@@ -437,8 +652,15 @@ class CustodyCalls:
         timeout: float | None = None,
     ) -> m.DepositAddress:
         """Issue a deposit address on a chain. It becomes the current one. Deposits to earlier
-        addresses are still credited. Raises `Problem`: `chain_unknown`,
-        `deposit_address_limit`.
+        addresses are still credited.
+
+        Args:
+            chain: A chain of GET /config; omitted: its default chain. Matches
+                `^[a-z][a-z0-9-]{0,31}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `chain_unknown`, `deposit_address_limit`.
         """
         return await self._transport.call(Call("POST", "/custody/create-deposit-address", body=fields({"chain": chain}), timeout=timeout), m.DepositAddress)
 
@@ -449,6 +671,9 @@ class CustodyCalls:
     ) -> m.DepositAddresses:
         """List deposit addresses, newest first. All addresses stay valid. `current` marks the
         newest of each chain. The list has no pages.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("GET", "/custody/get-deposit-addresses", repeatable=True, timeout=timeout), m.DepositAddresses)
 
@@ -460,7 +685,15 @@ class CustodyCalls:
         last_cursor: str | None = None,
         timeout: float | None = None,
     ) -> Pages[m.Deposit]:
-        """List deposits, newest first. Deposits that wait for confirmations are listed, too."""
+        """List deposits, newest first. Deposits that wait for confirmations are listed, too.
+
+        Args:
+            status: Only deposits with this status.
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+        """
         call = Call("GET", "/custody/get-deposits", query=fields({"status": status, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Deposit)
 
@@ -473,6 +706,12 @@ class CustodyCalls:
     ) -> m.Balance:
         """Get the balance of an outcome token. `pending_balance` is what withdrawals and open
         quotes set aside. An asset that you never held has zeros.
+
+        Args:
+            venue_id: Venue of the outcome token. Matches `^[a-z][a-z0-9_]{0,31}$`.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("GET", "/custody/get-balance", query=fields({"venue_id": venue_id, "asset_id": asset_id}), repeatable=True, timeout=timeout), m.Balance)
 
@@ -485,6 +724,12 @@ class CustodyCalls:
     ) -> Pages[m.Balance]:
         """List the balances of all assets held. USDC comes first, then outcome tokens by venue
         and asset id.
+
+        Args:
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/custody/get-balances", query=fields({"limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Balance)
@@ -496,6 +741,9 @@ class CustodyCalls:
     ) -> m.UsdcBalance:
         """Get the balance of USDC. `pending_balance` is what withdrawals and open quotes set
         aside.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("GET", "/custody/get-usdc-balance", repeatable=True, timeout=timeout), m.UsdcBalance)
 
@@ -510,7 +758,7 @@ class CustodyCalls:
         to: datetime | None = None,
         min_amount: int | None = None,
         max_amount: int | None = None,
-        reasons: str | None = None,
+        reasons: Sequence[Literal["deposit", "withdrawal", "reserve_rfq", "reserve_trade", "release", "trade", "fee"]] | None = None,
         ref_id: str | None = None,
         usdc: bool | None = None,
         limit: int | None = None,
@@ -524,6 +772,25 @@ class CustodyCalls:
         short, with a `next_cursor` to continue. With `accept: text/csv` the response is a
         statement of all matching entries. Its last line is `# end,<rows>`. Without that
         line it is incomplete.
+
+        Args:
+            account: Only entries of this sub-account.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            venue: Only outcome tokens of this venue. Matches `^[a-z][a-z0-9_]{0,31}$`.
+            direction: Only credits (delta above 0) or debits (below 0).
+            from_: Only entries created at or after this instant. With a timezone.
+            to: Only entries created at or before this instant. With a timezone.
+            min_amount: Only entries of at least this amount; native units.
+            max_amount: Only entries of at most this amount; native units.
+            reasons: Only entries with one of these reasons.
+            ref_id: Only entries of this match, quote, withdrawal or deposit transaction.
+            usdc: True: only USDC. False: only outcome tokens.
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0.
+            last_cursor: `next_cursor` of the previous page, or any entry_id. Matches
+                `^[0-9]{1,200}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/custody/get-ledger", query=fields({"account": account, "asset_id": asset_id, "venue": venue, "direction": direction, "from": from_, "to": to, "min_amount": amount_text(min_amount), "max_amount": amount_text(max_amount), "reasons": reasons, "ref_id": ref_id, "usdc": usdc, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.LedgerEntry)
@@ -539,12 +806,29 @@ class CustodyCalls:
         to: datetime | None = None,
         min_amount: int | None = None,
         max_amount: int | None = None,
-        reasons: str | None = None,
+        reasons: Sequence[Literal["deposit", "withdrawal", "reserve_rfq", "reserve_trade", "release", "trade", "fee"]] | None = None,
         ref_id: str | None = None,
         usdc: bool | None = None,
         timeout: float | None = None,
     ) -> str:
-        """The whole list as CSV (RFC 4180). Its last line proves that it is complete."""
+        """The whole list as CSV (RFC 4180). Its last line proves that it is complete. Raises
+        `NoAnswer` otherwise.
+
+        Args:
+            account: Only entries of this sub-account.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            venue: Only outcome tokens of this venue. Matches `^[a-z][a-z0-9_]{0,31}$`.
+            direction: Only credits (delta above 0) or debits (below 0).
+            from_: Only entries created at or after this instant. With a timezone.
+            to: Only entries created at or before this instant. With a timezone.
+            min_amount: Only entries of at least this amount; native units.
+            max_amount: Only entries of at most this amount; native units.
+            reasons: Only entries with one of these reasons.
+            ref_id: Only entries of this match, quote, withdrawal or deposit transaction.
+            usdc: True: only USDC. False: only outcome tokens.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+        """
         return await self._transport.statement(Call("GET", "/custody/get-ledger", query=fields({"account": account, "asset_id": asset_id, "venue": venue, "direction": direction, "from": from_, "to": to, "min_amount": amount_text(min_amount), "max_amount": amount_text(max_amount), "reasons": reasons, "ref_id": ref_id, "usdc": usdc}), repeatable=True, timeout=timeout))
 
     async def withdraw(
@@ -561,10 +845,29 @@ class CustodyCalls:
     ) -> m.Withdrawal:
         """Queue a withdrawal to an external address. `to_address` receives exactly `amount`,
         because the service pays the gas. A repeated client_withdrawal_id with the same
-        terms returns the existing withdrawal. Raises `Problem`: `chain_unknown`,
-        `address_not_listed`, `account_limit`, `client_withdrawal_id_reused`,
-        `deadline_passed`, `withdrawal_amount_limit`, `withdrawal_daily_limit`,
-        `destination_refused`, `insufficient_funds`, `chain_liquidity`.
+        terms returns the existing withdrawal.
+
+        Args:
+            client_withdrawal_id: Your id of the withdrawal. Repeating it never pays twice.
+                Matches `^[A-Za-z0-9._:-]{1,64}$`.
+            amount: Native units, at least 1.
+            to_address: Mixed case must pass the EIP-55 checksum. Matches
+                `^0x[0-9a-fA-F]{40}$`.
+            chain: The chain that pays USDC; omitted: the default chain. Matches
+                `^[a-z][a-z0-9-]{0,31}$`.
+            venue_id: Venue of the outcome token; omitted for USDC. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            not_after: The command takes effect before this instant by the server's clock,
+                or never. With a timezone.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `chain_unknown`, `address_not_listed`, `account_limit`,
+                `client_withdrawal_id_reused`, `deadline_passed`, `withdrawal_amount_limit`,
+                `withdrawal_daily_limit`, `destination_refused`, `insufficient_funds`,
+                `chain_liquidity`.
         """
         call = Call("POST", "/custody/withdraw", body=fields({"client_withdrawal_id": client_withdrawal_id, "amount": amount_text(amount), "to_address": to_address, "chain": chain, "venue_id": venue_id, "asset_id": asset_id, "not_after": not_after}), repeatable=True, timeout=timeout)
         return check_echo(call.body, await self._transport.call(call, m.Withdrawal))
@@ -579,9 +882,15 @@ class CustodyCalls:
         """Cancel a withdrawal. A session may call it, or an API key with the scope `withdraw`.
         Applies only while no signed transaction has ever contained the withdrawal. Its
         amount is available again. A repeat returns the cancelled withdrawal. Give exactly
-        one of the ids. The fields may be in a JSON body instead. A field in both must have
-        the same value. Raises `Problem`: `withdrawal_unknown`,
-        `withdrawal_not_cancellable`.
+        one of the ids.
+
+        Args:
+            withdrawal_id: The service's id. A UUID.
+            client_withdrawal_id: Your id. Matches `^[A-Za-z0-9._:-]{1,64}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `withdrawal_unknown`, `withdrawal_not_cancellable`.
         """
         return await self._transport.call(Call("DELETE", "/custody/withdraw", body=fields({"withdrawal_id": withdrawal_id, "client_withdrawal_id": client_withdrawal_id}), repeatable=True, timeout=timeout), m.Withdrawal)
 
@@ -595,9 +904,17 @@ class CustodyCalls:
     ) -> m.Withdrawal:
         """Approve a withdrawal that waits for approval. Takes the password and a fresh
         one-time code. The guard checks freeze, pause, the address book and
-        `withdraw_max_usdc_per_day` again. Raises `Problem`: `withdrawal_unknown`,
-        `totp_not_enabled`, `withdrawal_not_approvable`, `address_not_listed`,
-        `account_limit`, `chain_liquidity`.
+        `withdraw_max_usdc_per_day` again.
+
+        Args:
+            password: The password of the account. 1 to 1024 characters.
+            withdrawal_id: Id of the withdrawal. A UUID.
+            totp_code: Six digits of the authenticator, if TOTP is on. Matches `^[0-9]{6}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `withdrawal_unknown`, `totp_not_enabled`, `withdrawal_not_approvable`,
+                `address_not_listed`, `account_limit`, `chain_liquidity`.
         """
         return await self._transport.call(Call("POST", "/custody/approve-withdrawal", body=fields({"password": password, "withdrawal_id": withdrawal_id, "totp_code": totp_code}), timeout=timeout), m.Withdrawal)
 
@@ -611,6 +928,13 @@ class CustodyCalls:
     ) -> Pages[m.Withdrawal]:
         """List withdrawals, newest first. Withdrawals of every status, unless `status` names
         one.
+
+        Args:
+            status: Only withdrawals with this status.
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/custody/get-withdrawals", query=fields({"status": status, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Withdrawal)
@@ -623,8 +947,15 @@ class CustodyCalls:
         timeout: float | None = None,
     ) -> m.Withdrawal:
         """Get a withdrawal by either of its ids. Give exactly one of the two ids.
-        `client_withdrawal_id` finds a withdrawal whose response was lost. Raises `Problem`:
-        `withdrawal_unknown`.
+        `client_withdrawal_id` finds a withdrawal whose response was lost.
+
+        Args:
+            withdrawal_id: The service's id. A UUID.
+            client_withdrawal_id: Your id. Matches `^[A-Za-z0-9._:-]{1,64}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `withdrawal_unknown`.
         """
         return await self._transport.call(Call("GET", "/custody/get-withdrawal", query=fields({"withdrawal_id": withdrawal_id, "client_withdrawal_id": client_withdrawal_id}), repeatable=True, timeout=timeout), m.Withdrawal)
 
@@ -640,7 +971,19 @@ class CustodyCalls:
     ) -> m.WithdrawalAddress:
         """Add an address to the address book. Withdrawals may go there from `active_from` on,
         after `AUTH_SECURITY_DELAY_SECS`. An address that is listed is returned as it is.
-        Raises `Problem`: `chain_unknown`, `withdrawal_address_limit`.
+
+        Args:
+            password: The password of the account. 1 to 1024 characters.
+            address: Mixed case must pass the EIP-55 checksum. Matches
+                `^0x[0-9a-fA-F]{40}$`.
+            label: Name of the address, for the user's list. 1 to 64 characters.
+            totp_code: Six digits of the authenticator, if TOTP is on. Matches `^[0-9]{6}$`.
+            chain: Chain of the address; omitted: the default chain. Matches
+                `^[a-z][a-z0-9-]{0,31}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `chain_unknown`, `withdrawal_address_limit`.
         """
         return await self._transport.call(Call("POST", "/custody/create-withdrawal-address", body=fields({"password": password, "address": address, "label": label, "totp_code": totp_code, "chain": chain}), timeout=timeout), m.WithdrawalAddress)
 
@@ -653,6 +996,12 @@ class CustodyCalls:
     ) -> Pages[m.WithdrawalAddress]:
         """List the address book, newest first. Each entry says when it becomes usable under
         the policy `withdraw_listed_only`.
+
+        Args:
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/custody/get-withdrawal-addresses", query=fields({"limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.WithdrawalAddress)
@@ -665,8 +1014,14 @@ class CustodyCalls:
     ) -> m.WithdrawalAddress:
         """Remove an address from the address book, at once. Takes a session of a login at most
         `fresh_session_secs` of GET /config ago, because adding the address again takes
-        `AUTH_SECURITY_DELAY_SECS`. The fields may be in a JSON body instead. A field in
-        both must have the same value. Raises `Problem`: `withdrawal_address_unknown`.
+        `AUTH_SECURITY_DELAY_SECS`.
+
+        Args:
+            address_id: Id of the entry. A UUID.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `withdrawal_address_unknown`.
         """
         return await self._transport.call(Call("DELETE", "/custody/withdrawal-address", body=fields({"address_id": address_id}), timeout=timeout), m.WithdrawalAddress)
 
@@ -693,9 +1048,31 @@ class RfqCalls:
         timeout: float | None = None,
     ) -> m.RequestItem:
         """Ask for a price. Give `amount` or `usdc_amount`. Makers do not see who asks unless
-        `disclose_identity` is true. Nothing is reserved until you accept a quote. Raises
-        `Problem`: `market_unknown`, `idempotency_in_progress`, `deadline_passed`,
-        `market_closed`, `venue_paused`, `open_request_limit`, `key_limit`.
+        `disclose_identity` is true. Nothing is reserved until you accept a quote.
+
+        Args:
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            venue_id: Venue of the asset, as in GET /config. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            side: Bid: you buy the asset. Ask: you sell it. TwoWay: makers quote either
+                side.
+            amount: Native units, at least 1.
+            disclose_identity: Whether makers see your user_id. Default: False.
+            expires_in_secs: Seconds until the request expires. 1 to 86400. Default: 300.
+            label: Your own name for it; nobody else sees it, and it need not be unique.
+                Matches `^[\\x21-\\x7e]{1,64}$`.
+            not_after: The command takes effect before this instant by the server's clock,
+                or never. With a timezone.
+            idempotency_key: A repeated call with this key has no second effect for an hour.
+                Matches `^[!-~]{1,128}$`. Default: a new one.
+            usdc_amount: Instead of amount: native units of USDC, from 1 to 2^62. A quote is
+                for the amount that they buy at its price, rounded down; fees come on top.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `market_unknown`, `idempotency_in_progress`, `deadline_passed`,
+                `market_closed`, `venue_paused`, `open_request_limit`, `key_limit`.
         """
         return await self._transport.call(Call("POST", "/rfq/request", body=fields({"asset_id": asset_id, "venue_id": venue_id, "side": side, "amount": amount_text(amount), "disclose_identity": disclose_identity, "expires_in_secs": expires_in_secs, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key(), "usdc_amount": amount_text(usdc_amount)}), repeatable=True, timeout=timeout), m.RequestItem)
 
@@ -709,7 +1086,17 @@ class RfqCalls:
         timeout: float | None = None,
     ) -> Pages[m.RequestItem]:
         """List open requests of one book, of one venue, or all. Everyone's open requests.
-        `user_id` is null unless the requester disclosed it.
+        `user_id` is None unless the requester disclosed it.
+
+        Args:
+            venue_id: Venue of the asset, as in GET /config. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/rfq/request", query=fields({"venue_id": venue_id, "asset_id": asset_id, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.RequestItem)
@@ -721,9 +1108,14 @@ class RfqCalls:
         timeout: float | None = None,
     ) -> m.CancelledRequest:
         """Cancel one of your requests. The open quotes on it end with it. It is too late once
-        a quote was accepted. The fields may be in a JSON body instead. A field in both must
-        have the same value. Raises `Problem`: `request_unknown`, `request_not_open`,
-        `request_expired`.
+        a quote was accepted.
+
+        Args:
+            request_id: Id of the request to cancel. A UUID.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `request_unknown`, `request_not_open`, `request_expired`.
         """
         return await self._transport.call(Call("DELETE", "/rfq/request", body=fields({"request_id": request_id}), repeatable=True, timeout=timeout), m.CancelledRequest)
 
@@ -741,6 +1133,18 @@ class RfqCalls:
         """List your requests, by default the open ones, newest first. With a filter, a page
         examines at most 5000 records. It can then have fewer items than `limit`, and a
         `next_cursor` from which to continue.
+
+        Args:
+            status: `all` lists ended requests too. Default: "open".
+            label: Only requests with this label. Matches `^[\\x21-\\x7e]{1,64}$`.
+            venue_id: Venue of the asset, as in GET /config. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/rfq/get-requests", query=fields({"status": status, "label": label, "venue_id": venue_id, "asset_id": asset_id, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.RequestItem)
@@ -761,12 +1165,34 @@ class RfqCalls:
     ) -> m.Quote:
         """Offer a firm price on an open request. Reserves your side of the trade until the
         quote ends: the asset for a Bid, USDC and your fee for an Ask. A quote never
-        outlives its request. It is placed within `max_age_ms` from now or never, unless
-        `not_after` says otherwise. Raises `Problem`: `request_unknown`, `quote_unknown`,
-        `idempotency_in_progress`, `deadline_passed`, `own_request`, `request_not_open`,
-        `request_expired`, `market_closed`, `venue_paused`, `side_mismatch`,
-        `replace_mismatch`, `quote_not_open`, `cancel_after_passed`, `protection_tripped`,
-        `open_quote_limit`, `key_limit`, `account_limit`, `insufficient_funds`.
+        outlives its request.
+
+        Args:
+            request_id: Id of the request to quote. A UUID.
+            price: USDC for one token, scaled by 1e6: 650000 means 0.65. 1 to 1000000.
+            side: Required on a two-way request. Bid: the requester buys. Ask: the requester
+                sells. Elsewhere it may be omitted.
+            replaces: Id of your quote on the same request and side that this one replaces
+                in one commit. The new quote may use its reserve. If the new one is
+                rejected, the old one stays open. A UUID.
+            expires_in_secs: Seconds until the quote expires, from when the service received
+                it. It is firm until then. 1 to 300. Default: 30.
+            label: Your own name for it; nobody else sees it, and it need not be unique.
+                Matches `^[\\x21-\\x7e]{1,64}$`.
+            not_after: The command takes effect before this instant by the server's clock,
+                or never. With a timezone.
+            idempotency_key: A repeated call with this key has no second effect for an hour.
+                Matches `^[!-~]{1,128}$`. Default: a new one.
+            max_age_ms: Milliseconds from now within which it takes effect or never does,
+                unless `not_after` is given. None: no deadline. Default: 1 000.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `request_unknown`, `quote_unknown`, `idempotency_in_progress`,
+                `deadline_passed`, `own_request`, `request_not_open`, `request_expired`,
+                `market_closed`, `venue_paused`, `side_mismatch`, `replace_mismatch`,
+                `quote_not_open`, `cancel_after_passed`, `protection_tripped`,
+                `open_quote_limit`, `key_limit`, `account_limit`, `insufficient_funds`.
         """
         return await self._transport.call(Call("POST", "/rfq/quote", body=fields({"request_id": request_id, "price": price, "side": side, "replaces": replaces, "expires_in_secs": expires_in_secs, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key()}), repeatable=True, timeout=timeout, max_age_ms=max_age_ms), m.Quote)
 
@@ -781,8 +1207,19 @@ class RfqCalls:
         timeout: float | None = None,
     ) -> Pages[m.Quote]:
         """List the quotes on one of your requests, best first. On a two-way request Bid
-        precedes Ask. A quote is listed until `hot_window_secs` after it ended. Raises
-        `Problem`: `request_unknown`.
+        precedes Ask. A quote is listed until `hot_window_secs` after it ended.
+
+        Args:
+            request_id: Id of your request. A UUID.
+            side: Only quotes of this side.
+            status: Only quotes of this status.
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `request_unknown`.
         """
         call = Call("GET", "/rfq/quote", query=fields({"request_id": request_id, "side": side, "status": status, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Quote)
@@ -794,8 +1231,14 @@ class RfqCalls:
         timeout: float | None = None,
     ) -> m.CancelledQuote:
         """Cancel one of your quotes. What it reserved is available again. It is too late once
-        the quote was accepted. The fields may be in a JSON body instead. A field in both
-        must have the same value. Raises `Problem`: `quote_unknown`, `quote_not_open`.
+        the quote was accepted.
+
+        Args:
+            quote_id: Id of the quote to cancel. A UUID.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `quote_unknown`, `quote_not_open`.
         """
         return await self._transport.call(Call("DELETE", "/rfq/quote", body=fields({"quote_id": quote_id}), repeatable=True, timeout=timeout), m.CancelledQuote)
 
@@ -810,8 +1253,15 @@ class RfqCalls:
         """Place several quotes. Each quote succeeds or fails alone, so read each result.
         Quotes on one book are placed in the order sent, in one commit. Each counts as one
         request of the rate limits. A malformed quote fails the call. Give each quote its
-        own `idempotency_key`. It is placed within `max_age_ms` from now or never, unless
-        `not_after` says otherwise.
+        own `idempotency_key`.
+
+        Args:
+            quotes: The quotes, in the order to place them. 1 to 50 items.
+            not_after: The command takes effect before this instant by the server's clock,
+                or never. With a timezone.
+            max_age_ms: Milliseconds from now within which it takes effect or never does,
+                unless `not_after` is given. None: no deadline. Default: 1 000.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("POST", "/rfq/quotes", body=fields({"quotes": quotes, "not_after": not_after}), repeatable=True, timeout=timeout, max_age_ms=max_age_ms), m.QuoteResults)
 
@@ -826,8 +1276,16 @@ class RfqCalls:
     ) -> m.CancelledQuotes:
         """Cancel all your quotes, optionally of one venue, asset, request or label. A quote in
         flight can be placed after it, so stop quoting first. Do not repeat it blindly: a
-        second call cancels newer quotes, too. The fields may be in a JSON body instead. A
-        field in both must have the same value.
+        second call cancels newer quotes, too.
+
+        Args:
+            venue_id: Venue of the asset, as in GET /config. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            request_id: Only quotes on this request. A UUID.
+            label: Only quotes with this label. Matches `^[\\x21-\\x7e]{1,64}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("DELETE", "/rfq/quotes", body=fields({"venue_id": venue_id, "asset_id": asset_id, "request_id": request_id, "label": label}), timeout=timeout), m.CancelledQuotes)
 
@@ -846,6 +1304,19 @@ class RfqCalls:
         """List your own quotes, newest first. With a filter, a page examines at most 5000
         records. It can then have fewer items than `limit`, and a `next_cursor` from which
         to continue.
+
+        Args:
+            status: Only quotes of this status.
+            request_id: Only quotes on this request. A UUID.
+            label: Only quotes with this label. Matches `^[\\x21-\\x7e]{1,64}$`.
+            venue_id: Venue of the asset, as in GET /config. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/rfq/get-quotes", query=fields({"status": status, "request_id": request_id, "label": label, "venue_id": venue_id, "asset_id": asset_id, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Quote)
@@ -863,11 +1334,23 @@ class RfqCalls:
         """Accept a quote on your request, or the best one at a price. Give `quote_id`, or
         `request_id` and `price`: then the best quote that is open at the commit is
         accepted, never at a worse price. Both sides settle at once, and every other quote
-        on the request is rejected. Repeating an accept returns the same match. Raises
-        `Problem`: `quote_unknown`, `request_unknown`, `deadline_passed`, `quote_not_open`,
-        `request_not_open`, `quote_expired`, `request_expired`, `side_mismatch`,
-        `market_closed`, `venue_paused`, `no_quote_within`, `key_limit`, `account_limit`,
-        `insufficient_funds`, `balance_limit`.
+        on the request is rejected. Repeating an accept returns the same match.
+
+        Args:
+            quote_id: Id of the quote to accept. A UUID.
+            not_after: The command takes effect before this instant by the server's clock,
+                or never. With a timezone.
+            request_id: Instead of quote_id, with price: id of your request, whose best open
+                quote is accepted, of equal prices the oldest. A UUID.
+            price: The worst price that you accept, scaled by 1e6. 1 to 1000000.
+            side: With price: required on a two-way request. Bid: you buy. Ask: you sell.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `quote_unknown`, `request_unknown`, `deadline_passed`,
+                `quote_not_open`, `request_not_open`, `quote_expired`, `request_expired`,
+                `side_mismatch`, `market_closed`, `venue_paused`, `no_quote_within`,
+                `key_limit`, `account_limit`, `insufficient_funds`, `balance_limit`.
         """
         return await self._transport.call(Call("POST", "/rfq/accept", body=fields({"quote_id": quote_id, "not_after": not_after, "request_id": request_id, "price": price, "side": side}), repeatable=True, timeout=timeout), m.Match)
 
@@ -887,6 +1370,21 @@ class RfqCalls:
         """List your matches as requester or maker, newest first. With a filter, a page
         examines at most 5000 records. It can then have fewer items than `limit`, and a
         `next_cursor` from which to continue.
+
+        Args:
+            role: Only matches in which you had this role.
+            label: Only matches whose request or quote you labelled so. Matches
+                `^[\\x21-\\x7e]{1,64}$`.
+            venue_id: Venue of the asset, as in GET /config. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            from_: Only those at or after this instant. With a timezone.
+            to: Only those at or before this instant. With a timezone.
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/rfq/get-matches", query=fields({"role": role, "label": label, "venue_id": venue_id, "asset_id": asset_id, "from": from_, "to": to, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Match)
@@ -901,6 +1399,10 @@ class RfqCalls:
         credential for its own quotes; each call replaces it. From `cancel_at` on they
         cannot be accepted, and the credential places none until its next call. All sessions
         of a user are one credential, an API key is one of its own.
+
+        Args:
+            timeout_secs: Seconds from now, 5 to 600. 0: removes the timer.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("POST", "/rfq/cancel-after", body=fields({"timeout_secs": timeout_secs}), repeatable=True, timeout=timeout), m.CancelAfter)
 
@@ -909,8 +1411,11 @@ class RfqCalls:
         *,
         timeout: float | None = None,
     ) -> m.Protection:
-        """Get your protection as a maker. `tripped_at` is null unless matches have reached a
+        """Get your protection as a maker. `tripped_at` is None unless matches have reached a
         limit. `cancel_at` is the timer of POST /rfq/cancel-after.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("GET", "/rfq/get-protection", repeatable=True, timeout=timeout), m.Protection)
 
@@ -927,6 +1432,17 @@ class RfqCalls:
         limit settles, even past `max_usdc`. Its commit also cancels your other open quotes
         in every book, and new ones are rejected until the cooldown ends or you reset it.
         Counting starts again when you save. Without both limits it is off.
+
+        Args:
+            window_secs: Seconds before each match within which your matches as maker are
+                counted. 1 to 3600.
+            max_matches: Matches within the window that trip the protection. None: no limit.
+                At least 1. Default: None.
+            max_usdc: Sum of `usdc_amount` within the window that trips the protection, in
+                USDC native units, at most 2^62. None: no limit. Default: None.
+            cooldown_secs: Seconds for which new quotes are rejected after a trip. None:
+                until it is reset. 1 to 86400. Default: None.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("POST", "/rfq/protection", body=fields({"window_secs": window_secs, "max_matches": max_matches, "max_usdc": amount_text(max_usdc), "cooldown_secs": cooldown_secs}, keep_null={"max_matches", "max_usdc", "cooldown_secs"}), timeout=timeout), m.Protection)
 
@@ -935,7 +1451,11 @@ class RfqCalls:
         *,
         timeout: float | None = None,
     ) -> m.Protection:
-        """End a trip of your protection. You can quote again, and counting starts again."""
+        """End a trip of your protection. You can quote again, and counting starts again.
+
+        Args:
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+        """
         return await self._transport.call(Call("POST", "/rfq/reset-protection", timeout=timeout), m.Protection)
 
     async def get_request(
@@ -945,7 +1465,14 @@ class RfqCalls:
         timeout: float | None = None,
     ) -> m.RequestItem:
         """Get one of your requests, or an open one of another user. Another user's request is
-        unknown once it has ended. Raises `Problem`: `request_unknown`.
+        unknown once it has ended.
+
+        Args:
+            request_id: Id of the request. A UUID.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `request_unknown`.
         """
         return await self._transport.call(Call("GET", "/rfq/get-request", query=fields({"request_id": request_id}), repeatable=True, timeout=timeout), m.RequestItem)
 
@@ -956,7 +1483,14 @@ class RfqCalls:
         timeout: float | None = None,
     ) -> m.Quote:
         """Get one of your quotes, or a quote on your request. The requester sees it without
-        its label and reserve. Raises `Problem`: `quote_unknown`.
+        its label and reserve.
+
+        Args:
+            quote_id: Id of the quote. A UUID.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `quote_unknown`.
         """
         return await self._transport.call(Call("GET", "/rfq/get-quote", query=fields({"quote_id": quote_id}), repeatable=True, timeout=timeout), m.Quote)
 
@@ -970,7 +1504,16 @@ class RfqCalls:
     ) -> m.Match:
         """Get one of your matches by its id, or by that of its quote or request. Give exactly
         one id. That of a quote or a request finds the match after a lost response of an
-        accept. Raises `Problem`: `match_unknown`.
+        accept.
+
+        Args:
+            match_id: Id of the match. A UUID.
+            quote_id: Id of the accepted quote. A UUID.
+            request_id: Id of the matched request. A UUID.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `match_unknown`.
         """
         return await self._transport.call(Call("GET", "/rfq/get-match", query=fields({"match_id": match_id, "quote_id": quote_id, "request_id": request_id}), repeatable=True, timeout=timeout), m.Match)
 
@@ -987,6 +1530,18 @@ class RfqCalls:
     ) -> Pages[m.Trade]:
         """List everyone's trades of the last 24 hours, newest first. A trade names neither its
         parties nor their fees.
+
+        Args:
+            venue_id: Venue of the asset, as in GET /config. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            from_: Only those at or after this instant. With a timezone.
+            to: Only those at or before this instant. With a timezone.
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/rfq/get-trades", query=fields({"venue_id": venue_id, "asset_id": asset_id, "from": from_, "to": to, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Trade)
@@ -1002,6 +1557,16 @@ class RfqCalls:
     ) -> Pages[m.Position]:
         """List the outcome tokens that you hold or have traded, with what they cost and
         brought. Sorted by venue and asset. Deposits and withdrawals change no sum.
+
+        Args:
+            venue_id: Venue of the asset, as in GET /config. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/rfq/get-positions", query=fields({"venue_id": venue_id, "asset_id": asset_id, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Position)
@@ -1015,6 +1580,11 @@ class RfqCalls:
         """List what the assets of a venue traded at in the last day. The last day is the
         current UTC hour and the 23 before it. Assets without a trade in it are absent.
         Largest volume first. The response may be ten seconds old.
+
+        Args:
+            venue_id: Venue of the asset, as in GET /config. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("GET", "/rfq/get-tickers", query=fields({"venue_id": venue_id}), repeatable=True, timeout=timeout), m.ListTickersResult)
 
@@ -1033,6 +1603,19 @@ class RfqCalls:
         """List an asset's candles, newest first. A minute, hour or UTC day without a trade has
         none. Those of a minute are kept for two days, those of an hour for 90 days, those
         of a day for ever.
+
+        Args:
+            venue_id: Venue of the asset, as in GET /config. Matches
+                `^[a-z][a-z0-9_]{0,31}$`.
+            asset_id: Outcome token of the venue. Leading zeros and case are ignored.
+                Matches `^0x[0-9a-fA-F]{1,64}$`.
+            interval: Length of a candle.
+            from_: Only those at or after this instant. With a timezone.
+            to: Only those at or before this instant. With a timezone.
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         call = Call("GET", "/rfq/get-candles", query=fields({"venue_id": venue_id, "asset_id": asset_id, "interval": interval, "from": from_, "to": to, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Candle)
@@ -1060,7 +1643,28 @@ class Commands(ABC):
         max_age_ms: int | None = 1_000,
         timeout: float = 30,
     ) -> m.Quote:
-        """As the call over HTTP, on the socket of this stream."""
+        """As the call over HTTP, on the socket of this stream.
+
+        Args:
+            request_id: Id of the request to quote. A UUID.
+            price: USDC for one token, scaled by 1e6: 650000 means 0.65. 1 to 1000000.
+            side: Required on a two-way request. Bid: the requester buys. Ask: the requester
+                sells. Elsewhere it may be omitted.
+            replaces: Id of your quote on the same request and side that this one replaces
+                in one commit. The new quote may use its reserve. If the new one is
+                rejected, the old one stays open. A UUID.
+            expires_in_secs: Seconds until the quote expires, from when the service received
+                it. It is firm until then. 1 to 300. Default: 30.
+            label: Your own name for it; nobody else sees it, and it need not be unique.
+                Matches `^[\\x21-\\x7e]{1,64}$`.
+            not_after: The command takes effect before this instant by the server's clock,
+                or never. With a timezone.
+            idempotency_key: A repeated call with this key has no second effect for an hour.
+                Matches `^[!-~]{1,128}$`. Default: a new one.
+            max_age_ms: Milliseconds from now within which it takes effect or never does,
+                unless `not_after` is given. None: no deadline. Default: 1 000.
+            timeout: Seconds for the result. Default: 30.
+        """
         data = fields({"request_id": request_id, "price": price, "side": side, "replaces": replaces, "expires_in_secs": expires_in_secs, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key()})
         return await self._command("quote", data, m.Quote, timeout, max_age_ms)
 
@@ -1070,7 +1674,12 @@ class Commands(ABC):
         quote_id: str,
         timeout: float = 30,
     ) -> m.CancelledQuote:
-        """As the call over HTTP, on the socket of this stream."""
+        """As the call over HTTP, on the socket of this stream.
+
+        Args:
+            quote_id: Id of the quote to cancel. A UUID.
+            timeout: Seconds for the result. Default: 30.
+        """
         data = fields({"quote_id": quote_id})
         return await self._command("cancel_quote", data, m.CancelledQuote, timeout)
 
@@ -1082,7 +1691,16 @@ class Commands(ABC):
         max_age_ms: int | None = 1_000,
         timeout: float = 30,
     ) -> m.QuoteResults:
-        """As the call over HTTP, on the socket of this stream."""
+        """As the call over HTTP, on the socket of this stream.
+
+        Args:
+            quotes: The quotes, in the order to place them. 1 to 50 items.
+            not_after: The command takes effect before this instant by the server's clock,
+                or never. With a timezone.
+            max_age_ms: Milliseconds from now within which it takes effect or never does,
+                unless `not_after` is given. None: no deadline. Default: 1 000.
+            timeout: Seconds for the result. Default: 30.
+        """
         data = fields({"quotes": quotes, "not_after": not_after})
         return await self._command("quotes", data, m.QuoteResults, timeout, max_age_ms)
 
@@ -1096,6 +1714,17 @@ class Commands(ABC):
         side: m.Side | None = None,
         timeout: float = 30,
     ) -> m.Match:
-        """As the call over HTTP, on the socket of this stream."""
+        """As the call over HTTP, on the socket of this stream.
+
+        Args:
+            quote_id: Id of the quote to accept. A UUID.
+            not_after: The command takes effect before this instant by the server's clock,
+                or never. With a timezone.
+            request_id: Instead of quote_id, with price: id of your request, whose best open
+                quote is accepted, of equal prices the oldest. A UUID.
+            price: The worst price that you accept, scaled by 1e6. 1 to 1000000.
+            side: With price: required on a two-way request. Bid: you buy. Ask: you sell.
+            timeout: Seconds for the result. Default: 30.
+        """
         data = fields({"quote_id": quote_id, "not_after": not_after, "request_id": request_id, "price": price, "side": side})
         return await self._command("accept", data, m.Match, timeout)
