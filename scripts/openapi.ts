@@ -12,6 +12,7 @@ import { bundleStreams, type Streams } from "./openapi/bundle-streams.ts";
 import { pythonModels } from "./openapi/python-models.ts";
 import { pythonProblems } from "./openapi/python-problems.ts";
 import { pythonOperations } from "./openapi/python-operations.ts";
+import { pythonSync } from "./openapi/python-sync.ts";
 import { ROOT } from "./stack/bundle.ts";
 
 process.exitCode = main(process.argv[2]);
@@ -45,12 +46,14 @@ function generated(document: OpenApi): [path: string, text: string][] {
   const source = parse(readFileSync(join(ROOT, "docs", "asyncapi.yaml"), "utf8")) as Streams;
   const schemas = document.components?.schemas ?? {};
   const streams = bundleStreams(source, schemas, document.info.version);
+  const operations = pythonOperations(document);
   const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
   return [
     ["docs/openapi.json", json(document)],
     ["docs/asyncapi.json", json(streams)],
     ["packages/client-python/src/rfq_custody/models.py", pythonModels(document, streams)],
-    ["packages/client-python/src/rfq_custody/operations.py", pythonOperations(document)],
+    ["packages/client-python/src/rfq_custody/operations.py", operations],
+    ["packages/client-python/src/rfq_custody/sync_operations.py", pythonSync(operations)],
     ["packages/client-python/src/rfq_custody/problems.py", pythonProblems(document)],
   ];
 }

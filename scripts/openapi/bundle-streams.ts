@@ -3,6 +3,7 @@
  * so that one file describes the streams.
  */
 import type { JsonSchema } from "./examples.ts";
+import { titleInline } from "./title-inline.ts";
 
 const RECORDS = "./openapi.json#/components/schemas/";
 const OWN = "#/components/schemas/";
@@ -28,6 +29,7 @@ export function bundleStreams(streams: Streams, records: Schemas, version: strin
   }
   bundled.info.version = version;
   Object.assign(bundled.components.schemas, schemas);
+  titleInline(bundled.components.schemas);
   return bundled;
 }
 

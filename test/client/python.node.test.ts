@@ -22,7 +22,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   CustodyCalls: "custody.",
   RfqCalls: "rfq.",
 };
-/** Live maps are of the TypeScript client only. Streams have a class of their own. */
+/** Live maps and streams have classes of their own. */
 const WITHOUT_CALL = new Set(["balances", "orders"]);
 
 /** `POST /rfq/accept rfq.accept`, of every method of operations.py. */

@@ -127,6 +127,17 @@ describe("reference documentation", () => {
     expect(item.description).toMatch(/Default: 30$/);
   });
 
+  it("names every enum and object of asyncapi.json, for generators of code", () => {
+    const lacking: string[] = [];
+    const { schemas, messages } = JSON.parse(read("docs/asyncapi.json")).components;
+    JSON.stringify({ ...schemas, ...messages }, (key, value) => {
+      const isModel = Array.isArray(value?.enum) || value?.properties?.constructor === Object;
+      if (isModel && !(key in schemas) && value.title === undefined) lacking.push(key);
+      return value;
+    });
+    expect(lacking).toEqual([]);
+  });
+
   it("shows makers at most six lines that sign the test vector", ({ skip }) => {
     skip(spawnSync("python3", ["--version"]).status !== 0, "Python is not installed");
     const page = read("docs/for-makers.md");

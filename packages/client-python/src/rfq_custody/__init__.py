@@ -6,8 +6,11 @@ from ._client import Client
 from ._errors import NoAnswer, Problem, WrongTerms
 from ._events import decode_event
 from ._limits import RateLimit
+from ._live import Live, Order
 from ._pages import Page, Pages
 from ._stream import Disconnected, Stream
+from ._sync import SyncPages
+from ._sync_client import SyncClient, SyncStream
 from ._transport import Login
 from ._units import cost, format_units, parse_units, price
 from ._wire import UNSET
@@ -19,13 +22,18 @@ __all__ = [
     "Auth",
     "Client",
     "Disconnected",
+    "Live",
     "Login",
     "NoAnswer",
+    "Order",
     "Page",
     "Pages",
     "Problem",
     "RateLimit",
     "Stream",
+    "SyncClient",
+    "SyncPages",
+    "SyncStream",
     "WrongTerms",
     "__version__",
     "cost",

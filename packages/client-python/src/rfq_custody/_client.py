@@ -10,8 +10,10 @@ import httpx2
 
 from ._auth import Auth
 from ._limits import RateLimit
+from ._live import Asset, Live, LiveSource, Order, asset_key
 from ._stream import Disconnected, Stream
 from ._transport import ATTEMPTS, Login, Transport
+from .models import Balance
 from .operations import AuthCalls, CustodyCalls, RfqCalls, ServiceCalls
 
 _ASSETS = re.compile(r"0x[0-9a-fA-F]{1,64}(,0x[0-9a-fA-F]{1,64}){0,199}")
@@ -49,11 +51,27 @@ class Client(ServiceCalls):
         self.auth = AuthCalls(transport)
         self.custody = CustodyCalls(transport)
         self.rfq = RfqCalls(transport)
+        self._live = LiveSource(lambda lost: self.account_stream(snapshot=True, on_disconnect=lost))
 
     def __repr__(self) -> str:
         credential = self._transport.credential
         named = "a session" if isinstance(credential, str) else repr(credential)
         return f"Client({self._transport.base_url!r}, {named})"
+
+    def orders(
+        self, *, on_disconnect: Callable[[Disconnected], None] | None = None
+    ) -> Live[str, Order]:
+        """Own open requests and quotes by id, kept current: `async with client.orders() as orders:`
+
+        A quote that has expired stays until the service has closed it, which releases its reserve.
+        """
+        return Live(self._live, lambda id_: id_, lambda account: account.orders, on_disconnect)
+
+    def balances(
+        self, *, on_disconnect: Callable[[Disconnected], None] | None = None
+    ) -> Live[Asset, Balance]:
+        """All balances, kept current. The key is `(venue_id, asset_id)`, or None for USDC."""
+        return Live(self._live, asset_key, lambda account: account.balances, on_disconnect)
 
     async def __aenter__(self) -> Self:
         return self
