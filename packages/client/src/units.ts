@@ -22,8 +22,8 @@ export function parseUnits(text: string, decimals = DECIMALS): bigint {
 }
 
 /**
- * An amount of native units in decimal, without trailing zeros. The opposite of `parseUnits`. Throws
- * `TypeError` for a number.
+ * An amount of native units in decimal, without trailing zeros. The opposite of `parseUnits`.
+ * Throws `TypeError` for a number.
  *
  * @example
  * ```ts
