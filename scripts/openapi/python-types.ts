@@ -53,7 +53,7 @@ export function typeOf(schema: JsonSchema, list = "list"): string {
   const types = [schema.type].flat().map((type) => {
     if (type === "null") return "None";
     const values = schema.enum?.filter((value) => value !== null);
-    if (String(values) === "true,false") return "bool";
+    if (values?.length === 2 && values.includes("true") && values.includes("false")) return "bool";
     if (values !== undefined) return literal(values);
     return simpleType(type, schema, list);
   });

@@ -73,8 +73,8 @@ it(
     const body = JSON.stringify({ ...event, data: {} });
     const message = { id: "account:1:7", at: Date.now(), body };
     const headers = JSON.stringify(signedHeaders(SECRETS, message));
-    const verify = (secret: string, body = message.body) =>
-      run(python("fresh"), ["-c", VERIFY, secret, body, headers]);
+    const verify = (secret: string, given = body) =>
+      run(python("fresh"), ["-c", VERIFY, secret, given, headers]);
     for (const secret of SECRETS) expect((await verify(secret)).stdout).toBe("webhook.test\n");
     await expect(verify(SECRETS[0] ?? "", "{}")).rejects.toThrow("No matching signature");
   },

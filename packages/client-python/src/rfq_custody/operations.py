@@ -849,7 +849,8 @@ class CustodyCalls:
 
         Args:
             client_withdrawal_id: Your id of the withdrawal. Repeating it never pays twice.
-                Matches `^[A-Za-z0-9._:-]{1,64}$`.
+                Case matters, unless it has the form of a UUID, which is stored in lower
+                case. Matches `^[A-Za-z0-9._:-]{1,64}$`.
             amount: Native units, at least 1.
             to_address: Mixed case must pass the EIP-55 checksum. Matches
                 `^0x[0-9a-fA-F]{40}$`.
@@ -1061,7 +1062,7 @@ class RfqCalls:
             disclose_identity: Whether makers see your user_id. Default: False.
             expires_in_secs: Seconds until the request expires. 1 to 86400. Default: 300.
             label: Your own name for it; nobody else sees it, and it need not be unique.
-                Matches `^[\\x21-\\x7e]{1,64}$`.
+                Matches `^[\\x21-\\x26\\x28-\\x7e]{1,64}$`.
             not_after: The command takes effect before this instant by the server's clock,
                 or never. With a timezone.
             idempotency_key: A repeated call with this key has no second effect for an hour.
@@ -1136,7 +1137,8 @@ class RfqCalls:
 
         Args:
             status: `all` lists ended requests too. Default: "open".
-            label: Only requests with this label. Matches `^[\\x21-\\x7e]{1,64}$`.
+            label: Only requests with this label. Matches
+                `^[\\x21-\\x26\\x28-\\x7e]{1,64}$`.
             venue_id: Venue of the asset, as in GET /config. Matches
                 `^[a-z][a-z0-9_]{0,31}$`.
             asset_id: Outcome token of the venue. Leading zeros and case are ignored.
@@ -1178,7 +1180,7 @@ class RfqCalls:
             expires_in_secs: Seconds until the quote expires, from when the service received
                 it. It is firm until then. 1 to 300. Default: 30.
             label: Your own name for it; nobody else sees it, and it need not be unique.
-                Matches `^[\\x21-\\x7e]{1,64}$`.
+                Matches `^[\\x21-\\x26\\x28-\\x7e]{1,64}$`.
             not_after: The command takes effect before this instant by the server's clock,
                 or never. With a timezone.
             idempotency_key: A repeated call with this key has no second effect for an hour.
@@ -1284,7 +1286,7 @@ class RfqCalls:
             asset_id: Outcome token of the venue. Leading zeros and case are ignored.
                 Matches `^0x[0-9a-fA-F]{1,64}$`.
             request_id: Only quotes on this request. A UUID.
-            label: Only quotes with this label. Matches `^[\\x21-\\x7e]{1,64}$`.
+            label: Only quotes with this label. Matches `^[\\x21-\\x26\\x28-\\x7e]{1,64}$`.
             timeout: Seconds for the call with its retries. Default: None, no limit.
         """
         return await self._transport.call(Call("DELETE", "/rfq/quotes", body=fields({"venue_id": venue_id, "asset_id": asset_id, "request_id": request_id, "label": label}), timeout=timeout), m.CancelledQuotes)
@@ -1308,7 +1310,7 @@ class RfqCalls:
         Args:
             status: Only quotes of this status.
             request_id: Only quotes on this request. A UUID.
-            label: Only quotes with this label. Matches `^[\\x21-\\x7e]{1,64}$`.
+            label: Only quotes with this label. Matches `^[\\x21-\\x26\\x28-\\x7e]{1,64}$`.
             venue_id: Venue of the asset, as in GET /config. Matches
                 `^[a-z][a-z0-9_]{0,31}$`.
             asset_id: Outcome token of the venue. Leading zeros and case are ignored.
@@ -1374,7 +1376,7 @@ class RfqCalls:
         Args:
             role: Only matches in which you had this role.
             label: Only matches whose request or quote you labelled so. Matches
-                `^[\\x21-\\x7e]{1,64}$`.
+                `^[\\x21-\\x26\\x28-\\x7e]{1,64}$`.
             venue_id: Venue of the asset, as in GET /config. Matches
                 `^[a-z][a-z0-9_]{0,31}$`.
             asset_id: Outcome token of the venue. Leading zeros and case are ignored.
@@ -1656,7 +1658,7 @@ class Commands(ABC):
             expires_in_secs: Seconds until the quote expires, from when the service received
                 it. It is firm until then. 1 to 300. Default: 30.
             label: Your own name for it; nobody else sees it, and it need not be unique.
-                Matches `^[\\x21-\\x7e]{1,64}$`.
+                Matches `^[\\x21-\\x26\\x28-\\x7e]{1,64}$`.
             not_after: The command takes effect before this instant by the server's clock,
                 or never. With a timezone.
             idempotency_key: A repeated call with this key has no second effect for an hour.

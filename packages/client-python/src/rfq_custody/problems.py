@@ -284,7 +284,7 @@ class WithdrawalNotCancellable(Conflict, kind="withdrawal_not_cancellable"):
 
 
 class DestinationRefused(Conflict, kind="destination_refused"):
-    """Payments to this address failed repeatedly."""
+    """The service does not pay to this address."""
 
 
 class IdempotencyInProgress(Conflict, kind="idempotency_in_progress"):
