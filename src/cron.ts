@@ -40,7 +40,7 @@ import { watchStorage } from "./platform/storage.ts";
 import { trimGroups } from "./platform/trim.ts";
 import { endLostSockets } from "./rfq/cancel-on-disconnect.ts";
 import { writeCandles } from "./rfq/candles/write-candles.ts";
-import { tellResults } from "./rfq/markets/resolve-market.ts";
+import { tellHolders } from "./rfq/markets/tell-holders.ts";
 import { closeMissedTimers } from "./rfq/cancel-after.ts";
 import { expireMissed } from "./rfq/expire.ts";
 import { closeTripped } from "./rfq/protection.ts";
@@ -77,7 +77,7 @@ export const TASKS: readonly Task[] = [
   ["anchor_audit", (env) => anchorAudit(env.DB, env.AUDIT, config(env))],
   ["deliver_notices", (env) => deliverNotices(env.DB, config(env))],
   ["measure", measure],
-  ["tell_results", tellResults],
+  ["tell_holders", tellHolders],
   ["write_candles", ({ DB }) => writeCandles(DB)],
   // At last what reads or deletes much.
   ["reconcile_recent", async (env) => !(await scanRecent(env.DB, { macKeys: config(env) }))],

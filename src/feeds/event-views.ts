@@ -9,7 +9,7 @@ export const EVENT_VIEWS = eventViews(RFQ_EVENTS, CUSTODY_EVENTS, NOTICE_EVENTS)
 
 /** Of which webhooks deliver events. Quotes are too many and end too soon. */
 export const WEBHOOK_TYPES = Object.keys(EVENT_VIEWS.views).filter((type) =>
-  /^(match\.created|deposit\..*|withdrawal\..*|protection\.tripped|account\.notice|market\.result)$/.test(
+  /^(match\.created|deposit\..*|withdrawal\..*|protection\.tripped|account\.notice|market\..*)$/.test(
     type,
   ),
 );

@@ -88,8 +88,8 @@ export function isRead(name: CommandName): boolean {
 }
 
 /**
- * A new email address always does: its old owner hears of it and of nothing after it. So does a
- * result, on which everybody who holds the token relies.
+ * A new email address always does: its old owner hears of it and of nothing after it. So do a
+ * result and another name of a market, on which everybody who holds the token relies.
  */
 export function needsTwo(
   settings: Config,
@@ -97,7 +97,7 @@ export function needsTwo(
   options: OperatorContext["options"],
 ): boolean {
   if (command === "user set-password" && options["new-email"] !== undefined) return true;
-  if (command === "market resolve") return true;
+  if (command === "market resolve" || options["correct"] !== undefined) return true;
   return settings.OPERATOR_APPROVALS === 2 && COMMANDS[command][0] === "by two";
 }
 

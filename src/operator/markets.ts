@@ -52,6 +52,7 @@ export async function set(context: OperatorContext): Promise<unknown> {
     kind: "market_set",
     subject: asset,
     reopen: flag(context, "reopen"),
+    corrects: flag(context, "correct"),
   });
 }
 
@@ -65,20 +66,26 @@ export async function importAll(context: OperatorContext): Promise<unknown> {
     kind: "markets_imported",
     subject: `${terms.length} markets`,
     reopen: false,
+    corrects: flag(context, "correct"),
   });
 }
 
 async function store(
   context: OperatorContext,
   terms: readonly MarketTerms[],
-  audited: { kind: "market_set" | "markets_imported"; subject: string; reopen: boolean },
+  change: {
+    kind: "market_set" | "markets_imported";
+    subject: string;
+    reopen: boolean;
+    corrects: boolean;
+  },
 ): Promise<unknown> {
   const assets = new Set(terms.map((market) => `${market.venue_id}:${market.asset_id}`));
   if (assets.size < terms.length)
     throw invalidRequest([{ path: "--file", message: "must name each asset once" }]);
   const result = await setMarkets(context.env, terms, {
-    reopen: audited.reopen,
-    record: recordBy(actorOf(context), audited.kind, { subjectId: audited.subject }),
+    ...change,
+    record: recordBy(actorOf(context), change.kind, { subjectId: change.subject }),
   });
   if (typeof result === "number") return { markets: terms.length, cancelled_requests: result };
   throw new OperatorRejection(result.code, REASONS[result.code](result.asset));
@@ -88,10 +95,14 @@ const REASONS: Readonly<
   Record<MarketRejection["code"], (asset: MarketRejection["asset"]) => string>
 > = {
   market_limit: () => `At most ${MAX_MARKETS} markets can be listed.`,
+  market_listed: (asset) =>
+    `${asset} is listed, so one operator changes only closes_at, category and test. To correct ` +
+    "the rest, close it (`market close`) and set it with --correct, which takes two operators.",
   market_trades: (asset) =>
     `${asset ?? "A market"} is open, so only closes_at and category can change. Close it first ` +
     "(`market close`), then set it again with --reopen.",
-  market_resolved: (asset) => `${asset ?? "A market"} has a result, so it never trades again.`,
+  market_resolved: (asset) =>
+    `${asset ?? "A market"} has a result: it keeps its name and never trades again.`,
   outcome_listed: (asset) =>
     `Another open market of the venue has the title and outcome of ${asset}. Close that first.`,
 };

@@ -11,6 +11,7 @@ const TITLES = {
   payment_not_acceptable: "The payment cannot be accepted",
   rescue_refused: "The transfer cannot be rescued",
   market_limit: "Too many markets",
+  market_listed: "The market is listed",
   market_trades: "The market is open",
   market_resolved: "The market has a result",
   outcome_listed: "The outcome is listed already",

@@ -50,6 +50,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   ledger_checkpoints: { bytes: 60 },
   login_attempts: { bytes: 225 },
   login_networks: { bytes: 92, user: "t.user_id" },
+  market_corrections: { bytes: 150 },
   market_results: { bytes: 70 },
   markets: { bytes: 165 },
   matches: { bytes: 570, user: "t.requester_id", key: "match_id" },

@@ -96,6 +96,12 @@ export const MARKET_RESULT = {
   values: ["venue", "result", "previous"],
 } as const satisfies EventForm;
 
+export const MARKET_CORRECTED = {
+  codes: { "market.corrected": 25 },
+  ids: { asset_id: 32 },
+  values: ["venue", "title", "outcome", "previous_title", "previous_outcome"],
+} as const satisfies EventForm;
+
 export const RFQ_FORMS: readonly EventForm[] = [
   REQUEST_OPENED,
   REQUEST_CLOSED,
@@ -107,4 +113,5 @@ export const RFQ_FORMS: readonly EventForm[] = [
   TRADE_PRINTED,
   PROTECTION_CHANGED,
   MARKET_RESULT,
+  MARKET_CORRECTED,
 ];

@@ -33,6 +33,7 @@ export const RFQ_EVENTS: EventTable = {
     "protection.tripped": (row) => protectionEventView(stored<ProtectionRow>(row)),
     "protection.reset": (row) => protectionEventView(stored<ProtectionRow>(row)),
     "market.result": marketResultView,
+    "market.corrected": marketCorrectedView,
     "match.created": (row, at) => matchView({ ...traded<MatchRow>(row), at }),
     "trade.printed": (row, at) => tradeView({ ...traded<TradeRow>(row), at }),
   },
@@ -54,6 +55,17 @@ function marketResultView(row: EventRow) {
     previous: number | null;
   }>(row);
   return { ...assetView(asset), result, previous };
+}
+
+function marketCorrectedView(row: EventRow) {
+  const { asset, title, outcome, previous_title, previous_outcome } = traded<{
+    asset: string;
+    title: string;
+    outcome: string;
+    previous_title: string;
+    previous_outcome: string;
+  }>(row);
+  return { ...assetView(asset), title, outcome, previous_title, previous_outcome };
 }
 
 type QuoteClosed = {

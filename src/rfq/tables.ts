@@ -4,6 +4,8 @@ export const markets = sqliteTable("markets", {
   asset: text("asset").notNull(),
   title: text("title").notNull(),
   outcome: text("outcome").notNull(),
+  /** Both, as texts are compared. */
+  folded: text("folded").notNull(),
   url: text("url"),
   eventId: text("event_id"),
   category: text("category"),

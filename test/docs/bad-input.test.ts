@@ -66,7 +66,7 @@ const bytes = (...parts: (string | number[])[]) =>
   );
 
 /** Any text is a well-formed ticket, and any visible text a label. */
-const ANY_TEXT: ReadonlySet<string> = new Set(["ticket", "label", "q"]);
+const ANY_TEXT: ReadonlySet<string> = new Set(["ticket", "label", "q", "category"]);
 
 function queryCases({ path, query }: Endpoint): Omit<Case, "sent">[] {
   const target = (text: string) => `${path}?${text}`;

@@ -216,6 +216,7 @@ it("every response and message fits docs/openapi.json and docs/asyncapi.yaml", a
     "deposit.below_minimum",
     "withdrawal.failed",
     "market.result",
+    "market.corrected",
     "skipped",
   ]);
   expect(description.types.filter((type) => !seen.has(type))).toEqual([]);

@@ -6,7 +6,7 @@ import { inOrder, type MarketQuery, pageOfMarkets } from "../../src/rfq/markets/
 
 const NOW = 1_764_551_353_797;
 
-const market: fc.Arbitrary<Market> = fc.record({
+const terms: fc.Arbitrary<Omit<Market, "folded">> = fc.record({
   asset: fc
     .tuple(fc.constantFrom("venue_one", "venue_two"), fc.nat(40))
     .map(([venue, id]) => `${venue}:0x${id.toString(16)}`),
@@ -23,6 +23,11 @@ const market: fc.Arbitrary<Market> = fc.record({
   changedGroup: fc.nat(9),
   result: fc.constant(null),
 });
+
+const market = terms.map((one): Market => ({
+  ...one,
+  folded: `${one.title}\n${one.outcome}`.toLowerCase(),
+}));
 
 const markets = fc
   .array(market, { maxLength: 30 })
@@ -75,6 +80,7 @@ it("a page of no items repeats the cursor it was given", () => {
   const one: Market = {
     asset: "venue_one:0x1",
     title: "Rain",
+    folded: "rain\nyes",
     outcome: "Yes",
     url: null,
     eventId: null,

@@ -17,7 +17,8 @@ import {
   rejectionOf,
   submit,
 } from "../support/market.ts";
-import { orderOf, sendOrder } from "../support/operator.ts";
+import { orderOf, orderOfTwo, sendOrder } from "../support/operator.ts";
+import { tellHolders } from "../../src/rfq/markets/tell-holders.ts";
 import { connect } from "../support/sockets.ts";
 import { newUser } from "../support/users.ts";
 
@@ -103,21 +104,6 @@ describe("what a market is about", () => {
       expect(await apiOf(requester).list(`/markets?${query}x`)).toEqual([]);
     }
   });
-
-  it("stays while it trades, except for its category", async () => {
-    const { asset } = await listed(options);
-    const same = { ...named(asset), title: `Question ${asset.asset_id}`, outcome: "Yes" };
-    for (const other of [
-      { "event-id": "other" },
-      { description: "Other." },
-      { "rules-url": "https://other" },
-    ]) {
-      const changed = await execute("market set", { ...same, ...options, ...other });
-      expect(changed.problem.code).toBe("market_trades");
-    }
-    const moved = await execute("market set", { ...same, ...options, category: "Climate" });
-    expect(moved).toMatchObject({ ok: true });
-  });
 });
 
 describe("a market that closes", () => {
@@ -192,7 +178,7 @@ describe("market close", () => {
     const { asset, book, requester } = await listed();
     await execute("market close", named(asset));
     const open = () => submit(command.openRequest(requester, book, { amount: 1n }));
-    await list(asset, { title: "Another title" });
+    await list(asset, { category: "Another one" });
     expect(outcomeOf(await open())).toBe("market_closed");
     await list(asset, { reopen: "true" });
     expect(outcomeOf(await open())).toBe("ok");
@@ -239,9 +225,9 @@ describe("market set", () => {
     expect(row?.actor).toBe("operator:test");
   });
 
-  it.each(["title", "outcome", "url"])("changes no %s while the market trades", async (name) => {
+  const NAMED = ["title", "outcome", "url", "event-id", "description", "rules-url"] as const;
+  it.each(NAMED)("one operator never changes the %s of a listed market", async (name) => {
     const { asset, book, requester } = await listed({ url: "https://v.example/m" });
-    const changed = { [name]: "https://evil.example/x" };
     const set = (options: object) =>
       execute("market set", {
         ...named(asset),
@@ -250,16 +236,31 @@ describe("market set", () => {
         url: "https://v.example/m",
         ...options,
       });
+    const changed = { [name]: name.endsWith("url") ? "https://evil.example/x" : "evil" };
+    const refused = { problem: { code: "market_listed" } };
     await openRequest(requester, book, { amount: 10n });
-    expect(await set(changed)).toMatchObject({ problem: { code: "market_trades" } });
-    expect(await set({})).toMatchObject({ ok: true });
+    expect(await set(changed)).toMatchObject(refused);
+    expect(await set({ category: "Weather" })).toMatchObject({ ok: true });
+    await execute("market close", named(asset));
+    expect(await set({ ...changed, reopen: "true" })).toMatchObject(refused);
+    expect(await set({ ...changed, correct: "true" })).toMatchObject({
+      result: { status: "open" },
+    });
+    expect(await set({ "closes-at": inHours(-1), reopen: "true" })).toMatchObject({ ok: true });
+    expect(await set(changed)).toMatchObject(refused);
+  });
+
+  it("changes not whether it is a test while the market trades", async () => {
+    const { asset, book, requester } = await listed();
+    const terms = { ...named(asset), title: `Question ${asset.asset_id}`, outcome: "Yes" };
+    const set = () => execute("market set", { ...terms, test: "true" });
+    await openRequest(requester, book, { amount: 10n });
+    expect(await set()).toMatchObject({ problem: { code: "market_trades" } });
     // A close that was interrupted leaves requests open.
     await env.DB.prepare("UPDATE markets SET closed_at = 1 WHERE asset = ?").bind(book).run();
-    expect(await set({ ...changed, reopen: "true" })).toMatchObject({
-      problem: { code: "market_trades" },
-    });
+    expect(await set()).toMatchObject({ problem: { code: "market_trades" } });
     await execute("market close", named(asset));
-    expect(await set({ ...changed, reopen: "true" })).toMatchObject({ ok: true });
+    expect(await set()).toMatchObject({ ok: true });
   });
 
   it("lists no outcome twice among the open markets of a venue", async () => {
@@ -269,10 +270,18 @@ describe("market set", () => {
       execute("market set", { ...named(other), title, outcome: "YES", ...options });
     const [same, elsewhere] = [newAsset(), newAsset("venue_two")];
     expect(await set(same)).toMatchObject({ problem: { code: "outcome_listed" } });
+    for (const twin of ["Question  ", "\u00a0Question\u3000", "Ｑuestion ", "QUESTION "])
+      expect(await set(same, { title: `${twin}${asset.asset_id}` })).toMatchObject({
+        problem: { code: "outcome_listed" },
+      });
+    expect(await set(same, { title: `${title}\u3164` })).toMatchObject({
+      problem: { code: "invalid_request" },
+    });
     expect(await set(elsewhere)).toMatchObject({ ok: true });
     await execute("market close", named(asset));
     expect(await set(same)).toMatchObject({ ok: true });
-    expect(await set(asset, { reopen: "true" })).toMatchObject({
+    const before = { title: `Question ${asset.asset_id}`, outcome: "Yes", reopen: "true" };
+    expect(await set(asset, before)).toMatchObject({
       problem: { code: "outcome_listed" },
     });
   });
@@ -289,6 +298,69 @@ describe("market set", () => {
     const { problem } = await execute("market set", market);
     expect(problem).toMatchObject({ code: "invalid_request" });
     expect(problem.detail).toContain(at);
+  });
+});
+
+describe("a correction of what a market is called", () => {
+  const terms = (asset: TestAsset) => ({
+    ...named(asset),
+    title: `Question ${asset.asset_id}`,
+    outcome: "Yes",
+  });
+  const correct = (asset: TestAsset, options: Record<string, string>) =>
+    orderOfTwo(
+      ["market", "set"],
+      { ...terms(asset), correct: "true", ...options },
+      { password: "" },
+    );
+
+  it("takes two operators and a closed market, and tells the holders", async () => {
+    const { asset, maker, requester } = await listed();
+    const subscriber = await connect(maker, accountStream(maker.userId));
+    const title = `Corrected ${asset.asset_id}`;
+    expect(await correct(asset, { title })).toMatchObject({ problem: { code: "market_trades" } });
+    await execute("market close", named(asset));
+    expect(await correct(asset, { title, reopen: "true" })).toMatchObject({ ok: true });
+    while (await tellHolders(env));
+    expect((await subscriber.until("market.corrected")).data).toEqual({
+      venue_id: asset.venue_id,
+      asset_id: asset.asset_id,
+      title,
+      outcome: "Yes",
+      previous_title: `Question ${asset.asset_id}`,
+      previous_outcome: "Yes",
+    });
+    const { json } = await apiOf(requester).get("/account/events?types=market.corrected&since=0");
+    expect(json["items"]).toEqual([]);
+    const found = `/markets?venue_id=${asset.venue_id}&asset_id=${asset.asset_id}`;
+    await expect
+      .poll(() => apiOf(requester).list(`${found}&q=corrected`), { timeout: 5_000 })
+      .toMatchObject([{ title, status: "open" }]);
+  });
+
+  it("ends with a result", async () => {
+    const { asset } = await listed();
+    const resolved = { ...named(asset), result: "1000000" };
+    await orderOfTwo(["market", "resolve"], resolved, { password: "" });
+    for (const options of [{ outcome: "No" }, { description: "No means yes" }])
+      expect(await correct(asset, options)).toMatchObject({ problem: { code: "market_resolved" } });
+    expect(await execute("market set", { ...terms(asset), category: "Past" })).toMatchObject({
+      ok: true,
+    });
+  });
+
+  it("of many comes in one proposal", async () => {
+    const { asset } = await listed();
+    await execute("market close", named(asset));
+    const { venue: venue_id, "asset-id": asset_id, ...rest } = terms(asset);
+    const markets = JSON.stringify([{ venue_id, asset_id, ...rest, event_id: "rain" }]);
+    expect(await execute("market import", { markets })).toMatchObject({
+      problem: { code: "market_listed" },
+    });
+    const options = { markets, correct: "true" };
+    expect(await orderOfTwo(["market", "import"], options, { password: "" })).toMatchObject({
+      ok: true,
+    });
   });
 });
 

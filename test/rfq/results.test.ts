@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { all, sql } from "../../src/platform/sql.ts";
-import { tellResults } from "../../src/rfq/markets/resolve-market.ts";
+import { tellHolders } from "../../src/rfq/markets/tell-holders.ts";
 import { accountStream } from "../../src/streams/event-log.ts";
 import { apiOf, send } from "../support/http.ts";
 import { endWithdrawal, newAsset, queueWithdrawal, type TestAsset } from "../support/ledger.ts";
@@ -25,7 +25,7 @@ const resolve = (asset: TestAsset, result: string) =>
   orderOfTwo(["market", "resolve"], { ...named(asset), result }, { password: "" });
 
 async function tellAll(bindings: Env = env): Promise<void> {
-  while (await tellResults(bindings));
+  while (await tellHolders(bindings));
 }
 
 /** The data of the user's events about the asset, oldest first. */
@@ -83,8 +83,8 @@ it("tells each holder once, also of what is pending, and nobody else", async () 
   await resolve(asset, "0");
   // A killed run and a doubled one change nothing.
   const killed = withBatch(env.DB, () => Promise.reject(new Error("Network connection lost.")));
-  await tellResults({ ...env, DB: killed }).catch(() => {});
-  await Promise.all([tellResults(env), tellResults(env)]);
+  await tellHolders({ ...env, DB: killed }).catch(() => {});
+  await Promise.all([tellHolders(env), tellHolders(env)]);
   await tellAll();
   const data = { venue_id: asset.venue_id, asset_id: asset.asset_id, result: 0, previous: null };
   expect((await subscriber.until("market.result")).data).toEqual(data);

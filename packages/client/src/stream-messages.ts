@@ -85,6 +85,15 @@ export type StreamMessage =
   | Frame<"trade.printed", Trade>
   /** What a token that the user holds pays, scaled by 1e6. `previous`: what it corrects. */
   | Frame<"market.result", MarketAsset & { result: number; previous: number | null }>
+  | Frame<
+      "market.corrected",
+      MarketAsset & {
+        title: string;
+        outcome: string;
+        previous_title: string;
+        previous_outcome: string;
+      }
+    >
   /** `match_id`: the match that tripped it. */
   | Frame<
       "protection.tripped" | "protection.reset",

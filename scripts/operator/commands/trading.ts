@@ -6,6 +6,11 @@ const MARKET = [
   needed("asset-id <0x…>", "outcome token of the venue"),
 ];
 
+const CORRECT = flag(
+  "correct",
+  "change what a closed market without a result is called; takes two operators",
+);
+
 export const TRADING_COMMANDS = {
   "venue pause": {
     argument: { name: "venue", required: true },
@@ -64,8 +69,9 @@ export const TRADING_COMMANDS = {
       flag("closes-at <time>", "RFC 3339; an earlier one cancels what is open; default: never"),
       flag("test", "for trials: left out of lists, tape and candles"),
       flag("reopen", "open it again after `market close`"),
+      CORRECT,
     ],
-    help: "list a market; what an open one is called cannot change, only when it closes",
+    help: "list a market; what a listed one is called changes only with --correct",
   },
   "market import": {
     flags: [
@@ -73,6 +79,7 @@ export const TRADING_COMMANDS = {
         "file <path>",
         "JSON list of up to 1 000 markets: GET /markets without status and result, with test",
       ),
+      CORRECT,
     ],
     help: "list many markets in one commit; others stay as they are",
   },

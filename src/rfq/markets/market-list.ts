@@ -77,9 +77,7 @@ function fits(market: Market, query: MarketQuery, now: number): boolean {
   if (status !== undefined && marketStatus(market, now) !== status) return false;
   if (query.event_id !== undefined && market.eventId !== query.event_id) return false;
   if (query.category !== undefined && market.category !== query.category) return false;
-  if (words.length === 0) return true;
-  const [title, outcome] = [market.title.toLowerCase(), market.outcome.toLowerCase()];
-  return words.every((word) => title.includes(word) || outcome.includes(word));
+  return words.every((word) => market.folded.includes(word));
 }
 
 /** The words of a search, as `fits` compares them. */

@@ -2,6 +2,7 @@
 import { type AuditRecord, commitAudited } from "../../audit/audit.ts";
 import { assetKey } from "../../assets/asset.ts";
 import { type Group, NOW } from "../../platform/commit.ts";
+import { foldText } from "../../platform/normal-text.ts";
 import { isAmong, read } from "../../platform/read.ts";
 import { type Expr, expr, first, raw, type Sql, sql } from "../../platform/sql.ts";
 import { cancelOpenRequests } from "../close-books.ts";
@@ -9,13 +10,16 @@ import { markets } from "../tables.ts";
 import { findMarket, MAX_MARKETS } from "./market-list.ts";
 import type { MarketTerms } from "./schemas.ts";
 
-/** What an asset is: it cannot change while the market trades. */
-const FIXED = ["title", "outcome", "url", "test", "event_id", "description", "rules_url"] as const;
-/** What can. */
+/** What an asset is. Once it is listed, only a correction changes it, before there is a result. */
+const NAMES = ["title", "outcome", "url", "event_id", "description", "rules_url"] as const;
+/** These cannot change while the market trades. */
+const FIXED = [...NAMES, "test"] as const;
+/** These can. */
 const FREE = ["category", "closes_at"] as const;
+const STATED = [...FIXED, ...FREE] as const;
 
 /** The columns of a market in a JSON list of lists. */
-const GIVEN = ["asset", ...FIXED, ...FREE]
+const GIVEN = ["asset", ...STATED, "folded"]
   .map((name, index) => `value ->> ${index} AS ${name}`)
   .join(", ");
 
@@ -24,28 +28,40 @@ export type Record = (effects: (group: Group) => Sql[]) => Promise<void>;
 
 /** What rejects the whole list, and an asset of it. */
 export type MarketRejection = {
-  readonly code: "market_limit" | "market_trades" | "market_resolved" | "outcome_listed";
+  readonly code:
+    | "market_limit"
+    | "market_listed"
+    | "market_trades"
+    | "market_resolved"
+    | "outcome_listed";
   readonly asset: string | null;
+};
+
+type Change = {
+  readonly reopen: boolean;
+  /** Two operators agreed on it. */
+  readonly corrects: boolean;
 };
 
 /**
  * Lists markets, or changes listed ones. An earlier close cancels what is open in a market. A
  * market that is listed for the first time keeps the requests that end before its close.
  *
- * What an asset is called, and whether it is a test, cannot change while it trades, because quotes
- * and requests were made for that. Two open markets of a venue have not the same title and outcome.
+ * What a listed asset is called, `corrects` alone changes. Neither that nor whether it is a test
+ * changes while it trades, because quotes and requests were made for it. Two open markets of a
+ * venue have not the same title and outcome.
  *
  * Returns the number of cancelled requests.
  */
 export async function setMarkets(
   env: Env,
   terms: readonly MarketTerms[],
-  { reopen, record }: { readonly reopen: boolean; readonly record: AuditRecord },
+  { record, ...change }: Change & { readonly record: AuditRecord },
 ): Promise<number | MarketRejection> {
   const rows = terms.map((market) => ({
     asset: assetKey({ venue: market.venue_id, assetId: market.asset_id }),
     closesAt: market.closes_at ?? null,
-    values: [...FIXED, ...FREE].map((name) => market[name] ?? null),
+    values: [...STATED.map((name) => market[name] ?? null), foldedName(market)],
   }));
   const assets = rows.map(({ asset }) => asset);
   const listed = await read(env.DB, ({ select }) =>
@@ -57,12 +73,15 @@ export async function setMarkets(
     record,
     when: (group) => {
       changed = group;
-      return sql`NOT EXISTS (${rejectionOf({ given, reopen, at: group.at })})`;
+      return sql`NOT EXISTS (${rejectionOf({ given, ...change, at: group.at })})`;
     },
-    statements: (group, guard) => [upsert(group, given, reopen, guard)],
+    statements: (group, guard) => [
+      ...(change.corrects ? [correction(group, given, guard)] : []),
+      upsert(group, given, change.reopen, guard),
+    ],
   });
   if (!applied) {
-    const found = await first<MarketRejection>(env.DB, rejectionOf({ given, reopen, at: NOW }));
+    const found = await first<MarketRejection>(env.DB, rejectionOf({ given, ...change, at: NOW }));
     return found ?? { code: "market_trades", asset: null };
   }
   const before = new Map(listed.map(({ asset, closesAt }) => [asset, closesAt ?? Infinity]));
@@ -79,36 +98,52 @@ export async function setMarkets(
   );
 }
 
+/** By which twins are found, and what a search looks in: a line each. */
+function foldedName({ title, outcome }: MarketTerms): string {
+  return `${foldText(title)}\n${foldText(outcome)}`;
+}
+
 /** A row for each thing that rejects the list: code and asset. None if it can be listed. */
-function rejectionOf({ given, reopen, at }: { given: string; reopen: boolean; at: Expr }): Sql {
+function rejectionOf({ given, reopen, corrects, at }: Change & { given: string; at: Expr }): Sql {
   const opens = (closesAt: Expr) => expr`(${closesAt} IS NULL OR ${closesAt} > ${at})`;
   return sql`WITH given AS (SELECT ${raw(GIVEN)} FROM json_each(${given})),
     open_after AS (
-      SELECT g.asset, g.title, g.outcome, 1 AS is_given
+      SELECT g.asset, g.folded, 1 AS is_given
       FROM given g LEFT JOIN markets m ON m.asset = g.asset
       WHERE (${reopen} OR m.closed_at IS NULL) AND ${opens(expr`g.closes_at`)}
-      UNION ALL SELECT k.asset, k.title, k.outcome, 0
+      UNION ALL SELECT k.asset, k.folded, 0
       FROM markets k WHERE k.closed_at IS NULL AND ${opens(expr`k.closes_at`)}
         AND k.asset NOT IN (SELECT asset FROM given))
-    SELECT 'market_trades' AS code, m.asset AS asset
+    SELECT 'market_resolved' AS code, m.asset AS asset
     FROM given g JOIN markets m ON m.asset = g.asset
+    WHERE m.result IS NOT NULL AND (${reopen} OR (${columns("m", NAMES)}) IS NOT (${columns("g", NAMES)}))
+    UNION ALL SELECT 'market_listed', m.asset FROM given g JOIN markets m ON m.asset = g.asset
+    WHERE NOT ${corrects} AND (${columns("m", NAMES)}) IS NOT (${columns("g", NAMES)})
+    UNION ALL SELECT 'market_trades', m.asset FROM given g JOIN markets m ON m.asset = g.asset
     WHERE (${columns("m", FIXED)}) IS NOT (${columns("g", FIXED)})
       AND ((m.closed_at IS NULL AND ${opens(expr`m.closes_at`)})
         OR EXISTS (SELECT 1 FROM requests r
           WHERE r.asset = m.asset AND r.status = 'open' AND r.expires_at > ${at}))
-    UNION ALL SELECT 'market_resolved', m.asset
-    FROM given g JOIN markets m ON m.asset = g.asset WHERE ${reopen} AND m.result IS NOT NULL
     UNION ALL SELECT 'outcome_listed', max(asset) FROM open_after
-    GROUP BY substr(asset, 1, instr(asset, ':')), lower(title), lower(outcome)
+    GROUP BY substr(asset, 1, instr(asset, ':')), folded
     HAVING count(*) > 1 AND max(is_given) = 1
     UNION ALL SELECT 'market_limit', NULL
     WHERE (SELECT count(*) FROM markets) + (SELECT count(*) FROM given
       WHERE asset NOT IN (SELECT asset FROM markets)) > ${MAX_MARKETS}`;
 }
 
+/** Before the change, so that it also has the names of before. */
+function correction(group: Group, given: string, guard: Sql): Sql {
+  return sql`INSERT INTO market_corrections
+      (asset, title, outcome, previous_title, previous_outcome, at, set_group)
+    SELECT g.asset, g.title, g.outcome, m.title, m.outcome, ${group.at}, ${group.seq}
+    FROM (SELECT ${raw(GIVEN)} FROM json_each(${given})) g JOIN markets m ON m.asset = g.asset
+    WHERE (${columns("m", NAMES)}) IS NOT (${columns("g", NAMES)}) AND ${guard}`;
+}
+
 /** A row that would not change keeps its group, so that nobody reads it again. */
 function upsert(group: Group, given: string, reopen: boolean, guard: Sql): Sql {
-  const stated = [...FIXED, ...FREE];
+  const stated = [...STATED, "folded"];
   return sql`INSERT INTO markets (asset, ${raw(stated.join(", "))}, closed_at, changed_group)
     SELECT ${raw(GIVEN)}, NULL, ${group.seq} FROM json_each(${given}) WHERE ${guard}
     ON CONFLICT (asset) DO UPDATE SET

@@ -1264,6 +1264,23 @@ class MarketResultData:
     """The result that it corrects. None if it is the first"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MarketCorrectedData:
+    """What a market is called. GET /markets has the rest, such as its description"""
+
+    venue_id: str
+    """Venue of the asset"""
+    asset_id: str
+    """Outcome token, as canonical 0x hex"""
+    title: str
+    """The question that the market settles"""
+    outcome: str
+    """The outcome for which the token pays one USDC"""
+    previous_title: str
+    """The title before"""
+    previous_outcome: str
+    """The outcome before"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeData:
     """Something that changes who may act for the account"""
 
@@ -1403,6 +1420,16 @@ class MarketResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MarketCorrected:
+    type: Literal["market.corrected"]
+    """Kind of message"""
+    stream: Stream
+    seq: Seq
+    at: Instant
+    data: MarketCorrectedData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectionMessage:
     type: Literal["protection.tripped", "protection.reset"]
     """What happened to the protection"""
@@ -1466,6 +1493,7 @@ StreamMessage = (
     | MatchCreated
     | TradePrinted
     | MarketResult
+    | MarketCorrected
     | ProtectionMessage
     | DepositMessage
     | WithdrawalMessage

@@ -101,7 +101,7 @@ class ServiceCalls:
         self,
         *,
         since: int | None = None,
-        types: Sequence[Literal["request.opened", "request.closed", "quote.opened", "quote.received", "quote.closed", "protection.tripped", "protection.reset", "market.result", "match.created", "deposit.detected", "deposit.credited", "deposit.orphaned", "deposit.quarantined", "deposit.below_minimum", "withdrawal.awaiting_approval", "withdrawal.queued", "withdrawal.submitted", "withdrawal.settled", "withdrawal.failed", "withdrawal.cancelled", "account.notice"]] | None = None,
+        types: Sequence[Literal["request.opened", "request.closed", "quote.opened", "quote.received", "quote.closed", "protection.tripped", "protection.reset", "market.result", "market.corrected", "match.created", "deposit.detected", "deposit.credited", "deposit.orphaned", "deposit.quarantined", "deposit.below_minimum", "withdrawal.awaiting_approval", "withdrawal.queued", "withdrawal.submitted", "withdrawal.settled", "withdrawal.failed", "withdrawal.cancelled", "account.notice"]] | None = None,
         limit: int | None = None,
         timeout: float | None = None,
     ) -> m.ListAccountEventsResult:
@@ -126,7 +126,7 @@ class ServiceCalls:
         password: str,
         url: str,
         totp_code: str | None = None,
-        types: Sequence[Literal["protection.tripped", "market.result", "match.created", "deposit.detected", "deposit.credited", "deposit.orphaned", "deposit.quarantined", "deposit.below_minimum", "withdrawal.awaiting_approval", "withdrawal.queued", "withdrawal.submitted", "withdrawal.settled", "withdrawal.failed", "withdrawal.cancelled", "account.notice"]] | None = None,
+        types: Sequence[Literal["protection.tripped", "market.result", "market.corrected", "match.created", "deposit.detected", "deposit.credited", "deposit.orphaned", "deposit.quarantined", "deposit.below_minimum", "withdrawal.awaiting_approval", "withdrawal.queued", "withdrawal.submitted", "withdrawal.settled", "withdrawal.failed", "withdrawal.cancelled", "account.notice"]] | None = None,
         timeout: float | None = None,
     ) -> m.NewWebhook:
         """Deliver events of your account to a URL. At most two. The first event is the notice
