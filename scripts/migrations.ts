@@ -10,6 +10,8 @@ import {
   sumOf,
 } from "./migrations/files.ts";
 import { dueMigrations } from "./migrations/generated.ts";
+import { parseArgs } from "node:util";
+import { commandText } from "../src/platform/command-text.ts";
 import { EXPECTED, expectedSource } from "./migrations/expected.ts";
 
 const USAGE = `npm run migrations [-- release | mend "<type> <name>"]
@@ -19,10 +21,14 @@ changed, and migrations/expected.json, with which cron compares the database.
 
   release                 freezes all files, at the commit that is checked out. Do it with each
                           release, because a database that has applied a file never reads it again
-  mend "trigger quotes_open"   writes a migration that makes the object as it was, or removes it if
-                          no migration makes it (alert schema_drift)`;
+  mend "trigger quotes_open" [--env <name>]   writes mend.sql, which makes the object as migrations/
+                          do, or removes one that they do not make (alert schema_drift)`;
 
-const [command, subject] = process.argv.slice(2);
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { env: { type: "string", default: "" } },
+});
+const [command, subject] = positionals;
 if (command === undefined) write();
 else if (command === "release") release();
 else if (command === "mend" && subject !== undefined) mend(subject);
@@ -59,14 +65,11 @@ function mend(object: string): void {
   const [row] = migratedDatabase()
     .prepare("SELECT sql FROM sqlite_master WHERE type = ? AND name = ?")
     .all(type, name);
-  const number = String(Number(migrationFiles().at(-1)?.slice(0, 4)) + 1).padStart(4, "0");
-  const file = `${number}_mend_${name}.sql`;
   const create = row === undefined ? "" : `${String(row["sql"])};\n`;
-  writeFileSync(
-    join(MIGRATIONS, file),
-    `-- Makes the database as the migrations before say.
-DROP ${type.toUpperCase()} IF EXISTS ${name};\n${create}`,
-  );
-  writeFileSync(EXPECTED, expectedSource());
-  console.log(`wrote migrations/${file}. Apply it: npm run wrangler -- d1 migrations apply …`);
+  const file = "mend.sql";
+  writeFileSync(file, `DROP ${type.toUpperCase()} IF EXISTS ${name};\n${create}`);
+  const local = values.env === "" ? ["--local"] : [];
+  const words = ["d1", "execute", "DB", "--file", file, "--yes", ...local];
+  const apply = commandText({ DEPLOY_ENV: values.env }, "wrangler", ...words);
+  console.log(`wrote ${file}. Read it, then run: ${apply}`);
 }

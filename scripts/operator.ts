@@ -50,27 +50,26 @@ async function main(args: string[]): Promise<number> {
 
 async function execute({
   command,
-  remote,
   env,
   dir,
   wide,
 }: Exclude<Parsed, { help: true }>): Promise<number> {
   const send = command.options?.["send"] !== undefined;
-  if (send && remote)
+  if (send && env !== undefined)
     throw new UsageError("--send works only on the local stack", commandOf(command.command));
   withFile(command);
   const words = command.command.join(" ");
   const seal = words === "journal verify" ? command.options?.["from"] : undefined;
   if (seal !== undefined && !/^[1-9]\d{0,9}$/.test(seal))
     throw new UsageError("--from must be the number of a seal", commandOf(command.command));
-  if (command.command[0] === "console") return showConsole(command, { remote, env, dir });
-  if (words === "log find" && remote && command.options?.["in"] === undefined)
+  if (command.command[0] === "console") return showConsole(command, { env, dir });
+  if (words === "log find" && env !== undefined && command.options?.["in"] === undefined)
     throw new UsageError(
-      "log find --remote needs --in: an export of Workers Logs, or what `wrangler tail` wrote",
+      "log find --env needs --in: an export of Workers Logs, or what `wrangler tail` wrote",
       commandOf(command.command),
     );
   const progress = reportProgress(words);
-  const channel = openChannel({ remote, env, dir });
+  const channel = openChannel({ env, dir });
   const call = (order: OperatorRequest) => channel.call(order);
   let response: OperatorResponse;
   try {
@@ -106,7 +105,6 @@ function showConsole({ operator, options }: OperatorRequest, where: Target): Pro
   if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)
     throw new UsageError("--port must be from 0 to 65535", commandOf(["console"]));
   const flags = [
-    ...(where.remote ? ["--remote"] : []),
     ...(where.env === undefined ? [] : ["--env", where.env]),
     ...(where.dir === undefined ? [] : ["--dir", where.dir]),
     ...(operator === undefined ? [] : ["--operator", operator]),

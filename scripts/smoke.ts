@@ -8,16 +8,19 @@ import {
   type Quote,
   type QuoteRequest,
 } from "../packages/client/src/index.ts";
+import { commandText } from "../src/platform/command-text.ts";
+import { readSettings } from "./deploy/settings.ts";
 import { readArguments, refuse } from "./stack/arguments.ts";
 import { DEMO_USERS } from "./stack/users.ts";
 
-const USAGE = `npm run smoke -- --url <url> [--users <file>] [--trade]
+const USAGE = `npm run smoke -- (--env <name> | --url <url>) [--users <file>] [--trade]
 
 Reads, logs in, makes a key, opens a socket, requests, quotes and cancels. Takes less than a minute,
 moves no money, and can be repeated. Uses the first open market for tests, else an asset that nobody
 lists. Exits with 1 at the first step that fails.
 
-  --url <url>      the service
+  --env <name>     the deployed service of deploy.<name>.json
+  --url <url>      a local service, or one that is not on its domain (then with --env)
   --users <file>   JSON list of two accounts without one-time codes, taker and maker:
                    [{"email":"…","password":"…"}, …] (default: those of a local service)
   --trade          also accepts, and trades back at the same price, in a market for tests
@@ -29,17 +32,26 @@ const STEP_MS = 10_000;
 const TERMS = { amount: 1n, expires_in_secs: 60 } as const;
 const PRICE = 1_000_000;
 const UNLISTED = "0x736d6f6b65";
-const ROLLBACK = `
-If the last deployment caused it, and it applied no migration:
-  npm run wrangler -- rollback --durable-objects-code-update-mode immediate`;
+const ROLLBACK = ["rollback", "--durable-objects-code-update-mode", "immediate"];
 
-const { url, users, trade } = readArguments(USAGE, {
+const {
+  url: given,
+  env,
+  users,
+  trade,
+} = readArguments(USAGE, {
+  env: { type: "string" },
   url: { type: "string" },
   users: { type: "string" },
   trade: { type: "boolean", default: false },
 });
+const domain = env === undefined ? undefined : readSettings(process.cwd(), env).domain;
+const url = given ?? (domain === undefined ? undefined : `https://${domain}`);
 if (url === undefined || !URL.canParse(url)) refuse("--url is required.", USAGE);
-const [takerLogin, makerLogin] = readUsers(new URL(url).hostname);
+const isLocal = /^(127\.0\.0\.1|localhost)$/.test(new URL(url).hostname);
+if (env === undefined && !isLocal) refuse("--env is required.", USAGE);
+const deployed = { DEPLOY_ENV: env ?? "" };
+const [takerLogin, makerLogin] = readUsers();
 
 /** The last step that began. */
 let current = "";
@@ -84,7 +96,7 @@ async function readPublic(guest: Client): Promise<MarketAsset> {
   if (market !== undefined) return market;
   const [venue] = venues;
   if (trade || listed_only || venue === undefined)
-    throw new Error("no market for tests is open: npm run operator -- market set --test …");
+    throw new Error("no market for tests is open: `market set --test` opens one");
   return { venue_id: venue.venue_id, asset_id: UNLISTED };
 }
 
@@ -149,15 +161,17 @@ function fail(error: unknown): never {
   console.log(
     `FAILED  ${current.padEnd(12)}${error instanceof Error ? error.message : String(error)}`,
   );
-  console.log(ROLLBACK);
+  if (!isLocal)
+    console.log(`
+If the last deployment caused it, and it applied no migration:
+  ${commandText(deployed, "wrangler", ...ROLLBACK)}`);
   process.exit(1);
 }
 
-function readUsers(host: string) {
+function readUsers() {
   const Login = z.object({ email: z.string(), password: z.string() });
   const Users = z.tuple([Login, Login]);
-  if (users === undefined && !/^(127\.0\.0\.1|localhost)$/.test(host))
-    return refuse("--users is required.", USAGE);
+  if (users === undefined && !isLocal) return refuse("--users is required.", USAGE);
   const [taker, , maker] = DEMO_USERS;
   try {
     return Users.parse(

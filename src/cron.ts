@@ -72,7 +72,7 @@ export const TASKS: readonly Task[] = [
   ["apply_email_changes", applyEmailChanges],
   ["notice_expiring_keys", noticeExpiring],
   ["alert_late", (env) => alertLateWithdrawals(env.DB, config(env))],
-  ["watch_schema", ({ DB }) => watchSchema(DB)],
+  ["watch_schema", (env) => watchSchema(env.DB, config(env))],
   ["watch_sealer", (env) => watchSealer(env.DB, config(env))],
   ["anchor_audit", (env) => anchorAudit(env.DB, env.AUDIT, config(env))],
   ["deliver_notices", (env) => deliverNotices(env.DB, config(env))],

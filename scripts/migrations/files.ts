@@ -9,6 +9,13 @@ export const MIGRATIONS = join(import.meta.dirname, "../../migrations");
 /** Checksums of the files that a release contained, as `sha256sum` writes them. */
 export const RELEASED = join(MIGRATIONS, "released.sha256");
 
+/** The same table that wrangler makes, so that `wrangler d1 migrations list` can read it. */
+export const RECORD = `CREATE TABLE IF NOT EXISTS d1_migrations(
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  name TEXT UNIQUE,
+  applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
+)`;
+
 export function migrationFiles(): string[] {
   return readdirSync(MIGRATIONS)
     .filter((name) => name.endsWith(".sql"))

@@ -1,7 +1,7 @@
 /** The way to the Worker's entrypoint `Operator`, of the local stack or of the deployed service. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { OFFLINE, ROOT } from "../stack/bundle.ts";
+import { OFFLINE } from "../stack/bundle.ts";
 import {
   callOperator,
   type OperatorRequest,
@@ -17,14 +17,14 @@ export type Call = (order: OperatorRequest, timeoutMs?: number) => Promise<Opera
 export type Channel = { call: Call; close: () => Promise<void> };
 
 export type Target = {
-  remote: boolean;
-  /** Of wrangler.<env>.json. */
+  /** Of deploy.<env>.json. Undefined: the local stack. */
   env?: string | undefined;
   dir: string | undefined;
 };
 
 export function openChannel(to: Target): Channel {
-  return to.remote ? openRemote(to.env) : { call: localCall(to.dir), close: async () => {} };
+  if (to.env !== undefined) return openRemote(to.env);
+  return { call: localCall(to.dir), close: async () => {} };
 }
 
 export function dirOf(dir: string | undefined): string {
@@ -57,7 +57,7 @@ type Proxy = {
 };
 
 /** Uses a service binding, which wrangler opens with the operator's login at the first call. */
-function openRemote(environment: string | undefined): Channel {
+function openRemote(environment: string): Channel {
   let opened: Promise<Proxy> | undefined;
   const close = async () => {
     const proxy = opened;
@@ -93,14 +93,11 @@ function openRemote(environment: string | undefined): Channel {
 }
 
 /** A configuration that has only the entrypoint of the deployed Worker. It is never deployed. */
-export async function bindingOf(environment: string | undefined, root = ROOT): Promise<string> {
-  const path = join(
-    root,
-    environment === undefined ? "wrangler.toml" : `wrangler.${environment}.json`,
-  );
-  if (!existsSync(path)) throw new Error(`${path} is missing. npm run deploy writes it.`);
-  const { unstable_readConfig } = await loadWrangler();
-  const { name, account_id, compatibility_date } = unstable_readConfig({ config: path });
+async function bindingOf(environment: string, root = process.cwd()): Promise<string> {
+  const { readSettings, wranglerConfig } = await import("../deploy/settings.ts");
+  const settings = readSettings(root, environment);
+  const { name, account_id } = settings;
+  const { compatibility_date } = wranglerConfig(root, environment, settings);
   const folder = join(root, ".wrangler");
   mkdirSync(folder, { recursive: true });
   const binding = join(folder, `operator.${name}.json`);
@@ -110,12 +107,10 @@ export async function bindingOf(environment: string | undefined, root = ROOT): P
   return binding;
 }
 
-/** Loads what most commands do not need, because it takes a second. */
-const loadWrangler = () => import("wrangler");
-
-async function openProxy(environment: string | undefined): Promise<Proxy> {
+async function openProxy(environment: string): Promise<Proxy> {
   Object.assign(process.env, OFFLINE);
-  const { getPlatformProxy } = await loadWrangler();
+  // Most commands do not need it, and it takes a second to load.
+  const { getPlatformProxy } = await import("wrangler");
   return getPlatformProxy<Proxy["env"]>({
     configPath: await bindingOf(environment),
     persist: false,

@@ -23,8 +23,11 @@ export const COMMANDS: readonly Command[] = Object.entries(DESCRIBED).map(([name
 }));
 
 const COMMON_FLAGS: readonly Flag[] = [
-  flag("remote", "use the deployed service, with your Cloudflare credentials"),
-  flag("env <name>", "with --remote: the Worker of wrangler.<name>.json"),
+  flag(
+    "env <name>",
+    "the deployed service of deploy.<name>.json, with your Cloudflare credentials",
+  ),
+  flag("remote", "the same as --env alone, which it requires"),
   flag("wide", "print ids and texts of lists in full"),
   flag("json", "print one JSON object; use `npm run -s` to suppress npm's own output"),
   flag("dir <path>", "directory of the local stack; default RFQ_DIR or .stack"),
@@ -48,7 +51,6 @@ export type Parsed =
   | {
       help: false;
       command: OperatorRequest;
-      remote: boolean;
       env: string | undefined;
       json: boolean;
       wide: boolean;
@@ -77,9 +79,10 @@ export function parseCommand(args: string[]): Parsed {
   }
   if (extra.length > (argument === undefined ? 0 : 1))
     throw new UsageError(`unexpected argument "${extra.at(-1)}"`, command);
+  if (values["remote"] === true && values["env"] === undefined)
+    throw new UsageError("--remote requires --env <name>, which names the deployment", command);
   return {
     help: false,
-    remote: values["remote"] === true,
     env: stringOf(values["env"]),
     json: values["json"] === true,
     wide: values["wide"] === true,

@@ -1,5 +1,6 @@
 /** What the operator's console shows, as text: results of commands as facts and tables. */
-import { commandText, handbookOf, termsOf } from "../../src/platform/alert-kinds.ts";
+import { handbookOf, termsOf } from "../../src/platform/alert-kinds.ts";
+import { commandText } from "../../src/platform/command-text.ts";
 import { amountText } from "./amounts.ts";
 import { fieldText, isRecord } from "./print.ts";
 import type { ServiceStatus } from "./results.ts";
@@ -173,7 +174,7 @@ function alertList(alerts: ServiceStatus["alerts"], shown: Shown): Alert[] {
       since: `${age(at, shown)} ago, ${instant(at)}`,
       detail,
       handbook: handbookOf(kind),
-      ...(terms && { command: commandText(...terms.next(subject), ...shown.flags) }),
+      ...(terms && { command: operatorText(shown, ...terms.next(subject)) }),
     };
   });
   return list.toSorted((one, other) => Number(other.now) - Number(one.now));
@@ -212,21 +213,26 @@ function withdrawalTable(withdrawals: readonly Withdrawal[], shown: Shown): Tabl
       ],
       ...(row.dead_lettered
         ? {
-            command: commandText("withdrawals", "retry", "--id", row.withdrawal_id, ...shown.flags),
+            command: operatorText(shown, "withdrawals", "retry", "--id", row.withdrawal_id),
           }
         : {}),
     })),
   };
 }
 
-function approvalTable(proposals: readonly Proposal[], { flags }: Shown): Table {
+function approvalTable(proposals: readonly Proposal[], shown: Shown): Table {
   return {
     columns: ["Ends", "Operator", "Order"],
     rows: proposals.map(({ expires_at, operator, content, proposal_id }) => ({
       cells: [instant(expires_at), operator, content],
-      command: commandText("approve", "--id", proposal_id, ...flags),
+      command: operatorText(shown, "approve", "--id", proposal_id),
     })),
   };
+}
+
+/** With the flags of the console's own command, which name its service. */
+function operatorText({ flags }: Shown, ...words: readonly string[]): string {
+  return commandText({ DEPLOY_ENV: "" }, "operator", ...words, ...flags);
 }
 
 function auditTable(events: readonly AuditEvent[]): Table {

@@ -32,7 +32,8 @@ export async function bundleWorker(
 ): Promise<BundledModule[]> {
   const manifest = createRequire(import.meta.url).resolve("wrangler/package.json");
   const wrangler = join(dirname(manifest), "bin", "wrangler.js");
-  const args = [wrangler, "deploy", "--dry-run", "--outdir", outdir, "--config", WRANGLER_CONFIG];
+  const args = [wrangler, "deploy", "--name", "rfq-custody", "--dry-run", "--outdir", outdir];
+  args.push("--config", WRANGLER_CONFIG);
   if (failpoints) args.push("--define", "FAILPOINTS:true");
   const { code, stdout, stderr } = await runChild(process.execPath, args, {
     cwd: ROOT,

@@ -1,18 +1,9 @@
 /** Applies migrations/ to a local D1 and records them as `wrangler d1 migrations apply` does. */
 import { unstable_splitSqlQuery } from "wrangler";
 import type { Miniflare } from "miniflare";
-import { migrationFiles, readMigration } from "../migrations/files.ts";
+import { migrationFiles, readMigration, RECORD } from "../migrations/files.ts";
 
 type Database = Awaited<ReturnType<Miniflare["getD1Database"]>>;
-
-/**
- * The same table that wrangler makes, so that `wrangler d1 migrations list --local` can read it.
- */
-const RECORD = `CREATE TABLE IF NOT EXISTS d1_migrations(
-  id INTEGER PRIMARY KEY AUTOINCREMENT,
-  name TEXT UNIQUE,
-  applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
-)`;
 
 /** Returns the names of the applied migrations, in order. One batch applies and records each. */
 export async function applyMigrations(database: Database): Promise<string[]> {

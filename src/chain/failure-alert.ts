@@ -1,6 +1,7 @@
 /** Alerts of Durable Objects: about rounds that fail, and about RPC endpoints that do not answer. */
 import type { AlertKind } from "../platform/alert-kinds.ts";
 import { clearAlert, raiseAlert } from "../platform/alert.ts";
+import { commandText, type Deployed } from "../platform/command-text.ts";
 import type { ChainConfig } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, sql } from "../platform/sql.ts";
@@ -9,6 +10,7 @@ import { lastingFailure } from "./rpc-transport.ts";
 
 /** Failed rounds in a row after which the alert is raised. */
 const FAILURES_TOLERATED = 10;
+const REPLACE = ["secret", "put", "RPC_URLS"];
 
 export class FailureAlert {
   readonly #kind: AlertKind;
@@ -52,6 +54,7 @@ export class EndpointAlerts {
     db: D1Database,
     object: "watcher" | "payer",
     { chain, rpc_urls }: ChainConfig,
+    settings: Deployed,
   ): Promise<void> {
     const prefix = `${chain}:${object}:`;
     const failing = rpc_urls.flatMap((url) => {
@@ -69,7 +72,7 @@ export class EndpointAlerts {
     for (const { host, method, reason } of failing) {
       const detail =
         `${host} does not answer ${method} (${reason}), for a minute or longer. The others go on ` +
-        "without it. Ask its provider, or replace it: npm run wrangler -- secret put RPC_URLS";
+        `without it. Ask its provider, or replace it: ${commandText(settings, "wrangler", ...REPLACE)}`;
       await raiseAlert(db, "endpoint_failing", prefix + host, detail);
     }
     this.#reported = subjects;

@@ -67,12 +67,12 @@ export abstract class ChainObject extends DurableObject<Env> {
     this.#firstEndpoint++;
     const context = this.#contextOf(await this.ctx.storage.get<string>("chain"));
     if (context === undefined) return;
-    const { db, chain } = context;
+    const { db, chain, settings } = context;
     let round: Round = { outcome: "failed", waitMs: activePollMs(chain) };
     try {
       const done = await this.round(context);
       await this.failing.succeeded(db, chain.chain);
-      await this.#endpoints.report(db, this.role, chain);
+      await this.#endpoints.report(db, this.role, chain, settings);
       round = done;
     } catch (error) {
       await this.failing.failed(db, chain.chain, describe(error));

@@ -4,6 +4,7 @@
  * that stop something never wait: freezing, pausing, revoking and rejecting.
  */
 import { commitAudited, detailed, recordBy, uuidTextOf } from "../audit/audit.ts";
+import { commandText } from "../platform/command-text.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { openSecret, sealSecret } from "../auth/secret-box.ts";
@@ -67,7 +68,7 @@ export async function propose(
   return {
     proposal_id: proposalId,
     status: "open",
-    next: `Another operator runs: npm run operator -- approve --id ${proposalId}`,
+    next: `Another operator runs: ${commandText(settings, "operator", "approve", "--id", proposalId)}`,
   };
 }
 

@@ -39,7 +39,7 @@ export async function readOrder(body: unknown, settings: Config): Promise<Order>
     throw new OperatorRejection(
       "operator_unknown",
       `The secret OPERATORS has no key of ${typeof operator === "string" ? operator : "nobody"}. ` +
-        "Make one with `npm run operator -- key create` and deploy its public half.",
+        "`key create` makes one. Deploy its public half.",
     );
   const { order_id, signed_at_ms, order, signature } = parse(SignedOrder, body);
   const sha256 = Buffer.from(await crypto.subtle.digest("SHA-256", utf8.encode(order)));
@@ -180,7 +180,7 @@ async function earlierAnswer(db: D1Database, settings: Config, order: Order): Pr
     throw new OperatorRejection(
       "order_unfinished",
       "This order was begun before, and its result is not known. See what it did with " +
-        "`npm run operator -- audit list`, then send a new order.",
+        "`audit list`, then send a new order.",
     );
   const box = { sealed: row.answer, masterKeyId: row.master_key_id };
   return openSecret(settings.MASTER_KEYS, box, boundTo(order.orderId));

@@ -255,7 +255,7 @@ function scopesOf(list: string): OperatorKeyScope[] {
     throw badOption(
       "scopes",
       "must not contain withdraw. The user asks for such a key with request_approval " +
-        "(POST /auth/api-keys), and then: npm run operator -- api-key approve --id <api_key_id>",
+        "(POST /auth/api-keys), and `api-key approve` takes its id",
     );
   const scopes = OPERATOR_KEY_SCOPES.filter((scope) => words.includes(scope));
   if (scopes.length < words.length)

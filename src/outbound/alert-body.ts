@@ -1,6 +1,7 @@
 /** Alerts in the forms that receivers take: ours, Events v2 of PagerDuty, and of Slack. */
 import { createHash } from "node:crypto";
-import { commandText, handbookOf, termsOf } from "../platform/alert-kinds.ts";
+import { handbookOf, termsOf } from "../platform/alert-kinds.ts";
+import { commandText, type Deployed } from "../platform/command-text.ts";
 import type { Config } from "../platform/config.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { signedHeaders } from "./sign.ts";
@@ -17,7 +18,7 @@ export type AlertEvent = {
 };
 
 type Sent = { readonly headers: Readonly<Record<string, string>>; readonly body: string };
-type Receiver = Pick<Config, "ALERT_FORMAT" | "ALERT_SECRETS" | "DEPLOYMENT">;
+type Receiver = Pick<Config, "ALERT_FORMAT" | "ALERT_SECRETS" | "DEPLOYMENT"> & Deployed;
 
 /** PagerDuty takes 1 024 characters of a summary. Details are written for people and are shorter. */
 const MAX_TEXT = 1_000;
@@ -32,20 +33,22 @@ export function alertBody(settings: Receiver, event: AlertEvent, now: number): S
     type: event.resolved ? "alert.resolved" : "alert.raised",
     timestamp: toWireTime((event.resolved ? event.resolved_at : null) ?? event.at),
     deployment: settings.DEPLOYMENT,
-    data: dataOf(event),
+    data: dataOf(settings, event),
   });
   const id = `alert-event-${event.event_id}`;
   return { headers: signedHeaders(settings.ALERT_SECRETS, { id, at: now, body }), body };
 }
 
-function dataOf({ kind, subject, detail, at, resolved_at, resolved }: AlertEvent) {
+function dataOf(settings: Deployed, event: AlertEvent) {
+  const { kind, subject, detail, at, resolved_at, resolved } = event;
   const terms = termsOf(kind);
   return {
     kind,
     subject: cut(subject),
     detail: cut(detail),
     urgency: terms?.urgency ?? "ticket",
-    next_command: terms === undefined ? null : commandText(...terms.next(subject), "--remote"),
+    next_command:
+      terms === undefined ? null : commandText(settings, "operator", ...terms.next(subject)),
     handbook: handbookOf(kind),
     raised_at: toWireTime(at),
     // A later event says so.
@@ -54,10 +57,11 @@ function dataOf({ kind, subject, detail, at, resolved_at, resolved }: AlertEvent
 }
 
 /** https://developer.pagerduty.com/docs/events-api-v2/trigger-events/ */
-function forPagerDuty({ ALERT_SECRETS, DEPLOYMENT }: Receiver, event: AlertEvent): string {
+function forPagerDuty(settings: Receiver, event: AlertEvent): string {
+  const { ALERT_SECRETS, DEPLOYMENT } = settings;
   const common = { routing_key: ALERT_SECRETS[0], dedup_key: dedupKey(DEPLOYMENT, event) };
   if (event.resolved) return JSON.stringify({ ...common, event_action: "resolve" });
-  const data = dataOf(event);
+  const data = dataOf(settings, event);
   return JSON.stringify({
     ...common,
     event_action: "trigger",
@@ -80,9 +84,9 @@ function dedupKey(deployment: string, { kind, subject }: AlertEvent): string {
 }
 
 /** https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
-function forSlack({ DEPLOYMENT }: Receiver, event: AlertEvent): string {
-  const { urgency, next_command, handbook } = dataOf(event);
-  const about = `${DEPLOYMENT}: ${event.kind} ${event.subject}`;
+function forSlack(settings: Receiver, event: AlertEvent): string {
+  const { urgency, next_command, handbook } = dataOf(settings, event);
+  const about = `${settings.DEPLOYMENT}: ${event.kind} ${event.subject}`;
   const text = event.resolved
     ? `Resolved. ${cut(about)}`
     : [

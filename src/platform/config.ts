@@ -226,6 +226,11 @@ export const Settings = z.object({
       (name) => /^[a-z0-9][a-z0-9._-]{0,63}$/.test(name),
       "must name this deployment and no other, for example acme-production",
     ),
+  /** Of deploy.<env>.json, for the commands that alerts name. A local stack has none. */
+  DEPLOY_ENV: z
+    .string()
+    .regex(/^([a-z][a-z0-9-]{0,31})?$/)
+    .default(""),
   /** `{ "<name>": "<Ed25519 public key, base64url>" }` */
   OPERATORS: json(
     z.record(z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/), z.string().regex(/^[\w-]{43}$/)),

@@ -6,6 +6,7 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import { and, eq, isNull } from "drizzle-orm";
 import { clearAlert, raiseAlert } from "./alert.ts";
+import { commandText, type Deployed } from "./command-text.ts";
 import schema from "../../migrations/expected.json" with { type: "json" };
 import { read } from "./read.ts";
 import { OWN_OBJECTS, schemaText } from "./schema-text.ts";
@@ -21,8 +22,8 @@ const EXPECTED: {
 const MAX_ALERTS = 20;
 
 /** Raises `schema_drift` for each difference, and closes it once the difference is gone. */
-export async function watchSchema(db: D1Database): Promise<void> {
-  const differences = await schemaDifferences(db);
+export async function watchSchema(db: D1Database, settings: Deployed): Promise<void> {
+  const differences = await schemaDifferences(db, settings);
   for (const [subject, detail] of [...differences].slice(0, MAX_ALERTS))
     // oxlint-disable-next-line no-await-in-loop -- One at a time, and mostly there is none.
     await raiseAlert(db, "schema_drift", subject, detail);
@@ -36,7 +37,7 @@ export async function watchSchema(db: D1Database): Promise<void> {
 }
 
 /** What differs, each with the operator's next command. */
-async function schemaDifferences(db: D1Database): Promise<Map<string, string>> {
+async function schemaDifferences(db: D1Database, settings: Deployed): Promise<Map<string, string>> {
   const applied = await all<{ name: string }>(db, sql`SELECT name FROM d1_migrations`);
   const names = new Set(applied.map(({ name }) => name));
   const due = EXPECTED.migrations.filter((name) => !names.has(name));
@@ -44,21 +45,25 @@ async function schemaDifferences(db: D1Database): Promise<Map<string, string>> {
   if (due.length > 0)
     found.set(
       "migrations",
-      `${due.join(", ")} not applied. Run: npm run wrangler -- d1 migrations apply rfq-custody --remote`,
+      `${due.join(", ")} not applied. Run: ${commandText(settings, "deploy")}`,
     );
   const later = [...names].filter((name) => !EXPECTED.migrations.includes(name));
   if (later.length > 0)
     found.set(
       "code",
-      `The database has ${later.join(", ")}. If you have applied it, run: npm run wrangler -- ` +
-        "deploy. Otherwise treat it as a break-in",
+      `The database has ${later.join(", ")}. If you have applied it, deploy the code that has it: ` +
+        `${commandText(settings, "deploy")}. Otherwise treat it as a break-in`,
     );
   // In any case, because a row of d1_migrations must hide no trigger.
-  await findObjects(db, found);
+  await findObjects(db, settings, found);
   return found;
 }
 
-async function findObjects(db: D1Database, found: Map<string, string>): Promise<void> {
+async function findObjects(
+  db: D1Database,
+  settings: Deployed,
+  found: Map<string, string>,
+): Promise<void> {
   const rows = await all<{ type: string; name: string; sql: string }>(db, sql`${raw(OWN_OBJECTS)}`);
   const present = new Map(rows.map((row) => [`${row.type} ${row.name}`, digestOf(row.sql)]));
   const differing = new Set([...present.keys(), ...Object.keys(EXPECTED.objects)]);
@@ -69,7 +74,7 @@ async function findObjects(db: D1Database, found: Map<string, string>): Promise<
     const how = actual === undefined ? "is missing" : expected === undefined ? "is new" : "differs";
     const next = object.startsWith("table ")
       ? "see docs/handbook.md"
-      : `run: npm run migrations -- mend "${object}"`;
+      : `run: ${commandText(settings, "migrations", "mend", object)}`;
     found.set(
       object,
       `${object} ${how}. Treat it as a break-in until it is explained, and ${next}`,

@@ -1,6 +1,7 @@
 /** The scans of the reconciliation: what each reads next, and what it checks of that. */
 import type { MacKeys } from "../audit/event-mac.ts";
 import { DELIVERED } from "../ledger/released.ts";
+import type { Deployed } from "../platform/command-text.ts";
 import { NOW } from "../platform/commit.ts";
 import {
   all,
@@ -52,7 +53,7 @@ const ADDRESSES_PER_CHUNK = 500;
 /** What the Worker's secrets say of rows that SQL can edit. */
 export type Keys = {
   /** Verify that the service wrote the withdrawals, and the audit events of rights. */
-  readonly macKeys: MacKeys;
+  readonly macKeys: MacKeys & Deployed;
   /** Derives deposit addresses, with which their rows are compared. */
   readonly addressOf?: AddressOf | undefined;
 };
@@ -63,11 +64,8 @@ type Scanned = {
   readonly check: (chunk: Chunk) => Promise<readonly Difference[]>;
 };
 
-function scansOf(
-  db: D1Database,
-  scan: Scan,
-  { macKeys, addressOf }: Keys,
-): Readonly<Record<ScanKind, Scanned>> {
+function scansOf(db: D1Database, scan: Scan, keys: Keys): Readonly<Record<ScanKind, Scanned>> {
+  const { macKeys } = keys;
   const each = (rows: Rows, checks: Checks) => (chunk: Chunk) =>
     checkEach({ db, rows, chunk }, checks);
   const ofTransfers = each("transfer", {
@@ -83,7 +81,7 @@ function scansOf(
     promises: (part) => checkPromises(db, part),
     payments: (part) => checkPayments(db, part),
     orders: (part) => checkOrders(db, macKeys, part),
-    credits: (part) => checkCredits(db, part),
+    credits: (part) => checkCredits(db, macKeys, part),
   });
   return {
     transfers: {
@@ -114,7 +112,7 @@ function scansOf(
     addresses: {
       // NOT INDEXED makes SQLite seek by rowid.
       next: nextOf("deposit_addresses NOT INDEXED", "rowid", ADDRESSES_PER_CHUNK),
-      check: each("address", { addresses: (part) => checkAddresses(db, addressOf, part) }),
+      check: each("address", { addresses: (part) => checkAddresses(db, keys, part) }),
     },
   };
 }

@@ -492,7 +492,9 @@ it("`reconcile` names the row and the next command", async () => {
     account: `${user.userId}/key/${apiKeyId}`,
     amount: "0",
     detail: expect.stringMatching(
-      new RegExp(`"read,trade".*"read".*npm run operator -- api-key revoke --id ${apiKeyId}$`),
+      new RegExp(
+        `"read,trade".*"read".*npm run operator -- api-key revoke --id ${apiKeyId} --env test$`,
+      ),
     ),
   });
   await all(db, set("api_keys", "scopes = 'read'", keyOf(apiKeyId)));

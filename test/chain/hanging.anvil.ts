@@ -56,7 +56,7 @@ it("an alert names the host of an endpoint that keeps hanging, until it is well"
   const round = async () => {
     await stage.mine();
     await stage.watch();
-    await alerts.report(env.DB, "watcher", stage.chain);
+    await alerts.report(env.DB, "watcher", stage.chain, { DEPLOY_ENV: "test" });
     later(31_000);
     return stage.alerts();
   };

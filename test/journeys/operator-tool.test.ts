@@ -72,7 +72,7 @@ function objectOf({ out }: Finished): {
 }
 
 it("sends a rescue only to the local stack", async () => {
-  const line = "withdrawals rescue --token native --to 0x1 --amount 1 --send --remote --json";
+  const line = "withdrawals rescue --token native --to 0x1 --amount 1 --send --env acme --json";
   const refused = await tool(line);
   expect(refused.code).toBe(2);
   expect(objectOf(refused).problem).toMatchObject({ code: "usage" });
@@ -240,7 +240,7 @@ it("shows no password for a proposal", async () => {
 it("sends wrangler's output to stderr", async () => {
   await tool("key create --name remote --deployment acme --json", { XDG_CONFIG_HOME: dir });
   // Without a login, wrangler prints an error and makes no call.
-  const result = await tool("chain status --remote --operator remote --json", {
+  const result = await tool("chain status --env acme --operator remote --json", {
     CLOUDFLARE_API_TOKEN: "",
     HOME: dir,
     XDG_CONFIG_HOME: dir,

@@ -39,7 +39,6 @@ describe("the operator's command line", () => {
     expect(parse("api-key create --email a@b.c --scopes read,withdraw --label bot --json")).toEqual(
       {
         help: false,
-        remote: false,
         json: true,
         wide: false,
         dir: undefined,
@@ -50,10 +49,15 @@ describe("the operator's command line", () => {
         },
       },
     );
-    expect(parse("venue pause venue_one --remote --operator ada")).toMatchObject({
-      remote: true,
+    expect(parse("venue pause venue_one --env acme --operator ada")).toMatchObject({
+      env: "acme",
       command: { command: ["venue", "pause", "venue_one"], options: {}, operator: "ada" },
     });
+  });
+
+  it("takes --remote only with the name of a deployment", () => {
+    expect(() => parse("chain status --remote")).toThrow("--remote requires --env <name>");
+    expect(parse("chain status --remote --env acme")).toMatchObject({ env: "acme" });
   });
 
   it.each([

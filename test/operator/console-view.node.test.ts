@@ -29,7 +29,7 @@ const RESULTS = {
   approvals: [],
   audit: { events: [], next_before: null },
 };
-const SHOWN = { now: NOW, flags: ["--remote"] };
+const SHOWN = { now: NOW, flags: ["--env", "acme"] };
 
 const alert = (kind: string, subject = "local") => ({
   kind,
@@ -99,7 +99,7 @@ describe("the view of the operator's console", () => {
     ]);
     expect(both.alerts[0]).toMatchObject({
       since: "60 min ago, 2026-01-02 11:00:00",
-      command: "npm run operator -- chain resume local --remote",
+      command: "npm run operator -- chain resume local --env acme",
       handbook: "docs/handbook.md#chain_halted",
     });
   });
@@ -131,7 +131,7 @@ describe("the view of the operator's console", () => {
       ["30 min", "1 USDC"],
     ]);
     expect(withdrawals.rows.map(({ command }) => command)).toEqual([
-      `npm run operator -- withdrawals retry --id ${ID} --remote`,
+      `npm run operator -- withdrawals retry --id ${ID} --env acme`,
       undefined,
     ]);
   });
@@ -152,7 +152,7 @@ describe("the view of the operator's console", () => {
     expect(overviewOf({ ...RESULTS, approvals }, SHOWN).tables.approvals.rows).toEqual([
       {
         cells: ["2026-01-02 12:00:01", "ada", "{}"],
-        command: `npm run operator -- approve --id ${ID} --remote`,
+        command: `npm run operator -- approve --id ${ID} --env acme`,
       },
     ]);
   });
@@ -162,7 +162,7 @@ describe("the view of the operator's console", () => {
     const [first] = overviewOf({ ...RESULTS, status: { ...STATUS, alerts } }, SHOWN).alerts;
     expect(first?.command).toBe(
       "npm run operator -- alerts close --kind withdrawal_dead_letter " +
-        String.raw`--subject 'a'\''; rm -rf ~' --reason reviewed --remote`,
+        String.raw`--subject 'a'\''; rm -rf ~' --reason reviewed --env acme`,
     );
   });
 

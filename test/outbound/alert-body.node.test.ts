@@ -19,7 +19,7 @@ const DATA = {
   subject: "polygon",
   detail: "the vault expects batch 8",
   urgency: "page",
-  next_command: "npm run operator -- chain resume polygon --remote",
+  next_command: "npm run operator -- chain resume polygon --env acme",
   handbook: "docs/handbook.md#payer_halted",
   raised_at: "2026-01-02T12:00:00.000Z",
   resolved_at: null,
@@ -31,6 +31,7 @@ function bodyOf(ALERT_FORMAT: keyof typeof ALERT_SECRETS, event: AlertEvent) {
     ALERT_FORMAT,
     ALERT_SECRETS: ALERT_SECRETS[ALERT_FORMAT],
     DEPLOYMENT: "acme",
+    DEPLOY_ENV: "acme",
   };
   const { headers, body } = alertBody(settings, event, 1_731_705_121_000);
   return { headers, body: JSON.parse(body) };
@@ -94,7 +95,7 @@ it("writes a text for Slack, in which a subject is no link and calls no channel"
   expect(bodyOf("slack", RAISED).body).toEqual({
     text:
       "PAGE. acme: payer_halted polygon\nthe vault expects batch 8\n" +
-      "Next: npm run operator -- chain resume polygon --remote (docs/handbook.md#payer_halted)",
+      "Next: npm run operator -- chain resume polygon --env acme (docs/handbook.md#payer_halted)",
   });
   expect(bodyOf("slack", RESOLVED).body).toEqual({
     text: "Resolved. acme: payer_halted polygon",
@@ -107,7 +108,7 @@ it("quotes a subject in the command, because SQL can choose it", () => {
   const event = { ...RAISED, kind: "withdrawal_dead_letter", subject: "a'; rm -rf ~" };
   expect(bodyOf("webhook", event).body.data.next_command).toBe(
     "npm run operator -- alerts close --kind withdrawal_dead_letter " +
-      String.raw`--subject 'a'\''; rm -rf ~' --reason reviewed --remote`,
+      String.raw`--subject 'a'\''; rm -rf ~' --reason reviewed --env acme`,
   );
 });
 

@@ -10,7 +10,7 @@ const db = env.DRIFTED_DB;
 beforeAll(() => applyD1Migrations(db, env.TEST_MIGRATIONS));
 
 async function openAlerts(): Promise<Map<string, string>> {
-  await watchSchema(db);
+  await watchSchema(db, { DEPLOY_ENV: "staging" });
   const { results } = await db
     .prepare(
       "SELECT subject, detail FROM alerts WHERE kind = 'schema_drift' AND resolved_at IS NULL",
@@ -64,7 +64,7 @@ describe("the watch of the schema", () => {
       await db.prepare(statement).run();
     const alerts = await openAlerts();
     expect([...alerts.keys()]).toEqual([object]);
-    expect(alerts.get(object)).toContain(`npm run migrations -- mend "${object}"`);
+    expect(alerts.get(object)).toContain(`npm run migrations -- mend '${object}' --env staging`);
     const end = async () => {
       await db.prepare(`DROP ${type} IF EXISTS ${name}`).run();
       if (before !== null) await db.prepare(before.sql).run();
@@ -87,7 +87,7 @@ describe("the watch of the schema", () => {
     await db.prepare("DELETE FROM d1_migrations WHERE name = ?").bind(last?.name).run();
     const alerts = await openAlerts();
     expect([...alerts.keys()]).toEqual(["migrations"]);
-    expect(alerts.get("migrations")).toContain("d1 migrations apply");
+    expect(alerts.get("migrations")).toContain("npm run deploy -- --env staging");
     await db.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(last?.name).run();
     expect(await openAlerts()).toEqual(new Map());
   });

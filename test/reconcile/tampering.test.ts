@@ -471,7 +471,9 @@ it("names an altered deposit address, the deposits to it and the next command", 
   );
   const { chain } = defaultChain(settings());
   const freeze = (userId: string) =>
-    expect.stringMatching(new RegExp(`Next: npm run operator -- user freeze --user-id ${userId}$`));
+    expect.stringMatching(
+      new RegExp(`Next: npm run operator -- user freeze --user-id ${userId} --env test$`),
+    );
   expect(found).toEqual(
     expect.arrayContaining([
       {

@@ -59,7 +59,7 @@ async function run(text: string, bindings: object): Promise<unknown> {
   const response = await fetch(`${inject("receiverUrl")}/order`, { method: "POST", body: text });
   const parsed = await response.json<Parsed>();
   if (parsed.help) throw new Error(`${text}: ${parsed.text}`);
-  expect(parsed.remote).toBe(true);
+  expect(parsed.env).toBe(settings().DEPLOY_ENV);
   const answer = await carryOut(parsed.command, ({ command, options }) =>
     sendOrder(orderOf(command, options), bindings),
   );

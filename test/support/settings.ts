@@ -38,6 +38,7 @@ export function testSettings(): Record<string, string> {
       venue("venue_three", 3),
     ]),
     DEPLOYMENT: "test",
+    DEPLOY_ENV: "test",
     OPERATORS: JSON.stringify({
       test: "erE6a_XaJ9iu_bHZAyNZpZ6y7uVR9P-UveJtv-wEaCs",
       second: "Fwou4hOurl7Yv_JiiuvLB7nI-L9GRXXSCGBeo4Ntt7M",

@@ -1,0 +1,20 @@
+/** The only place that writes a command for people to copy, because each must name its deployment. */
+import type { Config } from "./config.ts";
+
+export type Deployed = Pick<Config, "DEPLOY_ENV">;
+type Script = "backup" | "deploy" | "migrations" | "operator" | "smoke" | "wrangler";
+
+/** Such as `npm run operator -- chain status --env staging`, or without `--env` of a local stack. */
+export function commandText(
+  { DEPLOY_ENV }: Deployed,
+  script: Script,
+  ...words: readonly string[]
+): string {
+  const named = DEPLOY_ENV === "" ? words : [...words, "--env", DEPLOY_ENV];
+  return [`npm run ${script} --`, ...named.map(quoted)].join(" ");
+}
+
+/** As a POSIX shell reads it. Subjects of alerts come from the database. */
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", String.raw`'\''`)}'`;
+}
