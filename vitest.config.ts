@@ -18,6 +18,7 @@ const RELEASE_JOURNEYS = [
   "console-replay",
   "console-stories",
   "deadline",
+  "deploy",
   "demo",
   "generated-clients",
   "living-market",

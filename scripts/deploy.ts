@@ -1,10 +1,8 @@
 /** `npm run deploy -- --env staging` deploys the checkout to a Cloudflare account. */
 import { callRpc } from "./deploy/contracts.ts";
 import { deploy } from "./deploy/deploy.ts";
-import { readSettings } from "./deploy/settings.ts";
 import { runOperator, runWrangler } from "./deploy/wrangler.ts";
 import { readArguments, refuse } from "./stack/arguments.ts";
-import { ROOT } from "./stack/bundle.ts";
 import { runScript } from "./stack/shutdown.ts";
 
 const USAGE = `npm run deploy -- --env <name> [--plan]
@@ -23,15 +21,13 @@ const { env, plan } = readArguments(USAGE, {
 if (env === undefined || !/^[a-z][a-z0-9-]{0,31}$/.test(env)) refuse("--env is required.", USAGE);
 
 await runScript(async () => {
-  const { account_id } = readSettings(ROOT, env);
-  // Commands without a configuration need it too.
-  if (account_id !== undefined) process.env["CLOUDFLARE_ACCOUNT_ID"] = account_id;
+  const root = process.cwd();
   await deploy({
     env,
     plan,
-    root: ROOT,
-    wrangler: runWrangler(ROOT),
-    operator: runOperator(ROOT),
+    root,
+    wrangler: runWrangler(root),
+    operator: runOperator(root),
     rpc: callRpc,
     log: (line) => console.log(line),
   });

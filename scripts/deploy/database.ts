@@ -3,59 +3,42 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { OWN_OBJECTS } from "../../src/platform/schema-text.ts";
-import { digestOf, expectedObjects, migrationFiles, readMigration } from "../migrations/files.ts";
+import {
+  digestOf,
+  expectedObjects,
+  migrationFiles,
+  readMigration,
+  RECORD,
+} from "../migrations/files.ts";
 import type { Wrangler } from "./wrangler.ts";
 
 type Row = Record<string, string>;
 
 /**
- * Applies what is due. D1 splits a file by rules of its own. If it fails at one, the file goes the
- * way of imports, which has another splitter. Throws if the failure left a part of a file, because
- * nothing can tell what of it there is to do.
+ * Applies what is due in one import, which D1 does as a whole or not at all. It does not split an
+ * import's triggers wrongly, as it may those of `d1 migrations apply`.
  */
-export async function applyMigrations(wrangler: Wrangler, database: string): Promise<void> {
-  const applied = await wrangler(["d1", "migrations", "apply", database, "--remote"]);
-  if (applied.code === 0) return;
-  // Creating the table is the first thing that wrangler does, so without it nothing was applied.
-  const names = await query(wrangler, database, "SELECT name FROM d1_migrations");
-  if (names === undefined) throw new Error(applied.output);
-  const done = new Set(names.map(({ name }) => name));
-  const files = migrationFiles();
-  for (const [index, file] of files.entries()) {
-    if (done.has(file)) continue;
-    const differing = await differences(wrangler, database, files.slice(0, index));
-    if (differing.length > 0)
-      throw new Error(
-        `${file} was applied in part (${differing.slice(0, 3).join(", ")}). Of a database that is ` +
-          `new: npm run wrangler -- d1 delete ${database}, and start again. Else: Time Travel.\n` +
-          applied.output,
-      );
-    await importFile(wrangler, database, file);
-  }
-}
-
-async function importFile(wrangler: Wrangler, database: string, file: string): Promise<void> {
-  const dir = mkdtempSync(join(tmpdir(), "migration-"));
+export async function applyMigrations(wrangler: Wrangler): Promise<void> {
+  const applied = await query(wrangler, `${RECORD}; SELECT name FROM d1_migrations`);
+  const done = new Set(applied.map(({ name }) => name));
+  const due = migrationFiles().filter((file) => !done.has(file));
+  if (due.length === 0) return;
+  const dir = mkdtempSync(join(tmpdir(), "migrations-"));
   try {
-    const path = join(dir, file);
-    const record = `INSERT INTO d1_migrations (name) VALUES ('${file}');\n`;
-    writeFileSync(path, `${readMigration(file)}\n${record}`);
-    await wrangler.must(["d1", "execute", database, "--remote", "--yes", "--file", path]);
+    const path = join(dir, "due.sql");
+    const record = (file: string) => `INSERT INTO d1_migrations (name) VALUES ('${file}');\n`;
+    writeFileSync(path, due.map((file) => `${readMigration(file)}\n${record(file)}`).join(""));
+    await wrangler.must(["d1", "execute", "DB", "--remote", "--yes", "--file", path]);
   } finally {
     rmSync(dir, { recursive: true, force: true });
   }
 }
 
 /** Names the objects that differ from those that the migrations make. */
-export async function differences(
-  wrangler: Wrangler,
-  database: string,
-  files?: readonly string[],
-): Promise<string[]> {
-  const rows = await query(wrangler, database, OWN_OBJECTS.replaceAll(/\s+/g, " "));
-  if (rows === undefined) throw new Error(`${database} cannot be read`);
+export async function differences(wrangler: Wrangler): Promise<string[]> {
+  const rows = await query(wrangler, OWN_OBJECTS);
   const present = new Map(rows.map((row) => [`${row["type"]} ${row["name"]}`, row["sql"] ?? ""]));
-  const expected = expectedObjects(files);
+  const expected = expectedObjects();
   const missing = [...expected].flatMap(([object, digest]) =>
     digestOf(present.get(object) ?? "") === digest ? [] : [object],
   );
@@ -63,19 +46,14 @@ export async function differences(
 }
 
 /** Whether users may depend on secrets that were deployed with this database. */
-export async function isUsed(wrangler: Wrangler, database: string): Promise<boolean> {
-  const rows = await query(wrangler, database, "SELECT 1 FROM commit_groups LIMIT 1");
-  return rows === undefined || rows.length > 0;
+export async function isUsed(wrangler: Wrangler): Promise<boolean> {
+  return (await query(wrangler, "SELECT 1 FROM commit_groups LIMIT 1")).length > 0;
 }
 
-async function query(
-  wrangler: Wrangler,
-  database: string,
-  sql: string,
-): Promise<Row[] | undefined> {
-  const args = ["d1", "execute", database, "--remote", "--json", "--command", sql];
-  const { code, stdout } = await wrangler(args);
-  if (code !== 0) return undefined;
-  const [result] = JSON.parse(stdout) as [{ results: Row[] }];
-  return result.results;
+/** The rows of the last statement. */
+async function query(wrangler: Wrangler, sql: string): Promise<Row[]> {
+  const command = sql.replaceAll(/\s+/g, " ");
+  const args = ["d1", "execute", "DB", "--remote", "--json", "--command", command];
+  const results = JSON.parse((await wrangler.must(args)).stdout) as { results: Row[] }[];
+  return results.at(-1)?.results ?? [];
 }

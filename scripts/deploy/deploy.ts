@@ -2,13 +2,14 @@
  * The steps from an empty account to a deployed service. Each looks at the account first and does
  * what is missing, so the command can be killed anywhere and started again.
  */
-import { rmSync, writeFileSync } from "node:fs";
+import { userInfo } from "node:os";
 import { join } from "node:path";
+import { commandText } from "../../src/platform/command-text.ts";
 import { config } from "../../src/platform/config.ts";
 import { type Rpc, wrongContracts } from "./contracts.ts";
 import { applyMigrations, differences, isUsed } from "./database.ts";
 import { completed, payersOf, readSecrets, type Secrets, writeSecrets } from "./secrets.ts";
-import { type DeploySettings, readSettings, wranglerConfig } from "./settings.ts";
+import { type DeploySettings, readSettings, wranglerConfig, writeConfig } from "./settings.ts";
 import { type Run, type Wrangler, wranglerOf } from "./wrangler.ts";
 
 export type Deployment = {
@@ -22,10 +23,8 @@ export type Deployment = {
   readonly log: (line: string) => void;
 };
 
-/** Before the database exists. */
-const NO_ID = "00000000-0000-0000-0000-000000000000";
-/** Of Cloudflare: the Worker does not exist. */
-const WORKER_UNKNOWN = "[code: 10007]";
+/** What wrangler says of a Worker that does not exist. Its exit code is that of any failure. */
+const WORKER_UNKNOWN = /Worker "[^"]*" not found|\[code: (10007|10090)\]/;
 
 type Step = (
   name: string,
@@ -36,40 +35,46 @@ type Step = (
 export async function deploy(deployment: Deployment): Promise<void> {
   const { env, root, plan, log } = deployment;
   const settings = readSettings(root, env);
-  const configPath = join(root, `wrangler.${env}.json`);
-  const plain = wranglerOf(deployment.wrangler);
+  const template = wranglerConfig(root, env, settings);
+  const path = writeConfig(root, env);
+  const wrangler = wranglerOf((args, input) =>
+    deployment.wrangler([...args, "--config", path], input),
+  );
+  const account = plan ? await wrangler(["d1", "list"]) : undefined;
+  const isUnseen = account !== undefined && account.code !== 0;
+  if (isUnseen) log(`cannot see the account: ${reasonOf(account.output)}`);
   const step: Step = async (name, isDone, work) => {
+    if (isUnseen) return log(`would ${name}, unless it is there`);
     if (await isDone()) return log(`kept  ${name}`);
     if (plan) return log(`would ${name}`);
     await work();
     log(`done  ${name}`);
   };
-  const template = wranglerConfig(root, settings, NO_ID);
-  await makeResources(plain, step, template, settings);
-  const database = template.d1_databases[0]?.database_name ?? "";
-  if (!plan) {
-    const made = (await databases(plain)).find(({ name }) => name === database);
-    const final = wranglerConfig(root, settings, made?.uuid ?? NO_ID);
-    writeFileSync(configPath, `${JSON.stringify(final, null, 2)}\n`);
-  }
-  const wrangler = wranglerOf((args) => deployment.wrangler([...args, "--config", configPath]));
+  await makeResources(wrangler, step, template, settings);
   await step("migrations", never, async () => {
-    await applyMigrations(wrangler, database);
-    const differing = await differences(wrangler, database);
+    await applyMigrations(wrangler);
+    const differing = await differences(wrangler);
     if (differing.length > 0)
       throw new Error(`The schema differs from migrations/: ${differing.join(", ")}`);
   });
-  if (plan) return log("would compare contracts, deploy the Worker with its secrets, doctor");
-  await deployWorker(deployment, {
-    settings,
-    wrangler,
-    database,
-    required: template.secrets.required,
-  });
+  const given = { settings, wrangler, required: template.secrets.required };
+  if (!plan) return deployWorker(deployment, given);
+  const secrets = readSecrets(secretsPath(deployment));
+  for (const line of await wrongContracts(root, settings, secrets, deployment.rpc))
+    log(`left  ${line}`);
+  log("would deploy the Worker with its secrets, doctor");
 }
+
+/** The message of wrangler's error, without the help around it. */
+function reasonOf(output: string): string {
+  return /\[ERROR\] (.*)/.exec(output)?.[1] ?? output;
+}
+
+const secretsPath = ({ root, env }: Deployment) => join(root, `.secrets.${env}.json`);
 
 const never = async () => false;
 
+/** All at once, because wrangler takes two seconds to start. */
 async function makeResources(
   wrangler: Wrangler,
   step: Step,
@@ -78,47 +83,47 @@ async function makeResources(
 ): Promise<void> {
   const succeeds = (args: readonly string[]) => async () => (await wrangler(args)).code === 0;
   const run = (args: readonly string[]) => async () => void (await wrangler.must(args));
-  const name = d1?.database_name ?? "";
-  const isThere = async () => (await databases(wrangler)).some((one) => one.name === name);
-  await step(`database ${name}`, isThere, run(["d1", "create", name, "--location", location]));
-  for (const { queue } of queues.consumers)
-    await step(
-      `queue ${queue}`,
-      succeeds(["queues", "info", queue]),
-      run(["queues", "create", queue]),
-    );
-  for (const { binding, bucket_name: bucket } of r2_buckets) {
-    const create = ["r2", "bucket", "create", bucket, "--location", location];
-    await step(`bucket ${bucket}`, succeeds(["r2", "bucket", "info", bucket]), run(create));
-    // Nobody, not even with the account's token, can then change what the service wrote.
-    const lock = binding === "AUDIT" ? "audit" : "journal";
-    const isLocked = async () => {
-      const { code, stdout } = await wrangler(["r2", "bucket", "lock", "list", bucket]);
-      return code === 0 && new RegExp(`\\b${lock}\\b`).test(stdout.replaceAll(bucket, ""));
+  const database = async (name: string) => {
+    const isThere = async () => {
+      const { stdout } = await wrangler.must(["d1", "list", "--json"]);
+      return (JSON.parse(stdout) as { name: string }[]).some((one) => one.name === name);
     };
+    await step(`database ${name}`, isThere, run(["d1", "create", name, "--location", location]));
+  };
+  const queue = async (name: string) =>
+    step(`queue ${name}`, succeeds(["queues", "info", name]), run(["queues", "create", name]));
+  const bucket = async (name: string, lock: string) => {
+    const looked = wrangler(["r2", "bucket", "lock", "list", name]);
+    const isThere = async () => (await looked).code === 0;
+    const create = ["r2", "bucket", "create", name, "--location", location];
+    await step(`bucket ${name}`, isThere, run(create));
+    // Nobody, not even with the account's token, can then change what the service wrote.
+    const isLocked = async () =>
+      (await isThere()) &&
+      new RegExp(`\\b${lock}\\b`).test((await looked).stdout.replaceAll(name, ""));
     const rule = [lock, `${lock}/`, "--retention-indefinite", "--force"];
-    await step(`lock ${bucket}`, isLocked, run(["r2", "bucket", "lock", "add", bucket, ...rule]));
-  }
-}
-
-async function databases(wrangler: Wrangler): Promise<{ name: string; uuid: string }[]> {
-  const { stdout } = await wrangler.must(["d1", "list", "--json"]);
-  return JSON.parse(stdout) as { name: string; uuid: string }[];
+    await step(`lock ${name}`, isLocked, run(["r2", "bucket", "lock", "add", name, ...rule]));
+  };
+  const made = await Promise.allSettled([
+    database(d1?.database_name ?? ""),
+    ...queues.consumers.map((one) => queue(one.queue)),
+    ...r2_buckets.map(({ binding, bucket_name }) =>
+      bucket(bucket_name, binding === "AUDIT" ? "audit" : "journal"),
+    ),
+  ]);
+  for (const one of made) if (one.status === "rejected") throw one.reason;
 }
 
 type Given = {
   settings: DeploySettings;
   wrangler: Wrangler;
-  database: string;
   required: string[];
 };
 
-async function deployWorker(
-  { env, root, rpc, operator, log }: Deployment,
-  given: Given,
-): Promise<void> {
+async function deployWorker(deployment: Deployment, given: Given): Promise<void> {
+  const { env, root, rpc, operator, log } = deployment;
   const { settings, wrangler, required } = given;
-  const path = join(root, `.secrets.${env}.json`);
+  const path = secretsPath(deployment);
   const { secrets, missing } = await secretsOf(path, given);
   log(`done  secrets: ${missing.length} new, in ${path}`);
   const wrong = await wrongContracts(root, settings, secrets, rpc);
@@ -128,10 +133,10 @@ async function deployWorker(
   }
   log("kept  contracts");
   if (required.every((name) => name in secrets))
-    config({ ...wranglerConfig(root, settings, NO_ID).vars, ...secrets });
-  await upload(wrangler, `${path}.sent`, missing, secrets);
+    config({ ...wranglerConfig(root, env, settings).vars, ...secrets });
+  await upload(wrangler, missing, secrets);
   log(`done  Worker ${settings.name}`);
-  const args = ["doctor", "--remote", "--env", env, "--json"];
+  const args = ["doctor", "--env", env, "--json"];
   const { code, stdout } = await operator(args);
   log(code === 0 ? "done  doctor" : `left  doctor: ${stdout.trim() || "not reachable"}`);
   for (const line of left(env, settings, secrets)) log(`left  ${line}`);
@@ -140,17 +145,13 @@ async function deployWorker(
 /** Sends the missing secrets with the Worker, which does not start without them. */
 async function upload(
   wrangler: Wrangler,
-  path: string,
   missing: readonly string[],
   secrets: Secrets,
 ): Promise<void> {
   if (missing.length === 0) return void (await wrangler.must(["deploy"]));
-  writeSecrets(path, Object.fromEntries(missing.map((name) => [name, secrets[name] ?? ""])));
-  try {
-    await wrangler.must(["deploy", "--secrets-file", path]);
-  } finally {
-    rmSync(path, { force: true });
-  }
+  const sent = Object.fromEntries(missing.map((name) => [name, secrets[name] ?? ""]));
+  // A file of them would stay behind if this process were killed.
+  await wrangler.must(["deploy", "--secrets-file", "/dev/stdin"], JSON.stringify(sent));
 }
 
 /**
@@ -159,15 +160,15 @@ async function upload(
  */
 async function secretsOf(
   path: string,
-  { settings, wrangler, database, required }: Given,
+  { settings, wrangler, required }: Given,
 ): Promise<{ secrets: Secrets; missing: string[] }> {
   const listed = await wrangler(["secret", "list", "--format", "json"]);
-  if (listed.code !== 0 && !listed.output.includes(WORKER_UNKNOWN)) throw new Error(listed.output);
+  if (listed.code !== 0 && !WORKER_UNKNOWN.test(listed.output)) throw new Error(listed.output);
   const there = listed.code === 0 ? (JSON.parse(listed.stdout) as { name: string }[]) : [];
   const missing = required.filter((name) => !there.some((one) => one.name === name));
   const known = readSecrets(path);
   const unknown = missing.filter((name) => !(name in known));
-  if (unknown.includes("ADDRESS_KEY") && (await isUsed(wrangler, database)))
+  if (unknown.includes("ADDRESS_KEY") && (await isUsed(wrangler)))
     throw new Error(`The database is in use, so its secrets must be in ${path}. Put them back.`);
   const secrets = { ...known, ...completed(missing, known, settings) };
   writeSecrets(path, secrets);
@@ -176,6 +177,9 @@ async function secretsOf(
 
 function left(env: string, settings: DeploySettings, secrets: Secrets): string[] {
   const { domain, operators, deployment } = settings;
+  const command = commandText.bind(undefined, { DEPLOY_ENV: env });
+  const named = ["--deployment", deployment];
+  const url = `https://${settings.name}.<account>.workers.dev`;
   return [
     ...payersOf(secrets).map(
       ([chain, account]) =>
@@ -185,8 +189,8 @@ function left(env: string, settings: DeploySettings, secrets: Secrets): string[]
     `copy .secrets.${env}.json to your secret store, then delete it`,
     ...(Object.keys(operators).length > 0
       ? []
-      : [`npm run operator -- key create --name <you> --deployment ${deployment}`]),
+      : [command("operator", "key", "create", "--name", userInfo().username, ...named)]),
     domain === undefined ? "a domain" : `the settings of ${domain} (docs/deploy.md, Domain)`,
-    `npm run smoke -- --url https://${domain ?? `${settings.name}.<account>.workers.dev`} --users …`,
+    command("smoke", ...(domain === undefined ? ["--url", url] : []), "--users", "users.json"),
   ];
 }

@@ -1,5 +1,5 @@
 /** The settings of one deployment, and the configuration that wrangler gets for it. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
 import { experimental_readRawConfig } from "wrangler";
@@ -50,25 +50,34 @@ export function readSettings(root: string, env: string): DeploySettings {
 }
 
 /** The part of wrangler.toml that differs between deployments. */
-export type WranglerConfig = {
+type WranglerConfig = {
   name: string;
   account_id?: string;
   secrets: { required: string[] };
   vars: Record<string, string>;
-  d1_databases: { database_name: string; database_id: string }[];
+  d1_databases: { database_name: string }[];
   r2_buckets: { binding: string; bucket_name: string }[];
   queues: { consumers: { queue: string }[] };
   ratelimits: { namespace_id: string }[];
 } & Record<string, unknown>;
 
+/** Writes wrangler.<env>.json, which follows from deploy.<env>.json alone. Returns its path. */
+export function writeConfig(root: string, env: string): string {
+  const path = join(root, `wrangler.${env}.json`);
+  const config = wranglerConfig(root, env, readSettings(root, env));
+  writeFileSync(path, `${JSON.stringify(config, null, 2)}\n`);
+  return path;
+}
+
 /**
  * The configuration of a deployment, made from wrangler.toml, whose `[env.*]` would inherit neither
  * bindings nor variables. Names that begin with `rfq-custody` begin with the deployment's instead.
+ * wrangler finds the database by its name.
  */
 export function wranglerConfig(
   root: string,
+  env: string,
   settings: DeploySettings,
-  databaseId: string,
 ): WranglerConfig {
   const { rawConfig } = experimental_readRawConfig({ config: join(root, "wrangler.toml") });
   const base = JSON.parse(
@@ -77,6 +86,7 @@ export function wranglerConfig(
   const { domain, placement, account_id, vars } = settings;
   return {
     ...base,
+    name: settings.name,
     ...(account_id !== undefined && { account_id }),
     ...(placement !== undefined && { placement: { region: placement } }),
     ...(domain !== undefined && {
@@ -89,12 +99,12 @@ export function wranglerConfig(
     vars: {
       ...base.vars,
       DEPLOYMENT: settings.deployment,
+      DEPLOY_ENV: env,
       BOOK_LOCATION: settings.location,
       CHAINS: JSON.stringify(settings.chains),
       VENUES: JSON.stringify(settings.venues),
       ...vars,
     },
-    d1_databases: base.d1_databases.map((one) => ({ ...one, database_id: databaseId })),
     ratelimits: base.ratelimits.map((one, index) => ({
       ...one,
       namespace_id: String(settings.rate_limit_ids_from + index),

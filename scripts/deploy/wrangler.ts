@@ -1,40 +1,46 @@
 /** Runs wrangler as a child. */
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { OFFLINE } from "../stack/bundle.ts";
+import { OFFLINE, ROOT } from "../stack/bundle.ts";
 import { type Ran, runChild } from "../stack/run-child.ts";
 
-export type Run = (args: readonly string[]) => Promise<Ran>;
+export type Run = (args: readonly string[], input?: string) => Promise<Ran>;
 
 export type Wrangler = {
-  (args: readonly string[]): Promise<Ran & { readonly output: string }>;
+  (args: readonly string[], input?: string): Promise<Ran & { readonly output: string }>;
   /** Throws what it printed if it fails. */
-  must: (args: readonly string[]) => Promise<Ran>;
+  must: Run;
 };
 
 export function wranglerOf(run: Run): Wrangler {
-  const call = async (args: readonly string[]) => {
-    const ran = await run(args);
+  const call = async (args: readonly string[], input?: string) => {
+    const ran = await run(args, input);
     return { ...ran, output: `${ran.stdout}\n${ran.stderr}`.trim() };
   };
-  const must = async (args: readonly string[]) => {
-    const ran = await call(args);
+  const must: Run = async (args, input) => {
+    const ran = await call(args, input);
     if (ran.code !== 0) throw new Error(`wrangler ${args.join(" ")}:\n${ran.output}`);
     return ran;
   };
   return Object.assign(call, { must });
 }
 
-const PROGRAM = join(
+export const PROGRAM = join(
   dirname(createRequire(import.meta.url).resolve("wrangler/package.json")),
   "bin/wrangler.js",
 );
 
 export const runWrangler = (root: string): Run => runNode(root, PROGRAM);
 
-export const runOperator = (root: string): Run => runNode(root, "scripts/operator.ts");
+export const runOperator = (root: string): Run => runNode(root, join(ROOT, "scripts/operator.ts"));
 
 function runNode(root: string, program: string): Run {
   const env = { ...process.env, ...OFFLINE, CI: "true", NO_COLOR: "1" };
-  return (args) => runChild(process.execPath, [program, ...args], { cwd: root, env });
+  return (args, input) => {
+    if (input === undefined)
+      return runChild(process.execPath, [program, ...args], { cwd: root, env });
+    // Node's pipe is a socket, which /dev/stdin cannot open.
+    const piped = ["-c", 'cat | "$@"', "sh", process.execPath, program, ...args];
+    return runChild("sh", piped, { cwd: root, env, input });
+  };
 }

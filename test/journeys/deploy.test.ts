@@ -1,0 +1,118 @@
+/** `npm run deploy` wherever it was killed, with several accounts, and when something is wrong. */
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { expect, it } from "vitest";
+import {
+  changeSettings,
+  deployOnce,
+  newScene,
+  runScript,
+  type Scene,
+  secretsPath,
+  shown,
+} from "../deploy/scene.ts";
+
+/** Each start of wrangler takes seconds. */
+const PATIENCE_MS = 3_600_000;
+
+async function deployed(scene: Scene): Promise<string[]> {
+  const { code, lines } = await deployOnce(scene);
+  const { unknown } = scene.cloudflare;
+  expect({ code, unknown }, lines.join("\n")).toEqual({ code: 0, unknown: [] });
+  return lines;
+}
+
+async function refused(scene: Scene, reason: string | RegExp): Promise<void> {
+  const { code, lines } = await deployOnce(scene);
+  expect(code).toBe(1);
+  expect(lines.join("\n")).toMatch(reason);
+}
+
+it(
+  "makes the same account wherever it was killed, then rolls back",
+  async () => {
+    const whole = await newScene();
+    await deployed(whole);
+    // Each run is killed after the first change that no run has made before. The account before a
+    // change is the account after the one before it.
+    const one = await newScene();
+    const made = new Set<string>();
+    for (let code: number | null = null; code === null;) {
+      const counts = new Map<string, number>();
+      const killAt = (call: string) => {
+        const name = call.replaceAll(/[0-9a-f-]{32,}/g, "…");
+        const count = (counts.get(name) ?? 0) + 1;
+        counts.set(name, count);
+        return !made.has(`${name} ${count}`) && made.add(`${name} ${count}`).size > 0;
+      };
+      ({ code } = await deployOnce(one, { killAt }));
+      expect(readdirSync(one.root).filter((name) => name.includes(".sent"))).toEqual([]);
+    }
+    expect(made.size).toBeGreaterThan(20);
+    expect(shown(one)).toEqual(shown(whole));
+
+    const { deployed: versions } = one.cloudflare.account.workers.get("acme-staging")!;
+    const [bad] = versions;
+    const rollback = ["rollback", "--yes", "--message", "bad", "--env", "staging"];
+    expect(await runScript(one, {}, "wrangler.ts", ...rollback)).toMatchObject({ code: 0 });
+    expect(versions[0]).not.toBe(bad);
+  },
+  PATIENCE_MS,
+);
+
+it(
+  "asks which of two accounts is meant, and completes one in which half exists",
+  async () => {
+    const scene = await newScene(2);
+    await refused(scene, /More than one account available[^]*1a1a/);
+    const [first, second] = scene.cloudflare.accounts;
+    changeSettings(scene, { account_id: second!.id });
+    second!.addDatabase("acme-staging");
+    second!.queues.set("acme-staging-withdrawals", { id: "b".repeat(32), consumers: [] });
+    second!.buckets.set("acme-staging-audit", { location: "weur", rules: [] });
+    const lines = await deployed(scene);
+    expect(lines).toEqual(expect.arrayContaining(["kept  database acme-staging"]));
+    expect(lines).toEqual(expect.arrayContaining(["done  lock acme-staging-audit"]));
+    expect([first!.workers.size, second!.workers.size]).toEqual([0, 1]);
+  },
+  PATIENCE_MS,
+);
+
+it(
+  "plans without a login, and says what it cannot see",
+  async () => {
+    const scene = await newScene();
+    scene.chain.code = "0x02";
+    const plan = (env: Record<string, string>) => deployOnce(scene, { env }, "--plan");
+    const blind = await plan({ CLOUDFLARE_API_TOKEN: "" });
+    expect(blind.code, blind.lines.join("\n")).toBe(0);
+    expect(blind.lines.join("\n")).toMatch(/cannot see the account: .*CLOUDFLARE_API_TOKEN/);
+    expect(blind.lines).toContain("would database acme-staging, unless it is there");
+    expect(blind.lines.join("\n")).toContain("left  polygon: no Vault of this checkout");
+    const seeing = await plan({});
+    expect(seeing.lines).toContain("would database acme-staging");
+    expect(shown(scene)).toEqual(shown(await newScene()));
+    expect(existsSync(secretsPath(scene))).toBe(false);
+  },
+  PATIENCE_MS,
+);
+
+it(
+  "stops before it harms a deployment",
+  async () => {
+    const scene = await newScene();
+    const { account } = scene.cloudflare;
+    scene.chain.code = "0x02";
+    await refused(scene, /no Vault of this checkout[^]*operator of polygon: 0x/);
+    expect(account.workers.size).toBe(0);
+
+    scene.chain.code = "0x01";
+    const db = account.db("acme-staging");
+    db.exec("INSERT INTO commit_groups VALUES (1, x'00', 1, 0)");
+    rmSync(secretsPath(scene));
+    await refused(scene, "The database is in use");
+
+    db.exec("CREATE TABLE foreign_table (a)");
+    await refused(scene, "table foreign_table");
+  },
+  PATIENCE_MS,
+);
