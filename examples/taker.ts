@@ -6,7 +6,14 @@
  * `Bid` buys the outcome token with USDC, `Ask` sells it. The amount is in millionths of a token.
  * LIMIT_PRICE is the worst price to accept, scaled by 1e6. WAIT_SECS is how long it waits.
  */
-import { type Client, type Quote, type QuoteRequest, type Side } from "@rfq-custody/client";
+import {
+  type Client,
+  type Match,
+  Problem,
+  type Quote,
+  type QuoteRequest,
+  type Side,
+} from "@rfq-custody/client";
 import { clientOfEnvironment, priceSetting, refuse, runProgram, wholeSetting } from "./settings.ts";
 
 /** A request without `expires_in_secs` stays open this long. */
@@ -32,14 +39,14 @@ await runProgram(async () => {
   const request = await client.rfq.request(terms);
   console.log(`asked: ${side} ${request.amount} of ${asset_id}, request ${request.request_id}`);
   console.log(`waiting ${waitSecs} s for quotes`);
-  const best = await bestQuote(client, request);
-  if (best === undefined) {
+  // The first quote is seldom the best.
+  await new Promise((resolve) => setTimeout(resolve, waitSecs * 1_000));
+  const match = await acceptBest(client, request);
+  if (match === undefined) {
     await client.rfq.cancelRequest(request);
     console.log("no quote within the limit; the request is cancelled");
     return 1;
   }
-  // A repeated accept returns the same match, so the client may repeat it after a lost response.
-  const match = await client.rfq.accept(best);
   console.log(
     `matched: ${match.amount} for ${match.usdc_amount} USDC units at ${match.price / 1e6}, ` +
       `match ${match.match_id}`,
@@ -49,9 +56,24 @@ await runProgram(async () => {
   return 0;
 });
 
-/** Waits the whole time, because the first quote is seldom the best. */
+/** Accepts the best quote, or the next one if its maker was faster to end it. */
+async function acceptBest(client: Client, request: QuoteRequest): Promise<Match | undefined> {
+  for (;;) {
+    const best = await bestQuote(client, request);
+    if (best === undefined) return undefined;
+    try {
+      // A repeated accept returns the same match, so the client may repeat it after a lost response.
+      return await client.rfq.accept(best);
+    } catch (error) {
+      const isGone =
+        error instanceof Problem && ["quote_expired", "quote_not_open"].includes(error.code);
+      if (!isGone) throw error;
+      console.log(`${error.code}: trying the next quote`);
+    }
+  }
+}
+
 async function bestQuote(client: Client, { request_id }: QuoteRequest): Promise<Quote | undefined> {
-  await new Promise((resolve) => setTimeout(resolve, waitSecs * 1_000));
   // Best for the requester first.
   const { items } = await client.rfq.quotes({ request_id, status: "open", limit: 1 }).page();
   return items.find(({ price }) => (side === "Bid" ? price <= limit : price >= limit));

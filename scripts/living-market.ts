@@ -7,11 +7,12 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Client,
+  type LiveRequests,
   type MarketAsset,
+  NoAnswer,
   Problem,
   type QuoteRequest,
   type Side,
-  type Stream,
 } from "../packages/client/src/index.ts";
 import { Dice } from "./soak/dice.ts";
 import { LOCAL_VENUES } from "./stack/local-venues.ts";
@@ -78,25 +79,30 @@ class FairPrices {
 /** Resolves when the makers listen. `stop` ends all of them. */
 export async function startLivingMarket(options: Options): Promise<{ stop(): void }> {
   const fair = new FairPrices(options.markets);
-  const streams: Stream[] = [];
+  const venues: LiveRequests[] = [];
   const stopping = new AbortController();
   const makers = options.traders.filter(({ role }) => role === "maker");
   for (const { client } of makers) {
     const greed = dice.between(0, GREED);
     for (const venue_id of LOCAL_VENUES) {
-      const stream = client.venueStream({ venue_id });
-      streams.push(stream);
-      quoteAll(stream, (request) => priceFor(fair, request, greed), options.log).catch(ignore);
+      const requests = client.requests({ venue_id });
+      venues.push(requests);
+      requests
+        .keepQuoted(async (request, side) => {
+          const price = priceFor(fair, { ...request, side }, greed);
+          if (price !== undefined) await quote(requests, { ...request, side }, price, options.log);
+        })
+        .catch(ignore);
     }
   }
-  await Promise.all(streams.map((stream) => stream.ready()));
+  await Promise.all(venues.map((requests) => requests.ready()));
   for (const { client, role } of options.traders)
     if (role === "taker") void takeTurns(client, { ...options, stopped: stopping.signal });
   return {
     stop: () => {
       stopping.abort();
       fair.stop();
-      for (const stream of streams) stream.close();
+      for (const requests of venues) requests.close();
     },
   };
 }
@@ -113,24 +119,15 @@ function priceFor(
   return clamp(request.side === "Bid" ? middle + margin : middle - margin);
 }
 
-async function quoteAll(
-  stream: Stream,
-  price: (request: QuoteRequest & { side: Side }) => number | undefined,
+async function quote(
+  requests: LiveRequests,
+  { request_id, side }: QuoteRequest & { side: Side },
+  price: number,
   log: (line: string) => void,
 ): Promise<void> {
-  for await (const message of stream) {
-    if (message.type !== "request.opened") continue;
-    const request = message.data;
-    for (const side of request.side === "TwoWay" ? (["Bid", "Ask"] as const) : [request.side]) {
-      const offered = price({ ...request, side });
-      if (offered === undefined) continue;
-      const { request_id } = request;
-      // Not awaited: the next request must not wait.
-      stream
-        .quote({ request_id, side, price: offered, expires_in_secs: QUOTE_LIFE_SECS })
-        .catch((error: unknown) => complain(error, log));
-    }
-  }
+  await requests
+    .quote({ request_id, side, price, expires_in_secs: QUOTE_LIFE_SECS })
+    .catch((error: unknown) => complain(error, log));
 }
 
 async function takeTurns(
@@ -166,6 +163,7 @@ async function take(client: Client, { venue_id, asset_id }: MarketAsset): Promis
 /** What happens in any market is not said: a quote that came too late, or funds that ran out. */
 function complain(error: unknown, log: (line: string) => void): void {
   if (error instanceof Problem && [404, 409].includes(error.status)) return;
+  if (error instanceof NoAnswer) return;
   if (error instanceof Error && /closed|abort/i.test(error.message)) return;
   log(`living market: ${error instanceof Error ? error.message : String(error)}`);
 }

@@ -5,10 +5,10 @@
 import type { Address } from "viem";
 import {
   type Client,
+  type LiveRequests,
   Problem,
   type QuoteRequest,
   type Side,
-  type Stream,
 } from "../packages/client/src/index.ts";
 import type { Faucet } from "./stack/faucet.ts";
 import { LOCAL_VENUES } from "./stack/local-venues.ts";
@@ -38,57 +38,46 @@ export async function startMarketMaker(
   const { client, log } = options;
   const [current] = (await client.custody.depositAddresses()).filter((address) => address.current);
   const address = (current ?? (await client.custody.createDepositAddress())).address as Address;
-  const streams = LOCAL_VENUES.map((venue_id) => client.venueStream({ venue_id }));
-  await Promise.all(streams.map((stream) => stream.ready()));
-  for (const stream of streams) {
-    listen(stream, { ...options, address }).catch((error: unknown) =>
-      log(`market maker: stream ended: ${text(error)}`),
-    );
+  const venues = LOCAL_VENUES.map((venue_id) => client.requests({ venue_id }));
+  await Promise.all(venues.map((requests) => requests.ready()));
+  for (const requests of venues) {
+    const maker = { ...options, requests, address, skipped: new WeakSet<QuoteRequest>() };
+    requests
+      .keepQuoted((request, side) => quote(maker, request, side))
+      .catch((error: unknown) => log(`market maker: stream ended: ${text(error)}`));
   }
   return {
     stop: async () => {
-      for (const stream of streams) stream.close();
+      for (const requests of venues) requests.close();
       await client.rfq.cancelQuotes();
     },
   };
 }
 
-type MarketMaker = MarketMakerOptions & { address: Address };
+type MarketMaker = MarketMakerOptions & {
+  requests: LiveRequests;
+  address: Address;
+  /** Requests of which it has said why it does not quote them. */
+  skipped: WeakSet<QuoteRequest>;
+};
 /** A request with the side on which it is quoted. */
 type OneSided = QuoteRequest & { side: Side };
-const SIDES: readonly Side[] = ["Bid", "Ask"];
 
-async function listen(stream: Stream, maker: MarketMaker): Promise<void> {
-  for await (const message of stream) {
-    // Not awaited, because a mint takes seconds and the next request should not wait.
-    if (message.type === "snapshot")
-      for (const request of message.data.requests) quoteSides(stream, maker, request);
-    if (message.type === "request.opened") quoteSides(stream, maker, message.data);
-  }
-}
-
-function quoteSides(stream: Stream, maker: MarketMaker, request: QuoteRequest): void {
-  const sides = request.side === "TwoWay" ? SIDES : [request.side];
-  for (const side of sides) void quote(stream, maker, { ...request, side });
-}
-
-async function quote(stream: Stream, maker: MarketMaker, request: OneSided): Promise<void> {
-  const terms = {
-    request_id: request.request_id,
-    side: request.side,
-    price: priceOf(request),
-    expires_in_secs: QUOTE_LIFE_SECS,
-  };
+async function quote(maker: MarketMaker, of: QuoteRequest, side: Side): Promise<void> {
+  if (maker.skipped.has(of)) return;
+  const request = { ...of, side };
+  const { request_id } = request;
+  const terms = { request_id, side, price: priceOf(request), expires_in_secs: QUOTE_LIFE_SECS };
   // It has no market to lose money in, and the machine may be slow.
   const options = { maxAgeMs: 30_000 };
   try {
-    const placed = await stream.quote(terms, options).catch(async (error: unknown) => {
+    const placed = await maker.requests.quote(terms, options).catch(async (error: unknown) => {
       if (!(error instanceof Problem) || error.code !== "insufficient_funds") throw error;
       await restock(maker, request);
-      return stream.quote(terms, options);
+      return maker.requests.quote(terms, options);
     });
     maker.log(
-      `market maker: quoted ${request.side} of ${request.venue_id} ${request.asset_id} at ${placed.price / 1e6}`,
+      `market maker: quoted ${side} of ${of.venue_id} ${of.asset_id} at ${placed.price / 1e6}`,
     );
   } catch (error) {
     // A request may close before the quote arrives. Other errors are logged.
@@ -97,9 +86,12 @@ async function quote(stream: Stream, maker: MarketMaker, request: OneSided): Pro
       ["request_not_open", "request_expired", "own_request"].includes(error.code)
     )
       return;
-    maker.log(`market maker: no quote for ${request.request_id}: ${text(error)}`);
+    if (error instanceof TooMuch) maker.skipped.add(of);
+    maker.log(`market maker: no quote for ${request_id}: ${text(error)}`);
   }
 }
+
+class TooMuch extends Error {}
 
 /** Mints what the quote would deliver and resolves when the deposit is credited. */
 async function restock(
@@ -109,7 +101,7 @@ async function restock(
   const { amount: tokens, usdc_amount: usdc = 0n } = request;
   const units = tokens ?? (usdc * 1_000_000n) / BigInt(priceOf(request));
   if (units > MAX_RESTOCK_UNITS)
-    throw new Error(`${units} units are more than this market maker mints`);
+    throw new TooMuch(`${units} units are more than this market maker mints`);
   const asset = request.side === "Bid" ? request : null;
   await fund(faucet, [{ client, to, asset, amount: units * RESTOCK_FACTOR }]);
 }

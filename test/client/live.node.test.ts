@@ -29,8 +29,19 @@ const match = (role: string, side: string) =>
 const withdrawal = (status: string) =>
   message(`withdrawal.${status}`, { ...RESERVE, withdrawal_id: "w", amount: 9n, status });
 
-const ORDERS = { keyOf: (id: string) => id, valuesOf: ({ orders }: LiveAccount) => orders };
-const BALANCES = { keyOf: assetKey, valuesOf: ({ balances }: LiveAccount) => balances };
+type Source = LiveSource<LiveAccount>;
+const ordersOf = (source: Source) =>
+  new Live(
+    source.view(({ orders }) => orders),
+    (id: string) => id,
+  );
+const balancesOf = (source: Source, lost: () => void) =>
+  new Live(
+    source.view(({ balances }) => balances),
+    assetKey,
+    lost,
+  );
+const newAccount = () => new LiveAccount();
 
 /** The balances after these messages: `[available, pending, promised]` of USDC and the asset. */
 function balancesAfter(...messages: StreamMessage[]) {
@@ -112,7 +123,7 @@ it("reads a new snapshot after the end of an own quote that it does not know", a
           yield* scripts[connections++] ?? [];
         },
       }) as unknown as Stream;
-    const live = new Live(new LiveSource(open), ORDERS);
+    const live = ordersOf(new LiveSource(open, newAccount));
     const changed = vi.fn<() => void>();
     const stopListening = live.onChange(changed);
     await live.ready();
@@ -128,7 +139,7 @@ it("reads a new snapshot after the end of an own quote that it does not know", a
 });
 
 it("rejects ready when it is closed before its snapshot", async () => {
-  const live = new Live(new LiveSource(() => expect.fail("it connects")), ORDERS);
+  const live = ordersOf(new LiveSource(() => expect.fail("it connects"), newAccount));
   live.close();
   await expect(live.ready()).rejects.toThrow("closed before");
   await live.ended();
@@ -165,14 +176,14 @@ function fedSource() {
     });
     // Safe cast: a live map only iterates over its stream and closes it.
     return stream as unknown as Stream;
-  });
+  }, newAccount);
   return { fed, source };
 }
 
 it("shares one connection between maps, from the first to the last", async () => {
   const { fed, source } = fedSource();
   const lost = vi.fn<() => void>();
-  const [orders, balances] = [new Live(source, ORDERS), new Live(source, BALANCES, lost)];
+  const [orders, balances] = [ordersOf(source), balancesOf(source, lost)];
   const ready = orders.ready();
   fed.send(snapshot());
   await ready;
@@ -194,7 +205,7 @@ it("shares one connection between maps, from the first to the last", async () =>
   expect(balances.get(null)?.balance).toBe(49n);
   await Promise.all([orders.ended(), balances.ended()]);
 
-  const later = new Live(source, ORDERS);
+  const later = ordersOf(source);
   const again = later.ready();
   fed.send(snapshot({ requests: [{ request_id: "new" }] }));
   await again;
@@ -204,12 +215,12 @@ it("shares one connection between maps, from the first to the last", async () =>
 
 it("ends every map with the error of the stream, and connects again for a new one", async () => {
   const { fed, source } = fedSource();
-  const maps = [new Live(source, ORDERS), new Live(source, ORDERS)];
+  const maps = [ordersOf(source), ordersOf(source)];
   const waits = Promise.allSettled(maps.map((map) => map.ready()));
   fed.fail(new Error("revoked"));
   expect((await waits).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   for (const map of maps) await expect(map.ended()).rejects.toThrow("revoked");
-  const next = new Live(source, ORDERS);
+  const next = ordersOf(source);
   const ready = next.ready();
   fed.send(snapshot());
   await ready;
@@ -219,7 +230,7 @@ it("ends every map with the error of the stream, and connects again for a new on
 
 it("ends only the map whose listener throws", async () => {
   const { fed, source } = fedSource();
-  const [broken, sound] = [new Live(source, ORDERS), new Live(source, ORDERS)];
+  const [broken, sound] = [ordersOf(source), ordersOf(source)];
   broken.onChange(() => {
     throw new Error("the listener's own");
   });

@@ -46,7 +46,7 @@ afterAll(() => rmSync(WORK, { recursive: true, force: true }));
 
 it("the README's maker has 60 lines", () => {
   const [maker = ""] = readmePrograms().slice(-1);
-  expect(maker).toContain("venue_stream");
+  expect(maker).toContain("keep_quoted");
   expect(maker.trim().split("\n").length).toBeLessThanOrEqual(60);
 });
 

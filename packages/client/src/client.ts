@@ -2,7 +2,8 @@
 import { Auth } from "./auth.ts";
 import { Custody } from "./custody.ts";
 import { Live } from "./live.ts";
-import { assetKey, type LiveAccount, type Order } from "./live-account.ts";
+import { assetKey, LiveAccount, type Order } from "./live-account.ts";
+import { LiveRequests, type RequestsSettings } from "./live-requests.ts";
 import { LiveSource } from "./live-source.ts";
 import { type PageOptions, Pages } from "./pages.ts";
 import { Problem } from "./problem.ts";
@@ -56,8 +57,9 @@ export class Client extends Webhooks {
   readonly rfq: Rfq;
   readonly #transport: Transport;
   readonly #options: ClientOptions;
-  readonly #live = new LiveSource((onDisconnect) =>
-    this.accountStream({ snapshot: true, onDisconnect }),
+  readonly #live = new LiveSource(
+    (onDisconnect) => this.accountStream({ snapshot: true, onDisconnect }),
+    () => new LiveAccount(),
   );
 
   constructor(options: ClientOptions) {
@@ -336,8 +338,11 @@ export class Client extends Webhooks {
    * ```
    */
   orders({ onDisconnect }: LiveSettings = {}): Live<string, Order> {
-    const view = { keyOf: (id: string) => id, valuesOf: ({ orders }: LiveAccount) => orders };
-    return new Live(this.#live, view, onDisconnect);
+    return new Live(
+      this.#live.view(({ orders }) => orders),
+      (id) => id,
+      onDisconnect,
+    );
   }
 
   /**
@@ -352,8 +357,34 @@ export class Client extends Webhooks {
    * ```
    */
   balances({ onDisconnect }: LiveSettings = {}): Live<MarketAsset | null, Balance> {
-    const view = { keyOf: assetKey, valuesOf: ({ balances }: LiveAccount) => balances };
-    return new Live(this.#live, view, onDisconnect);
+    return new Live(
+      this.#live.view(({ balances }) => balances),
+      assetKey,
+      onDisconnect,
+    );
+  }
+
+  /**
+   * The open requests of a venue by id, each with your own open quotes on it, for makers. Needs a
+   * key with the scopes read and trade, and two sockets. `label` names the quotes of this program:
+   * only those count as its own.
+   *
+   * @example
+   * ```ts
+   * const requests = client.requests({ venue_id: "venue_one", cancel_on_disconnect: true });
+   * await requests.keepQuoted(({ request_id }, side) =>
+   *   requests.quote({ request_id, side, price: side === "Bid" ? 650_000 : 600_000 }),
+   * );
+   * ```
+   */
+  requests({ venue_id, assets, ...settings }: RequestsSettings): LiveRequests {
+    const which = { venue_id, ...(assets && { assets }) };
+    const { cancel_on_disconnect = false } = settings;
+    return new LiveRequests(settings, {
+      market: (onDisconnect) => this.venueStream({ ...which, onDisconnect }),
+      account: (onDisconnect) =>
+        this.accountStream({ snapshot: true, cancel_on_disconnect, onDisconnect }),
+    });
   }
 
   #stream(

@@ -13,6 +13,7 @@ export {
 export { Custody, type LedgerFilter } from "./custody.ts";
 export { Live } from "./live.ts";
 export type { Order } from "./live-account.ts";
+export { LiveRequests, type RequestsSettings } from "./live-requests.ts";
 export { type Page, type PageOptions, Pages } from "./pages.ts";
 export { NoAnswer, Problem, type ProblemBody } from "./problem.ts";
 export { type KnownProblemCode, PROBLEM_CODES, type ProblemCode } from "./problem-codes.ts";
@@ -49,4 +50,5 @@ export type * from "./types.ts";
 export { formatUnits, parseUnits, price } from "./units.ts";
 export { type Webhook, type WebhookAttempt, Webhooks } from "./webhooks.ts";
 export type { WebSocketLike } from "./websocket.ts";
+export type { OpenRequest } from "./venue-requests.ts";
 export { type WithdrawalTerms, WrongTerms } from "./withdrawal-terms.ts";

@@ -1,51 +1,66 @@
-/** The account stream that the live maps of a client share. */
-import { LiveAccount } from "./live-account.ts";
+/** A stream that live maps share, such as the account stream of a client. */
+import type { Applied } from "./live-account.ts";
 import type { Stream, StreamOptions } from "./stream.ts";
+import type { StreamMessage } from "./stream-messages.ts";
 import { sleep } from "./transport.ts";
 
 /** How long to wait before a new snapshot, so that many gaps cost one. */
 const RELOAD_DELAY_MS = 1_000;
 
-type OnDisconnect = NonNullable<StreamOptions["onDisconnect"]>;
+export type OnDisconnect = NonNullable<StreamOptions["onDisconnect"]>;
+
+/** What the messages of a stream change. */
+export type LiveState = { apply: (message: StreamMessage) => Applied };
 
 /** A map, as far as the stream knows it. */
 export type LiveUse = {
-  /** The account may have changed. An error that it throws ends this use. */
+  /** The state may have changed. An error that it throws ends this use. */
   changed: () => void;
-  /** The stream has ended. The account does not change any more. */
+  /** The stream has ended. The state does not change any more. */
   failed: (error: unknown) => void;
   onDisconnect?: OnDisconnect | undefined;
 };
 
-/** Opens the stream for the first map, and closes it with the last one. */
-export class LiveSource {
-  readonly #open: (onDisconnect: OnDisconnect) => Stream;
-  #connection: Connection | null = null;
+/** How a map joins a stream. Returns its entries of the moment, and how it leaves. */
+export type LiveJoin<Value> = (use: LiveUse) => {
+  values: () => ReadonlyMap<string, Value>;
+  leave: () => void;
+};
 
-  constructor(open: (onDisconnect: OnDisconnect) => Stream) {
+/** Opens the stream for the first map, and closes it with the last one. */
+export class LiveSource<State extends LiveState> {
+  readonly #open: (onDisconnect: OnDisconnect) => Stream;
+  readonly #create: () => State;
+  #connection: Connection<State> | null = null;
+
+  constructor(open: (onDisconnect: OnDisconnect) => Stream, create: () => State) {
     this.#open = open;
+    this.#create = create;
   }
 
-  /** Calls `changed` soon if the snapshot is already here. Returns the account, which is shared. */
-  join(use: LiveUse): { account: LiveAccount; leave: () => void } {
-    if (this.#connection === null || this.#connection.ended)
-      this.#connection = new Connection(this.#open);
-    const connection = this.#connection;
-    connection.add(use);
-    return { account: connection.account, leave: () => connection.remove(use) };
+  /** For a map of these values. Calls `changed` soon if the snapshot is already here. */
+  view<Value>(valuesOf: (state: State) => ReadonlyMap<string, Value>): LiveJoin<Value> {
+    return (use) => {
+      if (this.#connection === null || this.#connection.ended)
+        this.#connection = new Connection(this.#open, this.#create());
+      const connection = this.#connection;
+      connection.add(use);
+      return { values: () => valuesOf(connection.state), leave: () => connection.remove(use) };
+    };
   }
 }
 
-class Connection {
-  readonly account = new LiveAccount();
+class Connection<State extends LiveState> {
+  readonly state: State;
   readonly #open: (onDisconnect: OnDisconnect) => Stream;
   readonly #uses = new Set<LiveUse>();
   readonly #stop = new AbortController();
   #stream: Stream;
   #hasSnapshot = false;
 
-  constructor(open: (onDisconnect: OnDisconnect) => Stream) {
+  constructor(open: (onDisconnect: OnDisconnect) => Stream, state: State) {
     this.#open = open;
+    this.state = state;
     this.#stream = this.#connect();
     void this.#run();
   }
@@ -72,7 +87,7 @@ class Connection {
   }
 
   async #run(): Promise<void> {
-    let failure: unknown = new Error("The account stream has ended.");
+    let failure: unknown = new Error("The stream has ended.");
     try {
       while (await this.#follow()) {
         await sleep(RELOAD_DELAY_MS, this.#stop.signal);
@@ -91,7 +106,7 @@ class Connection {
   /** Applies messages until the stream ends. Returns whether a new snapshot is needed. */
   async #follow(): Promise<boolean> {
     for await (const message of this.#stream) {
-      const applied = this.account.apply(message);
+      const applied = this.state.apply(message);
       if (applied === "reload") return true;
       if (applied !== "changed") continue;
       this.#hasSnapshot = true;

@@ -1,18 +1,11 @@
-/** Maps that an account stream keeps current. */
+/** Maps that streams keep current. */
 import { deferred } from "./deferred.ts";
-import type { LiveAccount } from "./live-account.ts";
-import type { LiveSource, LiveUse } from "./live-source.ts";
-
-/** What a live map shows of the account. */
-export type LiveView<Key, Value> = {
-  keyOf: (key: Key) => string;
-  valuesOf: (account: LiveAccount) => ReadonlyMap<string, Value>;
-};
+import type { LiveJoin, LiveUse } from "./live-source.ts";
 
 /**
- * Own records, kept current by an account stream. Created by `client.orders` and
- * `client.balances`. All maps of a client share one socket. While the connection is lost, they show
- * the last known state; after the reconnection, they apply what was missed.
+ * Records that a stream keeps current. Created by `client.orders` and `client.balances`, which share
+ * one socket of a client, and by `client.requests`. While the connection is lost, they show the last
+ * known state; after the reconnection, they apply what was missed.
  *
  * @example
  * ```ts
@@ -24,23 +17,23 @@ export type LiveView<Key, Value> = {
  * ```
  */
 export class Live<Key, Value> implements Iterable<Value> {
-  readonly #source: LiveSource;
-  readonly #view: LiveView<Key, Value>;
+  readonly #join: LiveJoin<Value>;
+  readonly #keyOf: (key: Key) => string;
   readonly #onDisconnect: LiveUse["onDisconnect"];
   readonly #listeners = new Set<() => void>();
   readonly #ready = deferred<void>();
   readonly #ended = deferred<void>();
-  #shared: { account: LiveAccount; leave: () => void } | null = null;
+  #shared: ReturnType<LiveJoin<Value>> | null = null;
   /** Set once the map is closed. */
   #last: ReadonlyMap<string, Value> | null = null;
 
   constructor(
-    source: LiveSource,
-    view: LiveView<Key, Value>,
+    join: LiveJoin<Value>,
+    keyOf: (key: Key) => string,
     onDisconnect?: LiveUse["onDisconnect"],
   ) {
-    this.#source = source;
-    this.#view = view;
+    this.#join = join;
+    this.#keyOf = keyOf;
     this.#onDisconnect = onDisconnect;
     // Without calls of `ready` and `ended`, their rejections would be unhandled.
     this.#ready.promise.catch(() => {});
@@ -59,7 +52,7 @@ export class Live<Key, Value> implements Iterable<Value> {
    */
   ready(): Promise<void> {
     if (this.#shared === null && this.#last === null)
-      this.#shared = this.#source.join({
+      this.#shared = this.#join({
         changed: () => this.#changed(),
         failed: (error) => this.#end(error),
         onDisconnect: this.#onDisconnect,
@@ -93,7 +86,7 @@ export class Live<Key, Value> implements Iterable<Value> {
    * ```
    */
   get(key: Key): Value | undefined {
-    return this.#values().get(this.#view.keyOf(key));
+    return this.#values().get(this.#keyOf(key));
   }
 
   /**
@@ -168,6 +161,6 @@ export class Live<Key, Value> implements Iterable<Value> {
 
   #values(): ReadonlyMap<string, Value> {
     if (this.#last !== null) return this.#last;
-    return this.#shared === null ? new Map() : this.#view.valuesOf(this.#shared.account);
+    return this.#shared === null ? new Map() : this.#shared.values();
   }
 }

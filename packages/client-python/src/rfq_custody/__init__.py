@@ -8,6 +8,7 @@ from ._events import decode_event
 from ._limits import RateLimit
 from ._live import Live, Order
 from ._pages import Page, Pages
+from ._requests import LiveRequests, OpenRequest
 from ._stream import Disconnected, Stream
 from ._sync import SyncPages
 from ._sync_client import SyncClient, SyncStream
@@ -23,8 +24,10 @@ __all__ = [
     "Client",
     "Disconnected",
     "Live",
+    "LiveRequests",
     "Login",
     "NoAnswer",
+    "OpenRequest",
     "Order",
     "Page",
     "Pages",

@@ -11,9 +11,10 @@ import httpx2
 from ._auth import Auth
 from ._limits import RateLimit
 from ._live import Asset, Live, LiveSource, Order, asset_key
+from ._requests import From, LiveRequests, VenueRequests
 from ._stream import Disconnected, Stream
 from ._transport import ATTEMPTS, Login, Transport
-from .models import Balance
+from .models import Balance, StreamMessage
 from .operations import AuthCalls, CustodyCalls, RfqCalls, ServiceCalls
 
 _ASSETS = re.compile(r"0x[0-9a-fA-F]{1,64}(,0x[0-9a-fA-F]{1,64}){0,199}")
@@ -119,3 +120,39 @@ class Client(ServiceCalls):
         """The stream of your own events. After a `Resync` without a snapshot, read your records."""
         query = {"snapshot": "true"} if snapshot else {}
         return Stream(self._transport, "/account/stream", query, **settings)
+
+    def requests(
+        self,
+        *,
+        venue_id: str,
+        assets: Sequence[str] | None = None,
+        label: str | None = None,
+        cancel_on_disconnect: bool = False,
+        on_message: Callable[[StreamMessage], None] | None = None,
+        on_disconnect: Callable[[Disconnected], None] | None = None,
+    ) -> LiveRequests:
+        """The open requests of a venue, each with your own open quotes on it, for makers.
+
+        Needs a key with the scopes read and trade, and two sockets. `assets` limits it to up to 200
+        asset ids. `label` is put on each quote, and only quotes with it count as your own.
+        `cancel_on_disconnect` cancels the open quotes of the key when the account stream ends.
+        `on_message` receives each message of that stream, for example `MatchCreated`.
+        """
+        requests = VenueRequests(label)
+
+        def lost(source: From) -> Callable[[Disconnected], None]:
+            def report(event: Disconnected) -> None:
+                requests.lost(source)
+                if on_disconnect is not None:
+                    on_disconnect(event)
+
+            return report
+
+        account = self.account_stream(
+            snapshot=True,
+            cancel_on_disconnect=cancel_on_disconnect,
+            on_disconnect=lost("account"),
+        )
+        market = self.venue_stream(venue_id=venue_id, assets=assets, on_disconnect=lost("market"))
+        streams: dict[From, Stream] = {"account": account, "market": market}
+        return LiveRequests(requests, streams, label, on_message)
