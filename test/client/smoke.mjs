@@ -45,7 +45,9 @@ const headers = {
 const expected = { ...event, data: { amount: 16n } };
 assert.deepEqual(verifyWebhook(SECRET, text, headers), expected);
 assert.deepEqual(verifyWebhook(SECRET, text, new Headers(headers)), expected);
-assert.deepEqual([decodeEvent(event), decodeEvent(text)], [expected, expected]);
+const bytes = new TextEncoder().encode(text);
+assert.deepEqual(verifyWebhook(SECRET, bytes, headers), expected);
+assert.deepEqual([event, text, bytes].map(decodeEvent), [expected, expected, expected]);
 assert.throws(() => verifyWebhook(SECRET, `${text} `, headers), /signature/);
 for (const wrong of ["", "5", "null", "[]", {}, null, undefined, { ...event, stream: undefined }])
   assert.throws(() => decodeEvent(wrong), TypeError);

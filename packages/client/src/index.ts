@@ -44,6 +44,7 @@ export {
   type EventsPage,
   type StreamMessage,
   type StreamMessageOf,
+  type WebhookEvent,
 } from "./stream-messages.ts";
 export type { CallOptions, Credential, RequestEvent, ResponseEvent } from "./transport.ts";
 export type * from "./types.ts";

@@ -133,6 +133,9 @@ export type AccountEvent = Exclude<
   { type: "hello" | "snapshot" | "resync" | "skipped" | "trade.printed" }
 >;
 
+/** What a webhook receives: an event of the account, or a test, which is no event. */
+export type WebhookEvent = AccountEvent | Frame<"webhook.test", Record<string, never>>;
+
 /** A page of events. At `last_seq` there was nothing more. */
 export type EventsPage = { items: AccountEvent[]; next_since: number; last_seq: number };
 
@@ -157,9 +160,9 @@ export function readFrame(text: string): StreamMessage | ControlMessage | null {
 
 /**
  * Decodes an event: a frame of a socket, the body of a webhook or a row of GET /account/events, as
- * JSON text or as what it parses to. Amounts become `bigint`s. Verify the signature of a webhook
- * before, or use `verifyWebhook` of `@rfq-custody/client/webhooks`. Types that are newer than the
- * client pass, and so does `webhook.test`. Throws `TypeError` for what is no event.
+ * JSON text, bytes or what they parse to. Amounts become `bigint`s. Verify the signature of a
+ * webhook before, or use `verifyWebhook` of `@rfq-custody/client/webhooks`. Types that are newer
+ * than the client pass. Throws `TypeError` for what is no event.
  *
  * @example
  * ```ts
@@ -167,8 +170,9 @@ export function readFrame(text: string): StreamMessage | ControlMessage | null {
  * if (event.type === "match.created") console.log(event.data.usdc_amount, "after", event.seq);
  * ```
  */
-export function decodeEvent(raw: unknown): StreamMessage {
-  const message = readFrame(typeof raw === "string" ? raw : JSON.stringify(raw));
+export function decodeEvent(raw: unknown): StreamMessage | WebhookEvent {
+  const text = raw instanceof Uint8Array ? new TextDecoder().decode(raw) : raw;
+  const message = readFrame(typeof text === "string" ? text : JSON.stringify(text));
   if (typeof message?.type === "string" && "stream" in message && "data" in message) return message;
   throw new TypeError("It is no event of the service.");
 }

@@ -1,13 +1,13 @@
 /** Webhooks whose signature is verified. Needs the package `standardwebhooks`. */
 import { Webhook } from "standardwebhooks";
-import { decodeEvent, type StreamMessage } from "./stream-messages.ts";
+import { decodeEvent, type WebhookEvent } from "./stream-messages.ts";
 
 /** Headers of a delivery, as `fetch` or Node has them. */
 type DeliveryHeaders = Headers | Readonly<Record<string, string | string[] | undefined>>;
 
 /**
  * Returns the event of a delivery if its signature is right and it is at most five minutes old.
- * `secret` is that of `createWebhook` or `rotateWebhookSecret`. `body` is the text as it arrived.
+ * `secret` is that of `createWebhook` or `rotateWebhookSecret`. `body` is what arrived, not parsed.
  * Throws the `WebhookVerificationError` of `standardwebhooks` otherwise. Answer it with 400.
  *
  * @example
@@ -21,11 +21,13 @@ type DeliveryHeaders = Headers | Readonly<Record<string, string | string[] | und
  */
 export function verifyWebhook(
   secret: string,
-  body: string,
+  body: string | Uint8Array,
   headers: DeliveryHeaders,
-): StreamMessage {
+): WebhookEvent {
   const given = headers instanceof Headers ? Object.fromEntries(headers) : headers;
   const pairs = Object.entries(given).map(([name, value]) => [name.toLowerCase(), String(value)]);
-  new Webhook(secret).verify(body, Object.fromEntries(pairs));
-  return decodeEvent(body);
+  const text = typeof body === "string" ? body : new TextDecoder().decode(body);
+  new Webhook(secret).verify(text, Object.fromEntries(pairs));
+  // The service sends nothing else to webhooks.
+  return decodeEvent(text) as WebhookEvent;
 }

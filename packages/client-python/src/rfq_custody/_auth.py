@@ -16,6 +16,10 @@ class Auth(httpx2.Auth):
 
     The signature is the Base64 of HMAC-SHA256 over `{timestamp_ms}\\n{METHOD}\\n{target}\\n{body}`.
     The key is the text of the secret, not decoded.
+
+    Args:
+        api_key_id: Id of the key, sent in the header APIKEY.
+        secret: The secret as `create_api_key` returned it.
     """
 
     requires_request_body = True
@@ -32,7 +36,14 @@ class Auth(httpx2.Auth):
     def headers(
         self, method: str, target: str, body: bytes = b"", *, timestamp_ms: int | None = None
     ) -> dict[str, str]:
-        """The three headers of a request. `target` is path and query exactly as they are sent."""
+        """The three headers of a request.
+
+        Args:
+            method: In any case.
+            target: Path and query exactly as they are sent.
+            body: Exactly as it is sent. Default: none.
+            timestamp_ms: Milliseconds since 1970 by the service's clock. Default: now.
+        """
         if timestamp_ms is None:
             timestamp_ms = time.time_ns() // 1_000_000 + self.offset_ms
         message = f"{timestamp_ms}\n{method.upper()}\n{target}\n".encode() + body

@@ -35,8 +35,14 @@ class Client(ServiceCalls):
     """A client of the service: `async with Client(url, Auth(key_id, secret)) as client: …`
 
     It signs its requests, retries those that are safe to retry, and raises `Problem` if the service
-    rejects one, or `NoAnswer` if there is no usable response. The credential is an `Auth`, a
-    `Login`, the access token of a session, or None for the public operations.
+    rejects one, or `NoAnswer` if there is no usable response.
+
+    Args:
+        base_url: Where the service is, as `https://rfq.example.com`.
+        credential: An `Auth`, a `Login`, the access token of a session, or None for the public
+            operations. Default: None.
+        attempts: Most attempts of a call, at least 1. Default: 5.
+        http: An own client of httpx2, which the caller closes. Default: a new one.
     """
 
     def __init__(
@@ -65,13 +71,20 @@ class Client(ServiceCalls):
         """Own open requests and quotes by id, kept current: `async with client.orders() as orders:`
 
         A quote that has expired stays until the service has closed it, which releases its reserve.
+
+        Args:
+            on_disconnect: Called when the connection is lost, before the next attempt.
         """
         return Live(self._live, lambda id_: id_, lambda account: account.orders, on_disconnect)
 
     def balances(
         self, *, on_disconnect: Callable[[Disconnected], None] | None = None
     ) -> Live[Asset, Balance]:
-        """All balances, kept current. The key is `(venue_id, asset_id)`, or None for USDC."""
+        """All balances, kept current. The key is `(venue_id, asset_id)`, or None for USDC.
+
+        Args:
+            on_disconnect: Called when the connection is lost, before the next attempt.
+        """
         return Live(self._live, asset_key, lambda account: account.balances, on_disconnect)
 
     async def __aenter__(self) -> Self:
@@ -91,7 +104,13 @@ class Client(ServiceCalls):
     def book_stream(
         self, *, venue_id: str, asset_id: str, **settings: Unpack[StreamSettings]
     ) -> Stream:
-        """The public stream of one book: its open requests, then every change."""
+        """The public stream of one book: its open requests, then every change.
+
+        Args:
+            venue_id: A venue of `config()`.
+            asset_id: An outcome token of the venue, as 0x hex.
+            settings: Those of `StreamSettings`.
+        """
         query = {"venue_id": venue_id, "asset_id": asset_id}
         return Stream(self._transport, "/rfq/stream", query, **settings)
 
@@ -102,9 +121,13 @@ class Client(ServiceCalls):
         assets: Sequence[str] | None = None,
         **settings: Unpack[StreamSettings],
     ) -> Stream:
-        """The public stream of all books of a venue, or of up to 200 `assets`.
+        """The public stream of all books of a venue, or of some of its assets.
 
-        With `assets` the numbers have gaps, where events of others were left out.
+        Args:
+            venue_id: A venue of `config()`.
+            assets: 1 to 200 ids, as 0x hex. The numbers then have gaps, where events of others
+                were left out. Default: all assets.
+            settings: Those of `StreamSettings`.
         """
         query = {"venue_id": venue_id}
         if assets is not None:
@@ -117,7 +140,13 @@ class Client(ServiceCalls):
     def account_stream(
         self, *, snapshot: bool = False, **settings: Unpack[StreamSettings]
     ) -> Stream:
-        """The stream of your own events. After a `Resync` without a snapshot, read your records."""
+        """The stream of your own events. After a `Resync` without a snapshot, read your records.
+
+        Args:
+            snapshot: Whether the balances, open requests and quotes and unfinished withdrawals come
+                first. Default: False.
+            settings: Those of `StreamSettings`.
+        """
         query = {"snapshot": "true"} if snapshot else {}
         return Stream(self._transport, "/account/stream", query, **settings)
 

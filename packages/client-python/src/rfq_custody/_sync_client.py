@@ -29,6 +29,13 @@ class SyncClient(SyncServiceCalls):
     Its methods have the arguments, results and exceptions of `Client`, and block until they are
     done. It works from several threads, and within a notebook. An asyncio loop in a thread of its
     own does the work, which also calls `on_disconnect` and `totp`.
+
+    Args:
+        base_url: Where the service is, as `https://rfq.example.com`.
+        credential: An `Auth`, a `Login`, the access token of a session, or None for the public
+            operations. Default: None.
+        attempts: Most attempts of a call, at least 1. Default: 5.
+        http: An own client of httpx2, which the caller closes. Default: a new one.
     """
 
     def __init__(
@@ -66,7 +73,7 @@ class SyncClient(SyncServiceCalls):
     def book_stream(
         self, *, venue_id: str, asset_id: str, **settings: Unpack[StreamSettings]
     ) -> SyncStream:
-        """The public stream of one book: its open requests, then every change."""
+        """As `Client.book_stream`, with its `venue_id`, `asset_id` and `settings`."""
         stream = self._client.book_stream(venue_id=venue_id, asset_id=asset_id, **settings)
         return SyncStream(stream, self._loop)
 
@@ -77,14 +84,14 @@ class SyncClient(SyncServiceCalls):
         assets: Sequence[str] | None = None,
         **settings: Unpack[StreamSettings],
     ) -> SyncStream:
-        """The public stream of all books of a venue, or of up to 200 `assets`."""
+        """As `Client.venue_stream`, with its `venue_id`, `assets` and `settings`."""
         stream = self._client.venue_stream(venue_id=venue_id, assets=assets, **settings)
         return SyncStream(stream, self._loop)
 
     def account_stream(
         self, *, snapshot: bool = False, **settings: Unpack[StreamSettings]
     ) -> SyncStream:
-        """The stream of your own events. After a `Resync` without a snapshot, read your records."""
+        """As `Client.account_stream`, with its `snapshot` and `settings`."""
         stream = self._client.account_stream(snapshot=snapshot, **settings)
         return SyncStream(stream, self._loop)
 
