@@ -40,7 +40,10 @@ func main() {
 	})
 	check(err, page.Body, page.JSON200 != nil && len(page.JSON200.Items) == 1)
 
-	accept := rfq.AcceptQuoteJSONRequestBody{QuoteId: page.JSON200.Items[0].QuoteId}
+	accept := rfq.AcceptQuoteJSONRequestBody{}
+	check(accept.FromAcceptQuoteBodyByQuoteId(rfq.AcceptQuoteBodyByQuoteId{
+		QuoteId: page.JSON200.Items[0].QuoteId,
+	}), nil, true)
 	match, err := taker.AcceptQuoteWithResponse(ctx, accept)
 	check(err, match.Body, match.JSON200 != nil && match.JSON200.QuoteId == quote.JSON201.QuoteId)
 

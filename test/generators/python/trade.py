@@ -8,7 +8,7 @@ from rfq.api.auth import login
 from rfq.api.custody import get_usdc_balance
 from rfq.api.rfq import accept_quote, create_quote, create_request, list_quotes_on_request
 from rfq.models import (
-    AcceptQuoteBody,
+    AcceptQuoteBodyByQuoteId,
     LoginBody,
     Match,
     Problem,
@@ -64,10 +64,9 @@ page = expect(
     QuotePage, list_quotes_on_request.sync(client=taker, request_id=request.request_id)
 )
 assert [item.quote_id for item in page.items] == [quote.quote_id]
-match = expect(
-    Match, accept_quote.sync(client=taker, body=AcceptQuoteBody(quote_id=quote.quote_id))
-)
-again = accept_quote.sync(client=maker, body=AcceptQuoteBody(quote_id=quote.quote_id))
+accept = AcceptQuoteBodyByQuoteId(quote_id=quote.quote_id)
+match = expect(Match, accept_quote.sync(client=taker, body=accept))
+again = accept_quote.sync(client=maker, body=accept)
 assert isinstance(again, Problem), again
 print(
     json.dumps(

@@ -162,10 +162,16 @@ class Client(ServiceCalls):
     ) -> LiveRequests:
         """The open requests of a venue, each with your own open quotes on it, for makers.
 
-        Needs a key with the scopes read and trade, and two sockets. `assets` limits it to up to 200
-        asset ids. `label` is put on each quote, and only quotes with it count as your own.
-        `cancel_on_disconnect` cancels the open quotes of the key when the account stream ends.
-        `on_message` receives each message of that stream, for example `MatchCreated`.
+        Needs a key with the scopes read and trade, and two sockets.
+
+        Args:
+            venue_id: A venue of `config()`.
+            assets: 1 to 200 ids, as 0x hex. Default: all assets.
+            label: Put on each quote. Only quotes with it count as your own. Default: none.
+            cancel_on_disconnect: Cancel the open quotes of the key when the account stream ends.
+                Default: False.
+            on_message: Receives each message of that stream, for example `MatchCreated`.
+            on_disconnect: Called when a connection is lost, before the next attempt.
         """
         requests = VenueRequests(label)
 
