@@ -89,6 +89,7 @@ it("finds the public symbols", () => {
       "Live.get",
       "Problem",
       "NoAnswer",
+      "NotSent",
       "sign",
       "WithdrawalTerms",
       "StreamMessageOf",
@@ -152,6 +153,7 @@ function moduleOf(examples: readonly string[]): string {
   const values = [
     "Client",
     "NoAnswer",
+    "NotSent",
     "Problem",
     "Stream",
     "WrongTerms",

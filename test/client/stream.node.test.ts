@@ -7,6 +7,7 @@ import {
   type StreamOptions,
   type WebSocketLike,
 } from "../../packages/client/src/index.ts";
+import { ServerClock } from "../../packages/client/src/server-clock.ts";
 import { isTransient, reconnectDelay } from "../../packages/client/src/stream-retry.ts";
 
 type Listener = (event: { data?: unknown; code?: number; reason?: string }) => void;
@@ -234,7 +235,9 @@ describe("Stream", () => {
 
   it("does not shorten the deadline of a quote by the delay of hello", async () => {
     const ahead = 3_600_000;
-    const { stream } = open({ ticket: async () => ({ ticket: "t", clockOffsetMs: ahead }) });
+    const clock = new ServerClock(Date.now, async () => Date.now() + ahead);
+    await clock.fresh(Infinity);
+    const { stream } = open({ clock });
     await advance();
     const server_time = new Date(Date.now() + ahead - 5_000).toISOString();
     socket(0).deliver({ type: "hello", seq: 0, data: { server_time } });

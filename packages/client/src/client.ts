@@ -393,14 +393,16 @@ export class Client extends Webhooks {
     { since, onDisconnect, signal, cancel_on_disconnect: armed = false }: StreamSettings,
   ): Stream {
     const { webSocket } = this.#options;
+    const { clock, limits } = this.#transport;
     return new Stream({
       url: this.#transport.baseUrl.replace(/^http/, "ws") + path,
       query: armed ? { ...query, cancel_on_disconnect: "true" } : query,
       ticket: async () => {
-        const reading = this.#transport.clockOffset();
-        const [{ ticket }, clockOffsetMs] = await Promise.all([this.#ticket(armed), reading]);
-        return { ticket, clockOffsetMs };
+        const [{ ticket }] = await Promise.all([this.#ticket(armed), clock.fresh(Infinity)]);
+        return { ticket };
       },
+      clock,
+      limits,
       whyRefused: () => this.#whyRefused(path, query),
       webSocket,
       since,

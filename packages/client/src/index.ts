@@ -15,7 +15,7 @@ export { Live } from "./live.ts";
 export type { Order } from "./live-account.ts";
 export { LiveRequests, type RequestsSettings } from "./live-requests.ts";
 export { type Page, type PageOptions, Pages } from "./pages.ts";
-export { NoAnswer, Problem, type ProblemBody } from "./problem.ts";
+export { NoAnswer, NotSent, Problem, type ProblemBody } from "./problem.ts";
 export { type KnownProblemCode, PROBLEM_CODES, type ProblemCode } from "./problem-codes.ts";
 export type { ProblemMembers } from "./problem-members.ts";
 export type { RateLimit } from "./rate-limits.ts";

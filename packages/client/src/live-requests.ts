@@ -6,7 +6,8 @@ import { NoAnswer, Problem } from "./problem.ts";
 import type { QuoteTerms } from "./rfq.ts";
 import type { Stream } from "./stream.ts";
 import type { StreamMessage } from "./stream-messages.ts";
-import { type CallOptions, sleep } from "./transport.ts";
+import { sleep } from "./sleep.ts";
+import type { CallOptions } from "./transport.ts";
 import type { Quote, QuoteRequest, Side, Venue } from "./types.ts";
 import { type From, type OpenRequest, VenueRequests } from "./venue-requests.ts";
 

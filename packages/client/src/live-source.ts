@@ -1,8 +1,8 @@
 /** A stream that live maps share, such as the account stream of a client. */
 import type { Applied } from "./live-account.ts";
 import type { Stream, StreamOptions } from "./stream.ts";
+import { sleep } from "./sleep.ts";
 import type { StreamMessage } from "./stream-messages.ts";
-import { sleep } from "./transport.ts";
 
 /** How long to wait before a new snapshot, so that many gaps cost one. */
 const RELOAD_DELAY_MS = 1_000;

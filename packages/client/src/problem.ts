@@ -89,10 +89,10 @@ export class Problem extends Error {
 }
 
 /**
- * No response, or none that can be read: the connection broke, the call timed out, or the body was
- * not JSON. Or the client had to repeat the call, and the repetition was rejected without effect
- * (`cause` is its `Problem`), but an earlier attempt had no response. The call may or may not have
- * taken effect. Repeat it only if it is idempotent.
+ * No answer of the service: the connection broke, the call timed out, or what came is not its word,
+ * such as a page of a proxy. Or the client had to repeat the call, and the repetition was rejected
+ * without effect (`cause` is its `Problem`), but an earlier attempt had no answer. The call may or
+ * may not have taken effect. Repeat it only if it is idempotent.
  *
  * @example
  * ```ts
@@ -105,14 +105,49 @@ export class Problem extends Error {
  * ```
  */
 export class NoAnswer extends Error {
-  constructor(call: string, reason: string, cause?: unknown) {
+  /** The HTTP status of what came instead of an answer, or null. */
+  readonly status: number | null;
+  /** Seconds to wait before a retry, from the header Retry-After of what came. */
+  readonly retryAfterSecs: number | null;
+
+  constructor(
+    call: string,
+    reason: string,
+    cause?: unknown,
+    page: { status?: number; retryAfterSecs?: number | null } = {},
+  ) {
     super(`${call}: ${reason}`, { cause });
     this.name = "NoAnswer";
+    this.status = page.status ?? null;
+    this.retryAfterSecs = page.retryAfterSecs ?? null;
   }
 }
 
-/** Whether the service rejected the call before it had any effect. Rate limits apply first. */
+/**
+ * The client did not send the call, because its deadline or `timeoutMs` ended while it waited: for
+ * its turn, as the service limits unanswered commands, or for a connection. It has no effect.
+ *
+ * @example
+ * ```ts
+ * try {
+ *   await client.rfq.quote({ request_id: request.request_id, price: 650_000 });
+ * } catch (error) {
+ *   if (!(error instanceof NotSent)) throw error;
+ *   console.log("too many quotes at once");
+ * }
+ * ```
+ */
+export class NotSent extends NoAnswer {
+  constructor(call: string) {
+    super(call, "its deadline passed before it was sent");
+    this.name = "NotSent";
+  }
+}
+
+/** Whether a call had no effect: it was not sent, or the service rejected it before any effect. */
 export function hadNoEffect(error: unknown): boolean {
+  if (error instanceof NotSent) return true;
+  // Rate limits apply first.
   return error instanceof Problem && (error.status === 429 || error.body["outcome"] === "none");
 }
 

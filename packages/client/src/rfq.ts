@@ -195,14 +195,11 @@ export class Rfq extends RfqProtection {
    * });
    * ```
    */
-  async quote(
+  quote(
     body: QuoteTerms,
     { maxAgeMs = QUOTE_MAX_AGE_MS, ...options }: QuoteOptions = {},
   ): Promise<Quote> {
-    const { not_after: notAfter } = body;
-    const deadline = await this.#transport.deadline({ maxAgeMs, notAfter }, options);
-    const terms = { ...quoteFields(body), not_after: deadline?.notAfter };
-    return this.#write("/rfq/quote", terms, options, deadline?.sendBefore);
+    return this.#write("/rfq/quote", quoteFields(body), options, maxAgeMs);
   }
 
   /**
@@ -302,19 +299,17 @@ export class Rfq extends RfqProtection {
    * for (const { quote, problem } of results) console.log(quote?.quote_id ?? problem?.code);
    * ```
    */
-  async quoteMany(
+  quoteMany(
     body: SeveralQuotes,
     { maxAgeMs = QUOTE_MAX_AGE_MS, ...options }: CallOptions & { maxAgeMs?: number } = {},
   ): Promise<{ results: QuoteResult[] }> {
-    const { not_after: notAfter } = body;
-    const deadline = await this.#transport.deadline({ maxAgeMs, notAfter }, options);
     return this.#transport.call({
       method: "POST",
       path: "/rfq/quotes",
-      body: { quotes: quoteItems(body), not_after: deadline?.notAfter },
+      body: { quotes: quoteItems(body), not_after: body.not_after },
       idempotent: true,
       options,
-      sendBefore: deadline?.sendBefore,
+      maxAgeMs,
     });
   }
 
@@ -322,7 +317,7 @@ export class Rfq extends RfqProtection {
     path: string,
     body: object,
     { idempotencyKey = crypto.randomUUID(), ...options }: WriteOptions,
-    sendBefore?: number,
+    maxAgeMs = Infinity,
   ): Promise<T> {
     // The key is in the body, so that the signature covers it.
     return this.#transport.call({
@@ -331,7 +326,7 @@ export class Rfq extends RfqProtection {
       body: { ...body, idempotency_key: idempotencyKey },
       idempotent: true,
       options,
-      sendBefore,
+      maxAgeMs,
     });
   }
 }

@@ -18,13 +18,13 @@ export class SessionSource {
 
   /** Calls that wait at the same time share one login. A failed login is not remembered. */
   token(): Promise<string> {
-    if (this.#token !== null && Date.now() < this.#renewAt) return this.#token;
+    if (this.#token !== null && performance.now() < this.#renewAt) return this.#token;
     this.#renewAt = Infinity;
     this.#generation++;
     const token = this.#logIn().then(
       ({ access_token, expires_in }) => {
         const lifeMs = expires_in * 1_000;
-        this.#renewAt = Date.now() + Math.max(lifeMs - MARGIN_MS, lifeMs / 2);
+        this.#renewAt = performance.now() + Math.max(lifeMs - MARGIN_MS, lifeMs / 2);
         return access_token;
       },
       (error: unknown) => {

@@ -140,8 +140,8 @@ export type WebhookEvent = AccountEvent | Frame<"webhook.test", Record<string, n
 export type EventsPage = { items: AccountEvent[]; next_since: number; last_seq: number };
 
 /** Messages that the client handles itself: pongs and the results of commands. */
-export type ControlMessage =
-  | { type: "pong"; seq: number }
+export type ControlMessage = { type: "pong"; seq: number } | AnswerMessage;
+export type AnswerMessage =
   | { type: "result"; id: string | null; data: unknown }
   | { type: "error"; id: string | null; data: Record<string, unknown> };
 

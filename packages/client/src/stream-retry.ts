@@ -8,13 +8,12 @@ const LONGEST_DELAY_MS = 10_000;
  * large delays.
  */
 const LONGEST_REST_SECS = 3_600;
+/** Each connection needs a ticket, of which a day has a limited number. One that ends before has failed. */
+export const HELD_MS = 30_000;
 /** Request Timeout (RFC 9110), Too Early (RFC 8470), Too Many Requests (RFC 6585). */
 const TRANSIENT = new Set([408, 425, 429]);
 
-/**
- * Whether a later attempt may succeed. Redirects and other 4xx concern the credential or the
- * address, which do not change.
- */
+/** Whether a later attempt may succeed. Other 4xx concern the credential, which does not change. */
 export function isTransient(error: unknown): error is Problem | NoAnswer {
   return (
     error instanceof NoAnswer ||
@@ -32,8 +31,8 @@ export function reconnectDelay(
   random = Math.random,
 ): number {
   // A `NoAnswer` may have the last response as its cause.
-  const problem = error instanceof NoAnswer ? error.cause : error;
-  const requestedSecs = problem instanceof Problem ? (problem.retryAfterSecs ?? 0) : 0;
+  const answer = error?.cause instanceof Problem ? error.cause : error;
+  const requestedSecs = answer?.retryAfterSecs ?? 0;
   return (
     Math.min(requestedSecs, LONGEST_REST_SECS) * 1_000 +
     random() * Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt)

@@ -1,5 +1,6 @@
 /** Detects a connection that is dead or has lost messages. */
 import { deferred } from "./deferred.ts";
+import type { ServerClock } from "./server-clock.ts";
 import type { StreamOrder } from "./stream-order.ts";
 import { sendQuietly, type WebSocketLike } from "./websocket.ts";
 
@@ -15,10 +16,13 @@ const SILENCE_MS = 10_000;
 const GAP_MS = 5_000;
 const HELLO_TIMEOUT_MS = 15_000;
 
-/** Pings the service. Gives up on silence, on a gap that stays, or without a hello message. */
-export function watchConnection(socket: WebSocketLike, order: StreamOrder) {
+/**
+ * Pings the service, and keeps its clock fresh. Gives up on silence, on a gap that stays, or
+ * without a hello message.
+ */
+export function watchConnection(socket: WebSocketLike, order: StreamOrder, clock: ServerClock) {
   const gaveUp = deferred<string>();
-  let heardAt = Date.now();
+  let heardAt = performance.now();
   let pingedAt: number | null = null;
   let received = 0;
   let gapSince: number | null = null;
@@ -30,7 +34,7 @@ export function watchConnection(socket: WebSocketLike, order: StreamOrder) {
     sendQuietly(socket, "ping");
   };
   const timer = setInterval(() => {
-    const now = Date.now();
+    const now = performance.now();
     if (!greeted) {
       if (now - startedAt > HELLO_TIMEOUT_MS) gaveUp.resolve("no hello");
       return;
@@ -40,11 +44,12 @@ export function watchConnection(socket: WebSocketLike, order: StreamOrder) {
     gapSince = order.hasGap ? (gapSince ?? now) : null;
     if (gapSince !== null && now - gapSince > GAP_MS) gaveUp.resolve("a gap was not filled");
     if (pingedAt === null || now - pingedAt > PING_INTERVAL_MS) ping(now);
+    void clock.fresh(0);
   }, 1_000);
   return {
     gaveUp: gaveUp.promise,
     heard: (text: string) => {
-      heardAt = Date.now();
+      heardAt = performance.now();
       received += text.length;
       if (received >= PING_EVERY_CHARS) ping(heardAt);
     },

@@ -5,10 +5,12 @@
  */
 import { deferred } from "./deferred.ts";
 import { Inbox } from "./inbox.ts";
-import { afterUncertainAttempt, NoAnswer, Problem } from "./problem.ts";
-import { readFrame, type StreamMessage } from "./stream-messages.ts";
+import { afterUncertainAttempt, NoAnswer, NotSent, Problem } from "./problem.ts";
+import { Deadline, deadlinePassedAt, type SentAt, ServerClock } from "./server-clock.ts";
+import { LONGEST_TIMER_MS, sleep } from "./sleep.ts";
+import { type AnswerMessage, readFrame, type StreamMessage } from "./stream-messages.ts";
 import { StreamOrder } from "./stream-order.ts";
-import { isTransient, reconnectDelay } from "./stream-retry.ts";
+import { HELD_MS, isTransient, reconnectDelay } from "./stream-retry.ts";
 import { watchConnection } from "./stream-watch.ts";
 import {
   acceptBody,
@@ -19,7 +21,8 @@ import {
   type QuoteTerms,
   type SeveralQuotes,
 } from "./rfq.ts";
-import { type CallOptions, LONGEST_TIMER_MS, sleep } from "./transport.ts";
+import type { CallOptions } from "./transport.ts";
+import { CommandLimits } from "./turns.ts";
 import type { Match, Quote, QuoteResult } from "./types.ts";
 import { closeQuietly, globalWebSocket, type WebSocketLike } from "./websocket.ts";
 
@@ -29,11 +32,12 @@ export type StreamOptions = {
   url: string;
   /** `venue_id`, `asset_id`, `assets` for /rfq/stream, `snapshot` for /account/stream. */
   query: Record<string, string>;
-  /**
-   * Creates a ticket. Called before each connection. `clockOffsetMs` is a lower bound of how far
-   * the service's clock is ahead of `Date.now`. Default: what the hello message shows.
-   */
-  ticket: () => Promise<{ ticket: string; clockOffsetMs?: number | null }>;
+  /** Creates a ticket. Called before each connection. */
+  ticket: () => Promise<{ ticket: string }>;
+  /** The service's clock. Default: what the hello message shows. */
+  clock?: ServerClock | undefined;
+  /** Of unanswered commands. Default: the usual ones. */
+  limits?: CommandLimits | undefined;
   /**
    * Throws the reason why a connection was rejected, if the service reports one. Called when a
    * connection ends before the hello message, because a websocket does not report why.
@@ -43,8 +47,8 @@ export type StreamOptions = {
   since?: number | undefined;
   /**
    * Called each time the connection is lost or cannot be made, before the next attempt. `error` is
-   * the reason, if known. `attempt` counts from the last hello message. Call `close` here to stop
-   * retrying.
+   * the reason, if known. `attempt` counts from the last connection that held for 30 s. Call
+   * `close` here to stop retrying.
    */
   onDisconnect?:
     | ((event: {
@@ -64,17 +68,19 @@ export type StreamOptions = {
 type Ended = { code: number; reason: string; greeted: boolean };
 
 type Command = {
+  op: string;
   /** Makes the frame, whose deadline needs the service's clock. */
   frame: () => string;
-  /** Unix milliseconds by our clock, from which on it is not sent any more. */
-  sendBefore: number;
+  deadline: Deadline;
   /** On this connection or an earlier one. */
-  sent: boolean;
+  sent: SentAt | null;
   /** On several connections, so the service may have carried it out before. */
   sentAgain: boolean;
+  /** Of the service's clock, after a passed deadline. Then it may be sent once more. */
+  check: "none" | "running" | "done";
   resolve(data: unknown): void;
   reject(error: unknown): void;
-  timer: ReturnType<typeof setTimeout>;
+  timers: ReturnType<typeof setTimeout>[];
 };
 
 const COMMAND_TIMEOUT_MS = 30_000;
@@ -100,22 +106,26 @@ export class Stream implements AsyncIterable<StreamMessage> {
   readonly #options: StreamOptions;
   readonly #order: StreamOrder;
   readonly #inbox = new Inbox<StreamMessage>();
+  readonly #clock: ServerClock;
+  readonly #limits: CommandLimits;
+  /** Without a result, in the order of the calls. */
   readonly #commands = new Map<string, Command>();
+  /** Sent on this connection and without an answer, also if their callers wait no more. */
+  readonly #unanswered = new Set<string>();
   readonly #stop = new AbortController();
   #socket: WebSocketLike | null = null;
   /** The hello message of this connection has arrived. */
   #open = false;
-  /** The service's clock minus ours, once the hello message of a connection has arrived. */
-  #clockOffsetMs = 0;
-  /** The same, as far as the client knew it before this connection. */
-  #leastOffsetMs = -Infinity;
+  #openedAt = Infinity;
   #running = false;
   #reading = false;
   readonly #ready = deferred<void>();
 
   constructor(options: StreamOptions) {
     this.#options = options;
-    const { since } = options;
+    const { since, clock = new ServerClock(Date.now, null), limits } = options;
+    this.#clock = clock;
+    this.#limits = limits ?? new CommandLimits(null);
     // Checked here, because the service would reject every upgrade with it.
     if (since !== undefined && !(Number.isSafeInteger(since) && since >= 0))
       throw new RangeError("`since` must be the number of a message: an integer of at least 0.");
@@ -197,8 +207,9 @@ export class Stream implements AsyncIterable<StreamMessage> {
   /**
    * Places a firm quote over the socket. `price` is USDC per unit, scaled by 1e6. Needs a client
    * with an API key. If it is not placed within `maxAgeMs` (default 1 000), it is never placed.
-   * Until then the client sends it again with the same idempotency key after a reconnection. Throws
-   * `Problem` like `client.rfq.quote`, or `scope_missing`. Throws `NoAnswer` if there is no result
+   * Until then the client sends it again with the same idempotency key after a reconnection. Beyond
+   * the limits of unanswered commands it waits. Throws `Problem` like `client.rfq.quote`, or
+   * `scope_missing`. Throws `NotSent` if it waited too long, and `NoAnswer` if there is no result
    * within `timeoutMs` (default 30 000) or before the connection is lost: then the quote may or may
    * not have been placed within `maxAgeMs`.
    *
@@ -217,7 +228,7 @@ export class Stream implements AsyncIterable<StreamMessage> {
   ): Promise<Quote> {
     const { not_after, idempotency_key = crypto.randomUUID() } = terms;
     const fields = { ...quoteFields(terms), idempotency_key };
-    return this.#commandBefore("quote", { fields, maxAgeMs, not_after }, options);
+    return this.#command("quote", fields, { ...options, maxAgeMs, not_after });
   }
 
   /**
@@ -235,31 +246,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
     several: SeveralQuotes,
     { maxAgeMs = QUOTE_MAX_AGE_MS, ...options }: CallOptions & { maxAgeMs?: number } = {},
   ): Promise<{ results: QuoteResult[] }> {
-    const fields = { quotes: quoteItems(several) };
-    const { not_after } = several;
-    return this.#commandBefore("quotes", { fields, maxAgeMs, not_after }, options);
-  }
-
-  /** Sends a command with a deadline, and not after it. */
-  #commandBefore<T>(
-    op: string,
-    command: { fields: object; maxAgeMs: number; not_after: Date | string | undefined },
-    options: CallOptions,
-  ): Promise<T> {
-    const { fields, maxAgeMs, not_after } = command;
-    const given = not_after === undefined ? Number.NaN : new Date(not_after).getTime();
-    // A deadline that was given is by the service's clock. One that cannot be read is its to
-    // reject.
-    const sendBefore =
-      not_after === undefined
-        ? Date.now() + maxAgeMs
-        : Number.isNaN(given)
-          ? Infinity
-          : given - this.#clockOffsetMs;
-    const notAfter = () =>
-      not_after ??
-      (sendBefore === Infinity ? undefined : new Date(sendBefore + this.#clockOffsetMs));
-    return this.#command(op, () => ({ ...fields, not_after: notAfter() }), options, sendBefore);
+    const timed = { maxAgeMs, not_after: several.not_after };
+    return this.#command("quotes", { quotes: quoteItems(several) }, { ...options, ...timed });
   }
 
   /**
@@ -276,7 +264,7 @@ export class Stream implements AsyncIterable<StreamMessage> {
     { quote_id }: { quote_id: string },
     options: CallOptions = {},
   ): Promise<{ quote_id: string; status: "cancelled" }> {
-    return this.#command("cancel_quote", () => ({ quote_id }), options);
+    return this.#command("cancel_quote", { quote_id }, options);
   }
 
   /**
@@ -291,7 +279,8 @@ export class Stream implements AsyncIterable<StreamMessage> {
    * ```
    */
   accept(terms: AcceptTerms, options: CallOptions = {}): Promise<Match> {
-    return this.#command("accept", () => acceptBody(terms), options);
+    const { not_after } = terms;
+    return this.#command("accept", acceptBody(terms), { ...options, not_after });
   }
 
   /**
@@ -316,9 +305,10 @@ export class Stream implements AsyncIterable<StreamMessage> {
   async #run(): Promise<void> {
     try {
       for (let attempt = 1; !this.#stop.signal.aborted; attempt++) {
+        this.#openedAt = Infinity;
         const { greeted, ...lost } = await this.#attempt();
         if (this.#stop.signal.aborted) return;
-        if (greeted) attempt = 1;
+        if (greeted && performance.now() - this.#openedAt >= HELD_MS) attempt = 1;
         this.#options.onDisconnect?.({ ...lost, attempt });
         await sleep(reconnectDelay(lost.error, attempt), this.#stop.signal);
         await this.#inbox.caughtUp();
@@ -344,8 +334,7 @@ export class Stream implements AsyncIterable<StreamMessage> {
 
   /** Connects with a new ticket and returns when the connection has ended. */
   async #connect(): Promise<Ended> {
-    const { ticket, clockOffsetMs } = await this.#options.ticket();
-    this.#leastOffsetMs = clockOffsetMs ?? -Infinity;
+    const { ticket } = await this.#options.ticket();
     if (this.#stop.signal.aborted) return { code: 1000, reason: "closed", greeted: false };
     const since = this.#order.since;
     const query = new URLSearchParams({
@@ -356,7 +345,7 @@ export class Stream implements AsyncIterable<StreamMessage> {
     const WebSocketClass = this.#options.webSocket ?? globalWebSocket();
     const socket = new WebSocketClass(`${this.#options.url}?${query.toString()}`);
     this.#socket = socket;
-    const watch = watchConnection(socket, this.#order);
+    const watch = watchConnection(socket, this.#order, this.#clock);
     try {
       return await new Promise((resolve) => {
         socket.addEventListener("message", ({ data }) => {
@@ -382,6 +371,7 @@ export class Stream implements AsyncIterable<StreamMessage> {
       this.#open = false;
       this.#socket = null;
       this.#order.disconnected();
+      for (const id of this.#unanswered) this.#answered(id);
       closeQuietly(socket);
     }
   }
@@ -393,91 +383,143 @@ export class Stream implements AsyncIterable<StreamMessage> {
       case "pong":
         return this.#order.pong(message.seq);
       case "result":
-        return this.#finish(message.id, (command) => command.resolve(message.data));
       case "error":
-        return this.#finish(message.id, (command) => {
-          const problem = new Problem(message.data, {
-            status: Number(message.data["status"] ?? 0),
-          });
-          command.reject(command.sentAgain ? afterUncertainAttempt("command", problem) : problem);
-        });
+        return this.#answer(message);
       default:
         // A message type that is newer than this client and not part of the stream.
         if (!Number.isSafeInteger(message.seq)) return;
         for (const next of this.#order.take(message))
           if (!this.#inbox.put(next)) closeQuietly(this.#socket);
         if (message.type !== "hello") return;
-        this.#compareClocks(message.data.server_time);
+        this.#clock.atLeast(Date.parse(message.data.server_time));
         greeted();
         this.#open = true;
+        this.#openedAt = performance.now();
         this.#ready.resolve();
-        for (const [id, command] of this.#commands) this.#send(id, command);
+        this.#pump();
     }
   }
 
   #command<T>(
     op: string,
-    fields: () => object,
-    { signal, timeoutMs = COMMAND_TIMEOUT_MS }: CallOptions,
-    sendBefore = Infinity,
+    fields: object,
+    {
+      signal,
+      timeoutMs = COMMAND_TIMEOUT_MS,
+      ...terms
+    }: CallOptions & { maxAgeMs?: number; not_after?: Date | string | undefined },
   ): Promise<T> {
     this.#start();
+    const deadline = new Deadline(this.#clock, terms);
+    const endsAt = performance.now() + timeoutMs;
     const id = crypto.randomUUID();
-    const frame = () => JSON.stringify({ id, op, ...fields() });
-    return new Promise<T>((resolve, reject) => {
-      if (this.#stop.signal.aborted) return reject(new NoAnswer(op, "the stream is closed"));
-      if (signal?.aborted === true) return reject(signal.reason);
-      const fail = (error: unknown) => this.#finish(id, (command) => command.reject(error));
-      const timer = setTimeout(
-        () => fail(new NoAnswer(op, "no result in time")),
-        Math.min(timeoutMs, LONGEST_TIMER_MS),
-      );
-      const onAbort = () => fail(signal?.reason);
-      signal?.addEventListener("abort", onAbort, { once: true });
-      const settled = () => signal?.removeEventListener("abort", onAbort);
-      // The public methods name the result type of their command.
-      const command: Command = {
-        frame,
-        sendBefore,
-        sent: false,
-        sentAgain: false,
-        resolve: (data) => (settled(), resolve(data as T)),
-        reject: (error) => (settled(), reject(error)),
-        timer,
-      };
-      this.#commands.set(id, command);
-      if (this.#open) this.#send(id, command);
-    });
+    const submit = () =>
+      new Promise<T>((resolve, reject) => {
+        if (this.#stop.signal.aborted) return reject(new NoAnswer(op, "the stream is closed"));
+        if (signal?.aborted === true) return reject(signal.reason);
+        const fail = (error: unknown) => this.#finish(id, (command) => command.reject(error));
+        const onAbort = () => fail(signal?.reason);
+        signal?.addEventListener("abort", onAbort, { once: true });
+        const settled = () => signal?.removeEventListener("abort", onAbort);
+        const expire = () =>
+          fail(command.sent === null ? new NotSent(op) : new NoAnswer(op, "no result in time"));
+        const late = () => command.sent === null && expire();
+        // The public methods name the result type of their command.
+        const command: Command = {
+          op,
+          frame: () => JSON.stringify({ id, op, ...fields, not_after: deadline.notAfter }),
+          deadline,
+          sent: null,
+          sentAgain: false,
+          check: "none",
+          resolve: (data) => (settled(), resolve(data as T)),
+          reject: (error) => (settled(), reject(error)),
+          timers: [timerAt(endsAt, expire), timerAt(deadline.sendBefore, late)],
+        };
+        this.#commands.set(id, command);
+        this.#pump();
+      });
+    if (op !== "quotes") return submit();
+    const until = { endsAt: Math.min(endsAt, deadline.sendBefore), signal };
+    return this.#limits.severalQuotes.run(op, until, submit);
   }
 
-  /** Sends a command, at first or after a reconnection, unless its deadline has passed. */
-  #send(id: string, command: Command): void {
-    if (Date.now() < command.sendBefore) {
-      command.sentAgain = command.sent;
-      command.sent = true;
-      this.#socket?.send(command.frame());
-      return;
+  /** Sends what the limits of the service admit. */
+  #pump(): void {
+    for (;;) {
+      const next = this.#next();
+      if (next === undefined || !this.#limits.commands.take(this.#whenFree)) return;
+      this.#send(...next);
     }
-    const reason = command.sent
-      ? "the connection was lost, and its deadline has passed"
-      : "its deadline passed before it was sent";
-    this.#finish(id, (late) => late.reject(new NoAnswer("quote", reason)));
   }
 
-  /**
-   * A message takes some time, so the service's clock is at least as late as it says. A long replay
-   * delays `hello`. Therefore the larger of two offsets is the better one.
-   */
-  #compareClocks(serverTime: string): void {
-    const offsetMs = Math.max(Date.parse(serverTime) - Date.now(), this.#leastOffsetMs);
-    if (Number.isFinite(offsetMs)) this.#clockOffsetMs = offsetMs;
+  /** Returns whether it used the place that has become free. */
+  readonly #whenFree = (): boolean => {
+    const next = this.#next();
+    if (next === undefined) return false;
+    this.#send(...next);
+    this.#pump();
+    return true;
+  };
+
+  /** The first command that may be sent now, at first or after a reconnection. */
+  #next(): [id: string, command: Command] | undefined {
+    if (!this.#open || this.#unanswered.size >= this.#limits.perSocket) return undefined;
+    for (const [id, command] of this.#commands) {
+      if (this.#unanswered.has(id) || command.check === "running") continue;
+      if (performance.now() < command.deadline.sendBefore) return [id, command];
+      const lost = "the connection was lost, and its deadline has passed";
+      const { op, sent } = command;
+      const error = sent === null ? new NotSent(op) : new NoAnswer(op, lost);
+      this.#finish(id, (late) => late.reject(error));
+    }
+    return undefined;
+  }
+
+  #send(id: string, command: Command): void {
+    this.#unanswered.add(id);
+    command.sentAgain = command.sent !== null;
+    command.sent = { at: performance.now(), ahead: this.#clock.ahead };
+    this.#socket?.send(command.frame());
+  }
+
+  #answer(message: AnswerMessage): void {
+    const { id, data } = message;
+    if (id === null) return;
+    const command = this.#commands.get(id);
+    const passedAt = deadlinePassedAt(data);
+    if (command?.sent && command.check === "none" && !Number.isNaN(passedAt)) {
+      command.check = "running";
+      const { deadline, sent } = command;
+      const leftMs = deadline.sendBefore - performance.now();
+      void this.#clock.wasWrong(passedAt, sent, leftMs).then((wrong) => {
+        command.check = "done";
+        if (!wrong || !deadline.allowsCorrection) this.#settle(message);
+        this.#pump();
+      });
+    } else this.#settle(message);
+    // After it is settled, because the free place may be used at once.
+    this.#answered(id);
+    this.#pump();
+  }
+
+  #answered(id: string): void {
+    if (this.#unanswered.delete(id)) this.#limits.commands.give();
+  }
+
+  #settle({ type, id, data }: AnswerMessage): void {
+    this.#finish(id, (command) => {
+      if (type === "result") return command.resolve(data);
+      const problem = new Problem(data, { status: Number(data["status"] ?? 0) });
+      command.reject(command.sentAgain ? afterUncertainAttempt(command.op, problem) : problem);
+    });
   }
 
   #finish(id: string | null, settle: (command: Command) => void): void {
     const command = id === null ? undefined : this.#commands.get(id);
     if (id === null || command === undefined) return;
     this.#commands.delete(id);
-    clearTimeout(command.timer);
+    command.timers.forEach(clearTimeout);
     settle(command);
   }
 
@@ -492,4 +534,10 @@ export class Stream implements AsyncIterable<StreamMessage> {
       );
     closeQuietly(this.#socket);
   }
+}
+
+/** At an instant by `performance.now()`. */
+function timerAt(at: number, run: () => unknown): ReturnType<typeof setTimeout> {
+  const ms = Math.max(0, Math.ceil(at - performance.now()));
+  return setTimeout(run, Math.min(ms, LONGEST_TIMER_MS));
 }

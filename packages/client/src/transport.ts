@@ -1,14 +1,11 @@
 /** One call: signs it, sends it, reads the response and retries where that is safe. */
-import {
-  afterUncertainAttempt,
-  hadNoEffect,
-  NoAnswer,
-  Problem,
-  type ProblemBody,
-} from "./problem.ts";
+import { afterUncertainAttempt, hadNoEffect, NoAnswer, NotSent, Problem } from "./problem.ts";
 import { type RateLimit, RateLimits } from "./rate-limits.ts";
+import { Deadline, deadlinePassedAt, type SentAt, ServerClock } from "./server-clock.ts";
 import { SessionSource } from "./session-source.ts";
 import { type HmacKey, headersOf, importSecret, signWith } from "./sign.ts";
+import { LONGEST_TIMER_MS, sleep } from "./sleep.ts";
+import { CommandLimits, type Turns } from "./turns.ts";
 import { type QueryValue, decode, encode, targetOf } from "./wire.ts";
 
 /**
@@ -38,7 +35,10 @@ export type TransportOptions = {
   attempts?: number;
   /** Default: the global `fetch`. */
   fetch?: typeof fetch;
-  /** Milliseconds since 1970. Default: `Date.now`. */
+  /**
+   * Milliseconds since 1970, asked once. Until the service's time is known, the client takes this
+   * for it. Default: `Date.now`.
+   */
   now?: () => number;
   /** Called before each attempt of a call. An error that it throws ends the call. */
   onRequest?: (event: RequestEvent) => void;
@@ -54,11 +54,6 @@ export type CallOptions = {
   timeoutMs?: number | undefined;
 };
 
-/**
- * A deadline by the service's clock, and by ours: Unix milliseconds after which nothing is sent.
- */
-export type Deadline = { notAfter: string; sendBefore: number };
-
 export type Call = {
   method: "GET" | "POST" | "DELETE";
   path: string;
@@ -73,43 +68,42 @@ export type Call = {
   /** Not retried here, because the caller does so. */
   once?: boolean;
   options?: CallOptions | undefined;
-  /** Unix milliseconds by our clock, from which on the call is not sent any more. */
-  sendBefore?: number | undefined;
+  /** Sets `not_after` of the body this far ahead, unless it is given. */
+  maxAgeMs?: number;
 };
 
-type ToSign = { method: string; url: URL; body: Uint8Array | undefined; offsetMs: number };
+/** When an attempt ends at the latest, by `performance.now()`, and the deadline that it sends. */
+type Attempt = { number: number; endsAt: number; deadline: Deadline; sent: SentAt };
+type ToSign = { method: string; url: URL; body: Uint8Array | undefined; ahead: number };
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 /** Their delays, two to three seconds in total, outlast a deployment or a crashed process. */
 const DEFAULT_ATTEMPTS = 5;
 const FIRST_DELAY_MS = 200;
 const LONGEST_DELAY_MS = 5_000;
-/** A longer timer fires at once. This is 24 days. */
-export const LONGEST_TIMER_MS = 2 ** 31 - 1;
-/** The service's clock is compared with ours again after this time. */
-const CLOCK_LIFE_MS = 600_000;
-/** A stream does not wait longer than this for the service's clock before it connects. */
-const CLOCK_TIMEOUT_MS = 2_000;
+/** Of a read of the service's time or limits. */
+const READ_TIMEOUT_MS = 2_000;
 /** For a longer Retry-After the call throws, and the caller decides when to retry. */
 const LONGEST_RETRY_AFTER_SECS = 30;
+/** The commands that the service limits in number while they are unanswered. */
+const COMMANDS = new Set(["/rfq/request", "/rfq/quote", "/rfq/quotes", "/rfq/accept"]);
 
 export class Transport {
   readonly baseUrl: string;
+  readonly clock: ServerClock;
+  readonly limits: CommandLimits;
   readonly #options: TransportOptions;
   #key: Promise<HmacKey> | null = null;
-  /** The service's clock minus ours, learned from GET /time or from a rejected timestamp. */
-  #clockOffsetMs = 0;
-  #clockReadAt = -Infinity;
-  /** By how much the offset may be too large: half of the time that the reading took. */
-  #clockErrorMs = 0;
-  #clockReading: Promise<void> | null = null;
   readonly #rateLimits = new RateLimits();
   readonly #session: SessionSource | null;
 
   constructor(options: TransportOptions) {
     this.#options = options;
-    this.baseUrl = options.baseUrl.replace(/\/+$/, "");
-    const { credential } = options;
+    const { baseUrl, credential } = options;
+    checkUse(baseUrl, credential);
+    this.baseUrl = baseUrl.replace(/\/+$/, "");
+    this.clock = new ServerClock(options.now ?? Date.now, () => this.#read("/time", "unix_ms"));
+    this.limits = new CommandLimits(() => this.#read("/config", "limits"));
     this.#session =
       credential !== undefined && "password" in credential
         ? new SessionSource(() => this.#logIn(credential))
@@ -141,24 +135,40 @@ export class Transport {
     }
   }
 
+  /** A member of a public record. */
+  async #read(path: string, member: string): Promise<unknown> {
+    const options = { timeoutMs: READ_TIMEOUT_MS };
+    const call: Call = { method: "GET", path, public: true, once: true, options };
+    return (await this.call<Record<string, unknown>>(call))[member];
+  }
+
   async call<T>(call: Call): Promise<T> {
     const attempts = call.once === true ? 1 : (this.#options.attempts ?? DEFAULT_ATTEMPTS);
     const { signal, timeoutMs = Infinity } = call.options ?? {};
-    const endsAt = Date.now() + timeoutMs;
-    let clockCorrected = false;
+    signal?.throwIfAborted();
+    const endsAt = performance.now() + timeoutMs;
+    const deadline = new Deadline(this.clock, { ...call.body, maxAgeMs: call.maxAgeMs });
+    const leftMs = () => Math.min(deadline.sendBefore, endsAt) - performance.now();
+    if (deadline.exists) await this.clock.fresh(leftMs(), signal);
+    let corrected = false;
     let sessionRenewed = false;
     let uncertain = false;
     for (let attempt = 1; ; attempt++) {
-      const offsetMs = this.#clockOffsetMs;
+      const sent = { at: 0, ahead: 0 };
       const session = this.#session?.generation ?? 0;
       signal?.throwIfAborted();
-      if (Date.now() >= (call.sendBefore ?? Infinity))
-        throw new NoAnswer(nameOf(call), "its deadline passed before it was sent");
+      const isOutdated = async (answer: unknown): Promise<boolean> => {
+        const passedAt = deadlinePassedAt(answer);
+        if (corrected || Number.isNaN(passedAt)) return false;
+        corrected = await this.clock.wasWrong(passedAt, sent, leftMs());
+        return corrected && deadline.allowsCorrection && performance.now() < endsAt;
+      };
       try {
+        const now = { number: attempt, endsAt, deadline, sent };
+        const answer = await this.#inTurn(call, now, () => this.#attempt(call, now));
+        if (await isOutdated(answer)) attempt--;
         // The client trusts the service to send what its OpenAPI description says.
-        return (await this.#observed(call, attempt, () =>
-          this.#attempt(call, offsetMs, endsAt - Date.now()),
-        )) as T;
+        else return answer as T;
       } catch (error) {
         if (!sessionRenewed && call.public !== true && isExpired(error) && this.#session !== null) {
           sessionRenewed = true;
@@ -166,8 +176,12 @@ export class Transport {
           attempt--;
           continue;
         }
-        if (!clockCorrected && this.#correctClock(error, offsetMs)) {
-          clockCorrected = true;
+        if (!corrected && this.#correctClock(error, sent)) {
+          corrected = true;
+          attempt--;
+          continue;
+        }
+        if (error instanceof Problem && (await isOutdated(error.body))) {
           attempt--;
           continue;
         }
@@ -176,8 +190,7 @@ export class Transport {
             ? retryDelay(error, call.idempotent ?? call.method === "GET", attempt)
             : null;
         // A call that cannot be sent again in time fails with its own error.
-        const next = Date.now() + (delayMs ?? 0);
-        if (delayMs === null || next >= Math.min(endsAt, call.sendBefore ?? Infinity))
+        if (delayMs === null || delayMs >= leftMs())
           throw uncertain ? afterUncertainAttempt(nameOf(call), error) : error;
         // A read has no effect.
         uncertain ||= call.method !== "GET" && !hadNoEffect(error);
@@ -186,82 +199,36 @@ export class Transport {
     }
   }
 
-  /**
-   * A deadline this far ahead by the service's clock, which GET /time reports. Null if there is
-   * none.
-   */
-  async deadline(
-    { maxAgeMs, notAfter }: { maxAgeMs: number; notAfter?: Date | string | undefined },
-    options: CallOptions,
-  ): Promise<Deadline | null> {
-    if (notAfter === undefined && maxAgeMs === Infinity) return null;
-    const sendBefore = Date.now() + maxAgeMs;
-    const timeoutMs = Math.min(maxAgeMs, options.timeoutMs ?? Infinity);
-    await this.#readClock({ ...options, timeoutMs });
-    options.signal?.throwIfAborted();
-    const toServer = this.#toServer();
-    if (notAfter === undefined)
-      return { notAfter: new Date(sendBefore + toServer).toISOString(), sendBefore };
-    const instant = new Date(notAfter).getTime();
-    // The service rejects an instant that it cannot read.
-    return Number.isNaN(instant)
-      ? { notAfter: String(notAfter), sendBefore: Infinity }
-      : { notAfter: new Date(instant).toISOString(), sendBefore: instant - toServer };
+  /** Sends a command when the service admits one more. Throws `NotSent` if that is too late. */
+  #inTurn(call: Call, { endsAt, deadline }: Attempt, send: () => Promise<unknown>) {
+    const name = nameOf(call);
+    const { commands, severalQuotes } = this.limits;
+    const turns: Turns[] = [];
+    if (call.method !== "GET" && COMMANDS.has(call.path)) turns.push(commands);
+    if (call.path === "/rfq/quotes" && call.method === "POST") turns.push(severalQuotes);
+    const until = {
+      endsAt: Math.min(endsAt, deadline.sendBefore),
+      signal: call.options?.signal,
+    };
+    const inTime = async () => {
+      if (performance.now() >= deadline.sendBefore) throw new NotSent(name);
+      return send();
+    };
+    return turns.reduce<() => Promise<unknown>>(
+      (next, turn) => () => turn.run(name, until, next),
+      inTime,
+    )();
   }
 
-  /**
-   * How far the service's clock is ahead of `Date.now` at least, by GET /time. Null if it could not
-   * be read.
-   */
-  async clockOffset(): Promise<number | null> {
-    await this.#readClock({ timeoutMs: CLOCK_TIMEOUT_MS });
-    const known = Date.now() - this.#clockReadAt < CLOCK_LIFE_MS;
-    return known ? this.#toServer() - this.#clockErrorMs : null;
-  }
-
-  /** The service's clock minus `Date.now`. */
-  #toServer(): number {
-    return (this.#options.now ?? Date.now)() + this.#clockOffsetMs - Date.now();
-  }
-
-  /** Compares the clocks, unless that was done recently. */
-  async #readClock(options: CallOptions): Promise<void> {
-    if (Date.now() - this.#clockReadAt < CLOCK_LIFE_MS) return;
-    this.#clockReading ??= this.#compareClocks(options).finally(() => (this.#clockReading = null));
-    await this.#clockReading;
-  }
-
-  async #compareClocks(options: CallOptions): Promise<void> {
-    const clock = this.#options.now ?? Date.now;
-    const before = clock();
-    try {
-      const time: Call = { method: "GET", path: "/time", public: true, once: true, options };
-      const { unix_ms } = await this.call<{ unix_ms?: unknown }>(time);
-      if (typeof unix_ms !== "number" || !Number.isFinite(unix_ms)) return;
-      const after = clock();
-      this.#clockOffsetMs = unix_ms - (before + after) / 2;
-      this.#clockErrorMs = (after - before) / 2;
-      this.#clockReadAt = Date.now();
-    } catch (error) {
-      // Then the deadline is by our own clock. Other calls may wait for this one, so the signal of
-      // its caller is no error of theirs.
-      if (
-        options.signal?.aborted !== true &&
-        !(error instanceof NoAnswer || error instanceof Problem)
-      )
-        throw error;
-    }
-  }
-
-  async #observed(call: Call, attempt: number, send: () => Promise<unknown>): Promise<unknown> {
+  async #attempt(call: Call, attempt: Attempt): Promise<unknown> {
     const { onRequest, onResponse } = this.#options;
-    const event = { method: call.method, path: call.path, attempt };
+    const event = { method: call.method, path: call.path, attempt: attempt.number };
     onRequest?.(event);
     const startedAt = performance.now();
     const ended = (error: unknown) =>
       onResponse?.({ ...event, durationMs: performance.now() - startedAt, error });
     try {
-      const result = await send();
+      const result = await this.#send(call, attempt);
       ended(null);
       return result;
     } catch (error) {
@@ -270,19 +237,23 @@ export class Transport {
     }
   }
 
-  async #attempt(call: Call, offsetMs: number, leftMs: number): Promise<unknown> {
+  async #send(call: Call, { endsAt, deadline, sent }: Attempt): Promise<unknown> {
+    Object.assign(sent, { at: performance.now(), ahead: this.clock.ahead });
     const url = new URL(this.baseUrl + targetOf(call.path, call.query));
     const name = nameOf(call);
     const caller = call.options?.signal;
-    const body = call.body === undefined ? undefined : encode(call.body);
+    const { notAfter } = deadline;
+    const timed = notAfter === undefined ? {} : { not_after: notAfter };
+    const body = call.body === undefined ? undefined : encode({ ...call.body, ...timed });
     const headers: Record<string, string> = { accept: call.accept ?? "application/json" };
     if (body !== undefined) headers["content-type"] = "application/json";
     if (call.public !== true)
       Object.assign(
         headers,
-        await this.#credentialHeaders({ method: call.method, url, body, offsetMs }),
+        await this.#credentialHeaders({ method: call.method, url, body, ahead: sent.ahead }),
       );
     const ownMs = this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+    const leftMs = endsAt - performance.now();
     const timeout = AbortSignal.timeout(
       Math.max(0, Math.ceil(Math.min(ownMs, leftMs, LONGEST_TIMER_MS))),
     );
@@ -304,15 +275,10 @@ export class Transport {
     }
     this.#rateLimits.read(response.headers);
     if (response.ok && call.accept !== undefined) return text;
-    return readResponse(name, response, text);
+    return readResponse(name, response, { text, now: this.clock.now() });
   }
 
-  async #credentialHeaders({
-    method,
-    url,
-    body,
-    offsetMs,
-  }: ToSign): Promise<Record<string, string>> {
+  async #credentialHeaders({ method, url, body, ahead }: ToSign): Promise<Record<string, string>> {
     const { credential } = this;
     if (credential === null)
       throw new Error(
@@ -322,7 +288,7 @@ export class Transport {
     if ("accessToken" in credential) return { authorization: `Bearer ${credential.accessToken}` };
     if (!("apiKeyId" in credential)) throw new Error("This credential has no session.");
     this.#key ??= importSecret(credential.secret);
-    const timestampMs = Math.round((this.#options.now ?? Date.now)() + offsetMs);
+    const timestampMs = Math.round(performance.now() + ahead);
     const pathAndQuery = url.pathname + url.search;
     const signature = await signWith(await this.#key, {
       timestampMs,
@@ -334,18 +300,28 @@ export class Transport {
   }
 
   /**
-   * Learns the offset of our clock from a rejected timestamp. Returns whether to try again; the
-   * rejected call had no effect.
+   * Learns the service's time from a rejected timestamp. Returns whether to try again; the rejected
+   * call had no effect.
    */
-  #correctClock(error: unknown, offsetMs: number): boolean {
+  #correctClock(error: unknown, sent: SentAt): boolean {
     if (!(error instanceof Problem) || error.code !== "timestamp_outside_tolerance") return false;
     const { skew_ms } = error.body;
     if (typeof skew_ms !== "number" || !Number.isFinite(skew_ms)) return false;
-    // From the offset that this call sent, because a concurrent call may have corrected the clock
-    // meanwhile and the two corrections must not add up.
-    this.#clockOffsetMs = offsetMs - skew_ms;
+    // From what this call sent, because a concurrent call may have corrected the clock meanwhile
+    // and the two corrections must not add up.
+    this.clock.correct(sent.ahead, skew_ms);
     return true;
   }
+}
+
+/** Else every call would fail, after all its attempts. */
+function checkUse(baseUrl: string, credential: unknown): void {
+  if (!/^https?:\/\/[^/]/.test(baseUrl) || !URL.canParse(baseUrl))
+    throw new TypeError("`baseUrl` must begin with http:// or https://.");
+  const known = ["apiKeyId", "accessToken", "password"];
+  const isKnown = credential !== null && known.some((name) => name in Object(credential));
+  if (credential !== undefined && !isKnown)
+    throw new TypeError("`credential` needs an API key, an access token, or email and password.");
 }
 
 function isExpired(error: unknown): boolean {
@@ -356,31 +332,45 @@ function nameOf({ method, path }: Call): string {
   return `${method} ${path}`;
 }
 
-function readResponse(name: string, response: Response, text: string): unknown {
-  if (response.ok) {
+function readResponse(
+  name: string,
+  response: Response,
+  { text, now }: { text: string; now: number },
+): unknown {
+  const { ok, status, headers } = response;
+  if (ok) {
     try {
       return text === "" ? {} : decode(text);
     } catch (error) {
-      throw new NoAnswer(name, `the response (${response.status}) is not JSON`, error);
+      throw new NoAnswer(name, `the response (${status}) is not JSON`, error, { status });
     }
   }
-  throw new Problem(problemBody(text), {
-    status: response.status,
-    requestId: response.headers.get("x-request-id"),
-    retryAfterSecs: secondsOf(response.headers.get("retry-after")),
-    call: name,
+  const retryAfterSecs = secondsOf(headers.get("retry-after"), now);
+  const body = problemBody(headers.get("content-type"), text);
+  if (body !== null)
+    throw new Problem(body, {
+      status,
+      requestId: headers.get("x-request-id"),
+      retryAfterSecs,
+      call: name,
+    });
+  const start = text.slice(0, 200).replaceAll(/\s+/g, " ");
+  throw new NoAnswer(name, `${status}, which is not from the service: ${start}`, undefined, {
+    status,
+    retryAfterSecs,
   });
 }
 
-/** The body of an error response. A proxy may send one that is not JSON. */
-function problemBody(text: string): ProblemBody {
+/** Null if it is not the service's word, but that of a proxy. */
+function problemBody(type: string | null, text: string): { code: string } | null {
+  if (!/^application\/problem\+json\s*(;|$)/i.test(type ?? "")) return null;
   try {
-    const body: unknown = JSON.parse(text);
-    if (typeof body === "object" && body !== null) return { ...body };
+    const body = JSON.parse(text) as { code?: unknown } | null;
+    const code = body?.code;
+    return typeof code === "string" ? { ...body, code } : null;
   } catch {
-    // Not JSON.
+    return null;
   }
-  return { detail: text.slice(0, 200) };
 }
 
 /** Milliseconds before the next attempt, or null if there must be none. */
@@ -391,13 +381,14 @@ export function retryDelay(
   random = Math.random,
 ): number | null {
   if (!isTransient(error, idempotent)) return null;
-  const requested = error instanceof Problem ? error.retryAfterSecs : null;
+  const requested = error.retryAfterSecs;
   if (requested !== null && requested > LONGEST_RETRY_AFTER_SECS) return null;
   const backoff = random() * Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** (attempt - 1));
   return (requested ?? 0) * 1_000 + backoff;
 }
 
-function isTransient(error: unknown, idempotent: boolean): boolean {
+function isTransient(error: unknown, idempotent: boolean): error is Problem | NoAnswer {
+  if (error instanceof NotSent) return false;
   if (error instanceof NoAnswer) return idempotent;
   if (!(error instanceof Problem)) return false;
   if (error.code === "idempotency_in_progress") return idempotent;
@@ -409,29 +400,14 @@ function isTransient(error: unknown, idempotent: boolean): boolean {
 }
 
 /** Seconds of a Retry-After header, which is a number or a date (RFC 9110). */
-function secondsOf(header: string | null): number | null {
+function secondsOf(header: string | null, now: number): number | null {
   if (header === null) return null;
   if (/^\d+$/.test(header)) return Number(header);
   const at = Date.parse(header);
-  return Number.isNaN(at) ? null : Math.max(0, (at - Date.now()) / 1_000);
+  return Number.isNaN(at) ? null : Math.max(0, (at - now) / 1_000);
 }
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
-}
-
-export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted === true) return reject(signal.reason);
-    const onAbort = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", onAbort);
-      resolve();
-    }, ms);
-    signal?.addEventListener("abort", onAbort, { once: true });
-  });
 }

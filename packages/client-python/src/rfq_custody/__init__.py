@@ -3,7 +3,7 @@
 from . import models, problems
 from ._auth import Auth
 from ._client import Client
-from ._errors import NoAnswer, Problem, WrongTerms
+from ._errors import NoAnswer, NotSent, Problem, WrongTerms
 from ._events import decode_event
 from ._limits import RateLimit
 from ._live import Live, Order
@@ -27,6 +27,7 @@ __all__ = [
     "LiveRequests",
     "Login",
     "NoAnswer",
+    "NotSent",
     "OpenRequest",
     "Order",
     "Page",

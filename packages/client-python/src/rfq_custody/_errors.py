@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
-from functools import partial
+from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, TypeVar
 
 from ._wire import UNSET, decode
@@ -38,11 +39,12 @@ class Problem(Exception):
         retry_after: int | None = None,
         call: str = "",
     ) -> None:
-        # A proxy may send a body without some members.
         given = {"type": "about:blank", "title": "", "status": status, **raw}
         given = {"code": "unexpected_answer", "detail": "", "request_id": "", **given}
         self.body = decode(ProblemBody, given)
         """All members of the body, with amounts as `int`, for example `available`."""
+        self.raw = raw
+        """The body as it was received."""
         self.code: ProblemCode = self.body.code
         """A code that is newer than this package is none of the type."""
         self.status = status
@@ -63,14 +65,37 @@ class Problem(Exception):
 
 
 class NoAnswer(Exception):
-    """No usable response: the call may or may not have taken effect. Repeat it if it is repeatable.
+    """No answer of the service: the call may or may not have taken effect.
 
-    Also raised if a repetition was rejected without effect (`__cause__`), but an earlier attempt
-    had no response.
+    The connection broke, the call timed out, or what came is not the service's word, such as a page
+    of a proxy. Also raised if a repetition was rejected without effect (`__cause__`), but an
+    earlier attempt had no answer. Repeat the call if it is repeatable.
     """
 
-    def __init__(self, call: str, reason: str) -> None:
+    def __init__(
+        self,
+        call: str,
+        reason: str,
+        *,
+        status: int | None = None,
+        retry_after: int | None = None,
+    ) -> None:
         super().__init__(f"{call}: {reason}")
+        self.status = status
+        """The HTTP status of what came instead of an answer."""
+        self.retry_after = retry_after
+        """Seconds to wait before a retry, from the header Retry-After of what came."""
+
+
+class NotSent(NoAnswer):
+    """The client did not send the call, so it has no effect.
+
+    Its deadline or `timeout` ended while it waited: for its turn, as the service limits unanswered
+    commands, or for a connection.
+    """
+
+    def __init__(self, call: str) -> None:
+        super().__init__(call, "its deadline passed before it was sent")
 
 
 class WrongTerms(Exception):
@@ -86,22 +111,33 @@ class WrongTerms(Exception):
         """The withdrawal as the service reports it."""
 
 
-def problem_of(status: int, headers: Mapping[str, str], body: bytes, call: str) -> Problem:
-    """The problem of a response. A proxy may send one that is not JSON."""
-    problem = partial(Problem, status=status, retry_after=retry_after(headers), call=call)
+def problem_of(
+    status: int, headers: Mapping[str, str], body: bytes, call: str, now: float
+) -> Problem | NoAnswer:
+    """The error of a response. It is the service's word if it is a problem with a code."""
+    after = retry_after(headers.get("retry-after", ""), now)
     try:
-        raw = json.loads(body)
-        if not isinstance(raw, dict):
-            raise ValueError("not an object")
-        return problem(raw)
+        raw = json.loads(body) if _PROBLEM.match(headers.get("content-type", "")) else None
+        if isinstance(raw, dict) and isinstance(raw.get("code"), str):
+            return Problem(raw, status=status, retry_after=after, call=call)
     except (ValueError, TypeError, KeyError):
-        return problem({"detail": body[:200].decode("utf-8", "replace")})
+        pass
+    start = " ".join(body[:200].decode("utf-8", "replace").split())
+    reason = f"{status}, which is not from the service: {start}"
+    return NoAnswer(call, reason, status=status, retry_after=after)
 
 
-def retry_after(headers: Mapping[str, str]) -> int | None:
-    """Seconds of a Retry-After header. A date, which the service does not send, is ignored."""
-    text = headers.get("retry-after", "")
-    return int(text) if text.isascii() and text.isdigit() else None
+_PROBLEM = re.compile(r"application/problem\+json\s*(;|$)", re.IGNORECASE)
+
+
+def retry_after(text: str, now: float) -> int | None:
+    """Seconds of a Retry-After header, which is a number or a date (RFC 9110)."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        return max(0, math.ceil(parsedate_to_datetime(text).timestamp() - now))
+    except ValueError:
+        return None
 
 
 def after_uncertain(call: str, error: Exception) -> Exception:
@@ -110,7 +146,7 @@ def after_uncertain(call: str, error: Exception) -> Exception:
     A rejection without effect does not end that doubt, because it comes before the idempotency key
     is looked up.
     """
-    if not (isinstance(error, Problem) and error.had_no_effect):
+    if not (isinstance(error, NotSent) or (isinstance(error, Problem) and error.had_no_effect)):
         return error
     doubt = NoAnswer(call, "an earlier attempt may have taken effect")
     doubt.__cause__ = error

@@ -8,20 +8,20 @@ import json
 import random
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
-from ._errors import NoAnswer, Problem, after_uncertain, problem_of
+from ._clock import Deadline, SentAt, deadline_passed_at
+from ._errors import NoAnswer, NotSent, Problem, after_uncertain, problem_of
 from ._events import decode_event
 from ._order import StreamOrder
 from ._transport import Call, Transport
-from ._wire import decode, encode, target_of
+from ._wire import decode, target_of
 from .models import Hello, StreamMessage, Ticket
 from .operations import Commands
 
@@ -40,7 +40,8 @@ HELLO_TIMEOUT = 15.0
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 10.0
 LONGEST_REST = 3_600
-CLOCK_TIMEOUT = 2.0
+HELD = 30.0
+"""A connection that ends before has failed. Each needs a ticket, which a day limits in number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Disconnected:
     """Why a connection was lost or could not be made, before the next attempt."""
 
     attempt: int
-    """Counts from the last connection that succeeded."""
+    """Counts from the last connection that held for 30 s."""
     reason: str
     error: Problem | NoAnswer | None
 
@@ -58,10 +59,14 @@ class _Command:
     op: str
     data: dict[str, Any]
     result: asyncio.Future[Any]
-    max_age_ms: int | None
-    begun_at: float = field(default_factory=time.time)
-    sent: bool = False
+    deadline: Deadline
+    sent: SentAt | None = None
+    """On this connection or an earlier one."""
     sent_again: bool = False
+    """On several connections, so the service may have carried it out before."""
+    checked: bool = False
+    """The service's clock was checked after a passed deadline, so it is sent once more at most."""
+    checking: bool = False
 
 
 class Stream(Commands):
@@ -93,10 +98,14 @@ class Stream(Commands):
         self._order = StreamOrder(has_snapshot=has_snapshot, since=since, filtered=filtered)
         self._inbox: asyncio.Queue[StreamMessage | None] = asyncio.Queue()
         self._commands: dict[str, _Command] = {}
+        """Without a result, in the order of the calls."""
+        self._unanswered: set[str] = set()
+        """Sent on this connection and without an answer, also if their callers wait no more."""
+        self._tasks: set[asyncio.Task[None]] = set()
         self._socket: ClientConnection | None = None
         self._ready = asyncio.Event()
         self._open = False
-        self._clock_offset = 0.0
+        self._opened_at = float("inf")
         self._task: asyncio.Task[None] | None = None
         self._error: Exception | None = None
         self._closed = self._reading = self._dropped = False
@@ -176,9 +185,8 @@ class Stream(Commands):
                     if not _is_transient(failed):
                         raise
                     error, reason = failed, str(failed)
-                if self._open:
+                if time.monotonic() - self._opened_at >= HELD:
                     attempt = 1
-                self._open = False
                 if self._on_disconnect is not None:
                     self._on_disconnect(Disconnected(attempt, reason, error))
                 await asyncio.sleep(_reconnect_delay(error, attempt))
@@ -190,9 +198,8 @@ class Stream(Commands):
 
     async def _connect(self) -> str:
         """Makes one connection. Returns why it ended."""
-        self._open = False
-        offset_ms = await self._transport.read_clock(CLOCK_TIMEOUT)
-        least_offset = float("-inf") if offset_ms is None else offset_ms / 1_000
+        self._opened_at = float("inf")
+        await self._transport.clock.fresh(float("inf"))
         call = Call("POST", self._transport.ticket_path, repeatable=True)
         ticket = await self._transport.call(call, Ticket)
         if self._armed and "trade" not in ticket.scopes:
@@ -204,20 +211,24 @@ class Stream(Commands):
         try:
             async with connect(f"{url}?{query}", ping_interval=None, max_size=2**22) as socket:
                 self._socket = socket
-                return await self._listen(socket, least_offset)
+                return await self._listen(socket)
         except ConnectionClosed as closed:
             return str(closed)
         except InvalidStatus as rejected:
             answer = rejected.response
             headers = {name.lower(): value for name, value in answer.headers.raw_items()}
-            raise problem_of(answer.status_code, headers, bytes(answer.body), self._path) from None
+            page = (answer.status_code, headers, bytes(answer.body))
+            raise problem_of(*page, self._path, self._transport.clock.now()) from None
         except (OSError, TimeoutError, WebSocketException) as error:
             raise NoAnswer(self._path, f"{type(error).__name__}: {error}") from error
         finally:
+            self._open = False
             self._socket = None
             self._order.disconnected()
+            for command_id in list(self._unanswered):
+                self._answered(command_id)
 
-    async def _listen(self, socket: ClientConnection, least_offset: float) -> str:
+    async def _listen(self, socket: ClientConnection) -> str:
         heard_at = started_at = time.monotonic()
         pinged_at: float | None = None
         gap_since: float | None = None
@@ -235,16 +246,17 @@ class Stream(Commands):
             if self._open and (due or received >= PING_EVERY_CHARS):
                 pinged_at, received = now, 0
                 await socket.send("ping")
+            await self._transport.clock.fresh(0)
             try:
                 text = await asyncio.wait_for(socket.recv(), 1)
             except TimeoutError:
                 continue
             heard_at = time.monotonic()
             received += len(text)
-            if not await self._receive(text, least_offset):
+            if not self._receive(text):
                 return "the loop is too far behind"
 
-    async def _receive(self, text: str | bytes, least_offset: float) -> bool:
+    def _receive(self, text: str | bytes) -> bool:
         """Returns whether there is room for more messages."""
         try:
             raw = json.loads(text)
@@ -253,7 +265,7 @@ class Stream(Commands):
                 self._order.pong(raw["seq"])
                 return True
             if kind in ("result", "error"):
-                self._finish(kind, raw.get("id"), raw.get("data"))
+                self._answer(kind, raw.get("id") or "", raw.get("data"))
                 return True
             message = decode_event(raw)
         except (ValueError, TypeError, KeyError):
@@ -263,13 +275,10 @@ class Stream(Commands):
         for ready in self._order.take(message):
             room = self._put(ready) and room
         if isinstance(message, Hello):
-            seen = message.data.server_time.timestamp() - time.time()
-            # A message takes some time, so the larger of two offsets is the better one.
-            self._clock_offset = max(seen, least_offset)
-            self._open = True
+            self._transport.clock.at_least(message.data.server_time.timestamp())
+            self._open, self._opened_at = True, time.monotonic()
             self._ready.set()
-            for command_id, command in list(self._commands.items()):
-                await self._send(command_id, command)
+            self._pump()
         return room
 
     def _put(self, message: StreamMessage) -> bool:
@@ -284,9 +293,121 @@ class Stream(Commands):
             self._inbox.get_nowait()
         return True
 
-    def _finish(self, kind: str, id_: str | None, data: Any) -> None:
-        command = self._commands.pop(id_ or "", None)
-        if command is None or command.result.done():
+    async def _command(
+        self,
+        op: str,
+        data: dict[str, Any],
+        kind: type[T],
+        timeout: float,
+        max_age_ms: int | None = None,
+    ) -> T:
+        deadline = Deadline(self._transport.clock, data.get("not_after"), max_age_ms)
+        ends_at = time.monotonic() + timeout
+        if op != "quotes":
+            return await self._submit(op, data, kind, ends_at, deadline)
+        until = min(ends_at, deadline.send_before)
+        async with self._transport.turns.several_quotes.turn(op, until):
+            return await self._submit(op, data, kind, ends_at, deadline)
+
+    async def _submit(
+        self, op: str, data: dict[str, Any], kind: type[T], ends_at: float, deadline: Deadline
+    ) -> T:
+        if self._closed:
+            raise self._error or NoAnswer(op, "the stream is closed")
+        self._start()
+        command_id = str(uuid.uuid4())
+        command = _Command(op, data, asyncio.get_running_loop().create_future(), deadline)
+        self._commands[command_id] = command
+        self._pump()
+        try:
+            await asyncio.wait({command.result}, timeout=_until(min(ends_at, deadline.send_before)))
+            # One that was sent may still be answered.
+            if not command.result.done() and command.sent is not None:
+                await asyncio.wait({command.result}, timeout=_until(ends_at))
+            if not command.result.done():
+                raise NoAnswer(op, "no result in time") if command.sent else NotSent(op)
+            return decode(kind, command.result.result())
+        finally:
+            self._commands.pop(command_id, None)
+
+    def _pump(self) -> None:
+        """Sends what the limits of the service admit."""
+        while (found := self._next()) and self._transport.turns.commands.take(self._when_free):
+            self._send(*found)
+
+    def _when_free(self) -> bool:
+        """Returns whether it used the place that has become free."""
+        found = self._next()
+        if found is None:
+            return False
+        self._send(*found)
+        self._pump()
+        return True
+
+    def _next(self) -> tuple[str, _Command] | None:
+        """The first command that may be sent now, at first or after a reconnection."""
+        if not self._open or len(self._unanswered) >= self._transport.turns.per_socket:
+            return None
+        for command_id, command in self._commands.items():
+            waits = command_id not in self._unanswered and not command.checking
+            if not waits or command.result.done():
+                continue
+            if time.monotonic() < command.deadline.send_before:
+                return command_id, command
+            lost = NoAnswer(command.op, "the connection was lost, and its deadline has passed")
+            command.result.set_exception(lost if command.sent else NotSent(command.op))
+        return None
+
+    def _send(self, command_id: str, command: _Command) -> None:
+        self._unanswered.add(command_id)
+        command.sent_again = command.sent is not None
+        command.sent = SentAt(time.monotonic(), self._transport.clock.ahead)
+        frame = {"id": command_id, "op": command.op, **command.data, **command.deadline.fields()}
+        self._run_soon(self._write(self._socket, json.dumps(frame)))
+
+    @staticmethod
+    async def _write(socket: ClientConnection | None, text: str) -> None:
+        with contextlib.suppress(ConnectionClosed):
+            if socket is not None:
+                await socket.send(text)
+
+    def _run_soon(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        # The loop itself keeps no task alive.
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _answer(self, kind: str, command_id: str, data: Any) -> None:
+        command = self._commands.get(command_id)
+        if command is not None and not command.result.done():
+            passed_at = deadline_passed_at(data)
+            if passed_at is None or command.checked:
+                self._settle(kind, command, data)
+            else:
+                command.checked = command.checking = True
+                self._run_soon(self._check_clock(kind, command, data, passed_at))
+        # After it is settled, because the free place may be used at once.
+        self._answered(command_id)
+        self._pump()
+
+    async def _check_clock(self, kind: str, command: _Command, data: Any, passed_at: float) -> None:
+        """Sends it again if its deadline passed by a clock that was wrong, and there is time."""
+        left = command.deadline.send_before - time.monotonic()
+        sent = command.sent or SentAt()
+        wrong = await self._transport.clock.was_wrong(passed_at, sent, left)
+        command.checking = False
+        if not (wrong and command.deadline.allows_correction):
+            self._settle(kind, command, data)
+        self._pump()
+
+    def _answered(self, command_id: str) -> None:
+        if command_id in self._unanswered:
+            self._unanswered.discard(command_id)
+            self._transport.turns.commands.give()
+
+    @staticmethod
+    def _settle(kind: str, command: _Command, data: Any) -> None:
+        if command.result.done():
             return
         if kind == "result":
             command.result.set_result(data)
@@ -296,56 +417,10 @@ class Stream(Commands):
             problem = after_uncertain(command.op, problem)
         command.result.set_exception(problem)
 
-    async def _command(
-        self,
-        op: str,
-        data: dict[str, Any],
-        kind: type[T],
-        timeout: float,
-        max_age_ms: int | None = None,
-    ) -> T:
-        if self._closed:
-            raise self._error or NoAnswer(op, "the stream is closed")
-        self._start()
-        command_id = str(uuid.uuid4())
-        command = _Command(op, data, asyncio.get_running_loop().create_future(), max_age_ms)
-        self._commands[command_id] = command
-        try:
-            if self._open:
-                await self._send(command_id, command)
-            async with asyncio.timeout(timeout):
-                return decode(kind, await command.result)
-        except TimeoutError:
-            raise NoAnswer(op, "no result in time") from None
-        finally:
-            self._commands.pop(command_id, None)
 
-    async def _send(self, command_id: str, command: _Command) -> None:
-        """Sends a command, at first or after a reconnection, unless its deadline has passed."""
-        deadline = self._deadline(command)
-        if deadline is not None and time.time() >= deadline:
-            reason = "the connection was lost, and its" if command.sent else "its"
-            late = NoAnswer(command.op, f"{reason} deadline has passed")
-            if not command.result.done():
-                command.result.set_exception(late)
-            return
-        body = {"id": command_id, "op": command.op, **command.data}
-        if deadline is not None and "not_after" not in command.data:
-            body["not_after"] = encode(datetime.fromtimestamp(deadline + self._clock_offset, UTC))
-        command.sent_again, command.sent = command.sent, True
-        socket = self._socket
-        with contextlib.suppress(ConnectionClosed):
-            if socket is not None:
-                await socket.send(json.dumps(body))
-
-    def _deadline(self, command: _Command) -> float | None:
-        """Unix seconds by our clock, from which on it is not sent any more."""
-        given = command.data.get("not_after")
-        if given is not None:
-            return datetime.fromisoformat(given).timestamp() - self._clock_offset
-        if command.max_age_ms is None:
-            return None
-        return command.begun_at + command.max_age_ms / 1_000
+def _until(at: float) -> float | None:
+    """Seconds until an instant by `time.monotonic()`."""
+    return None if at == float("inf") else max(0.0, at - time.monotonic())
 
 
 def _is_transient(error: Problem | NoAnswer) -> bool:
@@ -357,7 +432,9 @@ def _is_transient(error: Problem | NoAnswer) -> bool:
 
 
 def _reconnect_delay(error: Problem | NoAnswer | None, attempt: int) -> float:
-    cause = error.__cause__ if isinstance(error, NoAnswer) else error
-    requested = (cause.retry_after or 0) if isinstance(cause, Problem) else 0
+    # A `NoAnswer` may have the last response as its cause.
+    cause = error.__cause__ if error is not None else None
+    answer = cause if isinstance(cause, Problem) else error
+    requested = 0 if answer is None else (answer.retry_after or 0)
     backoff = random.random() * min(LONGEST_DELAY, FIRST_DELAY * 2.0**attempt)
     return min(requested, LONGEST_REST) + backoff

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import random
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import httpx2
 
 from ._auth import Auth
-from ._errors import NoAnswer, Problem, after_uncertain, problem_of
+from ._clock import Deadline, SentAt, ServerClock, deadline_passed_at
+from ._errors import NoAnswer, NotSent, Problem, after_uncertain, problem_of
 from ._limits import RateLimits
-from ._wire import body_bytes, decode, encode, target_of
+from ._turns import CommandLimits
+from ._wire import body_bytes, decode, target_of
 
 T = TypeVar("T")
 log = logging.getLogger("rfq_custody")
@@ -29,10 +32,12 @@ FIRST_DELAY = 0.2
 LONGEST_DELAY = 5.0
 LONGEST_RETRY_AFTER = 30
 """For a longer Retry-After the call raises, and the caller decides when to retry."""
-CLOCK_LIFE = 600.0
-"""The service's clock is compared with ours again after this many seconds."""
+READ_TIMEOUT = 2.0
+"""Of a read of the service's time or limits."""
 SESSION_MARGIN = 60.0
 """A new session begins this long before the old one expires."""
+COMMANDS = {"/rfq/request", "/rfq/quote", "/rfq/quotes", "/rfq/accept"}
+"""The commands that the service limits in number while they are unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +84,19 @@ class Transport:
         attempts: int = ATTEMPTS,
         http: httpx2.AsyncClient | None = None,
     ) -> None:
+        # Else every call would fail, after all its attempts.
+        if not re.match(r"https?://[^/]", base_url):
+            raise ValueError("the URL must begin with http:// or https://")
+        if credential is not None and not isinstance(credential, Auth | Login | str):
+            raise ValueError("the credential must be an Auth, a Login or an access token")
         self.base_url = base_url.rstrip("/")
         self.credential = credential
         self.attempts = attempts
         self.http = http or httpx2.AsyncClient(timeout=ATTEMPT_TIMEOUT)
         self._owns_http = http is None
         self.limits = RateLimits()
-        self._offset_ms = 0.0
-        """The service's clock minus ours."""
-        self._clock_error_ms = 0.0
-        self._clock_read_at = float("-inf")
-        self._clock_lock = asyncio.Lock()
+        self.clock = ServerClock(self._read_time)
+        self.turns = CommandLimits(self._read_limits)
         self._session: tuple[str, float] | None = None
         self._session_lock = asyncio.Lock()
 
@@ -119,18 +126,47 @@ class Transport:
             raise NoAnswer(call.name, "the statement is incomplete")
         return text
 
+    async def _read_time(self) -> float:
+        call = Call("GET", "/time", public=True)
+        response = await self._attempt(call, time.monotonic() + READ_TIMEOUT)
+        return float(response.json()["unix_ms"]) / 1_000
+
+    async def _read_limits(self) -> dict[str, Any]:
+        call = Call("GET", "/config", public=True)
+        response = await self._attempt(call, time.monotonic() + READ_TIMEOUT)
+        limits: dict[str, Any] = response.json()["limits"]
+        return limits
+
     async def send(self, call: Call) -> httpx2.Response:
         ends_at = time.monotonic() + (float("inf") if call.timeout is None else call.timeout)
-        call, send_before = await self._with_deadline(call, ends_at)
-        uncertain = clock_corrected = session_renewed = False
+        given = (call.body or {}).get("not_after")
+        deadline = Deadline(self.clock, given, call.max_age_ms)
+
+        def left() -> float:
+            return min(deadline.send_before, ends_at) - time.monotonic()
+
+        async def outdated(answer: Any) -> bool:
+            """Whether it is a passed deadline by a clock that was wrong, and there is time left."""
+            passed_at = deadline_passed_at(answer)
+            if (
+                corrected
+                or passed_at is None
+                or not await self.clock.was_wrong(passed_at, sent, left())
+            ):
+                return False
+            return deadline.allows_correction and time.monotonic() < ends_at
+
+        if deadline.exists:
+            await self.clock.fresh(left())
+        uncertain = corrected = session_renewed = False
         attempt = 1
         while True:
-            offset_ms = self._offset_ms
-            if time.monotonic() >= send_before:
-                late = NoAnswer(call.name, "its deadline passed before it was sent")
-                raise after_uncertain(call.name, late)
+            sent = SentAt()
             try:
-                return await self._attempt(call, ends_at - time.monotonic())
+                response = await self._in_turn(call, ends_at, deadline, sent)
+                if call.path != "/rfq/quotes" or not await outdated(_json_of(response)):
+                    return response
+                corrected = True
             except (Problem, NoAnswer) as error:
                 code = error.code if isinstance(error, Problem) else ""
                 if code == "session_expired" and not session_renewed:
@@ -138,16 +174,14 @@ class Transport:
                     self._session = None
                     if session_renewed:
                         continue
-                if not clock_corrected and self._correct_clock(error, offset_ms):
-                    clock_corrected = True
+                if not corrected and self._correct_clock(error, sent):
+                    corrected = True
+                    continue
+                if isinstance(error, Problem) and await outdated(error.raw):
+                    corrected = True
                     continue
                 delay = retry_delay(error, call.repeatable, attempt)
-                next_at = time.monotonic() + (delay or 0)
-                if (
-                    delay is None
-                    or attempt >= self.attempts
-                    or next_at >= min(ends_at, send_before)
-                ):
+                if delay is None or attempt >= self.attempts or delay >= left():
                     if uncertain:
                         raise after_uncertain(call.name, error) from error
                     raise
@@ -158,7 +192,24 @@ class Transport:
                 attempt += 1
                 await asyncio.sleep(delay)
 
-    async def _attempt(self, call: Call, left: float) -> httpx2.Response:
+    async def _in_turn(
+        self, call: Call, ends_at: float, deadline: Deadline, sent: SentAt
+    ) -> httpx2.Response:
+        """Sends a command when the service admits one more, or raises `NotSent` if it is late."""
+        until = min(ends_at, deadline.send_before)
+        async with contextlib.AsyncExitStack() as turns:
+            if call.path == "/rfq/quotes" and call.method == "POST":
+                await turns.enter_async_context(self.turns.several_quotes.turn(call.name, until))
+            if call.path in COMMANDS and call.method != "GET":
+                await turns.enter_async_context(self.turns.commands.turn(call.name, until))
+            if time.monotonic() >= deadline.send_before:
+                raise NotSent(call.name)
+            sent.at, sent.ahead = time.monotonic(), self.clock.ahead
+            if call.body is not None:
+                call = replace(call, body={**call.body, **deadline.fields()})
+            return await self._attempt(call, ends_at)
+
+    async def _attempt(self, call: Call, ends_at: float) -> httpx2.Response:
         content = None if call.body is None else body_bytes(call.body)
         target = target_of(call.path, call.query)
         headers = {"accept": call.accept}
@@ -168,7 +219,8 @@ class Transport:
             call.method, self.base_url + target, headers=headers, content=content
         )
         try:
-            async with asyncio.timeout(max(0.0, min(ATTEMPT_TIMEOUT, left))):
+            left = max(0.0, min(ATTEMPT_TIMEOUT, ends_at - time.monotonic()))
+            async with asyncio.timeout(left):
                 if not call.public:
                     await self._authorize(request)
                 response = await self.http.send(request, auth=None, follow_redirects=False)
@@ -179,16 +231,22 @@ class Transport:
         self.limits.read(response.headers)
         if response.is_success:
             return response
-        raise problem_of(response.status_code, response.headers, response.content, call.name)
+        page = (response.status_code, response.headers, response.content)
+        raise problem_of(*page, call.name, self.clock.now())
 
     async def _authorize(self, request: httpx2.Request) -> None:
         credential = self.credential
         if credential is None:
             raise ValueError("This call needs a credential. Give the client an Auth or a Login.")
         if isinstance(credential, Auth):
-            credential.offset_ms = round(self._offset_ms)
             target = request.url.raw_path.decode("ascii")
-            request.headers.update(credential.headers(request.method, target, request.content))
+            signed = credential.headers(
+                request.method,
+                target,
+                request.content,
+                timestamp_ms=round(self.clock.now() * 1_000),
+            )
+            request.headers.update(signed)
             return
         token = credential if isinstance(credential, str) else await self._token(credential)
         request.headers["authorization"] = f"Bearer {token}"
@@ -206,62 +264,37 @@ class Transport:
                 self._session = (raw["access_token"], renew_at)
             return self._session[0]
 
-    def _correct_clock(self, error: Exception, offset_ms: float) -> bool:
-        """Learns the offset of our clock from a rejected timestamp. Returns whether to try again.
+    def _correct_clock(self, error: Exception, sent: SentAt) -> bool:
+        """Learns the service's time from a rejected timestamp. Returns whether to try again.
 
-        From the offset that this call sent, because a concurrent call may have corrected it too.
+        From what this call sent, because a concurrent call may have corrected the clock too.
         """
         if not isinstance(error, Problem) or error.body.skew_ms is None:
             return False
-        self._offset_ms = offset_ms - error.body.skew_ms
+        self.clock.correct(sent.ahead, error.body.skew_ms / 1_000)
         return True
 
-    async def _with_deadline(self, call: Call, ends_at: float) -> tuple[Call, float]:
-        """The call with its `not_after`, and when it must have been sent by our clock."""
-        given = (call.body or {}).get("not_after")
-        if call.body is None or (given is None and call.max_age_ms is None):
-            return call, float("inf")
-        if given is not None:
-            at = datetime.fromisoformat(given).timestamp() - self._offset_ms / 1_000
-            return call, time.monotonic() + at - time.time()
-        send_before = time.monotonic() + (call.max_age_ms or 0) / 1_000
-        await self.read_clock(min(send_before, ends_at) - time.monotonic())
-        ahead = send_before - time.monotonic() + self._offset_ms / 1_000
-        not_after = datetime.now(UTC) + timedelta(seconds=ahead)
-        return replace(call, body={**call.body, "not_after": encode(not_after)}), send_before
 
-    async def read_clock(self, timeout: float) -> float | None:
-        """Compares the clocks, unless that was done recently. A failure is no error of the caller.
-
-        Returns by how many ms the service's clock is ahead of ours at least.
-        """
-        async with self._clock_lock:
-            if time.monotonic() - self._clock_read_at >= CLOCK_LIFE:
-                before = time.time()
-                try:
-                    call = Call("GET", "/time", public=True)
-                    response = await self._attempt(call, timeout)
-                    unix_ms = float(response.json()["unix_ms"])
-                except (Problem, NoAnswer, ValueError, KeyError):
-                    return None
-                after = time.time()
-                self._offset_ms = unix_ms - (before + after) * 500
-                self._clock_error_ms = (after - before) * 500
-                self._clock_read_at = time.monotonic()
-        return self._offset_ms - self._clock_error_ms
+def _json_of(response: httpx2.Response) -> Any:
+    try:
+        return json.loads(response.content)
+    except ValueError:
+        return None
 
 
 def retry_delay(error: Exception, repeatable: bool, attempt: int) -> float | None:
     """Seconds before the next attempt, or None if there must be none."""
     if not _is_transient(error, repeatable):
         return None
-    requested = (error.retry_after or 0) if isinstance(error, Problem) else 0
+    requested = (error.retry_after or 0) if isinstance(error, Problem | NoAnswer) else 0
     if requested > LONGEST_RETRY_AFTER:
         return None
     return requested + random.random() * min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** (attempt - 1))
 
 
 def _is_transient(error: Exception, repeatable: bool) -> bool:
+    if isinstance(error, NotSent):
+        return False
     if not isinstance(error, Problem):
         return repeatable
     if error.code == "idempotency_in_progress":
