@@ -31,7 +31,6 @@ try:
 except ImportError:
     sys.exit("pip install packages/client-python first (Python 3.11 or later).")
 
-QUOTE_LIFE_SECS = 60
 RETRY_SECS = 1
 HEARTBEAT_SECS = 10
 TIMEOUT_SECS = 30
@@ -139,7 +138,6 @@ class Maker:
             side=side,
             price=price,
             replaces=replaces,
-            expires_in_secs=QUOTE_LIFE_SECS,
         )
         print(f"quoted: {side} {own.amount} of {asset} at {price}", flush=True)
 

@@ -9,9 +9,10 @@
  * MAX_POSITION, and in proportion below it. After a trade it replaces its open quotes on the asset.
  *
  * It quotes a request again when its quote has expired or ended with a lost connection. Its quotes
- * end with it: when its account stream ends (cancel on disconnect), or 30 s after its last heartbeat
- * (cancel-after). MAX_MATCHES a minute trip the protection of the account. To stop, it first stops
- * quoting and then cancels its open quotes, because a quote in flight may commit after a cancel.
+ * end with it: when its account stream ends (cancel on disconnect), or 30 s after its last
+ * heartbeat (cancel-after). MAX_MATCHES a minute trip the protection of the account. To stop, it
+ * first stops quoting and then cancels its open quotes, because a quote in flight may commit after
+ * a cancel.
  */
 import {
   NoAnswer,
@@ -117,13 +118,7 @@ async function quote(request: QuoteRequest, side: Side, replaces?: string): Prom
     if (side === "Ask" && replaces === undefined && !(await fits(request, amount)))
       return passed(request, `${amount} of ${asset_id} is over the inventory limit`);
     const replaced = replaces === undefined ? {} : { replaces };
-    const own = await requests.quote({
-      request_id,
-      side,
-      price,
-      expires_in_secs: 60,
-      ...replaced,
-    });
+    const own = await requests.quote({ request_id, side, price, ...replaced });
     console.log(`quoted: ${side} ${own.amount} of ${asset_id} at ${price}`);
   } catch (error) {
     // The request may close before the quote arrives, and funds may run out.

@@ -62,7 +62,7 @@ async function acceptBest(client: Client, request: QuoteRequest): Promise<Match 
     const best = await bestQuote(client, request);
     if (best === undefined) return undefined;
     try {
-      // A repeated accept returns the same match, so the client may repeat it after a lost response.
+      // A repeated accept returns the same match, so the client repeats it after a lost response.
       return await client.rfq.accept(best);
     } catch (error) {
       const isGone =

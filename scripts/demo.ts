@@ -28,19 +28,16 @@ It takes free ports, or PORT and RPC_PORT of the environment.`;
 
 const { dir } = readArguments(USAGE, { dir: { type: "string", default: HOME } });
 
+const tell = new Narrator();
+const report = (error: unknown) => tell.failure(error, join(dir, "worker.log"));
+
 await runScript(async (onStop) => {
   const startedAt = performance.now();
-  const tell = new Narrator();
-  try {
-    const stack = await tell.step(1, "anvil, contracts, migrations, the Worker in workerd", () =>
-      startOwnStack(tell, dir),
-    );
-    onStop(() => stack.stop());
-    await play(stack, tell, onStop);
-  } catch (error) {
-    tell.failure(error, join(dir, "worker.log"));
-    return 1;
-  }
+  const stack = await tell.step(1, "anvil, contracts, migrations, the Worker in workerd", () =>
+    startOwnStack(dir),
+  );
+  onStop(() => stack.stop());
+  await play(stack, onStop);
   tell.table();
   tell.line();
   tell.line(
@@ -48,9 +45,9 @@ await runScript(async (onStop) => {
       "and open http://127.0.0.1:8787/console/",
   );
   return 0;
-});
+}, report);
 
-async function startOwnStack(tell: Narrator, stackDir: string): Promise<Stack> {
+async function startOwnStack(stackDir: string): Promise<Stack> {
   // Free ports, so that the demo runs beside `npm run dev`.
   const port = portFrom("PORT", await freePort());
   const rpcPort = portFrom("RPC_PORT", await freePort());
@@ -59,11 +56,7 @@ async function startOwnStack(tell: Narrator, stackDir: string): Promise<Stack> {
   return stack;
 }
 
-async function play(
-  stack: Stack,
-  tell: Narrator,
-  onStop: (stop: () => Promise<void>) => void,
-): Promise<void> {
+async function play(stack: Stack, onStop: (stop: () => Promise<void>) => void): Promise<void> {
   const faucet = await openFaucet(stack);
   const streams: World["streams"] = [];
   onStop(async () => streams.forEach((stream) => stream.close()));

@@ -11,7 +11,7 @@ import { portFrom } from "./stack/ports.ts";
 import { runScript } from "./stack/shutdown.ts";
 import { DEFAULT_STACK_DIR } from "./stack/stack-file.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
-import { DEMO_USERS, enter, fundAll, withKey } from "./stack/users.ts";
+import { DEMO_USERS, enterUnchanged, fundAll, withKey } from "./stack/users.ts";
 
 /** Of each kind. More would show no more, and a laptop runs all of it. */
 const MAX_TRADERS = 50;
@@ -62,28 +62,26 @@ await runScript(async (onStop) => {
     ...where,
     saveChain: true,
     vars,
-    log: (line) => console.log(`  ${line}`),
+    log: note,
   });
   onStop(() => stack.stop());
   const faucet = await openFaucet(stack);
-  const entered = await Promise.all(DEMO_USERS.map((user) => enter(stack.baseUrl, user)));
-  const clients = entered.map(({ client }) => client);
-  const newcomers = entered.filter(({ isNew }) => isNew).map(({ client }) => client);
+  const entered = await Promise.all(
+    DEMO_USERS.map((user) => enterUnchanged(stack.baseUrl, user, note)),
+  );
+  const newcomers = entered.flatMap((user) => (user?.isNew === true ? [user.client] : []));
   const first = [
     TEST_MARKET,
     ...LOCAL_VENUES.map((venue_id) => ({ venue_id, asset_id: FIRST_ASSET_ID })),
   ];
   await fundAll(faucet, newcomers, { ...FUNDS, assets: first });
-  console.log(`  ${newcomers.length} users are funded`);
+  if (newcomers.length > 0) note(`${newcomers.length} users are funded`);
   stack.announceUsers(DEMO_USERS);
-  console.log(`  ${await listExampleMarkets(stack)} example markets are listed`);
-  if (!noMaker) {
-    const maker =
-      clients[DEMO_USERS.findIndex(({ role }) => role === "maker")] ?? raise("no maker");
-    onStop(await startMaker(faucet, maker));
-  }
+  note(`${await listExampleMarkets(stack)} example markets are listed`);
+  const maker = noMaker ? null : entered[DEMO_USERS.findIndex(({ role }) => role === "maker")];
+  if (maker) onStop(await startMaker(faucet, maker.client));
   if (makers + takers > 0) onStop(await startCrowd(stack, faucet));
-  greet(stack, { quotes: !noMaker || makers > 0 });
+  greet(stack, { quotes: Boolean(maker) || makers > 0 });
   return new Promise<number>(() => {});
 });
 
@@ -122,13 +120,11 @@ async function startCrowd(stack: Stack, faucet: Faucet): Promise<() => Promise<v
     for (let number = 1; number <= count; number++) {
       const email = `${role}-live-${number}@demo.example`;
       // One by one, because a network has few places where passwords are hashed.
-      const { client, isNew } = await enter(stack.baseUrl, {
-        email,
-        password: `${role}-live-demo-password`,
-        role,
-      });
-      if (isNew) newcomers.push(client);
-      traders.push({ role, client: await withFreshKey(client) });
+      const user = { email, password: `${role}-live-demo-password`, role };
+      const entered = await enterUnchanged(stack.baseUrl, user, note);
+      if (entered === null) continue;
+      if (entered.isNew) newcomers.push(entered.client);
+      traders.push({ role, client: await withFreshKey(entered.client) });
     }
   await fundAll(faucet, newcomers, { ...FUNDS, assets: EXAMPLE_MARKETS });
   const market = await startLivingMarket({
@@ -136,8 +132,12 @@ async function startCrowd(stack: Stack, faucet: Faucet): Promise<() => Promise<v
     markets: EXAMPLE_MARKETS,
     log: (line) => console.log(line),
   });
-  console.log(`  ${makers} makers and ${takers} takers trade the example markets`);
+  note(`${makers} makers and ${takers} takers trade the example markets`);
   return async () => market.stop();
+}
+
+function note(line: string): void {
+  console.log(`  ${line}`);
 }
 
 function countOf(name: string, text: string): number {
@@ -161,21 +161,23 @@ function settingsFrom(texts: readonly string[]): Record<string, string> {
 function greet({ baseUrl, rpcUrl, dir, workerLog }: Stack, { quotes }: { quotes: boolean }): void {
   const [taker, , ownMaker] = DEMO_USERS;
   const quoted = quotes
-    ? "sleep 1"
+    ? ""
     : `MAKER=$(curl -s $RFQ_URL/auth/login -H 'content-type: application/json' \\
   -d '{"email":"${ownMaker?.email}","password":"${ownMaker?.password}"}' | pick access_token)
 TAKER=$TOKEN TOKEN=$MAKER
 call /rfq/quote -d '{"request_id":"'$REQUEST_ID'","price":650000}'
-TOKEN=$TAKER`;
+TOKEN=$TAKER
+`;
   const isDefault = dir === DEFAULT_STACK_DIR;
   const again = `npm run dev -- ${isDefault ? "" : `--dir ${dir} `}--keep`;
   console.log(`
 Ready on ${baseUrl}
 Console: ${baseUrl}/console/
 
-Users (each began with 100 000 USDC, and 100 000 of asset 0x1 on every venue):
+Users (each began with 100 000 USDC, 100 000 of asset 0x1 on every venue, and as many of the hidden
+market that npm run smoke trades):
 ${DEMO_USERS.map(({ role, email, password }) => `  ${role}  ${email}  ${password}`).join("\n")}
-${quotes ? "" : "\nNobody quotes, because of --no-maker. Start your own maker (examples/README.md).\n"}
+${quotes ? "" : "\nNobody quotes. Start your own maker (examples/README.md).\n"}
 Log in, ask for a quote, see ${quotes ? "what makers offer" : "the one of your own maker"}, and accept it:
 export RFQ_URL=${baseUrl} RPC_URL=${rpcUrl}${isDefault ? "" : ` RFQ_DIR=${dir}`}
 pick() { sed 's/.*"'$1'":"\\([^"]*\\)".*/\\1/'; }
@@ -186,17 +188,13 @@ call() { curl -s "$RFQ_URL$1" -H "authorization: Bearer $TOKEN" \\
 call /custody/get-usdc-balance
 REQUEST_ID=$(call /rfq/request \\
   -d '{"venue_id":"venue_one","asset_id":"0x1","amount":"1000000","side":"Bid"}' | pick request_id)
-${quoted}
-call "/rfq/quote?request_id=$REQUEST_ID"
-QUOTE_ID=$(call "/rfq/quote?request_id=$REQUEST_ID&limit=1" | pick quote_id)
+${quoted}QUOTES="/rfq/quote?request_id=$REQUEST_ID&status=open"
+until call "$QUOTES" | grep quote_id; do sleep 0.2; done
+QUOTE_ID=$(call "$QUOTES&limit=1" | pick quote_id)
 call /rfq/accept -d '{"quote_id":"'$QUOTE_ID'"}'
 
 Chain: ${rpcUrl}   Addresses: ${dir}/stack.json   Log: ${workerLog}
 Operator: npm run operator -- --help
 More to try: examples/README.md
 Ctrl-C stops the stack. To continue later: ${again}`);
-}
-
-function raise(message: string): never {
-  throw new Error(message);
 }

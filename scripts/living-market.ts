@@ -43,32 +43,37 @@ const [SMALLEST, LARGEST] = [1_000_000, 250_000_000];
 const dice = new Dice(randomUUID());
 
 /**
- * Fair prices by asset. Each step is drawn, with a pull to one half. The two outcomes of a question
- * cost one USDC together.
+ * Fair prices by asset. Each outcome has a weight that wanders, with a pull to one half. The
+ * outcomes of a question cost one USDC together.
  */
-class FairPrices {
-  readonly #prices = new Map<string, number>();
-  readonly #complements = new Map<string, string>();
+export class FairPrices {
+  readonly #weights = new Map<string, number>();
+  /** The outcomes of the question of each asset. */
+  readonly #outcomes = new Map<string, readonly string[]>();
   readonly #timer: NodeJS.Timeout;
 
   constructor(markets: readonly NamedMarket[]) {
-    for (const outcomes of Map.groupBy(markets, ({ title }) => title).values()) {
-      const [first, second] = outcomes.map(keyOf);
-      for (const asset of outcomes) this.#prices.set(keyOf(asset), dice.between(150_000, 850_000));
-      if (outcomes.length === 2 && first !== undefined && second !== undefined)
-        this.#complements.set(second, first);
+    for (const question of Map.groupBy(markets, ({ title }) => title).values()) {
+      const outcomes = question.map(keyOf);
+      for (const key of outcomes) {
+        this.#weights.set(key, dice.between(150_000, 850_000));
+        this.#outcomes.set(key, outcomes);
+      }
     }
     this.#timer = setInterval(() => {
-      for (const [key, price] of this.#prices)
-        this.#prices.set(key, clamp(price + dice.between(-STEP, STEP) + (500_000 - price) / 2_000));
+      for (const [key, weight] of this.#weights) {
+        const next = weight + dice.between(-STEP, STEP) + (500_000 - weight) / 2_000;
+        this.#weights.set(key, clamp(next));
+      }
     }, STEP_MS);
   }
 
   of(asset: MarketAsset): number | undefined {
     const key = keyOf(asset);
-    const other = this.#complements.get(key);
-    const price = this.#prices.get(other ?? key);
-    return price === undefined || other === undefined ? price : 1_000_000 - price;
+    const weight = this.#weights.get(key);
+    const weights = this.#outcomes.get(key)?.map((outcome) => this.#weights.get(outcome) ?? 0);
+    if (weight === undefined || weights === undefined || weights.length === 1) return weight;
+    return clamp((weight / weights.reduce((sum, each) => sum + each, 0)) * 1_000_000);
   }
 
   stop(): void {

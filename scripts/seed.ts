@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { join, resolve } from "node:path";
 import { convertV4MiniflareOptions, Miniflare } from "miniflare";
-import { unstable_readConfig } from "wrangler";
+import { unstable_readConfig } from "./stack/wrangler-library.ts";
 import { assetKey, USDC } from "../src/assets/asset.ts";
 import { readArguments, refuse } from "./stack/arguments.ts";
 import { ROOT, WRANGLER_CONFIG } from "./stack/bundle.ts";

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as z from "zod";
-import { experimental_readRawConfig } from "wrangler";
+import { experimental_readRawConfig } from "../stack/wrangler-library.ts";
 
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 

@@ -1,5 +1,5 @@
 /** Applies migrations/ to a local D1 and records them as `wrangler d1 migrations apply` does. */
-import { unstable_splitSqlQuery } from "wrangler";
+import { unstable_splitSqlQuery } from "./wrangler-library.ts";
 import type { Miniflare } from "miniflare";
 import { migrationFiles, readMigration, RECORD } from "../migrations/files.ts";
 

@@ -13,8 +13,18 @@ export function portFrom(variable: string, fallback: number): number {
   return port;
 }
 
-/** Throws if this process cannot listen on the port. */
-export async function requireFreePort(port: number, variable: string): Promise<void> {
+/** Throws if this process cannot listen on each of the ports, which are named by variable. */
+export async function requireFreePorts(ports: Readonly<Record<string, number>>): Promise<void> {
+  const names = Object.keys(ports);
+  const same = names.find((name, at) =>
+    names.some((other, to) => to > at && ports[name] === ports[other]),
+  );
+  if (same !== undefined)
+    throw new SetupError(`${names.join(" and ")} are both ${ports[same]}. Choose two ports.`);
+  for (const [variable, port] of Object.entries(ports)) await requireFreePort(port, variable);
+}
+
+async function requireFreePort(port: number, variable: string): Promise<void> {
   if ((await listenOnce(port)) !== null) return;
   const other = `${variable}=${port + 10}`;
   throw new SetupError(

@@ -9,10 +9,11 @@ const SAME_PRESS_MS = 500;
 /**
  * Runs `main` and then ends the process. `main` registers what to stop with `onStop`; the last one
  * is stopped first, when `main` returns or throws, or when a signal arrives. The exit code is the
- * result of `main`, 1 after an error, or 128 + n after a signal.
+ * result of `main`, 1 after an error, which `report` prints, or 128 + n after a signal.
  */
 export async function runScript(
   main: (onStop: (stop: () => Promise<void>) => void) => Promise<number>,
+  report = (error: unknown) => console.error(message(error)),
 ): Promise<never> {
   const stops: (() => Promise<void>)[] = [];
   let interrupted: number | null = null;
@@ -36,7 +37,10 @@ export async function runScript(
       interrupted = code;
       interruptedAt = performance.now();
       console.error(`\n${signal}: stopping (once more to force)`);
-      void stopAll().then(() => process.exit(code));
+      void stopAll().then(() => {
+        console.error("stopped");
+        process.exit(code);
+      });
     });
   }
   let code: number;
@@ -44,7 +48,7 @@ export async function runScript(
     code = await main((stop) => stops.push(stop));
   } catch (error) {
     // An error while everything is being stopped is a consequence of that.
-    if (interrupted === null) console.error(message(error));
+    if (interrupted === null) report(error);
     code = 1;
   }
   if (interrupted !== null) return new Promise<never>(() => {});

@@ -19,7 +19,7 @@ import {
 } from "./local-settings.ts";
 import { applyMigrations } from "./migrate.ts";
 import { type OperatorResponse, type OperatorRequest, callOperator } from "./operator-call.ts";
-import { freePort, requireFreePort } from "./ports.ts";
+import { freePort, requireFreePorts } from "./ports.ts";
 import {
   DEFAULT_STACK_DIR,
   type DemoUser,
@@ -94,8 +94,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     saveChain = keep,
   } = options;
   const log = options.log ?? (() => {});
-  await requireFreePort(port, "PORT");
-  await requireFreePort(rpcPort, "RPC_PORT");
+  await requireFreePorts({ PORT: port, RPC_PORT: rpcPort });
   const started: { stop(): Promise<void> }[] = [claimDirectory(dir, keep)];
   const stop = async () => {
     for (const part of started.splice(0).toReversed()) await part.stop();

@@ -31,6 +31,24 @@ export async function enter(
   }
 }
 
+/**
+ * As `enter`, of users who may have changed since an earlier start, for example with one-time codes
+ * or another password. Returns null for them, and says why.
+ */
+export async function enterUnchanged(
+  baseUrl: string,
+  user: DemoUser,
+  log: (line: string) => void,
+): Promise<Awaited<ReturnType<typeof enter>> | null> {
+  try {
+    return await enter(baseUrl, user);
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status >= 500 || error.status === 429) throw error;
+    log(`${user.email} is left alone, because it cannot log in: ${error.code}`);
+    return null;
+  }
+}
+
 /** A user with a random password and a deposit address. */
 export async function newUser(guest: Client, email: string) {
   const password = randomBytes(18).toString("base64url");

@@ -10,7 +10,7 @@ import { appendFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Miniflare, convertV4MiniflareOptions } from "miniflare";
-import { unstable_getMiniflareWorkerOptions } from "wrangler";
+import { unstable_getMiniflareWorkerOptions } from "./wrangler-library.ts";
 import { type BundledModule, OFFLINE, WRANGLER_CONFIG } from "./bundle.ts";
 import { AS_SENT, LOCAL_OPERATOR, withLocalEntry } from "./local-entry.ts";
 import { FileLog, watchChildren, withoutSignalHandlers } from "./miniflare.ts";

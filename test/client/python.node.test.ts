@@ -1,6 +1,6 @@
 /** The Python client: its operations are those of the TypeScript client, and it works alone. */
 import { execFile } from "node:child_process";
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, expect, it } from "vitest";
@@ -51,6 +51,11 @@ it("has the operations of the TypeScript client, with its names in snake case", 
     .map(({ route, method }) => `${route} ${snake(method)}`);
   expect(expected.length).toBeGreaterThan(55);
   expect(pythonMethods().toSorted()).toEqual(expected.toSorted());
+});
+
+it("waits with asyncio.timeout, because wait_for of Python 3.11 may lose a cancellation", () => {
+  const files = globSync(join(PACKAGE, "src/**/*.py"));
+  expect(files.filter((file) => readFileSync(file, "utf8").includes("wait_for("))).toEqual([]);
 });
 
 it("passes its own tests", async ({ skip }) => {

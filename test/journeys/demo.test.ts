@@ -49,6 +49,13 @@ describe("npm run demo", () => {
     }
   });
 
+  it("names two ports that are one", async () => {
+    const port = String(await freePort());
+    const run = runDemo({ PORT: port, RPC_PORT: port });
+    expect(await run.exited).toBe(1);
+    expect(run.output()).toContain(`PORT and RPC_PORT are both ${port}.`);
+  });
+
   inRelease(() => {
     it("uses the given ports and stops every process at Ctrl-C", async () => {
       const env = { PORT: String(await freePort()), RPC_PORT: String(await freePort()) };
@@ -61,6 +68,8 @@ describe("npm run demo", () => {
         const children = descendants(run.child.pid ?? 0);
         run.child.kill("SIGINT");
         expect(await run.exited).toBe(130);
+        expect(run.output()).toContain("stopped");
+        expect(run.output()).not.toContain("failed");
         expect(children.length).toBeGreaterThan(0);
         await ended(children);
       }

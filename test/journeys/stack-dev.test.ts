@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Secret, TOTP } from "otpauth";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Address, createPublicClient, createWalletClient, type Hex, http } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
@@ -14,6 +15,7 @@ import { ANVIL_ACCOUNT_KEYS } from "../../scripts/stack/faucet.ts";
 import { freePort } from "../../scripts/stack/ports.ts";
 import { signedOrder } from "../../scripts/stack/operator-call.ts";
 import {
+  type DemoUser,
   localKey,
   type StackFile,
   readOperatorFile,
@@ -73,8 +75,11 @@ afterAll(async () => {
 });
 
 async function taker(): Promise<Client> {
-  const user =
-    file.users.find(({ role }) => role === "taker") ?? expect.fail("stack.json names no taker");
+  return loginAs(file.users.find(({ role }) => role === "taker"));
+}
+
+async function loginAs(named: DemoUser | undefined): Promise<Client> {
+  const user = named ?? expect.fail("stack.json does not name the user");
   return Client.login({ baseUrl: file.base_url, email: user.email, password: user.password });
 }
 
@@ -118,6 +123,8 @@ describe("npm run dev", () => {
   it("writes its addresses for other programs", () => {
     expect(file).toMatchObject({ chain: "local", chain_id: 31337 });
     expect(script.output()).toContain(`Ready on ${file.base_url}`);
+    // What wrangler's library logs is not of this start.
+    expect(script.output()).not.toMatch(/warning|missing|secrets/i);
     for (const address of [
       file.vault,
       file.usdc,
@@ -273,6 +280,11 @@ describe("npm run dev", () => {
     const first = await taker();
     expect((await first.config()).limits).toMatchObject({ withdrawal_min_amount: "0x1" });
     await first.rfq.accept({ quote_id: (await quoteFor(first, "Bid")).quote_id });
+    const second = await loginAs(DEMO_USERS[2]);
+    const { password = "" } = DEMO_USERS[2] ?? {};
+    const { secret } = await second.auth.startTotp({ password });
+    const totp = new TOTP({ secret: Secret.fromBase32(secret) });
+    await second.auth.confirmTotp({ totp_code: totp.generate() });
     const before = {
       balances: await first.custody.balances().all(),
       vault: file.vault,
@@ -285,6 +297,8 @@ describe("npm run dev", () => {
     expect(script.output()).not.toContain("While stopping");
 
     await startDev("--keep");
+    expect(script.output()).toContain("maker-2@demo.example is left alone");
+    expect(script.output()).not.toContain("0 users");
     expect(file.vault).toBe(before.vault);
     expect(await blockNumber()).toBeGreaterThanOrEqual(before.block);
     const again = await taker();

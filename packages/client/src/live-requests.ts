@@ -117,10 +117,10 @@ export class LiveRequests extends Live<string, OpenRequest> {
   }
 
   /**
-   * Calls `place` for each side of each open request that has no open quote of yours, up to eight at
-   * once: when the request opens, and again when your quote on it has expired, was cancelled or was
-   * lost with a connection. If `place` places no quote, or throws `Problem` or `NoAnswer`, it is
-   * called again after a second or later. Resolves when the map is closed and the last call of
+   * Calls `place` for each side of each open request that has no open quote of yours, up to eight
+   * at once: when the request opens, and again when your quote on it has expired, was cancelled or
+   * was lost with a connection. If `place` places no quote, or throws `Problem` or `NoAnswer`, it
+   * is called again after a second or later. Resolves when the map is closed and the last call of
    * `place` has ended. Throws what ends the map, and other errors of `place`.
    *
    * @example

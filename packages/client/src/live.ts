@@ -3,9 +3,9 @@ import { deferred } from "./deferred.ts";
 import type { LiveJoin, LiveUse } from "./live-source.ts";
 
 /**
- * Records that a stream keeps current. Created by `client.orders` and `client.balances`, which share
- * one socket of a client, and by `client.requests`. While the connection is lost, they show the last
- * known state; after the reconnection, they apply what was missed.
+ * Records that a stream keeps current. Created by `client.orders` and `client.balances`, which
+ * share one socket of a client, and by `client.requests`. While the connection is lost, they show
+ * the last known state; after the reconnection, they apply what was missed.
  *
  * @example
  * ```ts

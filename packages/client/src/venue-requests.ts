@@ -188,8 +188,8 @@ export class VenueRequests {
   }
 
   /**
-   * Takes up to `room` sides to quote at `now`, in milliseconds: those that were never tried, and at
-   * most one that was tried without success. None while a connection is lost, because quotes may
+   * Takes up to `room` sides to quote at `now`, in milliseconds: those that were never tried, and
+   * at most one that was tried without success. None while a connection is lost, because quotes may
    * have ended. Each must be given back by `settled`.
    */
   take(now: number, room: number): Unquoted[] {

@@ -8,6 +8,7 @@ import {
   Client,
   type Credential,
   Live,
+  LiveRequests,
   Pages,
   Stream,
   type WebSocketLike,
@@ -231,7 +232,8 @@ function methodNames(part: object): string[] {
 async function use(result: unknown, service: RecordingService): Promise<boolean> {
   if (result instanceof Pages) await result.page();
   else if (result instanceof Stream || result instanceof Live) {
-    const connected = service.nextSocket();
+    const sockets = result instanceof LiveRequests ? 2 : 1;
+    const connected = service.nextSockets(sockets);
     result.ready().catch(() => {});
     await connected;
     result.close();
@@ -249,8 +251,13 @@ class RecordingService {
     this.#routes = routes;
   }
 
-  nextSocket(): Promise<void> {
-    return new Promise((resolve) => (this.#onSocket = resolve));
+  nextSockets(count: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onSocket = () => {
+        count -= 1;
+        if (count === 0) resolve();
+      };
+    });
   }
 
   readonly fetch: typeof fetch = async (input, init) => {

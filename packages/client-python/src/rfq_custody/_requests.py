@@ -320,7 +320,8 @@ class LiveRequests:
                 for key in self._requests.take(time.monotonic(), AT_ONCE - len(running)):
                     running.add(self._start(self._place(place, key)))
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), TICK)
+                    async with asyncio.timeout(TICK):
+                        await self._changed.wait()
                 for task in [task for task in running if task.done()]:
                     running.discard(task)
                     task.result()

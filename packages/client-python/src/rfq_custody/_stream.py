@@ -248,7 +248,9 @@ class Stream(Commands):
                 await socket.send("ping")
             await self._transport.clock.fresh(0)
             try:
-                text = await asyncio.wait_for(socket.recv(), 1)
+                # `wait_for` of Python 3.11 loses a cancellation that meets a message.
+                async with asyncio.timeout(1):
+                    text = await socket.recv()
             except TimeoutError:
                 continue
             heard_at = time.monotonic()
