@@ -1,6 +1,7 @@
 /** Runs wrangler as a child. */
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { OFFLINE, ROOT } from "../stack/bundle.ts";
 import { type Ran, runChild } from "../stack/run-child.ts";
 
@@ -15,7 +16,9 @@ export type Wrangler = {
 export function wranglerOf(run: Run): Wrangler {
   const call = async (args: readonly string[], input?: string) => {
     const ran = await run(args, input);
-    return { ...ran, output: `${ran.stdout}\n${ran.stderr}`.trim() };
+    // It colours its errors, whatever NO_COLOR says.
+    const output = stripVTControlCharacters(`${ran.stdout}\n${ran.stderr}`).trim();
+    return { ...ran, output };
   };
   const must: Run = async (args, input) => {
     const ran = await call(args, input);

@@ -1,6 +1,10 @@
 /** `npm run deploy` wherever it was killed, with several accounts, and when something is wrong. */
-import { existsSync, readdirSync, rmSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
+import { readSettings, wranglerConfig } from "../../scripts/deploy/settings.ts";
+import { migrationFiles, readMigration } from "../../scripts/migrations/files.ts";
 import {
   changeSettings,
   deployOnce,
@@ -10,6 +14,7 @@ import {
   secretsPath,
   shown,
 } from "../deploy/scene.ts";
+import { printedCommands } from "../docs/printed-commands.ts";
 
 /** Each start of wrangler takes seconds. */
 const PATIENCE_MS = 3_600_000;
@@ -85,7 +90,9 @@ it(
     const plan = (env: Record<string, string>) => deployOnce(scene, { env }, "--plan");
     const blind = await plan({ CLOUDFLARE_API_TOKEN: "" });
     expect(blind.code, blind.lines.join("\n")).toBe(0);
-    expect(blind.lines.join("\n")).toMatch(/cannot see the account: .*CLOUDFLARE_API_TOKEN/);
+    expect(blind.lines.join("\n")).toMatch(
+      /^cannot see the account: In a non-interactive .*CLOUDFLARE_API_TOKEN/,
+    );
     expect(blind.lines).toContain("would database acme-staging, unless it is there");
     expect(blind.lines.join("\n")).toContain("left  polygon: no Vault of this checkout");
     const seeing = await plan({});
@@ -113,6 +120,85 @@ it(
 
     db.exec("CREATE TABLE foreign_table (a)");
     await refused(scene, "table foreign_table");
+  },
+  PATIENCE_MS,
+);
+
+/** wrangler's, without those that log somebody in. */
+const PRINTED = new Map(
+  printedCommands()
+    .filter(({ script, words }) => script === "wrangler" && words.length > 1)
+    .map(({ words }) => [words.join(" "), words]),
+);
+
+/** As after two deployments, of which the second one's database and archive are lost. */
+async function twoDeployments(): Promise<Scene> {
+  const scene = await newScene();
+  const { account } = scene.cloudflare;
+  const staging = readFileSync(join(scene.root, "deploy.staging.json"), "utf8");
+  const production = staging.replace('"name":"acme-staging"', '"name":"acme-production"');
+  writeFileSync(join(scene.root, "deploy.production.json"), production);
+  const { secrets } = wranglerConfig(scene.root, "staging", readSettings(scene.root, "staging"));
+  for (const name of ["acme-staging", "acme-production"]) {
+    account.workers.set(name, {
+      secrets: Object.fromEntries(secrets.required.map((one) => [one, "{}"])),
+      versions: ["one", "two"].map((id) => ({ id, metadata: {} })),
+      deployed: ["two", "one"],
+      schedules: [],
+      domains: [],
+    });
+    account.buckets.set(`${name}-audit`, { location: "weur", rules: [] });
+    for (const queue of [`${name}-withdrawals`, `${name}-withdrawals-dead`])
+      account.queues.set(queue, { id: randomUUID(), consumers: [] });
+  }
+  account.addDatabase("acme-staging").exec(migrationFiles().map(readMigration).join("\n"));
+  mkdirSync(join(scene.root, "backup/archive"), { recursive: true });
+  writeFileSync(join(scene.root, "backup/database.sql"), "CREATE TABLE restored (a);");
+  writeFileSync(join(scene.root, "backup/archive/1"), "seal");
+  return scene;
+}
+
+it(
+  "runs every wrangler command that a document prints, for its deployment and no other",
+  async () => {
+    const scene = await twoDeployments();
+    const { account, calls, unknown } = scene.cloudflare;
+    expect(PRINTED.size).toBeGreaterThan(8);
+    writeFileSync(secretsPath(scene), '{"OPERATORS":"old","ADDRESS_KEY":"kept"}');
+    for (const [text, words] of PRINTED) {
+      const ran = await runScript(scene, { input: "{}" }, "wrangler.ts", ...words);
+      const output = `${text}: ${ran.lines.join("\n")}`;
+      // The fake has no stream of log lines.
+      if (words[0] === "tail") expect(calls.at(-1), output).toContain("/tails");
+      else expect(ran.code, output).toBe(0);
+      expect(output).not.toContain("Resource location: local");
+    }
+    expect([...account.workers.keys()]).toEqual(["acme-staging", "acme-production"]);
+    const copy = JSON.parse(readFileSync(secretsPath(scene), "utf8")) as object;
+    expect(copy).toMatchObject({ OPERATORS: "{}", ADDRESS_KEY: "kept" });
+    expect(account.restored).toEqual(["acme-production b"]);
+    expect([...account.objects.keys()]).toEqual(["acme-production-archive/1"]);
+    expect(unknown).toEqual([]);
+  },
+  PATIENCE_MS,
+);
+
+it(
+  "mends a trigger by the SQL and the command that it prints",
+  async () => {
+    const scene = await twoDeployments();
+    const db = scene.cloudflare.account.db("acme-staging");
+    const trigger = () =>
+      db.prepare("SELECT sql FROM sqlite_schema WHERE name = 'quotes_open'").get();
+    const before = trigger();
+    db.exec("DROP TRIGGER quotes_open");
+    const mend = ["mend", "trigger quotes_open", "--env", "staging"];
+    const { lines } = await runScript(scene, {}, "migrations.ts", ...mend);
+    const [, command = ""] = /run: npm run wrangler -- (.*)$/.exec(lines.at(-1) ?? "") ?? [];
+    const ran = await runScript(scene, {}, "wrangler.ts", ...command.split(" "));
+    expect(ran.code, ran.lines.join("\n")).toBe(0);
+    expect(trigger()).toEqual(before);
+    expect(before).toBeDefined();
   },
   PATIENCE_MS,
 );
