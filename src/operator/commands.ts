@@ -29,6 +29,7 @@ export const COMMANDS = {
   "user reset-totp": ["by two", users.resetUserTotp],
   "user freeze": ["changes", users.freeze],
   "user unfreeze": ["by two", users.unfreeze],
+  "user begin-day": ["changes", users.beginDayAgain],
   "api-key create": ["changes", users.createKey],
   "api-key revoke": ["changes", users.revokeKey],
   "api-key approve": ["by two", users.approveKey],

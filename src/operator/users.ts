@@ -19,6 +19,7 @@ import { inHashTurn } from "../auth/hash-turns.ts";
 import { hashPassword } from "../auth/password.ts";
 import { approveApiKey, ownerOfWaitingKey } from "../auth/approve-key.ts";
 import { config } from "../platform/config.ts";
+import { beginAgain, DAILY_LIMITS } from "../platform/daily-limit.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { type Problem, problem } from "../platform/problem.ts";
 import { endingSessions, freezeAccount, narrowingRights } from "../rfq/end-with-rights.ts";
@@ -31,6 +32,7 @@ import {
   fieldOption,
   flag,
   idOption,
+  oneOfOption,
   option,
   optional,
   optionalField,
@@ -144,6 +146,14 @@ export async function unfreeze(context: OperatorContext): Promise<unknown> {
   const changed = await unfreezeUser(env.DB, settings, { userId, operator });
   await pushNotices(env, userId);
   return { user_id: userId, frozen: false, changed };
+}
+
+/** For a user whose bot has used up a day's tickets, for example. The order is the only record. */
+export async function beginDayAgain(context: OperatorContext): Promise<unknown> {
+  const userId = await userOf(context);
+  option(context, "limit");
+  const limit = oneOfOption(context, "limit", DAILY_LIMITS) ?? "";
+  return { user_id: userId, limit, used: await beginAgain(context.env.DB, userId, limit) };
 }
 
 /**

@@ -6,7 +6,7 @@ import { NOW } from "./commit.ts";
 import type { Config } from "./config.ts";
 import type { ProblemData } from "./problem.ts";
 import { type Precondition, required } from "./preconditions.ts";
-import { type Expr, expr, type Sql, sql, uuid } from "./sql.ts";
+import { all, type Expr, expr, type Sql, sql, uuid } from "./sql.ts";
 import { rowsOf, trimUntilDone } from "./trim.ts";
 
 const DAY_MS = 86_400_000;
@@ -78,6 +78,19 @@ export function dailyLimitReached(reached: {
 
 export function dailyPrecondition(use: DailyUse, at: Expr): Precondition<unknown, never> {
   return required(belowDailyLimit(use, at), () => dailyLimitProblem(use));
+}
+
+/** The limits that an operator can begin again for a user, by their names in GET /config. */
+export const DAILY_LIMITS = Object.keys(SETTING).map((kind) => `${kind}_per_day`);
+
+/** Begins the count of this day again. Returns what it was. */
+export async function beginAgain(db: D1Database, userId: string, limit: string): Promise<number> {
+  const [row] = await all<{ count: number }>(
+    db,
+    sql`DELETE FROM daily_counts WHERE day = ${dayOf(NOW)} AND user_id = ${uuid(userId)}
+      AND kind || '_per_day' = ${limit} RETURNING count`,
+  );
+  return row?.count ?? 0;
 }
 
 /** Cron task: deletes the counts of earlier days. */

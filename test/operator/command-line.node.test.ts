@@ -80,6 +80,7 @@ describe("the operator's command line", () => {
     for (const words of [
       "user freeze",
       "user unfreeze",
+      "user begin-day --limit tickets_per_day",
       "user set-password",
       "api-key create --scopes read",
     ]) {

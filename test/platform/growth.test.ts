@@ -19,6 +19,7 @@ import {
   placeQuote,
   submit,
 } from "../support/market.ts";
+import { orderOf, sendOrder } from "../support/operator.ts";
 import { newKey, newUser, type TestUser } from "../support/users.ts";
 
 const chain = config(env).CHAINS[0]!;
@@ -130,6 +131,26 @@ it("a rejection names the limit and the time of the next day", async () => {
   const maximum = config(env).STREAM_DAILY_TICKETS;
   expect(headers.get("ratelimit-policy")).toBe(`"tickets_per_day";q=${maximum};w=86400`);
   expect(headers.get("ratelimit")).toBe(`"tickets_per_day";r=0;t=${headers.get("retry-after")}`);
+});
+
+it("an operator can begin the day of one user and one limit again", async () => {
+  const [user, other] = [await newUser(), await newUser()];
+  const issue = ({ actor }: typeof user) =>
+    issueTicket(env.DB, config(env), { actor, scopes: ["read"] });
+  for (const each of [user, other]) {
+    await useAllButOne(each, "STREAM_DAILY_TICKETS", "tickets_per_day");
+    await issue(each);
+    await expect(issue(each)).rejects.toMatchObject({ data: { code: "daily_limit" } });
+  }
+  const begin = (limit: string) =>
+    sendOrder(orderOf(["user", "begin-day"], { "user-id": user.userId, limit }));
+  expect(await begin("tickets")).toMatchObject({ problem: { code: "invalid_request" } });
+  expect(await begin("requests_per_day")).toMatchObject({ ok: true });
+  await expect(issue(user)).rejects.toMatchObject({ data: { code: "daily_limit" } });
+  const used = config(env).STREAM_DAILY_TICKETS;
+  expect(await begin("tickets_per_day")).toMatchObject({ result: { used } });
+  expect(await issue(user)).toHaveProperty("ticket");
+  await expect(issue(other)).rejects.toMatchObject({ data: { code: "daily_limit" } });
 });
 
 describe("a nearly full database", () => {

@@ -44,6 +44,11 @@ export const ACCOUNTS_COMMANDS = {
     user: USER,
     help: "end a freeze; cancelled requests and quotes stay cancelled",
   },
+  "user begin-day": {
+    user: USER,
+    flags: [needed("limit <name>", "name of the limit in GET /config, such as tickets_per_day")],
+    help: "count a daily limit of a user from 0 again, after their 429 daily_limit",
+  },
   "api-key create": {
     user: USER,
     flags: [
