@@ -22,15 +22,17 @@ export function wranglerOf(run: Run): Wrangler {
   };
   const must: Run = async (args, input) => {
     const ran = await call(args, input);
-    if (ran.code !== 0) throw new Error(`wrangler ${args.join(" ")}:\n${ran.output}`);
+    const isSilent = args.includes("--json") && ran.stdout === "";
+    if (ran.code !== 0 || isSilent) throw new Error(`wrangler ${args.join(" ")}:\n${ran.output}`);
     return ran;
   };
   return Object.assign(call, { must });
 }
 
+/** bin/wrangler.js says 0 if this was killed, for example for want of memory. */
 export const PROGRAM = join(
   dirname(createRequire(import.meta.url).resolve("wrangler/package.json")),
-  "bin/wrangler.js",
+  "wrangler-dist/cli.js",
 );
 
 export const runWrangler = (root: string): Run => runNode(root, PROGRAM);

@@ -49,7 +49,9 @@ it(
         counts.set(name, count);
         return !made.has(`${name} ${count}`) && made.add(`${name} ${count}`).size > 0;
       };
-      ({ code } = await deployOnce(one, { killAt }));
+      const ended = await deployOnce(one, { killAt });
+      ({ code } = ended);
+      expect([0, null], ended.lines.join("\n")).toContain(code);
       expect(readdirSync(one.root).filter((name) => name.includes(".sent"))).toEqual([]);
     }
     expect(made.size).toBeGreaterThan(20);
