@@ -36,6 +36,7 @@ import { limited } from "./platform/query-limit.ts";
 import { now } from "./platform/time.ts";
 import { windowsOf } from "./platform/windows.ts";
 import { watchSchema } from "./platform/watch-schema.ts";
+import { watchSwitches } from "./platform/kill-switches.ts";
 import { watchStorage } from "./platform/storage.ts";
 import { trimGroups } from "./platform/trim.ts";
 import { endLostSockets } from "./rfq/cancel-on-disconnect.ts";
@@ -57,6 +58,7 @@ type Task = readonly [name: string, run: (env: Env, ended: TaskEnds) => Promise<
 export const TASKS: readonly Task[] = [
   // First what stops harm, and what must run every minute.
   ["watch_storage", (env) => watchStorage(env.DB, config(env))],
+  ["watch_switches", ({ DB }) => watchSwitches(DB)],
   ["wake_sealer", wakeSealer],
   ["close_ended_sockets", (env) => closeEndedSockets(env)],
   ["end_lost_sockets", endLostSockets],

@@ -2,7 +2,7 @@
 import type { AlertKind } from "../platform/alert-kinds.ts";
 import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { commandText, type Deployed } from "../platform/command-text.ts";
-import type { ChainConfig } from "../platform/config.ts";
+import { type ChainConfig, witnessesOf } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, sql } from "../platform/sql.ts";
 import { hostOf } from "./rpc.ts";
@@ -53,11 +53,11 @@ export class EndpointAlerts {
   async report(
     db: D1Database,
     object: "watcher" | "payer",
-    { chain, rpc_urls }: ChainConfig,
+    chain: ChainConfig,
     settings: Deployed,
   ): Promise<void> {
-    const prefix = `${chain}:${object}:`;
-    const failing = rpc_urls.flatMap((url) => {
+    const prefix = `${chain.chain}:${object}:`;
+    const failing = chain.rpc_urls.flatMap((url) => {
       const failure = lastingFailure(url);
       return failure === undefined ? [] : [{ host: hostOf(url), ...failure }];
     });
@@ -69,10 +69,17 @@ export class EndpointAlerts {
         AND substr(subject, 1, ${prefix.length}) = ${prefix} AND resolved_at IS NULL
         AND subject NOT IN (SELECT value FROM json_each(${subjects}))`,
     );
+    const needed = witnessesOf(chain);
+    const usable = chain.rpc_urls.length - failing.length;
+    const effect =
+      usable < needed
+        ? `nothing is credited or paid on ${chain.chain} until ${needed} answer`
+        : "the others are enough";
     for (const { host, method, reason } of failing) {
       const detail =
-        `${host} does not answer ${method} (${reason}), for a minute or longer. The others go on ` +
-        `without it. Ask its provider, or replace it: ${commandText(settings, "wrangler", ...REPLACE)}`;
+        `${host} does not answer ${method} (${reason}), for a minute or longer. ` +
+        `${usable} of ${chain.rpc_urls.length} endpoints answer and ${needed} must: ${effect}. ` +
+        `Ask its provider, or replace it: ${commandText(settings, "wrangler", ...REPLACE)}`;
       await raiseAlert(db, "endpoint_failing", prefix + host, detail);
     }
     this.#reported = subjects;

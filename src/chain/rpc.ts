@@ -17,10 +17,17 @@ export type BlockHeader = {
 };
 export type Endpoint = { readonly url: string; readonly client: PublicClient };
 
+/** The last error of each endpoint, by its URL. */
+export type Failures = Map<string, unknown>;
+
 export class RpcUnavailable extends Error {
   override readonly name = "RpcUnavailable";
-  constructor(chain: string, errors: readonly unknown[]) {
-    super(`No RPC endpoint of ${chain} is usable: ${errors.map(describe).join(" | ")}`);
+  constructor(chain: string, failures: Failures, needed = 1, usable = 0) {
+    const hosts = Array.from(failures, ([url, error]) => `${hostOf(url)}: ${describe(error)}`);
+    super(
+      `${chain} needs ${needed} usable RPC endpoint${needed === 1 ? "" : "s"} and has ${usable}: ` +
+        hosts.join(" | "),
+    );
   }
 }
 
@@ -61,12 +68,12 @@ export async function askAny<T>(
   ask: (endpoint: Endpoint) => Promise<T>,
   preferred = 0,
 ): Promise<T> {
-  const errors: unknown[] = [];
+  const failures: Failures = new Map();
   for (const endpoint of endpoints(chain, "quick", preferred)) {
     try {
       return await ask(endpoint);
     } catch (error) {
-      errors.push(error);
+      failures.set(endpoint.url, error);
     }
   }
   await pause(BACKOFF_MS);
@@ -75,14 +82,14 @@ export async function askAny<T>(
   for (const endpoint of endpoints(chain, "patient", preferred)) {
     const asked = ask(endpoint).then(
       (value) => void found.push(value),
-      (error: unknown) => void errors.push(error),
+      (error: unknown) => void failures.set(endpoint.url, error),
     );
     asks.push(asked);
     await gather([asked, sleep(NEXT_AFTER_MS)], () => true);
     if (found.length > 0) break;
   }
   await gather(asks, () => found.length > 0);
-  if (found.length === 0) throw new RpcUnavailable(chain.chain, errors);
+  if (found.length === 0) throw new RpcUnavailable(chain.chain, failures);
   // Safe cast: there is a result, which may be undefined.
   return found[0] as T;
 }

@@ -4,7 +4,15 @@
  * others, as long as two correct ones are left. With a single endpoint its result is used.
  */
 import { type ChainConfig, witnessesOf } from "../platform/config.ts";
-import { type Endpoint, endpoints, gather, hostOf, pause, RpcUnavailable } from "./rpc.ts";
+import {
+  type Endpoint,
+  endpoints,
+  type Failures,
+  gather,
+  hostOf,
+  pause,
+  RpcUnavailable,
+} from "./rpc.ts";
 
 /** Endpoints returned different results and not enough agreed. The message names their hosts. */
 export class EndpointsDisagree extends Error {
@@ -42,23 +50,24 @@ export async function askAgreed<T>(
   const needed = witnessesOf(chain);
   const groups = new Map<string, { value: T; members: Endpoint[] }>();
   const answered = new Set<string>();
-  const errors: unknown[] = [];
+  const failures: Failures = new Map();
   const askOne = async (endpoint: Endpoint): Promise<void> => {
     try {
       const value = await ask(endpoint);
       const text = textOf(value);
       const group = groups.get(text) ?? { value, members: [] };
       group.members.push(endpoint);
+      failures.delete(endpoint.url);
       groups.set(text, group);
       answered.add(endpoint.url);
     } catch (error) {
-      errors.push(error);
+      failures.set(endpoint.url, error);
     }
   };
   await Promise.all(endpoints(chain, "quick", preferred).slice(0, needed).map(askOne));
-  if (groups.size !== 1 || errors.length > 0) {
+  if (groups.size !== 1 || failures.size > 0) {
     // An endpoint that lags by a block has it after a moment.
-    if (errors.length > 0) await pause(RETRY_MS);
+    if (failures.size > 0) await pause(RETRY_MS);
     const rest = endpoints(chain, "patient", preferred).filter(({ url }) => !answered.has(url));
     const total = answered.size + rest.length;
     await gather(rest.map(askOne), () => isDecided([...groups.values()], needed, total));
@@ -72,7 +81,7 @@ export async function askAgreed<T>(
     return { value: largest.value, endpoint, dissenters };
   }
   if (others.length > 0) throw new EndpointsDisagree(chain.chain, bySize);
-  throw new RpcUnavailable(chain.chain, errors);
+  throw new RpcUnavailable(chain.chain, failures, needed, answered.size);
 }
 
 /** The value as JSON, with its bigints as text. */
@@ -102,12 +111,13 @@ export async function askHighest(
 ): Promise<{ readonly height: number; readonly highest: number }> {
   const needed = witnessesOf(chain);
   const reached = new Map<string, number>();
-  const errors: unknown[] = [];
+  const failures: Failures = new Map();
   const askOne = async (endpoint: Endpoint): Promise<void> => {
     try {
       reached.set(endpoint.url, await ask(endpoint));
+      failures.delete(endpoint.url);
     } catch (error) {
-      errors.push(error);
+      failures.set(endpoint.url, error);
     }
   };
   await Promise.all(endpoints(chain).map(askOne));
@@ -118,6 +128,7 @@ export async function askHighest(
   const values = [...reached.values()].toSorted((a, b) => b - a);
   const [highest] = values;
   const height = values[needed - 1];
-  if (height === undefined || highest === undefined) throw new RpcUnavailable(chain.chain, errors);
+  if (height === undefined || highest === undefined)
+    throw new RpcUnavailable(chain.chain, failures, needed, reached.size);
   return { height, highest };
 }

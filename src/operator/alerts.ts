@@ -42,14 +42,18 @@ export async function list(context: OperatorContext): Promise<unknown> {
     age: ageText(row.at),
     at: toWireTime(row.at),
     closed_at: toWireTimeOrNull(row.resolvedAt),
-    next: nextOf(row),
+    ...commandsOf(row),
     detail: row.detail,
   }));
 }
 
-/** The command that the alert names. */
-function nextOf({ kind, subject }: AlertRow): string | null {
-  return termsOf(kind)?.next(subject).join(" ") ?? null;
+/** The commands that the alert names. */
+function commandsOf({ kind, subject }: Pick<AlertRow, "kind" | "subject">) {
+  const terms = termsOf(kind);
+  return {
+    next: terms?.next(subject).join(" ") ?? null,
+    close: terms?.close?.(subject).join(" ") ?? null,
+  };
 }
 
 export type ListedAlert = {
@@ -74,7 +78,10 @@ export async function openAlertsAbout(
   );
   return rows.map((row) => {
     const { at, ...alert } = row;
-    return { ...alert, age: ageText(at), next: nextOf(row) };
+    const commands = commandsOf(row);
+    // Its reader has already read the withdrawal.
+    const isRead = commands.next?.startsWith("withdrawals show") === true;
+    return { ...alert, age: ageText(at), next: isRead ? commands.close : commands.next };
   });
 }
 

@@ -1,5 +1,6 @@
 /** What GET /status says of each component: its worst open alert, or a pause. */
 import type { AlertKind } from "../platform/alert-kinds.ts";
+import type { KILL_SWITCHES } from "../platform/kill-switches.ts";
 
 export const COMPONENTS = ["trading", "deposits", "withdrawals"] as const;
 type Component = (typeof COMPONENTS)[number];
@@ -28,10 +29,11 @@ const ALERTS_SHOWN: { readonly [Kind in AlertKind]?: Shown } = {
 };
 const SHOWN: ReadonlyMap<string, Shown> = new Map(Object.entries(ALERTS_SHOWN));
 
-const SWITCHES_SHOWN: ReadonlyMap<string, Shown> = new Map([
-  ["withdrawals_paused", { withdrawals: "paused" }],
-  ["storage_full", { trading: "paused" }],
-] as const);
+const SWITCHES: Readonly<Record<(typeof KILL_SWITCHES)[number], Shown>> = {
+  withdrawals_paused: { withdrawals: "paused" },
+  storage_full: { trading: "paused" },
+};
+const SWITCHES_SHOWN: ReadonlyMap<string, Shown> = new Map(Object.entries(SWITCHES));
 
 export function componentStatus(seen: {
   readonly alerts: readonly string[];

@@ -42,13 +42,15 @@ export function alertBody(settings: Receiver, event: AlertEvent, now: number): S
 function dataOf(settings: Deployed, event: AlertEvent) {
   const { kind, subject, detail, at, resolved_at, resolved } = event;
   const terms = termsOf(kind);
+  const commandOf = (words: readonly string[] | undefined) =>
+    words === undefined ? null : commandText(settings, "operator", ...words);
   return {
     kind,
     subject: cut(subject),
     detail: cut(detail),
     urgency: terms?.urgency ?? "ticket",
-    next_command:
-      terms === undefined ? null : commandText(settings, "operator", ...terms.next(subject)),
+    next_command: commandOf(terms?.next(subject)),
+    closing_command: commandOf(terms?.close?.(subject)),
     handbook: handbookOf(kind),
     raised_at: toWireTime(at),
     // A later event says so.
@@ -85,7 +87,7 @@ function dedupKey(deployment: string, { kind, subject }: AlertEvent): string {
 
 /** https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks */
 function forSlack(settings: Receiver, event: AlertEvent): string {
-  const { urgency, next_command, handbook } = dataOf(settings, event);
+  const { urgency, next_command, closing_command, handbook } = dataOf(settings, event);
   const about = `${settings.DEPLOYMENT}: ${event.kind} ${event.subject}`;
   const text = event.resolved
     ? `Resolved. ${cut(about)}`
@@ -93,6 +95,7 @@ function forSlack(settings: Receiver, event: AlertEvent): string {
         `${urgency === "page" ? "PAGE" : "Ticket"}. ${cut(about)}`,
         cut(event.detail),
         `Next: ${next_command ?? "none"} (${handbook})`,
+        ...(closing_command === null ? [] : [`Once you know the cause: ${closing_command}`]),
       ].join("\n");
   return JSON.stringify({ text: text.replaceAll(/[&<>]/g, (sign) => ESCAPED[sign] ?? "") });
 }

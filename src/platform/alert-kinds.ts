@@ -2,8 +2,10 @@
 type Terms = {
   /** `page`: at any hour, because money may move wrongly or cannot move. `ticket`: by day. */
   readonly urgency: "page" | "ticket";
-  /** The operator's next command, or one that shows the cause. Default: `alerts close`. */
+  /** A command that shows the cause and changes nothing. Default: `alerts list` of the kind. */
   readonly next?: (subject: string) => readonly string[];
+  /** What an operator who knows the cause runs. Default of `review`: `alerts close`. */
+  readonly close?: (subject: string) => readonly string[];
   /**
    * `review`: only `alerts close`, or a command about the same record, because the service cannot
    * tell that the cause is gone. An open alert hides the next case of its kind and subject.
@@ -11,7 +13,7 @@ type Terms = {
    */
   readonly closes: "itself" | "command" | "review";
   /** The part that is not well, so that HEARTBEAT_URL is not called (heartbeat.ts). */
-  readonly stops?: "watcher" | "payer" | "sealer" | "reconciliation" | "alerts";
+  readonly stops?: "trading" | "watcher" | "payer" | "sealer" | "reconciliation" | "alerts";
 };
 
 const shows =
@@ -20,8 +22,13 @@ const shows =
     words;
 const chainStatus = shows("chain", "status");
 const queued = shows("withdrawals", "list", "--status", "queued");
+const verify = shows("journal", "verify");
+const restore = shows("restore");
+const withdrawal = (id: string) => ["withdrawals", "show", "--id", id];
 const retry = (id: string) => ["withdrawals", "retry", "--id", id];
-const closeOf = (kind: string) => (subject: string) => [
+const resume = (chain: string) => ["chain", "resume", chain];
+/** Ends with the flag of the reason, which the operator must know. */
+const reviewOf = (kind: string) => (subject: string) => [
   "alerts",
   "close",
   "--kind",
@@ -29,20 +36,24 @@ const closeOf = (kind: string) => (subject: string) => [
   "--subject",
   subject,
   "--reason",
-  "reviewed",
 ];
-const resume = (chain: string) => ["chain", "resume", chain];
 
 export const ALERTS = {
   alerts_late: { urgency: "ticket", next: shows("doctor"), closes: "itself", stops: "alerts" },
   anchor_late: { urgency: "ticket", next: shows("audit", "verify"), closes: "itself" },
   archive_damaged: {
     urgency: "page",
-    next: shows("journal", "verify"),
+    next: verify,
     closes: "itself",
     stops: "sealer",
   },
-  chain_halted: { urgency: "page", next: resume, closes: "command", stops: "watcher" },
+  chain_halted: {
+    urgency: "page",
+    next: chainStatus,
+    close: resume,
+    closes: "command",
+    stops: "watcher",
+  },
   chain_removed: { urgency: "page", next: queued, closes: "itself" },
   chain_unreachable: { urgency: "page", next: chainStatus, closes: "itself", stops: "watcher" },
   clock_ahead: { urgency: "page", next: chainStatus, closes: "itself" },
@@ -51,7 +62,8 @@ export const ALERTS = {
   deposit_phantom: { urgency: "ticket", closes: "review" },
   deposit_quarantined: {
     urgency: "ticket",
-    next: shows("deposits", "reviewed", "--reason", "reviewed"),
+    next: shows("deposits", "list", "--status", "quarantined"),
+    close: shows("deposits", "reviewed", "--reason"),
     closes: "command",
   },
   endpoint_failing: { urgency: "ticket", next: chainStatus, closes: "itself" },
@@ -60,13 +72,15 @@ export const ALERTS = {
   gas_low: { urgency: "ticket", next: chainStatus, closes: "itself" },
   history_cut: {
     urgency: "page",
-    next: shows("journal", "mend"),
+    next: verify,
+    close: shows("journal", "mend"),
     closes: "itself",
     stops: "sealer",
   },
   journal_restored: {
     urgency: "page",
-    next: shows("restore"),
+    next: verify,
+    close: restore,
     closes: "command",
     stops: "sealer",
   },
@@ -77,38 +91,57 @@ export const ALERTS = {
   notices_late: { urgency: "ticket", next: shows("doctor"), closes: "itself" },
   pager_test: { urgency: "page", closes: "review" },
   payer_failing: { urgency: "page", next: chainStatus, closes: "itself", stops: "payer" },
-  payer_halted: { urgency: "page", next: resume, closes: "command", stops: "payer" },
+  payer_halted: {
+    urgency: "page",
+    next: chainStatus,
+    close: resume,
+    closes: "command",
+    stops: "payer",
+  },
   payment_refused: { urgency: "page", next: chainStatus, closes: "itself" },
   payment_skipped: { urgency: "ticket", closes: "review" },
   payment_terms: { urgency: "page", closes: "review" },
-  payment_unknown: { urgency: "page", next: shows("restore"), closes: "command" },
+  payment_unknown: { urgency: "page", next: chainStatus, close: restore, closes: "command" },
   payment_unmined: { urgency: "page", next: chainStatus, closes: "itself", stops: "payer" },
   reconciliation: {
     urgency: "page",
-    next: shows("reconcile", "--resolve", "reviewed"),
+    next: shows("reconcile"),
+    close: shows("reconcile", "--resolve"),
     closes: "command",
     stops: "reconciliation",
   },
   record_stuck: {
     urgency: "ticket",
-    next: (id) => ["stuck", "end", "--id", id],
+    close: (id) => ["stuck", "end", "--id", id],
     closes: "command",
   },
   schema_drift: { urgency: "page", next: shows("alerts", "list", "--wide"), closes: "itself" },
-  seal_mismatch: { urgency: "page", next: shows("restore"), closes: "command", stops: "sealer" },
+  seal_mismatch: {
+    urgency: "page",
+    next: verify,
+    close: restore,
+    closes: "command",
+    stops: "sealer",
+  },
   sealer_behind: { urgency: "page", next: chainStatus, closes: "itself", stops: "sealer" },
   sealer_failing: { urgency: "ticket", next: shows("doctor"), closes: "itself", stops: "sealer" },
+  storage_filling: { urgency: "ticket", next: shows("storage"), closes: "itself" },
+  storage_full: { urgency: "page", next: shows("storage"), closes: "itself", stops: "trading" },
   token_refuses: { urgency: "ticket", next: queued, closes: "itself" },
+  venue_paused: { urgency: "ticket", closes: "itself" },
   vault_paused: { urgency: "page", next: chainStatus, closes: "itself" },
   withdrawal_altered: {
     urgency: "page",
     // The subject of an altered transaction is its chain and nonce.
-    next: (subject) => (subject.includes(":") ? closeOf("withdrawal_altered") : retry)(subject),
+    next: (subject) => (subject.includes(":") ? chainStatus() : withdrawal(subject)),
+    close: (subject) =>
+      subject.includes(":") ? reviewOf("withdrawal_altered")(subject) : retry(subject),
     closes: "review",
   },
   withdrawal_dead_letter: { urgency: "ticket", closes: "review" },
   withdrawal_late: { urgency: "page", next: chainStatus, closes: "itself", stops: "payer" },
-  withdrawal_parked: { urgency: "ticket", next: retry, closes: "review" },
+  withdrawal_parked: { urgency: "ticket", next: withdrawal, close: retry, closes: "review" },
+  withdrawals_paused: { urgency: "ticket", next: queued, closes: "itself" },
 } as const satisfies Record<string, Terms>;
 
 export type AlertKind = keyof typeof ALERTS;
@@ -116,9 +149,11 @@ export type AlertKind = keyof typeof ALERTS;
 const TERMS: Readonly<Record<string, Terms>> = ALERTS;
 
 /** Undefined for a kind that an earlier release raised. */
-export function termsOf(kind: string): Required<Omit<Terms, "stops">> | undefined {
+export function termsOf(kind: string): (Terms & Required<Pick<Terms, "next">>) | undefined {
   const terms = TERMS[kind];
-  return terms && { next: closeOf(kind), ...terms };
+  if (terms === undefined) return undefined;
+  const review = terms.closes === "review" ? { close: reviewOf(kind) } : {};
+  return { next: shows("alerts", "list", "--kind", kind), ...review, ...terms };
 }
 
 function kindsWith(has: (terms: Terms) => boolean): AlertKind[] {

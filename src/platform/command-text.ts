@@ -10,7 +10,9 @@ export function commandText(
   script: Script,
   ...words: readonly string[]
 ): string {
-  const named = DEPLOY_ENV === "" ? words : [...words, "--env", DEPLOY_ENV];
+  // A flag whose value the reader must know stays last.
+  const end = words.at(-1)?.startsWith("--") === true ? words.length - 1 : words.length;
+  const named = DEPLOY_ENV === "" ? words : words.toSpliced(end, 0, "--env", DEPLOY_ENV);
   return [`npm run ${script} --`, ...named.map(quoted)].join(" ");
 }
 

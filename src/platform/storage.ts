@@ -1,7 +1,7 @@
 /** Nothing new is stored near D1's limit of 10 GB, so that users can still settle and withdraw. */
+import { alertWhile } from "./alert.ts";
 import { NOW } from "./commit.ts";
 import type { Config } from "./config.ts";
-import { log } from "./log.ts";
 import { required } from "./preconditions.ts";
 import { Problem, type ProblemData, unavailable } from "./problem.ts";
 import { all, type Expr, expr, first, holds, prepare, sql } from "./sql.ts";
@@ -42,20 +42,22 @@ export async function databaseBytes(db: D1Database): Promise<number> {
   return meta.size_after;
 }
 
-/** Cron task: sets or clears the switch. D1 shrinks as rows are deleted, so trimming clears it. */
+/** Cron task: sets or clears the switch, and calls somebody before. D1 shrinks as rows are deleted, so trimming clears it. */
 export async function watchStorage(
   db: D1Database,
   settings: Pick<Config, "STORAGE_LIMIT_MB">,
 ): Promise<void> {
   const bytes = await databaseBytes(db);
   const share = bytes / limitBytes(settings);
-  if (share >= ALERT_SHARE) log("error", "storage.filling", { bytes, share });
+  const used = `${bytes} of ${limitBytes(settings)} bytes are used`;
+  const filling = `${used}. New business stops at ${STOP_SHARE * 100} %.`;
+  await alertWhile(db, "storage_filling", "d1", share < ALERT_SHARE ? undefined : filling);
   const full = sql`kill_switches WHERE name = 'storage_full'`;
   await all(
     db,
     share >= STOP_SHARE
       ? sql`INSERT INTO kill_switches (name, reason, since)
-          SELECT 'storage_full', ${`${bytes} bytes`}, ${NOW}
+          SELECT 'storage_full', ${`${used}. New requests and quotes are refused.`}, ${NOW}
           WHERE NOT EXISTS (SELECT 1 FROM ${full})`
       : sql`DELETE FROM ${full}`,
   );

@@ -20,7 +20,6 @@ import { describeReason, reasonCode } from "../ledger/codes.ts";
 import { accountName, type Difference, differencesIn } from "./difference.ts";
 import { ARCHIVED_RECORD } from "../ledger/released.ts";
 import { FEES_OWNER, LOSSES_OWNER } from "../ledger/post.ts";
-import { commandText, type Deployed } from "../platform/command-text.ts";
 import { NOW } from "../platform/commit.ts";
 import { toWireTime } from "../platform/time.ts";
 import { type Chunk, mapAlone, type Rows } from "./check-alone.ts";
@@ -197,7 +196,7 @@ export function checkPayments(db: D1Database, chunk: Chunk): Promise<Difference[
 /** Withdrawals whose MAC does not fit. The payer reports a row without one. */
 export async function checkOrders(
   db: D1Database,
-  keys: MacKeys & Deployed,
+  keys: MacKeys,
   chunk: Chunk,
 ): Promise<Difference[]> {
   const rows = await all<MacRow>(
@@ -214,7 +213,7 @@ export async function checkOrders(
         check: "withdrawal_mismatch",
         account: `${readUuid(row.userId)}/withdrawal/${id}`,
         amount: row.amount,
-        detail: `${problem}. Next: ${commandText(keys, "operator", "withdrawals", "fail", "--id", id)}`,
+        detail: problem,
       },
     ];
   });

@@ -111,7 +111,7 @@ it("a payer whose rounds fail raises an alert after ten, until one succeeds", as
       ...Array.from({ length: 9 }, () => false),
       true,
     ]);
-    expect(alerts.at(-1)).toMatch(/10 rounds.*No RPC endpoint/);
+    expect(alerts.at(-1)).toMatch(/10 rounds.*usable RPC endpoint/);
     const end = async () => {
       // A chain that is not read yet has nothing to pay, so its rounds succeed.
       await all(env.DB, sql`DELETE FROM chain_cursors WHERE chain = 'local'`);
@@ -133,7 +133,7 @@ it("a watcher whose rounds fail raises an alert, which the next instance resolve
   await watch(9);
   expect(await detailOf("chain_unreachable", "local")).toBeUndefined();
   await watch(10);
-  expect(await detailOf("chain_unreachable", "local")).toMatch(/10 rounds.*No RPC endpoint/);
+  expect(await detailOf("chain_unreachable", "local")).toMatch(/10 rounds.*usable RPC endpoint/);
   const end = async () => {
     // A halted chain needs no endpoint, so its rounds succeed.
     const at = sql`0, unhex('00'), 0, unhex('00'), 0, 0, 0, 1`;

@@ -210,7 +210,7 @@ describe("a payer whose first RPC node", () => {
     const { context } = await stage.payer();
     await expect(
       payRound({ ...context, chain: { ...stage.chain, rpc_urls: [gone] } }),
-    ).rejects.toThrow(/No RPC endpoint/);
+    ).rejects.toThrow(/usable RPC endpoint/);
     expect(
       await all(env.DB, sql`SELECT 1 FROM chain_transactions WHERE chain = ${stage.chain.chain}`),
     ).toEqual([]);

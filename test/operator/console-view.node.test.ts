@@ -99,7 +99,7 @@ describe("the view of the operator's console", () => {
     ]);
     expect(both.alerts[0]).toMatchObject({
       since: "60 min ago, 2026-01-02 11:00:00",
-      command: "npm run operator -- chain resume local --env acme",
+      command: "npm run operator -- chain status --env acme",
       handbook: "docs/handbook.md#chain_halted",
     });
   });
@@ -158,11 +158,10 @@ describe("the view of the operator's console", () => {
   });
 
   it("quotes the words of a command for the shell", () => {
-    const alerts = [alert("withdrawal_dead_letter", "a'; rm -rf ~")];
+    const alerts = [alert("withdrawal_parked", "a'; rm -rf ~")];
     const [first] = overviewOf({ ...RESULTS, status: { ...STATUS, alerts } }, SHOWN).alerts;
     expect(first?.command).toBe(
-      "npm run operator -- alerts close --kind withdrawal_dead_letter " +
-        String.raw`--subject 'a'\''; rm -rf ~' --reason reviewed --env acme`,
+      String.raw`npm run operator -- withdrawals show --id 'a'\''; rm -rf ~' --env acme`,
     );
   });
 

@@ -2,8 +2,11 @@ import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { orderOf, sendOrder } from "../support/operator.ts";
 import { config } from "../../src/platform/config.ts";
+import { STOPPING_ALERTS } from "../../src/platform/alert-kinds.ts";
+import { watchSwitches } from "../../src/platform/kill-switches.ts";
 import { databaseBytes, watchStorage } from "../../src/platform/storage.ts";
 import { all, raw, sql, uuid } from "../../src/platform/sql.ts";
+import { answerAlert } from "../support/pager.ts";
 import { newUser, type TestUser } from "../support/users.ts";
 
 type Part = { rows: number; bytes: number };
@@ -87,4 +90,17 @@ it("sets the switch at four fifths of the limit and clears it below", async () =
   expect(await isFull()).toBe(true);
   await watchStorage(env.DB, { STORAGE_LIMIT_MB: mb / 0.79 });
   expect(await isFull()).toBe(false);
+  await answerAlert("storage_filling", "d1", { end: () => watchStorage(env.DB, config(env)) });
+});
+
+it("pages while the switch is on, and keeps the heartbeat back", async () => {
+  const mb = (await databaseBytes(env.DB)) / 1_000_000;
+  await watchStorage(env.DB, { STORAGE_LIMIT_MB: mb / 0.81 });
+  await watchSwitches(env.DB);
+  const end = async () => {
+    await watchStorage(env.DB, config(env));
+    await watchSwitches(env.DB);
+  };
+  expect(STOPPING_ALERTS).toContain("storage_full");
+  await answerAlert("storage_full", "service", { end });
 });

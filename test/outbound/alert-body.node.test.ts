@@ -19,7 +19,8 @@ const DATA = {
   subject: "polygon",
   detail: "the vault expects batch 8",
   urgency: "page",
-  next_command: "npm run operator -- chain resume polygon --env acme",
+  next_command: "npm run operator -- chain status --env acme",
+  closing_command: "npm run operator -- chain resume polygon --env acme",
   handbook: "docs/handbook.md#payer_halted",
   raised_at: "2026-01-02T12:00:00.000Z",
   resolved_at: null,
@@ -95,7 +96,8 @@ it("writes a text for Slack, in which a subject is no link and calls no channel"
   expect(bodyOf("slack", RAISED).body).toEqual({
     text:
       "PAGE. acme: payer_halted polygon\nthe vault expects batch 8\n" +
-      "Next: npm run operator -- chain resume polygon --env acme (docs/handbook.md#payer_halted)",
+      "Next: npm run operator -- chain status --env acme (docs/handbook.md#payer_halted)\n" +
+      "Once you know the cause: npm run operator -- chain resume polygon --env acme",
   });
   expect(bodyOf("slack", RESOLVED).body).toEqual({
     text: "Resolved. acme: payer_halted polygon",
@@ -106,9 +108,9 @@ it("writes a text for Slack, in which a subject is no link and calls no channel"
 
 it("quotes a subject in the command, because SQL can choose it", () => {
   const event = { ...RAISED, kind: "withdrawal_dead_letter", subject: "a'; rm -rf ~" };
-  expect(bodyOf("webhook", event).body.data.next_command).toBe(
+  expect(bodyOf("webhook", event).body.data.closing_command).toBe(
     "npm run operator -- alerts close --kind withdrawal_dead_letter " +
-      String.raw`--subject 'a'\''; rm -rf ~' --reason reviewed --env acme`,
+      String.raw`--subject 'a'\''; rm -rf ~' --env acme --reason`,
   );
 });
 

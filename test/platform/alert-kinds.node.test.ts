@@ -1,7 +1,11 @@
 /** A kind of alert fails without a test that causes it and lets it go its whole way to its end. */
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import type { AlertKind } from "../../src/platform/alert-kinds.ts";
+import { type CommandName, COMMANDS as OPERATORS, isRead } from "../../src/operator/commands.ts";
+import { type AlertKind, termsOf } from "../../src/platform/alert-kinds.ts";
+
+// Safe cast: these are the keys of the table.
+const COMMANDS = Object.keys(OPERATORS) as CommandName[];
 
 /** Each calls answerAlert of test/support/pager.ts once the service has raised the alert. */
 const CAUSED_BY: Readonly<Record<AlertKind, string>> = {
@@ -41,13 +45,33 @@ const CAUSED_BY: Readonly<Record<AlertKind, string>> = {
   seal_mismatch: "test/archive/sealer-alerts.test.ts",
   sealer_behind: "test/archive/sealer-alerts.test.ts",
   sealer_failing: "test/archive/sealer-alerts.test.ts",
+  storage_filling: "test/operator/storage.test.ts",
+  storage_full: "test/operator/storage.test.ts",
   token_refuses: "test/chain/hostile.anvil.ts",
+  venue_paused: "test/operator/switches.test.ts",
   vault_paused: "test/chain/withdrawals.anvil.ts",
   withdrawal_altered: "test/chain/withdrawals.anvil.ts",
   withdrawal_dead_letter: "test/chain/wake-payer.test.ts",
   withdrawal_late: "test/chain/alerts.anvil.ts",
   withdrawal_parked: "test/chain/payment-limit.anvil.ts",
+  withdrawals_paused: "test/operator/switches.test.ts",
 };
+
+/** `reconcile` writes which range it has read. */
+const isReading = (words: readonly string[]) =>
+  words.join(" ") === "reconcile" || COMMANDS.some((name) => isRead(name) && begins(words, name));
+const begins = (words: readonly string[], name: string) =>
+  name.split(" ").every((word, index) => words[index] === word);
+
+it("names a next command that only reads, and no reason in the one that closes", () => {
+  for (const kind of Object.keys(CAUSED_BY))
+    for (const subject of ["local", "local:5"]) {
+      const { next, close } = termsOf(kind) ?? {};
+      expect(isReading(next?.(subject) ?? []), kind).toBe(true);
+      const reason = (close?.(subject) ?? []).findIndex((word) => /^--re(ason|solve)$/.test(word));
+      expect([-1, (close?.(subject).length ?? 0) - 1], kind).toContain(reason);
+    }
+});
 
 it.each(Object.entries(CAUSED_BY))("%s is caused and answered by %s", (kind, file) => {
   expect(readFileSync(file, "utf8")).toMatch(new RegExp(`\\banswerAlert\\(\\s*"${kind}"`));

@@ -126,7 +126,7 @@ it("runs the brakes first, goes on after a failure, and calls again what has mor
   };
   await runCron({ ...env, CRON: { getByName: () => object } } as unknown as Env);
   const names = TASKS.map(([name]) => name);
-  expect(names.slice(0, 2)).toEqual(["watch_storage", "wake_sealer"]);
+  expect(names.slice(0, 2)).toEqual(["watch_storage", "watch_switches"]);
   expect(called).toEqual(
     names.flatMap((name) => (name === "reconcile_recent" ? [name, name, name] : [name])),
   );

@@ -1,4 +1,4 @@
-/** An operator who hears of alerts by ALERT_URL only, and runs exactly the command that they name. */
+/** An operator who hears of alerts by ALERT_URL only, and runs exactly the commands that they name. */
 import { env } from "cloudflare:workers";
 import { expect, inject } from "vitest";
 import { carryOut } from "../../scripts/operator/carry-out.ts";
@@ -20,8 +20,9 @@ type Answer = {
 
 /**
  * Lets an open alert go its whole way: a receiver gets it, the operator runs the command that the
- * message names, and the receiver gets its end. Returns the result of the command. Each kind needs
- * a test that calls it with an alert that the service has raised (alert-kinds.node.test.ts).
+ * message names, which only reads, then the one that closes it if there is one, and the receiver
+ * gets its end. Returns the result of the last command. Each kind needs a test that calls it with
+ * an alert that the service has raised (alert-kinds.node.test.ts).
  */
 export async function answerAlert(
   kind: AlertKind,
@@ -47,7 +48,14 @@ export async function answerAlert(
   const { urgency } = ALERTS[kind];
   const raised = await received();
   expect(raised).toMatchObject([{ type: "alert.raised", data: { urgency } }]);
-  const result = await run(String(raised[0]?.["data"].next_command), { DB: db, ...bindings });
+  const { next_command: next, closing_command: close } = raised[0]?.["data"] ?? {};
+  let result = await run(String(next), { DB: db, ...bindings });
+  if (typeof close === "string")
+    // Only a person knows the reason.
+    result = await run(/ --(reason|resolve)$/.test(close) ? `${close} reviewed` : close, {
+      DB: db,
+      ...bindings,
+    });
   await end?.();
   const types = (await received()).map(({ type }) => type);
   expect(types).toEqual(["alert.raised", "alert.resolved"]);
