@@ -67,6 +67,8 @@ export const SCOPE: Readonly<Record<string, string>> = {
     "rfq/accept-price rfq/book rfq/preconditions auth/who-may rfq/races rfq/markets rfq/limits " +
     "rfq/cancel-after rfq/trade-limits rfq/deadline rfq/clock-ahead rfq/positions",
   "src/rfq/price-limit.ts": "rfq/accept-price",
+  "src/rfq/standing-accept.ts": "rfq/standing-accept auth/who-may",
+  "src/rfq/last-price.ts": "rfq/protection",
   "src/rfq/accept-quote.ts":
     "rfq/book rfq/preconditions auth/who-may rfq/races rfq/markets rfq/limits rfq/cancel-after " +
     "rfq/trade-limits rfq/deadline rfq/clock-ahead rfq/positions rfq/set-aside",

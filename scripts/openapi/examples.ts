@@ -38,6 +38,8 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   "best_prices",
   "replaces",
   "request_approval",
+  "fees_included",
+  "match",
 ]);
 
 /** The names of all schemas that a schema refers to. */

@@ -86,6 +86,10 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
     "The cancel-after timer of this credential has run out. Set it again to place quotes.",
     { cancel_at: "2026-11-20T10:00:00.000Z" },
   ],
+  price_out_of_range: [
+    "The price is too far from the last one. If you mean it, send confirm_price.",
+    { last_price: 650_000, max_deviation: 50_000 },
+  ],
   protection_tripped: [
     "Your protection has tripped. It ends at 2026-11-20T10:05:00.000Z.",
     { blocked_until: "2026-11-20T10:05:00.000Z" },

@@ -12,6 +12,11 @@ export const SAMPLE = {
   ...eachText(QUOTE_TEXTS, (_, { sample }) => sample),
   access_token:
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6InMxIn0.eyJzdWIiOiIwMTkwYTBhMCJ9.c2lnbmF0dXJl",
+  accept_price: 640_000,
+  accept_side: "Bid",
+  confirm_price: false,
+  max_deviation: 50_000,
+  match: null,
   account: "available",
   active_from: "2026-11-20T09:59:30.000Z",
   actor: "session",

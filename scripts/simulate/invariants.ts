@@ -25,6 +25,7 @@ const EFFECTS = {
   place_quote: ["quotes", "quote_id", "opened_group", "maker_id"],
   accept: ["matches", "match_id", "matched_group", "requester_id"],
   accept_price: ["matches", "match_id", "matched_group", "requester_id"],
+  set_accept_price: ["standing_accepts", "changed_by", "changed_group", "requester_id"],
   cancel_quote: ["quotes", "ended_by", "ended_group", "maker_id"],
   cancel_request: ["requests", "ended_by", "ended_group", "requester_id"],
 } as const;

@@ -106,6 +106,14 @@ export const ProblemSchema = z
       z.int().nullable(),
       "With `no_quote_within`: the best open price of that side, scaled by 1e6. Null if there is none",
     ),
+    last_price: extension(
+      z.int(),
+      "With `price_out_of_range`: the last price of the asset, scaled by 1e6",
+    ),
+    max_deviation: extension(
+      z.int(),
+      "With `price_out_of_range`: how far your protection lets a quote be from it, scaled by 1e6",
+    ),
     last_seq: count(
       "With `events_gone`: the stream's last number. Read your records, then continue from it",
     ),

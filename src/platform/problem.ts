@@ -47,6 +47,7 @@ const PROBLEMS = {
   side_mismatch: [409, "The quote's side is not the request's"],
   own_request: [409, "A requester cannot quote their own request"],
   cancel_after_passed: [409, "The cancel-after timer has run out"],
+  price_out_of_range: [409, "The price is too far from the last one"],
   protection_tripped: [409, "The maker's protection has tripped"],
   key_limit: [409, "A limit of the API key would be exceeded"],
   account_limit: [409, "A limit of the account's policy would be exceeded"],

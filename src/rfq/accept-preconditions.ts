@@ -47,8 +47,11 @@ import { limitFacts, type LimitFacts, traderOf, withinLimits } from "./trade-lim
 
 const USDC_KEY = atom("?", [USDC]);
 
+export const venueNotPaused = expr`NOT EXISTS (SELECT 1 FROM paused_venues p
+  WHERE p.venue = ${REQUEST_VENUE})`;
+
 /** Over `quote_sides s`. */
-const TRADE = { venue: atom("s.venue"), exposure: atom("s.given_amount") };
+export const TRADE = { venue: atom("s.venue"), exposure: atom("s.given_amount") };
 
 /** Over `quote_sides s`. No side pays or receives more USDC. */
 const TRADED = {
@@ -56,6 +59,20 @@ const TRADED = {
   amount: expr`CAST(s.amount AS INTEGER)`,
   usdc: expr`s.usdc_amount + s.taker_fee + s.maker_fee`,
 };
+
+/** Over `quote_sides s`: the requester has what they would give. */
+export function canPay(requester: Expr): Expr {
+  return expr`EXISTS (SELECT 1 FROM accounts a WHERE a.owner = ${requester}
+    AND a.asset = s.given_asset
+    AND a.kind = 'available' AND ${usable()} >= s.given_amount)`;
+}
+
+/** Over `quote_sides s`. */
+export const balancesHold = expr`${canReceive(atom("s.seller_id"), USDC_KEY, atom("s.usdc_amount"))}
+    AND ${canReceive(atom("s.buyer_id"), atom("s.asset"), expr`CAST(s.amount AS INTEGER)`)}
+    AND ${canReceive(FEES_OWNER, USDC_KEY, expr`s.taker_fee + s.maker_fee`)}
+    AND ${canTrade(atom("s.buyer_id"), "available", TRADED)}
+    AND ${canTrade(atom("s.seller_id"), "pending", TRADED)}`;
 
 type Facts = InstantFact &
   LimitFacts & {
@@ -91,24 +108,18 @@ export function acceptPreconditions(command: Accept, settings: Config, at: Expr)
     marketOpen(atom("r.asset"), at),
     ...own.timer,
     {
-      expr: expr`NOT EXISTS (SELECT 1 FROM paused_venues p WHERE p.venue = ${REQUEST_VENUE})`,
+      expr: venueNotPaused,
       reject: ({ asset }) => venuePaused(readAssetKey(asset)?.venue ?? ""),
     },
     ...own.found,
     ...withinLimits<Facts>(actor, TRADE, { at, required: ({ required }) => BigInt(required) }),
     {
-      expr: expr`EXISTS (SELECT 1 FROM accounts a WHERE a.owner = ${requester}
-        AND a.asset = s.given_asset
-        AND a.kind = 'available' AND ${usable()} >= s.given_amount)`,
+      expr: canPay(requester),
       reject: ({ required, available, given_asset }) =>
         insufficientFunds(BigInt(required), BigInt(available), given_asset),
     },
     {
-      expr: expr`${canReceive(atom("s.seller_id"), USDC_KEY, atom("s.usdc_amount"))}
-        AND ${canReceive(atom("s.buyer_id"), atom("s.asset"), expr`CAST(s.amount AS INTEGER)`)}
-        AND ${canReceive(FEES_OWNER, USDC_KEY, expr`s.taker_fee + s.maker_fee`)}
-        AND ${canTrade(atom("s.buyer_id"), "available", TRADED)}
-        AND ${canTrade(atom("s.seller_id"), "pending", TRADED)}`,
+      expr: balancesHold,
       reject: () =>
         reject("balance_limit", "A balance or a sum of trades would exceed 2^62 native units."),
     },

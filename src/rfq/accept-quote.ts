@@ -4,8 +4,7 @@ import { FEES_OWNER, postTogether } from "../ledger/post.ts";
 import type { Group } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { guardOf } from "../platform/preconditions.ts";
-import { atom, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
-import type { Actor } from "../platform/actor.ts";
+import { atom, type Expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { acceptPreconditions, wantedQuote, whyNotAccepted } from "./accept-preconditions.ts";
 import { type Accept, recordOf } from "./command.ts";
 import { hexId, type Operation } from "./book-operation.ts";
@@ -22,7 +21,7 @@ import { endedBy } from "./ended.ts";
  */
 export function acceptQuote(command: Accept, settings: Config, cancelsOthers = true): Operation {
   const { actor, matchId } = command;
-  const ofMatch = sql`SELECT request_id FROM matches WHERE match_id = ${uuid(matchId)}`;
+  const key = actor.credential.kind === "session" ? null : uuid(actor.credential.apiKeyId);
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
@@ -30,38 +29,14 @@ export function acceptQuote(command: Accept, settings: Config, cancelsOthers = t
     names: [recordOf(command).id],
     binding: true,
     ...(cancelsOthers ? { fallback: () => acceptQuote(command, settings, false) } : {}),
-    statements: (group) => [
-      sql`UPDATE quotes SET status = 'accepted', ended_by = ${uuid(matchId)},
-        ended_group = ${group.seq}
-        WHERE quote_id = ${wantedQuote(command, group.at)} AND EXISTS (
-          SELECT 1 FROM commit_groups g CROSS JOIN quote_sides s
-            CROSS JOIN requests r ON r.request_id = s.request_id
-          WHERE g.group_id = ${uuid(group.id)} AND s.quote_id = quotes.quote_id
-            AND ${guardOf(acceptPreconditions(command, settings, atom("g.at")))})`,
-      sql`INSERT INTO matches (match_id, request_id, quote_id, requester_id, maker_id, asset, side,
-        amount, price,
-          usdc_amount, taker_fee, maker_fee, at, matched_group, requester_label, maker_label)
-        SELECT ${uuid(matchId)}, q.request_id, q.quote_id, ${uuid(actor.userId)}, q.maker_id,
-          q.asset, q.side,
-          CAST(q.amount AS INTEGER), q.price, q.usdc_amount, q.taker_fee, q.maker_fee, ${group.at},
-            ${group.seq}, r.label, q.label
-        FROM quotes q JOIN requests r ON r.request_id = q.request_id
-        WHERE ${endedBy(group, matchId, "q")} AND q.status = 'accepted'`,
-      sql`UPDATE requests SET status = 'matched', ended_by = ${uuid(matchId)},
-        ended_group = ${group.seq}
-        WHERE request_id = (${ofMatch})`,
-      // The losing quotes, and every other quote of a maker whose protection the match tripped.
-      sql`UPDATE quotes SET status = iif(expires_at <= ${group.at}, 'expired',
-            iif(request_id = (${ofMatch}), 'rejected', 'cancelled')),
-          cancel_reason = iif(expires_at <= ${group.at} OR request_id = (${ofMatch}), NULL,
-            'protection'),
-          ended_by = ${uuid(matchId)}, ended_group = ${group.seq}
-        WHERE status = 'open' AND stuck_at IS NULL AND quote_id IN (
-          SELECT quote_id FROM quotes WHERE status = 'open' AND request_id = (${ofMatch})
-          ${cancelsOthers ? sql`UNION ALL ${quotesOfTripped(matchId)}` : sql``})`,
-      ...settle(group, matchId),
-      countTraded(givenBySides(group, actor, matchId), group.at),
-    ],
+    statements: (group) =>
+      acceptStatements(group, {
+        matchId,
+        quote: wantedQuote(command, group.at),
+        guard: guardOf(acceptPreconditions(command, settings, atom("g.at"))),
+        key,
+        cancelsOthers,
+      }),
     result: (effects) => {
       const row = effects.matches.get(hexId(matchId));
       return row === undefined ? undefined : { ok: true, kind: "match", row, replayed: false };
@@ -70,9 +45,54 @@ export function acceptQuote(command: Accept, settings: Config, cancelsOthers = t
   };
 }
 
+type Taking = {
+  readonly matchId: string;
+  readonly quote: Expr;
+  /** Over `commit_groups g`, `quote_sides s` and `requests r`. */
+  readonly guard: Expr;
+  /** The key whose limits count the match. Null: the credential is a session. */
+  readonly key: Expr | null;
+  readonly cancelsOthers: boolean;
+};
+
+/** Accepts one quote, if the guard holds. */
+export function acceptStatements(group: Group, taking: Taking): Sql[] {
+  const { matchId, quote, guard, key, cancelsOthers } = taking;
+  const ofMatch = sql`SELECT request_id FROM matches WHERE match_id = ${uuid(matchId)}`;
+  return [
+    sql`UPDATE quotes SET status = 'accepted', ended_by = ${uuid(matchId)},
+      ended_group = ${group.seq}
+      WHERE quote_id = ${quote} AND EXISTS (
+        SELECT 1 FROM commit_groups g CROSS JOIN quote_sides s
+          CROSS JOIN requests r ON r.request_id = s.request_id
+        WHERE g.group_id = ${uuid(group.id)} AND s.quote_id = quotes.quote_id AND ${guard})`,
+    sql`INSERT INTO matches (match_id, request_id, quote_id, requester_id, maker_id, asset, side,
+      amount, price, usdc_amount, taker_fee, maker_fee, at, matched_group, requester_label,
+      maker_label)
+      SELECT ${uuid(matchId)}, q.request_id, q.quote_id, r.requester_id, q.maker_id, q.asset,
+        q.side, CAST(q.amount AS INTEGER), q.price, q.usdc_amount, q.taker_fee, q.maker_fee,
+        ${group.at}, ${group.seq}, r.label, q.label
+      FROM quotes q JOIN requests r ON r.request_id = q.request_id
+      WHERE ${endedBy(group, matchId, "q")} AND q.status = 'accepted'`,
+    sql`UPDATE requests SET status = 'matched', ended_by = ${uuid(matchId)},
+      ended_group = ${group.seq}
+      WHERE request_id = (${ofMatch})`,
+    // The losing quotes, and every other quote of a maker whose protection the match tripped.
+    sql`UPDATE quotes SET status = iif(expires_at <= ${group.at}, 'expired',
+          iif(request_id = (${ofMatch}), 'rejected', 'cancelled')),
+        cancel_reason = iif(expires_at <= ${group.at} OR request_id = (${ofMatch}), NULL,
+          'protection'),
+        ended_by = ${uuid(matchId)}, ended_group = ${group.seq}
+      WHERE status = 'open' AND stuck_at IS NULL AND quote_id IN (
+        SELECT quote_id FROM quotes WHERE status = 'open' AND request_id = (${ofMatch})
+        ${cancelsOthers ? sql`UNION ALL ${quotesOfTripped(matchId)}` : sql``})`,
+    ...settle(group, matchId),
+    countTraded(givenBySides(group, matchId, key), group.at),
+  ];
+}
+
 /** What each side gave: by user for the account's policy, by key if it has a limit for a day. */
-function givenBySides(group: Group, actor: Actor, matchId: string): Sql {
-  const { userId, credential } = actor;
+function givenBySides(group: Group, matchId: string, key: Expr | null): Sql {
   const accepted = sql`${endedBy(group, matchId, "q")} AND q.status = 'accepted'`;
   const ofMatch = sql`m.match_id = ${uuid(matchId)}`;
   const limited = raw("k.limits ->> 'max_usdc_per_day' IS NOT NULL");
@@ -80,12 +100,12 @@ function givenBySides(group: Group, actor: Actor, matchId: string): Sql {
     sql`SELECT q.maker_id AS subject, q.reserve AS usdc FROM quotes q WHERE ${accepted}`,
     sql`SELECT k.api_key_id, q.reserve FROM quotes q
       JOIN api_keys k ON k.api_key_id = q.credential WHERE ${accepted} AND ${limited}`,
-    sql`SELECT ${uuid(userId)}, m.given_amount FROM match_sides m WHERE ${ofMatch}`,
-    ...(credential.kind === "session"
+    sql`SELECT m.requester_id, m.given_amount FROM match_sides m WHERE ${ofMatch}`,
+    ...(key === null
       ? []
       : [
           sql`SELECT k.api_key_id, m.given_amount FROM match_sides m
-            JOIN api_keys k ON k.api_key_id = ${uuid(credential.apiKeyId)}
+            JOIN api_keys k ON k.api_key_id = ${key}
             WHERE ${ofMatch} AND ${limited}`,
         ]),
   ];

@@ -6,6 +6,7 @@ import type { Group } from "../platform/commit.ts";
 import { storedAsset, storedEvent } from "../platform/event-forms.ts";
 import { atom, type Expr, expr, raw, type Sql, sql } from "../platform/sql.ts";
 import { announce } from "../platform/announce.ts";
+import { acceptsRefused } from "./standing-accept.ts";
 import { protectionsTripped } from "./protection-record.ts";
 import { type Made, placedBy } from "./book-operation.ts";
 import {
@@ -36,7 +37,8 @@ export function announceRfq(group: Group, made: Made = {}): Sql[] {
     ...(made.quote !== undefined ? [quotesOpened(group, made)] : []),
     quotesClosed(group),
     requestsClosed(group),
-    ...(made.match !== undefined ? [matchesCreated(group)] : []),
+    ...(made.match !== undefined || made.standing !== undefined ? [matchesCreated(group)] : []),
+    ...(made.standing !== undefined ? [acceptsRefused(group, made)] : []),
   );
 }
 

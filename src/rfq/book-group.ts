@@ -5,6 +5,7 @@ import { eventsToPush, type StreamEvent } from "../streams/event-log.ts";
 import { announceRfq } from "./announce-rfq.ts";
 import { type Due, expireDue, type ExpiryScope, nextDue } from "./expire.ts";
 import { type MatchRow, matchColumns, newRequestColumns, type RequestRow } from "./rfq-records.ts";
+import { ofMade, readStandingRows, type Standing, standingOf } from "./standing-accept.ts";
 import {
   composeOperations,
   type GroupEffects,
@@ -23,6 +24,8 @@ export type GroupDone = {
   readonly at: number;
   /** Unix milliseconds of the next expiry: of requests only, if the group named the due quotes. */
   readonly nextDue: number | null;
+  /** The requests of the book that accept at a price. */
+  readonly standing: Standing;
 };
 
 /** What a group ends first: what is due (the quotes by id if the book knows them), or nothing. */
@@ -64,10 +67,11 @@ export function expiryScope(
 /** What the group did, as rows of a kind and their JSON. One statement, because each takes time. */
 function reportOf(group: Group, asset: string, { made, due }: { made: Made; due: Due }): Sql {
   const kinds = [
-    ...RECORD_KINDS.filter((kind) => made[kind] !== undefined).map((kind) =>
-      madeRows(group, made, kind),
-    ),
-    sql`SELECT 'group' AS kind, json_object('due', d.due, 'at', d.at, 'ended', json((
+    ...RECORD_KINDS.filter(
+      (kind) => made[kind] !== undefined || (kind === "match" && made.standing !== undefined),
+    ).map((kind) => madeRows(group, made, kind)),
+    sql`SELECT 'group' AS kind, json_object('due', d.due, 'at', d.at,
+        'standing', json(${standingOf(asset)}), 'ended', json((
         SELECT json_group_array(hex(e.ended_by)) FROM (
           SELECT ended_by FROM quotes WHERE ended_group = ${group.seq} UNION
           SELECT ended_by FROM requests WHERE ended_group = ${group.seq}) e))) AS row
@@ -79,7 +83,7 @@ function reportOf(group: Group, asset: string, { made, due }: { made: Made; due:
   return join(kinds, " UNION ALL ");
 }
 
-const RECORD_KINDS = ["request", "quote", "match"] as const;
+const RECORD_KINDS = ["request", "quote", "match", "standing"] as const;
 
 function madeRows(group: Group, made: Made, kind: RecordKind): Sql {
   switch (kind) {
@@ -95,6 +99,9 @@ function madeRows(group: Group, made: Made, kind: RecordKind): Sql {
     case "match":
       return sql`SELECT 'match' AS kind, ${jsonObject(matchColumns(atom("m.requester_id")))} AS row
         FROM matches m WHERE m.matched_group = ${group.seq}`;
+    case "standing":
+      return sql`SELECT 'standing' AS kind, json_quote(hex(a.changed_by)) AS row
+        FROM ${ofMade(made)} AND a.changed_group = ${group.seq}`;
   }
 }
 
@@ -104,6 +111,7 @@ type GroupRow = {
   readonly due: number | null;
   readonly at: number;
   readonly ended: readonly string[];
+  readonly standing: readonly (readonly [string, string])[];
 };
 
 function readReport(rows: readonly ReportRow[]): GroupDone {
@@ -124,7 +132,9 @@ function readReport(rows: readonly ReportRow[]): GroupDone {
       ),
       matches: new Map(of<MatchRow>("match").map((row) => [row.match_id, row])),
       endedBy: new Set(group.ended),
+      changedBy: new Set(of<string>("standing")),
     },
+    standing: readStandingRows(group.standing),
     at: group.at,
     nextDue: group.due,
     // The rows of a UNION have no order. A push needs that of each stream.

@@ -12,6 +12,8 @@ export type GroupEffects = {
   readonly matches: ReadonlyMap<string, MatchRow>;
   /** Operations that ended a request or a quote. */
   readonly endedBy: ReadonlySet<string>;
+  /** Operations that set or removed the price of a standing accept. */
+  readonly changedBy: ReadonlySet<string>;
 };
 
 /** What the group decided about a quote. The command says the rest. */
@@ -33,6 +35,8 @@ export type Operation = {
   readonly names: readonly string[];
   /** Set for an operation that shares its statements with all others of its kind in the group. */
   readonly set?: InSet;
+  /** The request whose standing accept it may fulfil (standing-accept.ts). */
+  readonly mayFulfil?: string;
   /** What replaces this operation if a constraint refuses it even alone. */
   readonly fallback?: () => Operation;
   statements(group: Group): readonly Sql[];
@@ -42,7 +46,7 @@ export type Operation = {
   rejection(): Question<Result>;
 };
 
-export type RecordKind = "request" | "quote" | "match";
+export type RecordKind = "request" | "quote" | "match" | "standing";
 
 /** The ids of the records that a group can have made, by kind. */
 export type Made = Readonly<Partial<Record<RecordKind, readonly string[]>>>;

@@ -31,8 +31,14 @@ export type OpenRequest = Sent &
     readonly side: RequestSide;
     readonly disclosed: boolean;
     readonly expiresInSecs: number;
+    /** Absent: the requester accepts by a command. */
+    readonly accept?: AcceptLimit | undefined;
+    /** Whether the USDC that the client gave include the fee. Then `usdcAmount` is less. */
+    readonly feesIncluded?: true | undefined;
     readonly idempotency?: Idempotency;
   };
+/** The worst price at which the requester accepts a quote as soon as it is placed. */
+export type AcceptLimit = { readonly price: number; readonly side: Side };
 export type PlaceQuote = Sent &
   WithDeadline &
   QuoteTexts & {
@@ -45,6 +51,8 @@ export type PlaceQuote = Sent &
     /** The quote that ends when this one is placed. */
     readonly replaces: string | null;
     readonly expiresInSecs: number;
+    /** The maker means the price, however far it is from the last one. */
+    readonly confirmPrice?: true | undefined;
     readonly idempotency?: Idempotency;
   };
 export type CancelQuote = Sent & {
@@ -74,9 +82,24 @@ export type AcceptPrice = Sent &
     readonly side: Side | null;
   };
 export type Accept = AcceptQuote | AcceptPrice;
+export type SetAcceptPrice = Sent & {
+  readonly op: "set_accept_price";
+  readonly operationId: string;
+  readonly requestId: string;
+  /** Null: removes it. */
+  readonly price: number | null;
+  /** Null: the request's. */
+  readonly side: Side | null;
+};
 
 /** The Worker makes the ids before it calls the book, to look them up after a lost result. */
-export type Command = OpenRequest | PlaceQuote | CancelQuote | CancelRequest | Accept;
+export type Command =
+  | OpenRequest
+  | PlaceQuote
+  | CancelQuote
+  | CancelRequest
+  | Accept
+  | SetAcceptPrice;
 
 export type Named = { readonly kind: "request" | "quote"; readonly id: string };
 
@@ -90,7 +113,15 @@ type Outcome =
   | { readonly kind: "request"; readonly row: RequestRow }
   | { readonly kind: "quote"; readonly row: QuoteRow }
   | { readonly kind: "match"; readonly row: MatchRow }
-  | { readonly kind: "cancelled"; readonly id: string };
+  | { readonly kind: "cancelled"; readonly id: string }
+  | { readonly kind: "accept_price"; readonly row: AcceptPriceRow };
+
+/** What a request accepts at, and the match if an open quote was as good. */
+export type AcceptPriceRow = {
+  readonly requestId: string;
+  readonly price: number | null;
+  readonly match: MatchRow | null;
+};
 
 export type Result =
   | ({ readonly ok: true; readonly replayed: boolean } & Outcome)

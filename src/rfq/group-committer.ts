@@ -20,7 +20,8 @@ import { readDue, readOpenQuotes } from "./expire.ts";
 import { DueQuotes } from "./due-quotes.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { RejectionReader } from "./rejection-reader.ts";
-import type { Operation } from "./book-operation.ts";
+import { hexId, type Operation } from "./book-operation.ts";
+import { readStanding, type Standing, standingAccepts } from "./standing-accept.ts";
 
 export type CommitterSettings = {
   readonly asset: string;
@@ -75,6 +76,8 @@ export class GroupCommitter {
   readonly #settings: CommitterSettings;
   readonly #rejections: RejectionReader;
   readonly #waiting = new FairQueue<Waiting>();
+  /** As of the latest group. The guards decide, so it may be wrong. */
+  #standing: Standing | undefined;
   #running = false;
   #lastSize = 0;
   #watchingWaits = false;
@@ -121,7 +124,9 @@ export class GroupCommitter {
       while (this.#waiting.size > 0 || this.#nextBatch !== undefined) {
         if (this.#settings.waitMs > 0 && (this.#lastSize > 1 || this.#waiting.size > 1))
           await sleep(this.#settings.waitMs);
-        const group = this.#waiting.take(this.#settings.maxOperations, weightOf);
+        const group = this.#waiting.take(this.#settings.maxOperations, (one) =>
+          this.#weightOf(one),
+        );
         this.#lastSize = group.length;
         const batch = this.#nextBatch;
         this.#nextBatch = undefined;
@@ -145,14 +150,15 @@ export class GroupCommitter {
     group: readonly Waiting[],
     expiry: "due" | "none",
     batch?: PromiseWithResolvers<void>,
+    accepting = true,
   ): Promise<boolean> {
     let committed = false;
     try {
-      const outcome = await this.#batch(group, expiry);
+      const outcome = await this.#batch(group, expiry, accepting);
       committed = outcome.committed;
       if (outcome.committed) this.#compareClocks(outcome.at);
       if (outcome.committed) await this.#deliver(group, outcome);
-      else await this.#again(group, outcome, expiry);
+      else await this.#again(group, outcome, { expiry, accepting });
       batch?.resolve();
     } catch (error) {
       log("error", "rfq.group_failed", { operations: group.length, ...errorFields(error) });
@@ -170,15 +176,40 @@ export class GroupCommitter {
   async #batch(
     group: readonly Waiting[],
     expiry: "due" | "none",
+    accepting: boolean,
   ): Promise<GroupDone | NotCommitted> {
     const due = this.quotes.due(now());
     const operations = group.map(({ operation }) => operation);
+    const accepts = accepting ? await this.#accepts(operations, expiry === "due") : [];
+    if (accepts === undefined) return { committed: false, reason: "lost", cause: undefined };
     const ends = expiry === "due" ? { due } : expiry;
-    const outcome = await commitOperations(this.#db, this.#settings.asset, operations, ends);
+    const all = [...operations, ...accepts];
+    const outcome = await commitOperations(this.#db, this.#settings.asset, all, ends);
     if (!outcome.committed) return outcome;
+    this.#standing = outcome.standing;
     if (expiry === "due" && due !== null) this.quotes.ended(due, outcome.at);
     for (const [id, { expires_at: at }] of outcome.effects.quotes) this.quotes.add([id, at]);
     return outcome;
+  }
+
+  /**
+   * For the standing accepts that the group may fulfil. As with `fallback`, they are first tried
+   * with all that a match ends. Undefined: they could not be read.
+   */
+  async #accepts(
+    operations: readonly Operation[],
+    cancelsOthers: boolean,
+  ): Promise<readonly Operation[] | undefined> {
+    if (operations.every(({ mayFulfil }) => mayFulfil === undefined)) return [];
+    const { asset, maxWaitMs } = this.#settings;
+    try {
+      this.#standing ??= await readStanding(this.#db, asset);
+    } catch (error) {
+      log("warn", "rfq.standing_not_read", { asset, ...errorFields(error) });
+      return undefined;
+    }
+    const settings = { RFQ_COMMAND_MAX_WAIT_MS: maxWaitMs, cancelsOthers };
+    return standingAccepts(operations, this.#standing, settings);
   }
 
   /** Answers a command that has waited too long. It is in no batch. */
@@ -214,6 +245,12 @@ export class GroupCommitter {
     this.#watchingWaits = false;
   }
 
+  /** An accept weighs as much as four quotes, so at most 64 of them share a batch. */
+  #weightOf({ operation: { set, mayFulfil } }: Waiting): number {
+    const accepts = mayFulfil !== undefined && this.#standing?.has(hexId(mayFulfil)) === true;
+    return (accepts ? STATEMENTS_OF_OWN : 0) + (set === undefined ? STATEMENTS_OF_OWN : 1);
+  }
+
   async #deliver(group: readonly Waiting[], done: GroupDone): Promise<void> {
     await this.#settings.onCommitted(done);
     for (const waiting of group) {
@@ -240,7 +277,11 @@ export class GroupCommitter {
    * The batch did not commit. If a constraint failed, the group is tried again without the expiry.
    * If that fails too, one operation violated it, so halves are tried until it is alone.
    */
-  async #again(group: readonly Waiting[], outcome: NotCommitted, expiry: "due" | "none") {
+  async #again(
+    group: readonly Waiting[],
+    outcome: NotCommitted,
+    { expiry, accepting }: { expiry: "due" | "none"; accepting: boolean },
+  ) {
     this.#settings.onFailed();
     log("error", "rfq.group_not_committed", {
       reason: outcome.reason,
@@ -260,7 +301,10 @@ export class GroupCommitter {
     }
     const [only] = group;
     const fallback = only?.operation.fallback?.();
-    if (only !== undefined && fallback !== undefined)
+    // The quote is placed, although a damaged record keeps it from being accepted.
+    if (accepting && only?.operation.mayFulfil !== undefined)
+      await this.#attempt(group, "none", undefined, false);
+    else if (only !== undefined && fallback !== undefined)
       await this.#attempt([{ ...only, operation: fallback }], "none");
     else only?.resolve(CANNOT);
   }
@@ -301,6 +345,7 @@ export class GroupCommitter {
       outcome = await claimFence(this.#db, groupId);
     }
     if (outcome === "committed") await this.#pushEvents(groupId);
+    this.#standing = undefined;
     // The alarms of the meantime found no batch to wait for.
     this.#settings.onFailed();
   }
@@ -312,9 +357,4 @@ export class GroupCommitter {
       .then((read) => this.#settings.push(read))
       .catch(logged("warn", "rfq.events_not_pushed", { group: groupId }));
   }
-}
-
-/** An accept weighs as much as four quotes, so at most 64 of them share a batch. */
-function weightOf({ operation }: Waiting): number {
-  return operation.set === undefined ? STATEMENTS_OF_OWN : 1;
 }

@@ -12,6 +12,7 @@ import { guardOf, type Precondition, questionOf } from "../platform/precondition
 import { atom, type Expr, expr, join, raw, sql, uuid } from "../platform/sql.ts";
 import { type OpenRequest, refused, reject, type Result } from "./command.ts";
 import { type EarlierFacts, earlierFacts, keyIsUnused, keyRow } from "./idempotency.ts";
+import { saveWithRequest } from "./standing-accept.ts";
 import { hexId, type Operation } from "./book-operation.ts";
 import { eachText, REQUEST_TEXTS, textNames } from "./own-texts.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
@@ -44,6 +45,7 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
           ${command.disclosed}, 'open', ${group.at}, ${expiry(command, group.at)}, ${group.seq},
           ${join(Object.values(texts), ", ")}, unhex(${key.key_hash}), unhex(${key.terms_hash})
         WHERE ${guardOf(preconditions(command, settings, group.at))}`,
+      ...saveWithRequest(group, command),
       countDaily(
         dailyUse(settings, "requests", actor.userId),
         group.at,

@@ -27,7 +27,8 @@ import { actorFacts, rowCredential } from "../auth/may-write.ts";
 import { timerFacts } from "./cancel-timer.ts";
 import { type PlaceQuote, reject } from "./command.ts";
 import { earlierFacts } from "./idempotency.ts";
-import { hexId, type Operation, type PlacedQuote } from "./book-operation.ts";
+import { rangeFacts } from "./last-price.ts";
+import { type GroupEffects, hexId, type Operation, type PlacedQuote } from "./book-operation.ts";
 import { eachText, QUOTE_TEXTS, quoteTexts, textNames } from "./own-texts.ts";
 import { protectionFacts } from "./protection-record.ts";
 import { REQUEST_VENUE } from "./rejections.ts";
@@ -60,13 +61,15 @@ export function placeQuote(
     receivedAt: command.receivedAt,
     makes: { kind: "quote", id: quoteId },
     binding: true,
+    mayFulfil: requestId,
     names: command.replaces === null ? [requestId] : [requestId, command.replaces],
     set: { kind: PLACED_QUOTES, row },
     statements: (group) => PLACED_QUOTES.statements(group, [row]),
     result: (effects) => {
       const times = effects.quotes.get(hexId(quoteId));
       if (times === undefined) return undefined;
-      return { ok: true, kind: "quote", row: newQuoteRow(given, times), replayed: false };
+      const placedRow = newQuoteRow(given, times);
+      return { ok: true, kind: "quote", row: taken(given, placedRow, effects), replayed: false };
     },
     rejection: () => {
       const bound = { ...boundColumns(QUOTE_FIELDS, row), at: NOW };
@@ -84,7 +87,11 @@ export function placeQuote(
           ...timerFacts(actor),
           ...limitFacts(traderOf(bound), REQUEST_VENUE),
         },
-        apart: { ...actorFacts(actor), ...earlierFacts(command) },
+        apart: {
+          ...actorFacts(actor),
+          ...earlierFacts(command),
+          ...rangeFacts(bound, request.asset),
+        },
         from: sql`FROM requests r WHERE r.request_id = ${uuid(requestId)}`,
         missing: () => reject("request_unknown", `There is no request ${requestId}.`),
       });
@@ -111,6 +118,18 @@ function newQuoteRow({ command, request, terms }: Given, times: PlacedQuote): Qu
     close_reason: null,
     replaced_by: null,
   };
+}
+
+/** As it is if the same group accepted it. The group reports matches as requesters see them. */
+function taken({ command, terms }: Given, row: QuoteRow, { matches }: GroupEffects): QuoteRow {
+  const match = [...matches.values()].find(({ quote_id: id }) => id === row.quote_id);
+  if (match === undefined) return row;
+  const own = {
+    fee: terms.makerFee.toString(),
+    role: "maker",
+    label: command.label ?? null,
+  } as const;
+  return { ...row, status: "accepted", close_reason: "accepted", match: { ...match, ...own } };
 }
 
 const PLACED_QUOTES = {

@@ -25,7 +25,11 @@ export function bestQuote(limit: Limit, at: Expr): Expr {
 }
 
 /** The side of a limit that names none is the request's. NULL if that is two-way. */
-export function limitOf({ requestId, side, price }: AcceptPrice): Limit {
+export function limitOf({
+  requestId,
+  side,
+  price,
+}: Pick<AcceptPrice, "requestId" | "side" | "price">): Limit {
   const request = uuid(requestId);
   const own = expr`SELECT nullif(side, 'TwoWay') FROM requests WHERE request_id = ${request}`;
   return { request, side: side === null ? own : expr`${side}`, price: expr`${price}` };

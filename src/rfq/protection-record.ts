@@ -34,6 +34,7 @@ export function protectionColumns(at: Expr) {
     max_matches: typed<number | null>("p.max_matches"),
     max_usdc: typed<string | null>("CAST(p.max_usdc AS TEXT)"),
     cooldown_secs: typed<number | null>("p.cooldown_secs"),
+    max_deviation: typed<number | null>("p.max_deviation"),
     tripped_at: whileBlocked<number>("p.tripped_at"),
     blocked_until: whileBlocked<number>("p.blocked_until"),
     tripped_by: whileBlocked<string>("hex(p.tripped_by)"),
@@ -49,6 +50,7 @@ export function protectionView(row: ProtectionRow | undefined) {
     max_matches: row?.max_matches ?? null,
     max_usdc: maxUsdc === null ? null : toHex(BigInt(maxUsdc)),
     cooldown_secs: row?.cooldown_secs ?? null,
+    max_deviation: row?.max_deviation ?? null,
     tripped_at: toWireTimeOrNull(row?.tripped_at ?? null),
     blocked_until: toWireTimeOrNull(row?.blocked_until ?? null),
   };

@@ -17,6 +17,10 @@ import { READ, TRADE } from "./query-fields.ts";
 
 const COOLDOWN = "Seconds for which new quotes are rejected after a trip. Null: until it is reset";
 
+const DEVIATION =
+  "How far a quote's price may be from the last price of its asset, scaled by 1e6: 50000 is 0.05 " +
+  "USDC. Beyond it a quote needs `confirm_price`. Null: no limit";
+
 function orNull<Field extends z.ZodType>(field: Field, type: string, description: string) {
   return field
     .nullable()
@@ -41,6 +45,7 @@ const ProtectionBody = z.strictObject({
       "at most 2^62. Null: no limit",
   ),
   cooldown_secs: orNull(integer(1, MAX_COOLDOWN_SECS), "integer", COOLDOWN),
+  max_deviation: orNull(integer(1, 1_000_000), "integer", DEVIATION),
 });
 
 const { min, max } = CANCEL_AFTER_SECS;
@@ -72,6 +77,7 @@ const Protection = z
       "Sum of `usdc_amount` within the window that trips it, in USDC native units. Null: no limit",
     ).nullable(),
     cooldown_secs: described(z.int().nullable(), COOLDOWN),
+    max_deviation: described(z.int().nullable(), DEVIATION),
     tripped_at: instant("When it tripped. Null if that was reset or its cooldown has ended"),
     blocked_until: instant(
       "When new quotes are accepted again. Null with `tripped_at`: at a reset",
@@ -130,6 +136,7 @@ export function registerProtectionRoutes(api: Api): void {
           maxMatches: body.max_matches,
           maxUsdc: body.max_usdc,
           cooldownSecs: body.cooldown_secs,
+          maxDeviation: body.max_deviation,
         },
         clientIp,
       ),

@@ -36,6 +36,8 @@ export type ProtectionTerms = {
   /** USDC native units. */
   readonly maxUsdc: bigint | null;
   readonly cooldownSecs: number | null;
+  /** How far a quote may be from the last price, scaled by 1e6. */
+  readonly maxDeviation?: number | null;
 };
 
 /** The user's protection, and the cancel-after timer of the calling credential. */
@@ -55,21 +57,23 @@ export async function getProtection(db: D1Database, actor: Actor) {
  */
 export async function saveProtection(env: Env, actor: Actor, terms: ProtectionTerms, ip?: string) {
   const group = newGroup();
+  const { maxDeviation = null } = terms;
   const record = recordOf(actor, "protection_changed", { ip, subjectId: actor.userId });
   const differs = sql`${mayWrite(actor, group.at)} AND EXISTS (SELECT 1 FROM protections
     WHERE user_id = ${uuid(actor.userId)} AND (window_secs IS NOT ${terms.windowSecs}
       OR max_matches IS NOT ${terms.maxMatches} OR max_usdc IS NOT ${terms.maxUsdc}
-      OR cooldown_secs IS NOT ${terms.cooldownSecs} OR matches > 0 OR usdc > 0))`;
+      OR cooldown_secs IS NOT ${terms.cooldownSecs} OR max_deviation IS NOT ${maxDeviation}
+      OR matches > 0 OR usdc > 0))`;
   await change(env, actor, group, [
     ...auditOncePerMinute(record, group, differs),
-    sql`INSERT INTO protections (user_id, window_secs, max_matches, max_usdc, cooldown_secs, period,
-        matches, usdc, changed_group)
+    sql`INSERT INTO protections (user_id, window_secs, max_matches, max_usdc, cooldown_secs,
+        max_deviation, period, matches, usdc, changed_group)
       SELECT ${uuid(actor.userId)}, ${terms.windowSecs}, ${terms.maxMatches}, ${terms.maxUsdc},
-        ${terms.cooldownSecs}, 1, 0, 0, ${group.seq}
+        ${terms.cooldownSecs}, ${maxDeviation}, 1, 0, 0, ${group.seq}
       WHERE ${mayWrite(actor, group.at)}
       ON CONFLICT (user_id) DO UPDATE SET window_secs = excluded.window_secs,
         max_matches = excluded.max_matches, max_usdc = excluded.max_usdc,
-        cooldown_secs = excluded.cooldown_secs, period = period + 1, matches = 0, usdc = 0,
+        max_deviation = excluded.max_deviation, cooldown_secs = excluded.cooldown_secs, period = period + 1, matches = 0, usdc = 0,
         changed_group = excluded.changed_group`,
   ]);
   return getProtection(env.DB, actor);

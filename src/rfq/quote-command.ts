@@ -35,6 +35,8 @@ export const QUOTE_FIELDS = {
   max_open_quotes: "integer",
   socket_id: "blob",
   ...KEY_FIELDS,
+  confirm_price: "integer",
+  min_priced: "integer",
 } as const;
 export type QuoteField = keyof typeof QUOTE_FIELDS;
 /** `at` is the instant of the group. */
@@ -69,6 +71,8 @@ export function quoteCommandRow(
     max_open_quotes: settings.RFQ_OPEN_QUOTES_PER_USER,
     socket_id: command.socketId ?? null,
     ...keyRow(command),
+    confirm_price: command.confirmPrice === true ? 1 : null,
+    min_priced: 1,
   };
 }
 

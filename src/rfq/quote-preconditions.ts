@@ -11,6 +11,7 @@ import { socketNotEnded } from "./cancel-on-disconnect.ts";
 import { cancelAfterPassed, type TimerFacts, timerNotPassed } from "./cancel-timer.ts";
 import { type PlaceQuote, refused, reject, type Result } from "./command.ts";
 import { type EarlierFacts, hashIsUnused, recallResult } from "./idempotency.ts";
+import { priceInRange, priceOutOfRange, type RangeFacts } from "./last-price.ts";
 import {
   type ProtectionFacts,
   protectionNotTripped,
@@ -53,6 +54,7 @@ export type Facts = InstantFact &
   ActorFacts &
   EarlierFacts &
   ProtectionFacts &
+  RangeFacts &
   TimerFacts &
   LimitFacts & {
     /** The request's, as readers see it: an open one past its time is expired. */
@@ -151,6 +153,10 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
   {
     expr: (c) => protectionNotTripped(c.maker_id, c.at),
     reject: ({ blocked_until: until }) => protectionTripped(until),
+  },
+  {
+    expr: priceInRange,
+    reject: (facts) => priceOutOfRange(facts),
   },
   {
     expr: () => storageLeft.expr,
@@ -279,6 +285,7 @@ export const PLACE_QUOTE_PROBLEMS = [
   "quote_not_open",
   "cancel_after_passed",
   "protection_tripped",
+  "price_out_of_range",
   "open_quote_limit",
   "key_limit",
   "account_limit",

@@ -3,8 +3,10 @@ import type * as z from "zod";
 import { assetKey } from "../assets/asset.ts";
 import { requiresIdempotency } from "../http/define-route.ts";
 import { invalidRequest } from "../platform/problem.ts";
+import { type Config, venueConfig } from "../platform/config.ts";
 import { publicId } from "../platform/uuid.ts";
 import type { Accept, OpenRequest, PlaceQuote, Sent } from "./command.ts";
+import { lessFee } from "./trade-terms.ts";
 import { quoteTexts, requestTexts } from "./own-texts.ts";
 import type { AcceptBody, QuoteBody, quotesBody, RequestBody } from "./schemas.ts";
 import { type QuoteTerms, type RequestTerms, termsText } from "./terms-text.ts";
@@ -13,7 +15,10 @@ export function openRequestOf(
   body: z.output<typeof RequestBody>,
   sent: Sent,
   idempotencyKey: string | undefined,
+  settings: Config,
 ): OpenRequest {
+  const { accept_price: price, side, usdc_amount: usdc } = body;
+  const acceptSide = body.accept_side ?? (side === "TwoWay" ? undefined : side);
   const terms: RequestTerms = {
     asset: assetKey({ venue: body.venue_id, assetId: body.asset_id }),
     amount: body.amount?.toString() ?? null,
@@ -22,13 +27,20 @@ export function openRequestOf(
     disclosed: body.disclose_identity,
     expiresInSecs: body.expires_in_secs,
     ...requestTexts(body),
+    accept:
+      price === undefined || acceptSide === undefined ? undefined : { price, side: acceptSide },
+    feesIncluded: body.fees_included === true ? true : undefined,
   };
+  // After the terms: the fee may change before the command is repeated.
+  const takesFee = usdc !== undefined && terms.feesIncluded === true && side !== "Ask";
+  const bps = BigInt(venueConfig(settings, body.venue_id).taker_fee_bps);
   return {
     op: "open_request",
     ...sent,
     notAfter: body.not_after,
     requestId: publicId(),
     ...terms,
+    ...(takesFee ? { usdcAmount: lessFee(usdc, bps).toString() } : {}),
     ...keyed(idempotencyKey, terms),
   };
 }
@@ -77,6 +89,7 @@ export function placeQuoteOf(
     replaces: body.replaces ?? null,
     expiresInSecs: body.expires_in_secs,
     ...quoteTexts(body),
+    confirmPrice: body.confirm_price === true ? true : undefined,
   };
   return {
     op: "place_quote",

@@ -32,7 +32,7 @@ export function actorRejected(actor: Actor, facts: ActorFacts): Result | undefin
  * the archive finds it by its time.
  */
 export function inTime(
-  { receivedAt }: Sent,
+  { receivedAt }: Pick<Sent, "receivedAt">,
   at: Expr,
   settings: Pick<Config, "RFQ_COMMAND_MAX_WAIT_MS">,
 ): Precondition<InstantFact, Result> {

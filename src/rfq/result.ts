@@ -1,5 +1,5 @@
 import { Problem } from "../platform/problem.ts";
-import type { Result } from "./command.ts";
+import type { AcceptPriceRow, Result } from "./command.ts";
 import { matchView, quoteView, requestView } from "./rfq-records.ts";
 
 type Success = Extract<Result, { ok: true }>;
@@ -13,9 +13,16 @@ export function resultBody(result: Success): unknown {
       return quoteView(result.row);
     case "match":
       return matchView(result.row);
+    case "accept_price":
+      return acceptPriceView(result.row);
     case "cancelled":
       return { quote_id: result.id, status: "cancelled" };
   }
+}
+
+export function acceptPriceView({ requestId, price, match }: AcceptPriceRow) {
+  const view = match === null ? null : matchView(match);
+  return { request_id: requestId, accept_price: price, match: view };
 }
 
 /** The result of the expected kind. Throws a rejection as a `Problem`. */

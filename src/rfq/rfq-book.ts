@@ -27,6 +27,7 @@ import { readTerms, type RequestTerms, termsOf } from "./request-terms.ts";
 import { GroupCommitter } from "./group-committer.ts";
 import { openRequestsSnapshot } from "./snapshot-rfq.ts";
 import type { Operation } from "./book-operation.ts";
+import { setAcceptPrice } from "./standing-accept.ts";
 import { alertClockAhead } from "./watch-clock.ts";
 
 /** Requests whose terms are cached. Terms never change, so this only bounds memory. */
@@ -172,6 +173,8 @@ export class RfqBook extends StreamObject {
       case "accept":
       case "accept_price":
         return acceptQuote(command, this.#settings);
+      case "set_accept_price":
+        return setAcceptPrice(command, this.#settings);
       // For some minutes after a deployment, a new Worker calls objects that still run older code.
       default:
         command satisfies never;

@@ -16,6 +16,7 @@ export const REQUEST_OPENED = {
     "owned",
     "user_id",
     ...textNames(REQUEST_TEXTS),
+    "accept",
   ],
 } as const satisfies EventForm;
 
@@ -87,6 +88,7 @@ export const PROTECTION_CHANGED = {
     "tripped_at",
     "blocked_until",
     "tripped_by",
+    "max_deviation",
   ],
 } as const satisfies EventForm;
 
@@ -102,6 +104,13 @@ export const MARKET_CORRECTED = {
   values: ["venue", "title", "outcome", "previous_title", "previous_outcome"],
 } as const satisfies EventForm;
 
+/** A standing accept that its requester's funds or rights did not allow. */
+export const ACCEPT_REFUSED = {
+  codes: { "accept.refused": 26 },
+  ids: { request_id: 16, quote_id: 16 },
+  values: ["price", "reason"],
+} as const satisfies EventForm;
+
 export const RFQ_FORMS: readonly EventForm[] = [
   REQUEST_OPENED,
   REQUEST_CLOSED,
@@ -114,4 +123,5 @@ export const RFQ_FORMS: readonly EventForm[] = [
   PROTECTION_CHANGED,
   MARKET_RESULT,
   MARKET_CORRECTED,
+  ACCEPT_REFUSED,
 ];

@@ -30,6 +30,7 @@ export const RFQ_EVENTS: EventTable = {
     "quote.opened": quoteOpenedView,
     "quote.received": quoteOpenedView,
     "quote.closed": quoteClosedView,
+    "accept.refused": acceptRefusedView,
     "protection.tripped": (row) => protectionEventView(stored<ProtectionRow>(row)),
     "protection.reset": (row) => protectionEventView(stored<ProtectionRow>(row)),
     "market.result": marketResultView,
@@ -86,6 +87,13 @@ function quoteClosedView(event: EventRow): QuoteClosed {
     request_id: readUuid(row.request_id),
     ...(typeof row.replaced_by === "string" ? { replaced_by: readUuid(row.replaced_by) } : {}),
   };
+}
+
+function acceptRefusedView(event: EventRow) {
+  const row = stored<{ request_id: string; quote_id: string; price: number; reason: string }>(
+    event,
+  );
+  return { ...row, request_id: readUuid(row.request_id), quote_id: readUuid(row.quote_id) };
 }
 
 /** A record when it was opened. The caller adds what every new one has in common. */

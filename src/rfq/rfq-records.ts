@@ -64,13 +64,21 @@ export function requestColumns(audience: Audience) {
       REQUEST_TEXTS,
       (name): Typed<string | null> => expr`iif(${owner}, ${raw(`r.${name}`)}, NULL)`,
     ),
+    accept: acceptOf(owner),
     best_bid: bestPrice(owner, "Bid"),
     best_ask: bestPrice(owner, "Ask"),
     quote_count: quoteCount,
   };
 }
 
-export type RequestRow = Optional<RowOf<ReturnType<typeof requestColumns>>, RequestTexts>;
+type OwnRequest = RequestTexts & { readonly accept?: string | null };
+export type RequestRow = Optional<RowOf<ReturnType<typeof requestColumns>>, OwnRequest>;
+
+/** The price and the side of the standing accept, as JSON text. Only the requester sees it. */
+function acceptOf(owner: Expr): Typed<string | null> {
+  return expr`iif(${owner}, (SELECT json_array(a.price, a.side) || '' FROM standing_accepts a
+    WHERE a.request_id = r.request_id AND a.price IS NOT NULL), NULL)`;
+}
 
 /** The requester buys at the lowest Bid and sells at the highest Ask. Only they see the prices. */
 function bestPrice(owner: Expr, side: Side): Typed<number | null> {
@@ -104,8 +112,16 @@ export function requestView(row: RequestRow) {
     ...requestTexts(row),
     created_at: toWireTime(row.opened_at),
     expires_at: toWireTime(row.expires_at),
-    ...(row.owned === 1 ? { ...bestPrices(row), quote_count: row.quote_count } : {}),
+    ...(row.owned === 1
+      ? { ...acceptPrice(row), ...bestPrices(row), quote_count: row.quote_count }
+      : {}),
   };
+}
+
+function acceptPrice({ accept }: RequestRow) {
+  // Safe cast: `acceptOf` builds the array.
+  const [price, side] = JSON.parse(accept ?? "[null,null]") as [number | null, Side | null];
+  return { accept_price: price, accept_side: side };
 }
 
 function bestPrices({ side, best_bid: Bid, best_ask: Ask }: RequestRow) {
@@ -146,13 +162,16 @@ export function quoteColumns(reads: QuoteReader) {
   };
 }
 
-export type QuoteRow = Optional<RowOf<ReturnType<typeof quoteColumns>>, QuoteTexts>;
+/** `match`: of the maker's command, if its own commit accepted the quote. */
+export type QuoteRow = Optional<RowOf<ReturnType<typeof quoteColumns>>, QuoteTexts> & {
+  readonly match?: MatchRow;
+};
 
 /** SQLite's hex() turns NULL into an empty text. */
 export const REPLACED_BY = atom("nullif(hex(q.replaced_by), '')");
 
 /** A quote when it is placed. */
-export function newQuoteColumns(reads: QuoteReader): Columns<keyof QuoteRow> {
+export function newQuoteColumns(reads: QuoteReader): Columns<Exclude<keyof QuoteRow, "match">> {
   return {
     ...quoteColumns(reads),
     status: atom("'open'"),
@@ -178,6 +197,7 @@ export function quoteView(row: QuoteRow) {
     replaced_by: row.replaced_by === null ? null : readUuid(row.replaced_by),
     created_at: toWireTime(row.opened_at),
     expires_at: toWireTime(row.expires_at),
+    ...(row.match === undefined ? {} : { match: matchView(row.match) }),
   };
 }
 

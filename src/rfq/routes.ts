@@ -7,7 +7,7 @@ import { invalidRequest, type ProblemCode } from "../platform/problem.ts";
 import { route } from "../http/define-route.ts";
 import { limitActor } from "../http/rate-limit.ts";
 import { uuidv7 } from "../platform/uuid.ts";
-import { unwrap } from "./result.ts";
+import { acceptPriceView, unwrap } from "./result.ts";
 import { cancelQuotes } from "./cancel-quotes.ts";
 import { registerProtectionRoutes } from "./protection-routes.ts";
 import { listMatches } from "./list-matches.ts";
@@ -21,6 +21,8 @@ import { registerRecordRoutes } from "./record-routes.ts";
 import { matchView, quoteView, requestView } from "./rfq-records.ts";
 import {
   AcceptBody,
+  AcceptPriceBody,
+  AcceptPriceSet,
   CancelledQuote,
   CancelledQuotes,
   CancelledRequest,
@@ -78,7 +80,8 @@ function registerRequestRoutes(api: Api): void {
     operationId: "createRequest",
     summary: "Ask for a price",
     description:
-      "Give `amount` or `usdc_amount`. Makers do not see who asks unless " +
+      "Give `amount` or `usdc_amount`. With `accept_price` the first quote that is as good is " +
+      "accepted by the commit that places it (POST /rfq/accept-price). Makers do not see who asks unless " +
       "`disclose_identity` is true. Nothing is reserved until you accept a quote.",
     idempotent: true,
     body: RequestBody,
@@ -94,8 +97,8 @@ function registerRequestRoutes(api: Api): void {
       "daily_limit",
       "key_limit",
     ],
-    handler: async ({ env, body, actor, receivedAt, idempotencyKey }) => {
-      const command = openRequestOf(body, { actor, receivedAt }, idempotencyKey);
+    handler: async ({ env, settings, body, actor, receivedAt, idempotencyKey }) => {
+      const command = openRequestOf(body, { actor, receivedAt }, idempotencyKey, settings);
       const result = unwrap(await submitCommand(env, command), "request");
       return reply(requestView(result.row), replayHeaders(result));
     },
@@ -322,6 +325,35 @@ function registerMatchRoutes(api: Api): void {
       const command = acceptOf(body, { actor, receivedAt });
       const result = unwrap(await submitCommand(env, command), "match");
       return reply(matchView(result.row), replayHeaders(result));
+    },
+  });
+  route(api, {
+    ...TRADE,
+    method: "post",
+    path: "/rfq/accept-price",
+    operationId: "setAcceptPrice",
+    repeatable: true,
+    summary: "Set, change or remove the price at which your request accepts a quote",
+    description:
+      "If an open quote is as good, it is accepted at once. Later the commit that places such a " +
+      "quote accepts it: the best one, then the oldest, as if you called then, with the " +
+      "credential of this call. Makers do not see the price. If your funds, limits or rights do " +
+      "not allow it, the quote stays open, and `accept.refused` says why, once until you call again.",
+    body: AcceptPriceBody,
+    response: AcceptPriceSet,
+    problems: [
+      ...BOOK_PROBLEMS,
+      "request_unknown",
+      "not_request_owner",
+      "request_not_open",
+      "request_expired",
+      "side_mismatch",
+    ],
+    handler: async ({ env, actor, receivedAt, body }) => {
+      const { request_id: requestId, accept_price: price, accept_side: side = null } = body;
+      const sent = { actor, receivedAt, operationId: uuidv7(), requestId };
+      const command = { op: "set_accept_price", ...sent, price, side } as const;
+      return acceptPriceView(unwrap(await submitCommand(env, command), "accept_price").row);
     },
   });
   route(api, {

@@ -41,9 +41,23 @@ export const RequestBody = z
     usdc_amount: described(
       positiveUsdc,
       "Instead of amount: native units of USDC, from 1 to 2^62. A quote is for the amount that " +
-        "they buy at its price, rounded down; fees come on top",
+        "they buy at its price, rounded down; fees come on top, unless fees_included",
+    ).optional(),
+    fees_included: described(
+      boolean,
+      "With usdc_amount: your present fee as a buyer is taken out of it first, and the request's " +
+        "usdc_amount is what is left. A seller's fee is always part of it. Default: false",
     ).optional(),
     side: requestSideField,
+    accept_price: described(
+      priceField,
+      "The worst price, before fees, at which the commit that places a quote accepts it for you. " +
+        "Makers do not see it",
+    ).optional(),
+    accept_side: described(
+      oneOf(SIDES),
+      "With accept_price: required on a two-way request. Bid: you buy. Ask: you sell",
+    ).optional(),
     disclose_identity: boolean.default(false).meta({
       default: false,
       description: "Whether makers see your user_id",
@@ -59,6 +73,22 @@ export const RequestBody = z
     path: ["amount"],
     message: "exactly one of amount and usdc_amount must be given",
   })
+  .refine((body) => body.fees_included !== true || body.usdc_amount !== undefined, {
+    path: ["fees_included"],
+    message: "requires usdc_amount",
+  })
+  .refine(
+    ({ side, accept_price: price, accept_side: own }) =>
+      price === undefined
+        ? own === undefined
+        : side === "TwoWay"
+          ? own !== undefined
+          : own === undefined || own === side,
+    {
+      path: ["accept_side"],
+      message: "must be the side of the request, or that of accept_price on a two-way request",
+    },
+  )
   .meta({ oneOf: [{ required: ["amount"] }, { required: ["usdc_amount"] }] });
 
 export const QuoteBody = z.strictObject({
@@ -79,6 +109,10 @@ export const QuoteBody = z.strictObject({
     description:
       "Seconds until the quote expires, from when the service received it. It is firm until then.",
   }),
+  confirm_price: described(
+    boolean,
+    "You mean the price, although it is beyond max_deviation of your protection. Default: false",
+  ).optional(),
   ...eachText(QUOTE_TEXTS, givenText),
   not_after: notAfter,
 });
@@ -131,6 +165,19 @@ export const AcceptBody = z
       { required: ["request_id", "price"], properties: { side: {} } },
     ],
   });
+export const AcceptPriceBody = z.strictObject({
+  request_id: described(uuidField, "Id of your open request"),
+  accept_price: priceField.nullable().meta({
+    type: ["integer", "null"],
+    minimum: 1,
+    maximum: 1_000_000,
+    description: "As in POST /rfq/request. Null: removes it",
+  }),
+  accept_side: described(
+    oneOf(SIDES),
+    "Required on a two-way request. Bid: you buy. Ask: you sell",
+  ).optional(),
+});
 export const requestListing = described(oneOf(["open", "all"]), "`all` lists ended requests too")
   .default("open")
   .meta({ default: "open" });
@@ -194,8 +241,33 @@ export const RequestItem = z
       "Best open prices, only on your own two-way requests",
     ),
     quote_count: described(z.int().optional(), "Number of open quotes; only on your own requests"),
+    accept_price: described(
+      z.int().nullable().optional(),
+      "The worst price at which a quote is accepted as soon as it is placed; only on your own " +
+        "requests. Null: none, or the request has ended",
+    ),
+    accept_side: described(
+      z.enum(SIDES).nullable().optional(),
+      "The side of accept_price; null without it",
+    ),
   })
   .meta({ id: "RequestItem" });
+
+export const Match = z
+  .object({
+    match_id: id("Identifies the match"),
+    request_id: id("The matched request"),
+    quote_id: id("The accepted quote"),
+    ...traded,
+    price,
+    usdc_amount: usdcAmount,
+    fee,
+    role: described(z.enum(ROLES), "Your role in the trade"),
+    label: described(z.string().nullable(), "Your own label of the request or quote"),
+    status: described(z.literal("settled"), "A match settles at once"),
+    created_at: instant("When the quote was accepted"),
+  })
+  .meta({ id: "Match" });
 
 export const Quote = z
   .object({
@@ -224,6 +296,10 @@ export const Quote = z
     ),
     created_at: instant("When it was placed"),
     expires_at: instant("When it stops being firm; never after its request expires"),
+    match: described(
+      Match.optional(),
+      "Only in the response to the quote, if the commit that placed it accepted it",
+    ),
   })
   .meta({ id: "Quote" });
 
@@ -247,22 +323,6 @@ export const QuoteResults = z.object({
     "In the order of the quotes",
   ),
 });
-
-export const Match = z
-  .object({
-    match_id: id("Identifies the match"),
-    request_id: id("The matched request"),
-    quote_id: id("The accepted quote"),
-    ...traded,
-    price,
-    usdc_amount: usdcAmount,
-    fee,
-    role: described(z.enum(ROLES), "Your role in the trade"),
-    label: described(z.string().nullable(), "Your own label of the request or quote"),
-    status: described(z.literal("settled"), "A match settles at once"),
-    created_at: instant("When the quote was accepted"),
-  })
-  .meta({ id: "Match" });
 
 export const Trade = z
   .object({
@@ -310,6 +370,12 @@ export const Position = z
     last_price_at: described(z.iso.datetime().nullable(), "When that trade was made"),
   })
   .meta({ id: "Position" });
+
+export const AcceptPriceSet = z.object({
+  request_id: id("Id of the request"),
+  accept_price: described(z.int().nullable(), "What is in force. Null: none, or it has matched"),
+  match: described(z.union([Match, z.null()]), "The match, if an open quote was as good"),
+});
 
 const cancelled = described(z.literal("cancelled"), "Always `cancelled`");
 export const CancelledRequest = z.object({

@@ -12,7 +12,10 @@ type NotTerms = keyof Sent | "op" | "idempotency" | "notAfter";
 export type RequestTerms = Required<Omit<OpenRequest, NotTerms | "requestId">>;
 export type QuoteTerms = Required<Omit<PlaceQuote, NotTerms | "quoteId">>;
 
-/** The order is that of the stored texts, so the members keep theirs and new terms come last. */
+/**
+ * The order is that of the stored texts, so the members keep theirs and new terms come last. One
+ * that is absent is left out, so that texts of commands without it stay as they were.
+ */
 export function termsText(terms: RequestTerms | QuoteTerms): string {
-  return JSON.stringify(Object.values(terms));
+  return JSON.stringify(Object.values(terms).filter((value) => value !== undefined));
 }

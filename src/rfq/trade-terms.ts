@@ -27,6 +27,12 @@ export function quotedAmount(
   return amount ?? ((usdcAmount ?? 0n) * PRICE_SCALE) / price;
 }
 
+/** The largest amount of USDC that the fee on it does not bring above `usdc`. */
+export function lessFee(usdc: bigint, feeBps: bigint): bigint {
+  const less = (usdc * 10_000n) / (10_000n + feeBps);
+  return less + 1n + ((less + 1n) * feeBps) / 10_000n > usdc ? less : less + 1n;
+}
+
 export function tradeTerms(trade: {
   /** `Bid`: the requester buys the asset with USDC. `Ask`: the requester sells it for USDC. */
   readonly side: Side;

@@ -1,4 +1,4 @@
-/** Cron: deletes protection counts and old candles. Records leave with their seals (release.ts). */
+/** Cron: deletes protection counts, standing accepts of ended requests and old candles. Records leave with their seals (release.ts). */
 import { NOW } from "../platform/commit.ts";
 import { sql } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";
@@ -17,6 +17,11 @@ export async function trimRfq(db: D1Database): Promise<void> {
     FROM protections p CROSS JOIN protection_counts c
       ON c.user_id = p.user_id AND c.period = p.period AND c.at <= ${NOW} - ${KEPT.protectionCounts}
     LIMIT ${rows}) RETURNING 1`,
+    (rows) => sql`DELETE FROM standing_accepts WHERE request_id IN (
+      SELECT a.request_id FROM standing_accepts a INDEXED BY standing_accepts_over
+      WHERE a.price IS NULL AND NOT EXISTS (
+        SELECT 1 FROM requests r WHERE r.request_id = a.request_id AND r.status = 'open')
+      LIMIT ${rows}) RETURNING 1`,
     ...CANDLE_TRIMS,
   );
 }

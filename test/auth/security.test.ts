@@ -233,6 +233,7 @@ it("describes the credential and scope of every route in contract.md", () => {
     "POST /rfq/quote any trade",
     "DELETE /rfq/quotes any trade",
     "POST /rfq/accept any trade",
+    "POST /rfq/accept-price any trade",
     "GET /rfq/stream ticket -",
     "GET /account/stream ticket -",
   ]) {

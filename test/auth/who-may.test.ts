@@ -120,6 +120,14 @@ const VERBS: Readonly<Record<string, Verb>> = {
     call: (actor, market) => ofBook(market, command.accept({ actor }, market.quote.quote_id)),
     effects: (_, market) => ended("quotes", market.quote.quote_id),
   },
+  setAcceptPrice: {
+    by: "requester",
+    call: (actor, market) =>
+      ofBook(market, command.setAcceptPrice({ actor }, market.request.request_id, 1)),
+    effects: (_, market) =>
+      sql`SELECT count(*) AS n FROM standing_accepts
+        WHERE request_id = ${uuid(market.request.request_id)}`,
+  },
   withdraw: {
     by: "requester",
     call: (actor) =>
@@ -261,6 +269,7 @@ describe.each(["a stranger with funds", "the other party"] as const)("%s", (who)
   it.each([
     ["acceptQuote", "not_request_owner"],
     ["cancelRequest", "not_request_owner"],
+    ["setAcceptPrice", "not_request_owner"],
     ["cancelQuote", "not_quote_owner"],
     // It cancels the caller's own quotes, of which there are none.
     ["cancelQuotes", "ok"],

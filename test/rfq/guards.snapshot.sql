@@ -192,6 +192,8 @@ INSERT INTO quote_commands (
   socket_id,
   key_hash,
   terms_hash,
+  confirm_price,
+  min_priced,
   at,
   placed_group
 )
@@ -226,13 +228,15 @@ CROSS JOIN (
     value ->> 13 AS max_open_quotes,
     NULL AS socket_id,
     substr(packed, 65, 12) AS key_hash,
-    substr(packed, 77, 4) AS terms_hash
+    substr(packed, 77, 4) AS terms_hash,
+    NULL AS confirm_price,
+    value ->> 14 AS min_priced
   FROM commands
   ORDER BY key
 ) c
 WHERE g.group_id = unhex(?2,'-')
 -- ?1 = [
---   ["0196f0c2-0000-7000-8000-0000000000030196f0c2-0000-7000-8000-0000000000020196f0c2-0000-7000-8000-0000000000010196f0c2-0000-7000-8000-000000000004556364527B7EA6DCF4883047A3A6BF43",650000,"100","Bid","65","0","0","venue_one:0x1","100",1764551330000,30000,1764551361000,1764551331000,1000]
+--   ["0196f0c2-0000-7000-8000-0000000000030196f0c2-0000-7000-8000-0000000000020196f0c2-0000-7000-8000-0000000000010196f0c2-0000-7000-8000-000000000004556364527B7EA6DCF4883047A3A6BF43",650000,"100","Bid","65","0","0","venue_one:0x1","100",1764551330000,30000,1764551361000,1764551331000,1000,1]
 -- ]
 -- ?2 = "<id 1>"
 

@@ -12,6 +12,7 @@ import { balances, newAsset } from "../support/ledger.ts";
 import {
   command,
   commitCommand,
+  openMarket,
   matchOf,
   openRequest,
   operationOf,
@@ -223,6 +224,7 @@ describe("a protection", () => {
       max_matches: null,
       max_usdc: null,
       cooldown_secs: null,
+      max_deviation: null,
       tripped_at: null,
       blocked_until: null,
       match_id: null,
@@ -343,6 +345,7 @@ describe("over HTTP", () => {
       max_matches: null,
       max_usdc: null,
       cooldown_secs: null,
+      max_deviation: null,
       tripped_at: null,
       blocked_until: null,
       cancel_at: null,
@@ -374,5 +377,35 @@ describe("over HTTP", () => {
     const { status, json } = await api.post("/rfq/protection", { window_secs: 60, [name]: value });
     expect(status).toBe(400);
     expect(json["errors"]).toMatchObject([{ path: `body.${name}` }]);
+  });
+});
+
+describe("max_deviation", () => {
+  it("refuses a quote far from the last price, unless the maker confirms it", async () => {
+    const { book, requester, maker, request } = await openMarket();
+    const save = { window_secs: 60, max_deviation: 50_000 };
+    expect((await apiOf(maker).post("/rfq/protection", save)).json).toMatchObject(save);
+    const quoteAt = (requestId: string, price: number, confirm = {}) =>
+      submit({ ...command.placeQuote(maker, requestId, price), ...confirm });
+    // Nobody has traded, so there is no price to compare with.
+    const first = await placeQuote(maker, request.request_id, 500_000);
+    await submit(command.accept(requester, first.quote_id));
+    const { request_id: id } = await openRequest(requester, book, { amount: 1n });
+    for (const price of [449_999, 550_001])
+      expect(await quoteAt(id, price)).toMatchObject({
+        problem: {
+          code: "price_out_of_range",
+          extensions: { last_price: 500_000, max_deviation: 50_000 },
+        },
+      });
+    for (const price of [450_000, 550_000])
+      expect(await quoteAt(id, price)).toMatchObject({ ok: true });
+    expect(await quoteAt(id, 50_000, { confirmPrice: true })).toMatchObject({ ok: true });
+    const posted = { request_id: id, price: 40_000 };
+    expect((await apiOf(maker).post("/rfq/quote", posted)).status).toBe(409);
+    const confirmed = { ...posted, confirm_price: true };
+    expect((await apiOf(maker).post("/rfq/quote", confirmed)).status).toBe(201);
+    await saveProtection(env, maker.actor, OFF);
+    expect(await quoteAt(id, 1)).toMatchObject({ ok: true });
   });
 });

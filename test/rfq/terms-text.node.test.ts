@@ -3,13 +3,16 @@ import { expect, it } from "vitest";
 import { JsonNumber } from "../../src/http/json.ts";
 import type { Actor } from "../../src/platform/actor.ts";
 import { openRequestOf, placeQuoteOf } from "../../src/rfq/read-commands.ts";
+import { config } from "../../src/platform/config.ts";
 import { QuoteBody, RequestBody } from "../../src/rfq/schemas.ts";
+import { testSettings } from "../support/settings.ts";
 
 const actor: Actor = {
   userId: "0196f0c2-0000-7000-8000-000000000001",
   scopes: ["read", "trade"],
   credential: { kind: "session", epoch: 0, issuedAtMs: 0, expiresAtMs: 1 },
 };
+const settings = config(testSettings());
 const sent = { actor, receivedAt: 0, socketId: undefined };
 
 it("a repeat after a deployment has the terms of the first call", () => {
@@ -20,7 +23,7 @@ it("a repeat after a deployment has the terms of the first call", () => {
     side: "Bid",
     label: "mine",
   });
-  expect(openRequestOf(request, sent, "key").idempotency?.terms).toBe(
+  expect(openRequestOf(request, sent, "key", settings).idempotency?.terms).toBe(
     '["venue_one:0x51a7","5",null,"Bid",false,300,"mine"]',
   );
   const quote = QuoteBody.parse({

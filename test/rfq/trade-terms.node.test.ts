@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { quotedAmount, tradeTerms } from "../../src/rfq/trade-terms.ts";
+import { lessFee, quotedAmount, tradeTerms } from "../../src/rfq/trade-terms.ts";
 
 const asset = "venue_one:0x1";
 const cases = fc.record({
@@ -81,4 +81,17 @@ describe("the terms of a trade", () => {
       }),
     );
   });
+});
+
+it("what is left without the fee is the most for which both fit", () => {
+  const usdc = fc.bigInt(1n, 2n ** 62n);
+  const bps = fc.bigInt(0n, 1_000n);
+  fc.assert(
+    fc.property(usdc, bps, (given, feeBps) => {
+      const withFee = (amount: bigint) => amount + (amount * feeBps) / 10_000n;
+      const left = lessFee(given, feeBps);
+      expect(left).toBeGreaterThan(0n);
+      expect(withFee(left) <= given && given < withFee(left + 1n)).toBe(true);
+    }),
+  );
 });

@@ -159,6 +159,32 @@ describe("the size of a request", () => {
     });
   });
 
+  it("includes the fee, if the requester says so", async () => {
+    const market = await openMarket({
+      venue: "venue_two",
+      requester: { usdc: 1_000n },
+      maker: BOTH,
+    });
+    const [venue_id, asset_id] = market.book.split(":");
+    const [requester, maker] = [apiOf(market.requester), apiOf(market.maker)];
+    const ask = (fields: Json) => requester.post("/rfq/request", { venue_id, asset_id, ...fields });
+    const trade = async (fields: Json) => {
+      const { json } = await ask({ usdc_amount: 1_000, side: "Bid", ...fields });
+      const { request_id } = json;
+      await maker.post("/rfq/quote", { request_id, price: 500_000 });
+      return requester.post("/rfq/accept", { request_id, price: 500_000 });
+    };
+    expect((await trade({})).json).toMatchObject({ code: "insufficient_funds" });
+    // 991 USDC units and 1 % of them, rounded down, are 1 000.
+    const { json } = await trade({ fees_included: true });
+    expect(json).toMatchObject({ usdc_amount: "0x3df", fee: "0x9" });
+    expect(await balances(market.requester.userId, "usdc")).toEqual([0n, 0n]);
+    const selling = await ask({ usdc_amount: 1_000, side: "Ask", fees_included: true });
+    expect(selling.json).toMatchObject({ usdc_amount: "0x3e8" });
+    const wrong = await ask({ amount: 1_000, side: "Bid", fees_included: true });
+    expect(wrong.json).toMatchObject({ code: "invalid_request" });
+  });
+
   it("is a term of the idempotency key", async () => {
     const { api, book } = await asked({ amount: 1, side: "Bid" });
     const [venue_id, asset_id] = book.split(":");

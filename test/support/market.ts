@@ -16,6 +16,7 @@ import { commitOperations } from "../../src/rfq/book-group.ts";
 import { cancelQuote } from "../../src/rfq/cancel-quote.ts";
 import { cancelRequest } from "../../src/rfq/cancel-request.ts";
 import type {
+  AcceptLimit,
   AcceptPrice,
   AcceptQuote,
   CancelQuote,
@@ -24,10 +25,12 @@ import type {
   OpenRequest,
   PlaceQuote,
   Result,
+  SetAcceptPrice,
 } from "../../src/rfq/command.ts";
 import { openRequest as openRequestOperation } from "../../src/rfq/open-request.ts";
 import type { Operation } from "../../src/rfq/book-operation.ts";
 import { placeQuote as placeQuoteOperation } from "../../src/rfq/place-quote.ts";
+import { setAcceptPrice } from "../../src/rfq/standing-accept.ts";
 import { readTerms } from "../../src/rfq/request-terms.ts";
 import { matchView, quoteView, requestView } from "../../src/rfq/rfq-records.ts";
 import type { CancelReason } from "../../src/rfq/statuses.ts";
@@ -48,6 +51,7 @@ export type NewRequest = {
   readonly expiresInSecs?: number;
   readonly disclosed?: boolean;
   readonly label?: string;
+  readonly accept?: AcceptLimit;
 };
 
 /** The commands of a book, each with a new id. */
@@ -107,6 +111,20 @@ export const command = {
     actor,
     receivedAt: now(),
     matchId: uuidv7(),
+    requestId,
+    price,
+    side,
+  }),
+  setAcceptPrice: (
+    { actor }: Party,
+    requestId: string,
+    price: number | null,
+    side: Side | null = null,
+  ): SetAcceptPrice => ({
+    op: "set_accept_price",
+    actor,
+    receivedAt: now(),
+    operationId: uuidv7(),
     requestId,
     price,
     side,
@@ -203,6 +221,8 @@ export async function operationOf(
       return cancelQuote(sent);
     case "cancel_request":
       return cancelRequest(sent);
+    case "set_accept_price":
+      return setAcceptPrice(sent, settings);
     case "accept":
     case "accept_price":
       return acceptQuote(sent, settings);

@@ -15,6 +15,8 @@ export function openRequestTerms(
     disclosed: false,
     expiresInSecs: 300,
     ...eachText(REQUEST_TEXTS, () => null),
+    accept: undefined,
+    feesIncluded: undefined,
     ...terms,
   };
 }
@@ -28,6 +30,7 @@ export function placeQuoteTerms(
     replaces: null,
     expiresInSecs: 30,
     ...eachText(QUOTE_TEXTS, () => null),
+    confirmPrice: undefined,
     ...terms,
   };
 }

@@ -46,6 +46,7 @@ export const PROBLEM_CODES = [
   "side_mismatch",
   "own_request",
   "cancel_after_passed",
+  "price_out_of_range",
   "protection_tripped",
   "key_limit",
   "account_limit",

@@ -20,6 +20,7 @@ export type ProblemMembers = {
   deadline_passed: { server_time: string };
   quote_not_open: { quote_status: string; match_id?: string };
   request_not_open: { match_id?: string };
+  price_out_of_range: { last_price: number; max_deviation: number };
   no_quote_within: { best_price: number | null };
   cancel_after_passed: { cancel_at: string };
   /** Null if only a reset ends it. */

@@ -14,6 +14,11 @@ export type ProtectionTerms = {
   max_usdc?: bigint | null;
   /** Seconds for which new quotes are rejected, 1 to 86 400. Default: until it is reset. */
   cooldown_secs?: number | null;
+  /**
+   * How far a quote may be from the last price of its asset, scaled by 1e6. Beyond it `quote`
+   * throws `price_out_of_range`, unless the terms have `confirm_price`. Default: no limit.
+   */
+  max_deviation?: number | null;
 };
 
 /**
@@ -119,4 +124,5 @@ const TERMS: Record<keyof ProtectionTerms, true> = {
   max_matches: true,
   max_usdc: true,
   cooldown_secs: true,
+  max_deviation: true,
 };

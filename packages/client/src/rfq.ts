@@ -18,6 +18,18 @@ import { pick } from "./wire.ts";
 export type RequestTerms = MarketAsset &
   RequestSize & {
     side: RequestSide;
+    /**
+     * With `usdc_amount`: the present fee is taken out of it, so a buyer pays no more in all.
+     * Default: false.
+     */
+    fees_included?: boolean;
+    /**
+     * The worst price, before fees, at which the commit that places a quote accepts it for you.
+     * Makers do not see it. `setAcceptPrice` changes or removes it.
+     */
+    accept_price?: number | null;
+    /** `Bid` or `Ask`, with `accept_price` on a two-way request. */
+    accept_side?: Side | null;
     /** Whether makers see your user id. Default: false. */
     disclose_identity?: boolean;
     /** 1 to 86 400. Default: 300. */
@@ -45,6 +57,8 @@ export type QuoteTerms = {
   replaces?: string;
   /** 1 to 300, counted from when the service received the quote. Default: 30. */
   expires_in_secs?: number;
+  /** You mean the price, although it is beyond `max_deviation`. Default: false. */
+  confirm_price?: boolean;
   /** Your own name for it, 1 to 64 visible ASCII characters without `'`. Nobody else sees it. */
   label?: string | null;
   /** The command takes effect before this instant by the service's clock, or never. */
@@ -285,6 +299,36 @@ export class Rfq extends RfqProtection {
   }
 
   /**
+   * Sets, changes or removes (null) the price at which your request accepts a quote. If an open
+   * quote is as good, it is accepted at once. Later the commit that places such a quote accepts it,
+   * with the credential of this call. Idempotent. Throws `Problem`: `request_unknown`,
+   * `not_request_owner`, `request_not_open` (with `body.match_id`), `request_expired`,
+   * `side_mismatch`.
+   *
+   * @example
+   * ```ts
+   * const { request_id } = request;
+   * const { match } = await client.rfq.setAcceptPrice({ request_id, accept_price: 500_000 });
+   * ```
+   */
+  setAcceptPrice(
+    {
+      request_id,
+      accept_price,
+      accept_side,
+    }: { request_id: string; accept_price: number | null; accept_side?: Side | null },
+    options: CallOptions = {},
+  ): Promise<{ request_id: string; accept_price: number | null; match: Match | null }> {
+    return this.#transport.call({
+      method: "POST",
+      path: "/rfq/accept-price",
+      body: { request_id, accept_price, accept_side: accept_side ?? undefined },
+      idempotent: true,
+      options,
+    });
+  }
+
+  /**
    * Places up to 50 quotes. Each succeeds or fails alone, so read each result. They are in the
    * order of the quotes. Quotes on one asset are placed in one commit. As with `quote`, what is not
    * placed within `maxAgeMs` is never placed. Throws `Problem` if nothing was placed:
@@ -339,6 +383,9 @@ const REQUEST_FIELDS: Record<keyof RequestTerms, true> = {
   side: true,
   disclose_identity: true,
   expires_in_secs: true,
+  fees_included: true,
+  accept_price: true,
+  accept_side: true,
   label: true,
   not_after: true,
 };
@@ -364,6 +411,7 @@ const QUOTE_FIELDS: Record<keyof QuoteTerms, true> = {
   side: true,
   replaces: true,
   expires_in_secs: true,
+  confirm_price: true,
   label: true,
   not_after: true,
 };

@@ -80,6 +80,11 @@ export type StreamMessage =
         winning_price?: number | null;
       }
     >
+  /**
+   * A quote was as good as `accept_price`, but the requester's funds, limits or rights did not
+   * allow it. The quote is open. Sent once until the price is set again.
+   */
+  | Frame<"accept.refused", { request_id: string; quote_id: string; price: number; reason: string }>
   | Frame<"match.created", Match>
   /** A trade of anyone, on book and venue streams. */
   | Frame<"trade.printed", Trade>

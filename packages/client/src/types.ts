@@ -361,6 +361,13 @@ export type QuoteRequest = RequestSize & {
   best_prices?: { Bid: number | null; Ask: number | null };
   /** Number of open quotes. Only the requester receives it. */
   quote_count?: number;
+  /**
+   * The worst price at which a quote is accepted as soon as it is placed, scaled by 1e6. Only the
+   * requester receives it. Null: none, or the request has ended.
+   */
+  accept_price?: number | null;
+  /** The side of `accept_price`. Null without it. */
+  accept_side?: Side | null;
 };
 
 /**
@@ -408,6 +415,8 @@ export type Quote = {
   replaced_by: string | null;
   created_at: string;
   expires_at: string;
+  /** Only in the result of placing it, if the commit that placed it accepted it. */
+  match?: Match;
 };
 
 /** A trade of anyone, as the tape shows it. */
@@ -535,6 +544,8 @@ export type Protection = {
   max_usdc: bigint | null;
   /** Seconds for which new quotes are rejected after a trip. Null: until it is reset. */
   cooldown_secs: number | null;
+  /** How far a quote may be from the last price, scaled by 1e6. Null: no limit. */
+  max_deviation: number | null;
   /** When it tripped. Null if that was reset or its cooldown has ended. */
   tripped_at: string | null;
   /** When new quotes are accepted again. Null with `tripped_at`: at a reset. */

@@ -33,6 +33,17 @@ export const RFQ: readonly Mutant[] = [
     ],
     "a worse match is a repeat": ["&& !isWithin(row, command)", "&& false"],
   }),
+  ...ideas("src/rfq/standing-accept.ts", "rfq/standing-accept", {
+    "accepts for those who may not": ["EXISTS (${ofRow} AND ${held})", "EXISTS (${ofRow})"],
+    "said with each quote": ["AND refused_for IS NULL AND", "AND"],
+    "a change keeps the old refusal": ["refused_for = NULL, refused_quote", "refused_quote"],
+    "open quotes are left": ["mayFulfil: requestId,", ""],
+    "not removed": ["price = excluded.price", "price = coalesce(excluded.price, price)"],
+  }),
+  ...ideas("src/rfq/last-price.ts", "rfq/protection", {
+    "the limit itself is too far": ["> p.max_deviation", ">= p.max_deviation"],
+    "only above the last price": ["abs(${c.price} - ${", "(${c.price} - ${"],
+  }),
   ...ideas("src/rfq/price-limit.ts", "rfq/accept-price", {
     "a Bid at a worse price": ["o.price <= ${price}", "o.price >= ${price}"],
     "an Ask at a worse price": ["o.price >= ${price}", "o.price <= ${price}"],

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ._wire import AMOUNT, UNSET, Unset, new_key
 
-ProblemCode = Literal["invalid_request", "credentials_missing", "session_invalid", "session_expired", "timestamp_malformed", "api_key_unknown", "timestamp_outside_tolerance", "signature_invalid", "api_key_revoked", "api_key_expired", "login_failed", "password_required", "totp_required", "totp_invalid", "ticket_invalid", "registration_closed", "account_frozen", "security_hold", "ip_not_allowed", "session_required", "api_key_required", "session_cannot_withdraw", "scope_missing", "not_request_owner", "not_quote_owner", "route_unknown", "request_unknown", "quote_unknown", "match_unknown", "webhook_unknown", "market_unknown", "withdrawal_address_unknown", "withdrawal_unknown", "api_key_unknown_id", "chain_unknown", "method_not_allowed", "deadline_passed", "quote_expired", "quote_not_open", "request_not_open", "request_expired", "no_quote_within", "replace_mismatch", "side_mismatch", "own_request", "cancel_after_passed", "protection_tripped", "key_limit", "account_limit", "insufficient_funds", "balance_limit", "client_withdrawal_id_reused", "withdrawal_amount_limit", "withdrawal_daily_limit", "chain_liquidity", "address_not_listed", "withdrawal_address_limit", "withdrawal_not_approvable", "withdrawal_not_cancellable", "destination_refused", "idempotency_in_progress", "deposit_address_limit", "open_request_limit", "open_quote_limit", "webhook_limit", "api_key_limit", "market_closed", "venue_paused", "totp_not_enabled", "email_taken", "events_gone", "body_too_large", "content_type_unsupported", "idempotency_key_reused", "websocket_required", "rate_limited", "socket_limit", "daily_limit", "login_throttled", "internal", "unavailable", "withdrawals_paused"]
+ProblemCode = Literal["invalid_request", "credentials_missing", "session_invalid", "session_expired", "timestamp_malformed", "api_key_unknown", "timestamp_outside_tolerance", "signature_invalid", "api_key_revoked", "api_key_expired", "login_failed", "password_required", "totp_required", "totp_invalid", "ticket_invalid", "registration_closed", "account_frozen", "security_hold", "ip_not_allowed", "session_required", "api_key_required", "session_cannot_withdraw", "scope_missing", "not_request_owner", "not_quote_owner", "route_unknown", "request_unknown", "quote_unknown", "match_unknown", "webhook_unknown", "market_unknown", "withdrawal_address_unknown", "withdrawal_unknown", "api_key_unknown_id", "chain_unknown", "method_not_allowed", "deadline_passed", "quote_expired", "quote_not_open", "request_not_open", "request_expired", "no_quote_within", "replace_mismatch", "side_mismatch", "own_request", "cancel_after_passed", "price_out_of_range", "protection_tripped", "key_limit", "account_limit", "insufficient_funds", "balance_limit", "client_withdrawal_id_reused", "withdrawal_amount_limit", "withdrawal_daily_limit", "chain_liquidity", "address_not_listed", "withdrawal_address_limit", "withdrawal_not_approvable", "withdrawal_not_cancellable", "destination_refused", "idempotency_in_progress", "deposit_address_limit", "open_request_limit", "open_quote_limit", "webhook_limit", "api_key_limit", "market_closed", "venue_paused", "totp_not_enabled", "email_taken", "events_gone", "body_too_large", "content_type_unsupported", "idempotency_key_reused", "websocket_required", "rate_limited", "socket_limit", "daily_limit", "login_throttled", "internal", "unavailable", "withdrawals_paused"]
 """Machine-readable code. New codes may be added."""
 
 Amount = int
@@ -142,6 +142,12 @@ class ProblemBody:
     best_price: int | None = None
     """With `no_quote_within`: the best open price of that side, scaled by 1e6. None if there
     is none
+    """
+    last_price: int | None = None
+    """With `price_out_of_range`: the last price of the asset, scaled by 1e6"""
+    max_deviation: int | None = None
+    """With `price_out_of_range`: how far your protection lets a quote be from it, scaled by
+    1e6
     """
     last_seq: int | None = None
     """With `events_gone`: the stream's last number. Read your records, then continue from it"""
@@ -574,6 +580,12 @@ class RequestItem:
     """Best open prices, only on your own two-way requests"""
     quote_count: int | None = None
     """Number of open quotes; only on your own requests"""
+    accept_price: int | None = None
+    """The worst price at which a quote is accepted as soon as it is placed; only on your own
+    requests. None: none, or the request has ended
+    """
+    accept_side: Side | None = None
+    """The side of accept_price; None without it"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
@@ -612,6 +624,7 @@ class Quote:
     """When it was placed"""
     expires_at: datetime
     """When it stops being firm; never after its request expires"""
+    match: Match | None = None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reserve:
@@ -623,16 +636,9 @@ class Reserve:
     """Native units"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuoteResult:
-    quote: Quote | None
-    """The quote; None if it was rejected"""
-    problem: ProblemBody | None
-    """Why it was rejected; None if it was placed"""
-    replayed: bool
-    """Whether an earlier call with the same idempotency key placed the quote"""
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
+    """Only in the response to the quote, if the commit that placed it accepted it"""
+
     match_id: str
     """Identifies the match"""
     request_id: str
@@ -663,6 +669,15 @@ class Match:
     """When the quote was accepted"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuoteResult:
+    quote: Quote | None
+    """The quote; None if it was rejected"""
+    problem: ProblemBody | None
+    """Why it was rejected; None if it was placed"""
+    replayed: bool
+    """Whether an earlier call with the same idempotency key placed the quote"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CancelAfter:
     cancel_at: datetime | None
     """When the quotes of the calling credential end, unless it calls before. None: no timer"""
@@ -679,6 +694,10 @@ class Protection:
     """
     cooldown_secs: int | None
     """Seconds for which new quotes are rejected after a trip. None: until it is reset"""
+    max_deviation: int | None
+    """How far a quote's price may be from the last price of its asset, scaled by 1e6: 50000 is
+    0.05 USDC. Beyond it a quote needs `confirm_price`. None: no limit
+    """
     tripped_at: datetime | None
     """When it tripped. None if that was reset or its cooldown has ended"""
     blocked_until: datetime | None
@@ -1129,6 +1148,10 @@ class SeveralQuotesItem:
     """Seconds until the quote expires, from when the service received it. It is firm until
     then. Default: 30
     """
+    confirm_price: bool | None = None
+    """You mean the price, although it is beyond max_deviation of your protection. Default:
+    False
+    """
     label: str | None = None
     """Your own name for it; nobody else sees it, and it need not be unique"""
     idempotency_key: str = field(default_factory=new_key)
@@ -1143,6 +1166,15 @@ class QuoteResults:
 class CancelledQuotes:
     cancelled: int
     """Number of cancelled quotes"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAcceptPriceResult:
+    request_id: str
+    """Id of the request"""
+    accept_price: int | None
+    """What is in force. None: none, or it has matched"""
+    match: Match | None
+    """The match, if an open quote was as good"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListTickersResult:
@@ -1232,6 +1264,19 @@ class QuoteClosedData:
     """The maker's label of the quote. Sent only to the maker"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptRefusedData:
+    """The quote, and why it was not accepted"""
+
+    request_id: Uuid
+    quote_id: Uuid
+    price: int
+    """Of the quote, scaled by 1e6"""
+    reason: str
+    """insufficient_funds, key_limit, account_limit, balance_limit, or credential_ended: the
+    key or session that set the price may no longer trade. More may follow
+    """
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectionData:
     """The protection after the change"""
 
@@ -1243,6 +1288,8 @@ class ProtectionData:
     """Sum of usdc_amount within the window that trips it. None: no limit"""
     cooldown_secs: int | None
     """Seconds for which new quotes are rejected. None: until it is reset"""
+    max_deviation: int | None
+    """How far a quote may be from the last price, scaled by 1e6. None: no limit"""
     tripped_at: datetime | None
     """When it tripped. None after a reset"""
     blocked_until: datetime | None
@@ -1430,6 +1477,16 @@ class MarketCorrected:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptRefused:
+    type: Literal["accept.refused"]
+    """Kind of message"""
+    stream: Stream
+    seq: Seq
+    at: Instant
+    data: AcceptRefusedData
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectionMessage:
     type: Literal["protection.tripped", "protection.reset"]
     """What happened to the protection"""
@@ -1494,6 +1551,7 @@ StreamMessage = (
     | TradePrinted
     | MarketResult
     | MarketCorrected
+    | AcceptRefused
     | ProtectionMessage
     | DepositMessage
     | WithdrawalMessage

@@ -101,7 +101,7 @@ class ServiceCalls:
         self,
         *,
         since: int | None = None,
-        types: Sequence[Literal["request.opened", "request.closed", "quote.opened", "quote.received", "quote.closed", "protection.tripped", "protection.reset", "market.result", "market.corrected", "match.created", "deposit.detected", "deposit.credited", "deposit.orphaned", "deposit.quarantined", "deposit.below_minimum", "withdrawal.awaiting_approval", "withdrawal.queued", "withdrawal.submitted", "withdrawal.settled", "withdrawal.failed", "withdrawal.cancelled", "account.notice"]] | None = None,
+        types: Sequence[Literal["request.opened", "request.closed", "quote.opened", "quote.received", "quote.closed", "accept.refused", "protection.tripped", "protection.reset", "market.result", "market.corrected", "match.created", "deposit.detected", "deposit.credited", "deposit.orphaned", "deposit.quarantined", "deposit.below_minimum", "withdrawal.awaiting_approval", "withdrawal.queued", "withdrawal.submitted", "withdrawal.settled", "withdrawal.failed", "withdrawal.cancelled", "account.notice"]] | None = None,
         limit: int | None = None,
         timeout: float | None = None,
     ) -> m.ListAccountEventsResult:
@@ -1040,6 +1040,9 @@ class RfqCalls:
         venue_id: m.Venue,
         side: m.RequestSide,
         amount: int | None = None,
+        fees_included: bool | None = None,
+        accept_price: int | None = None,
+        accept_side: m.Side | None = None,
         disclose_identity: bool | None = None,
         expires_in_secs: int | None = None,
         label: str | None = None,
@@ -1048,8 +1051,10 @@ class RfqCalls:
         usdc_amount: int | None = None,
         timeout: float | None = None,
     ) -> m.RequestItem:
-        """Ask for a price. Give `amount` or `usdc_amount`. Makers do not see who asks unless
-        `disclose_identity` is true. Nothing is reserved until you accept a quote.
+        """Ask for a price. Give `amount` or `usdc_amount`. With `accept_price` the first quote
+        that is as good is accepted by the commit that places it (POST /rfq/accept-price).
+        Makers do not see who asks unless `disclose_identity` is true. Nothing is reserved
+        until you accept a quote.
 
         Args:
             asset_id: Outcome token of the venue. Leading zeros and case are ignored.
@@ -1059,6 +1064,13 @@ class RfqCalls:
             side: Bid: you buy the asset. Ask: you sell it. TwoWay: makers quote either
                 side.
             amount: Native units, at least 1.
+            fees_included: With usdc_amount: your present fee as a buyer is taken out of it
+                first, and the request's usdc_amount is what is left. A seller's fee is
+                always part of it. Default: False.
+            accept_price: The worst price, before fees, at which the commit that places a
+                quote accepts it for you. Makers do not see it. 1 to 1000000.
+            accept_side: With accept_price: required on a two-way request. Bid: you buy.
+                Ask: you sell.
             disclose_identity: Whether makers see your user_id. Default: False.
             expires_in_secs: Seconds until the request expires. 1 to 86400. Default: 300.
             label: Your own name for it; nobody else sees it, and it need not be unique.
@@ -1068,14 +1080,15 @@ class RfqCalls:
             idempotency_key: A repeated call with this key has no second effect for an hour.
                 Matches `^[!-~]{1,128}$`. Default: a new one.
             usdc_amount: Instead of amount: native units of USDC, from 1 to 2^62. A quote is
-                for the amount that they buy at its price, rounded down; fees come on top.
+                for the amount that they buy at its price, rounded down; fees come on top,
+                unless fees_included.
             timeout: Seconds for the call with its retries. Default: None, no limit.
 
         Raises:
             Problem: `market_unknown`, `idempotency_in_progress`, `deadline_passed`,
                 `market_closed`, `venue_paused`, `open_request_limit`, `key_limit`.
         """
-        return await self._transport.call(Call("POST", "/rfq/request", body=fields({"asset_id": asset_id, "venue_id": venue_id, "side": side, "amount": amount_text(amount), "disclose_identity": disclose_identity, "expires_in_secs": expires_in_secs, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key(), "usdc_amount": amount_text(usdc_amount)}), repeatable=True, timeout=timeout), m.RequestItem)
+        return await self._transport.call(Call("POST", "/rfq/request", body=fields({"asset_id": asset_id, "venue_id": venue_id, "side": side, "amount": amount_text(amount), "fees_included": fees_included, "accept_price": accept_price, "accept_side": accept_side, "disclose_identity": disclose_identity, "expires_in_secs": expires_in_secs, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key(), "usdc_amount": amount_text(usdc_amount)}), repeatable=True, timeout=timeout), m.RequestItem)
 
     def open_requests(
         self,
@@ -1159,6 +1172,7 @@ class RfqCalls:
         side: m.Side | None = None,
         replaces: str | None = None,
         expires_in_secs: int | None = None,
+        confirm_price: bool | None = None,
         label: str | None = None,
         not_after: datetime | None = None,
         idempotency_key: str | None = None,
@@ -1179,6 +1193,8 @@ class RfqCalls:
                 rejected, the old one stays open. A UUID.
             expires_in_secs: Seconds until the quote expires, from when the service received
                 it. It is firm until then. 1 to 300. Default: 30.
+            confirm_price: You mean the price, although it is beyond max_deviation of your
+                protection. Default: False.
             label: Your own name for it; nobody else sees it, and it need not be unique.
                 Matches `^[\\x21-\\x26\\x28-\\x7e]{1,64}$`.
             not_after: The command takes effect before this instant by the server's clock,
@@ -1194,9 +1210,10 @@ class RfqCalls:
                 `deadline_passed`, `own_request`, `request_not_open`, `request_expired`,
                 `market_closed`, `venue_paused`, `side_mismatch`, `replace_mismatch`,
                 `quote_not_open`, `cancel_after_passed`, `protection_tripped`,
-                `open_quote_limit`, `key_limit`, `account_limit`, `insufficient_funds`.
+                `price_out_of_range`, `open_quote_limit`, `key_limit`, `account_limit`,
+                `insufficient_funds`.
         """
-        return await self._transport.call(Call("POST", "/rfq/quote", body=fields({"request_id": request_id, "price": price, "side": side, "replaces": replaces, "expires_in_secs": expires_in_secs, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key()}), repeatable=True, timeout=timeout, max_age_ms=max_age_ms), m.Quote)
+        return await self._transport.call(Call("POST", "/rfq/quote", body=fields({"request_id": request_id, "price": price, "side": side, "replaces": replaces, "expires_in_secs": expires_in_secs, "confirm_price": confirm_price, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key()}), repeatable=True, timeout=timeout, max_age_ms=max_age_ms), m.Quote)
 
     def quotes(
         self,
@@ -1356,6 +1373,33 @@ class RfqCalls:
         """
         return await self._transport.call(Call("POST", "/rfq/accept", body=fields({"quote_id": quote_id, "not_after": not_after, "request_id": request_id, "price": price, "side": side}), repeatable=True, timeout=timeout), m.Match)
 
+    async def set_accept_price(
+        self,
+        *,
+        request_id: str,
+        accept_price: int | None,
+        accept_side: m.Side | None = None,
+        timeout: float | None = None,
+    ) -> m.SetAcceptPriceResult:
+        """Set, change or remove the price at which your request accepts a quote. If an open
+        quote is as good, it is accepted at once. Later the commit that places such a quote
+        accepts it: the best one, then the oldest, as if you called then, with the
+        credential of this call. Makers do not see the price. If your funds, limits or
+        rights do not allow it, the quote stays open, and `accept.refused` says why, once
+        until you call again.
+
+        Args:
+            request_id: Id of your open request. A UUID.
+            accept_price: As in POST /rfq/request. None: removes it. 1 to 1000000.
+            accept_side: Required on a two-way request. Bid: you buy. Ask: you sell.
+            timeout: Seconds for the call with its retries. Default: None, no limit.
+
+        Raises:
+            Problem: `request_unknown`, `request_not_open`, `request_expired`,
+                `side_mismatch`.
+        """
+        return await self._transport.call(Call("POST", "/rfq/accept-price", body=fields({"request_id": request_id, "accept_price": accept_price, "accept_side": accept_side}), repeatable=True, timeout=timeout), m.SetAcceptPriceResult)
+
     def matches(
         self,
         *,
@@ -1428,6 +1472,7 @@ class RfqCalls:
         max_matches: int | None | Unset = UNSET,
         max_usdc: int | None | Unset = UNSET,
         cooldown_secs: int | None | Unset = UNSET,
+        max_deviation: int | None | Unset = UNSET,
         timeout: float | None = None,
     ) -> m.Protection:
         """Limit your matches as a maker within a sliding window. The match that reaches a
@@ -1444,9 +1489,12 @@ class RfqCalls:
                 USDC native units, at most 2^62. None: no limit. Default: None.
             cooldown_secs: Seconds for which new quotes are rejected after a trip. None:
                 until it is reset. 1 to 86400. Default: None.
+            max_deviation: How far a quote's price may be from the last price of its asset,
+                scaled by 1e6: 50000 is 0.05 USDC. Beyond it a quote needs `confirm_price`.
+                None: no limit. 1 to 1000000. Default: None.
             timeout: Seconds for the call with its retries. Default: None, no limit.
         """
-        return await self._transport.call(Call("POST", "/rfq/protection", body=fields({"window_secs": window_secs, "max_matches": max_matches, "max_usdc": amount_text(max_usdc), "cooldown_secs": cooldown_secs}, keep_null={"max_matches", "max_usdc", "cooldown_secs"}), timeout=timeout), m.Protection)
+        return await self._transport.call(Call("POST", "/rfq/protection", body=fields({"window_secs": window_secs, "max_matches": max_matches, "max_usdc": amount_text(max_usdc), "cooldown_secs": cooldown_secs, "max_deviation": max_deviation}, keep_null={"max_matches", "max_usdc", "cooldown_secs", "max_deviation"}), timeout=timeout), m.Protection)
 
     async def reset_protection(
         self,
@@ -1639,6 +1687,7 @@ class Commands(ABC):
         side: m.Side | None = None,
         replaces: str | None = None,
         expires_in_secs: int | None = None,
+        confirm_price: bool | None = None,
         label: str | None = None,
         not_after: datetime | None = None,
         idempotency_key: str | None = None,
@@ -1657,6 +1706,8 @@ class Commands(ABC):
                 rejected, the old one stays open. A UUID.
             expires_in_secs: Seconds until the quote expires, from when the service received
                 it. It is firm until then. 1 to 300. Default: 30.
+            confirm_price: You mean the price, although it is beyond max_deviation of your
+                protection. Default: False.
             label: Your own name for it; nobody else sees it, and it need not be unique.
                 Matches `^[\\x21-\\x26\\x28-\\x7e]{1,64}$`.
             not_after: The command takes effect before this instant by the server's clock,
@@ -1667,7 +1718,7 @@ class Commands(ABC):
                 unless `not_after` is given. None: no deadline. Default: 1 000.
             timeout: Seconds for the result. Default: 30.
         """
-        data = fields({"request_id": request_id, "price": price, "side": side, "replaces": replaces, "expires_in_secs": expires_in_secs, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key()})
+        data = fields({"request_id": request_id, "price": price, "side": side, "replaces": replaces, "expires_in_secs": expires_in_secs, "confirm_price": confirm_price, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key()})
         return await self._command("quote", data, m.Quote, timeout, max_age_ms)
 
     async def cancel_quote(

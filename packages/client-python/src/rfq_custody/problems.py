@@ -29,13 +29,14 @@ class NotFound(Problem, kind=404):
 class Conflict(Problem, kind=409):
     """Status 409: `deadline_passed`, `quote_expired`, `quote_not_open`, `request_not_open`,
     `request_expired`, `no_quote_within`, `replace_mismatch`, `side_mismatch`,
-    `own_request`, `cancel_after_passed`, `protection_tripped`, `key_limit`,
-    `account_limit`, `insufficient_funds`, `balance_limit`, `client_withdrawal_id_reused`,
-    `withdrawal_amount_limit`, `withdrawal_daily_limit`, `chain_liquidity`,
-    `address_not_listed`, `withdrawal_address_limit`, `withdrawal_not_approvable`,
-    `withdrawal_not_cancellable`, `destination_refused`, `idempotency_in_progress`,
-    `deposit_address_limit`, `open_request_limit`, `open_quote_limit`, `webhook_limit`,
-    `api_key_limit`, `market_closed`, `venue_paused`, `totp_not_enabled`, `email_taken`.
+    `own_request`, `cancel_after_passed`, `price_out_of_range`, `protection_tripped`,
+    `key_limit`, `account_limit`, `insufficient_funds`, `balance_limit`,
+    `client_withdrawal_id_reused`, `withdrawal_amount_limit`, `withdrawal_daily_limit`,
+    `chain_liquidity`, `address_not_listed`, `withdrawal_address_limit`,
+    `withdrawal_not_approvable`, `withdrawal_not_cancellable`, `destination_refused`,
+    `idempotency_in_progress`, `deposit_address_limit`, `open_request_limit`,
+    `open_quote_limit`, `webhook_limit`, `api_key_limit`, `market_closed`, `venue_paused`,
+    `totp_not_enabled`, `email_taken`.
     """
 
 
@@ -229,6 +230,10 @@ class OwnRequest(Conflict, kind="own_request"):
 
 class CancelAfterPassed(Conflict, kind="cancel_after_passed"):
     """The cancel-after timer has run out."""
+
+
+class PriceOutOfRange(Conflict, kind="price_out_of_range"):
+    """The price is too far from the last one."""
 
 
 class ProtectionTripped(Conflict, kind="protection_tripped"):

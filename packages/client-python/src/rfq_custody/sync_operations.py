@@ -81,6 +81,7 @@ class SyncRfqCalls(Calls):
     cancel_quotes = waits(o.RfqCalls.cancel_quotes)
     my_quotes = lists(o.RfqCalls.my_quotes)
     accept = waits(o.RfqCalls.accept)
+    set_accept_price = waits(o.RfqCalls.set_accept_price)
     matches = lists(o.RfqCalls.matches)
     cancel_after = waits(o.RfqCalls.cancel_after)
     protection = waits(o.RfqCalls.protection)

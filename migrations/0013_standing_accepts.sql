@@ -1,0 +1,86 @@
+-- Standing accepts, and a limit for the slips of makers.
+
+-- Prices at which requesters accept the first quote that is as good, with the credential that set
+-- them. Written by src/rfq/standing-accept.ts. Deleted once the request has ended
+-- (src/rfq/trim-rfq.ts).
+--
+-- Example row:
+--   request_id 019a…9ef4, requester_id 01a2…c585, asset ’venue_one:0x1’, side ’Bid’, price 650000,
+--   api_key_id 019a…77aa, session_epoch NULL, session_expires_at NULL, changed_by 019a…94b0,
+--   changed_group 88, refused_for ’insufficient_funds’, refused_quote 019a…fd49, refused_group 91
+CREATE TABLE standing_accepts (
+  request_id BLOB PRIMARY KEY NOT NULL,
+  requester_id BLOB NOT NULL,
+  asset TEXT NOT NULL,
+  side TEXT NOT NULL,
+  price INTEGER,                -- the worst one. NULL: removed, or the request has ended
+  api_key_id BLOB,              -- as in quote_commands
+  session_epoch INTEGER,
+  session_expires_at INTEGER,
+  changed_by BLOB NOT NULL,     -- the command that set the price last
+  changed_group INTEGER NOT NULL,
+  refused_for TEXT,             -- why a quote that was as good was not accepted, once for a price
+  refused_quote BLOB,
+  refused_group INTEGER,
+  CONSTRAINT standing_accepts_side CHECK (side IN ('Bid', 'Ask')),
+  CONSTRAINT standing_accepts_price CHECK (price BETWEEN 1 AND 1000000)
+) STRICT, WITHOUT ROWID;
+
+-- Those of a book.
+CREATE INDEX standing_accepts_book ON standing_accepts (asset) WHERE price IS NOT NULL;
+
+-- Those that are over.
+CREATE INDEX standing_accepts_over ON standing_accepts (request_id) WHERE price IS NULL;
+
+-- How far a quote may be from the last price of its asset, scaled by 1e6. NULL: no limit.
+-- Example: max_deviation 50000
+ALTER TABLE protections ADD COLUMN max_deviation INTEGER
+  CONSTRAINT protections_max_deviation CHECK (max_deviation > 0);
+
+-- 1: the maker means the price, however far it is. NULL: not said.
+-- Example: confirm_price NULL
+ALTER TABLE quote_commands ADD COLUMN confirm_price INTEGER;
+
+-- A smaller trade sets no last price.
+-- Example: min_priced 1000000
+ALTER TABLE quote_commands ADD COLUMN min_priced INTEGER;
+
+-- As before, with the type of the event of a refused standing accept.
+DROP VIEW stream_events;
+CREATE VIEW stream_events AS
+SELECT r.run_id, r.stream_id, r.last_seq AS run_seq, r.first_seq + r.key AS seq, r.at,
+  r.event ->> 1 AS code,
+  CASE r.event ->> 1
+    WHEN 1 THEN 'request.opened'
+    WHEN 2 THEN 'request.closed'
+    WHEN 3 THEN 'quote.opened'
+    WHEN 4 THEN 'quote.received'
+    WHEN 5 THEN 'quote.closed'
+    WHEN 6 THEN 'quote.closed'
+    WHEN 7 THEN 'match.created'
+    WHEN 8 THEN 'trade.printed'
+    WHEN 9 THEN 'protection.tripped'
+    WHEN 10 THEN 'protection.reset'
+    WHEN 11 THEN 'deposit.detected'
+    WHEN 12 THEN 'deposit.credited'
+    WHEN 13 THEN 'deposit.orphaned'
+    WHEN 14 THEN 'deposit.quarantined'
+    WHEN 15 THEN 'deposit.below_minimum'
+    WHEN 16 THEN 'withdrawal.awaiting_approval'
+    WHEN 17 THEN 'withdrawal.queued'
+    WHEN 18 THEN 'withdrawal.submitted'
+    WHEN 19 THEN 'withdrawal.settled'
+    WHEN 20 THEN 'withdrawal.failed'
+    WHEN 21 THEN 'withdrawal.cancelled'
+    WHEN 22 THEN 'account.notice'
+    WHEN 23 THEN 'request.closed'
+    WHEN 24 THEN 'market.result'
+    WHEN 25 THEN 'market.corrected'
+    WHEN 26 THEN 'accept.refused'
+  END AS type,
+  hex(substr(r.ids, 1 + 16 * ((r.event ->> 0) - (r.events ->> '$[0][0]')), 80)) AS ids,
+  r.event AS body
+FROM (
+  SELECT r.*, e.key, iif(e.type = 'array', e.value, '[]') AS event
+  FROM event_runs r CROSS JOIN json_each(iif(json_valid(r.events), r.events, '[]')) e
+) r;

@@ -1,0 +1,183 @@
+/** Standing accepts: the commit that places a quote which is as good accepts it. */
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { trimRfq } from "../../src/rfq/trim-rfq.ts";
+import { accountStream, bookStream } from "../../src/streams/event-log.ts";
+import { apiOf } from "../support/http.ts";
+import { balances } from "../support/ledger.ts";
+import {
+  command,
+  openMarket,
+  openRequest,
+  outcomeOf,
+  placeQuote,
+  submit,
+} from "../support/market.ts";
+import { awakeAndEvicted, connect, storedEvents } from "../support/sockets.ts";
+import { newUser } from "../support/users.ts";
+
+const RICH = { usdc: 1_000_000n, token: 1_000_000n };
+const BID = { price: 500_000, side: "Bid" } as const;
+const market = (terms: Parameters<typeof openMarket>[0] = {}) =>
+  openMarket({ requester: RICH, maker: RICH, accept: BID, ...terms });
+
+awakeAndEvicted("a standing accept", (maybeEvict) => {
+  it("takes the first quote that is as good, in its commit, and tells the maker", async () => {
+    const { stream, book, requester, maker, request } = await market();
+    await maybeEvict(stream);
+    const id = request.request_id;
+    expect(await placeQuote(maker, id, 500_001)).toMatchObject({ status: "open" });
+    await maybeEvict(stream);
+    const posted = await apiOf(maker).post("/rfq/quote", { request_id: id, price: 400_000 });
+    expect(posted).toMatchObject({
+      status: 201,
+      json: {
+        status: "accepted",
+        close_reason: "accepted",
+        match: { price: 400_000, role: "maker", request_id: id, usdc_amount: "0x4" },
+      },
+    });
+    const { quote_id, match } = posted.json;
+    const [placed] = await all<{ same: number }>(
+      env.DB,
+      sql`SELECT opened_group = ended_group AS same FROM quotes WHERE quote_id = ${uuid(quote_id)}`,
+    );
+    expect(placed?.same).toBe(1);
+    const seen = await apiOf(requester).get(`/rfq/get-match?match_id=${match.match_id}`);
+    expect(seen.json).toMatchObject({ quote_id, role: "requester" });
+    expect(await balances(requester.userId, book)).toEqual([1_000_010n, 0n]);
+    const shown = await apiOf(requester).get(`/rfq/get-request?request_id=${id}`);
+    expect(shown.json).toMatchObject({ status: "matched", accept_price: null, accept_side: null });
+  });
+
+  it("is set, changed and removed, and takes an open quote at once", async () => {
+    const { stream, requester, maker, request } = await openMarket({
+      requester: RICH,
+      maker: RICH,
+      side: "TwoWay",
+    });
+    const request_id = request.request_id;
+    const quote = async (price: number) =>
+      (await submit({ ...command.placeQuote(maker, request_id, price), side: "Ask" })).ok;
+    const set = (fields: object) =>
+      apiOf(requester).post("/rfq/accept-price", { request_id, ...fields });
+    expect((await set({ accept_price: 900_000 })).json).toMatchObject({ code: "side_mismatch" });
+    const first = await set({ accept_price: 900_000, accept_side: "Ask" });
+    expect(first.json).toEqual({ request_id, accept_price: 900_000, match: null });
+    const shown = await apiOf(requester).get(`/rfq/get-request?request_id=${request_id}`);
+    expect(shown.json).toMatchObject({ accept_price: 900_000, accept_side: "Ask" });
+    await maybeEvict(stream);
+    expect((await set({ accept_price: null })).json).toMatchObject({ accept_price: null });
+    expect(await quote(950_000)).toBe(true);
+    expect((await set({ accept_price: 950_001, accept_side: "Ask" })).json).toMatchObject({
+      match: null,
+    });
+    const last = await set({ accept_price: 900_000, accept_side: "Ask" });
+    expect(last.json).toMatchObject({ accept_price: null, match: { price: 950_000, side: "Ask" } });
+    expect((await set({ accept_price: 1, accept_side: "Ask" })).json).toMatchObject({
+      code: "request_not_open",
+      match_id: last.json["match"].match_id,
+    });
+  });
+});
+
+describe("of several quotes in one commit", () => {
+  it("the best wins, and no other", async () => {
+    const { requester, maker, request } = await market();
+    const quotes = [500_000, 300_000, 300_000, 600_000].map((price) => ({
+      request_id: request.request_id,
+      price,
+    }));
+    const { json } = await apiOf(maker).post("/rfq/quotes", { quotes });
+    const outcome = json["results"].map(({ quote }: any) => `${quote.price} ${quote.status}`);
+    // Those of one commit are equally old, so that of equal prices the id decides.
+    expect(outcome.toSorted()).toEqual([
+      "300000 accepted",
+      "300000 open",
+      "500000 open",
+      "600000 open",
+    ]);
+    expect(await apiOf(requester).list("/rfq/get-matches")).toMatchObject([{ price: 300_000 }]);
+  });
+});
+
+describe("what the requester may not do", () => {
+  it("leaves the quote open and is said once, until the price is set again", async () => {
+    const { requester, maker, request } = await market({ requester: { usdc: 4n } });
+    const id = request.request_id;
+    const events = () =>
+      storedEvents(accountStream(requester.userId)).then((list) =>
+        list.filter(({ type }) => type === "accept.refused").map(({ data }) => data),
+      );
+    const first = await placeQuote(maker, id, 500_000);
+    expect(first.status).toBe("open");
+    expect(await placeQuote(maker, id, 450_000)).toMatchObject({ status: "open" });
+    expect(await events()).toEqual([
+      { request_id: id, quote_id: first.quote_id, price: 500_000, reason: "insufficient_funds" },
+    ]);
+    await submit(command.setAcceptPrice(requester, id, 460_000));
+    expect(await events()).toHaveLength(2);
+    expect(await placeQuote(maker, id, 400_000)).toMatchObject({
+      status: "accepted",
+      match: { price: 400_000 },
+    });
+  });
+
+  it.each(["ended", "frozen"])("is not done by a credential that was %s", async (how) => {
+    const { book, maker } = await market();
+    const requester = await newUser({ usdc: 1_000n });
+    const request = await openRequest(requester, book, { amount: 10n, accept: BID });
+    await all(
+      env.DB,
+      how === "frozen"
+        ? sql`UPDATE users SET frozen_at = 1 WHERE user_id = ${uuid(requester.userId)}`
+        : sql`UPDATE users SET session_epoch = 99 WHERE user_id = ${uuid(requester.userId)}`,
+    );
+    expect(await placeQuote(maker, request.request_id, 400_000)).toMatchObject({ status: "open" });
+    expect((await storedEvents(accountStream(requester.userId))).at(-1)).toMatchObject({
+      type: "accept.refused",
+      data: { reason: "credential_ended" },
+    });
+  });
+});
+
+describe("makers", () => {
+  it("see no difference between a request with and one without a price", async () => {
+    const { book, requester, maker, request: own } = await market();
+    const other = await openRequest(requester, book, { amount: 10n });
+    const subscriber = await connect(maker, bookStream(book));
+    const snapshot = (await subscriber.until("snapshot")).data.requests;
+    const read = (id: string) => apiOf(maker).get(`/rfq/get-request?request_id=${id}`);
+    const bare = (record: object) =>
+      Object.fromEntries(
+        Object.entries(record).filter(
+          ([name]) => !/^(request_id|created_at|expires_at)$/.test(name),
+        ),
+      );
+    const [one, two] = [(await read(own.request_id)).json, (await read(other.request_id)).json];
+    expect(bare(one)).toEqual(bare(two));
+    expect(one).not.toHaveProperty("accept_price");
+    expect(bare(snapshot[0])).toEqual(bare(snapshot[1]));
+    const opened = (await storedEvents(bookStream(book))).map(({ data }) => bare(data));
+    expect(opened[0]).toEqual(opened[1]);
+    expect(opened[0]).not.toHaveProperty("accept_price");
+  });
+
+  it("may not set it, and nobody on a request that has ended", async () => {
+    const { requester, maker, request } = await market();
+    const set = (who: typeof maker) =>
+      submit(command.setAcceptPrice(who, request.request_id, 1)).then(outcomeOf);
+    expect(await set(maker)).toBe("not_request_owner");
+    await submit(command.cancelRequest(requester, request.request_id));
+    expect(await set(requester)).toBe("request_not_open");
+    const left = () =>
+      all(
+        env.DB,
+        sql`SELECT price FROM standing_accepts WHERE request_id = ${uuid(request.request_id)}`,
+      );
+    expect(await left()).toEqual([{ price: null }]);
+    await trimRfq(env.DB);
+    expect(await left()).toEqual([]);
+  });
+});
