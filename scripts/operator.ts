@@ -5,6 +5,7 @@
  */
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline/promises";
 import { carryOut } from "./operator/carry-out.ts";
 import { dirOf, openChannel, type Target } from "./operator/channel.ts";
 import {
@@ -18,7 +19,7 @@ import {
 import { startConsole } from "./operator/console.ts";
 import { findLog } from "./operator/find-log.ts";
 import { createOperatorKey } from "./operator/operator-key.ts";
-import { formatResult } from "./operator/print.ts";
+import { formatResult, visible } from "./operator/print.ts";
 import { reportProgress } from "./operator/progress.ts";
 import { reserveStdout } from "./operator/stdout.ts";
 import type { OperatorProblem, OperatorRequest, OperatorResponse } from "./stack/operator-call.ts";
@@ -57,6 +58,7 @@ async function execute({
   const send = command.options?.["send"] !== undefined;
   if (send && env !== undefined)
     throw new UsageError("--send works only on the local stack", commandOf(command.command));
+  if (send) delete command.options?.["send"];
   withFile(command);
   const words = command.command.join(" ");
   const seal = words === "journal verify" ? command.options?.["from"] : undefined;
@@ -84,6 +86,7 @@ async function execute({
       response = withShownPassword(order, await carryOut(order, call, progress.at));
     }
   } catch (error) {
+    if (error instanceof UsageError) throw error;
     const detail = error instanceof Error ? error.message : String(error);
     if (wantsJson) print(JSON.stringify({ ok: false, problem: { code: "not_reachable", detail } }));
     else console.error(detail);
@@ -175,13 +178,26 @@ async function completed(
     const proposals = list.ok ? (list.result as Proposal[]) : [];
     const proposal = proposals.find(({ proposal_id }) => proposal_id === options["id"]);
     if (proposal !== undefined) {
-      console.error(`Approving ${proposal.content}`);
+      console.error(`Approving ${visible(proposal.content)}`);
+      if (!(await isConfirmed(options["yes"])))
+        throw new UsageError("not approved: answer yes, or without a terminal pass --yes");
       options["sha256"] = createHash("sha256").update(proposal.content).digest("hex");
       words = (JSON.parse(proposal.content) as { command: string[] }).command.join(" ");
     } else options["sha256"] = "none";
+    delete options["yes"];
   }
   if (SETS_PASSWORD.has(words)) options["password"] = randomBytes(18).toString("base64url");
   return { ...order, options };
+}
+
+/** Whether the operator has read what they sign. Without a terminal, `--yes` says so. */
+async function isConfirmed(yes: string | undefined): Promise<boolean> {
+  if (yes !== undefined) return true;
+  if (!process.stdin.isTTY) return false;
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const answer = await terminal.question("Approve it? Type yes: ");
+  terminal.close();
+  return answer.trim() === "yes";
 }
 
 /**

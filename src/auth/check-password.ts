@@ -3,6 +3,7 @@ import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
 import { readUuid, sql } from "../platform/sql.ts";
+import { now, sleep } from "../platform/time.ts";
 import { uuidv7Sql } from "../platform/uuid.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import {
@@ -27,14 +28,22 @@ export async function checkPassword(
   caller: Caller,
   given: { password: string; hasSession?: boolean },
 ) {
-  const place = await admitLogin(db, settings, caller, given.hasSession);
-  const { attempt, user, matches } = await inHashTurn(place, async () => {
+  const began = now();
+  const place = await admitLogin(db, settings, caller, given.hasSession).catch(
+    async (error: unknown) => {
+      await sleep(Math.max(0, began + lastFailureMs - now()));
+      throw error;
+    },
+  );
+  const { attempt, user, matches, refusal } = await inHashTurn(place, async () => {
     const begun = await beginAttempt(db, settings, caller);
     const stored = begun.user?.passwordHash;
     return { ...begun, matches: await verifyPassword(given.password, stored) };
   });
   if (user === undefined || !matches) {
     const headers = await recordFailure(db, caller);
+    lastFailureMs = Math.min(now() - began, MAX_DELAY_MS);
+    if (refusal !== undefined && given.hasSession !== true) throw refusal;
     const what = given.hasSession === true ? "The password" : "The email address or the password";
     throw new Problem({ code: "login_failed", detail: `${what} is wrong.`, headers });
   }
@@ -49,6 +58,13 @@ export async function checkPassword(
     totp: sealed === null || masterKeyId === null ? null : { sealed, masterKeyId },
   };
 }
+
+/**
+ * How long the last wrong password took. A refusal without a hash takes as long, because it must
+ * not show whether the network is one of the user's.
+ */
+let lastFailureMs = 0;
+const MAX_DELAY_MS = 5_000;
 
 /** The same statements run for unknown users, so that timing does not reveal which users exist. */
 async function recordFailure(db: D1Database, caller: Caller): Promise<Record<string, string>> {

@@ -164,18 +164,25 @@ export type Login = {
 
 /**
  * Counts an attempt and reads its user in one batch. Throws `login_throttled`. It counts before the
- * hash, so that a caller who disconnects during it cannot make us hash without limit.
+ * hash, so that a caller who disconnects during it cannot make us hash without limit. `refusal`:
+ * how a wrong password is answered where strangers are refused. From another answer somebody in the
+ * user's network would learn who logs in there.
  */
 export async function beginAttempt(
   db: D1Database,
   settings: Limits,
   caller: Caller,
-): Promise<{ readonly attempt: string; readonly user: Login | undefined }> {
+): Promise<{
+  readonly attempt: string;
+  readonly user: Login | undefined;
+  readonly refusal: Problem | undefined;
+}> {
   const attempt = uuidv7();
   const totp = secretAt(NOW, "t");
   const by = bound(caller);
   const limits = limitsOf(settings, by);
-  const [counted, found] = await batch(db, [
+  const [refused, counted, found] = await batch(db, [
+    sql`SELECT ${waitOf(limitsOf(settings, by, FALSE))} AS waitMs`,
     sql`INSERT INTO login_attempts (attempt_id, email_hash, network, at, succeeded)
       SELECT ${uuid(attempt)}, ${by.emailHash}, ${by.network}, ${NOW}, 0
       WHERE ${and(limits.map(({ reached }) => expr`NOT ${reached}`))}
@@ -192,7 +199,8 @@ export async function beginAttempt(
   if (counted?.length === 1) {
     // Safe cast: the statement selects the columns of the type.
     const [user] = (found ?? []) as Login[];
-    return { attempt, user };
+    const [{ waitMs } = { waitMs: null }] = (refused ?? []) as { waitMs: number | null }[];
+    return { attempt, user, refusal: waitMs === null ? undefined : throttled(waitMs) };
   }
   throw throttled((await scalar<number | null>(db, waitOf(limits))) ?? 1_000);
 }
@@ -200,7 +208,11 @@ export async function beginAttempt(
 /** A limit of attempts, and the instant from which on it counts one less. */
 type Limit = { readonly reached: Expr; readonly endsAt: Expr };
 
-function limitsOf(settings: Limits, caller: CallerSql): readonly Limit[] {
+function limitsOf(
+  settings: Limits,
+  caller: CallerSql,
+  known: Expr = isKnown(caller),
+): readonly Limit[] {
   const { perEmailAndNetwork, perEmailAndBlock, perEmail, underAttack, perNetwork, perBlock } =
     LOGIN_LIMITS;
   const email = sql`login_attempts.email_hash = ${caller.emailHash}`;
@@ -209,7 +221,6 @@ function limitsOf(settings: Limits, caller: CallerSql): readonly Limit[] {
   // Digits sort before the end of the range, which is the prefix and a letter above f.
   const inBlock = sql`login_attempts.network >= ${block}
     AND login_attempts.network < ${expr`${block} || 'g'`}`;
-  const known = isKnown(caller);
   const ofBoth = sql`${email} AND ${network}`;
   const ofStrangers = (limit: Limit, also: Expr = TRUE): Limit => ({
     ...limit,

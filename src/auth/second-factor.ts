@@ -1,9 +1,10 @@
 /**
  * Verifies one-time codes and recovery codes. A code is valid once: one conditional write uses it.
  *
- * Every code is counted as wrong before it is verified, so that parallel guesses count. After ten
- * wrong codes of a user, codes count only from networks that logged the user in within 30 days. A
- * thief with the password can therefore neither guess on nor lock the owner out.
+ * Every code of a device is counted as wrong before it is verified, so that parallel guesses count.
+ * After ten wrong ones of a user, codes count only from networks that logged the user in within 30
+ * days. A recovery code has 80 bits, so nobody guesses it: no limit holds it up, and an owner in a
+ * new network gets in while a thief with the password tries codes.
  */
 import { networkOf } from "../http/ip-range.ts";
 import { commitOrThrow, newGroup, NOW } from "../platform/commit.ts";
@@ -19,7 +20,6 @@ import {
   select,
   type Sql,
   sql,
-  TRUE,
   uuid,
 } from "../platform/sql.ts";
 import { uuidv7 } from "../platform/uuid.ts";
@@ -82,16 +82,15 @@ export async function checkSecondFactor(
   const opened = openSecret(MASTER_KEYS, box, bindingOfTotp({ userId, status: "confirmed" }));
   const secret = await openOrAlert(db, opened, { what: "The TOTP secret of the user", id: userId });
   if (secret === undefined) throw new Problem(CODE_INVALID);
-  const attempt = await countCode(db, check);
   const used =
     codes.totp_code === undefined
-      ? await takeRecoveryCode(db, { ...check, attempt }, codes.recovery_code ?? "")
-      : await takeCode(db, { secret, sealed: box.sealed, userId, attempt }, codes.totp_code);
+      ? await takeRecoveryCode(db, check, codes.recovery_code ?? "")
+      : await takeCode(db, { ...check, secret, sealed: box.sealed }, codes.totp_code);
   if (!used) throw new Problem(CODE_INVALID);
   return box.sealed;
 }
 
-/** Counts a code as wrong, until `codeWasRight`. Throws `login_throttled`. */
+/** Counts a code as wrong, until it was right. Throws `login_throttled`. */
 async function countCode(
   db: D1Database,
   { userId, clientIp }: Pick<Check, "userId" | "clientIp">,
@@ -129,16 +128,17 @@ async function countCode(
  */
 async function takeCode(
   db: D1Database,
-  { secret, sealed, userId, attempt }: Record<"secret" | "sealed" | "userId" | "attempt", string>,
+  { secret, sealed, userId, clientIp }: Check & { secret: string; sealed: string },
   code: string,
 ): Promise<boolean> {
+  const attempt = await countCode(db, { userId, clientIp });
   const step = stepOfCode(secret, code, Date.now());
   if (step === undefined) return false;
   const unused = sql`user_id = ${uuid(userId)} AND status = 'confirmed'
     AND ${secretAt(NOW).sealed} = ${sealed} AND last_step < ${step}`;
   const group = newGroup();
   const rows = await commitOrThrow(db, group, [
-    codeWasRight(attempt, TRUE),
+    sql`DELETE FROM totp_attempts WHERE attempt_id = ${uuid(attempt)}`,
     sql`UPDATE totp_secrets SET last_step = ${step} WHERE ${unused} RETURNING 1`,
   ]);
   // If D1's response was lost, the step may be used. The caller needs the next code then.
@@ -153,7 +153,7 @@ export function codeCounts(at: Expr): Expr {
 /** Deletes the recovery code, with an audit event. False if there is no such code. */
 async function takeRecoveryCode(
   db: D1Database,
-  { userId, clientIp, actor, attempt }: Check & { attempt: string },
+  { userId, clientIp, actor }: Check,
   code: string,
 ): Promise<boolean> {
   const mine = sql`user_id = ${uuid(userId)}
@@ -162,13 +162,6 @@ async function takeRecoveryCode(
     record: recordBy(actor, "recovery_code_used", { userId, ip: clientIp }),
     when: ({ at }) =>
       sql`EXISTS (SELECT 1 FROM recovery_codes WHERE ${mine} AND ${codeCounts(at)})`,
-    statements: (_, applied) => [
-      codeWasRight(attempt, applied),
-      sql`DELETE FROM recovery_codes WHERE ${mine} AND ${applied}`,
-    ],
+    statements: (_, applied) => [sql`DELETE FROM recovery_codes WHERE ${mine} AND ${applied}`],
   });
-}
-
-function codeWasRight(attempt: string, when: Sql): Sql {
-  return sql`DELETE FROM totp_attempts WHERE attempt_id = ${uuid(attempt)} AND ${when}`;
 }

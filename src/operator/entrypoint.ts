@@ -16,6 +16,7 @@ import {
 import { approve, propose } from "./approvals.ts";
 import { carryOut, type CommandName, COMMANDS, isCommand, isRead, needsTwo } from "./commands.ts";
 import type { OperatorContext } from "./context.ts";
+import { checkOptions } from "./options.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import { claimOrder, keepAnswer, type Order, readOrder } from "./order.ts";
 
@@ -31,7 +32,8 @@ export class Operator extends WorkerEntrypoint<Env> {
       requireJson(request);
       const settings = config(this.env);
       const order = await readOrder(await request.json(), settings);
-      const [name] = commandOf(order.command);
+      const [name, words] = commandOf(order.command);
+      checkOptions(name, words, order.options);
       const claimed = await claimOrder(this.env.DB, settings, order, !isRead(name));
       if (claimed !== "claimed") return claimed.answer;
       const answer = JSON.stringify(await this.#carryOut(settings, order));

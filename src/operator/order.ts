@@ -131,15 +131,15 @@ function recordOf(
   });
 }
 
-const LONGEST_VALUE = 200;
-const LONGEST_LINE = 2_000;
+/** Longer than every value but the markets of an import. */
+const LONGEST_VALUE = 2_000;
 
 /** The order as it was typed, for `audit list`. A password is stored nowhere. */
 function lineOf(command: Order["command"], options: Order["options"]): string {
   const flags = Object.entries(options)
     .filter(([name]) => name !== "password")
     .map(([name, value]) => `--${name} ${String(value).slice(0, LONGEST_VALUE)}`);
-  return [...command, ...flags].join(" ").slice(0, LONGEST_LINE);
+  return [...command, ...flags].join(" ");
 }
 
 /** An audit row whenever the deployed list of operators differs from the one recorded last. */

@@ -433,6 +433,19 @@ it("exempts a network that logged the user in from the failures of others", asyn
     beginAttempt(env.DB, settings(), { email: anyEmail(), clientIp: ip }),
   ).rejects.toThrow("login_throttled");
   await login(env.DB, settings(), { email, password: PASSWORD, ip });
+  // A guess there does not show whether the network is one of the user's.
+  const answer = async (guessed: string) => {
+    const response = await post(
+      "/auth/login",
+      { email: guessed, password: "no" },
+      { "cf-connecting-ip": ip },
+    );
+    const headers = [...response.headers.keys()].toSorted();
+    return { code: await codeOf(response), headers };
+  };
+  expect(await answer(email)).toEqual(await answer(anyEmail()));
+  expect((await answer(email)).code).toBe("429 login_throttled");
+  await login(env.DB, settings(), { email, password: PASSWORD, ip });
   // Guesses on this email still count, whichever network they come from.
   for (let guess = 0; guess < LOGIN_LIMITS.perEmailAndNetwork; guess++)
     await beginAttempt(env.DB, settings(), { email, clientIp: ip });

@@ -83,9 +83,9 @@ it("accepts each recovery code once", async () => {
   expect(await codeOf(combined)).toBe("400 invalid_request");
 });
 
-it("bounds guesses, and keeps the owner's network able to log in", async () => {
+it("bounds guesses, and keeps the owner able to log in", async () => {
   const user = await newUserWithPassword();
-  const { secret } = await enrol(user);
+  const { secret, codes } = await enrol(user);
   const home = { ip: anyIp() };
   const known = await login(user, { totp_code: await freshCode(user, secret) }, home);
   expect(known.status).toBe(200);
@@ -103,6 +103,20 @@ it("bounds guesses, and keeps the owner's network able to log in", async () => {
   expect(await codeOf(stranger)).toBe("429 login_throttled");
   expect(Number(stranger.headers.get("retry-after"))).toBeGreaterThan(3_000);
   expect((await login(user, right, home)).status).toBe(200);
+  // Nobody guesses a recovery code, so the owner is let in from anywhere.
+  const wrong = { recovery_code: "a".repeat(16) };
+  for (let tried = 0; tried <= CODE_LIMITS.perUser; tried++)
+    expect(await codeOf(await login(user, wrong))).toBe("401 totp_invalid");
+  expect((await login(user, { recovery_code: codes[0] })).status).toBe(200);
+});
+
+it("does not count a wrong recovery code against the codes of the device", async () => {
+  const user = await newUserWithPassword();
+  const { secret } = await enrol(user);
+  const [one, other] = [{ ip: anyIp() }, { ip: anyIp() }];
+  for (let guess = 0; guess < CODE_LIMITS.perUser; guess++)
+    await login(user, { recovery_code: "a".repeat(16) }, guess % 2 === 0 ? one : other);
+  expect((await login(user, { totp_code: await freshCode(user, secret) })).status).toBe(200);
 });
 
 it("counts parallel guesses before it verifies them", async () => {

@@ -9,6 +9,7 @@ import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { writeNotices } from "../support/events.ts";
 import { apiOf, settings } from "../support/http.ts";
 import { command, openMarket, placeQuote, submit } from "../support/market.ts";
+import { withStatements } from "../support/slow-database.ts";
 import { expectSigned } from "../support/receiver.ts";
 import { connect } from "../support/sockets.ts";
 import { newKey, newUserWithPassword, PASSWORD, type TestUser } from "../support/users.ts";
@@ -235,6 +236,35 @@ it("delivers nothing while the account is frozen, and everything after it", asyn
   expect(await seqsOf(hook)).toHaveLength(3);
 });
 
+it("ends within a pass that has more to deliver", async () => {
+  const user = await newUserWithPassword();
+  const hook = await newWebhook(user);
+  await arrived(hook, 1);
+  await writeNotices(user, 3);
+  await runInDurableObject(objectOf(hook.id), async (_: Webhook, { storage }) => {
+    let reads = 0;
+    const db = withStatements(env.DB, async ([text = ""]) => {
+      if (!text.includes("FROM webhook_endpoints") || ++reads < 2) return;
+      await all(
+        env.DB,
+        sql`UPDATE webhook_endpoints SET disabled_at = 1, disabled_reason = 'revoked'
+          WHERE endpoint_id = ${uuid(hook.id)}`,
+      );
+    });
+    await new Deliveries(storage, { ...env, DB: db }).alarm();
+  });
+  expect(await seqsOf(hook)).toHaveLength(2);
+});
+
+it("shows a key the host of its URL only", async () => {
+  const user = await newUserWithPassword();
+  const hook = await newWebhook(user);
+  const key = await newKey(user, ["read"]);
+  const { json } = await apiOf(key).get("/account/get-webhooks");
+  expect(json["webhooks"]).toMatchObject([{ url: new URL(hook.receiver.url).origin }]);
+  expect(await stateOf(user, hook)).toMatchObject({ url: hook.receiver.url });
+});
+
 it("ends with the keys when sessions end, as a thief may have made it", async () => {
   const user = await newUserWithPassword();
   const hook = await newWebhook(user);
@@ -293,7 +323,7 @@ it("sends a test and lists it, but not one after another", async () => {
   await expect.poll(async () => list.json["attempts"].length).toBe(100);
 });
 
-it("a removed webhook gets nothing, and its object keeps nothing", async () => {
+it("a removed webhook hears so and no more, and its object keeps nothing", async () => {
   const user = await newUserWithPassword();
   const hook = await newWebhook(user);
   await arrived(hook, 1);
@@ -305,7 +335,8 @@ it("a removed webhook gets nothing, and its object keeps nothing", async () => {
     await object.alarm();
     expect([...storage.kv.list()]).toEqual([]);
   });
-  expect(await seqsOf(hook)).toHaveLength(1);
+  const received = await hook.receiver.bodies();
+  expect(received.slice(1)).toMatchObject([{ type: "webhook.removed", data: {} }]);
   expect(
     await all(
       env.DB,

@@ -7,6 +7,7 @@ import {
   explained,
 } from "../../scripts/operator/commands.ts";
 import { LISTED_DEPOSIT_STATUSES, WITHDRAWAL_STATUSES } from "../../src/custody/column-values.ts";
+import { OPTIONS } from "../../src/operator/options.ts";
 import { MARKET_STATUSES } from "../../src/rfq/markets/market.ts";
 import { QUOTE_STATUSES, REQUEST_STATUSES } from "../../src/rfq/statuses.ts";
 import { formatResult } from "../../scripts/operator/print.ts";
@@ -21,6 +22,24 @@ function usageErrorOf(line: string): UsageError {
   }
   return expect.fail(`${line} is valid usage`);
 }
+
+/** Options of calls that the tool makes itself, and of its flags that it keeps. */
+const OF_TOOL = ["password", "sha256", "markets", "part", "after", "most", "continue"];
+const KEPT = new Set(["withdrawals rescue --send", "market import --file", "approve --yes"]);
+
+it.each(COMMANDS.filter(({ words }) => words.join(" ") in OPTIONS))(
+  "the Worker knows the options of $words",
+  ({ words, flags = [], user = [], argument }) => {
+    const name = words.join(" ");
+    const known = OPTIONS[name as keyof typeof OPTIONS].split(" ").filter(Boolean);
+    const sent = [...flags, ...user]
+      .map((flag) => flag.name)
+      .filter((flag) => !KEPT.has(`${name} --${flag}`));
+    expect(known.filter((option) => !OF_TOOL.includes(option)).toSorted()).toEqual(
+      [...sent, ...(argument === undefined ? [] : ["word"])].toSorted(),
+    );
+  },
+);
 
 describe("the operator's command line", () => {
   it.each([

@@ -62,6 +62,43 @@ describe("an order", () => {
     });
   });
 
+  it("names all that it says in the audit log", async () => {
+    const { userId, email } = await newUser();
+    const asset = { venue: "venue_one", "asset-id": `0x${"f".repeat(64)}` };
+    const url = `https://v.example/${"u".repeat(400)}`;
+    const long = { title: "t".repeat(200), description: "d".repeat(999), url, "rules-url": url };
+    const lineOf = async (words: string[], options: Record<string, string>) => {
+      const order = orderOf(words, options);
+      await sendOrder(order);
+      const row = await first<{ line: string }>(
+        env.DB,
+        sql`SELECT details ->> 'line' AS line FROM audit_events
+          WHERE details ->> 'order_id' = ${(JSON.parse(order) as Body).order_id}`,
+      );
+      return row?.line;
+    };
+    const options = { ...long, outcome: "o".repeat(64), category: "c".repeat(64), ...asset };
+    const line = await lineOf(["market", "set"], options);
+    for (const value of Object.values(options)) expect(line).toContain(value);
+    // An option that nobody reads would fill the log, so the order is refused before it.
+    const padding = Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`x${n}`, "p"]));
+    for (const [words, more] of [
+      [["user", "freeze"], padding],
+      [["user", "freeze"], { user: email }],
+      [["user", "freeze", "now"], {}],
+      [["venue", "pause", "v".repeat(2_000)], {}],
+    ] as const) {
+      const given = words[0] === "user" ? { "user-id": userId, ...more } : more;
+      expect(await lineOf([...words], given)).toBeUndefined();
+      expect(await sendOrder(orderOf([...words], given))).toMatchObject(refused("invalid_request"));
+    }
+    const { frozen } = (await first<{ frozen: number | null }>(
+      env.DB,
+      sql`SELECT frozen_at AS frozen FROM users WHERE user_id = ${uuid(userId)}`,
+    ))!;
+    expect(frozen).toBeNull();
+  });
+
   it.each<[string, (order: Body) => object, string]>([
     ["other words", () => ({ order: '{"command":["audit","verify"]}' }), "order_signature_invalid"],
     ["another operator", () => ({ operator: "second" }), "order_signature_invalid"],

@@ -77,7 +77,10 @@ export const SERVICE_COMMANDS = {
     help: "serve a page on this machine that shows whether all is well; ends on Ctrl-C",
   },
   "approvals list": { help: "list orders that wait for a second operator" },
-  approve: { flags: [PROPOSAL_ID], help: "approve another operator's order and carry it out" },
+  approve: {
+    flags: [PROPOSAL_ID, flag("yes", "do not ask, for calls without a terminal")],
+    help: "show another operator's order, ask, then approve it and carry it out",
+  },
   reject: { flags: [PROPOSAL_ID], help: "reject an order that waits for a second operator" },
   "audit list": {
     flags: [

@@ -89,10 +89,20 @@ export class Deliveries {
     const at = now();
     if (at < this.#testedAt + TEST_EVERY_MS) return undefined;
     this.#testedAt = at;
-    const stream = accountStream(endpoint.userId);
-    const body = { type: "webhook.test", stream, seq: 0, at: toWireTime(at), data: {} };
-    await this.#post(endpoint, `test:${crypto.randomUUID()}`, JSON.stringify(body));
+    await this.#say(endpoint, "test");
     return this.#waiting.attempts()[0];
+  }
+
+  /** The row is deleted. Its receiver learns it once, because what waits is not delivered. */
+  sendRemoved(endpoint: Endpoint): Promise<void> {
+    return this.#say(endpoint, "removed");
+  }
+
+  /** Posts a message that is no event. */
+  async #say(endpoint: Endpoint, what: "test" | "removed"): Promise<void> {
+    const stream = accountStream(endpoint.userId);
+    const body = { type: `webhook.${what}`, stream, seq: 0, at: toWireTime(now()), data: {} };
+    await this.#post(endpoint, `${what}:${crypto.randomUUID()}`, JSON.stringify(body));
   }
 
   async alarm(): Promise<void> {
@@ -171,11 +181,12 @@ export class Deliveries {
     return undefined;
   }
 
-  async #deliver(endpoint: Endpoint): Promise<number> {
+  /** Reads the row before each event, because a freeze or a removal may come during the pass. */
+  async #deliver(first: Endpoint): Promise<number> {
     const retryAt = this.#storage.kv.get<number>(RETRY_AT) ?? 0;
     if (now() < retryAt) return Math.min(retryAt, now() + CHECK_MS);
     const until = now() + PASS_MS;
-    while (now() < until) {
+    for (let endpoint: Endpoint | undefined = first; now() < until;) {
       const event = this.#waiting.oldest();
       if (event === undefined) return now() + CHECK_MS;
       const message = `${accountStream(endpoint.userId)}:${event.seq}`;
@@ -183,7 +194,12 @@ export class Deliveries {
       if (status === 410) return this.#disable(endpoint, "gone", event.seq);
       if (!accepted) return this.#failed();
       this.#waiting.accepted(event.seq);
-      if (this.#failures === 0) continue;
+      if (this.#failures === 0) {
+        endpoint = await readEndpoint(this.#env.DB, this.#id);
+        if (endpoint === undefined || endpoint.disabledAt !== null || endpoint.frozen === 1)
+          return now();
+        continue;
+      }
       // Next come the events of the meantime.
       this.#storage.kv.delete(FAILURES);
       return now();

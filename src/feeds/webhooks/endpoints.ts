@@ -4,7 +4,7 @@ import { commitOwnChange } from "../../auth/own-change.ts";
 import type { WEBHOOK_ENDS } from "../../auth/webhook-secrets.ts";
 import { newWebhookSecret, openWebhook, rotated, sealWebhook } from "../../auth/webhook-secrets.ts";
 import type { Sealed } from "../../auth/secret-box.ts";
-import type { CheckedActor, SessionActor } from "../../platform/actor.ts";
+import type { Actor, CheckedActor, SessionActor } from "../../platform/actor.ts";
 import type { Config } from "../../platform/config.ts";
 import { invalidRequest, type Problem, problem } from "../../platform/problem.ts";
 import { all, expr, first, readUuid, sql, uuid } from "../../platform/sql.ts";
@@ -63,12 +63,16 @@ export async function ownEndpoint(db: D1Database, userId: string, id: string): P
   return endpoint;
 }
 
-export async function listEndpoints(db: D1Database, userId: string) {
+/** A key sees the host of a URL only, because the path of one is often a secret. */
+export async function listEndpoints(db: D1Database, { userId, credential }: Actor) {
   const rows = await all<Endpoint>(
     db,
     sql`${COLUMNS} WHERE w.user_id = ${uuid(userId)} ORDER BY w.endpoint_id`,
   );
-  return rows.map((row) => endpointView(read(row)));
+  return rows.map((row) => {
+    const view = endpointView(read(row));
+    return credential.kind === "session" ? view : { ...view, url: new URL(view.url).origin };
+  });
 }
 
 function endpointView(row: Endpoint) {
@@ -136,7 +140,7 @@ export async function removeEndpoint(
     statements: ({ applied }) => [sql`DELETE ${row} AND ${applied}`],
   });
   if (!removed) throw unknown();
-  return endpointView(endpoint);
+  return { endpoint, view: endpointView(endpoint) };
 }
 
 /** For the actor of `stepUp`. The secret before signs for another day. Throws `webhook_unknown`. */

@@ -6,6 +6,7 @@ import { WEBHOOK_ENDS } from "../../auth/webhook-secrets.ts";
 import { route } from "../../http/define-route.ts";
 import { described, oneOf, uuidField } from "../../http/fields.ts";
 import type { Api } from "../../http/route-definition.ts";
+import { logged } from "../../platform/log.ts";
 import { near } from "../../platform/near.ts";
 import { Problem } from "../../platform/problem.ts";
 import { toWireTime } from "../../platform/time.ts";
@@ -26,7 +27,7 @@ const Webhook = z
   .object({
     endpoint_id: described(z.uuid(), "Id of the webhook"),
     url: z.string().meta({
-      description: "Where events are delivered",
+      description: "Where events are delivered. A key sees the host only",
       examples: ["https://hooks.example.com/rfq"],
     }),
     types: z.array(z.string()).meta({
@@ -147,18 +148,20 @@ function registerChanges(api: Api): void {
     method: "delete",
     path: "/account/webhook",
     operationId: "removeWebhook",
-    summary: "Remove a webhook, with what waits for it",
+    summary: "Remove a webhook, with what waits for it. Its last message is `webhook.removed`.",
     description: "Takes a session of a login at most `fresh_session_secs` of GET /config ago.",
     fields: z.strictObject({ endpoint_id: endpointId }),
     response: Webhook,
     notices: true,
     problems: ["password_required", "webhook_unknown"],
-    handler: async ({ env, db, settings, actor, fields, clientIp }) => {
+    handler: async ({ env, db, settings, actor, fields, clientIp, waitUntil }) => {
       requireFresh(settings, actor);
       const { endpoint_id: id } = fields;
       const removed = await removeEndpoint(db, { actor, ip: clientIp, endpointId: id });
+      const last = logged("warn", "webhooks.removal_not_sent", { endpoint_id: id });
+      waitUntil(objectOf(env, id).sendRemoved(removed.endpoint).catch(last));
       await objectOf(env, id).wake(id);
-      return removed;
+      return removed.view;
     },
   });
   route(api, {
@@ -193,7 +196,7 @@ function registerReads(api: Api): void {
     summary: "List your webhooks",
     description: "Secrets are not shown again.",
     response: z.object({ webhooks: described(z.array(Webhook), "At most two, oldest first") }),
-    handler: async ({ db, actor }) => ({ webhooks: await listEndpoints(db, actor.userId) }),
+    handler: async ({ db, actor }) => ({ webhooks: await listEndpoints(db, actor) }),
   });
   route(api, {
     ...READ,

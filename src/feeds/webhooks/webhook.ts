@@ -23,6 +23,10 @@ export class Webhook extends DurableObject<Env> {
     return this.#deliveries.sendTest(endpoint);
   }
 
+  sendRemoved(endpoint: Endpoint): Promise<void> {
+    return this.#deliveries.sendRemoved(endpoint);
+  }
+
   override alarm(): Promise<void> {
     return this.#deliveries.alarm();
   }

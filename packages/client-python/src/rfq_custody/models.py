@@ -833,7 +833,7 @@ class NewWebhook:
     endpoint_id: str
     """Id of the webhook"""
     url: str
-    """Where events are delivered"""
+    """Where events are delivered. A key sees the host only"""
     types: list[str]
     """Types of the events that are delivered"""
     created_at: datetime
@@ -854,7 +854,7 @@ class Webhook:
     endpoint_id: str
     """Id of the webhook"""
     url: str
-    """Where events are delivered"""
+    """Where events are delivered. A key sees the host only"""
     types: list[str]
     """Types of the events that are delivered"""
     created_at: datetime

@@ -172,8 +172,8 @@ class ServiceCalls:
         endpoint_id: str,
         timeout: float | None = None,
     ) -> m.Webhook:
-        """Remove a webhook, with what waits for it. Takes a session of a login at most
-        `fresh_session_secs` of GET /config ago.
+        """Remove a webhook, with what waits for it. Its last message is `webhook.removed`.
+        Takes a session of a login at most `fresh_session_secs` of GET /config ago.
 
         Args:
             endpoint_id: Id of the webhook. A UUID.
