@@ -149,7 +149,12 @@ export function benchSettings(
       },
     ]),
     VENUES: JSON.stringify([
-      { venue_id: "venue_one", chain: LOCAL_CHAIN, outcome_tokens: ADDRESS },
+      {
+        venue_id: "venue_one",
+        chain: LOCAL_CHAIN,
+        outcome_tokens: ADDRESS,
+        min_request: 1,
+      },
     ]),
     DEPLOYMENT: "bench",
     SESSION_SECRETS: JSON.stringify({ s1: secrets.sessionSecret }),

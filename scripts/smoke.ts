@@ -24,12 +24,12 @@ lists. Exits with 1 at the first step that fails.
   --users <file>   JSON list of two accounts without one-time codes, taker and maker:
                    [{"email":"…","password":"…"}, …] (default: those of a local service)
   --trade          also accepts, and trades back at the same price, in a market for tests
-                   (operator: market set --test). One of the two must hold a unit of its token`;
+                   (operator: market set --test). One of the two must hold the smallest amount`;
 
 const LIMIT_MS = 55_000;
 const STEP_MS = 10_000;
-/** The smallest trade: one unit of the token for one unit of USDC. */
-const TERMS = { amount: 1n, expires_in_secs: 60 } as const;
+const EXPIRES_IN_SECS = 60;
+/** One USDC for one token. */
 const PRICE = 1_000_000;
 const UNLISTED = "0x736d6f6b65";
 const ROLLBACK = ["rollback", "--durable-objects-code-update-mode", "immediate"];
@@ -85,30 +85,38 @@ async function smoke(baseUrl: string): Promise<void> {
 
 type Pair = { taker: Client; maker: Client };
 
-/** The asset to trade. */
-async function readPublic(guest: Client): Promise<MarketAsset> {
+/** The smallest request of an asset. */
+type Terms = MarketAsset & { readonly amount: bigint };
+
+/** What to trade. */
+async function readPublic(guest: Client): Promise<Terms> {
   await guest.health();
   const { unix_ms } = await guest.time();
   const ahead = Math.abs(unix_ms - Date.now());
   if (ahead > STEP_MS) throw new Error(`the clocks differ by ${ahead} ms`);
   const { venues, listed_only } = await guest.config();
   const [market] = await guest.markets({ test: true, status: "open" }).all();
-  if (market !== undefined) return market;
+  const amountAt = (venue_id: string) =>
+    venues.find((venue) => venue.venue_id === venue_id)?.min_request ?? 1n;
+  if (market !== undefined) {
+    const { venue_id, asset_id } = market;
+    return { venue_id, asset_id, amount: amountAt(venue_id) };
+  }
   const [venue] = venues;
   if (trade || listed_only || venue === undefined)
     throw new Error("no market for tests is open: `market set --test` opens one");
-  return { venue_id: venue.venue_id, asset_id: UNLISTED };
+  return { venue_id: venue.venue_id, asset_id: UNLISTED, amount: venue.min_request };
 }
 
-async function tryBook({ taker, maker }: Pair, { venue_id, asset_id }: MarketAsset): Promise<void> {
-  const asset = { venue_id, asset_id };
+async function tryBook({ taker, maker }: Pair, terms: Terms): Promise<void> {
+  const { amount: _, ...asset } = terms;
   const stream = maker.bookStream(asset);
   try {
     await step("socket", () => stream.ready());
     const messages = stream[Symbol.asyncIterator]();
     // Only the maker's USDC is set aside, so an account without tokens will do.
     const request = await step("request", () =>
-      taker.rfq.request({ ...asset, ...TERMS, side: "Ask" }),
+      taker.rfq.request({ ...terms, expires_in_secs: EXPIRES_IN_SECS, side: "Ask" }),
     );
     await step("event", async () => {
       for (;;) {
@@ -122,19 +130,23 @@ async function tryBook({ taker, maker }: Pair, { venue_id, asset_id }: MarketAss
       await maker.rfq.cancelQuote(quote);
       await taker.rfq.cancelRequest(request);
     });
-    if (trade) await tradeBoth({ taker, maker }, asset);
+    if (trade) await tradeBoth({ taker, maker }, terms);
   } finally {
     stream.close();
   }
 }
 
 /** Whoever has a token sells it first and then buys it back. */
-async function tradeBoth(pair: Pair, asset: MarketAsset): Promise<void> {
-  const { balance } = await pair.maker.custody.balance(asset);
-  const sides = balance >= TERMS.amount ? (["Bid", "Ask"] as const) : (["Ask", "Bid"] as const);
+async function tradeBoth(pair: Pair, terms: Terms): Promise<void> {
+  const { balance } = await pair.maker.custody.balance(terms);
+  const sides = balance >= terms.amount ? (["Bid", "Ask"] as const) : (["Ask", "Bid"] as const);
   for (const [index, side] of sides.entries())
     await step(index === 0 ? "trade" : "trade back", async (): Promise<Match> => {
-      const request = await pair.taker.rfq.request({ ...asset, ...TERMS, side });
+      const request = await pair.taker.rfq.request({
+        ...terms,
+        expires_in_secs: EXPIRES_IN_SECS,
+        side,
+      });
       return pair.taker.rfq.accept(await quoteOn(pair.maker, request));
     });
 }

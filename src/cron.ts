@@ -80,7 +80,7 @@ export const TASKS: readonly Task[] = [
   ["deliver_notices", (env) => deliverNotices(env.DB, config(env))],
   ["measure", measure],
   ["tell_holders", tellHolders],
-  ["write_candles", ({ DB }) => writeCandles(DB)],
+  ["write_candles", (env) => writeCandles(env.DB, config(env))],
   // At last what reads or deletes much.
   ["reconcile_recent", async (env) => !(await scanRecent(env.DB, { macKeys: config(env) }))],
   ["reconcile", reconcileNow],

@@ -108,6 +108,12 @@ const VenueSchema = z.object({
   chain: described(z.string(), "Chain of the venue's outcome tokens"),
   outcome_tokens: described(z.string(), "Address of the ERC-1155 contract of the outcome tokens"),
   min_deposit: u256Out(MIN_DEPOSIT),
+  min_request: u256Out(
+    "Smallest request in native units: of the token, or of USDC if its size is in USDC",
+  ),
+  min_priced_trade: u256Out(
+    "Native units of the token from which a trade counts for candles, tickers and the last price",
+  ),
   paused: described(z.boolean(), "Whether new requests, quotes and accepts are rejected for now"),
   taker_fee_bps: described(z.int(), "Fee of the requester in basis points of the trade's cost"),
   maker_fee_bps: described(z.int(), "Fee of the maker in basis points of the trade's cost"),
@@ -178,6 +184,8 @@ function describeConfig(
     venues: settings.VENUES.map((venue) => ({
       ...venue,
       min_deposit: toHex(BigInt(venue.min_deposit)),
+      min_request: toHex(BigInt(venue.min_request)),
+      min_priced_trade: toHex(BigInt(venue.min_priced_trade)),
       paused: paused.venues.includes(venue.venue_id),
     })),
     listed_only: settings.RFQ_LISTED_ONLY === "on",

@@ -102,6 +102,10 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
   client_withdrawal_id_reused: [
     "This client_withdrawal_id was used with other terms. Choose a new one.",
   ],
+  request_amount_limit: [
+    "The amount is below the venue's minimum of 1000000 native units.",
+    { minimum: "0xf4240" },
+  ],
   withdrawal_amount_limit: [
     "The amount is outside the limits of one withdrawal.",
     { minimum: "0xf4240", maximum: "0x174876e800" },

@@ -108,6 +108,8 @@ export const SAMPLE = {
   min_amount: "1000000",
   measured_at: "2026-11-20T09:59:42.000Z",
   min_deposit: "0xf4240",
+  min_priced_trade: "0xf4240",
+  min_request: "0xf4240",
   min_withdrawal: "0xf4240",
   minted_by: "session",
   new_password: "a better horse battery",

@@ -68,6 +68,7 @@ export function localSettings(input: {
     venue_id,
     chain: LOCAL_CHAIN,
     outcome_tokens,
+    min_request: 1,
   }));
   return {
     WEBHOOK_LOOPBACK: "on",

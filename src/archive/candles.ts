@@ -2,6 +2,7 @@
  * Candles of the matches. Each match is added once: by the cron task that moves `candle_cursor`
  * past its minute, or by the release that deletes it before. Both add in the order of time.
  */
+import type { Config } from "../platform/config.ts";
 import { addBounded, boundedSum } from "../platform/bounded-sum.ts";
 import { expr, type Expr, raw, type Sql, sql } from "../platform/sql.ts";
 
@@ -19,12 +20,27 @@ export const NOT_IN_CANDLES: Expr = expr`m.at >= ${CANDLE_CURSOR} * 60000`;
 export const NO_TEST: Expr = expr`NOT EXISTS (SELECT 1 FROM markets k
   WHERE k.asset = m.asset AND k.test = 1)`;
 
+/** Says from which amount on a trade of a venue sets a price. */
+export type PricedFrom = Pick<Config, "VENUES">;
+
+export type PricedDatabase = { readonly db: D1Database; readonly settings: PricedFrom };
+
+/**
+ * Condition on match `m`: it sets prices that others see. A trade of dust does not, because anyone
+ * could buy any last price with it. Trades of a venue that is no longer served all count.
+ */
+export function setsPrice({ VENUES }: PricedFrom): Expr {
+  const least = VENUES.map(({ venue_id, min_priced_trade }) => [venue_id, min_priced_trade]);
+  return expr`${NO_TEST} AND m.amount >= coalesce(${JSON.stringify(Object.fromEntries(least))}
+    ->> substr(m.asset, 1, instr(m.asset, ':') - 1), 1)`;
+}
+
 /** Selects matches `m` as candles of one trade. `tie` orders those of one instant. */
-export function tradesAsCandles(steps: readonly number[], condition: Sql): Sql {
+export function tradesAsCandles(from: PricedFrom, steps: readonly number[], condition: Sql): Sql {
   return sql`SELECT m.asset, s.value AS step, m.at / 60000 / s.value * s.value AS start,
       m.price AS open, m.price AS high, m.price AS low, m.price AS close, m.amount,
       m.usdc_amount, 1 AS trades, m.at AS last_at, m.match_id AS tie
-    FROM matches m CROSS JOIN json_each(${JSON.stringify(steps)}) s WHERE ${condition} AND ${NO_TEST}`;
+    FROM matches m CROSS JOIN json_each(${JSON.stringify(steps)}) s WHERE ${condition} AND ${setsPrice(from)}`;
 }
 
 /** Merges candles of the same asset, step and start. */
@@ -42,8 +58,8 @@ export function mergeCandles(candles: Sql): Sql {
 }
 
 /** Adds the matches `m` that fulfil a condition. They come after those that were added before. */
-export function addToCandles(condition: Sql): Sql {
-  const trades = tradesAsCandles(Object.values(CANDLE_STEPS), condition);
+export function addToCandles(from: PricedFrom, condition: Sql): Sql {
+  const trades = tradesAsCandles(from, Object.values(CANDLE_STEPS), condition);
   return sql`INSERT INTO candles (asset, step, start, open, high, low, close, amount, usdc_amount,
       trades, last_at)
     ${mergeCandles(trades)}

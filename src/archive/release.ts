@@ -36,7 +36,7 @@ import {
   typed,
   uuids,
 } from "../platform/sql.ts";
-import { addToCandles, NOT_IN_CANDLES } from "./candles.ts";
+import { addToCandles, NOT_IN_CANDLES, type PricedFrom } from "./candles.ts";
 import type { SealRef } from "./footer.ts";
 import type { Seal } from "./seal-format.ts";
 import { SEAL } from "./seal-row.ts";
@@ -48,6 +48,7 @@ export type ReleaseContext = {
   readonly lagMs: number;
   /** Matches stay so long after they were made. */
   readonly matchesMs: number;
+  readonly settings: PricedFrom;
   /** Tests name fewer. */
   readonly perSlice?: number;
   readonly failpoint?: Failpoint | undefined;
@@ -241,7 +242,7 @@ function releaseMatches(
   group: Group,
   { number, sha256 }: Next,
   seal: Seal,
-  { matchesMs }: ReleaseContext,
+  { matchesMs, settings }: ReleaseContext,
 ): Step {
   const matches = uuids(seal.matches.map((row) => row.match_id));
   const applied = sealIs(number, expr`matches_released_at = ${group.at}`);
@@ -253,7 +254,7 @@ function releaseMatches(
           AND last_at + ${matchesMs} <= ${group.at}
           AND matches = (SELECT count(*) FROM matches WHERE match_id IN (${matches}))`,
       addVenueDays(sql`m.match_id IN (${matches}) AND ${applied}`),
-      addToCandles(sql`m.match_id IN (${matches}) AND ${NOT_IN_CANDLES} AND ${applied}`),
+      addToCandles(settings, sql`m.match_id IN (${matches}) AND ${NOT_IN_CANDLES} AND ${applied}`),
       sql`DELETE FROM matches WHERE match_id IN (${matches}) AND ${applied}`,
     ],
   };

@@ -165,7 +165,9 @@ export class Sealer extends DurableObject<Env> {
     failpoint: Failpoint | undefined,
   ): Promise<boolean> {
     const { DB, ARCHIVE } = this.env;
-    const released = await releaseRound({ db: DB, bucket: ARCHIVE, lagMs, matchesMs, failpoint });
+    const settings = config(this.env);
+    const place = { db: DB, bucket: ARCHIVE, settings };
+    const released = await releaseRound({ ...place, lagMs, matchesMs, failpoint });
     if (released.status === "mismatch")
       await raiseAlert(DB, "archive_damaged", SEALER_NAME, released.detail);
     if (released.status === "mismatch" || released.status === "idle") return false;

@@ -4,7 +4,7 @@ import { readAssetKey } from "../assets/asset.ts";
 import type { ColdEntries } from "../ledger/cold-entries.ts";
 import type { LedgerFilter } from "../ledger/filter.ts";
 import { type EntryRow, NEWEST, readEntries } from "../ledger/history.ts";
-import { type Page, DEFAULT_PAGE } from "../http/cursor.ts";
+import { type Page, DEFAULT_PAGE, examining } from "../http/cursor.ts";
 import { NANOS_PER_MS } from "../http/fields.ts";
 import { readUuid } from "../platform/sql.ts";
 import type { Venue } from "../platform/venues.ts";
@@ -48,8 +48,10 @@ export async function listEntries(
   const limit = query.limit ?? DEFAULT_PAGE;
   if (limit === 0) return { items: [], next_cursor: query.last_cursor?.text ?? null };
   const page = { before: query.last_cursor?.before ?? NEWEST, limit };
-  const { rows, next } = await readEntries(db, userId, filterOf(query, venues), page, cold);
-  return { items: rows.map(entryView), next_cursor: next === null ? null : String(next) };
+  const filter = filterOf(query, venues);
+  const { rows, next, examined } = await readEntries(db, userId, filter, page, cold);
+  const shown = { items: rows.map(entryView), next_cursor: next === null ? null : String(next) };
+  return examining(shown, examined);
 }
 
 function entryView(row: EntryRow): EntryWire {

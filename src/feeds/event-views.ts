@@ -14,6 +14,12 @@ export const WEBHOOK_TYPES = Object.keys(EVENT_VIEWS.views).filter((type) =>
   ),
 );
 
+export function codesOfTypes(types: readonly string[]): number[] {
+  return [...EVENT_VIEWS.kinds]
+    .filter(([, { type }]) => types.includes(type))
+    .map(([code]) => code);
+}
+
 export const typeOf = (event: StoredEvent) => readEvent(EVENT_VIEWS.kinds, event).type;
 
 /** Only the tape has `trade.printed`. The parties of a trade receive `match.created`. */

@@ -1,10 +1,11 @@
 /** Pages of an account stream, for readers that poll instead of holding a socket. */
+import { examining } from "../http/cursor.ts";
 import { problem, type Problem } from "../platform/problem.ts";
 import { MAX_EXAMINED } from "../rfq/examined-page.ts";
 import { accountStream } from "../streams/event-log.ts";
 import { type EventMessage, eventMessage } from "../streams/render.ts";
-import { EventsMissing, eventsBetween, goneReason, pollStream } from "../streams/replay.ts";
-import { EVENT_VIEWS } from "./event-views.ts";
+import { EventsMissing, goneReason, pollStream, readEvents } from "../streams/replay.ts";
+import { codesOfTypes, EVENT_VIEWS } from "./event-views.ts";
 
 type EventsQuery = {
   readonly since?: number | undefined;
@@ -26,24 +27,21 @@ export async function listEvents(
   const after = since ?? head.firstKept - 1;
   const gone = goneReason(after, head);
   if (gone !== undefined) throw eventsGone(gone, head.lastSeq);
-  const examined = types === undefined || limit === 0 ? limit : MAX_EXAMINED;
-  const upTo = Math.min(head.lastSeq, after + examined);
-  const items: EventMessage[] = [];
-  const pageTo = (seq: number) => ({ items, next_since: seq, last_seq: head.lastSeq });
+  const pageTo = (seq: number, items: EventMessage[] = []) =>
+    examining({ items, next_since: seq, last_seq: head.lastSeq }, seq - after);
+  const upTo = Math.min(head.lastSeq, after + (types === undefined ? limit : MAX_EXAMINED));
+  if (limit === 0) return pageTo(after);
+  const codes = types === undefined ? undefined : codesOfTypes(types);
   try {
-    for await (const events of eventsBetween(db, stream, { after, upTo })) {
-      for (const event of events) {
-        const message = eventMessage(EVENT_VIEWS, event);
-        if (types?.includes(message.type) !== false) items.push(message);
-        if (items.length === limit) return pageTo(event.seq);
-      }
-    }
+    const events = await readEvents(db, stream, { after, upTo, codes, limit });
+    const items = events.map((event) => eventMessage(EVENT_VIEWS, event));
+    const last = items.length === limit ? events.at(-1)?.seq : undefined;
+    return pageTo(last ?? upTo, items);
   } catch (error) {
     if (error instanceof EventsMissing)
       throw eventsGone("events after since are missing", head.lastSeq);
     throw error;
   }
-  return pageTo(upTo);
 }
 
 function eventsGone(reason: string, lastSeq: number): Problem {

@@ -34,6 +34,9 @@ export const limitField = integer(0, UINT32_MAX)
   .default(DEFAULT_PAGE)
   .meta({ ...LIMIT_DOCUMENTED, default: DEFAULT_PAGE });
 
+/** Cursors that name their list on the wire, so that no other list takes them for its own. */
+const NAMED = new WeakSet<object>();
+
 /** Spread into a query schema: `z.strictObject({ venue_id: venue.optional(), ...timeIdPage })`. */
 export const timeIdPage = pageFields(
   z.tuple([z.int().min(0), z.uuid()]).transform(([at, id]): TimeId => ({ at, id })),
@@ -56,7 +59,40 @@ export function pageFields<Position>(position: z.ZodType<Position, unknown[]>) {
       description: "The `next_cursor` of the previous page",
     },
   );
-  return { limit: limitField, last_cursor: last_cursor.optional() };
+  const field = last_cursor.optional();
+  NAMED.add(field);
+  return { limit: limitField, last_cursor: field };
+}
+
+/** Whether the cursors of a query name their list. Those of the ledger are entry ids. */
+export function hasNamedCursor(query: z.ZodType | undefined): boolean {
+  if (!(query instanceof z.ZodObject)) return false;
+  const field: unknown = query.shape["last_cursor"];
+  return typeof field === "object" && field !== null && NAMED.has(field);
+}
+
+export function nameCursor(list: string, cursor: string): string {
+  return `${list}-${cursor}`;
+}
+
+/** The cursor without the name of its list. Empty, which no list accepts, if it names another. */
+export function unnameCursor(list: string, cursor: string): string {
+  return cursor.startsWith(`${list}-`) ? cursor.slice(list.length + 1) : "";
+}
+
+/** Of pages for which more records were examined than they show. */
+const examinedFor = new WeakMap<object, number>();
+
+/** Says how many records were examined for a page. The limit of its caller is charged for them. */
+export function examining<Shown extends object>(page: Shown, records: number): Shown {
+  examinedFor.set(page, records);
+  return page;
+}
+
+/** The records that were examined for a response. */
+export function recordsExamined(response: object): number {
+  const items = "items" in response && Array.isArray(response.items) ? response.items.length : 0;
+  return Math.max(items, examinedFor.get(response) ?? 0);
 }
 
 export function fetchCount(page: { readonly limit: number }): number {

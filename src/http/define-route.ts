@@ -6,12 +6,14 @@ import { VENUE_ID } from "../platform/venues.ts";
 import { type FieldError, invalidRequest, problem } from "../platform/problem.ts";
 import { respond } from "./edge.ts";
 import { QueryText } from "./fields.ts";
-import { limitActor, limitAddress } from "./rate-limit.ts";
+import { hasNamedCursor, nameCursor, unnameCursor } from "./cursor.ts";
+import { chargeRead, limitActor, limitAddress } from "./rate-limit.ts";
 import * as read from "./request.ts";
 import type { EdgeContext, RequestContext } from "./request-context.ts";
 import { jsonResponse, ownResponse } from "./respond.ts";
 import {
   type Api,
+  type Documented,
   type NoFields,
   Reply,
   type RouteDefinition,
@@ -105,7 +107,20 @@ async function serve<
   const status = definition.status ?? 200;
   if (result instanceof Reply)
     return jsonResponse(result.body, result.status ?? status, result.headers);
-  return jsonResponse(result, status);
+  const charged = chargeRead(c.env, settings, { context, actor, response: result });
+  if (charged !== undefined) context.waitUntil(charged);
+  return jsonResponse(withNamedCursor(definition, result), status);
+}
+
+/** A page whose cursor names its operation. */
+function withNamedCursor(
+  { query, operationId }: Pick<Documented, "query" | "operationId">,
+  page: unknown,
+): unknown {
+  if (!hasNamedCursor(query) || typeof page !== "object" || page === null) return page;
+  const cursor = "next_cursor" in page ? page.next_cursor : null;
+  if (typeof cursor !== "string") return page;
+  return { ...page, next_cursor: nameCursor(operationId, cursor) };
 }
 
 /** Safe cast: `Authenticate` has checked that the credential is of the route's kind. */
@@ -123,7 +138,7 @@ type Input<Query extends z.ZodType, Body extends z.ZodType, Fields extends z.Zod
 function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields extends z.ZodObject>(
   definition: Pick<
     RouteDefinition<Query, Body, Fields, z.ZodType, Credential>,
-    "method" | "query" | "body" | "fields" | "idempotent"
+    "method" | "operationId" | "query" | "body" | "fields" | "idempotent"
   >,
   incoming: { request: Request; bytes: Uint8Array; actor: Actor | undefined; settings: Config },
 ): Input<Query, Body, Fields> {
@@ -150,6 +165,9 @@ function readInput<Query extends z.ZodType, Body extends z.ZodType, Fields exten
     const place = (name: string) => read.placeOf(name, inQuery, body);
     input.fields = inBody && check(definition.fields, merged, place);
   } else {
+    const { last_cursor: cursor } = inQuery;
+    if (cursor instanceof QueryText && hasNamedCursor(definition.query))
+      inQuery["last_cursor"] = new QueryText(unnameCursor(definition.operationId, cursor.text));
     input.query = check(definition.query ?? NO_FIELDS, inQuery, "query");
     if (definition.idempotent === true)
       input.idempotencyKey = takeIdempotencyKey(request, inBody, actor, errors);

@@ -66,7 +66,11 @@ export const ProblemSchema = z
       hexAmount,
       "With `insufficient_funds`, `key_limit` and `account_limit`: the required amount",
     ),
-    minimum: extension(hexAmount, "With `withdrawal_amount_limit`: the minimum of one withdrawal"),
+    minimum: extension(
+      hexAmount,
+      "With `withdrawal_amount_limit` and `request_amount_limit`: the minimum of one withdrawal " +
+        "or request",
+    ),
     maximum: extension(
       hexAmount.nullable(),
       "With `withdrawal_amount_limit`: the maximum of one withdrawal. With `key_limit` and " +

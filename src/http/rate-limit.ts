@@ -7,6 +7,8 @@
  * that for its credential. More keys or sessions give a user no larger budget.
  */
 import { type Actor, credentialIdOf } from "../platform/actor.ts";
+import { recordsExamined } from "./cursor.ts";
+import type { RequestContext } from "./request-context.ts";
 import type { Config } from "../platform/config.ts";
 import { Problem, type ProblemData } from "../platform/problem.ts";
 import { blockOf, networkOf } from "./ip-range.ts";
@@ -54,11 +56,15 @@ export function limitAddress(
   settings: Config,
   clientIp: string | undefined,
 ): Promise<void> {
+  return limitRates(env, settings, addressCounts(clientIp));
+}
+
+function addressCounts(clientIp: string | undefined): Count[] {
   const block = blockOf(clientIp);
-  return limitRates(env, settings, [
+  return [
     { policy: ADDRESS, key: networkOf(clientIp) },
     ...(block === undefined ? [] : [{ policy: BLOCK, key: block }]),
-  ]);
+  ];
 }
 
 /** Counts a request for its user and credential. `units`: the requests whose work it does. */
@@ -69,12 +75,44 @@ export function limitActor(
   actor: Actor,
   units = 1,
 ): Promise<void> {
+  return limitRates(env, settings, actorCounts(name, actor), units);
+}
+
+function actorCounts(name: RateClass, actor: Actor): Count[] {
   const { user, credential } = RATE_CLASSES[name];
-  const counts = [
+  return [
     { policy: credential, key: credentialIdOf(actor) },
     { policy: user, key: actor.userId },
   ];
-  return limitRates(env, settings, counts, units);
+}
+
+/** A read of more records counts as several requests. */
+export const RECORDS_PER_UNIT = 100;
+/** The binding counts one at a time. */
+const MAX_UNITS = 50;
+
+/**
+ * Counts a read of many records as further requests: of its user, or without one of its address.
+ * They delay the next requests, as this one has its response. Undefined for a small read.
+ */
+export function chargeRead(
+  env: object,
+  settings: Config,
+  {
+    context,
+    actor,
+    response,
+  }: { context: RequestContext; actor: Actor | undefined; response: unknown },
+): Promise<unknown> | undefined {
+  if (typeof response !== "object" || response === null) return undefined;
+  const units = Math.min(MAX_UNITS, Math.ceil(recordsExamined(response) / RECORDS_PER_UNIT));
+  if (units <= 1) return undefined;
+  const { rateClass, clientIp } = context;
+  const counts =
+    actor === undefined || rateClass === undefined
+      ? addressCounts(clientIp)
+      : actorCounts(rateClass, actor);
+  return countRates(env, settings, counts, units - 1);
 }
 
 /** Counts a refused command or upgrade. Returns `rate_limited` for the next one at the limit. */

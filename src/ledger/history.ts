@@ -25,6 +25,8 @@ export type EntryPage = {
   readonly rows: readonly EntryRow[];
   /** The page continues below this position; null if no more entries match. */
   readonly next: bigint | null;
+  /** Entries that were read for it. */
+  readonly examined: number;
 };
 type PageRequest = { readonly before: bigint; readonly limit: number };
 
@@ -36,11 +38,11 @@ export async function readEntries(
   { before, limit }: PageRequest,
   cold: ColdEntries = UNREACHABLE,
 ): Promise<EntryPage> {
-  if (selectsNothing(filter)) return { rows: [], next: null };
+  if (selectsNothing(filter)) return { rows: [], next: null, examined: 0 };
   // One more than asked for shows whether more follow.
   const page = { before, limit: limit + 1 };
   const here = await readRows(db, userId, filter, page);
-  const { rows, before: unsearched } = await withArchived(here, filter, page, cold);
+  const { rows, before: unsearched, examined } = await withArchived(here, filter, page, cold);
   const ends = rows.length <= limit && unsearched === null;
   if (!isContinuous(rows, filter, ends)) {
     log("error", "history.cut", { user_id: userId });
@@ -49,7 +51,8 @@ export async function readEntries(
   const shown = rows.slice(0, limit).map(withReasonName);
   const last = shown[limit - 1];
   const more = rows.length > limit || unsearched !== null;
-  return { rows: shown, next: more && last !== undefined ? BigInt(last.entry_id) : unsearched };
+  const next = more && last !== undefined ? BigInt(last.entry_id) : unsearched;
+  return { rows: shown, next, examined };
 }
 
 /**
@@ -71,29 +74,34 @@ function isContinuous(rows: readonly CodedRow[], filter: LedgerFilter, ends: boo
 }
 
 /** Rows of the database, and what the archive may have beside them. */
-type Here = ColdRows & { readonly archive: Archived };
+type Here = Searched & { readonly archive: Archived };
+type Searched = ColdRows & { readonly examined: number };
+
+/** What a page of the archive costs its caller, as it opens blocks of so many. */
+const ARCHIVED_ENTRIES = 500;
 
 /** Adds the entries that are only in the archive to those of the database. */
 async function withArchived(
-  { rows, before: unsearched, archive }: Here,
+  { rows, before: unsearched, archive, examined: examinedHere }: Here,
   filter: LedgerFilter,
   page: PageRequest,
   cold: ColdEntries,
-): Promise<ColdRows> {
+): Promise<Searched> {
   if (rows.length >= page.limit || unsearched !== null || archive.archived !== 1)
-    return { rows, before: unsearched };
+    return { rows, before: unsearched, examined: examinedHere };
+  const examined = examinedHere + ARCHIVED_ENTRIES;
   const [newest] = rows;
   const last = rows.at(-1);
   if (filter.refId === undefined) {
     // The database was read above the archived part, and completely.
     const before = last === undefined ? page.before : BigInt(last.entry_id);
     const older = await cold.read(filter, { before, limit: page.limit - rows.length });
-    return { ...older, rows: rows.concat(older.rows) };
+    return { ...older, rows: rows.concat(older.rows), examined };
   }
   // A record that has moved above the archived part is here as a whole. Of another one, the
   // transfers that are held may be here as well as in the archive.
   if (newest !== undefined && newest.entry_id >= 2 * (archive.delivered + 1))
-    return { rows, before: null };
+    return { rows, before: null, examined: examinedHere };
   const older = await cold.read(filter, page);
   const byId = new Map(rows.concat(older.rows).map((row) => [row.entry_id, row]));
   return {
@@ -103,6 +111,7 @@ async function withArchived(
       .toSorted((a, b) => b.entry_id - a.entry_id)
       .slice(0, page.limit),
     before: older.before,
+    examined,
   };
 }
 
@@ -129,6 +138,7 @@ async function readRows(
   return {
     rows: rows.filter(({ fits = 1 }) => fits === 1),
     before: last?.merged_count === examined ? BigInt(last.entry_id) : null,
+    examined: last?.merged_count ?? rows.length,
     archive,
   };
 }

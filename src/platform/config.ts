@@ -61,12 +61,19 @@ const Chain = z.strictObject({
   default: z.boolean().default(false),
 });
 
+/** By default one token or one USDC. */
+const minTrade = z.int().min(1).max(100_000_000_000).default(1_000_000);
+
 const VenueSetting = z.strictObject({
   venue_id: z.string().regex(VENUE_ID),
   chain: z.string(),
   outcome_tokens: address,
   /** In native units of each outcome token. */
   min_deposit: minDeposit,
+  /** In native units of the token, or of USDC for a request in money. */
+  min_request: minTrade,
+  /** In native units. A smaller trade sets no price that others see. */
+  min_priced_trade: minTrade,
   taker_fee_bps: z.int().min(0).max(1_000).default(0),
   maker_fee_bps: z.int().min(0).max(1_000).default(0),
 });

@@ -43,6 +43,7 @@ const PROBLEMS = {
   request_not_open: [409, "The request is not open"],
   request_expired: [409, "The request has expired"],
   no_quote_within: [409, "No open quote has this price or a better one"],
+  request_amount_limit: [409, "The request is too small"],
   replace_mismatch: [409, "The quote to replace is of another request or side"],
   side_mismatch: [409, "The quote's side is not the request's"],
   own_request: [409, "A requester cannot quote their own request"],

@@ -6,7 +6,14 @@
  * cursor is the last record that it examined.
  */
 import type { Venue } from "../platform/venues.ts";
-import { encodeCursor, fetchCount, type PageQuery, pageOf, type TimeId } from "../http/cursor.ts";
+import {
+  encodeCursor,
+  examining,
+  fetchCount,
+  type PageQuery,
+  pageOf,
+  type TimeId,
+} from "../http/cursor.ts";
 import { bareId } from "../archive/ask-history.ts";
 import { coldPage, type Left, leftOf, type RecordArchive } from "../archive/cold-records.ts";
 import { isOlder, type RecordFilter, type SealedRecord } from "../archive/record-page.ts";
@@ -51,6 +58,9 @@ type ColdList<Row> = {
 /** Rows in order. All that fit are listed down to `completeTo`; null: to the last one. */
 type Part<Row> = { readonly rows: readonly Row[]; readonly completeTo: TimeId | null };
 
+/** What a page of the archive costs its caller, as it opens blocks of so many. */
+const ARCHIVED_RECORDS = 500;
+
 /** A page of own records, of the database and the archive. One that is leaving may be in both. */
 export async function examinedPage<Row, Item>(
   archive: RecordArchive,
@@ -64,10 +74,11 @@ export async function examinedPage<Row, Item>(
   const newest = left?.[cold?.filter.kind ?? "requests"] ?? null;
   const isNewer = here.completeTo !== null && here.completeTo.at > (newest ?? 0);
   if (cold === undefined || left === undefined || newest === null || isNewer)
-    return pageTo(page, list, here);
-  if (newest < (cold.filter.from ?? 0)) return pageTo(page, list, here);
+    return examining(pageTo(page, list, here), here.examined);
+  if (newest < (cold.filter.from ?? 0)) return examining(pageTo(page, list, here), here.examined);
   const there = await readCold(archive, { userId, left }, page, cold);
-  return pageTo(page, list, merge(here, there, position));
+  const found = pageTo(page, list, merge(here, there, position));
+  return examining(found, here.examined + ARCHIVED_RECORDS);
 }
 
 /** One batch, so that all see the same records. */
@@ -76,26 +87,29 @@ async function readHere<Row, Item>(
   userId: string,
   page: PageQuery<TimeId>,
   { rows, order, filters, position, cold }: ExaminedList<Row, Item>,
-): Promise<Part<Row> & { readonly left: Left | undefined }> {
+): Promise<Part<Row> & { readonly left: Left | undefined; readonly examined: number }> {
   const examined = sql`SELECT * FROM (${rows(MAX_EXAMINED)})`;
   const [left, last, matching] = await batch(db, [
     cold === undefined ? NO_ROW : leftOf(userId),
     filters.length === 0
       ? NO_ROW
-      : sql`${examined} ORDER BY ${order} LIMIT 1 OFFSET ${MAX_EXAMINED - 1}`,
+      : // The row with the largest number, as SQLite defines bare columns beside max().
+        sql`SELECT *, max(place) AS examined FROM (
+          SELECT *, row_number() OVER (ORDER BY ${order}) AS place FROM (${rows(MAX_EXAMINED)}))`,
     filters.length === 0
       ? rows(fetchCount(page))
       : sql`${examined} WHERE ${and(filters)} ORDER BY ${order} LIMIT ${fetchCount(page)}`,
   ]);
   // Safe casts: the statements select these columns.
   const found = matching as Row[];
-  const [end] = last as Row[];
+  const [end] = last as (Row & { readonly examined: number | null })[];
   const extra = found[page.limit];
-  const until = extra ?? end;
+  const until = extra ?? (end?.examined === MAX_EXAMINED ? end : undefined);
   return {
     rows: found,
     completeTo: until === undefined ? null : position(until),
     left: (left as Left[])[0],
+    examined: end?.examined ?? 0,
   };
 }
 

@@ -1,6 +1,11 @@
 /** What a user holds of each outcome token, what its trades cost and brought, and its value. */
 import { toHex } from "../assets/amount.ts";
-import { CANDLE_STEPS } from "../archive/candles.ts";
+import {
+  CANDLE_STEPS,
+  NOT_IN_CANDLES,
+  type PricedDatabase,
+  setsPrice,
+} from "../archive/candles.ts";
 import { assetKey } from "../assets/asset.ts";
 import * as z from "zod";
 import { fetchCount, type Page, pageFields, type PageQuery, pageOf } from "../http/cursor.ts";
@@ -13,7 +18,7 @@ import { assetView } from "./rfq-records.ts";
 type PositionRow = TradeSums & {
   /** Of the asset's market. */
   readonly result: number | null;
-  /** Of the newest match of the asset, or of its newest candle. */
+  /** Of the newest match of the asset that is in no candle yet, or of its newest candle. */
   readonly last_price: number | null;
   readonly last_at: number | null;
 };
@@ -26,7 +31,7 @@ export const positionPage = pageFields(
 const SCALE = 1_000_000n;
 
 export async function listPositions(
-  db: D1Database,
+  { db, settings }: PricedDatabase,
   userId: string,
   filter: BookFilter,
   page: PageQuery<string>,
@@ -34,11 +39,12 @@ export async function listPositions(
   const range = { ...rangeOf(filter), after: page.last_cursor?.position ?? "" };
   const rows = await all<PositionRow>(
     db,
-    sql`SELECT p.*, k.result, coalesce(m.price, c.close) AS last_price, coalesce(m.at, c.last_at) AS last_at
+    sql`SELECT p.*, k.result, coalesce(n.price, c.close) AS last_price, coalesce(n.at, c.last_at) AS last_at
       FROM (${tradedAssets(userId, { ...range, limit: fetchCount(page) })}) p
-      LEFT JOIN matches m ON m.match_id = (SELECT n.match_id FROM matches n
-        WHERE substr(n.asset, -16) = substr(p.asset, -16) AND n.asset = p.asset
-        ORDER BY n.at DESC, n.match_id DESC LIMIT 1)
+      LEFT JOIN matches n ON n.match_id = (SELECT m.match_id FROM matches m
+        WHERE substr(m.asset, -16) = substr(p.asset, -16) AND m.asset = p.asset
+          AND ${NOT_IN_CANDLES} AND ${setsPrice(settings)}
+        ORDER BY m.at DESC, m.match_id DESC LIMIT 1)
       LEFT JOIN candles c ON c.asset = p.asset AND c.step = ${literal(CANDLE_STEPS["1d"])}
         AND c.start = (SELECT max(d.start) FROM candles d
           WHERE d.asset = p.asset AND d.step = ${literal(CANDLE_STEPS["1d"])})

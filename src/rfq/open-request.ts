@@ -9,7 +9,8 @@ import {
   dailyUse,
 } from "../platform/daily-limit.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
-import { atom, type Expr, expr, join, raw, sql, uuid } from "../platform/sql.ts";
+import { atom, type Expr, expr, FALSE, join, raw, sql, TRUE, uuid } from "../platform/sql.ts";
+import { toHex } from "../assets/amount.ts";
 import { type OpenRequest, refused, reject, type Result } from "./command.ts";
 import { type EarlierFacts, earlierFacts, keyIsUnused, keyRow } from "./idempotency.ts";
 import { saveWithRequest } from "./standing-accept.ts";
@@ -92,6 +93,7 @@ function preconditions(
       expr: expr`NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ${venue})`,
       reject: () => venuePaused(venue),
     },
+    largeEnough(command, settings),
     storageLeft,
     {
       expr: expr`(SELECT count(*) FROM requests
@@ -110,6 +112,24 @@ function preconditions(
       reject: () => undefined,
     },
   ];
+}
+
+/** A quote on a request in money is for at least as many tokens, because none costs above 1 USDC. */
+function largeEnough(
+  { asset, amount, usdcAmount }: OpenRequest,
+  { VENUES }: Config,
+): Precondition<unknown, Result> {
+  const venue = readAssetKey(asset)?.venue;
+  const minimum = BigInt(VENUES.find(({ venue_id }) => venue_id === venue)?.min_request ?? 1);
+  return {
+    expr: BigInt(amount ?? usdcAmount ?? 0) >= minimum ? TRUE : FALSE,
+    reject: () =>
+      reject(
+        "request_amount_limit",
+        `The amount is below the venue's minimum of ${minimum} native units.`,
+        { minimum: toHex(minimum) },
+      ),
+  };
 }
 
 /** A request gives nothing, but its venue is bound. */

@@ -6,6 +6,8 @@ import { described, timestamp } from "../http/fields.ts";
 import { type BookFilter, MAX_EXAMINED, type Period } from "./examined-page.ts";
 
 export const READ = { tag: "RFQ", method: "get", credential: "any", scope: "read" } as const;
+/** What names no person needs no credential. */
+export const PUBLIC = { tag: "RFQ", method: "get", credential: "public" } as const;
 export const TRADE = { tag: "RFQ", credential: "any", scope: "trade" } as const;
 
 const bookFilter = { venue_id: venueField.optional(), asset_id: assetId.optional() };

@@ -9,7 +9,7 @@ import { windowsOf } from "../platform/windows.ts";
 import { getMatch, getQuote, getRequest } from "./get-records.ts";
 import { listPositions, positionPage } from "./list-positions.ts";
 import { listTrades } from "./list-trades.ts";
-import { bookOf, bookQuery, inOrder, period, READ } from "./query-fields.ts";
+import { bookOf, bookQuery, inOrder, period, PUBLIC, READ } from "./query-fields.ts";
 import { Match, Position, Quote, RequestItem, Trade } from "./schemas.ts";
 
 export function registerRecordRoutes(api: Api): void {
@@ -67,7 +67,7 @@ function registerRecords(api: Api): void {
 
 function registerTrades(api: Api): void {
   route(api, {
-    ...READ,
+    ...PUBLIC,
     path: "/rfq/get-trades",
     operationId: "listTrades",
     summary: "List everyone's trades of the last 24 hours, newest first",
@@ -88,6 +88,7 @@ function registerTrades(api: Api): void {
     description: "Sorted by venue and asset. Deposits and withdrawals change no sum.",
     query: bookQuery({}, positionPage),
     response: pageSchema(Position),
-    handler: ({ db, actor, query }) => listPositions(db, actor.userId, bookOf(query), query),
+    handler: ({ db, settings, actor, query }) =>
+      listPositions({ db, settings }, actor.userId, bookOf(query), query),
   });
 }

@@ -93,6 +93,7 @@ function registerRequestRoutes(api: Api): void {
       "deadline_passed",
       "market_closed",
       "venue_paused",
+      "request_amount_limit",
       "open_request_limit",
       "daily_limit",
       "key_limit",

@@ -1,6 +1,6 @@
 /** What a new subscriber receives before live messages: a snapshot, or events after `since`. */
 import { NOW } from "../platform/commit.ts";
-import { all, batch, type Sql, sql } from "../platform/sql.ts";
+import { all, batch, expr, type Sql, sql, TRUE } from "../platform/sql.ts";
 import { ACTIVE_WITHIN_MS, openStreams } from "../platform/announce.ts";
 import type { StreamEvent } from "./event-log.ts";
 
@@ -127,12 +127,41 @@ export async function* eventsBetween(
   }
 }
 
+type EventRange = {
+  readonly after: number;
+  readonly upTo: number;
+  /** Of the types that are wanted. Undefined: of all. */
+  readonly codes: readonly number[] | undefined;
+  readonly limit: number;
+};
+
+/** Up to `limit` events in (after, upTo], oldest first. Throws `EventsMissing` on a gap there. */
+export async function readEvents(
+  db: D1Database,
+  stream: string,
+  { after, upTo, codes, limit }: EventRange,
+): Promise<readonly StreamEvent[]> {
+  const wanted =
+    codes === undefined
+      ? TRUE
+      : expr`e.code IN (SELECT value FROM json_each(${JSON.stringify(codes)}))`;
+  // Safe cast: the columns of the two statements.
+  const [[kept], events] = (await batch(db, [
+    sql`SELECT coalesce(sum(min(r.last_seq, ${upTo}) - max(r.first_seq - 1, ${after})), 0) AS events
+      FROM streams s CROSS JOIN event_runs r ON r.stream_id = s.stream_id
+      WHERE s.name = ${stream} AND r.last_seq > ${after} AND r.first_seq <= ${upTo}`,
+    eventsAfter(stream, after, sql`e.seq <= ${upTo} AND ${wanted}`, limit),
+  ])) as [[{ events: number }], StreamEvent[]];
+  if (kept.events !== upTo - after) throw new EventsMissing(stream, after);
+  return events;
+}
+
 /** A page of the events after a number, oldest first, that also fulfil `and`. */
-function eventsAfter(stream: string, after: number, and: Sql): Sql {
+function eventsAfter(stream: string, after: number, and: Sql, limit = PAGE): Sql {
   return sql`SELECT s.name AS stream, e.seq, e.at, e.ids, e.body
     FROM streams s CROSS JOIN stream_events e ON e.stream_id = s.stream_id
     WHERE s.name = ${stream} AND e.run_seq > ${after} AND e.seq > ${after} AND ${and}
-    ORDER BY e.run_seq, e.seq LIMIT ${PAGE}`;
+    ORDER BY e.run_seq, e.seq LIMIT ${limit}`;
 }
 
 /** Frames of at most 256 KiB, each with a list for each part; one frame if there are no records. */

@@ -4,6 +4,7 @@
  */
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
+import { config } from "../../src/platform/config.ts";
 import { beforeAll, expect, it, vi } from "vitest";
 import { coldEntries, historyName } from "../../src/archive/ask-history.ts";
 import { releaseRound } from "../../src/archive/release.ts";
@@ -64,7 +65,8 @@ async function allPages(
 }
 
 async function release(): Promise<void> {
-  const round = () => releaseRound({ db, bucket: sealing.bucket, lagMs: 0, matchesMs: 0 });
+  const round = () =>
+    releaseRound({ db, bucket: sealing.bucket, settings: config(env), lagMs: 0, matchesMs: 0 });
   while ((await round()).status !== "idle");
 }
 

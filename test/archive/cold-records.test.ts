@@ -36,7 +36,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const DAY_MS = 86_400_000;
 const round = (matchesMs: number) =>
-  releaseRound({ db, bucket: sealing.bucket, lagMs: 0, matchesMs });
+  releaseRound({ db, bucket: sealing.bucket, settings: config(env), lagMs: 0, matchesMs });
 
 async function releaseAll(): Promise<void> {
   while ((await round(0)).status !== "idle");

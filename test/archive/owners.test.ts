@@ -113,7 +113,15 @@ it.each(SHORTER.slice(0, rounds(2, SHORTER.length)))(
     await commitCommand(book, command.cancelQuote(maker, later.quoteId), db);
     await sealing.sealAll();
     while (
-      (await releaseRound({ db, bucket: sealing.bucket, lagMs: 0, matchesMs: 0 })).status !== "idle"
+      (
+        await releaseRound({
+          db,
+          bucket: sealing.bucket,
+          settings: settings(),
+          lagMs: 0,
+          matchesMs: 0,
+        })
+      ).status !== "idle"
     );
     const hot = command.placeQuote(maker, openRequestId, 840_000, 300);
     await commitCommand(book, hot, db);

@@ -293,7 +293,9 @@ it("pages events without showing how many events others caused", async () => {
   for (let made = 0; made < 3; made++) await newKey(user, ["read"]);
   const path = "/auth/get-audit-events?limit=1";
   const { items, next_cursor: cursor } = (await apiOf(user).get(path)).json;
-  const position: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
+  const [list, place] = cursor.split("-");
+  expect(list).toBe("listAuditEvents");
+  const position: unknown = JSON.parse(Buffer.from(place, "base64url").toString());
   expect(position).toEqual([items[0].audit_event_id]);
   const next = `${path}&last_cursor=${cursor}`;
   expect((await apiOf(user).get(next)).json["items"]).toHaveLength(1);

@@ -65,7 +65,7 @@ const bytes = (...parts: (string | number[])[]) =>
     ),
   );
 
-/** Any text is a well-formed ticket, and any visible text a label. */
+/** Any text is a well-formed ticket, and any visible text a label or a category. */
 const ANY_TEXT: ReadonlySet<string> = new Set(["ticket", "label", "q", "category"]);
 
 function queryCases({ path, query }: Endpoint): Omit<Case, "sent">[] {

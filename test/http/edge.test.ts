@@ -6,10 +6,12 @@ import { createApp } from "../../src/app.ts";
 import { newKeyId } from "../../src/auth/mark.ts";
 import { config } from "../../src/platform/config.ts";
 import { OutcomeUnknown } from "../../src/platform/commit.ts";
+import { sql } from "../../src/platform/sql.ts";
 import { describeApi } from "../../scripts/openapi/describe.ts";
 import { route, streamRoute } from "../../src/http/define-route.ts";
 import { integer, uuidField } from "../../src/http/fields.ts";
 import {
+  anyIp,
   apiOf,
   app as fullApp,
   BASE,
@@ -22,6 +24,8 @@ import {
   settings,
   sign,
 } from "../support/http.ts";
+import { writeNotices } from "../support/events.ts";
+import { edit } from "../support/ledger.ts";
 import { newKey, newUser } from "../support/users.ts";
 import { reply } from "../../src/http/route-definition.ts";
 import wranglerText from "../../wrangler.toml?raw";
@@ -465,6 +469,38 @@ it("leaves a user budget although one credential runs away", async () => {
     const session = await send("/auth/whoami", { headers: bearer(user.token), env: on });
     expect(session.status).toBe(expected);
   }
+});
+
+it("counts a read of many records as several requests, of its user or its address", async () => {
+  const user = await newUser();
+  await writeNotices(user, 1_001);
+  const { counts, on } = countingLimiters();
+  const ip = anyIp();
+  const headers = { ...bearer(user.token), "cf-connecting-ip": ip };
+  const { last_seq: last } = await (
+    await send("/account/events?limit=0", { headers, env: on })
+  ).json<{ last_seq: number }>();
+  counts.clear();
+  // One event fits, and 1 001 are examined.
+  const query = `since=${last - 1_001}&types=deposit.credited`;
+  await send(`/account/events?${query}`, { headers, env: on });
+  const counted = (name: string) =>
+    [...counts].filter(([key]) => key.startsWith(`${name} `)).map(([, count]) => count);
+  await expect.poll(() => counted("RATE_READ")).toEqual([11]);
+  expect(counted("RATE_READ_CREDENTIAL")).toEqual([11]);
+  expect(counted("RATE_ADDRESS")).toEqual([1]);
+  const markets = Array.from({ length: 150 }, (_, n) => `venue_three:0xfee${n}`);
+  await edit(env.DB, "markets", [
+    sql`INSERT INTO markets (asset, title, outcome, test, changed_group)
+      SELECT value, value, 'Yes', 1, (SELECT max(seq) FROM commit_groups)
+      FROM json_each(${JSON.stringify(markets)})`,
+  ]);
+  const search = async () => {
+    counts.clear();
+    await send("/markets?test=true&q=fee149&limit=1", { headers, env: on });
+    return counted("RATE_ADDRESS")[0];
+  };
+  await expect.poll(search, { timeout: 5_000 }).toBeGreaterThan(1);
 });
 
 it("limits an IPv6 /48 beside its /64s", async () => {

@@ -32,12 +32,7 @@ it(
         "trades in two markets",
         60_000,
         async (): Promise<Ticker[] | null> => {
-          const lists = await Promise.all(
-            ["venue_one", "venue_two", "venue_three"].map((venue_id) =>
-              reader.rfq.tickers({ venue_id }),
-            ),
-          );
-          const tickers = lists.flatMap(({ items }) => items);
+          const tickers = await reader.rfq.tickers().all();
           return tickers.length >= 2 ? tickers : null;
         },
       );

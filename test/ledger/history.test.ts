@@ -210,6 +210,7 @@ it("a full last page reports that no more follow", async () => {
   expect(await readEntries(db, userId, { minAmount: 6n }, { before: NEWEST, limit: 4 })).toEqual({
     rows: [],
     next: null,
+    examined: 4,
   });
 });
 

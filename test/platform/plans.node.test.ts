@@ -231,7 +231,7 @@ it.each<[name: string, read: Read, indexes: string[]]>([
   ],
   [
     "positions of a venue",
-    (db) => listPositions(db, user, { venue: "venue_one" }, { limit: 50 }),
+    (db) => listPositions({ db, settings }, user, { venue: "venue_one" }, { limit: 50 }),
     ["accounts_owner", "the primary key"],
   ],
   ["the tape", (db) => listTrades(db, {}, next), ["matches_at"]],

@@ -25,7 +25,8 @@ const isFullScan = async () =>
 async function releaseScanned(): Promise<void> {
   await scheduler.wait(5);
   while ((await sealing.round()).status === "sealed");
-  const release = { db, bucket: sealing.bucket, lagMs: 0, matchesMs: 86_400_000 };
+  const place = { db, bucket: sealing.bucket, settings: settings() };
+  const release = { ...place, lagMs: 0, matchesMs: 86_400_000 };
   while ((await releaseRound(release)).status !== "idle");
 }
 

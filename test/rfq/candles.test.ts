@@ -4,6 +4,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, expect, it } from "vitest";
 import { Dice } from "../../scripts/soak/dice.ts";
 import { addToCandles, CANDLE_STEPS, NOT_IN_CANDLES } from "../../src/archive/candles.ts";
+import { config } from "../../src/platform/config.ts";
 import { all, first, prepare, raw, sql } from "../../src/platform/sql.ts";
 import { listCandles } from "../../src/rfq/candles/list-candles.ts";
 import { TickerList } from "../../src/rfq/candles/list-tickers.ts";
@@ -18,6 +19,7 @@ import { withBatch } from "../support/slow-database.ts";
 import { newUser } from "../support/users.ts";
 
 const db = env.CANDLES_DB;
+const settings = config(env);
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
@@ -96,14 +98,14 @@ const cursor = async () =>
   (await first<{ minute: number }>(db, sql`SELECT minute FROM candle_cursor`))?.minute ?? 0;
 
 async function writeAll(database = db): Promise<void> {
-  while (await writeCandles(database));
+  while (await writeCandles(database, settings));
 }
 
 /** Deletes the oldest matches as the release of their seal does. */
 async function release(count: number): Promise<void> {
   const oldest = sql`SELECT match_id FROM matches ORDER BY at, match_id LIMIT ${count}`;
   await edit(db, "matches", [
-    addToCandles(sql`m.match_id IN (${oldest}) AND ${NOT_IN_CANDLES}`),
+    addToCandles(settings, sql`m.match_id IN (${oldest}) AND ${NOT_IN_CANDLES}`),
     sql`DELETE FROM matches WHERE match_id IN (${oldest})`,
   ]);
 }
@@ -136,15 +138,17 @@ it("equals the matches of each closed minute, with late, doubled, killed and ove
         lost: 2,
         released: 2,
       });
-      if (run === "normal") await writeCandles(db);
-      if (run === "doubled") await Promise.all([writeCandles(db), writeCandles(db)]);
-      if (run === "killed") await writeCandles(withBatch(db, lost)).catch(() => {});
+      if (run === "normal") await writeCandles(db, settings);
+      if (run === "doubled")
+        await Promise.all([writeCandles(db, settings), writeCandles(db, settings)]);
+      if (run === "killed") await writeCandles(withBatch(db, lost), settings).catch(() => {});
       if (run === "lost")
         await writeCandles(
           withBatch(db, async (statements) => {
             await db.batch(statements);
             return lost();
           }),
+          settings,
         ).catch(() => {});
       if (run === "released") {
         const count = dice.between(0, trades.length - released);
@@ -194,7 +198,11 @@ it("continues what is stored with the matches of the open minute, in pages", asy
       }));
     const found = [];
     for (let last_cursor; ;) {
-      const page = await listCandles(db, { ...token, interval }, { limit: 3, last_cursor });
+      const page = await listCandles(
+        { db, settings },
+        { ...token, interval },
+        { limit: 3, last_cursor },
+      );
       found.push(...page.items);
       if (page.next_cursor === null) break;
       const text = page.next_cursor;
@@ -204,7 +212,7 @@ it("continues what is stored with the matches of the open minute, in pages", asy
   }
   const minute = Math.floor((now - 5 * 40_000) / MINUTE) * MINUTE;
   const period = { ...token, interval: "1m", from: minute, to: minute } as const;
-  const { items } = await listCandles(db, period, { limit: 50 });
+  const { items } = await listCandles({ db, settings }, period, { limit: 50 });
   expect(items.map(({ start }) => Date.parse(start))).toEqual([minute]);
 });
 
@@ -219,7 +227,10 @@ it("shows a venue's last day by hours, also what is not stored yet", async () =>
   ]);
   await writeAll();
   await insert([{ asset: assets[0], at: hour, price: 150, amount: 7 }]);
-  const { items } = await new TickerList().get({ DB: db }, "venue_one");
+  const { items } = await new TickerList().page({ DB: db }, settings, {
+    venue: "venue_one",
+    limit: 50,
+  });
   expect(items).toEqual([
     {
       venue_id: "venue_one",
@@ -255,7 +266,8 @@ it("reads a venue's tickers once for a flood of calls", async () => {
     },
   });
   const [list, bindings] = [new TickerList(), { DB: counted }];
-  for (let call = 0; call < 100; call++) await list.get(bindings, "venue_one");
+  for (let call = 0; call < 100; call++)
+    await list.page(bindings, settings, { venue: "venue_one", limit: 50 });
   expect(reads).toBe(1);
 });
 
@@ -292,7 +304,7 @@ it("values a position at the last price, also after the match has left the datab
   };
   for (const count of [0, 1]) {
     await release(count);
-    const { items } = await listPositions(db, holder.userId, {}, { limit: 1 });
+    const { items } = await listPositions({ db, settings }, holder.userId, {}, { limit: 1 });
     expect(items).toMatchObject([position]);
   }
 });
@@ -314,6 +326,66 @@ it("serves a trade of this minute to any reader", async () => {
   );
 });
 
+it("sets no price by a trade below the venue's minimum, stored or not", async () => {
+  const { key: book, ...asset } = newAsset();
+  const venues = settings.VENUES.map((venue) => ({ ...venue, min_priced_trade: 1_000 }));
+  const priced = { db, settings: { ...settings, VENUES: venues } };
+  const holder = await newUser({ [book]: 1_000_000n }, db);
+  const at = Math.floor(Date.now() / MINUTE - 10) * MINUTE;
+  const token = { venue: asset.venue_id, assetId: asset.asset_id };
+  const shown = async () => {
+    const { items: candles } = await listCandles(
+      priced,
+      { ...token, interval: "1d" },
+      { limit: 2 },
+    );
+    const { items: tickers } = await new TickerList().page({ DB: db }, priced.settings, {
+      limit: 50,
+    });
+    const { items: positions } = await listPositions(priced, holder.userId, {}, { limit: 1 });
+    return [candles, tickers, positions.map(({ last_price }) => last_price)];
+  };
+  await insert([{ asset: book, at, price: 1_000_000, amount: 999 }]);
+  expect(await shown()).toEqual([[], [], [null]]);
+  await insert([{ asset: book, at: at + 1, price: 600_000, amount: 1_000 }]);
+  await insert([{ asset: book, at: at + 2, price: 1, amount: 999 }]);
+  const one = { high: 600_000, low: 600_000, open: 600_000, close: 600_000, trades: 1 };
+  const expected = [[one], [{ last_price: 600_000, trades: 1 }], [600_000]];
+  expect(await shown()).toMatchObject(expected);
+  while (await writeCandles(db, priced.settings));
+  expect(await shown()).toMatchObject(expected);
+});
+
+it("shows listed markets first, of all venues, in pages without a gap", async () => {
+  const at = Date.now() - MINUTE;
+  const unlisted = Array.from({ length: 5 }, (_, n) => `venue_one:0x9${n}`);
+  await insert([
+    ...unlisted.map((asset, n) => ({ asset, at, price: 1, amount: 10_000 - n })),
+    { asset: assets[2], at, price: 2, amount: 7 },
+    { asset: assets[0], at, price: 2, amount: 5 },
+  ]);
+  const listed = JSON.stringify([assets[0], assets[2]]);
+  await edit(db, "markets", [
+    sql`INSERT INTO markets (asset, title, outcome, changed_group)
+      SELECT value, value, 'Yes', 1 FROM json_each(${listed}) WHERE true
+      ON CONFLICT (asset) DO UPDATE SET test = false`,
+  ]);
+  const list = new TickerList();
+  const pages = async (venue: string | undefined, limit: number) => {
+    const found: string[] = [];
+    for (let last_cursor; ;) {
+      const page = await list.page({ DB: db }, settings, { venue, limit, last_cursor });
+      found.push(...page.items.map(({ venue_id, asset_id }) => `${venue_id}:${asset_id}`));
+      if (page.next_cursor === null) return found;
+      const text = page.next_cursor;
+      last_cursor = { text, position: JSON.parse(atob(text)) };
+    }
+  };
+  const all = [assets[2], assets[0], ...unlisted];
+  for (const limit of [1, 2, 7, 50]) expect(await pages(undefined, limit)).toEqual(all);
+  expect(await pages("venue_two", 1)).toEqual([assets[2]]);
+});
+
 it("leaves out trades in a market for tests", async () => {
   const [asset] = assets;
   const at = Math.floor(Date.now() / MINUTE) * MINUTE - MINUTE;
@@ -327,10 +399,16 @@ it("leaves out trades in a market for tests", async () => {
   await mark(1);
   await insert([trade]);
   const hours = () =>
-    listCandles(db, { venue: "venue_one", assetId: "0x1", interval: "1h" }, { limit: 5 });
+    listCandles(
+      { db, settings },
+      { venue: "venue_one", assetId: "0x1", interval: "1h" },
+      { limit: 5 },
+    );
   expect((await hours()).items).toEqual([]);
-  expect((await new TickerList().get({ DB: db }, "venue_one")).items).toEqual([]);
-  await writeCandles(db);
+  expect(
+    (await new TickerList().page({ DB: db }, settings, { venue: "venue_one", limit: 50 })).items,
+  ).toEqual([]);
+  await writeCandles(db, settings);
   expect(await all(db, sql`SELECT * FROM candles`)).toEqual([]);
   await mark(0);
   await insert([{ ...trade, at: at + MINUTE }]);

@@ -81,6 +81,7 @@ WHERE (
     )
   )
   AND (NOT EXISTS (SELECT 1 FROM paused_venues WHERE venue = ?32))
+  AND 1
   AND (NOT EXISTS (SELECT 1 FROM kill_switches WHERE name = 'storage_full'))
   AND (
     (

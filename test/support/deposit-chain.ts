@@ -33,6 +33,8 @@ export async function openChain() {
     chain: chain.chain,
     outcome_tokens: TOKENS,
     min_deposit: 500,
+    min_request: 1,
+    min_priced_trade: 1,
     taker_fee_bps: 0,
     maker_fee_bps: 0,
   } as const;

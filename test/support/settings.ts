@@ -15,6 +15,8 @@ export function testSettings(): Record<string, string> {
     venue_id,
     chain: "local",
     outcome_tokens: `0x000000000000000000000000000000000000010${digit}`,
+    min_request: 1,
+    min_priced_trade: 1,
   });
   return {
     WEBHOOK_LOOPBACK: "on",

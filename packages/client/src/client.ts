@@ -210,8 +210,15 @@ export class Client extends Webhooks {
    */
   markets(
     {
+      limit,
+      last_cursor,
+      venue_id,
+      asset_id,
+      status,
+      event_id,
+      category,
       test,
-      ...filter
+      q,
     }: PageOptions &
       Partial<MarketAsset> & {
         status?: Market["status"];
@@ -222,7 +229,8 @@ export class Client extends Webhooks {
       } = {},
     options: CallOptions = {},
   ): Pages<Market> {
-    const query = { ...filter, test: test && "true" };
+    const page = { limit, last_cursor, venue_id, asset_id };
+    const query = Object.assign(page, { status, event_id, category, q, test: test && "true" });
     return new Pages(this.#transport, "/markets", query, options, { public: true });
   }
 

@@ -42,6 +42,7 @@ export const PROBLEM_CODES = [
   "request_not_open",
   "request_expired",
   "no_quote_within",
+  "request_amount_limit",
   "replace_mismatch",
   "side_mismatch",
   "own_request",

@@ -22,6 +22,8 @@ export type ProblemMembers = {
   request_not_open: { match_id?: string };
   price_out_of_range: { last_price: number; max_deviation: number };
   no_quote_within: { best_price: number | null };
+  /** In native units of the token, or of USDC for a request in money. */
+  request_amount_limit: { minimum: string };
   cancel_after_passed: { cancel_at: string };
   /** Null if only a reset ends it. */
   protection_tripped: { blocked_until: string | null };

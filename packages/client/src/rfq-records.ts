@@ -226,7 +226,7 @@ export class RfqRecords {
 
   /**
    * Lists everyone's trades of the last 24 hours, newest first: of one book (both ids), of one
-   * venue, or of all venues. They name no party. Throws `Problem`: `invalid_request` for an
+   * venue, or of all venues. They name no party. Public. Throws `Problem`: `invalid_request` for an
    * `asset_id` without its `venue_id`.
    *
    * @example
@@ -252,6 +252,7 @@ export class RfqRecords {
       "/rfq/get-trades",
       { limit, last_cursor, venue_id, asset_id, from, to },
       options,
+      { public: true },
     );
   }
 
@@ -280,25 +281,27 @@ export class RfqRecords {
   }
 
   /**
-   * Returns what the assets of a venue traded at in the last day, largest volume first. At most 1
-   * 000 assets. The response may be ten seconds old.
+   * Lists what assets traded at in the last day: listed markets first, then the largest volume. An
+   * asset whose volume changes while you read pages may be missing or come twice. The response may
+   * be ten seconds old. Public.
    *
    * @example
    * ```ts
-   * const { items } = await client.rfq.tickers({ venue_id: "venue_one" });
-   * for (const { asset_id, last_price } of items) console.log(asset_id, last_price);
+   * for await (const { asset_id, last_price } of client.rfq.tickers({ venue_id: "venue_one" }))
+   *   console.log(asset_id, last_price);
    * ```
    */
   tickers(
-    { venue_id }: { venue_id: string },
+    { limit, last_cursor, venue_id }: PageOptions & { venue_id?: string } = {},
     options: CallOptions = {},
-  ): Promise<{ items: Ticker[]; as_of: string }> {
-    return this.#get("/rfq/get-tickers", { venue_id }, options);
+  ): Pages<Ticker> {
+    const query = { limit, last_cursor, venue_id };
+    return new Pages(this.#transport, "/rfq/get-tickers", query, options, { public: true });
   }
 
   /**
    * Lists an asset's candles, newest first. A minute, hour or UTC day without a trade has none.
-   * Those of a minute are kept for two days, those of an hour for 90 days.
+   * Those of a minute are kept for two days, those of an hour for 90 days. Public.
    *
    * @example
    * ```ts
@@ -323,6 +326,7 @@ export class RfqRecords {
       "/rfq/get-candles",
       { limit, last_cursor, venue_id, asset_id, interval, from, to },
       options,
+      { public: true },
     );
   }
 

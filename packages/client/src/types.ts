@@ -175,6 +175,10 @@ export type ServiceConfig = {
     outcome_tokens: string;
     /** As `min_deposit` of a chain, for each outcome token of the venue. */
     min_deposit: bigint;
+    /** Smallest request: in units of the token, or of USDC if its size is in USDC. */
+    min_request: bigint;
+    /** A trade of fewer units counts for no candle, ticker or last price. */
+    min_priced_trade: bigint;
     paused: boolean;
     /** Fee of the requester in basis points of the USDC amount. */
     taker_fee_bps: number;

@@ -29,6 +29,8 @@ export const AMOUNT_FIELDS: ReadonlySet<string> = new Set([
   "realized",
   "value",
   "min_deposit",
+  "min_request",
+  "min_priced_trade",
   "min_withdrawal",
   "max_withdrawal",
 ]);

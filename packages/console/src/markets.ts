@@ -1,7 +1,7 @@
 /** What is traded: the deployment's venues, and the names of listed markets. */
 import type { MarketAsset, ServiceConfig, Ticker } from "@rfq-custody/client";
 import { questionOf } from "./markets/market-cards.ts";
-import { useIsSignedIn, useList, useRead } from "./session/session.tsx";
+import { useList, useRead } from "./session/session.tsx";
 import { keepPreviousData } from "@tanstack/react-query";
 import { assetKey, shortId } from "./units.ts";
 
@@ -56,20 +56,18 @@ const TICKERS_MS = 10_000;
 export type Tickers = ReadonlyMap<string, Ticker>;
 const NONE: Tickers = new Map();
 
-/** What traded in the last day, by venue and asset. Empty for who is not signed in. */
+/** A page. Listed markets are first, so nobody hides them. */
+const TRADED = 500;
+
+/** What traded in the last day, by venue and asset. */
 export function useTickers(): Tickers {
-  const signedIn = useIsSignedIn();
-  const venues = useConfig()?.venues.map(({ venue_id }) => venue_id);
   const read = useRead(
-    ["tickers", venues],
+    ["tickers"],
     async (client) => {
-      const pages = await Promise.all(
-        (venues ?? []).map((venue_id) => client.rfq.tickers({ venue_id })),
-      );
-      const items = pages.flatMap((page) => page.items);
+      const { items } = await client.rfq.tickers({ limit: TRADED }).page();
       return new Map(items.map((ticker) => [assetKey(ticker), ticker]));
     },
-    { enabled: signedIn && venues !== undefined, refetchEvery: TICKERS_MS },
+    { refetchEvery: TICKERS_MS },
   );
   return read ?? NONE;
 }

@@ -175,7 +175,7 @@ export const REST: readonly Mutant[] = [
   }),
   ...ideas("src/archive/release.ts", "archive/release", {
     "a release loses the trades of candles": [
-      "      addToCandles(sql`m.match_id IN (${matches}) AND ${NOT_IN_CANDLES} AND ${applied}`),\n",
+      "      addToCandles(settings, sql`m.match_id IN (${matches}) AND ${NOT_IN_CANDLES} AND ${applied}`),\n",
       "",
     ],
   }),

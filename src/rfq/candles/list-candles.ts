@@ -8,6 +8,7 @@ import {
   type CandleInterval,
   mergeCandles,
   NOT_IN_CANDLES,
+  type PricedDatabase,
   tradesAsCandles,
 } from "../../archive/candles.ts";
 import { fetchCount, type Page, pageFields, type PageQuery, pageOf } from "../../http/cursor.ts";
@@ -36,7 +37,7 @@ type CandleRow = {
 
 /** Newest first. The period is that of their starts. */
 export async function listCandles(
-  db: D1Database,
+  { db, settings }: PricedDatabase,
   { interval, from = 0, to, ...token }: OutcomeToken & Period & { interval: CandleInterval },
   page: PageQuery<number>,
 ): Promise<Page<ReturnType<typeof candleView>>> {
@@ -55,7 +56,7 @@ export async function listCandles(
         start + ${literal(step)} <= ${CANDLE_CURSOR} AS final
       FROM (${mergeCandles(sql`SELECT * FROM (SELECT *, x'' AS tie FROM candles
           WHERE asset = ${asset} AND step = ${literal(step)} AND ${shown})
-        UNION ALL ${tradesAsCandles([step], recent)}`)})
+        UNION ALL ${tradesAsCandles(settings, [step], recent)}`)})
       WHERE ${shown}`,
   );
   return pageOf(page, rows, candleView, ({ start }) => [start]);

@@ -1,11 +1,15 @@
-/** What a venue's assets traded at in the last day, from memory. */
+/** What assets traded at in the last day, from memory. */
+import * as z from "zod";
 import { toHex } from "../../assets/amount.ts";
 import {
   CANDLE_STEPS,
   mergeCandles,
   NOT_IN_CANDLES,
+  type PricedDatabase,
+  type PricedFrom,
   tradesAsCandles,
 } from "../../archive/candles.ts";
+import { fetchCount, pageFields, type PageQuery, pageOf } from "../../http/cursor.ts";
 import { Remembered } from "../../http/remembered.ts";
 import { boundedSum } from "../../platform/bounded-sum.ts";
 import { NOW } from "../../platform/commit.ts";
@@ -16,22 +20,50 @@ import { assetView } from "../rfq-records.ts";
 
 /** So old may a response be before it is read again; `Remembered` serves none three times as old. */
 const FRESH_MS = 3_000;
-/** Those of the largest volume. Bounds a response to some 500 KB. */
-const MAX_TICKERS = 1_000;
+/** Bounds the memory of each isolate. A page bounds a response. */
+const MAX_TICKERS = 5_000;
 const HOURS = 24;
 const STEP = CANDLE_STEPS["1h"];
 
-type Tickers = Awaited<ReturnType<typeof readTickers>>;
+/** Where a ticker is in the list: not listed, its volume below 2^62 turned round, and its key. */
+type Place = readonly [unlisted: number, rank: string, asset: string];
+const VOLUME_END = 2n ** 62n;
 
-/** The tickers of each venue that was asked for. */
+export const tickerPage = pageFields(
+  z
+    .tuple([z.int().min(0).max(1), z.string().regex(/^\d{19}$/), z.string().max(100)])
+    .transform((place): Place => place),
+);
+
+type TickerQuery = PageQuery<Place> & { readonly venue?: Venue | undefined };
+
+/** The tickers of all venues. */
 export class TickerList {
-  readonly #venues = new Map<Venue, Remembered<Tickers>>();
+  readonly #known = new Remembered<readonly TickerRow[]>(FRESH_MS);
 
-  get(env: { readonly DB: D1Database }, venue: Venue): Promise<Tickers> {
-    const known = this.#venues.get(venue) ?? new Remembered<Tickers>(FRESH_MS);
-    this.#venues.set(venue, known);
-    return known.get(env, () => readTickers(env.DB, venue));
+  async page(
+    env: { readonly DB: D1Database },
+    settings: PricedFrom,
+    { venue, ...page }: TickerQuery,
+  ) {
+    const rows = await this.#known.get(env, () => readTickers({ db: env.DB, settings }));
+    const after = page.last_cursor?.position;
+    const found = rows
+      .filter((row) => venue === undefined || row.asset.startsWith(`${venue}:`))
+      .filter((row) => after === undefined || isAfter(placeOf(row), after))
+      .slice(0, fetchCount(page));
+    return pageOf(page, found, tickerView, placeOf);
   }
+}
+
+function placeOf({ asset, listed, usdc_amount: volume }: TickerRow): Place {
+  return [1 - listed, String(VOLUME_END - BigInt(volume)).padStart(19, "0"), asset];
+}
+
+/** Nobody can make room before a listed market. */
+function isAfter(one: Place, other: Place): boolean {
+  const index = one.findIndex((part, at) => part !== other[at]);
+  return index >= 0 && (one[index] ?? "") > (other[index] ?? "");
 }
 
 type TickerRow = {
@@ -41,29 +73,27 @@ type TickerRow = {
   readonly amount: string;
   readonly usdc_amount: string;
   readonly trades: number;
+  readonly listed: 0 | 1;
   readonly last_at: number;
   /** When the oldest of the hours starts. */
   readonly first_hour: number;
-  readonly now: number;
 };
 
-async function readTickers(db: D1Database, venue: Venue) {
+async function readTickers({ db, settings }: PricedDatabase) {
   const firstHour = sql`(${NOW} / 3600000 - ${literal(HOURS - 1)}) * 60`;
-  const recent = sql`substr(m.asset, 1, instr(m.asset, ':') - 1) = ${venue} AND ${NOT_IN_CANDLES}`;
   const hours = mergeCandles(sql`SELECT *, x'' AS tie FROM candles INDEXED BY candles_start
       WHERE step = ${literal(STEP)} AND step < 1440 AND start >= ${firstHour}
-        AND asset > ${`${venue}:`} AND asset < ${`${venue};`}
-    UNION ALL ${tradesAsCandles([STEP], recent)}`);
-  const rows = await all<TickerRow>(
+    UNION ALL ${tradesAsCandles(settings, [STEP], sql`${NOT_IN_CANDLES}`)}`);
+  return all<TickerRow>(
     db,
     sql`SELECT asset, json_group_array(json_array(start, open, close)) AS hours,
         CAST(${boundedSum("amount")} AS TEXT) AS amount,
         CAST(${boundedSum("usdc_amount")} AS TEXT) AS usdc_amount,
-        sum(trades) AS trades, max(last_at) AS last_at, ${firstHour} AS first_hour, ${NOW} AS now
-      FROM (${hours}) WHERE start >= ${firstHour}
-      GROUP BY asset ORDER BY ${boundedSum("usdc_amount")} DESC, asset LIMIT ${MAX_TICKERS}`,
+        EXISTS (SELECT 1 FROM markets k WHERE k.asset = h.asset) AS listed,
+        sum(trades) AS trades, max(last_at) AS last_at, ${firstHour} AS first_hour
+      FROM (${hours}) h WHERE start >= ${firstHour} GROUP BY asset
+      ORDER BY listed DESC, ${boundedSum("usdc_amount")} DESC, asset LIMIT ${MAX_TICKERS}`,
   );
-  return { items: rows.map(tickerView), as_of: toWireTime(rows[0]?.now ?? Date.now()) };
 }
 
 function tickerView(row: TickerRow) {

@@ -5,9 +5,9 @@ import { pageSchema } from "../../http/cursor.ts";
 import { route } from "../../http/define-route.ts";
 import { described, oneOf, u256Out } from "../../http/fields.ts";
 import type { Api } from "../../http/route-definition.ts";
-import { inOrder, period, READ } from "../query-fields.ts";
+import { inOrder, period, PUBLIC } from "../query-fields.ts";
 import { candlePage, listCandles } from "./list-candles.ts";
-import { TickerList } from "./list-tickers.ts";
+import { TickerList, tickerPage } from "./list-tickers.ts";
 
 // Safe cast: `Object.keys` returns these keys.
 const INTERVALS = Object.keys(CANDLE_STEPS) as CandleInterval[];
@@ -47,27 +47,24 @@ const Ticker = z
   })
   .meta({ id: "Ticker" });
 
-const TickersResponse = z.object({
-  items: described(z.array(Ticker), "At most 1 000 assets, largest volume first"),
-  as_of: described(z.iso.datetime(), "When they were read"),
-});
-
 export function registerCandleRoutes(api: Api): void {
   const tickers = new TickerList();
   route(api, {
-    ...READ,
+    ...PUBLIC,
     path: "/rfq/get-tickers",
     operationId: "listTickers",
-    summary: "List what the assets of a venue traded at in the last day",
+    summary: "List what assets traded at in the last day, listed markets first",
     description:
       "The last day is the current UTC hour and the 23 before it. Assets without a trade in it are " +
-      "absent. Largest volume first. The response may be ten seconds old.",
-    query: z.strictObject({ venue_id: venueField }),
-    response: TickersResponse,
-    handler: ({ env, query }) => tickers.get(env, query.venue_id),
+      "absent. Of listed markets, then of others, the largest volume is first. The response may be " +
+      "ten seconds old.",
+    query: z.strictObject({ venue_id: venueField.optional(), ...tickerPage }),
+    response: pageSchema(Ticker),
+    handler: ({ env, settings, query: { venue_id: venue, ...page } }) =>
+      tickers.page(env, settings, { venue, ...page }),
   });
   route(api, {
-    ...READ,
+    ...PUBLIC,
     path: "/rfq/get-candles",
     operationId: "listCandles",
     summary: "List an asset's candles, newest first",
@@ -84,9 +81,13 @@ export function registerCandleRoutes(api: Api): void {
       })
       .refine(...inOrder),
     response: pageSchema(Candle),
-    handler: ({ db, query }) => {
+    handler: ({ db, settings, query }) => {
       const { venue_id: venue, interval, from, to } = query;
-      return listCandles(db, { venue, assetId: query.asset_id, interval, from, to }, query);
+      return listCandles(
+        { db, settings },
+        { venue, assetId: query.asset_id, interval, from, to },
+        query,
+      );
     },
   });
 }

@@ -1,5 +1,10 @@
 /** Adds the matches of closed minutes to the candles. Cron calls it once a minute. */
-import { addToCandles, CANDLE_CURSOR, CANDLE_STEPS } from "../../archive/candles.ts";
+import {
+  addToCandles,
+  CANDLE_CURSOR,
+  CANDLE_STEPS,
+  type PricedFrom,
+} from "../../archive/candles.ts";
 import { commitOrThrow, newGroup, NOW } from "../../platform/commit.ts";
 import { first, literal, sql } from "../../platform/sql.ts";
 import { rowsOf, type Trim } from "../../platform/trim.ts";
@@ -17,7 +22,7 @@ export const CANDLES_KEPT = {
  * A minute is closed once a group began after it, as instants never go back. The batch moves the
  * cursor from where it was read, so a repeat adds nothing. Returns whether more minutes wait.
  */
-export async function writeCandles(db: D1Database): Promise<boolean> {
+export async function writeCandles(db: D1Database, settings: PricedFrom): Promise<boolean> {
   const next = await first<{ from: number; up_to: number; closed: number }>(
     db,
     sql`SELECT "from", closed, min(closed, first_at / 60000 + ${literal(MINUTES_PER_BATCH)}) AS up_to
@@ -33,8 +38,11 @@ export async function writeCandles(db: D1Database): Promise<boolean> {
       SELECT 1, ${upTo}, ${group.seq} WHERE ${upTo} * 60000 <= ${group.at}
       ON CONFLICT (one) DO UPDATE SET minute = excluded.minute, moved_group = excluded.moved_group
         WHERE candle_cursor.minute = ${from}`,
-    addToCandles(sql`m.at >= ${from} * 60000 AND m.at < ${upTo} * 60000
-      AND EXISTS (SELECT 1 FROM candle_cursor WHERE moved_group = ${group.seq})`),
+    addToCandles(
+      settings,
+      sql`m.at >= ${from} * 60000 AND m.at < ${upTo} * 60000
+        AND EXISTS (SELECT 1 FROM candle_cursor WHERE moved_group = ${group.seq})`,
+    ),
   ]);
   return upTo < closed;
 }

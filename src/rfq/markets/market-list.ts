@@ -1,7 +1,7 @@
 /** All markets, in memory, so searches cost D1 nothing. Changes are read about once a second. */
 import { eq, sql } from "drizzle-orm";
 import type { BookFilter } from "../examined-page.ts";
-import { fetchCount, type Page, pageOf, type PageQuery } from "../../http/cursor.ts";
+import { examining, fetchCount, type Page, pageOf, type PageQuery } from "../../http/cursor.ts";
 import { Remembered } from "../../http/remembered.ts";
 import { foldText } from "../../platform/normal-text.ts";
 import { invalidRequest } from "../../platform/problem.ts";
@@ -57,16 +57,19 @@ export function pageOfMarkets(
       { path: "query.last_cursor", message: "must be a next_cursor of this list" },
     ]);
   const found: Market[] = [];
+  let examined = 0;
   for (const market of sorted.slice(last === undefined ? 0 : sorted.indexOf(last) + 1)) {
+    examined++;
     if (fits(market, query, now)) found.push(market);
     if (found.length === fetchCount(query)) break;
   }
-  return pageOf(
+  const page = pageOf(
     query,
     found,
     (market) => marketView(market, now),
     ({ asset }) => [asset],
   );
+  return examining(page, examined);
 }
 
 function fits(market: Market, query: MarketQuery, now: number): boolean {

@@ -173,6 +173,8 @@ export async function openStage(options: StageOptions = {}) {
         chain: chain.chain,
         outcome_tokens: tokens,
         min_deposit: 1,
+        min_request: 1,
+        min_priced_trade: 1,
         taker_fee_bps: 0,
         maker_fee_bps: 0,
       },

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ._wire import AMOUNT, UNSET, Unset, new_key
 
-ProblemCode = Literal["invalid_request", "credentials_missing", "session_invalid", "session_expired", "timestamp_malformed", "api_key_unknown", "timestamp_outside_tolerance", "signature_invalid", "api_key_revoked", "api_key_expired", "login_failed", "password_required", "totp_required", "totp_invalid", "ticket_invalid", "registration_closed", "account_frozen", "security_hold", "ip_not_allowed", "session_required", "api_key_required", "session_cannot_withdraw", "scope_missing", "not_request_owner", "not_quote_owner", "route_unknown", "request_unknown", "quote_unknown", "match_unknown", "webhook_unknown", "market_unknown", "withdrawal_address_unknown", "withdrawal_unknown", "api_key_unknown_id", "chain_unknown", "method_not_allowed", "deadline_passed", "quote_expired", "quote_not_open", "request_not_open", "request_expired", "no_quote_within", "replace_mismatch", "side_mismatch", "own_request", "cancel_after_passed", "price_out_of_range", "protection_tripped", "key_limit", "account_limit", "insufficient_funds", "balance_limit", "client_withdrawal_id_reused", "withdrawal_amount_limit", "withdrawal_daily_limit", "chain_liquidity", "address_not_listed", "withdrawal_address_limit", "withdrawal_not_approvable", "withdrawal_not_cancellable", "destination_refused", "idempotency_in_progress", "deposit_address_limit", "open_request_limit", "open_quote_limit", "webhook_limit", "api_key_limit", "market_closed", "venue_paused", "totp_not_enabled", "email_taken", "events_gone", "body_too_large", "content_type_unsupported", "idempotency_key_reused", "websocket_required", "rate_limited", "socket_limit", "daily_limit", "login_throttled", "internal", "unavailable", "withdrawals_paused"]
+ProblemCode = Literal["invalid_request", "credentials_missing", "session_invalid", "session_expired", "timestamp_malformed", "api_key_unknown", "timestamp_outside_tolerance", "signature_invalid", "api_key_revoked", "api_key_expired", "login_failed", "password_required", "totp_required", "totp_invalid", "ticket_invalid", "registration_closed", "account_frozen", "security_hold", "ip_not_allowed", "session_required", "api_key_required", "session_cannot_withdraw", "scope_missing", "not_request_owner", "not_quote_owner", "route_unknown", "request_unknown", "quote_unknown", "match_unknown", "webhook_unknown", "market_unknown", "withdrawal_address_unknown", "withdrawal_unknown", "api_key_unknown_id", "chain_unknown", "method_not_allowed", "deadline_passed", "quote_expired", "quote_not_open", "request_not_open", "request_expired", "no_quote_within", "request_amount_limit", "replace_mismatch", "side_mismatch", "own_request", "cancel_after_passed", "price_out_of_range", "protection_tripped", "key_limit", "account_limit", "insufficient_funds", "balance_limit", "client_withdrawal_id_reused", "withdrawal_amount_limit", "withdrawal_daily_limit", "chain_liquidity", "address_not_listed", "withdrawal_address_limit", "withdrawal_not_approvable", "withdrawal_not_cancellable", "destination_refused", "idempotency_in_progress", "deposit_address_limit", "open_request_limit", "open_quote_limit", "webhook_limit", "api_key_limit", "market_closed", "venue_paused", "totp_not_enabled", "email_taken", "events_gone", "body_too_large", "content_type_unsupported", "idempotency_key_reused", "websocket_required", "rate_limited", "socket_limit", "daily_limit", "login_throttled", "internal", "unavailable", "withdrawals_paused"]
 """Machine-readable code. New codes may be added."""
 
 Amount = int
@@ -104,7 +104,9 @@ class ProblemBody:
     required: int | None = None
     """With `insufficient_funds`, `key_limit` and `account_limit`: the required amount"""
     minimum: int | None = None
-    """With `withdrawal_amount_limit`: the minimum of one withdrawal"""
+    """With `withdrawal_amount_limit` and `request_amount_limit`: the minimum of one withdrawal
+    or request
+    """
     maximum: int | None = None
     """With `withdrawal_amount_limit`: the maximum of one withdrawal. With `key_limit` and
     `account_limit`: the limit; None for `venues`, which is a list
@@ -252,6 +254,8 @@ class Config:
     - `commands_waiting_per_book`: Commands of all users that wait in one book
     - `command_wait_ms`: Milliseconds that a command waits before it is not carried out any
       more
+    - `records_examined_per_counted_request`: Records that a list examines for each request
+      that it counts as
     - `records_examined_per_page`: Records that a page of requests, quotes, matches or
       events examines for a filter
     - `tape_secs`: Seconds for which GET /rfq/get-trades lists a trade
@@ -957,6 +961,12 @@ class VenueConfig:
     """Deposits below it are credited once their address has received this much of the asset.
     Native units.
     """
+    min_request: Amount
+    """Smallest request in native units: of the token, or of USDC if its size is in USDC"""
+    min_priced_trade: Amount
+    """Native units of the token from which a trade counts for candles, tickers and the last
+    price
+    """
     paused: bool
     """Whether new requests, quotes and accepts are rejected for now"""
     taker_fee_bps: int
@@ -1175,13 +1185,6 @@ class SetAcceptPriceResult:
     """What is in force. None: none, or it has matched"""
     match: Match | None
     """The match, if an open quote was as good"""
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListTickersResult:
-    items: list[Ticker]
-    """At most 1 000 assets, largest volume first"""
-    as_of: datetime
-    """When they were read"""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListAccountEventsResult:

@@ -1086,7 +1086,8 @@ class RfqCalls:
 
         Raises:
             Problem: `market_unknown`, `idempotency_in_progress`, `deadline_passed`,
-                `market_closed`, `venue_paused`, `open_request_limit`, `key_limit`.
+                `market_closed`, `venue_paused`, `request_amount_limit`,
+                `open_request_limit`, `key_limit`.
         """
         return await self._transport.call(Call("POST", "/rfq/request", body=fields({"asset_id": asset_id, "venue_id": venue_id, "side": side, "amount": amount_text(amount), "fees_included": fees_included, "accept_price": accept_price, "accept_side": accept_side, "disclose_identity": disclose_identity, "expires_in_secs": expires_in_secs, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key(), "usdc_amount": amount_text(usdc_amount)}), repeatable=True, timeout=timeout), m.RequestItem)
 
@@ -1593,7 +1594,7 @@ class RfqCalls:
             last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
             timeout: Seconds for the call with its retries. Default: None, no limit.
         """
-        call = Call("GET", "/rfq/get-trades", query=fields({"venue_id": venue_id, "asset_id": asset_id, "from": from_, "to": to, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
+        call = Call("GET", "/rfq/get-trades", query=fields({"venue_id": venue_id, "asset_id": asset_id, "from": from_, "to": to, "limit": limit, "last_cursor": last_cursor}), public=True, repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Trade)
 
     def positions(
@@ -1621,22 +1622,29 @@ class RfqCalls:
         call = Call("GET", "/rfq/get-positions", query=fields({"venue_id": venue_id, "asset_id": asset_id, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Position)
 
-    async def tickers(
+    def tickers(
         self,
         *,
-        venue_id: m.Venue,
+        venue_id: m.Venue | None = None,
+        limit: int | None = None,
+        last_cursor: str | None = None,
         timeout: float | None = None,
-    ) -> m.ListTickersResult:
-        """List what the assets of a venue traded at in the last day. The last day is the
-        current UTC hour and the 23 before it. Assets without a trade in it are absent.
-        Largest volume first. The response may be ten seconds old.
+    ) -> Pages[m.Ticker]:
+        """List what assets traded at in the last day, listed markets first. The last day is
+        the current UTC hour and the 23 before it. Assets without a trade in it are absent.
+        Of listed markets, then of others, the largest volume is first. The response may be
+        ten seconds old.
 
         Args:
             venue_id: Venue of the asset, as in GET /config. Matches
                 `^[a-z][a-z0-9_]{0,31}$`.
+            limit: Maximum number of items of a page. A value above 500 is treated as 500.
+                At least 0. Default: 50.
+            last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
             timeout: Seconds for the call with its retries. Default: None, no limit.
         """
-        return await self._transport.call(Call("GET", "/rfq/get-tickers", query=fields({"venue_id": venue_id}), repeatable=True, timeout=timeout), m.ListTickersResult)
+        call = Call("GET", "/rfq/get-tickers", query=fields({"venue_id": venue_id, "limit": limit, "last_cursor": last_cursor}), public=True, repeatable=True, timeout=timeout)
+        return Pages(self._transport, call, m.Ticker)
 
     def candles(
         self,
@@ -1667,7 +1675,7 @@ class RfqCalls:
             last_cursor: The `next_cursor` of the previous page. Matches `^[A-Za-z0-9_-]+$`.
             timeout: Seconds for the call with its retries. Default: None, no limit.
         """
-        call = Call("GET", "/rfq/get-candles", query=fields({"venue_id": venue_id, "asset_id": asset_id, "interval": interval, "from": from_, "to": to, "limit": limit, "last_cursor": last_cursor}), repeatable=True, timeout=timeout)
+        call = Call("GET", "/rfq/get-candles", query=fields({"venue_id": venue_id, "asset_id": asset_id, "interval": interval, "from": from_, "to": to, "limit": limit, "last_cursor": last_cursor}), public=True, repeatable=True, timeout=timeout)
         return Pages(self._transport, call, m.Candle)
 
 

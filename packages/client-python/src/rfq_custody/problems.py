@@ -28,15 +28,15 @@ class NotFound(Problem, kind=404):
 
 class Conflict(Problem, kind=409):
     """Status 409: `deadline_passed`, `quote_expired`, `quote_not_open`, `request_not_open`,
-    `request_expired`, `no_quote_within`, `replace_mismatch`, `side_mismatch`,
-    `own_request`, `cancel_after_passed`, `price_out_of_range`, `protection_tripped`,
-    `key_limit`, `account_limit`, `insufficient_funds`, `balance_limit`,
-    `client_withdrawal_id_reused`, `withdrawal_amount_limit`, `withdrawal_daily_limit`,
-    `chain_liquidity`, `address_not_listed`, `withdrawal_address_limit`,
-    `withdrawal_not_approvable`, `withdrawal_not_cancellable`, `destination_refused`,
-    `idempotency_in_progress`, `deposit_address_limit`, `open_request_limit`,
-    `open_quote_limit`, `webhook_limit`, `api_key_limit`, `market_closed`, `venue_paused`,
-    `totp_not_enabled`, `email_taken`.
+    `request_expired`, `no_quote_within`, `request_amount_limit`, `replace_mismatch`,
+    `side_mismatch`, `own_request`, `cancel_after_passed`, `price_out_of_range`,
+    `protection_tripped`, `key_limit`, `account_limit`, `insufficient_funds`,
+    `balance_limit`, `client_withdrawal_id_reused`, `withdrawal_amount_limit`,
+    `withdrawal_daily_limit`, `chain_liquidity`, `address_not_listed`,
+    `withdrawal_address_limit`, `withdrawal_not_approvable`, `withdrawal_not_cancellable`,
+    `destination_refused`, `idempotency_in_progress`, `deposit_address_limit`,
+    `open_request_limit`, `open_quote_limit`, `webhook_limit`, `api_key_limit`,
+    `market_closed`, `venue_paused`, `totp_not_enabled`, `email_taken`.
     """
 
 
@@ -214,6 +214,10 @@ class RequestExpired(Conflict, kind="request_expired"):
 
 class NoQuoteWithin(Conflict, kind="no_quote_within"):
     """No open quote has this price or a better one."""
+
+
+class RequestAmountLimit(Conflict, kind="request_amount_limit"):
+    """The request is too small."""
 
 
 class ReplaceMismatch(Conflict, kind="replace_mismatch"):

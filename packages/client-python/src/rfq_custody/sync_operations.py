@@ -92,7 +92,7 @@ class SyncRfqCalls(Calls):
     get_match = waits(o.RfqCalls.get_match)
     trades = lists(o.RfqCalls.trades)
     positions = lists(o.RfqCalls.positions)
-    tickers = waits(o.RfqCalls.tickers)
+    tickers = lists(o.RfqCalls.tickers)
     candles = lists(o.RfqCalls.candles)
 
 
