@@ -54,7 +54,7 @@ const LOOKS: Readonly<Record<string, Look>> = {
   markets: async (client, dice) => {
     await client.markets({ status: "open", q: "a", limit: 5 }).page();
     const token = dice.pick(TOKENS);
-    await client.rfq.tickers(token);
+    await client.rfq.tickers(token).page();
     await client.rfq.candles({ ...token, interval: "1m" }).page();
   },
   account: async (client) => {

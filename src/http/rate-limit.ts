@@ -107,11 +107,10 @@ export function chargeRead(
   if (typeof response !== "object" || response === null) return undefined;
   const units = Math.min(MAX_UNITS, Math.ceil(recordsExamined(response) / RECORDS_PER_UNIT));
   if (units <= 1) return undefined;
-  const { rateClass, clientIp } = context;
   const counts =
-    actor === undefined || rateClass === undefined
-      ? addressCounts(clientIp)
-      : actorCounts(rateClass, actor);
+    actor === undefined || context.rateClass === undefined
+      ? addressCounts(context.clientIp)
+      : actorCounts(context.rateClass, actor);
   return countRates(env, settings, counts, units - 1);
 }
 

@@ -28,8 +28,12 @@ type Release = Partial<Parameters<typeof releaseRound>[0]>;
 const DAY_MS = 86_400_000;
 const round = (changed: Release = {}) =>
   releaseRound({
-    ...{ db, bucket: sealing.bucket, settings: settings() },
-    ...{ lagMs: 0, matchesMs: DAY_MS, ...changed },
+    db,
+    bucket: sealing.bucket,
+    settings: settings(),
+    lagMs: 0,
+    matchesMs: DAY_MS,
+    ...changed,
   });
 
 async function releaseAll(): Promise<void> {

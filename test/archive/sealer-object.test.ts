@@ -97,8 +97,7 @@ it("seals on and serves all others while a history always throws", async () => {
   expect(await countOf("released")).toBe(1);
 
   await expect(pageOf(broken)).rejects.toMatchObject({ status: 503 });
-  const { examined: _, ...shown } = others;
-  expect(await pageOf(other)).toMatchObject(shown);
+  expect(await pageOf(other)).toMatchObject({ rows: others.rows, next: others.next });
   // The next seal has entries of the same user.
   const quote = command.placeQuote(broken, openRequestId, 830_000, 300);
   await commitCommand(book, quote, db);

@@ -381,8 +381,8 @@ it("shows listed markets first, of all venues, in pages without a gap", async ()
       last_cursor = { text, position: JSON.parse(atob(text)) };
     }
   };
-  const all = [assets[2], assets[0], ...unlisted];
-  for (const limit of [1, 2, 7, 50]) expect(await pages(undefined, limit)).toEqual(all);
+  const expected = [assets[2], assets[0], ...unlisted];
+  for (const limit of [1, 2, 7, 50]) expect(await pages(undefined, limit)).toEqual(expected);
   expect(await pages("venue_two", 1)).toEqual([assets[2]]);
 });
 
