@@ -4,6 +4,8 @@
  * for any change.
  */
 import { globSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { lastFileWith } from "../migrations/files.ts";
 import { mutantsOfSource, mutantsOfTriggers } from "./generate.ts";
 import { ARCHIVE } from "./ideas/archive.ts";
 import { AUTH } from "./ideas/auth.ts";
@@ -25,6 +27,10 @@ export function generated(): Mutant[] {
   return sources.flatMap((file) => {
     const make = file.startsWith(SCHEMA) ? mutantsOfTriggers : mutantsOfSource;
     return make(readFileSync(file, "utf8"), file).flatMap((edit) => {
+      const trigger = /^trigger (\w+)/.exec(edit.name)?.[1];
+      // A later file makes a changed trigger anew.
+      if (trigger !== undefined && lastFileWith(`CREATE TRIGGER ${trigger} `) !== basename(file))
+        return [];
       const tests = scopeOf(edit.name);
       return tests === undefined ? [] : [{ ...edit, file, tests: testsOf(tests) }];
     });

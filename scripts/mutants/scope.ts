@@ -66,7 +66,6 @@ export const SCOPE: Readonly<Record<string, string>> = {
   "src/rfq/accept-preconditions.ts":
     "rfq/accept-price rfq/book rfq/preconditions auth/who-may rfq/races rfq/markets rfq/limits " +
     "rfq/cancel-after rfq/trade-limits rfq/deadline rfq/clock-ahead rfq/positions",
-  "src/rfq/price-limit.ts": "rfq/accept-price",
   "src/rfq/standing-accept.ts": "rfq/standing-accept auth/who-may",
   "src/rfq/last-price.ts": "rfq/protection",
   "src/rfq/accept-quote.ts":
@@ -117,9 +116,9 @@ export const EQUIVALENT: Readonly<Record<string, string>> = {
     "A group queues one withdrawal. The term is for the index.",
   "src/custody/withdraw.ts withdraw: without w.queued_group = ${group.seq}":
     "The id is new, so only this group can have inserted it.",
-  "src/rfq/accept-quote.ts acceptQuote: without q.status = 'accepted'":
+  "src/rfq/accept-quote.ts acceptStatements: without q.status = 'accepted'":
     "The other quotes that the match ends are ended after it is inserted.",
-  "src/rfq/accept-quote.ts acceptQuote: without status = 'open'":
+  "src/rfq/accept-quote.ts acceptStatements: without status = 'open'":
     "Both selections in the list after it contain open quotes only.",
   "src/rfq/accept-preconditions.ts ofQuote: without s.status = 'open'":
     "The other preconditions exclude every other status.",

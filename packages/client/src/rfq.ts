@@ -80,7 +80,7 @@ export type AcceptTerms = ({ quote_id: string } | AcceptPrice) & {
 };
 
 /** The best open quote is accepted, of equal prices the oldest, or none. */
-export type AcceptPrice = {
+type AcceptPrice = {
   request_id: string;
   /** The worst price that you accept, scaled by 1e6. */
   price: number;
