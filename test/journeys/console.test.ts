@@ -80,7 +80,7 @@ describe("the console", () => {
       await live(asking);
     }));
 
-  it("accepts the quote that the button showed when it was pressed, and no worse one", () =>
+  it("accepts at the price that the button showed, or a better one, and no worse one", () =>
     inBrowser(async (browser) => {
       for (const { request_id } of (await taker.client.rfq.myRequests().page()).items)
         await taker.client.rfq.cancelRequest({ request_id });
@@ -127,13 +127,13 @@ describe("the console", () => {
       await page.getByRole("button", { name: "Cancel request" }).click();
       expect(await matches()).toHaveLength(before);
 
-      // A better one came: the one that was pressed is accepted.
-      const accepted = await pressed(60, async ({ request_id }) => {
+      // A better one came while the button was pressed: it is taken.
+      await pressed(60, async ({ request_id }) => {
         await maker.client.rfq.quote({ request_id, price: 640_000 }, SLOW_MACHINE);
         await page.getByRole("button", { name: "Accept, pay 6.40 USDC" }).waitFor();
       });
       await expectText(page, "Bought 10 Yes");
-      expect((await matches())[0]).toMatchObject({ quote_id: accepted, price: 650_000 });
+      expect((await matches())[0]).toMatchObject({ price: 640_000 });
     }));
 
   it("asks for the password before the session ends", () =>

@@ -141,7 +141,7 @@ function Compared({ quote, lastPrice }: { quote: Quote; lastPrice: number }) {
 
 type AcceptButtonProps = { quote: Quote; dead: boolean; onMatch: (match: Match) => void };
 
-/** Accepts the quote that it showed when it was pressed, not the one that it shows afterwards. */
+/** Accepts at the price that it showed when it was pressed, or a better one that came meanwhile. */
 function AcceptButton({ quote, dead, onMatch }: AcceptButtonProps) {
   const client = useClient();
   const queries = useQueryClient();
@@ -150,10 +150,10 @@ function AcceptButton({ quote, dead, onMatch }: AcceptButtonProps) {
   const press = () => {
     pressed.current = dead || busy ? null : quote;
   };
-  const accept = async ({ quote_id }: Quote) => {
+  const accept = async ({ request_id, price, side }: Quote) => {
     try {
       const deadline = new Date(clockNow() + ACCEPT_WITHIN_MS);
-      onMatch(await client.rfq.accept({ quote_id, not_after: deadline }));
+      onMatch(await client.rfq.accept({ request_id, price, side, not_after: deadline }));
     } finally {
       void queries.invalidateQueries();
     }
