@@ -136,6 +136,24 @@ describe("the console", () => {
       expect((await matches())[0]).toMatchObject({ price: 640_000 });
     }));
 
+  it("takes the first quote that is as good as the limit, in four actions", () =>
+    inBrowser(async (browser) => {
+      const page = await signedIn(browser, taker);
+      await page.goto(`${stack.baseUrl}/console/#market/venue_one/${MARKET.asset_id}`);
+      const form = page.getByRole("form", { name: "Ask for quotes" });
+      await form.getByLabel("Size", { exact: true }).fill("10");
+      await form.getByLabel("Take it at, ¢ or better").fill("62");
+      await form.getByRole("button", { name: "Ask for quotes" }).click();
+      await expectText(page, "The first quote at 62.00¢ or better is taken at once.");
+      const [request] = (await taker.client.rfq.myRequests({ limit: 1 }).page()).items;
+      const { request_id } = request ?? expect.fail("no open request");
+      await maker.client.rfq.quote({ request_id, price: 630_000 }, SLOW_MACHINE);
+      await page.getByRole("button", { name: "Accept, pay 6.30 USDC" }).waitFor();
+      await maker.client.rfq.quote({ request_id, price: 610_000 }, SLOW_MACHINE);
+      await expectText(page, "Bought 10 Yes");
+      await expectText(page, "6.10 USDC");
+    }));
+
   it("asks for the password before the session ends", () =>
     inBrowser(async (browser) => {
       const page = await browser.newPage();

@@ -114,12 +114,18 @@ function refresher(queries: QueryClient) {
     const type = isOfOthers(message) ? "quote.received" : message.type;
     for (const name of CHANGES[type] ?? CHANGES[type.split(".")[0] ?? ""] ?? []) dueNames.add(name);
     if (isQuoteEvent(message)) quotes.push(message);
+    if (message.type === "accept.refused") {
+      const { request_id, reason } = message.data;
+      queries.setQueryData([...REFUSED_ACCEPTS, request_id], reason);
+    }
     pace.due();
   };
   return { after, stop: pace.cancel };
 }
 
 export const OWN_QUOTES = ["my-quotes"];
+/** Followed by the request's id: why its standing accept took no quote. */
+export const REFUSED_ACCEPTS = ["refused-accepts"];
 /** Followed by the request's id. */
 export const RECEIVED_QUOTES = ["quotes"];
 const NONE: OwnQuotes = { open: [], ended: [] };

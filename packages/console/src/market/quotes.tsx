@@ -1,8 +1,8 @@
 /** The quotes on one's open request: the best one large, the others folded. */
 import type { Match, Quote, QuoteRequest } from "@rfq-custody/client";
-import { useQueryClient } from "@tanstack/react-query";
+import { skipToken, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useRef, useState, useSyncExternalStore } from "react";
-import { RECEIVED_QUOTES } from "../live/live.tsx";
+import { RECEIVED_QUOTES, REFUSED_ACCEPTS } from "../live/live.tsx";
 import { useAct, useClient, useList } from "../session/session.tsx";
 import { ActionButton, ProblemText, useAction } from "../ui/form.tsx";
 import { clockNow, everyQuarterSecond } from "../ui/clock.ts";
@@ -40,11 +40,28 @@ export function Quotes({ request, outcome, ...market }: QuotesProps) {
       {sides.map((one) => (
         <BestQuote key={one} request_id={request_id} side={one} {...market} />
       ))}
+      <Standing request={request} />
       <p className="muted">
         Makers can answer for <Countdown until={expires_at} />. A better price takes the place of
         this one, a worse one never does.
       </p>
     </section>
+  );
+}
+
+/** The price at which a quote is taken without a click, and why one was not. */
+function Standing({ request: { request_id, accept_price: limit } }: { request: QuoteRequest }) {
+  const { data: refused } = useQuery<string>({
+    queryKey: [...REFUSED_ACCEPTS, request_id],
+    queryFn: skipToken,
+  });
+  if (typeof limit !== "number") return null;
+  return (
+    <p role="status" className={refused === undefined ? "muted" : "warn"}>
+      {refused === undefined
+        ? `The first quote at ${formatPrice(limit)} or better is taken at once.`
+        : `A quote at ${formatPrice(limit)} or better was not taken: ${refused.replaceAll("_", " ")}.`}
+    </p>
   );
 }
 

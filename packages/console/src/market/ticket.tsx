@@ -1,8 +1,8 @@
 /** Asks for quotes on one outcome, shows them, and shows what was settled. */
-import type { MarketAsset, Match, RequestSide } from "@rfq-custody/client";
-import { useState } from "react";
+import type { MarketAsset, Match, QuoteRequest, RequestSide } from "@rfq-custody/client";
+import { useEffect, useRef, useState } from "react";
 import { useMyRequests } from "../portfolio/open-requests.tsx";
-import { useAct } from "../session/session.tsx";
+import { useAct, useClient } from "../session/session.tsx";
 import { useConnection } from "../live/live.tsx";
 import { CheckField, Choice, Form, type FormValues, SelectField, TextField } from "../ui/form.tsx";
 import { Facts } from "../ui/records.tsx";
@@ -41,6 +41,7 @@ export function Ticket(ticket: TicketProps) {
   const [receipt, setReceipt] = useState<Match | null>(null);
   const requests = useMyRequests();
   const request = requests?.find((one) => assetKey(one) === assetKey(asset));
+  useStandingMatch(request, setReceipt);
   if (receipt !== null)
     return <Receipt match={receipt} outcome={outcome} close={() => setReceipt(null)} />;
   // The form must not be there for a moment and then give way to an open request.
@@ -59,6 +60,28 @@ export function Ticket(ticket: TicketProps) {
       )}
     </>
   );
+}
+
+/** A request that ends while its limit stands may have been matched without a click. */
+function useStandingMatch(
+  request: QuoteRequest | undefined,
+  onMatch: (match: Match) => void,
+): void {
+  const client = useClient();
+  const before = useRef<QuoteRequest>(undefined);
+  useEffect(() => {
+    const last = before.current;
+    before.current = request;
+    if (last === undefined || last.request_id === request?.request_id) return;
+    if (typeof last.accept_price !== "number") return;
+    const find = async () => {
+      const { items } = await client.rfq.matches({ limit: 10 }).page();
+      const match = items.find(({ request_id }) => request_id === last.request_id);
+      if (match !== undefined) onMatch(match);
+    };
+    // The portfolio shows the trade in any case.
+    find().catch(() => undefined);
+  }, [client, request, onMatch]);
 }
 
 type ReceiptProps = { match: Match; outcome: string; close: () => void };
@@ -142,6 +165,15 @@ function TicketForm({ asset, outcome, lastPrice, feeBps }: TicketProps) {
             </button>
           )}
         </p>
+        {side === "TwoWay" ? null : (
+          <TextField
+            label="Take it at, ¢ or better"
+            name="limit"
+            inputMode="decimal"
+            autoComplete="off"
+            hint="Optional. The first quote that is as good is taken at once. Fees come on top."
+          />
+        )}
         <Estimate {...{ size, unit, side, outcome, lastPrice, feeBps }} />
         <details>
           <summary>More</summary>
@@ -168,6 +200,7 @@ function termsOf(values: FormValues, unit: Unit) {
     ...(unit === "usdc" ? { usdc_amount: amount } : { amount }),
     expires_in_secs: values.integer("minutes") * 60,
     disclose_identity: values.has("disclose"),
+    accept_price: values.price("limit") ?? null,
   };
 }
 

@@ -33,6 +33,11 @@ export function OpenRequests() {
             ({ quote_count: count, best_price: best }) =>
               `${count ?? 0}${typeof best !== "number" ? "" : `, best ${formatPrice(best)}`}`,
           ],
+          [
+            "Takes",
+            ({ accept_price: limit }) =>
+              typeof limit === "number" ? `${formatPrice(limit)} or better` : "",
+          ],
           ["Ends in", ({ expires_at }) => <Countdown until={expires_at} />],
           [
             "What to do",

@@ -1,7 +1,7 @@
 /** A form that shows why it failed, the fields in it, and buttons that act alone. */
 import { Problem } from "@rfq-custody/client";
 import { type ComponentProps, createContext, type ReactNode, use, useId, useState } from "react";
-import { parseUnits } from "../units.ts";
+import { parsePrice, parseUnits } from "../units.ts";
 
 /** An error that is shown beneath the `TextField` of this name. */
 export class FieldError extends Error {
@@ -39,6 +39,16 @@ export class FormValues extends FormData {
   /** Null for an empty field. */
   unitsOrNull(name: string): bigint | null {
     return this.optional(name) === undefined ? null : this.units(name);
+  }
+
+  /** Undefined for an empty field. */
+  price(name: string): number | undefined {
+    const text = this.optional(name);
+    if (text === undefined) return undefined;
+    const price = parsePrice(text);
+    if (price === null)
+      throw new FieldError(name, "Enter cents up to 100, for example 62 or 62.5.");
+    return price;
   }
 
   integer(name: string): number {
