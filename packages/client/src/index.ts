@@ -20,7 +20,6 @@ export { type KnownProblemCode, PROBLEM_CODES, type ProblemCode } from "./proble
 export type { ProblemMembers } from "./problem-members.ts";
 export type { RateLimit } from "./rate-limits.ts";
 export {
-  type AcceptPrice,
   type AcceptTerms,
   type QuoteOptions,
   type QuoteTerms,
