@@ -72,12 +72,17 @@ export function quoteCommandRow(
     socket_id: command.socketId ?? null,
     ...keyRow(command),
     confirm_price: command.confirmPrice === true ? 1 : null,
-    min_priced: 1,
+    min_priced: terms.minPriced,
   };
 }
 
 /** `side` is null if the quote has none, although the request is two-way. Then it is rejected. */
-export type QuoteTerms = TradeTerms & { readonly side: Side | null; readonly amount: bigint };
+export type QuoteTerms = TradeTerms & {
+  readonly side: Side | null;
+  readonly amount: bigint;
+  /** A smaller trade is no last price. */
+  readonly minPriced: number;
+};
 
 export function quoteTerms(
   command: PlaceQuote,
@@ -96,5 +101,5 @@ export function quoteTerms(
     takerFeeBps: BigInt(fees.taker_fee_bps),
     makerFeeBps: BigInt(fees.maker_fee_bps),
   });
-  return { ...terms, side, amount };
+  return { ...terms, side, amount, minPriced: fees.min_priced_trade };
 }
