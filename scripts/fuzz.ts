@@ -52,7 +52,7 @@ async function main(named: string[]): Promise<number> {
     port: await freePort(),
     rpcPort: await freePort(),
     dir,
-    vars: { RATE_LIMITS: "off" },
+    vars: { RATE_LIMITS: "off", AUTH_FRESH_SESSION_SECS: "604800" },
   });
   try {
     const faults: string[] = [];

@@ -137,6 +137,7 @@ function harder(stack: Stack, proxies: readonly RpcProxy[]): Record<string, stri
     AUTH_DAILY_API_KEYS: "10000",
     DEPOSIT_DAILY_ADDRESSES: "1000",
     AUTH_SESSION_TTL_SECS: "604800",
+    AUTH_FRESH_SESSION_SECS: "604800",
     ...SECONDS_WINDOWS,
   };
 }

@@ -47,8 +47,9 @@ async function introduceOne(stack: Stack, tell: Narrator, name: string): Promise
   );
   const loggedIn = guest.withSession(session);
   const key = await tell.call(
-    'POST /auth/api-keys {scopes: ["read", "trade"]}',
-    () => loggedIn.auth.createApiKey({ label: `${name} demo`, scopes: ["read", "trade"] }),
+    'POST /auth/api-keys {scopes: ["read", "trade"], password}',
+    () =>
+      loggedIn.auth.createApiKey({ label: `${name} demo`, scopes: ["read", "trade"], password }),
     ({ api_key_id, secret }) =>
       `201 key ${short(api_key_id)}, secret of ${secret.length} characters, shown once`,
   );

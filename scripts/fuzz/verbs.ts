@@ -78,7 +78,7 @@ export async function fuzzVerbs(args: readonly string[]): Promise<number> {
     port: await freePort(),
     rpcPort: await freePort(),
     dir,
-    vars: { RATE_LIMITS: "off" },
+    vars: { RATE_LIMITS: "off", AUTH_FRESH_SESSION_SECS: "604800" },
   });
   try {
     const fuzz = new VerbFuzz(stack, values.seed);

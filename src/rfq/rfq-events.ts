@@ -73,6 +73,8 @@ type QuoteClosed = {
   readonly quote_id: string;
   readonly request_id: string;
   readonly reason: string;
+  /** As the quote's record names it. */
+  readonly close_reason?: string;
   /** These are sent only to the maker. */
   readonly replaced_by?: string | null;
   readonly label?: string | null;
@@ -85,6 +87,7 @@ function quoteClosedView(event: EventRow): QuoteClosed {
     ...row,
     quote_id: readUuid(row.quote_id),
     request_id: readUuid(row.request_id),
+    close_reason: row.reason,
     ...(typeof row.replaced_by === "string" ? { replaced_by: readUuid(row.replaced_by) } : {}),
   };
 }

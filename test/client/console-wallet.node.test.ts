@@ -1,7 +1,8 @@
 /** What the console's wallet writes into files, reads from a pasted key, and says of withdrawals. */
 import { NoAnswer, Problem, type Withdrawal } from "@rfq-custody/client";
 import { expect, it } from "vitest";
-import { csvLine } from "../../packages/console/src/csv.ts";
+import { csvFile, csvLine } from "../../packages/console/src/csv.ts";
+import { endOfMinute } from "../../packages/console/src/units.ts";
 import {
   apiKeyOf,
   approvalNeeded,
@@ -100,6 +101,18 @@ it("writes no cell that a spreadsheet runs as a formula", () => {
   expect(csvLine(["=1+1", "+1", "-1+2", "@SUM(A1)", "\t=1", "a=b"])).toBe(
     "'=1+1,'+1,'-1+2,'@SUM(A1),'\t=1,a=b\r\n",
   );
+});
+
+it("begins a file with a byte order mark, so that Excel reads UTF-8", async () => {
+  const file = csvFile([csvLine(["São Paulo"])]);
+  expect(Buffer.from(await file.arrayBuffer()).toString("hex", 0, 6)).toBe("efbbbf53c3a3");
+  expect(await file.text()).toBe("São Paulo\r\n");
+});
+
+it("means the whole minute by a filter of minutes", () => {
+  const to = endOfMinute("2026-11-28T13:22");
+  expect(to).toEqual(new Date(2026, 10, 28, 13, 22, 59, 999));
+  expect(to >= new Date(2026, 10, 28, 13, 22, 55)).toBe(true);
 });
 
 it("writes amounts exactly and quotes what would end a cell", () => {

@@ -23,7 +23,12 @@ const snapshot = (data: object = {}) =>
   });
 const opened = message("quote.opened", { ...QUOTE, reserve: RESERVE });
 const closed = (reason: string) =>
-  message("quote.closed", { quote_id: "q", request_id: "r", reason, replaced_by: null });
+  message("quote.closed", {
+    quote_id: "q",
+    request_id: "r",
+    close_reason: reason,
+    replaced_by: null,
+  });
 const match = (role: string, side: string) =>
   message("match.created", { ...ASSET, role, side, amount: 100n, usdc_amount: 50n, fee: 1n });
 const withdrawal = (status: string) =>
@@ -109,7 +114,11 @@ it("replaces everything with the last part of a snapshot", () => {
 it("reads a new snapshot after the end of an own quote that it does not know", async () => {
   vi.useFakeTimers();
   try {
-    const ends = message("quote.closed", { quote_id: "q", request_id: "r", reason: "expired" });
+    const ends = message("quote.closed", {
+      quote_id: "q",
+      request_id: "r",
+      close_reason: "expired",
+    });
     const scripts = [
       [snapshot(), ends, closed("expired"), opened],
       [snapshot({ requests: [{ request_id: "new" }] })],

@@ -70,6 +70,7 @@ awakeAndEvicted("a trade", (maybeEvict) => {
     await maybeEvict(stream);
     await submit(command.cancelRequest(requester, request.request_id));
     expect((await subscriber.until("quote.closed")).data).toMatchObject({
+      close_reason: "rejected",
       reason: "rejected",
       winning_price: null,
     });

@@ -97,7 +97,7 @@ export class LiveAccount {
     if (quote === undefined) return "replaced_by" in closed ? "reload" : "same";
     this.orders.delete(closed.quote_id);
     // The match of an accepted quote moves its reserve.
-    if (closed.reason === "accepted" || !("reserve" in quote) || quote.reserve === null)
+    if (closed.close_reason === "accepted" || !("reserve" in quote) || quote.reserve === null)
       return "changed";
     const { amount } = quote.reserve;
     return this.#move(quote.reserve, { available: amount, pending: -amount, promised: -amount });

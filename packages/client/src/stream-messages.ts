@@ -68,6 +68,8 @@ export type StreamMessage =
       {
         quote_id: string;
         request_id: string;
+        close_reason: CloseReason;
+        /** @deprecated The same as `close_reason`. */
         reason: CloseReason;
         /** The quote that replaced it. Only the maker receives it. */
         replaced_by?: string | null;

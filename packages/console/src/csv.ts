@@ -1,5 +1,10 @@
 /** Lines of CSV (RFC 4180) that a spreadsheet reads as values and never as formulas. */
 
+/** Begins with a byte order mark. Without one Excel does not read UTF-8. */
+export function csvFile(lines: readonly string[]): Blob {
+  return new Blob(["\uFEFF", ...lines], { type: "text/csv" });
+}
+
 /** Ends a record, the last one too. */
 export function csvLine(cells: readonly (string | number | null)[]): string {
   return `${cells.map((cell) => quoted(inert(String(cell ?? "")))).join(",")}\r\n`;

@@ -110,6 +110,11 @@ export function shortId(id: string): string {
 const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 
+/** The last instant of a minute of local time, as a field of minutes names it. */
+export function endOfMinute(minute: string): Date {
+  return new Date(new Date(minute).getTime() + 59_999);
+}
+
 export function formatTime(at: string): string {
   return TIME.format(Date.parse(at));
 }

@@ -1256,7 +1256,9 @@ class QuoteClosedData:
 
     quote_id: Uuid
     request_id: Uuid
+    close_reason: QuoteEnd
     reason: QuoteEnd
+    """The same as close_reason"""
     winning_price: int | None = None
     """Only to the maker: the price of the quote of the same side that won, scaled by 1e6. None
     if none did

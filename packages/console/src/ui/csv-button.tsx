@@ -1,6 +1,6 @@
 import type { CallOptions, Client, Pages } from "@rfq-custody/client";
 import { useEffect, useRef, useState } from "react";
-import { csvLine } from "../csv.ts";
+import { csvFile, csvLine } from "../csv.ts";
 import { useClient } from "../session/session.tsx";
 import { ActionButton } from "./form.tsx";
 
@@ -50,7 +50,7 @@ export function CsvButton<Row>({ file, columns, read }: CsvButtonProps<Row>) {
 }
 
 function save(file: string, lines: string[]): void {
-  const url = URL.createObjectURL(new Blob(lines, { type: "text/csv" }));
+  const url = URL.createObjectURL(csvFile(lines));
   const link = document.createElement("a");
   link.href = url;
   link.download = file;

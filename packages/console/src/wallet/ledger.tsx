@@ -8,7 +8,7 @@ import { CsvButton } from "../ui/csv-button.tsx";
 import { Form, type FormValues, SelectField, TextField } from "../ui/form.tsx";
 import { PagedTable, Part } from "../ui/records.tsx";
 import { When } from "../ui/values.tsx";
-import { exactUnits, formatUnits, shortId } from "../units.ts";
+import { endOfMinute, exactUnits, formatUnits, shortId } from "../units.ts";
 
 const ROWS = 50;
 const REASONS: Record<LedgerReason, string> = {
@@ -110,7 +110,7 @@ function filterOf(values: FormValues): LedgerFilter {
     ...(reason === undefined ? {} : { reasons: [reason] }),
     ...(usdc === "" ? {} : { usdc: usdc === "true" }),
     ...(from === undefined ? {} : { from: new Date(from) }),
-    ...(to === undefined ? {} : { to: new Date(to) }),
+    ...(to === undefined ? {} : { to: endOfMinute(to) }),
     ...(least === undefined ? {} : { min_amount: values.units("min") }),
     ...(most === undefined ? {} : { max_amount: values.units("max") }),
     ...(reference === undefined ? {} : { ref_id: reference }),
