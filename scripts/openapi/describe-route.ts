@@ -211,7 +211,7 @@ function commonProblems(route: Documented): ProblemCode[] {
   if (route.credential === "api_key")
     codes.push(route.scope === "withdraw" ? "session_cannot_withdraw" : "api_key_required");
   if (route.scope !== undefined) codes.push("scope_missing");
-  if (route.idempotent === true) codes.push("idempotency_key_reused", "idempotency_in_progress");
+  if (route.idempotent === true) codes.push("idempotency_key_reused");
   return codes;
 }
 

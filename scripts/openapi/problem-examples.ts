@@ -132,7 +132,6 @@ const EXAMPLES: Readonly<Record<ProblemCode, Example>> = {
     { withdrawal_status: "submitted" },
   ],
   destination_refused: ["The service does not pay to this address."],
-  idempotency_in_progress: ["A request with this idempotency key is in progress."],
   deposit_address_limit: [
     "You have reached the limit of 50 deposit addresses on a chain. Earlier ones stay valid.",
   ],

@@ -1,6 +1,7 @@
 /** The users of a soak, what they share, and how failed calls are counted. */
 import type { Address } from "viem";
 import { type Client, NoAnswer, Problem } from "../../packages/client/src/index.ts";
+import type { ProblemCode } from "../../src/platform/problem.ts";
 import type { CodeSource } from "../fuzz/callers.ts";
 import type { Stack } from "../stack/start-stack.ts";
 import type { Asset } from "./assets.ts";
@@ -39,16 +40,14 @@ export type World = {
 };
 
 /** Rejections that faults and races between users explain. */
-const EXPECTED = new Set([
+const EXPECTED: ReadonlySet<string> = new Set<ProblemCode>([
   "account_frozen",
-  "amount_too_small",
   "api_key_revoked",
   "cancel_after_passed",
   "chain_liquidity",
   "deadline_passed",
   "deposit_address_limit",
   "destination_refused",
-  "idempotency_in_progress",
   "insufficient_funds",
   "login_throttled",
   "open_quote_limit",

@@ -26,7 +26,7 @@ import {
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
 import { described } from "../http/fields.ts";
 import { toWireTime } from "../platform/time.ts";
-import { uuidv7 } from "../platform/uuid.ts";
+import { uuidv7, uuidv7Sql } from "../platform/uuid.ts";
 import { commitOrThrow, type Group, newGroup, RolledBack } from "../platform/commit.ts";
 import { errorFields, log } from "../platform/log.ts";
 import type { Actor, CheckedActor } from "../platform/actor.ts";
@@ -117,6 +117,19 @@ export function auditRow(record: AuditRecord, at: Sql, when: Sql, id: string = u
       ${optionalUuid(record.apiKeyId)}, ${record.ip}, ${record.subjectId},
       ${details}, ${mac}, ${at}
     WHERE ${when} RETURNING 1 AS applied`;
+}
+
+/** Inserts a row of one kind for each row of `source` (`user_id`, `subject_id`). */
+export function auditRows(
+  { kind, actor, ip }: { kind: PlainKind; actor: AuditActor; ip: string | null },
+  at: Expr,
+  source: Sql,
+): Sql {
+  const details = kind === "api_key_revoked" ? REVOCATION_DETAILS : null;
+  return sql`INSERT INTO audit_events
+      (audit_event_id, kind, actor, user_id, ip, subject_id, details, at)
+    SELECT ${uuidv7Sql(at)}, ${kind}, ${actor}, s.user_id, ${ip}, s.subject_id, ${details}, ${at}
+    FROM (${source}) s`;
 }
 
 /** Condition: the audit row exists, so the guard of the operation applied. */

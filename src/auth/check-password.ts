@@ -4,7 +4,7 @@ import type { Config } from "../platform/config.ts";
 import { Problem } from "../platform/problem.ts";
 import { readUuid, sql } from "../platform/sql.ts";
 import { now, sleep } from "../platform/time.ts";
-import { uuidv7Sql } from "../platform/uuid.ts";
+import { auditRows } from "../audit/audit.ts";
 import { inHashTurn } from "./hash-turns.ts";
 import {
   admitLogin,
@@ -73,11 +73,12 @@ async function recordFailure(db: D1Database, caller: Caller): Promise<Record<str
   const recorded = sql`SELECT 1 FROM audit_events e
     WHERE e.user_id = u.user_id AND e.kind = 'login_failed' AND e.ip IS ${address}
       AND e.at > ${group.at} - ${FAILURE_AUDIT_MS}`;
-  const failure = sql`INSERT INTO audit_events
-      (audit_event_id, kind, actor, user_id, ip, subject_id, at)
-    SELECT ${uuidv7Sql(group.at)}, 'login_failed', 'unknown', u.user_id, ${address}, NULL,
-      ${group.at}
-    FROM users u WHERE u.email = ${caller.email} AND NOT EXISTS (${recorded})`;
+  const failure = auditRows(
+    { kind: "login_failed", actor: "unknown", ip: address },
+    group.at,
+    sql`SELECT u.user_id, NULL AS subject_id
+      FROM users u WHERE u.email = ${caller.email} AND NOT EXISTS (${recorded})`,
+  );
   const rows = await commitOrThrow(db, group, [failure, countFailures(caller)]);
   return remainingAttempts(rows?.[1]?.[0]);
 }

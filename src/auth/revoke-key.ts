@@ -1,19 +1,18 @@
 /** Revokes one API key, or many of a user in the batch of the change that ends them. */
 import { type Expr, expr, scalar, type Sql, sql, TRUE, uuid } from "../platform/sql.ts";
 import type { When } from "../platform/commit.ts";
-import { uuidv7Sql } from "../platform/uuid.ts";
 import { problem, Problem } from "../platform/problem.ts";
 import type { Actor } from "../platform/actor.ts";
 import { findKey, type KeyRecord, ownerOfKey } from "./api-key.ts";
 import {
   type Alongside,
   type AuditRecord,
+  auditRows,
   commitAudited,
   recordBy,
   recordOf,
   uuidTextOf,
 } from "../audit/audit.ts";
-import { REVOCATION_DETAILS } from "../audit/event-details.ts";
 import { forgetCredentials } from "./credential-cache.ts";
 import { actorRejection, changedMeanwhile, mayWrite } from "./may-write.ts";
 
@@ -105,11 +104,12 @@ export function revokeKeys(
   const live = sql`${liveKeys(keys)} AND ${applied}`;
   return [
     // Before the UPDATE, because it makes these keys look like those revoked earlier.
-    sql`INSERT INTO audit_events
-        (audit_event_id, kind, actor, user_id, ip, subject_id, details, at)
-      SELECT ${uuidv7Sql(at)}, 'api_key_revoked', ${by.actor}, user_id, ${by.ip}, ${uuidTextOf("api_key_id")},
-        ${REVOCATION_DETAILS}, ${at}
-      FROM api_keys INDEXED BY api_keys_live WHERE ${live}`,
+    auditRows(
+      { ...by, kind: "api_key_revoked" },
+      at,
+      sql`SELECT user_id, ${uuidTextOf("api_key_id")} AS subject_id
+        FROM api_keys INDEXED BY api_keys_live WHERE ${live}`,
+    ),
     sql`UPDATE api_keys INDEXED BY api_keys_live SET revoked_at = ${at} WHERE ${live}`,
     // Sessions made them, as they minted the keys.
     sql`UPDATE webhook_endpoints SET disabled_at = ${at}, disabled_reason = 'revoked'

@@ -19,6 +19,14 @@ export function alertRow(
       WHERE kind = ${kind} AND subject = ${subject} AND resolved_at IS NULL)`;
 }
 
+/** Raises an alert for each row of `source` (`subject`, `detail`) unless it is open. */
+export function alertRows({ at }: { readonly at: Sql }, kind: AlertKind, source: Sql): Sql {
+  return sql`INSERT INTO alerts (kind, subject, detail, at)
+    SELECT ${kind}, n.subject, n.detail, ${at} FROM (${source}) n
+    WHERE NOT EXISTS (SELECT 1 FROM alerts a
+      WHERE a.kind = ${kind} AND a.subject = n.subject AND a.resolved_at IS NULL)`;
+}
+
 /** Resolves the alert if it is open. */
 export function closedAlert(
   { at }: { readonly at: Sql },

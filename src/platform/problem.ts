@@ -63,7 +63,6 @@ const PROBLEMS = {
   withdrawal_not_approvable: [409, "The withdrawal does not wait for approval"],
   withdrawal_not_cancellable: [409, "The withdrawal can no longer be cancelled"],
   destination_refused: [409, "The service does not pay to this address"],
-  idempotency_in_progress: [409, "A request with this idempotency key is in progress"],
   deposit_address_limit: [409, "Too many deposit addresses"],
   open_request_limit: [409, "Too many open requests"],
   open_quote_limit: [409, "Too many open quotes"],

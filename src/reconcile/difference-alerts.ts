@@ -1,6 +1,7 @@
 /** Differences as alerts. They stay open until resolved, because their scan has moved on. */
 import { and, desc, eq, isNull } from "drizzle-orm";
 import { inChunks } from "../platform/chunks.ts";
+import { alertRows } from "../platform/alert.ts";
 import { NOW } from "../platform/commit.ts";
 import { read } from "../platform/read.ts";
 import { log } from "../platform/log.ts";
@@ -18,19 +19,19 @@ export async function report(db: D1Database, differences: readonly Difference[])
   const bySubject = new Map(differences.map((one) => [subjectOf(one), one]));
   const subjects = [...bySubject.keys()];
   for (const chunk of inChunks(subjects, PER_STATEMENT)) {
-    const some = chunk.map((subject) => [subject, JSON.stringify(bySubject.get(subject))]);
+    const some = chunk.map((subject) => [subject, JSON.stringify(bySubject.get(subject))] as const);
     const raised = await all<{ subject: string }>(
       db,
-      sql`INSERT INTO alerts (kind, subject, detail, at)
-        SELECT 'reconciliation', j.value ->> 0, j.value ->> 1, ${NOW}
-        FROM json_each(${JSON.stringify(some)}) j
-        WHERE NOT EXISTS (SELECT 1 FROM alerts
-          WHERE kind = 'reconciliation' AND subject = j.value ->> 0 AND resolved_at IS NULL)
-        ORDER BY j.key RETURNING subject`,
+      sql`${alertRows({ at: NOW }, "reconciliation", listedDifferences(some))} RETURNING subject`,
     );
     for (const { subject } of raised)
       log("error", "ledger.difference", { ...bySubject.get(subject) });
   }
+}
+
+function listedDifferences(some: readonly (readonly [subject: string, detail: string])[]): Sql {
+  return sql`SELECT j.value ->> 0 AS subject, j.value ->> 1 AS detail
+    FROM json_each(${JSON.stringify(some)}) j ORDER BY j.key`;
 }
 
 /** As `report`, but differences of this check that are no longer found are resolved. */

@@ -2,6 +2,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { expect, it } from "vitest";
+import { PROBLEM_CODES } from "../../src/platform/problem.ts";
 
 const FILES = globSync("src/**/*.ts").toSorted();
 /** These name their folder's part of one kind. */
@@ -20,4 +21,44 @@ it.each([
 ])("names the only file that %s", (_, statement, allowed) => {
   const found = FILES.filter((file) => statement.test(readFileSync(file, "utf8")));
   expect(found).toEqual(allowed.map((file) => `src/${file}`));
+});
+
+/** What happens to the rows below is decided in each of these places. */
+const SEVERAL_WRITERS: Readonly<Record<string, readonly string[]>> = {
+  // A restore puts back what the database has lost.
+  accepted_payments: ["custody/accept-payment", "custody/payer/restore-payments"],
+  deposit_addresses: ["custody/deposit-address", "custody/watcher/restore-addresses"],
+  users: ["auth/user", "custody/watcher/restore-addresses"],
+  withdrawals: ["custody/payer/restore-payments", "custody/withdraw"],
+  // The event that begins an epoch brings its own number.
+  audit_events: ["audit/audit", "audit/epoch"],
+  // Small deposits are detected in numbers and credited together.
+  deposits: ["custody/watcher/detect-deposits", "custody/watcher/small-deposits"],
+  // A halt by an operator, by the limit of storage, and by missing holdings.
+  kill_switches: ["custody/operator-commands", "platform/storage", "reconcile/check-holdings"],
+  checked_balances: ["reconcile/check-journal", "reconcile/scans"],
+  ledger_checkpoints: ["reconcile/check-holdings", "reconcile/reconcile"],
+  sealed_owners: ["archive/check-owners", "archive/seal-row"],
+};
+
+it("inserts the rows of a table in one file", () => {
+  const writers = new Map<string, Set<string>>();
+  for (const file of FILES)
+    for (const [, table = ""] of readFileSync(file, "utf8").matchAll(
+      /\b(?:INSERT|REPLACE)(?: OR \w+)? INTO (\w+)/g,
+    ))
+      writers.set(table, (writers.get(table) ?? new Set()).add(file.slice(4, -3)));
+  const several = [...writers].filter(([, files]) => files.size > 1);
+  expect(several.map(([table, files]) => [table, [...files]]).toSorted()).toEqual(
+    Object.entries(SEVERAL_WRITERS).toSorted(),
+  );
+});
+
+it("raises each published code, beyond the lists of what a route may answer", () => {
+  const LISTS = /\bproblems: \[[^\]]*\]|PROBLEMS\b[^=]*= \[[^\]]*\]/g;
+  const raising = FILES.filter((file) => file !== "src/platform/problem.ts")
+    .map((file) => readFileSync(file, "utf8").replaceAll(LISTS, ""))
+    .join("\n");
+  const never = PROBLEM_CODES.filter((code) => !raising.includes(`"${code}"`));
+  expect(never).toEqual([]);
 });

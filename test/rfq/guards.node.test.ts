@@ -177,7 +177,6 @@ it("compiles every guard to the reviewed SQL", async () => {
             label: "k",
             scopes: ["read"],
             allowedIps: null,
-            expiresAt: null,
             limits: null,
             requireIdempotency: false,
           },

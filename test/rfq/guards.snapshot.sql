@@ -1439,7 +1439,7 @@ RETURNING 1 AS applied
 -- ?4 = "<id 2>"
 -- ?5 = null
 -- ?6 = "<id 3>"
--- ?7 = "{\"scopes\":\"read\",\"limits\":null,\"requireIdempotency\":0,\"allowedIps\":null,\"activeFrom\":1764551330000,\"expiresAt\":null,\"mintedBy\":\"session\"}"
+-- ?7 = "{\"scopes\":\"read\",\"limits\":null,\"requireIdempotency\":0,\"allowedIps\":null,\"activeFrom\":1764551330000,\"expiresAt\":1772327330000,\"mintedBy\":\"session\"}"
 -- ?8 = "<mac>"
 -- ?9 = "<id 4>"
 -- ?10 = "<id 2>"

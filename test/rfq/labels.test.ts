@@ -127,6 +127,7 @@ describe("a quote", () => {
       expect(await closedEvent(accountStream(maker.userId))).toEqual({
         quote_id: quote.quote_id,
         request_id: request.request_id,
+        close_reason: reason,
         reason,
         replaced_by: replacedBy ?? null,
         label: null,
@@ -135,6 +136,7 @@ describe("a quote", () => {
       expect(await closedEvent(accountStream(requester.userId))).toEqual({
         quote_id: quote.quote_id,
         request_id: request.request_id,
+        close_reason: "cancelled",
         reason: "cancelled",
       });
       expect((await apiOf(requester).post("/rfq/accept", pickQuote(quote))).json).toMatchObject({

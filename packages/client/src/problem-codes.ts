@@ -62,7 +62,6 @@ export const PROBLEM_CODES = [
   "withdrawal_not_approvable",
   "withdrawal_not_cancellable",
   "destination_refused",
-  "idempotency_in_progress",
   "deposit_address_limit",
   "open_request_limit",
   "open_quote_limit",

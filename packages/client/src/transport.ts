@@ -391,7 +391,6 @@ function isTransient(error: unknown, idempotent: boolean): error is Problem | No
   if (error instanceof NotSent) return false;
   if (error instanceof NoAnswer) return idempotent;
   if (!(error instanceof Problem)) return false;
-  if (error.code === "idempotency_in_progress") return idempotent;
   // Rate limits apply before the call has any effect.
   if (error.status === 429 && error.code !== "login_throttled") return true;
   if (error.code === "withdrawals_paused") return false;

@@ -5,7 +5,7 @@ import { type Sql, type Expr, expr, sql, uuid } from "../../platform/sql.ts";
 import type { WatcherContext } from "./commit-move.ts";
 import { uuidTextOf } from "../../audit/audit.ts";
 import { inChunks } from "../../platform/chunks.ts";
-import { alertRow } from "../../platform/alert.ts";
+import { alertRow, alertRows } from "../../platform/alert.ts";
 import { assetOfEvent, tokenNameOf, tokenSubject } from "../../chain/token.ts";
 import { externalOwner, post } from "../../ledger/post.ts";
 import { SKIP_REASON } from "../../chain/vault-calls.ts";
@@ -173,13 +173,12 @@ function endMembers(group: Group): Sql {
 /** One alert per withdrawal, so that an open one does not hide the next payment on other terms. */
 function alertOtherTerms(group: Group, chain: string): Sql {
   const subject = expr`${chain} || ':' || ${uuidTextOf("w.withdrawal_id")}`;
-  return sql`INSERT INTO alerts (kind, subject, detail, at)
-    SELECT DISTINCT 'payment_terms', ${subject}, 'The vault paid another token, amount or address '
-      || 'than those of withdrawal ' || ${uuidTextOf("w.withdrawal_id")}, ${group.at}
+  const paid = sql`SELECT DISTINCT ${subject} AS subject,
+      'The vault paid another token, amount or address than those of withdrawal '
+        || ${uuidTextOf("w.withdrawal_id")} AS detail
     FROM vault_events e JOIN withdrawals w ON ${PAID_OTHERWISE}
-    WHERE e.recorded_group = ${group.seq} AND w.status IN ('queued', 'submitted')
-      AND NOT EXISTS (SELECT 1 FROM alerts a
-        WHERE a.kind = 'payment_terms' AND a.subject = ${subject} AND a.resolved_at IS NULL)`;
+    WHERE e.recorded_group = ${group.seq} AND w.status IN ('queued', 'submitted')`;
+  return alertRows(group, "payment_terms", paid);
 }
 
 /** Alerts of payments without a withdrawal, on other terms, or after a refund (halts the chain). */

@@ -297,8 +297,6 @@ def _is_transient(error: Exception, repeatable: bool) -> bool:
         return False
     if not isinstance(error, Problem):
         return repeatable
-    if error.code == "idempotency_in_progress":
-        return repeatable
     # Rate limits apply before the call has any effect.
     if error.status == 429:
         return error.code != "login_throttled"

@@ -1085,9 +1085,8 @@ class RfqCalls:
             timeout: Seconds for the call with its retries. Default: None, no limit.
 
         Raises:
-            Problem: `market_unknown`, `idempotency_in_progress`, `deadline_passed`,
-                `market_closed`, `venue_paused`, `request_amount_limit`,
-                `open_request_limit`, `key_limit`.
+            Problem: `market_unknown`, `deadline_passed`, `market_closed`, `venue_paused`,
+                `request_amount_limit`, `open_request_limit`, `key_limit`.
         """
         return await self._transport.call(Call("POST", "/rfq/request", body=fields({"asset_id": asset_id, "venue_id": venue_id, "side": side, "amount": amount_text(amount), "fees_included": fees_included, "accept_price": accept_price, "accept_side": accept_side, "disclose_identity": disclose_identity, "expires_in_secs": expires_in_secs, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key(), "usdc_amount": amount_text(usdc_amount)}), repeatable=True, timeout=timeout), m.RequestItem)
 
@@ -1207,12 +1206,11 @@ class RfqCalls:
             timeout: Seconds for the call with its retries. Default: None, no limit.
 
         Raises:
-            Problem: `request_unknown`, `quote_unknown`, `idempotency_in_progress`,
-                `deadline_passed`, `own_request`, `request_not_open`, `request_expired`,
-                `market_closed`, `venue_paused`, `side_mismatch`, `replace_mismatch`,
-                `quote_not_open`, `cancel_after_passed`, `protection_tripped`,
-                `price_out_of_range`, `open_quote_limit`, `key_limit`, `account_limit`,
-                `insufficient_funds`.
+            Problem: `request_unknown`, `quote_unknown`, `deadline_passed`, `own_request`,
+                `request_not_open`, `request_expired`, `market_closed`, `venue_paused`,
+                `side_mismatch`, `replace_mismatch`, `quote_not_open`,
+                `cancel_after_passed`, `protection_tripped`, `price_out_of_range`,
+                `open_quote_limit`, `key_limit`, `account_limit`, `insufficient_funds`.
         """
         return await self._transport.call(Call("POST", "/rfq/quote", body=fields({"request_id": request_id, "price": price, "side": side, "replaces": replaces, "expires_in_secs": expires_in_secs, "confirm_price": confirm_price, "label": label, "not_after": not_after, "idempotency_key": idempotency_key or new_key()}), repeatable=True, timeout=timeout, max_age_ms=max_age_ms), m.Quote)
 

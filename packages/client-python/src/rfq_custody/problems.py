@@ -34,9 +34,9 @@ class Conflict(Problem, kind=409):
     `balance_limit`, `client_withdrawal_id_reused`, `withdrawal_amount_limit`,
     `withdrawal_daily_limit`, `chain_liquidity`, `address_not_listed`,
     `withdrawal_address_limit`, `withdrawal_not_approvable`, `withdrawal_not_cancellable`,
-    `destination_refused`, `idempotency_in_progress`, `deposit_address_limit`,
-    `open_request_limit`, `open_quote_limit`, `webhook_limit`, `api_key_limit`,
-    `market_closed`, `venue_paused`, `totp_not_enabled`, `email_taken`.
+    `destination_refused`, `deposit_address_limit`, `open_request_limit`,
+    `open_quote_limit`, `webhook_limit`, `api_key_limit`, `market_closed`, `venue_paused`,
+    `totp_not_enabled`, `email_taken`.
     """
 
 
@@ -294,10 +294,6 @@ class WithdrawalNotCancellable(Conflict, kind="withdrawal_not_cancellable"):
 
 class DestinationRefused(Conflict, kind="destination_refused"):
     """The service does not pay to this address."""
-
-
-class IdempotencyInProgress(Conflict, kind="idempotency_in_progress"):
-    """A request with this idempotency key is in progress."""
 
 
 class DepositAddressLimit(Conflict, kind="deposit_address_limit"):
