@@ -15,6 +15,8 @@
  * all transfers of a record or none. The next releases delete them when the record has ended. A
  * request is held while a quote on it is here.
  */
+import { venueOf } from "../assets/asset.ts";
+import { UNFINISHED } from "../assets/withdrawal-status.ts";
 import { addBounded, boundedSum } from "../platform/bounded-sum.ts";
 import { inChunks } from "../platform/chunks.ts";
 import { commitOrThrow, type Group, newGroup, NOW } from "../platform/commit.ts";
@@ -265,7 +267,7 @@ function addVenueDays(condition: Sql): Sql {
   // Not a parameter: D1 binds numbers as REAL, and a day is a whole number.
   const day = literal(86_400_000);
   return sql`INSERT INTO venue_days (day, venue, trades, usdc_amount, taker_fee, maker_fee)
-    SELECT m.at / ${day}, substr(m.asset, 1, instr(m.asset, ':') - 1), count(*),
+    SELECT m.at / ${day}, ${venueOf("m.asset")}, count(*),
       ${boundedSum("m.usdc_amount")}, ${boundedSum("m.taker_fee")}, ${boundedSum("m.maker_fee")}
     FROM matches m WHERE ${condition} GROUP BY 1, 2
     ON CONFLICT (day, venue) DO UPDATE SET trades = trades + excluded.trades,
@@ -284,6 +286,6 @@ function sealIs(number: number, condition: Expr): Expr {
 function isHeld(upTo: number): Expr {
   return expr`t.ref = (SELECT ref FROM transfers ORDER BY transfer_id DESC LIMIT 1)
     OR EXISTS (SELECT 1 FROM withdrawals w
-      WHERE w.withdrawal_id = t.ref AND w.status IN ('awaiting_approval', 'queued', 'submitted'))
+      WHERE w.withdrawal_id = t.ref AND w.status ${UNFINISHED})
     OR EXISTS (SELECT 1 FROM transfers n WHERE n.ref = t.ref AND n.transfer_id > ${upTo})`;
 }

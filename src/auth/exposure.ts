@@ -6,8 +6,18 @@
  * Sums are REAL. They are exact up to 2^53, which no limit exceeds, and cannot overflow, although
  * anyone may hold 2^62 units of a worthless token.
  */
+import { NOT_RETURNED } from "../assets/withdrawal-status.ts";
 import { NOW } from "../platform/commit.ts";
-import { type Expr, expr, literal, scalar, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  type Expr,
+  expr,
+  literal,
+  scalar,
+  type Sql,
+  sql,
+  uuid,
+  MAX_NATIVE,
+} from "../platform/sql.ts";
 import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 
 const HOUR_MS = literal(3_600_000);
@@ -74,12 +84,12 @@ export function withdrawnLastDay(user: Expr, at: Expr, except?: Expr): Expr {
 export function unapprovedLastDay(user: Expr, at: Expr): Expr {
   return expr`SELECT total(amount) FROM withdrawals INDEXED BY withdrawals_user
     WHERE user_id = ${user} AND created_at >= ${lastDayFrom(at)} AND approved_at IS NULL
-      AND status IN ('queued', 'submitted', 'settled')`;
+      AND status ${NOT_RETURNED}`;
 }
 
 /** A sum as decimal text, at most 2^62, so that it can be shown as a U256. */
 export function sumText(sum: Expr): Expr {
-  return expr`CAST(CAST(min(${sum}, 4611686018427387904) AS INTEGER) AS TEXT)`;
+  return expr`CAST(CAST(min(${sum}, ${MAX_NATIVE}) AS INTEGER) AS TEXT)`;
 }
 
 /** Counts what each side (`subject`, `usdc`) gave, to 2^62: an overflow would reject the match. */
@@ -87,7 +97,7 @@ export function countTraded(sides: Sql, at: Expr): Sql {
   return sql`INSERT INTO traded_hours (subject, hour, usdc)
     SELECT s.subject, ${hourOf(at)}, s.usdc FROM (${sides}) s WHERE true
     ON CONFLICT (subject, hour) DO UPDATE
-      SET usdc = min(usdc + excluded.usdc, 4611686018427387904)`;
+      SET usdc = min(usdc + excluded.usdc, ${MAX_NATIVE})`;
 }
 
 /** What a key with a limit for a day has used, for whoami. */

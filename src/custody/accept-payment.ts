@@ -3,6 +3,7 @@
  * resume. A loss (a stolen key) is posted from the operator's account `losses`. A rescue (the
  * return of a mistaken transfer) posts nothing, because it was never credited.
  */
+import { NOT_RETURNED } from "../assets/withdrawal-status.ts";
 import type { AssetKey } from "../assets/asset.ts";
 import { type AuditActor, auditRow, recordBy } from "../audit/audit.ts";
 import { externalOwner, LOSSES_OWNER, post } from "../ledger/post.ts";
@@ -66,7 +67,7 @@ export async function acceptPayment(
       FROM vault_events e
       WHERE e.chain = ${chain.chain} AND e.payment_id = ${id} AND e.kind = 'Paid'
         AND NOT EXISTS (SELECT 1 FROM withdrawals w
-          WHERE w.payment_id = e.payment_id AND w.status IN ('queued', 'submitted', 'settled'))
+          WHERE w.payment_id = e.payment_id AND w.status ${NOT_RETURNED})
         AND NOT EXISTS (SELECT 1 FROM accepted_payments p
           WHERE p.chain = e.chain AND p.payment_id = e.payment_id)`,
     ...post(group, { ...PAID, from: "external", source }),

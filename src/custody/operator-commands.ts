@@ -1,4 +1,5 @@
 /** Records commands as rows, which watcher or payer carry out, and reads what operators need. */
+import { IN_FLIGHT } from "../assets/withdrawal-status.ts";
 import { type AuditActor, auditRow, recordBy } from "../audit/audit.ts";
 import { commitOrThrow, newGroup } from "../platform/commit.ts";
 import { invalidRequest, problem } from "../platform/problem.ts";
@@ -220,7 +221,7 @@ export async function listWithdrawals(db: D1Database, conditions: readonly Expr[
 
 const openWithdrawals = (status: "queued" | "submitted") =>
   typed<number>(`(SELECT count(*) FROM withdrawals w INDEXED BY withdrawals_open
-    WHERE w.chain = c.chain AND w.status IN ('queued', 'submitted') AND w.status = '${status}')`);
+    WHERE w.chain = c.chain AND w.status ${IN_FLIGHT.text} AND w.status = '${status}')`);
 const depositsWith = (status: "confirming" | "quarantined") =>
   typed<number>(`(SELECT count(*) FROM deposits d
     WHERE d.chain = c.chain AND d.status = '${status}')`);

@@ -1,4 +1,5 @@
 /** What custody contributes to the snapshot of an account stream. */
+import { UNFINISHED } from "../assets/withdrawal-status.ts";
 import { balancesQuery, type BalanceTexts, readBalanceTexts } from "../ledger/balance.ts";
 import { select, sql, uuid } from "../platform/sql.ts";
 import type { SnapshotPart } from "../streams/replay.ts";
@@ -26,7 +27,7 @@ export function ownUnfinishedWithdrawals(userId: string): SnapshotPart {
   return {
     name: "withdrawals",
     statement: sql`SELECT ${select(WITHDRAWAL)} FROM withdrawals w
-      WHERE w.user_id = ${uuid(userId)} AND w.status IN ('awaiting_approval', 'queued', 'submitted')
+      WHERE w.user_id = ${uuid(userId)} AND w.status ${UNFINISHED}
       ORDER BY w.created_at, w.withdrawal_id`,
     // Safe cast: the statement selects the columns of the row type.
     view: (row) => withdrawalView(row as WithdrawalRow),

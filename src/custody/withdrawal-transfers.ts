@@ -1,3 +1,4 @@
+import { IN_FLIGHT } from "../assets/withdrawal-status.ts";
 import { transfer } from "../ledger/post.ts";
 import type { Group } from "../platform/commit.ts";
 import { type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
@@ -33,7 +34,7 @@ export function liquidity({
       WHERE a.owner = CAST('external:' || ${chain} AS BLOB) AND a.asset = ${asset}
         AND a.kind = 'external'), 0)
     - coalesce((SELECT sum(o.amount) FROM withdrawals o INDEXED BY withdrawals_open
-      WHERE o.chain = ${chain} AND o.asset = ${asset} AND o.status IN ('queued', 'submitted')), 0)`;
+      WHERE o.chain = ${chain} AND o.asset = ${asset} AND o.status ${IN_FLIGHT}), 0)`;
 }
 
 /** Returns the amounts of the withdrawals that the group has failed or cancelled. */

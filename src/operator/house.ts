@@ -1,5 +1,5 @@
 /** What the service owes and earns. */
-import { readAssetKey, USDC } from "../assets/asset.ts";
+import { readAssetKey, USDC, venueOf } from "../assets/asset.ts";
 import { readBalanceOfFees } from "../ledger/balance.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, literal, sql } from "../platform/sql.ts";
@@ -81,7 +81,7 @@ export async function fees(context: OperatorContext): Promise<unknown> {
       FROM (SELECT venue, trades, usdc_amount, taker_fee, maker_fee FROM venue_days
           WHERE day >= ${firstDay}
         UNION ALL
-        SELECT substr(m.asset, 1, instr(m.asset, ':') - 1), 1, m.usdc_amount, m.taker_fee,
+        SELECT ${venueOf("m.asset")}, 1, m.usdc_amount, m.taker_fee,
           m.maker_fee
         FROM matches m INDEXED BY matches_at WHERE m.at >= ${firstDay} * ${DAY_MS})
       GROUP BY 1 ORDER BY 1`,

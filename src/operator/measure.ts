@@ -2,6 +2,7 @@
  * Cron task: writes the row that GET /status and GET /metrics read, from what is open and what
  * watchers and payers saw last.
  */
+import { IN_FLIGHT } from "../assets/withdrawal-status.ts";
 import { OLDEST_UNSEALED } from "../archive/watch-sealer.ts";
 import { lastFinished } from "../reconcile/reconcile.ts";
 import { termsOf } from "../platform/alert-kinds.ts";
@@ -163,7 +164,7 @@ const QUERIES = [
     FROM chain_cursors c LEFT JOIN payer_leases p ON p.chain = c.chain`,
   sql`SELECT chain, status, count(*) AS n, ${NOW} - min(created_at) AS age
     FROM withdrawals INDEXED BY withdrawals_open
-    WHERE status IN ('queued', 'submitted') GROUP BY chain, status
+    WHERE status ${IN_FLIGHT} GROUP BY chain, status
     UNION ALL SELECT chain, status, count(*), ${NOW} - min(created_at)
     FROM withdrawals INDEXED BY withdrawals_awaiting
     WHERE status = 'awaiting_approval' GROUP BY chain

@@ -1,7 +1,7 @@
 /** Sums of amounts that stop at 2^62, because an overflow would refuse the whole batch. */
-import { raw, type Sql } from "./sql.ts";
+import { raw, type Sql, MAX_NATIVE } from "./sql.ts";
 
-const MAX_SUM = "4611686018427387904";
+const MAX_SUM = MAX_NATIVE.text;
 
 /** Over the rows of a group. In two halves, because `sum` throws if it overflows. */
 export function boundedSum(column: string): Sql {

@@ -47,6 +47,9 @@ export function literal(value: number): Expr {
   return atom(String(value));
 }
 
+/** `MAX_NATIVE_UNITS` in SQL. */
+export const MAX_NATIVE = atom(String(MAX_NATIVE_UNITS));
+
 /** Trusted text, such as a column list. It must never contain a caller's input. */
 export function raw(text: string): Sql {
   return { text, params: [] };

@@ -1,4 +1,5 @@
 /** The checks of the balances as they are now, and of sums of trades (`position_mismatch`). */
+import { IN_FLIGHT } from "../assets/withdrawal-status.ts";
 import { all, atom, type Expr, expr, join, raw, type Sql, sql } from "../platform/sql.ts";
 import type { Checks, Chunk } from "./check-alone.ts";
 import { isIndexedCredit, reasonCode, REASONS, reasonNumber } from "../ledger/codes.ts";
@@ -132,7 +133,7 @@ function wrongPending(owners: Sql): Sql {
     amount: "balance",
     causes: sql`SELECT w.user_id AS owner, w.asset, w.amount
       FROM withdrawals w INDEXED BY withdrawals_open
-      WHERE w.status IN ('queued', 'submitted') AND w.user_id IN (SELECT owner FROM owners)
+      WHERE w.status ${IN_FLIGHT} AND w.user_id IN (SELECT owner FROM owners)
       UNION ALL
       SELECT w.user_id, w.asset, w.amount FROM withdrawals w INDEXED BY withdrawals_awaiting
       WHERE w.status = 'awaiting_approval' AND w.user_id IN (SELECT owner FROM owners)`,

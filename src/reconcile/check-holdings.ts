@@ -6,6 +6,7 @@
  * database gives the block together with the deposits and payments up to it: the balance of the
  * external account, less what the vault has paid but the journal has not settled yet.
  */
+import { IN_FLIGHT } from "../assets/withdrawal-status.ts";
 import { type AssetKey, USDC } from "../assets/asset.ts";
 import { readCursor } from "../chain/chain-cursor.ts";
 import { NOW } from "../platform/commit.ts";
@@ -122,7 +123,7 @@ async function readIssued(db: D1Database, chain: string) {
 /** USDC, the assets that are short, and the next chunk of the others. */
 function issuedAssets(chain: string, after: string): Sql {
   const paid = sql`SELECT sum(w.amount) FROM withdrawals w INDEXED BY withdrawals_open
-    WHERE w.chain = ${chain} AND w.status IN ('queued', 'submitted') AND w.asset = a.asset
+    WHERE w.chain = ${chain} AND w.status ${IN_FLIGHT} AND w.asset = a.asset
       AND EXISTS (SELECT 1 FROM vault_events v
         WHERE v.payment_id = w.payment_id AND v.chain = w.chain AND v.kind = 'Paid'
           AND v.asset = w.asset)`;

@@ -1,3 +1,4 @@
+import { venueOf } from "../assets/asset.ts";
 import { NO_TEST } from "../archive/candles.ts";
 import { fetchCount, olderThan, type PageQuery, pageOf, type TimeId } from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
@@ -35,5 +36,5 @@ function inBook({ venue, assetId }: BookFilter): Expr {
     const asset = `${venue}:${assetId}`;
     return expr`substr(m.asset, -16) = ${asset.slice(-16)} AND m.asset = ${asset}`;
   }
-  return expr`substr(m.asset, 1, instr(m.asset, ':') - 1) = ${venue}`;
+  return expr`${venueOf("m.asset")} = ${venue}`;
 }

@@ -6,7 +6,7 @@ import { unavailable } from "../platform/problem.ts";
 import { atom, type Expr, expr, literal, type Sql, sql } from "../platform/sql.ts";
 import { ID_LEAD_MS, toWireTime } from "../platform/time.ts";
 import { type ActorFacts, rowCredential, rowMayWrite } from "../auth/may-write.ts";
-import { readAssetKey } from "../assets/asset.ts";
+import { readAssetKey, venueOf } from "../assets/asset.ts";
 import { socketNotEnded } from "./cancel-on-disconnect.ts";
 import { cancelAfterPassed, type TimerFacts, timerNotPassed } from "./cancel-timer.ts";
 import { type PlaceQuote, refused, reject, type Result } from "./command.ts";
@@ -135,7 +135,7 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
   },
   {
     expr: () => expr`NOT EXISTS (SELECT 1 FROM paused_venues p
-      WHERE p.venue = substr(r.asset, 1, instr(r.asset, ':') - 1))`,
+      WHERE p.venue = ${venueOf("r.asset")})`,
     reject: (_, { request }) => venuePaused(readAssetKey(request.asset)?.venue ?? ""),
   },
   {

@@ -1,4 +1,5 @@
 /** Rejections and preconditions that several verbs share. */
+import { venueOf } from "../assets/asset.ts";
 import { toHex } from "../assets/amount.ts";
 import type { RequestSide, Side } from "../assets/asset-fields.ts";
 import { type ActorFacts, actorRejectionOf, mayWrite } from "../auth/may-write.ts";
@@ -7,7 +8,7 @@ import type { Precondition } from "../platform/preconditions.ts";
 import type { Config } from "../platform/config.ts";
 import type { InstantFact } from "../platform/deadline.ts";
 import { type ProblemData, unavailable } from "../platform/problem.ts";
-import { atom, type Expr, expr, readUuid } from "../platform/sql.ts";
+import { type Expr, expr, readUuid } from "../platform/sql.ts";
 import { STORAGE_LEFT, storageFull } from "../platform/storage.ts";
 import { ID_LEAD_MS, MAX_CLOCK_LEAD_MS } from "../platform/time.ts";
 import { refused, reject, type Result, type Sent } from "./command.ts";
@@ -96,7 +97,7 @@ export function marketListed(
 }
 
 /** Over `requests r`. */
-export const REQUEST_VENUE = atom("substr(r.asset, 1, instr(r.asset, ':') - 1)");
+export const REQUEST_VENUE = venueOf("r.asset");
 
 export function sideMismatch(
   of: RequestSide,

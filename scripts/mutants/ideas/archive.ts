@@ -37,7 +37,7 @@ export const ARCHIVE: readonly Mutant[] = [
       "t.transfer_id = (SELECT max(transfer_id) FROM transfers)",
     ],
     "the transfer of a withdrawal that awaits approval deleted": [
-      "w.status IN ('awaiting_approval', 'queued', 'submitted')",
+      "w.status ${UNFINISHED}",
       "w.status IN ('queued', 'submitted')",
     ],
     "a request deleted before its quotes": [

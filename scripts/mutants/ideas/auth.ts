@@ -71,7 +71,7 @@ export const AUTH: readonly Mutant[] = [
       "    SELECT 0 FROM quotes INDEXED BY quotes_open_maker",
     ],
     "total overflows": [
-      "      SET usdc = min(usdc + excluded.usdc, 4611686018427387904)`;",
+      "      SET usdc = min(usdc + excluded.usdc, ${MAX_NATIVE})`;",
       "      SET usdc = usdc + excluded.usdc`;",
     ],
     "approved withdrawal counted on the day of its order": [

@@ -28,7 +28,7 @@ export const CUSTODY: readonly Mutant[] = [
   }),
   ...ideas("src/custody/payer/restore-payments.ts", "chain/restore-claimed", {
     "any withdrawal with the id will do": [
-      "w.status IN ('queued', 'submitted', 'settled') AND ${AS_ORDERED}",
+      "w.status ${NOT_RETURNED} AND ${AS_ORDERED}",
       "w.status IS NOT NULL",
     ],
     "what waits is not settled": [
@@ -42,7 +42,7 @@ export const CUSTODY: readonly Mutant[] = [
       "WHERE place = 1 OR after < 9.2e18)",
     ],
     "too much for the ledger": [
-      "        OR CAST(amount AS INTEGER) + ${issued} > 4611686018427387904)`",
+      "        OR CAST(amount AS INTEGER) + ${issued} > ${MAX_NATIVE})`",
       "        OR CAST(amount AS INTEGER) < 0)`",
     ],
   }),
@@ -81,8 +81,8 @@ export const CUSTODY: readonly Mutant[] = [
   }),
   ...ideas("src/custody/withdrawal-transfers.ts", "custody/withdraw custody/withdrawal-policy", {
     "chain's submitted payments ignored": [
-      "AND o.status IN ('queued', 'submitted')), 0)`",
-      "AND o.status IN ('queued', 'submitted') AND o.status = 'queued'), 0)`",
+      "AND o.status ${IN_FLIGHT}), 0)`",
+      "AND o.status ${IN_FLIGHT} AND o.status = 'queued'), 0)`",
     ],
   }),
   ...ideas("src/custody/withdrawal-policy.ts", "custody/withdrawal-policy", {

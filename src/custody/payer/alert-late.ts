@@ -1,4 +1,5 @@
 /** Reports withdrawals that take too long. It reads only the database, so no cause prevents it. */
+import { IN_FLIGHT } from "../../assets/withdrawal-status.ts";
 import { alertWhile, raiseAlert } from "../../platform/alert.ts";
 import { NOW } from "../../platform/commit.ts";
 import type { Config } from "../../platform/config.ts";
@@ -22,7 +23,7 @@ export async function alertLateWithdrawals(
       // Of the rows of a min(), SQLite returns the one with the minimum.
       sql`SELECT count(*) AS n, hex(w.withdrawal_id) AS oldest, min(w.created_at) AS since
         FROM withdrawals w INDEXED BY withdrawals_open
-        WHERE w.chain = ${chain} AND w.status IN ('queued', 'submitted')
+        WHERE w.chain = ${chain} AND w.status ${IN_FLIGHT}
           AND w.created_at < ${NOW} - ${late_after_secs * 1_000}
           AND (w.status = 'submitted' OR (
             coalesce(w.not_before, 0) < ${NOW} + ${PARKED_FOR_MS}
@@ -65,7 +66,7 @@ async function alertRemovedChains(db: D1Database, settings: Pick<Config, "CHAINS
     db,
     sql`SELECT w.chain, count(*) AS n, hex(w.withdrawal_id) AS oldest, min(w.created_at) AS since
       FROM withdrawals w INDEXED BY withdrawals_open
-      WHERE w.status IN ('queued', 'submitted')
+      WHERE w.status ${IN_FLIGHT}
         AND w.chain NOT IN (${served})
       GROUP BY w.chain`,
   );

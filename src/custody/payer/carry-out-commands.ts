@@ -1,4 +1,5 @@
 /** Carries out commands. `fail` becomes a void, because only the chain can rule out a payment. */
+import { UNFINISHED } from "../../assets/withdrawal-status.ts";
 import { clearAlert } from "../../platform/alert.ts";
 import { MAX_VOIDS, voidCall } from "../../chain/vault-calls.ts";
 import { newGroup } from "../../platform/commit.ts";
@@ -44,7 +45,7 @@ export async function voidCommandedPayments(context: HeadView): Promise<boolean>
       FROM chain_commands c
       JOIN withdrawals w ON w.withdrawal_id = c.withdrawal_id AND w.chain = c.chain
       WHERE c.chain = ${context.chain.chain} AND c.kind = 'fail' AND c.done_group IS NULL
-        AND w.status IN ('awaiting_approval', 'queued', 'submitted')
+        AND w.status ${UNFINISHED}
         AND NOT EXISTS (SELECT 1 FROM batch_members m WHERE m.withdrawal_id = w.withdrawal_id
           AND m.purpose = 'void' AND m.ended_group IS NULL)
       LIMIT ${MAX_VOIDS}`,

@@ -1,4 +1,5 @@
 /** What holds queued withdrawals back: the vault's limits, and tokens that refuse every transfer. */
+import { IN_FLIGHT } from "../../assets/withdrawal-status.ts";
 import { describe } from "../../chain/rpc.ts";
 import { ERC1155, tokenName, tokenNameOf, tokenOf, tokenSubject } from "../../chain/token.ts";
 import { readPaymentLimits, refusesTransfers } from "../../chain/vault-calls.ts";
@@ -74,7 +75,7 @@ export async function beyondShare(
         FROM withdrawals w INDEXED BY withdrawals_open
         JOIN json_each(${JSON.stringify(maxima)}) l
           ON l.value ->> 'name' IN (w.asset, ${tokenNameOf("w.asset")})
-        WHERE w.chain = ${chain} AND w.status IN ('queued', 'submitted')),
+        WHERE w.chain = ${chain} AND w.status ${IN_FLIGHT}),
       had AS MATERIALIZED (
         SELECT o.user_id, o.name, total(p.amount) AS amount
         FROM (SELECT DISTINCT user_id, name FROM waiting) o
@@ -95,7 +96,7 @@ export async function readRefusingTokens(context: HeadView): Promise<string[]> {
   const alerts = await all<{ token: string; asset: AssetKey | null }>(
     db,
     sql`SELECT a.token, (SELECT w.asset FROM withdrawals w INDEXED BY withdrawals_open
-        WHERE w.chain = ${chain.chain} AND w.status IN ('queued', 'submitted')
+        WHERE w.chain = ${chain.chain} AND w.status ${IN_FLIGHT}
           AND ${tokenNameOf("w.asset")} = a.token ORDER BY w.created_at LIMIT 1) AS asset
       FROM (SELECT substr(subject, length(${chain.chain}) + 2) AS token FROM alerts
         WHERE kind = 'token_refuses' AND resolved_at IS NULL

@@ -3,6 +3,7 @@
  * batch, and sent only after that. The bytes are signed before the batch, for a nonce that the
  * guard then grants or not.
  */
+import { UNFINISHED } from "../../assets/withdrawal-status.ts";
 import { alertWhile, clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { feeLimits, firstFees, type Fees } from "../../chain/fees.ts";
 import { confirmedNonces } from "./agreed-reads.ts";
@@ -126,7 +127,7 @@ function guard(group: Group, context: Storing, transaction: NewTransaction, id: 
   const { chain } = context.chain;
   const { call, nonce, batchNo, kind } = transaction;
   const members = JSON.stringify(transaction.members);
-  const unended = sql`w.status IN ('awaiting_approval', 'queued', 'submitted')`;
+  const unended = sql`w.status ${UNFINISHED}`;
   const eligible = kind === "void" ? unended : PAYABLE;
   const notPaused = sql`NOT ${PAUSED}`;
   const byKind = {

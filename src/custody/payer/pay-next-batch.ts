@@ -2,6 +2,7 @@
  * Makes the next transactions for queued withdrawals: a payment of as many as fit, and sweeps of
  * what the vault lacks for the others. If it lacks nothing, at most one sweep for its float.
  */
+import { IN_FLIGHT } from "../../assets/withdrawal-status.ts";
 import { checksumAddress } from "../../assets/address.ts";
 import type { AssetKey } from "../../assets/asset.ts";
 import { readHoldings } from "../../chain/holdings.ts";
@@ -129,7 +130,7 @@ async function readJobs(
     db,
     sql`SELECT ${select(MAC_COLUMNS)}
       FROM withdrawals w INDEXED BY withdrawals_open
-      WHERE w.chain = ${chain.chain} AND w.status IN ('queued', 'submitted') AND ${PAYABLE}
+      WHERE w.chain = ${chain.chain} AND w.status ${IN_FLIGHT} AND ${PAYABLE}
         AND (w.not_before IS NULL OR w.not_before <= ${NOW})
         AND ${tokenNameOf("w.asset")} NOT IN (${listed(refusing)})
         AND NOT ${PAUSED}

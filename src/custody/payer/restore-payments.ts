@@ -5,6 +5,7 @@
  * every payment has its withdrawal. The operator's `restore` calls for each page, because a Durable
  * Object may make 1 000 requests per invocation.
  */
+import { NOT_RETURNED } from "../../assets/withdrawal-status.ts";
 import { paymentId } from "../../chain/payment-id.ts";
 import { readCursor } from "../../chain/chain-cursor.ts";
 import type { MacKeys } from "../../audit/event-mac.ts";
@@ -104,7 +105,7 @@ function isLost(chain: string): Expr {
   return expr`e.chain = ${chain} AND e.kind IN ('Paid', 'Failed')
     AND NOT EXISTS (SELECT 1 FROM withdrawals w WHERE w.payment_id = e.payment_id
       AND (e.kind = 'Failed'
-        OR (w.status IN ('queued', 'submitted', 'settled') AND ${AS_ORDERED})))
+        OR (w.status ${NOT_RETURNED} AND ${AS_ORDERED})))
     AND NOT EXISTS (SELECT 1 FROM accepted_payments p
       WHERE p.chain = e.chain AND p.payment_id = e.payment_id)`;
 }

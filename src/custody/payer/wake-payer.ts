@@ -1,4 +1,5 @@
 /** Wakes payers and watchers. What to pay is in D1, so a lost or repeated message only delays. */
+import { IN_FLIGHT } from "../../assets/withdrawal-status.ts";
 import * as z from "zod";
 import { alertRow } from "../../platform/alert.ts";
 import { commitOrThrow, newGroup, NOW } from "../../platform/commit.ts";
@@ -39,7 +40,7 @@ export async function wakeChains(env: Env): Promise<void> {
   const waiting = await all<{ chain: string; n: number }>(
     env.DB,
     sql`SELECT chain, count(*) AS n FROM withdrawals
-      WHERE status IN ('queued', 'submitted') AND updated_at < ${NOW} - ${REPEAT_WAKE_UP_AFTER_MS}
+      WHERE status ${IN_FLIGHT} AND updated_at < ${NOW} - ${REPEAT_WAKE_UP_AFTER_MS}
       GROUP BY chain`,
   );
   for (const { chain, n } of waiting)

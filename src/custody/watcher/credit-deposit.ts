@@ -4,7 +4,7 @@
  */
 import type { Group } from "../../platform/commit.ts";
 import type { Config } from "../../platform/config.ts";
-import { type Expr, expr, join, raw, type Sql, sql } from "../../platform/sql.ts";
+import { type Expr, expr, join, raw, type Sql, sql, MAX_NATIVE } from "../../platform/sql.ts";
 import { alertRow } from "../../platform/alert.ts";
 import { moveDueDeposits } from "./small-deposits.ts";
 import { externalOwner, post } from "../../ledger/post.ts";
@@ -27,8 +27,8 @@ export function creditConfirmed(group: Group, settings: Config, chain: string, w
     // Compared as text first, because CAST would clamp amounts from 2^63 on.
     sql`UPDATE deposits SET status = 'quarantined', ended_group = ${group.seq}
       WHERE chain = ${chain} AND ${DUE} AND ${when} AND (length(amount) > 19
-        OR (length(amount) = 19 AND amount > '4611686018427387904')
-        OR CAST(amount AS INTEGER) + ${issued} > 4611686018427387904)`,
+        OR (length(amount) = 19 AND amount > CAST(${MAX_NATIVE} AS TEXT))
+        OR CAST(amount AS INTEGER) + ${issued} > ${MAX_NATIVE})`,
     // One alert per chain, because anyone can mint worthless tokens and cause any number of these.
     alertRow(
       group,

@@ -1,4 +1,5 @@
 /** Applies confirmed vault events of any transaction. The payer's own record is never trusted. */
+import { IN_FLIGHT, UNFINISHED } from "../../assets/withdrawal-status.ts";
 import type { VaultEvent } from "../../chain/decode-logs.ts";
 import type { Group } from "../../platform/commit.ts";
 import { type Sql, type Expr, expr, sql, uuid } from "../../platform/sql.ts";
@@ -117,7 +118,7 @@ export function settlePaid(group: Group, chain: string): Sql[] {
       FROM vault_events e INDEXED BY vault_events_payment
       WHERE ${decidesIn(group)} AND e.kind = 'Paid'
         AND e.payment_id = w.payment_id AND e.chain = w.chain
-        AND w.status IN ('queued', 'submitted') AND ${SETTLES}`,
+        AND w.status ${IN_FLIGHT} AND ${SETTLES}`,
     ...post(group, { ...PAID, source: ofWithdrawals(settled, externalOwner(chain)) }),
   ];
 }
@@ -136,7 +137,7 @@ function closeFails(group: Group): Sql {
       SELECT w.withdrawal_id FROM withdrawals w
       JOIN vault_events s ON s.payment_id = w.payment_id AND s.chain = w.chain
       WHERE s.recorded_group = ${group.seq} AND s.kind IN ('Paid', 'AlreadyDone')
-        AND w.status IN ('awaiting_approval', 'queued', 'submitted'))`;
+        AND w.status ${UNFINISHED})`;
 }
 
 /** Queues skipped withdrawals again, because a skip leaves the id payable. */
@@ -177,7 +178,7 @@ function alertOtherTerms(group: Group, chain: string): Sql {
       'The vault paid another token, amount or address than those of withdrawal '
         || ${uuidTextOf("w.withdrawal_id")} AS detail
     FROM vault_events e JOIN withdrawals w ON ${PAID_OTHERWISE}
-    WHERE e.recorded_group = ${group.seq} AND w.status IN ('queued', 'submitted')`;
+    WHERE e.recorded_group = ${group.seq} AND w.status ${IN_FLIGHT}`;
   return alertRows(group, "payment_terms", paid);
 }
 
@@ -238,7 +239,7 @@ export function failUnpayable(group: Group): Sql[] {
       FROM vault_events e INDEXED BY vault_events_payment
       WHERE ${decidesIn(group)} AND e.kind IN ('Failed', 'Voided')
         AND e.payment_id = withdrawals.payment_id AND e.chain = withdrawals.chain
-        AND withdrawals.status IN ('awaiting_approval', 'queued', 'submitted')`,
+        AND withdrawals.status ${UNFINISHED}`,
     releaseEnded(group, "failed"),
   ];
 }
@@ -252,7 +253,7 @@ export function failPaidOtherwise(group: Group, chain: string): Sql[] {
     sql`UPDATE withdrawals AS w SET status = 'failed', transaction_hash = NULL,
         updated_at = ${group.at}, changed_group = ${group.seq}, ended_by = ${uuid(group.id)},
         failure_code = 'operator_failed', failure_message = ${FAILURE_MESSAGES.operator_failed}
-      WHERE w.chain = ${chain} AND w.status IN ('awaiting_approval', 'queued', 'submitted')
+      WHERE w.chain = ${chain} AND w.status ${UNFINISHED}
         AND EXISTS (SELECT 1 FROM chain_commands c WHERE c.withdrawal_id = w.withdrawal_id
           AND c.kind = 'fail' AND c.done_group IS NULL)
         AND EXISTS (SELECT 1 FROM vault_events e WHERE ${PAID_OTHERWISE})
