@@ -36,8 +36,8 @@ export const AUTH: readonly Mutant[] = [
       "  if (key.frozen && !ipAllowed(clientIp, key.allowedIps))",
     ],
     "scope unchecked": [
-      "if (scope !== undefined && !actor.scopes.includes(scope)) throw",
-      'if (scope !== undefined && actor.userId === "") throw',
+      "if (scope !== undefined && !scopes.some((one) => actor.scopes.includes(one)))",
+      "if (scope !== undefined && scopes.length === 0)",
     ],
   }),
   ...ideas("src/auth/change-password.ts", "auth/change-password", {
