@@ -64,10 +64,6 @@ export function useSession(): SessionState {
   return state;
 }
 
-export function useIsSignedIn(): boolean {
-  return use(SignedIn) !== null;
-}
-
 /** The client of who is signed in, or one for what everybody may read. */
 export function useClient(): Client {
   return use(SignedIn)?.client ?? visitor;
