@@ -33,14 +33,14 @@ export const SAFEGUARD_MUTANTS: readonly Mutant[] = [
   {
     name: "nothing-waits-for-approval",
     file: "src/auth/exposure.ts",
-    find: "      AND status IN ('queued', 'submitted', 'settled')",
+    find: "      AND status ${NOT_RETURNED}",
     replace: "      AND status IN ('queued')",
     breaks: "splitting a withdrawal does not avoid the approval",
   },
   {
     name: "waiting-withdrawal-released",
     file: "src/archive/release.ts",
-    find: "AND w.status IN ('awaiting_approval', 'queued', 'submitted'))",
+    find: "AND w.status ${UNFINISHED})",
     replace: "AND w.status IN ('queued', 'submitted'))",
     breaks: "a transfer whose record can still move is not released",
   },
