@@ -111,8 +111,8 @@ describe("the rejections of a group", () => {
 
     expect(matchOf(results.pop() as Result)).toEqual(match);
     expect(results.map(outcomeOf)).toEqual(sent.map(([, outcome]) => outcome));
-    // One group, and one read of the reasons.
-    expect(count()).toBe(2);
+    // A new committer reads the book's standing accepts. Then one group, and one read of the reasons.
+    expect(count()).toBe(3);
   });
 });
 
