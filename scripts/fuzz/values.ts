@@ -88,6 +88,8 @@ const SOURCES: Readonly<Record<string, (scene: Scene) => unknown>> = {
         sample,
   ),
   label: ({ dice }) => dice.pick(LABELS),
+  event_id: ({ dice }) => dice.pick(LABELS),
+  category: ({ dice }) => dice.pick(LABELS),
   limit: ({ dice }) => dice.pick([0, 1, 5, 50, 500, 501]),
   q: ({ dice }) => dice.pick(["a", "yes", "Will the"]),
   assets: ({ dice }) => dice.pick(["0xab", "0xab,0xcd", "0x1,0x1"]),

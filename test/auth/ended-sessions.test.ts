@@ -17,11 +17,11 @@ const password = PASSWORD;
 type Change = (user: TestUser, secret: string) => Promise<unknown>;
 const reset =
   (line: string): Change =>
-  async ({ email }) =>
-    sendOrder(
-      orderOf(line.split(" "), { email, password: "of-the-operator", "keep-keys": "true" }),
-      DELAYED,
-    );
+  async ({ email }) => {
+    const options = { email, "keep-keys": "true" };
+    const password = line.endsWith("password") ? { password: "of-the-operator" } : {};
+    return sendOrder(orderOf(line.split(" "), { ...options, ...password }), DELAYED);
+  };
 
 /** Quotes of a session and of a key, with the commit group that ended them. */
 async function quoted() {

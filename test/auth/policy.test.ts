@@ -120,7 +120,7 @@ describe("the account policy", () => {
     const { items } = (await apiOf(user).get("/auth/get-audit-events")).json as any;
     expect(items[0]).toMatchObject({ kind: "policy_changed", actor: "session" });
     const key = await newKey(user);
-    expect(await codeOf(await apiOf(key).get("/auth/policy"))).toBe("403 session_required");
+    expect((await apiOf(key).get("/auth/policy")).status).toBe(200);
   });
 
   it("needs TOTP for approvals", async () => {

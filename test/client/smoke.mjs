@@ -67,7 +67,10 @@ const server = createServer(async (request, response) => {
       ? respond(request, body)
       : [401, { code: "signature_invalid" }];
   response
-    .writeHead(status, { "content-type": "application/json", "x-request-id": "id-1" })
+    .writeHead(status, {
+      "content-type": status < 400 ? "application/json" : "application/problem+json",
+      "x-request-id": "id-1",
+    })
     .end(JSON.stringify(data));
 });
 const sockets = new WebSocketServer({

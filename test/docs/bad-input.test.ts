@@ -38,10 +38,11 @@ function inputOf({ operation: { parameters, requestBody } }: DescribedRoute) {
  * Values of every other JSON type that a lenient parser would convert to the described type. An
  * amount may also be a JSON number, and a price text; each is described as one type.
  */
-function wrongTypes({ $ref, type, anyOf = [], items, pattern }: JsonSchema): string[] {
+function wrongTypes({ $ref, type, anyOf = [], items, pattern, maximum }: JsonSchema): string[] {
   const right = new Set([type, ...anyOf.map((choice) => choice.type)].flat());
   if (pattern?.startsWith("^(0*[")) right.add("integer");
-  if ($ref?.endsWith("/Price")) right.add("integer").add("string");
+  const isPrice = $ref?.endsWith("/Price") === true || maximum === 1_000_000;
+  if (isPrice) right.add("integer").add("string");
   const samples = {
     string: ['"5"', '"true"'],
     integer: ["5"],

@@ -222,7 +222,7 @@ it("approves by the hash of the proposal that it has shown", async () => {
     ok: true,
     result: command[0] === "approvals" ? [{ proposal_id: "p", content }] : { user_id: "u" },
   });
-  const approved = await tool("approve --id p --json");
+  const approved = await tool("approve --id p --yes --json");
   expect(last?.options).toMatchObject({
     id: "p",
     sha256: createHash("sha256").update(content).digest("hex"),

@@ -217,6 +217,8 @@ it("every response and message fits docs/openapi.json and docs/asyncapi.yaml", a
     "withdrawal.failed",
     "market.result",
     "market.corrected",
+    // test/rfq/standing-accept.test.ts
+    "accept.refused",
     "skipped",
   ]);
   expect(description.types.filter((type) => !seen.has(type))).toEqual([]);

@@ -64,7 +64,8 @@ it("npm run smoke trades and trades back, and names the step that fails", async 
   const failed = run("--users", users);
   expect(await failed.exited).toBe(1);
   expect(failed.output()).toContain("FAILED  login");
-  expect(failed.output()).toContain("rollback --durable-objects-code-update-mode immediate");
+  // A local stack has no deployment that could be rolled back.
+  expect(failed.output()).not.toContain("rollback");
 });
 
 beforeAll(() => startDev("--set", "WITHDRAWAL_MIN_UNITS=7"));

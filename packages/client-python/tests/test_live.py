@@ -34,6 +34,10 @@ def snapshot(**more: Any) -> Any:
     return frame("snapshot", parts | more)
 
 
+def ended_by(reason: str) -> dict[str, str]:
+    return {"close_reason": reason, "reason": reason}
+
+
 class FakeStream:
     def __init__(self) -> None:
         self.inbox: asyncio.Queue[Any] = asyncio.Queue()
@@ -68,7 +72,7 @@ class Account(unittest.TestCase):
         quote = QUOTE | {"reserve": USDC | {"amount": "0x64"}}
         self.apply(frame("quote.opened", quote))
         self.assertEqual(self.sums(), (999_900, 100, 100))
-        closed = {"quote_id": quote["quote_id"], "request_id": "r", "reason": "expired"}
+        closed = {"quote_id": quote["quote_id"], "request_id": "r", **ended_by("expired")}
         self.assertEqual(self.apply(frame("quote.closed", closed)), "changed")
         self.assertEqual((self.sums(), self.account.orders), ((1_000_000, 0, 0), {}))
 
@@ -79,7 +83,7 @@ class Account(unittest.TestCase):
         self.assertEqual(self.sums(("venue_one", "0x1")), (10_000_010, 0, 0))
 
     def test_a_quote_that_was_missed_needs_a_snapshot_but_not_one_on_an_own_request(self) -> None:
-        closed = {"quote_id": "q", "request_id": "other", "reason": "cancelled"}
+        closed = {"quote_id": "q", "request_id": "other", **ended_by("cancelled")}
         self.assertEqual(self.apply(frame("quote.closed", closed)), "reload")
         self.apply(frame("request.opened", REQUEST))
         ended = {"request_id": REQUEST["request_id"], "reason": "cancelled"}
@@ -142,7 +146,7 @@ class Maps(unittest.IsolatedAsyncioTestCase):
         live.RELOAD_DELAY, before = 0.0, live.RELOAD_DELAY
         self.addCleanup(setattr, live, "RELOAD_DELAY", before)
         async with self.balances(self.source()) as balances:
-            closed = {"quote_id": "q", "request_id": "r", "reason": "cancelled"}
+            closed = {"quote_id": "q", "request_id": "r", **ended_by("cancelled")}
             self.streams[0].inbox.put_nowait(frame("quote.closed", closed))
             await asyncio.wait_for(balances.changed(), 5)
             self.assertEqual((len(self.streams), self.streams[0].closed), (2, True))

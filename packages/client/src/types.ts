@@ -317,20 +317,15 @@ export type Withdrawal = {
 };
 
 /** The size of a request. It has one of the two. */
-export type RequestSize =
-  | {
-      /** Native units of the asset, at least 1. */
-      amount: bigint;
-      usdc_amount?: never;
-    }
-  | {
-      amount?: never;
-      /**
-       * Native units of USDC. A quote is for the tokens that they buy at its price, rounded down;
-       * fees come on top.
-       */
-      usdc_amount: bigint;
-    };
+export type RequestSize = {
+  /** Native units of the asset, at least 1. */
+  amount?: bigint;
+  /**
+   * Native units of USDC. A quote is for the tokens that they buy at its price, rounded down; fees
+   * come on top.
+   */
+  usdc_amount?: bigint;
+};
 
 /** An entry of the address book. Withdrawals may go there from `active_from` on. */
 export type WithdrawalAddress = {

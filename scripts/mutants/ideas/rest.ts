@@ -179,11 +179,14 @@ export const REST: readonly Mutant[] = [
       "",
     ],
   }),
-  ...ideas("src/rfq/markets/resolve-market.ts", "rfq/results", {
+  ...ideas("src/rfq/markets/tell-holders.ts", "rfq/results", {
     "a result told to who holds nothing": ["AND b.balance > 0)`", "AND b.balance >= 0)`"],
     "a doubled run tells twice": ["AND r.told_group = ${group.seq} AND", "AND"],
   }),
   ...ideas("src/operator/commands.ts", "rfq/results", {
-    "one operator sets a result": ['if (command === "market resolve") return true;', ""],
+    "one operator sets a result": [
+      'command === "market resolve" || options["correct"] !== undefined',
+      'options["correct"] !== undefined',
+    ],
   }),
 ];

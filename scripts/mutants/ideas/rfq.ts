@@ -10,8 +10,8 @@ export const RFQ: readonly Mutant[] = [
         "SELECT quote_id FROM quotes WHERE 0 AND request_id = (${ofMatch})",
       ],
       "request stays open": [
-        "WHERE request_id = (${ofMatch})`,\n      // The losing",
-        "WHERE 0 AND request_id = (${ofMatch})`,\n      // The losing",
+        "WHERE request_id = (${ofMatch})`,\n    // The losing",
+        "WHERE 0 AND request_id = (${ofMatch})`,\n    // The losing",
       ],
       "protection leaves quotes open": [
         "UNION ALL ${quotesOfTripped(matchId)}",
@@ -137,10 +137,13 @@ export const RFQ: readonly Mutant[] = [
     ],
   }),
   ...ideas("src/rfq/recall.ts", "archive/cold-records", {
-    "a repeated accept is unknown": ['command.op !== "accept"', "true"],
+    "a repeated accept is unknown": [
+      'command.op === "accept" || command.op === "accept_price")\n    return recallMatch',
+      "false)\n    return recallMatch",
+    ],
     "an accept of someone else's quote repeated": [
-      'if (row.role === "requester") return',
-      "if (row.match_id !== '') return",
+      'if (row.role !== "requester")',
+      "if (row.match_id === '')",
     ],
   }),
   ...ideas("src/rfq/trade-limits.ts", "rfq/trade-limits auth/policy", {
