@@ -56,7 +56,7 @@ async function openDatabase(onStop: (stop: () => Promise<void>) => void) {
     convertV4MiniflareOptions({
       modules: true,
       script: "export default {}",
-      d1Databases: { DB: d1?.database_id ?? "DB" },
+      d1Databases: { DB: d1?.preview_database_id ?? "DB" },
       resourcePersistencePath: resolve(state, "v3"),
     }),
   );

@@ -111,7 +111,7 @@ describe("the rejections of a group", () => {
 
     expect(matchOf(results.pop() as Result)).toEqual(match);
     expect(results.map(outcomeOf)).toEqual(sent.map(([, outcome]) => outcome));
-    // A new committer reads the book's standing accepts. Then one group, and one read of the reasons.
+    // The book's standing accepts once, one group, and one read of the reasons.
     expect(count()).toBe(3);
   });
 });
