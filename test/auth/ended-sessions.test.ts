@@ -19,8 +19,8 @@ const reset =
   (line: string): Change =>
   async ({ email }) => {
     const options = { email, "keep-keys": "true" };
-    const password = line.endsWith("password") ? { password: "of-the-operator" } : {};
-    return sendOrder(orderOf(line.split(" "), { ...options, ...password }), DELAYED);
+    const other = line.endsWith("password") ? { password: "of-the-operator" } : {};
+    return sendOrder(orderOf(line.split(" "), { ...options, ...other }), DELAYED);
   };
 
 /** Quotes of a session and of a key, with the commit group that ended them. */
