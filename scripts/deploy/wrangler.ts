@@ -16,7 +16,7 @@ export type Wrangler = {
 export function wranglerOf(run: Run): Wrangler {
   const call = async (args: readonly string[], input?: string) => {
     const ran = await run(args, input);
-    // It colours its errors, whatever NO_COLOR says.
+    // wrangler colours its errors even with NO_COLOR.
     const output = stripVTControlCharacters(`${ran.stdout}\n${ran.stderr}`).trim();
     return { ...ran, output };
   };

@@ -38,7 +38,7 @@ export function verdictOf({
   // Any test would "catch" a mutant that does not even load.
   if (failed.length > 0) return { verdict: "INVALID", detail: failed[0]?.error ?? "" };
   const texts = errors.map((error) => inspect(error));
-  // Vitest could not start or end a process, whatever the mutant does.
+  // Vitest could not start or end a process. That is not an effect of the mutant.
   const ofPool = texts.some((text) => text.includes("[vitest-pool]"));
   if (texts[0] !== undefined) return { verdict: ofPool ? "INVALID" : "caught", detail: texts[0] };
   const unfinished = files.filter((file) => !modules.some((module) => isFinished(module, file)));

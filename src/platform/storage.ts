@@ -42,7 +42,10 @@ export async function databaseBytes(db: D1Database): Promise<number> {
   return meta.size_after;
 }
 
-/** Cron task: sets or clears the switch, and calls somebody before. D1 shrinks as rows are deleted, so trimming clears it. */
+/**
+ * Cron task: sets or clears the switch, and calls somebody before. D1 shrinks as rows are deleted,
+ * so trimming clears it.
+ */
 export async function watchStorage(
   db: D1Database,
   settings: Pick<Config, "STORAGE_LIMIT_MB">,

@@ -1,4 +1,7 @@
-/** Cron: deletes protection counts, standing accepts of ended requests and old candles. Records leave with their seals (release.ts). */
+/**
+ * Cron: deletes protection counts, standing accepts of ended requests and old candles. Records
+ * leave with their seals (release.ts).
+ */
 import { NOW } from "../platform/commit.ts";
 import { sql } from "../platform/sql.ts";
 import { trimUntilDone } from "../platform/trim.ts";

@@ -15,14 +15,14 @@ async function end(): Promise<void> {
   await watchSwitches(db);
 }
 
-it("is told of paused withdrawals once, until they continue", async () => {
+it("gets one alert while withdrawals are paused", async () => {
   await all(db, sql`INSERT INTO kill_switches VALUES ('withdrawals_paused', 'test', 1)`);
   await watchSwitches(db);
   await watchSwitches(db);
   await answerAlert("withdrawals_paused", "service", { db, end });
 });
 
-it("is told of a paused venue, until it continues", async () => {
+it("gets one alert while a venue is paused", async () => {
   await all(db, sql`INSERT INTO paused_venues (venue, since) VALUES ('venue_two', 1)`);
   await watchSwitches(db);
   await answerAlert("venue_paused", "venue_two", { db, end });
