@@ -40,7 +40,8 @@ export const runWrangler = (root: string): Run => runNode(root, PROGRAM);
 export const runOperator = (root: string): Run => runNode(root, join(ROOT, "scripts/operator.ts"));
 
 function runNode(root: string, program: string): Run {
-  const env = { ...process.env, ...OFFLINE, CI: "true", NO_COLOR: "1" };
+  // wrangler-library.ts silences wrangler in this process, and a child must not inherit that.
+  const env = { ...process.env, ...OFFLINE, CI: "true", NO_COLOR: "1", WRANGLER_LOG: "log" };
   return (args, input) => {
     if (input === undefined)
       return runChild(process.execPath, [program, ...args], { cwd: root, env });
