@@ -1,6 +1,61 @@
-/** What `npm run wrangler` passes on. test/journeys/deploy.test.ts deploys by the real wrangler. */
+/** `npm run deploy` by the real wrangler. test/journeys/deploy.test.ts has what takes longer. */
+import { readFileSync, rmSync, statSync } from "node:fs";
 import { expect, it } from "vitest";
+import { migrationFiles } from "../../scripts/migrations/files.ts";
 import { readCommand } from "../../scripts/deploy/wrangler-command.ts";
+import { deployOnce, newScene, secretsPath, shown } from "./scene.ts";
+
+/** Each start of wrangler takes seconds. */
+const PATIENCE_MS = 900_000;
+
+it(
+  "deploys to an empty account, also after it was killed twice",
+  async () => {
+    const scene = await newScene();
+    const { account, unknown } = scene.cloudflare;
+    const begun = (call: string) => call === "POST /queues";
+    expect(await deployOnce(scene, { killAt: begun })).toMatchObject({ code: null });
+    const uploaded = (call: string) => call === "PUT /workers/scripts/acme-staging";
+    expect(await deployOnce(scene, { killAt: uploaded })).toMatchObject({ code: null });
+    const kept = JSON.parse(readFileSync(secretsPath(scene), "utf8")) as Record<string, string>;
+    expect(statSync(secretsPath(scene)).mode & 0o777).toBe(0o600);
+    expect(kept).not.toHaveProperty("HEARTBEAT_URL");
+    // The account has them, so the file is not needed.
+    rmSync(secretsPath(scene));
+
+    const { code, lines } = await deployOnce(scene);
+    expect({ code, unknown }, lines.join("\n")).toEqual({ code: 0, unknown: [] });
+    expect(lines.filter((line) => line.startsWith("done"))).toEqual([
+      "done  migrations",
+      expect.stringContaining("done  secrets: 0 new"),
+      "done  Worker acme-staging",
+    ]);
+    // The fake runs no Worker. It has seen for which one the operator asked.
+    expect(account.previews).toEqual(["acme-staging Operator"]);
+    expect(account.workers.get("acme-staging")?.secrets).toEqual(kept);
+    for (const value of Object.values(kept).filter((one) => one.length > 8))
+      expect(lines.join("\n")).not.toContain(value);
+    const lock = (id: string) => ({
+      location: "weur",
+      rules: [{ id, prefix: `${id}/`, condition: { type: "Indefinite" } }],
+    });
+    expect(shown(scene)).toMatchObject({
+      databases: [{ name: "acme-staging", location: "weur", migrations: migrationFiles().length }],
+      queues: { "acme-staging-withdrawals": 1, "acme-staging-withdrawals-dead": 1 },
+      buckets: { "acme-staging-archive": lock("journal"), "acme-staging-audit": lock("audit") },
+      workers: [{ schedules: [{ cron: "* * * * *" }] }],
+    });
+    expect(account.running("acme-staging")["bindings"]).toEqual(
+      expect.arrayContaining([
+        { name: "DEPLOYMENT", type: "plain_text", text: "acme-staging" },
+        { name: "DEPLOY_ENV", type: "plain_text", text: "staging" },
+        { name: "BOOK_LOCATION", type: "plain_text", text: "weur" },
+        { name: "RATE_LIMITS", type: "plain_text", text: "on" },
+      ]),
+    );
+  },
+  PATIENCE_MS,
+);
 
 it.each([
   ["secret put RPC_URLS", undefined],
