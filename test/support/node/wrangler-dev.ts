@@ -8,7 +8,12 @@ import { freePort } from "../../../scripts/stack/ports.ts";
 import { descendants, runScriptFile, type Script, untilPrinted } from "./processes.ts";
 
 const WRANGLER = resolve("node_modules/wrangler/bin/wrangler.js");
-const QUIET = { WRANGLER_SEND_METRICS: "false", CLOUDFLARE_CF_FETCH_ENABLED: "false" };
+const QUIET = {
+  WRANGLER_SEND_METRICS: "false",
+  CLOUDFLARE_CF_FETCH_ENABLED: "false",
+  // The library in this process wants errors only (scripts/stack/wrangler-library.ts).
+  WRANGLER_LOG: "log",
+};
 
 export type Clone = {
   dir: string;
