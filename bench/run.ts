@@ -10,32 +10,24 @@ import { runScript } from "../scripts/stack/shutdown.ts";
 import { benchAbuse } from "./abuse.ts";
 import { benchArchive } from "./archive.ts";
 import { type Bench, type BenchOptions, type Figure, printFigures, verdict } from "./figures.ts";
-import { benchCommitter } from "./committer.ts";
 import { benchConsole } from "./console.ts";
 import { benchCosts } from "./costs.ts";
 import { benchGrowth } from "./growth.ts";
 import { benchNetwork } from "./network.ts";
-import { benchOpenQuotes } from "./open-quotes.ts";
 import { benchQuotes } from "./quotes.ts";
 import { benchRfq } from "./rfq.ts";
-import { benchSilentReceivers } from "./silent-receivers.ts";
-import { benchSmallBlocks } from "./small-blocks.ts";
 import { type StackOptions, startBenchStack } from "./stack.ts";
 import { benchStorage } from "./storage.ts";
 
 const OWN: Readonly<Record<string, { title: string; bench: Bench }>> = {
   rfq: { title: "Quotes and accepts", bench: benchRfq },
   quotes: { title: "What a quote costs beside its peers", bench: benchQuotes },
-  "open-quotes": { title: "A quote beside many open quotes", bench: benchOpenQuotes },
   network: { title: "Verbs over Cloudflare's distances", bench: benchNetwork },
   storage: { title: "Storage", bench: benchStorage },
   archive: { title: "Ledger pages from the archive", bench: benchArchive },
-  "small-blocks": { title: "Ledger pages from small blocks", bench: benchSmallBlocks },
   console: { title: "Quotes on a slow page", bench: benchConsole },
   costs: { title: "Costs", bench: benchCosts },
-  committer: { title: "Books that share a committer", bench: benchCommitter },
   growth: { title: "Size of D1 at 300 quotes a second", bench: benchGrowth },
-  "silent-receivers": { title: "Beside silent receivers", bench: benchSilentReceivers },
   abuse: { title: "Bystanders during an attack", bench: benchAbuse },
 };
 /** A script of its own, which prints its own tables. */

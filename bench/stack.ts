@@ -91,8 +91,6 @@ export type StackOptions = {
   readonly peer?: "lean";
   /** Wraps the bundle with bench/peers/meter.mjs, which adds latency and counts rows and calls. */
   readonly meter?: boolean;
-  /** Wraps the bundle with bench/peers/committer.mjs, whose objects commit for many books. */
-  readonly committer?: boolean;
   /** Wraps the bundle with bench/peers/limits.mjs, which counts rate limits in memory. */
   readonly limits?: boolean;
   /** Wraps the bundle with bench/peers/cron.mjs, which runs the scheduled handler on request. */
@@ -115,7 +113,7 @@ const SETTINGS = {
 const METER_SETTLES_MS = 300;
 /** workerd closes idle connections, so a later call on one of them may fail. */
 export const ONE_CALL = { headers: { connection: "close" } };
-const WRAPPERS = ["meter", "limits", "committer", "cron"] as const;
+const WRAPPERS = ["meter", "limits", "cron"] as const;
 const MEMORY_FOLDER = "/dev/shm";
 
 let bundle: Promise<{ dir: string; modules: BundledModule[] }> | undefined;
@@ -130,7 +128,7 @@ function bundled(): Promise<{ dir: string; modules: BundledModule[] }> {
 }
 
 /** The settings of a Worker that no limit stops, with `more` settings of its own. */
-export function benchSettings(
+function benchSettings(
   more: Record<string, string> = {},
   secrets = makeSecrets(),
 ): Record<string, string> {

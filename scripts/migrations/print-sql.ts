@@ -13,7 +13,7 @@ type Group = { readonly group: readonly Node[]; readonly spaced: boolean };
 type Node = Token | Group;
 
 /** One clause a line. Parameters are numbered (`?1`) and listed below, each in a comment. */
-export function printSql(statement: Sql): string {
+function printSql(statement: Sql): string {
   const lines = printQuery(parse(statement.text), 0);
   return `${[...lines, ...statement.params.flatMap(printParameter)].join("\n")}\n`;
 }

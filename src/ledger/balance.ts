@@ -18,7 +18,11 @@ export async function readBalance(
   userId: string,
   asset: AssetKey,
 ): Promise<Balance> {
-  const row = await first<BalanceTexts>(db, balanceQuery(userId, asset));
+  const row = await first<BalanceTexts>(
+    db,
+    sql`SELECT ${BALANCE} FROM accounts
+      WHERE owner = ${uuid(userId)} AND asset = ${asset} GROUP BY asset`,
+  );
   return readBalanceTexts(row ?? { available: "0", pending: "0", promised: "0" });
 }
 
@@ -48,12 +52,6 @@ export async function listBalances(
 
 export function readBalanceTexts({ available, pending, promised }: BalanceTexts): Balance {
   return { available: BigInt(available), pending: BigInt(pending), promised: BigInt(promised) };
-}
-
-/** No row of an asset that the user has never held. */
-export function balanceQuery(userId: string, asset: AssetKey): Sql {
-  return sql`SELECT ${BALANCE} FROM accounts
-    WHERE owner = ${uuid(userId)} AND asset = ${asset} GROUP BY asset`;
 }
 
 export function balancesQuery(userId: string, page: { after: AssetKey; limit: number }): Sql {

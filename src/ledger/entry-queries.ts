@@ -1,6 +1,5 @@
 /**
- * The SQL of get-ledger. history.ts decides which of these queries answers a request. The compiled
- * statements are in test/ledger/queries.snapshot.sql.
+ * The SQL of get-ledger. history.ts decides which of these queries answers a request.
  *
  * An entry is one side of a transfer: the debit of transfer t is entry 2t, its credit entry 2t + 1.
  * A *run* is all entries of one sub-account, one side and one reason. An index contains each run as

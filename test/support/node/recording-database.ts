@@ -1,6 +1,5 @@
 /** A D1 that records the statements. It returns no rows, and for a single value 0 or the time. */
 import { NOW } from "../../../src/platform/commit.ts";
-import { printSql } from "../../../scripts/migrations/print-sql.ts";
 
 type Recorded = { readonly text: string; readonly params: readonly (string | number | null)[] };
 
@@ -33,20 +32,6 @@ export class RecordingDatabase {
     };
     return Object.assign(Object.create(null), { prepare, batch });
   }
-}
-
-/** Ids and MACs over them differ from run to run; a snapshot shows only where each id recurs. */
-export function printStable({ text, params }: Recorded): string {
-  const names = new Map<string, string>();
-  const stable = params.map((param) => {
-    if (typeof param === "string" && /^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(param)) {
-      if (!names.has(param)) names.set(param, `<id ${names.size + 1}>`);
-      return names.get(param) ?? param;
-    }
-    const isMac = typeof param === "string" && /^a2\.[\w-]{43}$/.test(param);
-    return isMac ? "<mac>" : param;
-  });
-  return printSql({ text, params: stable });
 }
 
 /** What `scalar` reads: the time, or zero for any other expression. */
