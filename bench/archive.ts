@@ -10,7 +10,6 @@ import { type Bench, type Figure, number, percentile } from "./figures.ts";
 import { makePeople, type Person } from "./people.ts";
 import { followAll, SealWriter, timed } from "./seals.ts";
 import type { BenchStack } from "./stack.ts";
-import { eachText, QUOTE_TEXTS } from "../src/rfq/own-texts.ts";
 
 /** As the sealer makes them while it is behind. */
 const TRANSFERS_PER_SEAL = 10_000;
@@ -201,7 +200,7 @@ function contentOf(owner: string, after: number, { start, planted }: Place) {
       opened_at: at,
       expires_at: at + 60_000,
       opened_group: after + 2 * n + 1,
-      ...eachText(QUOTE_TEXTS, () => null),
+      label: null,
       cancel_reason: null,
       replaced_by: null,
       ended_by: idOf(at, 26 * n + 14),

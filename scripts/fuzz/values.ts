@@ -8,7 +8,6 @@ import type { Dice } from "../soak/dice.ts";
 import { type Caller, type Ids, nextCode } from "./callers.ts";
 import type { JsonSchema } from "../openapi/examples.ts";
 import { type Field, fieldsOf } from "./operations.ts";
-import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "../../src/rfq/own-texts.ts";
 
 export type Scene = {
   readonly dice: Dice;
@@ -81,12 +80,6 @@ const SOURCES: Readonly<Record<string, (scene: Scene) => unknown>> = {
   max_trade_usdc_per_day: usdcLimit,
   withdraw_max_usdc_per_day: usdcLimit,
   withdraw_approval_above: usdcLimit,
-  ...eachText(
-    { ...REQUEST_TEXTS, ...QUOTE_TEXTS },
-    (_, { sample }) =>
-      () =>
-        sample,
-  ),
   label: ({ dice }) => dice.pick(LABELS),
   event_id: ({ dice }) => dice.pick(LABELS),
   category: ({ dice }) => dice.pick(LABELS),

@@ -1,5 +1,4 @@
 import { SAMPLE as OF_LOGIN } from "../../src/auth/schemas.ts";
-import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "../../src/rfq/own-texts.ts";
 
 /**
  * Sample values of fields, by name. Together they describe one trade of one token at 0.65 on
@@ -8,8 +7,7 @@ import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "../../src/rfq/own-texts.ts
  */
 export const SAMPLE = {
   ...OF_LOGIN,
-  ...eachText(REQUEST_TEXTS, (_, { sample }) => sample),
-  ...eachText(QUOTE_TEXTS, (_, { sample }) => sample),
+  label: "market-maker-1",
   access_token:
     "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCIsImtpZCI6InMxIn0.eyJzdWIiOiIwMTkwYTBhMCJ9.c2lnbmF0dXJl",
   accept_price: 640_000,

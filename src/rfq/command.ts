@@ -1,7 +1,6 @@
 /** The commands of a book and their results. Both are plain data, for Durable Object calls. */
 import type { RequestSide, Side } from "../assets/asset-fields.ts";
 import { Problem, type ProblemData } from "../platform/problem.ts";
-import type { QuoteTexts, RequestTexts } from "./own-texts.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "./rfq-records.ts";
 import type { Actor } from "../platform/actor.ts";
 
@@ -16,12 +15,15 @@ export type Sent = {
   readonly socketId?: string | undefined;
 };
 
+/** The user's own name for a request or a quote. Nothing is decided by it. */
+type Labelled = { readonly label?: string | null | undefined };
+
 /** Commands that move or commit money take the client's deadline, in Unix milliseconds. */
 type WithDeadline = { readonly notAfter?: number | undefined };
 
 export type OpenRequest = Sent &
   WithDeadline &
-  RequestTexts & {
+  Labelled & {
     readonly op: "open_request";
     readonly requestId: string;
     readonly asset: string;
@@ -41,7 +43,7 @@ export type OpenRequest = Sent &
 export type AcceptLimit = { readonly price: number; readonly side: Side };
 export type PlaceQuote = Sent &
   WithDeadline &
-  QuoteTexts & {
+  Labelled & {
     readonly op: "place_quote";
     readonly quoteId: string;
     readonly requestId: string;

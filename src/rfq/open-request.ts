@@ -9,13 +9,12 @@ import {
   dailyUse,
 } from "../platform/daily-limit.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
-import { atom, type Expr, expr, FALSE, join, raw, sql, TRUE, uuid } from "../platform/sql.ts";
+import { atom, type Expr, expr, FALSE, sql, TRUE, uuid } from "../platform/sql.ts";
 import { toHex } from "../assets/amount.ts";
 import { type OpenRequest, refused, reject, type Result } from "./command.ts";
 import { type EarlierFacts, earlierFacts, keyIsUnused, keyRow } from "./idempotency.ts";
 import { saveWithRequest } from "./standing-accept.ts";
 import { hexId, type Operation } from "./book-operation.ts";
-import { eachText, REQUEST_TEXTS, textNames } from "./own-texts.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import {
   actorMayWrite,
@@ -31,7 +30,6 @@ import { limitFacts, type LimitFacts, traderOf, withinLimits } from "./trade-lim
 export function openRequest(command: OpenRequest, settings: Config): Operation {
   const { actor, requestId, asset } = command;
   const key = keyRow(command);
-  const texts = eachText(REQUEST_TEXTS, (name) => sql`${command[name] ?? null}`);
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
@@ -39,12 +37,11 @@ export function openRequest(command: OpenRequest, settings: Config): Operation {
     names: [],
     statements: (group) => [
       sql`INSERT INTO requests (request_id, requester_id, asset, amount, usdc_amount, side,
-          disclosed, status, opened_at, expires_at, opened_group, ${raw(textNames(REQUEST_TEXTS).join(", "))},
-          key_hash, terms_hash)
+          disclosed, status, opened_at, expires_at, opened_group, label, key_hash, terms_hash)
         SELECT ${uuid(requestId)}, ${uuid(actor.userId)}, ${asset}, ${command.amount},
           CAST(${command.usdcAmount} AS INTEGER), ${command.side},
           ${command.disclosed}, 'open', ${group.at}, ${expiry(command, group.at)}, ${group.seq},
-          ${join(Object.values(texts), ", ")}, unhex(${key.key_hash}), unhex(${key.terms_hash})
+          ${command.label ?? null}, unhex(${key.key_hash}), unhex(${key.terms_hash})
         WHERE ${guardOf(preconditions(command, settings, group.at))}`,
       ...saveWithRequest(group, command),
       countDaily(

@@ -22,14 +22,13 @@ import { type Group, NOW } from "../platform/commit.ts";
 import { boundColumns, columnsOf, type CommandRow, selectRows } from "../platform/command-rows.ts";
 import type { Config } from "../platform/config.ts";
 import { questionOf } from "../platform/preconditions.ts";
-import { and, type Columns, expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import { and, type Columns, expr, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { actorFacts, rowCredential } from "../auth/may-write.ts";
 import { timerFacts } from "./cancel-timer.ts";
 import { type PlaceQuote, reject } from "./command.ts";
 import { earlierFacts } from "./idempotency.ts";
 import { rangeFacts } from "./last-price.ts";
 import { type GroupEffects, hexId, type Operation, type PlacedQuote } from "./book-operation.ts";
-import { eachText, QUOTE_TEXTS, quoteTexts, textNames } from "./own-texts.ts";
 import { protectionFacts } from "./protection-record.ts";
 import { REQUEST_VENUE } from "./rejections.ts";
 import type { QuoteRow } from "./rfq-records.ts";
@@ -114,7 +113,7 @@ function newQuoteRow({ command, request, terms }: Given, times: PlacedQuote): Qu
     status: "open",
     ...times,
     reserve: terms.reserve.toString(),
-    ...quoteTexts(command),
+    label: command.label ?? null,
     close_reason: null,
     replaced_by: null,
   };
@@ -164,7 +163,6 @@ const STAMPS = { at: "integer", placed_group: "integer" } as const;
 function placed(c: Columns<QuoteField | keyof typeof STAMPS>): Sql[] {
   // Not a SELECT from requests: SQLite copies its rows to a temporary table before it inserts them
   // into a table with triggers, but not these values.
-  const texts = eachText(QUOTE_TEXTS, (name) => c[name]);
   const ofRequest = (column: "asset" | "expires_at") =>
     expr`SELECT ${raw(column)} FROM requests WHERE request_id = ${c.request_id}`;
   return [
@@ -175,11 +173,11 @@ function placed(c: Columns<QuoteField | keyof typeof STAMPS>): Sql[] {
       WHERE quote_id = ${outbidBy(c)}`,
     sql`INSERT INTO quotes (quote_id, request_id, maker_id, credential, asset, amount, side, price,
         usdc_amount, taker_fee, maker_fee, reserve, status, opened_at, expires_at,
-        opened_group, ${raw(textNames(QUOTE_TEXTS).join(", "))}, key_hash, terms_hash, maker_open)
+        opened_group, label, key_hash, terms_hash, maker_open)
       VALUES (${c.quote_id}, ${c.request_id}, ${c.maker_id}, ${rowCredential(c.maker_id, c)},
         ${ofRequest("asset")}, ${c.amount}, ${c.side}, ${c.price},
         ${c.usdc_amount}, ${c.taker_fee}, ${c.maker_fee}, ${c.reserve}, 'open', ${c.at},
         min(${ofRequest("expires_at")}, min(${c.at}, ${c.received_at}) + ${c.life_ms}),
-        ${c.placed_group}, ${join(Object.values(texts), ", ")}, ${c.key_hash}, ${c.terms_hash}, ${nextOpenBound(c)})`,
+        ${c.placed_group}, ${c.label}, ${c.key_hash}, ${c.terms_hash}, ${nextOpenBound(c)})`,
   ];
 }

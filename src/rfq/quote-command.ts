@@ -8,7 +8,6 @@ import { readAssetKey } from "../assets/asset.ts";
 import type { Side } from "../assets/asset-fields.ts";
 import type { PlaceQuote } from "./command.ts";
 import { KEY_FIELDS, keyRow } from "./idempotency.ts";
-import { eachText, QUOTE_TEXTS, quoteTexts } from "./own-texts.ts";
 import type { RequestTerms } from "./request-terms.ts";
 import { quotedAmount, tradeTerms, type TradeTerms } from "./trade-terms.ts";
 
@@ -30,7 +29,7 @@ export const QUOTE_FIELDS = {
   life_ms: "integer",
   commit_before: "integer",
   not_after: "integer",
-  ...eachText(QUOTE_TEXTS, () => "text" as const),
+  label: "text",
   replaces: "blob",
   max_open_quotes: "integer",
   socket_id: "blob",
@@ -66,7 +65,7 @@ export function quoteCommandRow(
     life_ms: command.expiresInSecs * 1_000,
     commit_before: receivedAt + settings.RFQ_COMMAND_MAX_WAIT_MS + MAX_CLOCK_LEAD_MS,
     not_after: command.notAfter ?? null,
-    ...quoteTexts(command),
+    label: command.label ?? null,
     replaces: command.replaces,
     max_open_quotes: settings.RFQ_OPEN_QUOTES_PER_USER,
     socket_id: command.socketId ?? null,

@@ -7,7 +7,6 @@ import { type Config, venueConfig } from "../platform/config.ts";
 import { publicId } from "../platform/uuid.ts";
 import type { Accept, OpenRequest, PlaceQuote, Sent } from "./command.ts";
 import { lessFee } from "./trade-terms.ts";
-import { quoteTexts, requestTexts } from "./own-texts.ts";
 import type { AcceptBody, QuoteBody, quotesBody, RequestBody } from "./schemas.ts";
 import { type QuoteTerms, type RequestTerms, termsText } from "./terms-text.ts";
 
@@ -26,7 +25,7 @@ export function openRequestOf(
     side: body.side,
     disclosed: body.disclose_identity,
     expiresInSecs: body.expires_in_secs,
-    ...requestTexts(body),
+    label: body.label ?? null,
     accept:
       price === undefined || acceptSide === undefined ? undefined : { price, side: acceptSide },
     feesIncluded: body.fees_included === true ? true : undefined,
@@ -88,7 +87,7 @@ export function placeQuoteOf(
     side: body.side ?? null,
     replaces: body.replaces ?? null,
     expiresInSecs: body.expires_in_secs,
-    ...quoteTexts(body),
+    label: body.label ?? null,
     confirmPrice: body.confirm_price === true ? true : undefined,
   };
   return {

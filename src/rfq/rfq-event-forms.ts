@@ -1,6 +1,5 @@
 /** How RFQ events are stored. platform/event-forms.ts explains it. */
 import type { EventForm } from "../platform/event-forms.ts";
-import { QUOTE_TEXTS, REQUEST_TEXTS, textNames } from "./own-texts.ts";
 
 /** The instant of its opening is the event's. `life_ms` is how long it stays open. */
 export const REQUEST_OPENED = {
@@ -15,7 +14,7 @@ export const REQUEST_OPENED = {
     "disclosed",
     "owned",
     "user_id",
-    ...textNames(REQUEST_TEXTS),
+    "label",
     "accept",
   ],
 } as const satisfies EventForm;
@@ -37,17 +36,7 @@ export const VENUE_REQUEST_CLOSED = {
 export const QUOTE_OPENED = {
   codes: { "quote.opened": 3, "quote.received": 4 },
   ids: { quote_id: 16, request_id: 16, asset_id: 32 },
-  values: [
-    "venue",
-    "side",
-    "amount",
-    "price",
-    "usdc_amount",
-    "fee",
-    "life_ms",
-    "reserve",
-    ...textNames(QUOTE_TEXTS),
-  ],
+  values: ["venue", "side", "amount", "price", "usdc_amount", "fee", "life_ms", "reserve", "label"],
 } as const satisfies EventForm;
 
 /** As the requester sees it. */

@@ -17,15 +17,6 @@ import {
   uuid,
 } from "../platform/sql.ts";
 import { toWireTime } from "../platform/time.ts";
-import {
-  eachText,
-  QUOTE_TEXTS,
-  type QuoteTexts,
-  quoteTexts,
-  REQUEST_TEXTS,
-  type RequestTexts,
-  requestTexts,
-} from "./own-texts.ts";
 import type { CloseReason, QuoteStatus, RequestStatus } from "./statuses.ts";
 
 /** The audience of a row. It decides, in SQL, which columns are omitted. */
@@ -35,8 +26,8 @@ export type Audience =
 export const PUBLIC: Audience = { kind: "public" };
 export const reader = (userId: string): Audience => ({ kind: "user", userId: uuid(userId) });
 
-/** A row crosses Durable Object calls, of which one side may lack a new text (own-texts.ts). */
-type Optional<Row, Texts> = Omit<Row, keyof Texts> & Texts;
+/** A row crosses Durable Object calls, of which one side may lack a new column. */
+type Optional<Row, Name extends keyof Row> = Omit<Row, Name> & Partial<Pick<Row, Name>>;
 
 /** Rows are also stored as JSON: ids are hex, amounts decimal text, and flags 0 or 1. */
 export function requestColumns(audience: Audience) {
@@ -46,6 +37,7 @@ export function requestColumns(audience: Audience) {
     hex(r.requester_id), NULL)`;
   const status: Typed<RequestStatus> = expr`iif(r.status = 'open' AND r.expires_at <= ${NOW},
     'expired', r.status)`;
+  const label: Typed<string | null> = expr`iif(${owner}, r.label, NULL)`;
   const quoteCount: Typed<number> = expr`iif(${owner}, (SELECT count(*) FROM quotes b
     WHERE b.request_id = r.request_id AND b.status = 'open' AND b.expires_at > ${NOW}), 0)`;
   return {
@@ -60,10 +52,7 @@ export function requestColumns(audience: Audience) {
     opened_at: typed<number>("r.opened_at"),
     expires_at: typed<number>("r.expires_at"),
     owned: owner,
-    ...eachText(
-      REQUEST_TEXTS,
-      (name): Typed<string | null> => expr`iif(${owner}, ${raw(`r.${name}`)}, NULL)`,
-    ),
+    label,
     accept: acceptOf(owner),
     best_bid: bestPrice(owner, "Bid"),
     best_ask: bestPrice(owner, "Ask"),
@@ -71,8 +60,7 @@ export function requestColumns(audience: Audience) {
   };
 }
 
-type OwnRequest = RequestTexts & { readonly accept?: string | null };
-export type RequestRow = Optional<RowOf<ReturnType<typeof requestColumns>>, OwnRequest>;
+export type RequestRow = Optional<RowOf<ReturnType<typeof requestColumns>>, "accept" | "label">;
 
 /** The price and the side of the standing accept, as JSON text. Only the requester sees it. */
 function acceptOf(owner: Expr): Typed<string | null> {
@@ -109,7 +97,7 @@ export function requestView(row: RequestRow) {
     side: row.side,
     status: row.status,
     disclose_identity: row.disclosed === 1,
-    ...requestTexts(row),
+    label: row.label ?? null,
     created_at: toWireTime(row.opened_at),
     expires_at: toWireTime(row.expires_at),
     ...(row.owned === 1
@@ -156,14 +144,14 @@ export function quoteColumns(reads: QuoteReader) {
     opened_at: typed<number>("q.opened_at"),
     expires_at: typed<number>("q.expires_at"),
     reserve: ofMaker("CAST(q.reserve AS TEXT)"),
-    ...eachText(QUOTE_TEXTS, (name) => ofMaker(`q.${name}`)),
+    label: ofMaker("q.label"),
     close_reason: closeReason,
     replaced_by: ofMaker(REPLACED_BY.text),
   };
 }
 
 /** `match`: of the maker's command, if its own commit accepted the quote. */
-export type QuoteRow = Optional<RowOf<ReturnType<typeof quoteColumns>>, QuoteTexts> & {
+export type QuoteRow = Optional<RowOf<ReturnType<typeof quoteColumns>>, "label"> & {
   readonly match?: MatchRow;
 };
 
@@ -191,7 +179,7 @@ export function quoteView(row: QuoteRow) {
     usdc_amount: toHex(BigInt(row.usdc_amount)),
     fee: toHex(BigInt(row.fee)),
     reserve: row.reserve === null ? null : reserveView(row, row.reserve),
-    ...quoteTexts(row),
+    label: row.label ?? null,
     status: row.status,
     close_reason: row.close_reason,
     replaced_by: row.replaced_by === null ? null : readUuid(row.replaced_by),

@@ -13,7 +13,6 @@ import { registerProtectionRoutes } from "./protection-routes.ts";
 import { listMatches } from "./list-matches.ts";
 import { listOwnQuotes, listQuotesOnRequest, type QuotePosition } from "./list-quotes.ts";
 import { listOpenRequests, listOwnRequests } from "./list-requests.ts";
-import { labelField } from "./own-texts.ts";
 import { bookOf, bookQuery, EXAMINED, inOrder, period, READ, TRADE } from "./query-fields.ts";
 import { registerCandleRoutes } from "./candles/routes.ts";
 import { registerMarketRoutes } from "./markets/routes.ts";
@@ -26,6 +25,7 @@ import {
   CancelledQuote,
   CancelledQuotes,
   CancelledRequest,
+  labelField,
   Match,
   Quote,
   QuoteBody,

@@ -22,7 +22,6 @@ import {
   uuidField,
   u256Out,
 } from "../http/fields.ts";
-import { eachText, type OwnText, QUOTE_TEXTS, REQUEST_TEXTS } from "./own-texts.ts";
 import { CLOSE_REASONS, QUOTE_STATUSES, REQUEST_STATUSES } from "./statuses.ts";
 
 /** Life of a request in seconds: the default and the maximum. */
@@ -30,8 +29,15 @@ export const REQUEST_LIFE = { default: 300, max: 86_400 } as const;
 /** Time for which a quote is firm, in seconds: the default and the maximum. */
 export const QUOTE_LIFE = { default: 30, max: 300 } as const;
 
-const givenText = (_: string, { field, given }: OwnText) => described(field, given).optional();
-const shownText = (_: string, { shown }: OwnText) => described(z.string().nullable(), shown);
+/** The runtime escapes `'` in a query, so a signature over the query as sent would not verify. */
+export const labelField = pattern(
+  /^[\x21-\x26\x28-\x7e]{1,64}$/,
+  "must be 1 to 64 visible ASCII characters without '",
+);
+const givenLabel = described(
+  labelField,
+  "Your own name for it; nobody else sees it, and it need not be unique",
+).optional();
 
 export const RequestBody = z
   .strictObject({
@@ -66,7 +72,7 @@ export const RequestBody = z
       default: REQUEST_LIFE.default,
       description: "Seconds until the request expires",
     }),
-    ...eachText(REQUEST_TEXTS, givenText),
+    label: givenLabel,
     not_after: notAfter,
   })
   .refine((body) => (body.amount === undefined) !== (body.usdc_amount === undefined), {
@@ -113,7 +119,7 @@ export const QuoteBody = z.strictObject({
     boolean,
     "You mean the price, although it is beyond max_deviation of your protection. Default: false",
   ).optional(),
-  ...eachText(QUOTE_TEXTS, givenText),
+  label: givenLabel,
   not_after: notAfter,
 });
 
@@ -223,7 +229,10 @@ export const RequestItem = z
     ),
     status: described(z.enum(REQUEST_STATUSES), "`open` until it is matched, cancelled or expires"),
     disclose_identity: described(z.boolean(), "Whether makers see user_id"),
-    ...eachText(REQUEST_TEXTS, shownText),
+    label: described(
+      z.string().nullable(),
+      "The requester's own name for it; null unless it is your request",
+    ),
     created_at: instant("When it was opened"),
     expires_at: instant("When it ends unless a quote was accepted before"),
     best_price: described(
@@ -282,7 +291,10 @@ export const Quote = z
       z.union([Reserve, z.null()]),
       "What it set aside when it was placed; null unless it is your quote",
     ),
-    ...eachText(QUOTE_TEXTS, shownText),
+    label: described(
+      z.string().nullable(),
+      "The maker's own name for it; null unless it is your quote",
+    ),
     status: described(z.enum(QUOTE_STATUSES), "`rejected`: the request ended without this quote"),
     close_reason: described(
       z.enum(CLOSE_REASONS).nullable(),

@@ -1,7 +1,6 @@
 /** Records of the archive as the rows that the database returns, as their owner reads them. */
 import { bareId } from "../archive/ask-history.ts";
 import type { SealedRecord } from "../archive/record-page.ts";
-import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "./own-texts.ts";
 import type { MatchRow, QuoteRow, RequestRow } from "./rfq-records.ts";
 
 export function requestRow(row: SealedRecord): RequestRow {
@@ -18,7 +17,7 @@ export function requestRow(row: SealedRecord): RequestRow {
     opened_at: row.opened_at,
     expires_at: row.expires_at,
     owned: 1,
-    ...eachText(REQUEST_TEXTS, (name) => row[name]),
+    label: row.label,
     // A sealed request has ended, so it has no open quotes.
     best_bid: null,
     best_ask: null,
@@ -42,7 +41,7 @@ export function quoteRow(row: SealedRecord): QuoteRow {
     opened_at: row.opened_at,
     expires_at: row.expires_at,
     reserve: String(row.reserve),
-    ...eachText(QUOTE_TEXTS, (name) => row[name]),
+    label: row.label,
     close_reason: known(row.cancel_reason ?? row.status),
     replaced_by: row.replaced_by === null ? null : hexOf(row.replaced_by),
   };

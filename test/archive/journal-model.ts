@@ -9,7 +9,6 @@ import type {
   SealedTransfer,
 } from "../../src/archive/sealed-columns.ts";
 import type { Seal } from "../../src/archive/seal-format.ts";
-import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "../../src/rfq/own-texts.ts";
 
 const STARTED_AT = 1_764_551_300_000;
 
@@ -76,7 +75,7 @@ const request: fc.Arbitrary<SealedRequest> = fc
       side: fc.constantFrom("Bid", "Ask", "TwoWay"),
       disclosed: fc.nat(1),
       status: fc.constantFrom("matched", "cancelled", "expired"),
-      ...eachText(REQUEST_TEXTS, () => label),
+      label,
     }),
     life,
   )
@@ -101,7 +100,7 @@ const quote: fc.Arbitrary<SealedQuote> = fc
       cancel_reason: fc.option(fc.constantFrom("replaced", "timeout")),
       replaced_by: fc.option(id),
       status: fc.constantFrom("accepted", "cancelled", "expired", "rejected"),
-      ...eachText(QUOTE_TEXTS, () => label),
+      label,
     }),
     life,
   )

@@ -5,7 +5,6 @@ import type { SealedQuote } from "../../src/archive/sealed-columns.ts";
 import { GENESIS } from "../../src/archive/footer.ts";
 import { encodeSeal } from "../../src/archive/seal-format.ts";
 import { idAt } from "./journal-model.ts";
-import { eachText, QUOTE_TEXTS } from "../../src/rfq/own-texts.ts";
 
 const STARTED_AT = 1_764_551_300_000;
 const QUOTES = 5_000;
@@ -64,7 +63,7 @@ function quotesInTurn(): SealedQuote[] {
       opened_at: openedAt,
       expires_at: openedAt + 60_000,
       opened_group: n,
-      ...eachText(QUOTE_TEXTS, () => null),
+      label: null,
       cancel_reason: null,
       replaced_by: null,
       ended_by: idAt(endedAt - 1, randomBytes(10).toString("hex")),

@@ -27,7 +27,6 @@ import { settings } from "../support/http.ts";
 import { command, commitCommand } from "../support/market.ts";
 import { newUser } from "../support/users.ts";
 import { FULL } from "../support/depth.ts";
-import { QUOTE_TEXTS, REQUEST_TEXTS, textNames } from "../../src/rfq/own-texts.ts";
 
 const db = env.EDITED_DB;
 
@@ -46,11 +45,11 @@ const UNSEEN: Readonly<Record<string, { readonly named?: string; readonly idle?:
   matches: { named: "maker_label requester_label", idle: "at" },
   quotes: {
     named: "credential key_hash terms_hash",
-    idle: `maker_open stuck_at ${textNames(QUOTE_TEXTS).join(" ")}`,
+    idle: "maker_open stuck_at label",
   },
   requests: {
     named: "key_hash terms_hash",
-    idle: `stuck_at ${textNames(REQUEST_TEXTS).join(" ")}`,
+    idle: "stuck_at label",
   },
   streams: { named: "active_at pushed_seq" },
   transfers: { idle: "at line transfer_id" },

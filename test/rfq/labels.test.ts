@@ -81,6 +81,24 @@ awakeAndEvicted("labels", (maybeEvict) => {
 });
 
 describe("a label", () => {
+  it("is a term of the idempotency key", async () => {
+    const { book, request, requester, maker } = await openMarket();
+    const [venue_id, asset_id] = book.split(":");
+    const body = { venue_id, asset_id, amount: 10, side: "Bid" };
+    const quote = { request_id: request.request_id, price: 500_000 };
+    for (const [actor, path, terms] of [
+      [requester, "/rfq/request", body],
+      [maker, "/rfq/quote", quote],
+    ] as const) {
+      const key = { "idempotency-key": crypto.randomUUID() };
+      const send = (more: object) => apiOf(actor).post(path, { ...terms, ...more }, key);
+      expect((await send({ label: "mine" })).status).toBe(201);
+      expect((await send({ label: "mine" })).status).toBe(201);
+      for (const other of [{ label: "other" }, {}])
+        expect((await send(other)).json).toMatchObject({ code: "idempotency_key_reused" });
+    }
+  });
+
   it("is 1 to 64 visible ASCII characters", async () => {
     const { maker, request } = await openMarket();
     const api = apiOf(maker);

@@ -6,7 +6,6 @@ import { all, type Expr, expr, raw, sql, uuid } from "../../src/platform/sql.ts"
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { storedColumns } from "../support/ledger.ts";
 import { command, quotedMarket, submit } from "../support/market.ts";
-import { QUOTE_TEXTS, REQUEST_TEXTS, textNames } from "../../src/rfq/own-texts.ts";
 
 const db = env.DB;
 const anId = () => uuid(uuidv7());
@@ -27,7 +26,7 @@ const QUOTE_TERMS: readonly (readonly [column: string, value: Expr])[] = [
   ["opened_at", expr`opened_at - 1`],
   ["expires_at", expr`expires_at + 1`],
   ["opened_group", expr`opened_group - 1`],
-  ...textNames(QUOTE_TEXTS).map((name) => [name, expr`'other'`] as const),
+  ["label", expr`'other'`],
   ["key_hash", expr`x'01'`],
   ["terms_hash", expr`x'01'`],
   ["maker_open", expr`maker_open - 1`],
@@ -43,7 +42,7 @@ const REQUEST_TERMS: typeof QUOTE_TERMS = [
   ["opened_at", expr`opened_at - 1`],
   ["expires_at", expr`expires_at + 1`],
   ["opened_group", expr`opened_group - 1`],
-  ...textNames(REQUEST_TEXTS).map((name) => [name, expr`'other'`] as const),
+  ["label", expr`'other'`],
   ["key_hash", expr`x'01'`],
   ["terms_hash", expr`x'01'`],
 ];

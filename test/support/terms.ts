@@ -2,7 +2,6 @@
  * Terms of commands for tests, benches and the simulator. Each states what matters to it, so a new
  * field of a command gets its value here.
  */
-import { eachText, QUOTE_TEXTS, REQUEST_TEXTS } from "../../src/rfq/own-texts.ts";
 import type { QuoteTerms, RequestTerms } from "../../src/rfq/terms-text.ts";
 
 export function openRequestTerms(
@@ -14,7 +13,7 @@ export function openRequestTerms(
     side: "Bid",
     disclosed: false,
     expiresInSecs: 300,
-    ...eachText(REQUEST_TEXTS, () => null),
+    label: null,
     accept: undefined,
     feesIncluded: undefined,
     ...terms,
@@ -29,7 +28,7 @@ export function placeQuoteTerms(
     side: null,
     replaces: null,
     expiresInSecs: 30,
-    ...eachText(QUOTE_TEXTS, () => null),
+    label: null,
     confirmPrice: undefined,
     ...terms,
   };
