@@ -1,6 +1,6 @@
 /**
- * Prints the tables of docs/costs.md: what each verb costs by D1's own meter, and what a month
- * costs at a steady rate of quotes. Counts do not depend on the machine's load.
+ * Prints what docs/costs.md computes from: the rows of each verb and of a quote's life, by D1's own
+ * meter. Counts do not depend on the machine's load.
  */
 import { randomBytes } from "node:crypto";
 import { getAddress } from "viem";
@@ -16,31 +16,14 @@ import { drive } from "./load.ts";
 import { openMarket, succeeded } from "./market.ts";
 import { type Loads, measureVerbs } from "./network.ts";
 import { loginRequest, makeLogins, makePeople, signed } from "./people.ts";
-import { type Bill, billOf, dollarsOf, type Month } from "./prices.ts";
+import { type Bill, dollarsOf, type Meter, NOTHING_BILLED } from "./prices.ts";
 import { PATIENT } from "./quote-loads.ts";
-import { type BenchStack, type Meter, NOTHING_BILLED } from "./stack.ts";
+import type { BenchStack } from "./stack.ts";
 import { acceptOneOfThree, livesOf, loseQuotes, trim } from "./storage.ts";
 
 const CALLS = 40;
 const LIVES = 1_000;
 const ACCEPTS = 100;
-const RATES = [1, 30, 300];
-const MONTH_SECS = 30 * 86_400;
-/** As the sealer does: at least every ten minutes, and 10 000 transfers in a seal. */
-const SEAL_SECS = 600;
-const TRANSFERS_PER_SEAL = 10_000;
-/** An assumption: the users with a block in a seal. The history of each reads the seal's footer. */
-const USERS_PER_SEAL = 40;
-/** Read back when written, read for its release, and its footer for the list of histories. */
-const READS_PER_SEAL = 3;
-/** Of a quote in R2 (test/archive/seal-size.node.test.ts). */
-const SEALED_BYTES = 57;
-/**
- * Events leave D1 within two hours, all else of a quote before, keys within 30. For dollars only.
- */
-const HOT_SECS = 2 * 3_600;
-const KEY_BYTES = 100;
-const KEY_SECS = 30 * 3_600;
 
 export const benchCosts: Bench = async ({ quick, say, start }) => {
   const stack = await start({ meter: true, settings: PATIENT });
@@ -61,7 +44,6 @@ export const benchCosts: Bench = async ({ quick, say, start }) => {
       `${number(life.rowsRead)} read; an accept of one among three: ` +
       `${number(life.rowsOfAccept)} rows written\n`,
   );
-  sayMonths(say, life);
   return [];
 };
 
@@ -78,54 +60,16 @@ function sayVerbs(
   }
 }
 
-type Life = Awaited<ReturnType<typeof lifeOf>>;
-
 async function lifeOf(stack: BenchStack) {
   const market = await openMarket(stack, 2);
   await loseQuotes(stack, market, LIVES / 5);
   await trim(stack);
-  const sizeBefore = await sizeOf(stack);
-  const { rowsWritten, rowsRead, kept } = await livesOf(stack, market, LIVES, () => sizeOf(stack));
+  const { rowsWritten, rowsRead } = await livesOf(stack, market, LIVES, async () => undefined);
   const accepts = await acceptOneOfThree(stack, market, ACCEPTS);
   return {
     rowsWritten: rowsWritten / LIVES,
     rowsRead: rowsRead / LIVES,
     rowsOfAccept: accepts.rowsWritten / ACCEPTS,
-    bytes: (kept - sizeBefore) / LIVES,
-  };
-}
-
-async function sizeOf(stack: BenchStack): Promise<number> {
-  const { meta } = await stack.db.prepare("SELECT 1").run();
-  return meta.size_after;
-}
-
-function sayMonths(say: (line: string) => void, life: Life): void {
-  say("| quotes a second | rows written | rows | requests | storage and R2 | a month |");
-  say("|---:|---:|---:|---:|---:|---:|");
-  for (const rate of RATES) {
-    const month = monthAt(rate, life);
-    const { rows, requests, storage, sum } = billOf(month);
-    const dollars = [rows, requests, storage, sum].map((amount) => number(Math.round(amount)));
-    say(
-      `| ${rate} | ${number(Math.round(month.rowsWritten / 1e6))} million | ` +
-        `${dollars.join(" | ")} |`,
-    );
-  }
-}
-
-function monthAt(rate: number, life: Life): Month {
-  const quotes = rate * MONTH_SECS;
-  const seals = Math.max(MONTH_SECS / SEAL_SECS, (2 * quotes) / TRANSFERS_PER_SEAL);
-  return {
-    requests: quotes,
-    objectCalls: quotes,
-    rowsRead: quotes * life.rowsRead,
-    rowsWritten: quotes * life.rowsWritten,
-    r2Writes: seals,
-    r2Reads: seals * (READS_PER_SEAL + USERS_PER_SEAL),
-    d1Gb: (rate * (life.bytes * HOT_SECS + KEY_BYTES * KEY_SECS)) / 1e9,
-    r2Gb: (quotes * SEALED_BYTES) / 1e9,
   };
 }
 

@@ -19,10 +19,10 @@ import {
   WITH_KEY,
 } from "./market.ts";
 import { type Person, signed } from "./people.ts";
-import { type Bill, dollarsOf } from "./prices.ts";
+import { type Bill, dollarsOf, type Meter, NOTHING_BILLED } from "./prices.ts";
 import { PATIENT } from "./quote-loads.ts";
 import { type BenchSocket, driveSockets, openSocket } from "./sockets.ts";
-import { type BenchStack, type Meter, NOTHING_BILLED } from "./stack.ts";
+import type { BenchStack } from "./stack.ts";
 
 const BOOKS = 16;
 const MAKERS_PER_BOOK = 4;

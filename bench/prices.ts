@@ -1,5 +1,14 @@
 /** List prices of the paid plan in dollars. docs/costs.md names the source of each. */
-import type { Meter } from "./stack.ts";
+
+export const NOTHING_BILLED = {
+  requests: 0,
+  objectCalls: 0,
+  frames: 0,
+  d1Calls: 0,
+  rowsRead: 0,
+  rowsWritten: 0,
+};
+export type Meter = Readonly<typeof NOTHING_BILLED>;
 
 /** For a million. A frame is a twentieth of a call. */
 const PRICE = {

@@ -30,6 +30,7 @@ import { LOCAL_CHAIN, makeSecrets } from "../scripts/stack/local-settings.ts";
 import { applyMigrations } from "../scripts/stack/migrate.ts";
 import { FileLog, watchChildren } from "../scripts/stack/miniflare.ts";
 import { freePort } from "../scripts/stack/ports.ts";
+import type { Meter } from "./prices.ts";
 
 export type Database = Awaited<ReturnType<Miniflare["getD1Database"]>>;
 type Bucket = Awaited<ReturnType<Miniflare["getR2Bucket"]>>;
@@ -66,16 +67,6 @@ export type BenchStack = {
 
 /** Milliseconds to D1, or to an object, and back. */
 export type Network = { readonly d1Ms: number; readonly objectMs: number };
-
-export const NOTHING_BILLED = {
-  requests: 0,
-  objectCalls: 0,
-  frames: 0,
-  d1Calls: 0,
-  rowsRead: 0,
-  rowsWritten: 0,
-};
-export type Meter = Readonly<typeof NOTHING_BILLED>;
 
 /** What one statement was billed. The name is the beginning of its text. */
 type StatementMeter = {

@@ -10,10 +10,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Bench, type Figure, number } from "./figures.ts";
 import { acceptsOf, type Market, openMarket, openRequests, quoteEach, sendAll } from "./market.ts";
 import { signed } from "./people.ts";
-import { dollarsOf } from "./prices.ts";
+import { dollarsOf, NOTHING_BILLED } from "./prices.ts";
 import { PATIENT } from "./quote-loads.ts";
 import { type Sizes, sizesOf } from "./size.ts";
-import { type BenchStack, NOTHING_BILLED, numberIn } from "./stack.ts";
+import { type BenchStack, numberIn } from "./stack.ts";
 
 /** In an ordinary request three makers quote and one quote is accepted. */
 const QUOTES_OF_A_TRADE = 3;
