@@ -1,17 +1,10 @@
 /** `withdrawals rescue`: the admin's calls and which is next. The service has no admin key. */
-import {
-  type Address,
-  type BaseError,
-  ContractFunctionRevertedError,
-  encodeFunctionData,
-  getAddress,
-  getContractError,
-  type Hex,
-} from "viem";
+import { type Address, encodeFunctionData, getAddress, type Hex } from "viem";
 import { depositFactoryAbi } from "../../contracts/abi/deposit-factory.ts";
 import { vaultAbi } from "../../contracts/abi/vault.ts";
 import { readHoldings } from "./holdings.ts";
-import { askAny, describe, type Endpoint } from "./rpc.ts";
+import { revertOf } from "./revert-of.ts";
+import { askAny, type Endpoint } from "./rpc.ts";
 import { assetOfEvent, NATIVE_COIN, type Token } from "./token.ts";
 import type { ChainConfig, Config } from "../platform/config.ts";
 
@@ -87,7 +80,7 @@ async function plan(
     held,
     executable: scheduled ? { from: scheduledAt, until: scheduledAt + window } : null,
     next,
-    reason: await revertOf(endpoint, next, calls[next]),
+    reason: await reasonOf(endpoint, next, calls[next]),
     calls,
   };
 }
@@ -125,7 +118,7 @@ async function sweepCalls(
 }
 
 /** Simulates a call. Returns the error that it reverts with, or null if it succeeds. */
-async function revertOf(
+async function reasonOf(
   { client }: Endpoint,
   step: RescueStep,
   call: AdminCall | undefined,
@@ -135,12 +128,8 @@ async function revertOf(
     await client.call({ account: call.from, to: call.to, data: call.data });
     return null;
   } catch (error) {
-    const abi = [...vaultAbi, ...depositFactoryAbi];
-    // Safe cast: viem wraps the error of the call.
-    const wrapped = getContractError(error as BaseError, { abi, functionName: step, args: [] });
-    const reverted = wrapped.walk((cause) => cause instanceof ContractFunctionRevertedError);
-    if (!(reverted instanceof ContractFunctionRevertedError)) throw error;
-    const { data } = reverted;
-    return data === undefined ? describe(error) : `${data.errorName}(${(data.args ?? []).join()})`;
+    const reason = revertOf(error, step);
+    if (reason === undefined) throw error;
+    return reason;
   }
 }

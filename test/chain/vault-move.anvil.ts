@@ -129,6 +129,13 @@ it("voids nothing while the old vault is in force, and then once", async () => {
   }
   expect(await voids()).toEqual([]);
   expect(await stage.alerts()).toEqual(["payment_refused"]);
+  const [alert] = await all<{ detail: string }>(
+    env.DB,
+    sql`SELECT detail FROM alerts WHERE kind = 'payment_refused'
+      AND subject = ${`${stage.chain.chain}:void`}`,
+  );
+  // The contract's own error, not its bytes.
+  expect(alert?.detail).toMatch(/^\w+\(.*\)$/);
 
   await executeMove(stage);
   expect(await drive(stage, id)).toBe("failed");

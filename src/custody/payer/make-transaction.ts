@@ -20,6 +20,7 @@ import { announceWithdrawals } from "../custody-events.ts";
 import { PAID_OTHERWISE } from "../watcher/settle-withdrawal.ts";
 import { mayPay, mayVoid, PAUSED } from "./payer-lease.ts";
 import { readRecords } from "./withdrawal-record.ts";
+import { revertOf } from "../../chain/revert-of.ts";
 import { describe, type Hex } from "../../chain/rpc.ts";
 import { isNodeError } from "../../chain/rpc-transport.ts";
 
@@ -206,7 +207,8 @@ export async function wouldSucceed(
     return true;
   } catch (error) {
     if (!isNodeError(error)) throw error;
-    await raiseAlert(context.db, "payment_refused", subject, describe(error));
+    const detail = revertOf(error, kind) ?? describe(error);
+    await raiseAlert(context.db, "payment_refused", subject, detail);
     return false;
   }
 }
