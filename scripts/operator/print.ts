@@ -10,13 +10,22 @@ const MAX_CELL_WIDTH = 66;
 const MAX_TABLE_WIDTH = 100;
 const MIN_CELL_WIDTH = 13;
 
+/** A cell that was cut, or a column that was left out. */
+const LEFT_OUT = /…(?: {2}|$)|^ {2}--wide: /m;
+
 export type PrintOptions = {
   /** Tables have every column, with ids, instants and texts in full. */
   readonly wide?: boolean;
 };
 
 export function formatResult(result: unknown, options: PrintOptions = {}): string {
-  if (Array.isArray(result)) return table(result, options);
+  if (Array.isArray(result)) {
+    const text = table(result, options);
+    const [only, ...others]: unknown[] = result;
+    // Nothing of a single record is left out, such as the cause of a withdrawal.
+    const isWhole = text.length <= 2 * MAX_TABLE_WIDTH && !LEFT_OUT.test(text);
+    return others.length > 0 || !isRecord(only) || isWhole ? text : formatResult(only, options);
+  }
   if (!isRecord(result)) return result === undefined || result === null ? "done" : cell(result);
   const lines: string[] = [];
   const entries = Object.entries(result);

@@ -85,6 +85,7 @@ export async function listAudit(context: OperatorContext): Promise<unknown> {
   );
   const events = rows.map((row) => ({
     audit_seq: row.seq,
+    created_at: toWireTime(row.at),
     audit_event_id: row.id,
     kind: row.kind,
     actor: row.actor,
@@ -92,7 +93,6 @@ export async function listAudit(context: OperatorContext): Promise<unknown> {
     subject_id: row.subjectId,
     ...lineOf(row.details),
     ip: row.ip,
-    created_at: toWireTime(row.at),
   }));
   const rest = window?.n === MAX_SEARCHED ? lowest : null;
   return { events, next_before: rows.length === limit ? (rows.at(-1)?.seq ?? null) : rest };

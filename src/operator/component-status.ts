@@ -40,11 +40,14 @@ export function componentStatus(seen: {
   readonly switches: readonly string[];
   /** Whether all venues are paused. GET /config names those that are. */
   readonly venuesPaused: boolean;
+  /** Whether a chain has not moved for minutes, for which there is no alert yet. */
+  readonly chainsStill: boolean;
 }): ComponentStatus {
   const shown: readonly (Shown | undefined)[] = [
     ...seen.alerts.map((kind) => SHOWN.get(kind)),
     ...seen.switches.map((name) => SWITCHES_SHOWN.get(name)),
     seen.venuesPaused ? { trading: "paused" } : undefined,
+    seen.chainsStill ? SLOW_CHAIN : undefined,
   ];
   const worst = (component: Component) => {
     const all = shown.map((of) => of?.[component]);

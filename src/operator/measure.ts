@@ -123,6 +123,9 @@ type ChainRow = {
   payer_halted: number;
 };
 
+/** Each chain makes a block within seconds. */
+const STILL_MS = 120_000;
+
 async function measureDatabase(
   db: D1Database,
   { CHAINS, VENUES, ...settings }: Config,
@@ -130,9 +133,10 @@ async function measureDatabase(
 ): Promise<ComponentStatus> {
   const results = await db.batch(QUERIES.map((query) => prepare(db, query)));
   const rows = <Row>(index: number) => results[index]?.results as Row[];
-  for (const { chain } of CHAINS) {
-    const found = rows<ChainRow>(0).find((row) => row.chain === chain);
-    if (found !== undefined) measureChain(found, sheet);
+  const names = new Set(CHAINS.map(({ chain }) => chain));
+  const chains = rows<ChainRow>(0).filter(({ chain }) => names.has(chain));
+  for (const row of chains) measureChain(row, sheet);
+  for (const chain of names) {
     for (const [name, status] of OPEN) {
       const row = rows<ByChain>(1).find((one) => one.chain === chain && one.status === status);
       sheet.set(name, row?.n ?? 0, { chain, status });
@@ -153,6 +157,7 @@ async function measureDatabase(
   return componentStatus({
     alerts: alerts.map(({ kind }) => kind),
     switches,
+    chainsStill: chains.some(({ age }) => age > STILL_MS),
     venuesPaused: VENUES.length > 0 && VENUES.every(({ venue_id }) => paused.has(venue_id)),
   });
 }

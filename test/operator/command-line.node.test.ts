@@ -207,6 +207,14 @@ describe("formatResult", () => {
     expect(formatResult([{ address }], { wide: true })).toContain(address);
   });
 
+  it("formats a single record as lines if a table would cut it", () => {
+    const cause =
+      "gas_low: the operator account 0xab has 0 wei; the next 100 payments may cost 7 wei";
+    const record = { status: "queued", cause };
+    expect(formatResult([record])).toBe(`status  queued\ncause   ${cause}`);
+    expect(formatResult([record, record])).toContain("…");
+  });
+
   it("formats lists and records within a record as text, not as JSON", () => {
     const row = {
       chain: "local",
@@ -241,11 +249,11 @@ describe("formatResult", () => {
       transaction_hash: `0x${"cd".repeat(32)}`,
       created_at: "2026-11-22T07:41:41.123Z",
     };
-    const text = formatResult([row]);
+    const text = formatResult([row, row]);
     expect(Math.max(...text.split("\n").map((line) => line.length))).toBeLessThanOrEqual(100);
     expect(text).toContain("9 223 372 036 854.775807 USDC");
     expect(text).toContain("0190a0b0…94b0");
     expect(text).toMatch(/--wide: .*created_at/);
-    expect(formatResult([row], { wide: true })).toContain(row.email);
+    expect(formatResult([row, row], { wide: true })).toContain(row.email);
   });
 });

@@ -1,5 +1,5 @@
 /** GET /metrics: the sums of all isolates, and the levels of cron's row. */
-import { evictDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
 import { near } from "../../src/platform/near.ts";
@@ -28,6 +28,13 @@ async function scrape(): Promise<Map<string, number>> {
     }),
   );
 }
+
+it("an evicted payer still says what its last round has seen", async () => {
+  const payer = env.PAYER.getByName(uuidv7());
+  await runInDurableObject(payer, (_, { storage }) => storage.put("levels", { gasWei: 7 }));
+  await evictDurableObject(payer);
+  expect(await payer.levels()).toEqual({ gasWei: 7 });
+});
 
 let elapsed = 0;
 /** The next work of this isolate sends what it has added. */

@@ -55,6 +55,21 @@ it.each<[kind: AlertKind, shown: object]>([
   expect(await measured()).toEqual(OK);
 });
 
+it("is slow while a chain makes no blocks, long before there is an alert", async () => {
+  const moved = (secsAgo: number) =>
+    all(
+      db,
+      sql`INSERT OR REPLACE INTO chain_cursors (chain, confirmed_number, confirmed_hash,
+          scanned_number, scanned_hash, head_number, moved_group, moved_at)
+        VALUES ('local', 0, x'00', 0, x'00', 0, 0, ${Date.now() - secsAgo * 1_000})`,
+    );
+  await moved(180);
+  expect(await measured()).toEqual(SLOW);
+  await moved(10);
+  expect(await measured()).toEqual(OK);
+  await all(db, sql`DELETE FROM chain_cursors`);
+});
+
 it("shows the worst of several", async () => {
   await raiseAlert(db, "chain_unreachable", "local", "a test");
   await raiseAlert(db, "payer_halted", "local", "a test");

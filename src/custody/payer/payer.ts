@@ -15,6 +15,7 @@ import { restorePayments, type RestoreReport } from "./restore-payments.ts";
  */
 const IDLE_POLL_MS = 30_000;
 const RECORDS = "withdrawal:";
+const LEVELS = "levels";
 
 export class Payer extends ChainObject {
   protected override readonly role = "payer";
@@ -23,9 +24,9 @@ export class Payer extends ChainObject {
   #leased = false;
   readonly #levels: PayerLevels = {};
 
-  /** What the last rounds have seen, for metrics. */
+  /** What the last rounds have seen, for metrics. An idle payer is often evicted between them. */
   async levels(): Promise<PayerLevels> {
-    return this.#levels;
+    return { ...(await this.ctx.storage.get<PayerLevels>(LEVELS)), ...this.#levels };
   }
 
   /** One page of the operator's `restore`, once the watcher has read the chain again. */
@@ -58,6 +59,7 @@ export class Payer extends ChainObject {
       saveRecords: (records) => this.#saveRecords(records),
       levels: this.#levels,
     });
+    await this.ctx.storage.put(LEVELS, this.#levels);
     await pruneRecords<WithdrawalRecord>(this.ctx.storage, RECORDS, (records) =>
       pastRetention(db, records),
     );
