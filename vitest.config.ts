@@ -24,7 +24,6 @@ const RELEASE_JOURNEYS = [
   "living-market",
   "maker-kill",
   "old-records",
-  "operator-console",
   "prometheus",
   "python-package",
   "reference",

@@ -7,7 +7,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline/promises";
 import { carryOut } from "./operator/carry-out.ts";
-import { dirOf, openChannel, type Target } from "./operator/channel.ts";
+import { dirOf, openChannel } from "./operator/channel.ts";
 import {
   type Parsed,
   UsageError,
@@ -16,14 +16,12 @@ import {
   parseCommand,
   explained,
 } from "./operator/commands.ts";
-import { startConsole } from "./operator/console.ts";
 import { findLog } from "./operator/find-log.ts";
 import { createOperatorKey } from "./operator/operator-key.ts";
 import { formatResult, visible } from "./operator/print.ts";
 import { reportProgress } from "./operator/progress.ts";
 import { reserveStdout } from "./operator/stdout.ts";
 import type { OperatorProblem, OperatorRequest, OperatorResponse } from "./stack/operator-call.ts";
-import { runScript } from "./stack/shutdown.ts";
 import { readStackFile } from "./stack/stack-file.ts";
 
 /** Read before the arguments are parsed, because usage errors are printed as JSON too. */
@@ -64,7 +62,6 @@ async function execute({
   const seal = words === "journal verify" ? command.options?.["from"] : undefined;
   if (seal !== undefined && !/^[1-9]\d{0,9}$/.test(seal))
     throw new UsageError("--from must be the number of a seal", commandOf(command.command));
-  if (command.command[0] === "console") return showConsole(command, { env, dir });
   if (words === "log find" && env !== undefined && command.options?.["in"] === undefined)
     throw new UsageError(
       "log find --env needs --in: an export of Workers Logs, or what `wrangler tail` wrote",
@@ -100,31 +97,6 @@ async function execute({
   else printProblem(command, response.problem);
   if (response.ok) for (const warning of warningsOf(response.result)) console.error(warning);
   return exitCodeOf(response);
-}
-
-/** Serves the page until Ctrl-C. */
-function showConsole({ operator, options }: OperatorRequest, where: Target): Promise<never> {
-  const port = options?.["port"] ?? "0";
-  if (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)
-    throw new UsageError("--port must be from 0 to 65535", commandOf(["console"]));
-  const flags = [
-    ...(where.env === undefined ? [] : ["--env", where.env]),
-    ...(where.dir === undefined ? [] : ["--dir", where.dir]),
-    ...(operator === undefined ? [] : ["--operator", operator]),
-  ];
-  return runScript(async (onStop) => {
-    const channel = openChannel(where);
-    onStop(() => channel.close());
-    const { url, close } = await startConsole({
-      call: (order, timeoutMs) => channel.call({ ...order, operator }, timeoutMs),
-      port: Number(port),
-      flags,
-    });
-    onStop(close);
-    print(wantsJson ? JSON.stringify({ ok: true, result: { url } }) : url);
-    console.error("Open this address in a browser on this machine. Ctrl-C ends it.");
-    return new Promise<never>(() => {});
-  });
 }
 
 /** An invalid value counts as invalid usage, although the entrypoint reports it. */

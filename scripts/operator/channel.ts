@@ -13,7 +13,7 @@ import { readOperatorKey } from "./operator-key.ts";
 /**
  * Signs an order and sends it. Throws if no response arrives, with a timeout only if one is given.
  */
-export type Call = (order: OperatorRequest, timeoutMs?: number) => Promise<OperatorResponse>;
+type Call = (order: OperatorRequest, timeoutMs?: number) => Promise<OperatorResponse>;
 export type Channel = { call: Call; close: () => Promise<void> };
 
 export type Target = {

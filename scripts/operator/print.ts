@@ -78,7 +78,7 @@ function fitted(natural: readonly number[], isNumber: readonly boolean[]): numbe
 }
 
 /** Amounts and prices are decimal, with the unit that the rest of the record implies. */
-export function fieldText(record: Record<string, unknown>, name: string): string {
+function fieldText(record: Record<string, unknown>, name: string): string {
   const value = record[name];
   if (isAmount(name, value)) return amountText(name, value, record);
   if (isPrice(name, value)) return priceText(value);
@@ -119,6 +119,6 @@ function truncate(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, width - 1)}…`;
 }
 
-export function isRecord(value: unknown): value is Record<string, unknown> {
+function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

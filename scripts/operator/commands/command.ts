@@ -2,7 +2,7 @@
 import type { CommandName } from "../../../src/operator/commands.ts";
 
 /** The commands of the service, and three that the tool carries out without it. */
-export type Name = CommandName | "key create" | "console" | "log find";
+export type Name = CommandName | "key create" | "log find";
 export type Command = Described & { words: readonly string[] };
 /** The commands of one file. All files together have each of them (../commands.ts). */
 export type Some = Readonly<Partial<Record<Name, Described>>>;

@@ -72,10 +72,6 @@ export const SERVICE_COMMANDS = {
     ],
     help: "show what the service logged about one request",
   },
-  console: {
-    flags: [flag("port <n>", "port on 127.0.0.1; default: a free one")],
-    help: "serve a page on this machine that shows whether all is well; ends on Ctrl-C",
-  },
   "approvals list": { help: "list orders that wait for a second operator" },
   approve: {
     flags: [PROPOSAL_ID, flag("yes", "do not ask, for calls without a terminal")],
