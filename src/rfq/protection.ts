@@ -73,7 +73,8 @@ export async function saveProtection(env: Env, actor: Actor, terms: ProtectionTe
       WHERE ${mayWrite(actor, group.at)}
       ON CONFLICT (user_id) DO UPDATE SET window_secs = excluded.window_secs,
         max_matches = excluded.max_matches, max_usdc = excluded.max_usdc,
-        max_deviation = excluded.max_deviation, cooldown_secs = excluded.cooldown_secs, period = period + 1, matches = 0, usdc = 0,
+        max_deviation = excluded.max_deviation, cooldown_secs = excluded.cooldown_secs,
+        period = period + 1, matches = 0, usdc = 0,
         changed_group = excluded.changed_group`,
   ]);
   return getProtection(env.DB, actor);

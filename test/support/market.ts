@@ -288,9 +288,9 @@ export async function withRealClock(test: () => Promise<void>): Promise<void> {
 
 /**
  * Moves the clocks of D1 and of the Worker forward, to the same instant. D1's never goes below the
- * instant of the latest commit group, so a group from the future moves it, and it stands still until
- * real time is there. A test of more than a few seconds therefore calls this again, also with 0.
- * Only a `*.clock.test.ts` may call it.
+ * instant of the latest commit group, so a group from the future moves it. It stands still until
+ * real time is there, so a test of more than a few seconds calls this again, also with 0. Only a
+ * `*.clock.test.ts` may call it.
  */
 export async function advanceClock(ms: number): Promise<void> {
   const [group] = await all<{ at: number }>(
