@@ -132,8 +132,8 @@ export const RFQ: readonly Mutant[] = [
       "WHERE 1\n      ON CONFLICT",
     ],
     "not counted anew when saved": [
-      "cooldown_secs = excluded.cooldown_secs, period = period + 1",
-      "cooldown_secs = excluded.cooldown_secs, period = period",
+      "period = period + 1, matches = 0",
+      "period = period, matches = 0",
     ],
   }),
   ...ideas("src/rfq/recall.ts", "archive/cold-records", {
