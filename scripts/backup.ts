@@ -25,7 +25,7 @@ await runScript(async () => {
   const wrangler: Run = (args) => run([...args, "--config", config]);
   const { objects, fetched } = await backup({
     wrangler,
-    readObject: await objectReader(wranglerOf(wrangler), bucket, settings.account_id),
+    readObject: await objectReader(wranglerOf(wrangler), bucket, settings),
     out,
   });
   console.log(`${out}: database.sql and ${objects} objects, ${fetched} of them new`);

@@ -21,6 +21,7 @@ import { createOperatorKey } from "./operator/operator-key.ts";
 import { formatResult, visible } from "./operator/print.ts";
 import { reportProgress } from "./operator/progress.ts";
 import { reserveStdout } from "./operator/stdout.ts";
+import { csvOf, exportUser, wholeList } from "./operator/whole-list.ts";
 import type { OperatorProblem, OperatorRequest, OperatorResponse } from "./stack/operator-call.ts";
 import { readStackFile } from "./stack/stack-file.ts";
 
@@ -52,6 +53,7 @@ async function execute({
   env,
   dir,
   wide,
+  csv,
 }: Exclude<Parsed, { help: true }>): Promise<number> {
   const send = command.options?.["send"] !== undefined;
   if (send && env !== undefined)
@@ -73,6 +75,8 @@ async function execute({
   let response: OperatorResponse;
   try {
     if (words === "key create") response = makeKey(command);
+    else if (words === "user export") response = await exportUser(command, call);
+    else if (csv) response = await wholeList(command, call, progress.at);
     else if (words === "log find") response = await findLog(dirOf(dir), command.options ?? {});
     else if (send) {
       // Only this command needs viem, which takes a second to load.
@@ -92,9 +96,15 @@ async function execute({
     progress.stop();
     await channel.close();
   }
-  if (wantsJson) print(JSON.stringify(response));
+  if (csv && response.ok) {
+    if (!Array.isArray(response.result))
+      throw new UsageError("--csv is for lists", commandOf(command.command));
+    print(csvOf(response.result));
+  } else if (wantsJson) print(JSON.stringify(response));
   else if (response.ok) print(formatResult(response.result, { wide }));
   else printProblem(command, response.problem);
+  if (response.ok && typeof response.next_cursor === "string" && !wantsJson)
+    console.error(`More: --cursor ${response.next_cursor}, or all with --csv`);
   if (response.ok) for (const warning of warningsOf(response.result)) console.error(warning);
   return exitCodeOf(response);
 }

@@ -79,29 +79,35 @@ async function makeResources(
   wrangler: Wrangler,
   step: Step,
   { d1_databases: [d1], queues, r2_buckets }: ReturnType<typeof wranglerConfig>,
-  { location }: DeploySettings,
+  { location, jurisdiction }: DeploySettings,
 ): Promise<void> {
   const succeeds = (args: readonly string[]) => async () => (await wrangler(args)).code === 0;
   const run = (args: readonly string[]) => async () => void (await wrangler.must(args));
+  const stays = jurisdiction === undefined ? [] : ["--jurisdiction", jurisdiction];
+  const place = jurisdiction === undefined ? ["--location", location] : stays;
   const database = async (name: string) => {
     const isThere = async () => {
       const { stdout } = await wrangler.must(["d1", "list", "--json"]);
       return (JSON.parse(stdout) as { name: string }[]).some((one) => one.name === name);
     };
-    await step(`database ${name}`, isThere, run(["d1", "create", name, "--location", location]));
+    await step(`database ${name}`, isThere, run(["d1", "create", name, ...place]));
   };
   const queue = async (name: string) =>
-    step(`queue ${name}`, succeeds(["queues", "info", name]), run(["queues", "create", name]));
+    step(
+      `queue ${name}`,
+      succeeds(["queues", "info", name]),
+      run(["queues", "create", name, ...stays]),
+    );
   const bucket = async (name: string, lock: string) => {
-    const looked = wrangler(["r2", "bucket", "lock", "list", name]);
+    const looked = wrangler(["r2", "bucket", "lock", "list", name, ...stays]);
     const isThere = async () => (await looked).code === 0;
-    const create = ["r2", "bucket", "create", name, "--location", location];
+    const create = ["r2", "bucket", "create", name, ...place];
     await step(`bucket ${name}`, isThere, run(create));
     // Nobody, not even with the account's token, can then change what the service wrote.
     const isLocked = async () =>
       (await isThere()) &&
       new RegExp(`\\b${lock}\\b`).test((await looked).stdout.replaceAll(name, ""));
-    const rule = [lock, `${lock}/`, "--retention-indefinite", "--force"];
+    const rule = [lock, `${lock}/`, "--retention-indefinite", "--force", ...stays];
     await step(`lock ${name}`, isLocked, run(["r2", "bucket", "lock", "add", name, ...rule]));
   };
   const made = await Promise.allSettled([

@@ -1,5 +1,6 @@
 /** Reads objects of a bucket by the calls of `wrangler r2 object get`, without a process for each. */
 import { setTimeout as sleep } from "node:timers/promises";
+import type { DeploySettings } from "./settings.ts";
 import type { Wrangler } from "./wrangler.ts";
 
 export type ReadObject = (key: string) => Promise<Uint8Array>;
@@ -13,7 +14,7 @@ const PAUSE_MS = 500;
 export async function objectReader(
   wrangler: Wrangler,
   bucket: string,
-  accountId: string | undefined,
+  { account_id: accountId, jurisdiction }: DeploySettings,
 ): Promise<ReadObject> {
   const { token } = JSON.parse((await wrangler.must(["auth", "token", "--json"])).stdout) as {
     token: string;
@@ -24,7 +25,10 @@ export async function objectReader(
   return async (key) => {
     for (let tries = 1; ; tries++) {
       const response = await fetch(`${objects}/${key}`, {
-        headers: { authorization: `Bearer ${token}` },
+        headers: {
+          authorization: `Bearer ${token}`,
+          ...(jurisdiction && { "cf-r2-jurisdiction": jurisdiction }),
+        },
       });
       if (response.ok) return new Uint8Array(await response.arrayBuffer());
       const mayPass = response.status === 429 || response.status >= 500;

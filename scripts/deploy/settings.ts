@@ -18,6 +18,8 @@ const DeploySettings = z.strictObject({
   deployment: z.string(),
   /** Of database, buckets and objects. They never move. */
   location: z.enum(["wnam", "enam", "weur", "eeur", "apac", "oc"]),
+  /** Where all of these must stay. It cannot change. */
+  jurisdiction: z.enum(["eu", "fedramp"]).optional(),
   /** Without one the service is on workers.dev. */
   domain: z.string().optional(),
   /** A cloud region near the location, such as aws:eu-central-1. */
@@ -56,7 +58,7 @@ type WranglerConfig = {
   secrets: { required: string[] };
   vars: Record<string, string>;
   d1_databases: { database_name: string }[];
-  r2_buckets: { binding: string; bucket_name: string }[];
+  r2_buckets: { binding: string; bucket_name: string; jurisdiction?: string }[];
   queues: { consumers: { queue: string }[] };
   ratelimits: { namespace_id: string }[];
 } & Record<string, unknown>;
@@ -83,7 +85,7 @@ export function wranglerConfig(
   const base = JSON.parse(
     JSON.stringify(rawConfig).replaceAll('"rfq-custody', `"${settings.name}`),
   ) as WranglerConfig;
-  const { domain, placement, account_id, vars } = settings;
+  const { domain, placement, account_id, vars, jurisdiction } = settings;
   return {
     ...base,
     name: settings.name,
@@ -101,10 +103,12 @@ export function wranglerConfig(
       DEPLOYMENT: settings.deployment,
       DEPLOY_ENV: env,
       BOOK_LOCATION: settings.location,
+      JURISDICTION: jurisdiction ?? "",
       CHAINS: JSON.stringify(settings.chains),
       VENUES: JSON.stringify(settings.venues),
       ...vars,
     },
+    r2_buckets: base.r2_buckets.map((one) => ({ ...one, ...(jurisdiction && { jurisdiction }) })),
     ratelimits: base.ratelimits.map((one, index) => ({
       ...one,
       namespace_id: String(settings.rate_limit_ids_from + index),

@@ -19,6 +19,8 @@ const ASSET_FIELDS: ReadonlySet<string> = new Set([
   "fees",
   "losses",
   "issued",
+  "holdings",
+  "surplus",
 ]);
 const PRICES: ReadonlySet<string> = new Set(["price", "best_price"]);
 const DECIMALS = 6;

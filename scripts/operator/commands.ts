@@ -29,6 +29,7 @@ const COMMON_FLAGS: readonly Flag[] = [
   ),
   flag("remote", "the same as --env alone, which it requires"),
   flag("wide", "print ids and texts of lists in full"),
+  flag("csv", "print all pages of a list as CSV, amounts in native units"),
   flag("json", "print one JSON object; use `npm run -s` to suppress npm's own output"),
   flag("dir <path>", "directory of the local stack; default RFQ_DIR or .stack"),
   flag(
@@ -53,6 +54,7 @@ export type Parsed =
       command: OperatorRequest;
       env: string | undefined;
       json: boolean;
+      csv: boolean;
       wide: boolean;
       dir: string | undefined;
     };
@@ -85,6 +87,7 @@ export function parseCommand(args: string[]): Parsed {
     help: false,
     env: stringOf(values["env"]),
     json: values["json"] === true,
+    csv: values["csv"] === true,
     wide: values["wide"] === true,
     dir: stringOf(values["dir"]),
     command: {

@@ -13,7 +13,8 @@ export type OperatorRequest = {
 export type OperatorProblem = { code: string; title?: string; detail?: string; status?: number };
 
 export type OperatorResponse =
-  | { ok: true; result: unknown }
+  /** Of a list: `next_cursor` is the `--cursor` of its next page. */
+  | { ok: true; result: unknown; next_cursor?: string | null }
   | { ok: false; problem: OperatorProblem };
 
 /** The body of a call: an order and its signature. */

@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, isNull } from "drizzle-orm";
+import { and, desc, eq, gte, isNull, lt } from "drizzle-orm";
 import { REVIEWED_ALERTS, termsOf } from "../platform/alert-kinds.ts";
 import { raiseAlert } from "../platform/alert.ts";
 import { closeAlerts } from "./audit-commands.ts";
@@ -13,9 +13,10 @@ import {
   type OperatorContext,
   option,
   optional,
+  optionalInteger,
   textOption,
 } from "./context.ts";
-import { sinceOption } from "./listed.ts";
+import { pageOf, sinceOption } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 type AlertRow = Record<"kind" | "subject" | "detail", string> & { at: number };
@@ -24,10 +25,12 @@ type AlertRow = Record<"kind" | "subject" | "detail", string> & { at: number };
 export async function list(context: OperatorContext): Promise<unknown> {
   const kind = optional(context, "kind");
   const since = sinceOption(context);
+  const before = optionalInteger(context, "cursor");
   const conditions = [
     flag(context, "all") ? undefined : isNull(alerts.resolvedAt),
     kind === undefined ? undefined : eq(alerts.kind, kind),
     since === undefined ? undefined : gte(alerts.at, since),
+    before === undefined ? undefined : lt(alerts.alertId, before),
   ];
   const rows = await read(context.env.DB, ({ select }) =>
     select()
@@ -36,15 +39,20 @@ export async function list(context: OperatorContext): Promise<unknown> {
       .orderBy(desc(alerts.alertId))
       .limit(limitOption(context)),
   );
-  return rows.map((row) => ({
-    kind: row.kind,
-    subject: row.subject,
-    age: ageText(row.at),
-    at: toWireTime(row.at),
-    closed_at: toWireTimeOrNull(row.resolvedAt),
-    ...commandsOf(row),
-    detail: row.detail,
-  }));
+  return pageOf(
+    context,
+    rows,
+    ({ alertId }) => alertId,
+    (row) => ({
+      kind: row.kind,
+      subject: row.subject,
+      age: ageText(row.at),
+      at: toWireTime(row.at),
+      closed_at: toWireTimeOrNull(row.resolvedAt),
+      ...commandsOf(row),
+      detail: row.detail,
+    }),
+  );
 }
 
 /** The commands that the alert names. */

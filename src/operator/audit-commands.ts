@@ -12,7 +12,7 @@ import {
   optional,
   optionalInteger,
 } from "./context.ts";
-import { sinceOption, userOption } from "./listed.ts";
+import { Listed, pageOf, sinceOption, userOption } from "./listed.ts";
 
 /**
  * Writes the audit event of a command, in one batch with `effects`. If the effects need several
@@ -53,7 +53,7 @@ export async function closeAlerts(
 
 /** Many times a minute, so its events would fill every page. */
 const CROWDING = "journal_sealed";
-/** Events that one call searches. A page of rare ones may be short; `next_before` continues. */
+/** Events that one call searches. A page of rare ones may be short; its cursor continues. */
 const MAX_SEARCHED = 20_000;
 /** Events that one call verifies, a few seconds of work. */
 const MAX_VERIFIED = 25_000;
@@ -61,7 +61,7 @@ const MAX_VERIFIED = 25_000;
 /** Lists audit events of all users, newest first, without seals unless `--kind` names them. */
 export async function listAudit(context: OperatorContext): Promise<unknown> {
   const kind = optional(context, "kind");
-  const before = optionalInteger(context, "before") ?? Number.MAX_SAFE_INTEGER;
+  const before = optionalInteger(context, "cursor") ?? Number.MAX_SAFE_INTEGER;
   const limit = limitOption(context);
   const db = context.env.DB;
   const [window] = await all<{ lowest: number | null; n: number }>(
@@ -95,7 +95,8 @@ export async function listAudit(context: OperatorContext): Promise<unknown> {
     ip: row.ip,
   }));
   const rest = window?.n === MAX_SEARCHED ? lowest : null;
-  return { events, next_before: rows.length === limit ? (rows.at(-1)?.seq ?? null) : rest };
+  const { next } = pageOf(context, rows, ({ seq }) => seq);
+  return new Listed(events, next ?? (rest === null ? null : String(rest)));
 }
 
 /** What an operator ordered, with its options. */

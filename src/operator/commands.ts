@@ -9,7 +9,7 @@ import type { Config } from "../platform/config.ts";
 import type { OperatorCommand, OperatorContext } from "./context.ts";
 import * as markets from "./markets.ts";
 import * as journal from "./journal.ts";
-import { fees, liabilities } from "./house.ts";
+import { fees, holdings, liabilities } from "./house.ts";
 import { rescue } from "./rescue.ts";
 import { restore } from "./restore.ts";
 import { storage } from "./show-storage.ts";
@@ -55,7 +55,9 @@ export const COMMANDS = {
   "quotes list": ["reads", trading.quotes],
   "matches list": ["reads", trading.matches],
   liabilities: ["reads", liabilities],
+  holdings: ["reads", holdings],
   fees: ["reads", fees],
+  makers: ["reads", trading.makers],
   "market set": ["changes", markets.set],
   "market import": ["changes", markets.importAll],
   "market close": ["changes", markets.close],
@@ -63,6 +65,7 @@ export const COMMANDS = {
   "market list": ["reads", markets.list],
   "stuck end": ["changes", trading.end],
   history: ["reads", showUsers.history],
+  ledger: ["reads", showUsers.ledger],
   "alerts list": ["reads", alerts.list],
   "alerts close": ["changes", alerts.close],
   "alerts test": ["changes", alerts.test],

@@ -16,6 +16,7 @@ import {
 import { approve, propose } from "./approvals.ts";
 import { carryOut, type CommandName, COMMANDS, isCommand, isRead, needsTwo } from "./commands.ts";
 import type { OperatorContext } from "./context.ts";
+import { Listed } from "./listed.ts";
 import { checkOptions } from "./options.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 import { claimOrder, keepAnswer, type Order, readOrder } from "./order.ts";
@@ -47,7 +48,9 @@ export class Operator extends WorkerEntrypoint<Env> {
 
   async #carryOut(settings: Config, order: Order): Promise<object> {
     try {
-      return { ok: true, result: (await this.#run(settings, order)) ?? null };
+      const result = (await this.#run(settings, order)) ?? null;
+      if (!(result instanceof Listed)) return { ok: true, result };
+      return { ok: true, result: result.rows, next_cursor: result.next };
     } catch (error) {
       return { ok: false, problem: problemOf(error) };
     }

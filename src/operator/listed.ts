@@ -4,8 +4,29 @@ import { type Expr, expr, join, raw, type RowOf, type Typed, uuid } from "../pla
 import { parseTimestamp } from "../http/fields.ts";
 import { now } from "../platform/time.ts";
 import { idsFrom } from "../platform/uuid.ts";
-import { badOption, type OperatorContext, optional } from "./context.ts";
+import { badOption, idOption, limitOption, type OperatorContext, optional } from "./context.ts";
 import { userOf } from "./users.ts";
+
+/** The result of a list. `next` is the `--cursor` of the next page, null after the last. */
+export class Listed {
+  readonly rows: readonly unknown[];
+  readonly next: string | null;
+  constructor(rows: readonly unknown[], next: string | null) {
+    this.rows = rows;
+    this.next = next;
+  }
+}
+
+/** A full page has a next one, which may be empty, after the position of its last row. */
+export function pageOf<Row>(
+  context: OperatorContext,
+  rows: readonly Row[],
+  position: (row: Row) => string | number,
+  view: (row: Row) => unknown = (row) => row,
+): Listed {
+  const last = rows[limitOption(context) - 1];
+  return new Listed(rows.map(view), last === undefined ? null : String(position(last)));
+}
 
 const UNIT_MS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -15,14 +36,23 @@ export async function userOption(context: OperatorContext): Promise<string | und
   return email === undefined && id === undefined ? undefined : userOf(context);
 }
 
-/** Conditions of `--email`, `--user-id` and `--since`, as far as given. Columns are trusted. */
+/** Condition of a list that is sorted by a column of ids, newest first. It is trusted. */
+function beforeCursor(context: OperatorContext, column: string): Expr[] {
+  if (context.options["cursor"] === undefined) return [];
+  return [expr`${raw(column)} < ${uuid(idOption(context, "cursor"))}`];
+}
+
+/**
+ * Conditions of `--email`, `--user-id`, `--since` and `--cursor`, as far as given. Columns are
+ * trusted.
+ */
 export async function ofUserSince(
   context: OperatorContext,
   columns: { readonly id: string; readonly users: readonly string[] },
 ): Promise<Expr[]> {
   const userId = await userOption(context);
   const since = sinceOption(context);
-  const conditions: Expr[] = [];
+  const conditions = beforeCursor(context, columns.id);
   if (userId !== undefined) {
     const is = columns.users.map((column) => expr`${raw(column)} = ${uuid(userId)}`);
     conditions.push(expr`${join(is, " OR ")}`);

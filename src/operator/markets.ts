@@ -7,7 +7,7 @@ import { invalidRequest, type Problem, problem } from "../platform/problem.ts";
 import type { Venue } from "../platform/venues.ts";
 import { MARKET_STATUSES } from "../rfq/markets/market.ts";
 import { MAX_MARKETS, MarketList, wordsOf } from "../rfq/markets/market-list.ts";
-import { MarketTerms, resultField } from "../rfq/markets/schemas.ts";
+import { marketsQuery, MarketTerms, resultField } from "../rfq/markets/schemas.ts";
 import { resolveMarket } from "../rfq/markets/resolve-market.ts";
 import { closeMarket, type MarketRejection, setMarkets } from "../rfq/markets/set-markets.ts";
 import { recordBy } from "../audit/audit.ts";
@@ -22,9 +22,11 @@ import {
   type OperatorContext,
   option,
   optional,
+  optionalField,
   parse,
   readJson,
 } from "./context.ts";
+import { Listed } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 /** Markets of one `market import`. */
@@ -137,9 +139,10 @@ export async function list(context: OperatorContext): Promise<unknown> {
     status: oneOfOption(context, "status", MARKET_STATUSES),
     words,
     limit: Math.min(limitOption(context), MAX_PAGE),
+    last_cursor: optionalField(context, "cursor", marketsQuery.last_cursor),
   };
-  const { items } = await new MarketList().page(context.env, query);
-  return items;
+  const { items, next_cursor } = await new MarketList().page(context.env, query);
+  return new Listed(items, next_cursor);
 }
 
 function venueOption(context: OperatorContext): Venue {

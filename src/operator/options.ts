@@ -8,14 +8,15 @@ import type { CommandName } from "./commands.ts";
 import { parse } from "./context.ts";
 
 const USER = "email user-id";
-const LIST = `${USER} since limit`;
+const PAGE = "limit cursor";
+const LIST = `${USER} since ${PAGE}`;
 const MARKET = "venue asset-id";
 /** What the tool of an approver adds. */
 const PASSWORD = "password";
 
 export const OPTIONS: Readonly<Record<CommandName, string>> = {
   "user create": `email ${PASSWORD}`,
-  "user list": "limit",
+  "user list": `since ${PAGE}`,
   "user show": USER,
   "user set-password": `${USER} new-email keep-keys ${PASSWORD}`,
   "user reset-totp": `${USER} keep-keys`,
@@ -46,18 +47,21 @@ export const OPTIONS: Readonly<Record<CommandName, string>> = {
   "requests list": `${LIST} status`,
   "quotes list": `${LIST} status`,
   "matches list": LIST,
-  liabilities: "limit",
-  fees: "days",
+  liabilities: `at ${PAGE}`,
+  holdings: PAGE,
+  fees: "days month",
+  makers: PAGE,
   "market set":
     `${MARKET} title outcome url event-id category description rules-url closes-at test reopen ` +
     "correct",
   "market import": "markets correct",
   "market close": MARKET,
   "market resolve": `${MARKET} result`,
-  "market list": "venue status q limit",
+  "market list": `venue status q ${PAGE}`,
   "stuck end": "id",
-  history: `word ${USER} cursor limit`,
-  "alerts list": "kind all since limit",
+  history: `word ${USER} ${PAGE}`,
+  ledger: `${USER} from to ${PAGE}`,
+  "alerts list": `kind all since ${PAGE}`,
   "alerts close": "kind subject reason",
   "alerts test": "",
   restore: "yes accept-payment as reason",
@@ -69,7 +73,7 @@ export const OPTIONS: Readonly<Record<CommandName, string>> = {
   "approvals list": "",
   approve: `id sha256 ${PASSWORD}`,
   reject: "id",
-  "audit list": `${LIST} kind before subject`,
+  "audit list": `${LIST} kind subject`,
   "audit verify": "known-restores continue",
 };
 

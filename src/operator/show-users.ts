@@ -1,21 +1,37 @@
 /** Shows users: who they are, what they have and what they have open. */
+import { coldEntries } from "../archive/ask-history.ts";
 import { recordArchive } from "../archive/cold-records.ts";
 import { uuidTextOf } from "../audit/audit.ts";
 import { listApiKeys } from "../auth/api-key.ts";
 import { FROZEN_BY, type FrozenBy } from "../auth/hold.ts";
+import { listDepositAddresses } from "../custody/deposit-address.ts";
 import { balanceView } from "../custody/list-balances.ts";
+import { listEntries } from "../custody/list-entries.ts";
+import { LedgerQuery } from "../custody/schemas.ts";
 import { ownUnfinishedWithdrawals } from "../custody/snapshot-custody.ts";
+import { listWithdrawalAddresses } from "../custody/withdrawal-addresses.ts";
 import { listBalances } from "../ledger/balance.ts";
-import { all, first, type RowOf, select, type Sql, sql, typed, uuid } from "../platform/sql.ts";
+import {
+  all,
+  and,
+  first,
+  type RowOf,
+  select,
+  type Sql,
+  sql,
+  typed,
+  uuid,
+} from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
-import { timeIdPage } from "../http/cursor.ts";
+import { type Page, timeIdPage } from "../http/cursor.ts";
 import { invalidRequest } from "../platform/problem.ts";
 import { listMatches } from "../rfq/list-matches.ts";
 import { listOwnQuotes } from "../rfq/list-quotes.ts";
 import { listOwnRequests } from "../rfq/list-requests.ts";
 import { ownOpenRecords } from "../rfq/snapshot-rfq.ts";
 import type { SnapshotPart } from "../streams/replay.ts";
-import { argument, limitOption, type OperatorContext, optionalField } from "./context.ts";
+import { argument, limitOption, type OperatorContext, optionalField, parse } from "./context.ts";
+import { Listed, ofUserSince, pageOf } from "./listed.ts";
 import { userOf } from "./users.ts";
 
 /** Rows of each list of `user show`. `more` names the lists that are cut. */
@@ -32,11 +48,13 @@ type UserRow = RowOf<typeof USER>;
 
 /** Lists users, newest first. Their ids contain the time, so the primary key sorts them. */
 export async function list(context: OperatorContext): Promise<unknown> {
+  const listed = await ofUserSince(context, { id: "u.user_id", users: [] });
   const rows = await all<UserRow>(
     context.env.DB,
-    sql`SELECT ${select(USER)} FROM users u ORDER BY u.user_id DESC LIMIT ${limitOption(context)}`,
+    sql`SELECT ${select(USER)} FROM users u WHERE ${and(listed)}
+      ORDER BY u.user_id DESC LIMIT ${limitOption(context)}`,
   );
-  return rows.map(userView);
+  return pageOf(context, rows, ({ user_id }) => user_id, userView);
 }
 
 /** Shows one user with balances, API keys, and what is open or unfinished. */
@@ -85,8 +103,8 @@ function userView(row: UserRow) {
   };
 }
 
-/** A page of a user's own past, from the database and the archive, for disputes. */
-export async function history(context: OperatorContext): Promise<unknown> {
+/** A page of what a user's own lists show, from the database and the archive. */
+export async function history(context: OperatorContext): Promise<Listed> {
   const kind = argument(context, "kind");
   const archive = recordArchive(context.env);
   const userId = await userOf(context);
@@ -94,8 +112,34 @@ export async function history(context: OperatorContext): Promise<unknown> {
     limit: limitOption(context),
     last_cursor: optionalField(context, "cursor", timeIdPage.last_cursor),
   };
-  if (kind === "requests") return listOwnRequests(archive, userId, { status: "all" }, page);
-  if (kind === "quotes") return listOwnQuotes(archive, userId, {}, page);
-  if (kind === "matches") return listMatches(archive, userId, {}, page);
-  throw invalidRequest([{ path: "kind", message: "must be requests, quotes or matches" }]);
+  const lists: Readonly<Record<string, () => Promise<Page<unknown>>>> = {
+    requests: () => listOwnRequests(archive, userId, { status: "all" }, page),
+    quotes: () => listOwnQuotes(archive, userId, {}, page),
+    matches: () => listMatches(archive, userId, {}, page),
+    "withdrawal-addresses": () => listWithdrawalAddresses(archive.db, userId, page),
+    "deposit-addresses": async () => ({
+      items: await listDepositAddresses(archive.db, userId),
+      next_cursor: null,
+    }),
+  };
+  const found = Object.hasOwn(lists, kind) ? lists[kind] : undefined;
+  if (found === undefined)
+    throw invalidRequest([
+      { path: "kind", message: `must be one of ${Object.keys(lists).join(", ")}` },
+    ]);
+  const { items, next_cursor } = await found();
+  return new Listed(items, next_cursor);
+}
+
+/** A page of a user's ledger, as they read it themselves. */
+export async function ledger(context: OperatorContext): Promise<Listed> {
+  const { env, settings, options } = context;
+  const userId = await userOf(context);
+  const { from, to, cursor } = options;
+  const period = parse(LedgerQuery, { from, to, last_cursor: cursor }, "options");
+  const query = { ...period, limit: limitOption(context) };
+  const venues = settings.VENUES.map(({ venue_id }) => venue_id);
+  const cold = coldEntries(recordArchive(env), userId);
+  const { items, next_cursor } = await listEntries(env.DB, userId, query, venues, cold);
+  return new Listed(items, next_cursor);
 }

@@ -2,7 +2,18 @@
 import { toHex } from "../assets/amount.ts";
 import { auditRow, recordBy, uuidTextOf } from "../audit/audit.ts";
 import { NOW } from "../platform/commit.ts";
-import { all, and, type Expr, expr, raw, type RowOf, select, sql, typed } from "../platform/sql.ts";
+import {
+  all,
+  and,
+  type Expr,
+  expr,
+  literal,
+  raw,
+  type RowOf,
+  select,
+  sql,
+  typed,
+} from "../platform/sql.ts";
 import {
   PUBLIC,
   quoteColumns,
@@ -28,8 +39,9 @@ import {
   limitOption,
   oneOfOption,
   type OperatorContext,
+  optionalInteger,
 } from "./context.ts";
-import { emailOf, ofUserSince, type Owned, ownedBy } from "./listed.ts";
+import { emailOf, ofUserSince, type Owned, ownedBy, pageOf } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 export async function requests(context: OperatorContext): Promise<unknown> {
@@ -44,7 +56,8 @@ export async function requests(context: OperatorContext): Promise<unknown> {
       ])}
       ORDER BY r.request_id DESC LIMIT ${limitOption(context)}`,
   );
-  return rows.map((row) => ({ ...requestView(row), user_id: row.owner, email: row.email }));
+  const shown = rows.map((row) => ({ ...requestView(row), user_id: row.owner, email: row.email }));
+  return pageOf(context, shown, ({ request_id }) => request_id);
 }
 
 export async function quotes(context: OperatorContext): Promise<unknown> {
@@ -58,7 +71,8 @@ export async function quotes(context: OperatorContext): Promise<unknown> {
       ])}
       ORDER BY q.quote_id DESC LIMIT ${limitOption(context)}`,
   );
-  return rows.map((row) => ({ ...quoteView(row), maker_id: row.owner, email: row.email }));
+  const shown = rows.map((row) => ({ ...quoteView(row), maker_id: row.owner, email: row.email }));
+  return pageOf(context, shown, ({ quote_id }) => quote_id);
 }
 
 /** What only operators see of both sides. */
@@ -79,7 +93,7 @@ export async function matches(context: OperatorContext): Promise<unknown> {
     sql`SELECT ${select({ ...TRADE, ...BOTH })} FROM matches m WHERE ${and(of)}
       ORDER BY m.match_id DESC LIMIT ${limitOption(context)}`,
   );
-  return rows.map((row) => ({
+  const shown = rows.map((row) => ({
     ...tradeView(row),
     requester_id: row.requester_id,
     requester_email: row.requester_email,
@@ -88,6 +102,38 @@ export async function matches(context: OperatorContext): Promise<unknown> {
     taker_fee: toHex(BigInt(row.taker_fee)),
     maker_fee: toHex(BigInt(row.maker_fee)),
   }));
+  return pageOf(context, shown, ({ match_id }) => match_id);
+}
+
+type MakerRow = {
+  readonly maker_id: string;
+  readonly email: string | null;
+  readonly answers: number;
+  readonly quotes: number;
+  readonly accepted: number;
+  readonly time_to_quote_ms: number;
+};
+
+/** How makers answered the requests of the last hour, the slowest first. Its cursor counts rows. */
+export async function makers(context: OperatorContext): Promise<unknown> {
+  const offset = optionalInteger(context, "cursor") ?? 0;
+  const rows = await all<MakerRow>(
+    context.env.DB,
+    sql`SELECT ${uuidTextOf("a.maker_id")} AS maker_id, (${emailOf("a.maker_id")}) AS email,
+        count(*) AS answers, sum(a.quotes) AS quotes, sum(a.accepted) AS accepted,
+        CAST(avg(a.ms) AS INTEGER) AS time_to_quote_ms
+      FROM (SELECT q.maker_id, count(*) AS quotes, sum(q.status = 'accepted') AS accepted,
+          min(q.opened_at - r.opened_at) AS ms
+        FROM quotes q CROSS JOIN requests r ON r.request_id = q.request_id
+        GROUP BY q.maker_id, q.request_id) a
+      GROUP BY a.maker_id ORDER BY time_to_quote_ms DESC, a.maker_id
+      LIMIT ${limitOption(context)} OFFSET ${literal(offset)}`,
+  );
+  const shown = rows.map((row) => ({
+    ...row,
+    hit_percent: Math.round((1_000 * row.accepted) / row.answers) / 10,
+  }));
+  return pageOf(context, shown, () => offset + shown.length);
 }
 
 /** As readers see it: an open record past its time is expired. */

@@ -21,7 +21,7 @@ import {
   type OperatorContext,
   option,
 } from "./context.ts";
-import { ofUserSince } from "./listed.ts";
+import { ofUserSince, pageOf } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 export async function list(context: OperatorContext): Promise<unknown> {
@@ -32,11 +32,16 @@ export async function list(context: OperatorContext): Promise<unknown> {
   ];
   const rows = await listWithdrawals(context.env.DB, conditions, limitOption(context));
   // What a table of 100 columns shows comes first.
-  return rows.map((row) => {
-    const { withdrawal_id, email, status: its, chain, amount, venue_id, asset_id, ...rest } = row;
-    const age = ageText(Date.parse(row.created_at));
-    return { withdrawal_id, email, status: its, age, chain, amount, venue_id, asset_id, ...rest };
-  });
+  return pageOf(
+    context,
+    rows,
+    ({ withdrawal_id }) => withdrawal_id,
+    (row) => {
+      const { withdrawal_id, email, status: its, chain, amount, venue_id, asset_id, ...rest } = row;
+      const age = ageText(Date.parse(row.created_at));
+      return { withdrawal_id, email, status: its, age, chain, amount, venue_id, asset_id, ...rest };
+    },
+  );
 }
 
 /** Users choose their client ids, so one may name withdrawals of several users. */

@@ -208,6 +208,8 @@ export const Settings = z.object({
   RFQ_COMMAND_MAX_WAIT_MS: integer(2_000, 100, 60_000),
   /** Where objects are created: the location of D1. Empty: near their first caller (near.ts). */
   BOOK_LOCATION: z.enum(["", "wnam", "enam", "weur", "eeur", "apac", "oc"]).default(""),
+  /** Where objects must stay. The same name in another jurisdiction is another object. */
+  JURISDICTION: z.enum(["", "eu", "fedramp"]).default(""),
   /** Quotes. Of other commands a group contains a quarter as many. */
   RFQ_GROUP_MAX_OPERATIONS: integer(256, 1, 256),
   STREAM_SOCKETS_PER_USER: integer(20, 1, 1_000),

@@ -5,10 +5,12 @@
 import { config } from "./config.ts";
 
 type Options = { locationHint?: DurableObjectLocationHint };
-type Namespace<Stub> = { getByName(name: string, options?: Options): Stub };
+type Named<Stub> = { getByName(name: string, options?: Options): Stub };
+type Namespace<Stub> = Named<Stub> & { jurisdiction(of: "eu" | "fedramp"): Named<Stub> };
 
 /** The object of a name. `env` contains the settings. */
 export function near<Stub>(env: object, objects: Namespace<Stub>, name: string): Stub {
-  const { BOOK_LOCATION: locationHint } = config(env);
-  return objects.getByName(name, locationHint === "" ? {} : { locationHint });
+  const { BOOK_LOCATION: locationHint, JURISDICTION } = config(env);
+  const there = JURISDICTION === "" ? objects : objects.jurisdiction(JURISDICTION);
+  return there.getByName(name, locationHint === "" ? {} : { locationHint });
 }

@@ -1,10 +1,12 @@
 /** `npm run deploy` by the real wrangler. test/journeys/deploy.test.ts has what takes longer. */
 import { readFileSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { migrationFiles } from "../../scripts/migrations/files.ts";
+import type { wranglerConfig } from "../../scripts/deploy/settings.ts";
 import { readCommand } from "../../scripts/deploy/wrangler-command.ts";
 import { FULL } from "../support/depth.ts";
-import { deployOnce, newScene, secretsPath, shown } from "./scene.ts";
+import { changeSettings, deployOnce, newScene, secretsPath, shown } from "./scene.ts";
 
 /** Each start of wrangler takes seconds. */
 const PATIENCE_MS = 900_000;
@@ -57,6 +59,33 @@ it(
         { name: "RATE_LIMITS", type: "plain_text", text: "on" },
       ]),
     );
+  },
+  PATIENCE_MS,
+);
+
+it(
+  "keeps everything in the jurisdiction of the settings",
+  async () => {
+    const scene = await newScene();
+    changeSettings(scene, { jurisdiction: "eu" });
+    // It stops where the contracts are compared.
+    scene.chain.code = "0x02";
+    const { lines } = await deployOnce(scene);
+    expect(lines.join("\n")).toContain("no Vault of this checkout");
+    const { databases, queues, buckets } = scene.cloudflare.account;
+    expect([...databases.values()].map(({ location }) => location)).toEqual(["eu"]);
+    expect([...queues.values()].map(({ jurisdiction }) => jurisdiction)).toEqual(["eu", "eu"]);
+    expect(
+      [...buckets.values()].map(({ jurisdiction, rules }) => [jurisdiction, rules.length]),
+    ).toEqual([
+      ["eu", 1],
+      ["eu", 1],
+    ]);
+    const { vars, r2_buckets } = JSON.parse(
+      readFileSync(join(scene.root, "wrangler.staging.json"), "utf8"),
+    ) as ReturnType<typeof wranglerConfig>;
+    expect(vars["JURISDICTION"]).toBe("eu");
+    expect(r2_buckets.map(({ jurisdiction }) => jurisdiction)).toEqual(["eu", "eu"]);
   },
   PATIENCE_MS,
 );

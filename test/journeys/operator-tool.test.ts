@@ -1,7 +1,7 @@
 /** Runs the tool as a process against a fake entrypoint. */
 import { runChild } from "../../scripts/stack/run-child.ts";
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -144,6 +144,67 @@ it("warns about unread chains and exits with 1", async () => {
   expect(result.code).toBe(1);
   expect(result.err).toBe("local could not be read, so its holdings were not compared\n");
   expect(objectOf(result).result).toMatchObject({ ok: false, complete: false });
+});
+
+it("prints all pages of a list as CSV that a spreadsheet does not run", async () => {
+  const rows = [
+    { email: "a@b.example", amount: "0x1e8480", asset_id: null, label: "=1+1" },
+    { email: "-2", amount: "-0x2", asset_id: "0x1", label: 'say "a, b"' },
+  ];
+  const asked: unknown[] = [];
+  respond = ({ options }) => {
+    asked.push(options);
+    const at = Number(options["cursor"] ?? 0);
+    return { ok: true, result: [rows[at]], next_cursor: at === 0 ? "1" : null };
+  };
+  const { out, code } = await tool("withdrawals list --status queued --csv");
+  expect(asked).toEqual([
+    { limit: "500", status: "queued" },
+    { limit: "500", status: "queued", cursor: "1" },
+  ]);
+  expect({ code, lines: out.trimEnd().split("\r\n") }).toEqual({
+    code: 0,
+    lines: [
+      "email,amount,asset_id,label",
+      "a@b.example,2000000,,'=1+1",
+      '-2,-2,0x1,"say ""a, b"""',
+    ],
+  });
+  const page = await tool("withdrawals list --limit 1");
+  expect(page.err).toContain("--cursor 1");
+  respond = () => ({ ok: true, result: {} });
+  expect((await tool("storage --csv")).code).toBe(2);
+});
+
+it("exports all of a user, which only the operator reads", async () => {
+  respond = ({ command, options }) => {
+    const isList = command[0] !== "user";
+    const more = isList && options["cursor"] === undefined;
+    const result = isList ? [{ of: command.join(" ") }] : { email: options["email"] };
+    return { ok: true, result, next_cursor: more ? "next" : null };
+  };
+  const out = join(dir, "export");
+  expect((await tool(`user export --email a@b.example --out ${out}`)).code).toBe(0);
+  const written = (name: string): unknown => JSON.parse(readFileSync(join(out, name), "utf8"));
+  expect(readdirSync(out).toSorted()).toEqual([
+    "audit-list.json",
+    "deposits-list.json",
+    "history-deposit-addresses.json",
+    "history-matches.json",
+    "history-quotes.json",
+    "history-requests.json",
+    "history-withdrawal-addresses.json",
+    "ledger.json",
+    "user-show.json",
+    "withdrawals-list.json",
+  ]);
+  expect(written("user-show.json")).toEqual({ email: "a@b.example" });
+  expect(written("ledger.json")).toEqual([{ of: "ledger" }, { of: "ledger" }]);
+  expect([out, join(out, "ledger.json")].map((path) => statSync(path).mode & 0o077)).toEqual([
+    0, 0,
+  ]);
+  respond = rejects("user_unknown", "no user has the email address");
+  expect((await tool(`user export --email a@b.example --out ${out}-2`)).code).toBe(1);
 });
 
 it("verifies a journal with as many orders as it takes, and says how far it is", async () => {

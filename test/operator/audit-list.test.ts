@@ -14,12 +14,10 @@ beforeAll(async () => {
 const order = (options: Record<string, string>) =>
   sendOrder(orderOf(["audit", "list"], options), { DB: db });
 
-type Listed = { events: { audit_seq: number; kind: string }[]; next_before: number | null };
-
-async function list(options: Record<string, string> = {}): Promise<Listed> {
-  const { result } = await order(options);
+async function list(options: Record<string, string> = {}) {
+  const { result, next_cursor } = await order(options);
   // Safe cast: the tests below read these fields and fail if they are missing.
-  return result as unknown as Listed;
+  return { events: result as unknown as { audit_seq: number; kind: string }[], next_cursor };
 }
 
 const happen = (kind: string, count: number) =>
@@ -34,8 +32,8 @@ it("pages through the events of one kind", async () => {
   await happen("login_failed", 5);
   await happen("login", 3);
   const first = await list({ kind: "login_failed", limit: "3" });
-  const before = String(first.next_before);
-  const second = await list({ kind: "login_failed", limit: "2", before });
+  const cursor = String(first.next_cursor);
+  const second = await list({ kind: "login_failed", limit: "2", cursor });
   const seqs = [...first.events, ...second.events].map(({ audit_seq }) => audit_seq);
   expect(first.events).toHaveLength(3);
   expect(seqs).toEqual(Array.from({ length: 5 }, (_, index) => (seqs[0] ?? 0) - index));
@@ -65,14 +63,14 @@ it("searches a bounded part of the log, and says where the next page continues",
   await happen("login_failed", 20_001);
   const page = await list({ kind: "sessions_searched" });
   expect(page.events).toEqual([]);
-  expect(page.next_before).toBe(rare + 2);
-  const next = await list({ kind: "sessions_searched", before: String(page.next_before) });
+  expect(page.next_cursor).toBe(String(rare + 2));
+  const next = await list({ kind: "sessions_searched", cursor: String(page.next_cursor) });
   expect(next.events.map(({ audit_seq }) => audit_seq)).toContain(rare);
-  expect((await list({ kind: "all", before: "1" })).next_before).toBeNull();
+  expect((await list({ kind: "all", cursor: "1" })).next_cursor).toBeNull();
 });
 
 it("rejects a position that is no number", async () => {
-  const { ok, problem } = await order({ before: "x" });
+  const { ok, problem } = await order({ cursor: "x" });
   expect(ok).toBe(false);
-  expect(JSON.stringify(problem)).toContain("--before");
+  expect(JSON.stringify(problem)).toContain("--cursor");
 });

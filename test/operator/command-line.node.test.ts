@@ -59,6 +59,7 @@ describe("the operator's command line", () => {
       {
         help: false,
         json: true,
+        csv: false,
         wide: false,
         dir: undefined,
         command: {

@@ -137,10 +137,9 @@ it("lists what operators ordered with its options, without a password", async ()
   const { email } = await newUser();
   await execute("user freeze", { email });
   await execute("user create", { email: `${uuidv7()}@x.example`, password: "a-long-password-1" });
-  const { events } = (await execute("audit list", { kind: "operator_order" }))
-    .result as unknown as { events: { order: string }[] };
-  expect(events[1]?.order).toBe(`user freeze --email ${email}`);
-  expect(events[0]?.order).toMatch(/^user create --email [^ ]+$/);
+  const events = await listed("audit list", { kind: "operator_order" });
+  expect(events[1]?.["order"]).toBe(`user freeze --email ${email}`);
+  expect(events[0]?.["order"]).toMatch(/^user create --email [^ ]+$/);
 });
 
 it("shows a user's records of any age by pages", async () => {
@@ -153,9 +152,10 @@ it("shows a user's records of any age by pages", async () => {
     await placeQuote(maker, request.request_id, 500_000),
   ];
   await apiOf(requester).post("/rfq/accept", { quote_id: quotes[1]?.quote_id ?? "" });
-  type Listed = { items: Record<string, unknown>[]; next_cursor: string | null };
-  const page = async (kind: string, options: Record<string, string>) =>
-    (await listed(`history ${kind}`, options)) as unknown as Listed;
+  const page = async (kind: string, options: Record<string, string>) => {
+    const { result: items, next_cursor } = await execute(`history ${kind}`, options);
+    return { items, next_cursor };
+  };
   const first = await page("quotes", { email: maker.email, limit: "1" });
   const second = await page("quotes", { email: maker.email, cursor: first.next_cursor ?? "" });
   expect(new Set([...first.items, ...second.items].map(({ quote_id }) => quote_id))).toEqual(

@@ -15,6 +15,7 @@ export const OPERATOR_KEYS = {
 export type OperatorResult = {
   ok: boolean;
   result: Record<string, unknown> & Record<string, unknown>[];
+  next_cursor?: string | null;
   problem: { code: string; detail: string };
 };
 

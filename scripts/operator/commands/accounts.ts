@@ -1,5 +1,5 @@
 /** Commands about users and their API keys. */
-import { flag, ID, LIMIT, needed, type Some } from "./command.ts";
+import { flag, ID, needed, PAGE, SINCE, type Some } from "./command.ts";
 
 const EMAIL = needed("email <email>", "email address for the login");
 
@@ -15,10 +15,24 @@ const KEEP_KEYS = flag(
 
 export const ACCOUNTS_COMMANDS = {
   "user create": { flags: [EMAIL], help: "create a user; generates a password and shows it once" },
-  "user list": { flags: [LIMIT], help: "list users, newest first" },
+  "user list": { flags: [SINCE, ...PAGE], help: "list users, newest first" },
   "user show": {
     user: USER,
     help: "show a user's balances, API keys, open requests and quotes and unfinished withdrawals",
+  },
+  ledger: {
+    user: USER,
+    flags: [
+      flag("from <time>", "only entries from then on: RFC 3339"),
+      flag("to <time>", "only entries until then: RFC 3339"),
+      ...PAGE,
+    ],
+    help: "list a user's ledger entries of any age, newest first, as the user reads them",
+  },
+  "user export": {
+    user: USER,
+    flags: [needed("out <folder>", "new folder for the files")],
+    help: "write all records of a user as files of JSON",
   },
   "user set-password": {
     user: USER,

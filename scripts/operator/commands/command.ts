@@ -2,7 +2,7 @@
 import type { CommandName } from "../../../src/operator/commands.ts";
 
 /** The commands of the service, and three that the tool carries out without it. */
-export type Name = CommandName | "key create" | "log find";
+export type Name = CommandName | "key create" | "log find" | "user export";
 export type Command = Described & { words: readonly string[] };
 /** The commands of one file. All files together have each of them (../commands.ts). */
 export type Some = Readonly<Partial<Record<Name, Described>>>;
@@ -39,3 +39,8 @@ export const SINCE = flag(
   "only from then on: RFC 3339, or back from now, such as 90m, 6h or 2d",
 );
 export const LIMIT = flag("limit <n>", "maximum number of rows, 1 to 500; default 50");
+/** Of lists. */
+export const PAGE: readonly Flag[] = [
+  LIMIT,
+  flag("cursor <text>", "`next_cursor` of the page before"),
+];

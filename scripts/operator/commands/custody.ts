@@ -1,5 +1,5 @@
 /** Commands about deposits, withdrawals and chains. */
-import { flag, ID, LIMIT, needed, OF_USER, SINCE, type Some } from "./command.ts";
+import { flag, ID, needed, OF_USER, PAGE, SINCE, type Some } from "./command.ts";
 
 const WITHDRAWAL_STATUS = "awaiting_approval, queued, submitted, settled, failed or cancelled";
 
@@ -9,7 +9,7 @@ export const CUSTODY_COMMANDS = {
       flag("status <status>", "confirming, credited, orphaned, quarantined or below_minimum"),
       ...OF_USER,
       SINCE,
-      LIMIT,
+      ...PAGE,
     ],
     help: "list deposits of all users, newest first",
   },
@@ -18,7 +18,7 @@ export const CUSTODY_COMMANDS = {
     help: "close the alerts about quarantined deposits; the deposits stay quarantined",
   },
   "withdrawals list": {
-    flags: [flag("status <status>", WITHDRAWAL_STATUS), ...OF_USER, SINCE, LIMIT],
+    flags: [flag("status <status>", WITHDRAWAL_STATUS), ...OF_USER, SINCE, ...PAGE],
     help: "list withdrawals of all users, newest first",
   },
   "withdrawals show": {

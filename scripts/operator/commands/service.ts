@@ -1,5 +1,5 @@
 /** Commands about the service: restore, reconciliation, operators and the audit log. */
-import { flag, ID, LIMIT, needed, OF_USER, SINCE, type Some } from "./command.ts";
+import { flag, ID, LIMIT, needed, OF_USER, PAGE, SINCE, type Some } from "./command.ts";
 
 const PROPOSAL_ID = { ...ID, help: "id of the proposal, of `approvals list --wide`" };
 
@@ -30,7 +30,7 @@ export const SERVICE_COMMANDS = {
       flag("kind <kind>", "only alerts of this kind"),
       flag("all", "those that have closed, too"),
       SINCE,
-      LIMIT,
+      ...PAGE,
     ],
     help: "list open alerts, newest first",
   },
@@ -84,11 +84,10 @@ export const SERVICE_COMMANDS = {
         "kind <kind>",
         "only events of this kind; `all` includes seals of the journal, which are left out",
       ),
-      flag("before <n>", "only older events; `next_before` of the last page"),
       flag("subject <text>", "only events about it"),
       ...OF_USER,
       SINCE,
-      LIMIT,
+      ...PAGE,
     ],
     help: "list audit events of all users, newest first",
   },

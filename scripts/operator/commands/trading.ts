@@ -1,5 +1,5 @@
 /** Commands about venues, trades, what the house owes and earns, and markets. */
-import { flag, ID, LIMIT, needed, OF_USER, SINCE, type Some } from "./command.ts";
+import { flag, ID, needed, OF_USER, PAGE, SINCE, type Some } from "./command.ts";
 
 const MARKET = [
   needed("venue <venue>", "venue of the asset"),
@@ -25,7 +25,7 @@ export const TRADING_COMMANDS = {
       ...OF_USER,
       flag("status <status>", "open, matched, cancelled or expired"),
       SINCE,
-      LIMIT,
+      ...PAGE,
     ],
     help: "list requests that are open or ended within the hour; `history` has older ones",
   },
@@ -34,26 +34,42 @@ export const TRADING_COMMANDS = {
       ...OF_USER,
       flag("status <status>", "open, accepted, cancelled, expired or rejected"),
       SINCE,
-      LIMIT,
+      ...PAGE,
     ],
     help: "list quotes that are open or ended within the hour; `history` has older ones",
   },
   "matches list": {
-    flags: [...OF_USER, SINCE, LIMIT],
+    flags: [...OF_USER, SINCE, ...PAGE],
     help: "list trades of the last day, with both parties and fees; `history` has older ones",
   },
   history: {
-    argument: { name: "requests|quotes|matches", required: true },
+    argument: { name: "kind", required: true },
     user: [
       flag("email <email>", "of the user with this email address"),
       flag("user-id <id>", "of the user with this id"),
     ],
-    flags: [flag("cursor <text>", "`next_cursor` of the last page"), LIMIT],
-    help: "list a user's own records of any age, newest first, from the archive too",
+    flags: [...PAGE],
+    help:
+      "list a user's requests, quotes, matches, deposit-addresses or withdrawal-addresses of any " +
+      "age, newest first, from the archive too",
   },
-  liabilities: { flags: [LIMIT], help: "show what the service owes its users, by asset and chain" },
+  liabilities: {
+    flags: [flag("at <day>", "as that UTC day began, such as 2026-02-01; default: now"), ...PAGE],
+    help: "show what the service owes its users, by asset and chain",
+  },
+  holdings: {
+    flags: [...PAGE],
+    help: "show what vaults and deposit addresses hold and what was issued, by chain and asset",
+  },
+  makers: {
+    flags: [...PAGE],
+    help: "show how makers answered the requests of the last hour, the slowest first",
+  },
   fees: {
-    flags: [flag("days <n>", "period, 1 to 31 days; default 1")],
+    flags: [
+      flag("days <n>", "period, 1 to 31 days; default 1"),
+      flag("month <month>", "instead, a UTC month, such as 2026-01"),
+    ],
     help: "show trades, volume and fees by venue, and the fees held",
   },
   "market set": {
@@ -96,7 +112,7 @@ export const TRADING_COMMANDS = {
       flag("venue <venue>", "only markets of this venue"),
       flag("status <status>", "open or closed"),
       flag("q <words>", "only titles and outcomes that contain every word"),
-      LIMIT,
+      ...PAGE,
     ],
     help: "list markets by title and outcome",
   },

@@ -9,7 +9,11 @@ import type { AddressInfo } from "node:net";
 import { DatabaseSync } from "node:sqlite";
 
 type Json = Record<string, unknown>;
-type Bucket = { location: string; rules: { id: string; prefix: string }[] } & Json;
+type Bucket = {
+  location: string;
+  jurisdiction?: string;
+  rules: { id: string; prefix: string }[];
+} & Json;
 type Version = { id: string; metadata: Json };
 type Worker = {
   secrets: Record<string, string>;
@@ -23,7 +27,7 @@ type Worker = {
 export class FakeAccount {
   readonly id: string;
   readonly databases = new Map<string, { uuid: string; location: string; db: DatabaseSync }>();
-  readonly queues = new Map<string, { id: string; consumers: Json[] }>();
+  readonly queues = new Map<string, { id: string; consumers: Json[]; jurisdiction?: unknown }>();
   readonly buckets = new Map<string, Bucket>();
   /** By bucket and key. */
   readonly objects = new Map<string, Buffer>();
@@ -74,6 +78,8 @@ type Call = {
   /** Groups of the route's pattern. */
   at: string[];
   query: URLSearchParams;
+  /** Of R2. A bucket is found only in its own. */
+  jurisdiction: string | undefined;
   body: Buffer;
   json: Json;
   form: () => Map<string, Buffer>;
@@ -160,6 +166,7 @@ export class FakeCloudflare {
       const result = this.#route(method, path ?? "", {
         account,
         query: url.searchParams,
+        jurisdiction: request.headers["cf-r2-jurisdiction"]?.toString(),
         body,
         form,
       });
@@ -290,8 +297,11 @@ function databaseOf(account: FakeAccount, id: string) {
 
 const workerOf = ({ account, at: [name = ""] }: Call) =>
   found(account.workers.get(name), 10007, "This Worker does not exist on your account.");
-const bucketOf = ({ account, at: [name = ""] }: Call) =>
-  found(account.buckets.get(name), 10006, "The specified bucket does not exist.");
+const bucketOf = ({ account, at: [name = ""], jurisdiction }: Call) => {
+  const bucket = account.buckets.get(name);
+  const isHere = bucket?.jurisdiction === jurisdiction;
+  return found(isHere ? bucket : undefined, 10006, "The specified bucket does not exist.");
+};
 
 function shownDatabase(name: string, { uuid, location }: { uuid: string; location: string }) {
   return {
@@ -581,7 +591,7 @@ const ROUTES: readonly Route[] = [
       const name = String(json["name"]);
       if (account.databases.has(name))
         throw new Refused(7502, "A database with that name already exists", 400);
-      account.addDatabase(name, String(json["primary_location_hint"]));
+      account.addDatabase(name, String(json["jurisdiction"] ?? json["primary_location_hint"]));
       return shownDatabase(...databaseOf(account, name));
     },
   ],
@@ -625,7 +635,8 @@ const ROUTES: readonly Route[] = [
     ({ account, json }) => {
       const name = String(json["queue_name"]);
       if (account.queues.has(name)) throw new Refused(11009, "Queue name is already taken", 400);
-      const one = { id: randomUUID().replaceAll("-", ""), consumers: [] };
+      const { jurisdiction } = json;
+      const one = { id: randomUUID().replaceAll("-", ""), consumers: [], jurisdiction };
       account.queues.set(name, one);
       return shownQueue(name, one);
     },
@@ -643,10 +654,11 @@ const ROUTES: readonly Route[] = [
   [
     "POST",
     /^\/r2\/buckets$/,
-    ({ account, json }) => {
+    ({ account, json, jurisdiction }) => {
       const name = String(json["name"]);
       if (account.buckets.has(name)) throw new Refused(10004, "The bucket already exists", 409);
-      account.buckets.set(name, { location: String(json["locationHint"]), rules: [] });
+      const location = String(json["locationHint"]);
+      account.buckets.set(name, { location, rules: [], ...(jurisdiction && { jurisdiction }) });
       return { name };
     },
   ],
