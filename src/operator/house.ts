@@ -171,7 +171,7 @@ function hex(amount: bigint): string {
 
 /**
  * What each chain holds for the service at its confirmed block, in vaults and deposit addresses,
- * and what it has issued there. Null: the chain could not be read. Surplus is what nobody was credited.
+ * and what it has issued there. Null: the chain could not be read. Surplus: nobody was credited it.
  */
 export async function holdings(context: OperatorContext): Promise<Listed> {
   const { env, settings } = context;
