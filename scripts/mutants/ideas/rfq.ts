@@ -132,8 +132,8 @@ export const RFQ: readonly Mutant[] = [
       "WHERE 1\n      ON CONFLICT",
     ],
     "not counted anew when saved": [
-      "period = period + 1, matches = 0",
-      "period = period, matches = 0",
+      "excluded.cooldown_secs,\n        period = period + 1",
+      "excluded.cooldown_secs,\n        period = period",
     ],
   }),
   ...ideas("src/rfq/recall.ts", "archive/cold-records", {
