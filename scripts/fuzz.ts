@@ -20,7 +20,7 @@ import { fuzzVerbs } from "./fuzz/verbs.ts";
 import { freePort } from "./stack/ports.ts";
 import { runChild } from "./stack/run-child.ts";
 import { type Stack, startStack } from "./stack/start-stack.ts";
-import { Dice } from "./soak/dice.ts";
+import { Dice } from "./stack/dice.ts";
 
 const SCHEMATHESIS = "schemathesis==4.32.5";
 /** The most generated cases of an operation, more than MIN_CASES for a group with parameters. */

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ASSETS, TOKENS, USDC, nameOf } from "./soak/assets.ts";
 import { archiveDiffers, CRON_EVERY_MS, SECONDS_WINDOWS, travel } from "./soak/archive.ts";
 import { openChain } from "./soak/chain.ts";
-import { Dice } from "./soak/dice.ts";
+import { Dice } from "./stack/dice.ts";
 import { breakThings, type Faults, serviceStatus } from "./soak/faults.ts";
 import { act, introduce } from "./soak/people.ts";
 import { comeToRest } from "./soak/rest.ts";

@@ -20,7 +20,7 @@ import { RATE_LIMIT_FIGURES, RECORDS_PER_UNIT } from "./http/rate-limit.ts";
 import { BODY_LIMIT_BYTES } from "./http/request.ts";
 import { LEASE_MS, MAX_STATEMENT_ROWS } from "./ledger/statement.ts";
 import type { Config } from "./platform/config.ts";
-import { KEPT, READ } from "./platform/windows.ts";
+import { KEPT, OLDEST_READ } from "./platform/windows.ts";
 import { MAX_FIELD_ERRORS } from "./platform/problem.ts";
 import { MAX_NATIVE_UNITS } from "./platform/sql.ts";
 import { CANCEL_AFTER_SECS } from "./rfq/cancel-after.ts";
@@ -201,11 +201,11 @@ const LIMITS: Readonly<Record<string, Limit>> = {
   tape_secs: ["Seconds for which GET /rfq/get-trades lists a trade", TAPE_MS / 1_000],
   hot_window_secs: [
     "Seconds for which others' quotes on a request can be read after they ended",
-    READ.endedByOthers.ms / 1_000,
+    OLDEST_READ.endedByOthers.ms / 1_000,
   ],
   idempotency_key_life_secs: [
     "Seconds for which an idempotency key is remembered",
-    READ.replayByKey.ms / 1_000,
+    OLDEST_READ.replayByKey.ms / 1_000,
   ],
   sockets_per_user: ["Open sockets of a user over all streams", setting("STREAM_SOCKETS_PER_USER")],
   webhooks_per_user: ["Webhooks of a user", MAX_WEBHOOKS],

@@ -1,6 +1,6 @@
 /** The users of a fuzz, and the ids that responses have shown to them. */
 import { Secret, TOTP } from "otpauth";
-import type { Dice } from "../soak/dice.ts";
+import type { Dice } from "../stack/dice.ts";
 
 type Key = { readonly apiKeyId: string; readonly secret: string };
 

@@ -1,7 +1,7 @@
 /** Makes the callers of a fuzz, and brings back those who have locked themselves out. */
 import { randomBytes } from "node:crypto";
 import { Client } from "../../packages/client/src/index.ts";
-import type { Dice } from "../soak/dice.ts";
+import type { Dice } from "../stack/dice.ts";
 import { openFaucet } from "../stack/faucet.ts";
 import { order } from "../operator/carry-out.ts";
 import type { Reconciliation } from "../operator/results.ts";

@@ -4,7 +4,7 @@
  * the fuzz does not know.
  */
 import { randomUUID } from "node:crypto";
-import type { Dice } from "../soak/dice.ts";
+import type { Dice } from "../stack/dice.ts";
 import { type Caller, type Ids, nextCode } from "./callers.ts";
 import type { JsonSchema } from "../openapi/examples.ts";
 import { type Field, fieldsOf } from "./operations.ts";

@@ -15,7 +15,7 @@ import {
   readRestDescription,
   readStreamDescription,
 } from "../../test/support/node/descriptions.ts";
-import { Dice } from "../soak/dice.ts";
+import { Dice } from "../stack/dice.ts";
 import { ROOT } from "../stack/bundle.ts";
 import { freePort } from "../stack/ports.ts";
 import { type Stack, startStack } from "../stack/start-stack.ts";

@@ -10,7 +10,7 @@ import {
   type OwnerEnds,
   type OwnerLink,
   rowDiffers,
-  textOf,
+  ownerEndsText,
   type Unread,
 } from "../../src/archive/owner-ends.ts";
 import {
@@ -250,7 +250,7 @@ class OwnerChains {
 }
 
 function detailOf(owner: string, row: OwnerEnds | undefined, known: OwnerEnds | undefined): string {
-  return `sealed_owners states of ${owner} ${textOf(row)}; the seals have ${textOf(known)}`;
+  return `sealed_owners states of ${owner} ${ownerEndsText(row)}; the seals have ${ownerEndsText(known)}`;
 }
 
 function nameOf(id: SealId | null): string {

@@ -13,7 +13,7 @@ import { uuidv7 } from "../../src/platform/uuid.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
 import type { Command } from "../../src/rfq/command.ts";
 import { accountStream, bookStream, venueStream } from "../../src/streams/event-log.ts";
-import { Dice } from "../soak/dice.ts";
+import { Dice } from "../stack/dice.ts";
 import { APPROVAL_ABOVE, type Approvals } from "./approvals.ts";
 import { codeOf } from "./calls.ts";
 import { openRequest, placeQuote } from "./commands.ts";

@@ -1,11 +1,11 @@
 /** Commands as the service's routes make them from a body. */
 import type { Command, OpenRequest, PlaceQuote, Sent } from "../../src/rfq/command.ts";
-import { type QuoteTerms, type RequestTerms, termsText } from "../../src/rfq/terms-text.ts";
+import { type QuoteKeyTerms, type RequestKeyTerms, termsText } from "../../src/rfq/terms-text.ts";
 
 export function openRequest(
   sent: Sent,
   requestId: string,
-  terms: RequestTerms,
+  terms: RequestKeyTerms,
   key?: string,
 ): OpenRequest {
   const idempotency = key && { idempotency: { key, terms: termsText(terms) } };
@@ -15,7 +15,7 @@ export function openRequest(
 export function placeQuote(
   sent: Sent,
   quoteId: string,
-  terms: QuoteTerms,
+  terms: QuoteKeyTerms,
   key?: string,
 ): PlaceQuote {
   const idempotency = key && { idempotency: { key, terms: termsText(terms) } };

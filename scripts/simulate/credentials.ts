@@ -6,7 +6,7 @@ import type { Actor } from "../../src/platform/actor.ts";
 import { config } from "../../src/platform/config.ts";
 import { Problem } from "../../src/platform/problem.ts";
 import { prepare } from "../../src/platform/sql.ts";
-import { Dice } from "../soak/dice.ts";
+import { Dice } from "../stack/dice.ts";
 import { codeOf } from "./calls.ts";
 import { type Credential, insertKey, keyOf, type Person } from "./people.ts";
 import type { Scene } from "./scene.ts";

@@ -7,7 +7,7 @@ import { recordArchive } from "../../src/archive/cold-records.ts";
 import { type PageQuery, type Page, type TimeId, timeIdPage } from "../../src/http/cursor.ts";
 import { readUuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
-import { READ } from "../../src/platform/windows.ts";
+import { OLDEST_READ } from "../../src/platform/windows.ts";
 import type { Command, Result } from "../../src/rfq/command.ts";
 import { getMatch, getQuote, getRequest } from "../../src/rfq/get-records.ts";
 import { listMatches } from "../../src/rfq/list-matches.ts";
@@ -15,7 +15,7 @@ import { listOwnQuotes } from "../../src/rfq/list-quotes.ts";
 import { listOwnRequests } from "../../src/rfq/list-requests.ts";
 import { matchView, quoteView, requestView } from "../../src/rfq/rfq-records.ts";
 import { resultBody } from "../../src/rfq/result.ts";
-import type { Dice } from "../soak/dice.ts";
+import type { Dice } from "../stack/dice.ts";
 import { repeated } from "./commands.ts";
 import { credentialOf } from "./people.ts";
 import type { Scene } from "./scene.ts";
@@ -146,7 +146,7 @@ export class OldRecords {
   /** A key is remembered for an hour, and at most as long as its record is in the database. */
   #isKeyFree(result: Success, at: number): boolean {
     if (result.kind !== "request" && result.kind !== "quote") return false;
-    if (at < this.#scene.time.now - READ.replayByKey.ms) return true;
+    if (at < this.#scene.time.now - OLDEST_READ.replayByKey.ms) return true;
     const [table, id] =
       result.kind === "request"
         ? ["requests WHERE request_id", result.row.request_id]

@@ -7,7 +7,7 @@ import type { Actor, SessionActor } from "../../src/platform/actor.ts";
 import { sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Command, Result } from "../../src/rfq/command.ts";
-import type { Dice } from "../soak/dice.ts";
+import type { Dice } from "../stack/dice.ts";
 
 export type Credential = {
   readonly actor: Actor;

@@ -8,7 +8,7 @@ import { Problem } from "../../src/platform/problem.ts";
 import type { Command, PlaceQuote, Result } from "../../src/rfq/command.ts";
 import { placeQuotes } from "../../src/rfq/place-quotes.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
-import type { Dice } from "../soak/dice.ts";
+import type { Dice } from "../stack/dice.ts";
 import { openRequest, placeQuote, repeated } from "./commands.ts";
 import type { OldRecords } from "./old-records.ts";
 import { BOOKS, credentialOf, type Person, recent, type Sent } from "./people.ts";

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "viem";
 import { type CodeSource, nextCode } from "../fuzz/callers.ts";
 import { USDC } from "./assets.ts";
-import type { Dice } from "./dice.ts";
+import type { Dice } from "../stack/dice.ts";
 import { note, type Person, withSession, type World } from "./world.ts";
 import { cancel } from "./withdrawals.ts";
 

@@ -7,7 +7,7 @@ import { newUser } from "../stack/users.ts";
 import { withdrawKey } from "../stack/withdraw-key.ts";
 import { addressBook, approve, policy, untilCode, wantApprovals } from "./approvals.ts";
 import { ASSETS } from "./assets.ts";
-import type { Dice } from "./dice.ts";
+import type { Dice } from "../stack/dice.ts";
 import { look } from "./look.ts";
 import { disconnect, protect, timer } from "./safeguards.ts";
 import { ladder, trade } from "./trades.ts";

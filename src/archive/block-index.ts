@@ -19,7 +19,7 @@ import {
 } from "./follow-chain.ts";
 import { hasMark, type SealId } from "./footer.ts";
 import {
-  inOrder,
+  newestFirst,
   positionOf,
   type RecordFilter,
   type RecordPosition,
@@ -119,7 +119,7 @@ export class BlockIndex {
       const last = records[limit - 1];
       if (last !== undefined && positionOf(last).at > high) break;
       if (rows === null) return { records, next: { at: high, number: entry.id.number } };
-      records = inOrder([...records, ...recordsIn(rows, owner, filter, after)]).slice(0, limit);
+      records = newestFirst([...records, ...recordsIn(rows, owner, filter, after)]).slice(0, limit);
     }
     return { records, next: null };
   }

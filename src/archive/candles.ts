@@ -5,6 +5,7 @@
 import type { Config } from "../platform/config.ts";
 import { addBounded, boundedSum } from "../platform/bounded-sum.ts";
 import { expr, type Expr, raw, type Sql, sql } from "../platform/sql.ts";
+import { venueOf } from "../platform/venues.ts";
 
 /** Lengths of candles in minutes. */
 export const CANDLE_STEPS = { "1m": 1, "1h": 60, "1d": 1_440 } as const;
@@ -32,7 +33,7 @@ export type PricedDatabase = { readonly db: D1Database; readonly settings: Price
 export function setsPrice({ VENUES }: PricedFrom): Expr {
   const least = VENUES.map(({ venue_id, min_priced_trade }) => [venue_id, min_priced_trade]);
   return expr`${NO_TEST} AND m.amount >= coalesce(${JSON.stringify(Object.fromEntries(least))}
-    ->> substr(m.asset, 1, instr(m.asset, ':') - 1), 1)`;
+    ->> ${venueOf("m.asset")}, 1)`;
 }
 
 /** Selects matches `m` as candles of one trade. `tie` orders those of one instant. */

@@ -2,7 +2,7 @@
 import { inChunks } from "../platform/chunks.ts";
 import { batch, type Sql, sql, uuids } from "../platform/sql.ts";
 import type { SealId } from "./footer.ts";
-import { type OwnerEnds, rowDiffers, textOf } from "./owner-ends.ts";
+import { type OwnerEnds, rowDiffers, ownerEndsText } from "./owner-ends.ts";
 import type { OwnerMemory } from "./owner-memory.ts";
 import type { Owner } from "./sealed-columns.ts";
 import { readOwnerRows } from "./seal-row.ts";
@@ -14,7 +14,7 @@ const OWNERS_PER_PAGE = 5_000;
 export class OwnersDiffer extends Error {
   constructor({ owner, row, known }: Found) {
     super(
-      `sealed_owners states of ${owner} ${textOf(row)}; the archive has ${textOf(known)}. ` +
+      `sealed_owners states of ${owner} ${ownerEndsText(row)}; the archive has ${ownerEndsText(known)}. ` +
         "Find out who changed it (journal verify), then: journal mend",
     );
     this.name = "OwnersDiffer";

@@ -7,7 +7,7 @@ import { type Expr, expr, first, scalar, sql } from "../platform/sql.ts";
  * Transfers with `after < id <= upTo`, with their matches, and requests and quotes that ended in
  * groups with `afterGroup < seq <= upToGroup`.
  */
-export type Range = {
+export type GroupRange = {
   readonly after: number;
   readonly upTo: number;
   readonly afterGroup: number;
@@ -21,8 +21,8 @@ export type ChoiceOptions = {
   readonly limit: number;
 };
 
-export type Choice = {
-  readonly range: Range;
+export type RangeChoice = {
+  readonly range: GroupRange;
   /** The range reached the limit, so the next one may follow at once. */
   readonly full: boolean;
 };
@@ -33,9 +33,9 @@ export const TRANSFERS_PER_SEAL = 10_000;
 /** The range after the last seal, of what is older than `hotMs` and scanned. Undefined: empty. */
 export async function chooseRange(
   db: D1Database,
-  last: Pick<Range, "upTo" | "upToGroup">,
+  last: Pick<GroupRange, "upTo" | "upToGroup">,
   { hotMs, limit }: ChoiceOptions,
-): Promise<Choice | undefined> {
+): Promise<RangeChoice | undefined> {
   const { cold, unchecked } = await bounds(db, hotMs);
   const before = Math.min(cold, unchecked ?? cold);
   const transfers = await chooseTransfers(db, last.upTo, { before, limit });

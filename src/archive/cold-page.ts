@@ -4,7 +4,7 @@ import { readReason, reasonNumber } from "../ledger/codes.ts";
 import type { CodedRow } from "../ledger/cold-entries.ts";
 import { amountBounds, type LedgerFilter } from "../ledger/filter.ts";
 import { hasAmount } from "./amounts.ts";
-import type { Block } from "./footer.ts";
+import type { FooterBlock } from "./footer.ts";
 import type { Owner, SealedTransfer } from "./sealed-columns.ts";
 
 /**
@@ -21,7 +21,7 @@ export function isFiltered(filter: ColdFilter): boolean {
 }
 
 /** Whether transfers of the owner may contain an entry that fits. */
-export function mayContain(block: Block, filter: ColdFilter, before: bigint): boolean {
+export function mayContain(block: FooterBlock, filter: ColdFilter, before: bigint): boolean {
   const { least, most } = amountBounds(filter);
   const reasons = block.reasons ?? 0;
   return (
@@ -37,12 +37,12 @@ export function mayContain(block: Block, filter: ColdFilter, before: bigint): bo
 }
 
 /** Whether an asset that the filter selects has an amount that fits. */
-export function mayHaveAmount(block: Block, amounts: string, filter: ColdFilter): boolean {
+export function mayHaveAmount(block: FooterBlock, amounts: string, filter: ColdFilter): boolean {
   return hasAmount(amounts, wantedAssets(block, filter), amountBounds(filter));
 }
 
 /** The places of the block's assets that the filter selects. */
-function wantedAssets({ assets }: Block, filter: ColdFilter): number[] {
+function wantedAssets({ assets }: FooterBlock, filter: ColdFilter): number[] {
   return (assets ?? "")
     .split(" ")
     .flatMap((asset, place) => (fitsAsset(asset, filter) ? [place] : []));

@@ -8,7 +8,7 @@ import { type Archive, bareId, historyName, orUnavailable } from "./ask-history.
 import { timeOf } from "./cold-page.ts";
 import type { SealId } from "./footer.ts";
 import {
-  inOrder,
+  newestFirst,
   isOlder,
   positionOf,
   type RecordKey,
@@ -85,7 +85,7 @@ async function readPage(
   let from: RecordsRequest["from"] = null;
   for (let calls = 0; calls < MAX_CALLS; calls++) {
     const page: RecordsPage = await stub.records(owner, { ...request, from });
-    records = inOrder([...records, ...page.records]).slice(0, limit);
+    records = newestFirst([...records, ...page.records]).slice(0, limit);
     const last = records[limit - 1];
     const end = last === undefined ? null : positionOf(last);
     from = page.next;

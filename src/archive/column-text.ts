@@ -16,8 +16,8 @@ export type Column<Value> = {
 };
 
 // Each column checks its own values, so a table may have any of them.
-export type Columns = Readonly<Record<string, Column<unknown>>>;
-export type RowOf<Table extends Columns> = {
+export type TextColumns = Readonly<Record<string, Column<unknown>>>;
+export type TextRowOf<Table extends TextColumns> = {
   readonly [Name in keyof Table]: Table[Name] extends Column<infer Value> ? Value : never;
 };
 
@@ -52,7 +52,7 @@ export function orNull<Value>({ readAs, read }: Column<Value>): Column<Value | n
 }
 
 export function writeTable(
-  columns: Columns,
+  columns: TextColumns,
   rows: readonly Readonly<Record<string, unknown>>[],
 ): string {
   const lists = Object.keys(columns).map((column) => {
@@ -63,7 +63,10 @@ export function writeTable(
 }
 
 /** Throws `SealMalformed` unless each row has a value of its own type in each column. */
-export function readTable<Table extends Columns>(columns: Table, json: string): RowOf<Table>[] {
+export function readTable<Table extends TextColumns>(
+  columns: Table,
+  json: string,
+): TextRowOf<Table>[] {
   const stored = parse(json);
   const known = Object.keys(columns).find((column) => stored.has(column)) ?? "";
   const made = Array.from(stored.get(known) ?? [], (): Record<string, unknown> => ({}));
@@ -78,7 +81,7 @@ export function readTable<Table extends Columns>(columns: Table, json: string): 
     });
   }
   // Safe cast: each column has just returned one value of its own type for each row.
-  return made as RowOf<Table>[];
+  return made as TextRowOf<Table>[];
 }
 
 function parse(json: string): ReadonlyMap<string, readonly unknown[]> {

@@ -1,7 +1,7 @@
 /** Extends an owner's index down the chain to a known seal. Each call does a part of a long one. */
 import { expr, holds, sql } from "../platform/sql.ts";
 import { SealMalformed } from "./column-text.ts";
-import type { Block, SealId } from "./footer.ts";
+import type { FooterBlock, SealId } from "./footer.ts";
 import { KINDS } from "./sealed-columns.ts";
 import { openBlock } from "./seal-format.ts";
 import { readSeals } from "./seal-row.ts";
@@ -113,7 +113,7 @@ export class ChainFollower {
     );
   }
 
-  async #contentToKeep(id: SealId, block: Block): Promise<Uint8Array<ArrayBuffer> | null> {
+  async #contentToKeep(id: SealId, block: FooterBlock): Promise<Uint8Array<ArrayBuffer> | null> {
     const kind = KINDS.find((one) => one === block.kind);
     if (kind === undefined || block.length > this.#limits.kept) return null;
     const bytes = await readBlock(this.#source.bucket, id, block);

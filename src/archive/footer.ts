@@ -10,7 +10,7 @@ import {
   number,
   orNull,
   readTable,
-  type RowOf,
+  type TextRowOf,
   SealMalformed,
   text,
   writeTable,
@@ -38,7 +38,7 @@ const HEAD = {
   afterGroup: number,
   upToGroup: number,
 };
-export type SealHead = Omit<RowOf<typeof HEAD>, "version">;
+export type SealHead = Omit<TextRowOf<typeof HEAD>, "version">;
 
 /** The place of a seal. Numbers continue over epochs. */
 export type SealId = Pick<SealHead, "epoch" | "number">;
@@ -74,12 +74,12 @@ export const BLOCK = {
   marks: orNull(text),
 };
 export const PLACE = { offset: number, length: number };
-export type Block = RowOf<typeof BLOCK & typeof PLACE>;
+export type FooterBlock = TextRowOf<typeof BLOCK & typeof PLACE>;
 
 /** Sorted by owner, then in the order of the kinds. */
-export type Footer = { readonly head: SealHead; readonly blocks: readonly Block[] };
+export type Footer = { readonly head: SealHead; readonly blocks: readonly FooterBlock[] };
 
-export function previousOf({ previousEpoch: epoch, previousNumber }: Block): SealId | null {
+export function previousOf({ previousEpoch: epoch, previousNumber }: FooterBlock): SealId | null {
   return epoch === null || previousNumber === null ? null : { epoch, number: previousNumber };
 }
 

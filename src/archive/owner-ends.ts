@@ -65,16 +65,16 @@ export function rowDiffers(
   if (row === undefined) return known !== undefined;
   const [first, last] = [row.first, row.last.number];
   if (known === undefined) return !unread.has(first) || !unread.has(last);
-  if (unread.size === 0) return textOf(row) !== textOf(known);
+  if (unread.size === 0) return ownerEndsText(row) !== ownerEndsText(known);
   return (
-    textOf(joinEnds(row, known)) !== textOf(row) ||
+    ownerEndsText(joinEnds(row, known)) !== ownerEndsText(row) ||
     (first !== known.first && !unread.has(first)) ||
     (last !== known.last.number && !unread.has(last))
   );
 }
 
 /** For people. */
-export function textOf(ends: OwnerEnds | undefined): string {
+export function ownerEndsText(ends: OwnerEnds | undefined): string {
   if (ends === undefined) return "no block";
   const { first, last, requestAt, quoteAt, matchAt } = ends;
   const times = [requestAt, quoteAt, matchAt].map((at) => at ?? "none").join(", ");

@@ -1,8 +1,8 @@
 /** Reads the transfers and records of a range from the database. The only statements that do. */
 import { reasonCode, reasonNumber } from "../ledger/codes.ts";
 import { all, join, raw, type Sql, sql } from "../platform/sql.ts";
-import type { Range } from "./choose-range.ts";
-import type { Columns, RowOf } from "./column-text.ts";
+import type { GroupRange } from "./choose-range.ts";
+import type { TextColumns, TextRowOf } from "./column-text.ts";
 import {
   type Content,
   MATCHES,
@@ -16,7 +16,7 @@ import {
 /** One page of transfers takes D1 some 20 ms. */
 const TRANSFERS_PER_PAGE = 2_000;
 
-export async function readRange(db: D1Database, range: Range): Promise<Content> {
+export async function readRange(db: D1Database, range: GroupRange): Promise<Content> {
   const transfers: SealedTransfer[] = [];
   const matches: Content["matches"][number][] = [];
   for (let after = range.after; after < range.upTo;) {
@@ -40,7 +40,7 @@ export async function readRange(db: D1Database, range: Range): Promise<Content> 
   };
 }
 
-type Transfers = Pick<Range, "after" | "upTo">;
+type Transfers = Pick<GroupRange, "after" | "upTo">;
 
 const ofTransfers = ({ after, upTo }: Transfers): Sql =>
   sql`t.transfer_id > ${after} AND t.transfer_id <= ${upTo}`;
@@ -62,13 +62,13 @@ function settledMatches(range: Transfers): Sql {
     WHERE ${ofTransfers(range)} AND t.reason = ${reasonCode("reserve_trade")}`;
 }
 
-function ended({ afterGroup, upToGroup }: Range, table: "requests" | "quotes"): Sql {
+function ended({ afterGroup, upToGroup }: GroupRange, table: "requests" | "quotes"): Sql {
   return sql`SELECT ${selected(TABLES[table].columns)} FROM ${raw(table)} r
     WHERE r.ended_group > ${afterGroup} AND r.ended_group <= ${upToGroup}`;
 }
 
 /** Columns of `r`. */
-function selected(columns: Columns): Sql {
+function selected(columns: TextColumns): Sql {
   const parts = Object.entries(columns).map(([column, { readAs }]) => {
     if (readAs === "hex")
       return raw(`iif(r.${column} IS NULL, NULL, lower(hex(r.${column}))) AS ${column}`);
@@ -77,15 +77,15 @@ function selected(columns: Columns): Sql {
   return join(parts, ", ");
 }
 
-async function rowsOf<Table extends Columns>(
+async function rowsOf<Table extends TextColumns>(
   db: D1Database,
   columns: Table,
   statement: Sql,
-): Promise<RowOf<Table>[]> {
+): Promise<TextRowOf<Table>[]> {
   const rows = await all<Record<string, unknown>>(db, statement);
   for (const row of rows)
     for (const [column, { readAs }] of Object.entries(columns))
       if (readAs === "text" && typeof row[column] === "string") row[column] = BigInt(row[column]);
   // Safe cast: `selected` returns the columns of the table, each in the form of its type.
-  return rows as RowOf<Table>[];
+  return rows as TextRowOf<Table>[];
 }

@@ -40,7 +40,7 @@ export function isOlder(a: RecordPosition, b: RecordPosition): boolean {
   return a.at === b.at ? a.id < b.id : a.at < b.at;
 }
 
-export function inOrder(records: readonly SealedRecord[]): SealedRecord[] {
+export function newestFirst(records: readonly SealedRecord[]): SealedRecord[] {
   return records.toSorted((a, b) => (isOlder(positionOf(a), positionOf(b)) ? 1 : -1));
 }
 

@@ -15,7 +15,7 @@
  * all transfers of a record or none. The next releases delete them when the record has ended. A
  * request is held while a quote on it is here.
  */
-import { venueOf } from "../assets/asset.ts";
+import { venueOf } from "../platform/venues.ts";
 import { UNFINISHED } from "../assets/withdrawal-status.ts";
 import { addBounded, boundedSum } from "../platform/bounded-sum.ts";
 import { inChunks } from "../platform/chunks.ts";

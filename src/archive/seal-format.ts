@@ -19,7 +19,7 @@ import {
   encodeFooter,
   type Footer,
   marksOf,
-  type Block,
+  type FooterBlock,
   readFooter,
   type SealHead,
   type SealId,
@@ -60,7 +60,7 @@ export function encodeSeal(
     quotes: byOwner("quotes", quotes),
     matches: byOwner("matches", matches),
   };
-  const blocks: Block[] = [];
+  const blocks: FooterBlock[] = [];
   const bytes: Uint8Array[] = [];
   let offset = 0;
   for (const owner of [...ownersIn(seal)].toSorted()) {
@@ -133,7 +133,7 @@ export function decodeSeal(bytes: Uint8Array, expected: string): { seal: Seal; f
 export function openBlock<K extends Kind>(
   kind: K,
   bytes: Uint8Array,
-  { owner, contentLength, sha256: stated }: Pick<Block, "owner" | "contentLength" | "sha256">,
+  { owner, contentLength, sha256: stated }: Pick<FooterBlock, "owner" | "contentLength" | "sha256">,
 ): SealedRow<K>[] {
   const json = decompress(bytes, contentLength);
   if (sha256(json) !== stated)
@@ -187,7 +187,10 @@ const NONE = {
   amounts: null,
   marks: null,
 } as const;
-type Summary = Pick<Block, "count" | "low" | "high" | "firstAt" | "lastAt" | keyof typeof NONE>;
+type Summary = Pick<
+  FooterBlock,
+  "count" | "low" | "high" | "firstAt" | "lastAt" | keyof typeof NONE
+>;
 
 /** What a reader must know to skip the block. */
 function summaryOfRecords(records: readonly SealedRow<Exclude<Kind, "transfers">>[]): Summary {

@@ -15,11 +15,11 @@ import type { MacKeys } from "../audit/event-mac.ts";
 import { expr, holds, scalar } from "../platform/sql.ts";
 import type { Failpoint } from "../platform/failpoint.ts";
 import {
-  type Choice,
+  type RangeChoice,
   chooseRange,
   type ChoiceOptions,
   isScanBehind,
-  type Range,
+  type GroupRange,
 } from "./choose-range.ts";
 import { checkPage, linksOf, OwnersDiffer } from "./check-owners.ts";
 import type { OwnerMemory } from "./owner-memory.ts";
@@ -83,7 +83,7 @@ export async function sealRound(context: RoundContext): Promise<Round> {
 
 async function nextRound(context: RoundContext): Promise<Round> {
   const { db, bucket, owners } = context;
-  const state = await readState(db);
+  const state = await readDatabaseState(db);
   const compared = compareWithMemory(context.memory, state);
   if ("lost" in compared) return { status: "restored", detail: compared.lost };
   const { memory } = compared;
@@ -111,7 +111,7 @@ async function nextRound(context: RoundContext): Promise<Round> {
   return { status: "sealed", seal: last, full: choice.full };
 }
 
-export async function readState(db: D1Database): Promise<DatabaseState> {
+export async function readDatabaseState(db: D1Database): Promise<DatabaseState> {
   const seals = await lastSeals(db, SEALS_COMPARED);
   const highest = await scalar<number | null>(db, expr`SELECT max(transfer_id) FROM transfers`);
   return { seals, highest: Math.max(highest ?? 0, seals[0]?.upTo ?? 0) };
@@ -122,7 +122,7 @@ async function choose(
   { db, options }: RoundContext,
   memory: SealerMemory,
   last: SealRow | undefined,
-): Promise<Choice | undefined> {
+): Promise<RangeChoice | undefined> {
   if (memory.chosen !== null) return { range: memory.chosen, full: true };
   const choice = await chooseRange(db, memory.last, options);
   if (choice === undefined || choice.full || last === undefined) return choice;
@@ -134,7 +134,7 @@ async function choose(
 async function prove(
   context: RoundContext,
   memory: SealerMemory,
-  range: Range,
+  range: GroupRange,
 ): Promise<StoredSeal | { readonly mismatch: string }> {
   const { db, bucket, owners } = context;
   const { epoch, last } = memory;

@@ -3,7 +3,7 @@ import { type OnceBucket, putOnce } from "../platform/put-once.ts";
 import { SealMalformed } from "./column-text.ts";
 import { MAX_BYTES } from "./compress.ts";
 import {
-  type Block,
+  type FooterBlock,
   type Footer,
   readFooter,
   type SealHead,
@@ -89,7 +89,7 @@ export async function readFooterAt(
 export function readBlock(
   bucket: Pick<R2Bucket, "get">,
   id: SealId,
-  { offset, length }: Block,
+  { offset, length }: FooterBlock,
 ): Promise<Uint8Array<ArrayBuffer>> {
   return readBytes(bucket, id, { offset, length });
 }

@@ -3,20 +3,28 @@
  * list of columns is the table's own. A test compares them with the tables. A new column must be
  * nullable here, because older seals lack it.
  */
-import { amount, type Columns, hex, number, orNull, type RowOf, text } from "./column-text.ts";
+import {
+  amount,
+  type TextColumns,
+  hex,
+  number,
+  orNull,
+  type TextRowOf,
+  text,
+} from "./column-text.ts";
 
 /** A user id or the name of a house account, as hexadecimal. */
 export type Owner = string;
 
 /** Sorted by the first column, which is the row's id. */
-type Table<Cols extends Columns> = {
+type Table<Cols extends TextColumns> = {
   readonly columns: Cols;
   readonly id: keyof Cols & string;
   /** The columns that name the owners whose history contains the row. */
   readonly owners: readonly (keyof Cols & string)[];
 };
 
-function table<Cols extends Columns>(
+function table<Cols extends TextColumns>(
   columns: Cols,
   id: keyof Cols & string,
   owners: readonly (keyof Cols & string)[],
@@ -50,7 +58,7 @@ export const TRANSFERS = table(
   "transfer_id",
   ["from_owner", "to_owner"],
 );
-export type SealedTransfer = RowOf<typeof TRANSFERS.columns>;
+export type SealedTransfer = TextRowOf<typeof TRANSFERS.columns>;
 
 export const REQUESTS = table(
   {
@@ -73,7 +81,7 @@ export const REQUESTS = table(
   "request_id",
   ["requester_id"],
 );
-export type SealedRequest = RowOf<typeof REQUESTS.columns>;
+export type SealedRequest = TextRowOf<typeof REQUESTS.columns>;
 
 export const QUOTES = table(
   {
@@ -104,7 +112,7 @@ export const QUOTES = table(
   "quote_id",
   ["maker_id"],
 );
-export type SealedQuote = RowOf<typeof QUOTES.columns>;
+export type SealedQuote = TextRowOf<typeof QUOTES.columns>;
 
 export const MATCHES = table(
   {
@@ -128,7 +136,7 @@ export const MATCHES = table(
   "match_id",
   ["requester_id", "maker_id"],
 );
-export type SealedMatch = RowOf<typeof MATCHES.columns>;
+export type SealedMatch = TextRowOf<typeof MATCHES.columns>;
 
 /** In the order in which a seal contains them. */
 export const TABLES = {
@@ -140,7 +148,7 @@ export const TABLES = {
 export type Kind = keyof typeof TABLES;
 export const KINDS = ["transfers", "requests", "quotes", "matches"] as const;
 
-export type SealedRow<K extends Kind> = RowOf<(typeof TABLES)[K]["columns"]>;
+export type SealedRow<K extends Kind> = TextRowOf<(typeof TABLES)[K]["columns"]>;
 export type Content = { readonly [K in Kind]: readonly SealedRow<K>[] };
 
 /** Safe cast: `id` names a column whose values are numbers or texts. */

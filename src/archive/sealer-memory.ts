@@ -1,6 +1,6 @@
 /** The sealer's memory outside the database. A restore leaves it, so it shows what was lost. */
 import { GENESIS, type SealHead, type SealRef } from "./footer.ts";
-import type { Range } from "./choose-range.ts";
+import type { GroupRange } from "./choose-range.ts";
 import type { SealRow } from "./seal-row.ts";
 
 export type SealerMemory = {
@@ -8,7 +8,7 @@ export type SealerMemory = {
   /** The last seal that the database has stored. */
   readonly last: SealRef & Pick<SealHead, "upTo" | "upToGroup">;
   /** The range of a seal that is being made. It is made again from the same range after a crash. */
-  readonly chosen: Range | null;
+  readonly chosen: GroupRange | null;
   /** The highest transfer ever seen. */
   readonly highest: number;
 };

@@ -2,7 +2,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { clearAlert, raiseAlert } from "../platform/alert.ts";
 import { inChunks } from "../platform/chunks.ts";
-import { FailureAlert } from "../chain/failure-alert.ts";
+import { FailureAlert } from "../platform/failure-alert.ts";
 import { config } from "../platform/config.ts";
 import { type Failpoint, failpointOf } from "../platform/failpoint.ts";
 import { counts } from "../platform/counts.ts";
@@ -13,7 +13,7 @@ import { now, sleep } from "../platform/time.ts";
 import { type Windows, windowsOf } from "../platform/windows.ts";
 import { TRANSFERS_PER_SEAL } from "./choose-range.ts";
 import { releaseRound } from "./release.ts";
-import { readState, type Round, sealRound } from "./seal-round.ts";
+import { readDatabaseState, type Round, sealRound } from "./seal-round.ts";
 import { mendOwners } from "./check-owners.ts";
 import { historyName } from "./ask-history.ts";
 import { OwnerMemory } from "./owner-memory.ts";
@@ -47,7 +47,7 @@ const MEMORY = "memory";
 /** Continues the reconciliation's scan, which lies above the archive, by so many chunks. */
 type Scan = (env: Env, chunks: number) => Promise<unknown>;
 
-export class Sealer extends DurableObject<Env> {
+export class ArchiveSealer extends DurableObject<Env> {
   readonly #failing = new FailureAlert("sealer_failing");
   readonly #owners = new OwnerMemory(this.ctx.storage.sql);
   /** Ends when the last round or command has ended. They run one after the other. */
@@ -74,7 +74,7 @@ export class Sealer extends DurableObject<Env> {
   /** What the database lacks of what the sealer remembers, or null. */
   async lost(): Promise<string | null> {
     renewQueries(this.env.DB);
-    const compared = compareWithMemory(await this.#memory(), await readState(this.env.DB));
+    const compared = compareWithMemory(await this.#memory(), await readDatabaseState(this.env.DB));
     return "lost" in compared ? compared.lost : null;
   }
 
@@ -82,7 +82,7 @@ export class Sealer extends DurableObject<Env> {
   reopen(): Promise<{ epoch: number; sealed: number }> {
     renewQueries(this.env.DB);
     return this.#inTurn(async () => {
-      const memory = nextEpoch(await this.#memory(), await readState(this.env.DB));
+      const memory = nextEpoch(await this.#memory(), await readDatabaseState(this.env.DB));
       await this.ctx.storage.put(MEMORY, memory);
       await clearAlert(this.env.DB, "journal_restored", SEALER_NAME);
       await clearAlert(this.env.DB, "seal_mismatch", SEALER_NAME);
@@ -95,7 +95,7 @@ export class Sealer extends DurableObject<Env> {
   mend(): Promise<{ mended: string[] } | { refused: string }> {
     return this.#inTurn(async () => {
       const { DB, ARCHIVE } = this.env;
-      const lost = compareWithMemory(await this.#memory(), await readState(DB));
+      const lost = compareWithMemory(await this.#memory(), await readDatabaseState(DB));
       if ("lost" in lost) return { refused: `${lost.lost}. See restore` };
       if (!(await this.#owners.follow(DB, ARCHIVE)))
         return { refused: "the sealer is still reading the archive. Try again in a minute" };

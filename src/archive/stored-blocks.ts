@@ -1,13 +1,13 @@
 /** The tables of one owner's index: the chain of seals, and what footers state of each block. */
 import { readTable, writeTable } from "./column-text.ts";
-import { BLOCK, type Block, PLACE, previousOf, type SealId } from "./footer.ts";
+import { BLOCK, type FooterBlock, PLACE, previousOf, type SealId } from "./footer.ts";
 import type { Kind } from "./sealed-columns.ts";
 
 /** A block of records, by the newest that it contains, then by its seal. */
 export type BlockPosition = { readonly at: number; readonly number: number };
 
 /** A block of the owner, and the seal that contains it. */
-export type Entry = { readonly id: SealId; readonly block: Block };
+export type Entry = { readonly id: SealId; readonly block: FooterBlock };
 
 const INDEXED = { ...BLOCK, ...PLACE };
 
@@ -17,7 +17,11 @@ const ROWS_PER_READ = 100;
 type Row = { readonly number: number; readonly epoch: number; readonly block: string };
 
 /** A way down the chain that takes more than one call: from `top`, and now at `at`; null: ended. */
-export type Scan = { readonly owner: string; readonly top: SealId; readonly at: SealId | null };
+export type BlockScan = {
+  readonly owner: string;
+  readonly top: SealId;
+  readonly at: SealId | null;
+};
 
 export class StoredBlocks {
   readonly #sql: SqlStorage;
@@ -56,29 +60,32 @@ export class StoredBlocks {
       .toArray()[0];
   }
 
-  scan(): Scan | null {
+  scan(): BlockScan | null {
     const [row] = this.#sql.exec<{ scan: string }>("SELECT scan FROM scans").toArray();
     // Safe cast: only `#keep` writes these texts.
-    return row === undefined ? null : (JSON.parse(row.scan) as Scan);
+    return row === undefined ? null : (JSON.parse(row.scan) as BlockScan);
   }
 
-  #keep(scan: Scan): Scan {
+  #keep(scan: BlockScan): BlockScan {
     this.#sql.exec("INSERT OR REPLACE INTO scans VALUES (1, ?)", JSON.stringify(scan));
     return scan;
   }
 
   /** What a scan left that could not be ended may be of lost seals. */
-  begin(scan: Scan): Scan {
+  begin(scan: BlockScan): BlockScan {
     this.#delete("linked = 0");
     return this.#keep(scan);
   }
 
   /** The owner's blocks of a seal. Those with a content are kept for readers. */
   add(
-    scan: Scan,
+    scan: BlockScan,
     { number, epoch }: SealId,
-    blocks: readonly { readonly block: Block; readonly content: Uint8Array<ArrayBuffer> | null }[],
-  ): Scan {
+    blocks: readonly {
+      readonly block: FooterBlock;
+      readonly content: Uint8Array<ArrayBuffer> | null;
+    }[],
+  ): BlockScan {
     for (const { block, content } of blocks)
       this.#sql.exec(
         "INSERT OR IGNORE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -98,7 +105,7 @@ export class StoredBlocks {
   }
 
   /** Links what a scan has added above a linked seal. Others above that are lost. */
-  link({ at }: Scan): void {
+  link({ at }: BlockScan): void {
     this.#delete(`linked = 1 AND number > ${at?.number ?? 0}`);
     this.#sql.exec("UPDATE seals SET linked = 1 WHERE linked = 0");
     this.end();

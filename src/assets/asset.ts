@@ -1,6 +1,5 @@
 /** Assets: USDC, or an outcome token identified by venue and asset id. */
 
-import { atom, type Expr } from "../platform/sql.ts";
 import { VENUE_ID, type Venue } from "../platform/venues.ts";
 
 export const USDC = "usdc";
@@ -25,9 +24,4 @@ export function readAssetKey(key: AssetKey): OutcomeToken | null {
 /** The canonical id: minimal lower-case hexadecimal, `0xab` of `0x00AB`. Undefined if malformed. */
 export function canonicalAssetId(text: string): string | undefined {
   return /^0x[0-9a-fA-F]{1,64}$/.test(text) ? `0x${BigInt(text).toString(16)}` : undefined;
-}
-
-/** The venue of the asset key in a column, for a token. */
-export function venueOf(column: string): Expr {
-  return atom(`substr(${column}, 1, instr(${column}, ':') - 1)`);
 }

@@ -178,7 +178,7 @@ export const LOGGED_EVENT = {
 export type LoggedEvent = RowOf<typeof LOGGED_EVENT>;
 
 /** The events `a` that `rest`, the clauses after FROM, selects. */
-export function readEvents(db: D1Database, rest: Sql): Promise<LoggedEvent[]> {
+export function readAuditEvents(db: D1Database, rest: Sql): Promise<LoggedEvent[]> {
   return all(db, sql`SELECT ${select(LOGGED_EVENT)} FROM audit_events a ${rest}`);
 }
 
@@ -188,7 +188,7 @@ export async function genuineEvents(
   keys: MacKeys,
   { kind, subjects, most = -1 }: { kind: DetailedKind; subjects: readonly string[]; most?: number },
 ): Promise<LoggedEvent[]> {
-  const events = await readEvents(
+  const events = await readAuditEvents(
     db,
     sql`INDEXED BY audit_events_rights
       WHERE a.subject_id IN (${listed(subjects)})
@@ -311,7 +311,7 @@ export async function listAuditEvents(
       ? TRUE
       : expr`a.audit_seq < (SELECT audit_seq FROM audit_events
           WHERE audit_event_id = ${uuid(before)} AND user_id = ${uuid(userId)})`;
-  const rows = await readEvents(
+  const rows = await readAuditEvents(
     db,
     sql`WHERE a.user_id = ${uuid(userId)} AND ${isOlder}
       ORDER BY a.audit_seq DESC LIMIT ${fetchCount(page)}`,

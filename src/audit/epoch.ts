@@ -21,7 +21,7 @@ import {
   putListed,
 } from "./anchor.ts";
 import { signText, textVerifies } from "./signing-keys.ts";
-import { readSeals, sealAudit } from "./seal.ts";
+import { readAuditSeals, sealAudit } from "./seal.ts";
 import type { Stored } from "./event-details.ts";
 import { type EventContent, eventMac, type MacKeys } from "./event-mac.ts";
 
@@ -165,7 +165,7 @@ async function hashesOf(
   anchors: readonly Anchor[],
 ): Promise<ReadonlyMap<number, string>> {
   const numbers = listed(anchors.map(({ seq }) => seq));
-  const seals = await readSeals(db, sql`WHERE audit_seq IN (${numbers})`);
+  const seals = await readAuditSeals(db, sql`WHERE audit_seq IN (${numbers})`);
   return new Map(seals.map(({ seq, hash }) => [seq, hash]));
 }
 

@@ -9,7 +9,7 @@ import { commit, newGroup } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
 import { log } from "../platform/log.ts";
 import { all, type RowOf, select, type Sql, sql, typed } from "../platform/sql.ts";
-import { type LoggedEvent, readEvents } from "./audit.ts";
+import { type LoggedEvent, readAuditEvents } from "./audit.ts";
 import { valuesOf } from "./event-mac.ts";
 import { signHead } from "./signing-keys.ts";
 
@@ -17,7 +17,7 @@ import { signHead } from "./signing-keys.ts";
 const PAGE = 500;
 /** Maximum number of rows that one call seals. The next call continues. */
 const MAX_ROWS_PER_CALL = 10_000;
-export const GENESIS = `0x${"00".repeat(32)}`;
+export const AUDIT_GENESIS = `0x${"00".repeat(32)}`;
 
 export type Head = { readonly seq: number; readonly hash: string };
 
@@ -29,10 +29,10 @@ const SEAL = {
   signature: typed<string | null>("signature"),
   sealedAt: typed<number>("sealed_at"),
 };
-export type Seal = RowOf<typeof SEAL>;
+export type AuditSeal = RowOf<typeof SEAL>;
 
 /** The seals that `rest`, the clauses after FROM, selects. */
-export function readSeals(db: D1Database, rest: Sql): Promise<Seal[]> {
+export function readAuditSeals(db: D1Database, rest: Sql): Promise<AuditSeal[]> {
   return all(db, sql`SELECT ${select(SEAL)} FROM audit_seals ${rest}`);
 }
 
@@ -65,12 +65,12 @@ export async function sealAudit(db: D1Database, settings: Config): Promise<Head>
 }
 
 async function sealedHead(db: D1Database): Promise<Head> {
-  const [head] = await readSeals(db, sql`ORDER BY audit_seq DESC LIMIT 1`);
-  return head ?? { seq: 0, hash: GENESIS };
+  const [head] = await readAuditSeals(db, sql`ORDER BY audit_seq DESC LIMIT 1`);
+  return head ?? { seq: 0, hash: AUDIT_GENESIS };
 }
 
 export function eventsAfter(db: D1Database, after: number, limit: number): Promise<LoggedEvent[]> {
-  return readEvents(db, sql`WHERE a.audit_seq > ${after} ORDER BY a.audit_seq LIMIT ${limit}`);
+  return readAuditEvents(db, sql`WHERE a.audit_seq > ${after} ORDER BY a.audit_seq LIMIT ${limit}`);
 }
 
 function chain(head: Head, rows: readonly LoggedEvent[]): Head[] {

@@ -4,10 +4,17 @@ import { errorFields, log } from "../platform/log.ts";
 import { listed, sql } from "../platform/sql.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { type Anchor, AnchorReader, type AuditBucket } from "./anchor.ts";
-import { type LoggedEvent, readEvents } from "./audit.ts";
+import { type LoggedEvent, readAuditEvents } from "./audit.ts";
 import { type Epoch, isLost, type OpenedEpoch, readEpochs, recordedEpochs } from "./epoch.ts";
 import { headVerifies } from "./signing-keys.ts";
-import { eventsAfter, GENESIS, type Head, linkOf, readSeals, type Seal } from "./seal.ts";
+import {
+  eventsAfter,
+  AUDIT_GENESIS,
+  type Head,
+  linkOf,
+  readAuditSeals,
+  type AuditSeal,
+} from "./seal.ts";
 import { isGenuine } from "./event-mac.ts";
 import { needsMac } from "./event-details.ts";
 
@@ -117,7 +124,7 @@ class Verification {
   verified = 0;
   rows = 0;
   readable = true;
-  position: Position = { seq: 0, hash: GENESIS, signedSeq: 0 };
+  position: Position = { seq: 0, hash: AUDIT_GENESIS, signedSeq: 0 };
   readonly #db: D1Database;
   readonly #settings: Config;
   readonly #epochs: readonly OpenedEpoch[];
@@ -193,7 +200,7 @@ class Verification {
     return true;
   }
 
-  async #verifySeal(seal: Seal, row: LoggedEvent | undefined): Promise<void> {
+  async #verifySeal(seal: AuditSeal, row: LoggedEvent | undefined): Promise<void> {
     const { seq: auditSeq, hash } = seal;
     const { position } = this;
     this.#expectNext(position.seq, auditSeq);
@@ -218,7 +225,7 @@ class Verification {
     this.discrepancies.push({ auditSeq: from, ...range, kind: "missing" });
   }
 
-  async #compareAnchors(from: number, seals: readonly Seal[]): Promise<void> {
+  async #compareAnchors(from: number, seals: readonly AuditSeal[]): Promise<void> {
     const hashes = new Map(seals.map(({ seq, hash }) => [seq, hash]));
     const to = seals.at(-1)?.seq ?? from;
     for await (const anchor of this.#reader?.between(from, to) ?? [])
@@ -280,7 +287,7 @@ async function restoresOf(
   const lost = recorded.filter(({ seq }) => !inLog.has(seq));
   const epochs = [...opened, ...lost.map((epoch) => ({ ...epoch, at: null, actor: null }))];
   const ends = listed(epochs.map(({ keptUntil }) => keptUntil));
-  const kept = await readEvents(db, sql`WHERE a.audit_seq IN (${ends})`);
+  const kept = await readAuditEvents(db, sql`WHERE a.audit_seq IN (${ends})`);
   const at = new Map(kept.map((row) => [row.seq, toWireTime(row.at)]));
   return epochs
     .toSorted((one, other) => one.epoch - other.epoch || one.seq - other.seq)
@@ -299,11 +306,14 @@ async function restoresOf(
     }));
 }
 
-function sealsAfter(db: D1Database, after: number, limit: number): Promise<Seal[]> {
-  return readSeals(db, sql`WHERE audit_seq > ${after} ORDER BY audit_seq LIMIT ${limit}`);
+function sealsAfter(db: D1Database, after: number, limit: number): Promise<AuditSeal[]> {
+  return readAuditSeals(db, sql`WHERE audit_seq > ${after} ORDER BY audit_seq LIMIT ${limit}`);
 }
 
-async function isSigned(settings: Config, { keyId, signature, ...head }: Seal): Promise<boolean> {
+async function isSigned(
+  settings: Config,
+  { keyId, signature, ...head }: AuditSeal,
+): Promise<boolean> {
   if (keyId === null || signature === null) return false;
   return headVerifies(settings, { ...head, keyId, signature });
 }

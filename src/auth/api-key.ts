@@ -17,7 +17,7 @@ import { rowsOf, trimUntilDone } from "../platform/trim.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { KEY_APPROVAL_MS } from "./approve-key.ts";
 import { KeyLimitsOut, limitsView } from "./key-limits.ts";
-import { readRights } from "./key-seal.ts";
+import { readKeyRights } from "./key-seal.ts";
 import { apiKeys } from "./tables.ts";
 import { SCOPES } from "../platform/actor.ts";
 
@@ -91,7 +91,7 @@ export async function ownerOfKey(db: D1Database, apiKeyId: string): Promise<stri
 
 /** Never the secret. */
 function toRecord(row: typeof apiKeys.$inferSelect): KeyRecord {
-  const { scopes, limits, allowedIps, requireIdempotency } = readRights(row);
+  const { scopes, limits, allowedIps, requireIdempotency } = readKeyRights(row);
   return {
     api_key_id: row.apiKeyId,
     label: row.label,

@@ -13,7 +13,7 @@ import { hashPassword } from "./password.ts";
 import { revokeKeys } from "./revoke-key.ts";
 import { passwordSha256 } from "../audit/event-details.ts";
 import { sessionsMayTrade } from "./policy.ts";
-import { nextEpoch } from "./end-sessions.ts";
+import { nextSessionEpoch } from "./end-sessions.ts";
 import { stepUp, type StepUpFields } from "./step-up.ts";
 
 type PasswordChange = {
@@ -38,7 +38,7 @@ export async function changePassword(
   const passwordHash = await inHashTurn(ownPlace("session", { email, clientIp }), () =>
     hashPassword(fields.new_password),
   );
-  const epoch = await nextEpoch(db, { userId, epoch: actor.credential.epoch });
+  const epoch = await nextSessionEpoch(db, { userId, epoch: actor.credential.epoch });
   const about = { ip: clientIp, subjectId: userId };
   const ended = detailed(settings, recordOf(actor, "sessions_ended", about), {});
   const hash = { passwordSha256: passwordSha256(passwordHash) };

@@ -20,8 +20,8 @@ import {
   type AccountRights,
   CANCEL_KINDS,
   CANCELS_TOTP,
-  History,
-  KINDS,
+  RightsHistory,
+  RIGHTS_KINDS,
   type RightsEvent,
   type WrongRight,
 } from "./rights.ts";
@@ -51,9 +51,15 @@ export async function readRights(
           JOIN json_each(${JSON.stringify(WAITING_KINDS)}) k WHERE ${chunk}
         UNION ALL SELECT ${uuidTextOf("b.user_id")},
           ${lastSeq(uuidTextOf("b.address_id"), expr`'withdrawal_address_created'`)} ${addresses}`),
-      lastEvents(sql`SELECT ${userId} AS subject FROM users u WHERE ${chunk}`, KINDS.user),
-      lastEvents(sql`SELECT ${uuidTextOf("k.api_key_id")} AS subject ${liveKeys}`, KINDS.key),
-      lastEvents(sql`SELECT ${uuidTextOf("b.address_id")} AS subject ${addresses}`, KINDS.address),
+      lastEvents(sql`SELECT ${userId} AS subject FROM users u WHERE ${chunk}`, RIGHTS_KINDS.user),
+      lastEvents(
+        sql`SELECT ${uuidTextOf("k.api_key_id")} AS subject ${liveKeys}`,
+        RIGHTS_KINDS.key,
+      ),
+      lastEvents(
+        sql`SELECT ${uuidTextOf("b.address_id")} AS subject ${addresses}`,
+        RIGHTS_KINDS.address,
+      ),
     ],
   );
   const events = last.flat();
@@ -62,7 +68,7 @@ export async function readRights(
   );
   return {
     accounts: accounts.map(({ account }) => readAccount(account)),
-    history: new History(events, cancels),
+    history: new RightsHistory(events, cancels),
     forged,
   };
 }

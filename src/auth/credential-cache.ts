@@ -16,7 +16,7 @@ import { sessionsMayTrade } from "./policy.ts";
 import { FROZEN_BY, type FrozenBy, holdUntil } from "./hold.ts";
 import { importHmacKey } from "./hmac.ts";
 import { isOwnKeyId } from "./mark.ts";
-import { KEY_SEAL_COLUMNS, openKey, readRights, type SealedKey } from "./key-seal.ts";
+import { KEY_SEAL_COLUMNS, openKey, readKeyRights, type SealedKey } from "./key-seal.ts";
 import { openOrAlert } from "./secret-box.ts";
 import { codeCounts } from "./second-factor.ts";
 
@@ -31,7 +31,7 @@ const REFRESH_MS = 3_000;
 const REFRESH_AGAIN_MS = 500;
 const MAX_ENTRIES = 20_000;
 
-export type KeyState = ReturnType<typeof readRights> & {
+export type KeyState = ReturnType<typeof readKeyRights> & {
   readonly apiKeyId: string;
   readonly userId: string;
   readonly revoked: boolean;
@@ -93,7 +93,7 @@ async function readKey(
   return {
     apiKeyId,
     userId: row.userId,
-    ...readRights(row),
+    ...readKeyRights(row),
     revoked: row.revokedAt !== null,
     frozen: row.frozen,
     key: await importHmacKey(secret),

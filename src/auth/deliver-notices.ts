@@ -2,7 +2,7 @@
 import type { Config } from "../platform/config.ts";
 import { all, select, sql } from "../platform/sql.ts";
 import { now, toWireTime } from "../platform/time.ts";
-import { deliverLog, type Page } from "../outbound/deliver-log.ts";
+import { deliverLog, type LogPage } from "../outbound/deliver-log.ts";
 import { signedHeaders } from "../outbound/sign.ts";
 import { genuineEvents, LOGGED_EVENT, type LoggedEvent } from "../audit/audit.ts";
 import { isMarked } from "../audit/event-kinds.ts";
@@ -27,7 +27,7 @@ export function deliverNotices(db: D1Database, settings: Config): Promise<boolea
 }
 
 /** Numbers are given in the order of commits, so no event appears below the cursor later. */
-async function readPage(db: D1Database, settings: Config, after: number): Promise<Page> {
+async function readPage(db: D1Database, settings: Config, after: number): Promise<LogPage> {
   const rows = await all<Row>(
     db,
     sql`SELECT ${select(LOGGED_EVENT)}, u.email

@@ -42,7 +42,7 @@ export function raiseEpoch(userId: string, applied: Sql): Sql {
 }
 
 /** The next epoch. A guard that compares it holds only if no session was ended meanwhile. */
-export async function nextEpoch(
+export async function nextSessionEpoch(
   db: D1Database,
   { userId, epoch }: { userId: string; epoch: number },
 ): Promise<number> {

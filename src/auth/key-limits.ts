@@ -77,7 +77,7 @@ export function writeLimits(limits: KeyLimits): string {
   });
 }
 
-export function readLimits(stored: string): KeyLimits {
+export function readKeyLimits(stored: string): KeyLimits {
   // Safe cast: only `writeLimits` writes the column.
   const limits = JSON.parse(stored) as {
     venues: Venue[] | null;
@@ -92,7 +92,7 @@ export function readLimits(stored: string): KeyLimits {
 }
 
 /** Rejects venues that the deployment does not serve: a mistyped one would forbid every trade. */
-export function checkLimits(limits: KeyLimits | null, { VENUES }: Pick<Config, "VENUES">): void {
+export function checkKeyLimits(limits: KeyLimits | null, { VENUES }: Pick<Config, "VENUES">): void {
   const served = VENUES.map(({ venue_id }) => venue_id);
   const errors = (limits?.venues ?? []).flatMap((venue, index) =>
     served.includes(venue)

@@ -8,7 +8,7 @@ import { uuidTextOf } from "../audit/audit.ts";
 import type { KeyRights } from "../audit/event-details.ts";
 import type { Config } from "../platform/config.ts";
 import { atom, type Columns } from "../platform/sql.ts";
-import { readLimits } from "./key-limits.ts";
+import { readKeyLimits } from "./key-limits.ts";
 import { readScopes } from "./scope.ts";
 import { openSecret, type Sealed, sealSecret } from "./secret-box.ts";
 
@@ -37,10 +37,10 @@ export const KEY_SEAL_COLUMNS: Columns<keyof SealedKey> = {
 };
 
 /** What the stored texts say. */
-export function readRights(row: KeyRights) {
+export function readKeyRights(row: KeyRights) {
   return {
     scopes: readScopes(row.scopes),
-    limits: row.limits === null ? null : readLimits(row.limits),
+    limits: row.limits === null ? null : readKeyLimits(row.limits),
     requireIdempotency: row.requireIdempotency === 1,
     allowedIps: row.allowedIps === null ? null : readAddresses(row.allowedIps),
     activeFrom: row.activeFrom,

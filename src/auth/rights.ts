@@ -6,7 +6,7 @@ import type { LoggedEvent } from "../audit/audit.ts";
 import { DEFAULT_POLICY, type Policy, policyView } from "./policy.ts";
 
 /** Of what an account's events are about: the user, a key or an address. */
-export const KINDS = {
+export const RIGHTS_KINDS = {
   user: [
     "user_created",
     "password_changed",
@@ -25,7 +25,7 @@ export const KINDS = {
   key: ["api_key_created", "api_key_approved", "api_key_revoked"],
   address: ["withdrawal_address_created", "withdrawal_address_removed"],
 } as const;
-type Kind = (typeof KINDS)[keyof typeof KINDS][number];
+type Kind = (typeof RIGHTS_KINDS)[keyof typeof RIGHTS_KINDS][number];
 
 /** Kinds that cancel what waits to take effect (change-email.ts, change-policy.ts). */
 export const CANCEL_KINDS = [
@@ -86,7 +86,7 @@ export type WrongRight = {
  * The last event of each kind about each subject, and `cancels`: of each request that waits to take
  * effect, the first later event of each kind that cancels.
  */
-export class History {
+export class RightsHistory {
   readonly #events: ReadonlyMap<string, RightsEvent>;
   readonly #cancels: ReadonlyMap<string, readonly RightsEvent[]>;
   constructor(events: readonly RightsEvent[], cancels: readonly RightsEvent[]) {
@@ -115,7 +115,7 @@ function read<Of extends DetailedKind>(event: RightsEvent & { kind: Of | Kind })
 }
 
 /** The rows of an account that differ from what its events say. */
-export function wrongRights(account: AccountRights, history: History): readonly WrongRight[] {
+export function wrongRights(account: AccountRights, history: RightsHistory): readonly WrongRight[] {
   return [
     ...wrongEmail(account, history),
     ...wrongPassword(account, history),
@@ -136,7 +136,7 @@ function differs(what: string, row: unknown, events: unknown): WrongRight {
 }
 
 /** The address of the registration is in no event. */
-function wrongEmail({ userId, email }: AccountRights, history: History): WrongRight[] {
+function wrongEmail({ userId, email }: AccountRights, history: RightsHistory): WrongRight[] {
   const changed = history.last(userId, "email_changed");
   if (changed === undefined) return [];
   const { to } = read<"email_changed">(changed);
@@ -144,7 +144,10 @@ function wrongEmail({ userId, email }: AccountRights, history: History): WrongRi
 }
 
 /** A user whom a restore has rebuilt has no password and no event. */
-function wrongPassword({ userId, passwordHash }: AccountRights, history: History): WrongRight[] {
+function wrongPassword(
+  { userId, passwordHash }: AccountRights,
+  history: RightsHistory,
+): WrongRight[] {
   const set = history.last(userId, "user_created", "password_changed", "password_set");
   if (set === undefined || passwordHash === "") return [];
   const { passwordSha256: expected } = read<"user_created">(set);
@@ -161,7 +164,7 @@ function wrongSessions({ sessionEpoch, sessionsEnded }: AccountRights): WrongRig
 }
 
 /** A freeze or a hold without an event narrows, so it is no difference. */
-function wrongFreeze(account: AccountRights, history: History): WrongRight[] {
+function wrongFreeze(account: AccountRights, history: RightsHistory): WrongRight[] {
   const { userId, frozenAt, frozenBy, holdUntil, now } = account;
   const found: WrongRight[] = [];
   const freeze = history.last(userId, "account_frozen", "account_unfrozen");
@@ -181,14 +184,14 @@ function wrongFreeze(account: AccountRights, history: History): WrongRight[] {
  */
 function cancelled(
   { userId }: AccountRights,
-  history: History,
+  history: RightsHistory,
   { request, from }: { request: RightsEvent; from: number },
 ): boolean {
   const cancel = history.firstCancel(userId, request);
   return cancel !== undefined && from > cancel.at;
 }
 
-function wrongPolicy(account: AccountRights, history: History): WrongRight[] {
+function wrongPolicy(account: AccountRights, history: RightsHistory): WrongRight[] {
   const change = history.last(account.userId, "policy_changed");
   const expected =
     change === undefined
@@ -209,7 +212,7 @@ function wrongPolicy(account: AccountRights, history: History): WrongRight[] {
     : [differs("policy", stored, expected)];
 }
 
-function wrongTotp(account: AccountRights, history: History): WrongRight[] {
+function wrongTotp(account: AccountRights, history: RightsHistory): WrongRight[] {
   const { userId, totp, codes, now } = account;
   const change = history.last(userId, "totp_enabled", "totp_reset");
   const enabled = change?.kind === "totp_enabled" ? change : undefined;
@@ -232,7 +235,11 @@ function wrongTotp(account: AccountRights, history: History): WrongRight[] {
 }
 
 /** When the secret of `enabled` ends. Null: its removal was not requested, or was cancelled. */
-function removalOf(account: AccountRights, history: History, enabled: RightsEvent): number | null {
+function removalOf(
+  account: AccountRights,
+  history: RightsHistory,
+  enabled: RightsEvent,
+): number | null {
   const removal = history.last(account.userId, "totp_removal_requested");
   if (removal === undefined || removal.seq < enabled.seq) return null;
   const from = removal.at + read<"totp_removal_requested">(removal).afterMs;
@@ -240,14 +247,14 @@ function removalOf(account: AccountRights, history: History, enabled: RightsEven
 }
 
 /** Since when the replaced secret counts, and when the next one begins. Null: it was cancelled. */
-function replacementOf(account: AccountRights, history: History, request: RightsEvent) {
+function replacementOf(account: AccountRights, history: RightsHistory, request: RightsEvent) {
   const { since, afterMs } = read<"totp_replacement_requested">(request);
   const from = request.at + afterMs;
   const nextFrom = cancelled(account, history, { request, from }) ? null : from;
   return { createdAt: since, nextFrom };
 }
 
-function wrongKeys({ keys }: AccountRights, history: History): WrongRight[] {
+function wrongKeys({ keys }: AccountRights, history: RightsHistory): WrongRight[] {
   return keys.flatMap(({ apiKeyId, ...row }) => {
     const what = `key/${apiKeyId}`;
     const created = history.last(apiKeyId, "api_key_created");
@@ -264,7 +271,7 @@ function wrongKeys({ keys }: AccountRights, history: History): WrongRight[] {
   });
 }
 
-function wrongAddresses(account: AccountRights, history: History): WrongRight[] {
+function wrongAddresses(account: AccountRights, history: RightsHistory): WrongRight[] {
   return account.addresses.flatMap(({ addressId, ...row }) => {
     const what = `address/${addressId}`;
     const created = history.last(addressId, "withdrawal_address_created");

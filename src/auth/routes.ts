@@ -12,7 +12,7 @@ import { AuditEvent, auditPage, listAuditEvents } from "../audit/audit.ts";
 import { endSessions } from "./end-sessions.ts";
 import { SECOND_FACTOR_PROBLEMS } from "./second-factor.ts";
 import { CONFIRM_PROBLEMS } from "./step-up.ts";
-import { checkLimits, KeyLimitsOut, limitsView } from "./key-limits.ts";
+import { checkKeyLimits, KeyLimitsOut, limitsView } from "./key-limits.ts";
 import { readUsedByKey } from "./exposure.ts";
 import { toHex } from "../assets/amount.ts";
 import { publicKeys } from "../audit/signing-keys.ts";
@@ -211,7 +211,7 @@ function registerKeyRoutes(app: Api): void {
     status: 201,
     problems: ["scope_missing", "api_key_limit", "daily_limit", ...CONFIRM_PROBLEMS],
     handler: async ({ db, settings, actor, body, clientIp }) => {
-      checkLimits(body.limits ?? null, settings);
+      checkKeyLimits(body.limits ?? null, settings);
       const expiresAt = body.expires_at;
       if (expiresAt !== undefined && expiresAt !== null && !(await isFuture(db, expiresAt)))
         throw invalidRequest([{ path: "body.expires_at", message: "must be in the future" }]);

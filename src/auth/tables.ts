@@ -1,10 +1,10 @@
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
-import { uuid } from "../platform/columns.ts";
+import { uuidColumn } from "../platform/columns.ts";
 
 /** API keys without their secrets. `readRights` reads the texts. */
 export const apiKeys = sqliteTable("api_keys", {
-  apiKeyId: uuid("api_key_id").notNull(),
-  userId: uuid("user_id").notNull(),
+  apiKeyId: uuidColumn("api_key_id").notNull(),
+  userId: uuidColumn("user_id").notNull(),
   label: text("label").notNull(),
   scopes: text("scopes").notNull(),
   limits: text("limits"),

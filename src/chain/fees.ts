@@ -4,7 +4,7 @@ import type { ChainConfig } from "../platform/config.ts";
 
 export type Fees = { readonly maxFee: bigint; readonly priorityFee: bigint };
 /** What the head's block and the node ask for. */
-export type Market = { readonly baseFee: bigint; readonly tip: bigint };
+export type FeeMarket = { readonly baseFee: bigint; readonly tip: bigint };
 export type FeeLimits = {
   readonly maxFee: bigint;
   readonly minTip: bigint;
@@ -23,7 +23,7 @@ export function feeLimits(chain: ChainConfig): FeeLimits {
 }
 
 /** Fees of the first attempt: the base fee may double. Undefined: it alone exceeds the limit. */
-export function firstFees(market: Market, limits: FeeLimits): Fees | undefined {
+export function firstFees(market: FeeMarket, limits: FeeLimits): Fees | undefined {
   if (market.baseFee > limits.maxFee) return undefined;
   const tip = tipOf(market, limits);
   const maxFee = smaller(2n * market.baseFee + tip, limits.maxFee);
@@ -31,7 +31,7 @@ export function firstFees(market: Market, limits: FeeLimits): Fees | undefined {
 }
 
 /** Whether a block producer now earns less from these fees than the market pays. */
-export function areTooLow(fees: Fees, market: Market, limits: FeeLimits): boolean {
+export function areTooLow(fees: Fees, market: FeeMarket, limits: FeeLimits): boolean {
   return smaller(fees.priorityFee, fees.maxFee - market.baseFee) < tipOf(market, limits);
 }
 
@@ -41,7 +41,7 @@ export function areTooLow(fees: Fees, market: Market, limits: FeeLimits): boolea
  */
 export function replacementFees(
   highest: Fees,
-  market: Market,
+  market: FeeMarket,
   limits: FeeLimits,
 ): Fees | undefined {
   const tip = tipOf(market, limits);
@@ -56,7 +56,7 @@ export function replacementFees(
  * The tip that the market asks for, within the limits. At most half of the highest tip, because a
  * replacement must offer a higher tip too, even if only the base fee has risen.
  */
-function tipOf(market: Market, limits: FeeLimits): bigint {
+function tipOf(market: FeeMarket, limits: FeeLimits): bigint {
   return larger(limits.minTip, smaller(market.tip, limits.maxTip / 2n));
 }
 
@@ -79,7 +79,7 @@ const WEI_PER_COIN = 10n ** 18n;
 /** The smallest holding in USDC units that a sweep in the background moves. */
 export function smallestSweep(
   chain: { readonly min_sweep: number; readonly native_price?: number | undefined },
-  market: Market,
+  market: FeeMarket,
 ): bigint {
   const setting = BigInt(chain.min_sweep);
   if (chain.native_price === undefined) return setting;

@@ -76,7 +76,7 @@ export async function askAny<T>(
       failures.set(endpoint.url, error);
     }
   }
-  await pause(BACKOFF_MS);
+  await jitteredPause(BACKOFF_MS);
   const found: T[] = [];
   const asks: Promise<void>[] = [];
   for (const endpoint of endpoints(chain, "patient", preferred)) {
@@ -184,6 +184,6 @@ export function gather(asks: readonly Promise<void>[], isEnough: () => boolean):
 }
 
 /** Full jitter, so that chains that failed together do not come back together. */
-export function pause(ms: number): Promise<void> {
+export function jitteredPause(ms: number): Promise<void> {
   return pauseBeforeRetry(Math.random() * ms);
 }

@@ -5,7 +5,7 @@ import { log } from "../platform/log.ts";
 import { describe, type Endpoint, endpoints, gather, type Hex, hostOf } from "./rpc.ts";
 import { isNodeError } from "./rpc-transport.ts";
 
-export type Sent = {
+export type SendResult = {
   readonly host: string;
   /**
    * `refused`: the node states a reason, so sending the same bytes again does not help.
@@ -22,8 +22,8 @@ export type Sent = {
 const KNOWN = /already ?known|known transaction|already imported|nonce ?(is )?too ?low|old ?nonce/i;
 
 /** Sends to every endpoint. Returns once one has accepted, while slower ones are still called. */
-export async function sendToAll(chain: ChainConfig, raw: Hex): Promise<readonly Sent[]> {
-  const results: Sent[] = [];
+export async function sendToAll(chain: ChainConfig, raw: Hex): Promise<readonly SendResult[]> {
+  const results: SendResult[] = [];
   const sends = endpoints(chain, "patient").map(async (endpoint) => {
     const sent = await sendTo(endpoint, raw);
     results.push(sent);
@@ -35,7 +35,7 @@ export async function sendToAll(chain: ChainConfig, raw: Hex): Promise<readonly 
   return results;
 }
 
-async function sendTo(endpoint: Endpoint, raw: Hex): Promise<Sent> {
+async function sendTo(endpoint: Endpoint, raw: Hex): Promise<SendResult> {
   const host = hostOf(endpoint.url);
   try {
     await endpoint.client.sendRawTransaction({ serializedTransaction: raw });

@@ -3,6 +3,7 @@ import { type Address, getAddress, isAddressEqual, zeroAddress } from "viem";
 import { assetKey, readAssetKey, USDC, type AssetKey } from "../assets/asset.ts";
 import { type ChainConfig, type Config, venueConfig } from "../platform/config.ts";
 import { type Expr, expr, raw } from "../platform/sql.ts";
+import { venueOf } from "../platform/venues.ts";
 
 /** Same values as in contracts/Assets.sol. */
 export const ERC20 = 0;
@@ -60,8 +61,7 @@ export function tokenName(asset: AssetKey): string {
 /** The same in SQL, of a column that contains an asset. */
 export function tokenNameOf(column: "w.asset" | "p.asset"): Expr {
   const asset = raw(column);
-  return expr`iif(instr(${asset}, ':') = 0, ${asset},
-    substr(${asset}, 1, instr(${asset}, ':') - 1))`;
+  return expr`iif(instr(${asset}, ':') = 0, ${asset}, ${venueOf(column)})`;
 }
 
 /** Subject of the alert `token_refuses`. */

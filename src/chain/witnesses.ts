@@ -10,7 +10,7 @@ import {
   type Failures,
   gather,
   hostOf,
-  pause,
+  jitteredPause,
   RpcUnavailable,
 } from "./rpc.ts";
 
@@ -67,7 +67,7 @@ export async function askAgreed<T>(
   await Promise.all(endpoints(chain, "quick", preferred).slice(0, needed).map(askOne));
   if (groups.size !== 1 || failures.size > 0) {
     // An endpoint that lags by a block has it after a moment.
-    if (failures.size > 0) await pause(RETRY_MS);
+    if (failures.size > 0) await jitteredPause(RETRY_MS);
     const rest = endpoints(chain, "patient", preferred).filter(({ url }) => !answered.has(url));
     const total = answered.size + rest.length;
     await gather(rest.map(askOne), () => isDecided([...groups.values()], needed, total));

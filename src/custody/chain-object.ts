@@ -1,6 +1,7 @@
 /** What watcher and payer share: an alarm loop, with alerts about failing rounds and endpoints. */
 import { DurableObject } from "cloudflare:workers";
-import { EndpointAlerts, FailureAlert } from "../chain/failure-alert.ts";
+import { EndpointAlerts } from "../chain/endpoint-alerts.ts";
+import type { FailureAlert } from "../platform/failure-alert.ts";
 import { describe } from "../chain/rpc.ts";
 import { type ChainConfig, type Config, config } from "../platform/config.ts";
 import { counts } from "../platform/counts.ts";

@@ -30,7 +30,7 @@ export const MAX_DEPOSIT_ADDRESSES = 50;
 /** Parallel calls of a user compete for the next nonce. When one loses, another has succeeded. */
 const NONCE_TRIES = 8;
 
-export type DepositAddress = z.input<typeof schema.DepositAddress>;
+export type DepositAddressView = z.input<typeof schema.DepositAddress>;
 
 type Row = {
   readonly address: string;
@@ -52,7 +52,7 @@ export async function createDepositAddress(
   db: D1Database,
   settings: Config,
   { remember = async () => {}, ...command }: Command & { remember?: Remember },
-): Promise<DepositAddress> {
+): Promise<DepositAddressView> {
   const { actor, chain } = command;
   for (let attempt = 0; attempt < NONCE_TRIES; attempt++) {
     const nonce = await scalar<number>(db, addressesOf(actor.userId, chain.chain));
@@ -73,7 +73,7 @@ export async function createDepositAddress(
 function insertAddress(
   settings: Config,
   command: Command & { readonly nonce: number },
-): Operation<DepositAddress> & { readonly record: Omit<AddressRecord, "createdAt"> } {
+): Operation<DepositAddressView> & { readonly record: Omit<AddressRecord, "createdAt"> } {
   const { actor, chain, ip, nonce } = command;
   const { address, salt } = depositAddressFor(settings, chain, actor.userId, nonce);
   const mine = sql`FROM deposit_addresses WHERE chain = ${chain.chain}
@@ -117,7 +117,7 @@ function preconditions(
   { actor, chain, nonce, daily }: Command & { readonly nonce: number; readonly daily: DailyUse },
   mine: Sql,
   at: Expr,
-): readonly Precondition<ActorFacts, DepositAddress>[] {
+): readonly Precondition<ActorFacts, DepositAddressView>[] {
   return [
     actorPrecondition(actor, at),
     required(expr`${nonce} < ${MAX_DEPOSIT_ADDRESSES}`, () => ({
@@ -143,7 +143,7 @@ function addressesOf(userId: string, chain: string): Expr {
 export async function listDepositAddresses(
   db: D1Database,
   userId: string,
-): Promise<DepositAddress[]> {
+): Promise<DepositAddressView[]> {
   const rows = await all<Row>(
     db,
     sql`SELECT hex(address) AS address, chain, created_at AS createdAt, nonce
@@ -158,7 +158,7 @@ export async function listDepositAddresses(
   });
 }
 
-function view(row: Row, current: boolean): DepositAddress {
+function view(row: Row, current: boolean): DepositAddressView {
   return {
     address: checksumAddress(row.address),
     chain: row.chain,

@@ -1,22 +1,22 @@
 import * as z from "zod";
 import { toHex } from "../assets/amount.ts";
-import { assetView } from "./payment-records.ts";
+import { assetViewOrUsdc } from "./payment-records.ts";
 import type * as schema from "./schemas.ts";
-import { type Balance, listBalances as listOwn } from "../ledger/balance.ts";
+import { type Balance, readBalances } from "../ledger/balance.ts";
 import { fetchCount, type Page, pageFields, pageOf, type PageQuery } from "../http/cursor.ts";
 
 /** Balances are sorted by asset key, so the last key is the position. */
 export const balancePage = pageFields(z.tuple([z.string().max(100)]).transform(([asset]) => asset));
 
-export type AssetBalance = z.input<typeof schema.AssetBalance>;
+export type AssetBalanceView = z.input<typeof schema.AssetBalance>;
 
 /** Every asset with an available or pending balance: USDC first, then by venue and asset. */
 export async function listBalances(
   db: D1Database,
   userId: string,
   page: PageQuery<string>,
-): Promise<Page<AssetBalance>> {
-  const rows = await listOwn(db, userId, {
+): Promise<Page<AssetBalanceView>> {
+  const rows = await readBalances(db, userId, {
     after: page.last_cursor?.position ?? "",
     limit: fetchCount(page),
   });
@@ -28,8 +28,8 @@ export async function listBalances(
   );
 }
 
-export function balanceView(asset: string, balance: Balance): AssetBalance {
-  return { ...assetView(asset), ...amounts(balance) };
+export function balanceView(asset: string, balance: Balance): AssetBalanceView {
+  return { ...assetViewOrUsdc(asset), ...amounts(balance) };
 }
 
 export function amounts({ available, pending, promised }: Balance) {

@@ -203,7 +203,11 @@ const LISTED = {
 };
 
 /** Withdrawals `w` of all users, newest first by the primary key, as ids contain their time. */
-export async function listWithdrawals(db: D1Database, conditions: readonly Expr[], limit: number) {
+export async function listAllWithdrawals(
+  db: D1Database,
+  conditions: readonly Expr[],
+  limit: number,
+) {
   const rows = await all<RowOf<typeof LISTED>>(
     db,
     sql`SELECT ${select(LISTED)} FROM withdrawals w WHERE ${and(conditions)}

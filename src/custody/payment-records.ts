@@ -82,7 +82,7 @@ export function readWithdrawal(text: string): WithdrawalRow {
 }
 
 /** Null for USDC. */
-export function assetView(asset: AssetKey) {
+export function assetViewOrUsdc(asset: AssetKey) {
   const token = readAssetKey(asset);
   return { venue_id: token?.venue ?? null, asset_id: token?.assetId ?? null };
 }
@@ -92,7 +92,7 @@ export function depositView(row: DepositRow) {
     deposit_id: readUuid(row.deposit_id),
     chain: row.chain,
     address: checksumAddress(row.address),
-    ...assetView(row.asset),
+    ...assetViewOrUsdc(row.asset),
     amount: toHex(BigInt(row.amount)),
     transaction_hash: hashView(row.transaction_hash),
     block_number: row.block_number,
@@ -110,7 +110,7 @@ export function withdrawalView(row: WithdrawalRow) {
     job_id: readUuid(row.job_id),
     client_withdrawal_id: row.client_withdrawal_id,
     chain: row.chain,
-    ...assetView(row.asset),
+    ...assetViewOrUsdc(row.asset),
     amount: toHex(BigInt(row.amount)),
     to_address: checksumAddress(row.to_address),
     status: row.status,

@@ -41,7 +41,7 @@ export async function readBalanceOfFees(db: D1Database): Promise<bigint> {
 }
 
 /** The user's assets with a balance, in the order of their keys, from the one after `after`. */
-export async function listBalances(
+export async function readBalances(
   db: D1Database,
   userId: string,
   page: { after: AssetKey; limit: number },

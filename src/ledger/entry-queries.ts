@@ -33,7 +33,18 @@
  * never go back, so a period is a range of transfers, found by bisection. No index is sorted by
  * amount, because the database keeps only the transfers since the last seal.
  */
-import { atom, blob, type Expr, expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
+import {
+  atom,
+  blob,
+  type Expr,
+  expr,
+  join,
+  MAX_NATIVE_UNITS,
+  raw,
+  type Sql,
+  sql,
+  uuid,
+} from "../platform/sql.ts";
 import { isIndexedCredit, reasonCode } from "./codes.ts";
 import {
   amountFits,
@@ -47,7 +58,7 @@ import {
 import { DELIVERED } from "./released.ts";
 
 /** A position above every entry_id: the page starts with the newest entry. */
-export const NEWEST = 2n ** 62n;
+export const NEWEST = MAX_NATIVE_UNITS;
 
 /**
  * The newest `limit` entries of the selected runs. With a filter on amounts, of the newest

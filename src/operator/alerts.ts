@@ -1,5 +1,5 @@
 import { and, desc, eq, gte, isNull, lt } from "drizzle-orm";
-import { REVIEWED_ALERTS, termsOf } from "../platform/alert-kinds.ts";
+import { REVIEWED_ALERTS, alertTermsOf } from "../platform/alert-kinds.ts";
 import { raiseAlert } from "../platform/alert.ts";
 import { closeAlerts } from "./audit-commands.ts";
 import { read } from "../platform/read.ts";
@@ -57,7 +57,7 @@ export async function list(context: OperatorContext): Promise<unknown> {
 
 /** The commands that the alert names. */
 function commandsOf({ kind, subject }: Pick<AlertRow, "kind" | "subject">) {
-  const terms = termsOf(kind);
+  const terms = alertTermsOf(kind);
   return {
     next: terms?.next(subject).join(" ") ?? null,
     close: terms?.close?.(subject).join(" ") ?? null,

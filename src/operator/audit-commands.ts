@@ -1,4 +1,4 @@
-import { auditRow, readEvents, recordBy } from "../audit/audit.ts";
+import { auditRow, readAuditEvents, recordBy } from "../audit/audit.ts";
 import type { PlainKind } from "../audit/event-kinds.ts";
 import { sealAudit } from "../audit/seal.ts";
 import { type AuditReport, verifyAudit } from "../audit/verify.ts";
@@ -79,7 +79,7 @@ export async function listAudit(context: OperatorContext): Promise<unknown> {
   if (userId !== undefined) conditions.push(expr`a.user_id = ${uuid(userId)}`);
   if (subject !== undefined) conditions.push(expr`a.subject_id = ${subject}`);
   if (since !== undefined) conditions.push(expr`a.at >= ${since}`);
-  const rows = await readEvents(
+  const rows = await readAuditEvents(
     db,
     sql`WHERE ${and(conditions)} ORDER BY a.audit_seq DESC LIMIT ${limit}`,
   );

@@ -1,8 +1,9 @@
 /** What the service owes, holds and earns. */
 import * as z from "zod";
-import { type AssetKey, USDC, venueOf } from "../assets/asset.ts";
+import { type AssetKey, USDC } from "../assets/asset.ts";
+import { venueOf } from "../platform/venues.ts";
 import { readCursor } from "../chain/chain-cursor.ts";
-import { assetView } from "../custody/payment-records.ts";
+import { assetViewOrUsdc } from "../custody/payment-records.ts";
 import { readBalanceOfFees } from "../ledger/balance.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, literal, type Sql, sql } from "../platform/sql.ts";
@@ -60,7 +61,7 @@ export async function liabilities(context: OperatorContext): Promise<Listed> {
       const earned = sum((owner) => owner === "fees");
       const losses = -sum((owner) => owner === "losses");
       return {
-        ...assetView(asset),
+        ...assetViewOrUsdc(asset),
         owed_to_users: hex(issued + losses - earned),
         fees: hex(earned),
         losses: hex(losses),
@@ -211,7 +212,7 @@ export async function holdings(context: OperatorContext): Promise<Listed> {
       const issued = BigInt(row.issued);
       return {
         chain: row.chain,
-        ...assetView(row.asset),
+        ...assetViewOrUsdc(row.asset),
         holdings: held === undefined ? null : hex(held),
         issued: hex(issued),
         surplus: held === undefined ? null : hex(held - issued),

@@ -5,10 +5,10 @@
 import { IN_FLIGHT } from "../assets/withdrawal-status.ts";
 import { OLDEST_UNSEALED } from "../archive/watch-sealer.ts";
 import { lastFinished } from "../reconcile/reconcile.ts";
-import { termsOf } from "../platform/alert-kinds.ts";
+import { alertTermsOf } from "../platform/alert-kinds.ts";
 import { NOW } from "../platform/commit.ts";
 import { config, type Config } from "../platform/config.ts";
-import { textOf } from "../platform/counts.ts";
+import { labelsText } from "../platform/counts.ts";
 import { near } from "../platform/near.ts";
 import { all, first, prepare, sql } from "../platform/sql.ts";
 import { limitBytes } from "../platform/storage.ts";
@@ -68,7 +68,7 @@ class Sheet {
   readonly levels: Record<string, Level> = {};
 
   set(name: Name, level: Level | undefined, labels: Readonly<Record<string, string>> = {}): void {
-    const text = textOf(labels);
+    const text = labelsText(labels);
     if (level !== undefined) this.levels[text === "" ? name : `${name}{${text}}`] = level;
   }
 }
@@ -146,7 +146,7 @@ async function measureDatabase(
   sheet.set("rfq_sealer_lag_seconds", (rows<{ age: number }>(2)[0]?.age ?? 0) / 1_000);
   const alerts = rows<Kept>(3);
   for (const { kind, n } of alerts)
-    sheet.set("rfq_alerts_open", n, { kind, urgency: termsOf(kind)?.urgency ?? "ticket" });
+    sheet.set("rfq_alerts_open", n, { kind, urgency: alertTermsOf(kind)?.urgency ?? "ticket" });
   const switches = rows<Kept>(4).map(({ kind }) => kind);
   for (const name of SWITCHES) sheet.set("rfq_switch", Number(switches.includes(name)), { name });
   const paused = new Set(rows<Kept>(5).map(({ kind }) => kind));

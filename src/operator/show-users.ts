@@ -10,7 +10,7 @@ import { listEntries } from "../custody/list-entries.ts";
 import { LedgerQuery } from "../custody/schemas.ts";
 import { ownUnfinishedWithdrawals } from "../custody/snapshot-custody.ts";
 import { listWithdrawalAddresses } from "../custody/withdrawal-addresses.ts";
-import { listBalances } from "../ledger/balance.ts";
+import { readBalances } from "../ledger/balance.ts";
 import {
   all,
   and,
@@ -66,7 +66,7 @@ export async function show(context: OperatorContext): Promise<unknown> {
     sql`SELECT ${select(USER)} FROM users u WHERE u.user_id = ${uuid(userId)}`,
   );
   if (row === undefined) throw new Error(`user ${userId} was just found`);
-  const balances = await listBalances(db, userId, { after: "", limit: MAX_SHOWN + 1 });
+  const balances = await readBalances(db, userId, { after: "", limit: MAX_SHOWN + 1 });
   const keys = await listApiKeys(db, userId, { limit: MAX_SHOWN + 1 });
   const open = await Promise.all(
     [...ownOpenRecords(userId), ownUnfinishedWithdrawals(userId)].map((part) => rowsOf(db, part)),

@@ -15,14 +15,14 @@ import {
   typed,
 } from "../platform/sql.ts";
 import {
-  PUBLIC,
+  PUBLIC_AUDIENCE,
   quoteColumns,
   type QuoteRow,
   quoteView,
   requestColumns,
   type RequestRow,
   requestView,
-  TRADE,
+  TAPE_TRADE,
   type TradeRow,
   tradeView,
 } from "../rfq/rfq-records.ts";
@@ -48,7 +48,7 @@ export async function requests(context: OperatorContext): Promise<unknown> {
   const status = oneOfOption(context, "status", REQUEST_STATUSES);
   const rows = await all<RequestRow & Owned>(
     context.env.DB,
-    sql`SELECT ${select({ ...requestColumns(PUBLIC), ...ownedBy("r.requester_id") })}
+    sql`SELECT ${select({ ...requestColumns(PUBLIC_AUDIENCE), ...ownedBy("r.requester_id") })}
       FROM requests r
       WHERE ${and([
         ...(await ofUserSince(context, { id: "r.request_id", users: ["r.requester_id"] })),
@@ -90,7 +90,7 @@ export async function matches(context: OperatorContext): Promise<unknown> {
   const of = await ofUserSince(context, { id: "m.match_id", users });
   const rows = await all<TradeRow & RowOf<typeof BOTH>>(
     context.env.DB,
-    sql`SELECT ${select({ ...TRADE, ...BOTH })} FROM matches m WHERE ${and(of)}
+    sql`SELECT ${select({ ...TAPE_TRADE, ...BOTH })} FROM matches m WHERE ${and(of)}
       ORDER BY m.match_id DESC LIMIT ${limitOption(context)}`,
   );
   const shown = rows.map((row) => ({
@@ -145,7 +145,7 @@ function inStatus(table: "r" | "q", status: string | undefined): Expr[] {
 
 /** Pauses a venue: rejects new requests and quotes, then cancels the open ones. */
 export async function pause(context: OperatorContext): Promise<unknown> {
-  const venue = venueOf(context);
+  const venue = servedVenue(context);
   await recordCommand(context, "venue_paused", venue);
   return {
     venue_id: venue,
@@ -155,12 +155,12 @@ export async function pause(context: OperatorContext): Promise<unknown> {
 }
 
 export async function resume(context: OperatorContext): Promise<unknown> {
-  const venue = venueOf(context);
+  const venue = servedVenue(context);
   await recordCommand(context, "venue_resumed", venue);
   return { venue_id: venue, paused: false, changed: await resumeVenue(context.env.DB, venue) };
 }
 
-function venueOf(context: OperatorContext): Venue {
+function servedVenue(context: OperatorContext): Venue {
   const venue = argument(context, "venue");
   checkVenues(context, [venue], "venue");
   return venue;

@@ -1,6 +1,6 @@
 import {
   AUDITED,
-  listWithdrawals,
+  listAllWithdrawals,
   recordWithdrawalCommand,
   setWithdrawalsPaused,
 } from "../custody/operator-commands.ts";
@@ -30,7 +30,7 @@ export async function list(context: OperatorContext): Promise<unknown> {
     ...(await ofUserSince(context, { id: "w.withdrawal_id", users: ["w.user_id"] })),
     ...(status === undefined ? [] : [expr`w.status = ${status}`]),
   ];
-  const rows = await listWithdrawals(context.env.DB, conditions, limitOption(context));
+  const rows = await listAllWithdrawals(context.env.DB, conditions, limitOption(context));
   // What a table of 100 columns shows comes first.
   return pageOf(
     context,
@@ -47,13 +47,13 @@ export async function list(context: OperatorContext): Promise<unknown> {
 /** Users choose their client ids, so one may name withdrawals of several users. */
 const MAX_SHOWN = 20;
 
-type Listed = Awaited<ReturnType<typeof listWithdrawals>>[number];
+type Listed = Awaited<ReturnType<typeof listAllWithdrawals>>[number];
 type Waits = { readonly cause: string; readonly next: string | null };
 
 /** Withdrawals by an id that a user or a block explorer names, and why each still waits. */
 export async function show(context: OperatorContext): Promise<unknown> {
   const { DB } = context.env;
-  const found = await listWithdrawals(DB, [conditionOf(context)], MAX_SHOWN);
+  const found = await listAllWithdrawals(DB, [conditionOf(context)], MAX_SHOWN);
   if (found.length === 0) throw problem("withdrawal_unknown", "There is no such withdrawal.");
   return Promise.all(
     found.map(async (withdrawal) => {

@@ -1,6 +1,6 @@
 /** Alerts in the forms that receivers take: ours, Events v2 of PagerDuty, and of Slack. */
 import { createHash } from "node:crypto";
-import { handbookOf, termsOf } from "../platform/alert-kinds.ts";
+import { handbookOf, alertTermsOf } from "../platform/alert-kinds.ts";
 import { commandText, type Deployed } from "../platform/command-text.ts";
 import type { Config } from "../platform/config.ts";
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
@@ -41,7 +41,7 @@ export function alertBody(settings: Receiver, event: AlertEvent, now: number): S
 
 function dataOf(settings: Deployed, event: AlertEvent) {
   const { kind, subject, detail, at, resolved_at, resolved } = event;
-  const terms = termsOf(kind);
+  const terms = alertTermsOf(kind);
   const commandOf = (words: readonly string[] | undefined) =>
     words === undefined ? null : commandText(settings, "operator", ...words);
   return {

@@ -3,7 +3,7 @@ import type { Config } from "../platform/config.ts";
 import { all, sql } from "../platform/sql.ts";
 import { now } from "../platform/time.ts";
 import { alertBody, type AlertEvent } from "./alert-body.ts";
-import { deliverLog, type Page } from "./deliver-log.ts";
+import { deliverLog, type LogPage } from "./deliver-log.ts";
 
 const PAGE = 50;
 
@@ -22,7 +22,7 @@ export function deliverAlerts(db: D1Database, settings: Config): Promise<boolean
 }
 
 /** D1 commits in turn, so no event appears below the cursor later. */
-async function readPage(db: D1Database, settings: Config, after: number): Promise<Page> {
+async function readPage(db: D1Database, settings: Config, after: number): Promise<LogPage> {
   const rows = await all<Omit<AlertEvent, "resolved"> & { resolved: number }>(
     db,
     sql`SELECT e.event_id, e.resolved, a.kind, a.subject, a.detail, a.at, a.resolved_at

@@ -16,7 +16,7 @@ const LATE_MS = 15 * 60_000;
 
 type Message = { readonly position: number; readonly post: Post };
 
-export type Page = {
+export type LogPage = {
   /** In the order of the log. Each is sent once the one before it has been accepted. */
   readonly messages: readonly Message[];
   /** The last position that was read, of a message or not. */
@@ -30,7 +30,7 @@ export type DeliveredLog = {
   readonly url: string;
   /** Where the first delivery begins, so that a new receiver does not get the whole history. */
   readonly start: Sql;
-  readonly read: (after: number) => Promise<Page>;
+  readonly read: (after: number) => Promise<LogPage>;
   /** Raised if the receiver has accepted nothing for a quarter of an hour. */
   readonly late: AlertKind;
 };

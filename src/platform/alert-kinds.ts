@@ -149,7 +149,7 @@ export type AlertKind = keyof typeof ALERTS;
 const TERMS: Readonly<Record<string, Terms>> = ALERTS;
 
 /** Undefined for a kind that an earlier release raised. */
-export function termsOf(kind: string): (Terms & Required<Pick<Terms, "next">>) | undefined {
+export function alertTermsOf(kind: string): (Terms & Required<Pick<Terms, "next">>) | undefined {
   const terms = TERMS[kind];
   if (terms === undefined) return undefined;
   const review = terms.closes === "review" ? { close: reviewOf(kind) } : {};

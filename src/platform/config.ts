@@ -1,6 +1,7 @@
 /** Settings and secrets. An invalid one fails the first request, before it can affect a balance. */
 import * as z from "zod";
 import { PLATFORM } from "./platform-limits.ts";
+import { MAX_NATIVE_UNITS } from "./sql.ts";
 import { MAX_VENUES, VENUE_ID } from "./venues.ts";
 import { checkTables, SettingsError } from "./check-settings.ts";
 import { isProtected, receiverUrl, WebhookSecrets } from "./receivers.ts";
@@ -105,7 +106,7 @@ const nativeUnits = (fallback: bigint) =>
     .regex(/^\d{1,19}$/)
     .default(String(fallback))
     .transform(BigInt)
-    .refine((units) => units <= 2n ** 62n, "must be at most 2^62");
+    .refine((units) => units <= MAX_NATIVE_UNITS, "must be at most 2^62");
 
 function itemsOf(list: string): string[] {
   return list.split(",").flatMap((item) => item.trim() || []);
@@ -222,7 +223,7 @@ export const Settings = z.object({
   STREAM_DAILY_TICKETS: integer(5_000, 1, 1_000_000),
   DEPOSIT_DAILY_ADDRESSES: integer(10, 1, 1_000),
   WITHDRAWAL_MIN_UNITS: nativeUnits(1_000_000n),
-  WITHDRAWAL_MAX_UNITS: nativeUnits(2n ** 62n),
+  WITHDRAWAL_MAX_UNITS: nativeUnits(MAX_NATIVE_UNITS),
   WITHDRAWAL_DAILY_COUNT: integer(100, 1, 100_000),
   /**
    * What operators' signatures and the audit log's seals name, so that they fit no other. It has no

@@ -41,7 +41,7 @@ export class Counts {
   #sentAt = Number.NEGATIVE_INFINITY;
 
   count(name: keyof typeof COUNTERS, labels: Labels): void {
-    this.#add(`${name}{${textOf(labels)}}`, 1);
+    this.#add(`${name}{${labelsText(labels)}}`, 1);
   }
 
   observe(name: keyof typeof DURATIONS, verb: string, ms: number): void {
@@ -87,10 +87,10 @@ export class Counts {
       sum += inBucket;
       const bound = BUCKETS_MS[index];
       const le = bound === undefined ? "+Inf" : String(bound / 1_000);
-      this.#add(`${name}_bucket{${textOf({ verb, le })}}`, sum);
+      this.#add(`${name}_bucket{${labelsText({ verb, le })}}`, sum);
     }
-    this.#add(`${name}_sum{${textOf({ verb })}}`, sumMs / 1_000);
-    this.#add(`${name}_count{${textOf({ verb })}}`, sum);
+    this.#add(`${name}_sum{${labelsText({ verb })}}`, sumMs / 1_000);
+    this.#add(`${name}_count{${labelsText({ verb })}}`, sum);
   }
 
   #add(series: string, by: number): void {
@@ -104,7 +104,7 @@ export class Counts {
 export const counts = new Counts();
 
 /** Labels as Prometheus writes them. */
-export function textOf(labels: Readonly<Record<string, string | undefined>>): string {
+export function labelsText(labels: Readonly<Record<string, string | undefined>>): string {
   let text = "";
   for (const name in labels)
     if (labels[name] !== undefined)

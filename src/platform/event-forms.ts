@@ -17,6 +17,7 @@
  */
 import { atom, type Columns, type Expr, expr, join, jsonArray, literal, raw, sql } from "./sql.ts";
 import type { Sql } from "./sql.ts";
+import { venueOf } from "./venues.ts";
 
 export type EventForm = {
   /** The types that are stored in this form, each with its code, which no other type has. */
@@ -133,7 +134,7 @@ function columnOfAsset(form: EventForm, name: "venue" | "asset_id"): Expr | unde
 /** An outcome token's key (`<venue>:<asset_id>`) in a column, as columns of an event. */
 export function storedAsset(column: string): Columns<"venue" | "asset_id"> {
   return {
-    venue: atom(`substr(${column}, 1, instr(${column}, ':') - 1)`),
+    venue: venueOf(column),
     asset_id: atom(
       `substr(hex(zeroblob(32)) || substr(${column}, instr(${column}, ':') + 3), -64)`,
     ),

@@ -26,7 +26,7 @@ export const KEPT = {
 type Window = keyof typeof KEPT;
 
 /** The age of the oldest row that a guard or a promise reads. */
-export const READ = {
+export const OLDEST_READ = {
   /** `hot_window_secs`: others' quotes on one's request are listed so long after they ended. */
   endedByOthers: { of: "ended", ms: HOUR },
   tape: { of: "matches", ms: DAY },
@@ -49,7 +49,7 @@ export const READ = {
  * When an idempotency key is free again: `READ.replayByKey` after the commit of its record. The id
  * was made before, by at most RFQ_COMMAND_MAX_WAIT_MS and MAX_CLOCK_LEAD_MS.
  */
-export const KEY_LIFE_MS = READ.replayByKey.ms + 120 * SECOND;
+export const KEY_LIFE_MS = OLDEST_READ.replayByKey.ms + 120 * SECOND;
 
 /** The windows of the archive. Tests and simulations shorten them by one divisor. */
 export type Windows = ReturnType<typeof windowsOf>;
@@ -58,7 +58,7 @@ export function windowsOf({ HOT_WINDOWS_DIVISOR: divisor }: { HOT_WINDOWS_DIVISO
   return {
     ended: KEPT.ended / divisor,
     matches: KEPT.matches / divisor,
-    tape: READ.tape.ms / divisor,
+    tape: OLDEST_READ.tape.ms / divisor,
     // No batch lasts longer, and events are kept longer than the groups that wrote them.
     commitGroups: Math.max(KEPT.commitGroups / divisor, 40 * SECOND),
     events: Math.max(KEPT.events / divisor, 60 * SECOND),

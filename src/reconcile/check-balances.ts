@@ -16,7 +16,7 @@ import {
   MAX_PER_CHUNK,
   placedWithin,
   scanName,
-  type Scan,
+  type ScanScope,
   within,
 } from "./check-journal.ts";
 import { DELIVERED } from "../ledger/released.ts";
@@ -187,7 +187,7 @@ const AHEAD = 2_000;
  * Compares the sums of the accounts that traded in a chunk of transfers with those at the
  * checkpoint and the matches since. An account that traded even later is compared with that chunk.
  */
-export function checkSums(db: D1Database, scan: Scan, chunk: Chunk): Promise<Difference[]> {
+export function checkSums(db: D1Database, scan: ScanScope, chunk: Chunk): Promise<Difference[]> {
   const upTo = chunk.upTo + AHEAD;
   return wrongTradeSums(
     db,

@@ -3,6 +3,7 @@ import { uuidTextOf } from "../audit/audit.ts";
 import { firstRunOf, groupOfRun } from "../platform/announce.ts";
 import { CUSTODY_FORMS } from "../custody/custody-events.ts";
 import { codesOf, eventColumn, kindsOf } from "../platform/event-forms.ts";
+import { venueOf } from "../platform/venues.ts";
 import { RFQ_FORMS } from "../rfq/rfq-event-forms.ts";
 import {
   all,
@@ -19,7 +20,7 @@ import {
 } from "../platform/sql.ts";
 import { checkEach, type Checks, type Chunk } from "./check-alone.ts";
 import type { Difference } from "./difference.ts";
-import { MAX_PER_CHUNK, placedWithin, type Scan, within } from "./check-journal.ts";
+import { MAX_PER_CHUNK, placedWithin, type ScanScope, within } from "./check-journal.ts";
 import { MATCHES_LEFT_BEFORE, RECORDS_LEFT_BEFORE } from "../ledger/released.ts";
 
 const KINDS = kindsOf(...RFQ_FORMS, ...CUSTODY_FORMS);
@@ -44,7 +45,7 @@ export async function checkEvents(db: D1Database, chunk: Chunk): Promise<Differe
 /** Checks that the events of streams reach from the first to the last number. */
 export async function checkStreams(
   db: D1Database,
-  scan: Scan,
+  scan: ScanScope,
   chunk: Chunk,
 ): Promise<Difference[]> {
   return (await all<GapRow>(db, brokenStreams(scan, chunk))).map(gap);
@@ -81,7 +82,7 @@ function gapsBefore(chunk: Chunk): Sql {
 }
 
 /** Counting reads every event, so only the full scan counts. A restore may leave older events. */
-function brokenStreams(scan: Scan, chunk: Chunk): Sql {
+function brokenStreams(scan: ScanScope, chunk: Chunk): Sql {
   const kept = sql`FROM event_runs r WHERE r.stream_id = s.stream_id AND r.last_seq >= s.first_seq`;
   const count =
     scan === "full"
@@ -152,7 +153,7 @@ const accountOf = (column: string) => `'account:' || ${uuidTextOf(column).text}`
 
 const booksOf = (table: string) => [
   `'book:' || ${table}.asset`,
-  `'venue:' || substr(${table}.asset, 1, instr(${table}.asset, ':') - 1)`,
+  `'venue:' || ${venueOf(`${table}.asset`).text}`,
 ];
 
 const REQUEST = {

@@ -9,7 +9,7 @@ import { ID_LAG_MS, ID_LEAD_MS } from "../platform/time.ts";
 import { idsFrom } from "../platform/uuid.ts";
 
 /** `recent` follows the newest rows, `full` starts from the first one (reconcile.ts). */
-export type Scan = "recent" | "full";
+export type ScanScope = "recent" | "full";
 
 /** Rows that are checked in turn, also without recent changes. The first follows the last. */
 export const TURNS = ["accounts", "streams", "rights", "addresses"] as const;
@@ -17,7 +17,7 @@ export const SCAN_KINDS = ["transfers", "groups", ...TURNS] as const;
 export type ScanKind = (typeof SCAN_KINDS)[number];
 
 /** The checkpoint's key. */
-export function scanName(scan: Scan, kind: ScanKind): string {
+export function scanName(scan: ScanScope, kind: ScanKind): string {
   return scan === "recent" ? kind : `full_${kind}`;
 }
 
@@ -41,7 +41,7 @@ export async function checkTransfers(db: D1Database, chunk: Chunk): Promise<Diff
 /** Checks that each entry continues its account's balance. `chunk` starts at the checkpoint. */
 export async function checkRunning(
   db: D1Database,
-  scan: Scan,
+  scan: ScanScope,
   chunk: Chunk,
 ): Promise<Difference[]> {
   const broken = await all<BrokenRow>(db, brokenBalances(scan, chunk));
@@ -108,7 +108,7 @@ type BrokenRow = AccountRow & {
 };
 
 /** Entries that do not continue their account's balance: the previous one or the checkpoint's. */
-function brokenBalances(scan: Scan, chunk: Chunk): Sql {
+function brokenBalances(scan: ScanScope, chunk: Chunk): Sql {
   return sql`SELECT e.entry_id, CAST(e.after AS TEXT) AS after,
       CAST(e.expected AS TEXT) AS expected, hex(a.owner) AS owner, a.kind, a.asset
     FROM (
@@ -123,7 +123,7 @@ function brokenBalances(scan: Scan, chunk: Chunk): Sql {
 }
 
 /** The chunk starts at the checkpoint, and none of it has been released since it was chosen. */
-export function isNext(scan: Scan, { after }: Chunk): Expr {
+export function isNext(scan: ScanScope, { after }: Chunk): Expr {
   return expr`(SELECT position FROM ledger_checkpoints
     WHERE scan = ${scanName(scan, "transfers")}) = ${after} AND ${DELIVERED} <= ${after}`;
 }
@@ -147,7 +147,11 @@ export function placedWithin(chunk: Chunk): Sql {
 }
 
 /** Moves the checkpoint past a chunk and stores the balances and sums that the chunk ends with. */
-export async function advanceTransferScan(db: D1Database, scan: Scan, chunk: Chunk): Promise<void> {
+export async function advanceTransferScan(
+  db: D1Database,
+  scan: ScanScope,
+  chunk: Chunk,
+): Promise<void> {
   const name = scanName(scan, "transfers");
   const store = sql`INSERT INTO checked_balances (scan, account_id, balance, traded, traded_usdc)
     SELECT ${name}, c.* FROM (${closingBalances(chunk)}) c WHERE ${isNext(scan, chunk)}
@@ -170,7 +174,7 @@ type TotalRow = {
 };
 
 /** Checks that the balances at the checkpoint sum to zero for each asset. */
-export async function checkTotals(db: D1Database, scan: Scan): Promise<Difference[]> {
+export async function checkTotals(db: D1Database, scan: ScanScope): Promise<Difference[]> {
   const totals = new Map<string, bigint>();
   const name = scanName(scan, "transfers");
   let start: number | undefined;

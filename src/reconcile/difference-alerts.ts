@@ -62,7 +62,7 @@ function subjectOf({ check, account, detail }: Difference): string {
 }
 
 /** Closes the differences of accounts that are right again. */
-export async function resolve(
+export async function resolveDifferences(
   db: D1Database,
   check: Check,
   accounts: readonly string[],

@@ -14,7 +14,12 @@ import { all, batch, expr, first, holds, listed, scalar, sql } from "../platform
 import { toWireTime, toWireTimeOrNull } from "../platform/time.ts";
 import { checkAlone } from "./check-alone.ts";
 import { type Difference, differencesIn } from "./difference.ts";
-import { openDifferences, report, reportStanding, resolve } from "./difference-alerts.ts";
+import {
+  openDifferences,
+  report,
+  reportStanding,
+  resolveDifferences,
+} from "./difference-alerts.ts";
 import { checkHoldings, type HoldingsAt, type Surplus } from "./check-holdings.ts";
 import { SCAN_KINDS, scanName, TURNS } from "./check-journal.ts";
 import { checkOverdue } from "./check-records.ts";
@@ -225,7 +230,7 @@ async function compareHoldings(
       const checked = await checkHoldings(db, chain, holdingsAt);
       block[chain] = checked.block;
       surplus.push(...checked.surplus);
-      await resolve(db, "holdings_short", checked.cleared);
+      await resolveDifferences(db, "holdings_short", checked.cleared);
       return checked.differences;
     });
     await report(db, differences);

@@ -1,5 +1,5 @@
 /** The sealer, which scans what it is about to seal if cron's reconciliation is behind. */
-import { Sealer as ArchiveSealer } from "../archive/sealer.ts";
+import { ArchiveSealer } from "../archive/sealer.ts";
 import { config } from "../platform/config.ts";
 import { scanRecent } from "./reconcile.ts";
 

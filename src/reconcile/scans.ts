@@ -30,7 +30,7 @@ import {
   checkRunning,
   checkTotals,
   checkTransfers,
-  type Scan,
+  type ScanScope,
   type ScanKind,
   scanName,
   TURNS,
@@ -64,7 +64,7 @@ type Scanned = {
   readonly check: (chunk: Chunk) => Promise<readonly Difference[]>;
 };
 
-function scansOf(db: D1Database, scan: Scan, keys: Keys): Readonly<Record<ScanKind, Scanned>> {
+function scansOf(db: D1Database, scan: ScanScope, keys: Keys): Readonly<Record<ScanKind, Scanned>> {
   const { macKeys } = keys;
   const each = (rows: Rows, checks: Checks) => (chunk: Chunk) =>
     checkEach({ db, rows, chunk }, checks);
@@ -144,7 +144,7 @@ function nextGroup(after: Expr): Sql {
  */
 export async function step(
   db: D1Database,
-  scan: Scan,
+  scan: ScanScope,
   kind: ScanKind,
   keys: Keys,
 ): Promise<boolean> {

@@ -24,7 +24,7 @@ import {
   type Accept,
   type AcceptPrice,
   type AcceptQuote,
-  recordOf,
+  recordNamedBy,
   refused,
   reject,
   type Result,
@@ -51,7 +51,7 @@ export const venueNotPaused = expr`NOT EXISTS (SELECT 1 FROM paused_venues p
   WHERE p.venue = ${REQUEST_VENUE})`;
 
 /** Over `quote_sides s`. */
-export const TRADE = { venue: atom("s.venue"), exposure: atom("s.given_amount") };
+export const TRADED_SIDE = { venue: atom("s.venue"), exposure: atom("s.given_amount") };
 
 /** Over `quote_sides s`. No side pays or receives more USDC. */
 const TRADED = {
@@ -112,7 +112,10 @@ export function acceptPreconditions(command: Accept, settings: Config, at: Expr)
       reject: ({ asset }) => venuePaused(readAssetKey(asset)?.venue ?? ""),
     },
     ...own.found,
-    ...withinLimits<Facts>(actor, TRADE, { at, required: ({ required }) => BigInt(required) }),
+    ...withinLimits<Facts>(actor, TRADED_SIDE, {
+      at,
+      required: ({ required }) => BigInt(required),
+    }),
     {
       expr: canPay(requester),
       reject: ({ required, available, given_asset }) =>
@@ -229,7 +232,7 @@ export function whyNotAccepted(command: Accept, settings: Config): Question<Resu
       given_asset: atom("s.given_asset"),
       required: atom("s.given_amount_text"),
       available: availableText(actor.userId, atom("s.given_asset")),
-      ...limitFacts(traderOf(actor), TRADE.venue),
+      ...limitFacts(traderOf(actor), TRADED_SIDE.venue),
       match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.request_id = r.request_id`,
     },
     apart: { ...actorFacts(actor), ...existingMatchFacts(command) },
@@ -240,7 +243,7 @@ export function whyNotAccepted(command: Accept, settings: Config): Question<Resu
             WHERE r.request_id = ${uuid(command.requestId)}`,
     // The record may be in the archive, but its match still serves a repeated accept.
     missing: ({ existing }) => {
-      const { kind, id } = recordOf(command);
+      const { kind, id } = recordNamedBy(command);
       return (
         existingMatch(command, existing) ?? reject(`${kind}_unknown`, `There is no ${kind} ${id}.`)
       );
@@ -257,7 +260,7 @@ function bestPrice(command: AcceptPrice): Expr {
 type ExistingMatchFacts = { readonly existing: string | null };
 
 function existingMatchFacts(command: Accept): Columns<"existing"> {
-  const { kind, id } = recordOf(command);
+  const { kind, id } = recordNamedBy(command);
   const user = uuid(command.actor.userId);
   return {
     existing: expr`SELECT ${jsonText(jsonObject(matchColumns(user)))} FROM matches m

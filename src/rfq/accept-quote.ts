@@ -6,8 +6,8 @@ import type { Config } from "../platform/config.ts";
 import { guardOf } from "../platform/preconditions.ts";
 import { atom, type Expr, join, raw, type Sql, sql, uuid } from "../platform/sql.ts";
 import { acceptPreconditions, wantedQuote, whyNotAccepted } from "./accept-preconditions.ts";
-import { type Accept, recordOf } from "./command.ts";
-import { hexId, type Operation } from "./book-operation.ts";
+import { type Accept, recordNamedBy } from "./command.ts";
+import { hexId, type BookOperation } from "./book-operation.ts";
 import { quotesOfTripped } from "./protection-record.ts";
 import { endedBy } from "./ended.ts";
 
@@ -19,14 +19,18 @@ import { endedBy } from "./ended.ts";
  * A damaged quote in another book must not make it fail either. So if a constraint refuses it, it
  * is tried again without the cancels of the maker's protection, which cron repeats (protection.ts).
  */
-export function acceptQuote(command: Accept, settings: Config, cancelsOthers = true): Operation {
+export function acceptQuote(
+  command: Accept,
+  settings: Config,
+  cancelsOthers = true,
+): BookOperation {
   const { actor, matchId } = command;
   const key = actor.credential.kind === "session" ? null : uuid(actor.credential.apiKeyId);
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
     makes: { kind: "match", id: matchId },
-    names: [recordOf(command).id],
+    names: [recordNamedBy(command).id],
     binding: true,
     ...(cancelsOthers ? { fallback: () => acceptQuote(command, settings, false) } : {}),
     statements: (group) =>

@@ -24,9 +24,9 @@ import {
   matchColumns,
   newQuoteColumns,
   newRequestColumns,
-  PUBLIC,
+  PUBLIC_AUDIENCE,
   REPLACED_BY,
-  TRADE,
+  TAPE_TRADE,
 } from "./rfq-records.ts";
 
 /** `made` are the records that the group can have made. Every group can end some. */
@@ -42,8 +42,8 @@ export function announceRfq(group: Group, made: Made = {}): Sql[] {
   );
 }
 
-const bookOf = (table: "r" | "m"): Expr => expr`'book:' || ${raw(`${table}.asset`)}`;
-const venueOf = (table: "r" | "m"): Expr =>
+const bookStreamOf = (table: "r" | "m"): Expr => expr`'book:' || ${raw(`${table}.asset`)}`;
+const venueStreamOf = (table: "r" | "m"): Expr =>
   expr`'venue:' || ${storedAsset(`${table}.asset`).venue}`;
 
 function requestsOpened(group: Group): Sql {
@@ -51,10 +51,10 @@ function requestsOpened(group: Group): Sql {
   const stored = { ...storedAsset("r.asset"), life_ms: expr`r.expires_at - r.opened_at` };
   const eventTo = (audience: Audience) =>
     storedEvent(REQUEST_OPENED, "request.opened", { ...newRequestColumns(audience), ...stored });
-  const toPublic = eventTo(PUBLIC);
+  const toPublic = eventTo(PUBLIC_AUDIENCE);
   const toOwner = eventTo({ kind: "user", userId: atom("r.requester_id") });
-  return sql`SELECT ${bookOf("r")} AS stream, ${toPublic}, r.request_id AS ord ${rows}
-    UNION ALL SELECT ${venueOf("r")}, ${toPublic}, r.request_id ${rows}
+  return sql`SELECT ${bookStreamOf("r")} AS stream, ${toPublic}, r.request_id AS ord ${rows}
+    UNION ALL SELECT ${venueStreamOf("r")}, ${toPublic}, r.request_id ${rows}
     UNION ALL SELECT r.requester_id, ${toOwner}, r.request_id ${rows}`;
 }
 
@@ -66,8 +66,8 @@ function requestsClosed(group: Group): Sql {
     ...columns,
     asset_id: storedAsset("r.asset").asset_id,
   });
-  return sql`SELECT ${bookOf("r")} AS stream, ${event}, r.request_id AS ord ${rows}
-    UNION ALL SELECT ${venueOf("r")}, ${toVenue}, r.request_id ${rows}
+  return sql`SELECT ${bookStreamOf("r")} AS stream, ${event}, r.request_id AS ord ${rows}
+    UNION ALL SELECT ${venueStreamOf("r")}, ${toVenue}, r.request_id ${rows}
     UNION ALL SELECT r.requester_id, ${event}, r.request_id ${rows}`;
 }
 
@@ -110,11 +110,11 @@ function matchesCreated(group: Group): Sql {
   const stored = storedAsset("m.asset");
   const matchOf = (userId: Expr) =>
     storedEvent(MATCH_CREATED, "match.created", { ...matchColumns(userId), ...stored });
-  const trade = storedEvent(TRADE_PRINTED, "trade.printed", { ...TRADE, ...stored });
+  const trade = storedEvent(TRADE_PRINTED, "trade.printed", { ...TAPE_TRADE, ...stored });
   return sql`SELECT m.requester_id AS stream, ${matchOf(atom("m.requester_id"))},
       m.match_id AS ord ${rows}
     UNION ALL SELECT m.maker_id, ${matchOf(atom("m.maker_id"))}, m.match_id ${rows}
-    UNION ALL SELECT ${bookOf("m")}, ${trade}, m.match_id ${rows}
-    UNION ALL SELECT ${venueOf("m")}, ${trade}, m.match_id ${rows}
+    UNION ALL SELECT ${bookStreamOf("m")}, ${trade}, m.match_id ${rows}
+    UNION ALL SELECT ${venueStreamOf("m")}, ${trade}, m.match_id ${rows}
     UNION ALL ${protectionsTripped(group)}`;
 }

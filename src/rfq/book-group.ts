@@ -11,9 +11,9 @@ import {
   type GroupEffects,
   type Made,
   madeBy,
-  type Operation,
+  type BookOperation,
   placedBy,
-  type RecordKind,
+  type MadeKind,
 } from "./book-operation.ts";
 
 export type GroupDone = {
@@ -34,7 +34,7 @@ type Expiry = { readonly due: readonly string[] | null } | "none";
 export async function commitOperations(
   db: D1Database,
   asset: string,
-  operations: readonly Operation[],
+  operations: readonly BookOperation[],
   expiry: Expiry = { due: null },
 ): Promise<GroupDone | NotCommitted> {
   const group = newGroup();
@@ -59,7 +59,7 @@ export async function commitOperations(
 /** What a book ends with these operations. */
 export function expiryScope(
   asset: string,
-  operations: readonly Operation[],
+  operations: readonly BookOperation[],
 ): Omit<ExpiryScope, "quoteIds"> {
   return { asset, userIds: [...new Set(operations.map((operation) => operation.userId))] };
 }
@@ -85,7 +85,7 @@ function reportOf(group: Group, asset: string, { made, due }: { made: Made; due:
 
 const RECORD_KINDS = ["request", "quote", "match", "standing"] as const;
 
-function madeRows(group: Group, made: Made, kind: RecordKind): Sql {
+function madeRows(group: Group, made: Made, kind: MadeKind): Sql {
   switch (kind) {
     case "request": {
       const columns = newRequestColumns({ kind: "user", userId: atom("r.requester_id") });
@@ -105,7 +105,7 @@ function madeRows(group: Group, made: Made, kind: RecordKind): Sql {
   }
 }
 
-type ReportRow = { readonly kind: RecordKind | "group" | "event"; readonly row: string };
+type ReportRow = { readonly kind: MadeKind | "group" | "event"; readonly row: string };
 type Placed = readonly [quoteId: string, openedAt: number, expiresAt: number];
 type GroupRow = {
   readonly due: number | null;

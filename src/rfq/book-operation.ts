@@ -23,14 +23,14 @@ export type PlacedQuote = { readonly opened_at: number; readonly expires_at: num
  * One command of a commit group. `statements` begins with the guard. Everything after it depends on
  * what the guard wrote, so an operation whose guard does not apply writes nothing.
  */
-export type Operation = {
+export type BookOperation = {
   readonly userId: string;
   /** When the service received the command, in Unix milliseconds by the clock of the Worker. */
   readonly receivedAt: number;
   /** A quote or an accept. It binds a price to an instant, so it stops while the clock is wrong. */
   readonly binding?: true;
   /** The record that it makes, whose events and report the group needs. */
-  readonly makes: { readonly kind: RecordKind; readonly id: string } | null;
+  readonly makes: { readonly kind: MadeKind; readonly id: string } | null;
   /** The records that the command names. Commands that name the same one keep their order. */
   readonly names: readonly string[];
   /** Set for an operation that shares its statements with all others of its kind in the group. */
@@ -38,7 +38,7 @@ export type Operation = {
   /** The request whose standing accept it may fulfil (standing-accept.ts). */
   readonly mayFulfil?: string;
   /** What replaces this operation if a constraint refuses it even alone. */
-  readonly fallback?: () => Operation;
+  readonly fallback?: () => BookOperation;
   statements(group: Group): readonly Sql[];
   /** The result, if the guard applied. */
   result(effects: GroupEffects): Result | undefined;
@@ -46,13 +46,13 @@ export type Operation = {
   rejection(): Question<Result>;
 };
 
-export type RecordKind = "request" | "quote" | "match" | "standing";
+export type MadeKind = "request" | "quote" | "match" | "standing";
 
 /** The ids of the records that a group can have made, by kind. */
-export type Made = Readonly<Partial<Record<RecordKind, readonly string[]>>>;
+export type Made = Readonly<Partial<Record<MadeKind, readonly string[]>>>;
 
-export function madeBy(operations: readonly Operation[]): Made {
-  const made: Partial<Record<RecordKind, string[]>> = {};
+export function madeBy(operations: readonly BookOperation[]): Made {
+  const made: Partial<Record<MadeKind, string[]>> = {};
   for (const { makes } of operations) if (makes !== null) (made[makes.kind] ??= []).push(makes.id);
   return made;
 }
@@ -72,8 +72,9 @@ type OperationKind = {
  * The statements of a group. Operations of one kind become one set, although others stand between
  * them. An operation never overtakes one of the same user, or one that names the same record.
  */
-export function composeOperations(group: Group, operations: readonly Operation[]): Sql[] {
-  const stages: { readonly kind: OperationKind | undefined; readonly members: Operation[] }[] = [];
+export function composeOperations(group: Group, operations: readonly BookOperation[]): Sql[] {
+  const stages: { readonly kind: OperationKind | undefined; readonly members: BookOperation[] }[] =
+    [];
   const latest = new Map<string, number>();
   for (const operation of operations) {
     const keys = [operation.userId, ...operation.names];

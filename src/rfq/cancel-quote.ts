@@ -4,7 +4,7 @@ import { boundColumns, columnsOf, type CommandRow, selectRows } from "../platfor
 import { questionOf } from "../platform/preconditions.ts";
 import { and, atom, type Columns, type Expr, expr, type Sql, sql, uuid } from "../platform/sql.ts";
 import { type CancelQuote, reject, type Result } from "./command.ts";
-import { hexId, type Operation } from "./book-operation.ts";
+import { hexId, type BookOperation } from "./book-operation.ts";
 import type { QuoteStatus } from "./statuses.ts";
 import {
   ACTOR_FIELDS,
@@ -23,7 +23,7 @@ const CANCEL_FIELDS = {
 } as const;
 type Field = keyof typeof CANCEL_FIELDS;
 
-export function cancelQuote(command: CancelQuote): Operation {
+export function cancelQuote(command: CancelQuote): BookOperation {
   const { actor, operationId, quoteId } = command;
   const row = {
     operation_id: operationId,

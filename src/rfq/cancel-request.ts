@@ -2,13 +2,13 @@ import { NOW } from "../platform/commit.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import { type Expr, expr, sql, uuid } from "../platform/sql.ts";
 import { type CancelRequest, reject, type Result } from "./command.ts";
-import { hexId, type Operation } from "./book-operation.ts";
+import { hexId, type BookOperation } from "./book-operation.ts";
 import { endedAs, endedBy } from "./ended.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import { actorMayWrite, cancelled, requestMatched } from "./rejections.ts";
 
 /** Cancels a request. Its open quotes are rejected in the same operation. */
-export function cancelRequest(command: CancelRequest): Operation {
+export function cancelRequest(command: CancelRequest): BookOperation {
   const { actor, operationId, requestId } = command;
   return {
     userId: actor.userId,

@@ -105,7 +105,7 @@ export type Command =
 
 export type Named = { readonly kind: "request" | "quote"; readonly id: string };
 
-export function recordOf(command: Exclude<Command, OpenRequest>): Named {
+export function recordNamedBy(command: Exclude<Command, OpenRequest>): Named {
   return command.op === "cancel_quote" || command.op === "accept"
     ? { kind: "quote", id: command.quoteId }
     : { kind: "request", id: command.requestId };

@@ -20,7 +20,7 @@ import { readDue, readOpenQuotes } from "./expire.ts";
 import { DueQuotes } from "./due-quotes.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { RejectionReader } from "./rejection-reader.ts";
-import { hexId, type Operation } from "./book-operation.ts";
+import { hexId, type BookOperation } from "./book-operation.ts";
 import { readStanding, type Standing, standingAccepts } from "./standing-accept.ts";
 
 export type CommitterSettings = {
@@ -43,7 +43,7 @@ export type CommitterSettings = {
 
 type Waiting = {
   readonly userId: string;
-  readonly operation: Operation;
+  readonly operation: BookOperation;
   readonly tries: number;
   readonly resolve: (result: Result) => void;
 };
@@ -94,7 +94,7 @@ export class GroupCommitter {
   }
 
   /** Those that are submitted in one turn share a batch, as far as it has room. */
-  submit(operation: Operation): Promise<Result> {
+  submit(operation: BookOperation): Promise<Result> {
     if (this.#waiting.size >= MAX_WAITING_COMMANDS) return Promise.resolve(UNAVAILABLE);
     const { userId } = operation;
     const { promise, resolve } = Promise.withResolvers<Result>();
@@ -197,9 +197,9 @@ export class GroupCommitter {
    * with all that a match ends. Undefined: they could not be read.
    */
   async #accepts(
-    operations: readonly Operation[],
+    operations: readonly BookOperation[],
     cancelsOthers: boolean,
-  ): Promise<readonly Operation[] | undefined> {
+  ): Promise<readonly BookOperation[] | undefined> {
     if (operations.every(({ mayFulfil }) => mayFulfil === undefined)) return [];
     const { asset, maxWaitMs } = this.#settings;
     try {

@@ -1,14 +1,14 @@
-import { venueOf } from "../assets/asset.ts";
+import { venueOf } from "../platform/venues.ts";
 import { NO_TEST } from "../archive/candles.ts";
 import { fetchCount, olderThan, type PageQuery, pageOf, type TimeId } from "../http/cursor.ts";
 import { NOW } from "../platform/commit.ts";
 import { all, type Expr, expr, readUuid, select, sql, TRUE } from "../platform/sql.ts";
-import { READ } from "../platform/windows.ts";
+import { OLDEST_READ } from "../platform/windows.ts";
 import type { BookFilter, Period } from "./examined-page.ts";
-import { TRADE, type TradeRow, tradeView } from "./rfq-records.ts";
+import { TAPE_TRADE, type TradeRow, tradeView } from "./rfq-records.ts";
 
 /** How far back the tape reaches. */
-export const TAPE_MS = READ.tape.ms;
+export const TAPE_MS = OLDEST_READ.tape.ms;
 
 /** Everyone's trades of the last 24 hours, newest first, without parties and test markets. */
 export async function listTrades(
@@ -21,7 +21,7 @@ export async function listTrades(
   const until = to === undefined ? TRUE : expr`m.at <= ${to}`;
   const rows = await all<TradeRow>(
     db,
-    sql`SELECT ${select(TRADE)} FROM matches m
+    sql`SELECT ${select(TAPE_TRADE)} FROM matches m
       WHERE ${inBook(book)} AND ${since} AND ${until} AND ${NO_TEST}
         AND ${olderThan(page, { at: "m.at", id: "m.match_id" })}
       ORDER BY m.at DESC, m.match_id DESC LIMIT ${fetchCount(page)}`,

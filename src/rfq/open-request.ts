@@ -14,7 +14,7 @@ import { toHex } from "../assets/amount.ts";
 import { type OpenRequest, refused, reject, type Result } from "./command.ts";
 import { type EarlierFacts, earlierFacts, keyIsUnused, keyRow } from "./idempotency.ts";
 import { saveWithRequest } from "./standing-accept.ts";
-import { hexId, type Operation } from "./book-operation.ts";
+import { hexId, type BookOperation } from "./book-operation.ts";
 import { actorFacts, type ActorFacts } from "../auth/may-write.ts";
 import {
   actorMayWrite,
@@ -27,7 +27,7 @@ import {
 import { limitFacts, type LimitFacts, traderOf, withinLimits } from "./trade-limits.ts";
 
 /** Opens a request. It reserves nothing, because an accept takes the requester's funds. */
-export function openRequest(command: OpenRequest, settings: Config): Operation {
+export function openRequest(command: OpenRequest, settings: Config): BookOperation {
   const { actor, requestId, asset } = command;
   const key = keyRow(command);
   return {

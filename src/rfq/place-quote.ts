@@ -28,7 +28,12 @@ import { timerFacts } from "./cancel-timer.ts";
 import { type PlaceQuote, reject } from "./command.ts";
 import { earlierFacts } from "./idempotency.ts";
 import { rangeFacts } from "./last-price.ts";
-import { type GroupEffects, hexId, type Operation, type PlacedQuote } from "./book-operation.ts";
+import {
+  type GroupEffects,
+  hexId,
+  type BookOperation,
+  type PlacedQuote,
+} from "./book-operation.ts";
 import { protectionFacts } from "./protection-record.ts";
 import { REQUEST_VENUE } from "./rejections.ts";
 import type { QuoteRow } from "./rfq-records.ts";
@@ -41,7 +46,7 @@ import {
   PRECONDITIONS,
   type Facts,
   type Given,
-  traderOf,
+  traderOfCommand,
   outbidBy,
   nextOpenBound,
 } from "./quote-preconditions.ts";
@@ -50,7 +55,7 @@ export function placeQuote(
   command: PlaceQuote,
   request: RequestTerms,
   settings: Config,
-): Operation {
+): BookOperation {
   const { actor, quoteId, requestId } = command;
   const terms = quoteTerms(command, request, settings);
   const given = { command, request, terms, settings };
@@ -84,7 +89,7 @@ export function placeQuote(
           replaced: replacedFact(bound),
           ...protectionFacts(actor.userId),
           ...timerFacts(actor),
-          ...limitFacts(traderOf(bound), REQUEST_VENUE),
+          ...limitFacts(traderOfCommand(bound), REQUEST_VENUE),
         },
         apart: {
           ...actorFacts(actor),

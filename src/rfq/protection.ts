@@ -12,7 +12,7 @@ import { PROTECTION_CHANGED } from "./rfq-event-forms.ts";
 import { Problem } from "../platform/problem.ts";
 import { all, type Expr, first, readUuid, select, type Sql, sql, uuid } from "../platform/sql.ts";
 import { toWireTimeOrNull } from "../platform/time.ts";
-import { READ } from "../platform/windows.ts";
+import { OLDEST_READ } from "../platform/windows.ts";
 import { announce } from "../platform/announce.ts";
 import { pushOrThrow } from "../streams/event-log.ts";
 import { pusherOf } from "../streams/notify.ts";
@@ -26,7 +26,7 @@ import {
 } from "./protection-record.ts";
 
 /** Seconds of the window and of the cooldown, at most. */
-export const MAX_WINDOW_SECS = READ.protection.ms / 1_000;
+export const MAX_WINDOW_SECS = OLDEST_READ.protection.ms / 1_000;
 export const MAX_COOLDOWN_SECS = 86_400;
 
 /** Null for no limit, and for a cooldown that only a reset ends. */

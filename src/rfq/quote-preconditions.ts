@@ -6,7 +6,8 @@ import { unavailable } from "../platform/problem.ts";
 import { atom, type Expr, expr, literal, type Sql, sql } from "../platform/sql.ts";
 import { ID_LEAD_MS, toWireTime } from "../platform/time.ts";
 import { type ActorFacts, rowCredential, rowMayWrite } from "../auth/may-write.ts";
-import { readAssetKey, venueOf } from "../assets/asset.ts";
+import { readAssetKey } from "../assets/asset.ts";
+import { venueOf } from "../platform/venues.ts";
 import { socketNotEnded } from "./cancel-on-disconnect.ts";
 import { cancelAfterPassed, type TimerFacts, timerNotPassed } from "./cancel-timer.ts";
 import { type PlaceQuote, refused, reject, type Result } from "./command.ts";
@@ -80,7 +81,7 @@ type QuotePrecondition = {
   readonly reject: (facts: Facts, given: Given) => Result | undefined;
 };
 
-export function traderOf(c: CommandColumns) {
+export function traderOfCommand(c: CommandColumns) {
   return { user: c.maker_id, key: c.api_key_id, replaces: c.replaces };
 }
 
@@ -179,15 +180,15 @@ export const PRECONDITIONS: readonly QuotePrecondition[] = [
       tooManyOpen("The request has", MAX_OPEN_QUOTES_PER_SIDE, " of this side, none of them worse"),
   },
   {
-    expr: (c) => sessionAllowed(traderOf(c), c.at),
+    expr: (c) => sessionAllowed(traderOfCommand(c), c.at),
     reject: (_, { command }) => sessionRejected(command.actor),
   },
   {
-    expr: (c) => keyAllows(traderOf(c), { venue: REQUEST_VENUE, exposure: c.reserve }, c.at),
+    expr: (c) => keyAllows(traderOfCommand(c), { venue: REQUEST_VENUE, exposure: c.reserve }, c.at),
     reject: (facts, { terms }) => keyLimit(facts, terms.reserve),
   },
   {
-    expr: (c) => accountAllows(traderOf(c), c.reserve, c.at),
+    expr: (c) => accountAllows(traderOfCommand(c), c.reserve, c.at),
     reject: (facts, { terms }) => accountLimit(facts, terms.reserve),
   },
   {

@@ -8,7 +8,7 @@ import { publicId } from "../platform/uuid.ts";
 import type { Accept, OpenRequest, PlaceQuote, Sent } from "./command.ts";
 import { lessFee } from "./trade-terms.ts";
 import type { AcceptBody, QuoteBody, quotesBody, RequestBody } from "./schemas.ts";
-import { type QuoteTerms, type RequestTerms, termsText } from "./terms-text.ts";
+import { type QuoteKeyTerms, type RequestKeyTerms, termsText } from "./terms-text.ts";
 
 export function openRequestOf(
   body: z.output<typeof RequestBody>,
@@ -18,7 +18,7 @@ export function openRequestOf(
 ): OpenRequest {
   const { accept_price: price, side, usdc_amount: usdc } = body;
   const acceptSide = body.accept_side ?? (side === "TwoWay" ? undefined : side);
-  const terms: RequestTerms = {
+  const terms: RequestKeyTerms = {
     asset: assetKey({ venue: body.venue_id, assetId: body.asset_id }),
     amount: body.amount?.toString() ?? null,
     usdcAmount: body.usdc_amount?.toString() ?? null,
@@ -44,7 +44,7 @@ export function openRequestOf(
   };
 }
 
-function keyed(key: string | undefined, terms: RequestTerms | QuoteTerms) {
+function keyed(key: string | undefined, terms: RequestKeyTerms | QuoteKeyTerms) {
   return key === undefined ? {} : { idempotency: { key, terms: termsText(terms) } };
 }
 
@@ -81,7 +81,7 @@ export function placeQuoteOf(
   sent: Sent,
   idempotencyKey: string | undefined,
 ): PlaceQuote {
-  const terms: QuoteTerms = {
+  const terms: QuoteKeyTerms = {
     requestId: body.request_id,
     price: body.price,
     side: body.side ?? null,

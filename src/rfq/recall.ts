@@ -7,7 +7,14 @@ import { Problem, unavailable } from "../platform/problem.ts";
 import { now } from "../platform/time.ts";
 import { instantOf } from "../platform/uuid.ts";
 import { windowsOf } from "../platform/windows.ts";
-import { type Accept, type Command, recordOf, refused, reject, type Result } from "./command.ts";
+import {
+  type Accept,
+  type Command,
+  recordNamedBy,
+  refused,
+  reject,
+  type Result,
+} from "./command.ts";
 import { isWithin } from "./price-limit.ts";
 import { cancelled, quoteNotOpen, requestMatched } from "./rejections.ts";
 import { matchRow, quoteRow, requestRow } from "./sealed-rows.ts";
@@ -31,7 +38,7 @@ export async function recall(
     if (result.ok || !UNKNOWN.has(result.problem.code) || command.op === "open_request")
       return result;
     // The id of a record has its time. A young one has not moved to the archive.
-    if (instantOf(recordOf(command).id) >= now() - windowsOf(settings).ended) return result;
+    if (instantOf(recordNamedBy(command).id) >= now() - windowsOf(settings).ended) return result;
     return (await recallUnknown(archive, command, result.problem.code)) ?? result;
   } catch (error) {
     if (error instanceof Problem) return refused(error);
@@ -63,7 +70,7 @@ async function recallUnknown(
 
 async function recallMatch(archive: RecordArchive, command: Accept): Promise<Result | undefined> {
   const { userId } = command.actor;
-  const { kind, id } = recordOf(command);
+  const { kind, id } = recordNamedBy(command);
   const match = await findCold(archive, userId, { kind: "matches", by: `${kind}_id`, id });
   if (match === undefined) return undefined;
   const row = matchRow(match, userId);

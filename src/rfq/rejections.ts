@@ -1,5 +1,5 @@
 /** Rejections and preconditions that several verbs share. */
-import { venueOf } from "../assets/asset.ts";
+import { venueOf } from "../platform/venues.ts";
 import { toHex } from "../assets/amount.ts";
 import type { RequestSide, Side } from "../assets/asset-fields.ts";
 import { type ActorFacts, actorRejectionOf, mayWrite } from "../auth/may-write.ts";

@@ -26,7 +26,7 @@ import { tooManyInFlight } from "./rejections.ts";
 import { readTerms, type RequestTerms, termsOf } from "./request-terms.ts";
 import { GroupCommitter } from "./group-committer.ts";
 import { openRequestsSnapshot } from "./snapshot-rfq.ts";
-import type { Operation } from "./book-operation.ts";
+import type { BookOperation } from "./book-operation.ts";
 import { setAcceptPrice } from "./standing-accept.ts";
 import { alertClockAhead } from "./watch-clock.ts";
 
@@ -162,7 +162,7 @@ export class RfqBook extends StreamObject {
     return Promise.all(placed);
   }
 
-  #operation(command: Exclude<Command, PlaceQuote>): Operation | undefined {
+  #operation(command: Exclude<Command, PlaceQuote>): BookOperation | undefined {
     switch (command.op) {
       case "open_request":
         return openRequest(command, this.#settings);

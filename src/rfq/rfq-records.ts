@@ -23,7 +23,7 @@ import type { CloseReason, QuoteStatus, RequestStatus } from "./statuses.ts";
 export type Audience =
   | { readonly kind: "public" }
   | { readonly kind: "user"; readonly userId: Expr };
-export const PUBLIC: Audience = { kind: "public" };
+export const PUBLIC_AUDIENCE: Audience = { kind: "public" };
 export const reader = (userId: string): Audience => ({ kind: "user", userId: uuid(userId) });
 
 /** A row crosses Durable Object calls, of which one side may lack a new column. */
@@ -199,7 +199,7 @@ export function matchColumns(userId: Expr) {
   const ofReader = <Value>(ofMaker: string, ofRequester: string): Typed<Value> =>
     expr`iif(m.maker_id = ${userId}, ${raw(ofMaker)}, ${raw(ofRequester)})`;
   return {
-    ...TRADE,
+    ...TAPE_TRADE,
     request_id: typed<string>("hex(m.request_id)"),
     quote_id: typed<string>("hex(m.quote_id)"),
     fee: ofReader<string>("CAST(m.maker_fee AS TEXT)", "CAST(m.taker_fee AS TEXT)"),
@@ -226,7 +226,7 @@ export function matchView(row: MatchRow) {
 }
 
 /** A trade of the tape: a match without its parties and fees. */
-export const TRADE = {
+export const TAPE_TRADE = {
   match_id: typed<string>("hex(m.match_id)"),
   asset: typed<string>("m.asset"),
   side: typed<Side>("m.side"),
@@ -236,7 +236,7 @@ export const TRADE = {
   at: typed<number>("m.at"),
 };
 
-export type TradeRow = RowOf<typeof TRADE>;
+export type TradeRow = RowOf<typeof TAPE_TRADE>;
 
 export function tradeView(row: TradeRow) {
   return {

@@ -4,7 +4,7 @@ import { and, sql, select, uuid } from "../platform/sql.ts";
 import type { Snapshot, SnapshotPart } from "../streams/replay.ts";
 import { inBook } from "./examined-page.ts";
 import {
-  PUBLIC,
+  PUBLIC_AUDIENCE,
   quoteColumns,
   type QuoteRow,
   quoteView,
@@ -20,7 +20,7 @@ export function openRequestsSnapshot(stream: string): Snapshot {
   return [
     {
       name: "requests",
-      statement: sql`SELECT ${select(requestColumns(PUBLIC))} FROM requests r
+      statement: sql`SELECT ${select(requestColumns(PUBLIC_AUDIENCE))} FROM requests r
         WHERE r.status = 'open' AND ${and(inBook("r.asset", { venue, assetId }))}
           AND +r.expires_at > ${NOW}
         ORDER BY r.asset, r.opened_at, r.request_id`,

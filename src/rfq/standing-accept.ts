@@ -33,9 +33,9 @@ import {
 } from "../platform/sql.ts";
 import { now } from "../platform/time.ts";
 import { publicId } from "../platform/uuid.ts";
-import { balancesHold, canPay, TRADE, venueNotPaused } from "./accept-preconditions.ts";
+import { balancesHold, canPay, TRADED_SIDE, venueNotPaused } from "./accept-preconditions.ts";
 import { acceptStatements } from "./accept-quote.ts";
-import { hexId, type Made, type Operation } from "./book-operation.ts";
+import { hexId, type Made, type BookOperation } from "./book-operation.ts";
 import {
   type AcceptLimit,
   type OpenRequest,
@@ -79,7 +79,7 @@ function saved(
 }
 
 /** Sets, changes or removes the price while the request is open. */
-export function setAcceptPrice(command: SetAcceptPrice, settings: Config): Operation {
+export function setAcceptPrice(command: SetAcceptPrice, settings: Config): BookOperation {
   const { actor, operationId, requestId, price } = command;
   const { side } = limitOf({ ...command, price: price ?? 0 });
   const checks = (at: Expr) => preconditions(command, side, settings, at);
@@ -174,10 +174,10 @@ function preconditions(
  * `standing` is what the book knows: the guards decide.
  */
 export function standingAccepts(
-  operations: readonly Operation[],
+  operations: readonly BookOperation[],
   standing: Standing,
   settings: Accepting,
-): Operation[] {
+): BookOperation[] {
   const requests = new Map<string, string>();
   for (const { mayFulfil: id, makes, userId } of operations) {
     if (id === undefined) continue;
@@ -189,7 +189,7 @@ export function standingAccepts(
 
 type Accepting = Pick<Config, "RFQ_COMMAND_MAX_WAIT_MS"> & { readonly cancelsOthers: boolean };
 
-function standingAccept(requestId: string, userId: string, settings: Accepting): Operation {
+function standingAccept(requestId: string, userId: string, settings: Accepting): BookOperation {
   const [receivedAt, matchId] = [now(), publicId()];
   const of = (column: string) =>
     expr`SELECT ${raw(column)} FROM standing_accepts WHERE request_id = ${uuid(requestId)}`;
@@ -241,8 +241,8 @@ const GROUP_AT = atom("g.at");
 const GRANTS: readonly (readonly [reason: string, grant: Expr])[] = [
   ["credential_ended", rowMayWrite(REQUESTER, columnsOf(ACTOR_FIELDS, "a"), GROUP_AT)],
   ["credential_ended", sessionAllowed(TRADER, GROUP_AT)],
-  ["key_limit", keyAllows(TRADER, TRADE, GROUP_AT)],
-  ["account_limit", accountAllows(TRADER, TRADE.exposure, GROUP_AT)],
+  ["key_limit", keyAllows(TRADER, TRADED_SIDE, GROUP_AT)],
+  ["account_limit", accountAllows(TRADER, TRADED_SIDE.exposure, GROUP_AT)],
   ["insufficient_funds", canPay(REQUESTER)],
   ["balance_limit", balancesHold],
 ];

@@ -6,7 +6,7 @@ import {
   type Command,
   type Named,
   type PlaceQuote,
-  recordOf,
+  recordNamedBy,
   refused,
   reject,
 } from "./command.ts";
@@ -46,7 +46,7 @@ async function sendToBook(env: Env, command: Command, own: Book | undefined): Pr
     asset = command.asset;
     rememberBook(command.requestId, asset);
   } else {
-    const { kind, id } = recordOf(command);
+    const { kind, id } = recordNamedBy(command);
     try {
       asset = (await booksOf(env.DB, kind, [id])).get(id);
     } catch (error) {

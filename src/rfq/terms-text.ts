@@ -9,13 +9,13 @@ import type { OpenRequest, PlaceQuote, Sent } from "./command.ts";
 
 /** Who sent it when, the id that the service made, and the deadline (contract.md section 5). */
 type NotTerms = keyof Sent | "op" | "idempotency" | "notAfter";
-export type RequestTerms = Required<Omit<OpenRequest, NotTerms | "requestId">>;
-export type QuoteTerms = Required<Omit<PlaceQuote, NotTerms | "quoteId">>;
+export type RequestKeyTerms = Required<Omit<OpenRequest, NotTerms | "requestId">>;
+export type QuoteKeyTerms = Required<Omit<PlaceQuote, NotTerms | "quoteId">>;
 
 /**
  * The order is that of the stored texts, so the members keep theirs and new terms come last. One
  * that is absent is left out, so that texts of commands without it stay as they were.
  */
-export function termsText(terms: RequestTerms | QuoteTerms): string {
+export function termsText(terms: RequestKeyTerms | QuoteKeyTerms): string {
   return JSON.stringify(Object.values(terms).filter((value) => value !== undefined));
 }

@@ -1,7 +1,7 @@
 /** Limits of a key and of the policy. Both are in the guard, so no two trades use the same part. */
 import { toHex } from "../assets/amount.ts";
 import { sumText, usedByKey, usedByUser } from "../auth/exposure.ts";
-import { readLimits } from "../auth/key-limits.ts";
+import { readKeyLimits } from "../auth/key-limits.ts";
 import { scopeMissing } from "../auth/scope.ts";
 import { effectivePolicy, sessionsMayTrade } from "../auth/policy.ts";
 import type { Actor } from "../platform/actor.ts";
@@ -111,7 +111,7 @@ export function keyLimit({ key_limits: facts }: LimitFacts, required: bigint): R
   if (facts === null) return undefined;
   // Safe cast: `limitFacts` selects these members.
   const key = JSON.parse(facts) as { limits: string; used: string; venue: string };
-  const { venues, maxUsdcPerTrade: perTrade, maxUsdcPerDay: perDay } = readLimits(key.limits);
+  const { venues, maxUsdcPerTrade: perTrade, maxUsdcPerDay: perDay } = readKeyLimits(key.limits);
   const used = BigInt(key.used);
   if (venues !== null && !venues.some((allowed) => allowed === key.venue))
     return reject("key_limit", `The API key may not trade on ${key.venue}.`, {

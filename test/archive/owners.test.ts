@@ -11,7 +11,7 @@ import { command, commitCommand } from "../support/market.ts";
 import type { TestUser } from "../support/users.ts";
 import { mendOwners } from "../../src/archive/check-owners.ts";
 import { nextEpoch } from "../../src/archive/sealer-memory.ts";
-import { readState } from "../../src/archive/seal-round.ts";
+import { readDatabaseState } from "../../src/archive/seal-round.ts";
 import { verifyJournal } from "../../scripts/operator/verify-database.ts";
 import { all, raw, type Sql, sql } from "../../src/platform/sql.ts";
 import { settings } from "../support/http.ts";
@@ -196,7 +196,7 @@ it("follows a database that was restored, in a new epoch", async () => {
       sql`DROP TABLE ${raw(`kept_${table}`)}`,
     ]);
   expect(await sealing.round()).toMatchObject({ status: "restored" });
-  sealing.memory = nextEpoch(sealing.memory, await readState(db));
+  sealing.memory = nextEpoch(sealing.memory, await readDatabaseState(db));
   expect(await sealing.round()).toMatchObject({ status: "sealed" });
   expect(await verified()).toMatchObject({ ok: true });
 });

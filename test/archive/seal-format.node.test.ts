@@ -8,7 +8,7 @@ import {
   GENESIS,
   hasMark,
   marksOf,
-  type Block,
+  type FooterBlock,
   readFooter,
   SealDiffers,
   sha256,
@@ -118,7 +118,7 @@ const ROW = {
 };
 
 /** An object with one block of this content, and the hash that somebody has stored for it. */
-function objectWith(json: string, stated: Partial<Block> = {}, lengths?: string) {
+function objectWith(json: string, stated: Partial<FooterBlock> = {}, lengths?: string) {
   const stored = compress(json);
   const { footer } = encodeSeal({ ...EMPTY, transfers: [ROW] });
   const [sample] = footer.blocks.filter(({ owner }) => owner === OWNER);

@@ -6,7 +6,7 @@ import { encodeSeal, type Seal } from "../../src/archive/seal-format.ts";
 import { compress, decompress } from "../../src/archive/compress.ts";
 import { chooseRange } from "../../src/archive/choose-range.ts";
 import { readRange } from "../../src/archive/read-range.ts";
-import { readState } from "../../src/archive/seal-round.ts";
+import { readDatabaseState } from "../../src/archive/seal-round.ts";
 import { lastSeals, type SealRow } from "../../src/archive/seal-row.ts";
 import { putIfAbsent, readSeal } from "../../src/archive/seal-store.ts";
 import type { Sealer } from "../../src/reconcile/scanning-sealer.ts";
@@ -387,7 +387,7 @@ it("halts on a database that is behind, and continues in a new epoch", async () 
   expect(await sealing.round()).toMatchObject({ status: "restored" });
   sealing.memory = { ...memory, highest: memory.highest + 1 };
   expect(await sealing.round()).toMatchObject({ status: "restored" });
-  sealing.memory = nextEpoch(sealing.memory, await readState(db));
+  sealing.memory = nextEpoch(sealing.memory, await readDatabaseState(db));
   await journal.trade();
   await journal.scanned();
   expect(await sealing.round()).toMatchObject({

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { readCommand } from "../../scripts/deploy/wrangler-command.ts";
 import { parseCommand } from "../../scripts/operator/commands.ts";
-import { ALERTS, termsOf } from "../../src/platform/alert-kinds.ts";
+import { ALERTS, alertTermsOf } from "../../src/platform/alert-kinds.ts";
 import { commandText } from "../../src/platform/command-text.ts";
 import { printedCommands } from "./printed-commands.ts";
 
@@ -36,7 +36,7 @@ describe.each(commands)("$document: $text", ({ document, script, words }) => {
 });
 
 it.each(Object.keys(ALERTS))("the next command of %s names the deployment", (kind) => {
-  const words = termsOf(kind)?.next("local") ?? [];
+  const words = alertTermsOf(kind)?.next("local") ?? [];
   const [, , , , ...given] = commandText({ DEPLOY_ENV: "acme" }, "operator", ...words).split(" ");
   expect(parseCommand(given)).toMatchObject({ env: "acme" });
 });

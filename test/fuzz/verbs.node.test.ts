@@ -5,7 +5,7 @@ import { type Caller, Ids, nextCode } from "../../scripts/fuzz/callers.ts";
 import { drawKind, makeCase, makeFrame } from "../../scripts/fuzz/cases.ts";
 import { readOperations, readSocketCommands, readTags } from "../../scripts/fuzz/operations.ts";
 import { fieldsWithoutSource, type Scene } from "../../scripts/fuzz/values.ts";
-import { Dice } from "../../scripts/soak/dice.ts";
+import { Dice } from "../../scripts/stack/dice.ts";
 import { routesOf, readDescription } from "../support/node/client-calls.ts";
 import { readStreamDescription } from "../support/node/descriptions.ts";
 

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { type CommandName, COMMANDS as OPERATORS, isRead } from "../../src/operator/commands.ts";
-import { type AlertKind, termsOf } from "../../src/platform/alert-kinds.ts";
+import { type AlertKind, alertTermsOf } from "../../src/platform/alert-kinds.ts";
 
 // Safe cast: these are the keys of the table.
 const COMMANDS = Object.keys(OPERATORS) as CommandName[];
@@ -66,7 +66,7 @@ const begins = (words: readonly string[], name: string) =>
 it("names a next command that only reads, and no reason in the one that closes", () => {
   for (const kind of Object.keys(CAUSED_BY))
     for (const subject of ["local", "local:5"]) {
-      const { next, close } = termsOf(kind) ?? {};
+      const { next, close } = alertTermsOf(kind) ?? {};
       expect(isReading(next?.(subject) ?? []), kind).toBe(true);
       const reason = (close?.(subject) ?? []).findIndex((word) => /^--re(ason|solve)$/.test(word));
       expect([-1, (close?.(subject).length ?? 0) - 1], kind).toContain(reason);

@@ -7,7 +7,7 @@ import { atom, checkLimits, jsonArray, prepare, sql } from "../../src/platform/s
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import { acceptQuote } from "../../src/rfq/accept-quote.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
-import type { Operation } from "../../src/rfq/book-operation.ts";
+import type { BookOperation } from "../../src/rfq/book-operation.ts";
 import { placeQuote } from "../../src/rfq/place-quote.ts";
 import { RecordingDatabase } from "../support/node/recording-database.ts";
 import { testSettings } from "../support/settings.ts";
@@ -59,7 +59,7 @@ const sent = () => ({
   notAfter: 1_764_551_331_000,
   socketId: uuidv7(),
 });
-const largestQuote = (): Operation => {
+const largestQuote = (): BookOperation => {
   const terms = placeQuoteTerms({ requestId: uuidv7(), label: LONGEST, replaces: uuidv7() });
   const idempotency = { key: LONGEST, terms: JSON.stringify(terms) };
   return placeQuote(
@@ -68,11 +68,11 @@ const largestQuote = (): Operation => {
     settings,
   );
 };
-const anAccept = (): Operation =>
+const anAccept = (): BookOperation =>
   acceptQuote({ op: "accept", ...sent(), matchId: uuidv7(), quoteId: uuidv7() }, settings);
 
 // As the group committer takes them: an accept weighs as much as four quotes.
-it.each<[name: string, count: number, make: () => Operation, statements: number]>([
+it.each<[name: string, count: number, make: () => BookOperation, statements: number]>([
   ["256 quotes with the longest texts", 256, largestQuote, 20],
   ["64 accepts", 64, anAccept, 700],
 ])("a group of %s is within the limits of D1", async (_, count, make, most) => {

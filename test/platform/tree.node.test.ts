@@ -14,6 +14,20 @@ it("gives each file a name of its own", () => {
   expect(new Set(twice)).toEqual(new Set(IN_EVERY_ROOM));
 });
 
+/** Functions of operator commands are named by their verb, as their files are by their noun. */
+const VERBS = ["close", "list", "reject", "resume", "show"];
+
+it("exports each name from one file", () => {
+  const files = new Map<string, Set<string>>();
+  for (const file of FILES)
+    for (const [, name = ""] of readFileSync(file, "utf8").matchAll(
+      /^export (?:abstract )?(?:async )?(?:class|const|function\*?|let|type) (\w+)/gm,
+    ))
+      files.set(name, (files.get(name) ?? new Set()).add(file));
+  const several = [...files].filter(([, places]) => places.size > 1);
+  expect(several.map(([name]) => name).toSorted()).toEqual(VERBS);
+});
+
 it.each([
   ["inserts into the journal", /INSERT( OR \w+)? INTO (transfers|accounts)\b/, ["ledger/post.ts"]],
   ["changes the journal", /UPDATE( OR \w+)? (transfers|accounts)\b/, []],

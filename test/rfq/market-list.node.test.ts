@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Market } from "../../src/rfq/markets/market.ts";
-import { inOrder, type MarketQuery, pageOfMarkets } from "../../src/rfq/markets/market-list.ts";
+import { byTitle, type MarketQuery, pageOfMarkets } from "../../src/rfq/markets/market-list.ts";
 
 const NOW = 1_764_551_353_797;
 
@@ -34,7 +34,7 @@ const markets = fc
   .map((list) => [...new Map(list.map((one) => [one.asset, one])).values()])
   .map((list) => ({
     byAsset: new Map(list.map((one) => [one.asset, one])),
-    sorted: list.toSorted(inOrder),
+    sorted: list.toSorted(byTitle),
   }));
 
 function every(known: Parameters<typeof pageOfMarkets>[0], query: MarketQuery) {

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { newGroup } from "../../src/platform/commit.ts";
 import { raw } from "../../src/platform/sql.ts";
-import { composeOperations, type Operation } from "../../src/rfq/book-operation.ts";
+import { composeOperations, type BookOperation } from "../../src/rfq/book-operation.ts";
 
 /** Two kinds of set. Each set is one statement, which lists its members. */
 const [PLACE, CANCEL] = ["place", "cancel"].map((word) => ({
@@ -17,7 +17,7 @@ type Sketch = readonly [
   names?: string,
 ];
 
-const operation = ([kind, id, userId, named = id]: Sketch): Operation => {
+const operation = ([kind, id, userId, named = id]: Sketch): BookOperation => {
   const set = { place: PLACE, cancel: CANCEL, accept: undefined }[kind];
   return {
     userId,

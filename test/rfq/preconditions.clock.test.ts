@@ -6,7 +6,7 @@ import { config } from "../../src/platform/config.ts";
 import { first, sql, uuid } from "../../src/platform/sql.ts";
 import { commitOperations } from "../../src/rfq/book-group.ts";
 import { cancelQuotes } from "../../src/rfq/cancel-quotes.ts";
-import { KEY_LIFE_MS, READ } from "../../src/platform/windows.ts";
+import { KEY_LIFE_MS, OLDEST_READ } from "../../src/platform/windows.ts";
 import { balances, fund, newAsset } from "../support/ledger.ts";
 import {
   advanceClock,
@@ -208,10 +208,10 @@ describe("an idempotency key", () => {
       [true, true],
     ];
     expect(await send()).toEqual([done, done]);
-    await advanceClock(READ.replayByKey.ms);
+    await advanceClock(OLDEST_READ.replayByKey.ms);
     expect(await send()).toEqual([repeated, repeated]);
     // The rows have expired, but are not trimmed yet.
-    await advanceClock(KEY_LIFE_MS - READ.replayByKey.ms);
+    await advanceClock(KEY_LIFE_MS - OLDEST_READ.replayByKey.ms);
     expect(await send()).toEqual([done, done]);
   });
 });

@@ -28,7 +28,7 @@ import type {
   SetAcceptPrice,
 } from "../../src/rfq/command.ts";
 import { openRequest as openRequestOperation } from "../../src/rfq/open-request.ts";
-import type { Operation } from "../../src/rfq/book-operation.ts";
+import type { BookOperation } from "../../src/rfq/book-operation.ts";
 import { placeQuote as placeQuoteOperation } from "../../src/rfq/place-quote.ts";
 import { setAcceptPrice } from "../../src/rfq/standing-accept.ts";
 import { readTerms } from "../../src/rfq/request-terms.ts";
@@ -208,7 +208,7 @@ export async function operationOf(
   sent: Command,
   settings: Config = config(env),
   db: D1Database = env.DB,
-): Promise<Operation> {
+): Promise<BookOperation> {
   switch (sent.op) {
     case "open_request":
       return openRequestOperation(sent, settings);
@@ -231,7 +231,7 @@ export async function operationOf(
 
 /** Why the guard of an operation does not apply now. Undefined if it does. */
 export async function rejectionOf(
-  operation: Operation,
+  operation: BookOperation,
   db: D1Database = env.DB,
 ): Promise<Result | undefined> {
   const [rejection] = await ask(db, [operation.rejection()]);

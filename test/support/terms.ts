@@ -2,11 +2,11 @@
  * Terms of commands for tests, benches and the simulator. Each states what matters to it, so a new
  * field of a command gets its value here.
  */
-import type { QuoteTerms, RequestTerms } from "../../src/rfq/terms-text.ts";
+import type { QuoteKeyTerms, RequestKeyTerms } from "../../src/rfq/terms-text.ts";
 
 export function openRequestTerms(
-  terms: Pick<RequestTerms, "asset"> & Partial<RequestTerms>,
-): RequestTerms {
+  terms: Pick<RequestKeyTerms, "asset"> & Partial<RequestKeyTerms>,
+): RequestKeyTerms {
   return {
     amount: "1000000",
     usdcAmount: null,
@@ -21,8 +21,8 @@ export function openRequestTerms(
 }
 
 export function placeQuoteTerms(
-  terms: Pick<QuoteTerms, "requestId"> & Partial<QuoteTerms>,
-): QuoteTerms {
+  terms: Pick<QuoteKeyTerms, "requestId"> & Partial<QuoteKeyTerms>,
+): QuoteKeyTerms {
   return {
     price: 500_000,
     side: null,

@@ -19,7 +19,7 @@ type PaymentLimit = {
 };
 
 /** By asset, and by the name of a contract whose ids share one. Unknown limits are omitted. */
-export type Limits = ReadonlyMap<string, PaymentLimit>;
+export type PaymentLimits = ReadonlyMap<string, PaymentLimit>;
 
 export type Choice = {
   readonly chosen: readonly Job[];
@@ -35,7 +35,7 @@ export function choosePayments(
   jobs: readonly Job[],
   held: ReadonlyMap<AssetKey, bigint>,
   count: number,
-  limits: Limits = new Map(),
+  limits: PaymentLimits = new Map(),
 ): Choice {
   const left = new Map(held);
   const payable = new Map([...limits].map(([name, { available }]) => [name, available]));
@@ -65,7 +65,7 @@ export function choosePayments(
 }
 
 /** The limits that cannot pay all jobs now. */
-export function reachedLimits(jobs: readonly Job[], limits: Limits): string[] {
+export function reachedLimits(jobs: readonly Job[], limits: PaymentLimits): string[] {
   const wanted = new Map<string, bigint>();
   for (const job of jobs)
     if (isEverPayable(job, limits))
@@ -76,7 +76,7 @@ export function reachedLimits(jobs: readonly Job[], limits: Limits): string[] {
 }
 
 /** The first job that must wait for the limit, because it alone exceeds what is left now. */
-export function waitingForLimit(jobs: readonly Job[], limits: Limits): Job | undefined {
+export function waitingForLimit(jobs: readonly Job[], limits: PaymentLimits): Job | undefined {
   return jobs.find(
     (job) =>
       isEverPayable(job, limits) && job.amount > (limits.get(job.asset)?.available ?? job.amount),
@@ -92,7 +92,7 @@ function limitsOf({ asset }: Job): string[] {
  * Whether the job fits an empty limit. The vault skips a larger one until park-withdrawal.ts sets
  * it aside. A limit of zero stops the whole asset and says nothing about the job.
  */
-export function isEverPayable({ asset, amount }: Job, limits: Limits): boolean {
+export function isEverPayable({ asset, amount }: Job, limits: PaymentLimits): boolean {
   const { maximum = 0n } = limits.get(asset) ?? {};
   return maximum === 0n || amount <= maximum;
 }

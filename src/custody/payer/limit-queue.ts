@@ -8,7 +8,7 @@ import { alertWhile, clearAlert, raiseAlert } from "../../platform/alert.ts";
 import { NOW } from "../../platform/commit.ts";
 import { log } from "../../platform/log.ts";
 import { all, sql } from "../../platform/sql.ts";
-import { type Job, type Limits, waitingForLimit, type Choice } from "./choose-payments.ts";
+import { type Job, type PaymentLimits, waitingForLimit, type Choice } from "./choose-payments.ts";
 import type { HeadView } from "./payer-context.ts";
 import type { AssetKey } from "../../assets/asset.ts";
 
@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000;
 const ORDERED_WITHIN_MS = 7 * DAY_MS;
 
 /** Limits at the head of the jobs' assets and contracts. Empty if unknown: the vault checks. */
-export async function readLimits(context: HeadView, jobs: readonly Job[]): Promise<Limits> {
+export async function readLimits(context: HeadView, jobs: readonly Job[]): Promise<PaymentLimits> {
   const { chain, settings, head } = context;
   const assets = [...new Set(jobs.map(({ asset }) => asset))];
   if (!context.agreed || assets.length === 0) return new Map();
@@ -46,7 +46,7 @@ export async function readLimits(context: HeadView, jobs: readonly Job[]): Promi
 export async function alertLimit(
   { db, chain: { chain } }: HeadView,
   jobs: readonly Job[],
-  limits: Limits,
+  limits: PaymentLimits,
 ): Promise<void> {
   const job = waitingForLimit(jobs, limits);
   const detail =
@@ -63,7 +63,7 @@ export async function alertLimit(
  */
 export async function beyondShare(
   { db, chain: { chain } }: Pick<HeadView, "db"> & { readonly chain: { readonly chain: string } },
-  limits: Limits,
+  limits: PaymentLimits,
   limited: readonly string[],
 ): Promise<string[]> {
   const maxima = limited.map((name) => ({ name, maximum: `${limits.get(name)?.maximum}` }));

@@ -3,7 +3,7 @@ import { alertRow } from "../../platform/alert.ts";
 import { commit, newGroup } from "../../platform/commit.ts";
 import { all, sql, uuid, readUuid } from "../../platform/sql.ts";
 import { SKIP_REASON } from "../../chain/vault-calls.ts";
-import { isEverPayable, type Job, type Limits } from "./choose-payments.ts";
+import { isEverPayable, type Job, type PaymentLimits } from "./choose-payments.ts";
 import type { HeadView } from "./payer-context.ts";
 import { alteredTerms, type MacRow } from "../../ledger/withdrawal-mac.ts";
 
@@ -16,7 +16,7 @@ const PARKED_MS = 30 * 86_400_000;
 export async function parkOverLimit(
   context: HeadView,
   jobs: readonly Job[],
-  limits: Limits,
+  limits: PaymentLimits,
 ): Promise<Job[]> {
   const over = jobs.filter((job) => !isEverPayable(job, limits));
   const skipped = over.length === 0 ? new Set() : await readOftenSkipped(context, over);

@@ -12,7 +12,7 @@ import { NOW } from "../../platform/commit.ts";
 import { all, listed, readUuid, select, sql } from "../../platform/sql.ts";
 import { MAC_COLUMNS, type MacRow } from "../../ledger/withdrawal-mac.ts";
 import { withTermsAsOrdered, parkOverLimit } from "./park-withdrawal.ts";
-import { choosePayments, type Job, type Limits, reachedLimits } from "./choose-payments.ts";
+import { choosePayments, type Job, type PaymentLimits, reachedLimits } from "./choose-payments.ts";
 import {
   alertLimit,
   beyondShare,
@@ -52,7 +52,7 @@ const MAX_READS = 5;
 async function readQueue(
   context: HeadView,
   refusing: readonly string[],
-): Promise<{ jobs: readonly Job[]; limits: Limits }> {
+): Promise<{ jobs: readonly Job[]; limits: PaymentLimits }> {
   const limited = new Set<string>();
   const beyond = new Set<string>();
   for (let reads = 1; ; reads++) {

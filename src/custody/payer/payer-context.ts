@@ -1,6 +1,6 @@
 /** Context that every step of the payer receives. */
 import type { Cursor } from "../../chain/chain-cursor.ts";
-import type { Market } from "../../chain/fees.ts";
+import type { FeeMarket } from "../../chain/fees.ts";
 import type { OperatorAccount } from "../../chain/payer-account.ts";
 import type { BlockHeader, Endpoint } from "../../chain/rpc.ts";
 import type { ChainContext } from "../chain-object.ts";
@@ -31,7 +31,7 @@ export type HeadView = PayerContext & {
   /** Whether enough endpoints agree on the view. Otherwise nothing ends, reopens or halts. */
   readonly agreed: boolean;
   readonly head: BlockHeader;
-  readonly market: Market;
+  readonly market: FeeMarket;
   /** Number of nonces used at the head. Nonces below it are mined. */
   readonly usedNonces: number;
   readonly cursor: Cursor;

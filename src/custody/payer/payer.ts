@@ -1,5 +1,5 @@
 /** The payer of one chain: an alarm loop of `payRound`. The newest instance has the lease. */
-import { FailureAlert } from "../../chain/failure-alert.ts";
+import { FailureAlert } from "../../platform/failure-alert.ts";
 import { uuidv7 } from "../../platform/uuid.ts";
 import { activePollMs, type ChainContext, ChainObject } from "../chain-object.ts";
 import { pruneRecords } from "../recovery-records.ts";

@@ -10,7 +10,7 @@ import {
 } from "./restore-addresses.ts";
 import { recheckFloors } from "./small-deposits.ts";
 import { recheckOldBlocks, rescanOnCommand, rescanFrom } from "./rescan.ts";
-import { FailureAlert } from "../../chain/failure-alert.ts";
+import { FailureAlert } from "../../platform/failure-alert.ts";
 import { ScanPace } from "../../chain/scan-pace.ts";
 import { watchChain } from "./watch-chain.ts";
 import type { WatcherContext } from "./commit-move.ts";

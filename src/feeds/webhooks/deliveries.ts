@@ -17,7 +17,7 @@ import { EventsMissing, eventsBetween, goneReason, pollStream } from "../../stre
 import { EVENT_VIEWS } from "../event-views.ts";
 import {
   disableEndpoint,
-  type Endpoint,
+  type WebhookEndpoint,
   readEndpoint,
   secretsAt,
   type WebhookEnd,
@@ -85,7 +85,7 @@ export class Deliveries {
   }
 
   /** Sends a message that is no event. Undefined if one was sent a few seconds ago. */
-  async sendTest(endpoint: Endpoint): Promise<AttemptRow | undefined> {
+  async sendTest(endpoint: WebhookEndpoint): Promise<AttemptRow | undefined> {
     const at = now();
     if (at < this.#testedAt + TEST_EVERY_MS) return undefined;
     this.#testedAt = at;
@@ -94,12 +94,12 @@ export class Deliveries {
   }
 
   /** The row is deleted. Its receiver learns it once, because what waits is not delivered. */
-  sendRemoved(endpoint: Endpoint): Promise<void> {
+  sendRemoved(endpoint: WebhookEndpoint): Promise<void> {
     return this.#say(endpoint, "removed");
   }
 
   /** Posts a message that is no event. */
-  async #say(endpoint: Endpoint, what: "test" | "removed"): Promise<void> {
+  async #say(endpoint: WebhookEndpoint, what: "test" | "removed"): Promise<void> {
     const stream = accountStream(endpoint.userId);
     const body = { type: `webhook.${what}`, stream, seq: 0, at: toWireTime(now()), data: {} };
     await this.#post(endpoint, `${what}:${crypto.randomUUID()}`, JSON.stringify(body));
@@ -158,7 +158,7 @@ export class Deliveries {
   }
 
   /** Keeps new events. Returns the first number that the stream does not have any more. */
-  async #collect(endpoint: Endpoint): Promise<number | undefined> {
+  async #collect(endpoint: WebhookEndpoint): Promise<number | undefined> {
     const stream = accountStream(endpoint.userId);
     const head = await pollStream(this.#env.DB, stream);
     const after = this.#waiting.position ?? endpoint.afterSeq;
@@ -182,11 +182,11 @@ export class Deliveries {
   }
 
   /** Reads the row before each event, because a freeze or a removal may come during the pass. */
-  async #deliver(first: Endpoint): Promise<number> {
+  async #deliver(first: WebhookEndpoint): Promise<number> {
     const retryAt = this.#storage.kv.get<number>(RETRY_AT) ?? 0;
     if (now() < retryAt) return Math.min(retryAt, now() + CHECK_MS);
     const until = now() + PASS_MS;
-    for (let endpoint: Endpoint | undefined = first; now() < until;) {
+    for (let endpoint: WebhookEndpoint | undefined = first; now() < until;) {
       const event = this.#waiting.oldest();
       if (event === undefined) return now() + CHECK_MS;
       const message = `${accountStream(endpoint.userId)}:${event.seq}`;
@@ -215,7 +215,7 @@ export class Deliveries {
     return Math.min(retryAt, now() + CHECK_MS);
   }
 
-  async #post(endpoint: Endpoint, message: string, body: string): Promise<Attempt> {
+  async #post(endpoint: WebhookEndpoint, message: string, body: string): Promise<Attempt> {
     const settings = config(this.#env);
     const { url } = endpoint;
     const at = now();
@@ -228,7 +228,7 @@ export class Deliveries {
   }
 
   /** The next pass finds the row and ends. */
-  async #disable(endpoint: Endpoint, reason: WebhookEnd, seq: number): Promise<number> {
+  async #disable(endpoint: WebhookEndpoint, reason: WebhookEnd, seq: number): Promise<number> {
     await disableEndpoint(this.#env.DB, endpoint, { reason, seq });
     await pushNotices(this.#env, endpoint.userId);
     return now();

@@ -16,7 +16,7 @@ import { isAllowed } from "./webhook-url.ts";
 export const MAX_WEBHOOKS = 2;
 export type WebhookEnd = (typeof WEBHOOK_ENDS)[number];
 
-export type Endpoint = Sealed & {
+export type WebhookEndpoint = Sealed & {
   readonly endpointId: string;
   readonly userId: string;
   readonly url: string;
@@ -45,19 +45,26 @@ const COLUMNS = sql`SELECT hex(w.endpoint_id) AS endpointId, hex(w.user_id) AS u
     w.disabled_seq AS disabledSeq, u.frozen_at IS NOT NULL AS frozen
   FROM webhook_endpoints w JOIN users u ON u.user_id = w.user_id`;
 
-const read = (row: Endpoint): Endpoint => ({
+const read = (row: WebhookEndpoint): WebhookEndpoint => ({
   ...row,
   endpointId: readUuid(row.endpointId),
   userId: readUuid(row.userId),
 });
 
-export async function readEndpoint(db: D1Database, id: string): Promise<Endpoint | undefined> {
-  const row = await first<Endpoint>(db, sql`${COLUMNS} WHERE w.endpoint_id = ${uuid(id)}`);
+export async function readEndpoint(
+  db: D1Database,
+  id: string,
+): Promise<WebhookEndpoint | undefined> {
+  const row = await first<WebhookEndpoint>(db, sql`${COLUMNS} WHERE w.endpoint_id = ${uuid(id)}`);
   return row && read(row);
 }
 
 /** Throws `webhook_unknown` for another user's as for one that does not exist. */
-export async function ownEndpoint(db: D1Database, userId: string, id: string): Promise<Endpoint> {
+export async function ownEndpoint(
+  db: D1Database,
+  userId: string,
+  id: string,
+): Promise<WebhookEndpoint> {
   const endpoint = await readEndpoint(db, id);
   if (endpoint?.userId !== userId) throw unknown();
   return endpoint;
@@ -65,7 +72,7 @@ export async function ownEndpoint(db: D1Database, userId: string, id: string): P
 
 /** A key sees the host of a URL only, because the path of one is often a secret. */
 export async function listEndpoints(db: D1Database, { userId, credential }: Actor) {
-  const rows = await all<Endpoint>(
+  const rows = await all<WebhookEndpoint>(
     db,
     sql`${COLUMNS} WHERE w.user_id = ${uuid(userId)} ORDER BY w.endpoint_id`,
   );
@@ -75,7 +82,7 @@ export async function listEndpoints(db: D1Database, { userId, credential }: Acto
   });
 }
 
-function endpointView(row: Endpoint) {
+function endpointView(row: WebhookEndpoint) {
   return {
     endpoint_id: row.endpointId,
     url: row.url,
@@ -169,7 +176,7 @@ export async function rotateSecret(
 /** Ends an endpoint with a notice. `seq`: the first event that it did not receive. */
 export async function disableEndpoint(
   db: D1Database,
-  { endpointId, userId }: Endpoint,
+  { endpointId, userId }: WebhookEndpoint,
   { reason, seq }: { reason: WebhookEnd; seq: number },
 ): Promise<void> {
   const enabled = sql`endpoint_id = ${uuid(endpointId)} AND disabled_at IS NULL`;
@@ -187,7 +194,7 @@ export async function disableEndpoint(
 /** Those that sign at an instant, newest first. */
 export async function secretsAt(
   settings: Config,
-  endpoint: Endpoint,
+  endpoint: WebhookEndpoint,
   at: number,
 ): Promise<string[]> {
   const secrets = await openWebhook(settings.MASTER_KEYS, endpoint, endpoint);

@@ -1,7 +1,7 @@
 /** The Durable Object of an endpoint. Its name is the endpoint's id. */
 import { DurableObject } from "cloudflare:workers";
 import { Deliveries } from "./deliveries.ts";
-import type { Endpoint } from "./endpoints.ts";
+import type { WebhookEndpoint } from "./endpoints.ts";
 import type { AttemptRow } from "./waiting-events.ts";
 
 export class Webhook extends DurableObject<Env> {
@@ -19,11 +19,11 @@ export class Webhook extends DurableObject<Env> {
     return this.#deliveries.attempts();
   }
 
-  sendTest(endpoint: Endpoint): Promise<AttemptRow | undefined> {
+  sendTest(endpoint: WebhookEndpoint): Promise<AttemptRow | undefined> {
     return this.#deliveries.sendTest(endpoint);
   }
 
-  sendRemoved(endpoint: Endpoint): Promise<void> {
+  sendRemoved(endpoint: WebhookEndpoint): Promise<void> {
     return this.#deliveries.sendRemoved(endpoint);
   }
 

@@ -13,7 +13,7 @@ import { fetchCount, pageFields, type PageQuery, pageOf } from "../../http/curso
 import { Remembered } from "../../http/remembered.ts";
 import { boundedSum } from "../../platform/bounded-sum.ts";
 import { NOW } from "../../platform/commit.ts";
-import { all, literal, sql } from "../../platform/sql.ts";
+import { all, literal, MAX_NATIVE_UNITS, sql } from "../../platform/sql.ts";
 import { toWireTime } from "../../platform/time.ts";
 import type { Venue } from "../../platform/venues.ts";
 import { assetView } from "../rfq-records.ts";
@@ -27,7 +27,6 @@ const STEP = CANDLE_STEPS["1h"];
 
 /** Where a ticker is in the list: not listed, its volume below 2^62 turned round, and its key. */
 type Place = readonly [unlisted: number, rank: string, asset: string];
-const VOLUME_END = 2n ** 62n;
 
 export const tickerPage = pageFields(
   z
@@ -57,7 +56,7 @@ export class TickerList {
 }
 
 function placeOf({ asset, listed, usdc_amount: volume }: TickerRow): Place {
-  return [1 - listed, String(VOLUME_END - BigInt(volume)).padStart(19, "0"), asset];
+  return [1 - listed, String(MAX_NATIVE_UNITS - BigInt(volume)).padStart(19, "0"), asset];
 }
 
 /** Nobody can make room before a listed market. */

@@ -89,7 +89,7 @@ export function wordsOf(search = ""): string[] {
 }
 
 /** By code units, so that every isolate has the same order. */
-export function inOrder(one: Market, other: Market): number {
+export function byTitle(one: Market, other: Market): number {
   return (
     compare(one.title, other.title) ||
     compare(one.outcome, other.outcome) ||
@@ -118,7 +118,7 @@ async function readChanges(
   return {
     loadedAt: base?.loadedAt ?? now,
     byAsset,
-    sorted: [...byAsset.values()].toSorted(inOrder),
+    sorted: [...byAsset.values()].toSorted(byTitle),
   };
 }
 

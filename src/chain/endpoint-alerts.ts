@@ -1,6 +1,5 @@
-/** Alerts of Durable Objects: about rounds that fail, and about RPC endpoints that do not answer. */
-import type { AlertKind } from "../platform/alert-kinds.ts";
-import { clearAlert, raiseAlert } from "../platform/alert.ts";
+/** Alerts of Durable Objects about RPC endpoints that do not answer. */
+import { raiseAlert } from "../platform/alert.ts";
 import { commandText, type Deployed } from "../platform/command-text.ts";
 import { type ChainConfig, witnessesOf } from "../platform/config.ts";
 import { NOW } from "../platform/commit.ts";
@@ -8,42 +7,7 @@ import { all, sql } from "../platform/sql.ts";
 import { hostOf } from "./rpc.ts";
 import { lastingFailure } from "./rpc-transport.ts";
 
-/** Failed rounds in a row after which the alert is raised. */
-const FAILURES_TOLERATED = 10;
 const REPLACE = ["secret", "put", "RPC_URLS"];
-
-export class FailureAlert {
-  readonly #kind: AlertKind;
-  #failures = 0;
-  /** Whether the alert may be open. An earlier instance of the object may have raised it. */
-  #mayBeOpen = true;
-
-  constructor(kind: AlertKind) {
-    this.#kind = kind;
-  }
-
-  get failures(): number {
-    return this.#failures;
-  }
-
-  async succeeded(db: D1Database, chain: string): Promise<void> {
-    this.#failures = 0;
-    if (!this.#mayBeOpen) return;
-    await clearAlert(db, this.#kind, chain);
-    this.#mayBeOpen = false;
-  }
-
-  async failed(db: D1Database, chain: string, reason: string): Promise<void> {
-    this.#failures++;
-    if (this.#failures !== FAILURES_TOLERATED) return;
-    this.#mayBeOpen = true;
-    const detail = `${FAILURES_TOLERATED} rounds in a row failed: ${reason}`;
-    await raiseAlert(db, this.#kind, chain, detail).catch(() => {
-      // The next round counts again, so that the alert is not lost with the database.
-      this.#failures = 0;
-    });
-  }
-}
 
 /** Alerts of one Durable Object. Subjects name it, because another one may call other methods. */
 export class EndpointAlerts {
