@@ -5,12 +5,22 @@
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { BURST_NAMES, benchBursts } from "./abuse-bursts.ts";
 import { benchLogins } from "./abuse-logins.ts";
+import { readAttacks } from "./abuse-reads.ts";
+import {
+  ATTACKER,
+  from,
+  newPerson,
+  openSockets,
+  restFlood,
+  type Stage,
+  type Tally,
+} from "./abuse-stage.ts";
 import { type Bench, type Figure, number, percentile } from "./figures.ts";
 import { drive, httpRequest, type LoadResult } from "./load.ts";
 import { quoteFields, requestFields, sendAll } from "./market.ts";
 import { loginRequest, makePeople, newToken, type Person, signed } from "./people.ts";
-import { type BenchSocket, openSocket } from "./sockets.ts";
 import type { BenchStack } from "./stack.ts";
 
 /** The bystander's pace. At most 50 quotes of one maker may be open on a request. */
@@ -18,9 +28,6 @@ const EVERY_MS = 30;
 const QUOTE_LIFE_SECS = 1;
 /** The pace of each lane of the user who fills the streams that are not read. */
 const BUSY_EVERY_MS = 50;
-const LANES = 12;
-/** Twelve lanes send 400 requests a second, twice what the class `trade` admits. */
-const LANE_EVERY_MS = 30;
 const SOCKETS = 10;
 /** 350 frames a second, which is just allowed. More close the sockets, which ends the attack. */
 const FRAMES_PER_BURST = 35;
@@ -32,20 +39,7 @@ const ASSETS = 3_000;
 /** A body of 58 kB. */
 const UNKNOWN_FIELDS = 7_500;
 
-/** Without a proxy in front the Worker believes this header, as it does at Cloudflare's edge. */
-const from = (ip: string) => ({ "cf-connecting-ip": ip });
 const BYSTANDER = from("192.0.2.1");
-const ATTACKER = from("198.51.100.1");
-
-type Stage = {
-  readonly stack: BenchStack;
-  readonly assetId: string;
-  readonly requestId: string;
-  readonly requester: Person;
-  readonly maker: Person;
-};
-
-type Tally = Readonly<Record<string, number>>;
 
 /**
  * Prepares an attack. The function it returns attacks for `ms` and returns what the attacker was
@@ -133,7 +127,7 @@ export const benchAbuse: Bench = async ({ quick, only = "", say, start }) => {
   let control: Probed | undefined;
   const stage = await openStage(stack);
   await probe(stage, 1_000);
-  for (const [name, attack] of Object.entries(ATTACKS)) {
+  for (const [name, attack] of Object.entries({ ...ATTACKS, ...readAttacks(quick) })) {
     if (name !== CONTROL && !name.includes(only)) continue;
     const idleFrom = stack.cpuMs();
     const alone = await probe(stage, ms);
@@ -151,6 +145,8 @@ export const benchAbuse: Bench = async ({ quick, only = "", say, start }) => {
     // The classes of ten seconds must not reach into the next attack.
     await sleep(quick ? 500 : 3_000);
   }
+  if (BURST_NAMES.some((name) => name.includes(only)))
+    figures.push(...(await benchBursts(stage, { quick, only, say })));
   if (LOGINS.includes(only)) figures.push(...(await benchLogins(stack, { quick, say })));
   return figures;
 };
@@ -223,49 +219,13 @@ function compare(
   ];
 }
 
-async function newPerson({ stack }: Stage): Promise<Person> {
-  const [person] = (await makePeople(stack, 1, [])) as [Person];
-  return person;
-}
-
-function restFlood(
-  { stack }: Stage,
-  requests: readonly Uint8Array[],
-): (ms: number) => Promise<Tally> {
-  const lanes = Array.from({ length: LANES }, (_, lane) =>
-    // Each lane begins elsewhere, so that they send different requests.
-    requests.map((_request, n) => requests[(n + lane * 37) % requests.length] as Uint8Array),
-  );
-  return async (forMs) => {
-    const { statuses, closed } = await drive({
-      port: stack.port,
-      lanes,
-      forMs,
-      everyMs: LANE_EVERY_MS,
-      reconnect: true,
-    });
-    return closed === 0 ? statuses : { ...statuses, closed };
-  };
-}
-
-async function openSockets(
-  { stack, assetId }: Stage,
-  attacker: Person,
-  count: number,
-): Promise<BenchSocket[]> {
-  const sockets: BenchSocket[] = [];
-  for (let n = 0; n < count; n++) {
-    const request = await signed(attacker, "POST", "/auth/ws-ticket/signed", undefined, ATTACKER);
-    const [answer] = await sendAll(stack, [request]);
-    const query = `ticket=${String(answer?.["ticket"])}&venue_id=venue_one&asset_id=${assetId}`;
-    sockets.push(await openSocket(stack.port, `/rfq/stream?${query}`));
-  }
-  return sockets;
+function ofBook({ assetId }: Stage, sockets: number): string[] {
+  return Array.from({ length: sockets }, () => assetId);
 }
 
 /** Each socket sends a burst of commands about every second. */
 async function frameFlood(stage: Stage, framesPerBurst: number, command: () => object) {
-  const sockets = await openSockets(stage, await newPerson(stage), SOCKETS);
+  const sockets = await openSockets(stage.stack, await newPerson(stage), ofBook(stage, SOCKETS));
   const told: Record<string, number> = {};
   for (const socket of sockets) {
     socket.onText = (text) => {
@@ -288,7 +248,7 @@ async function frameFlood(stage: Stage, framesPerBurst: number, command: () => o
 
 /** Each socket sends one frame. */
 async function bigFrames(stage: Stage) {
-  const sockets = await openSockets(stage, await newPerson(stage), SOCKETS);
+  const sockets = await openSockets(stage.stack, await newPerson(stage), ofBook(stage, SOCKETS));
   const frame = "a".repeat(BIG_FRAME_BYTES);
   return async (ms: number) => {
     for (const socket of sockets) {
@@ -302,7 +262,11 @@ async function bigFrames(stage: Stage) {
 
 /** The sockets read nothing while a user fills their stream with events. */
 async function slowReaders(stage: Stage) {
-  const sockets = await openSockets(stage, await newPerson(stage), 2 * SOCKETS);
+  const sockets = await openSockets(
+    stage.stack,
+    await newPerson(stage),
+    ofBook(stage, 2 * SOCKETS),
+  );
   for (const socket of sockets) socket.stopReading();
   const busy = await newPerson(stage);
   const body = { ...requestFields(stage, 1), amount: "1" };

@@ -24,7 +24,7 @@ import { tooManyInFlight } from "./rejections.ts";
 import { refusedAlready } from "./refusals.ts";
 import { acceptOf, checkIdempotencyKeys, placeQuoteOf, placeQuotesOf } from "./read-commands.ts";
 import { AcceptBody, idempotencyKeyField, QuoteBody, quotesBody } from "./schemas.ts";
-import { type Book, submitCommand } from "./submit.ts";
+import { type Book, type Submitter, findTogether, submitCommand } from "./submit.ts";
 import {
   CLOSE_POLICY,
   CLOSE_TOO_BIG,
@@ -62,7 +62,7 @@ type Outcome =
 export class SocketCommands {
   readonly #env: Env;
   readonly #settings: Config;
-  readonly #book: Book | undefined;
+  readonly #submitter: Submitter;
   readonly #inFlight: InFlight<WebSocket>;
   /** More sockets on the same stream give a user no more commands in flight. */
   readonly #usersInFlight: InFlight<string>;
@@ -72,7 +72,7 @@ export class SocketCommands {
   /** `book` is the object that holds the sockets, if it is a book. */
   constructor(env: Env, book?: Book) {
     this.#env = env;
-    this.#book = book;
+    this.#submitter = { own: book, find: findTogether(env.DB) };
     this.#settings = config(env);
     this.#inFlight = new InFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET);
     this.#usersInFlight = new InFlight(this.#settings.RFQ_COMMANDS_IN_FLIGHT_PER_USER);
@@ -125,7 +125,7 @@ export class SocketCommands {
   }
 
   async #submit(command: Command): Promise<Outcome> {
-    const result = await submitCommand(this.#env, command, this.#book);
+    const result = await submitCommand(this.#env, command, this.#submitter);
     if (!result.ok) return { problem: result.problem };
     return { data: resultBody(result), replayed: result.replayed };
   }
@@ -133,7 +133,7 @@ export class SocketCommands {
   /** The first one has been counted as the frame. */
   async #placeQuotes(commands: readonly PlaceQuote[], { actor }: Sent): Promise<Outcome> {
     await limitActor(this.#env, this.#settings, "trade", actor, commands.length - 1);
-    const results = await placeQuotes(this.#env, actor, commands, this.#book);
+    const results = await placeQuotes(this.#env, actor, commands, this.#submitter.own);
     return { data: quotesView(results, () => crypto.randomUUID()) };
   }
 

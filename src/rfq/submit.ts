@@ -33,22 +33,33 @@ export type Book = {
   submitQuotes(commands: readonly PlaceQuote[]): Promise<readonly Result[]>;
 };
 
-/** `own`: the calling book. It calls itself directly, because its stub would cost another call. */
-export function submitCommand(env: Env, command: Command, own?: Book): Promise<Result> {
+/** What an object with sockets brings to its commands. */
+export type Submitter = {
+  /** The calling book. It calls itself directly, because its stub would cost another call. */
+  readonly own?: Book | undefined;
+  readonly find: FindBook;
+};
+
+export function submitCommand(
+  env: Env,
+  command: Command,
+  submitter: Submitter = { find: findAlone(env.DB) },
+): Promise<Result> {
   return limitRefusals(env, command, async () =>
-    recall(recalling(env), command, await sendToBook(env, command, own)),
+    recall(recalling(env), command, await sendToBook(env, command, submitter)),
   );
 }
 
-async function sendToBook(env: Env, command: Command, own: Book | undefined): Promise<Result> {
+async function sendToBook(env: Env, command: Command, { own, find }: Submitter): Promise<Result> {
   let asset: string | undefined;
   if (command.op === "open_request") {
     asset = command.asset;
     rememberBook(command.requestId, asset);
   } else {
-    const { kind, id } = recordNamedBy(command);
+    const named = recordNamedBy(command);
+    const { kind, id } = named;
     try {
-      asset = (await booksOf(env.DB, kind, [id])).get(id);
+      asset = await find(named);
     } catch (error) {
       log("error", "rfq.book_not_found", { op: command.op, ...errorFields(error) });
       return refused(unavailable("none"));
@@ -65,6 +76,39 @@ async function sendToBook(env: Env, command: Command, own: Book | undefined): Pr
     log("error", "rfq.book_unreachable", { asset, op: command.op, ...errorFields(error) });
     return refused(unavailable("unknown"));
   }
+}
+
+type FindBook = (named: Named) => Promise<string | undefined>;
+
+const findAlone =
+  (db: D1Database): FindBook =>
+  async ({ kind, id }) =>
+    (await booksOf(db, kind, [id])).get(id);
+
+/**
+ * Ids that one object asks for while a read is in flight share the next one, because a burst of
+ * frames with unknown ids would make a call of D1 of each.
+ */
+export function findTogether(db: D1Database): FindBook {
+  const waiting = new Map<Named["kind"], { ids: string[]; found: ReturnType<typeof booksOf> }>();
+  let last: Promise<unknown> = Promise.resolve();
+  const nextRead = (kind: Named["kind"]) => {
+    const ids: string[] = [];
+    const found = last.then(() => {
+      waiting.delete(kind);
+      return booksOf(db, kind, ids);
+    });
+    last = found.catch(() => {});
+    return { ids, found };
+  };
+  return async ({ kind, id }) => {
+    const known = books.get(id);
+    if (known !== undefined) return known;
+    const next = waiting.get(kind) ?? nextRead(kind);
+    waiting.set(kind, next);
+    next.ids.push(id);
+    return (await next.found).get(id);
+  };
 }
 
 /** The books of records. Ids of unknown ones are omitted. */

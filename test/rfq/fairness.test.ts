@@ -1,13 +1,13 @@
 /** One user's flood is refused and does not change what other users receive. */
 import { env } from "cloudflare:workers";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Actor } from "../../src/platform/actor.ts";
 import { config } from "../../src/platform/config.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Command, Result } from "../../src/rfq/command.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
-import { SocketCommands } from "../../src/rfq/socket-commands.ts";
+import { MAX_FRAMES, SocketCommands } from "../../src/rfq/socket-commands.ts";
 import { submitCommand } from "../../src/rfq/submit.ts";
 import {
   command,
@@ -20,7 +20,7 @@ import {
 } from "../support/market.ts";
 import { countingCalls } from "../support/counting-database.ts";
 import { awakeAndEvicted, connect } from "../support/sockets.ts";
-import { newKey, newUser } from "../support/users.ts";
+import { newUser } from "../support/users.ts";
 
 const { RFQ_COMMANDS_IN_FLIGHT_PER_SOCKET: PER_SOCKET, RFQ_COMMANDS_IN_FLIGHT_PER_USER: PER_USER } =
   config(env);
@@ -224,10 +224,19 @@ it("closes a socket at its tenth malformed frame in a burst", async () => {
 });
 
 it("closes the socket of a flood that the scope refuses", async () => {
-  const { stream } = await openMarket();
-  const readOnly = await connect(await newKey(await newUser(), ["read"]), stream);
-  for (let n = 0; n <= 1_000; n++) readOnly.send({ id: "x", op: "accept", quote_id: uuidv7() });
-  expect(await readOnly.untilClosed()).toBe(1008);
+  const { actor } = await newUser();
+  const { socket, answered } = fakeSocket({ ...actor, scopes: ["read"] });
+  const commands = new SocketCommands(env);
+  const frame = JSON.stringify({ id: "x", op: "accept", quote_id: uuidv7() });
+  // All frames are of one second, however slow the machine is.
+  vi.useFakeTimers({ now: Date.now(), toFake: ["Date"] });
+  const received = Array.from({ length: MAX_FRAMES + 1 }, () => commands.receive(socket, frame));
+  await Promise.all(received).finally(() => vi.useRealTimers());
+  expect(countOutcomes(answered)).toEqual({
+    rate_limited: MAX_FRAMES - PER_SOCKET,
+    scope_missing: PER_SOCKET,
+    "1008": 1,
+  });
 });
 
 describe("refused commands", () => {
@@ -286,5 +295,20 @@ describe("refused commands", () => {
       expect(outcomeOf(await submitCommand(counted, quote))).toBe("request_unknown");
     }
     expect(count()).toBe(2);
+  });
+
+  it("that name many unknown ids in a burst of frames share reads of D1", async () => {
+    const { db, count } = countingCalls();
+    const commands = new SocketCommands(Object.assign(Object.create(null), env, { DB: db }));
+    const { socket, answered } = fakeSocket((await newUser()).actor);
+    const burst = Array.from({ length: PER_SOCKET }, (_, n) =>
+      commands.receive(
+        socket,
+        JSON.stringify({ id: `${n}`, op: "quote", request_id: uuidv7(), price: 1 }),
+      ),
+    );
+    await Promise.all(burst);
+    expect(countOutcomes(answered)).toEqual({ request_unknown: PER_SOCKET });
+    expect(count()).toBeLessThanOrEqual(2);
   });
 });
