@@ -1,6 +1,7 @@
 /** What both clients do alike. The Python client has the same tests, with the same cases.json. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Client, NoAnswer, NotSent, Problem, Stream } from "../../packages/client/src/index.ts";
+import { reconnectDelay } from "../../packages/client/src/stream-retry.ts";
 import { type FakeVenue, fakeVenue, refusal } from "../support/node/fake-venue.ts";
 import CASES from "./cases.json" with { type: "json" };
 
@@ -195,6 +196,12 @@ describe("reconnecting", () => {
       await advance();
     }
     expect(seen).toEqual(attempts);
+  });
+
+  it("needs fewer tickets than a day has, while each connection is cut at once", () => {
+    let attempts = 0;
+    for (let ms = 0; ms < 86_400_000; attempts++) ms += reconnectDelay(null, attempts, () => 0.5);
+    expect(attempts).toBeLessThan(CASES.tickets_per_day);
   });
 });
 

@@ -18,6 +18,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Response
 
 from rfq_custody import Client, Disconnected, NoAnswer, NotSent, Problem, Stream
+from rfq_custody._stream import _reconnect_delay
 from rfq_custody._wire import encode
 from rfq_custody.models import SeveralQuotesItem
 
@@ -344,6 +345,14 @@ class Reconnections(Case):
                     await asyncio.sleep(0.01)
                 await stream.close()
                 self.assertEqual(seen, case["attempts"])
+
+    def test_a_day_of_cut_connections_needs_fewer_tickets_than_it_has(self) -> None:
+        attempts, secs = 0, 0.0
+        with patch("random.random", return_value=0.5):
+            while secs < 86_400:
+                secs += _reconnect_delay(None, attempts)
+                attempts += 1
+        self.assertLess(attempts, CASES["tickets_per_day"])
 
 
 class Bursts(Case):

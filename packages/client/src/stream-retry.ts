@@ -3,6 +3,9 @@ import { NoAnswer, Problem } from "./problem.ts";
 
 const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 10_000;
+/** After so many attempts in a row the delays grow, or a day of them would need 17,000 tickets. */
+const MANY_ATTEMPTS = 100;
+const DELAY_AFTER_MANY_MS = 60_000;
 /**
  * Longest Retry-After that is honoured. Retrying once an hour is harmless, and timers overflow at
  * large delays.
@@ -33,8 +36,9 @@ export function reconnectDelay(
   // A `NoAnswer` may have the last response as its cause.
   const answer = error?.cause instanceof Problem ? error.cause : error;
   const requestedSecs = answer?.retryAfterSecs ?? 0;
+  const longestMs = attempt > MANY_ATTEMPTS ? DELAY_AFTER_MANY_MS : LONGEST_DELAY_MS;
   return (
     Math.min(requestedSecs, LONGEST_REST_SECS) * 1_000 +
-    random() * Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** attempt)
+    random() * Math.min(longestMs, FIRST_DELAY_MS * 2 ** attempt)
   );
 }

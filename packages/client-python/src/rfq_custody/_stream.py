@@ -39,6 +39,9 @@ GAP = 5.0
 HELLO_TIMEOUT = 15.0
 FIRST_DELAY = 0.25
 LONGEST_DELAY = 10.0
+MANY_ATTEMPTS = 100
+"""After so many in a row the delays grow, or a day of them would need 17,000 tickets."""
+DELAY_AFTER_MANY = 60.0
 LONGEST_REST = 3_600
 HELD = 30.0
 """A connection that ends before has failed. Each needs a ticket, which a day limits in number."""
@@ -438,5 +441,7 @@ def _reconnect_delay(error: Problem | NoAnswer | None, attempt: int) -> float:
     cause = error.__cause__ if error is not None else None
     answer = cause if isinstance(cause, Problem) else error
     requested = 0 if answer is None else (answer.retry_after or 0)
-    backoff = random.random() * min(LONGEST_DELAY, FIRST_DELAY * 2.0**attempt)
-    return min(requested, LONGEST_REST) + backoff
+    longest = DELAY_AFTER_MANY if attempt > MANY_ATTEMPTS else LONGEST_DELAY
+    # A power of 1,024 is an error in Python.
+    growing = FIRST_DELAY * 2.0 ** min(attempt, MANY_ATTEMPTS)
+    return min(requested, LONGEST_REST) + random.random() * min(longest, growing)
