@@ -7,6 +7,8 @@ import { FileOrder } from "./test/support/node/file-order.ts";
 import { useMemoryDirectory } from "./test/support/node/memory-directory.ts";
 import { testSettings } from "./test/support/settings.ts";
 
+// wrangler would warn of missing secrets, which are settings of the tests.
+process.env["WRANGLER_LOG"] ??= "error";
 useMemoryDirectory();
 // wrangler builds these before it bundles; the plugin for tests does not.
 await buildReference();

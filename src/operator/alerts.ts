@@ -16,7 +16,7 @@ import {
   optionalInteger,
   textOption,
 } from "./context.ts";
-import { pageOf, sinceOption } from "./listed.ts";
+import { listedPage, sinceOption } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 type AlertRow = Record<"kind" | "subject" | "detail", string> & { at: number };
@@ -39,7 +39,7 @@ export async function list(context: OperatorContext): Promise<unknown> {
       .orderBy(desc(alerts.alertId))
       .limit(limitOption(context)),
   );
-  return pageOf(
+  return listedPage(
     context,
     rows,
     ({ alertId }) => alertId,

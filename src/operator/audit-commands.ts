@@ -12,7 +12,7 @@ import {
   optional,
   optionalInteger,
 } from "./context.ts";
-import { Listed, pageOf, sinceOption, userOption } from "./listed.ts";
+import { Listed, listedPage, sinceOption, userOption } from "./listed.ts";
 
 /**
  * Writes the audit event of a command, in one batch with `effects`. If the effects need several
@@ -95,7 +95,7 @@ export async function listAudit(context: OperatorContext): Promise<unknown> {
     ip: row.ip,
   }));
   const rest = window?.n === MAX_SEARCHED ? lowest : null;
-  const { next } = pageOf(context, rows, ({ seq }) => seq);
+  const { next } = listedPage(context, rows, ({ seq }) => seq);
   return new Listed(events, next ?? (rest === null ? null : String(rest)));
 }
 

@@ -20,7 +20,7 @@ import {
   optionalField,
   textOption,
 } from "./context.ts";
-import { type Listed, ofUserSince, type Owned, ownedBy, pageOf } from "./listed.ts";
+import { type Listed, ofUserSince, type Owned, ownedBy, listedPage } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 /** The last deposit and the last small one that were shown. */
@@ -68,7 +68,7 @@ export async function list(context: OperatorContext): Promise<Listed> {
     if (rows.length === limit) break;
   }
   // What a table of 100 columns shows comes first.
-  return pageOf(
+  return listedPage(
     context,
     rows,
     () => `${before}.${smallBefore}`,

@@ -17,7 +17,7 @@ import {
   optionalInteger,
   type OperatorContext,
 } from "./context.ts";
-import { type Listed, pageOf } from "./listed.ts";
+import { type Listed, listedPage } from "./listed.ts";
 
 /** A balance is `low + high * 2^32`, because sums of months may not fit 64 bits. */
 type AccountRow = Readonly<Record<"owner" | "asset" | "low" | "high", string>>;
@@ -49,7 +49,7 @@ export async function liabilities(context: OperatorContext): Promise<Listed> {
   const cursor = optional(context, "cursor");
   const after = cursor === undefined ? 0 : assets.findIndex((asset) => asset === cursor) + 1;
   const page = assets.slice(after, after + limitOption(context));
-  return pageOf(
+  return listedPage(
     context,
     page,
     (asset) => asset,
@@ -203,7 +203,7 @@ export async function holdings(context: OperatorContext): Promise<Listed> {
     }),
   );
   const chains = new Map(read);
-  return pageOf(
+  return listedPage(
     context,
     rows,
     ({ chain, asset }) => `${chain}/${asset}`,

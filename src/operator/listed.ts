@@ -18,7 +18,7 @@ export class Listed {
 }
 
 /** A full page has a next one, which may be empty, after the position of its last row. */
-export function pageOf<Row>(
+export function listedPage<Row>(
   context: OperatorContext,
   rows: readonly Row[],
   position: (row: Row) => string | number,

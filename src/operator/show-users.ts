@@ -31,7 +31,7 @@ import { listOwnRequests } from "../rfq/list-requests.ts";
 import { ownOpenRecords } from "../rfq/snapshot-rfq.ts";
 import type { SnapshotPart } from "../streams/replay.ts";
 import { argument, limitOption, type OperatorContext, optionalField, parse } from "./context.ts";
-import { Listed, ofUserSince, pageOf } from "./listed.ts";
+import { Listed, ofUserSince, listedPage } from "./listed.ts";
 import { userOf } from "./users.ts";
 
 /** Rows of each list of `user show`. `more` names the lists that are cut. */
@@ -54,7 +54,7 @@ export async function list(context: OperatorContext): Promise<unknown> {
     sql`SELECT ${select(USER)} FROM users u WHERE ${and(listed)}
       ORDER BY u.user_id DESC LIMIT ${limitOption(context)}`,
   );
-  return pageOf(context, rows, ({ user_id }) => user_id, userView);
+  return listedPage(context, rows, ({ user_id }) => user_id, userView);
 }
 
 /** Shows one user with balances, API keys, and what is open or unfinished. */

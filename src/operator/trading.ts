@@ -41,7 +41,7 @@ import {
   type OperatorContext,
   optionalInteger,
 } from "./context.ts";
-import { emailOf, ofUserSince, type Owned, ownedBy, pageOf } from "./listed.ts";
+import { emailOf, ofUserSince, type Owned, ownedBy, listedPage } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 export async function requests(context: OperatorContext): Promise<unknown> {
@@ -57,7 +57,7 @@ export async function requests(context: OperatorContext): Promise<unknown> {
       ORDER BY r.request_id DESC LIMIT ${limitOption(context)}`,
   );
   const shown = rows.map((row) => ({ ...requestView(row), user_id: row.owner, email: row.email }));
-  return pageOf(context, shown, ({ request_id }) => request_id);
+  return listedPage(context, shown, ({ request_id }) => request_id);
 }
 
 export async function quotes(context: OperatorContext): Promise<unknown> {
@@ -72,7 +72,7 @@ export async function quotes(context: OperatorContext): Promise<unknown> {
       ORDER BY q.quote_id DESC LIMIT ${limitOption(context)}`,
   );
   const shown = rows.map((row) => ({ ...quoteView(row), maker_id: row.owner, email: row.email }));
-  return pageOf(context, shown, ({ quote_id }) => quote_id);
+  return listedPage(context, shown, ({ quote_id }) => quote_id);
 }
 
 /** What only operators see of both sides. */
@@ -102,7 +102,7 @@ export async function matches(context: OperatorContext): Promise<unknown> {
     taker_fee: toHex(BigInt(row.taker_fee)),
     maker_fee: toHex(BigInt(row.maker_fee)),
   }));
-  return pageOf(context, shown, ({ match_id }) => match_id);
+  return listedPage(context, shown, ({ match_id }) => match_id);
 }
 
 type MakerRow = {
@@ -133,7 +133,7 @@ export async function makers(context: OperatorContext): Promise<unknown> {
     ...row,
     hit_percent: Math.round((1_000 * row.accepted) / row.answers) / 10,
   }));
-  return pageOf(context, shown, () => offset + shown.length);
+  return listedPage(context, shown, () => offset + shown.length);
 }
 
 /** As readers see it: an open record past its time is expired. */

@@ -21,7 +21,7 @@ import {
   type OperatorContext,
   option,
 } from "./context.ts";
-import { ofUserSince, pageOf } from "./listed.ts";
+import { ofUserSince, listedPage } from "./listed.ts";
 import { OperatorRejection } from "./operator-rejection.ts";
 
 export async function list(context: OperatorContext): Promise<unknown> {
@@ -32,7 +32,7 @@ export async function list(context: OperatorContext): Promise<unknown> {
   ];
   const rows = await listAllWithdrawals(context.env.DB, conditions, limitOption(context));
   // What a table of 100 columns shows comes first.
-  return pageOf(
+  return listedPage(
     context,
     rows,
     ({ withdrawal_id }) => withdrawal_id,
