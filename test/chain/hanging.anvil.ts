@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, expect, it } from "vitest";
 import { USDC } from "../../src/assets/asset.ts";
-import { EndpointAlerts } from "../../src/chain/failure-alert.ts";
+import { EndpointAlerts } from "../../src/chain/endpoint-alerts.ts";
 import { hostOf } from "../../src/chain/rpc.ts";
 import { setClock } from "../../src/platform/time.ts";
 import { drive, expectRest, funded } from "./support/drive.ts";
@@ -39,7 +39,7 @@ it.each(HANGING.slice(0, rounds(2, HANGING.length)))(
     expect(await drive(stage, id)).toBe("settled");
     expect(await stage.paidCount(paymentId)).toBe(1);
     // Ten seconds for each of several reads before.
-    expect(performance.now() - started).toBeLessThan(9_000);
+    expect(performance.now() - started).toBeLessThan(20_000);
 
     const before = hanging.calls;
     hanging.hangs = false;

@@ -69,18 +69,20 @@ it("keeps each invocation in its limit, and the brake works, with 60 000 transfe
       INSERT INTO commit_groups (group_id, at, voided) SELECT randomblob(16), g.at, 0
       FROM n CROSS JOIN (SELECT at FROM commit_groups ORDER BY seq DESC LIMIT 1) g`,
   );
-  const invocations = await run({ STORAGE_LIMIT_MB: "1" });
+  const behindBy = sql`SELECT (SELECT max(transfer_id) FROM transfers) - t.position AS transfers,
+      (SELECT max(seq) FROM commit_groups) - g.position < 500 AS groups_done
+    FROM ledger_checkpoints t, ledger_checkpoints g
+    WHERE t.scan = 'transfers' AND g.scan = 'groups'`;
+  const isBehind = async () =>
+    ((await first<{ transfers: number }>(db, behindBy))?.transfers ?? 1) > 0;
+  const invocations = [...(await run({ STORAGE_LIMIT_MB: "1" }))];
+  // On a busy machine the task reaches its deadline, and the next minute continues.
+  for (let minute = 2; minute <= 5 && (await isBehind()); minute++)
+    invocations.push(...(await run({ STORAGE_LIMIT_MB: "1" })));
   expect(Math.max(...invocations.map(({ statements }) => statements))).toBeLessThanOrEqual(500);
   expect(sumOf(invocations, "statements")).toBeGreaterThan(1_000);
   expect(await all(db, sql`SELECT name FROM kill_switches`)).toEqual([{ name: "storage_full" }]);
-  const behind = await first(
-    db,
-    sql`SELECT (SELECT max(transfer_id) FROM transfers) - t.position AS transfers,
-        (SELECT max(seq) FROM commit_groups) - g.position < 500 AS groups_done
-      FROM ledger_checkpoints t, ledger_checkpoints g
-      WHERE t.scan = 'transfers' AND g.scan = 'groups'`,
-  );
-  expect(behind).toEqual({ transfers: 0, groups_done: 1 });
+  expect(await first(db, behindBy)).toEqual({ transfers: 0, groups_done: 1 });
   const { differences } = await reconcile(db, { chains: [], macKeys: settings() });
   expect(differences.map(({ account }) => account)).toContain("external:local/external/usdc");
 });
