@@ -11,7 +11,7 @@ const DELAY_AFTER_MANY_MS = 60_000;
  * large delays.
  */
 const LONGEST_REST_SECS = 3_600;
-/** Each connection needs a ticket, of which a day has a limited number. One that ends before has failed. */
+/** A connection that ends before has failed. Each needs a ticket, which a day limits in number. */
 export const HELD_MS = 30_000;
 /** Request Timeout (RFC 9110), Too Early (RFC 8470), Too Many Requests (RFC 6585). */
 const TRANSIENT = new Set([408, 425, 429]);
