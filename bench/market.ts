@@ -14,6 +14,8 @@ export type Market = {
 };
 
 const AMOUNT = 1_000;
+/** The most that a maker may have open on a side of a request. */
+export const QUOTES_PER_SIDE = 20;
 const PRICE = 500_000;
 /** Long enough that nothing expires while a round is measured. */
 const LIFE_SECS = 300;
@@ -94,6 +96,42 @@ export function acceptsOf(market: Market, quoteIds: readonly string[]): Promise<
   return Promise.all(
     quoteIds.map((quote_id) => signed(market.requester, "POST", "/rfq/accept", { quote_id })),
   );
+}
+
+export function acceptsAtPrice(
+  market: Market,
+  requestIds: readonly string[],
+): Promise<Uint8Array[]> {
+  return Promise.all(
+    requestIds.map((request_id) =>
+      signed(market.requester, "POST", "/rfq/accept", { request_id, price: PRICE }),
+    ),
+  );
+}
+
+/** Each maker places 20 quotes on each request. Returns the first one's quote of each. */
+export async function fillRequests(
+  stack: BenchStack,
+  { makers }: Market,
+  requestIds: readonly string[],
+): Promise<string[]> {
+  const firsts: string[] = [];
+  for (const requestId of requestIds) {
+    const quotes = Array.from({ length: QUOTES_PER_SIDE }, () => quoteFields(requestId));
+    const calls = makers.map((maker) => signed(maker, "POST", "/rfq/quotes", { quotes }));
+    const placed = await sendAll(stack, await Promise.all(calls), 1);
+    const ids = placed.map((body) => firstQuote(body));
+    firsts.push(ids[0] ?? "");
+  }
+  return firsts;
+}
+
+/** Throws if one of several quotes was rejected. Safe cast: the documented response. */
+function firstQuote(body: Record<string, unknown>): string {
+  const { results } = body as { results: readonly { quote: { quote_id: string } | null }[] };
+  const ids = results.map(({ quote }) => quote?.quote_id);
+  if (ids[0] === undefined || ids.includes(undefined)) throw new Error("a quote was rejected");
+  return ids[0];
 }
 
 /**

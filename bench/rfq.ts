@@ -2,7 +2,17 @@
 import { fillDay, QUOTES_OF_A_DAY, QUOTES_OF_A_QUICK_DAY } from "./day.ts";
 import { type Bench, type Figure, number } from "./figures.ts";
 import { drive } from "./load.ts";
-import { acceptsOf, openMarket, openRequests, quoteEach, spread, succeeded } from "./market.ts";
+import {
+  acceptsAtPrice,
+  acceptsOf,
+  fillRequests,
+  openMarket,
+  openRequests,
+  quoteEach,
+  QUOTES_PER_SIDE,
+  spread,
+  succeeded,
+} from "./market.ts";
 import {
   MAKERS,
   medianOf,
@@ -17,10 +27,12 @@ import {
 import type { BenchStack } from "./stack.ts";
 
 const BOOKS = 16;
+/** The most open quotes of a side. */
+const FULL_SIDE = 500;
 
 export const benchRfq: Bench = async ({ quick, say, start }) => {
   const [rounds, forMs] = quick ? [1, 2_000] : [5, 5_000];
-  const acceptsPerBook = quick ? 16 : 64;
+  const [acceptsPerBook, fullSides] = quick ? [16, 8] : [64, 32];
   const day = quick ? QUOTES_OF_A_QUICK_DAY : QUOTES_OF_A_DAY;
   const grouped = await start({ settings: PATIENT });
   await fillDay(grouped.db, day);
@@ -34,13 +46,19 @@ export const benchRfq: Bench = async ({ quick, say, start }) => {
     sockets: [] as Rate[],
     accepts: [] as Rate[],
     acceptsAlone: [] as Rate[],
+    acceptsAtPrice: [] as Rate[],
+    fullSide: [] as Rate[],
+    fullSideAtPrice: [] as Rate[],
   };
   for (let round = 0; round < rounds; round++) {
     rates.rest.push(await quotesOverRest(grouped, forMs));
     rates.restAlone.push(await quotesOverRest(single, forMs));
     rates.sockets.push(await quotesOverSockets(grouped, forMs));
     rates.accepts.push(await acceptsOverBooks(grouped, acceptsPerBook));
+    rates.acceptsAtPrice.push(await acceptsOverBooks(grouped, acceptsPerBook, "price"));
     rates.acceptsAlone.push(await acceptsOverBooks(single, acceptsPerBook));
+    rates.fullSide.push(await acceptsOfFullSides(grouped, fullSides, "id"));
+    rates.fullSideAtPrice.push(await acceptsOfFullSides(grouped, fullSides, "price"));
     const last = Object.entries(rates).map(
       ([name, list]) => `${name} ${number(list.at(-1)?.perSecond ?? 0)}/s`,
     );
@@ -68,6 +86,8 @@ export const benchRfq: Bench = async ({ quick, say, start }) => {
       ours: medianOf(rates.accepts, "cpuMicros"),
       target: { atMost: 1_400 },
     },
+    byPrice("one open quote", rates.acceptsAtPrice, rates.accepts),
+    byPrice(`${FULL_SIDE} open quotes`, rates.fullSideAtPrice, rates.fullSide),
   ];
 };
 
@@ -91,22 +111,45 @@ function figuresOf(
   ];
 }
 
+function byPrice(beside: string, ours: readonly Rate[], byId: readonly Rate[]): Figure {
+  return {
+    what: `the processor time of an accept by price, ${beside}`,
+    unit: "µs",
+    ours: medianOf(ours, "cpuMicros"),
+    peer: { name: "by id", value: medianOf(byId, "cpuMicros") },
+    target: { atMost: 1.1 },
+  };
+}
+
+type By = "id" | "price";
+
 /** In each book one requester accepts `each` quotes once, over four connections. */
-async function acceptsOverBooks(stack: BenchStack, each: number): Promise<Rate> {
+async function acceptsOverBooks(stack: BenchStack, each: number, by: By = "id"): Promise<Rate> {
   const books = [];
   for (let book = 0; book < BOOKS; book++) {
     const market = await openMarket(stack, MAKERS / BOOKS);
-    books.push({
-      market,
-      quoteIds: await quoteEach(stack, market, await openRequests(stack, market, each)),
-    });
+    const requestIds = await openRequests(stack, market, each);
+    const quoteIds = await quoteEach(stack, market, requestIds);
+    const accepts = by === "id" ? acceptsOf(market, quoteIds) : acceptsAtPrice(market, requestIds);
+    books.push({ market, lanes: spread(await accepts, MAKERS / BOOKS) });
   }
-  const lanes = (
-    await Promise.all(books.map(({ market, quoteIds }) => acceptsOf(market, quoteIds)))
-  ).flatMap((ofBook) => spread(ofBook, MAKERS / BOOKS));
+  const lanes = books.flatMap((book) => book.lanes);
   const before = stack.cpuMs();
   const result = succeeded(await drive({ port: stack.port, lanes }));
   const cpuMs = stack.cpuMs() - before;
   const all = books.map(({ market }) => market);
   return rateOf(result, cpuMs, await perCommit(stack, all, "matches"));
+}
+
+/** One requester accepts a quote of each full request, one after the other. */
+async function acceptsOfFullSides(stack: BenchStack, count: number, by: By): Promise<Rate> {
+  const market = await openMarket(stack, FULL_SIDE / QUOTES_PER_SIDE);
+  const requestIds = await openRequests(stack, market, count);
+  const quoteIds = await fillRequests(stack, market, requestIds);
+  const accepts =
+    by === "id" ? await acceptsOf(market, quoteIds) : await acceptsAtPrice(market, requestIds);
+  const before = stack.cpuMs();
+  const result = succeeded(await drive({ port: stack.port, lanes: [accepts] }));
+  const cpuMs = stack.cpuMs() - before;
+  return rateOf(result, cpuMs, await perCommit(stack, [market], "matches"));
 }
