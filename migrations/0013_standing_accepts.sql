@@ -6,8 +6,9 @@
 --
 -- Example row:
 --   request_id 019a…9ef4, requester_id 01a2…c585, asset ’venue_one:0x1’, side ’Bid’, price 650000,
---   api_key_id 019a…77aa, session_epoch NULL, session_expires_at NULL, changed_by 019a…94b0,
---   changed_group 88, refused_for ’insufficient_funds’, refused_quote 019a…fd49, refused_group 91
+--   api_key_id 019a…77aa, session_epoch NULL, session_expires_at NULL,
+--   mac ’a1.kzQ3nGbZc1mP0rXv7TqYw2LhE9sJdU4oKf8aIiNe6Rg’, changed_by 019a…94b0, changed_group 88,
+--   refused_for ’insufficient_funds’, refused_quote 019a…fd49, refused_group 91
 CREATE TABLE standing_accepts (
   request_id BLOB PRIMARY KEY NOT NULL,
   requester_id BLOB NOT NULL,
@@ -17,6 +18,7 @@ CREATE TABLE standing_accepts (
   api_key_id BLOB,              -- as in quote_commands
   session_epoch INTEGER,
   session_expires_at INTEGER,
+  mac TEXT,                     -- of the request’s terms and all above (standing-accept.ts)
   changed_by BLOB NOT NULL,     -- the command that set the price last
   changed_group INTEGER NOT NULL,
   refused_for TEXT,             -- why a quote that was as good was not accepted, once for a price

@@ -15,7 +15,7 @@ export type EventContent = Readonly<
 >;
 
 /** What a MAC is for. A MAC of one purpose is not valid for another. */
-type Purpose = "audit event v1" | "withdrawal v1" | "cancel token v1";
+type Purpose = "audit event v1" | "withdrawal v1" | "cancel token v1" | "standing accept v1";
 type Values = readonly (string | null)[];
 
 /** By purpose and seed. They differ from the Ed25519 keys of the same seeds, which sign heads. */

@@ -73,7 +73,7 @@ export const TABLE_SIZES: Readonly<Record<string, TableSize>> = {
   service_levels: { bytes: 60 },
   shortfalls: { bytes: 80 },
   small_deposits: { bytes: 254, user: "t.user_id" },
-  standing_accepts: { bytes: 200, user: "t.requester_id", withoutRowid: true },
+  standing_accepts: { bytes: 254, user: "t.requester_id", withoutRowid: true },
   statement_leases: { bytes: 74, user: "t.user_id" },
   storage_samples: { bytes: 20 },
   stream_subscribers: { bytes: 84 },

@@ -38,6 +38,7 @@ import {
   quoteNotOpen,
   REQUEST_VENUE,
   requestMatched,
+  requestOpen,
   sideMismatch,
   venuePaused,
 } from "./rejections.ts";
@@ -183,14 +184,7 @@ function ofPrice(command: AcceptPrice, at: Expr): OwnChecks {
         existingMatch(command, existing) ?? requestMatched(requestId, match_id),
     },
     open: [
-      {
-        expr: expr`r.status <> 'cancelled'`,
-        reject: () => reject("request_not_open", `Request ${requestId} is cancelled.`),
-      },
-      {
-        expr: expr`r.status = 'open' AND r.expires_at > ${at}`,
-        reject: () => reject("request_expired", `Request ${requestId} has expired.`),
-      },
+      ...requestOpen(requestId, at),
       {
         expr: expr`${side} IS NOT NULL AND r.side IN (${side}, 'TwoWay')`,
         reject: ({ request_side }) => sideMismatch(request_side, command),

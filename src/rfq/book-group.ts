@@ -111,7 +111,7 @@ type GroupRow = {
   readonly due: number | null;
   readonly at: number;
   readonly ended: readonly string[];
-  readonly standing: readonly (readonly [string, string])[];
+  readonly standing: unknown;
 };
 
 function readReport(rows: readonly ReportRow[]): GroupDone {

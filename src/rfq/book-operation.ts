@@ -1,3 +1,4 @@
+import type { Side } from "../assets/asset-fields.ts";
 import type { Group } from "../platform/commit.ts";
 import type { CommandRow } from "../platform/command-rows.ts";
 import type { Question } from "../platform/preconditions.ts";
@@ -35,8 +36,8 @@ export type BookOperation = {
   readonly names: readonly string[];
   /** Set for an operation that shares its statements with all others of its kind in the group. */
   readonly set?: InSet;
-  /** The request whose standing accept it may fulfil (standing-accept.ts). */
-  readonly mayFulfil?: string;
+  /** Why a standing accept may be fulfilled after it (standing-accept.ts). */
+  readonly mayFulfil?: MayFulfil;
   /** What replaces this operation if a constraint refuses it even alone. */
   readonly fallback?: () => BookOperation;
   statements(group: Group): readonly Sql[];
@@ -45,6 +46,12 @@ export type BookOperation = {
   /** Why the guard did not apply, asked outside the group. Undefined if all preconditions hold. */
   rejection(): Question<Result>;
 };
+
+/** A quote is placed on the request, or its requester sets these terms. */
+type MayFulfil = { readonly requestId: string } & (
+  | { readonly side: Side; readonly price: number }
+  | { readonly terms: string }
+);
 
 export type MadeKind = "request" | "quote" | "match" | "standing";
 

@@ -5,6 +5,7 @@
  * No batch starts while the outcome of another is unknown. An operation that violates a constraint
  * never fails the other operations of its group.
  */
+import type { MacKeys } from "../audit/event-mac.ts";
 import { claimFence, groupOf, type NotCommitted, OutcomeUnknown } from "../platform/commit.ts";
 import { counts } from "../platform/counts.ts";
 import { errorFields, log, logged } from "../platform/log.ts";
@@ -20,8 +21,8 @@ import { readDue, readOpenQuotes } from "./expire.ts";
 import { DueQuotes } from "./due-quotes.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { RejectionReader } from "./rejection-reader.ts";
-import { hexId, type BookOperation } from "./book-operation.ts";
-import { readStanding, type Standing, standingAccepts } from "./standing-accept.ts";
+import type { BookOperation } from "./book-operation.ts";
+import { mayBeFulfilled, readStanding, type Standing, standingAccepts } from "./standing-accept.ts";
 
 export type CommitterSettings = {
   readonly asset: string;
@@ -31,6 +32,8 @@ export type CommitterSettings = {
   /** A command received longer ago than this, in milliseconds, is not put into a batch. */
   readonly maxWaitMs: number;
   readonly maxOperations: number;
+  /** The keys of the MACs of standing accepts. */
+  readonly macKeys: MacKeys;
   /** After each commit. It pushes the events before their callers know the results. */
   readonly onCommitted: (done: GroupDone) => Promise<void>;
   /** Called when a batch failed or its outcome is unknown: expiries and events may be overdue. */
@@ -147,14 +150,18 @@ export class GroupCommitter {
 
   /** Commits the group or answers its commands otherwise. Returns whether it committed. */
   async #attempt(
-    group: readonly Waiting[],
+    waiting: readonly Waiting[],
     expiry: "due" | "none",
     batch?: PromiseWithResolvers<void>,
     accepting = true,
   ): Promise<boolean> {
     let committed = false;
+    let group = waiting;
     try {
-      const outcome = await this.#batch(group, expiry, accepting);
+      const accepts = accepting ? await this.#accepts(waiting, expiry === "due") : [];
+      // The read may have taken longer than a command may wait.
+      group = waiting.filter((command) => this.#inTime(command));
+      const outcome = await this.#batch(group, expiry, accepts);
       committed = outcome.committed;
       if (outcome.committed) this.#compareClocks(outcome.at);
       if (outcome.committed) await this.#deliver(group, outcome);
@@ -162,7 +169,7 @@ export class GroupCommitter {
       batch?.resolve();
     } catch (error) {
       log("error", "rfq.group_failed", { operations: group.length, ...errorFields(error) });
-      for (const waiting of group) waiting.resolve(refused(unavailable("unknown")));
+      for (const { resolve } of group) resolve(refused(unavailable("unknown")));
       this.#settings.onFailed();
       batch?.resolve();
       await this.#outcomeOf(error);
@@ -176,14 +183,12 @@ export class GroupCommitter {
   async #batch(
     group: readonly Waiting[],
     expiry: "due" | "none",
-    accepting: boolean,
+    accepts: readonly BookOperation[] | undefined,
   ): Promise<GroupDone | NotCommitted> {
     const due = this.quotes.due(now());
-    const operations = group.map(({ operation }) => operation);
-    const accepts = accepting ? await this.#accepts(operations, expiry === "due") : [];
     if (accepts === undefined) return { committed: false, reason: "lost", cause: undefined };
     const ends = expiry === "due" ? { due } : expiry;
-    const all = [...operations, ...accepts];
+    const all = [...group.map(({ operation }) => operation), ...accepts];
     const outcome = await commitOperations(this.#db, this.#settings.asset, all, ends);
     if (!outcome.committed) return outcome;
     this.#standing = outcome.standing;
@@ -197,19 +202,20 @@ export class GroupCommitter {
    * with all that a match ends. Undefined: they could not be read.
    */
   async #accepts(
-    operations: readonly BookOperation[],
+    group: readonly Waiting[],
     cancelsOthers: boolean,
   ): Promise<readonly BookOperation[] | undefined> {
+    const operations = group.map(({ operation }) => operation);
     if (operations.every(({ mayFulfil }) => mayFulfil === undefined)) return [];
-    const { asset, maxWaitMs } = this.#settings;
+    const { asset, maxWaitMs, macKeys } = this.#settings;
     try {
       this.#standing ??= await readStanding(this.#db, asset);
+      const settings = { RFQ_COMMAND_MAX_WAIT_MS: maxWaitMs, cancelsOthers, macKeys };
+      return await standingAccepts(this.#db, operations, this.#standing, settings);
     } catch (error) {
       log("warn", "rfq.standing_not_read", { asset, ...errorFields(error) });
       return undefined;
     }
-    const settings = { RFQ_COMMAND_MAX_WAIT_MS: maxWaitMs, cancelsOthers };
-    return standingAccepts(operations, this.#standing, settings);
   }
 
   /** Answers a command that has waited too long. It is in no batch. */
@@ -246,9 +252,10 @@ export class GroupCommitter {
   }
 
   /** An accept weighs as much as four quotes, so at most 64 of them share a batch. */
-  #weightOf({ operation: { set, mayFulfil } }: Waiting): number {
-    const accepts = mayFulfil !== undefined && this.#standing?.has(hexId(mayFulfil)) === true;
-    return (accepts ? STATEMENTS_OF_OWN : 0) + (set === undefined ? STATEMENTS_OF_OWN : 1);
+  #weightOf({ operation }: Waiting): number {
+    const accepts = mayBeFulfilled(operation, this.#standing ?? new Map());
+    const own = operation.set === undefined ? STATEMENTS_OF_OWN : 1;
+    return own + (accepts ? STATEMENTS_OF_OWN : 0);
   }
 
   async #deliver(group: readonly Waiting[], done: GroupDone): Promise<void> {

@@ -43,7 +43,7 @@ export function openRequest(command: OpenRequest, settings: Config): BookOperati
           ${command.disclosed}, 'open', ${group.at}, ${expiry(command, group.at)}, ${group.seq},
           ${command.label ?? null}, unhex(${key.key_hash}), unhex(${key.terms_hash})
         WHERE ${guardOf(preconditions(command, settings, group.at))}`,
-      ...saveWithRequest(group, command),
+      ...saveWithRequest(group, command, settings),
       countDaily(
         dailyUse(settings, "requests", actor.userId),
         group.at,

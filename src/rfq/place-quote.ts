@@ -58,6 +58,7 @@ export function placeQuote(
 ): BookOperation {
   const { actor, quoteId, requestId } = command;
   const terms = quoteTerms(command, request, settings);
+  const { side } = terms;
   const given = { command, request, terms, settings };
   const row = quoteCommandRow(command, terms, settings);
   return {
@@ -65,7 +66,7 @@ export function placeQuote(
     receivedAt: command.receivedAt,
     makes: { kind: "quote", id: quoteId },
     binding: true,
-    mayFulfil: requestId,
+    ...(side === null ? {} : { mayFulfil: { requestId, side, price: command.price } }),
     names: command.replaces === null ? [requestId] : [requestId, command.replaces],
     set: { kind: PLACED_QUOTES, row },
     statements: (group) => PLACED_QUOTES.statements(group, [row]),

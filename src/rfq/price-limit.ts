@@ -8,8 +8,9 @@ import type { AcceptPrice } from "./command.ts";
 type Limit = { readonly request: Expr; readonly side: Expr; readonly price: Expr | null };
 
 /**
- * The best quote that an accept could take at this instant, of equal prices the oldest. Each side
- * has its own SELECT, because an index then has the best quote first.
+ * The best quote that an accept could take at this instant, of equal prices the oldest. Quotes of
+ * one commit are equally old, so that their ids decide, as in lists. Each side has its own SELECT,
+ * because an index then has the best quote first.
  */
 export function bestQuote(limit: Limit, at: Expr): Expr {
   const ofSide = (side: Side, best: string, within: Expr) => sql`SELECT quote_id FROM (
@@ -38,7 +39,7 @@ export function limitOf({
 /** Whether a trade is as good as a repeated accept wants. */
 export function isWithin(
   trade: { readonly side: Side; readonly price: number },
-  { side, price }: AcceptPrice,
+  { side, price }: Pick<AcceptPrice, "side" | "price">,
 ): boolean {
   if (side !== null && trade.side !== side) return false;
   return trade.side === "Ask" ? trade.price >= price : trade.price <= price;

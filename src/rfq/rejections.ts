@@ -138,6 +138,20 @@ export function requestMatched(requestId: string, matchId: string | null): Resul
   );
 }
 
+/** Over `requests r`, which is not matched. */
+export function requestOpen(requestId: string, at: Expr): readonly Precondition<unknown, Result>[] {
+  return [
+    {
+      expr: expr`r.status <> 'cancelled'`,
+      reject: () => reject("request_not_open", `Request ${requestId} is cancelled.`),
+    },
+    {
+      expr: expr`r.status = 'open' AND r.expires_at > ${at}`,
+      reject: () => reject("request_expired", `Request ${requestId} has expired.`),
+    },
+  ];
+}
+
 export function cancelled(id: string, { replayed }: { replayed: boolean }): Result {
   return { ok: true, kind: "cancelled", id, replayed };
 }

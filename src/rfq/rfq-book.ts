@@ -17,7 +17,14 @@ import { onDisconnect } from "./cancel-on-disconnect.ts";
 import type { GroupDone } from "./book-group.ts";
 import { cancelQuote } from "./cancel-quote.ts";
 import { cancelRequest } from "./cancel-request.ts";
-import { type Result, type Command, type PlaceQuote, refused, reject } from "./command.ts";
+import {
+  type Result,
+  type Command,
+  type PlaceQuote,
+  refused,
+  reject,
+  type SetAcceptPrice,
+} from "./command.ts";
 import { RFQ_EVENTS } from "./rfq-events.ts";
 import { nextDue } from "./expire.ts";
 import { openRequest } from "./open-request.ts";
@@ -35,6 +42,7 @@ const MAX_KNOWN_REQUESTS = 20_000;
 
 const VIEWS = eventViews(RFQ_EVENTS);
 
+const NO_REQUEST = reject("request_unknown", "There is no such request.");
 const UNKNOWN_COMMAND = refused(unavailable("none"));
 
 export class RfqBook extends StreamObject {
@@ -72,6 +80,7 @@ export class RfqBook extends StreamObject {
       waitMs: this.#settings.RFQ_GROUP_WAIT_MS,
       maxWaitMs: this.#settings.RFQ_COMMAND_MAX_WAIT_MS,
       maxOperations: this.#settings.RFQ_GROUP_MAX_OPERATIONS,
+      macKeys: this.#settings,
       onCommitted: (done) => this.#committed(done),
       onFailed: () => this.ctx.waitUntil(this.#lookAgain()),
       onClockAhead: (aheadMs) => this.ctx.waitUntil(alertClockAhead(env.DB, aheadMs)),
@@ -143,6 +152,11 @@ export class RfqBook extends StreamObject {
       const [placed] = await this.#commitQuotes([command]);
       return placed ?? UNKNOWN_COMMAND;
     }
+    if (command.op === "set_accept_price") {
+      const request = (await this.#termsOf([command.requestId])).get(command.requestId);
+      if (request === undefined) return NO_REQUEST;
+      return this.#committer.submit(setAcceptPrice(command, request, this.#settings));
+    }
     const operation = this.#operation(command);
     if (operation === undefined) return UNKNOWN_COMMAND;
     const result = await this.#committer.submit(operation);
@@ -156,13 +170,13 @@ export class RfqBook extends StreamObject {
     const requests = await this.#termsOf(commands.map(({ requestId }) => requestId));
     const placed = commands.map(async (command) => {
       const request = requests.get(command.requestId);
-      if (request === undefined) return reject("request_unknown", "There is no such request.");
+      if (request === undefined) return NO_REQUEST;
       return this.#committer.submit(placeQuote(command, request, this.#settings));
     });
     return Promise.all(placed);
   }
 
-  #operation(command: Exclude<Command, PlaceQuote>): BookOperation | undefined {
+  #operation(command: Exclude<Command, PlaceQuote | SetAcceptPrice>): BookOperation | undefined {
     switch (command.op) {
       case "open_request":
         return openRequest(command, this.#settings);
@@ -173,8 +187,6 @@ export class RfqBook extends StreamObject {
       case "accept":
       case "accept_price":
         return acceptQuote(command, this.#settings);
-      case "set_accept_price":
-        return setAcceptPrice(command, this.#settings);
       // For some minutes after a deployment, a new Worker calls objects that still run older code.
       default:
         command satisfies never;

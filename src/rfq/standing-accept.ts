@@ -11,10 +11,12 @@ import {
   actorRow,
   rowMayWrite,
 } from "../auth/may-write.ts";
-import type { Actor } from "../platform/actor.ts";
+import { isMacOf, type MacKeys, macOf } from "../audit/event-mac.ts";
+import { raiseAlert } from "../platform/alert.ts";
 import { boundColumns, columnsOf } from "../platform/command-rows.ts";
 import { type Group, NOW } from "../platform/commit.ts";
 import type { Config } from "../platform/config.ts";
+import type { InstantFact } from "../platform/deadline.ts";
 import { storedEvent } from "../platform/event-forms.ts";
 import { guardOf, type Precondition, questionOf } from "../platform/preconditions.ts";
 import {
@@ -23,11 +25,15 @@ import {
   atom,
   type Expr,
   expr,
+  FALSE,
   join,
+  jsonArray,
+  jsonText,
   raw,
   readUuid,
   type Sql,
   sql,
+  TRUE,
   uuid,
   uuids,
 } from "../platform/sql.ts";
@@ -43,83 +49,116 @@ import {
   type Result,
   type SetAcceptPrice,
 } from "./command.ts";
-import { bestQuote, limitOf } from "./price-limit.ts";
-import { actorMayWrite, inTime, marketOpen, requestMatched, sideMismatch } from "./rejections.ts";
+import { bestQuote, isWithin } from "./price-limit.ts";
+import {
+  actorMayWrite,
+  inTime,
+  marketOpen,
+  requestMatched,
+  requestOpen,
+  sideMismatch,
+} from "./rejections.ts";
 import { ACCEPT_REFUSED } from "./rfq-event-forms.ts";
-import type { RequestSide } from "../assets/asset-fields.ts";
-import type { RequestStatus } from "./statuses.ts";
+import type { Side } from "../assets/asset-fields.ts";
+import { type RequestTerms, termsOf } from "./request-terms.ts";
 import { accountAllows, keyAllows, sessionAllowed } from "./trade-limits.ts";
 
-/** Requests of a book with a standing accept, by their hexadecimal ids, and who made them. */
-export type Standing = ReadonlyMap<string, string>;
+/** The prices of a book's standing accepts, by hexadecimal ids of requests. */
+export type Standing = ReadonlyMap<string, AcceptLimit>;
 
-const COLUMNS = raw(`request_id, requester_id, asset, side, price, api_key_id, session_epoch,
-  session_expires_at, changed_by, changed_group`);
+/**
+ * Who can write SQL can edit or insert a row, which spends the requester's money. So nothing is
+ * accepted for a row whose terms do not have a MAC by a key of AUDIT_KEYS.
+ */
+const PURPOSE = "standing accept v1";
 
-/** With a new request, if this group has opened it. */
-export function saveWithRequest(group: Group, command: OpenRequest): Sql[] {
-  const { actor, requestId, accept } = command;
-  if (accept === undefined) return [];
-  return [
-    sql`INSERT INTO standing_accepts (${COLUMNS})
-      SELECT r.request_id, r.requester_id, r.asset, ${saved(actor, accept, requestId, group)}
-      FROM requests r WHERE r.request_id = ${uuid(requestId)} AND r.opened_group = ${group.seq}`,
-  ];
+/** What the requester has agreed to, over `standing_accepts a` and `requests r`. */
+const TERMS = jsonArray([
+  atom("hex(a.request_id)"),
+  atom("hex(r.requester_id)"),
+  atom("r.asset"),
+  atom("r.amount"),
+  atom("CAST(r.usdc_amount AS TEXT)"),
+  atom("a.side"),
+  atom("a.price"),
+  atom("hex(a.api_key_id)"),
+  atom("a.session_epoch"),
+  atom("a.session_expires_at"),
+]);
+
+type Saved = Pick<SetAcceptPrice, "actor" | "requestId" | "price"> & {
+  readonly side: Side;
+  readonly request: Omit<RequestTerms, "side">;
+};
+
+/** The same as text. */
+function termsText({ actor, requestId, request, side, price }: Saved): string {
+  const by = actorRow(actor);
+  return JSON.stringify([
+    hexId(requestId),
+    hexId(actor.userId),
+    request.asset,
+    request.amount?.toString() ?? null,
+    request.usdcAmount?.toString() ?? null,
+    side,
+    price,
+    hexId(String(by.api_key_id ?? "")),
+    by.session_epoch,
+    by.session_expires_at,
+  ]);
 }
 
-function saved(
-  actor: Actor,
-  { side, price }: { readonly side: AcceptLimit["side"] | Expr; readonly price: number | null },
-  changedBy: string,
-  group: Group,
-): Sql {
+/** Writes the row, without an earlier refusal, where `when` holds, over `requests r`. */
+function save(group: Group, saved: Saved, changedBy: string, keys: MacKeys, when: Sql): Sql {
+  const { actor, requestId, side, price } = saved;
   const by = boundColumns(ACTOR_FIELDS, actorRow(actor));
-  return sql`${side}, ${price}, ${join(Object.values<Expr>(by), ", ")}, ${uuid(changedBy)},
-    ${group.seq}`;
+  return sql`REPLACE INTO standing_accepts (request_id, requester_id, asset, side, price, api_key_id,
+      session_epoch, session_expires_at, mac, changed_by, changed_group)
+    SELECT r.request_id, r.requester_id, r.asset, ${side}, ${price},
+      ${join(Object.values<Expr>(by), ", ")}, ${macOf(keys, PURPOSE, [termsText(saved)])},
+      ${uuid(changedBy)}, ${group.seq}
+    FROM requests r WHERE r.request_id = ${uuid(requestId)} AND ${when}`;
+}
+
+/** With a new request, if this group has opened it. */
+export function saveWithRequest(group: Group, command: OpenRequest, keys: MacKeys): Sql[] {
+  const { actor, requestId, accept } = command;
+  if (accept === undefined) return [];
+  const saved = { actor, requestId, request: termsOf(command), ...accept };
+  return [save(group, saved, requestId, keys, sql`r.opened_group = ${group.seq}`)];
 }
 
 /** Sets, changes or removes the price while the request is open. */
-export function setAcceptPrice(command: SetAcceptPrice, settings: Config): BookOperation {
+export function setAcceptPrice(
+  command: SetAcceptPrice,
+  request: RequestTerms,
+  settings: Config,
+): BookOperation {
   const { actor, operationId, requestId, price } = command;
-  const { side } = limitOf({ ...command, price: price ?? 0 });
-  const checks = (at: Expr) => preconditions(command, side, settings, at);
+  const side = command.side ?? (request.side === "TwoWay" ? null : request.side);
+  const fits = price === null || (side !== null && [side, "TwoWay"].includes(request.side));
+  const saved = { actor, requestId, request, side: side ?? "Bid", price } as const;
+  const checks = (at: Expr) => preconditions(command, { request, fits, settings }, at);
   return {
     userId: actor.userId,
     receivedAt: command.receivedAt,
     makes: { kind: "standing", id: requestId },
     names: [requestId],
-    mayFulfil: requestId,
+    ...(price === null ? {} : { mayFulfil: { requestId, terms: termsText(saved) } }),
     binding: true,
-    statements: (group) => [
-      sql`INSERT INTO standing_accepts (${COLUMNS})
-        SELECT r.request_id, r.requester_id, r.asset,
-          ${saved(actor, { side: expr`coalesce(${side}, 'Bid')`, price }, operationId, group)}
-        FROM requests r WHERE r.request_id = ${uuid(requestId)} AND ${guardOf(checks(group.at))}
-        ON CONFLICT (request_id) DO UPDATE SET side = excluded.side, price = excluded.price,
-          api_key_id = excluded.api_key_id, session_epoch = excluded.session_epoch,
-          session_expires_at = excluded.session_expires_at, changed_by = excluded.changed_by,
-          changed_group = excluded.changed_group, refused_for = NULL, refused_quote = NULL,
-          refused_group = NULL`,
-    ],
+    statements: (group) => [save(group, saved, operationId, settings, guardOf(checks(group.at)))],
     result: (effects) => {
       if (!effects.changedBy.has(hexId(operationId))) return undefined;
       const matches = [...effects.matches.values()];
       const match = matches.find(({ request_id: id }) => id === hexId(requestId)) ?? null;
-      const left = match === null ? price : null;
-      return {
-        ok: true,
-        kind: "accept_price",
-        row: { requestId, price: left, match },
-        replayed: false,
-      };
+      const row = { requestId, price: match === null ? price : null, match };
+      return { ok: true, kind: "accept_price", row, replayed: false };
     },
     rejection: () =>
       questionOf({
         preconditions: checks(NOW),
         facts: {
           instant: NOW,
-          status: atom("r.status"),
-          side: atom("r.side"),
           match_id: expr`SELECT hex(m.match_id) FROM matches m WHERE m.request_id = r.request_id`,
         },
         apart: actorFacts(actor),
@@ -129,82 +168,108 @@ export function setAcceptPrice(command: SetAcceptPrice, settings: Config): BookO
   };
 }
 
-type Facts = {
-  readonly instant: number;
-  readonly status: RequestStatus;
-  readonly side: RequestSide;
-  readonly match_id: string | null;
-};
+type Facts = InstantFact & { readonly match_id: string | null };
 
 /** Over `requests r`. */
 function preconditions(
   command: SetAcceptPrice,
-  side: Expr,
-  settings: Config,
+  of: { readonly request: RequestTerms; readonly fits: boolean; readonly settings: Config },
   at: Expr,
 ): readonly Precondition<Facts & ActorFacts, Result>[] {
-  const { actor, requestId, price } = command;
+  const { actor, requestId } = command;
   return [
     actorMayWrite(actor, at),
     {
       expr: expr`r.requester_id = ${uuid(actor.userId)}`,
       reject: () => reject("not_request_owner", "The request belongs to someone else."),
     },
-    inTime(command, at, settings),
+    inTime(command, at, of.settings),
     {
-      expr: expr`r.status NOT IN ('matched', 'cancelled')`,
-      reject: ({ status, match_id }) =>
-        status === "matched"
-          ? requestMatched(requestId, match_id)
-          : reject("request_not_open", `Request ${requestId} is ${status}.`),
+      expr: expr`r.status <> 'matched'`,
+      reject: ({ match_id }) => requestMatched(requestId, match_id),
     },
+    ...requestOpen(requestId, at),
     {
-      expr: expr`r.status = 'open' AND r.expires_at > ${at}`,
-      reject: () => reject("request_expired", `Request ${requestId} has expired.`),
-    },
-    {
-      expr: expr`${price} IS NULL OR ifnull(r.side IN (${side}, 'TwoWay') AND ${side} IS NOT NULL, 0)`,
-      reject: (facts) => sideMismatch(facts.side, command),
+      expr: of.fits ? TRUE : FALSE,
+      reject: () => sideMismatch(of.request.side, command),
     },
   ];
 }
 
+/** Whether the operation is a quote at the price of a standing accept, or sets such a price. */
+export function mayBeFulfilled({ mayFulfil: by }: BookOperation, standing: Standing): boolean {
+  if (by === undefined || "terms" in by) return by !== undefined;
+  const limit = standing.get(hexId(by.requestId));
+  return limit !== undefined && isWithin(by, limit);
+}
+
 /**
- * The operations that accept for the requests on which a group places quotes, or sets a price.
- * `standing` is what the book knows: the guards decide.
+ * The operations that accept for the requests on which a group places quotes that are as good, or
+ * sets a price. `standing` is what the book knows: the guards decide.
  */
-export function standingAccepts(
+export async function standingAccepts(
+  db: D1Database,
   operations: readonly BookOperation[],
   standing: Standing,
   settings: Accepting,
-): BookOperation[] {
-  const requests = new Map<string, string>();
-  for (const { mayFulfil: id, makes, userId } of operations) {
-    if (id === undefined) continue;
-    const requester = makes?.kind === "standing" ? userId : standing.get(hexId(id));
-    if (requester !== undefined) requests.set(id, requester);
+): Promise<BookOperation[]> {
+  const trusted = new Map<string, string[]>();
+  const trust = (id: string, terms: string) => trusted.set(id, [...(trusted.get(id) ?? []), terms]);
+  const quoted: string[] = [];
+  for (const operation of operations) {
+    const { mayFulfil: by } = operation;
+    if (by === undefined || !mayBeFulfilled(operation, standing)) continue;
+    if ("terms" in by) trust(by.requestId, by.terms);
+    else quoted.push(by.requestId);
   }
-  return [...requests].map(([id, requester]) => standingAccept(id, requester, settings));
+  for (const { id, terms, mac } of await readTerms(db, quoted)) {
+    if (isMacOf(settings.macKeys, PURPOSE, { values: [terms], mac })) trust(readUuid(id), terms);
+    else await raiseAlert(db, "key_row_altered", readUuid(id), "wrong MAC of a standing accept");
+  }
+  return [...trusted].map(([id, terms]) => standingAccept(id, terms, settings));
 }
 
-type Accepting = Pick<Config, "RFQ_COMMAND_MAX_WAIT_MS"> & { readonly cancelsOthers: boolean };
+type Accepting = Pick<Config, "RFQ_COMMAND_MAX_WAIT_MS"> & {
+  readonly cancelsOthers: boolean;
+  readonly macKeys: MacKeys;
+};
 
-function standingAccept(requestId: string, userId: string, settings: Accepting): BookOperation {
+type StoredTerms = Readonly<Record<"id" | "terms", string>> & { readonly mac: string | null };
+
+async function readTerms(db: D1Database, requestIds: readonly string[]): Promise<StoredTerms[]> {
+  if (requestIds.length === 0) return [];
+  return all<StoredTerms>(
+    db,
+    sql`SELECT hex(a.request_id) AS id, ${jsonText(TERMS)} AS terms, a.mac
+      FROM standing_accepts a JOIN requests r ON r.request_id = a.request_id
+      WHERE a.request_id IN (${uuids(requestIds)}) AND a.price IS NOT NULL`,
+  );
+}
+
+/** Accepts for the row, if it has one of these terms at the commit. */
+function standingAccept(
+  requestId: string,
+  terms: readonly string[],
+  settings: Accepting,
+): BookOperation {
   const [receivedAt, matchId] = [now(), publicId()];
+  // Safe cast: the text is that of TERMS, which begins with the request and its requester.
+  const [, userId] = JSON.parse(terms[0] ?? "") as [string, string];
   const of = (column: string) =>
     expr`SELECT ${raw(column)} FROM standing_accepts WHERE request_id = ${uuid(requestId)}`;
   const limit = { request: uuid(requestId), side: of("side"), price: of("price") };
-  const may = guardOf([
-    { expr: expr`r.status = 'open' AND r.expires_at > g.at` },
+  const texts = terms.map((text) => sql`${text}`);
+  // An open quote is on an open request.
+  const asked = guardOf([
+    { expr: expr`${TERMS} IN (${join(texts, ", ")})` },
     inTime({ receivedAt }, GROUP_AT, settings),
     marketOpen(atom("r.asset"), GROUP_AT),
     { expr: venueNotPaused },
   ]);
   const quote = (group: Group) => bestQuote(limit, group.at);
   const held = and(GRANTS.map(([, grant]) => grant));
-  const ofRow = sql`SELECT 1 FROM standing_accepts a WHERE a.request_id = r.request_id`;
   return {
-    userId,
+    userId: readUuid(userId),
     receivedAt,
     makes: { kind: "standing", id: requestId },
     names: [requestId],
@@ -212,7 +277,8 @@ function standingAccept(requestId: string, userId: string, settings: Accepting):
       ...acceptStatements(group, {
         matchId,
         quote: quote(group),
-        guard: expr`${may} AND EXISTS (${ofRow} AND ${held})`,
+        guard: expr`EXISTS (SELECT 1 FROM standing_accepts a
+          WHERE a.request_id = r.request_id AND ${asked} AND ${held})`,
         key: of("api_key_id"),
         cancelsOthers: settings.cancelsOthers,
       }),
@@ -222,8 +288,8 @@ function standingAccept(requestId: string, userId: string, settings: Accepting):
           FROM commit_groups g CROSS JOIN quote_sides s
             CROSS JOIN requests r ON r.request_id = s.request_id
             CROSS JOIN standing_accepts a ON a.request_id = r.request_id
-          WHERE g.group_id = ${uuid(group.id)} AND s.quote_id = ${quote(group)} AND ${may}) w
-        WHERE request_id = ${uuid(requestId)} AND refused_for IS NULL AND w.reason IS NOT NULL`,
+          WHERE g.group_id = ${uuid(group.id)} AND s.quote_id = ${quote(group)} AND ${asked}) w
+        WHERE request_id = ${uuid(requestId)} AND refused_for IS NULL`,
     ],
     // Nobody waits for it: events tell the requester, and the maker's result the maker.
     result: () => undefined,
@@ -248,20 +314,23 @@ const GRANTS: readonly (readonly [reason: string, grant: Expr])[] = [
 ];
 const REASONS = GRANTS.map(([reason, grant]) => sql`WHEN NOT ${grant} THEN ${raw(`'${reason}'`)}`);
 
+type StandingRow = readonly [requestId: string, side: Side, price: number];
+
 /** A JSON array for the report of a group: the standing accepts of the book. */
 export function standingOf(asset: string): Expr {
-  return expr`SELECT json_group_array(json_array(hex(request_id), hex(requester_id)))
+  return expr`SELECT json_group_array(json_array(hex(request_id), side, price))
     FROM standing_accepts WHERE asset = ${asset} AND price IS NOT NULL`;
 }
 
-export function readStandingRows(rows: readonly (readonly [string, string])[]): Standing {
-  return new Map(rows.map(([id, user]) => [id, readUuid(user)]));
+/** Safe cast: `standingOf` builds the array. */
+export function readStandingRows(rows: unknown): Standing {
+  const read = rows as readonly StandingRow[];
+  return new Map(read.map(([id, side, price]) => [id, { side, price }]));
 }
 
 export async function readStanding(db: D1Database, asset: string): Promise<Standing> {
   const [row] = await all<{ rows: string }>(db, sql`SELECT ${standingOf(asset)} AS rows`);
-  // Safe cast: the statement builds the array.
-  return readStandingRows(JSON.parse(row?.rows ?? "[]") as [string, string][]);
+  return readStandingRows(JSON.parse(row?.rows ?? "[]"));
 }
 
 /** Rows of the standing accepts that a group may have changed or refused. */

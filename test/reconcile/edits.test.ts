@@ -79,6 +79,7 @@ const FOUND_BY: Readonly<Record<string, string>> = {
   recovery_codes: "reconcile: rights_mismatch, but for the dates (docs/security.md)",
   sealed_balances: "journal verify",
   sealed_owners: "journal verify",
+  standing_accepts: "its MAC: nothing is accepted (test/rfq/standing-accept.test.ts)",
   totp_secrets: "its seal, and reconcile: rights_mismatch, but for counters (docs/security.md)",
   webhook_endpoints: "its secrets are sealed to its URL and its user; the rest: docs/security.md",
   users: "reconcile: rights_mismatch, but for users.email (docs/security.md)",

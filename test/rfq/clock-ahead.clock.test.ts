@@ -53,6 +53,7 @@ it("stops quotes and accepts, but not expiry", () =>
       waitMs: 0,
       maxWaitMs: 30_000,
       maxOperations: 64,
+      macKeys: config(env),
       onCommitted: async () => {},
       onFailed: () => {},
       push: () => Promise.resolve(),

@@ -74,6 +74,7 @@ describe("the rejections of a group", () => {
       waitMs: 10,
       maxWaitMs: 60_000,
       maxOperations: 64,
+      macKeys: config(env),
       onCommitted: () => Promise.resolve(),
       onFailed: () => {},
       onClockAhead: () => {},

@@ -90,6 +90,7 @@ describe("a nearly full database", () => {
       waitMs: 0,
       maxWaitMs: 60_000,
       maxOperations: 1,
+      macKeys: settings,
       onCommitted: () => Promise.resolve(),
       onFailed: () => {},
       onClockAhead: () => {},

@@ -2,7 +2,7 @@ import { env } from "cloudflare:workers";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import type { Side } from "../../src/assets/asset-fields.ts";
-import { all, readUuid, sql } from "../../src/platform/sql.ts";
+import { all, readUuid, sql, uuid } from "../../src/platform/sql.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { balances, newAsset } from "../support/ledger.ts";
 import { advanceClock, command, openRequest, outcomeOf, submit } from "../support/market.ts";
@@ -21,7 +21,15 @@ type ModelQuote = {
   reserve: bigint;
   asset: "usdc" | "token";
 };
-type ModelRequest = { id: string; side: Side; amount: bigint; status: string; expiresAt: number };
+type ModelRequest = {
+  id: string;
+  side: Side;
+  amount: bigint;
+  status: string;
+  expiresAt: number;
+  /** Of its standing accept. */
+  limit: number | null;
+};
 type Funds = { usdc: bigint; token: bigint };
 
 const QUOTE_LIFE = 30;
@@ -55,7 +63,9 @@ class Model {
     this.available[item.maker]![item.asset] += item.reserve;
   }
 
-  place(id: string, maker: number, request: number, price: number): string {
+  /** `taken` is the quote that the database chose, which decides between equal prices. */
+  place(quote: Pick<ModelQuote, "id" | "maker" | "request" | "price">, taken: string | null) {
+    const { id, maker, request, price } = quote;
     const target = this.requests[request]!;
     if (target.status === "expired") return "request_expired";
     if (target.status !== "open") return "request_not_open";
@@ -74,7 +84,36 @@ class Model {
       reserve,
       asset,
     });
+    if (target.limit !== null && isWithin(target, price, target.limit))
+      this.acceptPrice(request, target.limit, taken);
     return "ok";
+  }
+
+  setLimit(index: number, limit: number | null, taken: string | null): string {
+    const request = this.requests[index]!;
+    if (request.status === "expired") return "request_expired";
+    if (request.status !== "open") return "request_not_open";
+    request.limit = limit;
+    if (limit !== null) this.acceptPrice(index, limit, taken);
+    return "ok";
+  }
+
+  acceptPrice(index: number, limit: number, taken: string | null): string {
+    const request = this.requests[index]!;
+    const ofRequest = [...this.quotes.entries()].filter(([, quote]) => quote.request === index);
+    if (request.status === "matched") {
+      const won = ofRequest.find(([, { status }]) => status === "accepted")?.[1];
+      return isWithin(request, won!.price, limit) ? "ok" : "request_not_open";
+    }
+    if (request.status === "cancelled") return "request_not_open";
+    if (request.status === "expired") return "request_expired";
+    const open = ofRequest.filter(([, { status }]) => status === "open");
+    const prices = open.map(([, { price }]) => price);
+    const best = request.side === "Bid" ? Math.min(...prices) : Math.max(...prices);
+    if (open.length === 0 || !isWithin(request, best, limit)) return "no_quote_within";
+    const equal = open.filter(([, { price }]) => price === best);
+    const [choice] = equal.find(([, { id }]) => id === taken) ?? equal[0]!;
+    return this.accept(choice);
   }
 
   accept(index: number): string {
@@ -122,12 +161,21 @@ class Model {
   }
 }
 
+function isWithin({ side }: ModelRequest, price: number, limit: number): boolean {
+  return side === "Bid" ? price <= limit : price >= limit;
+}
+
 type Step =
-  | { kind: "open"; side: Side; amount: bigint }
+  | { kind: "open"; side: Side; amount: bigint; limit: number | null }
+  | { kind: "accept_price"; pick: number; limit: number }
+  | { kind: "set_limit"; pick: number; limit: number | null }
   | { kind: "quote"; maker: number; request: number; price: number }
   | { kind: "accept" | "cancel_quote" | "cancel_request"; pick: number }
   | { kind: "jump" }
   | { kind: "evict" };
+
+const anyPrice = fc.constantFrom(1, 333_333, 500_000, 1_000_000);
+const anyLimit = fc.option(anyPrice, { freq: 2 });
 
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -136,6 +184,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
       kind: fc.constant("open" as const),
       side: fc.constantFrom<Side>("Bid", "Ask"),
       amount: fc.bigInt(1n, 60n),
+      limit: anyLimit,
     }),
   },
   {
@@ -144,10 +193,26 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
       kind: fc.constant("quote" as const),
       maker: fc.integer({ min: 1, max: 3 }),
       request: fc.nat(),
-      price: fc.constantFrom(1, 333_333, 500_000, 1_000_000),
+      price: anyPrice,
     }),
   },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("accept" as const), pick: fc.nat() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("accept_price" as const),
+      pick: fc.nat(),
+      limit: anyPrice,
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("set_limit" as const),
+      pick: fc.nat(),
+      limit: anyLimit,
+    }),
+  },
   {
     weight: 2,
     arbitrary: fc.record({ kind: fc.constant("cancel_quote" as const), pick: fc.nat() }),
@@ -203,6 +268,7 @@ async function applyStep(
         amount: step.amount,
         side: step.side,
         expiresInSecs: REQUEST_LIFE,
+        ...(step.limit === null ? {} : { accept: { price: step.limit, side: step.side } }),
       });
       model.requests.push({
         id: request.request_id,
@@ -210,16 +276,33 @@ async function applyStep(
         amount: step.amount,
         status: "open",
         expiresAt: model.clock + REQUEST_LIFE,
+        limit: step.limit,
       });
       return undefined;
     }
     case "quote": {
       if (model.requests.length === 0) return undefined;
-      const index = step.request % model.requests.length;
-      const maker = users[step.maker]!;
-      const sent = command.placeQuote(maker, model.requests[index]!.id, step.price, QUOTE_LIFE);
+      const { maker, price } = step;
+      const request = step.request % model.requests.length;
+      const { id } = model.requests[request]!;
+      const sent = command.placeQuote(users[maker]!, id, price, QUOTE_LIFE);
       const real = outcomeOf(await submit(sent));
-      return { real, model: model.place(sent.quoteId, step.maker, index, step.price) };
+      const placed = { id: sent.quoteId, maker, request, price };
+      return { real, model: model.place(placed, await takenOn(id)) };
+    }
+    case "accept_price":
+    case "set_limit": {
+      if (model.requests.length === 0) return undefined;
+      const index = step.pick % model.requests.length;
+      const { id } = model.requests[index]!;
+      if (step.kind === "accept_price") {
+        const sent = command.acceptPrice(users[REQUESTER]!, id, step.limit);
+        const real = outcomeOf(await submit(sent));
+        return { real, model: model.acceptPrice(index, step.limit, await takenOn(id)) };
+      }
+      const sent = command.setAcceptPrice(users[REQUESTER]!, id, step.limit);
+      const real = outcomeOf(await submit(sent));
+      return { real, model: model.setLimit(index, step.limit, await takenOn(id)) };
     }
     case "accept":
     case "cancel_quote": {
@@ -249,6 +332,15 @@ async function applyStep(
       await evict(bookStream(book));
       return undefined;
   }
+}
+
+/** The quote of the request's match. */
+async function takenOn(requestId: string): Promise<string | null> {
+  const [match] = await all<{ id: string }>(
+    env.DB,
+    sql`SELECT hex(quote_id) AS id FROM matches WHERE request_id = ${uuid(requestId)}`,
+  );
+  return match === undefined ? null : readUuid(match.id);
 }
 
 async function agree(book: string, users: TestUser[], model: Model): Promise<void> {

@@ -269,6 +269,7 @@ describe("a book whose batch fails", () => {
       waitMs: 20,
       maxWaitMs: 60_000,
       maxOperations: 64,
+      macKeys: settings,
       onCommitted: async () => {},
       onFailed: () => {},
       onClockAhead: () => {},

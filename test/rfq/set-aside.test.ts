@@ -37,6 +37,7 @@ function newCommitter(asset: string) {
     waitMs: 0,
     maxWaitMs: 30_000,
     maxOperations: 64,
+    macKeys: config(env),
     onCommitted: async ({ nextDue }) => void due.push(nextDue),
     onFailed: () => {},
     push: () => Promise.resolve(),

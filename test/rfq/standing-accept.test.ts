@@ -1,19 +1,25 @@
 /** Standing accepts: the commit that places a quote which is as good accepts it. */
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { all, sql, uuid } from "../../src/platform/sql.ts";
+import type { AssetKey } from "../../src/assets/asset.ts";
+import { config } from "../../src/platform/config.ts";
+import { all, raw, sql, uuid } from "../../src/platform/sql.ts";
+import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { trimRfq } from "../../src/rfq/trim-rfq.ts";
 import { accountStream, bookStream } from "../../src/streams/event-log.ts";
 import { apiOf } from "../support/http.ts";
-import { balances } from "../support/ledger.ts";
+import { balances, edit } from "../support/ledger.ts";
 import {
   command,
+  commitCommand,
   openMarket,
   openRequest,
+  operationOf,
   outcomeOf,
   placeQuote,
   submit,
 } from "../support/market.ts";
+import { withStatements } from "../support/slow-database.ts";
 import { awakeAndEvicted, connect, storedEvents } from "../support/sockets.ts";
 import { newUser } from "../support/users.ts";
 
@@ -21,6 +27,20 @@ const RICH = { usdc: 1_000_000n, token: 1_000_000n };
 const BID = { price: 500_000, side: "Bid" } as const;
 const market = (terms: Parameters<typeof openMarket>[0] = {}) =>
   openMarket({ requester: RICH, maker: RICH, accept: BID, ...terms });
+
+function committerOf(db: D1Database, asset: AssetKey) {
+  return new GroupCommitter(db, {
+    asset,
+    waitMs: 0,
+    maxWaitMs: 60_000,
+    maxOperations: 64,
+    macKeys: config(env),
+    onCommitted: async () => {},
+    onFailed: () => {},
+    onClockAhead: () => {},
+    push: async () => {},
+  });
+}
 
 awakeAndEvicted("a standing accept", (maybeEvict) => {
   it("takes the first quote that is as good, in its commit, and tells the maker", async () => {
@@ -103,8 +123,28 @@ describe("of several quotes in one commit", () => {
 });
 
 describe("what the requester may not do", () => {
+  it.each(["venue is paused", "market is closed"])("is not done while the %s", async (what) => {
+    const { book, requester, maker, request } = await openMarket({ requester: RICH, maker: RICH });
+    const id = request.request_id;
+    const quote = await placeQuote(maker, id, 400_000);
+    const { venue_id: venue } = request;
+    await all(
+      env.DB,
+      what === "venue is paused"
+        ? sql`INSERT INTO paused_venues (venue, since) VALUES (${venue}, 0)`
+        : sql`INSERT INTO markets (asset, title, outcome, closed_at, changed_group)
+            VALUES (${book}, 'A', 'Yes', 1, 0)`,
+    );
+    const set = await submit(command.setAcceptPrice(requester, id, 500_000));
+    await all(env.DB, sql`DELETE FROM paused_venues WHERE venue = ${venue}`);
+    expect(set).toMatchObject({ ok: true, row: { match: null } });
+    const { quote_id } = quote;
+    const shown = await apiOf(maker).get(`/rfq/get-quote?quote_id=${quote_id}`);
+    expect(shown.json).toMatchObject({ status: "open" });
+  });
+
   it("leaves the quote open and is said once, until the price is set again", async () => {
-    const { requester, maker, request } = await market({ requester: { usdc: 4n } });
+    const { book, requester, maker, request } = await market({ requester: { usdc: 4n } });
     const id = request.request_id;
     const events = () =>
       storedEvents(accountStream(requester.userId)).then((list) =>
@@ -116,8 +156,11 @@ describe("what the requester may not do", () => {
     expect(await events()).toEqual([
       { request_id: id, quote_id: first.quote_id, price: 500_000, reason: "insufficient_funds" },
     ]);
+    const other = await openRequest(requester, book, { amount: 10n, accept: BID });
+    expect(await placeQuote(maker, other.request_id, 450_000)).toMatchObject({ status: "open" });
+    expect(await events()).toMatchObject([{ request_id: id }, { request_id: other.request_id }]);
     await submit(command.setAcceptPrice(requester, id, 460_000));
-    expect(await events()).toHaveLength(2);
+    expect(await events()).toHaveLength(3);
     expect(await placeQuote(maker, id, 400_000)).toMatchObject({
       status: "accepted",
       match: { price: 400_000 },
@@ -139,6 +182,86 @@ describe("what the requester may not do", () => {
       type: "accept.refused",
       data: { reason: "credential_ended" },
     });
+  });
+});
+
+describe("a row that was edited by SQL", () => {
+  /** Columns that decide nothing: copies for indexes and events, and what happened. */
+  const IDLE =
+    "asset changed_by changed_group refused_for refused_group refused_quote requester_id";
+  const CHANGED = {
+    BLOB: () => "randomblob(16)",
+    INTEGER: (name: string) => `ifnull(${name}, 0) + 1`,
+    TEXT: (name: string) => `ifnull(${name}, '') || 'x'`,
+  };
+
+  it("accepts nothing, and is reported", async () => {
+    const { requester, maker, book } = await market();
+    const columns = await all<{ name: string; type: keyof typeof CHANGED }>(
+      env.DB,
+      sql`SELECT name, type FROM pragma_table_info('standing_accepts')`,
+    );
+    const ignored: string[] = [];
+    for (const { name, type } of columns) {
+      const { request_id: id } = await openRequest(requester, book, { amount: 10n, accept: BID });
+      const to = name === "side" ? "'Ask'" : CHANGED[type](name);
+      const [row] = await all(
+        env.DB,
+        sql`UPDATE standing_accepts SET ${raw(name)} = ${raw(to)}
+          WHERE request_id = ${uuid(id)} RETURNING 1`,
+      );
+      expect(row).toBeDefined();
+      if ((await placeQuote(maker, id, 400_000)).status === "accepted") ignored.push(name);
+      await submit(command.cancelRequest(requester, id));
+    }
+    expect(ignored.toSorted()).toEqual(IDLE.split(" "));
+    const alerts = await all<{ n: number }>(
+      env.DB,
+      sql`SELECT count(*) AS n FROM alerts WHERE kind = 'key_row_altered'
+        AND detail LIKE '%standing accept%'`,
+    );
+    expect(alerts[0]?.n).toBeGreaterThan(3);
+  });
+
+  it("accepts nothing when it was edited after it was read", async () => {
+    const { book, maker, request } = await market();
+    const id = request.request_id;
+    const db = withStatements(env.DB, async (texts) => {
+      if (texts.length > 1)
+        await all(
+          env.DB,
+          sql`UPDATE standing_accepts SET price = 600000 WHERE request_id = ${uuid(id)}`,
+        );
+    });
+    const quote = await operationOf(command.placeQuote(maker, id, 400_000));
+    const placed = await committerOf(db, book).submit(quote);
+    expect(placed).toMatchObject({ ok: true, row: { status: "open" } });
+  });
+
+  it("accepts nothing when its request was edited", async () => {
+    const { maker, request } = await market();
+    const id = request.request_id;
+    await edit(env.DB, "requests", [
+      sql`UPDATE requests SET amount = '11' WHERE request_id = ${uuid(id)}`,
+    ]);
+    expect(await placeQuote(maker, id, 400_000)).toMatchObject({ status: "open" });
+  });
+
+  it("that was inserted accepts nothing", async () => {
+    const { book, requester, maker, request } = await market();
+    const { request_id: id } = await openRequest(requester, book, { amount: 10n });
+    await all(
+      env.DB,
+      sql`INSERT INTO standing_accepts SELECT ${uuid(id)}, requester_id, asset, side, price,
+          api_key_id, session_epoch, session_expires_at, mac, changed_by, changed_group,
+          NULL, NULL, NULL
+        FROM standing_accepts WHERE request_id = ${uuid(request.request_id)}`,
+    );
+    // The group's report says that there is a price.
+    await placeQuote(maker, id, 900_000);
+    expect(await placeQuote(maker, id, 400_000)).toMatchObject({ status: "open" });
+    await submit(command.setAcceptPrice(requester, id, 450_000));
+    expect(await apiOf(requester).list("/rfq/get-matches")).toMatchObject([{ price: 400_000 }]);
   });
 });
 
@@ -164,11 +287,31 @@ describe("makers", () => {
     expect(opened[0]).not.toHaveProperty("accept_price");
   });
 
+  it("cause no other statement until a quote is as good", async () => {
+    const { book, requester, maker, request } = await market();
+    const other = await openRequest(requester, book, { amount: 10n });
+    const sent: (readonly string[])[] = [];
+    const db = withStatements(env.DB, async (texts) => void sent.push(texts));
+    const committer = committerOf(db, book);
+    const statementsOf = async (id: string, price: number) => {
+      sent.length = 0;
+      const operation = await operationOf(command.placeQuote(maker, id, price));
+      expect(outcomeOf(await committer.submit(operation))).toBe("ok");
+      return [...sent];
+    };
+    await statementsOf(other.request_id, 900_000);
+    const without = await statementsOf(other.request_id, 600_000);
+    expect(await statementsOf(request.request_id, 600_000)).toEqual(without);
+    expect(await statementsOf(request.request_id, 400_000)).not.toEqual(without);
+  });
+
   it("may not set it, and nobody on a request that has ended", async () => {
-    const { requester, maker, request } = await market();
+    const { book, requester, maker, request } = await market();
     const set = (who: typeof maker) =>
       submit(command.setAcceptPrice(who, request.request_id, 1)).then(outcomeOf);
     expect(await set(maker)).toBe("not_request_owner");
+    const late = { ...command.setAcceptPrice(requester, request.request_id, 1), receivedAt: 1 };
+    expect(outcomeOf(await commitCommand(book, late))).toBe("unavailable");
     await submit(command.cancelRequest(requester, request.request_id));
     expect(await set(requester)).toBe("request_not_open");
     const left = () =>

@@ -2,9 +2,10 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { config } from "../../src/platform/config.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { command, openMarket, operationOf, outcomeOf, quotedMarket } from "../support/market.ts";
-import { withBatch } from "../support/slow-database.ts";
+import { withBatch, withStatements } from "../support/slow-database.ts";
 
 function newCommitter(db: D1Database, asset: string, maxWaitMs: number) {
   return new GroupCommitter(db, {
@@ -12,6 +13,7 @@ function newCommitter(db: D1Database, asset: string, maxWaitMs: number) {
     waitMs: 2,
     maxWaitMs,
     maxOperations: 64,
+    macKeys: config(env),
     onCommitted: async () => {},
     onFailed: () => {},
     onClockAhead: () => {},
@@ -44,6 +46,22 @@ describe("a command that waits too long", () => {
     const quotes = await all(
       env.DB,
       sql`SELECT 1 FROM quotes WHERE request_id = ${uuid(request.request_id)} AND price = 2`,
+    );
+    expect(quotes).toEqual([]);
+  });
+
+  it("is answered when the read of a standing accept hangs", async () => {
+    const accept = { price: 500_000, side: "Bid" } as const;
+    const { book, maker, request } = await openMarket({ accept });
+    const slow = withStatements(env.DB, async (texts) => {
+      if (texts.length === 1 && texts[0]?.includes("standing_accepts")) await scheduler.wait(500);
+    });
+    const quote = await operationOf(command.placeQuote(maker, request.request_id, 400_000));
+    expect(outcomeOf(await newCommitter(slow, book, 300).submit(quote))).toBe("unavailable");
+    await scheduler.wait(500);
+    const quotes = await all(
+      env.DB,
+      sql`SELECT 1 FROM quotes WHERE request_id = ${uuid(request.request_id)}`,
     );
     expect(quotes).toEqual([]);
   });

@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import type { Feed } from "../../src/feeds/feed.ts";
 import { commit, newGroup, NOW } from "../../src/platform/commit.ts";
 import { all, sql, uuid } from "../../src/platform/sql.ts";
+import { config } from "../../src/platform/config.ts";
 import { GroupCommitter } from "../../src/rfq/group-committer.ts";
 import { closeEndedSockets, rightsChanged } from "../../src/streams/close-ended.ts";
 import { announce } from "../../src/platform/announce.ts";
@@ -399,6 +400,7 @@ describe("a group whose response was lost", () => {
       waitMs: 0,
       maxWaitMs: 60_000,
       maxOperations: 64,
+      macKeys: config(env),
       onCommitted: async () => {},
       onFailed: () => {},
       onClockAhead: () => {},

@@ -212,17 +212,18 @@ export async function operationOf(
   switch (sent.op) {
     case "open_request":
       return openRequestOperation(sent, settings);
-    case "place_quote": {
+    case "place_quote":
+    case "set_accept_price": {
       const [terms] = await readTerms(db, [sent.requestId]);
       if (terms === undefined) throw new Error(`no request ${sent.requestId}`);
-      return placeQuoteOperation(sent, terms, settings);
+      return sent.op === "place_quote"
+        ? placeQuoteOperation(sent, terms, settings)
+        : setAcceptPrice(sent, terms, settings);
     }
     case "cancel_quote":
       return cancelQuote(sent);
     case "cancel_request":
       return cancelRequest(sent);
-    case "set_accept_price":
-      return setAcceptPrice(sent, settings);
     case "accept":
     case "accept_price":
       return acceptQuote(sent, settings);
