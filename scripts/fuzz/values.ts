@@ -183,6 +183,7 @@ function followRules(dice: Dice, fields: readonly Field[], chosen: Set<string>):
     for (const name of ["request_id", "side"])
       if (!chosen.has("price")) chosen.delete(name);
       else if (name === "request_id" || dice.chance(0.5)) chosen.add(name);
+  if (optional.has("accept_price") && !chosen.has("accept_price")) chosen.delete("accept_side");
   // An asset id is unique only within its venue.
   if (chosen.has("asset_id") && optional.has("venue_id")) chosen.add("venue_id");
   if (chosen.has("venue_id") && optional.has("amount")) chosen.add("asset_id");

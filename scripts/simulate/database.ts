@@ -29,6 +29,7 @@ const DELETED_FROM = {
   quotes: ["quote_id"],
   matches: ["match_id"],
   event_runs: ["run_id"],
+  standing_accepts: ["request_id"],
 } as const;
 const DELETED = Object.keys(DELETED_FROM).map((table) => `released_${table}`);
 

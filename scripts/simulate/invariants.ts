@@ -69,13 +69,44 @@ function checkOutcome(database: Database, sent: Sent): void {
     return;
   }
   if (result.ok) {
-    if (effects === 0 && !result.replayed) throw new Violation("ok_has_effect", about);
+    if (command.op === "accept_price" && result.kind === "match") {
+      const { side, price } = result.row;
+      if (!isAsGood(side, price, command.price)) throw new Violation("price_kept", about);
+    }
+    // A later command of the kind, or the end of the request, leaves nothing of it.
+    const kept = command.op !== "set_accept_price";
+    if (effects === 0 && kept && !result.replayed) throw new Violation("ok_has_effect", about);
     if (effects === 1 && result.replayed) throw new Violation("replay_has_no_effect", about);
     return;
   }
   if (result.problem.code === "internal") throw new Violation("no_internal_error", about);
   const unknown = result.problem.extensions?.["outcome"] === "unknown";
   if (!unknown && effects > 0) throw new Violation("none_means_no_effect [R4]", about);
+}
+
+/** What the statement NEVER cannot know: every match was asked for, at no worse price. */
+export function checkMatches(database: Database, people: People, after: number): void {
+  const limits = Map.groupBy(people.limits, ({ requestId }) => idOf(requestId));
+  const accepts = new Set([...people.accepts].map(idOf));
+  const matches = database.rows(
+    `SELECT hex(match_id) AS id, hex(request_id) AS request, hex(requester_id) AS requester, side,
+      price FROM every_matches WHERE matched_group > ?`,
+    after,
+  );
+  for (const { id, request, requester, side, price } of matches) {
+    const asked = (limits.get(String(request)) ?? []).some(
+      (limit) =>
+        idOf(limit.userId) === requester &&
+        (limit.side === null || limit.side === side) &&
+        isAsGood(side, Number(price), limit.price),
+    );
+    if (!asked && !accepts.has(String(id)))
+      throw new Violation("match_was_asked_for", `${String(id)} at ${String(price)}`);
+  }
+}
+
+function isAsGood(side: unknown, price: number, limit: number): boolean {
+  return side === "Bid" ? price <= limit : price >= limit;
 }
 
 /** How long a record stays after it ended, and a key at least. */

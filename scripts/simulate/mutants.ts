@@ -20,6 +20,13 @@ export const MUTANTS: readonly Mutant[] = [
     breaks: "only the requester accepts",
   },
   {
+    name: "any-price-is-good",
+    file: "src/rfq/price-limit.ts",
+    find: "expr`o.price <= ${price}`",
+    replace: "TRUE",
+    breaks: "no accept takes a worse price",
+  },
+  {
     name: "cancel-by-anyone",
     file: "src/rfq/cancel-quote.ts",
     find: "expr`quotes.maker_id = ${c.user_id}`",

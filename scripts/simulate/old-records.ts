@@ -36,6 +36,10 @@ const MOVING = [
   "best_price",
   "best_prices",
   "quote_count",
+  "accept_price",
+  "accept_side",
+  // Only in the answer to a quote that its own commit accepted.
+  "match",
 ];
 /** The user's own records, newest first, wherever they are. */
 const OWN = {
@@ -58,7 +62,7 @@ export class OldRecords {
 
   note(command: Command, result: Success): void {
     // It may be from the database that was put back: its answer was on the way.
-    if (command.receivedAt < this.#putBackAt) return;
+    if (command.receivedAt < this.#putBackAt || result.kind === "accept_price") return;
     this.#old.push({ command, result, at: this.#scene.time.now });
   }
 

@@ -8,6 +8,7 @@ import { sql, uuid } from "../../src/platform/sql.ts";
 import { uuidv7 } from "../../src/platform/uuid.ts";
 import type { Command, Result } from "../../src/rfq/command.ts";
 import type { Dice } from "../stack/dice.ts";
+import type { Side } from "../../src/assets/asset-fields.ts";
 
 export type Credential = {
   readonly actor: Actor;
@@ -49,6 +50,12 @@ const RECENT = 40;
 /** Of known records, so that most commands meet one that is still open. */
 const KNOWN = 12;
 
+/** A price at which a request accepts. Without a side it is the request's. */
+type Limit = Readonly<Record<"userId" | "requestId", string>> & {
+  readonly side: Side | null;
+  readonly price: number;
+};
+
 export class People {
   readonly all: Person[] = [];
   /** Requests and quotes that commands have named lately, whether or not they exist yet. */
@@ -59,6 +66,9 @@ export class People {
   readonly knownQuotes: typeof this.quotes = [];
   /** The armed sockets on which quotes were sent, by quote. */
   readonly socketOf = new Map<string, string>();
+  /** Matches that commands have asked for, and prices that requesters have set. */
+  readonly accepts = new Set<string>();
+  readonly limits: Limit[] = [];
   /** Commands since the last quiet point. */
   sent: Sent[] = [];
   commands = 0;
@@ -68,6 +78,12 @@ export class People {
       keep(this.requests, { id: command.requestId, by, asset: command.asset });
     if (command.op === "place_quote")
       keep(this.quotes, { id: command.quoteId, by, requestId: command.requestId });
+    if ("matchId" in command) this.accepts.add(command.matchId);
+    const { userId } = by;
+    if (command.op === "open_request" && command.accept !== undefined)
+      this.limits.push({ userId, requestId: command.requestId, ...command.accept });
+    if (command.op === "set_accept_price" && command.price !== null)
+      this.limits.push({ userId, ...command, price: command.price });
   }
 
   /** The database has lost what they know. */

@@ -11,6 +11,7 @@ const ACTIONS = {
   accept: 150,
   cancel_quote: 80,
   cancel_request: 30,
+  set_accept_price: 40,
   cancel_quotes: 12,
   several_quotes: 40,
   save_protection: 24,

@@ -86,11 +86,15 @@ export class Trading {
         return this.#openRequest(sentBy(anyone), dice, key);
       case "place_quote":
         return this.#placeQuote(sentBy, dice, key);
-      case "cancel_request": {
+      case "cancel_request":
+      case "set_accept_price": {
         const request = this.#someRequest(dice);
         if (request === undefined) return undefined;
         const operationId = this.#id(dice);
-        return { op: kind, ...sentBy(request.by), operationId, requestId: request.id };
+        const sent = { ...sentBy(request.by), operationId, requestId: request.id };
+        if (kind === "cancel_request") return { op: kind, ...sent };
+        const price = dice.chance(0.7) ? dice.between(1, 1_000_000) : null;
+        return { op: kind, ...sent, price, side: dice.pick([null, ...SIDES]) };
       }
       default: {
         const { knownQuotes, quotes, requests } = this.#scene.people;
@@ -117,10 +121,13 @@ export class Trading {
   }
 
   #openRequest(sent: Origin, dice: Dice, key: string | undefined): Command {
+    const side = dice.chance(0.2) ? dice.pick(REQUEST_SIDES) : dice.pick(SIDES);
+    const own = side === "TwoWay" ? dice.pick(SIDES) : side;
     const terms = openRequestTerms({
       asset: dice.pick(BOOKS).asset,
       ...sizeOf(dice),
-      side: dice.chance(0.2) ? dice.pick(REQUEST_SIDES) : dice.pick(SIDES),
+      side,
+      accept: dice.chance(0.2) ? { price: dice.between(1, 1_000_000), side: own } : undefined,
       disclosed: dice.chance(0.5),
       expiresInSecs: dice.pick([1, 2, 10, 60, 300, 600]),
       label: dice.pick(LABELS),

@@ -5,6 +5,7 @@ import { config } from "../../src/platform/config.ts";
 import {
   checkCommands,
   checkDue,
+  checkMatches,
   checkQuoteLife,
   checkRecords,
   checkSockets,
@@ -282,6 +283,7 @@ export class World {
     checkQuoteLife(database, people.sent);
     checkWaits(database, people.sent, config(this.#parts.env).RFQ_COMMAND_MAX_WAIT_MS);
     checkRecords(database, this.#events.checkedGroup);
+    checkMatches(database, people, this.#events.checkedGroup);
     checkDue(database, this.#time.now);
     this.#parts.custody.check();
     this.#parts.approvals.check();

@@ -34,11 +34,15 @@ export const RFQ: readonly Mutant[] = [
     "a worse match is a repeat": ["&& !isWithin(row, command)", "&& false"],
   }),
   ...ideas("src/rfq/standing-accept.ts", "rfq/standing-accept", {
-    "accepts for those who may not": ["EXISTS (${ofRow} AND ${held})", "EXISTS (${ofRow})"],
-    "said with each quote": ["AND refused_for IS NULL AND", "AND"],
-    "a change keeps the old refusal": ["refused_for = NULL, refused_quote", "refused_quote"],
-    "open quotes are left": ["mayFulfil: requestId,", ""],
-    "not removed": ["price = excluded.price", "price = coalesce(excluded.price, price)"],
+    "accepts for those who may not": ["AND ${asked} AND ${held})", "AND ${asked})"],
+    "a row that was edited since": ['{ expr: expr`${TERMS} IN (${join(texts, ", ")})` },', ""],
+    "a row without a MAC": [
+      "if (isMacOf(settings.macKeys, PURPOSE, { values: [terms], mac })) trust",
+      "if (mac !== undefined) trust",
+    ],
+    "tried with every quote": ["limit !== undefined && isWithin(by, limit)", "limit !== undefined"],
+    "said with each quote": ["AND refused_for IS NULL`", "`"],
+    "open quotes are left": ["mayFulfil: { requestId, terms: termsText(saved) }", ""],
   }),
   ...ideas("src/rfq/last-price.ts", "rfq/protection", {
     "the limit itself is too far": ["> p.max_deviation", ">= p.max_deviation"],
@@ -114,6 +118,12 @@ export const RFQ: readonly Mutant[] = [
     "does not wait for an unknown outcome": [
       '    while (outcome === "unknown") {',
       '    while (outcome === "voided") {',
+    ],
+  }),
+  ...ideas("src/rfq/group-committer.ts", "rfq/waiting", {
+    "a slow read makes commands late": [
+      "group = waiting.filter((command) => this.#inTime(command));",
+      "group = waiting;",
     ],
   }),
   ...ideas("src/rfq/idempotency.ts", "rfq/book rfq/routes rfq/preconditions", {
