@@ -128,6 +128,8 @@ export class RfqBook extends StreamObject {
     // Armed sockets wake the object every 30 s, mostly when nothing is due.
     if (this.sockets.open.armed().length === 0 || (await this.#isDue()))
       await this.#committer.expire();
+    // Anyone can name an asset that nobody has, and each has a book.
+    await this.deleteStorage();
   }
 
   /** Whether something is due. If not, arms the alarm for when it will be. */

@@ -162,6 +162,10 @@ export class SocketHost {
     });
   }
 
+  mayForget(): boolean {
+    return this.#syncing.size === 0 && this.#subscription.mayForget();
+  }
+
   /** After a socket closed. A stream without subscribers is not notified any more. */
   left(): Promise<void> {
     return this.#inOrder(async () => {

@@ -7,6 +7,7 @@ import { accountStream, type StreamEvent } from "./event-log.ts";
 import type { SocketsOf } from "./notify.ts";
 import type { Heard } from "./open-sockets.ts";
 import { answerClose, readState, readUpgrade } from "./socket.ts";
+import { FORGET_AFTER_MS } from "./subscription.ts";
 import { SocketHost, type StreamContent } from "./socket-host.ts";
 
 /** Delay of the next attempt after a failed alarm. */
@@ -59,6 +60,15 @@ export abstract class StreamObject extends DurableObject<Env> {
     this.ctx.storage.kv.put(NAMES[0], nameOf(this.ctx));
     // Never in the past: when D1's clock lags behind ours, nothing is due yet.
     await this.ctx.storage.setAlarm(Math.max(instant, now() + MIN_ALARM_MS));
+  }
+
+  /** Deletes the storage of an object that waits for nothing. It needs none until it is used. */
+  protected async deleteStorage(): Promise<void> {
+    await this.sockets.left();
+    // Nothing is awaited between these lines, so no alarm is set that the deletion would take.
+    if (this.#alarmAt !== null || this.ctx.getWebSockets().length > 0) return;
+    if (this.sockets.mayForget()) await this.ctx.storage.deleteAll();
+    else await this.wakeAt(now() + FORGET_AFTER_MS);
   }
 
   push(events: readonly StreamEvent[]): Promise<void> {

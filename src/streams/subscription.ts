@@ -9,6 +9,9 @@ const TOKEN = "subscription";
 /** Storage key of the instant of the newest token, which stays when the registration ends. */
 const NEWEST = "subscription_newest";
 
+/** A registration that was on its way has arrived by then, or never will. */
+export const FORGET_AFTER_MS = 3_600_000;
+
 export class Subscription {
   readonly #ctx: DurableObjectState;
   readonly #db: D1Database;
@@ -46,6 +49,13 @@ export class Subscription {
     if (token === undefined) return;
     this.#ctx.storage.kv.delete(TOKEN);
     await this.#end(token);
+  }
+
+  /** Whether the next token need not be compared with those before. */
+  mayForget(): boolean {
+    const { kv } = this.#ctx.storage;
+    const newest = kv.get<number>(NEWEST) ?? 0;
+    return kv.get<string>(TOKEN) === undefined && newest < now() - FORGET_AFTER_MS;
   }
 
   async #end(token: string): Promise<void> {

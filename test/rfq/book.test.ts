@@ -1,4 +1,7 @@
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
+import { bookObject } from "../../src/streams/notify.ts";
 import {
   command,
   matchOf,
@@ -172,4 +175,17 @@ awakeAndEvicted("a cancelled request", (maybeEvict) => {
     const late = await submit(command.placeQuote(maker, request.request_id, 1));
     expect(outcomeOf(late)).toBe("request_not_open");
   });
+});
+
+it("keeps nothing in the storage of a book in which nothing is open", async () => {
+  const { book, requester, request } = await openMarket();
+  const object = bookObject(env, book);
+  const stored = () =>
+    runInDurableObject(object, (_, { storage }) => [...storage.kv.list()].map(([key]) => key));
+  expect(await stored()).toEqual(["name"]);
+  await runDurableObjectAlarm(object);
+  expect(await stored()).toEqual(["name"]);
+  await submit(command.cancelRequest(requester, request.request_id));
+  await runDurableObjectAlarm(object);
+  expect(await stored()).toEqual([]);
 });
